@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bundles src/main.ts into dist/. Code splitting keeps every lazily imported command and library in a
+// file of its own, so that `pvescaler --help` loads little. Takes well under a second: run it always.
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rmSync } from 'node:fs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+
+let esbuild;
+try {
+  esbuild = createRequire(import.meta.url)('esbuild');
+} catch {
+  // An installation without development tools brings dist/ along and has nothing to build.
+  process.exit(0);
+}
+
+rmSync(join(root, 'dist'), { recursive: true, force: true });
+await esbuild.build({
+  absWorkingDir: root,
+  entryPoints: { main: 'src/main.ts' },
+  outdir: 'dist',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node24',
+  chunkNames: 'chunks/[name]-[hash]',
+  legalComments: 'linked',
+  sourcemap: true,
+  sourcesContent: false,
+  logLevel: 'warning',
+  loader: { '.sql': 'text' },
+  // CommonJS packages inside an ES module bundle look for these.
+  banner: {
+    js: [
+      "import { createRequire as __createRequire } from 'node:module';",
+      'const require = __createRequire(import.meta.url);',
+      'const __filename = import.meta.filename;',
+      'const __dirname = import.meta.dirname;',
+    ].join('\n'),
+  },
+});

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the table of directions into dependency-cruiser rules and runs them.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { cruise, type ICruiseResult } from 'dependency-cruiser';
+import { COMPOSITION_ROOT, ROOMS, type Room, UI_CONTRACT } from './directions.ts';
+
+export interface LayeringReport {
+  readonly modules: number;
+  /** One line per broken rule: who imports what, and which rule forbids it. */
+  readonly violations: readonly string[];
+}
+
+interface Rule {
+  name: string;
+  comment: string;
+  severity: 'error';
+  from: Record<string, unknown>;
+  to: Record<string, unknown>;
+}
+
+const TESTS = '\\.(test|contract)\\.ts$';
+
+function folder(room: string): string {
+  return `^src/${room}/`;
+}
+
+/** Rooms inside a room (proxmox/wire-facts) have rules of their own. */
+function roomsInside(room: string): string[] {
+  return Object.keys(ROOMS).filter((other) => other.startsWith(`${room}/`));
+}
+
+function directionRule(room: string, { imports }: Room): Rule {
+  const inside = roomsInside(room).map(folder);
+  return {
+    name: `directions: ${room}`,
+    comment: `src/${room} may import ${imports.length > 0 ? imports.join(', ') : 'nothing of src'}`,
+    severity: 'error',
+    from: { path: folder(room), ...(inside.length > 0 && { pathNot: inside }) },
+    to: { path: '^(src|ui|test|bench|scripts)/', pathNot: [room, ...imports].map(folder) },
+  };
+}
+
+function purityRules(room: string, { packages = [] }: Room): Rule[] {
+  const from = { path: folder(room), pathNot: TESTS };
+  return [
+    {
+      name: `pure: ${room} uses no Node API`,
+      comment: 'pure code gets time, randomness and bytes handed in',
+      severity: 'error',
+      from,
+      to: { dependencyTypes: ['core'] },
+    },
+    {
+      name: `pure: ${room} uses no package`,
+      comment: `allowed here: ${packages.join(', ') || 'none'}`,
+      severity: 'error',
+      from,
+      to: {
+        path: 'node_modules',
+        ...(packages.length > 0 && { pathNot: packages.map((name) => `node_modules/${name}/`) }),
+      },
+    },
+  ];
+}
+
+function entryRule(room: string): Rule {
+  const inside = roomsInside(room).map(folder);
+  return {
+    name: `entry: ${room} is entered through index.ts`,
+    comment: 'what others may use of a room stands in its index.ts',
+    severity: 'error',
+    from: { path: '^(src|test|bench|scripts)/', pathNot: [folder(room)] },
+    to: { path: folder(room), pathNot: [`${folder(room)}index\\.ts$`, UI_CONTRACT, ...inside] },
+  };
+}
+
+const GENERAL_RULES: Rule[] = [
+  {
+    name: 'no cycles',
+    comment: 'two files that need each other are one file, or three',
+    severity: 'error',
+    from: {},
+    to: { circular: true },
+  },
+  {
+    name: 'every file has a room',
+    comment: 'a new folder in src needs a line in scripts/layering/directions.ts',
+    severity: 'error',
+    from: { path: '^src/', pathNot: [`^${COMPOSITION_ROOT}$`, ...Object.keys(ROOMS).map(folder)] },
+    to: {},
+  },
+  {
+    name: 'nobody imports the composition root',
+    comment: 'main.ts joins the adapters; nothing may depend on how',
+    severity: 'error',
+    from: { path: '^(src|ui)/' },
+    to: { path: `^${COMPOSITION_ROOT}$` },
+  },
+  {
+    name: 'ui knows only the contract',
+    comment: `ui/ may import ${UI_CONTRACT} and nothing else of src/`,
+    severity: 'error',
+    from: { path: '^ui/' },
+    to: { path: '^src/', pathNot: `^${UI_CONTRACT}$` },
+  },
+  {
+    name: 'everything resolves',
+    comment: 'an import that leads nowhere would escape every other rule',
+    severity: 'error',
+    from: {},
+    to: { couldNotResolve: true },
+  },
+];
+
+function rules(): Rule[] {
+  return [
+    ...GENERAL_RULES,
+    ...Object.entries(ROOMS).flatMap(([name, room]) => [
+      directionRule(name, room),
+      ...(room.pure === true ? purityRules(name, room) : []),
+      ...(room.open === undefined ? [entryRule(name)] : []),
+    ]),
+  ];
+}
+
+/** The top-level files of src/ beside main.ts have no folder, hence no rule could name them. */
+function strayFiles(baseDir: string): string[] {
+  return readdirSync(join(baseDir, 'src'), { withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => `src/${entry.name}`)
+    .filter((path) => path !== COMPOSITION_ROOT)
+    .map((path) => `every file has a room: ${path} (only main.ts stands outside a folder)`);
+}
+
+export async function checkLayering(baseDir: string): Promise<LayeringReport> {
+  const roots = ['src', 'ui'].filter((name) => readdirSync(baseDir).includes(name));
+  const result = await cruise(roots, {
+    baseDir,
+    ruleSet: { forbidden: rules() } as never,
+    validate: true,
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '/gen/' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default'],
+      extensions: ['.ts', '.js', '.json'],
+    },
+  });
+  const { modules, summary } = result.output as ICruiseResult;
+  const own = modules.filter((module) => /^(src|ui)\//.test(module.source));
+  return {
+    modules: own.length,
+    violations: [
+      ...strayFiles(baseDir),
+      ...summary.violations.map(({ rule, from, to }) => `${rule.name}: ${from} imports ${to}`),
+    ],
+  };
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may import whom inside src/. The one place to read it and the one place to change it (with an ADR):
+// `npm run check` enforces this table, docs/architecture.md explains it.
+
+export interface Room {
+  /** Other rooms this one may import. Itself is always allowed; everything not listed is refused. */
+  readonly imports: readonly string[];
+  /** A pure room computes: no Node API, no package beyond `packages`, so it runs on virtual time. */
+  readonly pure?: boolean;
+  /** npm packages a pure room may use. */
+  readonly packages?: readonly string[];
+  /** Files that others may import; absent = only index.ts. Rooms of plain words are open file by file. */
+  readonly open?: 'every-file';
+}
+
+const PURE = ['model', 'scheduling', 'placement', 'bootstrap', 'scaling'] as const;
+
+export const ROOMS: Readonly<Record<string, Room>> = {
+  model: { imports: [], pure: true, open: 'every-file' },
+  scheduling: { imports: ['model'], pure: true },
+  placement: { imports: ['model'], pure: true, packages: ['ip-address'] },
+  bootstrap: { imports: ['model'], pure: true, packages: ['yaml'] },
+  scaling: { imports: ['model', 'scheduling', 'placement', 'bootstrap'], pure: true },
+  ports: { imports: ['model'], open: 'every-file' },
+  fleet: { imports: [...PURE, 'ports'] },
+  autoscaler: { imports: [...PURE, 'ports', 'fleet'] },
+  externalgrpc: { imports: [...PURE, 'ports', 'fleet'] },
+  proxmox: { imports: ['model', 'ports'] },
+  // Facts of the wire, as data: the only thing that the Proxmox client and its simulator have in common.
+  'proxmox/wire-facts': { imports: [], pure: true, open: 'every-file' },
+  kubernetes: { imports: ['model', 'ports'] },
+  store: { imports: ['model', 'ports'] },
+  system: { imports: ['model', 'ports'] },
+  telemetry: { imports: ['model', 'ports'] },
+  http: { imports: ['model', 'ports'] },
+  config: { imports: ['model', 'ports'] },
+  cli: { imports: [...PURE, 'ports', 'fleet', 'config'] },
+  'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
+  'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
+};
+
+/** src/main.ts joins everything and therefore may import everything. */
+export const COMPOSITION_ROOT = 'src/main.ts';
+
+/** The dashboard knows the server only through this file. */
+export const UI_CONTRACT = 'src/http/contract.ts';

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['src/**/*.test.ts', 'scripts/**/*.test.ts', 'test/cli/**/*.test.ts'],
+    setupFiles: ['test/support/node-guard.ts'],
+    pool: 'threads',
+    testTimeout: 30_000,
+    coverage: {
+      include: ['src/**/*.ts'],
+      exclude: ['src/**/*.test.ts', 'src/**/*.contract.ts', 'src/**/gen/**'],
+      reporter: ['text-summary', 'json-summary'],
+    },
+  },
+});
