@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bundles src/main.ts into dist/. Code splitting keeps every lazily imported command and library in a
 // file of its own, so that `pvescaler --help` loads little. Takes well under a second: run it always.
+
+import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { rmSync } from 'node:fs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 

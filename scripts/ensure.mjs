@@ -37,14 +37,16 @@ export function whyInstall(lock, installed) {
       if (wanted.optional || wanted.devOptional || wanted.peer) continue; // another platform's binary
       return `${path} is not installed`;
     }
-    if (found.version !== wanted.version) return `${path} is ${found.version}, not ${wanted.version}`;
+    if (found.version !== wanted.version)
+      return `${path} is ${found.version}, not ${wanted.version}`;
   }
   return undefined;
 }
 
 function install() {
   const lock = readJson(join(root, 'package-lock.json'));
-  if (lock === undefined) fail('package-lock.json cannot be read. Restore it: git checkout package-lock.json');
+  if (lock === undefined)
+    fail('package-lock.json cannot be read. Restore it: git checkout package-lock.json');
   const why = whyInstall(lock, readJson(join(root, 'node_modules', '.package-lock.json')));
   if (why === undefined) return;
   say(`installing dependencies (${why}); about half a minute`);
@@ -54,7 +56,8 @@ function install() {
     shell: process.platform === 'win32',
   });
   if (npm.error) fail(`npm could not be started: ${npm.error.message}`);
-  if (npm.status !== 0) fail('npm ci failed; its own words are above. The usual cause is no network.');
+  if (npm.status !== 0)
+    fail('npm ci failed; its own words are above. The usual cause is no network.');
 }
 
 function versionOf(node) {
@@ -94,9 +97,11 @@ function main() {
   install();
   const bin = join(root, 'node_modules', '.bin');
   const path = [nodeFolder(), bin, process.env.PATH].join(process.platform === 'win32' ? ';' : ':');
-  if (run('node', ['scripts/build.mjs'], path) !== 0) fail('the build failed; its own words are above');
+  if (run('node', ['scripts/build.mjs'], path) !== 0)
+    fail('the build failed; its own words are above');
   const [command, ...args] = process.argv.slice(process.argv.indexOf('--') + 1);
-  if (process.argv.includes('--') && command !== undefined) process.exitCode = run(command, args, path);
+  if (process.argv.includes('--') && command !== undefined)
+    process.exitCode = run(command, args, path);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main();

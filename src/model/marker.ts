@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The marker in a VM's description is the proof of ownership, and everything needed to adopt a running
+// machine when the database is lost. It is one line; people may write whatever they like around it:
+//
+//   pvescaler/v1 cluster=<uid> pool=<name> machine=<uuid> vmid=<n> created=<seconds> [address=<cidr>]… [deleting=<seconds>]
+//
+// A VM is ours only if the marker's vmid is the VM's own: clones, copies and restores inherit the text but
+// get another id. Once configured, the SMBIOS UUID must equal the machine id too.
+import { type MachineId, parseMachineId } from './machine-id.ts';
+import { accepted, type Parsed, refused } from './parsed.ts';
+import { parsePoolName } from './pool-name.ts';
+
+export interface Marker {
+  /** UID of the kube-system namespace, or an id generated once: never the cluster's name. */
+  readonly cluster: string;
+  readonly pool: string;
+  readonly machine: MachineId;
+  readonly vmId: number;
+  /** Seconds since 1970. */
+  readonly createdAtSeconds: number;
+  /** Static addresses in CIDR form; empty with DHCP. */
+  readonly addresses: readonly string[];
+  /** Since when it is being deleted (seconds); a crash or a lost database never revives it. */
+  readonly deletingSinceSeconds?: number;
+  /** Keys a newer version added; kept as they are when this version rewrites the line. */
+  readonly unknown?: readonly (readonly [string, string])[];
+}
+
+/** `none`: not marked. `damaged`: marked once, unreadable now, so neither ours to delete nor free to ignore. */
+export type MarkerReading =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'marked'; readonly marker: Marker }
+  | { readonly kind: 'damaged'; readonly problem: string };
+
+const PREFIX = 'pvescaler/v1';
+const LINE = /^[ \t]*pvescaler\/(v\d+)(?:[ \t]+(.*?))?[ \t]*$/;
+const CLUSTER = /^[0-9A-Za-z][0-9A-Za-z._-]{0,127}$/;
+const KEY = /^[a-z][a-z0-9-]*$/;
+const VALUE = /^[^\s=<>`]+$/;
+
+export function formatMarker(marker: Marker): string {
+  const fields: (readonly [string, string])[] = [
+    ['cluster', marker.cluster],
+    ['pool', marker.pool],
+    ['machine', marker.machine],
+    ['vmid', String(marker.vmId)],
+    ['created', String(marker.createdAtSeconds)],
+    ...marker.addresses.map((address) => ['address', address] as const),
+    ...(marker.deletingSinceSeconds === undefined
+      ? []
+      : [['deleting', String(marker.deletingSinceSeconds)] as const]),
+    ...(marker.unknown ?? []),
+  ];
+  return [PREFIX, ...fields.map(([key, value]) => `${key}=${value}`)].join(' ');
+}
+
+/** Puts the marker into a description: replaces the line that is there, keeps every word around it. */
+export function withMarker(description: string, marker: Marker): string {
+  const lines = description === '' ? [] : description.split('\n');
+  const line = formatMarker(marker);
+  const at = lines.findIndex((text) => LINE.test(text));
+  if (at < 0) return [...lines, line].join('\n');
+  return [
+    ...lines.slice(0, at),
+    line,
+    ...lines.slice(at + 1).filter((text) => !LINE.test(text)),
+  ].join('\n');
+}
+
+export function readMarker(description: string | undefined): MarkerReading {
+  const found = (description ?? '')
+    .split(/\r?\n/)
+    .map((line) => LINE.exec(line))
+    .filter((match) => match !== null);
+  const [match] = found;
+  if (match === undefined) return { kind: 'none' };
+  if (found.length > 1)
+    return { kind: 'damaged', problem: 'the description has more than one marker' };
+  const [, version, rest = ''] = match;
+  if (version !== 'v1')
+    return { kind: 'damaged', problem: `marker version ${version} is not known here` };
+  const marker = parseFields(rest);
+  return marker.ok
+    ? { kind: 'marked', marker: marker.value }
+    : { kind: 'damaged', problem: marker.problem };
+}
+
+const SINGLE = ['cluster', 'pool', 'machine', 'vmid', 'created', 'deleting'];
+
+function parseFields(text: string): Parsed<Marker> {
+  const single = new Map<string, string>();
+  const addresses: string[] = [];
+  const unknown: (readonly [string, string])[] = [];
+  for (const field of text.split(/[ \t]+/).filter((part) => part !== '')) {
+    const at = field.indexOf('=');
+    const [key, value] = [field.slice(0, Math.max(at, 0)), field.slice(at + 1)];
+    if (!KEY.test(key) || !VALUE.test(value))
+      return refused(`marker field '${field}' is not key=value`);
+    if (key === 'address') addresses.push(value);
+    else if (!SINGLE.includes(key)) unknown.push([key, value]);
+    else if (single.has(key)) return refused(`marker names ${key} twice`);
+    else single.set(key, value);
+  }
+  return buildMarker(single, { addresses, ...(unknown.length > 0 && { unknown }) });
+}
+
+type Extras = Pick<Marker, 'addresses' | 'unknown'>;
+
+function buildMarker(fields: ReadonlyMap<string, string>, extras: Extras): Parsed<Marker> {
+  const cluster = fields.get('cluster') ?? '';
+  if (!CLUSTER.test(cluster)) return refused('marker has no valid cluster');
+  const pool = parsePoolName(fields.get('pool') ?? '');
+  if (!pool.ok) return refused(`marker's pool ${pool.problem}`);
+  const machine = parseMachineId(fields.get('machine') ?? '');
+  if (!machine.ok) return refused(`marker's machine ${machine.problem}`);
+  const vmId = wholeNumber(fields.get('vmid'));
+  const created = wholeNumber(fields.get('created'));
+  if (vmId === undefined || created === undefined)
+    return refused('marker has no valid vmid and created');
+  const deleting = wholeNumber(fields.get('deleting'));
+  if (fields.has('deleting') && deleting === undefined)
+    return refused('marker has an invalid deleting');
+  return accepted({
+    cluster,
+    pool: pool.value,
+    machine: machine.value,
+    vmId,
+    createdAtSeconds: created,
+    ...extras,
+    ...(deleting !== undefined && { deletingSinceSeconds: deleting }),
+  });
+}
+
+function wholeNumber(text: string | undefined): number | undefined {
+  return text !== undefined && /^(0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined;
+}
+
+export type Ownership =
+  | { readonly owned: true; readonly marker: Marker }
+  | { readonly owned: false; readonly reason: string };
+
+export interface ObservedVm {
+  readonly vmId: number;
+  readonly description: string | undefined;
+  /** Undefined while it is not known, or not set yet (a fresh clone has a random one until configured). */
+  readonly smbiosUuid: string | undefined;
+  /** True once the machine was configured: from then on the SMBIOS UUID must be the machine's id. */
+  readonly configured: boolean;
+}
+
+/** The only judge of "is this VM ours": everything that changes or destroys a VM asks here first. */
+export function judgeOwnership(vm: ObservedVm, cluster: string): Ownership {
+  const reading = readMarker(vm.description);
+  if (reading.kind === 'none') return { owned: false, reason: 'it has no marker' };
+  if (reading.kind === 'damaged')
+    return { owned: false, reason: `its marker is damaged: ${reading.problem}` };
+  const { marker } = reading;
+  if (marker.cluster !== cluster)
+    return { owned: false, reason: `it belongs to cluster ${marker.cluster}` };
+  if (marker.vmId !== vm.vmId) return { owned: false, reason: `it is a copy of VM ${marker.vmId}` };
+  if (vm.configured && vm.smbiosUuid?.toLowerCase() !== marker.machine) {
+    return {
+      owned: false,
+      reason: `its SMBIOS UUID ${vm.smbiosUuid ?? '(none)'} is not machine ${marker.machine}`,
+    };
+  }
+  return { owned: true, marker };
+}
