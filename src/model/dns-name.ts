@@ -10,12 +10,15 @@ const SUBDOMAIN_LENGTH = 253;
 export function dnsLabel(text: string): Parsed<string> {
   if (text.length > LABEL_LENGTH) return refused(`is longer than ${LABEL_LENGTH} characters`);
   if (isLabel(text)) return accepted(text);
-  return refused("must be lower case letters, digits and '-', and start and end with a letter or digit");
+  return refused(
+    "must be lower case letters, digits and '-', and start and end with a letter or digit",
+  );
 }
 
 /** Parts joined by dots: node names, the prefixes of label keys. A part may be longer than a DNS label. */
 export function dnsSubdomain(text: string): Parsed<string> {
-  if (text.length > SUBDOMAIN_LENGTH) return refused(`is longer than ${SUBDOMAIN_LENGTH} characters`);
+  if (text.length > SUBDOMAIN_LENGTH)
+    return refused(`is longer than ${SUBDOMAIN_LENGTH} characters`);
   if (text.split('.').every(isLabel)) return accepted(text);
   return refused(
     "must be lower case letters, digits, '-' and '.', and each part must start and end with a letter or digit",

@@ -67,7 +67,8 @@ interface Part {
 }
 
 function readPart({ whole, fraction, unit }: Part): Parsed<bigint> {
-  if (whole === '' && fraction === '') return refused("duration is not of the form '1h30m' or '45s'");
+  if (whole === '' && fraction === '')
+    return refused("duration is not of the form '1h30m' or '45s'");
   if (unit === '') return refused(missingUnit(whole, fraction));
   const nanoseconds = UNITS.get(unit);
   if (nanoseconds === undefined) return refused(unknownUnit(unit));
@@ -117,9 +118,7 @@ function formatLong(size: bigint): string {
   const minutes = size / (60n * SECOND);
   const seconds = `${decimal(size % (60n * SECOND), 9)}s`;
   if (minutes === 0n) return seconds;
-  return minutes < 60n
-    ? `${minutes}m${seconds}`
-    : `${minutes / 60n}h${minutes % 60n}m${seconds}`;
+  return minutes < 60n ? `${minutes}m${seconds}` : `${minutes / 60n}h${minutes % 60n}m${seconds}`;
 }
 
 function decimal(value: bigint, places: number): string {

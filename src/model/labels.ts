@@ -77,9 +77,9 @@ function parseLabel(pair: string): Parsed<readonly [key: string, value: string]>
 
 /** `a=b,c=d`, sorted by key. */
 export function formatLabels(labels: Labels): string {
-  return Object.entries(labels)
-    .map(([key, value]) => `${key}=${value}`)
+  return Object.keys(labels)
     .sort()
+    .map((key) => `${key}=${labels[key]}`)
     .join(',');
 }
 

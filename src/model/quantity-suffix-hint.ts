@@ -15,7 +15,9 @@ function suggestion(text: string): string {
   const [, letter, binary] = /^([kmgtpe])(i?)b?$/i.exec(text) ?? [];
   if (letter === undefined) return '; suffixes are n u m k M G T P E and Ki Mi Gi Ti Pi Ei';
   const base2 = `'${letter.toUpperCase()}i'`;
-  return binary === '' ? `; did you mean '${decimal(letter)}' or ${base2}?` : `; did you mean ${base2}?`;
+  return binary === ''
+    ? `; did you mean '${decimal(letter)}' or ${base2}?`
+    : `; did you mean ${base2}?`;
 }
 
 function decimal(letter: string): string {

@@ -32,7 +32,9 @@ const BINARY_SUFFIXES = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
 
 const SUFFIXES: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
   ...BINARY_SUFFIXES.map((text, i) => [text, { format: 'BinarySI', exponent: i * 10 }] as const),
-  ...DECIMAL_SUFFIXES.map((text, i) => [text, { format: 'DecimalSI', exponent: i * 3 - 9 }] as const),
+  ...DECIMAL_SUFFIXES.map(
+    (text, i) => [text, { format: 'DecimalSI', exponent: i * 3 - 9 }] as const,
+  ),
 ]);
 
 export const ZERO_QUANTITY: Quantity = { nano: 0n, format: 'DecimalSI' };
