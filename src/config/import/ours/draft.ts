@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our config file while it is put together: values by path, each with the remark where it came from.
+
+import { Document, isCollection, isMap, isScalar, isSeq, Scalar } from 'yaml';
+
+export type DraftPath = readonly (string | number)[];
+export type DraftValue =
+  | string
+  | number
+  | boolean
+  | readonly DraftValue[]
+  | { readonly [key: string]: DraftValue };
+
+interface Entry {
+  readonly path: DraftPath;
+  readonly value: DraftValue;
+  readonly remark: string;
+}
+
+export class Draft {
+  readonly #entries = new Map<string, Entry>();
+  readonly #header: string;
+  readonly #order: readonly string[];
+
+  constructor({ header, order }: { readonly header: string; readonly order: readonly string[] }) {
+    this.#header = header;
+    this.#order = order;
+  }
+
+  set(path: DraftPath, value: DraftValue, remark: string): void {
+    this.#entries.set(keyOf(path), { path, value, remark: oneLine(remark) });
+  }
+
+  has(path: DraftPath): boolean {
+    return this.#entries.has(keyOf(path));
+  }
+
+  /** Removes what stands at the path, around it or, when nothing does, below it. */
+  remove(path: DraftPath): readonly DraftPath[] {
+    const around = [...this.#entries.values()].filter((entry) => startsWith(path, entry.path));
+    const below = [...this.#entries.values()].filter((entry) => startsWith(entry.path, path));
+    const gone = around.length > 0 ? around : below;
+    for (const entry of gone) this.#entries.delete(keyOf(entry.path));
+    return gone.map((entry) => entry.path);
+  }
+
+  toYaml(): string {
+    const document = new Document({});
+    for (const { path, value, remark } of this.#sorted()) {
+      document.setIn(path, document.createNode(value));
+      comment(document, path, remark);
+    }
+    for (const seq of scalarLists(document.contents)) seq.flow = true;
+    document.commentBefore = this.#header;
+    return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+  }
+
+  #sorted(): readonly Entry[] {
+    const rank = (entry: Entry) => this.#order.indexOf(String(entry.path[0]));
+    return [...this.#entries.values()].toSorted((left, right) => rank(left) - rank(right));
+  }
+}
+
+function comment(document: Document, path: DraftPath, remark: string): void {
+  if (remark === '') return;
+  const node = document.getIn(path, true);
+  if (isScalar(node)) node.comment = ` ${remark}`;
+  else if (isCollection(node)) commentKey(document, path, remark);
+}
+
+// A remark about a mapping or list stands above its key: behind it, it would read as one about the last item.
+function commentKey(document: Document, path: DraftPath, remark: string): void {
+  const parent = document.getIn(path.slice(0, -1), true);
+  if (!isMap(parent)) return;
+  const pair = parent.items.find((item) => keyText(item.key) === path.at(-1));
+  if (pair === undefined) return;
+  const key = new Scalar(path.at(-1));
+  key.commentBefore = ` ${remark}`;
+  pair.key = key;
+}
+
+function keyText(key: unknown): unknown {
+  return isScalar(key) ? key.value : key;
+}
+
+function scalarLists(node: unknown): readonly { flow?: boolean | undefined }[] {
+  if (isMap(node)) return node.items.flatMap((pair) => scalarLists(pair.value));
+  if (!isSeq(node)) return [];
+  const plain = node.items.every((item) => isScalar(item) && item.comment === undefined);
+  return plain ? [node] : node.items.flatMap((item) => scalarLists(item));
+}
+
+function keyOf(path: DraftPath): string {
+  return JSON.stringify(path);
+}
+
+function startsWith(path: DraftPath, start: DraftPath): boolean {
+  return start.every((key, index) => path[index] === key);
+}
+
+function oneLine(remark: string): string {
+  return remark.replaceAll(/\s+/g, ' ').trim();
+}

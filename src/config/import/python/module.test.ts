@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import type { Environment } from '../result.ts';
+import { type PythonModule, readPython } from './module.ts';
+
+function load(text: string, environment: Environment = {}): PythonModule {
+  const result = readPython(text, environment);
+  if (!result.ok) throw new Error(`${result.problem.line}: ${result.problem.message}`);
+  return result.module;
+}
+
+function values(text: string, environment: Environment = {}): Record<string, unknown> {
+  const { settings } = load(text, environment);
+  return Object.fromEntries([...settings].map(([name, setting]) => [name, setting.value]));
+}
+
+describe('literals', () => {
+  it.each([
+    [`a = 'x'`, 'x'],
+    [`a = "x"`, 'x'],
+    [`a = "it's"  # it's`, "it's"],
+    [`a = 'a' "b"`, 'ab'],
+    [`a = ('a'\n  'b')`, 'ab'],
+    [`a = """x\ny"""`, 'x\ny'],
+    [`a = r'\\n'`, '\\n'],
+    [`a = 'a\\'b\\n'`, "a'b\n"],
+    [`a = 'a\\\nb'`, 'ab'],
+    [`a = '#no comment'`, '#no comment'],
+    ['a = 15', 15],
+    ['a = 1_000', 1000],
+    ['a = 0x10', 16],
+    ['a = -3', -3],
+    ['a = 0.5', 0.5],
+    ['a = True', true],
+    ['a = None', null],
+    ['a: int = 7', 7],
+    [`a = str(24)`, '24'],
+    [`a = int('7')`, 7],
+    [`a = \\\n 4`, 4],
+    ['b = 1; a = 2', 2],
+  ])('%s', (text, value) => {
+    expect(values(text)['a']).toStrictEqual(value);
+  });
+
+  it.each([
+    `a = f'{b}'`,
+    `a = b'x'`,
+    'a = b',
+    'a = 1 + 1',
+    'a = [1]',
+    'a = int("x")',
+    'a = open("f")',
+  ])('does not evaluate %s, and says that the name is set', (text) => {
+    const setting = load(text).settings.get('a');
+    expect(setting).toMatchObject({ name: 'a' });
+    expect(setting).not.toHaveProperty('value');
+  });
+});
+
+it('lets the later assignment win and knows its place', () => {
+  expect(load(`a = 1\n\n  # x\na = 2`).settings.get('a')).toStrictEqual({
+    name: 'a',
+    value: 2,
+    at: { line: 4, column: 1 },
+  });
+});
+
+describe('environment', () => {
+  const CREDENTIALS = [
+    'import os',
+    'try:',
+    "    host = os.environ['HOST']",
+    "    user = os.environ['USER_NAME']",
+    'except:',
+    "    host = 'literal'",
+    "    user = 'somebody'",
+    'after = 1',
+  ].join('\n');
+
+  it('takes the literals of `except` when one variable of the `try` is missing', () => {
+    expect(values(CREDENTIALS, { HOST: 'h' })).toStrictEqual({
+      host: 'literal',
+      user: 'somebody',
+      after: 1,
+    });
+  });
+
+  it('takes the variables when all are set', () => {
+    const environment = { HOST: 'h', USER_NAME: 'u' };
+    expect(values(CREDENTIALS, environment)).toStrictEqual({ host: 'h', user: 'u', after: 1 });
+  });
+
+  it('remembers which variable decides, also when the literal was taken', () => {
+    expect(load(CREDENTIALS).settings.get('host')?.variable).toBe('HOST');
+  });
+
+  it.each([
+    [`a = os.environ.get('A', 'x')`, {}, 'x'],
+    [`a = os.environ.get('A')`, {}, null],
+    [`a = os.getenv('A', 5)`, {}, 5],
+    [`a = int(os.getenv('A', 5))`, { A: '6' }, 6],
+    [`a = environ["A"]`, { A: 'y' }, 'y'],
+  ])('%s', (text, environment, value) => {
+    expect(values(text, environment)['a']).toStrictEqual(value);
+  });
+
+  it('has no value for a missing variable without a fallback, and stops as Python does', () => {
+    const { settings } = load(`a = os.environ['A']\nb = 1`);
+    expect(settings.get('a')).toMatchObject({ variable: 'A' });
+    expect(settings.has('b')).toBe(false);
+  });
+
+  it('follows else and finally', () => {
+    expect(
+      values(`try:\n  a = 1\nexcept KeyError:\n  a = 2\nelse:\n  b = 3\nfinally:\n  c = 4`),
+    ).toStrictEqual({ a: 1, b: 3, c: 4 });
+    expect(values(`try: a = os.environ['A']\nexcept: a = 2`)).toStrictEqual({ a: 2 });
+  });
+});
+
+it('reports what it does not evaluate: conditions, calls, several targets', () => {
+  const { settings, skipped } = load(
+    'if x:\n  a = 1\nelse:\n  a = 2\nprint("x")\na = b = 3\nc += 1\n"doc"',
+  );
+  expect([...settings.keys()]).toStrictEqual([]);
+  expect(skipped.map(({ line }) => line)).toStrictEqual([1, 5, 6, 7]);
+});
+
+it.each([
+  [`a = 'x\nb = 1`, '1:5', 'closing quote'],
+  [`b = 1\na = (1`, '2:7', 'never closed'],
+  [`a = 1)`, '1:6', 'never opened'],
+  [`a = 1\nb = ?`, '2:5', 'character'],
+  [`a = """x`, '1:5', 'closing quote'],
+])('says where %j cannot be read', (text, place, message) => {
+  const result = readPython(text, {});
+  if (result.ok) throw new Error('was read');
+  const { problem } = result;
+  expect(`${problem.line}:${problem.column}`).toBe(place);
+  expect(problem.message).toContain(message);
+});

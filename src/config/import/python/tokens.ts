@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python source to logical lines of tokens: as much of the language as a settings module uses. Nothing is run.
+
+import type { TextProblem } from '../source/yaml-tree.ts';
+
+export interface Token {
+  readonly kind: 'name' | 'number' | 'string' | 'sign';
+  /** A string's content without quotes and escapes; otherwise the text itself. */
+  readonly text: string;
+  /** A string whose content is computed or bytes: f'…', b'…'. */
+  readonly computed?: boolean;
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface LogicalLine {
+  readonly indent: number;
+  readonly tokens: readonly [Token, ...Token[]];
+}
+
+export type Lines =
+  | { readonly ok: true; readonly lines: readonly LogicalLine[] }
+  | { readonly ok: false; readonly problem: TextProblem };
+
+const PATTERNS = {
+  space: /[ \t\f]+/y,
+  comment: /#[^\n]*/y,
+  continuation: /\\\r?\n/y,
+  newline: /\r?\n|\r/y,
+  string: /([A-Za-z]{0,2})("""|'''|"|')/y,
+  number:
+    /(?:0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?|\.\d[\d_]*)/y,
+  name: /[\p{L}_][\p{L}\p{N}_]*/uy,
+  sign: /->|:=|\*\*|\/\/|[=!<>+\-*/%&|^]=|[-+*/%@&|^~<>()[\]{},:.;=!]/y,
+} as const;
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  n: '\n',
+  t: '\t',
+  r: '\r',
+  '\\': '\\',
+  "'": "'",
+  '"': '"',
+  '\n': '',
+};
+
+class Unreadable extends Error {
+  readonly offset: number;
+  constructor(offset: number, message: string) {
+    super(message);
+    this.offset = offset;
+  }
+}
+
+export function readLines(text: string): Lines {
+  const scanner = new Scanner(text);
+  try {
+    return { ok: true, lines: scanner.lines() };
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    return { ok: false, problem: { ...scanner.place(error.offset), message: error.message } };
+  }
+}
+
+class Scanner {
+  readonly #text: string;
+  readonly #lineStarts: readonly number[];
+  readonly #lines: LogicalLine[] = [];
+  #tokens: Token[] = [];
+  /** Of the line's first statement. */
+  #indent: number | undefined;
+  #depth = 0;
+  #offset = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#lineStarts = [
+      0,
+      ...[...text.matchAll(/\r?\n|\r/g)].map((end) => end.index + end[0].length),
+    ];
+  }
+
+  lines(): readonly LogicalLine[] {
+    while (this.#offset < this.#text.length) this.#step();
+    if (this.#depth > 0) throw new Unreadable(this.#text.length, 'a bracket is never closed');
+    this.#endLine();
+    return this.#lines;
+  }
+
+  place(offset: number): { readonly line: number; readonly column: number } {
+    let low = 0;
+    let high = this.#lineStarts.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.#lineStarts[middle] ?? 0) <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: offset - (this.#lineStarts[low] ?? 0) + 1 };
+  }
+
+  #step(): void {
+    if (
+      this.#take(PATTERNS.space) ??
+      this.#take(PATTERNS.comment) ??
+      this.#take(PATTERNS.continuation)
+    )
+      return;
+    if (this.#take(PATTERNS.newline)) {
+      if (this.#depth === 0) this.#endLine();
+      return;
+    }
+    const start = this.#offset;
+    const quote = this.#take(PATTERNS.string);
+    if (quote) this.#string(start, quote);
+    else this.#plain(start);
+  }
+
+  #plain(start: number): void {
+    for (const kind of ['number', 'name', 'sign'] as const) {
+      const match = this.#take(PATTERNS[kind]);
+      if (match === undefined) continue;
+      if (kind === 'sign') this.#bracket(match[0], start);
+      this.#add({ kind, text: match[0], ...this.place(start) });
+      return;
+    }
+    throw new Unreadable(start, 'a character that Python does not know stands here');
+  }
+
+  #bracket(sign: string, start: number): void {
+    if ('([{'.includes(sign)) this.#depth += 1;
+    if (')]}'.includes(sign)) this.#depth -= 1;
+    if (this.#depth < 0) throw new Unreadable(start, 'a bracket is closed that was never opened');
+    // `;` ends a statement as a new line does.
+    if (sign === ';' && this.#depth === 0) this.#endStatement();
+  }
+
+  #string(start: number, match: RegExpExecArray): void {
+    const prefix = (match[1] ?? '').toLowerCase();
+    const quote = match[2] ?? '';
+    const body = this.#body(start, quote);
+    const text = prefix.includes('r') ? body : unescape(body);
+    const computed = prefix.includes('f') || prefix.includes('b');
+    this.#add({ kind: 'string', text, ...this.place(start), ...(computed ? { computed } : {}) });
+  }
+
+  #body(start: number, quote: string): string {
+    const from = this.#offset;
+    while (this.#offset < this.#text.length) {
+      if (this.#text.startsWith(quote, this.#offset)) {
+        const body = this.#text.slice(from, this.#offset);
+        this.#offset += quote.length;
+        return body;
+      }
+      if (quote.length === 1 && '\r\n'.includes(this.#text.charAt(this.#offset))) break;
+      this.#offset += this.#text.charAt(this.#offset) === '\\' ? 2 : 1;
+    }
+    throw new Unreadable(start, 'a text starts here whose closing quote is missing');
+  }
+
+  #take(pattern: RegExp): RegExpExecArray | undefined {
+    pattern.lastIndex = this.#offset;
+    const match = pattern.exec(this.#text);
+    if (match === null) return undefined;
+    this.#offset += match[0].length;
+    return match;
+  }
+
+  #add(token: Token): void {
+    if (token.text !== ';' || token.kind === 'string') this.#tokens.push(token);
+  }
+
+  #endLine(): void {
+    this.#endStatement();
+    this.#indent = undefined;
+  }
+
+  #endStatement(): void {
+    const [first, ...rest] = this.#tokens;
+    if (first === undefined) return;
+    this.#indent ??= first.column - 1;
+    this.#lines.push({ indent: this.#indent, tokens: [first, ...rest] });
+    this.#tokens = [];
+  }
+}
+
+function unescape(body: string): string {
+  return body.replaceAll(/\\(\r\n|[\s\S])/g, (whole, after: string) =>
+    after === '\r\n' ? '' : (ESCAPES[after] ?? whole),
+  );
+}

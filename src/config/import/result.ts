@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an import yields: our file and what is to be said about it, or why there is none.
+
+export const SYSTEMS = ['externalgrpc', 'proxmox-autoscaler', 'vm-plan', 'kubenodesmith'] as const;
+
+/** A system whose own config file can be imported. */
+export type System = (typeof SYSTEMS)[number];
+
+export interface Position {
+  /** Both count from 1. */
+  readonly line: number;
+  readonly column: number;
+}
+
+/**
+ * - `needs-you`: the file is valid without it, but does not work before somebody acts
+ * - `not-carried`: has no home here
+ * - `carried-differently`: is in the file, and means something slightly different from before
+ * - `ignored-by-them`: had no effect in the other system
+ */
+export const SEVERITIES = [
+  'needs-you',
+  'not-carried',
+  'carried-differently',
+  'ignored-by-them',
+] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+export interface ImportNote {
+  /** The other system's key or variable, as it names it. */
+  readonly path: string;
+  /** Where it stands in the other system's file; nowhere for what is absent or comes from the environment. */
+  readonly at?: Position;
+  readonly severity: Severity;
+  readonly message: string;
+}
+
+export interface ImportProblem extends Position {
+  readonly file: string;
+  readonly message: string;
+}
+
+export type ImportResult =
+  | { readonly ok: true; readonly yaml: string; readonly notes: readonly ImportNote[] }
+  | { readonly ok: false; readonly problems: readonly ImportProblem[] };
+
+/** Variables of the place where the other system runs; only the ones it reads are looked at. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ImportRequest {
+  readonly from: System;
+  /** For messages; nothing is opened. */
+  readonly fileName: string;
+  readonly text: string;
+  readonly environment?: Environment;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings that stand inside a Kubernetes ConfigMap manifest, and where: so that a message names the line of
+// the manifest, not that of the text in it.
+
+import type { Position } from '../result.ts';
+import type { Tree } from './tree.ts';
+
+export interface Enclosed {
+  readonly name: string;
+  readonly text: string;
+  /** Turns a place in the text into one in the manifest. */
+  readonly place: (inner: Position) => Position;
+}
+
+/** The texts of all ConfigMaps among a file's documents. */
+export function enclosedTexts(trees: readonly Tree[], manifest: string): readonly Enclosed[] {
+  const lines = manifest.split(/\r?\n/);
+  return trees.flatMap((tree) => {
+    if (!isConfigMap(tree)) return [];
+    const data = tree.kind === 'map' ? tree.entries.get('data') : undefined;
+    if (data?.kind !== 'map') return [];
+    return [...data.entries].flatMap(([name, value]) =>
+      value.kind === 'scalar' && typeof value.value === 'string'
+        ? [{ name, text: value.value, place: placer(value.at, lines) }]
+        : [],
+    );
+  });
+}
+
+export function isConfigMap(tree: Tree): boolean {
+  if (tree.kind !== 'map') return false;
+  const kind = tree.entries.get('kind');
+  return kind?.kind === 'scalar' && kind.value === 'ConfigMap';
+}
+
+function placer(
+  key: Position | undefined,
+  lines: readonly string[],
+): (inner: Position) => Position {
+  const at = key ?? { line: 1, column: 1 };
+  // Only a literal block keeps its lines; of any other form just the key's place is known.
+  if (!/:\s*\|[-+\d]*\s*(?:#.*)?$/.test(lines[at.line - 1] ?? '')) return () => at;
+  const first = lines.slice(at.line).find((line) => line.trim() !== '') ?? '';
+  const indent = first.length - first.trimStart().length;
+  return ({ line, column }) => ({ line: at.line + line, column: column + indent });
+}
