@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the Proxmox VE wire protocol, as data: endpoints with their parameters and privileges, formats,
+// ranges. The only thing that the client and the simulator have in common; it knows neither, and decides
+// nothing. Generated tables are in gen/.
+export { endpointsOf, INDEX_RANGES } from './endpoints.ts';
+export { CONTENT_FILE_NAMES, type FormatFact, NAMED_FORMATS, NEW_DISK, UPID } from './formats.ts';
+export { PROPERTY_STRINGS } from './gen/property-strings.ts';
+export { builtInRoles, CLOUD_INIT_OPTIONS, OPTION_PRIVILEGES, PRIVILEGES } from './privileges.ts';
+export type {
+  ApiVersion,
+  EndpointFact,
+  ParamFact,
+  PermissionCheck,
+  PermissionFact,
+} from './types.ts';
