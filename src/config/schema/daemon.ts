@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of the running program itself: the cluster it serves, its state, its listeners, its log.
+import * as z from 'zod';
+import { listenAddress, listenAddressOrOff } from './addresses.ts';
+import { duration } from './amounts.ts';
+import { key, section } from './key.ts';
+import { namespace, path, tag, text } from './names.ts';
+
+export const clusterSchema = section({
+  name: key(
+    tag().prefault('kubernetes'),
+    'Name of the Kubernetes cluster, for people: it becomes a tag on each VM. Ownership rests on the cluster’s uid, so two clusters may share a name.',
+    {
+      replaces: { externalgrpc: 'defaults.vm_tag_prefix' },
+      note: 'vm_tag_prefix is a whole tag there; a second tag goes to `proxmox.<region>.tags`',
+    },
+  ),
+  kubeconfig: key(path().optional(), 'Kubeconfig file.', {
+    defaultText: 'in a pod its service account, else `KUBECONFIG`, else `~/.kube/config`',
+    replaces: { kubenodesmith: '--kubeconfig' },
+  }),
+  context: key(text().optional(), 'Context inside the kubeconfig.', {
+    defaultText: 'the kubeconfig’s current context',
+  }),
+  namespace: key(
+    namespace().prefault('pvescaler'),
+    'Namespace of our Lease and Events, and of Secrets that name none.',
+  ),
+});
+
+export const stateSchema = section({
+  path: key(
+    path().prefault('/var/lib/pvescaler/state.db'),
+    'SQLite file with intents and machines. Keep it on a disk that survives a restart.',
+    { note: 'PROVIDER_STATE_DB defaulted to a file in /tmp, which a reboot empties' },
+  ),
+});
+
+const grpcTls = z.strictObject({
+  cert: key(path(), 'Certificate of the server (PEM). Read again when the file changes.'),
+  key: key(path(), 'Private key of the server (PEM).'),
+  clientCa: key(path(), 'CA that signs the certificates of clients (PEM).'),
+  allow: key(
+    z.array(text()).prefault(['cluster-autoscaler']),
+    'Names (common name or DNS name) that a client certificate may carry. An empty list lets nobody in.',
+  ),
+});
+
+export const grpcSchema = section({
+  listen: key(listenAddress().prefault(':50051'), 'Where the Cluster Autoscaler reaches us.', {
+    replaces: { externalgrpc: ['--bind', '--port'] },
+    examples: [':50051', '[fe80::1%eth0]:50051'],
+  }),
+  tls: key(grpcTls.optional(), 'Mutual TLS: who may order and delete machines.'),
+  insecure: key(
+    z.boolean().default(false),
+    'Serve without TLS: whoever reaches the port can create and delete VMs.',
+  ),
+  expander: key(
+    z
+      .strictObject({
+        listen: key(listenAddress().prefault(':50052'), 'Where the expander listens.'),
+      })
+      .optional(),
+    'Serve the Cluster Autoscaler’s gRPC expander, which prefers pools whose hosts have room.',
+  ),
+});
+
+export const httpSchema = section({
+  health: key(
+    listenAddressOrOff().prefault('0.0.0.0:8080'),
+    'Health, readiness and metrics: `/healthz`, `/readyz`, `/metrics`.',
+    { replaces: { kubenodesmith: ':8080 /healthz (fixed)' } },
+  ),
+  metrics: key(z.boolean().default(true), 'Whether the health listener also serves `/metrics`.'),
+  dashboard: key(
+    listenAddressOrOff().prefault('127.0.0.1:8081'),
+    'Dashboard and JSON API. They ask for no password: keep them on loopback or behind a proxy that does.',
+  ),
+});
+
+export const logSchema = section({
+  level: key(
+    z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info'),
+    'The least important level that is logged.',
+    { replaces: { externalgrpc: '--log-level' } },
+  ),
+  format: key(
+    z.enum(['json', 'text']).default('json'),
+    'One JSON object per line, or text for people.',
+  ),
+});
+
+export const intervalsSchema = section({
+  reconcile: key(
+    duration({ min: '5s' }).prefault('20s'),
+    'Pause between two looks at all machines. At least 5 s.',
+    { replaces: { externalgrpc: 'RECONCILE_INTERVAL_SECONDS' } },
+  ),
+  scan: key(
+    duration({ min: '1s' }).prefault('15s'),
+    'Pause between two rounds of the standalone autoscaler. Events make it look sooner.',
+    {
+      replaces: { 'proxmox-autoscaler': 'scan_interval', kubenodesmith: 'pollingInterval' },
+      note: '15 s (proxmox-autoscaler) won over 30 s (kubenodesmith)',
+    },
+  ),
+});
+
+export const cleanupSchema = section({
+  lostAfter: key(
+    duration().prefault('5m'),
+    'A machine of ours whose Node is gone or not ready this long counts as lost and is replaced.',
+    { replaces: { 'proxmox-autoscaler': 'pxe_vm_lost_cleanup_delay' } },
+  ),
+  orphans: key(
+    z.enum(['report', 'delete']).default('report'),
+    'What to do with VMs, seed ISOs and addresses of ours that belong to no machine any more.',
+  ),
+});

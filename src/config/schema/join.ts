@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a new VM becomes a node: one recipe per kind of cluster. A pool names the recipe it uses.
+import * as z from 'zod';
+import { url } from './addresses.ts';
+import { duration } from './amounts.ts';
+import { key } from './key.ts';
+import { textLeaf } from './leaf.ts';
+import { matches, path, text } from './names.ts';
+import { secretKeys } from './secret-keys.ts';
+
+const tokenSchema = z
+  .union([z.literal('auto'), z.strictObject(secretKeys('secret', 'an agent token', 'token'))])
+  .default('auto')
+  .meta({ 'x-forms': '`auto`, or a mapping with secretFile, secretEnv or secretRef' });
+
+const TOKEN_MEANING =
+  'How machines prove that they may join: `auto` makes a bootstrap token per machine through the Kubernetes API; or a static agent token.';
+
+const fileSchema = z.strictObject({
+  path: key(
+    textLeaf({ type: 'absolute path', json: { type: 'string', pattern: '^/' } }, (value) =>
+      matches(value, /^\/[^\0\n]+$/, 'is not an absolute path in the guest'),
+    ),
+    'Where the file goes in the guest.',
+  ),
+  content: key(
+    z.string().optional(),
+    'Its content. Not for secrets: the file you read is no safe place.',
+  ),
+  contentFile: key(path().optional(), 'File here whose content it gets.'),
+  permissions: key(
+    textLeaf({ type: 'octal mode', json: { type: 'string', pattern: '^0?[0-7]{3,4}$' } }, (value) =>
+      matches(value, /^0?[0-7]{3,4}$/, "is not an octal mode in quotes, such as '0644'"),
+    ).prefault('0644'),
+    'Its mode.',
+  ),
+});
+
+/** What every recipe has. */
+const guestKeys = {
+  packages: key(z.array(text()).default([]), 'Packages that cloud-init installs first.'),
+  files: key(z.array(fileSchema).default([]), 'Files that are written first.'),
+  cloudConfigFile: key(
+    path().optional(),
+    'Your own cloud-config, merged with ours; ours wins where both say something.',
+  ),
+  proxy: key(
+    z
+      .strictObject({
+        http: key(url().optional(), 'Proxy for http.'),
+        https: key(url().optional(), 'Proxy for https.'),
+        none: key(z.array(text()).default([]), 'Hosts, domains and networks reached without it.'),
+      })
+      .optional(),
+    'Proxy that the guest uses.',
+  ),
+};
+
+const nodeAgentKeys = {
+  install: key(
+    z.enum(['binary', 'script', 'none']).default('binary'),
+    'A pinned binary with verified checksum, the vendor’s script, or nothing since the image has it.',
+  ),
+  downloadUrl: key(url().optional(), 'Mirror to download from.', { defaultText: 'the vendor’s' }),
+  registriesFile: key(path().optional(), 'Registry settings (`registries.yaml`) for the guest.', {
+    replaces: { externalgrpc: ['k3s.registries_yaml', 'k3s.registries_yaml_file'] },
+  }),
+  agentArgs: key(z.array(text()).default([]), 'Further arguments of the agent.'),
+};
+
+function versionText(form: RegExp, example: string) {
+  return textLeaf({ type: 'version', json: { type: 'string', pattern: form.source } }, (value) =>
+    matches(value, form, `is not a version such as '${example}'`),
+  );
+}
+
+const k3sSchema = z.strictObject({
+  server: key(url(), 'URL of the k3s server, `https://host:6443`.', {
+    replaces: { externalgrpc: 'k3s.server_url' },
+  }),
+  version: key(
+    versionText(/^v\d+\.\d+\.\d+(-[\w.]+)?\+k3s\d+$/, 'v1.34.4+k3s1').prefault('v1.34.4+k3s1'),
+    'Release of k3s.',
+    {
+      replaces: { externalgrpc: 'k3s.version' },
+    },
+  ),
+  token: key(tokenSchema, TOKEN_MEANING, { replaces: { externalgrpc: 'k3s.cluster_token' } }),
+  tokenTtl: key(
+    duration({ min: '5m', max: '1h' }).prefault('1h'),
+    'How long a token made for one machine is valid.',
+  ),
+  ...nodeAgentKeys,
+  ...guestKeys,
+});
+
+const rke2Schema = z.strictObject({
+  server: key(url(), 'URL of the RKE2 supervisor, `https://host:9345`.'),
+  version: key(
+    versionText(/^v\d+\.\d+\.\d+(-[\w.]+)?\+rke2r\d+$/, 'v1.34.4+rke2r1').prefault(
+      'v1.34.4+rke2r1',
+    ),
+    'Release of RKE2.',
+  ),
+  token: key(tokenSchema, TOKEN_MEANING),
+  tokenTtl: key(
+    duration({ min: '5m', max: '1h' }).prefault('1h'),
+    'How long a token made for one machine is valid.',
+  ),
+  ...nodeAgentKeys,
+  ...guestKeys,
+});
+
+const via = key(
+  z.enum(['cloud-init', 'agent']).default('cloud-init'),
+  'From user-data at first boot, or by guest-agent exec once the system runs.',
+);
+
+const kubeadmSchema = z.strictObject({
+  via,
+  server: key(url().optional(), 'URL of the API server that machines join.', {
+    defaultText: 'the kubeconfig’s server',
+  }),
+  token: key(tokenSchema, TOKEN_MEANING),
+  tokenTtl: key(
+    duration({ min: '5m', max: '1h' }).prefault('1h'),
+    'How long a token made for one machine is valid.',
+  ),
+  caCertHashes: key(
+    z
+      .array(
+        textLeaf(
+          { type: 'CA hash', json: { type: 'string', pattern: '^sha256:[0-9a-f]{64}$' } },
+          (value) =>
+            matches(
+              value,
+              /^sha256:[0-9a-f]{64}$/,
+              "is not of the form 'sha256:' and 64 hex digits",
+            ),
+        ),
+      )
+      .default([]),
+    'Hashes of the cluster’s CA.',
+    { defaultText: 'from the kubeconfig’s CA' },
+  ),
+  kubeletArgs: key(z.array(text()).default([]), 'Further arguments of the kubelet, `name=value`.'),
+  ...guestKeys,
+});
+
+const customSchema = z.strictObject({
+  via,
+  scriptFile: key(
+    path().optional(),
+    'Script that joins the machine; it finds the token and the names in its environment.',
+  ),
+  token: key(tokenSchema, TOKEN_MEANING),
+  tokenTtl: key(
+    duration({ min: '5m', max: '1h' }).prefault('1h'),
+    'How long a token made for one machine is valid.',
+  ),
+  ...guestKeys,
+});
+
+export const joinSchema = z
+  .strictObject({
+    k3s: key(k3sSchema.optional(), 'Agents of a k3s cluster.'),
+    rke2: key(rke2Schema.optional(), 'Agents of an RKE2 cluster.'),
+    kubeadm: key(kubeadmSchema.optional(), 'Workers of a cluster made by kubeadm.'),
+    custom: key(customSchema.optional(), 'Anything else: your own script or cloud-config.'),
+  })
+  .prefault({});
+
+export const JOIN_KINDS = ['k3s', 'rke2', 'kubeadm', 'custom'] as const;
+export type JoinKind = (typeof JOIN_KINDS)[number];

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaves that are names in Kubernetes, Proxmox or on a disk.
+import * as z from 'zod';
+import { dnsLabel, dnsSubdomain } from '../../model/dns-name.ts';
+import { parseLabelKey, parseLabelValue } from '../../model/labels.ts';
+import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+import { parsePoolName } from '../../model/pool-name.ts';
+import { textLeaf } from './leaf.ts';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+/** Text that only has to be there. */
+export function text() {
+  return textLeaf({ type: 'text', json: TEXT }, (value) => matches(value, /\S/, 'is empty'));
+}
+
+/** A file or folder; `~/` is the home folder. */
+export function path() {
+  return textLeaf({ type: 'path', json: TEXT }, (value) =>
+    matches(value, /^[^\0\n]*\S[^\0\n]*$/, 'is not a path'),
+  );
+}
+
+export function poolName() {
+  return textLeaf(
+    {
+      type: 'pool name',
+      json: { type: 'string', pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 54 },
+    },
+    parsePoolName,
+  );
+}
+
+/** Names a person gives to a region, image, template or size: they appear in provider ids, labels and flags. */
+export function givenName() {
+  return z
+    .string()
+    .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/)
+    .meta({ 'x-type': 'name' });
+}
+
+export function namespace() {
+  return textLeaf({ type: 'namespace', json: TEXT }, dnsLabel);
+}
+
+/** Stem of a host name. Dots are fine (`autoscaler.node-1`): Kubernetes takes any DNS name as a node's. */
+export function hostNameStem() {
+  return textLeaf({ type: 'DNS name', json: TEXT }, dnsSubdomain);
+}
+
+export function labelKey() {
+  return textLeaf({ type: 'label key', json: TEXT }, parseLabelKey);
+}
+
+export function labelValue() {
+  return textLeaf({ type: 'label value', json: { type: 'string' } }, parseLabelValue);
+}
+
+/** Proxmox lower-cases tags and splits them at blanks, commas and semicolons. */
+export function tag() {
+  return textLeaf(
+    { type: 'tag', json: { type: 'string', pattern: '^[a-z0-9_][a-z0-9_+.-]*$' } },
+    (value) =>
+      matches(
+        value,
+        /^[a-z0-9_][a-z0-9_+.-]{0,123}$/,
+        "is not a Proxmox tag: lower-case letters, digits, '_', '+', '.' and '-', not starting with '+', '.' or '-'",
+      ),
+  );
+}
+
+/** A Proxmox node as Proxmox names it: a bare host name. */
+export function proxmoxHost() {
+  return textLeaf({ type: 'Proxmox node', json: TEXT }, (value) =>
+    matches(
+      value,
+      /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/,
+      'is not the name of a Proxmox node: take it as the Proxmox page shows it, without a domain',
+    ),
+  );
+}
+
+/** A machine to reach by SSH: a DNS name or an address. */
+export function sshHost() {
+  return textLeaf({ type: 'host', json: TEXT }, (value) =>
+    matches(value, /^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$/, 'is not a host name or address'),
+  );
+}
+
+export function storageId() {
+  return textLeaf({ type: 'storage', json: TEXT }, (value) =>
+    matches(value, /^[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]$/, 'is not a Proxmox storage id'),
+  );
+}
+
+export function bridge() {
+  return textLeaf({ type: 'bridge', json: TEXT }, (value) =>
+    matches(
+      value,
+      /^[A-Za-z][A-Za-z0-9_.]{0,14}$/,
+      'is not the name of a bridge: at most 15 letters, digits, dots and underscores',
+    ),
+  );
+}
+
+export function resourcePoolId() {
+  return textLeaf({ type: 'Proxmox pool', json: TEXT }, (value) =>
+    matches(value, /^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+){0,2}$/, 'is not a Proxmox resource pool'),
+  );
+}
+
+/** `user@realm`. */
+export function proxmoxUser() {
+  return textLeaf(
+    { type: 'user@realm', json: { type: 'string', pattern: '^[^@!]+@[^@!]+$' } },
+    (value) =>
+      matches(value, /^[^\s:/@!=]+@[A-Za-z][A-Za-z0-9._-]*$/, "is not of the form 'user@realm'"),
+  );
+}
+
+/** `user@realm!name`. People paste the whole `id=secret` line here: that must not be quoted back. */
+export function tokenId() {
+  return textLeaf(
+    { type: 'user@realm!name', json: { type: 'string', pattern: '^[^@!=]+@[^@!=]+![^@!=]+$' } },
+    (value) =>
+      value.includes('=')
+        ? refused(
+            "holds more than the token's id: only 'user@realm!name' belongs here, the secret elsewhere",
+          )
+        : matches(
+            value,
+            /^[^\s:/@!]+@[A-Za-z][A-Za-z0-9._-]*![A-Za-z][A-Za-z0-9._-]*$/,
+            "is not of the form 'user@realm!name'",
+          ),
+  );
+}
+
+/** Also used for the user of SSH log-ins. */
+export function unixUser() {
+  return textLeaf({ type: 'user', json: TEXT }, (value) =>
+    matches(value, /^[a-z_][a-z0-9_-]{0,31}$/, 'is not a user name'),
+  );
+}
+
+/** A name, a path or a value that must match; the problem never repeats it. */
+export function matches(value: string, form: RegExp, problem: string): Parsed<string> {
+  return form.test(value) ? accepted(value) : refused(problem);
+}

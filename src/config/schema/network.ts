@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine's network cards and addresses.
+import * as z from 'zod';
+import { addressRange, ipAddress, macPrefix } from './addresses.ts';
+import { wholeNumber } from './amounts.ts';
+import { key, section } from './key.ts';
+import { bridge, hostNameStem } from './names.ts';
+
+const interfaceSchema = z.strictObject({
+  model: key(
+    z.enum(['virtio', 'e1000', 'e1000e', 'rtl8139', 'vmxnet3']).default('virtio'),
+    'Model of the card.',
+    {
+      replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].model' },
+    },
+  ),
+  bridge: key(bridge().prefault('vmbr0'), 'Bridge or VNet on the host.', {
+    replaces: {
+      externalgrpc: 'proxmox.bridge',
+      'vm-plan': 'vm_template.network_bridge',
+      kubenodesmith: 'providers.NAME.options.networkInterfaces[].bridge',
+    },
+  }),
+  vlan: key(wholeNumber(1, 4094).optional(), 'VLAN tag.', {
+    defaultText: 'untagged',
+    replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].vlanTag' },
+  }),
+  mtu: key(wholeNumber(1, 65_520).optional(), 'MTU; 1 takes the bridge’s. virtio only.', {
+    defaultText: 'Proxmox’s',
+  }),
+  queues: key(wholeNumber(0, 64).default(0), 'Packet queues; 0: Proxmox’s default.'),
+  macPrefix: key(macPrefix().optional(), 'First octets of the MAC address; the rest is random.', {
+    defaultText: 'the datacenter’s prefix',
+    replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].macPrefix' },
+    note: 'a wrong octet is refused, not skipped',
+  }),
+  firewall: key(z.boolean().default(false), 'Whether Proxmox’s firewall filters the card.'),
+});
+
+function rangesOf() {
+  return z
+    .union([addressRange(), z.array(addressRange()).min(1)])
+    .meta({ 'x-forms': "a range such as '10.0.0.11-10.0.0.19', or a list of ranges" });
+}
+
+const nameServerKeys = {
+  dns: key(z.array(ipAddress()).default([]), 'Name servers.', {
+    replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_dns_server' },
+  }),
+  search: key(z.array(hostNameStem()).default([]), 'Search domains.'),
+};
+
+const staticKeys = {
+  pool: key(rangesOf(), 'Addresses to give out, both ends included; or a list of ranges.', {
+    replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_ip_pool' },
+    examples: ['10.10.10.11-10.10.10.19'],
+  }),
+  prefix: key(wholeNumber(1, 128), 'Prefix length of the subnet.', {
+    replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_ip_mask' },
+  }),
+  gateway: key(ipAddress().optional(), 'Default gateway.', {
+    defaultText: 'none',
+    replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_ip_gateway' },
+  }),
+};
+
+const familySchema = z
+  .union([z.enum(['dhcp', 'auto', 'off']), z.strictObject(staticKeys)])
+  .meta({ 'x-forms': '`dhcp`, `auto`, `off`, or a mapping with pool, prefix and gateway' });
+
+const ipSchema = z
+  .union([
+    z.literal('dhcp'),
+    z.strictObject({ ...staticKeys, ...nameServerKeys }),
+    z.strictObject({
+      v4: key(familySchema.default('dhcp'), 'IPv4: `dhcp`, `off` or a static pool.'),
+      v6: key(
+        familySchema.default('auto'),
+        'IPv6: `auto` (router advertisements), `dhcp`, `off` or a static pool.',
+      ),
+      ...nameServerKeys,
+    }),
+  ])
+  .default('dhcp')
+  .meta({
+    'x-forms': '`dhcp`, a mapping with pool, prefix and gateway, or a mapping with v4 and v6',
+  });
+
+export const networkSchema = section({
+  interfaces: key(
+    z.array(interfaceSchema).min(1).max(32).prefault([{}]),
+    'Network cards, `net0` first. The first one carries the addresses.',
+    {
+      replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces' },
+      note: 'cards are named by their place in the list',
+    },
+  ),
+  ip: key(ipSchema, 'Where the machine’s addresses come from.', {
+    replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_network_mode' },
+    note: '`manual` there is a static pool here',
+  }),
+});

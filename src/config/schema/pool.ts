@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool: machines of one kind, and how many of them there may be.
+import * as z from 'zod';
+import { checkTaint, parseTaint } from '../../model/taints.ts';
+import { bytes, countAmount, cpuAmount, duration, wholeNumber } from './amounts.ts';
+import { JOIN_KINDS } from './join.ts';
+import { key, section } from './key.ts';
+import { textLeaf } from './leaf.ts';
+import {
+  hostNameStem,
+  labelKey,
+  labelValue,
+  poolName,
+  proxmoxHost,
+  storageId,
+  text,
+} from './names.ts';
+import { networkSchema } from './network.ts';
+import {
+  clusterAutoscalerSchema,
+  headroomSchema,
+  limitsSchema,
+  scaleDownSchema,
+  scaleUpSchema,
+  schedulesSchema,
+} from './pool-scaling.ts';
+import { poolSizeSchema } from './size-forms.ts';
+import { vmOptionsSchema } from './vm-options.ts';
+
+const fromSchema = z
+  .union([
+    z.strictObject({
+      image: key(text(), 'An image of `images`, imported into each new VM. Needs Proxmox VE 8.4.'),
+    }),
+    z.strictObject({
+      template: key(text(), 'A template of `templates`, cloned for each new VM.'),
+      clone: key(
+        z.enum(['full', 'linked']).default('full'),
+        'A copy of its own, or one that rests on the template.',
+        {
+          note: 'vm-plan made full clones, proxmox-autoscaler linked ones',
+        },
+      ),
+    }),
+    z.strictObject({
+      netboot: key(
+        z.strictObject({}),
+        'An empty disk, booted from the network; what it boots makes it a node.',
+        {
+          replaces: { kubenodesmith: 'vmOptions boot' },
+        },
+      ),
+    }),
+  ])
+  .optional()
+  .meta({ 'x-forms': 'a mapping with one of image, template or netboot' });
+
+const taintSchema = z
+  .union([
+    textLeaf({ type: 'taint', json: { type: 'string', pattern: ':' } }, parseTaint),
+    z
+      .strictObject({
+        key: key(labelKey(), 'Key of the taint.'),
+        value: key(labelValue().prefault(''), 'Its value.'),
+        effect: key(z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']), 'Its effect.'),
+      })
+      .superRefine((taint, context) => {
+        const checked = checkTaint(taint);
+        if (!checked.ok) context.addIssue({ code: 'custom', message: checked.problem });
+      }),
+  ])
+  .meta({
+    'x-forms': "text such as 'key=value:NoSchedule', or a mapping with key, value and effect",
+  });
+
+const reserveSchema = section({
+  cpu: key(cpuAmount().prefault(0), 'CPU.'),
+  memory: key(bytes().prefault(0), 'Memory.'),
+  disk: key(bytes().prefault(0), 'Disk.'),
+});
+
+const capacitySchema = section({
+  maxPods: key(wholeNumber(1, 10_000).default(110), 'Pods that a machine takes.'),
+  kubeReserved: key(
+    reserveSchema,
+    'Kept for the kubelet and the container runtime, as the kubelet is told.',
+  ),
+  systemReserved: key(reserveSchema, 'Kept for the system, as the kubelet is told.'),
+  evictionThreshold: key(
+    section({
+      memory: key(bytes().prefault('100Mi'), 'Below this much free memory the kubelet evicts.'),
+      diskPercentage: key(
+        z.number().min(0).max(100).default(10),
+        'Below this share of free disk it evicts.',
+      ),
+    }),
+    'What the kubelet keeps free by evicting pods.',
+  ),
+});
+
+const namesSchema = section({
+  prefix: key(hostNameStem().optional(), 'Stem of the names of machines.', {
+    defaultText: 'the name of the pool',
+    replaces: {
+      externalgrpc: 'node_groups[].vm_name_prefix',
+      'proxmox-autoscaler': 'pxe_autoscaled_node_name',
+      kubenodesmith: 'nodePools[].machineTemplate.kubeNodeNamePrefix',
+    },
+  }),
+  role: key(hostNameStem().optional(), 'Follows the prefix, as in `k8s-worker-2`.', {
+    defaultText: 'none',
+    replaces: { 'vm-plan': '--role' },
+  }),
+  suffix: key(
+    z.enum(['id', 'ordinal']).default('id'),
+    'A piece of the machine’s id, or the lowest free number. A name that comes back may be refused by k3s.',
+    { note: 'ca-proxmox-externalgrpc and kubenodesmith end names in the VM id, which is reused' },
+  ),
+});
+
+const placementSchema = section({
+  strategy: key(
+    z.enum(['spread', 'pack', 'most-free', 'least-vms']).default('spread'),
+    'Which host gets the next machine: the one with fewest of this pool, the fullest that fits, the one with most free memory, or the one with fewest VMs.',
+    { note: 'vm-plan: fewest VMs; kubenodesmith: by chance' },
+  ),
+  hosts: key(
+    section({
+      allow: key(
+        z.array(proxmoxHost()).default([]),
+        'The only hosts for this pool; empty: those of the region.',
+      ),
+      deny: key(z.array(proxmoxHost()).default([]), 'Hosts that this pool does not use.'),
+    }),
+    'Narrows the hosts of the region.',
+  ),
+  cpuOvercommit: key(
+    z.number().min(0.1).max(100).default(2),
+    'vCPUs given out per CPU of the host.',
+  ),
+  memoryOvercommit: key(
+    z.number().min(0.1).max(10).default(1),
+    'Memory given out per memory of the host.',
+  ),
+  memoryReserve: key(bytes().prefault('2Gi'), 'Memory of each host that is never given out.'),
+});
+
+const diskSchema = section({
+  storage: key(storageId().optional(), 'Storage of this pool’s disks.', {
+    defaultText: '`storage.disks` of the region',
+  }),
+  discard: key(z.boolean().default(true), 'Hand freed blocks back to the storage.'),
+  ssd: key(z.boolean().default(false), 'Show the disk as an SSD.'),
+  iothread: key(z.boolean().default(true), 'A thread of its own for the disk.'),
+  cache: key(
+    z.enum(['none', 'writethrough', 'writeback', 'directsync', 'unsafe']).default('none'),
+    'Cache of the host.',
+  ),
+});
+
+const gpuSchema = z
+  .strictObject({
+    type: key(labelValue(), 'Kind of GPU, the value of the label `gpu.label`.'),
+    count: key(wholeNumber(1, 64).default(1), 'GPUs per machine.'),
+    resource: key(labelKey().prefault('nvidia.com/gpu'), 'Extended resource that pods ask for.'),
+  })
+  .optional();
+
+export const poolSchema = z.strictObject({
+  name: key(
+    poolName(),
+    'Lower case, a DNS label: it becomes a tag, a label and the id of the node group.',
+    {
+      replaces: { externalgrpc: 'node_groups[].id', kubenodesmith: 'nodePools[].name' },
+    },
+  ),
+  regions: key(
+    z.array(text()).min(1).optional(),
+    'Regions that machines may be made in, in order of preference.',
+    {
+      defaultText: 'all',
+      replaces: { kubenodesmith: 'nodePools[].providerRef' },
+    },
+  ),
+  from: key(fromSchema, 'Where a new VM comes from.', {
+    defaultText: 'the only image or template there is',
+  }),
+  join: key(
+    z.enum([...JOIN_KINDS, 'none']).optional(),
+    'Recipe of `join` by which machines become nodes; `none` where the image does it itself.',
+    {
+      defaultText: 'the only recipe there is; `none` with netboot',
+    },
+  ),
+  size: key(
+    poolSizeSchema,
+    'How large a machine is: the name of a size, `{ cpu, memory, disk }`, a list of those, or `{ min, max, step }` to size it to the demand.',
+    {
+      replaces: { 'vm-plan': ['--size', '--cpus', '--memory', '--disk'] },
+      note: 'kubenodesmith sized a machine to the first pending pod; `{ min, max, step }` sizes it to all of them',
+    },
+  ),
+  memoryOverhead: key(bytes().prefault(0), 'Memory given to the VM beyond its size.', {
+    replaces: { kubenodesmith: 'providers.NAME.options.vmMemOverheadMiB' },
+  }),
+  balloon: key(bytes().prefault(0), 'Least memory a balloon may leave the VM; 0: no balloon.', {
+    replaces: { externalgrpc: 'node_groups[].balloon_mb' },
+  }),
+  architecture: key(
+    z.enum(['amd64', 'arm64']).default('amd64'),
+    'CPU architecture of the machines.',
+    {
+      replaces: { kubenodesmith: 'nodePools[].machineTemplate.architecture' },
+      note: 'without effect there',
+    },
+  ),
+  names: key(namesSchema, 'Names of machines: `<prefix>[-<role>]-<suffix>`.'),
+  limits: key(limitsSchema, 'How many machines there may be.'),
+  priority: key(
+    wholeNumber(-1000, 1000).default(0),
+    'Among pools that could hold a pod, the highest grows first.',
+  ),
+  network: key(networkSchema, 'Network cards and addresses.'),
+  disk: key(diskSchema, 'How the disk is attached.', {
+    replaces: { kubenodesmith: 'vmOptions scsi0' },
+  }),
+  vmOptions: key(
+    vmOptionsSchema,
+    'Further options of the Proxmox VM, passed on as they are; what we set ourselves and what is dangerous is refused.',
+    {
+      replaces: { kubenodesmith: 'providers.NAME.options.vmOptions' },
+      examples: [{ cpu: 'host', sockets: 1 }],
+    },
+  ),
+  onboot: key(z.boolean().default(true), 'Whether machines start with their host.'),
+  labels: key(z.record(labelKey(), labelValue()).default({}), 'Labels of the nodes.', {
+    replaces: {
+      externalgrpc: 'node_groups[].labels',
+      kubenodesmith: 'nodePools[].machineTemplate.labels',
+    },
+  }),
+  groupLabel: key(
+    labelKey().prefault('autoscaler.proxmox/group'),
+    'Label whose value is the pool’s name.',
+    {
+      replaces: {
+        'proxmox-autoscaler': 'node_group_label',
+        kubenodesmith: 'nodePools[].poolLabelKey',
+      },
+      note: 'autoscaler.proxmox/group is ca-proxmox-externalgrpc’s; proxmox-autoscaler’s value was always `true`',
+    },
+  ),
+  taints: key(z.array(taintSchema).default([]), 'Taints of the nodes.', {
+    replaces: { externalgrpc: 'node_groups[].taints' },
+    note: 'the effect has to be written',
+  }),
+  gpu: key(
+    gpuSchema,
+    'GPUs of a machine; the device itself is passed by `vmOptions.hostpci0: mapping=…`.',
+  ),
+  extendedResources: key(
+    z.record(labelKey(), countAmount()).default({}),
+    'Other resources that a node of the pool will offer.',
+  ),
+  capacity: key(
+    capacitySchema,
+    'What of a machine pods may use, told to schedulers before the first node is there. The kubelet must be set alike.',
+  ),
+  pricePerHour: key(z.number().min(0).optional(), 'Price of a machine for an hour.', {
+    defaultText: 'from `pricing`',
+  }),
+  placement: key(placementSchema, 'Which host a machine goes to.'),
+  scaleUp: key(scaleUpSchema, 'How the pool grows.'),
+  scaleDown: key(scaleDownSchema, 'How the pool shrinks.'),
+  headroom: key(headroomSchema, 'Room kept ready (standalone).'),
+  schedules: key(
+    schedulesSchema,
+    'Windows with other limits, for example office hours (standalone).',
+  ),
+  provisionTimeout: key(
+    duration({ min: '2m' }).prefault('15m'),
+    'From order to ready node; then the machine counts as failed and is removed. At least 2 minutes.',
+    {
+      replaces: {
+        externalgrpc: 'PENDING_VM_TIMEOUT_SECONDS',
+        'proxmox-autoscaler': 'max_node_provision_time',
+      },
+      note: 'below 120 s ca-proxmox-externalgrpc silently took 120 s; without effect in proxmox-autoscaler',
+    },
+  ),
+  registrationTimeout: key(
+    duration({ min: '30s' }).prefault('5m'),
+    'From a booted guest to its Node.',
+    {
+      note: '5 minutes were fixed in kubenodesmith',
+    },
+  ),
+  deletion: key(
+    section({
+      mode: key(
+        z.enum(['shutdown', 'stop']).default('shutdown'),
+        'Shut the guest down first, or stop it at once.',
+        {
+          note: 'ca-proxmox-externalgrpc stopped at once',
+        },
+      ),
+      shutdownTimeout: key(
+        duration({ min: '1s' }).prefault('1m'),
+        'How long a shutdown may take; then the VM is stopped.',
+      ),
+    }),
+    'How a machine is taken away.',
+  ),
+  clusterAutoscaler: key(
+    clusterAutoscalerSchema,
+    'What the Cluster Autoscaler is told about this pool.',
+  ),
+});

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A secret never stands in the file: it is named, as a file, an environment variable or a key of a
+// Kubernetes Secret. The same three keys appear wherever one is needed, after a prefix: `secretFile`,
+// `secretEnv`, `secretRef`; `passwordFile`, `passwordEnv`, `passwordRef`.
+import * as z from 'zod';
+import { dnsSubdomain } from '../../model/dns-name.ts';
+import { key } from './key.ts';
+import { textLeaf } from './leaf.ts';
+import { matches, namespace, path } from './names.ts';
+
+function variableName() {
+  return textLeaf(
+    { type: 'variable name', json: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]*$' } },
+    (value) => matches(value, /^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'is not the name of a variable'),
+  );
+}
+
+export function secretRef(defaultKey: string) {
+  return z.strictObject({
+    name: key(
+      textLeaf({ type: 'Secret name', json: { type: 'string', minLength: 1 } }, dnsSubdomain),
+      'Name of the Kubernetes Secret.',
+    ),
+    namespace: key(namespace().optional(), 'Its namespace.', {
+      defaultText: '`cluster.namespace`',
+    }),
+    key: key(
+      textLeaf({ type: 'Secret key', json: { type: 'string', minLength: 1 } }, (value) =>
+        matches(value, /^[A-Za-z0-9._-]{1,253}$/, 'is not a key of a Secret'),
+      ).prefault(defaultKey),
+      'The key inside it.',
+    ),
+  });
+}
+
+/** The three ways to name one secret, as keys to spread into a mapping. Exactly one is to be given. */
+export function secretKeys<P extends string>(prefix: P, what: string, defaultKey: string) {
+  const keys = {
+    File: key(path().optional(), `File that holds ${what}; one trailing line break is dropped.`),
+    Env: key(variableName().optional(), `Environment variable that holds ${what}.`),
+    Ref: key(secretRef(defaultKey).optional(), `Kubernetes Secret that holds ${what}.`),
+  };
+  return {
+    [`${prefix}File`]: keys.File,
+    [`${prefix}Env`]: keys.Env,
+    [`${prefix}Ref`]: keys.Ref,
+  } as { [K in keyof typeof keys as `${P}${K}`]: (typeof keys)[K] };
+}

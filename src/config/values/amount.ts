@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Amounts as the file writes them (text with a suffix, or a bare number) turned into integers with a unit.
+import { durationMs, parseDuration } from '../../model/duration.ts';
+import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+import { milliValue, parseQuantity, type Quantity, wholeValue } from '../../model/quantity.ts';
+
+/** What a quantity or a duration is written as in YAML. */
+export type AmountText = string | number;
+
+const MEBIBYTE = 1_048_576;
+
+export function parseBytes(text: AmountText): Parsed<number> {
+  const whole = parseWhole(text, wholeValue);
+  if (!whole.ok) return whole;
+  // Nobody means a handful of bytes: the unit was forgotten.
+  if (whole.value > 0 && whole.value < MEBIBYTE) {
+    return refused(`is only ${whole.value} bytes; write a unit, such as '2Gi' or '512Mi'`);
+  }
+  return whole;
+}
+
+export function parseCpuMilli(text: AmountText): Parsed<number> {
+  return parseWhole(text, milliValue);
+}
+
+export function parseCount(text: AmountText): Parsed<number> {
+  return parseWhole(text, wholeValue);
+}
+
+function parseWhole(text: AmountText, unit: (quantity: Quantity) => bigint): Parsed<number> {
+  const quantity = parseQuantity(String(text));
+  if (!quantity.ok) return quantity;
+  const value = unit(quantity.value);
+  if (value < 0n) return refused('is negative');
+  return value > BigInt(Number.MAX_SAFE_INTEGER)
+    ? refused('is too large')
+    : accepted(Number(value));
+}
+
+export function parseMilliseconds(text: AmountText): Parsed<number> {
+  const duration = parseDuration(String(text));
+  if (!duration.ok) return duration;
+  const ms = durationMs(duration.value);
+  return ms < 0 ? refused('is negative') : accepted(ms);
+}
