@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds the model against Kubernetes' own code: builds the judge (Go), then asks both the same questions.
+// Usage: npm run test:parity -- [--seed S] [--cases N]
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const root = join(import.meta.dirname, '..', '..');
+const judgeSource = join(import.meta.dirname, 'judge');
+const judgeProgram = join(root, '.cache', 'parity', 'judge');
+
+const { values: options } = parseArgs({
+  options: { seed: { type: 'string' }, cases: { type: 'string' } },
+});
+
+function fail(message: string): never {
+  console.error(`parity: ${message}`);
+  process.exit(1);
+}
+
+function wholeNumber(name: string, text: string): number {
+  if (!/^-?\d+$/.test(text)) fail(`--${name} must be a whole number, not '${text}'`);
+  return Number(text);
+}
+
+function findGo(): string {
+  const usual = '/usr/local/go/bin/go';
+  const go = ['go', usual].find((name) => spawnSync(name, ['version']).status === 0);
+  return (
+    go ?? fail('Go is needed to build the judge: install Go 1.26 or newer (https://go.dev/dl)')
+  );
+}
+
+function buildJudge(): void {
+  const go = findGo();
+  console.log('parity: building the judge from Kubernetes’ own packages (minutes the first time)…');
+  mkdirSync(join(root, '.cache', 'parity'), { recursive: true });
+  const build = spawnSync(go, ['build', '-trimpath', '-o', judgeProgram, '.'], {
+    cwd: judgeSource,
+    stdio: 'inherit',
+  });
+  if (build.status !== 0 || !existsSync(judgeProgram))
+    fail(
+      'the judge did not build; the first time it needs the network to fetch Kubernetes’ packages',
+    );
+}
+
+function compare(seed: number, cases: number): number {
+  console.log(`parity: ${cases} cases with seed ${seed} (repeat: --seed ${seed} --cases ${cases})`);
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const config = join(import.meta.dirname, 'vitest.config.ts');
+  const run = spawnSync(process.execPath, [vitest, 'run', '--config', config], {
+    cwd: root,
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      PARITY_JUDGE: judgeProgram,
+      PARITY_SEED: `${seed}`,
+      PARITY_CASES: `${cases}`,
+    },
+  });
+  return run.status ?? 1;
+}
+
+const seed = wholeNumber('seed', options.seed ?? `${Math.floor(Math.random() * 2 ** 31)}`);
+const cases = wholeNumber('cases', options.cases ?? '150000');
+const started = Date.now();
+buildJudge();
+const status = compare(seed, cases);
+console.log(
+  `parity: ${status === 0 ? 'agreed' : 'DISAGREED'} after ${Math.round((Date.now() - started) / 1000)} s`,
+);
+process.exitCode = status;
