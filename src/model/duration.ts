@@ -72,9 +72,7 @@ function readPart({ whole, fraction, unit }: Part): Parsed<bigint> {
   if (unit === '') return refused(missingUnit(whole, fraction));
   const nanoseconds = UNITS.get(unit);
   if (nanoseconds === undefined) return refused(unknownUnit(unit));
-  const size = BigInt(whole) * BigInt(nanoseconds);
-  if (size > LIMIT) return TOO_LONG;
-  return accepted(size + fractionOf(fraction, nanoseconds));
+  return accepted(BigInt(whole) * BigInt(nanoseconds) + fractionOf(fraction, nanoseconds));
 }
 
 // In floating point, and only as many digits as fill 63 bits, because Go computes it so: the result is a

@@ -75,7 +75,7 @@ describe('lists of labels', () => {
   });
 
   test.each([
-    ['a', "'a' is not of the form key=value"],
+    [' a ', "'a' is not of the form key=value"],
     ['a=b,', "'' is not of the form key=value"],
     ['=b', 'key is empty'],
     ['a=b=c', `value 'b=c' ${RULE} (of key 'a')`],
@@ -90,6 +90,7 @@ describe('lists of labels', () => {
       ok: false,
       problem: `key 'c d' ${RULE}`,
     });
+    expect(checkLabels({ 'c d': '-' })).toEqual({ ok: false, problem: `key 'c d' ${RULE}` });
     expect(checkLabels({ a: 'b c' })).toEqual({
       ok: false,
       problem: `value 'b c' ${RULE} (of key 'a')`,
@@ -131,6 +132,7 @@ describe('kubeletMayNotSet', () => {
   test.each([
     'plain',
     'kubernetes.io',
+    'kubernetes.iox',
     'example.com/kubernetes.io',
     'notkubernetes.io/x',
     'kubernetes.io.example.com/x',

@@ -135,6 +135,8 @@ describe('formatQuantity', () => {
     ['1.5Gi', '1536Mi'],
     ['-1.5Gi', '-1536Mi'],
     ['0.5Ki', '512'],
+    ['0.9765625Ki', '1k'],
+    ['-0.9765625Ki', '-1k'],
     ['1Ki', '1Ki'],
     ['1.0001Ki', '1024102400u'],
     ['1000', '1k'],
@@ -194,8 +196,8 @@ describe('integers', () => {
 
   test('become quantities', () => {
     expect(formatQuantity(quantityFromBytes(3 * 2 ** 30))).toBe('3Gi');
-    expect(formatQuantity(quantityFromMilli(1500n))).toBe('1500m');
-    expect(formatQuantity(quantityFromCount(110))).toBe('110');
+    expect(quantityFromMilli(1500n)).toEqual(quantity('1500m'));
+    expect(quantityFromCount(110)).toEqual(quantity('110'));
   });
 });
 

@@ -52,7 +52,8 @@ export interface RequirementSource {
 }
 
 export function parseRequirement(source: RequirementSource): Parsed<Requirement> {
-  const { key, values } = { ...source, values: source.values ?? [] };
+  const { key } = source;
+  const values = source.values ?? [];
   const operator = OPERATORS.find((known) => known === source.operator);
   if (operator === undefined) {
     return refused(`unknown operator '${source.operator}'; operators are ${OPERATORS.join(', ')}`);
