@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Host } from '../model/host.ts';
+import type { PvescalerError } from './errors.ts';
 
 /** A VM as the caller last knew it. The adapter looks its host up again when it has moved. */
 export interface VmRef {
@@ -72,6 +73,8 @@ export type TaskStatus =
       readonly succeeded: boolean;
       readonly warnings: number;
       readonly message: string;
+      /** What the message of a failed task means, translated once: VM_ID_TAKEN, LOCK_TIMED_OUT, TASK_FAILED, … */
+      readonly failure?: PvescalerError;
     };
 
 export interface NetworkInterface {

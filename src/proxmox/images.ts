@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import { InvalidConfig, PvescalerError, Unauthorized } from '../ports/errors.ts';
+import type { CallOptions, ImageOrder, TaskRef, Volume } from '../ports/hypervisor.ts';
+import type { Random } from '../ports/random.ts';
+import { segment } from './form.ts';
+import { numberOf, recordsOf, textOf } from './json.ts';
+import { multipart } from './multipart.ts';
+import type { Api } from './request.ts';
+import { startedTask } from './started-task.ts';
+import type { TaskFollower } from './task-follower.ts';
+import type { VersionGate } from './version.ts';
+
+/** What `import` takes; an Ubuntu `.img` is qcow2 and has to be called so. */
+const IMAGE_NAME = /^[A-Za-z0-9.+=_-]+\.(ova|qcow2|raw|vmdk)$/;
+/** Anything else would be stored under another name than the one asked for. */
+const ISO_NAME = /^[A-Za-z0-9_.-]+\.(iso|img)$/i;
+
+const UPLOAD_TIMEOUT_MS = 10 * 60 * 1_000;
+const DELETE_TIMEOUT_MS = 2 * 60 * 1_000;
+
+export interface IsoFile {
+  readonly host: string;
+  readonly storage: string;
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+interface Collaborators {
+  readonly api: Api;
+  readonly random: Random;
+  readonly version: VersionGate;
+  readonly follower: TaskFollower;
+}
+
+/** Files on storages: images that disks are made of, seeds that guests read. */
+export class Images {
+  readonly #api: Api;
+  readonly #random: Random;
+  readonly #version: VersionGate;
+  readonly #follower: TaskFollower;
+
+  constructor(collaborators: Collaborators) {
+    this.#api = collaborators.api;
+    this.#random = collaborators.random;
+    this.#version = collaborators.version;
+    this.#follower = collaborators.follower;
+  }
+
+  async volumes(
+    at: { readonly host: string; readonly storage: string },
+    content: string,
+    options: CallOptions,
+  ): Promise<readonly Volume[]> {
+    const data = await this.#api.data({
+      method: 'GET',
+      path: `${storagePath(at)}/content`,
+      query: { content },
+      doing: `list ${at.storage} on ${at.host}`,
+      host: at.host,
+      ...options,
+    });
+    return recordsOf(data).flatMap((entry) => {
+      const id = textOf(entry['volid']);
+      if (id === undefined) return [];
+      const vmId = numberOf(entry['vmid']);
+      return [
+        {
+          id,
+          bytes: numberOf(entry['size']) ?? 0,
+          content: textOf(entry['content']) ?? content,
+          ...(vmId === undefined ? {} : { vmId }),
+        },
+      ];
+    });
+  }
+
+  async download(order: ImageOrder, options: CallOptions): Promise<TaskRef> {
+    if (!IMAGE_NAME.test(order.fileName)) {
+      throw refusedName(order.fileName, 'an image is called *.qcow2, *.raw, *.vmdk or *.ova');
+    }
+    await this.#version.require('8.4', 'downloading a disk image needs 8.4', options);
+    const doing = `download ${order.fileName} to ${order.storage} on ${order.host}`;
+    const data = await this.#api.data({
+      method: 'POST',
+      path: `${storagePath(order)}/download-url`,
+      form: {
+        content: 'import',
+        filename: order.fileName,
+        url: order.url,
+        checksum: order.checksum?.hex,
+        'checksum-algorithm': order.checksum?.algorithm,
+        'verify-certificates': order.verifyCertificates,
+      },
+      doing,
+      host: order.host,
+      ...options,
+    });
+    return startedTask(data, doing);
+  }
+
+  async upload(file: IsoFile, options: CallOptions): Promise<TaskRef> {
+    if (!ISO_NAME.test(file.name))
+      throw refusedName(file.name, 'letters, digits, "_.-", then .iso');
+    const doing = `upload ${file.name} to ${file.storage} on ${file.host}`;
+    const data = await this.#api.data({
+      method: 'POST',
+      path: `${storagePath(file)}/upload`,
+      upload: multipart({
+        fields: [['content', 'iso']],
+        fileName: file.name,
+        bytes: file.bytes,
+        boundary: `pvescaler-${this.#random.uuid()}`,
+      }),
+      timeoutMs: UPLOAD_TIMEOUT_MS,
+      doing,
+      host: file.host,
+      ...options,
+    });
+    return startedTask(data, doing);
+  }
+
+  async delete(host: string, volumeId: string, options: CallOptions): Promise<void> {
+    const storage = volumeId.split(':')[0] ?? '';
+    try {
+      const data = await this.#api.data({
+        method: 'DELETE',
+        path: `${storagePath({ host, storage })}/content/${segment(volumeId)}`,
+        doing: `delete ${volumeId} on ${host}`,
+        repeatable: true,
+        host,
+        ...options,
+      });
+      if (data !== null) await this.#ended(startedTask(data, `delete ${volumeId}`), options);
+    } catch (error) {
+      if (!isGone(error)) throw withPrivilegeHint(error, storage);
+    }
+  }
+
+  async #ended(task: TaskRef, options: CallOptions): Promise<void> {
+    const end = await this.#follower.follow(task, { timeoutMs: DELETE_TIMEOUT_MS, ...options });
+    if (end.failure !== undefined) throw end.failure;
+  }
+}
+
+function storagePath(at: { readonly host: string; readonly storage: string }): string {
+  return `/nodes/${segment(at.host)}/storage/${segment(at.storage)}`;
+}
+
+function refusedName(name: string, rule: string): InvalidConfig {
+  return new InvalidConfig('PARAMETER_REFUSED', `not a file name for Proxmox: ${name} (${rule})`);
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof PvescalerError && error.code === 'VOLUME_NOT_FOUND';
+}
+
+/** The one right that making an ISO does not need and removing it does. */
+function withPrivilegeHint(error: unknown, storage: string): unknown {
+  if (!(error instanceof PvescalerError) || error.code !== 'PERMISSION_MISSING') return error;
+  return new Unauthorized('PERMISSION_MISSING', error.message, {
+    hint: `Deleting a file needs Datastore.Allocate on /storage/${storage}; AllocateSpace and AllocateTemplate do not suffice.`,
+    cause: error,
+    facts: error.facts,
+  });
+}

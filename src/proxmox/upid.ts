@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import { NotFound } from '../ports/errors.ts';
+
+/** What a task's id tells: where it runs, what it does, to what, for whom. */
+export interface Upid {
+  readonly text: string;
+  readonly host: string;
+  readonly startedAtSeconds: number;
+  readonly type: string;
+  /** Empty for some; the *source* of a clone, the file name of a download. */
+  readonly subject: string;
+  /** `user@realm`, with `!token` when a token started it. */
+  readonly owner: string;
+}
+
+// The process start counts in clock ticks and outgrows eight digits after 497 days of uptime.
+const PATTERN =
+  /^UPID:([^:\s]+):([0-9A-F]{8}):([0-9A-F]{8,9}):([0-9A-F]{8}):([^:\s]+):([^:\s]*):([^:\s]+):$/i;
+
+export function parseUpid(text: string): Upid | undefined {
+  const match = PATTERN.exec(text);
+  if (match === null) return undefined;
+  const [, host = '', , , started = '0', type = '', subject = '', owner = ''] = match;
+  return { text, host, startedAtSeconds: Number.parseInt(started, 16), type, subject, owner };
+}
+
+/** A UPID comes back from the store too; what cannot be read there names no task. */
+export function upidOf(text: string): Upid {
+  const upid = parseUpid(text);
+  if (upid === undefined) throw new NotFound('TASK_NOT_FOUND', `not a task id: ${text}`);
+  return upid;
+}

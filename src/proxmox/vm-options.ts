@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { CreateVmOrder, NetworkInterface, VmChange } from '../ports/hypervisor.ts';
+import { encodeSshKeys, type Parameters } from './form.ts';
+import { formatProperties, parseProperties } from './property-string.ts';
+
+const MEBIBYTE = 2 ** 20;
+const GIBIBYTE = 2 ** 30;
+
+/**
+ * What a new VM gets unless its order says otherwise: a serial console (cloud images write there, and some
+ * hang without), the guest agent, and a controller on which each disk has its own thread.
+ */
+const DEFAULT_OPTIONS: Readonly<Record<string, string>> = {
+  ostype: 'l26',
+  sockets: '1',
+  agent: '1',
+  scsihw: 'virtio-scsi-single',
+  serial0: 'socket',
+  vga: 'serial0',
+};
+
+/** The body of `POST /nodes/{node}/qemu`. Identity goes in last: no option of a pool can displace it. */
+export function createParameters(order: CreateVmOrder): Parameters {
+  const { hardware, identity } = order;
+  const options = { ...DEFAULT_OPTIONS, ...hardware.options };
+  return {
+    ...encoded(options),
+    cores: hardware.cores,
+    memory: mebibytes(hardware.memoryBytes),
+    balloon: mebibytes(hardware.balloonBytes),
+    ...networks(hardware.networks),
+    scsi0: diskOf(order, options['scsihw'] === 'virtio-scsi-single'),
+    // Left to itself, Proxmox would try CD and network too.
+    boot: hardware.bootFrom === 'disk' ? 'order=scsi0' : 'order=net0',
+    vmid: order.vmId,
+    name: identity.name,
+    description: identity.description,
+    tags: tagList(identity.tags),
+    smbios1: smbiosOf(hardware.options['smbios1'], identity.smbiosUuid),
+    pool: order.resourcePool,
+  };
+}
+
+/** The body of `PUT …/config`. */
+export function changeParameters(change: VmChange): Parameters {
+  const remove = change.remove ?? [];
+  return {
+    ...encoded(change.set ?? {}),
+    delete: remove.length === 0 ? undefined : remove.join(','),
+    digest: change.digest,
+  };
+}
+
+export function networkOf(network: NetworkInterface): string {
+  return formatProperties(network.model, {
+    macaddr: network.mac,
+    bridge: network.bridge,
+    tag: network.vlan,
+    mtu: network.mtu,
+    queues: network.queues,
+    firewall: network.firewall,
+  });
+}
+
+function networks(list: readonly NetworkInterface[]): Record<string, string> {
+  return Object.fromEntries(list.map((network, index) => [`net${index}`, networkOf(network)]));
+}
+
+function diskOf(order: CreateVmOrder, hasThreads: boolean): string {
+  const { disk } = order;
+  // With an image the number must be 0: the disk takes the image's size and is grown afterwards.
+  const size = disk.importFrom === undefined ? Math.ceil(disk.bytes / GIBIBYTE) : 0;
+  return formatProperties(`${disk.storage}:${size}`, {
+    'import-from': disk.importFrom,
+    discard: 'on',
+    // Any other controller has no threads, and a start that asks for one ends with a warning.
+    iothread: hasThreads ? true : undefined,
+  });
+}
+
+/** A pool may set manufacturer or serial; the UUID is the machine's id, always. */
+function smbiosOf(configured: string | undefined, uuid: string): string {
+  const rest = Object.fromEntries(parseProperties(configured ?? '', 'uuid'));
+  return formatProperties(undefined, { ...rest, uuid: uuid.toLowerCase() });
+}
+
+function tagList(tags: readonly string[]): string | undefined {
+  return tags.length === 0 ? undefined : [...new Set(tags)].sort().join(';');
+}
+
+function encoded(options: Readonly<Record<string, string>>): Record<string, string> {
+  const { sshkeys, ...rest } = options;
+  return sshkeys === undefined ? rest : { ...rest, sshkeys: encodeSshKeys(sshkeys) };
+}
+
+function mebibytes(bytes: number): number {
+  return Math.ceil(bytes / MEBIBYTE);
+}
