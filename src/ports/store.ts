@@ -17,7 +17,8 @@ export interface Versioned<T> {
 export interface WriteOptions {
   /**
    * The writer's lease. The write happens only while this very lease is current and not expired, checked in
-   * the same atomic step as the write; otherwise LostLeadership, and nothing changed. Drivers always pass it.
+   * the same atomic step as the write and before anything else; otherwise LostLeadership, and nothing changed.
+   * Which copy is passed does not matter: one from before a renewal is as good. Drivers always pass it.
    */
   readonly fence?: Lease;
   readonly signal?: AbortSignal | undefined;
@@ -35,7 +36,10 @@ export interface ReadOptions {
  * so that a crash between two of them is a state they can go on from.
  *
  * A write that rejects with Conflict, NotFound, LostLeadership or Cancelled changed nothing. One that rejects
- * with StoreUnusable changed nothing either, unless the disk lied; read again before repeating it.
+ * with StoreUnusable changed nothing either, unless the disk lied; read again before repeating it. A value
+ * that could not be read again (its shape is not the type's) is refused as a Bug.
+ *
+ * Values are copied in and frozen on their way out: nobody can change a record but by writing it.
  */
 export interface Collection<T> {
   /** Undefined when there is none: absence is an answer, not an error. */
@@ -59,9 +63,9 @@ export interface LeaseRequest {
 /** Exclusive, expiring, fenced. Time is the store's Clock; processes on one machine share its wall clock. */
 export interface Leases {
   /**
-   * Takes the lease if it is free or expired, also when the same holder name asks again (a restarted process
-   * is a new holder): the token grows. Conflict/LEASE_HELD while another's is valid, its facts name holder
-   * and expiry.
+   * Takes the lease if it is free, expired, or held under the very name that asks (a process that lost the
+   * answer to its first try, or its successor: whoever asks last has it). The token grows each time.
+   * Conflict/LEASE_HELD while another's is valid; its facts name `holder` and `expiresAt`.
    */
   acquire(request: LeaseRequest, options?: ReadOptions): Promise<Lease>;
   /**
@@ -69,7 +73,10 @@ export interface Leases {
    * cannot be renewed even if nobody took it, because somebody may be about to.
    */
   renew(lease: Lease, durationMs: number, options?: ReadOptions): Promise<Lease>;
-  /** Gives it back, so that a successor need not wait. Releasing one that is no longer ours does nothing. */
+  /**
+   * Gives it back, so that a successor need not wait; it reads as expired since ever. Releasing one that is no
+   * longer ours does nothing.
+   */
   release(lease: Lease): Promise<void>;
   /** The newest lease of that name, expired or not; undefined if there never was one. */
   read(name: string, options?: ReadOptions): Promise<Lease | undefined>;

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Lease } from '../../model/lease.ts';
+import { Conflict, LostLeadership, NotFound } from '../errors.ts';
+import type { JournalQuery } from '../journal.ts';
+import { assertKey } from '../record-codec.ts';
+import type { CollectionName } from '../record-shapes.ts';
+import type { LeaseRequest } from '../store.ts';
+
+export interface StoredText {
+  readonly key: string;
+  readonly json: string;
+  readonly revision: number;
+}
+
+export interface JournalRow {
+  readonly sequence: number;
+  readonly at: number;
+  readonly pool: string | undefined;
+  readonly machine: string | undefined;
+  readonly node: string | undefined;
+  readonly json: string;
+}
+
+/** The newest read revision of a record and the lease, if any, under which it is written. */
+interface Write {
+  readonly collection: CollectionName;
+  readonly key: string;
+  readonly fence: Lease | undefined;
+}
+
+/** What a database file holds, without the file; every method is one atomic step. */
+export class MemoryState {
+  readonly #records: Readonly<Record<CollectionName, Map<string, StoredText>>> = {
+    intents: new Map(),
+    machines: new Map(),
+    addresses: new Map(),
+    drains: new Map(),
+    pools: new Map(),
+  };
+  readonly #leases = new Map<string, Lease>();
+  #journal: readonly JournalRow[] = [];
+  #lastSequence = 0;
+  #revision = 0;
+  #installationId: string | undefined;
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  get revision(): number {
+    return this.#revision;
+  }
+
+  get installationId(): string | undefined {
+    return this.#installationId;
+  }
+
+  set installationId(id: string) {
+    this.#installationId = id;
+  }
+
+  get(collection: CollectionName, key: string): StoredText | undefined {
+    return this.#records[collection].get(key);
+  }
+
+  list(collection: CollectionName): readonly StoredText[] {
+    return [...this.#records[collection].values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  create(write: Write, json: string): StoredText {
+    assertKey(write.key);
+    this.#assertFence(write.fence);
+    if (this.get(write.collection, write.key) !== undefined) {
+      throw new Conflict('RECORD_EXISTS', `${write.collection} has ${write.key} already`);
+    }
+    return this.#put(write, json);
+  }
+
+  replace(write: Write & { readonly revision: number }, json: string): StoredText {
+    this.#assertSeen(write);
+    return this.#put(write, json);
+  }
+
+  remove(write: Write & { readonly revision: number }): void {
+    this.#assertSeen(write);
+    this.#records[write.collection].delete(write.key);
+    this.#revision += 1;
+  }
+
+  lease(name: string): Lease | undefined {
+    return this.#leases.get(name);
+  }
+
+  acquire({ name, holder, durationMs }: LeaseRequest): Lease {
+    const last = this.#leases.get(name);
+    const now = this.#now();
+    if (last !== undefined && last.holder !== holder && now < last.expiresAt) {
+      throw new Conflict('LEASE_HELD', `${last.holder} holds the lease ${name}`, {
+        facts: { holder: last.holder, expiresAt: last.expiresAt },
+      });
+    }
+    return this.#putLease({
+      name,
+      holder,
+      token: (last?.token ?? 0) + 1,
+      expiresAt: now + durationMs,
+    });
+  }
+
+  renew(lease: Lease, durationMs: number): Lease {
+    this.#assertFence(lease);
+    return this.#putLease({ ...lease, expiresAt: this.#now() + durationMs });
+  }
+
+  /** False when it was no longer theirs. */
+  release(lease: Lease): boolean {
+    const current = this.#current(lease);
+    if (current === undefined || current.expiresAt === 0) return false;
+    this.#putLease({ ...current, expiresAt: 0 });
+    return true;
+  }
+
+  append(row: Omit<JournalRow, 'sequence'>): JournalRow {
+    this.#lastSequence += 1;
+    const kept = { ...row, sequence: this.#lastSequence };
+    this.#journal = [...this.#journal, kept];
+    return kept;
+  }
+
+  journal(query: JournalQuery): readonly JournalRow[] {
+    const { after = 0, limit = 1000 } = query;
+    const wanted = this.#journal.filter(
+      (row) =>
+        row.sequence > after &&
+        (query.pool === undefined || row.pool === query.pool) &&
+        (query.machine === undefined || row.machine === query.machine) &&
+        (query.node === undefined || row.node === query.node),
+    );
+    return limit > 0 ? wanted.slice(-limit) : [];
+  }
+
+  prune(beforeMs: number, keep: number): number {
+    const before = this.#journal.length;
+    const newest = keep > 0 ? this.#journal.slice(-keep) : [];
+    this.#journal = newest.filter((row) => row.at >= beforeMs);
+    return before - this.#journal.length;
+  }
+
+  #put({ collection, key }: Write, json: string): StoredText {
+    this.#revision += 1;
+    const stored = { key, json, revision: this.#revision };
+    this.#records[collection].set(key, stored);
+    return stored;
+  }
+
+  #putLease({ name, holder, token, expiresAt }: Lease): Lease {
+    const lease = Object.freeze({ name, holder, token, expiresAt });
+    this.#leases.set(name, lease);
+    return lease;
+  }
+
+  #current(lease: Lease): Lease | undefined {
+    const newest = this.#leases.get(lease.name);
+    return newest?.token === lease.token && newest.holder === lease.holder ? newest : undefined;
+  }
+
+  #assertFence(fence: Lease | undefined): void {
+    if (fence === undefined) return;
+    const current = this.#current(fence);
+    if (current === undefined || this.#now() >= current.expiresAt) {
+      throw new LostLeadership('LEASE_LOST', `${fence.holder} no longer holds ${fence.name}`);
+    }
+  }
+
+  #assertSeen({ collection, key, revision, fence }: Write & { readonly revision: number }): void {
+    this.#assertFence(fence);
+    const newest = this.get(collection, key);
+    if (newest === undefined) {
+      throw new NotFound('RECORD_NOT_FOUND', `${collection} has no ${key} any more`);
+    }
+    if (newest.revision !== revision) {
+      throw new Conflict('RECORD_CHANGED', `${collection} ${key} was changed in between`);
+    }
+  }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records for tests: whole and plausible, so that a test names only what it is about.
+import type { AddressLease } from '../../model/address-lease.ts';
+import type { Drain } from '../../model/drain.ts';
+import type { CreateIntent } from '../../model/intent.ts';
+import type { JournalEntry } from '../../model/journal-entry.ts';
+import type { Machine } from '../../model/machine.ts';
+import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import type { PoolState } from '../../model/pool.ts';
+import { Bug } from '../errors.ts';
+
+const GIBIBYTE = 1024 ** 3;
+const SIZE = { cpu: 2, memoryBytes: 4 * GIBIBYTE, diskBytes: 20 * GIBIBYTE };
+
+/** Machine ids that differ in their last digits and read alike otherwise. */
+export function aMachineId(n = 1): MachineId {
+  const id = parseMachineId(`00000000-0000-4000-8000-${n.toString(16).padStart(12, '0')}`);
+  if (!id.ok) throw new Bug('BUG', `no machine id from ${n}`);
+  return id.value;
+}
+
+export function aMachine(overrides: Partial<Machine> = {}): Machine {
+  return {
+    id: aMachineId(),
+    pool: 'workers',
+    phase: 'requested',
+    phaseSince: 1_000,
+    requestedAt: 1_000,
+    size: SIZE,
+    attempts: 0,
+    ...overrides,
+  };
+}
+
+export function anIntent(overrides: Partial<CreateIntent> = {}): CreateIntent {
+  return {
+    id: 'intent-1',
+    kind: 'create',
+    pool: 'workers',
+    requestedAt: 1_000,
+    requestedBy: 'cli',
+    reason: 'somebody asked for one',
+    state: 'open',
+    machines: [aMachineId()],
+    size: SIZE,
+    ...overrides,
+  };
+}
+
+export function anAddressLease(overrides: Partial<AddressLease> = {}): AddressLease {
+  return {
+    address: '10.10.10.11',
+    region: 'home',
+    pool: 'workers',
+    machine: aMachineId(),
+    leasedAt: 1_000,
+    ...overrides,
+  };
+}
+
+export function aDrain(overrides: Partial<Drain> = {}): Drain {
+  return {
+    machine: aMachineId(),
+    nodeName: 'workers-00000000',
+    nodeUid: 'b7e0c1de-0000-4000-8000-000000000001',
+    state: 'wanted',
+    stateSince: 1_000,
+    reason: 'it is idle',
+    requestedAt: 1_000,
+    deadlineAt: 601_000,
+    wasCordonedBefore: false,
+    blockedBy: [],
+    ...overrides,
+  };
+}
+
+export function aPoolState(overrides: Partial<PoolState> = {}): PoolState {
+  return { pool: 'workers', allocatable: {}, ...overrides };
+}
+
+export function aJournalEntry(overrides: Partial<JournalEntry> = {}): JournalEntry {
+  return {
+    at: 1_000,
+    kind: 'did',
+    subject: { pool: 'workers' },
+    reason: 'ScaledUp',
+    message: 'one machine was ordered',
+    ...overrides,
+  };
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { CollectionName } from '../ports/record-shapes.ts';
+
+/** "PVES": tells our databases from those of other programs, for us and for file(1). */
+export const APPLICATION_ID = 0x50_56_45_53;
+
+const RECORDS: Readonly<Record<CollectionName, true>> = {
+  intents: true,
+  machines: true,
+  addresses: true,
+  drains: true,
+  pools: true,
+};
+
+function recordTable(name: string): string {
+  return `CREATE TABLE ${name} (
+    key TEXT NOT NULL PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;`;
+}
+
+/**
+ * Migration n (counted from 1) leads from schema n-1 to schema n. One that was released is never changed.
+ *
+ * AUTOINCREMENT, because without it SQLite gives the sequence number of a pruned entry to the next one.
+ * Instants are REAL: a Clock may count fractions, and a strict INTEGER column refuses them.
+ */
+export const MIGRATIONS: readonly string[] = [
+  `${Object.keys(RECORDS).map(recordTable).join('\n')}
+  CREATE TABLE leases (
+    name TEXT NOT NULL PRIMARY KEY,
+    holder TEXT NOT NULL,
+    token INTEGER NOT NULL,
+    expires_at REAL NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE journal (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    at REAL NOT NULL,
+    pool TEXT,
+    machine TEXT,
+    node TEXT,
+    value TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX journal_by_time ON journal (at);
+  CREATE INDEX journal_by_pool ON journal (pool, sequence) WHERE pool IS NOT NULL;
+  CREATE INDEX journal_by_machine ON journal (machine, sequence) WHERE machine IS NOT NULL;
+  CREATE INDEX journal_by_node ON journal (node, sequence) WHERE node IS NOT NULL;
+  CREATE TABLE installation (
+    one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    revision INTEGER NOT NULL,
+    id TEXT
+  ) STRICT;
+  INSERT INTO installation (one, revision) VALUES (1, 0);`,
+];

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { JournalEntry } from '../model/journal-entry.ts';
+import type { Journal, JournalQuery, JournalRecord } from '../ports/journal.ts';
+import { decodeRecord, encodeRecord } from '../ports/record-codec.ts';
+import { JOURNAL_SHAPE } from '../ports/record-shapes.ts';
+import type { StoreObserver } from '../ports/store-write.ts';
+import type { Connection, Row, Statement } from './connection.ts';
+import { corrupt } from './store-errors.ts';
+
+const SUBJECTS = ['pool', 'machine', 'node'] as const;
+const DEFAULT_LIMIT = 1000;
+
+export class SqliteJournal implements Journal {
+  readonly #connection: Connection;
+  readonly #onWrite: StoreObserver;
+  readonly #insert: Statement;
+  readonly #prune: Statement;
+  /** By the columns asked for: a condition that is always there would keep SQLite from using an index. */
+  readonly #selects = new Map<string, Statement>();
+
+  constructor(connection: Connection, onWrite: StoreObserver) {
+    this.#connection = connection;
+    this.#onWrite = onWrite;
+    this.#insert = connection.prepare(
+      `INSERT INTO journal (at, pool, machine, node, value) VALUES (?, ?, ?, ?, ?)
+       RETURNING sequence`,
+    );
+    this.#prune = connection.prepare(
+      `DELETE FROM journal WHERE at < ?
+       OR sequence NOT IN (SELECT sequence FROM journal ORDER BY sequence DESC LIMIT ?)`,
+    );
+  }
+
+  async append(entry: JournalEntry): Promise<JournalRecord> {
+    const record = await this.#connection.write(undefined, () => {
+      const value = encodeRecord(JOURNAL_SHAPE, entry, 'a journal entry');
+      const { pool = null, machine = null, node = null } = entry.subject;
+      const sequence = this.#insert.first(entry.at, pool, machine, node, value)?.['sequence'];
+      return this.#record({ sequence, value });
+    });
+    this.#onWrite({ target: 'journal', action: 'append', key: String(record.sequence) });
+    return record;
+  }
+
+  read(query: JournalQuery = {}): Promise<readonly JournalRecord[]> {
+    const { after = 0, limit = DEFAULT_LIMIT, signal } = query;
+    const asked = SUBJECTS.filter((subject) => query[subject] !== undefined);
+    return this.#connection.read(signal, () =>
+      this.#select(asked)
+        .all(after, ...asked.map((subject) => query[subject] ?? null), Math.max(0, limit))
+        .map((row) => this.#record(row))
+        .toReversed(),
+    );
+  }
+
+  async prune(rule: { readonly beforeMs: number; readonly keep: number }): Promise<number> {
+    const { beforeMs, keep } = rule;
+    const gone = await this.#connection.write(undefined, () =>
+      this.#prune.run(beforeMs, Math.max(0, keep)),
+    );
+    if (gone > 0) this.#onWrite({ target: 'journal', action: 'prune', key: String(gone) });
+    return gone;
+  }
+
+  #select(subjects: readonly string[]): Statement {
+    const name = subjects.join();
+    const known = this.#selects.get(name);
+    if (known !== undefined) return known;
+    const conditions = ['sequence > ?', ...subjects.map((subject) => `${subject} = ?`)];
+    const statement = this.#connection.prepare(
+      `SELECT sequence, value FROM journal WHERE ${conditions.join(' AND ')}
+       ORDER BY sequence DESC LIMIT ?`,
+    );
+    this.#selects.set(name, statement);
+    return statement;
+  }
+
+  #record({ sequence, value }: Row): JournalRecord {
+    if (typeof sequence !== 'number' || typeof value !== 'string') {
+      throw this.#corruptRow(sequence, 'has columns of other types');
+    }
+    const parsed = decodeRecord(JOURNAL_SHAPE, value);
+    if (!parsed.ok) throw this.#corruptRow(sequence, parsed.problem);
+    return Object.freeze({ ...parsed.value, sequence });
+  }
+
+  #corruptRow(sequence: unknown, problem: string): Error {
+    return corrupt(this.#connection.path, `table journal, key ${String(sequence)}: ${problem}`);
+  }
+}

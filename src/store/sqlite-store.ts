@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { CollectionName } from '../ports/record-shapes.ts';
+import type { ReadOptions, Store } from '../ports/store.ts';
+import type { StoreObserver } from '../ports/store-write.ts';
+import type { Connection, Statement } from './connection.ts';
+import { SqliteCollection } from './sqlite-collection.ts';
+import { SqliteJournal } from './sqlite-journal.ts';
+import { SqliteLeases } from './sqlite-leases.ts';
+import { corrupt } from './store-errors.ts';
+
+/** The Store over one connection. Constructing it prepares every statement, so a missing table shows then. */
+export class SqliteStore implements Store {
+  readonly intents: SqliteCollection<'intents'>;
+  readonly machines: SqliteCollection<'machines'>;
+  readonly addresses: SqliteCollection<'addresses'>;
+  readonly drains: SqliteCollection<'drains'>;
+  readonly pools: SqliteCollection<'pools'>;
+  readonly leases: SqliteLeases;
+  readonly journal: SqliteJournal;
+
+  readonly #connection: Connection;
+  readonly #onWrite: StoreObserver;
+  readonly #installation: Statement;
+  readonly #setId: Statement;
+
+  constructor(connection: Connection, onWrite: StoreObserver) {
+    this.#connection = connection;
+    this.#onWrite = onWrite;
+    this.leases = new SqliteLeases(connection, onWrite);
+    this.journal = new SqliteJournal(connection, onWrite);
+    this.intents = this.#collection('intents');
+    this.machines = this.#collection('machines');
+    this.addresses = this.#collection('addresses');
+    this.drains = this.#collection('drains');
+    this.pools = this.#collection('pools');
+    this.#installation = connection.prepare('SELECT revision, id FROM installation');
+    this.#setId = connection.prepare('UPDATE installation SET id = ?');
+  }
+
+  revision(options: ReadOptions = {}): Promise<number> {
+    return this.#connection.read(options.signal, () => this.#facts().revision);
+  }
+
+  async installationId(candidate: string): Promise<string> {
+    const known = await this.#connection.read(undefined, () => this.#facts().id);
+    if (known !== undefined) return known;
+    const { id, isMine } = await this.#connection.write(undefined, () => {
+      const first = this.#facts().id;
+      if (first !== undefined) return { id: first, isMine: false };
+      this.#setId.run(candidate);
+      return { id: candidate, isMine: true };
+    });
+    if (isMine) this.#onWrite({ target: 'installation', action: 'create', key: id });
+    return id;
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  #facts(): { readonly revision: number; readonly id: string | undefined } {
+    const row = this.#installation.first();
+    if (typeof row?.['revision'] !== 'number') {
+      throw corrupt(this.#connection.path, 'table installation has no row');
+    }
+    const { revision, id } = row;
+    return { revision, id: typeof id === 'string' ? id : undefined };
+  }
+
+  #collection<N extends CollectionName>(table: N): SqliteCollection<N> {
+    return new SqliteCollection(this.#connection, {
+      table,
+      assertHeld: (fence) => this.leases.assertHeld(fence),
+      onWrite: this.#onWrite,
+    });
+  }
+}
