@@ -57,7 +57,7 @@ export class Work {
 
   /** Writes down what the other system does when its key is absent. */
   carryDefault(path: DraftPath, value: DraftValue, where: Where): void {
-    const remark = `${where.path} is absent: default of ${this.them}`;
+    const remark = `${where.path} is not given: default of ${this.them}`;
     this.#put(path, value, { where, remark });
   }
 

@@ -31,17 +31,20 @@ export class Draft {
     this.#entries.set(keyOf(path), { path, value, remark: oneLine(remark) });
   }
 
-  has(path: DraftPath): boolean {
-    return this.#entries.has(keyOf(path));
+  paths(): readonly DraftPath[] {
+    return [...this.#entries.values()].map(({ path }) => path);
   }
 
-  /** Removes what stands at the path, around it or, when nothing does, below it. */
-  remove(path: DraftPath): readonly DraftPath[] {
-    const around = [...this.#entries.values()].filter((entry) => startsWith(path, entry.path));
-    const below = [...this.#entries.values()].filter((entry) => startsWith(entry.path, path));
-    const gone = around.length > 0 ? around : below;
-    for (const entry of gone) this.#entries.delete(keyOf(entry.path));
-    return gone.map((entry) => entry.path);
+  /** Whether something stands at the path, or below it. */
+  holds(path: DraftPath): boolean {
+    return this.paths().some((entry) => startsWith(entry, path));
+  }
+
+  /** Removes the value at the path, or the one that the path leads into. */
+  remove(path: DraftPath): DraftPath | undefined {
+    const entry = [...this.#entries.values()].find((candidate) => startsWith(path, candidate.path));
+    if (entry !== undefined) this.#entries.delete(keyOf(entry.path));
+    return entry?.path;
   }
 
   toYaml(): string {

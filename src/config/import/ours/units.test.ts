@@ -6,7 +6,7 @@ import { fromMiB, fromSeconds, prefixOfNetmask, pveSizeMiB } from './units.ts';
 it.each([
   [2048, '2Gi'],
   [1500, '1500Mi'],
-  [0, '0Mi'],
+  [0, 0],
 ])('%d MiB is %s', (mib, text) => {
   expect(fromMiB(mib)).toBe(text);
 });

@@ -6,8 +6,9 @@ import { accepted, type Parsed, refused } from '../../../model/parsed.ts';
 const MIB_PER_GIB = 1024;
 
 /** 2048 → `2Gi`, 1500 → `1500Mi`. */
-export function fromMiB(mib: number): string {
-  return mib !== 0 && mib % MIB_PER_GIB === 0 ? `${mib / MIB_PER_GIB}Gi` : `${mib}Mi`;
+export function fromMiB(mib: number): string | number {
+  if (mib === 0) return 0;
+  return mib % MIB_PER_GIB === 0 ? `${mib / MIB_PER_GIB}Gi` : `${mib}Mi`;
 }
 
 /** 900 → `15m`, 90 → `90s`. */

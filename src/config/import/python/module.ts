@@ -77,10 +77,22 @@ class Runner {
   #try(block: Block, followers: readonly Block[]): Outcome {
     const named = (word: string) => followers.find((one) => one.header.tokens[0].text === word);
     const handler = named('except');
+    this.#remember(bodyOf(block));
     let outcome = this.#block(bodyOf(block));
     if (outcome === 'fine') outcome = this.#optional(named('else'));
     else if (handler !== undefined) outcome = this.#block(bodyOf(handler));
     return this.#optional(named('finally')) === 'raised' ? 'raised' : outcome;
+  }
+
+  /** Which variables a `try` asks for: also those it does not come to, since one before is missing. */
+  #remember(lines: readonly LogicalLine[]): void {
+    for (const { tokens } of lines) {
+      const equals = assignmentAt(tokens);
+      if (equals < 0) continue;
+      const evaluated = evaluate(tokens.slice(equals + 1), this.#environment);
+      if (evaluated.kind === 'unknown' || evaluated.variable === undefined) continue;
+      this.#variables.set(tokens[0].text, evaluated.variable);
+    }
   }
 
   #optional(block: Block | undefined): Outcome {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of a foreign file as the type that their system makes of them, and a note where it cannot.
 
+import type { Severity } from '../result.ts';
 import type { Work } from '../work.ts';
 import type { ScalarValue, Section, Tree } from './tree.ts';
 
@@ -54,9 +55,9 @@ export class Reader {
     this.#unusable(tree, kind === 'map' ? 'a mapping' : 'a list');
   }
 
-  /** Says of each key that nobody asked for that it is unknown. */
-  unknown(section: Section, message: string): void {
-    for (const tree of section.unasked()) this.#work.note(tree, 'not-carried', message);
+  /** Says of each key that nobody asked for what becomes of it. */
+  unknown(section: Section, severity: Severity, message: string): void {
+    for (const tree of section.unasked()) this.#work.note(tree, severity, message);
   }
 
   #unusable(tree: Tree, expected: string): void {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What our file cannot do without. Where the other system's file has nothing for it, or something that is
+// refused here, a placeholder takes the place: the file stays valid and says what to replace.
+
+import type { Work } from '../work.ts';
+import type { Draft, DraftPath, DraftValue } from './draft.ts';
+
+interface Required {
+  /** `*` stands for any name or index. Needed wherever something below its parent is written. */
+  readonly path: string;
+  readonly value: DraftValue;
+  readonly message: string;
+  /** Not needed where this stands beside it. */
+  readonly unless?: readonly string[];
+}
+
+const REQUIRED: readonly Required[] = [
+  {
+    path: 'proxmox.*.endpoints',
+    value: ['https://proxmox.invalid:8006'],
+    message: 'the address of the Proxmox API',
+    unless: ['transport'],
+  },
+  {
+    path: 'proxmox.*.token.id',
+    value: 'pvescaler@pve!pvescaler',
+    message: 'the id of the API token, user@realm!name',
+    unless: ['idRef'],
+  },
+  { path: 'proxmox.*.token.idRef.name', value: 'proxmox', message: 'the name of the Secret' },
+  { path: 'proxmox.*.token.secretRef.name', value: 'proxmox', message: 'the name of the Secret' },
+  {
+    path: 'proxmox.*.user',
+    value: 'root@pam',
+    message: 'the user for the Proxmox API, user@realm',
+    unless: ['token', 'transport'],
+  },
+  {
+    path: 'proxmox.*.transport.ssh.hosts',
+    value: ['proxmox.invalid'],
+    message: 'the Proxmox hosts to log in to',
+  },
+  {
+    path: 'proxmox.*.transport.ssh.privateKeyFile',
+    value: '~/.ssh/id_ed25519',
+    message: 'the private key for the Proxmox hosts',
+  },
+  {
+    path: 'images.*.url',
+    value: 'https://images.invalid/cloud.img',
+    message: 'the URL of the cloud image',
+  },
+  {
+    path: 'images.*.unverified',
+    value: true,
+    message: 'a checksum or checksumUrl, instead of this',
+    unless: ['checksumUrl', 'checksum'],
+  },
+  {
+    path: 'join.k3s.server',
+    value: 'https://k3s.invalid:6443',
+    message: 'the URL that machines join',
+  },
+  { path: 'sizes.*.cpu', value: 2, message: 'the vCPUs of this size' },
+  { path: 'sizes.*.memory', value: '4Gi', message: 'the memory of this size' },
+  { path: 'pools.*.size.cpu', value: 2, message: 'the vCPUs of a machine', unless: ['min'] },
+  {
+    path: 'pools.*.size.memory',
+    value: '4Gi',
+    message: 'the memory of a machine',
+    unless: ['min'],
+  },
+  {
+    path: 'pools.*.size',
+    value: { cpu: 2, memory: '4Gi' },
+    message: 'how large a machine is',
+  },
+  { path: 'pools.*.name', value: 'pool', message: 'the name of the pool' },
+  {
+    path: 'pools.*.network.ip.pool',
+    value: '192.0.2.10-192.0.2.20',
+    message: 'the range of addresses, first-last',
+    unless: ['v4'],
+  },
+  {
+    path: 'pools.*.network.ip.prefix',
+    value: 24,
+    message: 'the prefix length of the network',
+    unless: ['v4'],
+  },
+];
+
+/** Writes a placeholder wherever something required is not there. */
+export function fillRequired(work: Work, draft: Draft): void {
+  for (const { path, value, message, unless = [] } of REQUIRED) {
+    const steps = path.split('.');
+    for (const parent of parentsOf(draft, steps.slice(0, -1))) {
+      const own = [...parent, steps.at(-1) ?? ''];
+      const isThere = [own, ...unless.map((key) => [...parent, key])].some((at) => draft.holds(at));
+      if (isThere) continue;
+      const where = work.originOf(own) ?? { path: '(nothing)' };
+      work.placeholder(own, value, { where, message });
+    }
+  }
+}
+
+/** The places that fit a pattern and have something below them. */
+function parentsOf(draft: Draft, pattern: readonly string[]): readonly DraftPath[] {
+  const parents = new Map<string, DraftPath>();
+  for (const path of draft.paths()) {
+    const fits =
+      path.length > pattern.length &&
+      pattern.every((step, at) => step === '*' || step === path[at]);
+    if (fits)
+      parents.set(JSON.stringify(path.slice(0, pattern.length)), path.slice(0, pattern.length));
+  }
+  return [...parents.values()];
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The notes of an import, for people and for programs.
+
+import { type ImportNote, type ImportProblem, SEVERITIES, type Severity } from './result.ts';
+
+const TITLES: Readonly<Record<Severity, string>> = {
+  'needs-you': 'Needs you before it works',
+  'not-carried': 'Not carried over',
+  'carried-differently': 'Carried over, but different from before',
+  'ignored-by-them': 'Had no effect there either',
+};
+
+/** Text for the terminal: what needs action first. Ends in a line with the counts. */
+export function renderImportReport(notes: readonly ImportNote[]): string {
+  const groups = SEVERITIES.flatMap((severity) => {
+    const own = notes.filter((note) => note.severity === severity);
+    return own.length === 0 ? [] : [`${TITLES[severity]}:\n${own.map(renderNote).join('')}`];
+  });
+  return `${[...groups, summary(notes)].join('\n')}\n`;
+}
+
+function renderNote({ path, at, message }: ImportNote): string {
+  const place = at === undefined ? '' : ` (line ${at.line})`;
+  return `  ${path}${place}: ${message}\n`;
+}
+
+function summary(notes: readonly ImportNote[]): string {
+  if (notes.length === 0) return 'Everything was carried over.';
+  const counts = SEVERITIES.map((severity) => {
+    const count = notes.filter((note) => note.severity === severity).length;
+    return `${count} ${severity}`;
+  });
+  return `${notes.length} notes: ${counts.join(', ')}.`;
+}
+
+export interface ImportReportJson {
+  readonly counts: Readonly<Record<Severity, number>>;
+  readonly notes: readonly ImportNote[];
+}
+
+export function importReportJson(notes: readonly ImportNote[]): ImportReportJson {
+  const count = (severity: Severity) => notes.filter((note) => note.severity === severity).length;
+  return {
+    counts: {
+      'needs-you': count('needs-you'),
+      'not-carried': count('not-carried'),
+      'carried-differently': count('carried-differently'),
+      'ignored-by-them': count('ignored-by-them'),
+    },
+    notes,
+  };
+}
+
+/** `file:line:col: message`, one line each. */
+export function renderImportProblems(problems: readonly ImportProblem[]): string {
+  return problems
+    .map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}\n`)
+    .join('');
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The VM creation plan's config.yaml, and the two files that its scripts really read: templates and VMs made by
+// hand over SSH. None of them has pools.
+
+import type { Context } from '../context.ts';
+import { Section, type Tree } from '../source/tree.ts';
+import { mapPlan } from './plan.ts';
+import { mapTemplateFile } from './template-file.ts';
+import { mapVmFile } from './vm-file.ts';
+
+export type PlanFile = 'plan' | 'template-file' | 'vm-file';
+
+/** Which of the three files this is. */
+export function planFileOf(tree: Tree): PlanFile | undefined {
+  const root = new Section('', tree);
+  if (root.find('vms') !== undefined || root.section('proxmox').find('ssh_url') !== undefined)
+    return 'vm-file';
+  const keys = root.keys();
+  if (keys.includes('vm') || (keys.includes('ssh') && keys.includes('image')))
+    return 'template-file';
+  const ofPlan = [
+    'proxmox_nodes',
+    'vm_template',
+    'vm_sizes',
+    'readiness_check',
+    'ssh_private_key_path',
+  ];
+  return ofPlan.some((key) => keys.includes(key)) ? 'plan' : undefined;
+}
+
+export function mapVmPlan(context: Context, tree: Tree): void {
+  context.work.carryOwn(['mode'], 'standalone', '');
+  const root = new Section('', tree);
+  const file = planFileOf(tree);
+  if (file === 'vm-file') mapVmFile(context, root);
+  else if (file === 'template-file') mapTemplateFile(context, root);
+  else mapPlan(context, root);
+  context.work.note(
+    { path: 'pools' },
+    'needs-you',
+    'the plan is about VMs made by hand: `pvescaler template` and `pvescaler vm` work with this file; add a pool to have it scaled',
+  );
+}
