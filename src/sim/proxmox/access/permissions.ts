@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may do what: roles along a path, groups, pools, tokens with separated privileges. Knows no endpoint.
+import type { Acl } from '../world/model.ts';
+import type { World } from '../world/world.ts';
+
+/** Privilege → whether it also holds further down. */
+export type Privileges = ReadonlyMap<string, boolean>;
+
+const NONE: Privileges = new Map();
+export const ROOT = 'root@pam';
+
+export function splitToken(who: string): {
+  readonly user: string;
+  readonly token: string | undefined;
+} {
+  const at = who.indexOf('!');
+  return at === -1
+    ? { user: who, token: undefined }
+    : { user: who.slice(0, at), token: who.slice(at + 1) };
+}
+
+function prefixes(path: string): string[] {
+  const parts = path.split('/').filter((part) => part !== '');
+  return ['/', ...parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)];
+}
+
+/** Without trailing and doubled slashes; `/` stays. */
+export function normalisePath(path: string): string {
+  const clean = path.replaceAll(/\/+/g, '/').replace(/\/$/, '');
+  return clean === '' ? '/' : clean;
+}
+
+export class Permissions {
+  readonly #world: World;
+  readonly #cache = new Map<string, Privileges>();
+  #version = -1;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Everything `who` has on a path. */
+  of(who: string, path: string): Privileges {
+    this.#refresh();
+    const key = `${who} ${path}`;
+    const known = this.#cache.get(key);
+    if (known !== undefined) return known;
+    const made = this.#compute(who, path);
+    if (this.#cache.size > 5000) this.#cache.clear();
+    this.#cache.set(key, made);
+    return made;
+  }
+
+  has(who: string, path: string, privilege: string): boolean {
+    return who === ROOT || this.of(who, path).has(privilege);
+  }
+
+  /** Paths that an overview of somebody's rights lists. */
+  knownPaths(): string[] {
+    const paths = new Set([
+      '/',
+      '/access',
+      '/access/groups',
+      '/nodes',
+      '/pool',
+      '/sdn',
+      '/storage',
+      '/vms',
+    ]);
+    for (const { path } of this.#world.acl) paths.add(path);
+    for (const [, pool] of this.#world.pools) {
+      for (const id of pool.vms) paths.add(`/vms/${id}`);
+      for (const id of pool.storages) paths.add(`/storage/${id}`);
+    }
+    return [...paths];
+  }
+
+  #refresh(): void {
+    if (this.#version === this.#world.accessVersion) return;
+    this.#version = this.#world.accessVersion;
+    this.#cache.clear();
+  }
+
+  #compute(who: string, path: string): Privileges {
+    if (who === ROOT) return this.#privileges(new Map([['Administrator', true]]));
+    const { user, token } = splitToken(who);
+    const record = this.#world.users.get(user);
+    if (token === undefined) return record === undefined ? NONE : this.#ofPrincipal(who, path);
+    const known = record?.tokens.get(token);
+    if (known === undefined) return NONE;
+    const own = this.of(user, path);
+    if (!known.privsep) return own;
+    const separated = this.#ofPrincipal(who, path);
+    return new Map(
+      [...separated]
+        .filter(([name]) => own.has(name))
+        .map(([name, propagates]) => [name, propagates && own.get(name) === true]),
+    );
+  }
+
+  #ofPrincipal(who: string, path: string): Privileges {
+    const roles = new Map(this.#roles(who, path));
+    const fromPools = this.#poolRoles(who, path);
+    if (fromPools.size > 0 && !roles.has('NoAccess')) {
+      if (fromPools.has('NoAccess')) return NONE;
+      for (const role of fromPools) if (!roles.has(role)) roles.set(role, false);
+    }
+    return this.#privileges(roles);
+  }
+
+  #privileges(roles: ReadonlyMap<string, boolean>): Privileges {
+    const result = new Map<string, boolean>();
+    for (const [role, propagates] of roles) {
+      for (const name of this.#world.roles.get(role) ?? []) {
+        result.set(name, result.get(name) === true || propagates);
+      }
+    }
+    return result;
+  }
+
+  /** The deepest path with an entry decides; entries for the user win over those for groups. */
+  #roles(who: string, path: string): ReadonlyMap<string, boolean> {
+    let roles: ReadonlyMap<string, boolean> = new Map();
+    for (const prefix of prefixes(path)) {
+      const final = prefix === path;
+      const here = this.#world.acl.filter(
+        (entry) => entry.path === prefix && (final || entry.propagate),
+      );
+      const direct = here.filter((entry) => entry.type !== 'group' && entry.who === who);
+      const chosen =
+        direct.length > 0 ? direct : here.filter((entry) => this.#isMember(entry, who));
+      if (chosen.length === 0) continue;
+      roles = chosen.some((entry) => entry.role === 'NoAccess')
+        ? new Map([['NoAccess', chosen.some((entry) => entry.propagate)]])
+        : new Map(chosen.map((entry) => [entry.role, entry.propagate]));
+    }
+    return roles;
+  }
+
+  #isMember(entry: Acl, who: string): boolean {
+    return entry.type === 'group' && this.#world.groups.get(entry.who)?.has(who) === true;
+  }
+
+  #poolRoles(who: string, path: string): ReadonlySet<string> {
+    const roles = new Set<string>();
+    const vm = /^\/vms\/(\d+)$/.exec(path)?.[1];
+    const storage = /^\/storage\/([^/]+)$/.exec(path)?.[1];
+    for (const [name, pool] of this.#world.pools) {
+      const inside =
+        (vm !== undefined && pool.vms.has(Number(vm))) ||
+        (storage !== undefined && pool.storages.has(storage));
+      if (!inside) continue;
+      for (const role of this.#roles(who, `/pool/${name}`).keys()) roles.add(role);
+    }
+    return roles;
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an API call ends badly: a status, a message (which ends in a newline on the wire), and for 400 one text
+// per parameter. Inside a task only the message counts.
+
+export class ApiError extends Error {
+  readonly status: number;
+  readonly errors: Readonly<Record<string, string>> | undefined;
+
+  constructor(status: number, message: string, errors?: Readonly<Record<string, string>>) {
+    super(message);
+    this.name = 'ApiError';
+    this.status = status;
+    this.errors = errors;
+  }
+}
+
+/** Everything that is neither a parameter nor a permission, "not found" included. */
+export function failure(message: string): ApiError {
+  return new ApiError(500, `${message}\n`);
+}
+
+export function parameterError(errors: Readonly<Record<string, string>>): ApiError {
+  return new ApiError(400, 'Parameter verification failed.\n', errors);
+}
+
+export function permissionError(hint?: string): ApiError {
+  return new ApiError(403, `Permission check failed${hint === undefined ? '' : ` (${hint})`}\n`);
+}
+
+/** The text of any error as a task or a wrapping message shows it. */
+export function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const details =
+    error instanceof ApiError && error.errors !== undefined
+      ? Object.entries(error.errors).map(([name, text]) => `${name}: ${text}`)
+      : [];
+  const prefix =
+    error instanceof ApiError && error.status !== 500 && error.status !== 0
+      ? `${error.status} `
+      : '';
+  return [`${prefix}${error.message.trimEnd()}`, ...details].join('\n');
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named formats: the table's regular expressions, and the few that need code. Every refusal throws an Error
+// whose message ends in a newline, as the wire shows it.
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { INDEX_RANGES, NAMED_FORMATS } from '../../../proxmox/wire-facts/index.ts';
+
+type Verifier = (value: string) => void;
+
+function refuse(text: string): never {
+  throw new Error(`${text}\n`);
+}
+
+function isCidr(value: string, family: 4 | 6): boolean {
+  const match = /^([^/]+)\/(\d+)$/.exec(value);
+  const [, address = '', bits = ''] = match ?? [];
+  const rightFamily = family === 4 ? isIPv4(address) : isIPv6(address);
+  return rightFamily && Number(bits) > 7 && Number(bits) <= (family === 4 ? 32 : 128);
+}
+
+function verifyStartup(value: string): void {
+  const parts = value.split(',').filter((part) => part.trim() !== '');
+  const good = parts.every((part) => /^(?:(?:order=)?\d+|up=\d+|down=\d+)$/.test(part));
+  if (value === '' || value === '0' || !good) refuse('unable to parse startup options');
+}
+
+function verifyVlan(value: string): void {
+  const match = /^(\d+)(?:-(\d+))?$/.exec(value);
+  if (match === null) return refuse(`invalid VLAN configuration '${value}'`);
+  const numbers = [match[1], match[2]].filter((text) => text !== undefined).map(Number);
+  for (const tag of numbers) if (tag < 2 || tag > 4094) refuse(`invalid VLAN tag '${tag}'`);
+  const [start = 0, end] = numbers;
+  if (end !== undefined && start >= end) {
+    refuse(`VLAN range must go from lower to higher tag '${value}'`);
+  }
+}
+
+const DRIVE = /^(ide|sata|scsi|virtio)(\d+)$/;
+
+/** `scsi0`, `ide2`, `efidisk0`: an option that holds a drive. */
+export function isDriveName(name: string): boolean {
+  if (name === 'efidisk0' || name === 'tpmstate0') return true;
+  const match = DRIVE.exec(name);
+  return match !== null && Number(match[2]) <= (INDEX_RANGES[match[1] ?? ''] ?? -1);
+}
+
+function isBootDevice(name: string): boolean {
+  if (name === 'efidisk0' || name === 'tpmstate0') return false;
+  return isDriveName(name) || /^(?:net|usb|hostpci)\d+$/.test(name);
+}
+
+function verifyVolumeId(value: string): void {
+  named('pve-volume-id')(value);
+}
+
+function named(name: string): Verifier {
+  const fact = NAMED_FORMATS[name];
+  return (value) => {
+    if (fact === undefined || fact.regex.test(value)) return;
+    refuse(fact.error.trimEnd().replaceAll('<value>', value));
+  };
+}
+
+function verifyPair(idFormat: string): Verifier {
+  const verify = named(idFormat);
+  return (value) => {
+    if (value === '1') return;
+    const parts = value.split(':');
+    if (parts.length > 2) refuse(`entry '${value}' contains invalid ID`);
+    try {
+      for (const part of parts) verify(part);
+    } catch (error) {
+      refuse(
+        `entry '${value}' contains invalid ID - ${error instanceof Error ? error.message : ''}`,
+      );
+    }
+  };
+}
+
+function oneOf(error: string, ...tests: readonly ((value: string) => boolean)[]): Verifier {
+  return (value) => {
+    if (!tests.some((test) => test(value))) refuse(error.replaceAll('<value>', value));
+  };
+}
+
+const isDnsName = (value: string) => NAMED_FORMATS['dns-name']?.regex.test(value) === true;
+const HOTPLUG = /^(?:network|disk|cpu|memory|usb|cloudinit)$/;
+
+const CODED: Readonly<Record<string, Verifier>> = {
+  ipv4: oneOf('value does not look like a valid IPv4 address', isIPv4),
+  ipv6: oneOf('value does not look like a valid IPv6 address', isIPv6),
+  ip: oneOf('value does not look like a valid IP address', (value) => isIP(value) !== 0),
+  CIDRv4: oneOf('value does not look like a valid IPv4 CIDR network', (v) => isCidr(v, 4)),
+  CIDRv6: oneOf('value does not look like a valid IPv6 CIDR network', (v) => isCidr(v, 6)),
+  CIDR: oneOf(
+    'value does not look like a valid CIDR network',
+    (v) => isCidr(v, 4),
+    (v) => isCidr(v, 6),
+  ),
+  'pve-ipv4-config': oneOf(
+    'value does not look like a valid ipv4 network configuration',
+    (v) => v === 'dhcp' || v === 'manual',
+    (v) => isCidr(v, 4),
+  ),
+  'pve-ipv6-config': oneOf(
+    'value does not look like a valid ipv6 network configuration',
+    (v) => v === 'auto' || v === 'dhcp' || v === 'manual',
+    (v) => isCidr(v, 6),
+  ),
+  address: oneOf(
+    'value does not look like a valid address: <value>',
+    (v) => isIP(v) !== 0,
+    isDnsName,
+  ),
+  'pve-startup-order': verifyStartup,
+  'pve-vlan-id-or-range': verifyVlan,
+  'storage-pair': verifyPair('pve-storage-id'),
+  'bridge-pair': verifyPair('pve-bridge-id'),
+  'pve-qm-bootdisk': oneOf("invalid boot disk '<value>'", isDriveName),
+  'pve-qm-bootdev': oneOf("invalid boot device '<value>'", isBootDevice),
+  'pve-hotplug-features': (value) => {
+    if (value === '0' || value === '1') return;
+    for (const part of splitList(value)) {
+      if (!HOTPLUG.test(part)) refuse('unable to parse hotplug option');
+    }
+  },
+  'pve-volume-id-or-qm-path': (value) => {
+    if (/^(?:none|cdrom|cloudinit)$/.test(value) || value.startsWith('/')) return;
+    if (/^(?:([^/:\s]+):)?\d+(?:\.\d+)?$/.test(value)) return;
+    verifyVolumeId(value);
+  },
+  'pve-volume-id-or-absolute-path': (value) => {
+    if (!value.startsWith('/')) verifyVolumeId(value);
+  },
+  'pve-ha-resource-or-vm-id': oneOf('value does not look like a valid ha resource id', (v) =>
+    /^(?:(?:vm|ct):)?[1-9][0-9]{2,8}$/.test(v),
+  ),
+  'pve-cpuset': oneOf("unable to parse cpuset '<value>'", (v) =>
+    /^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$/.test(v),
+  ),
+};
+
+/** The API's lists: separated by commas, semicolons, spaces or NUL; empty entries do not count. */
+export function splitList(text: string): string[] {
+  // oxlint-disable-next-line no-control-regex -- repeated keys arrive joined by NUL
+  return text.split(/[,;\s\0]+/).filter((part) => part !== '');
+}
+
+function verifierOf(format: string): Verifier | undefined {
+  return CODED[format] ?? (format in NAMED_FORMATS ? named(format) : undefined);
+}
+
+/** Throws when the value does not have the format. Formats that nobody described pass. */
+export function verifyFormat(format: string, value: string): void {
+  const whole = verifierOf(format);
+  if (whole !== undefined) return whole(value);
+  const match = /^(.*)-(list|opt)$/.exec(format);
+  const verify = verifierOf(match?.[1] ?? '');
+  if (verify === undefined) return;
+  if (match?.[2] === 'list') {
+    for (const part of splitList(value)) verify(part);
+  } else if (value !== '' && value !== '0') {
+    verify(value);
+  }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// `key=value,key=value`, as in net0 or scsi0: parsing, with aliases and the one key that may go unnamed.
+import { type ParamFact, PROPERTY_STRINGS } from '../../../proxmox/wire-facts/index.ts';
+
+type Fields = Readonly<Record<string, ParamFact>>;
+const TRUE = /^(?:1|on|yes|true)$/i;
+const FALSE = /^(?:0|off|no|false)$/i;
+
+function refuse(text: string): never {
+  throw new Error(`${text}\n`);
+}
+
+function asBoolean(value: string): string {
+  if (TRUE.test(value)) return '1';
+  return FALSE.test(value) ? '0' : value;
+}
+
+function addNamed(
+  result: Record<string, string>,
+  fields: Fields,
+  part: readonly [string, string],
+): void {
+  let [key] = part;
+  const value = part[1];
+  if (result[key] !== undefined) refuse(`duplicate key in comma-separated list property: ${key}`);
+  const { alias, keyAlias } = fields[key] ?? {};
+  if (alias !== undefined) {
+    if (keyAlias !== undefined) {
+      if (result[keyAlias] !== undefined) refuse(`key alias '${keyAlias}' is already defined`);
+      result[keyAlias] = key;
+    }
+    key = alias;
+  }
+  result[key] = fields[key]?.type === 'boolean' ? asBoolean(value) : value;
+}
+
+function addUnnamed(result: Record<string, string>, fields: Fields, value: string): string {
+  const key = Object.keys(fields).find((name) => fields[name]?.default_key === 1);
+  if (key === undefined)
+    return refuse('value without key, but schema does not define a default key');
+  if (result[key] !== undefined && result[key] !== '0') {
+    refuse(`duplicate key in comma-separated list property: ${key}`);
+  }
+  result[key] = value;
+  return key;
+}
+
+/** Splits without judging the values; throws on a broken structure. */
+export function parseProperties(fields: Fields, text: string): Record<string, string> {
+  const result: Record<string, string> = {};
+  let unnamed: string | undefined;
+  for (const part of text.split(',')) {
+    if (part.trim() === '') continue;
+    const match = /^([^=]+)=([\s\S]+)$/.exec(part);
+    if (match !== null) {
+      addNamed(result, fields, [match[1] ?? '', match[2] ?? '']);
+    } else if (part.includes('=')) {
+      refuse('missing key in comma-separated list property');
+    } else {
+      if (unnamed !== undefined)
+        refuse(`duplicate key in comma-separated list property: ${unnamed}`);
+      unnamed = addUnnamed(result, fields, part);
+    }
+  }
+  return result;
+}
+
+export function propertyFields(name: string): Fields {
+  return PROPERTY_STRINGS[name] ?? {};
+}

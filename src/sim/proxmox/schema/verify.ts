@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameter verification: every parameter of a call against the table of facts, all errors at once, with the
+// real texts. Knows nothing of what an endpoint does.
+import {
+  type EndpointFact,
+  INDEX_RANGES,
+  type ParamFact,
+} from '../../../proxmox/wire-facts/index.ts';
+import { verifyFormat } from './formats.ts';
+import { parseProperties, propertyFields } from './property-string.ts';
+
+export type ParamValue =
+  | string
+  | number
+  | boolean
+  | readonly ParamValue[]
+  | { readonly [key: string]: ParamValue };
+export type Params = Readonly<Record<string, ParamValue>>;
+type Errors = Record<string, string>;
+type Fields = Readonly<Record<string, ParamFact>>;
+
+const NOT_DEFINED =
+  'property is not defined in schema and the schema does not allow additional properties';
+const INTEGER = /^[+-]?\d+$/;
+const NUMBER = /^[+-]?(?:\d+\.\d+|\d+\.|\.\d+|\d+)(?:[eE][+-]?\d+)?$/;
+
+const SCALARS: Readonly<Record<string, RegExp>> = {
+  boolean: /^[01]$/,
+  integer: INTEGER,
+  number: NUMBER,
+};
+
+/** How a single value reads as text. */
+export function scalarText(value: ParamValue): string {
+  if (typeof value === 'boolean') return value ? '1' : '0';
+  return typeof value === 'object' ? '' : String(value);
+}
+
+function addError(errors: Errors, path: string, text: string): void {
+  const known = errors[path];
+  // Two texts for one parameter are joined by a backslash and an n, not by a line break.
+  errors[path] = known === undefined ? text : `${known}\\n${text}`;
+}
+
+/** `net3` is described by `net[n]`, as far as the range goes. */
+export function factOf(fields: Fields, name: string): ParamFact | undefined {
+  const plain = fields[name];
+  if (plain !== undefined) return plain;
+  const match = /^([a-z]+)(0|[1-9]\d*)$/.exec(name);
+  const [, stem = '', index = ''] = match ?? [];
+  if (match === null || Number(index) > (INDEX_RANGES[stem] ?? -1)) return undefined;
+  return fields[`${stem}[n]`];
+}
+
+function kindOf(value: ParamValue): string {
+  if (Array.isArray(value)) return 'ARRAY';
+  return typeof value === 'object' ? 'HASH' : '';
+}
+
+function typeProblem(type: string, value: ParamValue): string | undefined {
+  const kind = kindOf(value);
+  if (type === 'array') return kind === 'ARRAY' ? undefined : "type check ('array') failed";
+  if (type === 'object') return kind === 'HASH' ? undefined : "type check ('object') failed";
+  if (kind !== '') return `type check ('${type}') failed - got ${kind}`;
+  if (typeof value === 'boolean') {
+    return type === 'boolean' ? undefined : `type check ('${type}') failed - got JSON::PP::Boolean`;
+  }
+  const text = scalarText(value);
+  return SCALARS[type]?.test(text) === false
+    ? `type check ('${type}') failed - got '${text}'`
+    : undefined;
+}
+
+/** Perl's `(?^i:…)` groups carry their own flags; the table uses only `i` and `u`. */
+function patternOf(source: string): RegExp {
+  const plain = source
+    .replaceAll('(?^i:', '(?i:')
+    .replaceAll('(?^u:', '(?:')
+    .replaceAll('(?^:', '(?:')
+    .replaceAll('{,', '{0,');
+  return new RegExp(`^(?:${plain})$`);
+}
+
+function formatProblem(fact: ParamFact, text: string, path: string): string | undefined {
+  try {
+    if (fact.propertyString !== undefined) verifyProperties(fact.propertyString, text, path);
+    else if (fact.format !== undefined) verifyFormat(fact.format, text);
+    return undefined;
+  } catch (error) {
+    return `invalid format - ${error instanceof Error ? error.message : ''}`;
+  }
+}
+
+function lengthProblem(fact: ParamFact, text: string): string | undefined {
+  const { maxLength, minLength, pattern } = fact;
+  if (pattern !== undefined && !patternOf(pattern).test(text)) {
+    return 'value does not match the regex pattern';
+  }
+  const length = Array.from(text).length;
+  if (maxLength !== undefined && length > maxLength) {
+    return `value may only be ${maxLength} characters long`;
+  }
+  if (minLength !== undefined && length < minLength) {
+    return `value must be at least ${minLength} characters long`;
+  }
+  return undefined;
+}
+
+function rangeProblem(fact: ParamFact, text: string): string | undefined {
+  const { maximum, minimum } = fact;
+  if (NUMBER.test(text)) {
+    const number = Number(text);
+    if (maximum !== undefined && number > maximum) {
+      return `value must have a maximum value of ${maximum}`;
+    }
+    if (minimum !== undefined && number < minimum) {
+      return `value must have a minimum value of ${minimum}`;
+    }
+  }
+  const options = fact.enum;
+  if (options !== undefined && options !== null && !options.includes(text)) {
+    return `value '${text}' does not have a value in the enumeration '${options.join(', ')}'`;
+  }
+  return undefined;
+}
+
+function checkScalar(fact: ParamFact, text: string, path: string): string | undefined {
+  return formatProblem(fact, text, path) ?? lengthProblem(fact, text) ?? rangeProblem(fact, text);
+}
+
+function checkValue(
+  fact: ParamFact,
+  value: ParamValue,
+  at: { readonly path: string; readonly errors: Errors },
+): void {
+  const { path, errors } = at;
+  const wrongType = fact.type === undefined ? undefined : typeProblem(fact.type, value);
+  if (wrongType !== undefined) return addError(errors, path, wrongType);
+  if (Array.isArray(value)) {
+    const { items } = fact;
+    for (const [index, item] of (value as readonly ParamValue[]).entries()) {
+      if (items !== undefined) checkValue(items, item, { path: `${path}[${index}]`, errors });
+    }
+    return;
+  }
+  if (typeof value === 'object') return;
+  const text = scalarText(value);
+  const problem = checkScalar(fact, text, path);
+  if (problem !== undefined) addError(errors, path, problem);
+}
+
+function isRequired(fact: ParamFact): boolean {
+  return (
+    fact.optional !== 1 &&
+    fact.alias === undefined &&
+    fact.type !== 'null' &&
+    fact['type-property'] === undefined
+  );
+}
+
+function checkObject(fields: Fields, values: Params, prefix: string): Errors {
+  const errors: Errors = {};
+  for (const [name, fact] of Object.entries(fields)) {
+    if (name.endsWith('[n]') || values[name] !== undefined) continue;
+    if (isRequired(fact)) {
+      addError(errors, prefix + name, 'property is missing and it is not optional');
+    }
+  }
+  for (const [name, value] of Object.entries(values)) {
+    const fact = factOf(fields, name);
+    const path = prefix + name;
+    if (fact === undefined) {
+      addError(errors, path, NOT_DEFINED);
+      continue;
+    }
+    checkValue(fact, value, { path, errors });
+    const { requires } = fact;
+    if (requires !== undefined && values[requires] === undefined) {
+      addError(errors, prefix + requires, `missing property - '${path}' requires this property`);
+    }
+  }
+  return errors;
+}
+
+function verifyProperties(name: string, text: string, path: string): void {
+  const fields = propertyFields(name);
+  const errors = checkObject(fields, parseProperties(fields, text), `${path}.`);
+  const lines = Object.entries(errors).map(([key, problem]) => `${key}: ${problem}\n`);
+  if (lines.length > 0) throw new Error(`format error\n${lines.join('')}`);
+}
+
+/** What forms cannot express: one value for an array, an array for a list. */
+export function normalise(endpoint: EndpointFact, params: Params): Params {
+  const result: Record<string, ParamValue> = { ...params };
+  for (const [name, value] of Object.entries(params)) {
+    const fact = factOf(endpoint.params, name);
+    if (fact === undefined) continue;
+    if (Array.isArray(value) && fact.type === 'string' && fact.format?.endsWith('-list') === true) {
+      result[name] = value.join(',');
+    } else if (
+      typeof value !== 'object' &&
+      fact.type === 'array' &&
+      value !== '' &&
+      value !== '0'
+    ) {
+      result[name] = [value];
+    }
+  }
+  return result;
+}
+
+/** Every error of a call, by parameter; empty when it may go on. */
+export function verifyParams(
+  endpoint: EndpointFact,
+  params: Params,
+): Readonly<Record<string, string>> {
+  return checkObject(endpoint.params, params, '');
+}

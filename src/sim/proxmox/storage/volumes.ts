@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Volume ids and what storages hold: parsing, finding, allocating, freeing. Space and names are decided here;
+// time and locks in `storage/work.ts`.
+import { failure } from '../api-error.ts';
+import type { Storage, Volume } from '../world/model.ts';
+import type { World } from '../world/world.ts';
+
+export interface VolumeId {
+  readonly storage: string;
+  readonly name: string;
+}
+
+export interface VolumeKind {
+  readonly content: string;
+  readonly format: string;
+  readonly vmId: number | undefined;
+  readonly base: string | undefined;
+}
+
+const VOLUME_ID = /^([a-z][a-z0-9\-_.]*[a-z0-9]):(.+)$/i;
+
+export function splitVolumeId(text: string): VolumeId | undefined {
+  const match = VOLUME_ID.exec(text);
+  return match === null ? undefined : { storage: match[1] ?? '', name: match[2] ?? '' };
+}
+
+export function parseVolumeId(text: string): VolumeId {
+  const id = splitVolumeId(text);
+  if (id === undefined) throw failure(`unable to parse volume ID '${text}'`);
+  return id;
+}
+
+export function storageOf(world: World, id: string): Storage {
+  const storage = world.storages.get(id);
+  if (storage === undefined) throw failure(`storage '${id}' does not exist`);
+  return storage;
+}
+
+export function isAvailable(storage: Storage, host: string): boolean {
+  return storage.enabled && (storage.hosts === undefined || storage.hosts.includes(host));
+}
+
+/** The storage, if it is enabled and meant for that host. */
+export function enabledStorage(world: World, id: string, host: string): Storage {
+  const storage = storageOf(world, id);
+  if (!storage.enabled) throw failure(`storage '${id}' is disabled`);
+  if (!isAvailable(storage, host)) {
+    throw failure(`storage '${id}' is not available on node '${host}'`);
+  }
+  return storage;
+}
+
+/** As above, and mounted. */
+export function activeStorage(world: World, id: string, host: string): Storage {
+  const storage = enabledStorage(world, id, host);
+  if (storage.active) return storage;
+  throw failure(
+    storage.path === undefined
+      ? `no such volume group '${id}'`
+      : `unable to activate storage '${id}' - directory '${storage.path}' does not exist or is unreachable`,
+  );
+}
+
+const FILE_DIRS: Readonly<Record<string, string>> = {
+  iso: 'template/iso',
+  vztmpl: 'template/cache',
+  import: 'import',
+  snippets: 'snippets',
+  backup: 'dump',
+};
+
+const NOUNS: Readonly<Record<string, string>> = {
+  lvmthin: 'lvm',
+  lvm: 'lvm',
+  zfspool: 'zfs',
+  rbd: 'rbd',
+};
+
+function plainFileKind(content: string, name: string): VolumeKind {
+  const extension = /\.([a-z0-9]+)$/i.exec(name)?.[1] ?? 'raw';
+  const fixed: Readonly<Record<string, string>> = { iso: 'iso', snippets: 'snippet' };
+  const vmId = content === 'backup' ? /-(\d+)-/.exec(name)?.[1] : undefined;
+  return {
+    content,
+    format: fixed[content] ?? extension,
+    vmId: vmId === undefined ? undefined : Number(vmId),
+    base: undefined,
+  };
+}
+
+function fileKind(name: string): VolumeKind | undefined {
+  const file = /^(iso|vztmpl|import|snippets|backup)\/([^/]+)$/.exec(name);
+  if (file !== null) return plainFileKind(file[1] ?? '', name);
+  const image = /^(?:(\d+\/base-\d+-[^/]+)\/)?(\d+)\/([^/]+\.(raw|qcow2|vmdk))$/.exec(name);
+  if (image === null) return undefined;
+  return { content: 'images', format: image[4] ?? 'raw', vmId: Number(image[2]), base: image[1] };
+}
+
+function blockKind(name: string): VolumeKind | undefined {
+  const match = /^(?:(base-\d+-[^/]+)\/)?((?:vm|base|subvol)-(\d+)-[^/\s]+)$/.exec(name);
+  if (match === null) return undefined;
+  const content = (match[2] ?? '').startsWith('subvol') ? 'rootdir' : 'images';
+  return { content, format: 'raw', vmId: Number(match[3]), base: match[1] };
+}
+
+/** What a volume's name says. */
+export function kindOf(storage: Storage, name: string): VolumeKind {
+  const kind = storage.path === undefined ? blockKind(name) : fileKind(name);
+  if (kind !== undefined) return kind;
+  const noun = NOUNS[storage.type] ?? 'directory';
+  throw failure(`unable to parse ${noun} volume name '${name}'`);
+}
+
+/** Where the file or device lies, as messages and the API show it. */
+export function pathOf(storage: Storage, name: string): string {
+  if (storage.path === undefined) {
+    const last = name.split('/').at(-1) ?? name;
+    return storage.type === 'rbd' ? `rbd:${storage.id}/${last}` : `/dev/${storage.id}/${last}`;
+  }
+  const [first = '', ...rest] = name.split('/');
+  const dir = FILE_DIRS[first];
+  if (dir !== undefined) return `${storage.path}/${dir}/${rest.join('/')}`;
+  return `${storage.path}/images/${name.split('/').slice(-2).join('/')}`;
+}
+
+export function volumesOn(storage: Storage, host: string): Map<string, Volume> {
+  const key = storage.shared ? '*' : host;
+  const known = storage.volumes.get(key);
+  if (known !== undefined) return known;
+  const made = new Map<string, Volume>();
+  storage.volumes.set(key, made);
+  return made;
+}
+
+export function findVolume(world: World, host: string, id: string): Volume | undefined {
+  const parsed = splitVolumeId(id);
+  if (parsed === undefined) return undefined;
+  const storage = world.storages.get(parsed.storage);
+  return storage === undefined ? undefined : volumesOn(storage, host).get(parsed.name);
+}
+
+export function usedBytes(storage: Storage, host: string): number {
+  let sum = storage.used;
+  for (const volume of volumesOn(storage, host).values()) sum += occupied(storage, volume);
+  return Math.min(sum, storage.size);
+}
+
+/** Thin storages hold what was written: for an image that came from a file, about the file's size. */
+function occupied(storage: Storage, volume: Volume): number {
+  if (volume.content !== 'images') return volume.size;
+  const thick = storage.type === 'lvm' || storage.type === 'zfspool';
+  if (thick) return volume.size;
+  return volume.image === undefined ? 0 : Math.min(volume.size, 2 * 2 ** 30);
+}
+
+export interface NewVolume {
+  readonly vmId: number;
+  readonly size: number;
+  readonly format?: string | undefined;
+  /** `cloudinit` instead of a numbered disk. */
+  readonly suffix?: string;
+  readonly base?: string | undefined;
+  readonly image?: string | undefined;
+  readonly guestState?: unknown;
+  readonly everBooted?: boolean;
+}
+
+function freeName(
+  volumes: ReadonlyMap<string, Volume>,
+  vmId: number,
+  suffix: string | undefined,
+): string {
+  if (suffix !== undefined) return `vm-${vmId}-${suffix}`;
+  const taken = new Set<number>();
+  for (const name of volumes.keys()) {
+    const match = /(?:^|\/)(?:vm|base)-(\d+)-disk-(\d+)/.exec(name.split('/').at(-1) ?? '');
+    if (match !== null && Number(match[1]) === vmId) taken.add(Number(match[2]));
+  }
+  let index = 0;
+  while (taken.has(index)) index += 1;
+  return `vm-${vmId}-disk-${index}`;
+}
+
+/** Makes a volume and returns its id. */
+export function addVolume(
+  world: World,
+  at: { readonly storage: Storage; readonly host: string },
+  wanted: NewVolume,
+): string {
+  const { storage, host } = at;
+  const volumes = volumesOn(storage, host);
+  const thick = storage.type === 'lvm' || storage.type === 'zfspool';
+  if (thick && usedBytes(storage, host) + wanted.size > storage.size) {
+    throw failure(
+      storage.type === 'lvm'
+        ? `lvcreate '${storage.id}/${freeName(volumes, wanted.vmId, wanted.suffix)}' error:   Volume group "${storage.id}" has insufficient free space`
+        : `zfs error: cannot create '${storage.id}/${freeName(volumes, wanted.vmId, wanted.suffix)}': out of space`,
+    );
+  }
+  const isFile = storage.path !== undefined;
+  const format = isFile ? (wanted.format ?? 'raw') : 'raw';
+  const short = freeName(volumes, wanted.vmId, wanted.suffix);
+  const own = isFile ? `${wanted.vmId}/${short}.${format}` : short;
+  const name = wanted.base === undefined ? own : `${wanted.base}/${own}`;
+  volumes.set(name, {
+    name,
+    content: 'images',
+    format,
+    size: wanted.size,
+    virtualSize: undefined,
+    vmId: wanted.vmId,
+    createdAt: world.seconds(),
+    base: wanted.base,
+    image: wanted.image,
+    guestState: wanted.guestState,
+    everBooted: wanted.everBooted ?? false,
+  });
+  return `${storage.id}:${name}`;
+}
+
+/** The linked clones that still rest on a base volume. */
+export function clonesOf(storage: Storage, host: string, name: string): readonly string[] {
+  const last = name
+    .split('/')
+    .slice(storage.path === undefined ? -1 : -2)
+    .join('/');
+  return [...volumesOn(storage, host).values()]
+    .filter((volume) => volume.base === last)
+    .map((volume) => volume.name);
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Background tasks: a UPID at once, a log, an end. Finished tasks stay readable for a while; the archive of
+// each host is bounded, so that a long run does not grow.
+import type { Clock } from '../../../ports/clock.ts';
+import { UPID } from '../../../proxmox/wire-facts/index.ts';
+import { textOf } from '../api-error.ts';
+
+/** How many ended tasks of a host can be asked for by UPID, and how many show in the cluster's list. */
+export const TASK_ARCHIVE_SIZE = 2000;
+export const RECENT_TASKS = 25;
+const MAX_LOG_LINES = 1000;
+
+export interface TaskOrder {
+  readonly host: string;
+  readonly pid: number;
+  readonly type: string;
+  readonly id: string;
+  readonly user: string;
+}
+
+export interface TaskContext {
+  readonly upid: string;
+  readonly signal: AbortSignal;
+  readonly log: (line: string) => void;
+  /** Counted: a task with warnings ends `WARNINGS: N`. */
+  readonly warn: (line: string) => void;
+  /** Time at speed 1; divided by the speed. */
+  readonly work: (ms: number) => Promise<void>;
+}
+
+export interface TaskRecord {
+  readonly upid: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly pstart: number;
+  readonly type: string;
+  readonly id: string;
+  readonly user: string;
+  /** Seconds since 1970. */
+  readonly startTime: number;
+  endTime: number | undefined;
+  /** `OK`, `WARNINGS: N` or the error; undefined while it runs. */
+  status: string | undefined;
+  readonly log: string[];
+}
+
+interface Live {
+  readonly record: TaskRecord;
+  readonly abort: AbortController;
+  readonly ended: Promise<void>;
+}
+
+type TaskHook = (order: TaskOrder, context: TaskContext) => Promise<void>;
+
+function hex(value: number, digits = 8): string {
+  return value.toString(16).toUpperCase().padStart(digits, '0');
+}
+
+export class TaskEngine {
+  readonly #clock: Clock;
+  readonly #speed: number;
+  readonly #live = new Map<string, Live>();
+  readonly #archives = new Map<string, TaskRecord[]>();
+  readonly #index = new Map<string, TaskRecord>();
+  #hook: TaskHook | undefined;
+  #started = 0;
+
+  constructor(clock: Clock, speed: number) {
+    this.#clock = clock;
+    this.#speed = speed;
+  }
+
+  /** Runs inside each task before its work: where faults strike. */
+  setHook(hook: TaskHook): void {
+    this.#hook = hook;
+  }
+
+  get startedTotal(): number {
+    return this.#started;
+  }
+
+  start(order: TaskOrder, work: (context: TaskContext) => Promise<void>): string {
+    const now = this.#clock.now();
+    const startTime = Math.floor(now / 1000);
+    const pstart = Math.floor(this.#clock.monotonic() / 10) + 360_000;
+    const upid = `UPID:${order.host}:${hex(order.pid)}:${hex(pstart)}:${hex(startTime)}:${order.type}:${order.id}:${order.user}:`;
+    const record: TaskRecord = {
+      upid,
+      ...order,
+      pstart,
+      startTime,
+      endTime: undefined,
+      status: undefined,
+      log: [],
+    };
+    const abort = new AbortController();
+    this.#started += 1;
+    this.#index.set(upid, record);
+    const ended = this.#run({ order, record, abort, work });
+    this.#live.set(upid, { record, abort, ended });
+    return upid;
+  }
+
+  find(upid: string): TaskRecord | undefined {
+    return this.#index.get(upid);
+  }
+
+  running(host?: string): TaskRecord[] {
+    const records = [...this.#live.values()].map((live) => live.record);
+    return host === undefined ? records : records.filter((record) => record.host === host);
+  }
+
+  /** Newest first. */
+  archive(host: string): readonly TaskRecord[] {
+    return (this.#archives.get(host) ?? []).toReversed();
+  }
+
+  /** Resolves when the task has ended, or `timeoutMs` later. True = ended. */
+  async wait(upid: string, timeoutMs: number): Promise<boolean> {
+    const live = this.#live.get(upid);
+    if (live === undefined) return true;
+    const done = new AbortController();
+    void live.ended.then(() => done.abort());
+    try {
+      await this.#clock.sleep(timeoutMs, { signal: done.signal });
+    } catch {
+      return true;
+    }
+    return done.signal.aborted;
+  }
+
+  /** The worker gets an interrupt; its work stops at its next wait. */
+  stop(upid: string): void {
+    this.#live.get(upid)?.abort.abort(new Error('received interrupt'));
+  }
+
+  /** The host died: its workers are gone and left no last line. */
+  hostDied(host: string): void {
+    for (const { record, abort } of this.#live.values()) {
+      if (record.host === host) abort.abort(new Error('unexpected status'));
+    }
+  }
+
+  /** For a saved state: ended tasks, oldest first. */
+  snapshot(): readonly TaskRecord[] {
+    return [...this.#archives.values()].flat();
+  }
+
+  restore(records: readonly TaskRecord[]): void {
+    for (const record of records) this.#keep(record);
+  }
+
+  async #run(task: {
+    readonly order: TaskOrder;
+    readonly record: TaskRecord;
+    readonly abort: AbortController;
+    readonly work: (context: TaskContext) => Promise<void>;
+  }): Promise<void> {
+    const { order, record, abort, work } = task;
+    let warnings = 0;
+    const context: TaskContext = {
+      upid: record.upid,
+      signal: abort.signal,
+      log: (line) => log(record, line),
+      warn: (line) => {
+        warnings += 1;
+        log(record, `WARN: ${line}`);
+      },
+      work: (ms) => this.#work(ms, abort.signal),
+    };
+    // The answer with the UPID leaves before the worker has done anything.
+    await Promise.resolve();
+    try {
+      await this.#hook?.(order, context);
+      await work(context);
+      this.#end(record, warnings === 0 ? 'OK' : `WARNINGS: ${warnings}`);
+    } catch (error) {
+      this.#end(record, abort.signal.aborted ? textOf(abort.signal.reason) : textOf(error));
+    }
+  }
+
+  async #work(ms: number, signal: AbortSignal): Promise<void> {
+    await this.#clock.sleep(ms / this.#speed, { signal });
+  }
+
+  #end(record: TaskRecord, status: string): void {
+    record.endTime = Math.floor(this.#clock.now() / 1000);
+    record.status = status.split('\n').join(' ').trim();
+    log(record, lastLine(record.status));
+    this.#live.delete(record.upid);
+    this.#keep(record);
+  }
+
+  #keep(record: TaskRecord): void {
+    const archive = this.#archives.get(record.host) ?? [];
+    this.#archives.set(record.host, archive);
+    this.#index.set(record.upid, record);
+    archive.push(record);
+    if (archive.length <= TASK_ARCHIVE_SIZE * 1.25) return;
+    for (const old of archive.splice(0, archive.length - TASK_ARCHIVE_SIZE)) {
+      this.#index.delete(old.upid);
+    }
+  }
+}
+
+function lastLine(status: string): string {
+  if (status === 'OK') return 'TASK OK';
+  return status.startsWith('WARNINGS: ') ? `TASK ${status}` : `TASK ERROR: ${status}`;
+}
+
+function log(record: TaskRecord, text: string): void {
+  for (const line of text.split('\n')) {
+    if (record.log.length < MAX_LOG_LINES) record.log.push(line);
+  }
+}
+
+export interface ParsedUpid {
+  readonly host: string;
+  readonly pid: number;
+  readonly pstart: number;
+  readonly startTime: number;
+  readonly type: string;
+  readonly id: string;
+  readonly user: string;
+}
+
+export function parseUpid(text: string): ParsedUpid | undefined {
+  const match = UPID.exec(text);
+  if (match === null) return undefined;
+  const [, host = '', pid = '', pstart = '', start = '', type = '', id = '', user = ''] = match;
+  return {
+    host,
+    pid: Number.parseInt(pid, 16),
+    pstart: Number.parseInt(pstart, 16),
+    startTime: Number.parseInt(start, 16),
+    type,
+    id,
+    user,
+  };
+}

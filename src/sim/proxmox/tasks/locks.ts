@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// File locks as on a host: exclusive or shared, first come first served, with a time after which the waiter
+// gives up. A lock that nobody holds or wants leaves no trace.
+import type { Clock } from '../../../ports/clock.ts';
+
+interface Waiter {
+  readonly shared: boolean;
+  readonly grant: () => void;
+}
+
+interface Lock {
+  exclusive: boolean;
+  shared: number;
+  readonly waiting: Waiter[];
+}
+
+export interface LockWish {
+  readonly name: string;
+  readonly shared?: boolean;
+  readonly timeoutMs: number;
+  /** The error when the time is over. */
+  readonly onTimeout: () => Error;
+}
+
+export class Locks {
+  readonly #clock: Clock;
+  readonly #locks = new Map<string, Lock>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Names of the locks that are held now. */
+  held(): readonly string[] {
+    return [...this.#locks.keys()].toSorted();
+  }
+
+  async with<T>(wish: LockWish, work: () => Promise<T>): Promise<T> {
+    await this.#acquire(wish);
+    try {
+      return await work();
+    } finally {
+      this.#release(wish.name, wish.shared === true);
+    }
+  }
+
+  async #acquire(wish: LockWish): Promise<void> {
+    const lock = this.#locks.get(wish.name) ?? { exclusive: false, shared: 0, waiting: [] };
+    this.#locks.set(wish.name, lock);
+    const shared = wish.shared === true;
+    if (lock.waiting.length === 0 && isFree(lock, shared)) return take(lock, shared);
+    const granted = new AbortController();
+    const waiter: Waiter = {
+      shared,
+      grant: () => {
+        take(lock, shared);
+        granted.abort();
+      },
+    };
+    lock.waiting.push(waiter);
+    try {
+      await this.#clock.sleep(wish.timeoutMs, { signal: granted.signal });
+    } catch {
+      // Called off: the lock was granted.
+    }
+    if (granted.signal.aborted) return;
+    lock.waiting.splice(lock.waiting.indexOf(waiter), 1);
+    this.#wake(wish.name, lock);
+    throw wish.onTimeout();
+  }
+
+  #release(name: string, shared: boolean): void {
+    const lock = this.#locks.get(name);
+    if (lock === undefined) return;
+    if (shared) lock.shared -= 1;
+    else lock.exclusive = false;
+    this.#wake(name, lock);
+  }
+
+  #wake(name: string, lock: Lock): void {
+    for (let next = lock.waiting[0]; next !== undefined && isFree(lock, next.shared); ) {
+      lock.waiting.shift();
+      next.grant();
+      next = lock.waiting[0];
+    }
+    if (!lock.exclusive && lock.shared === 0 && lock.waiting.length === 0) this.#locks.delete(name);
+  }
+}
+
+function isFree(lock: Lock, shared: boolean): boolean {
+  return !lock.exclusive && (shared || lock.shared === 0);
+}
+
+function take(lock: Lock, shared: boolean): void {
+  if (shared) lock.shared += 1;
+  else lock.exclusive = true;
+}

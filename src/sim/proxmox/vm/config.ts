@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// A VM's configuration: finding it, its digest, how the API shows it, its lock, tags, memory.
+import { createHash } from 'node:crypto';
+import { endpointsOf } from '../../../proxmox/wire-facts/index.ts';
+import { failure } from '../api-error.ts';
+import type { Core } from '../core.ts';
+import { splitList } from '../schema/formats.ts';
+import { factOf } from '../schema/verify.ts';
+import type { Vm } from '../world/model.ts';
+import type { World } from '../world/world.ts';
+import type { Options } from './drives.ts';
+
+/** The VM, if that host has it; otherwise the text that the host gives. */
+export function vmOn(core: Core, host: string, id: number): Vm {
+  const vm = core.world.vms.get(id);
+  if (vm === undefined || vm.host !== host) {
+    throw failure(`Configuration file 'nodes/${host}/qemu-server/${id}.conf' does not exist`);
+  }
+  return vm;
+}
+
+export function checkLock(vm: Vm): void {
+  const lock = vm.config['lock'];
+  if (lock !== undefined) throw failure(`VM is locked (${lock})`);
+}
+
+export function isTemplate(vm: Vm): boolean {
+  return vm.config['template'] === '1';
+}
+
+export function digestOf(vm: Vm): string {
+  const lines = (options: Options) =>
+    Object.keys(options)
+      .toSorted()
+      .map((key) => `${key}: ${options[key]}`);
+  const text = [
+    ...lines(vm.config),
+    '[PENDING]',
+    ...lines(vm.pending),
+    [...vm.pendingDelete].toSorted().join(','),
+    ...vm.snapshots.flatMap((snapshot) => [`[${snapshot.name}]`, ...lines(snapshot.config)]),
+  ].join('\n');
+  return createHash('sha1').update(text).digest('hex');
+}
+
+export function checkDigest(vm: Vm, digest: string | undefined): void {
+  if (digest !== undefined && digest !== '' && digest !== digestOf(vm)) {
+    throw failure('checksum mismatch (file change by other user?)');
+  }
+}
+
+function optionType(world: World, name: string): string | undefined {
+  const endpoint = endpointsOf(world.version).find(
+    (row) => row.method === 'PUT' && row.path === '/nodes/{node}/qemu/{vmid}/config',
+  );
+  return endpoint === undefined ? undefined : factOf(endpoint.params, name)?.type;
+}
+
+/** Whether Proxmox knows an option of that name. */
+export function optionExists(world: World, name: string): boolean {
+  const notOptions = [
+    'node',
+    'vmid',
+    'delete',
+    'revert',
+    'force',
+    'digest',
+    'skiplock',
+    'background_delay',
+    'cdrom',
+    'import-working-storage',
+  ];
+  return !notOptions.includes(name) && optionType(world, name) !== undefined;
+}
+
+/** As JSON: whole numbers and booleans are numbers, passwords stars. */
+export function shownValue(world: World, name: string, value: string): string | number {
+  if (name === 'cipassword') return '**********';
+  const type = optionType(world, name);
+  const numeric = type === 'integer' || type === 'boolean';
+  return numeric && /^\d+$/.test(value) ? Number(value) : value;
+}
+
+/** What GET config answers: pending values shown as if applied, unless the current ones are asked for. */
+export function shownConfig(
+  world: World,
+  vm: Vm,
+  current: boolean,
+): Record<string, string | number> {
+  const merged: Record<string, string> = { ...vm.config };
+  if (!current) {
+    Object.assign(merged, vm.pending);
+    for (const name of vm.pendingDelete) delete merged[name];
+  }
+  const shown: Record<string, string | number> = { digest: digestOf(vm) };
+  for (const [name, value] of Object.entries(merged)) shown[name] = shownValue(world, name, value);
+  return shown;
+}
+
+/** Tags as they are written back: each once, lower case, sorted, unless the datacenter wants otherwise. */
+export function normaliseTags(world: World, text: string): string {
+  const style = world.datacenter['tag-style'] ?? '';
+  const caseSensitive = /case-sensitive=1/.test(style);
+  const tags = splitList(text).map((tag) => (caseSensitive ? tag : tag.toLowerCase()));
+  const unique = [...new Set(tags)];
+  return (/ordering=config/.test(style) ? unique : unique.toSorted()).join(';');
+}
+
+export function memoryMib(config: Options): number {
+  return Number(/^(?:current=)?(\d+)/.exec(config['memory'] ?? '512')?.[1] ?? 512);
+}
+
+export function cpusOf(config: Options): number {
+  const all = Number(config['cores'] ?? 1) * Number(config['sockets'] ?? 1);
+  return Math.min(all, Number(config['vcpus'] ?? all));
+}
+
+export function agentEnabled(config: Options): boolean {
+  return /^(?:enabled=)?1/.test(config['agent'] ?? '');
+}
+
+export function smbiosUuid(config: Options): string {
+  return /(?:^|,)uuid=([0-9a-fA-F-]{36})/.exec(config['smbios1'] ?? '')?.[1]?.toLowerCase() ?? '';
+}
+
+export function withSmbiosUuid(smbios1: string | undefined, uuid: string): string {
+  const rest = (smbios1 ?? '')
+    .split(',')
+    .filter((part) => part !== '' && !part.startsWith('uuid='));
+  return [`uuid=${uuid}`, ...rest].toSorted().join(',');
+}

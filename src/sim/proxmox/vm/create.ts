@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /nodes/{node}/qemu: everything that is refused before the task, the id claimed, then the task.
+import { ROOT } from '../access/permissions.ts';
+import { failure, parameterError, permissionError, textOf } from '../api-error.ts';
+import { type Call, requireQuorum, withVmLock } from '../core.ts';
+import { isDriveName } from '../schema/formats.ts';
+import { scalarText } from '../schema/verify.ts';
+import { freeAll } from '../storage/work.ts';
+import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
+import type { TaskContext } from '../tasks/engine.ts';
+import type { Vm } from '../world/model.ts';
+import { memoryMib, normaliseTags, withSmbiosUuid } from './config.ts';
+import { makeDrives, requireDrives } from './disks.ts';
+import { checkDriveForm, defaultBootOrder, parseNic, printDrive, printNic } from './drives.ts';
+import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
+import { startVm } from './power.ts';
+import { checkSshKeys } from './ssh-keys.ts';
+
+/** Parameters of the call that are no options of the VM. */
+const NOT_OPTIONS = [
+  'node',
+  'vmid',
+  'archive',
+  'bwlimit',
+  'force',
+  'pool',
+  'start',
+  'storage',
+  'unique',
+  'live-restore',
+  'import-working-storage',
+  'ha-managed',
+];
+
+export function emptyVm(id: number, host: string, at: number): Vm {
+  return {
+    id,
+    host,
+    config: {},
+    pending: {},
+    pendingDelete: new Set(),
+    snapshots: [],
+    running: undefined,
+    behaviour: undefined,
+    broadcasts: [],
+    createdAt: at,
+  };
+}
+
+/** The options of a create or change call, `cdrom` being another word for ide2. */
+export function optionsOf(call: Call, without: readonly string[]): Record<string, string> {
+  const options: Record<string, string> = {};
+  for (const [name, value] of Object.entries(call.params)) {
+    if (!without.includes(name)) options[name] = scalarText(value);
+  }
+  const { cdrom } = options;
+  if (cdrom !== undefined) {
+    options['ide2'] = /media=/.test(cdrom) ? cdrom : `${cdrom},media=cdrom`;
+    delete options['cdrom'];
+  }
+  return options;
+}
+
+/** Drives in their written form, network cards with a MAC. */
+export function completeOptions(call: Call, options: Record<string, string>): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (isDriveName(name)) options[name] = printDrive(checkDriveForm(name, value));
+    else if (/^net\d+$/.test(name)) options[name] = printNic(parseNic(value), call.world.newMac());
+  }
+}
+
+function requireAllocation(call: Call, id: number, pool: string | undefined): void {
+  const privileges = ['VM.Allocate'];
+  if (call.may({ path: `/vms/${id}`, privileges })) return;
+  if (pool !== undefined && call.may({ path: `/pool/${pool}`, privileges })) return;
+  throw permissionError();
+}
+
+function claim(call: Call, id: number): Vm {
+  const { world } = call;
+  const taken = world.guestHost(id);
+  if (taken !== undefined) {
+    const vm = world.vms.get(id);
+    // Two hosts wrote the file at the same moment: each saw the id free, the cluster file system let one win.
+    const sameMoment =
+      vm !== undefined && vm.host !== call.host && vm.createdAt === world.clock.now();
+    throw failure(
+      sameMoment
+        ? `unable to create VM ${id} - close (rename) atomic file '/etc/pve/nodes/${call.host}/qemu-server/${id}.conf' failed: File exists`
+        : `unable to create VM ${id} - ${taken.type} ${id} already exists on node '${taken.host}'`,
+    );
+  }
+  const vm = emptyVm(id, call.host, world.clock.now());
+  vm.config = { lock: 'create' };
+  world.vms.set(id, vm);
+  return vm;
+}
+
+function withDefaults(call: Call, options: Record<string, string>): Record<string, string> {
+  const { world } = call;
+  const version = world.version === '8.4' ? '9.2.0' : '10.1.2';
+  const smbios1 = options['smbios1'] ?? withSmbiosUuid(undefined, world.random.uuid());
+  const vmgenid = options['vmgenid'] ?? '1';
+  return {
+    ...options,
+    boot: options['boot'] ?? defaultBootOrder(options),
+    smbios1,
+    vmgenid: vmgenid === '1' ? world.random.uuid() : vmgenid,
+    meta: `creation-qemu=${version},ctime=${world.seconds()}`,
+  };
+}
+
+function checkMemory(options: Readonly<Record<string, string>>): void {
+  const balloon = Number(options['balloon'] ?? 0);
+  if (balloon > memoryMib(options)) {
+    throw failure('balloon value too large (must be smaller than assigned memory)');
+  }
+}
+
+interface Creation {
+  readonly vm: Vm;
+  readonly options: Record<string, string>;
+  readonly pool: string | undefined;
+}
+
+async function create(call: Call, creation: Creation, context: TaskContext): Promise<void> {
+  const { core, host, who } = call;
+  const { vm, options, pool } = creation;
+  const order = {
+    who,
+    host,
+    vmId: vm.id,
+    settings: options,
+    defaultStorage: call.optional('storage'),
+    config: {},
+  };
+  if (options['tags'] !== undefined) {
+    requireTags(core, { who, id: vm.id, pool }, { from: '', to: options['tags'] });
+    options['tags'] = normaliseTags(call.world, options['tags']);
+  }
+  await context.work(SIMULATED_DURATIONS.createVm);
+  const made = await makeDrives(core, order, context);
+  if (call.world.vms.get(vm.id) !== vm) {
+    await freeAll(core, { host, volumes: made.volumes }, context.log);
+    throw failure(`Configuration file 'nodes/${host}/qemu-server/${vm.id}.conf' does not exist`);
+  }
+  vm.config = withDefaults(call, { ...options, ...made.options });
+  call.world.touch(vm);
+  if (pool !== undefined) {
+    call.world.pools.get(pool)?.vms.add(vm.id);
+    call.world.accessVersion += 1;
+  }
+}
+
+async function createTask(call: Call, creation: Creation, context: TaskContext): Promise<void> {
+  const { core, host } = call;
+  const { vm } = creation;
+  try {
+    const lock = { host, id: vm.id, timeoutMs: SIMULATED_TIMEOUTS.cloneLock };
+    await withVmLock(core, lock, () => create(call, creation, context));
+  } catch (error) {
+    // A worker that was killed leaves its locked configuration behind; one that failed cleans up.
+    if (!context.signal.aborted && call.world.vms.get(vm.id) === vm) call.world.vms.delete(vm.id);
+    const text = textOf(error);
+    throw failure(text.startsWith("can't lock") ? text : `unable to create VM ${vm.id} - ${text}`);
+  }
+  if (call.flag('start')) {
+    context.log('Execute autostart');
+    call.fork({ type: 'qmstart', id: vm.id }, (inner) => startVm(core, { host, id: vm.id }, inner));
+  }
+}
+
+export async function createVm(call: Call): Promise<string> {
+  const { core, host, who } = call;
+  const id = call.integer('vmid');
+  const pool = call.optional('pool');
+  if (call.optional('archive') !== undefined) {
+    throw failure('restoring from a backup is not simulated');
+  }
+  const options = optionsOf(call, NOT_OPTIONS);
+  checkSshKeys(options['sshkeys']);
+  requireQuorum(core);
+  if (pool !== undefined) core.access.requirePool(pool);
+  const storage = call.optional('storage');
+  if (storage !== undefined) {
+    call.require({ path: `/storage/${storage}`, privileges: ['Datastore.AllocateSpace'] });
+  }
+  requireAllocation(call, id, pool);
+  requireDrives(core, { who, host, vmId: id, settings: options, defaultStorage: storage });
+  const user = { who, id, pool };
+  requireOptions(core, user, Object.keys(options));
+  requireDevices(core, user, options);
+  requireBridges(core, who, options);
+  if (call.flag('start')) core.access.requireVm(who, user, { privileges: ['VM.PowerMgmt'] });
+  if (call.flag('ha-managed')) call.require({ path: '/', privileges: ['Sys.Console'] });
+  completeOptions(call, options);
+  checkMemory(options);
+  if (options['skiplock'] !== undefined && who !== ROOT) {
+    throw parameterError({ skiplock: 'Only root may use this option.' });
+  }
+  const lock = { host, id, timeoutMs: SIMULATED_TIMEOUTS.createLock };
+  const vm = await withVmLock(core, lock, () => Promise.resolve(claim(call, id)));
+  const creation = { vm, options, pool };
+  return call.fork({ type: 'qmcreate', id }, (context) => createTask(call, creation, context));
+}

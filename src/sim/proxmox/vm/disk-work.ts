@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work on existing disks: growing, turning a VM into a template, moving a disk to another storage.
+import { failure, parameterError } from '../api-error.ts';
+import { type Call, type Core, withVmLock } from '../core.ts';
+import {
+  activeStorage,
+  findVolume,
+  parseVolumeId,
+  splitVolumeId,
+  storageOf,
+  volumesOn,
+} from '../storage/volumes.ts';
+import { allocate, free } from '../storage/work.ts';
+import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import type { TaskContext } from '../tasks/engine.ts';
+import type { Vm, Volume } from '../world/model.ts';
+import { formatSize, parseSize } from '../world/world.ts';
+import { checkDigest, checkLock, isTemplate, vmOn } from './config.ts';
+import { drivesOf, isCdrom, isCloudInit, parseDrive, printDrive } from './drives.ts';
+
+function wantedSize(text: string, now: number): number {
+  const bytes = parseSize(text.replace(/^\+/, '')) ?? 0;
+  const size = text.startsWith('+') ? now + bytes : bytes;
+  return Math.ceil(size / 1024) * 1024;
+}
+
+async function resize(call: Call, context: TaskContext): Promise<void> {
+  const { core } = call;
+  const vm = vmOn(core, call.host, call.integer('vmid'));
+  checkDigest(vm, call.optional('digest'));
+  checkLock(vm);
+  const slot = call.text('disk');
+  const text = vm.config[slot];
+  if (text === undefined) throw failure(`disk '${slot}' does not exist`);
+  const drive = parseDrive(slot, text);
+  if (isCdrom(drive)) throw failure("you can't resize a cdrom");
+  const volume = findVolume(core.world, vm.host, drive.file);
+  if (volume === undefined)
+    throw failure(`Could not determine current size of volume '${drive.file}'`);
+  const size = wantedSize(call.text('size'), volume.size);
+  if (size < volume.size) throw failure('shrinking disks is not supported');
+  if (size === volume.size) return;
+  await context.work(SIMULATED_DURATIONS.resize);
+  volume.size = size;
+  vm.config[slot] = printDrive({ ...drive, options: { ...drive.options, size: formatSize(size) } });
+  core.world.touch(vm);
+}
+
+export function resizeDisk(call: Call): string {
+  const id = call.integer('vmid');
+  if (call.flag('skiplock') && call.who !== 'root@pam') {
+    throw parameterError({ skiplock: 'Only root may use this option.' });
+  }
+  return call.fork({ type: 'resize', id }, (context) =>
+    withVmLock(call.core, { host: call.host, id }, () => resize(call, context)),
+  );
+}
+
+/** `vm-…` becomes `base-…`: linked clones may rest on it from now on. */
+function toBase(core: Core, vm: Vm, slot: string): void {
+  const drive = parseDrive(slot, vm.config[slot] ?? '');
+  const id = splitVolumeId(drive.file);
+  const storage = core.world.storages.get(id?.storage ?? '');
+  const volumes = storage === undefined ? undefined : volumesOn(storage, vm.host);
+  const volume: Volume | undefined = volumes?.get(id?.name ?? '');
+  if (id === undefined || volumes === undefined || volume === undefined) return;
+  const parts = id.name.split('/');
+  const last = (parts.pop() ?? '').replace(/^vm-/, 'base-');
+  const name = [...parts, last].join('/');
+  volumes.delete(id.name);
+  volumes.set(name, { ...volume, name });
+  vm.config[slot] = printDrive({ ...drive, file: `${id.storage}:${name}` });
+}
+
+export function makeTemplate(core: Core, vm: Vm, only?: string): void {
+  for (const [slot, drive] of drivesOf(vm.config)) {
+    if (isCdrom(drive) || isCloudInit(drive)) continue;
+    if (only === undefined || only === slot) toBase(core, vm, slot);
+  }
+  vm.config['template'] = '1';
+}
+
+function checkTemplate(call: Call): Vm {
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  checkLock(vm);
+  if (vm.snapshots.length > 0) {
+    throw failure(`unable to create template, because VM contains snapshots`);
+  }
+  const disk = call.optional('disk');
+  if (isTemplate(vm) && disk === undefined) {
+    throw failure(`you can't convert a template to a template`);
+  }
+  if (vm.running !== undefined)
+    throw failure(`you can't convert a VM to template if VM is running`);
+  return vm;
+}
+
+export async function templateVm(call: Call): Promise<string> {
+  const id = call.integer('vmid');
+  const lock = { host: call.host, id };
+  return await withVmLock(call.core, lock, async () => {
+    checkTemplate(call);
+    await Promise.resolve();
+    return call.fork({ type: 'qmtemplate', id }, (context) =>
+      withVmLock(call.core, lock, async () => {
+        const vm = checkTemplate(call);
+        await context.work(SIMULATED_DURATIONS.template);
+        makeTemplate(call.core, vm, call.optional('disk'));
+        call.world.touch(vm);
+      }),
+    );
+  });
+}
+
+async function move(call: Call, context: TaskContext): Promise<void> {
+  const { core } = call;
+  const vm = vmOn(core, call.host, call.integer('vmid'));
+  checkLock(vm);
+  const slot = call.text('disk');
+  const drive = parseDrive(slot, vm.config[slot] ?? '');
+  const volume = findVolume(core.world, vm.host, drive.file);
+  if (volume === undefined) throw failure(`volume '${drive.file}' does not exist`);
+  const fresh = {
+    vmId: vm.id,
+    size: volume.size,
+    format: call.optional('format') ?? volume.format,
+    image: volume.image,
+    guestState: volume.guestState,
+    everBooted: volume.everBooted,
+  };
+  const place = { storage: call.text('storage'), host: vm.host };
+  const file = await allocate(core, place, { volume: fresh, work: context.work });
+  await context.work((SIMULATED_DURATIONS.fullClonePerGib * volume.size) / 2 ** 30);
+  vm.config[slot] = printDrive({ ...drive, file });
+  if (call.flag('delete')) {
+    await free(core, { host: vm.host, volumeId: drive.file }, context.work);
+    return;
+  }
+  let index = 0;
+  while (vm.config[`unused${index}`] !== undefined) index += 1;
+  vm.config[`unused${index}`] = drive.file;
+}
+
+export function moveDisk(call: Call): string {
+  const id = call.integer('vmid');
+  const vm = vmOn(call.core, call.host, id);
+  checkDigest(vm, call.optional('digest'));
+  checkLock(vm);
+  const slot = call.text('disk');
+  const storage = call.optional('storage');
+  if (storage === undefined) throw failure('moving a disk to another VM is not simulated');
+  call.require({ path: `/storage/${storage}`, privileges: ['Datastore.AllocateSpace'] });
+  const text = vm.config[slot];
+  if (text === undefined) throw failure(`disk '${slot}' does not exist`);
+  const drive = parseDrive(slot, text);
+  if (isCdrom(drive)) throw failure("you can't move a cdrom");
+  activeStorage(call.world, storage, call.host);
+  if (!storageOf(call.world, storage).content.includes('images')) {
+    throw failure(`storage '${storage}' does not support content-type 'images'`);
+  }
+  const current = parseVolumeId(drive.file).storage;
+  const format = call.optional('format');
+  if (current === storage && (format === undefined || drive.file.endsWith(format))) {
+    throw failure(`you can't move to the same storage with same format`);
+  }
+  return call.fork({ type: 'qmmove', id }, (context) =>
+    withVmLock(call.core, { host: call.host, id }, () => move(call, context)),
+  );
+}

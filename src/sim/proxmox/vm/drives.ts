@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives and network cards inside a VM's options: parsed, changed, written back the way Proxmox writes them.
+import { NEW_DISK } from '../../../proxmox/wire-facts/index.ts';
+import { parameterError } from '../api-error.ts';
+import { isDriveName } from '../schema/formats.ts';
+import { parseProperties, propertyFields } from '../schema/property-string.ts';
+import { splitVolumeId } from '../storage/volumes.ts';
+
+export type Options = Readonly<Record<string, string>>;
+
+export interface Drive {
+  readonly file: string;
+  /** Everything but the file: `size`, `media`, `iothread`, … */
+  readonly options: Options;
+}
+
+const BOOLEAN_WORDS: Readonly<Record<string, string>> = {
+  on: '1',
+  yes: '1',
+  true: '1',
+  off: '0',
+  no: '0',
+  false: '0',
+};
+
+function fieldsOf(slot: string): ReturnType<typeof propertyFields> {
+  const stem = slot.replace(/\d+$/, '');
+  if (stem === 'efidisk' || stem === 'tpmstate') return propertyFields(`${stem}0`);
+  return propertyFields(`${stem}N`);
+}
+
+export function parseDrive(slot: string, text: string): Drive {
+  const { file = 'none', ...options } = parseProperties(fieldsOf(slot), text);
+  return { file, options };
+}
+
+export function printDrive(drive: Drive): string {
+  const options = Object.entries(drive.options)
+    .filter(([, value]) => value !== '')
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `,${key}=${value}`);
+  return `${drive.file}${options.join('')}`;
+}
+
+/** Every drive of a config, in the order of their names. */
+export function drivesOf(config: Options): readonly (readonly [string, Drive])[] {
+  return Object.keys(config)
+    .filter((name) => isDriveName(name))
+    .toSorted()
+    .map((name) => [name, parseDrive(name, config[name] ?? '')] as const);
+}
+
+export function isCdrom(drive: Drive): boolean {
+  return drive.options['media'] === 'cdrom';
+}
+
+/** `STORAGE:cloudinit` in an order, `…vm-100-cloudinit…` afterwards. */
+export function isCloudInit(drive: Drive): boolean {
+  return (
+    drive.file === 'cloudinit' ||
+    splitVolumeId(drive.file)?.name === 'cloudinit' ||
+    /[:/]vm-\d+-cloudinit/.test(drive.file)
+  );
+}
+
+export function isPlainCdrom(drive: Drive): boolean {
+  return isCdrom(drive) && !isCloudInit(drive);
+}
+
+export interface NewDisk {
+  readonly storage: string | undefined;
+  readonly bytes: number;
+}
+
+/** `STORAGE:32`: an order for a new disk. */
+export function newDiskOf(drive: Drive): NewDisk | undefined {
+  const match = NEW_DISK.exec(drive.file);
+  if (match === null) return undefined;
+  return { storage: match[2], bytes: Math.floor(Number(match[3]) * 2 ** 30) };
+}
+
+/** Checks that need no storage: the form of an import, ISOs that must be CD-ROMs. */
+export function checkDriveForm(slot: string, text: string): Drive {
+  const drive = parseDrive(slot, text);
+  const order = newDiskOf(drive);
+  if (drive.options['import-from'] !== undefined && order?.bytes !== 0) {
+    throw parameterError({
+      [slot]: "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>",
+    });
+  }
+  const name = splitVolumeId(drive.file)?.name ?? '';
+  if (order === undefined && name.startsWith('iso/') && !isCdrom(drive)) {
+    throw parameterError({ [slot]: "explicit 'media=cdrom' is required for iso images" });
+  }
+  return drive;
+}
+
+export interface Nic {
+  readonly model: string;
+  readonly mac: string | undefined;
+  readonly options: Options;
+}
+
+export function parseNic(text: string): Nic {
+  const { model = 'virtio', macaddr, ...options } = parseProperties(propertyFields('netN'), text);
+  return { model, mac: macaddr, options };
+}
+
+/** Booleans become digits and the MAC upper case. */
+export function printNic(nic: Nic, mac: string): string {
+  const options = Object.entries(nic.options)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `,${key}=${BOOLEAN_WORDS[value] ?? value}`);
+  return `${nic.model}=${(nic.mac ?? mac).toUpperCase()}${options.join('')}`;
+}
+
+export function nicsOf(config: Options): readonly (readonly [string, Nic])[] {
+  return Object.keys(config)
+    .filter((name) => /^net\d+$/.test(name))
+    .toSorted((a, b) => Number(a.slice(3)) - Number(b.slice(3)))
+    .map((name) => [name, parseNic(config[name] ?? '')] as const);
+}
+
+/** Disks first, CD-ROMs next, then network cards: what Proxmox boots from when nobody says. */
+export function defaultBootOrder(config: Options): string {
+  const drives = drivesOf(config).filter(([name]) => /^(?:ide|sata|scsi|virtio)/.test(name));
+  const disk = drives.find(([, drive]) => !isCdrom(drive) && !isCloudInit(drive))?.[0];
+  const cdrom = drives.find(([, drive]) => isPlainCdrom(drive))?.[0];
+  const nic = nicsOf(config)[0]?.[0];
+  return `order=${[disk, cdrom, nic].filter((name) => name !== undefined).join(';')}`;
+}
+
+/** The slots that a config boots from, in order. */
+export function bootOrder(config: Options): readonly string[] {
+  const order = /^order=(.*)$/.exec(config['boot'] ?? defaultBootOrder(config))?.[1] ?? '';
+  return order.split(/[;,]/).filter((name) => name !== '');
+}

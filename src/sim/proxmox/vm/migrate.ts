@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving a VM to another host: over the API, and for whoever meddles.
+import { failure, parameterError } from '../api-error.ts';
+import { type Call, type Core, withVmLock } from '../core.ts';
+import { splitVolumeId, volumesOn } from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import type { TaskContext } from '../tasks/engine.ts';
+import type { Vm } from '../world/model.ts';
+import { checkLock, memoryMib, vmOn } from './config.ts';
+import { drivesOf, isPlainCdrom } from './drives.ts';
+
+function localVolumes(core: Core, vm: Vm): readonly string[] {
+  return drivesOf(vm.config)
+    .map(([, drive]) => drive.file)
+    .filter((file) => {
+      const storage = core.world.storages.get(splitVolumeId(file)?.storage ?? '');
+      return storage !== undefined && !storage.shared;
+    });
+}
+
+/** The configuration changes hosts; disks on local storage travel along. */
+export function relocate(core: Core, vm: Vm, target: string): void {
+  for (const file of localVolumes(core, vm)) {
+    const id = splitVolumeId(file);
+    const storage = core.world.storages.get(id?.storage ?? '');
+    if (id === undefined || storage === undefined) continue;
+    const volume = volumesOn(storage, vm.host).get(id.name);
+    if (volume === undefined || volume.vmId !== vm.id) continue;
+    volumesOn(storage, vm.host).delete(id.name);
+    volumesOn(storage, target).set(id.name, volume);
+  }
+  vm.host = target;
+  core.world.moved(vm);
+}
+
+function checkMigration(call: Call, vm: Vm): void {
+  const target = call.text('target');
+  const local = localVolumes(call.core, vm);
+  const cdrom = drivesOf(vm.config).find(
+    ([, drive]) => isPlainCdrom(drive) && local.includes(drive.file),
+  );
+  if (cdrom !== undefined) {
+    throw failure(`can't migrate local cdrom drive '${cdrom[0]}' - can't migrate VM to ${target}`);
+  }
+  if (vm.running !== undefined && local.length > 0 && !call.flag('with-local-disks')) {
+    throw failure("can't live migrate attached local disks without with-local-disks option");
+  }
+}
+
+async function migrate(call: Call, context: TaskContext): Promise<void> {
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  checkLock(vm);
+  checkMigration(call, vm);
+  vm.config['lock'] = 'migrate';
+  try {
+    const gib = memoryMib(vm.config) / 1024;
+    await context.work(
+      vm.running === undefined
+        ? SIMULATED_DURATIONS.migrateOffline
+        : SIMULATED_DURATIONS.migrateOnlinePerGib * gib,
+    );
+    if (call.world.hosts.get(call.text('target'))?.online !== true) {
+      throw failure('migration aborted (duration 00:00:10): no route to host');
+    }
+  } finally {
+    delete vm.config['lock'];
+  }
+  relocate(call.core, vm, call.text('target'));
+}
+
+export function migrateVm(call: Call): string {
+  const id = call.integer('vmid');
+  const target = call.text('target');
+  if (target === call.host) throw parameterError({ target: 'target is local node.' });
+  if (!call.world.hosts.has(target)) throw failure(`no such cluster node '${target}'`);
+  if (call.world.hosts.get(target)?.online !== true) {
+    throw failure(`node '${target}' is offline`);
+  }
+  const vm = vmOn(call.core, call.host, id);
+  checkLock(vm);
+  if (vm.running !== undefined && !call.flag('online')) {
+    throw parameterError({ online: "can't migrate a running VM without --online" });
+  }
+  return call.fork({ type: 'qmigrate', id }, (context) =>
+    withVmLock(call.core, { host: call.host, id }, () => migrate(call, context)),
+  );
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which privilege each option of a VM needs, and the datacenter's rules for tags and bridges.
+import { CLOUD_INIT_OPTIONS, OPTION_PRIVILEGES } from '../../../proxmox/wire-facts/index.ts';
+import { ROOT } from '../access/permissions.ts';
+import { failure, parameterError, permissionError } from '../api-error.ts';
+import type { Core } from '../core.ts';
+import { isDriveName, splitList } from '../schema/formats.ts';
+import { parseProperties, propertyFields } from '../schema/property-string.ts';
+import { nicsOf, type Options } from './drives.ts';
+
+export interface OptionUser {
+  readonly who: string;
+  readonly id: number;
+  readonly pool?: string | undefined;
+}
+
+/** Drives, serial ports and the like are judged where their values are known. */
+function isJudgedElsewhere(name: string): boolean {
+  return (
+    isDriveName(name) ||
+    name === 'cdrom' ||
+    name === 'tags' ||
+    /^(?:unused|serial|usb|hostpci)\d+$/.test(name)
+  );
+}
+
+function privilegeOf(name: string): string | undefined {
+  if (/^numa\d+$/.test(name)) return 'VM.Config.CPU';
+  if (/^net\d+$/.test(name)) return 'VM.Config.Network';
+  for (const [privilege, options] of Object.entries(OPTION_PRIVILEGES)) {
+    if (options.includes(name)) return privilege;
+  }
+  return undefined;
+}
+
+function requireOption(core: Core, user: OptionUser, name: string): void {
+  if (CLOUD_INIT_OPTIONS.includes(name) || /^ipconfig\d+$/.test(name)) {
+    return core.access.requireVm(user.who, user, {
+      privileges: ['VM.Config.Cloudinit', 'VM.Config.Network'],
+      any: true,
+    });
+  }
+  const privilege = privilegeOf(name);
+  if (privilege === undefined) {
+    if (user.who === ROOT) return;
+    throw failure(`only root can set '${name}' config`);
+  }
+  core.access.requireVm(user.who, user, { privileges: [privilege] });
+  if (name === 'startup') core.access.require(user.who, { path: '/', privileges: ['Sys.Modify'] });
+}
+
+export function requireOptions(core: Core, user: OptionUser, names: readonly string[]): void {
+  if (user.who === ROOT) return;
+  for (const name of names) if (!isJudgedElsewhere(name)) requireOption(core, user, name);
+}
+
+const HARDWARE = { privileges: ['VM.Config.HWType'] };
+
+function requireSerial(core: Core, user: OptionUser, option: readonly [string, string]): void {
+  const [name, value] = option;
+  if (value !== 'socket') throw failure(`only root can set '${name}' config for real devices`);
+  core.access.requireVm(user.who, user, HARDWARE);
+}
+
+function requireMapping(core: Core, user: OptionUser, path: string): void {
+  core.access.require(user.who, { path, privileges: ['Mapping.Use'] });
+  core.access.requireVm(user.who, user, HARDWARE);
+}
+
+function requireUsb(core: Core, user: OptionUser, option: readonly [string, string]): void {
+  const [name, value] = option;
+  core.access.requireVm(user.who, user, HARDWARE);
+  const { host, mapping } = parseProperties(propertyFields('usbN'), value);
+  if (host !== undefined) {
+    if (/^spice$/i.test(host)) return;
+    throw failure(`only root can set '${name}' config for real devices`);
+  }
+  if (mapping === undefined) throw failure("either 'host' or 'mapping' must be set.");
+  requireMapping(core, user, `/mapping/usb/${mapping}`);
+}
+
+function requirePci(core: Core, user: OptionUser, option: readonly [string, string]): void {
+  const [name, value] = option;
+  const { host, mapping, romfile } = parseProperties(propertyFields('pve-qm-hostpci'), value);
+  if (host !== undefined)
+    throw failure(`only root can set '${name}' config for non-mapped devices`);
+  if (mapping === undefined) throw failure("either 'host' or 'mapping' must be set.");
+  requireMapping(core, user, `/mapping/pci/${mapping}`);
+  if (romfile !== undefined) {
+    throw parameterError({ [name]: "only root@pam can set 'romfile' option" });
+  }
+}
+
+function requireDevice(core: Core, user: OptionUser, option: readonly [string, string]): void {
+  if (/^serial\d+$/.test(option[0])) requireSerial(core, user, option);
+  else if (/^usb\d+$/.test(option[0])) requireUsb(core, user, option);
+  else if (/^hostpci\d+$/.test(option[0])) requirePci(core, user, option);
+}
+
+/** Serial ports, USB and PCI devices. */
+export function requireDevices(core: Core, user: OptionUser, options: Options): void {
+  if (user.who === ROOT) return;
+  for (const option of Object.entries(options)) requireDevice(core, user, option);
+}
+
+/** Bridges without software-defined networking belong to the zone `localnetwork`. */
+export function requireBridges(core: Core, who: string, options: Options): void {
+  if (who === ROOT) return;
+  for (const [, nic] of nicsOf(options)) {
+    const { bridge, tag } = nic.options;
+    if (bridge === undefined) continue;
+    const base = `/sdn/zones/localnetwork/${bridge}`;
+    core.access.require(who, {
+      path: tag === undefined ? base : `${base}/${tag}`,
+      privileges: ['SDN.Use'],
+    });
+  }
+}
+
+function allowedTags(core: Core): (tag: string) => boolean {
+  const access = core.world.datacenter['user-tag-access'] ?? '';
+  const mode = /(?:^|,)user-allow=(\w+)/.exec(access)?.[1] ?? 'free';
+  const list = /(?:^|,)user-allow-list=([^,]+)/.exec(access)?.[1]?.split(';') ?? [];
+  const existing = () =>
+    new Set([...core.world.vms.values()].flatMap((vm) => splitList(vm.config['tags'] ?? '')));
+  if (mode === 'free') return () => true;
+  if (mode === 'list') return (tag) => list.includes(tag);
+  if (mode === 'existing') return (tag) => list.includes(tag) || existing().has(tag);
+  return () => false;
+}
+
+/** Both what is added and what is taken away is judged. */
+export function requireTags(
+  core: Core,
+  user: OptionUser,
+  change: { readonly from: string; readonly to: string },
+): void {
+  if (user.who === ROOT) return;
+  core.access.requireVm(user.who, user, { privileges: ['VM.Config.Options'] });
+  if (core.access.allows(user.who, { path: '/', privileges: ['Sys.Modify'] })) return;
+  const from = new Set(splitList(change.from));
+  const to = new Set(splitList(change.to));
+  const changed = [
+    ...[...from].filter((tag) => !to.has(tag)),
+    ...[...to].filter((tag) => !from.has(tag)),
+  ];
+  const registered = splitList(core.world.datacenter['registered-tags'] ?? '');
+  const isAllowed = allowedTags(core);
+  for (const tag of changed) {
+    if (!registered.includes(tag) && isAllowed(tag)) continue;
+    throw permissionError(`/, Sys.Modify for modifying tag '${tag}'`);
+  }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes that wait: what a running VM takes over at once, what stays pending until it is off.
+import { isDriveName, splitList } from '../schema/formats.ts';
+import type { Vm } from '../world/model.ts';
+import { isCdrom, isCloudInit, parseDrive } from './drives.ts';
+
+const AT_ONCE = new Set([
+  'lock',
+  'name',
+  'onboot',
+  'shares',
+  'startup',
+  'description',
+  'protection',
+  'vmstatestorage',
+  'hookscript',
+  'tags',
+  'ciuser',
+  'cipassword',
+  'citype',
+  'ciupgrade',
+  'cicustom',
+  'nameserver',
+  'searchdomain',
+  'sshkeys',
+]);
+
+function hotplugs(vm: Vm): readonly string[] {
+  const text = vm.config['hotplug'] ?? 'network,disk,usb';
+  if (text === '0') return [];
+  return text === '1' ? ['network', 'disk', 'usb'] : splitList(text);
+}
+
+/** A disk that leaves its slot is not lost: it becomes unusedN. */
+export function releaseDrive(vm: Vm, slot: string): void {
+  const text = vm.config[slot];
+  if (text === undefined) return;
+  const drive = parseDrive(slot, text);
+  if (isCdrom(drive) || isCloudInit(drive) || !drive.file.includes(':')) return;
+  let index = 0;
+  while (vm.config[`unused${index}`] !== undefined) index += 1;
+  vm.config[`unused${index}`] = drive.file;
+}
+
+function setNow(vm: Vm, name: string, value: string): void {
+  if (isDriveName(name) && vm.config[name] !== undefined) {
+    const before = parseDrive(name, vm.config[name] ?? '').file;
+    if (before !== parseDrive(name, value).file) releaseDrive(vm, name);
+  }
+  vm.config[name] = value;
+}
+
+function deleteNow(vm: Vm, name: string): void {
+  if (isDriveName(name)) releaseDrive(vm, name);
+  delete vm.config[name];
+}
+
+function canSetHot(vm: Vm, name: string, value: string): boolean {
+  if (AT_ONCE.has(name) || /^ipconfig\d+$/.test(name)) return true;
+  if (/^net\d+$/.test(name)) return hotplugs(vm).includes('network');
+  if (/^unused\d+$/.test(name)) return true;
+  if (!isDriveName(name)) return false;
+  const known = vm.config[name];
+  const isMedium =
+    known !== undefined && isCdrom(parseDrive(name, known)) && isCdrom(parseDrive(name, value));
+  if (isMedium) return true;
+  return /^(?:scsi|virtio)\d+$/.test(name) && hotplugs(vm).includes('disk');
+}
+
+function canDeleteHot(vm: Vm, name: string): boolean {
+  if (AT_ONCE.has(name) || /^ipconfig\d+$/.test(name) || /^unused\d+$/.test(name)) return true;
+  if (/^net\d+$/.test(name)) return hotplugs(vm).includes('network');
+  return /^(?:scsi|virtio)\d+$/.test(name) && hotplugs(vm).includes('disk');
+}
+
+/** Takes over everything that waits: the VM is off. */
+export function applyPending(vm: Vm): void {
+  for (const name of vm.pendingDelete) deleteNow(vm, name);
+  for (const [name, value] of Object.entries(vm.pending)) setNow(vm, name, value);
+  vm.pendingDelete = new Set();
+  vm.pending = {};
+}
+
+/** Takes over what a running VM can; the rest goes on waiting. */
+export function hotplugPending(vm: Vm): void {
+  for (const name of vm.pendingDelete) {
+    if (!canDeleteHot(vm, name)) continue;
+    deleteNow(vm, name);
+    vm.pendingDelete.delete(name);
+  }
+  for (const [name, value] of Object.entries(vm.pending)) {
+    if (vm.config[name] !== value && !canSetHot(vm, name, value)) continue;
+    setNow(vm, name, value);
+    delete vm.pending[name];
+  }
+}

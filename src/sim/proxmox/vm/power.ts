@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting and stopping, as workers do it: under the VM's lock, with the checks that only a start makes.
+import { failure } from '../api-error.ts';
+import { type Core, withVmLock } from '../core.ts';
+import { activeStorage, findVolume, splitVolumeId } from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
+import type { TaskContext } from '../tasks/engine.ts';
+import type { Vm } from '../world/model.ts';
+import { checkLock, isTemplate, vmOn } from './config.ts';
+import { drivesOf, isCdrom, nicsOf } from './drives.ts';
+import { powerOff, powerOn } from './guest-link.ts';
+import { applyPending } from './pending.ts';
+
+export interface PowerOrder {
+  readonly host: string;
+  readonly id: number;
+  readonly skipLock?: boolean;
+  readonly timeoutS?: number | undefined;
+  readonly forceStop?: boolean;
+}
+
+function checkHardware(core: Core, vm: Vm): void {
+  const host = core.world.hosts.get(vm.host);
+  const cpus = Number(vm.config['cores'] ?? 1) * Number(vm.config['sockets'] ?? 1);
+  if (host !== undefined && cpus > host.cpus) {
+    throw failure(`MAX ${host.cpus} vcpus allowed per VM on this node`);
+  }
+  for (const [, nic] of nicsOf(vm.config)) {
+    const { bridge } = nic.options;
+    if (bridge !== undefined && !host?.bridges.some(({ name }) => name === bridge)) {
+      throw failure(`bridge '${bridge}' does not exist`);
+    }
+  }
+}
+
+function warnAboutDrives(vm: Vm, context: TaskContext): void {
+  if (vm.config['scsihw'] === 'virtio-scsi-single') return;
+  for (const [slot, drive] of drivesOf(vm.config)) {
+    if (drive.options['iothread'] !== '1' || !slot.startsWith('scsi')) continue;
+    context.warn(
+      'iothread is only valid with virtio disk or virtio-scsi-single controller, ignoring',
+    );
+  }
+}
+
+function checkVolumes(core: Core, vm: Vm): void {
+  const snippets = (vm.config['cicustom'] ?? '').split(',').map((part) => part.split('=')[1]);
+  const files = drivesOf(vm.config).map(([, drive]) => drive.file);
+  for (const file of [...snippets, ...files]) {
+    const id = file === undefined ? undefined : splitVolumeId(file);
+    if (file === undefined || id === undefined) continue;
+    activeStorage(core.world, id.storage, vm.host);
+    if (findVolume(core.world, vm.host, file) === undefined) {
+      throw failure(`volume '${file}' does not exist`);
+    }
+  }
+}
+
+async function startLocked(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
+  const vm = vmOn(core, order.host, order.id);
+  if (isTemplate(vm)) throw failure("you can't start a vm if it's a template");
+  if (order.skipLock !== true) checkLock(vm);
+  if (vm.running !== undefined) throw failure(`VM ${vm.id} already running`);
+  applyPending(vm);
+  checkVolumes(core, vm);
+  checkHardware(core, vm);
+  warnAboutDrives(vm, context);
+  await context.work(SIMULATED_DURATIONS.start);
+  powerOn(core, vm, applyPending);
+}
+
+export async function startVm(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
+  await withVmLock(core, order, () => startLocked(core, order, context));
+}
+
+export async function stopVm(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
+  const lock = { ...order, ...(order.timeoutS ? { timeoutMs: order.timeoutS * 1000 } : {}) };
+  await withVmLock(core, lock, async () => {
+    const vm = vmOn(core, order.host, order.id);
+    if (order.skipLock !== true) checkLock(vm);
+    if (vm.running === undefined) return;
+    await context.work(SIMULATED_DURATIONS.stop);
+    powerOff(core, vm, applyPending);
+  });
+}
+
+/** Resolves true when the VM is off, false when the time is over. */
+async function waitForOff(
+  core: Core,
+  vm: Vm,
+  at: { readonly ms: number; readonly signal: AbortSignal },
+): Promise<boolean> {
+  const guest = vm.running?.guest;
+  if (guest === undefined) return true;
+  const off = new AbortController();
+  const release = guest.onChange(() => {
+    if (vm.running?.guest !== guest) off.abort();
+  });
+  try {
+    await core.world.clock.sleep(at.ms / core.world.speed, {
+      signal: AbortSignal.any([off.signal, at.signal]),
+    });
+  } catch (error) {
+    if (at.signal.aborted) throw error;
+  } finally {
+    release();
+  }
+  return vm.running?.guest !== guest;
+}
+
+async function shutDown(
+  core: Core,
+  vm: Vm,
+  at: { readonly order: PowerOrder; readonly context: TaskContext },
+): Promise<void> {
+  const { order, context } = at;
+  const ms = order.timeoutS === undefined ? SIMULATED_TIMEOUTS.shutdown : order.timeoutS * 1000;
+  // A guest that takes no notice answers at once; the wait is the same.
+  void vm.running?.guest.requestShutdown();
+  if (await waitForOff(core, vm, { ms, signal: context.signal })) return;
+  if (order.forceStop !== true) throw failure('VM quit/powerdown failed - got timeout');
+  context.log('VM quit/powerdown failed - terminating now with SIGTERM');
+  powerOff(core, vm, applyPending);
+}
+
+export async function shutdownVm(
+  core: Core,
+  order: PowerOrder,
+  context: TaskContext,
+): Promise<void> {
+  await withVmLock(core, order, async () => {
+    const vm = vmOn(core, order.host, order.id);
+    if (order.skipLock !== true) checkLock(vm);
+    if (vm.running !== undefined) await shutDown(core, vm, { order, context });
+  });
+}
+
+/** Off and on again; pending changes take effect in between. */
+export async function rebootVm(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
+  await withVmLock(core, order, async () => {
+    const vm = vmOn(core, order.host, order.id);
+    if (vm.running === undefined) return;
+    await shutDown(core, vm, { order, context });
+    await startLocked(core, order, context);
+  });
+}
+
+export async function resetVm(core: Core, order: PowerOrder): Promise<void> {
+  await withVmLock(core, order, async () => {
+    const vm = vmOn(core, order.host, order.id);
+    if (order.skipLock !== true) checkLock(vm);
+    if (vm.running === undefined) return;
+    // Pending changes stay pending: the process lives on, only the guest begins again.
+    powerOff(core, vm, () => undefined);
+    powerOn(core, vm, applyPending);
+    await Promise.resolve();
+  });
+}
+
+export async function setPaused(core: Core, order: PowerOrder, paused: boolean): Promise<void> {
+  await withVmLock(core, order, async () => {
+    const vm = vmOn(core, order.host, order.id);
+    if (order.skipLock !== true) checkLock(vm);
+    if (vm.running === undefined) throw failure(`VM ${vm.id} not running`);
+    vm.running.paused = paused;
+    await Promise.resolve();
+  });
+}
+
+/** ISOs that a VM refers to; destroying the VM never removes them. */
+export function isoVolumes(vm: Vm): readonly string[] {
+  return drivesOf(vm.config)
+    .filter(([, drive]) => isCdrom(drive))
+    .map(([, drive]) => drive.file);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Snapshots: listed, taken, deleted, rolled back to. Only configurations are kept, not the disks' content.
+import { failure } from '../api-error.ts';
+import { type Call, withVmLock } from '../core.ts';
+import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import type { Snapshot, Vm } from '../world/model.ts';
+import { checkLock, digestOf, isTemplate, vmOn } from './config.ts';
+
+export function listSnapshots(call: Call): unknown {
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const rows = vm.snapshots.map((snapshot) => ({
+    name: snapshot.name,
+    description: snapshot.description ?? '',
+    snaptime: snapshot.takenAt,
+    vmstate: 0,
+    ...(snapshot.parent === undefined ? {} : { parent: snapshot.parent }),
+  }));
+  const parent = vm.snapshots.at(-1)?.name;
+  return [
+    ...rows,
+    {
+      name: 'current',
+      description: 'You are here!',
+      digest: digestOf(vm),
+      running: vm.running === undefined ? 0 : 1,
+      ...(parent === undefined ? {} : { parent }),
+    },
+  ];
+}
+
+function find(vm: Vm, name: string): Snapshot {
+  const snapshot = vm.snapshots.find((known) => known.name === name);
+  if (snapshot === undefined) throw failure(`snapshot '${name}' does not exist`);
+  return snapshot;
+}
+
+export function takeSnapshot(call: Call): string {
+  const id = call.integer('vmid');
+  const name = call.text('snapname');
+  if (name === 'current') throw failure("unable to use snapshot name 'current' (reserved name)");
+  if (name.toLowerCase() === 'pending')
+    throw failure("unable to use snapshot name 'pending' (reserved name)");
+  return call.fork({ type: 'qmsnapshot', id }, (context) =>
+    withVmLock(call.core, { host: call.host, id }, async () => {
+      const vm = vmOn(call.core, call.host, id);
+      if (isTemplate(vm)) throw failure("you can't take a snapshot if it's a template");
+      checkLock(vm);
+      if (vm.snapshots.some((known) => known.name === name)) {
+        throw failure(`snapshot name '${name}' already used`);
+      }
+      vm.config['lock'] = 'snapshot';
+      await context.work(SIMULATED_DURATIONS.snapshot);
+      delete vm.config['lock'];
+      vm.snapshots.push({
+        name,
+        description: call.optional('description'),
+        takenAt: call.world.seconds(),
+        parent: vm.snapshots.at(-1)?.name,
+        config: { ...vm.config },
+      });
+    }),
+  );
+}
+
+export function deleteSnapshot(call: Call): string {
+  const id = call.integer('vmid');
+  return call.fork({ type: 'qmdelsnapshot', id }, (context) =>
+    withVmLock(call.core, { host: call.host, id }, async () => {
+      const vm = vmOn(call.core, call.host, id);
+      checkLock(vm);
+      const snapshot = find(vm, call.text('snapname'));
+      await context.work(SIMULATED_DURATIONS.snapshot);
+      vm.snapshots = vm.snapshots.filter((known) => known !== snapshot);
+    }),
+  );
+}
+
+export function rollback(call: Call): string {
+  const id = call.integer('vmid');
+  return call.fork({ type: 'qmrollback', id }, (context) =>
+    withVmLock(call.core, { host: call.host, id }, async () => {
+      const vm = vmOn(call.core, call.host, id);
+      checkLock(vm);
+      const snapshot = find(vm, call.text('snapname'));
+      await context.work(SIMULATED_DURATIONS.snapshot);
+      vm.config = { ...snapshot.config };
+      call.world.touch(vm);
+    }),
+  );
+}
+
+export function snapshotConfig(call: Call): unknown {
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const snapshot = find(vm, call.text('snapname'));
+  return { ...snapshot.config, snaptime: snapshot.takenAt };
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// PUT and POST config: what changes, what is refused, what waits for the VM to be off.
+import { ROOT } from '../access/permissions.ts';
+import { failure, parameterError } from '../api-error.ts';
+import { type Call, withVmLock } from '../core.ts';
+import { isDriveName, splitList } from '../schema/formats.ts';
+import { free } from '../storage/work.ts';
+import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import type { Vm } from '../world/model.ts';
+import { checkDigest, checkLock, memoryMib, normaliseTags, optionExists, vmOn } from './config.ts';
+import { completeOptions, optionsOf } from './create.ts';
+import { type Labour, makeDrives, requireDrives } from './disks.ts';
+import { isCdrom, isCloudInit, parseDrive } from './drives.ts';
+import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
+import { applyPending, hotplugPending } from './pending.ts';
+import { checkSshKeys } from './ssh-keys.ts';
+
+const NOT_OPTIONS = [
+  'node',
+  'vmid',
+  'delete',
+  'revert',
+  'force',
+  'digest',
+  'skiplock',
+  'background_delay',
+  'import-working-storage',
+];
+
+interface Change {
+  readonly id: number;
+  readonly set: Record<string, string>;
+  readonly remove: string[];
+  readonly revert: readonly string[];
+}
+
+function revertList(call: Call, set: Readonly<Record<string, string>>): string[] {
+  return splitList(call.text('revert')).map((name) => {
+    if (!optionExists(call.world, name))
+      throw parameterError({ revert: `unknown option '${name}'` });
+    if (set[name] !== undefined) {
+      throw parameterError({
+        delete: `you can't use '-${name}' and -revert ${name}' at the same time`,
+      });
+    }
+    return name;
+  });
+}
+
+function removeList(
+  call: Call,
+  set: Readonly<Record<string, string>>,
+  revert: readonly string[],
+): string[] {
+  return splitList(call.text('delete')).map((word) => {
+    const name = word === 'cdrom' ? 'ide2' : word;
+    if (set[name] !== undefined) {
+      throw parameterError({
+        delete: `you can't use '-${name}' and -delete ${name}' at the same time`,
+      });
+    }
+    if (revert.includes(name)) {
+      throw parameterError({
+        revert: `you can't use '-revert ${name}' and -delete ${name}' at the same time`,
+      });
+    }
+    if (!optionExists(call.world, name))
+      throw parameterError({ delete: `unknown option '${name}'` });
+    return name;
+  });
+}
+
+function readChange(call: Call): Change {
+  const id = call.integer('vmid');
+  if (call.flag('skiplock') && call.who !== ROOT) {
+    throw parameterError({ skiplock: 'Only root may use this option.' });
+  }
+  const set = optionsOf(call, NOT_OPTIONS);
+  checkSshKeys(set['sshkeys']);
+  const names = Object.keys(set);
+  if (names.length === 0 && call.text('delete') === '' && call.text('revert') === '') {
+    throw failure('no options specified');
+  }
+  const revert = revertList(call, set);
+  const remove = removeList(call, set, revert);
+  completeOptions(call, set);
+  if (set['vmgenid'] === '1') set['vmgenid'] = call.world.random.uuid();
+  const user = { who: call.who, id };
+  requireOptions(call.core, user, remove);
+  requireOptions(call.core, user, names);
+  requireDrives(call.core, { who: call.who, host: call.host, vmId: id, settings: set });
+  requireBridges(call.core, call.who, set);
+  return { id, set, remove, revert };
+}
+
+function requireDrive(
+  call: Call,
+  vm: Vm,
+  at: { readonly slot: string; readonly text: string },
+): void {
+  const drive = parseDrive(at.slot, at.text);
+  const isCi = isCloudInit(drive);
+  const disk = ['VM.Config.Disk'];
+  const privileges = isCi
+    ? ['VM.Config.Cloudinit', 'VM.Config.CDROM']
+    : isCdrom(drive)
+      ? ['VM.Config.CDROM']
+      : disk;
+  call.core.access.requireVm(call.who, vm, isCi ? { privileges, any: true } : { privileges });
+}
+
+function checkMemory(vm: Vm, set: Readonly<Record<string, string>>): void {
+  if (set['memory'] === undefined && set['balloon'] === undefined) return;
+  const all = { ...vm.config, ...vm.pending, ...set };
+  if (Number(all['balloon'] ?? 0) > memoryMib(all)) {
+    throw failure('balloon value too large (must be smaller than assigned memory)');
+  }
+}
+
+function checkBoot(vm: Vm, boot: string): void {
+  const all = { ...vm.config, ...vm.pending };
+  const order = /^order=(.*)$/.exec(boot)?.[1]?.split(/[;,]/) ?? [];
+  for (const device of order) {
+    if (device !== '' && all[device] === undefined) {
+      throw failure(`invalid bootorder: device '${device}' does not exist'`);
+    }
+  }
+}
+
+async function removeUnused(
+  call: Call,
+  vm: Vm,
+  at: { readonly name: string; readonly labour: Labour },
+): Promise<void> {
+  call.core.access.requireVm(call.who, vm, { privileges: ['VM.Config.Disk'] });
+  const volumeId = (vm.config[at.name] ?? '').split(',')[0] ?? '';
+  await free(call.core, { host: vm.host, volumeId }, at.labour.work);
+  delete vm.config[at.name];
+}
+
+async function removeOption(
+  call: Call,
+  vm: Vm,
+  at: { readonly name: string; readonly labour: Labour },
+): Promise<void> {
+  const { name } = at;
+  const value = vm.config[name] ?? vm.pending[name];
+  if (value === undefined) {
+    at.labour.log(`cannot delete '${name}' - not set in current configuration!`);
+    return;
+  }
+  if (/^unused\d+$/.test(name)) return removeUnused(call, vm, at);
+  if (isDriveName(name)) {
+    if (vm.config['protection'] === '1') {
+      throw failure(`can't remove drive '${name}' - protection mode enabled`);
+    }
+    requireDrive(call, vm, { slot: name, text: value });
+  } else if (name === 'tags') {
+    requireTags(call.core, { who: call.who, id: vm.id }, { from: value, to: '' });
+  }
+  delete vm.pending[name];
+  if (vm.config[name] !== undefined) vm.pendingDelete.add(name);
+  dropFromBoot(vm, name);
+}
+
+/** A device that goes also leaves the boot order. */
+function dropFromBoot(vm: Vm, name: string): void {
+  const boot = vm.pending['boot'] ?? vm.config['boot'];
+  const order = /^order=(.*)$/.exec(boot ?? '')?.[1]?.split(';');
+  if (order === undefined || !order.includes(name)) return;
+  vm.pending['boot'] = `order=${order.filter((device) => device !== name).join(';')}`;
+}
+
+async function setDrive(
+  call: Call,
+  vm: Vm,
+  at: { readonly name: string; readonly value: string; readonly labour: Labour },
+): Promise<void> {
+  const { name, value, labour } = at;
+  const before = vm.config[name];
+  if (before !== undefined) requireDrive(call, vm, { slot: name, text: before });
+  requireDrive(call, vm, { slot: name, text: value });
+  const order = { who: call.who, host: vm.host, vmId: vm.id, settings: { [name]: value } };
+  const { [name]: _replaced, ...config } = { ...vm.config, ...vm.pending };
+  const made = await makeDrives(call.core, { ...order, config }, labour);
+  Object.assign(vm.pending, made.options);
+}
+
+async function setOption(
+  call: Call,
+  vm: Vm,
+  at: { readonly name: string; readonly value: string; readonly labour: Labour },
+): Promise<void> {
+  const { name, value } = at;
+  if (vm.pending[name] === value) return;
+  const user = { who: call.who, id: vm.id };
+  if (isDriveName(name)) {
+    await setDrive(call, vm, at);
+  } else if (name === 'tags') {
+    requireTags(call.core, user, { from: vm.config['tags'] ?? '', to: value });
+    vm.pending[name] = normaliseTags(call.world, value);
+  } else {
+    requireDevices(call.core, user, { [name]: value });
+    if (name === 'boot') checkBoot(vm, value);
+    vm.pending[name] = value;
+  }
+  vm.pendingDelete.delete(name);
+}
+
+async function apply(
+  call: Call,
+  vm: Vm,
+  at: { readonly change: Change; readonly labour: Labour },
+): Promise<void> {
+  const { change, labour } = at;
+  for (const name of change.remove) await removeOption(call, vm, { name, labour });
+  // Boot order last: it may name a device of the same call.
+  const names = Object.keys(change.set).toSorted(
+    (a, b) => Number(a === 'boot') - Number(b === 'boot'),
+  );
+  for (const name of names) {
+    await setOption(call, vm, { name, value: change.set[name] ?? '', labour });
+  }
+  for (const [name, value] of Object.entries(vm.pending)) {
+    if (vm.config[name] === value) delete vm.pending[name];
+  }
+  if (vm.running === undefined) applyPending(vm);
+  else hotplugPending(vm);
+  call.world.touch(vm);
+}
+
+function prepare(call: Call, change: Change): Vm {
+  const vm = vmOn(call.core, call.host, change.id);
+  checkDigest(vm, call.optional('digest'));
+  if (!call.flag('skiplock')) checkLock(vm);
+  for (const name of change.revert) {
+    delete vm.pending[name];
+    vm.pendingDelete.delete(name);
+  }
+  checkMemory(vm, change.set);
+  return vm;
+}
+
+/** PUT: done when it answers. */
+export async function updateVm(call: Call): Promise<null> {
+  const change = readChange(call);
+  const labour: Labour = {
+    log: () => undefined,
+    work: (ms) => call.world.clock.sleep(ms / call.world.speed),
+  };
+  await withVmLock(call.core, { host: call.host, id: change.id }, async () => {
+    await apply(call, prepare(call, change), { change, labour });
+  });
+  return null;
+}
+
+/** POST: a task, since making disks takes time. */
+export async function updateVmInTask(call: Call): Promise<string | null> {
+  const change = readChange(call);
+  const lock = { host: call.host, id: change.id };
+  const upid = await withVmLock(call.core, lock, async () => {
+    const vm = prepare(call, change);
+    await Promise.resolve();
+    return call.fork({ type: 'qmconfig', id: change.id }, async (context) => {
+      await withVmLock(call.core, lock, async () => {
+        context.log(
+          `update VM ${change.id}: ${Object.keys(change.set)
+            .map((name) => `-${name}`)
+            .join(' ')}`,
+        );
+        await context.work(SIMULATED_DURATIONS.configTask);
+        await apply(call, vm, { change, labour: context });
+      });
+    });
+  });
+  const delay = call.optional('background_delay');
+  if (delay === undefined) return upid;
+  const ended = await call.core.tasks.wait(upid, (Number(delay) * 1000) / call.world.speed);
+  const status = call.core.tasks.find(upid)?.status ?? '';
+  if (!ended) return upid;
+  if (status === 'OK' || status.startsWith('WARNINGS')) return null;
+  throw failure(status);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a simulated cluster, as plain mutable records. Whoever changes a VM's name, power or size says
+// so through `World.touch`, since the overview shows such changes late.
+import type { Guest, GuestBehaviour } from '../guest/guest.ts';
+import type { StorageType } from './description.ts';
+
+export interface Bridge {
+  readonly name: string;
+  readonly dhcp: string | undefined;
+}
+
+export interface Host {
+  readonly name: string;
+  readonly cpus: number;
+  readonly memory: number;
+  readonly address: string;
+  readonly bridges: Bridge[];
+  online: boolean;
+  /** Clock time of the last change of `online`. */
+  since: number;
+  nextPid: number;
+}
+
+export interface Volume {
+  /** What follows the colon: `iso/x.iso`, `vm-100-disk-0`, `100/vm-100-disk-0.qcow2`. */
+  readonly name: string;
+  readonly content: string;
+  readonly format: string;
+  /** Bytes of the file; for images the size of the disk. */
+  size: number;
+  readonly virtualSize: number | undefined;
+  readonly vmId: number | undefined;
+  readonly createdAt: number;
+  readonly bytes?: Uint8Array | undefined;
+  readonly checksums?: Readonly<Record<string, string>> | undefined;
+  readonly backingFile?: string | undefined;
+  /** Name of the base volume of a linked clone. */
+  readonly base?: string | undefined;
+  /** The image that the content came from, and what guests wrote since. */
+  image: string | undefined;
+  guestState: unknown;
+  everBooted: boolean;
+}
+
+export interface Storage {
+  readonly id: string;
+  readonly type: StorageType;
+  readonly content: readonly string[];
+  readonly shared: boolean;
+  readonly hosts: readonly string[] | undefined;
+  /** Set for file based types only. */
+  readonly path: string | undefined;
+  readonly size: number;
+  readonly used: number;
+  enabled: boolean;
+  active: boolean;
+  /** By host, or under `*` when shared; then by volume name. */
+  readonly volumes: Map<string, Map<string, Volume>>;
+}
+
+export interface Running {
+  readonly guest: Guest;
+  readonly startedAt: number;
+  readonly pid: number;
+  paused: boolean;
+  /** The configuration that the machine was started with: what `agent` and the hardware are right now. */
+  readonly bootConfig: Readonly<Record<string, string>>;
+}
+
+/** One line of what the host's status daemon broadcasts about a VM. */
+export interface Broadcast {
+  readonly at: number;
+  readonly name: string;
+  readonly status: 'running' | 'stopped';
+  readonly cpus: number;
+  readonly memory: number;
+  readonly disk: number;
+  readonly startedAt: number | undefined;
+}
+
+export interface Snapshot {
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly takenAt: number;
+  readonly parent: string | undefined;
+  readonly config: Readonly<Record<string, string>>;
+}
+
+export interface Vm {
+  readonly id: number;
+  host: string;
+  config: Record<string, string>;
+  pending: Record<string, string>;
+  pendingDelete: Set<string>;
+  snapshots: Snapshot[];
+  running: Running | undefined;
+  behaviour: GuestBehaviour | undefined;
+  broadcasts: Broadcast[];
+  readonly createdAt: number;
+}
+
+export interface Container {
+  readonly id: number;
+  host: string;
+  readonly name: string;
+  readonly running: boolean;
+  readonly memory: number;
+  readonly cpus: number;
+}
+
+export interface Token {
+  readonly id: string;
+  readonly secret: string;
+  privsep: boolean;
+  expire: number;
+  comment: string | undefined;
+}
+
+export interface User {
+  readonly id: string;
+  password: string | undefined;
+  enabled: boolean;
+  expire: number;
+  readonly tokens: Map<string, Token>;
+}
+
+export interface Acl {
+  readonly path: string;
+  readonly role: string;
+  readonly type: 'user' | 'group' | 'token';
+  readonly who: string;
+  readonly propagate: boolean;
+}
+
+export interface Pool {
+  comment: string | undefined;
+  readonly vms: Set<number>;
+  readonly storages: Set<string>;
+}
+
+export interface HaResource {
+  readonly sid: string;
+  state: string;
+  group: string | undefined;
+  comment: string | undefined;
+}

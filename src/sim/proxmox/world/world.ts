@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds the cluster's state and answers simple questions about it. It neither checks permissions nor takes
+// time; those who change it do.
+
+import type { Clock } from '../../../ports/clock.ts';
+import type { Random } from '../../../ports/random.ts';
+import { type ApiVersion, builtInRoles } from '../../../proxmox/wire-facts/index.ts';
+import type { ClusterDescription, GuestRule, UrlDescription } from './description.ts';
+import { Leases } from './leases.ts';
+import type {
+  Acl,
+  Broadcast,
+  Container,
+  HaResource,
+  Host,
+  Pool,
+  Storage,
+  User,
+  Vm,
+} from './model.ts';
+
+/** How often a host's status daemon broadcasts, and how long the word of a dead one is believed. */
+export const STATUS_INTERVAL_MS = 10_000;
+export const STATUS_BELIEVED_MS = 300_000;
+
+export interface WorldOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly speed: number;
+  readonly version: ApiVersion;
+}
+
+export class World {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly speed: number;
+  readonly version: ApiVersion;
+  clusterName: string | undefined;
+  quorate = true;
+  /** Options of datacenter.cfg, as the API writes them. */
+  readonly datacenter: Record<string, string> = {};
+  readonly hosts = new Map<string, Host>();
+  readonly storages = new Map<string, Storage>();
+  readonly vms = new Map<number, Vm>();
+  readonly containers = new Map<number, Container>();
+  readonly users = new Map<string, User>();
+  readonly groups = new Map<string, Set<string>>();
+  readonly roles: Map<string, ReadonlySet<string>>;
+  acl: Acl[] = [];
+  readonly pools = new Map<string, Pool>();
+  readonly ha = new Map<string, HaResource>();
+  readonly urls = new Map<string, UrlDescription>();
+  guestRules: readonly GuestRule[] = [];
+  readonly leases = new Leases();
+  /** Grows with every change of access rules, so that caches know. */
+  accessVersion = 0;
+
+  constructor(options: WorldOptions) {
+    this.clock = options.clock;
+    this.random = options.random;
+    this.speed = options.speed;
+    this.version = options.version;
+    this.roles = new Map(
+      Object.entries(builtInRoles(options.version)).map(([id, privs]) => [id, new Set(privs)]),
+    );
+  }
+
+  /** Seconds since 1970, as nearly everything on the wire is stamped. */
+  seconds(): number {
+    return Math.floor(this.clock.now() / 1000);
+  }
+
+  /** Where a VM or container with that id lives. */
+  guestHost(id: number): { readonly host: string; readonly type: 'VM' | 'CT' } | undefined {
+    const vm = this.vms.get(id);
+    if (vm !== undefined) return { host: vm.host, type: 'VM' };
+    const container = this.containers.get(id);
+    return container === undefined ? undefined : { host: container.host, type: 'CT' };
+  }
+
+  poolOf(id: number): string | undefined {
+    for (const [name, pool] of this.pools) if (pool.vms.has(id)) return name;
+    return undefined;
+  }
+
+  /** A MAC address like those that Proxmox makes up. */
+  newMac(): string {
+    const prefix = this.datacenter['mac_prefix'] ?? 'BC:24:11';
+    const missing = 6 - prefix.split(':').filter((part) => part !== '').length;
+    const rest = Array.from(this.random.bytes(missing), (byte) =>
+      byte.toString(16).toUpperCase().padStart(2, '0'),
+    );
+    return [prefix.replace(/:$/, ''), ...rest].join(':').toUpperCase();
+  }
+
+  /** Records what the next broadcast of the VM's host will say. */
+  touch(vm: Vm): void {
+    const now = this.clock.now();
+    const entry: Broadcast = { at: now, ...this.#facts(vm) };
+    const cut = this.#lastTick(vm.host, now);
+    const settled = vm.broadcasts.findLastIndex((known) => known.at <= cut);
+    vm.broadcasts = [...vm.broadcasts.slice(Math.max(0, settled)), entry];
+  }
+
+  /** What the overview shows: undefined while no broadcast has told of the VM, or none is believed any more. */
+  overview(vm: Vm): Broadcast | undefined {
+    const host = this.hosts.get(vm.host);
+    const now = this.clock.now();
+    if (host === undefined) return undefined;
+    if (!host.online && now - host.since > STATUS_BELIEVED_MS / this.speed) return undefined;
+    const cut = this.#lastTick(vm.host, host.online ? now : host.since);
+    return vm.broadcasts.findLast((entry) => entry.at <= cut);
+  }
+
+  /** Forgets the old word of a host: a VM that moved is unknown until its new host has spoken. */
+  moved(vm: Vm): void {
+    vm.broadcasts = [];
+    this.touch(vm);
+  }
+
+  #facts(vm: Vm): Omit<Broadcast, 'at'> {
+    const memory = /^(?:current=)?(\d+)/.exec(vm.config['memory'] ?? '512')?.[1] ?? '512';
+    const cores = Number(vm.config['cores'] ?? 1) * Number(vm.config['sockets'] ?? 1);
+    const vcpus = Number(vm.config['vcpus'] ?? cores);
+    return {
+      name: vm.config['name'] ?? `VM ${vm.id}`,
+      status: vm.running === undefined ? 'stopped' : 'running',
+      cpus: Math.min(cores, vcpus),
+      memory: Number(memory) * 2 ** 20,
+      disk: bootDiskBytes(vm.config),
+      startedAt: vm.running?.startedAt,
+    };
+  }
+
+  /** Hosts do not broadcast at the same moment. */
+  #lastTick(host: string, now: number): number {
+    const interval = STATUS_INTERVAL_MS / this.speed;
+    const names = [...this.hosts.keys()];
+    const phase = (interval * names.indexOf(host)) / Math.max(1, names.length);
+    return Math.floor((now - phase) / interval) * interval + phase;
+  }
+}
+
+const UNITS: Readonly<Record<string, number>> = { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 };
+
+/** `32G` → bytes, as configs write sizes. */
+export function parseSize(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)([KMGT])?$/.exec(text);
+  if (match === null) return undefined;
+  return Math.floor(Number(match[1]) * (UNITS[match[2] ?? ''] ?? 1));
+}
+
+/** Bytes → the largest unit that divides them. */
+export function formatSize(bytes: number): string {
+  let size = Math.floor(bytes);
+  for (const unit of ['', 'K', 'M', 'G']) {
+    if (size % 1024 !== 0) return `${size}${unit}`;
+    size /= 1024;
+  }
+  return `${size}T`;
+}
+
+function bootDiskBytes(config: Readonly<Record<string, string>>): number {
+  const order = /order=([^,]+)/.exec(config['boot'] ?? '')?.[1]?.split(';') ?? [];
+  const drive = [...order, 'scsi0', 'virtio0', 'sata0', 'ide0'].find(
+    (name) => /,size=/.test(config[name] ?? '') && !/media=cdrom/.test(config[name] ?? ''),
+  );
+  const size = /,size=([^,]+)/.exec(config[drive ?? ''] ?? '')?.[1];
+  return size === undefined ? 0 : (parseSize(size) ?? 0);
+}
+
+export type { ClusterDescription };
