@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { PvescalerError, Unauthorized } from '../ports/errors.ts';
+import { aRegion, cut, ok, refused, SECRET, UPID } from './scripted-region.fixture.ts';
+
+const VM = { vmId: 160, host: 'pve1' };
+const START = 'POST /nodes/pve1/qemu/160/status/start';
+const CONFIG = 'GET /nodes/pve1/qemu/160/config';
+
+function failing(times: number, trouble: () => never) {
+  let left = times;
+  return () => {
+    if (left > 0) {
+      left -= 1;
+      trouble();
+    }
+    return ok({ digest: 'd' });
+  };
+}
+
+describe('one call', () => {
+  it('carries the token, and no CSRF token', async () => {
+    const region = aRegion({ [START]: ok(UPID) });
+    await region.hypervisor.startVm(VM);
+    expect(region.last().headers).toEqual({
+      accept: 'application/json',
+      authorization: `PVEAPIToken=scaler@pve!main=${SECRET}`,
+    });
+    expect(region.last().text).toBe('');
+  });
+
+  it('sends a form with its type, and the parameters of DELETE in the query', async () => {
+    const region = aRegion({
+      'POST /nodes/pve1/qemu/160/status/shutdown': ok(UPID),
+      'DELETE /nodes/pve1/qemu/160': ok(UPID),
+    });
+    await region.hypervisor.shutdownVm(VM, 61_500);
+    expect(region.last().headers['content-type']).toBe('application/x-www-form-urlencoded');
+    expect(region.form()).toEqual({ timeout: '62', forceStop: '1' });
+    await region.hypervisor.destroyVm(VM);
+    expect(region.last().url.search).toBe('?purge=1');
+    expect(region.last().text).toBe('');
+    expect(region.last().headers).not.toHaveProperty('content-type');
+  });
+
+  it('reads a rotated secret', async () => {
+    let secret = 'first-secret';
+    const credentials = { kind: 'token', id: 'a@pve!b', secret: () => secret } as const;
+    const region = aRegion({ [START]: ok(UPID) }, { credentials });
+    await region.hypervisor.startVm(VM);
+    secret = 'second-secret';
+    await region.hypervisor.startVm(VM);
+    expect(region.last().headers['authorization']).toBe('PVEAPIToken=a@pve!b=second-secret');
+  });
+
+  it('is a fault of the endpoint when the answer is not of the API', async () => {
+    const region = aRegion({ [CONFIG]: { status: 200, body: '<html>login</html>' } });
+    await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({
+      code: 'UNEXPECTED_ANSWER',
+    });
+    const noTask = aRegion({ [START]: ok(null) });
+    await expect(noTask.hypervisor.startVm(VM)).rejects.toMatchObject({
+      code: 'UNEXPECTED_ANSWER',
+    });
+  });
+
+  it('puts no secret into an error, however it is printed', async () => {
+    const region = aRegion({
+      'POST /nodes/pve1/qemu/160/agent/exec': refused(500, `bad: ${SECRET} and join-token-abc`),
+    });
+    const command = { command: ['/bin/sh'], input: 'join-token-abc\nmore', timeoutMs: 1_000 };
+    const error: unknown = await region.hypervisor
+      .guestExec(VM, command)
+      .catch((reason: unknown) => reason);
+    if (!(error instanceof PvescalerError)) throw new Error('not one of ours');
+    const printed = JSON.stringify([error, error.message, error.stack, error.facts, error.cause]);
+    expect(printed).not.toContain(SECRET);
+    expect(printed).not.toContain('join-token-abc');
+    expect(error.message).toContain('*** and ***');
+  });
+
+  it('stops when called off, and after close', async () => {
+    const region = aRegion({ [CONFIG]: () => new Promise(() => undefined) });
+    const abort = new AbortController();
+    const asked = region.hypervisor.vmConfig(VM, { signal: abort.signal });
+    await region.clock.advance(1);
+    abort.abort();
+    await expect(asked).rejects.toMatchObject({ code: 'CANCELLED' });
+    const other = region.hypervisor.vmConfig(VM);
+    await region.clock.advance(1);
+    await region.hypervisor.close();
+    await expect(other).rejects.toMatchObject({ code: 'CANCELLED' });
+    await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'CANCELLED' });
+    expect(region.transport.closed).toBe(true);
+    expect(region.clock.sleeping).toBe(0);
+  });
+
+  it('keeps to so many requests at once', async () => {
+    let inside = 0;
+    let most = 0;
+    const region = aRegion(
+      {
+        [CONFIG]: async () => {
+          inside += 1;
+          most = Math.max(most, inside);
+          await region.clock.sleep(100);
+          inside -= 1;
+          return ok({ digest: 'd' });
+        },
+      },
+      { limits: { requestsAtOnce: 3 } },
+    );
+    const all = Array.from({ length: 10 }, () => region.hypervisor.vmConfig(VM));
+    await region.settled(Promise.all(all));
+    expect(most).toBe(3);
+  });
+});
+
+describe('trying again', () => {
+  it('repeats a read after a lost answer, each time later', async () => {
+    const region = aRegion({ [CONFIG]: failing(3, () => cut(true)) });
+    await region.settled(region.hypervisor.vmConfig(VM));
+    expect(region.transport.requests).toHaveLength(4);
+    expect(region.clock.monotonic()).toBeGreaterThan(200 + 400 + 800 - 1);
+    expect(region.clock.monotonic()).toBeLessThan(2_800 + 1);
+  });
+
+  it('gives up after some tries', async () => {
+    const region = aRegion({ [CONFIG]: failing(99, () => cut(false)) });
+    await expect(region.settled(region.hypervisor.vmConfig(VM))).rejects.toMatchObject({
+      code: 'PVE_UNREACHABLE',
+    });
+    expect(region.transport.requests).toHaveLength(4);
+  });
+
+  it('never repeats a call that starts a task once it may have arrived', async () => {
+    const region = aRegion(
+      { [START]: () => cut(true) },
+      { endpoints: ['https://pve1:8006', 'https://pve2:8006'] },
+    );
+    await expect(region.settled(region.hypervisor.startVm(VM))).rejects.toMatchObject({
+      code: 'PVE_UNREACHABLE',
+      facts: { requestSent: true },
+    });
+    expect(region.calls()).toEqual([START]);
+  });
+
+  it('repeats nothing when a host cannot be connected to, and says that nothing was sent', async () => {
+    const region = aRegion({ [CONFIG]: { status: 595, reason: 'No route to host' } });
+    await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({
+      code: 'PVE_HOST_UNREACHABLE',
+      facts: { requestSent: false, host: 'pve1', vmId: 160 },
+    });
+    expect(region.calls()).toHaveLength(1);
+  });
+
+  it('waits for a lock with a change that may be repeated, not with one that may not', async () => {
+    let left = 2;
+    const region = aRegion({
+      'PUT /nodes/pve1/qemu/160/config': () => {
+        left -= 1;
+        return left >= 0 ? refused(500, "can't lock file 'x' - got timeout") : ok(null);
+      },
+    });
+    await region.settled(region.hypervisor.configureVm(VM, { set: { cores: '4' } }));
+    expect(region.calls()).toHaveLength(3);
+    left = 1;
+    const change = { set: { cores: '4' }, digest: 'abc' };
+    await expect(region.hypervisor.configureVm(VM, change)).rejects.toMatchObject({
+      code: 'LOCK_TIMED_OUT',
+    });
+  });
+
+  it('takes 596 for a read as passing', async () => {
+    let asked = 0;
+    const region = aRegion({
+      [CONFIG]: () => {
+        asked += 1;
+        return asked === 1 ? { status: 596, reason: 'Connection timed out' } : ok({ digest: 'd' });
+      },
+    });
+    await region.settled(region.hypervisor.vmConfig(VM));
+    expect(asked).toBe(2);
+  });
+});
+
+describe('several endpoints', () => {
+  const endpoints = ['https://pve1:8006', 'https://pve2:8006'];
+  const NEAR_NOBODY = { vmId: 160, host: 'pve9' };
+  const AT_PVE9 = 'POST /nodes/pve9/qemu/160/status/start';
+
+  it('goes to the next when nothing was sent, also with a call that starts a task', async () => {
+    const region = aRegion(
+      { [AT_PVE9]: ({ url }) => (url.hostname === 'pve1' ? cut(false) : ok(UPID)) },
+      { endpoints },
+    );
+    await region.hypervisor.startVm(NEAR_NOBODY);
+    await region.hypervisor.startVm(NEAR_NOBODY);
+    // The first is remembered as dead: asked once, not twice.
+    expect(region.transport.requests.map((request) => request.url.hostname)).toEqual([
+      'pve1',
+      'pve2',
+      'pve2',
+    ]);
+    await region.clock.advance(30_000);
+    await region.hypervisor.startVm(NEAR_NOBODY);
+    expect(region.transport.requests.at(-2)?.url.hostname).toBe('pve1');
+  });
+
+  it('goes on when the certificate of one is not trusted, and says so when none is', async () => {
+    const distrust = () => {
+      throw new Unauthorized('TLS_NOT_TRUSTED', 'no', { facts: { requestSent: false } });
+    };
+    const one = aRegion(
+      { [AT_PVE9]: ({ url }) => (url.hostname === 'pve1' ? distrust() : ok(UPID)) },
+      { endpoints },
+    );
+    await one.hypervisor.startVm(NEAR_NOBODY);
+    const none = aRegion({ [AT_PVE9]: distrust }, { endpoints });
+    await expect(none.hypervisor.startVm(NEAR_NOBODY)).rejects.toMatchObject({
+      code: 'TLS_NOT_TRUSTED',
+    });
+  });
+
+  it('asks the host itself where it is an endpoint', async () => {
+    const at = 'POST /nodes/pve2/qemu/160/status/start';
+    const region = aRegion({ [at]: ok(UPID) }, { endpoints });
+    await region.hypervisor.startVm({ vmId: 160, host: 'pve2' });
+    expect(region.last().url.hostname).toBe('pve2');
+  });
+});
+
+describe('password', () => {
+  let logins: Record<string, string>[] = [];
+  let valid = '';
+
+  function withPassword(extra: { refuse?: boolean; secondFactor?: boolean } = {}) {
+    logins = [];
+    return aRegion(
+      {
+        'POST /access/ticket': ({ text }) => {
+          const form = Object.fromEntries(new URLSearchParams(text));
+          logins.push(form);
+          const isGood = form['password'] === 'pa&ss=word' || form['password'] === valid;
+          if (extra.refuse === true || !isGood) return refused(401, 'authentication failure');
+          if (extra.secondFactor === true) return ok({ NeedTFA: 1, ticket: 'PVE:!tfa!' });
+          valid = `PVE:me@pam:${logins.length}::abc+/=`;
+          return ok({
+            ticket: valid,
+            CSRFPreventionToken: `csrf-${logins.length}`,
+            username: 'me',
+          });
+        },
+        [START]: ({ headers }) =>
+          headers['cookie'] === `PVEAuthCookie=${encodeURIComponent(valid)}`
+            ? ok(UPID)
+            : { status: 401, reason: 'Authentication failed!' },
+      },
+      { credentials: { kind: 'password', user: 'me@pam', password: () => 'pa&ss=word' } },
+    );
+  }
+
+  it('logs in once for all, and sends ticket and CSRF token', async () => {
+    const region = withPassword();
+    const { hypervisor } = region;
+    await Promise.all([hypervisor.startVm(VM), hypervisor.startVm(VM), hypervisor.startVm(VM)]);
+    expect(logins).toEqual([{ username: 'me@pam', password: 'pa&ss=word' }]);
+    expect(region.last().headers['csrfpreventiontoken']).toBe('csrf-1');
+    expect(region.last().headers).not.toHaveProperty('authorization');
+  });
+
+  it('renews the ticket with itself before its end', async () => {
+    const region = withPassword();
+    await region.hypervisor.startVm(VM);
+    const first = valid;
+    await region.clock.advance(61 * 60 * 1_000);
+    await region.hypervisor.startVm(VM);
+    expect(logins.map((login) => login['password'])).toEqual(['pa&ss=word', first]);
+  });
+
+  it('logs in again, once, when the ticket is refused, even for a call that starts a task', async () => {
+    const region = withPassword();
+    await region.hypervisor.startVm(VM);
+    valid = 'another cluster key';
+    await region.hypervisor.startVm(VM);
+    expect(logins).toHaveLength(2);
+    valid = 'yet another';
+    await region.clock.advance(61 * 60 * 1_000);
+    await region.hypervisor.startVm(VM);
+    expect(logins.at(-1)?.['password']).toBe('pa&ss=word');
+  });
+
+  it('says so when the password is wrong or a second factor is wanted', async () => {
+    const wrong = withPassword({ refuse: true });
+    await expect(wrong.hypervisor.startVm(VM)).rejects.toMatchObject({
+      code: 'CREDENTIALS_REFUSED',
+    });
+    expect(wrong.calls()).toEqual(['POST /access/ticket']);
+    await expect(withPassword({ secondFactor: true }).hypervisor.startVm(VM)).rejects.toMatchObject(
+      { code: 'CREDENTIALS_REFUSED', hint: 'Use an API token: it needs none.' },
+    );
+  });
+
+  it('does not try a refused token again', async () => {
+    const region = aRegion({ [START]: { status: 401, reason: 'invalid token value!' } });
+    await expect(region.hypervisor.startVm(VM)).rejects.toMatchObject({
+      code: 'CREDENTIALS_REFUSED',
+    });
+    expect(region.calls()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// For the tests of this folder: a region whose API is a table of answers, on virtual time.
+import { Unreachable } from '../ports/errors.ts';
+import {
+  type RecordedRequest,
+  type ScriptedAnswer,
+  ScriptedTransport,
+} from '../ports/fakes/scripted-transport.ts';
+import { SeededRandom } from '../ports/fakes/seeded-random.ts';
+import { untilSettled } from '../ports/fakes/until-settled.ts';
+import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
+import type { Hypervisor } from '../ports/hypervisor.ts';
+import { createProxmoxHypervisor, type ProxmoxOptions } from './index.ts';
+
+export const UPID = 'UPID:pve1:0003E1A4:12345678:66A0B2C3:qmcreate:160:scaler@pve!main:';
+export const SECRET = '11111111-2222-3333-4444-555555555555';
+
+export type Route = (request: RecordedRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;
+
+export function ok(data: unknown, total?: number): ScriptedAnswer {
+  return { status: 200, reason: 'OK', body: JSON.stringify({ data, total }) };
+}
+
+/** As since 8.4: the reason phrase has the first line, the body all of it. */
+export function refused(status: number, text: string, errors?: unknown): ScriptedAnswer {
+  return {
+    status,
+    reason: text.split('\n')[0] ?? '',
+    body: JSON.stringify({ data: null, message: `${text}\n`, errors }),
+  };
+}
+
+export function cut(requestSent: boolean): never {
+  throw new Unreachable('PVE_UNREACHABLE', 'cut', { facts: { requestSent } });
+}
+
+export interface ScriptedRegion {
+  readonly hypervisor: Hypervisor;
+  readonly transport: ScriptedTransport;
+  readonly clock: VirtualClock;
+  /** `POST /nodes/pve1/qemu`, in the order sent, without the version's. */
+  calls(): readonly string[];
+  last(): RecordedRequest;
+  form(): Record<string, string>;
+  /** Lets time pass until it is settled. */
+  settled<T>(work: Promise<T>): Promise<T>;
+}
+
+export function aRegion(
+  routes: Readonly<Record<string, Route | ScriptedAnswer>>,
+  options: Partial<ProxmoxOptions> = {},
+): ScriptedRegion {
+  const clock = new VirtualClock();
+  const all: Readonly<Record<string, Route | ScriptedAnswer>> = {
+    'GET /version': ok({ version: '9.2.1', release: '9.2' }),
+    ...routes,
+  };
+  const transport = new ScriptedTransport(
+    (request) => {
+      const name = nameOf(request);
+      const route = all[name];
+      if (route === undefined) throw new Error(`the test has no answer for ${name}`);
+      return typeof route === 'function' ? route(request) : route;
+    },
+    { clock },
+  );
+  const hypervisor = createProxmoxHypervisor({
+    region: 'home',
+    endpoints: ['https://pve1:8006'],
+    credentials: { kind: 'token', id: 'scaler@pve!main', secret: () => SECRET },
+    transport,
+    clock,
+    random: new SeededRandom(1),
+    ...options,
+  });
+  return {
+    hypervisor,
+    transport,
+    clock,
+    calls: () => transport.requests.map(nameOf).filter((name) => name !== 'GET /version'),
+    last: () => lastOf(transport.requests),
+    form: () => Object.fromEntries(new URLSearchParams(lastOf(transport.requests).text)),
+    settled: (work) => untilSettled(clock, work),
+  };
+}
+
+function nameOf(request: RecordedRequest): string {
+  const path = decodeURIComponent(request.url.pathname.replace('/api2/json', ''));
+  return `${request.method} ${path}`;
+}
+
+function lastOf(requests: readonly RecordedRequest[]): RecordedRequest {
+  const last = requests.at(-1);
+  if (last === undefined) throw new Error('nothing was sent');
+  return last;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { messageOf, redacted, translateAnswer, translateTaskFailure } from './translate.ts';
+
+const context = { doing: 'do it', facts: { host: 'pve1', vmId: 160 }, secrets: ['s3cr3t-value'] };
+
+function answer(status: number, reason: string, body: unknown = { data: null }) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return translateAnswer({ status, reason, body: text }, context);
+}
+
+describe('texts of answers', () => {
+  it.each([
+    ["Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist", 'VM_NOT_FOUND'],
+    ["unable to find configuration file for VM 999 on node 'pve1'", 'VM_NOT_FOUND'],
+    ["storage 'x' does not exist", 'STORAGE_NOT_FOUND'],
+    ["storage 'x' is disabled", 'STORAGE_NOT_FOUND'],
+    ["hostname lookup 'nosuch' failed - failed to get address info for: nosuch", 'HOST_NOT_FOUND'],
+    ['no such cluster node', 'HOST_NOT_FOUND'],
+    ['cluster not ready - no quorum?', 'PVE_NO_QUORUM'],
+    ["unable to create VM 160 - VM 160 already exists on node 'pve1'", 'VM_ID_TAKEN'],
+    ["unable to create VM 160 - CT 160 already exists on node 'pve1'", 'VM_ID_TAKEN'],
+    [
+      "unable to create VM 300 - close (rename) atomic file '/etc/pve/nodes/pve3/qemu-server/300.conf' failed: File exists",
+      'VM_ID_TAKEN',
+    ],
+    ['unable to create VM 181: config file already exists', 'VM_ID_TAKEN'],
+    ['VM is locked (backup)', 'VM_LOCKED'],
+    ['VM is locked (snapshot-delete)', 'VM_LOCKED'],
+    ["can't lock file '/var/lock/qemu-server/lock-224.conf' - got timeout", 'LOCK_TIMED_OUT'],
+    ["can't lock file '/var/lock/pve-manager/pve-storage-local' - got timeout", 'LOCK_TIMED_OUT'],
+    ["cfs-lock 'storage-X' error: got lock request timeout", 'LOCK_TIMED_OUT'],
+    ['checksum mismatch (file change by other user?)', 'VM_CHANGED'],
+    ['VM 100 is running - destroy failed', 'VM_CHANGED'],
+    ["can't remove VM 100 - protection mode enabled", 'VM_LOCKED'],
+    ['No QEMU guest agent configured', 'GUEST_AGENT_SILENT'],
+    ['VM 100 is not running', 'GUEST_AGENT_SILENT'],
+    ['QEMU guest agent is not running', 'GUEST_AGENT_SILENT'],
+    ["Agent error: Invalid parameter 'pid'", 'GUEST_AGENT_SILENT'],
+    ["parameter 'storage' not allowed for linked clones", 'PARAMETER_REFUSED'],
+    ["Linked clone feature is not supported for drive 'scsi0'", 'PARAMETER_REFUSED'],
+    ["can't clone VM to node 'pve3' (VM uses local storage)", 'PARAMETER_REFUSED'],
+    ["can't clone to non-shared storage 'local'", 'PARAMETER_REFUSED'],
+    ['Only root can pass arbitrary filesystem paths.', 'PARAMETER_REFUSED'],
+    ['no options specified', 'TASK_FAILED'],
+    ['something nobody has ever seen', 'TASK_FAILED'],
+  ])('500 %s is %s', (text, code) => {
+    const error = answer(500, text);
+    expect(error.code).toBe(code);
+    expect(error.message).toBe(`do it: ${text}`);
+    expect(error.facts).toMatchObject({ host: 'pve1', vmId: 160, status: 500, requestSent: true });
+  });
+
+  it('names the lock, and the privilege with its path', () => {
+    expect(answer(500, 'VM is locked (clone)').facts['lock']).toBe('clone');
+    const missing = answer(403, 'Permission check failed (/vms/100, VM.PowerMgmt)');
+    expect(missing.code).toBe('PERMISSION_MISSING');
+    expect(missing.facts).toMatchObject({ path: '/vms/100', privilege: 'VM.PowerMgmt' });
+  });
+
+  it.each([
+    [400, 'Parameter verification failed.', 'PARAMETER_REFUSED'],
+    [401, 'No ticket', 'CREDENTIALS_REFUSED'],
+    [401, 'Authentication failed!', 'CREDENTIALS_REFUSED'],
+    [401, 'Permission denied - invalid csrf token', 'CREDENTIALS_REFUSED'],
+    [401, 'invalid token value!', 'CREDENTIALS_REFUSED'],
+    [403, 'Permission check failed', 'PERMISSION_MISSING'],
+    [403, 'Permission check failed (user != root@pam)', 'PERMISSION_MISSING'],
+    [403, "Permission check failed (pool 'x' does not exist)", 'PARAMETER_REFUSED'],
+    [501, "Method 'GET /x' not implemented", 'PVE_TOO_OLD'],
+    [501, 'chunked transfer encoding not supported', 'UNEXPECTED_ANSWER'],
+    [502, 'Bad Gateway', 'PVE_UNREACHABLE'],
+    [595, 'Connection refused', 'PVE_HOST_UNREACHABLE'],
+    [595, 'No route to host', 'PVE_HOST_UNREACHABLE'],
+    [596, 'Connection timed out', 'REQUEST_TIMED_OUT'],
+    [599, 'Too many redirections', 'PVE_HOST_UNREACHABLE'],
+    [301, 'Moved Permanently', 'CONFIG_INVALID'],
+    [418, 'teapot', 'UNEXPECTED_ANSWER'],
+  ])('%i %s is %s', (status, reason, code) => {
+    expect(answer(status, reason, '').code).toBe(code);
+  });
+
+  it('knows that a host which could not be connected to has received nothing', () => {
+    expect(answer(595, 'Connection refused', '').facts['requestSent']).toBe(false);
+    expect(answer(596, 'Connection timed out', '').facts['requestSent']).toBe(true);
+    expect(answer(599, 'Too many redirections', '').facts['requestSent']).toBe(true);
+  });
+
+  it('lists the parameters refused, and reads what they say', () => {
+    const refused = answer(400, 'Parameter verification failed.', {
+      data: null,
+      errors: {
+        net0: 'invalid format - format error\nnet0.mac: property is not defined in schema\n',
+        cores: "type check ('integer') failed",
+      },
+    });
+    expect(refused.code).toBe('PARAMETER_REFUSED');
+    expect(refused.message).toContain('net0: invalid format - format error; net0.mac: property');
+    expect(refused.message).toContain("cores: type check ('integer') failed");
+    const taken = { vmid: 'VM 100 already exists' };
+    expect(answer(400, 'Parameter verification failed.', { errors: taken }).code).toBe(
+      'VM_ID_TAKEN',
+    );
+    const noTask = { upid: 'no such task' };
+    expect(answer(400, 'Parameter verification failed.', { errors: noTask }).code).toBe(
+      'TASK_NOT_FOUND',
+    );
+  });
+
+  it('shows no secret that Proxmox repeats', () => {
+    const error = answer(400, 'Parameter verification failed.', {
+      errors: { cipassword: "value 's3cr3t-value' is too short" },
+    });
+    expect(error.message).toContain('***');
+    expect(JSON.stringify([error.message, error.facts])).not.toContain('s3cr3t-value');
+    expect(redacted('abc', ['', 'a'])).toBe('abc');
+  });
+});
+
+describe('messageOf', () => {
+  const body = (message: string) => JSON.stringify({ data: null, message });
+
+  it('takes the reason phrase where the body has nothing (before 8.4)', () => {
+    expect(messageOf({ status: 500, reason: 'VM is locked (clone)', body: '{"data":null}' })).toBe(
+      'VM is locked (clone)',
+    );
+    expect(messageOf({ status: 401, reason: 'No ticket', body: '' })).toBe('No ticket');
+  });
+
+  it('takes the whole message where the phrase is its first line', () => {
+    expect(messageOf({ status: 500, reason: 'first', body: body('first\nsecond\n') })).toBe(
+      'first; second',
+    );
+  });
+
+  it('takes the message where something in between replaced the phrase', () => {
+    for (const reason of ['', 'Internal Server Error']) {
+      expect(messageOf({ status: 500, reason, body: body('VM is locked (clone)\n') })).toBe(
+        'VM is locked (clone)',
+      );
+    }
+  });
+
+  it('says so where there is no text at all', () => {
+    expect(messageOf({ status: 500, reason: '', body: '<html>' })).toBe(
+      'status 500 without a text',
+    );
+  });
+});
+
+describe('texts of tasks', () => {
+  it.each([
+    ['unable to create VM 181: config file already exists', 'VM_ID_TAKEN'],
+    ["Configuration file 'nodes/pve1/qemu-server/9.conf' does not exist", 'VM_NOT_FOUND'],
+    ["can't lock file '/var/lock/qemu-server/lock-224.conf' - got timeout", 'LOCK_TIMED_OUT'],
+    ['VM quit/powerdown failed - got timeout', 'TASK_FAILED'],
+    ['VM 100 already running', 'VM_CHANGED'],
+    ['VM is locked (backup)', 'VM_LOCKED'],
+    [
+      "unable to create VM 162 - failed to stat '/var/lib/vz/import/nosuch.qcow2'",
+      'VOLUME_NOT_FOUND',
+    ],
+    ["volume 'local:iso/x.iso' does not exist", 'VOLUME_NOT_FOUND'],
+    ["bridge 'vmbr7' does not exist", 'PARAMETER_REFUSED'],
+    ['MAX 2 vcpus allowed per VM on this node', 'PARAMETER_REFUSED'],
+    ["you can't start a vm if it's a template", 'PARAMETER_REFUSED'],
+    ['backing file not allowed for untrusted image', 'PARAMETER_REFUSED'],
+    ["403 Permission check failed (/, Sys.Modify for modifying tag 'x')", 'PERMISSION_MISSING'],
+    ['lvcreate error: No space left on device', 'NO_STORAGE_SPACE'],
+    ['start failed: cannot set up guest memory: Cannot allocate memory', 'NO_HOST_FITS'],
+    ['download failed: exit code 8', 'TASK_FAILED'],
+    ['refusing to override existing file', 'TASK_FAILED'],
+    ['received interrupt', 'TASK_FAILED'],
+    ['unexpected status', 'TASK_FAILED'],
+    ["base volume 'local:171/base-171-disk-0.raw' is still in use by linked cloned", 'TASK_FAILED'],
+  ])('%s is %s', (text, code) => {
+    expect(translateTaskFailure(`${text}\n`, context)).toMatchObject({
+      code,
+      message: `do it: ${text}`,
+    });
+  });
+});

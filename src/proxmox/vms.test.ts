@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import type { CreateVmOrder } from '../ports/hypervisor.ts';
+import { aRegion, cut, ok, refused, UPID } from './scripted-region.fixture.ts';
+
+const VM = { vmId: 160, host: 'pve1' };
+const GIB = 2 ** 30;
+const MISSING = refused(500, "Configuration file 'nodes/pve1/qemu-server/160.conf' does not exist");
+
+const ORDER: CreateVmOrder = {
+  ...VM,
+  identity: {
+    name: 'k8s-a1',
+    description: 'marker\nline two; with = signs',
+    tags: ['ca-group-a', 'pvescaler'],
+    smbiosUuid: 'AAAAAAAA-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+  },
+  hardware: {
+    cores: 4,
+    memoryBytes: 8 * GIB,
+    balloonBytes: 0,
+    networks: [
+      { model: 'virtio', bridge: 'vmbr0', vlan: 12, mtu: 1_450, queues: 4, firewall: true },
+      { model: 'virtio', bridge: 'vmbr1', mac: 'BC:24:11:00:00:01' },
+    ],
+    bootFrom: 'disk',
+    options: { cpu: 'host', sshkeys: 'ssh-ed25519 AAAA me' },
+  },
+  disk: { storage: 'fast', bytes: 20 * GIB, importFrom: 'local:import/debian.qcow2' },
+  resourcePool: 'k8s',
+};
+
+describe('creating', () => {
+  it('sends identity and hardware with the first call', async () => {
+    const region = aRegion({ 'POST /nodes/pve1/qemu': ok(UPID) });
+    await expect(region.hypervisor.createVm(ORDER)).resolves.toEqual({ upid: UPID });
+    expect(region.form()).toEqual({
+      vmid: '160',
+      name: 'k8s-a1',
+      description: 'marker\nline two; with = signs',
+      tags: 'ca-group-a;pvescaler',
+      smbios1: 'uuid=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+      cores: '4',
+      sockets: '1',
+      memory: '8192',
+      balloon: '0',
+      cpu: 'host',
+      ostype: 'l26',
+      agent: '1',
+      serial0: 'socket',
+      vga: 'serial0',
+      scsihw: 'virtio-scsi-single',
+      scsi0: 'fast:0,import-from=local:import/debian.qcow2,discard=on,iothread=1',
+      net0: 'virtio,bridge=vmbr0,tag=12,mtu=1450,queues=4,firewall=1',
+      net1: 'virtio,macaddr=BC:24:11:00:00:01,bridge=vmbr1',
+      boot: 'order=scsi0',
+      sshkeys: 'ssh-ed25519%20AAAA%20me',
+      pool: 'k8s',
+    });
+  });
+
+  it('makes an empty disk that boots from the network', async () => {
+    const region = aRegion({ 'POST /nodes/pve1/qemu': ok(UPID) });
+    await region.hypervisor.createVm({
+      ...ORDER,
+      hardware: {
+        ...ORDER.hardware,
+        bootFrom: 'network',
+        options: { scsihw: 'virtio-scsi-pci', smbios1: 'manufacturer=QUJD,base64=1,uuid=old' },
+      },
+      disk: { storage: 'fast', bytes: 20 * GIB + 1 },
+    });
+    expect(region.form()).toMatchObject({
+      scsi0: 'fast:21,discard=on',
+      boot: 'order=net0',
+      smbios1: 'manufacturer=QUJD,base64=1,uuid=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+    });
+  });
+
+  it('refuses to import before 8.4, with the reason, and sends nothing', async () => {
+    const region = aRegion({ 'GET /version': ok({ version: '8.3.5' }) });
+    await expect(region.hypervisor.createVm(ORDER)).rejects.toMatchObject({
+      code: 'PVE_TOO_OLD',
+      message: 'importing a disk image needs 8.4, and the region runs Proxmox VE 8.3.5',
+    });
+    expect(region.calls()).toEqual([]);
+  });
+
+  it('tells an id that is taken from a lost answer', async () => {
+    const taken = refused(500, "unable to create VM 160 - VM 160 already exists on node 'pve2'");
+    const region = aRegion({ 'POST /nodes/pve1/qemu': taken });
+    await expect(region.hypervisor.createVm(ORDER)).rejects.toMatchObject({
+      code: 'VM_ID_TAKEN',
+      class: 'Conflict',
+    });
+    const lost = aRegion({ 'POST /nodes/pve1/qemu': () => cut(true) });
+    await expect(lost.hypervisor.createVm(ORDER)).rejects.toMatchObject({
+      class: 'Unreachable',
+      facts: { requestSent: true },
+    });
+    expect(lost.calls()).toHaveLength(1);
+  });
+});
+
+describe('cloning', () => {
+  const clone = {
+    ...VM,
+    source: { vmId: 9_000, host: 'pve2' },
+    linked: false,
+    storage: 'shared',
+    name: 'k8s-b2',
+    description: 'marker',
+  };
+  const AT = 'POST /nodes/pve2/qemu/9000/clone';
+
+  it('asks the host of the source, and names the target where it is another', async () => {
+    const region = aRegion({ [AT]: ok(UPID) });
+    await region.hypervisor.cloneVm(clone);
+    expect(region.form()).toEqual({
+      newid: '160',
+      name: 'k8s-b2',
+      description: 'marker',
+      full: '1',
+      storage: 'shared',
+      target: 'pve1',
+    });
+    await region.hypervisor.cloneVm({ ...clone, host: 'pve2', linked: true });
+    expect(region.form()).toMatchObject({ full: '0' });
+    expect(region.form()).not.toHaveProperty('storage');
+    expect(region.form()).not.toHaveProperty('target');
+  });
+
+  it('looks for a source that has moved, and says when there is none', async () => {
+    const resources = [{ type: 'qemu', vmid: 9_000, node: 'pve3' }];
+    const missing = refused(500, "unable to find configuration file for VM 9000 on node 'pve2'");
+    const region = aRegion({
+      [AT]: missing,
+      'GET /cluster/resources': () => ok(resources),
+      'POST /nodes/pve3/qemu/9000/clone': ok(UPID),
+    });
+    await expect(region.hypervisor.cloneVm(clone)).resolves.toEqual({ upid: UPID });
+    resources.length = 0;
+    const none = aRegion({ [AT]: missing, 'GET /cluster/resources': ok([]) });
+    await expect(none.hypervisor.cloneVm(clone)).rejects.toMatchObject({
+      code: 'TEMPLATE_NOT_FOUND',
+      facts: { sourceVmId: 9_000 },
+    });
+  });
+});
+
+describe('configuring', () => {
+  const PUT = 'PUT /nodes/pve1/qemu/160/config';
+
+  it('sets, removes and names the digest; nothing to change is no call', async () => {
+    const region = aRegion({ [PUT]: ok(null) });
+    await region.hypervisor.configureVm(VM, {
+      set: { tags: 'a;b', sshkeys: 'ssh-rsa B c' },
+      remove: ['ide2', 'net1'],
+      digest: 'abc',
+    });
+    expect(region.form()).toEqual({
+      tags: 'a;b',
+      sshkeys: 'ssh-rsa%20B%20c',
+      delete: 'ide2,net1',
+      digest: 'abc',
+    });
+    await region.hypervisor.configureVm(VM, { digest: 'abc', remove: [] });
+    expect(region.calls()).toHaveLength(1);
+  });
+
+  it('does not repeat a change with a digest after a lost answer', async () => {
+    const region = aRegion({ [PUT]: () => cut(true) });
+    const change = { set: { cores: '2' }, digest: 'abc' };
+    await expect(region.hypervisor.configureVm(VM, change)).rejects.toMatchObject({
+      class: 'Unreachable',
+    });
+    expect(region.calls()).toHaveLength(1);
+    const changed = aRegion({
+      [PUT]: refused(500, 'checksum mismatch (file change by other user?)'),
+    });
+    await expect(changed.hypervisor.configureVm(VM, change)).rejects.toMatchObject({
+      code: 'VM_CHANGED',
+    });
+  });
+});
+
+describe('growing a disk', () => {
+  const config = (scsi0: string) => ok({ digest: 'd', scsi0 });
+
+  it('grows to an absolute size, and does nothing when it is large enough', async () => {
+    const region = aRegion({
+      'GET /nodes/pve1/qemu/160/config': config('fast:vm-160-disk-0,iothread=1,size=2252M'),
+      'PUT /nodes/pve1/qemu/160/resize': ok(UPID),
+    });
+    const { hypervisor } = region;
+    await expect(hypervisor.growDisk(VM, { slot: 'scsi0', bytes: 20 * GIB })).resolves.toEqual({
+      upid: UPID,
+    });
+    expect(region.form()).toEqual({ disk: 'scsi0', size: '20G' });
+    await expect(
+      hypervisor.growDisk(VM, { slot: 'scsi0', bytes: 2_252 * 2 ** 20 }),
+    ).resolves.toBeUndefined();
+    await expect(hypervisor.growDisk(VM, { slot: 'scsi1', bytes: 1 })).rejects.toMatchObject({
+      code: 'VOLUME_NOT_FOUND',
+    });
+  });
+});
+
+describe('power', () => {
+  it('overrules a waiting shutdown from 8.2 on', async () => {
+    const STOP = 'POST /nodes/pve1/qemu/160/status/stop';
+    const region = aRegion({ [STOP]: ok(UPID) });
+    await region.hypervisor.stopVm(VM);
+    expect(region.form()).toEqual({ 'overrule-shutdown': '1' });
+    const old = aRegion({ 'GET /version': ok({ version: '8.1.4' }), [STOP]: ok(UPID) });
+    await old.hypervisor.stopVm(VM);
+    expect(old.form()).toEqual({});
+  });
+
+  it('reads the truth from the host', async () => {
+    const region = aRegion({
+      'GET /nodes/pve1/qemu/160/status/current': ok({
+        status: 'running',
+        uptime: 12,
+        lock: 'backup',
+      }),
+    });
+    await expect(region.hypervisor.vmState(VM)).resolves.toEqual({
+      ...VM,
+      power: 'running',
+      lock: 'backup',
+      uptimeSeconds: 12,
+    });
+  });
+});
+
+describe('a VM that is not where it was', () => {
+  it('is asked at its new host, at once the next time', async () => {
+    const region = aRegion({
+      'GET /nodes/pve1/qemu/160/config': MISSING,
+      'GET /cluster/resources': ok([
+        { type: 'lxc', vmid: 160, node: 'pve3' },
+        { type: 'qemu', vmid: 160, node: 'pve2' },
+      ]),
+      'GET /nodes/pve2/qemu/160/config': ok({ digest: 'd' }),
+    });
+    await expect(region.hypervisor.vmConfig(VM)).resolves.toMatchObject({ host: 'pve2' });
+    await region.hypervisor.vmConfig(VM);
+    expect(region.calls()).toEqual([
+      'GET /nodes/pve1/qemu/160/config',
+      'GET /cluster/resources',
+      'GET /nodes/pve2/qemu/160/config',
+      'GET /nodes/pve2/qemu/160/config',
+    ]);
+  });
+
+  it('is gone only when no host has it', async () => {
+    const routes = { 'GET /nodes/pve1/qemu/160/config': MISSING };
+    const gone = aRegion({ ...routes, 'GET /cluster/resources': ok([]) });
+    await expect(gone.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
+    const moving = aRegion({
+      ...routes,
+      'GET /cluster/resources': ok([{ type: 'qemu', vmid: 160, node: 'pve1' }]),
+    });
+    await expect(moving.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_CHANGED' });
+    const unknown = aRegion({ ...routes, 'GET /cluster/resources': () => cut(true) });
+    await expect(unknown.settled(unknown.hypervisor.vmConfig(VM))).rejects.toMatchObject({
+      class: 'Unreachable',
+    });
+    const hostGone = aRegion({
+      'GET /nodes/pve1/qemu/160/config': refused(500, "hostname lookup 'pve1' failed - x"),
+      'GET /cluster/resources': ok([]),
+    });
+    await expect(hostGone.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
+  });
+
+  it('is destroyed when it is gone already', async () => {
+    const region = aRegion({
+      'DELETE /nodes/pve1/qemu/160': MISSING,
+      'GET /cluster/resources': ok([]),
+    });
+    await expect(region.hypervisor.destroyVm(VM)).resolves.toBeUndefined();
+    const running = aRegion({
+      'DELETE /nodes/pve1/qemu/160': refused(500, 'VM 160 is running - destroy failed'),
+    });
+    await expect(running.hypervisor.destroyVm(VM)).rejects.toMatchObject({ code: 'VM_CHANGED' });
+  });
+});
+
+describe('a configuration', () => {
+  it('is read with pending changes, strings for numbers, and addresses', async () => {
+    const region = aRegion({
+      'GET /nodes/pve1/qemu/160/config': ok({
+        digest: 'abc',
+        name: 'k8s-a1',
+        description: 'marker\n',
+        tags: 'b;A',
+        smbios1: 'uuid=AAAAAAAA-BBBB-4CCC-8DDD-EEEEEEEEEEEE,base64=1',
+        cores: 2,
+        sockets: '2',
+        memory: 'current=2048',
+        template: 1,
+        lock: 'clone',
+        ipconfig1: 'ip=dhcp,ip6=fd00::5/64',
+        ipconfig0: 'ip=10.0.0.5/24,gw=10.0.0.1',
+        net0: 'virtio=BC:24:11:00:00:01,bridge=vmbr0',
+      }),
+    });
+    const config = await region.hypervisor.vmConfig(VM);
+    expect(config).toMatchObject({
+      ...VM,
+      digest: 'abc',
+      name: 'k8s-a1',
+      description: 'marker',
+      tags: ['a', 'b'],
+      smbiosUuid: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+      lock: 'clone',
+      isTemplate: true,
+      cpus: 4,
+      memoryBytes: 2 * GIB,
+      addresses: ['10.0.0.5/24', 'fd00::5/64'],
+    });
+    expect(config.options).toMatchObject({ cores: '2', net0: expect.stringContaining('vmbr0') });
+    expect(config.options).not.toHaveProperty('digest');
+    expect(region.last().url.search).toBe('');
+  });
+
+  it('has the defaults of Proxmox', async () => {
+    const region = aRegion({ 'GET /nodes/pve1/qemu/160/config': ok({ digest: 'x' }) });
+    await expect(region.hypervisor.vmConfig(VM)).resolves.toMatchObject({
+      name: undefined,
+      description: undefined,
+      smbiosUuid: undefined,
+      tags: [],
+      cpus: 1,
+      memoryBytes: 512 * 2 ** 20,
+      isTemplate: false,
+      addresses: [],
+    });
+  });
+});
