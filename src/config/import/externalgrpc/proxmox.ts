@@ -3,6 +3,7 @@
 
 import { type Context, SECRETS } from '../context.ts';
 import type { DraftPath } from '../ours/draft.ts';
+import { placeholderEndpoints } from '../ours/required.ts';
 import type { Section } from '../source/tree.ts';
 import { pick } from './pick.ts';
 
@@ -25,7 +26,7 @@ function mapEndpoint(context: Context, section: Section): void {
   const path = [...ROOT, 'endpoints'];
   if (tree === undefined || url === undefined) {
     const message = 'the address of the Proxmox API';
-    work.placeholder(path, ['https://proxmox.invalid:8006'], {
+    work.placeholder(path, placeholderEndpoints(REGION), {
       where: section.where('api_url'),
       message,
     });

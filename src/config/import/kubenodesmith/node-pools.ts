@@ -10,7 +10,7 @@ import { Section, type Tree } from '../source/tree.ts';
 import { mapMachine } from './machine.ts';
 import { mapLabels } from './pool-labels.ts';
 import { mapPoolScaling } from './pool-scaling.ts';
-import type { Provider } from './providers.ts';
+import { mapHosts, type Provider } from './providers.ts';
 import { noteUnknown } from './strict.ts';
 
 export interface Pool {
@@ -72,6 +72,8 @@ function mapPool(pool: Pool, names: PoolNames): void {
     });
   } else work.carry([...root, 'name'], names.take(name, where), where);
   work.carry([...root, 'regions'], [provider.region], section.where('providerRef'));
+  if (provider.isShared)
+    mapHosts(context, provider.options, [...root, 'placement', 'hosts', 'allow']);
   mapMachine(pool);
   mapOverhead(pool);
   mapTemplate(pool);

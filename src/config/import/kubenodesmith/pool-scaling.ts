@@ -87,7 +87,7 @@ function mapMaximum(
 ): void {
   const { min, max } = given;
   const where = limits.where('maxNodes');
-  const unlimited = Math.min(provider.ids ?? MACHINES_MAX, MACHINES_MAX);
+  const unlimited = Math.min(provider.ids, MACHINES_MAX);
   const effective = Math.max(max > 0 ? max : unlimited, min);
   context.work.carry([...root, 'limits', 'max'], effective, where);
   if (max <= 0) {

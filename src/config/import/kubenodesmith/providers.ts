@@ -4,17 +4,21 @@
 
 import { type Context } from '../context.ts';
 import type { DraftPath } from '../ours/draft.ts';
-import { dnsLabel } from '../ours/naming.ts';
+import { dnsLabel, uniqueLabel } from '../ours/naming.ts';
+import { placeholderEndpoints } from '../ours/required.ts';
 import { isNull } from '../source/reader.ts';
 import { Section, type Tree } from '../source/tree.ts';
 import { noteUnknown } from './strict.ts';
+import { VmIdRanges } from './vm-ids.ts';
 
 export interface Provider {
   readonly name: string;
   readonly region: string;
   readonly options: Section;
   /** How many VMs its range of ids can hold. */
-  readonly ids: number | undefined;
+  readonly ids: number;
+  /** Another provider has the same Proxmox, and its settings are those of the region. */
+  readonly isShared: boolean;
 }
 
 const OPTIONS = [
@@ -28,32 +32,40 @@ const OPTIONS = [
 ] as const;
 
 export function mapProviders(context: Context, section: Section): ReadonlyMap<string, Provider> {
+  const regions = new Regions();
   const providers = new Map<string, Provider>();
   for (const name of section.keys()) {
     const provider = section.section(name);
-    const options = provider.section('options');
+    const named = { name, provider, options: provider.section('options') };
     const type = provider.find('type');
-    if (context.read.text(type) !== 'proxmox') {
-      const message =
-        'is not of type proxmox, the only type that works there and here; its pools are left out too';
-      context.work.note({ ...section.where(name), path: provider.path }, 'not-carried', message);
+    if (context.read.text(type) === 'proxmox') {
+      providers.set(name, mapProvider(context, named, regions));
       continue;
     }
-    providers.set(name, mapProvider(context, { name, provider, options }));
+    const where = { ...section.where(name), path: provider.path };
+    context.work.note(where, 'not-carried', OTHER_TYPE);
   }
-  if (providers.size > 0) return providers;
-  const about = {
-    where: section,
-    message: 'no provider of type proxmox is given: the address of the Proxmox API',
-  };
-  context.work.placeholder(
-    ['proxmox', 'pve', 'endpoints'],
-    ['https://proxmox.invalid:8006'],
-    about,
-  );
-  context.work.carryOwn(['proxmox', 'pve', 'token', 'secretRef', 'name'], 'proxmox', '');
-  context.work.carryOwn(['proxmox', 'pve', 'token', 'idRef', 'name'], 'proxmox', '');
+  if (providers.size === 0) placeRegion(context, section);
   return providers;
+}
+
+const OTHER_TYPE =
+  'is not of type proxmox, the only type that works there and here; its pools are left out too';
+
+function placeRegion({ work }: Context, section: Section): void {
+  const message = 'no provider of type proxmox is given: the address of the Proxmox API';
+  const about = { where: section, message };
+  work.placeholder(['proxmox', 'pve', 'endpoints'], placeholderEndpoints('pve'), about);
+  for (const key of ['idRef', 'secretRef']) {
+    work.carryOwn(['proxmox', 'pve', 'token', key, 'name'], 'proxmox', 'REPLACE THIS');
+  }
+}
+
+/** What the providers that came before took. */
+class Regions {
+  readonly ids = new VmIdRanges();
+  readonly names = new Set<string>();
+  readonly byEndpoint = new Map<string, Provider>();
 }
 
 interface Named {
@@ -62,35 +74,80 @@ interface Named {
   readonly options: Section;
 }
 
-function mapProvider(context: Context, { name, provider, options }: Named): Provider {
-  const region = dnsLabel(name, 'pve');
+function mapProvider(context: Context, named: Named, regions: Regions): Provider {
+  const { name, provider, options } = named;
+  noteKeys(context, provider, options);
+  const endpoint = endpointOf(context, options);
+  const first = endpoint === undefined ? undefined : regions.byEndpoint.get(endpoint);
+  if (first !== undefined) return shareRegion(context, named, first);
+  const region = uniqueLabel(dnsLabel(name, 'pve'), regions.names);
+  regions.names.add(region);
   const root: DraftPath = ['proxmox', region];
-  if (region !== name) {
+  if (region !== name)
     context.work.note(provider, 'carried-differently', `the region is named '${region}'`);
-  }
-  mapEndpoint(context, options, root);
+  mapEndpoint(context, options, { root, endpoint });
   mapCredentials(context, provider, root);
-  mapHosts(context, options, root);
-  const ids = mapVmIds(context, options, root);
+  mapHosts(context, options, [...root, 'hosts', 'allow']);
+  const ids = mapVmIds(context, options, { root, ranges: regions.ids });
   mapTag(context, options, root);
+  const mapped: Provider = { name, region, options, ids, isShared: false };
+  if (endpoint !== undefined) regions.byEndpoint.set(endpoint, mapped);
+  return mapped;
+}
+
+function noteKeys(context: Context, provider: Section, options: Section): void {
   noteUnknown(context, provider, ['type', 'credentialsRef', 'options']);
   noteUnknown(context, options, OPTIONS);
   const type = provider.find('type');
   if (type !== undefined)
     context.work.note(type, 'carried-differently', 'every region is a Proxmox');
-  return { name, region, options, ids };
 }
 
-function mapEndpoint({ work, read }: Context, options: Section, root: DraftPath): void {
-  const tree = options.find('endpoint');
-  const url = read.text(tree);
-  if (tree === undefined || url === undefined) {
-    const about = { where: options.where('endpoint'), message: 'the address of the Proxmox API' };
-    work.placeholder([...root, 'endpoints'], ['https://proxmox.invalid:8006'], about);
-    return;
+/** Two providers for one Proxmox are one region here; hosts stay apart, since a pool can name its own. */
+function shareRegion(
+  context: Context,
+  { name, provider, options }: Named,
+  first: Provider,
+): Provider {
+  const { work } = context;
+  work.note(
+    provider,
+    'carried-differently',
+    `has the endpoint of provider '${first.name}': one Proxmox is one region here, '${first.region}'`,
+  );
+  const lost = [
+    options.find('vmIDRange'),
+    options.find('managedNodeTag'),
+    provider.find('credentialsRef'),
+  ];
+  for (const tree of lost) {
+    if (tree !== undefined)
+      work.note(tree, 'not-carried', `the region has that of provider '${first.name}'`);
   }
-  const base = url.replace(/\/+$/, '').replace(/\/api2(?:\/json)?$/, '');
-  work.carry([...root, 'endpoints'], [base], tree);
+  return { name, region: first.region, options, ids: first.ids, isShared: true };
+}
+
+/** The base URL without what both systems add themselves. */
+function endpointOf({ read }: Context, options: Section): string | undefined {
+  return read
+    .text(options.find('endpoint'))
+    ?.replace(/\/+$/, '')
+    .replace(/\/api2(?:\/json)?$/, '');
+}
+
+function mapEndpoint(
+  { work }: Context,
+  options: Section,
+  { root, endpoint }: { readonly root: DraftPath; readonly endpoint: string | undefined },
+): void {
+  const path = [...root, 'endpoints'];
+  const where = options.where('endpoint');
+  if (endpoint !== undefined) work.carry(path, [endpoint], where);
+  else
+    work.placeholder(path, placeholderEndpoints(String(root.at(-1))), {
+      where,
+      message: 'the address of the Proxmox API',
+    });
 }
 
 function mapCredentials(context: Context, provider: Section, root: DraftPath): void {
@@ -124,35 +181,42 @@ function mapCredentials(context: Context, provider: Section, root: DraftPath): v
   );
 }
 
-function mapHosts({ work, read }: Context, options: Section, root: DraftPath): void {
+export function mapHosts({ work, read }: Context, options: Section, path: DraftPath): void {
   const tree = options.find('nodeWhitelist');
   const hosts = read.texts(tree).map(({ text }) => text);
-  if (tree !== undefined && !isNull(tree)) work.carry([...root, 'hosts', 'allow'], hosts, tree);
+  if (tree !== undefined && !isNull(tree)) work.carry(path, hosts, tree);
 }
 
-function mapVmIds(context: Context, options: Section, root: DraftPath): number | undefined {
+function mapVmIds(
+  context: Context,
+  options: Section,
+  { root, ranges }: { readonly root: DraftPath; readonly ranges: VmIdRanges },
+): number {
   const { work, read } = context;
   const tree = options.find('vmIDRange');
   read.expect(tree, 'map');
   const range = new Section(`${options.path}.vmIDRange`, tree);
-  const lower = read.integer(range.find('lower')) ?? 0;
-  const upper = read.integer(range.find('upper')) ?? 0;
+  const from = read.integer(range.find('lower')) ?? 0;
+  const to = read.integer(range.find('upper')) ?? 0;
   noteUnknown(context, range, ['lower', 'upper']);
   const where = {
     path: `${range.path}.lower, ${range.path}.upper`,
     ...(tree?.at === undefined ? {} : { at: tree.at }),
   };
-  if (upper <= lower) {
-    work.note(
-      where,
-      'needs-you',
-      'no VM can be made there with this range (upper must be more than lower); our own default range holds until you write vmIds',
-    );
-    return undefined;
+  const path = [...root, 'vmIds'];
+  if (from >= 100 && from < to && ranges.take({ from, to })) {
+    work.carry(path, `${from}-${to}`, where);
+    return to - from + 1;
   }
-  work.carry([...root, 'vmIds'], `${lower}-${upper}`, where);
-  return upper - lower + 1;
+  const other = ranges.takeAny();
+  const message = from < to ? OVERLAP : NO_RANGE;
+  work.placeholder(path, `${other.from}-${other.to}`, { where, message });
+  return other.to - other.from + 1;
 }
+
+const OVERLAP = 'a range of VM ids of its own (it overlaps another one, or begins below 100)';
+const NO_RANGE =
+  'a range of VM ids (no VM can be made there with this one: upper must be more than lower)';
 
 function mapTag({ work, read }: Context, options: Section, root: DraftPath): void {
   const tree = options.find('managedNodeTag');

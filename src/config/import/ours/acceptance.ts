@@ -2,8 +2,10 @@
 // Our own validator has the last word on what is printed. A value that it refuses is taken out again and noted,
 // so that whatever stood in the other system's file, what comes out is valid.
 
-import type { ConfigPath } from '../../config-path.ts';
+import { checkFile } from '../../checks/index.ts';
+import { CheckScope } from '../../checks/scope.ts';
 import { readDocument } from '../../document/read-document.ts';
+import { completeFile } from '../../effective/complete.ts';
 import { explainIssues } from '../../issues/explain.ts';
 import type { Finding } from '../../issues/finding.ts';
 import { configSchema } from '../../schema/index.ts';
@@ -11,7 +13,7 @@ import { formatPath, type Work } from '../work.ts';
 import type { Draft } from './draft.ts';
 import { fillRequired } from './required.ts';
 
-const ROUNDS = 50;
+const ROUNDS = 20;
 
 export type Accepted =
   | { readonly ok: true; readonly yaml: string }
@@ -31,23 +33,22 @@ export function makeAcceptable(work: Work, draft: Draft): Accepted {
 }
 
 function takeOut(work: Work, draft: Draft, { path, message }: Finding): boolean {
-  const where = work.originOf(path);
   const removed = draft.remove(path);
-  if (removed === undefined) return false;
-  work.note(
-    where ?? { path: formatPath(removed) },
-    'needs-you',
-    `${formatPath(removed)} refuses the value, so it was left out: ${message}`,
-  );
-  return true;
+  for (const gone of removed) {
+    const where = work.originOf(gone) ?? { path: formatPath(gone) };
+    const text = `${formatPath(gone)} refuses the value, so it was left out: ${message}`;
+    work.note(where, 'needs-you', text);
+  }
+  return removed.length > 0;
 }
 
 function errorsOf(yaml: string): readonly Finding[] {
   const { tree, problems } = readDocument(yaml);
-  const path: ConfigPath = [];
   if (tree === undefined || problems.length > 0) {
-    return problems.map(({ message }) => ({ path, severity: 'error', message }));
+    return problems.map(({ message }) => ({ path: [], severity: 'error', message }));
   }
   const parsed = configSchema.safeParse(tree);
-  return parsed.success ? [] : explainIssues(parsed.error.issues, tree);
+  if (!parsed.success) return explainIssues(parsed.error.issues, tree);
+  const findings = checkFile(completeFile(parsed.data), new CheckScope(tree, []));
+  return findings.filter(({ severity }) => severity === 'error');
 }

@@ -17,6 +17,9 @@ interface Entry {
   readonly remark: string;
 }
 
+/** A whole pool, region or section is never removed for one thing that is wrong with it. */
+const SHORTEST_REMOVED = 3;
+
 export class Draft {
   readonly #entries = new Map<string, Entry>();
   readonly #header: string;
@@ -40,11 +43,15 @@ export class Draft {
     return this.paths().some((entry) => startsWith(entry, path));
   }
 
-  /** Removes the value at the path, or the one that the path leads into. */
-  remove(path: DraftPath): DraftPath | undefined {
-    const entry = [...this.#entries.values()].find((candidate) => startsWith(path, candidate.path));
-    if (entry !== undefined) this.#entries.delete(keyOf(entry.path));
-    return entry?.path;
+  /** Removes the value at the path or the one that it leads into; else what stands below it. */
+  remove(path: DraftPath): readonly DraftPath[] {
+    const paths = this.paths();
+    const around = paths.filter((entry) => startsWith(path, entry));
+    const below =
+      path.length >= SHORTEST_REMOVED ? paths.filter((entry) => startsWith(entry, path)) : [];
+    const gone = around.length > 0 ? around : below;
+    for (const entry of gone) this.#entries.delete(keyOf(entry));
+    return gone;
   }
 
   toYaml(): string {

@@ -8,16 +8,21 @@ import type { Draft, DraftPath, DraftValue } from './draft.ts';
 interface Required {
   /** `*` stands for any name or index. Needed wherever something below its parent is written. */
   readonly path: string;
-  readonly value: DraftValue;
+  readonly value: DraftValue | ((name: string) => DraftValue);
   readonly message: string;
   /** Not needed where this stands beside it. */
   readonly unless?: readonly string[];
 }
 
+/** A different one for each region: two regions may not share an endpoint. */
+export function placeholderEndpoints(region: string): readonly string[] {
+  return [`https://${region}.invalid:8006`];
+}
+
 const REQUIRED: readonly Required[] = [
   {
     path: 'proxmox.*.endpoints',
-    value: ['https://proxmox.invalid:8006'],
+    value: placeholderEndpoints,
     message: 'the address of the Proxmox API',
     unless: ['transport'],
   },
@@ -57,6 +62,12 @@ const REQUIRED: readonly Required[] = [
     unless: ['checksumUrl', 'checksum'],
   },
   {
+    path: 'templates.*.name',
+    value: 'template',
+    message: 'the name of the template',
+    unless: ['id'],
+  },
+  {
     path: 'join.k3s.server',
     value: 'https://k3s.invalid:6443',
     message: 'the URL that machines join',
@@ -76,22 +87,11 @@ const REQUIRED: readonly Required[] = [
     message: 'how large a machine is',
   },
   { path: 'pools.*.name', value: 'pool', message: 'the name of the pool' },
-  {
-    path: 'pools.*.network.ip.pool',
-    value: '192.0.2.10-192.0.2.20',
-    message: 'the range of addresses, first-last',
-    unless: ['v4'],
-  },
-  {
-    path: 'pools.*.network.ip.prefix',
-    value: 24,
-    message: 'the prefix length of the network',
-    unless: ['v4'],
-  },
 ];
 
 /** Writes a placeholder wherever something required is not there. */
 export function fillRequired(work: Work, draft: Draft): void {
+  for (const pool of parentsOf(draft, ['pools', '*'])) completeAddresses(work, draft, pool);
   for (const { path, value, message, unless = [] } of REQUIRED) {
     const steps = path.split('.');
     for (const parent of parentsOf(draft, steps.slice(0, -1))) {
@@ -99,7 +99,8 @@ export function fillRequired(work: Work, draft: Draft): void {
       const isThere = [own, ...unless.map((key) => [...parent, key])].some((at) => draft.holds(at));
       if (isThere) continue;
       const where = work.originOf(own) ?? { path: '(nothing)' };
-      work.placeholder(own, value, { where, message });
+      const written = typeof value === 'function' ? value(String(parent.at(-1))) : value;
+      work.placeholder(own, written, { where, message });
     }
   }
 }
@@ -115,4 +116,22 @@ function parentsOf(draft: Draft, pattern: readonly string[]): readonly DraftPath
       parents.set(JSON.stringify(path.slice(0, pattern.length)), path.slice(0, pattern.length));
   }
   return [...parents.values()];
+}
+
+/** A range and its prefix length only make sense together: without one of them DHCP has to do. */
+function completeAddresses(work: Work, draft: Draft, pool: DraftPath): void {
+  const ip = [...pool, 'network', 'ip'];
+  const has = (key: string) => draft.holds([...ip, key]);
+  const isStatic = ['pool', 'prefix', 'gateway', 'dns'].some(has) && !has('v4');
+  if (!isStatic || (has('pool') && has('prefix'))) return;
+  for (const gone of draft.remove(ip)) {
+    const where = work.originOf(gone) ?? { path: 'addresses' };
+    work.note(
+      where,
+      'needs-you',
+      'was left out, since a range and its prefix length are needed together',
+    );
+  }
+  const message = 'a range with its prefix, gateway and dns; machines ask by DHCP until then';
+  work.placeholder(ip, 'dhcp', { where: { path: 'addresses' }, message });
 }

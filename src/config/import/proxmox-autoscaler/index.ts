@@ -4,6 +4,7 @@
 import { type Context, SECRETS } from '../context.ts';
 import type { DraftPath } from '../ours/draft.ts';
 import { PoolNames } from '../ours/pool-names.ts';
+import { placeholderEndpoints } from '../ours/required.ts';
 import type { Section } from '../source/tree.ts';
 import { mapNetwork } from './network.ts';
 import { mapScaling } from './scaling.ts';
@@ -34,7 +35,7 @@ function mapLogin(context: Context, settings: Section): void {
   const host = read.text(hostTree);
   if (hostTree === undefined || host === undefined) {
     const about = { where: settings.where('pxe_host'), message: 'the address of the Proxmox API' };
-    work.placeholder([...root, 'endpoints'], ['https://proxmox.invalid:8006'], about);
+    work.placeholder([...root, 'endpoints'], placeholderEndpoints(REGION), about);
   } else work.carry([...root, 'endpoints'], [endpointOf(host)], hostTree);
   const userTree = settings.find('pxe_user');
   const user = read.text(userTree);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses of proxmox-autoscaler's machines: `manual` from a range, or `dhcp`.
 
+import { parseAddressRange } from '../../values/address.ts';
 import type { Context } from '../context.ts';
 import type { DraftPath } from '../ours/draft.ts';
 import { prefixOfNetmask } from '../ours/units.ts';
@@ -13,6 +14,15 @@ const KEY_OF = {
   mask: 'pxe_autoscaled_node_ip_mask',
   gateway: 'pxe_autoscaled_node_ip_gateway',
 } as const;
+
+/** How many machines can have an address; no limit with DHCP, or while the range is unknown. */
+export function addressCount({ read }: Context, settings: Section): number | undefined {
+  if (read.text(settings.find('pxe_autoscaled_node_network_mode')) === 'dhcp') return undefined;
+  const tree = settings.find(KEY_OF.pool);
+  if (tree?.kind !== 'scalar') return undefined;
+  const range = parseAddressRange(String(tree.value).replaceAll(/\s/g, ''));
+  return range.ok ? range.value.count : undefined;
+}
 
 export function mapNetwork(context: Context, settings: Section, pool: DraftPath): void {
   const { work } = context;
@@ -50,13 +60,13 @@ function mapManual(context: Context, settings: Section, ip: DraftPath): void {
   const { work, read } = context;
   const rangeTree = settings.find(KEY_OF.pool);
   const range = read.text(rangeTree)?.replaceAll(/\s/g, '');
-  if (rangeTree === undefined || range === undefined) {
-    const about = {
-      where: settings.where(KEY_OF.pool),
-      message: 'the range of addresses, first-last',
-    };
-    work.placeholder([...ip, 'pool'], '192.0.2.10-192.0.2.20', about);
-  } else work.carry([...ip, 'pool'], range, rangeTree);
+  if (rangeTree !== undefined && range !== undefined) work.carry([...ip, 'pool'], range, rangeTree);
+  else
+    work.note(
+      settings.where(KEY_OF.pool),
+      'needs-you',
+      'is absent: write the range of addresses, first-last',
+    );
   mapMask(context, settings, ip);
   const gatewayTree = settings.find(KEY_OF.gateway);
   const gateway = read.text(gatewayTree);
@@ -76,11 +86,7 @@ function mapMask({ work, read }: Context, settings: Section, ip: DraftPath): voi
   const text = read.text(tree);
   const prefix = text === undefined ? undefined : prefixOf(text);
   if (tree === undefined || prefix === undefined) {
-    const about = {
-      where: settings.where(KEY_OF.mask),
-      message: 'the prefix length of the network, such as 24',
-    };
-    work.placeholder([...ip, 'prefix'], 24, about);
+    work.note(settings.where(KEY_OF.mask), 'needs-you', 'is no prefix length such as 24');
     return;
   }
   work.carry([...ip, 'prefix'], prefix, tree);

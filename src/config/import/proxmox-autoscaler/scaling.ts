@@ -4,6 +4,7 @@
 import type { Context } from '../context.ts';
 import type { DraftPath } from '../ours/draft.ts';
 import type { Section } from '../source/tree.ts';
+import { addressCount } from './network.ts';
 import { carryChosen, carryNumber, carrySeconds, numberSetting } from './values.ts';
 
 const WITHOUT_EFFECT = 'has no effect there (it is a plan of the program) and takes effect here';
@@ -43,16 +44,27 @@ export function mapScaling(context: Context, settings: Section, pool: DraftPath)
 }
 
 function mapLimits(context: Context, settings: Section, pool: DraftPath): void {
-  const min = carryNumber(context, settings, { key: 'min_size', path: [...pool, 'limits', 'min'] });
+  const { work } = context;
+  const addresses = addressCount(context, settings) ?? Number.POSITIVE_INFINITY;
+  const min = numberSetting(context, settings, 'min_size');
   const max = numberSetting(context, settings, 'max_size');
-  const value = Math.max(min.value, max.value);
-  carryChosen(context, [...pool, 'limits', 'max'], { chosen: max, value });
-  if (value === max.value) return;
-  context.work.note(
-    max.where,
-    'needs-you',
-    `is less than min_size: ${value} was written, decide what you want`,
-  );
+  const least = Math.min(min.value, addresses);
+  const most = Math.min(Math.max(min.value, max.value), addresses);
+  carryChosen(context, [...pool, 'limits', 'min'], { chosen: min, value: least });
+  carryChosen(context, [...pool, 'limits', 'max'], { chosen: max, value: most });
+  if (max.value < min.value) {
+    work.note(
+      max.where,
+      'needs-you',
+      `is less than min_size: ${most} was written, decide what you want`,
+    );
+  } else if (max.value > addresses) {
+    work.note(
+      max.where,
+      'needs-you',
+      `is more than the range has addresses: ${most} was written; widen the range to have more`,
+    );
+  }
 }
 
 function mapThreshold(context: Context, settings: Section, pool: DraftPath): void {

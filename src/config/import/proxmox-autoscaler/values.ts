@@ -30,7 +30,7 @@ const SHIPPED: Readonly<Record<string, string | number>> = {
 
 const WHEN_ABSENT: Readonly<Record<string, string>> = {
   min_size: 'is absent, which stops the program there (its README promises 0)',
-  pxe_vm_lost_cleanup_delay: 'is absent, as in early versions, which clean up nothing',
+  pxe_vm_lost_cleanup_delay: 'is absent, as in early versions, which do not know it',
 };
 
 export interface Chosen<T> {

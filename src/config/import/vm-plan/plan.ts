@@ -9,6 +9,7 @@ import {
   carryDisks,
   carryHosts,
   carryPrivateKey,
+  carryTemplateId,
   carryUnverifiedImage,
   givenName,
   SSH_PATH,
@@ -95,7 +96,7 @@ function mapTemplate(context: Context, section: Section): void {
       message: 'the name of the template',
     });
   }
-  carryNumber(context, section, { key: 'id', path: [...template, 'id'] });
+  carryTemplateId(context, template, section);
   mapImage(context, section, template);
   carryNumber(context, section, { key: 'base_cpus', path: [...template, 'cpu'] });
   carryNumber(context, section, {

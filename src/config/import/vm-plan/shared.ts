@@ -107,3 +107,16 @@ export function carryUnverifiedImage({ work }: Context, name: string, where: Whe
     'the image is not checked until you replace `unverified` by checksum or checksumUrl',
   );
 }
+
+const OUR_IDS = { from: 20_000, to: 29_999 } as const;
+
+/** A template's id may not lie in the range of the machines' ids; where it lies in our default, that moves. */
+export function carryTemplateId(context: Context, template: DraftPath, section: Section): void {
+  const tree = section.find('id');
+  const id = context.read.integer(tree);
+  if (tree === undefined || id === undefined) return;
+  context.work.carry([...template, 'id'], id, tree);
+  if (id < OUR_IDS.from || id > OUR_IDS.to) return;
+  const remark = "the template's id lies in the default range, 20000-29999";
+  context.work.carryOwn([...REGION_PATH, 'vmIds'], '30000-39999', remark);
+}

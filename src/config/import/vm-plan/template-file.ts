@@ -8,6 +8,7 @@ import {
   carryDisks,
   carryPrivateKey,
   carrySshUrl,
+  carryTemplateId,
   carryUnverifiedImage,
   givenName,
   notePassword,
@@ -59,15 +60,13 @@ function mapSsh(context: Context, ssh: Section): void {
 
 function mapTemplate(context: Context, vm: Section, image: Section): void {
   const { work, read } = context;
-  const idTree = vm.find('id');
-  const id = read.integer(idTree);
   const nameTree = vm.find('name');
-  const name = read.text(nameTree) ?? `vm-${id ?? 0}`;
+  const name = read.text(nameTree) ?? `vm-${read.integer(vm.find('id')) ?? 0}`;
   const key = givenName(name, 'template');
   const template: DraftPath = ['templates', key];
   if (nameTree === undefined) work.carryDefault([...template, 'name'], name, vm.where('name'));
   else work.carry([...template, 'name'], name, nameTree);
-  if (idTree !== undefined && id !== undefined) work.carry([...template, 'id'], id, idTree);
+  carryTemplateId(context, template, vm);
   mapImage(context, image, template);
   work.carryFixed([...template, 'cpu'], 1, 'never sets the number of cores');
   work.carryFixed([...template, 'memory'], '2Gi', 'a template always has 2048 MiB');
