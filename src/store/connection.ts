@@ -30,6 +30,12 @@ export class Statement {
 }
 
 /**
+ * SQLite works inside the call, so a loop that only awaits the store would never let a timer or a socket of
+ * this process have its turn. After this much work it gets one.
+ */
+const WORK_PER_TURN_MS = 20;
+
+/**
  * An open database of the schema we know. Work handed in is synchronous, so that nothing else of this process
  * can come between two statements of one transaction.
  */
@@ -40,6 +46,7 @@ export class Connection {
   readonly #schemaNow: Statement;
   readonly #inode: string | undefined;
   readonly #gate = new StoreGate();
+  #workedMs = 0;
 
   constructor(database: DatabaseSync, retry: BusyRetry, schema: number) {
     this.#database = database;
@@ -63,12 +70,10 @@ export class Connection {
 
   /** Work of one statement: SQLite gives each a consistent view. */
   read<T>(signal: AbortSignal | undefined, work: () => T): Promise<T> {
-    return this.#gate.enter(signal, () =>
-      whileBusy(this.#retry, signal, () => {
-        this.#assertSchema();
-        return work();
-      }),
-    );
+    return this.#attempt(signal, () => {
+      this.#assertSchema();
+      return work();
+    });
   }
 
   /**
@@ -77,19 +82,39 @@ export class Connection {
    * more than once.
    */
   write<T>(signal: AbortSignal | undefined, work: () => T): Promise<T> {
-    return this.#gate.enter(signal, () =>
-      whileBusy(this.#retry, signal, () =>
-        inTransaction(this.#database, () => {
-          this.#assertInPlace();
-          this.#assertSchema();
-          return work();
-        }),
-      ),
+    return this.#attempt(signal, () =>
+      inTransaction(this.#database, () => {
+        this.#assertInPlace();
+        this.#assertSchema();
+        return work();
+      }),
     );
   }
 
   close(): Promise<void> {
     return this.#gate.close(() => this.#database.close());
+  }
+
+  #attempt<T>(signal: AbortSignal | undefined, work: () => T): Promise<T> {
+    return this.#gate.enter(signal, async () => {
+      if (this.#workedMs >= WORK_PER_TURN_MS) await this.#letOthersRun(signal);
+      return whileBusy(this.#retry, signal, () => this.#timed(work));
+    });
+  }
+
+  #letOthersRun(signal: AbortSignal | undefined): Promise<void> {
+    this.#workedMs = 0;
+    return this.#retry.clock.sleep(1, { signal });
+  }
+
+  #timed<T>(work: () => T): T {
+    const { clock } = this.#retry;
+    const since = clock.monotonic();
+    try {
+      return work();
+    } finally {
+      this.#workedMs += clock.monotonic() - since;
+    }
   }
 
   /**

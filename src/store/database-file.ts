@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file before SQLite sees it. Only looks and creates: never opens an existing database by itself, because
 // closing such a handle would drop the locks that SQLite holds on the same file in this process.
-import { closeSync, fsyncSync, mkdirSync, openSync, type Stats, statSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { StoreUnusable } from '../ports/errors.ts';
 import { fromErrno, notOurs } from './store-errors.ts';
@@ -29,6 +38,7 @@ export function prepareDatabaseFile(path: string): DatabaseFile {
   if (!found.isFile()) throw unreadable(path, 'is not a regular file');
   // SQLite takes a file of a single byte for an empty one, and would write over it.
   if (found.size > 0 && found.size < SMALLEST_DATABASE_BYTES) throw notOurs(path);
+  assertAllowed(path);
   const log = existing(`${path}-wal`);
   return { isNew: found.size === 0, sizeBytes: found.size, hasLog: (log?.size ?? 0) > 0 };
 }
@@ -51,6 +61,24 @@ function existing(path: string): Stats | undefined {
     if (errno(error) === 'ENOTDIR')
       throw unreadable(path, 'lies below something that is no folder');
     throw unreadable(path, 'cannot be looked at', error);
+  }
+}
+
+/**
+ * Asked before SQLite tries: on its way to finding out it leaves helper files behind that belong to whoever
+ * ran this, and the process that may write the database could then not use them.
+ */
+function assertAllowed(path: string): void {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (error) {
+    throw unreadable(path, 'may not be read', error);
+  }
+  try {
+    accessSync(path, constants.W_OK);
+    accessSync(dirname(path), constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw fromErrno(error, path);
   }
 }
 

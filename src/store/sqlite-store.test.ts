@@ -259,6 +259,27 @@ describe('another process in the middle of a write', () => {
   );
 });
 
+describe('a loop that only awaits the store', () => {
+  it(
+    'lets timers and sockets have their turn',
+    inFolder(async ({ open, clock }) => {
+      const sleeps: number[] = [];
+      let elapsed = 0;
+      const store = await open({
+        clock: {
+          now: () => clock.now(),
+          // Each look at the clock is a millisecond later: that long takes each call.
+          monotonic: () => (elapsed += 1),
+          sleep: async (ms) => void sleeps.push(ms),
+        },
+      });
+      for (let n = 0; n < 50; n += 1) await store.pools.get('a');
+      expect(sleeps).toEqual([1, 1]);
+      await store.close();
+    }),
+  );
+});
+
 describe('the observer', () => {
   it(
     'hears of each durable write before its caller does',

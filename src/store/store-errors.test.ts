@@ -23,6 +23,7 @@ describe('errors of SQLite', () => {
     ['CORRUPT', 11, 'STORE_CORRUPT'],
     ['CORRUPT_INDEX', 779, 'STORE_CORRUPT'],
     ['FULL', 13, 'STORE_FULL'],
+    ['CANTOPEN', 14, 'STORE_UNREADABLE'],
     ['AUTH', 23, 'STORE_UNREADABLE'],
     ['NOTADB', 26, 'STORE_CORRUPT'],
     ['ERROR', 1, 'BUG'],
@@ -30,12 +31,6 @@ describe('errors of SQLite', () => {
   ])('%s (%i) is %s', (_name, errcode, code) => {
     const cause = sqliteError(errcode);
     expect(fromSqlite(cause, PATH)).toMatchObject({ code, cause });
-  });
-
-  it("CANTOPEN is the folder's doing only where nobody may write", () => {
-    for (const path of ['/dev/null/state.db', '/no/such/folder/state.db']) {
-      expect(fromSqlite(sqliteError(14), path)).toMatchObject({ code: 'STORE_UNREADABLE' });
-    }
   });
 
   it('name the path, what SQLite said, and its number', () => {

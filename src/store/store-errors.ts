@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failures of SQLite and of the file system in the product's words. Told apart by number, never by text.
-import { accessSync, constants } from 'node:fs';
-import { dirname } from 'node:path';
 import type { CodeOf } from '../ports/error-codes.ts';
 import { Bug, PvescalerError, StoreUnusable, UnsupportedVersion } from '../ports/errors.ts';
 
@@ -93,29 +91,13 @@ export function isMissingTable(error: unknown): boolean {
 export function fromSqlite(error: unknown, path: string): unknown {
   const result = resultCode(error);
   if (error instanceof PvescalerError || result === undefined) return error;
-  const meaning = meaningOf(result, path);
+  const meaning = BY_RESULT.get(result) ?? BY_RESULT.get(result & 0xff);
   if (meaning === undefined) {
     return new Bug('BUG', `SQLite refuses a statement of ours: ${errorText(error)}`, {
       cause: error,
     });
   }
   return storeError(meaning, { path, cause: error, facts: { sqlite: result } });
-}
-
-function meaningOf(result: number, path: string): Meaning | undefined {
-  const meaning = BY_RESULT.get(result) ?? BY_RESULT.get(result & 0xff);
-  const primary = result & 0xff;
-  // SQLite cannot create its files beside the database; why, only the folder knows.
-  return primary === PRIMARY.CANTOPEN && isForbidden(dirname(path)) ? READ_ONLY : meaning;
-}
-
-function isForbidden(folder: string): boolean {
-  try {
-    accessSync(folder, constants.W_OK);
-    return false;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && BY_ERRNO[String(error.code)] === READ_ONLY;
-  }
 }
 
 /** A failure of a file operation that was to create or write something. */
