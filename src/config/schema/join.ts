@@ -6,10 +6,19 @@ import { duration } from './amounts.ts';
 import { key } from './key.ts';
 import { textLeaf } from './leaf.ts';
 import { matches, path, text } from './names.ts';
-import { secretKeys } from './secret-keys.ts';
+import { secretWays } from './secret-keys.ts';
+
+const agentToken = secretWays('an agent token', 'token');
 
 const tokenSchema = z
-  .union([z.literal('auto'), z.strictObject(secretKeys('secret', 'an agent token', 'token'))])
+  .union([
+    z.literal('auto'),
+    z.strictObject({
+      secretFile: agentToken.file,
+      secretEnv: agentToken.env,
+      secretRef: agentToken.ref,
+    }),
+  ])
   .default('auto')
   .meta({ 'x-forms': '`auto`, or a mapping with secretFile, secretEnv or secretRef' });
 

@@ -31,5 +31,6 @@ export function key<T extends z.ZodType>(schema: T, description: string, facts: 
 
 /** A mapping whose keys all have defaults: may be left out as a whole. */
 export function section<S extends z.core.$ZodShape>(shape: S) {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every key of a section has a default
   return z.strictObject(shape).prefault({} as never);
 }

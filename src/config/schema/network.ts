@@ -64,20 +64,23 @@ const staticKeys = {
   }),
 };
 
-const familySchema = z
-  .union([z.enum(['dhcp', 'auto', 'off']), z.strictObject(staticKeys)])
-  .meta({ 'x-forms': '`dhcp`, `auto`, `off`, or a mapping with pool, prefix and gateway' });
+const v4Schema = z
+  .union([z.enum(['dhcp', 'off']), z.strictObject(staticKeys)])
+  .default('dhcp')
+  .meta({ 'x-forms': '`dhcp`, `off`, or a mapping with pool, prefix and gateway' });
+
+const v6Schema = z
+  .union([z.enum(['auto', 'dhcp', 'off']), z.strictObject(staticKeys)])
+  .default('auto')
+  .meta({ 'x-forms': '`auto`, `dhcp`, `off`, or a mapping with pool, prefix and gateway' });
 
 const ipSchema = z
   .union([
     z.literal('dhcp'),
     z.strictObject({ ...staticKeys, ...nameServerKeys }),
     z.strictObject({
-      v4: key(familySchema.default('dhcp'), 'IPv4: `dhcp`, `off` or a static pool.'),
-      v6: key(
-        familySchema.default('auto'),
-        'IPv6: `auto` (router advertisements), `dhcp`, `off` or a static pool.',
-      ),
+      v4: key(v4Schema, 'IPv4: `dhcp`, `off` or a static pool.'),
+      v6: key(v6Schema, 'IPv6: `auto` (router advertisements), `dhcp`, `off` or a static pool.'),
       ...nameServerKeys,
     }),
   ])

@@ -15,7 +15,11 @@ import {
   tokenId,
   unixUser,
 } from './names.ts';
-import { secretKeys, secretRef } from './secret-keys.ts';
+import { secretRef, secretWays } from './secret-keys.ts';
+
+const tokenSecret = secretWays('the token’s secret', 'PROXMOX_SECRET');
+const password = secretWays('the user’s password', 'password');
+const passphrase = secretWays('the passphrase of the private key', 'passphrase');
 
 const tokenSchema = z.strictObject({
   id: key(tokenId().optional(), 'Id of the API token, `user@realm!name`.', {
@@ -26,7 +30,9 @@ const tokenSchema = z.strictObject({
     'Takes the id from a Kubernetes Secret too, where both are kept together.',
     { replaces: { kubenodesmith: 'providers.NAME.credentialsRef' } },
   ),
-  ...secretKeys('secret', 'the token’s secret', 'PROXMOX_SECRET'),
+  secretFile: tokenSecret.file,
+  secretEnv: tokenSecret.env,
+  secretRef: tokenSecret.ref,
 });
 
 const tlsSchema = section({
@@ -70,7 +76,9 @@ const sshSchema = z.strictObject({
     path().prefault('~/.ssh/known_hosts'),
     'File with the hosts’ keys. A host that is not in it is refused.',
   ),
-  ...secretKeys('passphrase', 'the passphrase of the private key', 'passphrase'),
+  passphraseFile: passphrase.file,
+  passphraseEnv: passphrase.env,
+  passphraseRef: passphrase.ref,
 });
 
 const storageSchema = section({
@@ -114,7 +122,9 @@ export const regionSchema = z.strictObject({
   user: key(proxmoxUser().optional(), 'User for a log-in with password, where there is no token.', {
     replaces: { 'proxmox-autoscaler': 'pxe_user' },
   }),
-  ...secretKeys('password', 'the user’s password', 'password'),
+  passwordFile: password.file,
+  passwordEnv: password.env,
+  passwordRef: password.ref,
   tls: key(tlsSchema, 'How the API’s certificate is checked.'),
   transport: key(
     z

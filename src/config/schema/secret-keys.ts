@@ -33,16 +33,11 @@ export function secretRef(defaultKey: string) {
   });
 }
 
-/** The three ways to name one secret, as keys to spread into a mapping. Exactly one is to be given. */
-export function secretKeys<P extends string>(prefix: P, what: string, defaultKey: string) {
-  const keys = {
-    File: key(path().optional(), `File that holds ${what}; one trailing line break is dropped.`),
-    Env: key(variableName().optional(), `Environment variable that holds ${what}.`),
-    Ref: key(secretRef(defaultKey).optional(), `Kubernetes Secret that holds ${what}.`),
-  };
+/** The three ways to name one secret. Exactly one of them is to be given, which ../checks sees to. */
+export function secretWays(what: string, defaultKey: string) {
   return {
-    [`${prefix}File`]: keys.File,
-    [`${prefix}Env`]: keys.Env,
-    [`${prefix}Ref`]: keys.Ref,
-  } as { [K in keyof typeof keys as `${P}${K}`]: (typeof keys)[K] };
+    file: key(path().optional(), `File that holds ${what}; one trailing line break is dropped.`),
+    env: key(variableName().optional(), `Environment variable that holds ${what}.`),
+    ref: key(secretRef(defaultKey).optional(), `Kubernetes Secret that holds ${what}.`),
+  };
 }

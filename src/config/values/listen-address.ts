@@ -43,5 +43,5 @@ export function formatListenAddress({ host, port }: ListenAddress): string {
 }
 
 export function isLoopback({ host }: ListenAddress): boolean {
-  return host === 'localhost' || host === '::1' || /^127\./.test(host);
+  return host === 'localhost' || host === '::1' || host.startsWith('127.');
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools: names, references, limits.
+import type { ConfigPath } from '../config-path.ts';
+import { type Finding, wrong } from '../issues/finding.ts';
+import type { ConfigFile, PoolFile } from '../schema/index.ts';
+import { quoted, quotedKey } from '../secrets/looks-secret.ts';
+import { checkPoolSize } from './pool-size.ts';
+import { checkReference } from './references.ts';
+import type { CheckScope } from './scope.ts';
+
+const HOST_NAME_LENGTH = 63;
+/** Eight digits of the machine's id, or an ordinal up to 99999. */
+const SUFFIX_LENGTH = { id: 8, ordinal: 5 } as const;
+
+export function checkPools(file: ConfigFile, scope: CheckScope): readonly Finding[] {
+  return file.pools.flatMap((pool, index) => {
+    const path = ['pools', index];
+    return [
+      ...checkName(path, pool, file),
+      ...checkReferences(path, pool, scope),
+      ...checkFrom(path, pool, file),
+      ...checkLimits(path, pool),
+      ...checkLabels(path, pool),
+      ...checkPoolSize(path, pool, file),
+    ];
+  });
+}
+
+function checkName(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly Finding[] {
+  const findings: Finding[] = [];
+  const index = file.pools.indexOf(pool);
+  if (file.pools.findIndex(({ name }) => name === pool.name) < index) {
+    findings.push(wrong([...path, 'name'], `pool ${quoted(pool.name)} is already defined`));
+  }
+  const { prefix = pool.name, role, suffix } = pool.names;
+  const stem = role === undefined ? prefix : `${prefix}-${role}`;
+  const length = stem.length + 1 + SUFFIX_LENGTH[suffix];
+  if (length > HOST_NAME_LENGTH) {
+    findings.push(
+      wrong(
+        [...path, 'names'],
+        `names of machines would be ${length} characters long; host names end at ${HOST_NAME_LENGTH}`,
+      ),
+    );
+  }
+  return findings;
+}
+
+function checkReferences(path: ConfigPath, pool: PoolFile, scope: CheckScope): readonly Finding[] {
+  const regions = (pool.regions ?? []).flatMap((name, index) =>
+    checkReference({
+      path: [...path, 'regions', index],
+      name,
+      kind: 'region',
+      section: 'proxmox',
+      defined: scope.names('proxmox'),
+    }),
+  );
+  const sizes = [pool.size].flat().flatMap((size, index) =>
+    typeof size === 'string'
+      ? checkReference({
+          path: Array.isArray(pool.size) ? [...path, 'size', index] : [...path, 'size'],
+          name: size,
+          kind: 'size',
+          section: 'sizes',
+          defined: scope.names('sizes'),
+        })
+      : [],
+  );
+  return [...regions, ...sizes, ...checkSourceReference(path, pool, scope)];
+}
+
+function checkSourceReference(
+  path: ConfigPath,
+  { from }: PoolFile,
+  scope: CheckScope,
+): readonly Finding[] {
+  if (from === undefined || 'netboot' in from) return [];
+  return 'image' in from
+    ? checkReference({
+        path: [...path, 'from', 'image'],
+        name: from.image,
+        kind: 'image',
+        section: 'images',
+        defined: scope.names('images'),
+      })
+    : checkReference({
+        path: [...path, 'from', 'template'],
+        name: from.template,
+        kind: 'template',
+        section: 'templates',
+        defined: scope.names('templates'),
+      });
+}
+
+function checkFrom(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly Finding[] {
+  const findings: Finding[] = [];
+  if (pool.from === undefined) {
+    findings.push(
+      wrong(
+        path,
+        "needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no only one to take",
+      ),
+    );
+  }
+  if (pool.join === undefined) {
+    findings.push(wrong(path, "needs 'join': there is more than one recipe to choose from"));
+  } else if (pool.join !== 'none' && file.join[pool.join] === undefined) {
+    findings.push(
+      wrong([...path, 'join'], `join recipe '${pool.join}' is not defined; 'join' has no such key`),
+    );
+  }
+  return findings;
+}
+
+function checkLimits(path: ConfigPath, { limits, schedules }: PoolFile): readonly Finding[] {
+  const findings: Finding[] = [];
+  if (limits.min > limits.max) {
+    findings.push(
+      wrong([...path, 'limits', 'min'], `min ${limits.min} is more than max ${limits.max}`),
+    );
+  }
+  for (const [index, window] of schedules.entries()) {
+    const min = window.min ?? limits.min;
+    const max = window.max ?? limits.max;
+    if (min > max) {
+      findings.push(wrong([...path, 'schedules', index], `min ${min} is more than max ${max}`));
+    }
+  }
+  return findings;
+}
+
+function checkLabels(path: ConfigPath, pool: PoolFile): readonly Finding[] {
+  const { labels, groupLabel, name } = pool;
+  const own = Object.hasOwn(labels, groupLabel) ? labels[groupLabel] : undefined;
+  return own === undefined || own === name
+    ? []
+    : [
+        wrong(
+          [...path, 'labels', groupLabel],
+          `is the pool's groupLabel, whose value is the pool's name ${quotedKey(name)}`,
+        ),
+      ];
+}

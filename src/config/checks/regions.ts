@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// A region can be reached, logged in to and trusted in one clear way.
+import type { ConfigPath } from '../config-path.ts';
+import { doubtful, type Finding, wrong, wrongKey } from '../issues/finding.ts';
+import type { ConfigFile, RegionFile } from '../schema/index.ts';
+import { quotedKey } from '../secrets/looks-secret.ts';
+import { checkSecretWays } from './secret-ways.ts';
+
+export function checkRegions(file: ConfigFile): readonly Finding[] {
+  return [
+    ...Object.entries(file.proxmox).flatMap(([name, region]) => {
+      const path = ['proxmox', name];
+      return [
+        ...checkReach(path, region),
+        ...checkLogin(path, region),
+        ...checkTls(path, region),
+        ...checkHosts(path, region),
+      ];
+    }),
+    ...checkSharedEndpoints(file),
+  ];
+}
+
+function checkReach(path: ConfigPath, region: RegionFile): readonly Finding[] {
+  if (region.transport === 'rest') {
+    return region.endpoints.length === 0
+      ? [wrong(path, "has no 'endpoints'; name at least one, https://host:8006")]
+      : duplicates(region.endpoints.map(originOf)).map((index) =>
+          wrong([...path, 'endpoints', index], 'stands twice in the list'),
+        );
+  }
+  const { ssh } = region.transport;
+  const sshPath = [...path, 'transport', 'ssh'];
+  return [
+    ...(ssh.hosts.length === 0
+      ? [wrong(sshPath, "has no hosts; name them in 'hosts', or in 'hosts.allow' of the region")]
+      : []),
+    ...checkSecretWays(sshPath, ssh, { prefix: 'passphrase', isNeeded: false }),
+  ];
+}
+
+function checkLogin(path: ConfigPath, region: RegionFile): readonly Finding[] {
+  const { token, user } = region;
+  const password = checkSecretWays(path, region, {
+    prefix: 'password',
+    isNeeded: user !== undefined,
+  });
+  if (token !== undefined && user !== undefined) {
+    return [wrongKey([...path, 'user'], "cannot stand beside 'token'; keep one of them")];
+  }
+  if (token !== undefined) return [...checkToken([...path, 'token'], token), ...password];
+  if (user === undefined && region.transport === 'rest') {
+    return [wrong(path, "has no way to log in: give 'token', or 'user' and 'passwordFile'")];
+  }
+  return password;
+}
+
+function checkToken(path: ConfigPath, token: NonNullable<RegionFile['token']>): readonly Finding[] {
+  const id: Finding[] = [];
+  if (token.id === undefined && token.idRef === undefined) {
+    id.push(wrong(path, "has no 'id'; it is of the form user@realm!name"));
+  }
+  if (token.id !== undefined && token.idRef !== undefined) {
+    id.push(wrongKey([...path, 'idRef'], "cannot stand beside 'id'; keep one of them"));
+  }
+  return [...id, ...checkSecretWays(path, token, { prefix: 'secret', isNeeded: true })];
+}
+
+function checkTls(path: ConfigPath, { tls, transport }: RegionFile): readonly Finding[] {
+  const tlsPath = [...path, 'tls'];
+  if (!tls.insecure) return [];
+  const trust = ['caFile', 'fingerprints'] as const;
+  const contradicted = trust.filter((key) =>
+    key === 'caFile' ? tls.caFile !== undefined : tls.fingerprints.length > 0,
+  );
+  return [
+    ...contradicted.map((key) =>
+      wrongKey([...tlsPath, key], "has no effect beside 'insecure: true'; keep one of them"),
+    ),
+    ...(transport === 'rest'
+      ? [
+          doubtful(
+            [...tlsPath, 'insecure'],
+            'any server that answers gets the credentials; set caFile or fingerprints instead',
+          ),
+        ]
+      : []),
+  ];
+}
+
+function checkHosts(path: ConfigPath, { hosts }: RegionFile): readonly Finding[] {
+  return hosts.deny.flatMap((host, index) =>
+    hosts.allow.includes(host)
+      ? [wrong([...path, 'hosts', 'deny', index], `host ${quotedKey(host)} is also in 'allow'`)]
+      : [],
+  );
+}
+
+/** Two regions with one endpoint are one Proxmox: every machine would be counted twice. */
+function checkSharedEndpoints(file: ConfigFile): readonly Finding[] {
+  const seen = new Map<string, string>();
+  return Object.entries(file.proxmox).flatMap(([name, region]) =>
+    region.endpoints.flatMap((text, index) => {
+      const origin = originOf(text);
+      const first = seen.get(origin);
+      seen.set(origin, first ?? name);
+      return first === undefined || first === name
+        ? []
+        : [
+            wrong(
+              ['proxmox', name, 'endpoints', index],
+              `is also an endpoint of region ${quotedKey(first)}; one Proxmox is one region`,
+            ),
+          ];
+    }),
+  );
+}
+
+function originOf(text: string): string {
+  return URL.canParse(text) ? new URL(text).origin : text;
+}
+
+function duplicates(values: readonly string[]): readonly number[] {
+  return values.flatMap((value, index) => (values.indexOf(value) < index ? [index] : []));
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A secret is named in exactly one way.
+import type { ConfigPath } from '../config-path.ts';
+import { type Finding, wrong, wrongKey } from '../issues/finding.ts';
+
+/** `holder` has the keys `<prefix>File`, `<prefix>Env` and `<prefix>Ref`. */
+export function checkSecretWays(
+  path: ConfigPath,
+  holder: Readonly<Record<string, unknown>>,
+  rule: { readonly prefix: string; readonly isNeeded: boolean },
+): readonly Finding[] {
+  const { prefix, isNeeded } = rule;
+  const keys = ['File', 'Env', 'Ref'].map((way) => `${prefix}${way}`);
+  const given = keys.filter((key) => holder[key] !== undefined);
+  const [first = '', ...more] = given;
+  if (given.length === 0 && isNeeded) {
+    return [wrong(path, `names no secret; give one of ${keys.join(', ')}`)];
+  }
+  return more.map((key) =>
+    wrongKey([...path, key], `cannot stand beside ${first}; keep one of them`),
+  );
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images and templates: what is downloaded is verified, what is cloned can be found.
+import { doubtful, type Finding, wrong, wrongKey } from '../issues/finding.ts';
+import type { ConfigFile, ImageFile, TemplateFile } from '../schema/index.ts';
+import { checkReference } from './references.ts';
+import type { CheckScope } from './scope.ts';
+
+export function checkSources(file: ConfigFile, scope: CheckScope): readonly Finding[] {
+  return [
+    ...Object.entries(file.images).flatMap(([name, image]) => checkImage(name, image)),
+    ...Object.entries(file.templates).flatMap(([name, template]) =>
+      checkTemplate(name, template, scope),
+    ),
+  ];
+}
+
+function checkImage(name: string, image: ImageFile): readonly Finding[] {
+  const path = ['images', name];
+  const given = (['checksumUrl', 'checksum'] as const).filter((key) => image[key] !== undefined);
+  if (given.length === 2) {
+    return [wrongKey([...path, 'checksum'], "cannot stand beside 'checksumUrl'; keep one of them")];
+  }
+  if (image.unverified) {
+    return given.length > 0
+      ? [wrongKey([...path, 'unverified'], `cannot stand beside '${given[0]}'; keep one of them`)]
+      : [
+          doubtful(
+            path,
+            'the image is not verified: whoever controls the download controls your nodes',
+          ),
+        ];
+  }
+  return given.length === 0
+    ? [wrong(path, "needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without")]
+    : [];
+}
+
+function checkTemplate(
+  name: string,
+  template: TemplateFile,
+  scope: CheckScope,
+): readonly Finding[] {
+  const path = ['templates', name];
+  const findings: Finding[] = [];
+  if (template.name === undefined && template.id === undefined) {
+    findings.push(wrong(path, "needs 'name' or 'id', by which it is found"));
+  }
+  if (template.image !== undefined) {
+    findings.push(
+      ...checkReference({
+        path: [...path, 'image'],
+        name: template.image,
+        kind: 'image',
+        section: 'images',
+        defined: scope.names('images'),
+      }),
+    );
+  }
+  return findings;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// VM ids. Ranges of two regions may not overlap even where they are two Proxmox clusters: a storage or backup
+// server that both use knows disks and backups by VM id alone, and one would overwrite the other's.
+import { doubtful, type Finding, wrong } from '../issues/finding.ts';
+import type { ConfigFile } from '../schema/index.ts';
+import { quotedKey } from '../secrets/looks-secret.ts';
+import {
+  parseVmIdRange,
+  type VmIdRange,
+  vmIdCount,
+  vmIdRangesOverlap,
+} from '../values/vm-id-range.ts';
+
+interface RegionRange {
+  readonly name: string;
+  readonly range: VmIdRange;
+}
+
+export function checkVmIds(file: ConfigFile): readonly Finding[] {
+  const ranges = Object.entries(file.proxmox).flatMap(([name, { vmIds }]) => {
+    const parsed = parseVmIdRange(vmIds);
+    return parsed.ok ? [{ name, range: parsed.value }] : [];
+  });
+  return [
+    ...overlaps(ranges),
+    ...ranges.flatMap((region) => templatesInside(file, region)),
+    ...ranges.flatMap((region) => tooFew(file, region)),
+  ];
+}
+
+function overlaps(ranges: readonly RegionRange[]): readonly Finding[] {
+  return ranges.flatMap(({ name, range }, index) =>
+    ranges
+      .slice(0, index)
+      .filter((other) => vmIdRangesOverlap(other.range, range))
+      .map((other) =>
+        wrong(
+          ['proxmox', name, 'vmIds'],
+          `VM ids ${range.from}-${range.to} overlap ${other.range.from}-${other.range.to} of region ${quotedKey(other.name)}; give each region its own`,
+        ),
+      ),
+  );
+}
+
+function templatesInside(file: ConfigFile, { name, range }: RegionRange): readonly Finding[] {
+  return Object.entries(file.templates).flatMap(([key, { id }]) => {
+    const ids =
+      typeof id === 'object'
+        ? Object.entries(id).map(([host, value]) => ({
+            value,
+            path: ['templates', key, 'id', host],
+          }))
+        : [{ value: id, path: ['templates', key, 'id'] }];
+    return ids.flatMap(({ value, path }) =>
+      value !== undefined && value >= range.from && value <= range.to
+        ? [
+            wrong(
+              path,
+              `VM id ${value} lies in vmIds of region ${quotedKey(name)}, which is for machines`,
+            ),
+          ]
+        : [],
+    );
+  });
+}
+
+/** A warning only: the pools work, they just cannot all be full at once. */
+function tooFew(file: ConfigFile, { name, range }: RegionRange): readonly Finding[] {
+  const wanted = file.pools
+    .filter(({ regions }) => regions?.length === 1 && regions[0] === name)
+    .reduce((sum, pool) => sum + pool.limits.max, 0);
+  const count = vmIdCount(range);
+  return wanted > count
+    ? [
+        doubtful(
+          ['proxmox', name, 'vmIds'],
+          `${count} VM ids are fewer than the ${wanted} machines that the pools of this region may have`,
+        ),
+      ]
+    : [];
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way to a value in the config: `pools[0].network.ip`. As text for people, as an array for code.
+
+import { mayShowKey } from './secrets/looks-secret.ts';
+
+export type ConfigPath = readonly (string | number)[];
+
+/** `pools[0].labels["app/tier"]`: keys that are no plain words are quoted, keys that look like a token left out. */
+export function pathText(path: ConfigPath): string {
+  return path
+    .map((step, index) => {
+      if (typeof step === 'number') return `[${step}]`;
+      if (!mayShowKey(step)) return '[…]';
+      if (!/^[A-Za-z0-9_-]+$/.test(step)) return `[${JSON.stringify(step)}]`;
+      return index === 0 ? step : `.${step}`;
+    })
+    .join('');
+}
+
+/** A key for maps: no step contains a NUL. */
+export function pathKey(path: ConfigPath): string {
+  return path.map((step) => (typeof step === 'number' ? `#${step}` : step)).join('\0');
+}
+
+export function valueAt(tree: unknown, path: ConfigPath): unknown {
+  let value = tree;
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step))
+      return undefined;
+    value = Reflect.get(value, step);
+  }
+  return value;
+}
+
+/** A plain mapping, as YAML gives it; not a list. */
+export function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// YAML text to a plain tree, with the position of every key and value. Anchors, aliases and merge keys are
+// followed, within bounds: a small file must not become a large tree.
+import { LineCounter, parseDocument } from 'yaml';
+import type { Place } from '../problem.ts';
+import { syntaxMessage } from './syntax-message.ts';
+import { TreeBuilder } from './tree-builder.ts';
+
+export interface DocumentProblem {
+  readonly line: number;
+  readonly col: number;
+  readonly message: string;
+}
+
+/** Where a value stands, and its key when it has one. */
+export interface NodePlace {
+  readonly key?: Omit<Place, 'file'>;
+  readonly value: Omit<Place, 'file'>;
+}
+
+export interface ReadDocument {
+  /** Undefined when the text is not YAML, or not a mapping. */
+  readonly tree: Readonly<Record<string, unknown>> | undefined;
+  /** By pathKey. */
+  readonly places: ReadonlyMap<string, NodePlace>;
+  readonly problems: readonly DocumentProblem[];
+}
+
+const SYNTAX_PROBLEMS_SHOWN = 20;
+const LARGEST_FILE = 4_000_000;
+
+export function readDocument(text: string): ReadDocument {
+  if (text.length > LARGEST_FILE) {
+    return failed([
+      { line: 1, col: 1, message: 'the file is larger than 4 MB; this is no config' },
+    ]);
+  }
+  try {
+    return read(text);
+  } catch {
+    // The library gives up on hopeless nesting by overflowing the stack.
+    return failed([{ line: 1, col: 1, message: syntaxMessage('RESOURCE_EXHAUSTION') }]);
+  }
+}
+
+function read(text: string): ReadDocument {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, {
+    version: '1.2',
+    schema: 'core',
+    merge: false,
+    prettyErrors: false,
+    uniqueKeys: false,
+    // 'silent' would also keep quiet about a second document.
+    logLevel: 'error',
+    lineCounter,
+  });
+  const syntax = [...document.errors, ...document.warnings].map(({ code, pos }) => ({
+    ...linePosition(lineCounter, pos[0]),
+    message: syntaxMessage(code),
+  }));
+  if (syntax.length > 0) return failed(syntax.slice(0, SYNTAX_PROBLEMS_SHOWN));
+  return new TreeBuilder(document, (offset) => linePosition(lineCounter, offset)).build();
+}
+
+function linePosition(lineCounter: LineCounter, offset: number): { line: number; col: number } {
+  const { line, col } = lineCounter.linePos(offset);
+  return { line: Math.max(line, 1), col: Math.max(col, 1) };
+}
+
+function failed(problems: readonly DocumentProblem[]): ReadDocument {
+  return { tree: undefined, places: new Map(), problems };
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The effective config as the rest of the program gets it: complete, valid, readonly, with units in names.
+// An `undefined` in it is a decision (no VLAN, no proxy), never a default that somebody has to know.
+import type { ConfigFile } from '../schema/index.ts';
+import { parseListenAddress } from '../values/listen-address.ts';
+import { type BuildContext, listenOf, msOf, optionalPath, sure } from './convert.ts';
+import { buildJoin } from './join.ts';
+import { buildPool } from './pool.ts';
+import { buildRegion } from './region.ts';
+import { type Folders, resolvePath } from './resolve-path.ts';
+import { buildImage, buildSize, buildTemplate } from './sources.ts';
+
+type DeepReadonly<T> = T extends (infer Item)[]
+  ? readonly DeepReadonly<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
+export type Config = DeepReadonly<ReturnType<typeof build>>;
+export type RegionConfig = Config['regions'][string];
+export type PoolConfig = Config['pools'][number];
+export type ImageConfig = Config['images'][string];
+export type TemplateConfig = Config['templates'][string];
+
+/** Of a file that passed every check. */
+export function buildConfig(file: ConfigFile, folders: Folders): Config {
+  return build(file, { folders, namespace: file.cluster.namespace });
+}
+
+function build(file: ConfigFile, context: BuildContext) {
+  return {
+    apiVersion: file.apiVersion,
+    mode: file.mode,
+    cluster: {
+      name: file.cluster.name,
+      kubeconfigPath: optionalPath(file.cluster.kubeconfig, context),
+      context: file.cluster.context,
+      namespace: file.cluster.namespace,
+    },
+    state: { path: resolvePath(file.state.path, context.folders) },
+    ...buildServers(file, context),
+    intervals: {
+      reconcileMs: msOf(file.intervals.reconcile),
+      scanMs: msOf(file.intervals.scan),
+    },
+    cleanup: { lostAfterMs: msOf(file.cleanup.lostAfter), orphans: file.cleanup.orphans },
+    regions: mapValues(file.proxmox, (region, name) => buildRegion(name, region, context)),
+    images: mapValues(file.images, (image, name) => buildImage(name, image)),
+    templates: mapValues(file.templates, (template, name) => buildTemplate(name, template)),
+    sizes: mapValues(file.sizes, buildSize),
+    ssh: {
+      user: file.ssh.user,
+      publicKeys: file.ssh.publicKeys.map((line) => line.trim()),
+      publicKeyPaths: file.ssh.publicKeyFiles.map((path) => resolvePath(path, context.folders)),
+      privateKeyPath: optionalPath(file.ssh.privateKeyFile, context),
+    },
+    readiness: {
+      timeoutMs: msOf(file.readiness.timeout),
+      agentIntervalMs: msOf(file.readiness.agentInterval),
+      sshIntervalMs: msOf(file.readiness.sshInterval),
+    },
+    join: buildJoin(file.join, context),
+    ...buildPolicy(file),
+    pools: file.pools.map((pool) => buildPool(pool, file)),
+  };
+}
+
+function buildServers({ grpc, http, log }: ConfigFile, context: BuildContext) {
+  const { tls, expander } = grpc;
+  return {
+    grpc: {
+      listen: sure(parseListenAddress(grpc.listen)),
+      insecure: grpc.insecure,
+      tls:
+        tls === undefined
+          ? undefined
+          : {
+              certPath: resolvePath(tls.cert, context.folders),
+              keyPath: resolvePath(tls.key, context.folders),
+              clientCaPath: resolvePath(tls.clientCa, context.folders),
+              allow: tls.allow,
+            },
+      expander:
+        expander === undefined ? undefined : { listen: sure(parseListenAddress(expander.listen)) },
+    },
+    http: {
+      health: listenOf(http.health),
+      metrics: http.metrics,
+      dashboard: listenOf(http.dashboard),
+    },
+    log,
+  };
+}
+
+function buildPolicy({ guards, autoscaler, pricing, gpu }: ConfigFile) {
+  return {
+    guards: {
+      maxTotalUnreadyPercentage: guards.maxTotalUnreadyPercentage,
+      okTotalUnreadyCount: guards.okTotalUnreadyCount,
+      backoff: {
+        initialMs: msOf(guards.backoff.initial),
+        maxMs: msOf(guards.backoff.max),
+      },
+    },
+    autoscaler: {
+      expendablePriority: autoscaler.expendablePriority,
+      newPodDelayMs: msOf(autoscaler.newPodDelay),
+      poolChoice: autoscaler.poolChoice,
+    },
+    pricing,
+    gpu,
+  };
+}
+
+function mapValues<From, To>(
+  record: Readonly<Record<string, From>>,
+  change: (value: From, key: string) => To,
+): Record<string, To> {
+  return Object.fromEntries(
+    Object.entries(record).map(([key, value]) => [key, change(value, key)]),
+  );
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// From checked text to integers with a unit. The schema has accepted every value before: a refusal here is a
+// fault of ours, not of the file.
+import type { Parsed } from '../../model/parsed.ts';
+import { Bug } from '../../ports/errors.ts';
+import type { SecretSource } from '../secrets/source.ts';
+import { type AmountText, parseBytes, parseCpuMilli, parseMilliseconds } from '../values/amount.ts';
+import { type ListenAddress, parseListenAddress } from '../values/listen-address.ts';
+import { type Folders, resolvePath } from './resolve-path.ts';
+
+export interface BuildContext {
+  readonly folders: Folders;
+  /** Of Secrets that name none. */
+  readonly namespace: string;
+}
+
+export function sure<T>(parsed: Parsed<T>): T {
+  if (parsed.ok) return parsed.value;
+  throw new Bug('BUG', `a checked config value was refused: ${parsed.problem}`);
+}
+
+export function bytesOf(amount: AmountText): number {
+  return sure(parseBytes(amount));
+}
+
+export function cpuMilliOf(amount: AmountText): number {
+  return sure(parseCpuMilli(amount));
+}
+
+export function msOf(amount: AmountText): number {
+  return sure(parseMilliseconds(amount));
+}
+
+export function optionalMs(amount: AmountText | undefined): number | undefined {
+  return amount === undefined ? undefined : msOf(amount);
+}
+
+export function listenOf(text: string): ListenAddress | undefined {
+  return text === 'off' ? undefined : sure(parseListenAddress(text));
+}
+
+export function optionalPath(path: string | undefined, context: BuildContext): string | undefined {
+  return path === undefined ? undefined : resolvePath(path, context.folders);
+}
+
+interface SecretWays {
+  readonly file: string | undefined;
+  readonly env: string | undefined;
+  readonly ref: SecretRef | undefined;
+}
+
+interface SecretRef {
+  readonly name: string;
+  readonly namespace?: string | undefined;
+  readonly key: string;
+}
+
+export function secretOf(ways: SecretWays, context: BuildContext): SecretSource | undefined {
+  if (ways.file !== undefined) {
+    return { kind: 'file', path: resolvePath(ways.file, context.folders) };
+  }
+  if (ways.env !== undefined) return { kind: 'environment', variable: ways.env };
+  return ways.ref === undefined ? undefined : secretRefOf(ways.ref, context);
+}
+
+export function secretRefOf(ref: SecretRef, context: BuildContext): SecretSource {
+  const { name, key } = ref;
+  return { kind: 'kubernetes', namespace: ref.namespace ?? context.namespace, name, key };
+}

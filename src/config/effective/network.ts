@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { PoolFile } from '../schema/index.ts';
+import { type AddressRange, parseAddressRange } from '../values/address.ts';
+import { sure } from './convert.ts';
+
+export type FamilyConfig =
+  | { readonly kind: 'dhcp' }
+  /** Router advertisements; IPv6 only. */
+  | { readonly kind: 'auto' }
+  | { readonly kind: 'off' }
+  | {
+      readonly kind: 'static';
+      readonly ranges: readonly AddressRange[];
+      readonly prefix: number;
+      readonly gateway: string | undefined;
+    };
+
+type Ip = PoolFile['network']['ip'];
+type StaticIp = Extract<Ip, { pool: unknown }>;
+type Family = Extract<Ip, { v4: unknown }>['v4' | 'v6'];
+
+export function buildNetwork({ interfaces, ip }: PoolFile['network']) {
+  return { interfaces, ...buildIp(ip) };
+}
+
+function buildIp(ip: Ip) {
+  if (ip === 'dhcp') return families({ kind: 'dhcp' }, { kind: 'auto' });
+  const names = { dns: ip.dns, search: ip.search };
+  if ('v4' in ip) return { ...families(familyOf(ip.v4), familyOf(ip.v6)), ...names };
+  const fixed = staticOf(ip);
+  const isV6 = fixed.ranges[0]?.family === 6;
+  return isV6
+    ? { ...families({ kind: 'off' }, fixed), ...names }
+    : { ...families(fixed, { kind: 'auto' }), ...names };
+}
+
+function families(v4: FamilyConfig, v6: FamilyConfig) {
+  const none: readonly string[] = [];
+  return { v4, v6, dns: none, search: none };
+}
+
+function familyOf(family: Family): FamilyConfig {
+  return typeof family === 'string' ? { kind: family } : staticOf(family);
+}
+
+function staticOf({ pool, prefix, gateway }: Pick<StaticIp, 'pool' | 'prefix' | 'gateway'>) {
+  const ranges = [pool].flat().map((text) => sure(parseAddressRange(text)));
+  return { kind: 'static' as const, ranges, prefix, gateway };
+}

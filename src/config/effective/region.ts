@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Bug } from '../../ports/errors.ts';
+import type { RegionFile } from '../schema/index.ts';
+import type { SecretSource } from '../secrets/source.ts';
+import { parseVmIdRange } from '../values/vm-id-range.ts';
+import { type BuildContext, msOf, optionalPath, secretOf, secretRefOf, sure } from './convert.ts';
+import { resolvePath } from './resolve-path.ts';
+
+export type RegionLogin =
+  | { readonly kind: 'token'; readonly id: string | SecretSource; readonly secret: SecretSource }
+  | { readonly kind: 'password'; readonly user: string; readonly password: SecretSource }
+  /** Over SSH Proxmox asks for nothing more. */
+  | { readonly kind: 'none' };
+
+export function buildRegion(name: string, region: RegionFile, context: BuildContext) {
+  return {
+    name,
+    endpoints: region.endpoints.map((text) => new URL(text).origin),
+    login: loginOf(region, context),
+    tls: {
+      caPath: optionalPath(region.tls.caFile, context),
+      fingerprints: region.tls.fingerprints.map((text) => text.replaceAll(':', '').toUpperCase()),
+      insecure: region.tls.insecure,
+    },
+    transport: transportOf(region, context),
+    hosts: region.hosts,
+    vmIds: sure(parseVmIdRange(region.vmIds)),
+    storage: {
+      images: region.storage.images,
+      seeds: region.storage.seeds,
+      disks: [region.storage.disks].flat(),
+    },
+    limits: region.limits,
+    managedTag: region.managedTag,
+    tags: region.tags,
+    resourcePool: region.resourcePool,
+    requestTimeoutMs: msOf(region.requestTimeout),
+    taskTimeoutMs: msOf(region.taskTimeout),
+  };
+}
+
+function loginOf(region: RegionFile, context: BuildContext): RegionLogin {
+  const { token, user } = region;
+  if (token !== undefined) {
+    const id = token.id ?? (token.idRef === undefined ? '' : secretRefOf(token.idRef, context));
+    return { kind: 'token', id, secret: tokenSecret(token, context) };
+  }
+  const password = secretOf(
+    { file: region.passwordFile, env: region.passwordEnv, ref: region.passwordRef },
+    context,
+  );
+  return user === undefined || password === undefined
+    ? { kind: 'none' }
+    : { kind: 'password', user, password };
+}
+
+function tokenSecret(token: NonNullable<RegionFile['token']>, context: BuildContext): SecretSource {
+  const secret = secretOf(
+    { file: token.secretFile, env: token.secretEnv, ref: token.secretRef },
+    context,
+  );
+  if (secret === undefined) throw new Bug('BUG', 'a token without a secret passed the checks');
+  return secret;
+}
+
+function transportOf({ transport }: RegionFile, context: BuildContext) {
+  if (transport === 'rest') return { kind: 'rest' as const };
+  const { ssh } = transport;
+  return {
+    kind: 'ssh' as const,
+    user: ssh.user,
+    port: ssh.port,
+    hosts: ssh.hosts,
+    privateKeyPath: resolvePath(ssh.privateKeyFile, context.folders),
+    passphrase: secretOf(
+      { file: ssh.passphraseFile, env: ssh.passphraseEnv, ref: ssh.passphraseRef },
+      context,
+    ),
+    knownHostsPath: resolvePath(ssh.knownHosts, context.folders),
+  };
+}

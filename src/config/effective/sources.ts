@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ImageFile, SizeFile, TemplateFile } from '../schema/index.ts';
+import { bytesOf } from './convert.ts';
+
+export function buildImage(name: string, image: ImageFile) {
+  return {
+    name,
+    url: image.url,
+    checksumUrl: image.checksumUrl,
+    checksum: image.checksum === undefined ? undefined : checksumOf(image.checksum),
+    unverified: image.unverified,
+    verifyCertificates: image.verifyCertificates,
+    format: image.format ?? formatOf(image.url),
+  };
+}
+
+function checksumOf(text: string) {
+  const algorithm = text.startsWith('sha512:') ? ('sha512' as const) : ('sha256' as const);
+  return { algorithm, hex: text.slice(7).toLowerCase() };
+}
+
+/** Cloud images named `.img` are qcow2 inside, which Proxmox has to be told. */
+function formatOf(url: string): 'qcow2' | 'raw' | 'vmdk' {
+  const [, extension] = /\.(raw|vmdk)$/i.exec(new URL(url).pathname) ?? [];
+  if (extension === undefined) return 'qcow2';
+  return extension.toLowerCase() === 'raw' ? 'raw' : 'vmdk';
+}
+
+export function buildTemplate(key: string, template: TemplateFile) {
+  const { id } = template;
+  return {
+    key,
+    name: template.name,
+    id: typeof id === 'number' ? id : undefined,
+    idByHost: typeof id === 'object' ? id : {},
+    image: template.image,
+    ...buildSize(template),
+    packages: template.packages,
+    storage: template.storage,
+    bridge: template.bridge,
+  };
+}
+
+export function buildSize({ cpu, memory, disk }: SizeFile) {
+  return { cpu, memoryBytes: bytesOf(memory), diskBytes: bytesOf(disk) };
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A problem before its place is known: what is wrong, and with which value.
+import type { ConfigPath } from '../config-path.ts';
+import type { Severity } from '../problem.ts';
+
+export interface Finding {
+  readonly path: ConfigPath;
+  readonly severity: Severity;
+  readonly message: string;
+  readonly suggestion?: string;
+  /** Point at the key rather than the value: the key itself is what is wrong. */
+  readonly atKey?: boolean;
+}
+
+export function wrong(path: ConfigPath, message: string, suggestion?: string): Finding {
+  return { path, severity: 'error', message, ...(suggestion !== undefined && { suggestion }) };
+}
+
+export function wrongKey(path: ConfigPath, message: string, suggestion?: string): Finding {
+  return { ...wrong(path, message, suggestion), atKey: true };
+}
+
+export function doubtful(path: ConfigPath, message: string): Finding {
+  return { path, severity: 'warning', message };
+}

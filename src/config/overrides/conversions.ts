@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the text of a variable or flag becomes a value of the config. What the result has to look like is the
+// schema's business; here only what is special to variables.
+import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+import { quoted } from '../secrets/looks-secret.ts';
+import { parseAddress } from '../values/address.ts';
+import { formatListenAddress, parseListenAddress } from '../values/listen-address.ts';
+import type { Conversion, Converted } from './setting.ts';
+
+type Convert = (input: Conversion) => Parsed<Converted>;
+
+export const asText: Convert = ({ text }) => accepted({ value: text });
+
+export const asList: Convert = ({ text }) =>
+  accepted({
+    value: text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+  });
+
+/** A public key has blanks and may have commas in its comment: one key, not a list. */
+export const asSingle: Convert = ({ text }) => accepted({ value: [text] });
+
+const TRUE = new Set(['1', 't', 'true', 'y', 'yes', 'on']);
+const FALSE = new Set(['0', 'f', 'false', 'n', 'no', 'off']);
+
+/** What the other systems took for true, and its opposites. Other text counted as false there: refused here. */
+export const asBoolean: Convert = ({ text }) => {
+  const word = text.toLowerCase();
+  if (TRUE.has(word)) return accepted({ value: true });
+  if (FALSE.has(word)) return accepted({ value: false });
+  return refused('must be true or false (also 1, t, y, yes, on; 0, f, n, no, off)');
+};
+
+/** Seconds without a unit. Below the floor they silently counted as the floor: the same here, but said. */
+export function asSeconds(floor: number): Convert {
+  return ({ text }) => {
+    if (!/^\d{1,9}$/.test(text)) return refused('must be a whole number of seconds');
+    const seconds = Math.max(Number(text), floor);
+    return accepted({
+      value: `${seconds}s`,
+      ...(seconds !== Number(text) && { warning: `is below ${floor} s and counts as ${floor} s` }),
+    });
+  };
+}
+
+/** The host of a listen address; the port stays. */
+export const asListenHost: Convert = ({ text, present }) => {
+  const bare = text.replace(/^\[(.*)\]$/, '$1');
+  return listen(bare, portOf(present));
+};
+
+/** The port of a listen address; the host stays. */
+export const asListenPort: Convert = ({ text, present }) => {
+  if (!/^\d{1,5}$/.test(text)) return refused('must be a port, 1 to 65535');
+  const parsed = typeof present === 'string' ? parseListenAddress(present) : undefined;
+  return listen(parsed?.ok === true ? parsed.value.host : '', Number(text));
+};
+
+const DEFAULT_PORT = 50_051;
+
+function portOf(present: unknown): number {
+  const parsed = typeof present === 'string' ? parseListenAddress(present) : undefined;
+  return parsed?.ok === true ? parsed.value.port : DEFAULT_PORT;
+}
+
+function listen(host: string, port: number): Parsed<Converted> {
+  const text = formatListenAddress({ host, port });
+  const parsed = parseListenAddress(text);
+  return parsed.ok ? accepted({ value: text }) : parsed;
+}
+
+const LEVELS: Readonly<Record<string, string>> = {
+  notset: 'trace',
+  warning: 'warn',
+  critical: 'error',
+  fatal: 'error',
+};
+
+/** `INFO`, `WARNING`: Python's names, in any case. */
+export const asLogLevel: Convert = ({ text }) => {
+  const word = text.toLowerCase();
+  return accepted({ value: Object.hasOwn(LEVELS, word) ? LEVELS[word] : word });
+};
+
+/** A bare host or address means the API on its usual port. */
+export const asEndpoint: Convert = ({ text }) => {
+  if (text.includes('://')) return accepted({ value: [text] });
+  const [, host, port = ''] = /^(.*?)(:\d+)?$/.exec(text) ?? [];
+  const address = parseAddress(text);
+  if (address.ok && address.value.family === 6)
+    return accepted({ value: [`https://[${text}]:8006`] });
+  return accepted({ value: [`https://${host ?? text}${port === '' ? ':8006' : port}`] });
+};
+
+/** The config then names the variable; its text stays where it is. */
+export const asVariableName: Convert = ({ name }) => accepted({ value: name });
+
+/** The same for a key that is a mapping with one of several ways to name a secret. */
+export const asSecretInVariable: Convert = ({ name }) => accepted({ value: { secretEnv: name } });
+
+export const asMode: Convert = ({ text }) =>
+  text === 'standalone' || text === 'externalgrpc'
+    ? accepted({ value: text })
+    : refused(`must be standalone or externalgrpc, not ${quoted(text)}`);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which values of this config a setting stands for: `<region>` is the only region, `*` every pool.
+import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+import { type ConfigPath, isMapping } from '../config-path.ts';
+import { quotedKey } from '../secrets/looks-secret.ts';
+import type { TargetStep } from './setting.ts';
+
+/** The name that a region or image gets when only variables speak of it. */
+export const ONLY_ONE = 'default';
+
+export interface Target {
+  readonly path: ConfigPath;
+  /** The region or image that has to be made for it. */
+  readonly created?: ConfigPath;
+}
+
+export function targetsOf(
+  tree: Readonly<Record<string, unknown>>,
+  steps: readonly TargetStep[],
+): Parsed<readonly Target[]> {
+  const [collection = '', choice] = steps;
+  if (choice === '*') return accepted(everyPool(tree[collection], steps));
+  if (typeof choice !== 'string' || !choice.startsWith('<'))
+    return accepted([{ path: [...steps] }]);
+  const present = tree[collection];
+  const names = isMapping(present) ? Object.keys(present) : [];
+  const rest = steps.slice(2);
+  const [only = ONLY_ONE] = names;
+  if (names.length > 1) {
+    return refused(
+      `stands for the only ${choice.slice(1, -1)}, but there are ${names.length} (${names.map(quotedKey).join(', ')}); set it in the file`,
+    );
+  }
+  return accepted([
+    {
+      path: [collection, only, ...rest],
+      ...(names.length === 0 && { created: [collection, only] }),
+    },
+  ]);
+}
+
+function everyPool(pools: unknown, steps: readonly TargetStep[]): readonly Target[] {
+  const list: readonly unknown[] = Array.isArray(pools) ? pools : [];
+  return list.map((_, index) => ({ path: ['pools', index, ...steps.slice(2)] }));
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that are understood and checked, but whose feature is not in this release. `serve` and `config
+// validate` say so for those that a config really sets. A row goes when its feature comes.
+import { type ConfigPath, valueAt } from './config-path.ts';
+
+export interface PlannedKey {
+  /** As written in the file: `grpc`, `pools[0].schedules`. */
+  readonly path: string;
+  readonly feature: string;
+}
+
+interface PlannedRow {
+  /** `*` stands for every region or pool. */
+  readonly prefix: readonly string[];
+  readonly feature: string;
+}
+
+export const PLANNED: readonly PlannedRow[] = [
+  { prefix: ['grpc'], feature: 'the gRPC server for the Cluster Autoscaler' },
+  { prefix: ['http'], feature: 'health, metrics and dashboard' },
+  { prefix: ['intervals'], feature: 'the reconcile loop' },
+  { prefix: ['cleanup'], feature: 'clean-up of lost machines' },
+  { prefix: ['proxmox'], feature: 'the Proxmox client' },
+  { prefix: ['images'], feature: 'machines from images' },
+  { prefix: ['templates'], feature: 'templates' },
+  { prefix: ['ssh'], feature: 'SSH into machines' },
+  { prefix: ['readiness'], feature: 'vm create' },
+  { prefix: ['join'], feature: 'joining nodes' },
+  { prefix: ['guards'], feature: 'the standalone autoscaler' },
+  { prefix: ['autoscaler'], feature: 'the standalone autoscaler' },
+  { prefix: ['pricing'], feature: 'prices' },
+  { prefix: ['gpu'], feature: 'GPUs' },
+  { prefix: ['pools'], feature: 'making machines for pools' },
+];
+
+/** The rows that this config (before defaults) sets something of. */
+export function plannedKeys(
+  tree: unknown,
+  rows: readonly PlannedRow[] = PLANNED,
+): readonly PlannedKey[] {
+  return rows.flatMap(({ prefix, feature }) =>
+    expand(tree, prefix)
+      .filter((path) => isSet(valueAt(tree, path)))
+      .map((path) => ({ path: path.map(String).join('.'), feature })),
+  );
+}
+
+function expand(tree: unknown, prefix: readonly string[]): readonly ConfigPath[] {
+  let paths: readonly ConfigPath[] = [[]];
+  for (const step of prefix) {
+    paths = paths.flatMap((path) => (step === '*' ? childrenOf(tree, path) : [[...path, step]]));
+  }
+  return paths;
+}
+
+function childrenOf(tree: unknown, path: ConfigPath): readonly ConfigPath[] {
+  const value = valueAt(tree, path);
+  if (Array.isArray(value)) return value.map((_, index) => [...path, index]);
+  return typeof value === 'object' && value !== null
+    ? Object.keys(value).map((key) => [...path, key])
+    : [];
+}
+
+function isSet(value: unknown): boolean {
+  if (value === undefined || value === null) return false;
+  return typeof value !== 'object' || Object.keys(value).length > 0;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schema as a flat list of keys, in the order of the file.
+import { type SchemaNode, withForms } from '../schema/tree.ts';
+
+export interface ReferenceRow {
+  /** `network.interfaces[].model`, below the section. */
+  readonly key: string;
+  readonly node: SchemaNode;
+  readonly isRequired: boolean;
+}
+
+export function* rowsOf(node: SchemaNode, prefix: string): Generator<ReferenceRow> {
+  const seen = new Set<string>();
+  for (const form of withForms(node)) {
+    for (const row of formRows(form, prefix)) {
+      // Forms share keys (`pool`, `dns`): said once.
+      if (!seen.has(row.key)) yield row;
+      seen.add(row.key);
+    }
+  }
+}
+
+function* formRows(node: SchemaNode, prefix: string): Generator<ReferenceRow> {
+  for (const [name, child] of Object.entries(node.properties ?? {})) {
+    const key = prefix === '' ? name : `${prefix}.${name}`;
+    yield { key, node: child, isRequired: node.required?.includes(name) ?? false };
+    yield* rowsOf(child, key);
+  }
+  if (node.items !== undefined) yield* rowsOf(node.items, `${prefix}[]`);
+  if (typeof node.additionalProperties === 'object') {
+    yield* rowsOf(node.additionalProperties, prefix === '' ? '<name>' : `${prefix}.<name>`);
+  }
+}
+
+/** In the words of the reference page. */
+export function typeText(node: SchemaNode): string {
+  const forms = node['x-forms'];
+  if (forms !== undefined) return forms;
+  if (node.enum !== undefined) return node.enum.map((value) => `\`${String(value)}\``).join(', ');
+  if (node.const !== undefined) return `\`${JSON.stringify(node.const)}\``;
+  if (node['x-type'] !== undefined) return node['x-type'];
+  if (node.items !== undefined) return `list of ${typeText(node.items)}`;
+  if (typeof node.additionalProperties === 'object') {
+    return `mapping to ${typeText(node.additionalProperties)}`;
+  }
+  return PLAIN_TYPES[String(node.type)] ?? 'mapping';
+}
+
+const PLAIN_TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  integer: 'whole number',
+  number: 'number',
+  boolean: 'boolean',
+};

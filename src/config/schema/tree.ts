@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schema as plain data (JSON Schema with our own `x-` facts): what the reference page, suggestions and
+// `config show` walk through, so that none of them knows the insides of the validation library.
+import * as z from 'zod';
+import type { ConfigPath } from '../config-path.ts';
+import { configSchema } from './index.ts';
+import type { ReplacedSystem } from './key.ts';
+
+export interface SchemaNode {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: SchemaNode | boolean;
+  readonly items?: SchemaNode;
+  readonly anyOf?: readonly SchemaNode[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly 'x-type'?: string;
+  readonly 'x-forms'?: string;
+  readonly 'x-note'?: string;
+  readonly 'x-default'?: string;
+  readonly 'x-replaces'?: Readonly<Partial<Record<ReplacedSystem, string | readonly string[]>>>;
+}
+
+let tree: SchemaNode | undefined;
+
+/** Made at first use: validating a correct file needs none of it. */
+export function schemaTree(): SchemaNode {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type has key words we never get
+  tree ??= z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as SchemaNode;
+  return tree;
+}
+
+/** Every node that can stand at this path: several where forms differ. */
+export function nodesAt(path: ConfigPath): readonly SchemaNode[] {
+  let nodes: readonly SchemaNode[] = [schemaTree()];
+  for (const step of path) {
+    nodes = nodes.flatMap(withForms).flatMap((node) => childOf(node, step));
+  }
+  return nodes;
+}
+
+/** The keys that may stand in the mapping at this path, in the order of the schema. */
+export function keysAt(path: ConfigPath): readonly string[] {
+  const keys = nodesAt(path)
+    .flatMap(withForms)
+    .flatMap(({ properties }) => Object.keys(properties ?? {}));
+  return [...new Set(keys)];
+}
+
+/** The node and, where it is a choice between forms, each of them. */
+export function withForms(node: SchemaNode): readonly SchemaNode[] {
+  return [node, ...(node.anyOf ?? []).flatMap(withForms)];
+}
+
+function childOf(node: SchemaNode, step: string | number): readonly SchemaNode[] {
+  if (typeof step === 'number') return node.items === undefined ? [] : [node.items];
+  const { properties, additionalProperties } = node;
+  const named =
+    properties !== undefined && Object.hasOwn(properties, step) ? properties[step] : undefined;
+  if (named !== undefined) return [named];
+  return typeof additionalProperties === 'object' ? [additionalProperties] : [];
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guesses which text must not be repeated in a message. Wrong guesses cost little: the message has the
+// position, so whoever wrote the value finds it.
+
+const SECRET_WORD = /pass(word|phrase|wd)?|secret|token|credential|private_?key|api_?key/i;
+
+/** Keys that speak of a secret without holding one. */
+const NAMES_A_SECRET =
+  /(File|Env|Ref|Ttl|Hashes|_file|_path)$|^(secretRef|credentialsRef|publicKeys?)$/;
+
+/** Whether a value under this key is to be treated as a secret whatever it looks like. */
+export function isSecretKey(key: string): boolean {
+  return SECRET_WORD.test(key) && !NAMES_A_SECRET.test(key);
+}
+
+const CERTAIN_FORMS: readonly RegExp[] = [
+  /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i,
+  /^K10.*::|::server:/,
+  /\b[a-z0-9]{6}\.[a-z0-9]{16}\b/,
+  /\beyJ[\w-]{8,}\./,
+  /-----BEGIN/,
+  /\/\/[^/\s]*:[^/\s]*@/,
+];
+
+const LIKELY_FORMS: readonly RegExp[] = [
+  /^K10|::/,
+  /\/\/[^/]*@/,
+  /[!@][^=]*=/,
+  // Long and mixed: an encoded key rather than a word.
+  /(?=[^\s]*\d)(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_.~-]{20,}/,
+  /[^\s]{40,}/,
+];
+
+/** Can hardly be anything else: a token's UUID, a join token, a private key, a URL with a password. */
+export function isTokenForm(text: string): boolean {
+  return CERTAIN_FORMS.some((form) => form.test(text));
+}
+
+/** Has the form of a token, a key or a URL with a password. */
+export function looksLikeToken(text: string): boolean {
+  return isTokenForm(text) || LIKELY_FORMS.some((form) => form.test(text));
+}
+
+export function looksSecret(text: string): boolean {
+  return SECRET_WORD.test(text) || looksLikeToken(text);
+}
+
+const NOT_SHOWN = '(not shown)';
+
+/** Whether a key may be named in a message: keys can be secrets too, `: ` in a wrong place makes one. */
+export function mayShowKey(key: string): boolean {
+  return key.length <= 64 && !looksLikeToken(key) && !hasControl(key);
+}
+
+/** A key in a message. */
+export function quotedKey(key: string): string {
+  return mayShowKey(key) ? `'${key}'` : NOT_SHOWN;
+}
+
+/** A value in a message, such as the name of an image that is not there. */
+export function quoted(value: string): string {
+  return mayShowKey(value) && !looksSecret(value) ? `'${value}'` : NOT_SHOWN;
+}
+
+function hasControl(text: string): boolean {
+  return /\p{Cc}/u.test(text);
+}
+
+/**
+ * A parser's problem may quote the value it refused. An amount (`5gb`) may be shown; of anything else only
+ * what is said about it.
+ */
+export function withoutValue(problem: string, value: unknown): string {
+  if (typeof value !== 'string' || /^[\d.]{1,8}\s?[A-Za-z]{0,8}$/.test(value)) return problem;
+  if (value === '') return problem;
+  const parts = problem.replaceAll(/ ?'([^']*)'/g, (whole, part: string) =>
+    part.length > 2 && value.includes(part) ? '' : whole,
+  );
+  return (value.length > 2 ? parts.replaceAll(value, '…') : parts).trimStart();
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// `config init`: a first file that is valid as it is, with the places to fill in marked `CHANGE`; or, in full,
+// every key there is with its default behind a `#`.
+import { fullSections } from './full-sections.ts';
+
+export interface StarterOptions {
+  readonly mode?: 'standalone' | 'externalgrpc';
+  /** Every key, commented out, with meaning and default. */
+  readonly full?: boolean;
+}
+
+const HEAD = `# pvescaler config. Lines marked CHANGE need your values; everything else works as it is.
+# Check it:  pvescaler config validate --config <this file>
+# Every key: docs/reference/config.md, or pvescaler config init --full
+apiVersion: pvescaler.dev/v1alpha1
+`;
+
+const GRPC = `
+grpc:
+  listen: ":50051"
+  tls:                                        # CHANGE: your certificates
+    cert: /etc/pvescaler/tls/tls.crt
+    key: /etc/pvescaler/tls/tls.key
+    clientCa: /etc/pvescaler/tls/ca.crt
+    allow: [cluster-autoscaler]               # names in the client's certificate
+`;
+
+const BODY = `
+cluster:
+  name: homelab                               # CHANGE: becomes a tag on each VM
+
+proxmox:
+  lab:                                        # the region's name, part of each node's provider id
+    endpoints: ["https://pve1.example:8006"]  # CHANGE: one or more hosts of the cluster
+    token:
+      id: "pvescaler@pve!k8s"                 # CHANGE: user@realm!name
+      secretFile: /etc/pvescaler/token        # CHANGE: a file with the token's secret, mode 600
+    tls:
+      caFile: /etc/pvescaler/pve-root-ca.pem  # CHANGE: /etc/pve/pve-root-ca.pem of a host
+    vmIds: 20000-20999                        # ids for machines; nobody else should use them
+    storage:
+      images: local                           # needs content type 'import' (Proxmox VE 8.4)
+      seeds: local                            # needs content type 'iso'
+      disks: local-lvm                        # CHANGE: where disks go
+
+images:
+  noble:
+    url: https://cloud-images.ubuntu.com/noble/current/noble-server-cloudimg-amd64.img
+    checksumUrl: https://cloud-images.ubuntu.com/noble/current/SHA256SUMS
+
+sizes:
+  medium: { cpu: 2, memory: 4Gi, disk: 40Gi }
+
+join:
+  k3s:
+    server: https://k3s.example:6443          # CHANGE: your k3s server
+    version: v1.34.4+k3s1                     # CHANGE: the server's version
+    token: auto                               # a short-lived token per machine
+
+pools:
+  - name: workers
+    size: medium
+    limits: { min: 0, max: 3 }
+    network:
+      interfaces: [{ bridge: vmbr0 }]         # CHANGE: your bridge
+      ip: dhcp
+`;
+
+export function starterConfig(options: StarterOptions = {}): string {
+  const mode = options.mode ?? 'standalone';
+  const head = `${HEAD}mode: ${mode}\n`;
+  const text = `${head}${mode === 'externalgrpc' ? GRPC : ''}${BODY}`;
+  return options.full === true ? `${text}\n${fullSections()}` : text;
+}
