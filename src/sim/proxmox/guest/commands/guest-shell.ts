@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins the shell to a guest: where programs are found, how long they take, what happens to unknown ones.
+import { GUEST_COMMAND_DURATIONS } from '../boot-durations.ts';
+import { BUILTINS } from '../shell/builtins.ts';
+import type { Command, Outcome, Runner, RunOptions } from '../shell/command.ts';
+import { Interpreter, type ShellHost } from '../shell/interpreter.ts';
+import type { Streams } from '../shell/redirects.ts';
+import { absolute, baseName } from '../system/files.ts';
+import type { GuestSystem } from '../system/system.ts';
+import { COMMANDS, INSTALLED_WITH } from './table.ts';
+
+const SEARCH_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+const NOT_FOUND = 127;
+const NOT_EXECUTABLE = 126;
+/** A program that starts itself, or a script that starts itself, ends here. */
+const MAX_NESTING = 40;
+
+type Found =
+  | { readonly kind: 'command'; readonly command: Command; readonly name: string }
+  | { readonly kind: 'script'; readonly path: string; readonly text: string }
+  | { readonly kind: 'missing'; readonly code: number; readonly message: string };
+
+export class GuestShell implements Runner {
+  readonly #system: GuestSystem;
+  readonly #host: ShellHost;
+  #nesting = 0;
+
+  constructor(system: GuestSystem) {
+    this.#system = system;
+    const lookup = {
+      finds: (name: string) => this.finds(name),
+      read: (path: string) => system.files.read(path),
+      isDirectory: (path: string) => system.files.isDirectory(path),
+    };
+    this.#host = {
+      files: system.files,
+      execute: (argv, streams, variables) => this.#execute(argv, { streams, variables }),
+      builtin: (shell, [name = '', ...args], streams) => {
+        if (name === 'command' && !/^-[vV]/.test(args[0] ?? '')) return undefined;
+        const builtin = Object.hasOwn(BUILTINS, name) ? BUILTINS[name] : undefined;
+        if (builtin === undefined) return undefined;
+        return Promise.resolve().then(() => builtin({ shell, args, streams, host: lookup }));
+      },
+    };
+  }
+
+  async script(text: string, options: RunOptions = {}): Promise<Required<Outcome>> {
+    return Interpreter.run(this.#host, text, { ...options, variables: this.#variables(options) });
+  }
+
+  async program(argv: readonly string[], options: RunOptions = {}): Promise<Required<Outcome>> {
+    let out = '';
+    let err = '';
+    const streams: Streams = {
+      stdin: { text: options.stdin ?? '' },
+      out: (piece) => {
+        out += piece;
+      },
+      err: (piece) => {
+        err += piece;
+      },
+    };
+    const code = await this.#execute(argv, { streams, variables: this.#variables(options) });
+    return { code, out, err };
+  }
+
+  finds(name: string): boolean {
+    return this.#find(name).kind !== 'missing';
+  }
+
+  #variables(options: RunOptions): ReadonlyMap<string, string> {
+    return new Map([
+      ['PATH', SEARCH_PATH.join(':')],
+      ['HOME', '/root'],
+      ['PWD', '/'],
+      ...(options.variables ?? []),
+    ]);
+  }
+
+  async #execute(
+    argv: readonly string[],
+    run: { readonly streams: Streams; readonly variables: ReadonlyMap<string, string> },
+  ): Promise<number> {
+    const [name = '', ...args] = argv;
+    const found = this.#find(name);
+    if (found.kind === 'missing') return this.#report(found, run.streams);
+    this.#nesting += 1;
+    try {
+      if (this.#nesting > MAX_NESTING) return NOT_EXECUTABLE;
+      const outcome = await this.#run(found, { ...run, args });
+      if (outcome.out) run.streams.out(outcome.out);
+      if (outcome.err) run.streams.err(outcome.err);
+      return outcome.code;
+    } finally {
+      this.#nesting -= 1;
+    }
+  }
+
+  async #run(
+    found: Exclude<Found, { kind: 'missing' }>,
+    run: {
+      readonly args: readonly string[];
+      readonly streams: Streams;
+      readonly variables: ReadonlyMap<string, string>;
+    },
+  ): Promise<Outcome> {
+    const { args, streams, variables } = run;
+    const stdin = streams.stdin.text;
+    streams.stdin.text = '';
+    if (found.kind === 'script') return this.script(found.text, { args, variables, stdin });
+    await this.#system.pass(durationOf(found.name, args));
+    const directory = variables.get('PWD') ?? '/';
+    return found.command({
+      name: found.name,
+      args,
+      stdin,
+      variables,
+      system: this.#system,
+      runner: this,
+      path: (relative) =>
+        absolute(relative.startsWith('/') ? relative : `${directory}/${relative}`),
+    });
+  }
+
+  #report(missing: Extract<Found, { kind: 'missing' }>, streams: Streams): number {
+    this.#system.fail(missing.message);
+    streams.err(`${missing.message}\n`);
+    return missing.code;
+  }
+
+  #find(name: string): Found {
+    if (name.includes('/')) return this.#findFile(name) ?? this.#findSystemProgram(name);
+    for (const directory of SEARCH_PATH) {
+      const path = `${directory}/${name}`;
+      if (this.#system.files.isExecutable(path)) return this.#findFile(path) ?? notFound(name);
+    }
+    return this.#findInstalled(name) ?? notFound(name);
+  }
+
+  #findFile(path: string): Found | undefined {
+    const text = this.#system.files.read(path);
+    if (text === undefined) return undefined;
+    if (!this.#system.files.isExecutable(path)) {
+      return { kind: 'missing', code: NOT_EXECUTABLE, message: `sh: ${path}: Permission denied` };
+    }
+    const name = baseName(path);
+    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    if (command === undefined || text.startsWith('#!')) return { kind: 'script', path, text };
+    return { kind: 'command', command, name };
+  }
+
+  #findSystemProgram(path: string): Found {
+    const name = baseName(path);
+    const isSystem = SEARCH_PATH.some((directory) => path === `${directory}/${name}`);
+    return (isSystem ? this.#findInstalled(name) : undefined) ?? notFound(path);
+  }
+
+  /** Programs that every image has, and those of an installed package. */
+  #findInstalled(name: string): Found | undefined {
+    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    if (command === undefined) return undefined;
+    const packages = INSTALLED_WITH[name];
+    const isThere = packages?.some((each) => this.#system.packages.has(each)) ?? true;
+    return isThere ? { kind: 'command', command, name } : undefined;
+  }
+}
+
+function notFound(name: string): Found {
+  return { kind: 'missing', code: NOT_FOUND, message: `sh: ${name}: not found` };
+}
+
+function durationOf(name: string, args: readonly string[]): number {
+  const verb = args.find((arg) => !arg.startsWith('-')) ?? '';
+  const table = GUEST_COMMAND_DURATIONS;
+  return table[`${name} ${verb}`] ?? table[name] ?? table['other'] ?? 0;
+}

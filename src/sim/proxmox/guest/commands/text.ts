@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that read, write and check text.
+import {
+  type Call,
+  type CommandTable,
+  failure,
+  type Outcome,
+  readOptions,
+} from '../shell/command.ts';
+import { sha256sum } from './checksums.ts';
+import { inputOf as input, linesOf, textOfLines as text } from './lines.ts';
+import { regularExpression } from './regular-expression.ts';
+import { sed } from './sed.ts';
+
+export const TEXT_COMMANDS: CommandTable = {
+  echo,
+  printf,
+  grep,
+  sed,
+  sha256sum,
+  base64: (call) => {
+    const text = input(call, readOptions(call.args, ['w']).operands);
+    const decodes = readOptions(call.args, ['w']).has('d', 'decode');
+    const out = decodes
+      ? Buffer.from(text, 'base64').toString()
+      : `${Buffer.from(text).toString('base64')}\n`;
+    return { code: 0, out };
+  },
+  head: (call) => take(call, (lines, count) => lines.slice(0, count)),
+  tail: (call) => take(call, (lines, count) => lines.slice(-count)),
+  wc: (call) => ({
+    code: 0,
+    out: `${linesOf(input(call, readOptions(call.args).operands)).length}\n`,
+  }),
+  sort: (call) => ({
+    code: 0,
+    out: text(linesOf(input(call, readOptions(call.args).operands)).sort()),
+  }),
+  cut: (call) => {
+    const options = readOptions(call.args, ['d', 'delimiter', 'f', 'fields']);
+    const index = Number(options.value('f', 'fields') ?? 1) - 1;
+    const delimiter = options.value('d', 'delimiter') ?? '\t';
+    const lines = linesOf(input(call, options.operands));
+    return { code: 0, out: text(lines.map((line) => line.split(delimiter)[index] ?? '')) };
+  },
+  tr: (call) => {
+    const options = readOptions(call.args);
+    const [from = '', to = ''] = options.operands.map((set) => set.replaceAll('\\n', '\n'));
+    const out = Array.from(call.stdin).map((char) => {
+      const at = from.indexOf(char);
+      if (at < 0) return char;
+      return options.has('d') ? '' : (to[Math.min(at, to.length - 1)] ?? char);
+    });
+    return { code: 0, out: out.join('') };
+  },
+  awk: (call) => {
+    const field = /\{\s*print\s+\$(\d+)\s*;?\s*\}/.exec(call.args.join(' '))?.[1];
+    if (field === undefined) return failure(2, 'awk: this program is not modelled');
+    const lines = linesOf(call.stdin).map(
+      (line) => line.trim().split(/\s+/)[Number(field) - 1] ?? '',
+    );
+    return { code: 0, out: text(lines) };
+  },
+  seq: ({ args }) => {
+    const [first, last] =
+      args.length === 1 ? [1, Number(args[0])] : [Number(args[0]), Number(args.at(-1))];
+    const length = Math.min(Math.max(0, last - first + 1) || 0, 10_000);
+    return { code: 0, out: text(Array.from({ length }, (_, index) => String(first + index))) };
+  },
+  date: (call) => ({ code: 0, out: `${new Date(call.system.now()).toISOString()}\n` }),
+  sleep: async (call) => {
+    const [, amount = '0', unit = 's'] = /^([\d.]+)([smhd]?)$/.exec(call.args[0] ?? '') ?? [];
+    const factor = { m: 60, h: 3600, d: 86_400 }[unit] ?? 1;
+    await call.system.pass(Number(amount) * factor * 1000);
+    return { code: 0 };
+  },
+};
+
+function take(
+  call: Call,
+  pick: (lines: readonly string[], count: number) => readonly string[],
+): Outcome {
+  const args = call.args.map((arg) => arg.replace(/^-(\d+)$/, '-n$1'));
+  const options = readOptions(args, ['n', 'lines', 'c']);
+  const count = Number(options.value('n', 'lines') ?? 10);
+  return { code: 0, out: text(pick(linesOf(input(call, options.operands)), count)) };
+}
+
+function echo({ args }: Call): Outcome {
+  const flags = /^-[neE]+$/.test(args[0] ?? '') ? (args[0] ?? '') : '';
+  const words = (flags === '' ? args : args.slice(1)).join(' ');
+  const line = flags.includes('e') ? unescaped(words) : words;
+  return { code: 0, out: flags.includes('n') ? line : `${line}\n` };
+}
+
+/** The format is used again while there are arguments left. */
+function printf({ args }: Call): Outcome {
+  const [format = '', ...values] = args[0] === '--' ? args.slice(1) : args;
+  const directives = unescaped(format).match(/%-?\d*[sdb]/g)?.length ?? 0;
+  const rounds = directives === 0 ? 1 : Math.max(1, Math.ceil(values.length / directives));
+  let next = 0;
+  const out = unescaped(format)
+    .repeat(rounds)
+    .replace(/%-?\d*([sdb%])/g, (_, kind: string) => {
+      if (kind === '%') return '%';
+      next += 1;
+      return values[next - 1] ?? (kind === 'd' ? '0' : '');
+    });
+  return { code: 0, out };
+}
+
+function unescaped(value: string): string {
+  const known: Readonly<Record<string, string>> = {
+    n: '\n',
+    t: '\t',
+    r: '\r',
+    '\\': '\\',
+    '0': '\0',
+  };
+  return value.replace(/\\([ntr\\0])/g, (_, letter: string) => known[letter] ?? letter);
+}
+
+function grep(call: Call): Outcome {
+  const options = readOptions(call.args, ['e', 'regexp', 'm', 'A', 'B']);
+  const [first = '', ...rest] = options.operands;
+  const given = options.value('e', 'regexp');
+  const pattern = given ?? first;
+  const matcher = regularExpression(pattern, {
+    extended: options.has('E', 'P', 'extended-regexp'),
+    fixed: options.has('F', 'fixed-strings'),
+    flags: options.has('i') ? 'i' : '',
+  });
+  if (matcher === undefined) return failure(2, 'grep: invalid pattern');
+  const lines = linesOf(input(call, given === undefined ? rest : options.operands));
+  const found = lines.filter((line) => matcher.test(line) !== options.has('v', 'invert-match'));
+  const code = found.length > 0 ? 0 : 1;
+  if (options.has('q', 'quiet', 's')) return { code };
+  return { code, out: options.has('c', 'count') ? `${found.length}\n` : text(found) };
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands that change the shell itself, and those that need to know what it knows.
+import type { Interpreter } from './interpreter.ts';
+import type { Streams } from './redirects.ts';
+import { Unwind } from './unwind.ts';
+
+export interface BuiltinCall {
+  readonly shell: Interpreter;
+  readonly args: readonly string[];
+  readonly streams: Streams;
+  readonly host: BuiltinHost;
+}
+
+export interface BuiltinHost {
+  finds(name: string): boolean;
+  read(path: string): string | undefined;
+  isDirectory(path: string): boolean;
+}
+
+type Builtin = (call: BuiltinCall) => number | Promise<number>;
+
+export const BUILTINS: Readonly<Record<string, Builtin>> = {
+  ':': () => 0,
+  true: () => 0,
+  false: () => 1,
+  trap: () => 0,
+  umask: () => 0,
+  wait: () => 0,
+  ulimit: () => 0,
+  exit: ({ shell, args }) => leave('exit', args[0], shell),
+  return: ({ shell, args }) => leave('return', args[0], shell),
+  break: () => leave('break', '0'),
+  continue: () => leave('continue', '0'),
+  set: setOptions,
+  export: exportVariables,
+  readonly: assignVariables,
+  local: assignVariables,
+  declare: assignVariables,
+  unset: ({ shell, args }) => {
+    for (const name of args) shell.scope.variables.delete(name);
+    return 0;
+  },
+  shift: ({ shell, args }) => {
+    shell.scope.args = shell.scope.args.slice(Number(args[0] ?? 1));
+    return 0;
+  },
+  cd: changeDirectory,
+  eval: ({ shell, args, streams }) => shell.evaluate(args.join(' '), streams),
+  '.': source,
+  source,
+  command: commandBuiltin,
+  type: commandBuiltin,
+  read: readLine,
+};
+
+function leave(kind: Unwind['kind'], code: string | undefined, shell?: Interpreter): never {
+  throw new Unwind(kind, Number(code ?? shell?.scope.status ?? 0) || 0);
+}
+
+function setOptions({ shell, args }: BuiltinCall): number {
+  for (let index = 0; index < args.length; index += 1) {
+    const arg = args[index] ?? '';
+    const turnsOn = arg.startsWith('-');
+    if (arg === '--' || !/^[-+]/.test(arg)) {
+      shell.scope.args = args.slice(arg === '--' ? index + 1 : index);
+      return 0;
+    }
+    if (arg.includes('e')) shell.errexit = turnsOn;
+    if (!arg.endsWith('o')) continue;
+    index += 1;
+    if (args[index] === 'errexit') shell.errexit = turnsOn;
+    if (args[index] === 'pipefail') shell.pipefail = turnsOn;
+  }
+  return 0;
+}
+
+function exportVariables(call: BuiltinCall): number {
+  assignVariables(call);
+  for (const arg of call.args) {
+    if (!arg.startsWith('-')) call.shell.exported.add(arg.replace(/=.*/s, ''));
+  }
+  return 0;
+}
+
+function assignVariables({ shell, args }: BuiltinCall): number {
+  for (const arg of args) {
+    const split = arg.indexOf('=');
+    if (split > 0) shell.scope.variables.set(arg.slice(0, split), arg.slice(split + 1));
+  }
+  return 0;
+}
+
+function changeDirectory({ shell, args, streams, host }: BuiltinCall): number {
+  const target = args.find((arg) => !arg.startsWith('-')) ?? '/root';
+  const now = shell.scope.variables.get('PWD') ?? '';
+  const path = target.startsWith('/') ? target : `${now === '/' ? '' : now}/${target}`;
+  if (!host.isDirectory(path)) {
+    streams.err(`cd: can't cd to ${target}\n`);
+    return 2;
+  }
+  shell.scope.variables.set('PWD', path);
+  return 0;
+}
+
+async function source({ shell, args, streams, host }: BuiltinCall): Promise<number> {
+  const text = host.read(args[0] ?? '');
+  if (text !== undefined) return shell.evaluate(text, streams);
+  streams.err(`.: cannot open ${args[0] ?? ''}: No such file\n`);
+  return 2;
+}
+
+/** `command -v x` and `type x`; plain `command x` is left to the shell. */
+function commandBuiltin({ shell, args, streams, host }: BuiltinCall): number {
+  const names = args.filter((arg) => !arg.startsWith('-'));
+  const isKnown = (name: string) =>
+    name in BUILTINS || shell.functions.has(name) || host.finds(name);
+  for (const name of names.filter(isKnown)) streams.out(`${name}\n`);
+  return names.every(isKnown) ? 0 : 127;
+}
+
+function readLine({ shell, args, streams }: BuiltinCall): number {
+  const names = args.filter((arg) => !arg.startsWith('-'));
+  const [line = '', ...rest] = streams.stdin.text.split('\n');
+  const isEnd = streams.stdin.text === '';
+  streams.stdin.text = rest.join('\n');
+  const fields = line.trim().split(/\s+/);
+  for (const [index, name] of names.entries()) {
+    const isLast = index + 1 === names.length;
+    shell.scope.variables.set(name, isLast ? fields.slice(index).join(' ') : (fields[index] ?? ''));
+  }
+  return isEnd ? 1 : 0;
+}
