@@ -14,6 +14,12 @@ export {
   type TemplateConfig,
 } from './effective/config.ts';
 export {
+  importConfig,
+  importReportJson,
+  renderImportProblems,
+  renderImportReport,
+} from './import/index.ts';
+export {
   type FaultyConfig,
   type LoadedConfig,
   type LoadInput,
