@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// How evenly pods must lie over the domains of a topology.
+
+import type { Labels } from './labels.ts';
+import { accepted, type Parsed } from './parsed.ts';
+import { type LabelSelectorSource, parseLabelSelector, type Selector } from './selector.ts';
+
+export interface SpreadConstraint {
+  readonly topologyKey: string;
+  /** How many more matching pods a domain may hold than the emptiest one. */
+  readonly maxSkew: number;
+  /** With fewer domains than this the emptiest one counts as empty. */
+  readonly minDomains: number;
+  readonly selector: Selector;
+  /** Only nodes that the pod's own node selector and affinity allow are domains. */
+  readonly honorsAffinity: boolean;
+  /** Only nodes whose taints the pod tolerates are domains. */
+  readonly honorsTaints: boolean;
+}
+
+/** A TopologySpreadConstraint as it comes from the Kubernetes API. */
+export interface SpreadConstraintSource {
+  readonly maxSkew?: number | null;
+  readonly topologyKey?: string | null;
+  readonly whenUnsatisfiable?: string | null;
+  readonly labelSelector?: LabelSelectorSource | null;
+  readonly minDomains?: number | null;
+  readonly nodeAffinityPolicy?: string | null;
+  readonly nodeTaintsPolicy?: string | null;
+  readonly matchLabelKeys?: readonly string[] | null;
+}
+
+/** Whether it may keep a pod from being scheduled, rather than be a wish. */
+export function isHardConstraint(source: SpreadConstraintSource): boolean {
+  return source.whenUnsatisfiable === 'DoNotSchedule';
+}
+
+export function parseSpreadConstraint(
+  source: SpreadConstraintSource,
+  ownLabels: Labels,
+): Parsed<SpreadConstraint> {
+  const selector = parseLabelSelector(source.labelSelector);
+  if (!selector.ok) return selector;
+  return accepted({
+    topologyKey: source.topologyKey ?? '',
+    maxSkew: source.maxSkew ?? 0,
+    minDomains: source.minDomains ?? 1,
+    selector: withOwnLabels(selector.value, source.matchLabelKeys ?? [], ownLabels),
+    honorsAffinity: (source.nodeAffinityPolicy ?? 'Honor') === 'Honor',
+    honorsTaints: (source.nodeTaintsPolicy ?? 'Ignore') === 'Honor',
+  });
+}
+
+function withOwnLabels(selector: Selector, keys: readonly string[], labels: Labels): Selector {
+  if (selector.selects === 'nothing') return selector;
+  const own = keys
+    .filter((key) => Object.hasOwn(labels, key))
+    .map((key) => ({ key, operator: 'In' as const, values: [labels[key] ?? ''] }));
+  return own.length === 0
+    ? selector
+    : { selects: 'matching', requirements: [...own, ...selector.requirements] };
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a whole cluster from Kubernetes objects.
+
+import {
+  type CsiDriverSource,
+  type CsiNodeSource,
+  type CsiStorageCapacitySource,
+  csiNodeFromKubernetes,
+  csiStorageCapacityFromKubernetes,
+  reportsCapacity,
+  type VolumeAttachmentSource,
+  volumeAttachmentFromKubernetes,
+} from '../model/csi.ts';
+import { type DaemonSetSource, daemonSetFromKubernetes } from '../model/daemon-set.ts';
+import type { Labels } from '../model/labels.ts';
+import { type NodeSource, nodeFromKubernetes } from '../model/node.ts';
+import { accepted, type Parsed } from '../model/parsed.ts';
+import {
+  type PersistentVolumeSource,
+  persistentVolumeFromKubernetes,
+} from '../model/persistent-volume.ts';
+import { podFromKubernetes } from '../model/pod-from-kubernetes.ts';
+import type { PodSource } from '../model/pod-source.ts';
+import { type StorageClassSource, storageClassFromKubernetes } from '../model/storage-class.ts';
+import { type VolumeClaimSource, volumeClaimFromKubernetes } from '../model/volume-claim.ts';
+import { Snapshot } from './snapshot.ts';
+import type { StorageObjects } from './state/storage.ts';
+
+export interface NamespaceSource {
+  readonly metadata: { readonly name: string; readonly labels?: Labels | null };
+}
+
+/** Lists of objects as the API returns them; what is left out is taken to be empty. */
+export interface KubernetesObjects {
+  readonly nodes: readonly NodeSource[];
+  readonly pods?: readonly PodSource[];
+  readonly namespaces?: readonly NamespaceSource[];
+  readonly persistentVolumes?: readonly PersistentVolumeSource[];
+  readonly persistentVolumeClaims?: readonly VolumeClaimSource[];
+  readonly storageClasses?: readonly StorageClassSource[];
+  readonly csiNodes?: readonly CsiNodeSource[];
+  readonly csiDrivers?: readonly CsiDriverSource[];
+  readonly csiStorageCapacities?: readonly CsiStorageCapacitySource[];
+  readonly volumeAttachments?: readonly VolumeAttachmentSource[];
+  readonly daemonSets?: readonly DaemonSetSource[];
+}
+
+/** Refused with the first object that makes no sense; the API server lets none of those in. */
+export function snapshotFromKubernetes(objects: KubernetesObjects): Parsed<Snapshot> {
+  const nodes = readAll(objects.nodes, nodeFromKubernetes);
+  if (!nodes.ok) return nodes;
+  const pods = readAll(objects.pods, podFromKubernetes);
+  if (!pods.ok) return pods;
+  const daemonSets = readAll(objects.daemonSets, daemonSetFromKubernetes);
+  if (!daemonSets.ok) return daemonSets;
+  const storage = readStorage(objects);
+  if (!storage.ok) return storage;
+  return accepted(
+    Snapshot.of({
+      nodes: nodes.value,
+      pods: pods.value,
+      daemonSets: daemonSets.value,
+      namespaces: new Map(
+        (objects.namespaces ?? []).map(({ metadata }) => [metadata.name, metadata.labels ?? {}]),
+      ),
+      storage: storage.value,
+    }),
+  );
+}
+
+function readStorage(objects: KubernetesObjects): Parsed<StorageObjects> {
+  const volumes = readAll(objects.persistentVolumes, persistentVolumeFromKubernetes);
+  if (!volumes.ok) return volumes;
+  const claims = readAll(objects.persistentVolumeClaims, volumeClaimFromKubernetes);
+  if (!claims.ok) return claims;
+  const capacities = readAll(objects.csiStorageCapacities, csiStorageCapacityFromKubernetes);
+  if (!capacities.ok) return capacities;
+  return accepted({
+    volumes: volumes.value,
+    claims: claims.value,
+    classes: (objects.storageClasses ?? []).map(storageClassFromKubernetes),
+    csiNodes: (objects.csiNodes ?? []).map(csiNodeFromKubernetes),
+    attachments: (objects.volumeAttachments ?? []).flatMap(
+      (one) => volumeAttachmentFromKubernetes(one) ?? [],
+    ),
+    capacities: capacities.value,
+    capacityDrivers: reportsCapacity(objects.csiDrivers ?? []),
+  });
+}
+
+function readAll<S, T>(
+  sources: readonly S[] | undefined,
+  parse: (source: S) => Parsed<T>,
+): Parsed<readonly T[]> {
+  const values: T[] = [];
+  for (const source of sources ?? []) {
+    const parsed = parse(source);
+    if (!parsed.ok) return parsed;
+    values.push(parsed.value);
+  }
+  return accepted(values);
+}
