@@ -11,7 +11,7 @@ import { APPLICATION_ID } from './schema.ts';
 import { corrupt, schemaNewer } from './store-errors.ts';
 
 /** SQLite's own waiting blocks the process: long enough for one commit of another, no longer. */
-export const LOCK_WAIT_MS = 20;
+const LOCK_WAIT_MS = 20;
 
 /**
  * A whole check reads every page, about a millisecond per megabyte. A usual database has a few, so it is

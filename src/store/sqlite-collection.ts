@@ -9,7 +9,7 @@ import type { StoreObserver, StoreWrite } from '../ports/store-write.ts';
 import type { Connection, Row, Statement } from './connection.ts';
 import { corrupt } from './store-errors.ts';
 
-export interface CollectionParts<N extends CollectionName> {
+interface CollectionParts<N extends CollectionName> {
   readonly table: N;
   readonly assertHeld: (fence: Lease) => void;
   readonly onWrite: StoreObserver;
