@@ -25,7 +25,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   fleet: { imports: [...PURE, 'ports'] },
   autoscaler: { imports: [...PURE, 'ports', 'fleet'] },
   externalgrpc: { imports: [...PURE, 'ports', 'fleet'] },
-  proxmox: { imports: ['model', 'ports'] },
+  proxmox: { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   // Facts of the wire, as data: the only thing that the Proxmox client and its simulator have in common.
   'proxmox/wire-facts': { imports: [], pure: true, open: 'every-file' },
   kubernetes: { imports: ['model', 'ports'] },

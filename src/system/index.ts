@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine the program runs on, behind the ports: time and randomness today, sockets when the first
-// client needs them. The only folder besides main.ts that may use timers and randomness of Node.
+// The machine the program runs on, behind the ports: time, randomness and sockets. The only folder besides
+// main.ts that may use timers, randomness and sockets of Node.
+import type { Transport } from '../ports/transport.ts';
+import type { HttpTransportOptions } from './http-transport.ts';
+
 export { systemClock } from './clock.ts';
-export {
-  createHttpTransport,
-  type HttpTransportOptions,
-  type TransportTls,
-} from './http-transport.ts';
+export type { HttpTransportOptions, TransportTls } from './http-transport.ts';
 export { systemRandom } from './random.ts';
+
+/** The HTTP client is large; it is loaded by the first command that talks to somebody. */
+export async function openHttpTransport(options: HttpTransportOptions): Promise<Transport> {
+  const { createHttpTransport } = await import('./http-transport.ts');
+  return createHttpTransport(options);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the tiers one after the other and adds up what each counted in .test-results/. Plain JavaScript:
+// it starts before anything is installed.
+import { spawnSync } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const results = join(root, '.test-results');
+
+const json = (name) => [
+  '--reporter=default',
+  '--reporter=json',
+  `--outputFile.json=.test-results/${name}.json`,
+];
+
+const TIERS = [
+  { name: 'check', command: ['npm', 'run', '--silent', 'check'] },
+  { name: 'test', command: ['npm', 'test', '--silent', '--', ...json('test')] },
+  { name: 'parity', command: ['npm', 'run', '--silent', 'test:parity'] },
+  { name: 'fresh-clone', command: ['npm', 'run', '--silent', 'test:fresh-clone'] },
+];
+
+function counted(name) {
+  try {
+    const { numPassedTests, numFailedTests } = JSON.parse(
+      readFileSync(join(results, `${name}.json`), 'utf8'),
+    );
+    return { passed: numPassedTests, failed: numFailedTests };
+  } catch {
+    return { passed: 0, failed: 0 };
+  }
+}
+
+function runTier({ name, command: [program, ...args] }) {
+  console.log(`\n=== ${name}: ${[program, ...args].join(' ')}`);
+  const started = Date.now();
+  const { status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' });
+  const { passed, failed } = counted(name);
+  // A tier that ends badly without naming a test, or well without having run one, counts as one failure.
+  const silent = (status !== 0 && failed === 0) || (status === 0 && passed === 0);
+  return {
+    name,
+    passed,
+    failed: failed + (silent ? 1 : 0),
+    minutes: (Date.now() - started) / 60_000,
+  };
+}
+
+rmSync(results, { recursive: true, force: true });
+const reports = TIERS.map(runTier);
+console.log('\nminutes  passed  failed  tier');
+for (const { name, passed, failed, minutes } of reports) {
+  console.log(
+    `${minutes.toFixed(1).padStart(7)}  ${String(passed).padStart(6)}  ${String(failed).padStart(6)}  ${name}`,
+  );
+}
+const total = (key) => reports.reduce((sum, report) => sum + report[key], 0);
+console.log(`${total('minutes').toFixed(1).padStart(7)}  in all`);
+console.log(`${total('passed')} passed, ${total('failed')} failed`);
+process.exitCode = total('failed') === 0 ? 0 : 1;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// `npm run gen` writes every generated file; `npm run check` compares. What is generated, and from what,
+// stands in the list below and nowhere else.
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { renderConfigReference, renderJsonSchema } from '../src/config/index.ts';
+import { renderCliReference } from './cli-reference.ts';
+import { renderErrorReference } from './error-reference.ts';
+
+const root = join(import.meta.dirname, '..');
+
+interface GeneratedFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
+  return [
+    { path: 'docs/reference/config.md', text: renderConfigReference() },
+    { path: 'docs/reference/config.schema.json', text: renderJsonSchema() },
+    { path: 'docs/reference/errors.md', text: renderErrorReference() },
+    { path: 'docs/reference/cli.md', text: await renderCliReference() },
+  ];
+}
+
+export async function staleFiles(files: readonly GeneratedFile[]): Promise<readonly string[]> {
+  const current = await Promise.all(
+    files.map(({ path }) => readFile(join(root, path), 'utf8').catch(() => undefined)),
+  );
+  return files.filter(({ text }, index) => current[index] !== text).map(({ path }) => path);
+}
+
+if (import.meta.main) {
+  const files = await generatedFiles();
+  const stale = new Set(await staleFiles(files));
+  for (const { path, text } of files.filter((file) => stale.has(file.path))) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), text);
+    console.log(`wrote ${path}`);
+  }
+  console.log(`${files.length} generated files, ${stale.size} changed`);
+}

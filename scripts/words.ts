@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps out of the repository what has no business there: absolute paths of somebody's machine, hosts of
+// package registries (the lock file must work behind any mirror), and merge leftovers.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const UNWANTED: readonly { readonly pattern: RegExp; readonly why: string }[] = [
+  { pattern: /(?<![\w.])\/(?:work|root|home\/[a-z]+)\//, why: 'a path of one machine' },
+  {
+    pattern:
+      /registry\.npm(?:js|mirror)\.(?:org|com)|proxy\.golang\.org|deb\.debian\.org|pypi\.org/,
+    why: 'a package registry',
+  },
+  { pattern: /^(?:<{7}|>{7}) /m, why: 'a merge leftover' },
+];
+
+/** This file names what it looks for. */
+const EXEMPT = new Set(['scripts/words.ts', 'LICENSE']);
+
+export async function wordProblems(root: string): Promise<readonly string[]> {
+  const listed = spawnSync(
+    'git',
+    ['ls-files', '-z', '--cached', '--others', '--exclude-standard'],
+    { cwd: root, encoding: 'utf8' },
+  );
+  if (listed.status !== 0) return [`git ls-files failed: ${listed.stderr}`];
+  const files = listed.stdout.split('\0').filter((path) => path !== '' && !EXEMPT.has(path));
+  if (files.length === 0) return ['git lists no file'];
+  return files.flatMap((path) => problemsIn(root, path));
+}
+
+function problemsIn(root: string, path: string): string[] {
+  let text: string;
+  try {
+    text = readFileSync(join(root, path), 'utf8');
+  } catch {
+    return []; // deleted in the work tree
+  }
+  if (text.includes('\0')) return [];
+  return UNWANTED.flatMap(({ pattern, why }) => {
+    const at = text.search(pattern);
+    return at < 0 ? [] : [`${path}:${text.slice(0, at).split('\n').length}: ${why}`];
+  });
+}

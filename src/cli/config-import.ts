@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type Command, Option } from 'commander';
+import { SURFACES } from '../ports/error-surface.ts';
+import { InvalidConfig } from '../ports/errors.ts';
+import type { CommandHost } from './program.ts';
+import { writeResult } from './write-result.ts';
+
+const SYSTEMS = ['externalgrpc', 'proxmox-autoscaler', 'vm-plan', 'kubenodesmith'] as const;
+
+interface ImportOptions {
+  readonly from: (typeof SYSTEMS)[number];
+  readonly output?: string;
+  readonly force?: true;
+  readonly json?: true;
+}
+
+export function addConfigImport(parent: Command, host: CommandHost): void {
+  parent
+    .command('import')
+    .description(
+      "turn another system's config file into ours, and say what could not be carried over",
+    )
+    .argument('<file>', 'the file of the other system')
+    .addOption(
+      new Option('--from <system>', 'whose file it is').choices(SYSTEMS).makeOptionMandatory(),
+    )
+    .option('-o, --output <file>', 'write our config there instead of to standard output')
+    .option('--force', 'overwrite the file')
+    .option('--json', 'config and notes as one JSON object')
+    .action((file: string, options: ImportOptions) => runImport(host, file, options));
+}
+
+async function runImport(host: CommandHost, file: string, options: ImportOptions): Promise<void> {
+  const { context } = host;
+  const text = await context.files.read(file).catch((cause: unknown) => {
+    throw new InvalidConfig('CONFIG_UNREADABLE', `${file} cannot be read`, {
+      cause,
+      hint: 'Name the config file of the other system.',
+    });
+  });
+  const { importConfig, importReportJson, renderImportProblems, renderImportReport } = await import(
+    '../config/index.ts'
+  );
+  const result = importConfig({
+    from: options.from,
+    fileName: file,
+    text,
+    environment: context.environment,
+  });
+  if (options.json === true) {
+    const told = result.ok ? { ...result, ...importReportJson(result.notes) } : result;
+    context.out(`${JSON.stringify(told, null, 2)}\n`);
+  } else if (result.ok) {
+    await writeResult(context, result.yaml, options);
+    context.err(renderImportReport(result.notes));
+  } else {
+    context.err(renderImportProblems(result.problems));
+  }
+  if (!result.ok) host.exitWith(SURFACES.InvalidConfig.exitCode);
+}

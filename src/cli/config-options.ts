@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options every command that reads the config has in common, and reading it with them.
+import type { Command } from 'commander';
+import type { LoadResult } from '../config/index.ts';
+import type { CliContext } from './context.ts';
+
+const OVERRIDES = [
+  ['--mode <mode>', 'standalone or externalgrpc'],
+  ['--bind <host>', 'host of the gRPC listener'],
+  ['--port <number>', 'port of the gRPC listener'],
+  ['--kubeconfig <file>', 'kubeconfig of the cluster'],
+  ['--context <name>', 'context in the kubeconfig'],
+  ['--state <file>', 'the state database'],
+  ['--log-level <level>', 'trace, debug, info, warn or error'],
+] as const;
+
+export interface ConfigOptions {
+  readonly config?: string;
+  readonly mode?: string;
+  readonly bind?: string;
+  readonly port?: string;
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly state?: string;
+  readonly logLevel?: string;
+}
+
+export function withConfigOptions(command: Command): Command {
+  command.option(
+    '-c, --config <file>',
+    'the config file (else PVESCALER_CONFIG, else /etc/pvescaler/config.yaml)',
+  );
+  for (const [flags, description] of OVERRIDES) command.option(flags, description);
+  return command;
+}
+
+/** A flag beats a variable beats the file beats the default; a file named as argument is `--config`. */
+export async function readConfigFor(
+  context: CliContext,
+  options: ConfigOptions,
+  file?: string,
+): Promise<LoadResult> {
+  const { readConfig } = await import('../config/index.ts');
+  return readConfig({
+    path: file ?? options.config,
+    environment: context.environment,
+    homeFolder: context.homeFolder,
+    tempFolders: context.tempFolders,
+    flags: OVERRIDES.flatMap(([flags]) => {
+      const [flag = ''] = flags.split(' ');
+      const name = flag.slice(2).replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
+      const value = options[name as keyof ConfigOptions];
+      return value === undefined ? [] : [{ flag, value }];
+    }),
+    readFile: (path) =>
+      context.files.read(path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return undefined;
+        throw error;
+      }),
+  });
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from 'commander';
+import type { CommandHost } from './program.ts';
+
+export function addConfigSchema(parent: Command, { context }: CommandHost): void {
+  parent
+    .command('schema')
+    .description('print the JSON Schema of the config file, for editors')
+    .addHelpText(
+      'after',
+      '\nIn editors that use the YAML language server, put this into the first line of the file:\n' +
+        '  # yaml-language-server: $schema=./config.schema.json\n',
+    )
+    .action(async () => {
+      const { renderJsonSchema } = await import('../config/index.ts');
+      context.out(renderJsonSchema());
+    });
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from 'commander';
+import { type ConfigOptions, readConfigFor, withConfigOptions } from './config-options.ts';
+import type { CommandHost } from './program.ts';
+import { tellFaults } from './tell-problems.ts';
+
+export function addConfigValidate(parent: Command, host: CommandHost): void {
+  withConfigOptions(
+    parent
+      .command('validate')
+      .description(
+        'check a config file and say everything that is wrong with it, without doing anything',
+      )
+      .argument('[file]', 'the config file, as --config'),
+  )
+    .option('--json', 'problems as JSON')
+    .action((file: string | undefined, options: ConfigOptions & { readonly json?: true }) =>
+      validate(host, options, file),
+    );
+}
+
+async function validate(
+  host: CommandHost,
+  options: ConfigOptions & { readonly json?: true },
+  file: string | undefined,
+): Promise<void> {
+  const { context } = host;
+  const result = await readConfigFor(context, options, file);
+  if (options.json === true) {
+    const planned = result.ok ? result.planned : [];
+    context.out(
+      `${JSON.stringify({ valid: result.ok, problems: result.problems, planned }, null, 2)}\n`,
+    );
+    if (!result.ok) tellFaults(host, []);
+    return;
+  }
+  if (!result.ok) return tellFaults(host, result.problems);
+  const { renderProblems } = await import('../config/index.ts');
+  context.err(renderProblems(result.problems));
+  const { pools, regions } = result.config;
+  context.out(
+    `valid: ${count(pools.length, 'pool')} in ${count(Object.keys(regions).length, 'region')}\n`,
+  );
+  if (result.planned.length > 0) {
+    const features = [...new Set(result.planned.map(({ feature }) => feature))];
+    context.err(`Not in this release yet: ${features.join(', ')}.\n`);
+  }
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: reads what a person typed, runs the command, and turns every error into words, a hint
+// and an exit code. Knows no adapter; what commands need from outside comes in the context.
+import { CommanderError } from 'commander';
+import { asPvescalerError, type PvescalerError } from '../ports/errors.ts';
+import { addCompletion } from './completion.ts';
+import type { CliContext } from './context.ts';
+import { buildProgram } from './program.ts';
+
+export type { CliContext } from './context.ts';
+export { buildProgram } from './program.ts';
+
+const USAGE_EXIT_CODE = 2;
+
+/** Runs one command line (without interpreter and script) and returns the exit code. Never rejects. */
+export async function runCli(args: readonly string[], context: CliContext): Promise<number> {
+  let exitCode = 0;
+  const exitWith = (code: number) => {
+    exitCode = code;
+  };
+  const completes = args[0] === 'completion' || args[0] === 'complete';
+  const program = buildProgram(context, exitWith, {
+    completion: completes ? 'left-out' : 'declared',
+  });
+  try {
+    if (completes) await addCompletion(program);
+    await program.parseAsync([...args], { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_EXIT_CODE;
+    return report(asPvescalerError(error), { args, context });
+  }
+}
+
+interface Invocation {
+  readonly args: readonly string[];
+  readonly context: CliContext;
+}
+
+function report(error: PvescalerError, { args, context }: Invocation): number {
+  if (args.includes('--json')) {
+    const { code, hint, message, facts } = error;
+    context.err(
+      `${JSON.stringify({ error: { class: error.class, code, message, hint, facts } })}\n`,
+    );
+  } else {
+    context.err(`pvescaler: ${error.message}\n  ${error.hint} [${error.code}]\n`);
+  }
+  if (context.environment['PVESCALER_DEBUG'] === '1') context.err(`${error.stack ?? ''}\n`);
+  return error.surface.exitCode;
+}

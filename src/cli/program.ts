@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree of commands. Each file of this folder adds one; what a command needs beyond its declaration is
+// imported when it runs.
+import { Command } from 'commander';
+import { declareCompletion } from './completion.ts';
+import { addConfigImport } from './config-import.ts';
+import { addConfigInit } from './config-init.ts';
+import { addConfigSchema } from './config-schema.ts';
+import { addConfigShow } from './config-show.ts';
+import { addConfigValidate } from './config-validate.ts';
+import type { CliContext } from './context.ts';
+import { addServe } from './serve.ts';
+
+/** What a command gets to work with. */
+export interface CommandHost {
+  readonly context: CliContext;
+  /** Ends with this exit code although nothing was thrown (problems were already told). */
+  exitWith(code: number): void;
+}
+
+export function buildProgram(
+  context: CliContext,
+  exitWith: (code: number) => void,
+  options: { readonly completion: 'declared' | 'left-out' } = { completion: 'declared' },
+): Command {
+  const host: CommandHost = { context, exitWith };
+  const program = new Command('pvescaler')
+    .description(
+      'Worker nodes for Kubernetes, made from Proxmox VE on demand and given back when they are idle.',
+    )
+    .version(context.version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show help for a command')
+    .helpCommand('help [command]', 'show help for a command')
+    .configureOutput({
+      writeOut: (text) => context.out(text),
+      writeErr: (text) => context.err(text),
+    })
+    .showHelpAfterError('(add --help to see what can be said here)')
+    .exitOverride();
+
+  addServe(program, host);
+  const config = program
+    .command('config')
+    .description('check, explain, write and import config files');
+  addConfigValidate(config, host);
+  addConfigShow(config, host);
+  addConfigInit(config, host);
+  addConfigImport(config, host);
+  addConfigSchema(config, host);
+  if (options.completion === 'declared') declareCompletion(program);
+  return program;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { MachineId } from './machine-id.ts';
+import { formatMarker, judgeOwnership, type Marker, readMarker, withMarker } from './marker.ts';
+
+const CLUSTER = '6f1c2f0e-94c4-4f0b-8f6e-1d2c3b4a5968';
+const marker: Marker = {
+  cluster: CLUSTER,
+  pool: 'small',
+  machine: '3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId,
+  vmId: 1250,
+  createdAtSeconds: 1_767_225_600,
+  addresses: ['10.10.10.11/24', '2001:db8::5/64'],
+};
+const line =
+  'pvescaler/v1 cluster=6f1c2f0e-94c4-4f0b-8f6e-1d2c3b4a5968 pool=small machine=3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10 ' +
+  'vmid=1250 created=1767225600 address=10.10.10.11/24 address=2001:db8::5/64';
+
+const aMarker = fc.record({
+  cluster: fc.uuid(),
+  pool: fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?$/),
+  machine: fc.uuid().map((id) => id as MachineId),
+  vmId: fc.integer({ min: 100, max: 999_999_999 }),
+  createdAtSeconds: fc.integer({ min: 0, max: 4_000_000_000 }),
+  addresses: fc.array(
+    fc.ipV4().map((address) => `${address}/24`),
+    { maxLength: 3 },
+  ),
+});
+
+describe('marker', () => {
+  it('is the one line that is documented', () => {
+    expect(formatMarker(marker)).toBe(line);
+    expect(readMarker(line)).toEqual({ kind: 'marked', marker });
+  });
+
+  it('survives whatever people write around it', () => {
+    fc.assert(
+      fc.property(aMarker, fc.string({ unit: 'grapheme' }), fc.string(), (some, before, after) => {
+        fc.pre(!/pvescaler\/v/.test(before + after));
+        const description = `${before}\n${formatMarker(some)}\n${after}`;
+        expect(readMarker(description)).toEqual({ kind: 'marked', marker: some });
+      }),
+    );
+  });
+
+  it('replaces its own line and keeps every other word', () => {
+    const before = 'my notes\n\nnothing to see';
+    const once = withMarker(before, marker);
+    expect(once).toBe(`${before}\n${line}`);
+    const deleting = { ...marker, deletingSinceSeconds: 1_767_225_700 };
+    const twice = withMarker(`${once}\nmore notes`, deleting);
+    expect(twice).toBe(`${before}\n${line} deleting=1767225700\nmore notes`);
+    expect(readMarker(twice)).toEqual({ kind: 'marked', marker: deleting });
+    expect(withMarker('', marker)).toBe(line);
+  });
+
+  it('keeps fields that a newer version wrote', () => {
+    const reading = readMarker(`${line} warm=1`);
+    expect(reading).toMatchObject({ kind: 'marked', marker: { unknown: [['warm', '1']] } });
+    if (reading.kind === 'marked') expect(formatMarker(reading.marker)).toBe(`${line} warm=1`);
+  });
+
+  it.each([
+    ['no marker at all', 'just a VM', 'none'],
+    ['nothing', undefined, 'none'],
+    ['a word in the middle of a sentence', 'made by pvescaler/v1 once', 'none'],
+    ['a version from the future', line.replace('v1', 'v2'), 'damaged'],
+    ['two markers', `${line}\n${line}`, 'damaged'],
+    ['a missing machine', line.replace(/machine=\S+ /, ''), 'damaged'],
+    ['a machine that is no UUID', line.replace(/machine=\S+/, 'machine=abc'), 'damaged'],
+    ['a VM id with a sign', line.replace('vmid=1250', 'vmid=-1250'), 'damaged'],
+    ['the same field twice', `${line} pool=other`, 'damaged'],
+    ['a pool in capitals', line.replace('pool=small', 'pool=Small'), 'damaged'],
+    ['a bare word', `${line} oops`, 'damaged'],
+    ['a deletion without time', `${line} deleting=now`, 'damaged'],
+  ])('reads %s as it is', (_case, description, kind) => {
+    expect(readMarker(description).kind).toBe(kind);
+  });
+
+  it('never throws, whatever the description', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.string().map((text) => `pvescaler/v1 ${text}`),
+        ),
+        (text) => {
+          expect(['none', 'marked', 'damaged']).toContain(readMarker(text).kind);
+        },
+      ),
+    );
+  });
+});
+
+describe('ownership', () => {
+  const vm = {
+    vmId: 1250,
+    description: line,
+    smbiosUuid: marker.machine.toUpperCase(),
+    configured: true,
+  };
+
+  it('is proven by cluster, own VM id and SMBIOS UUID', () => {
+    expect(judgeOwnership(vm, CLUSTER)).toEqual({ owned: true, marker });
+  });
+
+  it.each([
+    ['a VM without marker', { ...vm, description: 'web server' }, 'it has no marker'],
+    ['a copy made by a person', { ...vm, vmId: 1251 }, 'it is a copy of VM 1250'],
+    [
+      'a VM of another cluster',
+      { ...vm, description: line.replace(CLUSTER, 'another') },
+      'it belongs to cluster another',
+    ],
+    [
+      'a reused id with our old notes',
+      { ...vm, smbiosUuid: '00000000-0000-4000-8000-000000000000' },
+      `its SMBIOS UUID 00000000-0000-4000-8000-000000000000 is not machine ${marker.machine}`,
+    ],
+    [
+      'a configured VM that lost its UUID',
+      { ...vm, smbiosUuid: undefined },
+      `its SMBIOS UUID (none) is not machine ${marker.machine}`,
+    ],
+    [
+      'a damaged marker',
+      { ...vm, description: `${line} oops` },
+      "its marker is damaged: marker field 'oops' is not key=value",
+    ],
+  ])('is denied for %s', (_case, observed, reason) => {
+    expect(judgeOwnership(observed, CLUSTER)).toEqual({ owned: false, reason });
+  });
+
+  it('does not ask for the SMBIOS UUID of a clone that is not configured yet', () => {
+    expect(judgeOwnership({ ...vm, smbiosUuid: undefined, configured: false }, CLUSTER).owned).toBe(
+      true,
+    );
+  });
+});

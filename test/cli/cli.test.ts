@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { aFolder, pvescaler, root } from '../support/pvescaler.ts';
+
+/** Every file that is loaded before a command has run: main.js and what it imports without being asked. */
+function loadedAtStart(file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  const text = readFileSync(file, 'utf8');
+  for (const [, path] of text.matchAll(/^(?:import|export)\b[^;'"]*?["'](\.[^"']+)["'];?$/gm)) {
+    loadedAtStart(join(dirname(file), path ?? ''), seen);
+  }
+  return seen;
+}
+
+describe('pvescaler', () => {
+  it('shows its commands', () => {
+    const { exitCode, out } = pvescaler(['--help']);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/Usage: pvescaler/);
+    for (const command of ['serve', 'config', 'completion'])
+      expect(out).toContain(`\n  ${command}`);
+  });
+
+  it('prints its version', () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      version: string;
+    };
+    expect(pvescaler(['--version'])).toEqual({ exitCode: 0, out: `${version}\n`, err: '' });
+  });
+
+  it('loads no library for --help but the argument parser', () => {
+    const files = [...loadedAtStart(join(root, 'dist/main.js'))];
+    const bytes = files.reduce((sum, file) => sum + readFileSync(file).byteLength, 0);
+    expect(bytes).toBeLessThan(250_000);
+  });
+
+  it.each([
+    [['bogus'], /unknown command 'bogus'/],
+    [['confg'], /Did you mean config\?/],
+    [['config', 'validate', '--colour'], /unknown option '--colour'/],
+    [['config', 'import', 'x.yaml'], /required option '--from <system>' not specified/],
+    [
+      ['config', 'import', '--from', 'nomad', 'x.yaml'],
+      /Allowed choices are externalgrpc, proxmox-autoscaler, vm-plan, kubenodesmith/,
+    ],
+  ])('refuses %j with exit code 2', (args, message) => {
+    const { exitCode, out, err } = pvescaler(args);
+    expect(err).toMatch(message);
+    expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' });
+  });
+
+  it('ends well when its reader goes away', () => {
+    const command = `"${process.execPath}" bin/pvescaler.js config schema | head -c 100 >/dev/null; echo "\${PIPESTATUS[0]}"`;
+    const run = spawnSync('bash', ['-c', command], { cwd: root, encoding: 'utf8' });
+    expect(run.stderr).toBe('');
+    expect(run.stdout.trim()).toBe('0');
+  });
+
+  it.each([
+    ['bash', /complete -F/],
+    ['zsh', /#compdef pvescaler/],
+    ['fish', /complete -c pvescaler|complete --command pvescaler/],
+  ])('prints a completion script for %s', (shell, expected) => {
+    const { exitCode, out } = pvescaler(['completion', shell]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(expected);
+  });
+
+  it('prints a completion script that bash accepts', () => {
+    const { out } = pvescaler(['completion', 'bash']);
+    expect(spawnSync('bash', ['-n'], { input: out, encoding: 'utf8' })).toMatchObject({
+      status: 0,
+      stderr: '',
+    });
+  });
+
+  it('completes commands, options and choices', () => {
+    expect(pvescaler(['complete', '--', 'config', '']).out).toMatch(/^validate\t/m);
+    expect(pvescaler(['complete', '--', 'config', 'show', '--']).out).toMatch(/^--json\t/m);
+    expect(pvescaler(['complete', '--', 'config', 'import', '--from', '']).out).toMatch(
+      /^kubenodesmith/m,
+    );
+  });
+
+  it('refuses an unknown shell', () => {
+    expect(pvescaler(['completion', 'tcsh']).exitCode).toBe(2);
+  });
+});
+
+describe('pvescaler serve', () => {
+  it('says plainly what this release cannot do, and does nothing', () => {
+    const folder = aFolder();
+    pvescaler(['config', 'init', '-o', 'a.yaml'], { cwd: folder });
+    const { exitCode, err } = pvescaler(['serve', '--config', 'a.yaml'], { cwd: folder });
+    expect(err).toMatch(/mode standalone cannot be served by this release/);
+    expect(err).toMatch(/pools: making machines for pools/);
+    expect(err).toMatch(/\[FEATURE_NOT_THERE\]/);
+    expect(exitCode).toBe(11);
+  });
+
+  it('names the file that is not there', () => {
+    const { exitCode, err } = pvescaler(['serve', '--config', '/nonexistent/pvescaler.yaml']);
+    expect(err).toMatch(
+      /config file \/nonexistent\/pvescaler\.yaml named by --config does not exist/,
+    );
+    expect(exitCode).toBe(3);
+  });
+});

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { aFolder, pvescaler, root } from '../support/pvescaler.ts';
+
+const SECRET = '7f3b9e52-0d4a-4c1e-9f8b-2a6c5d4e3f10';
+
+function aConfig(change: (text: string) => string = (text) => text): {
+  folder: string;
+  file: string;
+} {
+  const folder = aFolder();
+  const file = join(folder, 'pvescaler.yaml');
+  const { out } = pvescaler(['config', 'init']);
+  writeFileSync(file, change(out));
+  return { folder, file };
+}
+
+function lineOf(file: string, needle: string): number {
+  return (
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .findIndex((line) => line.includes(needle)) + 1
+  );
+}
+
+describe('config validate', () => {
+  it('accepts what config init writes, plain and full, in both modes', () => {
+    for (const args of [
+      [],
+      ['--full'],
+      ['--mode', 'externalgrpc'],
+      ['--mode', 'externalgrpc', '--full'],
+    ]) {
+      const folder = aFolder();
+      expect(pvescaler(['config', 'init', '-o', 'c.yaml', ...args], { cwd: folder }).exitCode).toBe(
+        0,
+      );
+      expect(pvescaler(['config', 'validate', 'c.yaml'], { cwd: folder })).toMatchObject({
+        exitCode: 0,
+        out: 'valid: 1 pool in 1 region\n',
+      });
+    }
+  });
+
+  it.each(readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.yaml')))(
+    'accepts examples/%s',
+    (name) => {
+      expect(pvescaler(['config', 'validate', join(root, 'examples', name)])).toMatchObject({
+        exitCode: 0,
+      });
+    },
+  );
+
+  it('tells all problems in one run, by file:line:col', () => {
+    const { file } = aConfig((text) =>
+      text
+        .replace('limits: { min: 0', 'limit: { min: 0')
+        .replace('memory: 4Gi', 'memory: 4GB')
+        .replace('server: https', 'server: ftp')
+        .concat('pools: []\n'),
+    );
+    const { exitCode, out, err } = pvescaler(['config', 'validate', file]);
+    expect({ exitCode, out }).toEqual({ exitCode: 3, out: '' });
+    const at = (needle: string) => `${file}:${lineOf(file, needle)}:`;
+    expect(err).toContain(
+      `${at('4GB')}29: error: sizes.medium.memory: unknown suffix 'GB'; did you mean 'G' or 'Gi'?`,
+    );
+    expect(err).toContain(
+      `${at('limit:')}5: error: pools[0].limit: unknown key; did you mean 'limits'?`,
+    );
+    expect(err).toContain(`${at('server: ftp')}`);
+    expect(err).toContain(`${at('pools: []')}1: error: key 'pools' appears twice`);
+  });
+
+  it('gives the same as JSON', () => {
+    const { file } = aConfig((text) => text.replace('limits:', 'limit:'));
+    const { exitCode, out } = pvescaler(['config', 'validate', '--json', file]);
+    expect(exitCode).toBe(3);
+    expect(JSON.parse(out)).toMatchObject({
+      valid: false,
+      problems: [
+        {
+          file,
+          line: lineOf(file, 'limit:'),
+          col: 5,
+          path: 'pools[0].limit',
+          severity: 'error',
+          suggestion: 'limits',
+        },
+      ],
+    });
+  });
+
+  it('does not crash on a folder, a binary file or an unreadable one', () => {
+    const { folder, file } = aConfig();
+    expect(pvescaler(['config', 'validate', folder])).toMatchObject({ exitCode: 3 });
+    writeFileSync(file, Buffer.from([0, 255, 254, 1, 2, 3]));
+    expect(pvescaler(['config', 'validate', file])).toMatchObject({ exitCode: 3 });
+    writeFileSync(file, '');
+    expect(pvescaler(['config', 'validate', file]).exitCode).toBeTypeOf('number');
+  });
+});
+
+describe('config show', () => {
+  it('lets a flag beat a variable beat the file beat the default, and says which', () => {
+    const { file } = aConfig((text) => `${text}state: { path: /var/lib/from-file.db }\n`);
+    const show = (args: readonly string[], env: Record<string, string>) =>
+      JSON.parse(pvescaler(['config', 'show', '--json', file, ...args], { env }).out)['state.path'];
+    const line = lineOf(file, 'from-file');
+    expect(show([], {})).toEqual({
+      value: '/var/lib/from-file.db',
+      origin: { kind: 'file', detail: `${file}:${line}:16` },
+    });
+    const env = { PROVIDER_STATE_DB: '/var/lib/from-env.db' };
+    expect(show([], env)).toEqual({
+      value: '/var/lib/from-env.db',
+      origin: { kind: 'environment', detail: 'PROVIDER_STATE_DB' },
+    });
+    expect(show(['--state', '/var/lib/from-flag.db'], env)).toEqual({
+      value: '/var/lib/from-flag.db',
+      origin: { kind: 'flag', detail: '--state' },
+    });
+    const shown = JSON.parse(pvescaler(['config', 'show', '--json', file]).out);
+    expect(shown['intervals.reconcile']).toEqual({
+      value: '20s',
+      origin: { kind: 'default', detail: '' },
+    });
+  });
+
+  it('never prints a secret from the environment, only where it comes from', () => {
+    const { file } = aConfig();
+    const env = {
+      PM_SERVICE_TOKEN_SECRET: SECRET,
+      K3S_CLUSTER_TOKEN: SECRET,
+      PROXMOX_SECRET: SECRET,
+    };
+    for (const args of [['show'], ['show', '--json'], ['validate'], ['validate', '--json']]) {
+      const { out, err } = pvescaler(['config', ...args, file], { env });
+      expect(out + err).not.toContain(SECRET);
+    }
+    expect(pvescaler(['config', 'show', file], { env }).out).toContain('PM_SERVICE_TOKEN_SECRET');
+  });
+
+  it('refuses a secret written into the file without repeating it', () => {
+    const { file } = aConfig((text) =>
+      text.replace('secretFile: /etc/pvescaler/token', `secret: "${SECRET}"`),
+    );
+    for (const command of ['validate', 'show']) {
+      const { exitCode, out, err } = pvescaler(['config', command, file]);
+      expect(exitCode).toBe(3);
+      expect(out + err).not.toContain(SECRET);
+      expect(err).toMatch(/secretFile/);
+    }
+  });
+});
+
+describe('config init', () => {
+  it('never overwrites unless told to', () => {
+    const { folder, file } = aConfig(() => 'mine\n');
+    const refused = pvescaler(['config', 'init', '-o', 'pvescaler.yaml'], { cwd: folder });
+    expect(refused).toMatchObject({ exitCode: 5, out: '' });
+    expect(refused.err).toMatch(/pvescaler\.yaml exists already[\s\S]*--force/);
+    expect(readFileSync(file, 'utf8')).toBe('mine\n');
+    expect(
+      pvescaler(['config', 'init', '-o', 'pvescaler.yaml', '--force'], { cwd: folder }).exitCode,
+    ).toBe(0);
+    expect(readFileSync(file, 'utf8')).toContain('apiVersion: pvescaler.dev/v1alpha1');
+  });
+
+  it('writes files that only the owner may read', () => {
+    const folder = aFolder();
+    chmodSync(folder, 0o700);
+    pvescaler(['config', 'init', '-o', 'new/deep.yaml'], { cwd: folder });
+    expect(statSync(join(folder, 'new/deep.yaml')).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe('config schema', () => {
+  it('is JSON, and says what a pool is', () => {
+    const { exitCode, out } = pvescaler(['config', 'schema']);
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      type: 'object',
+      properties: { pools: expect.anything() },
+    });
+  });
+});
+
+describe('config import', () => {
+  const fixtures = join(root, 'src/config/import/fixtures');
+
+  it.each([
+    ['externalgrpc', 'externalgrpc/full.yaml'],
+    ['proxmox-autoscaler', 'proxmox-autoscaler/settings.py'],
+    ['vm-plan', 'vm-plan/config.yaml'],
+    ['kubenodesmith', 'kubenodesmith/scaler-config.yaml'],
+  ])('turns a file of %s into one that is valid here', (system, file) => {
+    const folder = aFolder();
+    const imported = pvescaler(
+      ['config', 'import', '--from', system, join(fixtures, file), '-o', 'ours.yaml'],
+      { cwd: folder },
+    );
+    expect(imported.exitCode).toBe(0);
+    expect(imported.err).toMatch(/\d+ notes:/);
+    expect(pvescaler(['config', 'validate', 'ours.yaml'], { cwd: folder })).toMatchObject({
+      exitCode: 0,
+    });
+  });
+
+  it('recognises the file of another system', () => {
+    const { exitCode, err } = pvescaler([
+      'config',
+      'import',
+      '--from',
+      'externalgrpc',
+      join(fixtures, 'kubenodesmith/scaler-config.yaml'),
+    ]);
+    expect(exitCode).toBe(3);
+    expect(err).toMatch(/--from kubenodesmith/);
+  });
+
+  it('keeps result and notes apart, or together as JSON', () => {
+    const args = [
+      'config',
+      'import',
+      '--from',
+      'externalgrpc',
+      join(fixtures, 'externalgrpc/full.yaml'),
+    ];
+    const plain = pvescaler(args);
+    expect(plain.out).toMatch(/^pools:$/m);
+    expect(plain.out).not.toMatch(/needs-you/);
+    const json = JSON.parse(pvescaler([...args, '--json']).out);
+    expect(json).toMatchObject({
+      ok: true,
+      yaml: plain.out,
+      counts: { 'needs-you': expect.any(Number) },
+    });
+  });
+
+  it('names a file that is not there', () => {
+    const { exitCode, err } = pvescaler([
+      'config',
+      'import',
+      '--from',
+      'vm-plan',
+      '/nonexistent.yaml',
+    ]);
+    expect(exitCode).toBe(3);
+    expect(err).toMatch(/\/nonexistent\.yaml cannot be read/);
+  });
+});

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The README's promise, kept: clones HEAD into an empty folder, with a PATH that has Node, npm, git and a
+# shell's basics and nothing else, and runs the two commands there.
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+report() { # name, exit code
+  if [ "$2" -eq 0 ]; then passed=$((passed + 1)); echo "✓ $1"; else failed=$((failed + 1)); echo "✗ $1"; fi
+}
+
+# Only these programs exist in there; a missing install step cannot hide behind a tool of this machine.
+mkdir "$work/bin"
+for tool in node npm npx git sh bash env cat ls mkdir rm cp mv ln chmod dirname basename uname tr sed head tail sleep; do
+  path=$(command -v "$tool") && ln -s "$path" "$work/bin/$tool"
+done
+# npm puts this project's node_modules/.bin in front when it runs a script; the clone must not see it.
+node=$(PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -v "^$root/" | paste -sd:) command -v node)
+ln -sf "$node" "$work/bin/node"
+
+git clone --quiet "$root" "$work/clone" || exit 1
+cd "$work/clone" || exit 1
+run() { env PATH="$work/bin" "$@"; }
+
+echo "fresh clone: npm run demo"
+run npm run demo -- --once >"$work/demo.log" 2>&1
+code=$?
+tail -n 20 "$work/demo.log"
+report 'npm run demo works on a fresh clone' "$code"
+grep -q 'installing dependencies' "$work/demo.log"
+report 'it says that it installs' $?
+
+echo "fresh clone: npm test"
+run npm test >"$work/test.log" 2>&1
+code=$?
+tail -n 12 "$work/test.log"
+report 'npm test works on a fresh clone' "$code"
+! grep -q 'installing dependencies' "$work/test.log"
+report 'the second command does not install again' $?
+
+run npx pvescaler --help >"$work/help.log" 2>&1 && grep -q 'Usage: pvescaler' "$work/help.log"
+report 'npx pvescaler --help works' $?
+[ -z "$(git status --porcelain)" ]
+report 'nothing was left in the work tree' $?
+
+mkdir -p "$root/.test-results"
+printf '{"numPassedTests":%d,"numFailedTests":%d}\n' "$passed" "$failed" >"$root/.test-results/fresh-clone.json"
+[ "$failed" -eq 0 ]

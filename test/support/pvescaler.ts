@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the built CLI as a user would: a process of its own, real files, nothing of this environment but PATH.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+export const root = join(import.meta.dirname, '../..');
+
+export interface Ran {
+  readonly exitCode: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export function pvescaler(args: readonly string[], options: RunOptions = {}): Ran {
+  const run = spawnSync(process.execPath, [join(root, 'bin/pvescaler.js'), ...args], {
+    encoding: 'utf8',
+    cwd: options.cwd ?? tmpdir(),
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...options.env },
+    timeout: 60_000,
+  });
+  return { exitCode: run.status, out: run.stdout, err: run.stderr };
+}
+
+/** An empty folder that is gone when the test is over. */
+export function aFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'pvescaler-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
