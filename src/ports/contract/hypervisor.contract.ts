@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+import { afterEach, beforeEach, describe } from 'vitest';
+import type {
+  CreateVmOrder,
+  Hypervisor,
+  TaskRef,
+  TaskStatus,
+  VmConfig,
+  VmRef,
+} from '../hypervisor.ts';
+import { guestContract } from './hypervisor-guest.contract.ts';
+import { storageContract } from './hypervisor-storage.contract.ts';
+import { troubleContract } from './hypervisor-trouble.contract.ts';
+import { vmContract } from './hypervisor-vm.contract.ts';
+
+export interface HypervisorUnderTest {
+  readonly hypervisor: Hypervisor;
+  /** Lets time pass until the work is settled. */
+  settled<T>(work: Promise<T>): Promise<T>;
+  pass(ms: number): Promise<void>;
+  /** Two that are online. */
+  readonly hosts: readonly [string, string];
+  /** Of the first host: for disks, for ISOs, for images. */
+  readonly storages: { readonly disks: string; readonly isos: string; readonly images: string };
+  /** A template on the first host, its disk on `storages.disks`. */
+  readonly template: VmRef;
+  /** Something that can be downloaded. */
+  readonly image: { readonly url: string; readonly sha256: string };
+  /** The next such call has its effect, and its answer is lost. */
+  loseAnswer(method: 'createVm' | 'startVm' | 'destroyVm'): void;
+  /** A person moves a stopped VM that has no local disk left to mind. */
+  move(vmId: number, host: string): Promise<void> | void;
+  cleanup(): Promise<void>;
+}
+
+/** What every part of the suite gets: the one under test, anew for each test, and what tests say often. */
+export interface Bench {
+  readonly it: HypervisorUnderTest;
+  readonly hypervisor: Hypervisor;
+  readonly order: (overrides?: Partial<CreateVmOrder>) => CreateVmOrder;
+  /** Waits for the task's end. */
+  readonly end: (task: Promise<TaskRef | undefined>) => Promise<EndedTask>;
+  /** A VM that is there, stopped. */
+  readonly created: (overrides?: Partial<CreateVmOrder>) => Promise<VmRef>;
+  /** A VM whose guest answers. */
+  readonly booted: () => Promise<VmRef>;
+  readonly config: (vm: VmRef) => Promise<VmConfig>;
+}
+
+export type EndedTask = TaskStatus & { readonly state: 'ended' };
+
+const GIBIBYTE = 2 ** 30;
+const LONGEST_TASK_MS = 30 * 60 * 1_000;
+const LONGEST_BOOT_MS = 10 * 60 * 1_000;
+
+/** Runs against each implementation; `make` gives a new region each time. */
+export function hypervisorContract(name: string, make: () => Promise<HypervisorUnderTest>): void {
+  describe(`Hypervisor contract: ${name}`, () => {
+    const current: { bench?: Bench } = {};
+    beforeEach(async () => {
+      current.bench = benchOf(await make());
+    });
+    afterEach(async () => {
+      await current.bench?.it.cleanup();
+      delete current.bench;
+    });
+    const bench = (): Bench => {
+      if (current.bench === undefined) throw new Error('only inside a test');
+      return current.bench;
+    };
+    vmContract(bench);
+    guestContract(bench);
+    storageContract(bench);
+    troubleContract(bench);
+  });
+}
+
+function benchOf(under: HypervisorUnderTest): Bench {
+  const { hypervisor } = under;
+  let nextId = 5_000;
+
+  const order = (overrides: Partial<CreateVmOrder> = {}): CreateVmOrder => {
+    nextId += 1;
+    const vmId = overrides.vmId ?? nextId;
+    return {
+      vmId,
+      host: under.hosts[0],
+      identity: {
+        name: `node-${vmId}`,
+        description: `marker of ${vmId}; a=b, "quoted" & ü\nsecond line`,
+        tags: ['pvescaler', 'ca-group-a'],
+        smbiosUuid: `0a1b2c3d-0000-4000-8000-${String(vmId).padStart(12, '0')}`,
+      },
+      hardware: {
+        cores: 2,
+        memoryBytes: 2 * GIBIBYTE,
+        balloonBytes: 0,
+        networks: [{ model: 'virtio', bridge: 'vmbr0' }],
+        bootFrom: 'disk',
+        options: {},
+      },
+      disk: { storage: under.storages.disks, bytes: 4 * GIBIBYTE },
+      ...overrides,
+    };
+  };
+
+  const followed = async (upid: string): Promise<EndedTask> => {
+    for (let waitedMs = 0; waitedMs < LONGEST_TASK_MS; waitedMs += 1_000) {
+      const status = await under.settled(hypervisor.task({ upid }));
+      if (status.state === 'ended') return status;
+      await under.pass(1_000);
+    }
+    throw new Error(`${upid} does not end`);
+  };
+
+  const end: Bench['end'] = async (task) => {
+    const started = await under.settled(task);
+    if (started === undefined) throw new Error('no task was started');
+    return followed(started.upid);
+  };
+
+  const created: Bench['created'] = async (overrides) => {
+    const wanted = order(overrides);
+    const status = await end(hypervisor.createVm(wanted));
+    if (!status.succeeded) throw new Error(status.message);
+    return { vmId: wanted.vmId, host: wanted.host };
+  };
+
+  /** From the template: an empty disk has no guest that could answer. */
+  const booted: Bench['booted'] = async () => {
+    nextId += 1;
+    const vm = { vmId: nextId, host: under.template.host };
+    const clone = { ...vm, source: under.template, name: `guest-${nextId}`, description: 'guest' };
+    await end(hypervisor.cloneVm({ ...clone, linked: false, storage: under.storages.disks }));
+    await end(hypervisor.startVm(vm));
+    for (let waitedMs = 0; waitedMs < LONGEST_BOOT_MS; waitedMs += 5_000) {
+      if (await under.settled(hypervisor.guestIsUp(vm))) return vm;
+      await under.pass(5_000);
+    }
+    throw new Error(`the guest of VM ${vm.vmId} does not answer`);
+  };
+
+  return {
+    it: under,
+    hypervisor,
+    order,
+    end,
+    created,
+    booted,
+    config: (vm) => under.settled(hypervisor.vmConfig(vm)),
+  };
+}

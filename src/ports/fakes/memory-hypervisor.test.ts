@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import type { Host } from '../../model/host.ts';
+import { hypervisorContract } from '../contract/hypervisor.contract.ts';
+import { Conflict, NoCapacity } from '../errors.ts';
+import { type HypervisorCall, MemoryHypervisor } from './memory-hypervisor.ts';
+import { SeededRandom } from './seeded-random.ts';
+import { untilSettled } from './until-settled.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+function host(name: string): Host {
+  const storage = { shared: false, active: true, totalBytes: 2 ** 40, freeBytes: 2 ** 39 };
+  return {
+    region: 'memory',
+    name,
+    online: true,
+    cpus: 16,
+    memoryBytes: 2 ** 36,
+    storages: [
+      { ...storage, name: 'local', content: ['images', 'import', 'iso'] },
+      { ...storage, name: 'ceph', shared: true, content: ['images'] },
+    ],
+  };
+}
+
+function memory() {
+  const clock = new VirtualClock();
+  const hypervisor = new MemoryHypervisor({
+    clock,
+    random: new SeededRandom(3),
+    hosts: [host('pve1'), host('pve2')],
+  });
+  const options = new Map([
+    ['template', '1'],
+    ['name', 'base'],
+    ['tags', 'base'],
+    ['smbios1', 'uuid=0a1b2c3d-9999-4000-8000-000000000000'],
+    ['scsi0', 'local:vm-9000-disk-0,size=2048M'],
+  ]);
+  const template = { vmId: 9_000, host: 'pve1', options, revision: 1, startedAt: undefined };
+  hypervisor.state.vms.set(9_000, template);
+  return { clock, hypervisor };
+}
+
+hypervisorContract('memory', () => {
+  const { clock, hypervisor } = memory();
+  return Promise.resolve({
+    hypervisor,
+    settled: <T>(work: Promise<T>) => untilSettled(clock, work),
+    pass: (ms: number) => clock.advance(ms),
+    hosts: ['pve1', 'pve2'] as const,
+    storages: { disks: 'local', isos: 'local', images: 'local' },
+    template: { vmId: 9_000, host: 'pve1' },
+    image: { url: 'https://images.example/x.qcow2', sha256: 'ab'.repeat(32) },
+    loseAnswer: (method: 'createVm' | 'startVm' | 'destroyVm') => hypervisor.loseAnswer(method),
+    move: (vmId: number, to: string) => hypervisor.move(vmId, to),
+    cleanup: () => hypervisor.close(),
+  });
+});
+
+describe('MemoryHypervisor', () => {
+  const VM = { vmId: 9_000, host: 'pve1' };
+
+  it('fails the next call as told, once, and shows calls to whoever watches', async () => {
+    const { hypervisor } = memory();
+    const seen: HypervisorCall[] = [];
+    hypervisor.onCall = (call) => seen.push(call);
+    hypervisor.failNext('vmState', new Conflict('VM_LOCKED', 'locked'));
+    await expect(hypervisor.vmState(VM)).rejects.toMatchObject({ code: 'VM_LOCKED' });
+    await expect(hypervisor.vmState(VM)).resolves.toMatchObject({ power: 'stopped' });
+    expect(seen).toEqual([
+      { method: 'vmState', ...VM },
+      { method: 'vmState', ...VM },
+    ]);
+    expect(hypervisor.calls).toEqual(seen);
+  });
+
+  it('fails the next task as told, and takes back what it made', async () => {
+    const { clock, hypervisor } = memory();
+    hypervisor.failNextTask('qmclone', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+    const clone = { vmId: 100, host: 'pve1', linked: true, name: 'x', description: '' };
+    const task = await hypervisor.cloneVm({ ...clone, source: VM });
+    await expect(hypervisor.vmConfig(clone)).resolves.toMatchObject({
+      lock: 'clone',
+      name: undefined,
+    });
+    await clock.advance(5_000);
+    await expect(hypervisor.task(task)).resolves.toMatchObject({
+      succeeded: false,
+      failure: { code: 'NO_STORAGE_SPACE' },
+    });
+    await expect(hypervisor.vmConfig(clone)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
+    hypervisor.state.forgetTasks();
+    await expect(hypervisor.task(task)).rejects.toMatchObject({ code: 'TASK_NOT_FOUND' });
+  });
+
+  it('does not call a VM gone because its host is down', async () => {
+    const { hypervisor } = memory();
+    hypervisor.setOnline('pve1', false);
+    await expect(hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'PVE_HOST_UNREACHABLE' });
+    const view = await hypervisor.view();
+    expect(view.vms[0]?.power).toBe('unknown');
+    expect(view.hosts[0]?.online).toBe(false);
+  });
+
+  it('starts no VM whose ISO is gone', async () => {
+    const { clock, hypervisor } = memory();
+    const set = { ide2: 'local:iso/gone.iso,media=cdrom' };
+    await hypervisor.configureVm(VM, { set });
+    const task = await hypervisor.startVm(VM);
+    await clock.advance(5_000);
+    await expect(hypervisor.task(task)).resolves.toMatchObject({
+      failure: { code: 'VOLUME_NOT_FOUND' },
+    });
+  });
+});

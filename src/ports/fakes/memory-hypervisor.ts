@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Host } from '../../model/host.ts';
+import type { Clock } from '../clock.ts';
+import { Cancelled, type PvescalerError, Unreachable } from '../errors.ts';
+import type {
+  CallOptions,
+  CloneVmOrder,
+  CreateVmOrder,
+  GuestCommand,
+  Hypervisor,
+  ImageOrder,
+  RegionView,
+  TaskRef,
+  VmChange,
+  VmRef,
+} from '../hypervisor.ts';
+import type { Random } from '../random.ts';
+import { MemoryOperations } from './memory-operations.ts';
+import { MemoryRegion } from './memory-region.ts';
+import { configOf, summaryOf } from './memory-vm.ts';
+
+export type HypervisorMethod = Exclude<keyof Hypervisor, 'region' | 'close'>;
+
+export interface HypervisorCall {
+  readonly method: HypervisorMethod;
+  readonly vmId?: number;
+  readonly host?: string;
+}
+
+export interface MemoryHypervisorOptions {
+  readonly region?: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly hosts: readonly Host[];
+  readonly version?: string;
+  readonly taskMs?: number;
+  /** From start until the guest agent answers. */
+  readonly bootMs?: number;
+}
+
+type GuestResult = Awaited<ReturnType<Hypervisor['guestExec']>>;
+
+/**
+ * A region in memory. Tasks and boots take time on the clock. Knobs make the next call or the next task
+ * fail, or lose an answer after the call had its effect; `onCall` sees every call before it does anything.
+ */
+export class MemoryHypervisor implements Hypervisor {
+  readonly region: string;
+  readonly state: MemoryRegion;
+  readonly calls: HypervisorCall[] = [];
+  onCall: ((call: HypervisorCall) => void) | undefined;
+  /** What a command in a guest does. */
+  guestCommand: (vm: VmRef, command: GuestCommand) => GuestResult = (_vm, command) => ({
+    exitCode: 0,
+    output: command.input ?? '',
+    errorOutput: '',
+  });
+  /** What the credentials may do, on every path. */
+  privileges: readonly string[] = ['Datastore.Allocate', 'VM.Allocate', 'VM.Audit'];
+  readonly #version: string;
+  readonly #clock: Clock;
+  readonly #do: MemoryOperations;
+  readonly #failures = new Map<HypervisorMethod, PvescalerError[]>();
+  readonly #lost = new Map<HypervisorMethod, number>();
+  #isClosed = false;
+
+  constructor(options: MemoryHypervisorOptions) {
+    this.region = options.region ?? 'memory';
+    this.state = new MemoryRegion(options.hosts);
+    this.#version = options.version ?? '9.2.1';
+    this.#clock = options.clock;
+    this.#do = new MemoryOperations(this.state, {
+      clock: options.clock,
+      random: options.random,
+      taskMs: options.taskMs ?? 5_000,
+      bootMs: options.bootMs ?? 20_000,
+    });
+  }
+
+  /** The next such call rejects with this and does nothing. */
+  failNext(method: HypervisorMethod, error: PvescalerError): void {
+    this.#failures.set(method, [...(this.#failures.get(method) ?? []), error]);
+  }
+
+  /** The next such call does its work, and its caller never hears of it. */
+  loseAnswer(method: HypervisorMethod): void {
+    this.#lost.set(method, (this.#lost.get(method) ?? 0) + 1);
+  }
+
+  /** The next task of that type (`qmcreate`, `qmclone`, …) ends with this. */
+  failNextTask(type: string, failure: PvescalerError): void {
+    this.state.failNextTask(type, failure);
+  }
+
+  /** As a person or HA would. */
+  move(vmId: number, host: string): void {
+    const vm = this.state.vms.get(vmId);
+    if (vm !== undefined) vm.host = host;
+  }
+
+  setOnline(hostName: string, online: boolean): void {
+    const index = this.state.hosts.findIndex((host) => host.name === hostName);
+    const host = this.state.hosts[index];
+    if (host !== undefined) this.state.hosts[index] = { ...host, online };
+  }
+
+  view(options?: CallOptions): Promise<RegionView> {
+    return this.#call({ method: 'view' }, options, () => {
+      const online = new Set(this.state.hosts.filter((host) => host.online).map((h) => h.name));
+      const vms = [...this.state.vms.values()].sort((a, b) => a.vmId - b.vmId);
+      return {
+        region: this.region,
+        takenAt: this.#clock.now(),
+        version: this.#version,
+        hosts: [...this.state.hosts],
+        vms: vms.map((vm) => summaryOf(vm, online.has(vm.host))),
+        takenVmIds: vms.map((vm) => vm.vmId),
+      };
+    });
+  }
+
+  vmConfig(vm: VmRef, options?: CallOptions) {
+    return this.#onVm('vmConfig', vm, { options, work: () => configOf(this.#do.vm(vm)) });
+  }
+
+  vmState(vm: VmRef, options?: CallOptions) {
+    return this.#onVm('vmState', vm, { options, work: () => this.#do.vmState(vm) });
+  }
+
+  createVm(order: CreateVmOrder, options?: CallOptions) {
+    return this.#onVm('createVm', order, { options, work: () => this.#do.create(order) });
+  }
+
+  cloneVm(order: CloneVmOrder, options?: CallOptions) {
+    return this.#onVm('cloneVm', order, { options, work: () => this.#do.clone(order) });
+  }
+
+  configureVm(vm: VmRef, change: VmChange, options?: CallOptions) {
+    const work = () => this.#do.configure(vm, change);
+    return this.#onVm('configureVm', vm, { options, work });
+  }
+
+  growDisk(vm: VmRef, disk: { slot: string; bytes: number }, options?: CallOptions) {
+    return this.#onVm('growDisk', vm, { options, work: () => this.#do.grow(vm, disk) });
+  }
+
+  startVm(vm: VmRef, options?: CallOptions) {
+    return this.#onVm('startVm', vm, { options, work: () => this.#do.start(vm) });
+  }
+
+  shutdownVm(vm: VmRef, timeoutMs: number, options?: CallOptions) {
+    const work = () => this.#do.powerOff(vm, 'qmshutdown', timeoutMs);
+    return this.#onVm('shutdownVm', vm, { options, work });
+  }
+
+  stopVm(vm: VmRef, options?: CallOptions) {
+    const work = () => this.#do.powerOff(vm, 'qmstop', 1_000);
+    return this.#onVm('stopVm', vm, { options, work });
+  }
+
+  destroyVm(vm: VmRef, options?: CallOptions) {
+    return this.#onVm('destroyVm', vm, { options, work: () => this.#do.destroy(vm) });
+  }
+
+  task(task: TaskRef, options?: CallOptions) {
+    return this.#call({ method: 'task' }, options, () => this.state.status(task));
+  }
+
+  runningTasks(host: string, type: string, options?: CallOptions) {
+    const call = { method: 'runningTasks', host } as const;
+    return this.#call(call, options, () => this.state.running(host, type));
+  }
+
+  taskLog(task: TaskRef, lines: number, options?: CallOptions) {
+    return this.#call({ method: 'taskLog' }, options, () => this.state.log(task, lines));
+  }
+
+  // oxlint-disable-next-line max-params -- the port's own order
+  volumes(host: string, storage: string, content: string, options?: CallOptions) {
+    const call = { method: 'volumes', host } as const;
+    return this.#call(call, options, () => this.#do.volumes({ host, storage }, content));
+  }
+
+  downloadImage(order: ImageOrder, options?: CallOptions) {
+    const call = { method: 'downloadImage', host: order.host } as const;
+    return this.#call(call, options, () => this.#do.download(order));
+  }
+
+  uploadIso(file: Parameters<Hypervisor['uploadIso']>[0], options?: CallOptions) {
+    const call = { method: 'uploadIso', host: file.host } as const;
+    return this.#call(call, options, () => this.#do.upload(file));
+  }
+
+  deleteVolume(host: string, volumeId: string, options?: CallOptions) {
+    const call = { method: 'deleteVolume', host } as const;
+    return this.#call(call, options, () => this.#do.deleteVolume(host, volumeId));
+  }
+
+  guestIsUp(vm: VmRef, options?: CallOptions) {
+    return this.#onVm('guestIsUp', vm, { options, work: () => this.#do.isGuestUp(vm) });
+  }
+
+  guestInterfaces(vm: VmRef, options?: CallOptions) {
+    return this.#onVm('guestInterfaces', vm, { options, work: () => this.#do.interfaces(vm) });
+  }
+
+  guestExec(vm: VmRef, command: GuestCommand, options?: CallOptions) {
+    const work = () => {
+      this.#do.requireGuest(vm);
+      return this.guestCommand(vm, command);
+    };
+    return this.#onVm('guestExec', vm, { options, work });
+  }
+
+  permissions(_path: string, options?: CallOptions) {
+    return this.#call({ method: 'permissions' }, options, () => this.privileges);
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return Promise.resolve();
+  }
+
+  #onVm<T>(
+    method: HypervisorMethod,
+    vm: VmRef,
+    how: { readonly options: CallOptions | undefined; readonly work: () => T },
+  ): Promise<T> {
+    return this.#call({ method, vmId: vm.vmId, host: vm.host }, how.options, how.work);
+  }
+
+  async #call<T>(
+    call: HypervisorCall,
+    options: CallOptions | undefined,
+    work: () => T,
+  ): Promise<T> {
+    // Every call of a real one takes a turn of the event loop at least; none has an effect before that.
+    await Promise.resolve();
+    if (options?.signal?.aborted === true || this.#isClosed) {
+      throw new Cancelled('CANCELLED', `${call.method} was called off`);
+    }
+    this.calls.push(call);
+    this.onCall?.(call);
+    this.state.settle(this.#clock.monotonic());
+    const planned = this.#failures.get(call.method)?.shift();
+    if (planned !== undefined) throw planned;
+    const result = work();
+    const lost = this.#lost.get(call.method) ?? 0;
+    if (lost === 0) return result;
+    this.#lost.set(call.method, lost - 1);
+    throw new Unreachable('PVE_UNREACHABLE', `the answer to ${call.method} was lost`, {
+      facts: { requestSent: true },
+    });
+  }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each call of MemoryHypervisor does to the region, without waiting, failing on order or losing answers.
+import type { Clock } from '../clock.ts';
+import { Conflict, InvalidConfig, NotFound, Unreachable } from '../errors.ts';
+import type {
+  CloneVmOrder,
+  CreateVmOrder,
+  GuestInterface,
+  ImageOrder,
+  TaskRef,
+  VmChange,
+  VmRef,
+  VmState,
+  Volume,
+} from '../hypervisor.ts';
+import type { Random } from '../random.ts';
+import type { MemoryRegion, MemoryVm, MemoryVolume, TaskOrder } from './memory-region.ts';
+import { configOf, diskBytes, diskOption, optionsOf } from './memory-vm.ts';
+
+export interface OperationOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly taskMs: number;
+  readonly bootMs: number;
+}
+
+type Work = Omit<TaskOrder, 'host' | 'durationMs' | 'subject'> & { readonly durationMs?: number };
+
+export class MemoryOperations {
+  readonly #state: MemoryRegion;
+  readonly #options: OperationOptions;
+
+  constructor(state: MemoryRegion, options: OperationOptions) {
+    this.#state = state;
+    this.#options = options;
+  }
+
+  vm({ vmId }: VmRef): MemoryVm {
+    const vm = this.#state.vms.get(vmId);
+    if (vm === undefined) {
+      throw new NotFound('VM_NOT_FOUND', `no host has VM ${vmId}`, { facts: { vmId } });
+    }
+    this.#requireHost(vm.host);
+    return vm;
+  }
+
+  vmState(ref: VmRef): VmState {
+    const { vmId, host, startedAt, options } = this.vm(ref);
+    const lock = options.get('lock');
+    if (startedAt === undefined) return { vmId, host, power: 'stopped', lock, uptimeSeconds: 0 };
+    const uptimeSeconds = Math.floor((this.#now() - startedAt) / 1_000);
+    return { vmId, host, power: 'running', lock, uptimeSeconds };
+  }
+
+  create(order: CreateVmOrder): TaskRef {
+    this.#claim(order, optionsOf(order).set('lock', 'create'));
+    const { importFrom } = order.disk;
+    return this.#start(order, {
+      type: 'qmcreate',
+      finish: () => {
+        if (importFrom !== undefined) this.#requireVolume(order.host, importFrom);
+        this.#state.vms.get(order.vmId)?.options.delete('lock');
+      },
+      undo: () => this.#state.vms.delete(order.vmId),
+    });
+  }
+
+  clone(order: CloneVmOrder): TaskRef {
+    const source = this.#state.vms.get(order.source.vmId);
+    if (source === undefined) {
+      throw new NotFound('TEMPLATE_NOT_FOUND', `no host has VM ${order.source.vmId}`);
+    }
+    if (order.linked && source.options.get('template') !== '1') {
+      throw new InvalidConfig('PARAMETER_REFUSED', 'Linked clone feature is not supported');
+    }
+    const copy = this.#claim(order, new Map([['lock', 'clone']]));
+    const disk = source.options.get('scsi0') ?? '';
+    return this.#start(source, {
+      type: 'qmclone',
+      finish: () => {
+        copy.options.clear();
+        for (const [name, value] of source.options) copy.options.set(name, value);
+        copy.options.delete('template');
+        copy.options.set('name', order.name).set('description', order.description);
+        copy.options.set('smbios1', `uuid=${this.#options.random.uuid()}`);
+        const storage = order.storage ?? disk.split(':')[0] ?? 'local';
+        copy.options.set('scsi0', diskOption(order.vmId, storage, diskBytes(disk)));
+      },
+      undo: () => this.#state.vms.delete(order.vmId),
+    });
+  }
+
+  configure(ref: VmRef, change: VmChange): void {
+    const vm = this.#unlocked(ref);
+    if (change.digest !== undefined && change.digest !== configOf(vm).digest) {
+      throw new Conflict('VM_CHANGED', 'checksum mismatch (file change by other user?)');
+    }
+    for (const [name, value] of Object.entries(change.set ?? {})) vm.options.set(name, value);
+    for (const name of change.remove ?? []) vm.options.delete(name);
+    vm.revision += 1;
+  }
+
+  grow(ref: VmRef, disk: { readonly slot: string; readonly bytes: number }): TaskRef | undefined {
+    const vm = this.vm(ref);
+    const stored = vm.options.get(disk.slot);
+    if (stored === undefined) throw new NotFound('VOLUME_NOT_FOUND', `no disk ${disk.slot}`);
+    if (diskBytes(stored) >= disk.bytes) return undefined;
+    const grown = diskOption(vm.vmId, stored.split(':')[0] ?? 'local', disk.bytes);
+    return this.#start(vm, {
+      type: 'resize',
+      finish: () => void vm.options.set(disk.slot, grown),
+    });
+  }
+
+  start(ref: VmRef): TaskRef {
+    return this.#start(this.vm(ref), {
+      type: 'qmstart',
+      finish: () => {
+        const vm = this.#unlocked(ref);
+        if (vm.startedAt !== undefined) {
+          throw new Conflict('VM_CHANGED', `VM ${vm.vmId} already running`);
+        }
+        for (const value of vm.options.values()) {
+          const iso = /^([^:,]+:iso\/[^,]+)/.exec(value)?.[1];
+          if (iso !== undefined) this.#requireVolume(vm.host, iso);
+        }
+        vm.startedAt = this.#now();
+      },
+    });
+  }
+
+  powerOff(ref: VmRef, type: 'qmshutdown' | 'qmstop', timeoutMs: number): TaskRef {
+    const vm = this.vm(ref);
+    return this.#start(vm, {
+      type,
+      durationMs: Math.min(timeoutMs, this.#options.taskMs),
+      finish: () => {
+        vm.startedAt = undefined;
+      },
+    });
+  }
+
+  destroy(ref: VmRef): TaskRef | undefined {
+    if (!this.#state.vms.has(ref.vmId)) return undefined;
+    const vm = this.vm(ref);
+    if (vm.startedAt !== undefined) {
+      throw new Conflict('VM_CHANGED', `VM ${vm.vmId} is running - destroy failed`);
+    }
+    return this.#start(vm, {
+      type: 'qmdestroy',
+      finish: () => {
+        this.#unlocked(ref);
+        this.#state.vms.delete(ref.vmId);
+      },
+    });
+  }
+
+  volumes(at: { readonly host: string; readonly storage: string }, content: string): Volume[] {
+    this.#isShared(at.host, at.storage);
+    return [...this.#state.volumes.values()]
+      .filter((volume) => volume.storage === at.storage && volume.content === content)
+      .filter((volume) => volume.host === undefined || volume.host === at.host)
+      .map(({ id, bytes }) => ({ id, bytes, content }));
+  }
+
+  download(order: ImageOrder): TaskRef {
+    const id = `${order.storage}:import/${order.fileName}`;
+    const checksum = order.checksum?.hex;
+    this.#isShared(order.host, order.storage);
+    return this.#start(order, {
+      type: 'download',
+      finish: () => {
+        const there = this.#volume(order.host, id);
+        if (there !== undefined && (checksum === undefined || there.checksum !== checksum)) {
+          throw new InvalidConfig('PARAMETER_REFUSED', 'refusing to override existing file');
+        }
+        const known = checksum === undefined ? {} : { checksum };
+        this.#store(order, { id, bytes: 1_024, content: 'import', ...known });
+      },
+    });
+  }
+
+  upload(file: { host: string; storage: string; name: string; bytes: Uint8Array }): TaskRef {
+    const id = `${file.storage}:iso/${file.name}`;
+    this.#isShared(file.host, file.storage);
+    const volume = { id, bytes: file.bytes.length, content: 'iso', data: file.bytes };
+    return this.#start(file, { type: 'imgcopy', finish: () => this.#store(file, volume) });
+  }
+
+  deleteVolume(host: string, id: string): void {
+    this.#state.volumes.delete(this.#key(host, id));
+  }
+
+  isGuestUp(ref: VmRef): boolean {
+    const { startedAt } = this.vm(ref);
+    return startedAt !== undefined && this.#now() - startedAt >= this.#options.bootMs;
+  }
+
+  requireGuest(ref: VmRef): void {
+    if (this.isGuestUp(ref)) return;
+    throw new Unreachable('GUEST_AGENT_SILENT', 'QEMU guest agent is not running', {
+      facts: { vmId: ref.vmId },
+    });
+  }
+
+  interfaces(ref: VmRef): readonly GuestInterface[] {
+    this.requireGuest(ref);
+    const { addresses } = configOf(this.vm(ref));
+    const own = `10.${(ref.vmId >> 16) & 255}.${(ref.vmId >> 8) & 255}.${ref.vmId & 255}/8`;
+    const shown = addresses.length > 0 ? addresses : [own];
+    return [{ name: 'eth0', mac: 'bc:24:11:00:00:01', addresses: shown }];
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonic();
+  }
+
+  #claim(order: VmRef, options: Map<string, string>): MemoryVm {
+    this.#requireHost(order.host);
+    if (this.#state.vms.has(order.vmId)) {
+      throw new Conflict('VM_ID_TAKEN', `VM ${order.vmId} already exists`);
+    }
+    const { vmId, host } = order;
+    const vm: MemoryVm = { vmId, host, options, revision: 1, startedAt: undefined };
+    this.#state.vms.set(vmId, vm);
+    return vm;
+  }
+
+  #unlocked(ref: VmRef): MemoryVm {
+    const vm = this.vm(ref);
+    const lock = vm.options.get('lock');
+    if (lock === undefined) return vm;
+    throw new Conflict('VM_LOCKED', `VM is locked (${lock})`, { facts: { lock } });
+  }
+
+  #start(at: { readonly host: string; readonly vmId?: number }, work: Work): TaskRef {
+    const subject = at.vmId === undefined ? '' : String(at.vmId);
+    const durationMs = work.durationMs ?? this.#options.taskMs;
+    return this.#state.start({ ...work, host: at.host, subject, durationMs }, this.#now());
+  }
+
+  #requireHost(name: string): void {
+    const host = this.#state.hosts.find((candidate) => candidate.name === name);
+    if (host === undefined) throw new NotFound('HOST_NOT_FOUND', `no host ${name}`);
+    if (!host.online) {
+      throw new Unreachable('PVE_HOST_UNREACHABLE', `${name} does not answer`, {
+        facts: { host: name, requestSent: false },
+      });
+    }
+  }
+
+  #isShared(hostName: string, storageName: string): boolean {
+    this.#requireHost(hostName);
+    const host = this.#state.hosts.find((candidate) => candidate.name === hostName);
+    const storage = host?.storages.find((candidate) => candidate.name === storageName);
+    if (storage === undefined) {
+      throw new NotFound('STORAGE_NOT_FOUND', `storage '${storageName}' does not exist`);
+    }
+    return storage.shared;
+  }
+
+  #key(host: string, id: string): string {
+    return this.#isShared(host, id.split(':')[0] ?? '') ? id : `${host}/${id}`;
+  }
+
+  #volume(host: string, id: string): MemoryVolume | undefined {
+    return this.#state.volumes.get(this.#key(host, id));
+  }
+
+  #requireVolume(host: string, id: string): void {
+    if (this.#volume(host, id) !== undefined) return;
+    throw new NotFound('VOLUME_NOT_FOUND', `volume '${id}' does not exist`);
+  }
+
+  #store(
+    at: { readonly host: string; readonly storage: string },
+    volume: Omit<MemoryVolume, 'storage' | 'host'>,
+  ): void {
+    const host = this.#isShared(at.host, at.storage) ? undefined : at.host;
+    const stored = { ...volume, storage: at.storage, host };
+    this.#state.volumes.set(this.#key(at.host, volume.id), stored);
+  }
+}

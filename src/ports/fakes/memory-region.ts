@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state behind MemoryHypervisor: VMs, volumes and tasks of one region, and nothing that talks.
+import type { Host } from '../../model/host.ts';
+import { NotFound, PvescalerError } from '../errors.ts';
+import type { TaskRef, TaskStatus, Volume } from '../hypervisor.ts';
+
+export interface MemoryVm {
+  readonly vmId: number;
+  host: string;
+  /** As Proxmox stores them: all that is known about the VM, its name and lock included. */
+  readonly options: Map<string, string>;
+  revision: number;
+  /** Monotonic; undefined while it is stopped. */
+  startedAt: number | undefined;
+}
+
+export interface MemoryVolume extends Volume {
+  readonly storage: string;
+  /** Undefined where the storage is shared. */
+  readonly host: string | undefined;
+  readonly data?: Uint8Array;
+  readonly checksum?: string;
+}
+
+interface MemoryTask {
+  readonly upid: string;
+  readonly host: string;
+  readonly type: string;
+  readonly endsAt: number;
+  readonly log: string[];
+  /** Throws one of our errors to fail. */
+  readonly finish: () => void;
+  readonly undo: () => void;
+  end: (TaskStatus & { readonly state: 'ended' }) | undefined;
+}
+
+export interface TaskOrder {
+  readonly host: string;
+  readonly type: string;
+  readonly subject: string;
+  readonly durationMs: number;
+  finish(): void;
+  /** What a failed task takes back. */
+  undo?(): void;
+}
+
+export class MemoryRegion {
+  readonly hosts: Host[];
+  readonly vms = new Map<number, MemoryVm>();
+  readonly volumes = new Map<string, MemoryVolume>();
+  readonly #tasks = new Map<string, MemoryTask>();
+  readonly #plannedFailures = new Map<string, PvescalerError[]>();
+  #serial = 0;
+
+  constructor(hosts: readonly Host[]) {
+    this.hosts = [...hosts];
+  }
+
+  failNextTask(type: string, failure: PvescalerError): void {
+    this.#plannedFailures.set(type, [...(this.#plannedFailures.get(type) ?? []), failure]);
+  }
+
+  start(order: TaskOrder, now: number): TaskRef {
+    this.#serial += 1;
+    const hex = this.#serial.toString(16).padStart(8, '0').toUpperCase();
+    const upid = `UPID:${order.host}:${hex}:00000000:00000000:${order.type}:${order.subject}:fake@pve:`;
+    const planned = this.#plannedFailures.get(order.type)?.shift();
+    this.#tasks.set(upid, {
+      upid,
+      host: order.host,
+      type: order.type,
+      endsAt: now + order.durationMs,
+      log: [`${order.type} ${order.subject}`],
+      finish: () => {
+        if (planned !== undefined) throw planned;
+        order.finish();
+      },
+      undo: () => order.undo?.(),
+      end: undefined,
+    });
+    return { upid };
+  }
+
+  /** Ends every task whose time has come, in the order of their ends. */
+  settle(now: number): void {
+    const due = [...this.#tasks.values()]
+      .filter((task) => task.end === undefined && task.endsAt <= now)
+      .sort((a, b) => a.endsAt - b.endsAt);
+    for (const task of due) {
+      const end = endOf(task);
+      task.end = end;
+      task.log.push(`TASK ${end.message}`);
+    }
+  }
+
+  status(task: TaskRef): TaskStatus {
+    return this.#task(task).end ?? { state: 'running' };
+  }
+
+  log(task: TaskRef, lines: number): readonly string[] {
+    return this.#task(task).log.slice(-lines);
+  }
+
+  running(host: string, type: string): readonly TaskRef[] {
+    return [...this.#tasks.values()]
+      .filter((task) => task.end === undefined && task.host === host && task.type === type)
+      .map(({ upid }) => ({ upid }));
+  }
+
+  /** The record of a task does not last for ever. */
+  forgetTasks(): void {
+    this.#tasks.clear();
+  }
+
+  #task(task: TaskRef): MemoryTask {
+    const found = this.#tasks.get(task.upid);
+    if (found === undefined) {
+      throw new NotFound('TASK_NOT_FOUND', 'no such task', { facts: { upid: task.upid } });
+    }
+    return found;
+  }
+}
+
+function endOf(task: MemoryTask): TaskStatus & { readonly state: 'ended' } {
+  try {
+    task.finish();
+    return { state: 'ended', succeeded: true, warnings: 0, message: 'OK' };
+  } catch (error) {
+    // A fake raises errors of ours only; anything else is a fault of the fake and must be seen.
+    if (!(error instanceof PvescalerError)) throw error;
+    task.undo();
+    const { message } = error;
+    return { state: 'ended', succeeded: false, warnings: 0, message, failure: error };
+  }
+}
