@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The composition root: the only file that knows the process and every adapter. Adapters are imported when
 // a command asks for them, so that `--help` does not pay for SQLite or an HTTP client.
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 import { type CliContext, runCli } from './cli/index.ts';
+import { StoreUnusable } from './ports/errors.ts';
 import { systemClock, systemRandom } from './system/index.ts';
 
 const SIGNAL_EXIT_CODE = 130;
@@ -32,6 +33,14 @@ function endQuietlyOnClosedPipe(): void {
   }
 }
 
+/** Turns one expected failure into an answer. */
+function unless<T>(code: string, answer: T): (error: NodeJS.ErrnoException) => T {
+  return (error) => {
+    if (error.code === code) return answer;
+    throw error;
+  };
+}
+
 function contextOfThisProcess(): CliContext {
   return {
     out: (text) => void process.stdout.write(text),
@@ -40,10 +49,13 @@ function contextOfThisProcess(): CliContext {
     homeFolder: homedir(),
     tempFolders: [tmpdir()],
     files: {
-      read: (path) => readFile(path, 'utf8'),
+      read: (path) => readFile(path, 'utf8').catch(unless('ENOENT', undefined)),
       async write(path, text, { overwrite }) {
         await mkdir(dirname(path), { recursive: true });
-        await writeFile(path, text, { flag: overwrite ? 'w' : 'wx', mode: 0o600 });
+        return writeFile(path, text, { flag: overwrite ? 'w' : 'wx', mode: 0o600 }).then(
+          () => 'written',
+          unless('EEXIST', 'exists-already'),
+        );
       },
     },
     clock: systemClock,
@@ -52,8 +64,14 @@ function contextOfThisProcess(): CliContext {
     version: manifest.version,
     adapters: {
       async openStore(path) {
-        const { openSqliteStore } = await import('./store/index.ts');
-        return openSqliteStore({ path, clock: systemClock, random: systemRandom });
+        const { fileSystemWarnings, openSqliteStore } = await import('./store/index.ts');
+        await access(path).catch((cause: unknown) => {
+          throw new StoreUnusable('STORE_UNREADABLE', `there is no state database at ${path}`, {
+            cause,
+          });
+        });
+        const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
+        return { store, warnings: await fileSystemWarnings(path) };
       },
     },
   };

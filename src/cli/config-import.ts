@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { SURFACES } from '../ports/error-surface.ts';
 import { InvalidConfig } from '../ports/errors.ts';
-import type { CommandHost } from './program.ts';
+import type { CommandHost } from './context.ts';
 import { writeResult } from './write-result.ts';
 
 const SYSTEMS = ['externalgrpc', 'proxmox-autoscaler', 'vm-plan', 'kubenodesmith'] as const;
@@ -32,12 +32,12 @@ export function addConfigImport(parent: Command, host: CommandHost): void {
 
 async function runImport(host: CommandHost, file: string, options: ImportOptions): Promise<void> {
   const { context } = host;
-  const text = await context.files.read(file).catch((cause: unknown) => {
+  const text = await context.files.read(file).catch(() => undefined);
+  if (text === undefined) {
     throw new InvalidConfig('CONFIG_UNREADABLE', `${file} cannot be read`, {
-      cause,
       hint: 'Name the config file of the other system.',
     });
-  });
+  }
   const { importConfig, importReportJson, renderImportProblems, renderImportReport } = await import(
     '../config/index.ts'
   );

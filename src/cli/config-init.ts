@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Command, Option } from 'commander';
-import type { CommandHost } from './program.ts';
+import type { CommandHost } from './context.ts';
 import { writeResult } from './write-result.ts';
 
 interface InitOptions {

@@ -5,13 +5,13 @@ import type { LoadResult } from '../config/index.ts';
 import type { CliContext } from './context.ts';
 
 const OVERRIDES = [
-  ['--mode <mode>', 'standalone or externalgrpc'],
-  ['--bind <host>', 'host of the gRPC listener'],
-  ['--port <number>', 'port of the gRPC listener'],
-  ['--kubeconfig <file>', 'kubeconfig of the cluster'],
-  ['--context <name>', 'context in the kubeconfig'],
-  ['--state <file>', 'the state database'],
-  ['--log-level <level>', 'trace, debug, info, warn or error'],
+  ['mode', '--mode <mode>', 'standalone or externalgrpc'],
+  ['bind', '--bind <host>', 'host of the gRPC listener'],
+  ['port', '--port <number>', 'port of the gRPC listener'],
+  ['kubeconfig', '--kubeconfig <file>', 'kubeconfig of the cluster'],
+  ['context', '--context <name>', 'context in the kubeconfig'],
+  ['state', '--state <file>', 'the state database'],
+  ['logLevel', '--log-level <level>', 'trace, debug, info, warn or error'],
 ] as const;
 
 export interface ConfigOptions {
@@ -30,7 +30,7 @@ export function withConfigOptions(command: Command): Command {
     '-c, --config <file>',
     'the config file (else PVESCALER_CONFIG, else /etc/pvescaler/config.yaml)',
   );
-  for (const [flags, description] of OVERRIDES) command.option(flags, description);
+  for (const [, flags, description] of OVERRIDES) command.option(flags, description);
   return command;
 }
 
@@ -46,16 +46,11 @@ export async function readConfigFor(
     environment: context.environment,
     homeFolder: context.homeFolder,
     tempFolders: context.tempFolders,
-    flags: OVERRIDES.flatMap(([flags]) => {
+    flags: OVERRIDES.flatMap(([name, flags]) => {
+      const value = options[name];
       const [flag = ''] = flags.split(' ');
-      const name = flag.slice(2).replace(/-(.)/g, (_dash, letter: string) => letter.toUpperCase());
-      const value = options[name as keyof ConfigOptions];
       return value === undefined ? [] : [{ flag, value }];
     }),
-    readFile: (path) =>
-      context.files.read(path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return undefined;
-        throw error;
-      }),
+    readFile: (path) => context.files.read(path),
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import type { CommandHost } from './program.ts';
+import type { CommandHost } from './context.ts';
 
 export function addConfigSchema(parent: Command, { context }: CommandHost): void {
   parent

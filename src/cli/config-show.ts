@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import { type ConfigOptions, readConfigFor, withConfigOptions } from './config-options.ts';
-import type { CommandHost } from './program.ts';
+import type { CommandHost } from './context.ts';
 import { tellFaults } from './tell-problems.ts';
 
 export function addConfigShow(parent: Command, host: CommandHost): void {

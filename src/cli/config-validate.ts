@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import { type ConfigOptions, readConfigFor, withConfigOptions } from './config-options.ts';
-import type { CommandHost } from './program.ts';
+import type { CommandHost } from './context.ts';
 import { tellFaults } from './tell-problems.ts';
 
 export function addConfigValidate(parent: Command, host: CommandHost): void {
@@ -31,7 +31,7 @@ async function validate(
     context.out(
       `${JSON.stringify({ valid: result.ok, problems: result.problems, planned }, null, 2)}\n`,
     );
-    if (!result.ok) tellFaults(host, []);
+    if (!result.ok) await tellFaults(host, []);
     return;
   }
   if (!result.ok) return tellFaults(host, result.problems);

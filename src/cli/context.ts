@@ -5,10 +5,14 @@ import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
 
 export interface Files {
-  /** Rejects with the system's own error; the command says what the file was for. */
-  read(path: string): Promise<string>;
-  /** Refuses to overwrite unless told to. */
-  write(path: string, text: string, options: { readonly overwrite: boolean }): Promise<void>;
+  /** Undefined when there is no such file. Rejects with the system's own error otherwise. */
+  read(path: string): Promise<string | undefined>;
+  /** Makes missing folders. An existing file is left alone unless told otherwise. */
+  write(
+    path: string,
+    text: string,
+    options: { readonly overwrite: boolean },
+  ): Promise<'written' | 'exists-already'>;
 }
 
 export interface CliContext {
@@ -28,6 +32,16 @@ export interface CliContext {
   readonly version: string;
   /** Adapters, loaded when asked for. */
   readonly adapters: {
-    openStore(path: string): Promise<Store>;
+    /** StoreUnusable/STORE_UNREADABLE when there is none: reading commands make no database. */
+    openStore(
+      path: string,
+    ): Promise<{ readonly store: Store; readonly warnings: readonly string[] }>;
   };
+}
+
+/** What a command gets to work with. */
+export interface CommandHost {
+  readonly context: CliContext;
+  /** Ends with this exit code although nothing was thrown (problems were already told). */
+  exitWith(code: number): void;
 }

@@ -8,15 +8,10 @@ import { addConfigInit } from './config-init.ts';
 import { addConfigSchema } from './config-schema.ts';
 import { addConfigShow } from './config-show.ts';
 import { addConfigValidate } from './config-validate.ts';
-import type { CliContext } from './context.ts';
+import type { CliContext, CommandHost } from './context.ts';
 import { addServe } from './serve.ts';
-
-/** What a command gets to work with. */
-export interface CommandHost {
-  readonly context: CliContext;
-  /** Ends with this exit code although nothing was thrown (problems were already told). */
-  exitWith(code: number): void;
-}
+import { addStateJournal } from './state-journal.ts';
+import { addStateShow } from './state-show.ts';
 
 export function buildProgram(
   context: CliContext,
@@ -47,6 +42,9 @@ export function buildProgram(
   addConfigInit(config, host);
   addConfigImport(config, host);
   addConfigSchema(config, host);
+  const state = program.command('state').description('look into the state database');
+  addStateShow(state, host);
+  addStateJournal(state, host);
   if (options.completion === 'declared') declareCompletion(program);
   return program;
 }

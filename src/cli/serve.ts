@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { LoadedConfig } from '../config/index.ts';
 import { UnsupportedVersion } from '../ports/errors.ts';
 import { type ConfigOptions, readConfigFor, withConfigOptions } from './config-options.ts';
-import type { CommandHost } from './program.ts';
+import type { CommandHost } from './context.ts';
 import { tellFaults } from './tell-problems.ts';
 
 export function addServe(parent: Command, host: CommandHost): void {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Problem } from '../config/index.ts';
 import { SURFACES } from '../ports/error-surface.ts';
-import type { CommandHost } from './program.ts';
+import type { CommandHost } from './context.ts';
 
 /** Says what is wrong with a config, line by line, and ends with the exit code for it. */
 export async function tellFaults(host: CommandHost, problems: readonly Problem[]): Promise<void> {

@@ -16,18 +16,17 @@ export async function writeResult(
 ): Promise<void> {
   const { output, force } = to;
   if (output === undefined) return context.out(text);
-  try {
-    await context.files.write(output, text, { overwrite: force === true });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') {
-      throw new Conflict('RECORD_EXISTS', `${output} exists already`, {
-        hint: 'Name another file, or add --force to overwrite it.',
+  const outcome = await context.files
+    .write(output, text, { overwrite: force === true })
+    .catch((cause: unknown) => {
+      throw new InvalidRequest('REQUEST_INVALID', `${output} cannot be written: ${String(cause)}`, {
+        hint: 'Name a file in a folder you may write to.',
+        cause,
       });
-    }
-    throw new InvalidRequest('REQUEST_INVALID', `${output} cannot be written: ${message}`, {
-      hint: 'Name a file in a folder you may write to.',
-      cause: error,
+    });
+  if (outcome === 'exists-already') {
+    throw new Conflict('RECORD_EXISTS', `${output} exists already`, {
+      hint: 'Name another file, or add --force to overwrite it.',
     });
   }
   context.err(`wrote ${output}\n`);

@@ -11,7 +11,11 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** Accepts upper case (firmware and people write it so) and gives back lower case. */
 export function parseMachineId(text: string): Parsed<MachineId> {
   const lower = text.toLowerCase();
-  return UUID.test(lower) ? accepted(lower as MachineId) : refused('is not a UUID');
+  return isMachineId(lower) ? accepted(lower) : refused('is not a UUID');
+}
+
+function isMachineId(text: string): text is MachineId {
+  return UUID.test(text);
 }
 
 /** The piece of the id that ends default machine names: short enough to read, long enough not to collide. */

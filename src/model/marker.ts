@@ -113,22 +113,28 @@ function buildMarker(fields: ReadonlyMap<string, string>, extras: Extras): Parse
   if (!pool.ok) return refused(`marker's pool ${pool.problem}`);
   const machine = parseMachineId(fields.get('machine') ?? '');
   if (!machine.ok) return refused(`marker's machine ${machine.problem}`);
-  const vmId = wholeNumber(fields.get('vmid'));
-  const created = wholeNumber(fields.get('created'));
-  if (vmId === undefined || created === undefined)
-    return refused('marker has no valid vmid and created');
-  const deleting = wholeNumber(fields.get('deleting'));
-  if (fields.has('deleting') && deleting === undefined)
-    return refused('marker has an invalid deleting');
+  const numbers = readNumbers(fields);
+  if (!numbers.ok) return numbers;
   return accepted({
     cluster,
     pool: pool.value,
     machine: machine.value,
-    vmId,
-    createdAtSeconds: created,
+    ...numbers.value,
     ...extras,
-    ...(deleting !== undefined && { deletingSinceSeconds: deleting }),
   });
+}
+
+type Numbers = Pick<Marker, 'vmId' | 'createdAtSeconds' | 'deletingSinceSeconds'>;
+
+function readNumbers(fields: ReadonlyMap<string, string>): Parsed<Numbers> {
+  const vmId = wholeNumber(fields.get('vmid'));
+  if (vmId === undefined) return refused('marker has no valid vmid');
+  const createdAtSeconds = wholeNumber(fields.get('created'));
+  if (createdAtSeconds === undefined) return refused('marker has no valid created');
+  if (!fields.has('deleting')) return accepted({ vmId, createdAtSeconds });
+  const deletingSinceSeconds = wholeNumber(fields.get('deleting'));
+  if (deletingSinceSeconds === undefined) return refused('marker has an invalid deleting');
+  return accepted({ vmId, createdAtSeconds, deletingSinceSeconds });
 }
 
 function wholeNumber(text: string | undefined): number | undefined {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from 'commander';
+import { RECONCILE_LEASE } from '../model/lease.ts';
+import { PHASES } from '../model/machine.ts';
+import type { Store } from '../ports/store.ts';
+import type { CommandHost } from './context.ts';
+import { type StoreOptions, withStore, withStoreOptions } from './with-store.ts';
+
+export function addStateShow(parent: Command, host: CommandHost): void {
+  withStoreOptions(
+    parent
+      .command('show')
+      .description('what the state database holds: machines by phase, open intents, who drives'),
+  )
+    .option('--json', 'as JSON')
+    .action((options: StoreOptions & { readonly json?: true }) =>
+      withStore(host, options, async (store, path) => {
+        const summary = await summarise(store, host.context.clock.now());
+        host.context.out(
+          options.json === true
+            ? `${JSON.stringify({ path, ...summary }, null, 2)}\n`
+            : render(path, summary),
+        );
+      }),
+    );
+}
+
+interface Summary {
+  readonly machines: Readonly<Record<string, number>>;
+  readonly openIntents: number;
+  readonly addressesInUse: number;
+  readonly drains: number;
+  readonly driver: {
+    readonly holder: string;
+    readonly token: number;
+    readonly isCurrent: boolean;
+  } | null;
+}
+
+async function summarise(store: Store, now: number): Promise<Summary> {
+  const [machines, intents, addresses, drains, lease] = await Promise.all([
+    store.machines.list(),
+    store.intents.list(),
+    store.addresses.list(),
+    store.drains.list(),
+    store.leases.read(RECONCILE_LEASE),
+  ]);
+  const count = (phase: string) => machines.filter(({ value }) => value.phase === phase).length;
+  return {
+    machines: Object.fromEntries(PHASES.map((phase) => [phase, count(phase)])),
+    openIntents: intents.filter(({ value }) => value.state === 'open').length,
+    addressesInUse: addresses.filter(({ value }) => value.releasedAt === undefined).length,
+    drains: drains.filter(({ value }) => !['done', 'undone'].includes(value.state)).length,
+    driver:
+      lease === undefined
+        ? null
+        : { holder: lease.holder, token: lease.token, isCurrent: lease.expiresAt > now },
+  };
+}
+
+function render(path: string, summary: Summary): string {
+  const present = Object.entries(summary.machines).filter(([, count]) => count > 0);
+  const { driver } = summary;
+  return [
+    `state     ${path}`,
+    `machines  ${present.map(([phase, count]) => `${count} ${phase}`).join(', ') || 'none'}`,
+    `intents   ${summary.openIntents} open`,
+    `addresses ${summary.addressesInUse} in use`,
+    `drains    ${summary.drains} under way`,
+    `driver    ${driver === null ? 'none so far' : `${driver.holder}, token ${driver.token}${driver.isCurrent ? '' : ' (lease is over)'}`}`,
+    '',
+  ].join('\n');
+}
