@@ -19,7 +19,7 @@ export interface VmSummary extends VmRef {
   readonly isTemplate: boolean;
   /** `clone`, `create`, `backup`, … while Proxmox holds it. */
   readonly lock: string | undefined;
-  /** Configured, not momentary; undefined as long as `name` is. */
+  /** Configured, not momentary; undefined while neither the overview nor the configuration tells (a clone under way). */
   readonly cpus: number | undefined;
   readonly memoryBytes: number | undefined;
 }

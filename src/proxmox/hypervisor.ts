@@ -5,6 +5,7 @@ import { GuestAgent } from './agent.ts';
 import { Images } from './images.ts';
 import { recordOf } from './json.ts';
 import { Api, type ApiOptions } from './request.ts';
+import { Sizes } from './sizes.ts';
 import { TaskFollower } from './task-follower.ts';
 import { Tasks } from './tasks.ts';
 import { VersionGate } from './version.ts';
@@ -25,12 +26,13 @@ export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
   const tasks = new Tasks(api);
   const follower = new TaskFollower({ task: (task) => tasks.status(task, {}) }, clock);
   const vms = new Vms({ api, whereabouts, version });
+  const sizes = new Sizes({ api, clock });
   const images = new Images({ api, random, version, follower });
   const agent = new GuestAgent({ api, whereabouts, clock });
   const none: CallOptions = {};
   return {
     region,
-    view: (call = none) => readView({ region, api, whereabouts, version, clock }, call),
+    view: (call = none) => readView({ region, api, whereabouts, version, sizes, clock }, call),
     vmConfig: (vm, call = none) => vms.config(vm, call),
     vmState: (vm, call = none) => vms.state(vm, call),
     createVm: (order, call = none) => vms.create(order, call),
@@ -63,6 +65,7 @@ interface ViewParts {
   readonly api: Api;
   readonly whereabouts: Whereabouts;
   readonly version: VersionGate;
+  readonly sizes: Sizes;
   readonly clock: Clock;
 }
 
@@ -75,8 +78,11 @@ async function readView(parts: ViewParts, call: CallOptions): Promise<RegionView
     ...call,
   });
   const overview = overviewOf(parts.region, data);
+  const takenAt = parts.clock.now();
   parts.whereabouts.noteAll(overview.vms);
-  return { region: parts.region, takenAt: parts.clock.now(), version, ...overview };
+  const online = new Set(overview.hosts.filter((host) => host.online).map((host) => host.name));
+  const vms = await parts.sizes.fill(overview.vms, online, call);
+  return { region: parts.region, takenAt, version, ...overview, vms };
 }
 
 async function readPermissions(

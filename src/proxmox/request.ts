@@ -157,7 +157,7 @@ export class Api {
       try {
         return await endpoint.gate.run(() => this.#exchange(endpoint, call, headers), call.signal);
       } catch (error) {
-        if (!isEndpointTrouble(error)) throw error;
+        if (!isEndpointTrouble(error, call)) throw error;
         this.#endpoints.failed(endpoint);
         if (call.repeatable !== true && error.facts['requestSent'] !== false) throw error;
         last = error;
@@ -243,8 +243,11 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 /** The endpoint itself is the trouble, not what was asked of it: another one may answer. */
-function isEndpointTrouble(error: unknown): error is PvescalerError {
+function isEndpointTrouble(error: unknown, call: ApiCall): error is PvescalerError {
   if (!(error instanceof PvescalerError)) return false;
+  // Who waits less than an endpoint waits for the host behind it cannot tell which of the two is slow.
+  const wasImpatient = call.timeoutMs !== undefined && error.facts['requestSent'] !== false;
+  if (error.class === 'TimedOut' && wasImpatient) return false;
   const fromSocket = error.facts['status'] === undefined;
   return (
     (fromSocket && (error.class === 'Unreachable' || error.class === 'TimedOut')) ||
