@@ -137,7 +137,7 @@ export async function checkLayering(baseDir: string): Promise<LayeringReport> {
   const roots = ['src', 'ui'].filter((name) => readdirSync(baseDir).includes(name));
   const result = await cruise(roots, {
     baseDir,
-    ruleSet: { forbidden: rules() } as never,
+    ruleSet: { forbidden: rules() },
     validate: true,
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { aMachine, aMachineId, anIntent } from '../../src/ports/fakes/sample-records.ts';
+import { openSqliteStore } from '../../src/store/index.ts';
+import { systemClock, systemRandom } from '../../src/system/index.ts';
+import { aFolder, pvescaler } from '../support/pvescaler.ts';
+
+async function aDatabase(): Promise<string> {
+  const path = join(aFolder(), 'state.db');
+  const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
+  const id = aMachineId(1);
+  await store.machines.create(id, aMachine({ id, phase: 'booting' }));
+  await store.intents.create('i', anIntent({ id: 'i', state: 'open' }));
+  await store.leases.acquire({ name: 'reconcile', holder: 'test', durationMs: 3_600_000 });
+  await store.journal.append({
+    at: Date.UTC(2026, 0, 2),
+    kind: 'refused',
+    subject: { pool: 'small' },
+    reason: 'HostFull',
+    message: 'pve1 has 3 GiB free, 4 are needed',
+  });
+  await store.close();
+  return path;
+}
+
+describe('state', () => {
+  it('shows machines by phase, intents and the driver', async () => {
+    const path = await aDatabase();
+    const { exitCode, out } = pvescaler(['state', 'show', '--state', path]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/machines {2}1 booting\nintents {3}1 open/);
+    expect(out).toMatch(/driver {4}test, token 1\n/);
+    expect(JSON.parse(pvescaler(['state', 'show', '--json', '--state', path]).out)).toMatchObject({
+      path,
+      machines: { booting: 1, ready: 0 },
+      driver: { holder: 'test', token: 1, isCurrent: true },
+    });
+  });
+
+  it('reads the journal, filtered', async () => {
+    const path = await aDatabase();
+    expect(pvescaler(['state', 'journal', '--state', path]).out).toBe(
+      '2026-01-02T00:00:00.000Z  refused  HostFull: pve1 has 3 GiB free, 4 are needed  (pool small)\n',
+    );
+    expect(pvescaler(['state', 'journal', '--state', path, '--pool', 'other']).out).toBe('');
+    expect(
+      JSON.parse(pvescaler(['state', 'journal', '--state', path, '--json']).out),
+    ).toMatchObject({ reason: 'HostFull' });
+    expect(pvescaler(['state', 'journal', '--state', path, '--limit', '0']).exitCode).toBe(2);
+  });
+
+  it('makes no database where there is none, and overwrites no other file', () => {
+    const folder = aFolder();
+    const missing = pvescaler(['state', 'show', '--state', 'missing.db'], { cwd: folder });
+    expect(missing).toMatchObject({ exitCode: 13, out: '' });
+    expect(missing.err).toMatch(/there is no state database at missing\.db/);
+    const other = join(folder, 'notes.txt');
+    writeFileSync(other, 'my notes, not a database\n');
+    const refused = pvescaler(['state', 'show', '--state', other]);
+    expect(refused.exitCode).toBe(13);
+    expect(refused.err).toMatch(/not a pvescaler database/);
+    expect(readFileSync(other, 'utf8')).toBe('my notes, not a database\n');
+  });
+});
