@@ -6,6 +6,7 @@ import type { SizedBody, Transport, TransportRequest } from '../ports/transport.
 import { type Endpoint, Endpoints } from './endpoints.ts';
 import { encodeForm, type Parameters } from './form.ts';
 import { numberOf, parsed, recordOf } from './json.ts';
+import { beforeSending } from './not-sent.ts';
 import { retrying } from './retry.ts';
 import { secretsIn } from './secret-parameters.ts';
 import { type Credentials, createSession, type Session } from './session.ts';
@@ -138,14 +139,18 @@ export class Api {
 
   /** A refused login was refused before anything was done: with a new one, any call may be sent again. */
   async #authenticated(call: ApiCall): Promise<Envelope> {
-    const headers = await this.#session.headers(call.method, call.signal);
+    const headers = await this.#authorization(call);
     try {
       return await this.#acrossEndpoints(call, headers);
     } catch (error) {
       const isRefused = error instanceof PvescalerError && error.facts['status'] === 401;
       if (!isRefused || !this.#session.renew(headers)) throw error;
     }
-    return this.#acrossEndpoints(call, await this.#session.headers(call.method, call.signal));
+    return this.#acrossEndpoints(call, await this.#authorization(call));
+  }
+
+  #authorization(call: ApiCall): Promise<Readonly<Record<string, string>>> {
+    return beforeSending(this.#session.headers(call.method, call.signal));
   }
 
   async #acrossEndpoints(

@@ -151,7 +151,7 @@ describe('messageOf', () => {
 describe('texts of tasks', () => {
   it.each([
     ['unable to create VM 181: config file already exists', 'VM_ID_TAKEN'],
-    ["Configuration file 'nodes/pve1/qemu-server/9.conf' does not exist", 'VM_NOT_FOUND'],
+    ["Configuration file 'nodes/pve1/qemu-server/9.conf' does not exist", 'VM_CHANGED'],
     ["can't lock file '/var/lock/qemu-server/lock-224.conf' - got timeout", 'LOCK_TIMED_OUT'],
     ['VM quit/powerdown failed - got timeout', 'TASK_FAILED'],
     ['VM 100 already running', 'VM_CHANGED'],

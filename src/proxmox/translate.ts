@@ -4,6 +4,7 @@
 // answers and for the exit status of tasks alike.
 import {
   Bug,
+  Conflict,
   type ErrorDetails,
   InvalidConfig,
   type PvescalerError,
@@ -63,13 +64,18 @@ export function translateAnswer(answer: ForeignAnswer, context: Context): Pvesca
   return raise(answer.status, text, { doing: context.doing, facts });
 }
 
-/** The exit status of a task that failed. */
+/**
+ * The exit status of a task that failed. A task finds no VM also when it was started at a host that the VM
+ * has left: only a look at the region tells that it is gone, so nothing here says so.
+ */
 export function translateTaskFailure(text: string, context: Context): PvescalerError {
   const clean = redacted(text.trim(), context.secrets);
-  const known = byText(clean, { doing: context.doing, facts: context.facts });
-  return (
-    known ?? new TaskFailed('TASK_FAILED', `${context.doing}: ${clean}`, { facts: context.facts })
-  );
+  const place = { doing: context.doing, facts: context.facts };
+  const known = byText(clean, place);
+  const message = `${context.doing}: ${clean}`;
+  if (known === undefined) return new TaskFailed('TASK_FAILED', message, { facts: context.facts });
+  if (known.code !== 'VM_NOT_FOUND') return known;
+  return new Conflict('VM_CHANGED', message, { facts: context.facts });
 }
 
 interface Place {

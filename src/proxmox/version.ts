@@ -2,6 +2,7 @@
 import type { Clock } from '../ports/clock.ts';
 import type { CallOptions } from '../ports/hypervisor.ts';
 import { recordOf, textOf } from './json.ts';
+import { beforeSending } from './not-sent.ts';
 import type { Api } from './request.ts';
 import { tooOld } from './translate.ts';
 
@@ -24,12 +25,14 @@ export class VersionGate {
     if (known !== undefined && this.#clock.monotonic() - known.readAt < TRUSTED_FOR_MS) {
       return known.version;
     }
-    const data = await this.#api.data({
-      method: 'GET',
-      path: '/version',
-      doing: 'read the version',
-      ...options,
-    });
+    const data = await beforeSending(
+      this.#api.data({
+        method: 'GET',
+        path: '/version',
+        doing: 'read the version',
+        ...options,
+      }),
+    );
     const version = textOf(recordOf(data)['version']) ?? '0';
     this.#known = { version, readAt: this.#clock.monotonic() };
     return version;

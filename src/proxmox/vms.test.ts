@@ -102,6 +102,32 @@ describe('creating', () => {
   });
 });
 
+describe('what a call needs first', () => {
+  it('leaves no doubt about the call itself when it fails', async () => {
+    const noVersion = aRegion({ 'GET /version': () => cut(true) });
+    await expect(noVersion.settled(noVersion.hypervisor.createVm(ORDER))).rejects.toMatchObject({
+      code: 'PVE_UNREACHABLE',
+      facts: { requestSent: false },
+    });
+    const noLogin = aRegion(
+      { 'POST /access/ticket': () => cut(true) },
+      { credentials: { kind: 'password', user: 'a@pve', password: () => 'password' } },
+    );
+    await expect(noLogin.hypervisor.startVm(VM)).rejects.toMatchObject({
+      code: 'PVE_UNREACHABLE',
+      facts: { requestSent: false },
+    });
+    const noConfig = aRegion({
+      'GET /nodes/pve1/qemu/160/config': { status: 596, reason: 'Connection timed out' },
+    });
+    const grow = noConfig.hypervisor.growDisk(VM, { slot: 'scsi0', bytes: 1 });
+    await expect(noConfig.settled(grow)).rejects.toMatchObject({
+      code: 'REQUEST_TIMED_OUT',
+      facts: { requestSent: false },
+    });
+  });
+});
+
 describe('cloning', () => {
   const clone = {
     ...VM,

@@ -12,6 +12,7 @@ import type {
 } from '../ports/hypervisor.ts';
 import { type Parameters, segment } from './form.ts';
 import { numberOf, recordOf, textOf } from './json.ts';
+import { beforeSending } from './not-sent.ts';
 import { formatDiskSize, parseDiskSize, parseProperties } from './property-string.ts';
 import type { Api, ApiCall } from './request.ts';
 import { startedTask } from './started-task.ts';
@@ -140,7 +141,7 @@ export class Vms {
     disk: { readonly slot: string; readonly bytes: number },
     options: CallOptions,
   ): Promise<TaskRef | undefined> {
-    const config = await this.config(vm, options);
+    const config = await beforeSending(this.config(vm, options));
     const stored = config.options[disk.slot];
     if (stored === undefined) {
       throw new NotFound('VOLUME_NOT_FOUND', `VM ${vm.vmId} has no disk ${disk.slot}`, {

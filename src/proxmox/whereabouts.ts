@@ -2,6 +2,7 @@
 import { Conflict, NotFound, PvescalerError } from '../ports/errors.ts';
 import type { VmRef } from '../ports/hypervisor.ts';
 import { numberOf, recordsOf, textOf } from './json.ts';
+import { beforeSending } from './not-sent.ts';
 import type { Api } from './request.ts';
 
 /**
@@ -47,7 +48,7 @@ export class Whereabouts {
       return await work(this.hostOf(vm));
     } catch (error) {
       if (!isElsewhere(error)) throw error;
-      const host = await this.#find(vm.vmId, signal);
+      const host = await beforeSending(this.#find(vm.vmId, signal));
       if (host === undefined) throw gone(vm.vmId, error);
       this.note({ vmId: vm.vmId, host });
       return await work(host).catch((again: unknown) => {
