@@ -50,7 +50,16 @@ interface Live {
   readonly ended: Promise<void>;
 }
 
-type TaskHook = (order: TaskOrder, context: TaskContext) => Promise<void>;
+/** A task that is to fail after so much work, or to be killed then. */
+export interface TaskDoom {
+  /** Milliseconds of work at speed 1. */
+  readonly afterMs: number;
+  readonly message: string;
+  /** Killed: nothing is cleaned up. */
+  readonly killed: boolean;
+}
+
+type TaskHook = (order: TaskOrder) => TaskDoom | undefined;
 
 function hex(value: number, digits = 8): string {
   return value.toString(16).toUpperCase().padStart(digits, '0');
@@ -70,7 +79,7 @@ export class TaskEngine {
     this.#speed = speed;
   }
 
-  /** Runs inside each task before its work: where faults strike. */
+  /** Asked once per task: where faults strike. */
   setHook(hook: TaskHook): void {
     this.#hook = hook;
   }
@@ -158,6 +167,8 @@ export class TaskEngine {
   }): Promise<void> {
     const { order, record, abort, work } = task;
     let warnings = 0;
+    let worked = 0;
+    const doom = this.#hook?.(order);
     const context: TaskContext = {
       upid: record.upid,
       signal: abort.signal,
@@ -166,12 +177,19 @@ export class TaskEngine {
         warnings += 1;
         log(record, `WARN: ${line}`);
       },
-      work: (ms) => this.#work(ms, abort.signal),
+      work: async (ms) => {
+        const left = (doom?.afterMs ?? Number.POSITIVE_INFINITY) - worked;
+        worked += ms;
+        await this.#work(Math.min(ms, Math.max(0, left)), abort.signal);
+        if (doom === undefined || left > ms) return;
+        if (doom.killed) abort.abort(new Error(doom.message));
+        throw new Error(doom.message);
+      },
     };
     // The answer with the UPID leaves before the worker has done anything.
     await Promise.resolve();
     try {
-      await this.#hook?.(order, context);
+      if (doom?.afterMs === 0 && !doom.killed) throw new Error(doom.message);
       await work(context);
       this.#end(record, warnings === 0 ? 'OK' : `WARNINGS: ${warnings}`);
     } catch (error) {

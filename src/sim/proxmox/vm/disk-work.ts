@@ -60,10 +60,10 @@ export function resizeDisk(call: Call): string {
 function toBase(core: Core, vm: Vm, slot: string): void {
   const drive = parseDrive(slot, vm.config[slot] ?? '');
   const id = splitVolumeId(drive.file);
-  const storage = core.world.storages.get(id?.storage ?? '');
-  const volumes = storage === undefined ? undefined : volumesOn(storage, vm.host);
-  const volume: Volume | undefined = volumes?.get(id?.name ?? '');
-  if (id === undefined || volumes === undefined || volume === undefined) return;
+  if (id === undefined) return;
+  const volumes = volumesOn(storageOf(core.world, id.storage), vm.host);
+  const volume: Volume | undefined = volumes.get(id.name);
+  if (volume === undefined) return;
   const parts = id.name.split('/');
   const last = (parts.pop() ?? '').replace(/^vm-/, 'base-');
   const name = [...parts, last].join('/');

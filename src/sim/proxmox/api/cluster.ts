@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// /cluster: the overview that lags, status, the next free id, recent tasks, datacenter options.
+import { failure, parameterError } from '../api-error.ts';
+import type { Call, Handlers } from '../core.ts';
+import { splitList } from '../schema/formats.ts';
+import { scalarText } from '../schema/verify.ts';
+import { RECENT_TASKS } from '../tasks/engine.ts';
+import type { Container, Storage, Vm } from '../world/model.ts';
+import { isAvailable, nodeEntry, seesOnline, storageFigures } from './node-stats.ts';
+import { maySeeTask, taskEntry } from './tasks.ts';
+
+function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
+  const { world } = call;
+  const seen = world.overview(vm);
+  const pool = world.poolOf(vm.id);
+  const { tags, lock } = vm.config;
+  const ha = world.ha.get(`vm:${vm.id}`);
+  const entry = {
+    id: `qemu/${vm.id}`,
+    type: 'qemu',
+    vmid: vm.id,
+    node: vm.host,
+    ...(tags === undefined ? {} : { tags }),
+    ...(lock === undefined ? {} : { lock }),
+    ...(pool === undefined ? {} : { pool }),
+    ...(ha === undefined ? {} : { hastate: ha.state }),
+  };
+  if (seen === undefined) return { ...entry, status: 'unknown' };
+  const up = seen.startedAt === undefined ? 0 : world.clock.now() - seen.startedAt;
+  return {
+    ...entry,
+    name: seen.name,
+    status: seen.status,
+    template: vm.config['template'] === '1' ? 1 : 0,
+    cpu: seen.status === 'running' ? 0.01 : 0,
+    maxcpu: seen.cpus,
+    mem: seen.status === 'running' ? Math.floor(seen.memory * 0.6) : 0,
+    maxmem: seen.memory,
+    disk: 0,
+    maxdisk: seen.disk,
+    netin: 0,
+    netout: 0,
+    diskread: 0,
+    diskwrite: 0,
+    uptime: Math.floor(up / 1000),
+  };
+}
+
+function containerEntry(call: Call, container: Container): Record<string, unknown> {
+  const pool = call.world.poolOf(container.id);
+  return {
+    id: `lxc/${container.id}`,
+    type: 'lxc',
+    vmid: container.id,
+    node: container.host,
+    name: container.name,
+    status: container.running ? 'running' : 'stopped',
+    template: 0,
+    maxcpu: container.cpus,
+    maxmem: container.memory,
+    cpu: 0,
+    mem: 0,
+    disk: 0,
+    maxdisk: 8 * 2 ** 30,
+    uptime: 0,
+    ...(pool === undefined ? {} : { pool }),
+  };
+}
+
+function guestEntries(call: Call): unknown[] {
+  const may = (id: number) => call.may({ path: `/vms/${id}`, privileges: ['VM.Audit'] });
+  return [
+    ...[...call.world.vms.values()].filter(({ id }) => may(id)).map((vm) => vmEntry(call, vm)),
+    ...[...call.world.containers.values()]
+      .filter(({ id }) => may(id))
+      .map((container) => containerEntry(call, container)),
+  ];
+}
+
+function poolEntries(call: Call): unknown[] {
+  return [...call.world.pools.keys()]
+    .filter((id) => call.may({ path: `/pool/${id}`, privileges: ['Pool.Audit'] }))
+    .map((id) => ({ id: `/pool/${id}`, type: 'pool', pool: id }));
+}
+
+function nodeEntries(call: Call): unknown[] {
+  return [...call.world.hosts.values()].map((host) =>
+    nodeEntry(
+      call.core,
+      host,
+      call.may({ path: `/nodes/${host.name}`, privileges: ['Sys.Audit'] }),
+    ),
+  );
+}
+
+function storageResource(call: Call, storage: Storage, hostName: string): Record<string, unknown> {
+  const host = call.world.hosts.get(hostName);
+  const online = host !== undefined && seesOnline(call.core, host);
+  const { total, used } = storageFigures(storage, hostName);
+  return {
+    id: `storage/${hostName}/${storage.id}`,
+    type: 'storage',
+    storage: storage.id,
+    node: hostName,
+    plugintype: storage.type,
+    shared: storage.shared ? 1 : 0,
+    content: storage.content.join(','),
+    status: online && storage.active ? 'available' : 'unknown',
+    ...(online && storage.active ? { disk: used, maxdisk: total } : {}),
+  };
+}
+
+function storageEntries(call: Call): unknown[] {
+  const rows: unknown[] = [];
+  for (const storage of call.world.storages.values()) {
+    if (!call.may({ path: `/storage/${storage.id}`, privileges: ['Datastore.Audit'] })) continue;
+    for (const host of call.world.hosts.keys()) {
+      if (isAvailable(storage, host)) rows.push(storageResource(call, storage, host));
+    }
+  }
+  return rows;
+}
+
+function sdnEntries(call: Call): unknown[] {
+  const path = '/sdn/zones/localnetwork';
+  if (!call.may({ path, privileges: ['SDN.Audit', 'SDN.Use'], any: true })) return [];
+  return [...call.world.hosts.keys()].map((node) =>
+    call.world.version === '8.4'
+      ? { id: `sdn/${node}/localnetwork`, type: 'sdn', sdn: 'localnetwork', node, status: 'ok' }
+      : {
+          id: `network/${node}/zone/localnetwork`,
+          type: 'network',
+          network: 'localnetwork',
+          'network-type': 'zone',
+          node,
+          status: 'ok',
+        },
+  );
+}
+
+function resources(call: Call): unknown {
+  const type = call.optional('type');
+  const wants = (name: string) => type === undefined || type === name;
+  return [
+    ...(type === undefined ? poolEntries(call) : []),
+    ...(wants('vm') ? guestEntries(call) : []),
+    ...(wants('node') ? nodeEntries(call) : []),
+    ...(wants('storage') ? storageEntries(call) : []),
+    ...(wants('sdn') ? sdnEntries(call) : []),
+  ];
+}
+
+function status(call: Call): unknown {
+  const { world } = call;
+  const nodes = [...world.hosts.values()].map((host, index) => ({
+    type: 'node',
+    id: `node/${host.name}`,
+    name: host.name,
+    nodeid: world.clusterName === undefined ? 0 : index + 1,
+    ip: host.address,
+    online: seesOnline(call.core, host) ? 1 : 0,
+    local: host.name === call.host ? 1 : 0,
+    level: '',
+  }));
+  if (world.clusterName === undefined) return nodes;
+  const cluster = {
+    type: 'cluster',
+    id: 'cluster',
+    name: world.clusterName,
+    version: world.hosts.size,
+    nodes: world.hosts.size,
+    quorate: world.quorate ? 1 : 0,
+  };
+  return [cluster, ...nodes];
+}
+
+function nextIdRange(call: Call): readonly [number, number] {
+  const text = call.world.datacenter['next-id'] ?? '';
+  const lower = /(?:^|,)lower=(\d+)/.exec(text)?.[1] ?? '100';
+  const upper = /(?:^|,)upper=(\d+)/.exec(text)?.[1] ?? '1000000';
+  return [Number(lower), Number(upper)];
+}
+
+function nextId(call: Call): string {
+  const wanted = call.optional('vmid');
+  if (wanted !== undefined) {
+    if (call.world.guestHost(Number(wanted)) === undefined) return wanted;
+    throw parameterError({ vmid: `VM ${wanted} already exists` });
+  }
+  const [lower, upper] = nextIdRange(call);
+  for (let id = lower; id < upper; id += 1) {
+    if (call.world.guestHost(id) === undefined) return String(id);
+  }
+  throw failure(`unable to get any free VMID in range [${lower}, ${upper}]`);
+}
+
+function tasks(call: Call): unknown {
+  const { core, world } = call;
+  const all = call.may({ path: '/', privileges: ['Sys.Audit'] });
+  const rows = [...world.hosts.keys()].flatMap((host) => [
+    ...core.tasks.running(host),
+    ...core.tasks.archive(host).slice(0, RECENT_TASKS),
+  ]);
+  return rows
+    .filter((record) => all || maySeeTask(call, record.user))
+    .toSorted((a, b) => b.startTime - a.startTime)
+    .map((record) => ({ ...taskEntry(record), saved: record.status === undefined ? '0' : '1' }));
+}
+
+/** Property strings of datacenter.cfg come back as objects. */
+function shownOption(name: string, value: string): unknown {
+  if (name === 'registered-tags') return splitList(value);
+  if (!value.includes('=')) return value;
+  const pairs = value.split(',').map((part) => part.split(/=(.*)/s).slice(0, 2));
+  return Object.fromEntries(
+    pairs.map(([key = '', text = '']) => [key, key.endsWith('-list') ? text.split(';') : text]),
+  );
+}
+
+function options(call: Call): unknown {
+  const entries = Object.entries(call.world.datacenter);
+  const shown = Object.fromEntries(
+    entries.map(([name, value]) => [name, shownOption(name, value)]),
+  );
+  // Without Sys.Audit only what every user interface needs.
+  if (call.may({ path: '/', privileges: ['Sys.Audit'] })) return shown;
+  return Object.fromEntries(
+    Object.entries(shown).filter(([name]) =>
+      ['console', 'tag-style', 'consent-text'].includes(name),
+    ),
+  );
+}
+
+function setOptions(call: Call): null {
+  for (const [name, value] of Object.entries(call.params)) {
+    if (name !== 'delete') call.world.datacenter[name] = scalarText(value);
+  }
+  for (const name of splitList(call.text('delete'))) delete call.world.datacenter[name];
+  return null;
+}
+
+export const CLUSTER: Handlers = {
+  'GET /cluster/resources': resources,
+  'GET /cluster/status': status,
+  'GET /cluster/nextid': nextId,
+  'GET /cluster/tasks': tasks,
+  'GET /cluster/options': options,
+  'PUT /cluster/options': setOptions,
+  'GET /cluster/log': () => [],
+};

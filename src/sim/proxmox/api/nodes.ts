@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// /nodes and what a host says about itself; /version.
+import type { Call, Handlers } from '../core.ts';
+import { nodeEntry, usedMemory } from './node-stats.ts';
+
+function version(call: Call): Record<string, string> {
+  return call.world.version === '8.4'
+    ? { version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' }
+    : { version: '9.2.1', release: '9.2', repoid: '7e5d6c4b3a291807' };
+}
+
+function list(call: Call): unknown {
+  return [...call.world.hosts.values()].map((host) =>
+    nodeEntry(
+      call.core,
+      host,
+      call.may({ path: `/nodes/${host.name}`, privileges: ['Sys.Audit'] }),
+    ),
+  );
+}
+
+function status(call: Call): unknown {
+  const host = call.world.hosts.get(call.host);
+  const total = host?.memory ?? 0;
+  const used = host === undefined ? 0 : usedMemory(call.core, host);
+  const kernel = call.world.version === '8.4' ? '6.8.12-9-pve' : '6.17.2-1-pve';
+  return {
+    uptime: Math.floor(call.world.clock.monotonic() / 1000) + 86_400,
+    cpu: 0.02,
+    wait: 0,
+    idle: 0,
+    loadavg: ['0.10', '0.12', '0.09'],
+    pveversion: `pve-manager/${version(call)['version']}/${version(call)['repoid']}`,
+    kversion: `Linux ${kernel} #1 SMP PREEMPT_DYNAMIC`,
+    'current-kernel': { sysname: 'Linux', release: kernel, version: '#1 SMP', machine: 'x86_64' },
+    'boot-info': { mode: 'efi', secureboot: 0 },
+    cpuinfo: {
+      cpus: host?.cpus ?? 0,
+      cores: host?.cpus ?? 0,
+      sockets: 1,
+      model: 'Simulated CPU',
+      mhz: '3000.000',
+      hvm: '1',
+      user_hz: 100,
+      flags: 'fpu vme lm',
+    },
+    memory: { total, used, free: total - used, available: total - used },
+    swap: { total: 0, used: 0, free: 0 },
+    rootfs: { total: 96 * 2 ** 30, used: 8 * 2 ** 30, free: 88 * 2 ** 30, avail: 83 * 2 ** 30 },
+    ksm: { shared: 0 },
+  };
+}
+
+/** Who cannot audit the host still sees the bridges that may be used. */
+function network(call: Call): unknown {
+  const all = call.may({
+    path: `/nodes/${call.host}`,
+    privileges: ['Sys.Audit', 'Sys.Modify'],
+    any: true,
+  });
+  const type = call.optional('type');
+  const wantsBridges = type === undefined || /bridge$/i.test(type) || type === 'include_sdn';
+  const bridges = call.world.hosts.get(call.host)?.bridges ?? [];
+  const rows: Record<string, unknown>[] = bridges
+    .filter(
+      ({ name }) =>
+        all ||
+        call.may({
+          path: `/sdn/zones/localnetwork/${name}`,
+          privileges: ['SDN.Audit', 'SDN.Use'],
+          any: true,
+        }),
+    )
+    .map((bridge, index) => ({
+      iface: bridge.name,
+      type: 'bridge',
+      active: 1,
+      autostart: 1,
+      method: index === 0 ? 'static' : 'manual',
+      method6: 'manual',
+      families: ['inet'],
+      priority: index + 3,
+      bridge_ports: `eno${index + 1}`,
+      bridge_stp: 'off',
+      bridge_fd: '0',
+    }));
+  const cards = bridges.map((_, index) => ({
+    iface: `eno${index + 1}`,
+    type: 'eth',
+    active: 1,
+    exists: 1,
+    method: 'manual',
+    method6: 'manual',
+    families: ['inet'],
+    priority: 2,
+  }));
+  const wantsCards = all && (type === undefined || type === 'eth' || type === 'include_sdn');
+  return [...(wantsCards ? cards : []), ...(wantsBridges ? rows : [])];
+}
+
+const INDEX = [
+  'ceph',
+  'apt',
+  'qemu',
+  'lxc',
+  'storage',
+  'network',
+  'tasks',
+  'status',
+  'version',
+  'time',
+  'dns',
+  'hardware',
+];
+
+export const NODES: Handlers = {
+  'GET /version': version,
+  'GET /nodes': list,
+  'GET /nodes/{node}': () => INDEX.map((name) => ({ name })),
+  'GET /nodes/{node}/status': status,
+  'GET /nodes/{node}/version': version,
+  'GET /nodes/{node}/network': network,
+  'GET /nodes/{node}/time': (call) => ({
+    timezone: 'UTC',
+    time: call.world.seconds(),
+    localtime: call.world.seconds(),
+  }),
+  'GET /nodes/{node}/dns': () => ({ search: 'example', dns1: '192.0.2.1' }),
+  'GET /nodes/{node}/config': () => ({ digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709' }),
+};

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// /nodes/{node}/qemu: lists, configuration, power, and the calls whose work lives in vm/.
+import { ROOT } from '../access/permissions.ts';
+import { failure, parameterError } from '../api-error.ts';
+import { type Call, type Handlers, startTask } from '../core.ts';
+import type { TaskContext } from '../tasks/engine.ts';
+import { cloneVm, requireRunningHost } from '../vm/clone.ts';
+import { agentEnabled, cpusOf, memoryMib, shownConfig, shownValue, vmOn } from '../vm/config.ts';
+import { createVm } from '../vm/create.ts';
+import { destroyVm } from '../vm/destroy.ts';
+import { moveDisk, resizeDisk, templateVm } from '../vm/disk-work.ts';
+import { migrateVm } from '../vm/migrate.ts';
+import {
+  type PowerOrder,
+  rebootVm,
+  resetVm,
+  setPaused,
+  shutdownVm,
+  startVm,
+  stopVm,
+} from '../vm/power.ts';
+import {
+  deleteSnapshot,
+  listSnapshots,
+  rollback,
+  snapshotConfig,
+  takeSnapshot,
+} from '../vm/snapshots.ts';
+import { updateVm, updateVmInTask } from '../vm/update.ts';
+import type { Vm } from '../world/model.ts';
+import { parseSize } from '../world/world.ts';
+
+function diskBytes(vm: Vm): number {
+  const size = /,size=(\d+[KMGT]?)/.exec(vm.config['scsi0'] ?? vm.config['virtio0'] ?? '')?.[1];
+  return parseSize(size ?? '0') ?? 0;
+}
+
+function summary(call: Call, vm: Vm): Record<string, unknown> {
+  const { running } = vm;
+  const { tags, lock, template } = vm.config;
+  const memory = memoryMib(vm.config) * 2 ** 20;
+  return {
+    vmid: vm.id,
+    name: vm.config['name'] ?? `VM ${vm.id}`,
+    status: running === undefined ? 'stopped' : 'running',
+    cpus: cpusOf(vm.config),
+    cpu: running === undefined ? 0 : 0.01,
+    maxmem: memory,
+    mem: running === undefined ? 0 : Math.floor(memory * 0.6),
+    maxdisk: diskBytes(vm),
+    disk: 0,
+    diskread: 0,
+    diskwrite: 0,
+    netin: 0,
+    netout: 0,
+    uptime:
+      running === undefined ? 0 : Math.floor((call.world.clock.now() - running.startedAt) / 1000),
+    ...(running === undefined ? {} : { pid: running.pid }),
+    ...(template === '1' ? { template: 1 } : {}),
+    ...(tags === undefined ? {} : { tags }),
+    ...(lock === undefined ? {} : { lock }),
+  };
+}
+
+function list(call: Call): unknown {
+  return [...call.world.vms.values()]
+    .filter((vm) => vm.host === call.host)
+    .filter((vm) => call.may({ path: `/vms/${vm.id}`, privileges: ['VM.Audit'] }))
+    .map((vm) => summary(call, vm));
+}
+
+function current(call: Call): unknown {
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const ha = call.world.ha.get(`vm:${vm.id}`);
+  const paused = vm.running?.paused === true;
+  const shown = summary(call, vm);
+  return {
+    ...shown,
+    qmpstatus: paused ? 'paused' : shown['status'],
+    ha: ha === undefined ? { managed: 0 } : { managed: 1, state: ha.state },
+    ...(agentEnabled(vm.config) ? { agent: 1 } : {}),
+    ...(vm.running === undefined
+      ? {}
+      : { 'running-qemu': '10.1.2', 'running-machine': 'pc-i440fx-10.1+pve0' }),
+    ...(call.world.version === '9.2'
+      ? {
+          memhost: shown['mem'],
+          pressurecpusome: 0,
+          pressurecpufull: 0,
+          pressureiosome: 0,
+          pressureiofull: 0,
+          pressurememorysome: 0,
+          pressurememoryfull: 0,
+        }
+      : {}),
+  };
+}
+
+function config(call: Call): unknown {
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const name = call.optional('snapshot');
+  if (name === undefined || name === '') return shownConfig(call.world, vm, call.flag('current'));
+  if (call.flag('current')) {
+    throw parameterError({ snapshot: "cannot use 'snapshot' parameter with 'current'" });
+  }
+  const snapshot = vm.snapshots.find((known) => known.name === name);
+  if (snapshot === undefined) throw failure(`snapshot '${name}' does not exist`);
+  return snapshot.config;
+}
+
+function pending(call: Call): unknown {
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const names = new Set([...Object.keys(vm.config), ...Object.keys(vm.pending), 'digest']);
+  names.delete('digest');
+  return [...names].map((key) => {
+    const value = vm.config[key];
+    const waiting = vm.pending[key];
+    return {
+      key,
+      ...(value === undefined ? {} : { value: shownValue(call.world, key, value) }),
+      ...(waiting === undefined ? {} : { pending: shownValue(call.world, key, waiting) }),
+      ...(vm.pendingDelete.has(key) ? { delete: 1 } : {}),
+    };
+  });
+}
+
+function order(call: Call): PowerOrder {
+  if (call.flag('skiplock') && call.who !== ROOT) {
+    throw parameterError({ skiplock: 'Only root may use this option.' });
+  }
+  const timeout = call.optional('timeout');
+  return {
+    host: call.host,
+    id: call.integer('vmid'),
+    skipLock: call.flag('skiplock'),
+    timeoutS: timeout === undefined ? undefined : Number(timeout),
+    forceStop: call.flag('forceStop'),
+  };
+}
+
+/** The resource manager looks every so often at what is wanted. */
+const HA_REACTION_MS = 10_000;
+
+type PowerWork = (order: PowerOrder, context: TaskContext) => Promise<void>;
+
+/** A managed VM is only asked for a state; the manager acts later, in its own task. */
+function viaHa(call: Call, wanted: 'started' | 'stopped', work: PowerWork): string | undefined {
+  const resource = call.world.ha.get(`vm:${call.integer('vmid')}`);
+  if (resource === undefined || resource.state === 'ignored') return undefined;
+  const id = call.integer('vmid');
+  const type = wanted === 'started' ? 'hastart' : 'hastop';
+  return call.fork({ type, id }, async (context) => {
+    context.log(`Requesting HA ${wanted === 'started' ? 'start' : 'stop'} for VM ${id}`);
+    resource.state = wanted;
+    const vm = call.world.vms.get(id);
+    const idle = vm === undefined || (vm.running !== undefined) === (wanted === 'started');
+    if (idle) return;
+    const type = wanted === 'started' ? 'qmstart' : 'qmshutdown';
+    startTask(call.core, { type, id, host: vm.host, user: ROOT }, async (inner) => {
+      await inner.work(HA_REACTION_MS);
+      await work({ host: vm.host, id, forceStop: true }, inner);
+    });
+    await Promise.resolve();
+  });
+}
+
+function start(call: Call): string {
+  const wanted = order(call);
+  const work: PowerWork = (what, context) => startVm(call.core, what, context);
+  return (
+    viaHa(call, 'started', work) ??
+    call.fork({ type: 'qmstart', id: wanted.id }, (context) => work(wanted, context))
+  );
+}
+
+/** Shutdowns of the same VM give way, as far as the caller may abort them. */
+function overrule(call: Call, id: number): void {
+  for (const task of call.core.tasks.running(call.host)) {
+    if (task.type !== 'qmshutdown' || task.id !== String(id)) continue;
+    const own = task.user === call.who;
+    if (own || call.may({ path: `/nodes/${call.host}`, privileges: ['Sys.Modify'] })) {
+      call.core.tasks.stop(task.upid);
+    }
+  }
+}
+
+function stop(call: Call): string {
+  const wanted = order(call);
+  const work: PowerWork = (what, context) => stopVm(call.core, what, context);
+  const managed = viaHa(call, 'stopped', work);
+  if (managed !== undefined) return managed;
+  return call.fork({ type: 'qmstop', id: wanted.id }, async (context) => {
+    if (call.flag('overrule-shutdown')) overrule(call, wanted.id);
+    await work(wanted, context);
+  });
+}
+
+function checkNotPaused(call: Call, id: number): void {
+  const vm = call.world.vms.get(id);
+  if (vm?.running?.paused === true && vm.host === call.host && !call.flag('forceStop')) {
+    throw failure('VM is paused - cannot shutdown');
+  }
+}
+
+function shutdown(call: Call): string {
+  const wanted = order(call);
+  checkNotPaused(call, wanted.id);
+  const work: PowerWork = (what, context) => shutdownVm(call.core, what, context);
+  return (
+    viaHa(call, 'stopped', work) ??
+    call.fork({ type: 'qmshutdown', id: wanted.id }, (context) => work(wanted, context))
+  );
+}
+
+function requireRunning(call: Call, id: number): void {
+  const vm = requireRunningHost(call, id);
+  if (vm.running === undefined) throw failure(`VM ${id} not running`);
+}
+
+function reboot(call: Call): string {
+  const wanted = order(call);
+  checkNotPaused(call, wanted.id);
+  requireRunning(call, wanted.id);
+  return call.fork({ type: 'qmreboot', id: wanted.id }, (context) =>
+    rebootVm(call.core, wanted, context),
+  );
+}
+
+function reset(call: Call): string {
+  const wanted = order(call);
+  requireRunning(call, wanted.id);
+  return call.fork({ type: 'qmreset', id: wanted.id }, () => resetVm(call.core, wanted));
+}
+
+function pause(call: Call, paused: boolean): string {
+  const wanted = order(call);
+  requireRunning(call, wanted.id);
+  const type = paused ? 'qmsuspend' : 'qmresume';
+  return call.fork({ type, id: wanted.id }, () => setPaused(call.core, wanted, paused));
+}
+
+function names(...list: readonly string[]): () => unknown {
+  return () => list.map((subdir) => ({ subdir }));
+}
+
+export const QEMU: Handlers = {
+  'GET /nodes/{node}/qemu': list,
+  'POST /nodes/{node}/qemu': createVm,
+  'GET /nodes/{node}/qemu/{vmid}': names(
+    'config',
+    'cloudinit',
+    'pending',
+    'status',
+    'unlink',
+    'vncproxy',
+    'migrate',
+    'resize',
+    'move',
+    'rrd',
+    'rrddata',
+    'monitor',
+    'agent',
+    'snapshot',
+    'spiceproxy',
+    'sendkey',
+    'firewall',
+    'mtunnel',
+    'remote_migrate',
+  ),
+  'DELETE /nodes/{node}/qemu/{vmid}': destroyVm,
+  'GET /nodes/{node}/qemu/{vmid}/config': config,
+  'PUT /nodes/{node}/qemu/{vmid}/config': updateVm,
+  'POST /nodes/{node}/qemu/{vmid}/config': updateVmInTask,
+  'GET /nodes/{node}/qemu/{vmid}/pending': pending,
+  'GET /nodes/{node}/qemu/{vmid}/status': names(
+    'current',
+    'start',
+    'stop',
+    'reset',
+    'shutdown',
+    'suspend',
+    'reboot',
+  ),
+  'GET /nodes/{node}/qemu/{vmid}/status/current': current,
+  'POST /nodes/{node}/qemu/{vmid}/status/start': start,
+  'POST /nodes/{node}/qemu/{vmid}/status/stop': stop,
+  'POST /nodes/{node}/qemu/{vmid}/status/shutdown': shutdown,
+  'POST /nodes/{node}/qemu/{vmid}/status/reboot': reboot,
+  'POST /nodes/{node}/qemu/{vmid}/status/reset': reset,
+  'POST /nodes/{node}/qemu/{vmid}/status/suspend': (call) => pause(call, true),
+  'POST /nodes/{node}/qemu/{vmid}/status/resume': (call) => pause(call, false),
+  'POST /nodes/{node}/qemu/{vmid}/clone': cloneVm,
+  'POST /nodes/{node}/qemu/{vmid}/template': templateVm,
+  'PUT /nodes/{node}/qemu/{vmid}/resize': resizeDisk,
+  'POST /nodes/{node}/qemu/{vmid}/move_disk': moveDisk,
+  'POST /nodes/{node}/qemu/{vmid}/migrate': migrateVm,
+  'GET /nodes/{node}/qemu/{vmid}/snapshot': listSnapshots,
+  'POST /nodes/{node}/qemu/{vmid}/snapshot': takeSnapshot,
+  'DELETE /nodes/{node}/qemu/{vmid}/snapshot/{snapname}': deleteSnapshot,
+  'GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}': names('rollback', 'config'),
+  'GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config': snapshotConfig,
+  'POST /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/rollback': rollback,
+};

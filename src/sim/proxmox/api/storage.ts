@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storages and their content: lists, one volume, removal, allocation.
+import { failure, parameterError } from '../api-error.ts';
+import type { Call, Handlers } from '../core.ts';
+import { splitList } from '../schema/formats.ts';
+import { requireVolumeAccess } from '../storage/access.ts';
+import {
+  activeStorage,
+  enabledStorage,
+  findVolume,
+  isAvailable,
+  kindOf,
+  parseVolumeId,
+  pathOf,
+  splitVolumeId,
+  storageOf,
+  volumesOn,
+} from '../storage/volumes.ts';
+import { allocate, free } from '../storage/work.ts';
+import type { Storage, Volume } from '../world/model.ts';
+import { storageEntry } from './node-stats.ts';
+import { DOWNLOADS } from './transfer.ts';
+
+const SEEN = { privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'], any: true } as const;
+
+function listOnNode(call: Call): unknown {
+  const only = call.optional('storage');
+  const contents = splitList(call.text('content'));
+  const target = call.optional('target');
+  if (only !== undefined) storageOf(call.world, only);
+  return [...call.world.storages.values()]
+    .filter((storage) => only === undefined || storage.id === only)
+    .filter((storage) => call.may({ path: `/storage/${storage.id}`, ...SEEN }))
+    .filter((storage) => isListed(call, storage))
+    .filter((storage) => target === undefined || (storage.shared && isAvailable(storage, target)))
+    .filter(
+      (storage) => contents.length === 0 || contents.some((type) => storage.content.includes(type)),
+    )
+    .map((storage) => storageEntry(storage, call.host));
+}
+
+/** A disabled storage is listed unless only enabled ones are wanted; one of other hosts never. */
+function isListed(call: Call, storage: Storage): boolean {
+  if (storage.hosts !== undefined && !storage.hosts.includes(call.host)) return false;
+  return storage.enabled || !call.flag('enabled');
+}
+
+function status(call: Call): unknown {
+  const storage = call.world.storages.get(call.text('storage'));
+  if (storage === undefined || !isListed(call, storage)) {
+    throw parameterError({ storage: 'No such storage.' });
+  }
+  const { storage: _id, ...entry } = storageEntry(storage, call.host);
+  return entry;
+}
+
+function volumeEntry(storage: Storage, volume: Volume): Record<string, unknown> {
+  const base = volume.base === undefined ? {} : { parent: volume.base.split('/').at(-1) };
+  return {
+    volid: `${storage.id}:${volume.name}`,
+    content: volume.content,
+    format: volume.format,
+    size: volume.size,
+    ctime: volume.createdAt,
+    ...(volume.content === 'images' ? { used: 0 } : {}),
+    ...(volume.vmId === undefined ? {} : { vmid: volume.vmId }),
+    ...base,
+  };
+}
+
+function mayRead(call: Call, volumeId: string): boolean {
+  try {
+    requireVolumeAccess(call.core, { who: call.who, volumeId });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function listContent(call: Call): unknown {
+  const storage = activeStorage(call.world, call.text('storage'), call.host);
+  const content = call.optional('content');
+  const vmid = call.optional('vmid');
+  return [...volumesOn(storage, call.host).values()]
+    .filter((volume) => content === undefined || volume.content === content)
+    .filter((volume) => storage.content.includes(volume.content) || volume.content === 'images')
+    .filter((volume) => vmid === undefined || volume.vmId === Number(vmid))
+    .filter((volume) => mayRead(call, `${storage.id}:${volume.name}`))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .map((volume) => volumeEntry(storage, volume));
+}
+
+/** A volume may be named with or without its storage. */
+function volumeId(call: Call): string {
+  const volume = call.text('volume');
+  const storage = call.optional('storage');
+  if (!volume.includes(':')) {
+    if (storage === undefined) {
+      throw parameterError({ volume: 'no storage specified - incomplete volume ID' });
+    }
+    return `${storage}:${volume}`;
+  }
+  const id = splitVolumeId(volume);
+  if (id === undefined)
+    throw parameterError({ volume: `unable to parse volume ID '${volume}'\n\n` });
+  if (storage !== undefined && storage !== id.storage) {
+    throw parameterError({ volume: `storage ID mismatch (${id.storage} != ${storage})\n` });
+  }
+  return volume;
+}
+
+function show(call: Call): unknown {
+  const id = volumeId(call);
+  requireVolumeAccess(call.core, { who: call.who, volumeId: id });
+  const { storage: storageId, name } = parseVolumeId(id);
+  const storage = storageOf(call.world, storageId);
+  const volume = findVolume(call.world, call.host, id);
+  if (volume === undefined) throw failure(`volume_size_info on '${id}' failed - no format`);
+  if (volume.size === 0) throw failure(`volume '${id}' has size zero`);
+  return {
+    path: pathOf(storage, name),
+    size: volume.virtualSize ?? volume.size,
+    used: volume.size,
+    format: volume.format === 'iso' ? 'raw' : volume.format,
+  };
+}
+
+async function remove(call: Call): Promise<string | null> {
+  const id = volumeId(call);
+  const { storage: storageId, name } = parseVolumeId(id);
+  const kind = kindOf(storageOf(call.world, storageId), name);
+  const path = `/storage/${storageId}`;
+  if (kind.content === 'backup' && kind.vmId !== undefined) {
+    call.require({ path, privileges: ['Datastore.AllocateSpace'] });
+    call.require({ path: `/vms/${kind.vmId}`, privileges: ['VM.Backup'] });
+  } else {
+    call.require({ path, privileges: ['Datastore.Allocate'] });
+  }
+  const owner = kind.vmId === undefined ? '' : `${kind.vmId}@`;
+  const upid = call.fork({ type: 'imgdel', id: `${owner}${storageId}` }, async (context) => {
+    await free(call.core, { host: call.host, volumeId: id }, context.work);
+    context.log(`Removed volume '${id}'`);
+  });
+  const delay = call.optional('delay');
+  if (delay === undefined) return upid;
+  const ended = await call.core.tasks.wait(upid, (Number(delay) * 1000) / call.world.speed);
+  if (!ended) return upid;
+  const result = call.core.tasks.find(upid)?.status ?? '';
+  if (result === 'OK' || result.startsWith('WARNINGS')) return null;
+  throw failure(result);
+}
+
+const SIZE_UNITS: Readonly<Record<string, number>> = { '': 2 ** 10, M: 2 ** 20, G: 2 ** 30 };
+
+async function allocateVolume(call: Call): Promise<string> {
+  const match = /^(\d+)([MG]?)$/.exec(call.text('size'));
+  const bytes = Number(match?.[1]) * (SIZE_UNITS[match?.[2] ?? ''] ?? 1);
+  const format = call.optional('format');
+  const named = /\.(raw|qcow2|vmdk)$/.exec(call.text('filename'))?.[1];
+  if (named !== undefined && format !== undefined && named !== format) {
+    throw parameterError({ format: `different storage formats (${format} != ${named})` });
+  }
+  enabledStorage(call.world, call.text('storage'), call.host);
+  const volume = { vmId: call.integer('vmid'), size: bytes, format: format ?? named };
+  const place = { storage: call.text('storage'), host: call.host };
+  const work = (ms: number) => call.world.clock.sleep(ms / call.world.speed);
+  return await allocate(call.core, place, { volume, work });
+}
+
+function definition(storage: Storage): Record<string, unknown> {
+  return {
+    storage: storage.id,
+    type: storage.type,
+    content: storage.content.join(','),
+    ...(storage.path === undefined ? {} : { path: storage.path }),
+    ...(storage.shared ? { shared: 1 } : {}),
+    ...(storage.hosts === undefined ? {} : { nodes: storage.hosts.join(',') }),
+    ...(storage.enabled ? {} : { disable: 1 }),
+    digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709',
+  };
+}
+
+function listDefinitions(call: Call): unknown {
+  const type = call.optional('type');
+  return [...call.world.storages.values()]
+    .filter((storage) => call.may({ path: `/storage/${storage.id}`, ...SEEN }))
+    .filter((storage) => type === undefined || storage.type === type)
+    .map(definition);
+}
+
+export const STORAGE: Handlers = {
+  'GET /nodes/{node}/storage': listOnNode,
+  'GET /nodes/{node}/storage/{storage}': () =>
+    [
+      'content',
+      'download-url',
+      'file-restore',
+      'import-metadata',
+      'prunebackups',
+      'rrd',
+      'rrddata',
+      'status',
+      'upload',
+    ].map((subdir) => ({ subdir })),
+  'GET /nodes/{node}/storage/{storage}/status': status,
+  'GET /nodes/{node}/storage/{storage}/content': listContent,
+  'POST /nodes/{node}/storage/{storage}/content': allocateVolume,
+  'GET /nodes/{node}/storage/{storage}/content/{volume}': show,
+  'DELETE /nodes/{node}/storage/{storage}/content/{volume}': remove,
+  'GET /storage': listDefinitions,
+  'GET /storage/{storage}': (call) => definition(storageOf(call.world, call.text('storage'))),
+  ...DOWNLOADS,
+};

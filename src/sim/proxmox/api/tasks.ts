@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks of a host: lists, status, log, abort.
+import { splitToken } from '../access/permissions.ts';
+import { parameterError, permissionError } from '../api-error.ts';
+import { type Call, type Handlers, Paged } from '../core.ts';
+import { splitList } from '../schema/formats.ts';
+import { parseUpid, type TaskRecord } from '../tasks/engine.ts';
+
+/** A token sees its own tasks; a user also those of the user's tokens. */
+export function maySeeTask(call: Call, owner: string): boolean {
+  return owner === call.who || (!call.who.includes('!') && splitToken(owner).user === call.who);
+}
+
+function ownerFields(record: { readonly user: string }): Record<string, string> {
+  const { user, token } = splitToken(record.user);
+  return token === undefined ? { user } : { user, tokenid: token };
+}
+
+export function taskEntry(record: TaskRecord): Record<string, unknown> {
+  return {
+    upid: record.upid,
+    node: record.host,
+    pid: record.pid,
+    pstart: record.pstart,
+    starttime: record.startTime,
+    type: record.type,
+    id: record.id,
+    ...ownerFields(record),
+    ...(record.status === undefined ? {} : { endtime: record.endTime, status: record.status }),
+  };
+}
+
+function checkAccess(call: Call, owner: string, privilege: string): void {
+  if (maySeeTask(call, owner)) return;
+  const path = `/nodes/${call.host}`;
+  if (!call.may({ path, privileges: [privilege] })) throw permissionError(`${path}, ${privilege}`);
+}
+
+function find(call: Call, privilege: string): TaskRecord {
+  const upid = call.text('upid');
+  const parsed = parseUpid(upid);
+  if (parsed === undefined) throw parameterError({ upid: 'unable to parse worker upid' });
+  checkAccess(call, parsed.user, privilege);
+  const record = call.core.tasks.find(upid);
+  if (record === undefined || record.host !== call.host) {
+    throw parameterError({ upid: 'no such task' });
+  }
+  return record;
+}
+
+function kindOf(status: string | undefined): string {
+  if (status === undefined) return 'unknown';
+  if (status === 'OK') return 'ok';
+  return status.startsWith('WARNINGS: ') ? 'warning' : 'error';
+}
+
+type Filter = (record: TaskRecord) => boolean;
+
+function filters(call: Call): readonly Filter[] {
+  const all = call.may({ path: `/nodes/${call.host}`, privileges: ['Sys.Audit'] });
+  const type = call.optional('typefilter');
+  const user = call.optional('userfilter');
+  const vmid = call.optional('vmid');
+  const since = call.optional('since');
+  const until = call.optional('until');
+  const kinds = splitList(call.text('statusfilter').toLowerCase());
+  const errors = call.flag('errors');
+  return [
+    (record) => all || maySeeTask(call, record.user),
+    (record) => type === undefined || record.type === type,
+    (record) => user === undefined || record.user.toLowerCase().includes(user.toLowerCase()),
+    (record) => vmid === undefined || record.id === vmid,
+    (record) => since === undefined || record.startTime >= Number(since),
+    (record) => until === undefined || record.startTime <= Number(until),
+    (record) => kinds.length === 0 || kinds.includes(kindOf(record.status)),
+    (record) => !errors || kindOf(record.status) === 'error',
+  ];
+}
+
+function list(call: Call): Paged {
+  const source = call.optional('source') ?? 'archive';
+  const { tasks } = call.core;
+  const active = source === 'archive' ? [] : tasks.running(call.host).toReversed();
+  const archive = source === 'active' ? [] : tasks.archive(call.host);
+  const tests = filters(call);
+  const rows = [...active, ...archive].filter((record) => tests.every((test) => test(record)));
+  const start = call.integer('start');
+  const limit = call.optional('limit') === undefined ? 50 : call.integer('limit');
+  const end = limit === 0 ? rows.length : start + limit;
+  return new Paged(rows.slice(start, end).map(taskEntry), rows.length);
+}
+
+function status(call: Call): unknown {
+  const record = find(call, 'Sys.Audit');
+  const { status: _status, endtime: _end, ...entry } = taskEntry(record);
+  return record.status === undefined
+    ? { ...entry, status: 'running' }
+    : { ...entry, status: 'stopped', exitstatus: record.status };
+}
+
+function log(call: Call): Paged {
+  const record = find(call, 'Sys.Audit');
+  const start = call.integer('start');
+  const limit = call.optional('limit') === undefined ? 50 : call.integer('limit');
+  const end = limit === 0 ? record.log.length : start + limit;
+  const lines = record.log
+    .slice(start, end)
+    .map((text, index) => ({ n: start + index + 1, t: text }));
+  const shown = record.log.length === 0 ? [{ n: 1, t: 'no content' }] : lines;
+  return new Paged(shown, record.log.length);
+}
+
+function stop(call: Call): null {
+  const record = find(call, 'Sys.Modify');
+  call.core.tasks.stop(record.upid);
+  return null;
+}
+
+export const TASKS: Handlers = {
+  'GET /nodes/{node}/tasks': list,
+  'GET /nodes/{node}/tasks/{upid}': () => [{ name: 'log' }, { name: 'status' }],
+  'GET /nodes/{node}/tasks/{upid}/status': status,
+  'GET /nodes/{node}/tasks/{upid}/log': log,
+  'DELETE /nodes/{node}/tasks/{upid}': stop,
+};

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that come in: uploads, downloads by URL, and what a URL would give.
+import { createHash } from 'node:crypto';
+import { CONTENT_FILE_NAMES } from '../../../proxmox/wire-facts/index.ts';
+import { failure, parameterError } from '../api-error.ts';
+import type { Call, Handlers } from '../core.ts';
+import { activeStorage, enabledStorage, pathOf, volumesOn } from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import type { TaskContext } from '../tasks/engine.ts';
+import type { UrlDescription } from '../world/description.ts';
+import type { Storage, Volume } from '../world/model.ts';
+
+/** Only the last part of a path counts, and only harmless characters stay. */
+function normalName(name: string): string {
+  return (name.split(/[/\\]/).at(-1) ?? '').replaceAll(/[^a-zA-Z0-9_.-]/g, '_');
+}
+
+function checkedName(call: Call): string {
+  const name = normalName(call.text('filename'));
+  const content = call.text('content');
+  const rule =
+    content === 'iso' || content === 'vztmpl' || content === 'import'
+      ? CONTENT_FILE_NAMES[content]
+      : undefined;
+  if (rule === undefined) {
+    throw parameterError({ content: `upload content type '${content}' not allowed` });
+  }
+  if (!rule.regex.test(name)) throw parameterError({ filename: rule.error });
+  return name;
+}
+
+interface Incoming {
+  readonly name: string;
+  readonly size: number;
+  readonly virtualSize?: number | undefined;
+  readonly bytes?: Uint8Array | undefined;
+  readonly checksums?: Readonly<Record<string, string>> | undefined;
+  readonly backingFile?: string | undefined;
+}
+
+function keep(call: Call, storage: Storage, file: Incoming): void {
+  const content = call.text('content');
+  const name = `${content}/${file.name}`;
+  const extension = /\.([a-z0-9]+)$/i.exec(file.name)?.[1] ?? 'raw';
+  const volume: Volume = {
+    name,
+    content,
+    format: content === 'iso' ? 'iso' : extension,
+    size: file.size,
+    virtualSize: file.virtualSize,
+    vmId: undefined,
+    createdAt: call.world.seconds(),
+    bytes: file.bytes,
+    checksums: file.checksums,
+    backingFile: file.backingFile,
+    image: content === 'import' ? file.name : undefined,
+    guestState: undefined,
+    everBooted: false,
+  };
+  volumesOn(storage, call.host).set(name, volume);
+}
+
+function verifyUpload(call: Call, bytes: Uint8Array, context: TaskContext): void {
+  const algorithm = call.optional('checksum-algorithm');
+  const expected = call.text('checksum');
+  if (algorithm === undefined) return;
+  const got = createHash(algorithm).update(bytes).digest('hex');
+  if (got.toLowerCase() !== expected.toLowerCase()) {
+    context.log('calculating checksum...');
+    throw failure(`checksum mismatch: got '${got}' != expect '${expected}'`);
+  }
+  context.log('calculating checksum...OK, checksum verified');
+}
+
+function upload(call: Call): string {
+  const storage = enabledStorage(
+    call.world,
+    call.text('storage'),
+    call.text('node') === 'localhost' ? call.host : call.text('node'),
+  );
+  if (storage.path === undefined) throw failure(`can't upload to storage type '${storage.type}'`);
+  const file = call.upload;
+  if (file === undefined) throw failure('missing temporary file name');
+  const name = checkedName(call);
+  const content = call.text('content');
+  if (!storage.content.includes(content)) {
+    throw failure(`storage '${storage.id}' does not support '${content}' content`);
+  }
+  activeStorage(call.world, storage.id, call.host);
+  const target = pathOf(storage, `${content}/${name}`);
+  return call.fork({ type: 'imgcopy' }, async (context) => {
+    context.log(`starting file import from: ${file.tmpName}`);
+    verifyUpload(call, file.bytes, context);
+    context.log(`target node: ${call.host}`);
+    context.log(`target file: ${target}`);
+    context.log(`file size is: ${file.bytes.length}`);
+    context.log(`command: cp -- ${file.tmpName} ${target}`);
+    const mib = file.bytes.length / 2 ** 20;
+    await context.work(SIMULATED_DURATIONS.upload + SIMULATED_DURATIONS.uploadPerMib * mib);
+    keep(call, storage, { name, size: file.bytes.length, bytes: file.bytes });
+    context.log('finished file import successfully');
+  });
+}
+
+async function lookUp(
+  call: Call,
+  url: string,
+): Promise<(UrlDescription & { readonly bytes?: Uint8Array }) | undefined> {
+  return call.world.urls.get(url) ?? (await call.core.urlSource(url));
+}
+
+/** The digest of what was found: of its bytes, or as described. */
+function checksumOf(
+  found: {
+    readonly bytes?: Uint8Array | undefined;
+    readonly checksums?: Readonly<Record<string, string>> | undefined;
+  },
+  algorithm: string,
+): string | undefined {
+  const { bytes, checksums } = found;
+  if (bytes !== undefined && bytes.length > 0)
+    return createHash(algorithm).update(bytes).digest('hex');
+  return checksums?.[algorithm];
+}
+
+/** True = the file is there already and is the right one. */
+function isThere(
+  call: Call,
+  at: { readonly storage: Storage; readonly name: string; readonly context: TaskContext },
+): boolean {
+  const existing = volumesOn(at.storage, call.host).get(`${call.text('content')}/${at.name}`);
+  if (existing === undefined) return false;
+  const path = pathOf(at.storage, existing.name);
+  const expected = call.optional('checksum');
+  if (expected === undefined) throw failure(`refusing to override existing file '${path}'`);
+  const got = checksumOf(existing, call.text('checksum-algorithm'));
+  if (got?.toLowerCase() !== expected.toLowerCase()) {
+    throw failure(`mismatch (got '${got ?? ''}' != expect '${expected}'), aborting`);
+  }
+  at.context.log(`OK, got correct file already, no need to download`);
+  return true;
+}
+
+async function fetched(
+  call: Call,
+  context: TaskContext,
+): Promise<UrlDescription & { readonly bytes?: Uint8Array }> {
+  const url = call.text('url');
+  context.log(`downloading ${url} to ${call.text('filename')}`);
+  await context.work(SIMULATED_DURATIONS.download);
+  const found = await lookUp(call, url);
+  if (found === undefined) throw failure('download failed: exit code 4');
+  if (found.untrusted === true && call.optional('verify-certificates') !== '0') {
+    throw failure('download failed: exit code 5');
+  }
+  if ((found.status ?? 200) >= 400) throw failure('download failed: exit code 8');
+  const mib = (found.size ?? found.bytes?.length ?? 0) / 2 ** 20;
+  await context.work(SIMULATED_DURATIONS.downloadPerMib * mib);
+  return found;
+}
+
+/** The digests that the file will be known by; throws when the expected one is not among them. */
+function verifyDownload(
+  call: Call,
+  found: UrlDescription & { readonly bytes?: Uint8Array },
+): Readonly<Record<string, string>> {
+  const algorithm = call.optional('checksum-algorithm');
+  if (algorithm === undefined) return found.checksums ?? {};
+  const expected = call.text('checksum').toLowerCase();
+  // A URL whose digest nobody described has the one that is expected.
+  const got = checksumOf(found, algorithm) ?? expected;
+  if (got.toLowerCase() !== expected) {
+    throw failure(`checksum mismatch: got '${got}' != expect '${call.text('checksum')}'`);
+  }
+  return { ...found.checksums, [algorithm]: expected };
+}
+
+async function downloadTask(
+  call: Call,
+  at: { readonly storage: Storage; readonly name: string; readonly context: TaskContext },
+): Promise<void> {
+  const { storage, name, context } = at;
+  const content = call.text('content');
+  if (call.optional('compression') !== undefined && content !== 'iso') {
+    throw failure(`decompression not supported for ${content}`);
+  }
+  if (isThere(call, at)) return;
+  const found = await fetched(call, context);
+  const checksums = verifyDownload(call, found);
+  if (found.backingFile !== undefined && content === 'import') {
+    const path = pathOf(storage, `import/${name}`);
+    throw failure(`backing file not allowed for untrusted image '${path}'!`);
+  }
+  keep(call, storage, { ...found, name, size: found.size ?? found.bytes?.length ?? 0, checksums });
+  context.log(`download of '${call.text('url')}' to '${name}' finished`);
+}
+
+function download(call: Call): string {
+  const storage = enabledStorage(call.world, call.text('storage'), call.host);
+  if (storage.path === undefined) {
+    throw failure(`can't upload to storage type '${storage.type}', not a file based storage!`);
+  }
+  const content = call.text('content');
+  if (!storage.content.includes(content)) {
+    throw failure(`storage '${storage.id}' is not configured for content-type '${content}'`);
+  }
+  const name = checkedName(call);
+  activeStorage(call.world, storage.id, call.host);
+  return call.fork({ type: 'download', id: name }, (context) =>
+    downloadTask(call, { storage, name, context }),
+  );
+}
+
+async function metadata(call: Call): Promise<unknown> {
+  const url = call.text('url');
+  const found = await lookUp(call, url);
+  if (found === undefined)
+    throw failure(
+      `invalid server response: '500 Can't connect to ${new URL(url).host} (Name or service not known)'`,
+    );
+  const status = found.status ?? 200;
+  if (status >= 400)
+    throw failure(`invalid server response: '${status} ${status === 404 ? 'Not Found' : 'Error'}'`);
+  const filename = new URL(url).pathname.split('/').at(-1) ?? '';
+  return {
+    ...(filename === '' ? {} : { filename }),
+    ...(found.size === undefined ? {} : { size: found.size }),
+    ...(found.type === undefined ? {} : { mimetype: found.type }),
+  };
+}
+
+export const DOWNLOADS: Handlers = {
+  'POST /nodes/{node}/storage/{storage}/upload': upload,
+  'POST /nodes/{node}/storage/{storage}/download-url': download,
+  'GET /nodes/{node}/query-url-metadata': metadata,
+};

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The truth about a simulated cluster, for tests: no permission, no lag, no wire format.
+import type { Core } from '../core.ts';
+import { type TaskRecord } from '../tasks/engine.ts';
+
+export interface InspectedVm {
+  readonly id: number;
+  readonly host: string;
+  readonly running: boolean;
+  readonly config: Readonly<Record<string, string>>;
+  readonly pending: Readonly<Record<string, string>>;
+}
+
+export interface InspectedVolume {
+  readonly id: string;
+  /** Undefined on shared storage. */
+  readonly host: string | undefined;
+  readonly content: string;
+  readonly size: number;
+  readonly vmId: number | undefined;
+}
+
+export interface Inspection {
+  readonly vms: readonly InspectedVm[];
+  readonly volumes: readonly InspectedVolume[];
+  readonly runningTasks: readonly TaskRecord[];
+  readonly tasksStarted: number;
+  readonly heldLocks: readonly string[];
+  /** `METHOD path status` → how often. */
+  readonly requests: ReadonlyMap<string, number>;
+}
+
+function volumes(core: Core): InspectedVolume[] {
+  return [...core.world.storages.values()].flatMap((storage) =>
+    [...storage.volumes].flatMap(([host, held]) =>
+      [...held.values()].map((volume) => ({
+        id: `${storage.id}:${volume.name}`,
+        host: host === '*' ? undefined : host,
+        content: volume.content,
+        size: volume.size,
+        vmId: volume.vmId,
+      })),
+    ),
+  );
+}
+
+export function inspectCore(core: Core, requests: ReadonlyMap<string, number>): Inspection {
+  return {
+    vms: [...core.world.vms.values()].map((vm) => ({
+      id: vm.id,
+      host: vm.host,
+      running: vm.running !== undefined,
+      config: { ...vm.config },
+      pending: { ...vm.pending },
+    })),
+    volumes: volumes(core),
+    runningTasks: core.tasks.running(),
+    tasksStarted: core.tasks.startedTotal,
+    heldLocks: core.locks.held(),
+    requests: new Map(requests),
+  };
+}

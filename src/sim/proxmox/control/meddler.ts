@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A person at the console, and the power company: changes that no caller of the API asked for. They take no
+// time, need no permission and ask nobody.
+import type { Core } from '../core.ts';
+import { addVolume, splitVolumeId, volumesOn } from '../storage/volumes.ts';
+import { normaliseTags } from '../vm/config.ts';
+import { emptyVm } from '../vm/create.ts';
+import { forgetVm, ownedVolumes } from '../vm/destroy.ts';
+import { drivesOf, isPlainCdrom, parseNic, printDrive, printNic } from '../vm/drives.ts';
+import { powerOff, powerOn } from '../vm/guest-link.ts';
+import { relocate } from '../vm/migrate.ts';
+import { applyPending } from '../vm/pending.ts';
+import type { Vm } from '../world/model.ts';
+
+export class Meddler {
+  readonly #core: Core;
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  rename(id: number, name: string): void {
+    this.setOption(id, 'name', name);
+  }
+
+  retag(id: number, tags: readonly string[]): void {
+    this.setOption(id, 'tags', normaliseTags(this.#core.world, tags.join(';')));
+  }
+
+  describe(id: number, description: string): void {
+    this.setOption(id, 'description', description);
+  }
+
+  /** Any option; undefined removes it. `lock` is one of them. */
+  setOption(id: number, name: string, value: string | undefined): void {
+    const vm = this.#vm(id);
+    if (value === undefined) delete vm.config[name];
+    else vm.config[name] = value;
+    this.#core.world.touch(vm);
+  }
+
+  migrate(id: number, host: string): void {
+    relocate(this.#core, this.#vm(id), host);
+  }
+
+  /** A full copy with everything that a clone in the web interface takes over: tags and description too. */
+  copy(id: number, newId: number): void {
+    const { world } = this.#core;
+    const source = this.#vm(id);
+    const vm = emptyVm(newId, source.host, world.clock.now());
+    for (const [name, value] of Object.entries(source.config)) {
+      if (/^(?:unused\d+|template|lock)$/.test(name)) continue;
+      const isNic = /^net\d+$/.test(name);
+      vm.config[name] = isNic
+        ? printNic({ ...parseNic(value), mac: undefined }, world.newMac())
+        : value;
+    }
+    vm.config['smbios1'] = `uuid=${world.random.uuid()}`;
+    this.#copyDisks(source, vm);
+    world.vms.set(newId, vm);
+    world.touch(vm);
+  }
+
+  start(id: number): void {
+    const vm = this.#vm(id);
+    if (vm.running === undefined) powerOn(this.#core, vm, applyPending);
+  }
+
+  stop(id: number): void {
+    powerOff(this.#core, this.#vm(id), applyPending);
+  }
+
+  /** Gone with its disks, running or not. */
+  delete(id: number): void {
+    const vm = this.#vm(id);
+    powerOff(this.#core, vm, applyPending);
+    for (const file of ownedVolumes(this.#core, vm)) this.deleteVolume(vm.host, file);
+    forgetVm(this.#core, vm);
+  }
+
+  deleteVolume(host: string, volumeId: string): void {
+    const id = splitVolumeId(volumeId);
+    const storage = this.#core.world.storages.get(id?.storage ?? '');
+    if (id !== undefined && storage !== undefined) volumesOn(storage, host).delete(id.name);
+  }
+
+  /** Power lost: guests are off, workers dead, nobody answers. */
+  hostDown(name: string): void {
+    const { world, tasks } = this.#core;
+    const host = world.hosts.get(name);
+    if (host?.online !== true) return;
+    host.online = false;
+    host.since = world.clock.now();
+    tasks.hostDied(name);
+    for (const vm of world.vms.values()) {
+      if (vm.host !== name || vm.running === undefined) continue;
+      vm.running.guest.stop();
+      vm.running = undefined;
+    }
+    this.#countVotes();
+  }
+
+  /** Back, with every VM off except those that start at boot. */
+  hostUp(name: string): void {
+    const { world } = this.#core;
+    const host = world.hosts.get(name);
+    if (host === undefined || host.online) return;
+    host.online = true;
+    host.since = world.clock.now();
+    for (const vm of world.vms.values()) {
+      if (vm.host !== name) continue;
+      world.touch(vm);
+      if (vm.config['onboot'] === '1') powerOn(this.#core, vm, applyPending);
+    }
+    this.#countVotes();
+  }
+
+  setStorageActive(id: string, active: boolean): void {
+    const storage = this.#core.world.storages.get(id);
+    if (storage !== undefined) storage.active = active;
+  }
+
+  setStorageEnabled(id: string, enabled: boolean): void {
+    const storage = this.#core.world.storages.get(id);
+    if (storage !== undefined) storage.enabled = enabled;
+  }
+
+  setQuorum(quorate: boolean): void {
+    this.#core.world.quorate = quorate;
+  }
+
+  #countVotes(): void {
+    const hosts = [...this.#core.world.hosts.values()];
+    const online = hosts.filter((host) => host.online).length;
+    this.#core.world.quorate = online > hosts.length / 2;
+  }
+
+  #copyDisks(source: Vm, vm: Vm): void {
+    const { world } = this.#core;
+    for (const [slot, drive] of drivesOf(source.config)) {
+      const id = splitVolumeId(drive.file);
+      const storage = world.storages.get(id?.storage ?? '');
+      if (isPlainCdrom(drive) || id === undefined || storage === undefined) continue;
+      const volume = volumesOn(storage, source.host).get(id.name);
+      if (volume === undefined) continue;
+      const { size, format, image, everBooted } = volume;
+      const guestState = structuredClone(volume.guestState);
+      const fresh = { vmId: vm.id, size, format, image, guestState, everBooted };
+      const file = addVolume(world, { storage, host: source.host }, fresh);
+      vm.config[slot] = printDrive({ ...drive, file });
+    }
+  }
+
+  #vm(id: number): Vm {
+    const vm = this.#core.world.vms.get(id);
+    if (vm === undefined) throw new Error(`nobody has a VM ${id}`);
+    return vm;
+  }
+}

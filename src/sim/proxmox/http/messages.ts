@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request and an answer, free of sockets: the server and in-process callers use the same.
+
+export interface SimRequest {
+  readonly method: string;
+  /** Path and query, as on the request line. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | string | undefined;
+  /** The host that the caller connected to; absent = the first one. */
+  readonly host?: string;
+}
+
+export interface SimResponse {
+  readonly status: number;
+  /** The reason phrase: the first line of the message. */
+  readonly reason: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** No answer comes: nobody listens, or the connection broke. The call may have had its effect. */
+export class SimConnectionError extends Error {
+  readonly code: 'ECONNREFUSED' | 'ECONNRESET';
+
+  constructor(code: 'ECONNREFUSED' | 'ECONNRESET') {
+    super(code);
+    this.name = 'SimConnectionError';
+    this.code = code;
+  }
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+};
+
+/** One line, without control characters: what fits on a status line. */
+export function reasonOf(status: number, message: string): string {
+  const [first = ''] = message.split('\n');
+  // oxlint-disable-next-line no-control-regex -- they would end the status line
+  const clean = first.replaceAll(/[\u0000-\u001f\u007f]/g, ' ').trim();
+  return clean === '' ? (REASONS[status] ?? 'Error') : clean;
+}
+
+/** An answer that carries its text only in the reason phrase. */
+export function bare(status: number, message: string): SimResponse {
+  return { status, reason: reasonOf(status, message), headers: {}, body: '' };
+}

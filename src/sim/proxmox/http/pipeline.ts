@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request from its first line to its answer, in the order of the real servers: method, transfer encoding,
+// log-in, body, path, permission, the right host, parameters, work. The order decides which of several
+// mistakes a caller is told about.
+import type { EndpointFact } from '../../../proxmox/wire-facts/index.ts';
+import type { Caller } from '../access/sessions.ts';
+import { HANDLERS } from '../api/handlers.ts';
+import { ApiError, failure, parameterError, permissionError } from '../api-error.ts';
+import type { FaultRule, Faults, FaultTarget } from '../control/faults.ts';
+import { Call, type Core, Paged } from '../core.ts';
+import {
+  normalise,
+  type Params,
+  type ParamValue,
+  scalarText,
+  verifyParams,
+} from '../schema/verify.ts';
+import { SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
+import { unescapeBytes } from './decode.ts';
+import {
+  bare,
+  reasonOf,
+  SimConnectionError,
+  type SimRequest,
+  type SimResponse,
+} from './messages.ts';
+import {
+  Early,
+  type Incoming,
+  type RequestBody,
+  readBody,
+  readTarget,
+  UPLOAD,
+} from './read-request.ts';
+import { type Route, Router } from './router.ts';
+
+const HANG_MS = 600_000;
+
+export interface PipelineHooks {
+  readonly faults: Faults;
+  readonly hostDown: (host: string) => void;
+  readonly seen: (endpoint: string, status: number) => void;
+}
+
+export class Pipeline {
+  readonly #core: Core;
+  readonly #hooks: PipelineHooks;
+  readonly #router: Router;
+
+  constructor(core: Core, hooks: PipelineHooks) {
+    this.#core = core;
+    this.#hooks = hooks;
+    this.#router = new Router(core.world.version);
+  }
+
+  async handle(request: SimRequest): Promise<SimResponse> {
+    const entryHost = request.host ?? this.#core.world.hosts.keys().next().value ?? '';
+    if (this.#core.world.hosts.get(entryHost)?.online !== true) {
+      throw new SimConnectionError('ECONNREFUSED');
+    }
+    try {
+      return await this.#answer(readTarget(request, entryHost));
+    } catch (error) {
+      if (error instanceof Early) return error.response;
+      throw error;
+    }
+  }
+
+  async #answer(incoming: Incoming): Promise<SimResponse> {
+    const caller = await this.#authenticate(incoming);
+    const { params, upload } = readBody(incoming);
+    const { method } = incoming.request;
+    const route = this.#router.find(method, incoming.path);
+    if (route === undefined) {
+      const error = new ApiError(501, `Method '${method} ${incoming.path}' not implemented`);
+      return this.#failed(incoming, error);
+    }
+    const name = `${method} ${route.endpoint.path}`;
+    const response = await this.#serve(incoming, { caller, params, upload, route });
+    this.#hooks.seen(name, response.status);
+    return response;
+  }
+
+  /** Refusals come late and without a body, so that guessing is slow and teaches nothing. */
+  async #authenticate(incoming: Incoming): Promise<Caller | undefined> {
+    try {
+      return this.#caller(incoming);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      await this.#pause(SIMULATED_TIMEOUTS.unauthorized);
+      throw new Early(bare(error.status, error.message));
+    }
+  }
+
+  #caller(incoming: Incoming): Caller | undefined {
+    const { request, path } = incoming;
+    if (isOpen(request.method, path)) return undefined;
+    const headers = request.headers ?? {};
+    const { sessions } = this.#core;
+    const caller = this.#identify(headers);
+    const upload = request.method === 'POST' ? UPLOAD.exec(path) : null;
+    if (upload !== null) {
+      const need = { path: `/storage/${upload[2]}`, privileges: ['Datastore.AllocateTemplate'] };
+      this.#core.access.require(caller.who, need);
+    } else if (!caller.isToken && request.method !== 'GET') {
+      sessions.checkCsrf(caller.who, headers['csrfpreventiontoken']);
+    }
+    return caller;
+  }
+
+  /** A ticket goes before a token. */
+  #identify(headers: Readonly<Record<string, string>>): Caller {
+    const { cookie, authorization } = headers;
+    const ticket = authValue(cookie, 'PVEAuthCookie') ?? authValue(authorization, 'PVEAuthCookie');
+    if (ticket !== undefined) return this.#core.sessions.byTicket(ticket);
+    const token = authValue(authorization, 'PVEAPIToken');
+    if (token === undefined) throw new ApiError(401, 'No ticket\n');
+    return this.#core.sessions.byToken(token);
+  }
+
+  async #serve(incoming: Incoming, at: Serving): Promise<SimResponse> {
+    try {
+      const params = mergeParams(at.params, at.route.pathParams);
+      this.#permit(incoming, at, params);
+      const host = await this.#host(incoming, at.route.endpoint, params);
+      return await this.#faulty(incoming, { ...at, params, host });
+    } catch (error) {
+      if (error instanceof ApiError) {
+        if (error.status === 401) await this.#pause(SIMULATED_TIMEOUTS.unauthorized);
+        return this.#failed(incoming, error);
+      }
+      throw error;
+    }
+  }
+
+  #permit(incoming: Incoming, at: Serving, params: Params): void {
+    const { endpoint } = at.route;
+    if (at.caller?.isToken === true && endpoint.allowtoken === 0) {
+      throw permissionError(
+        `URI '${incoming.path}' not available with API token, need proper ticket.\n`,
+      );
+    }
+    this.#core.access.endpoint(endpoint, at.caller?.who, params);
+  }
+
+  /** Which host answers. Names nobody knows and hosts that are gone have errors of their own. */
+  async #host(incoming: Incoming, endpoint: EndpointFact, params: Params): Promise<string> {
+    const isUpload = endpoint.path.endsWith('/upload');
+    if (endpoint.proxyto === undefined && !isUpload) return incoming.entryHost;
+    const name = scalarText(params[endpoint.proxyto ?? 'node'] ?? '');
+    if (name === 'localhost' || name === incoming.entryHost) return incoming.entryHost;
+    const host = this.#core.world.hosts.get(name);
+    if (host === undefined) {
+      throw failure(
+        `hostname lookup '${name}' failed - failed to get address info for: ${name}: Name or service not known`,
+      );
+    }
+    if (!host.online) {
+      await this.#pause(3000);
+      throw new Early(bare(595, 'No route to host'));
+    }
+    return name;
+  }
+
+  async #faulty(incoming: Incoming, at: Placed): Promise<SimResponse> {
+    const { faults } = this.#hooks;
+    const vmid = at.params['vmid'];
+    const target: FaultTarget = {
+      endpoint: `${incoming.request.method} ${at.route.endpoint.path}`,
+      host: at.host,
+      vmId: vmid === undefined ? undefined : Number(vmid),
+    };
+    await this.#before(faults.take(['error', 'delay', 'hang', 'host-down'], target), at.host);
+    this.#requireAlive(incoming, at.host);
+    const after = faults.take(['lost', 'answer-delayed', 'host-down-after'], target);
+    const response = await this.#work(incoming, at);
+    await this.#after(after, at.host);
+    this.#requireAlive(incoming, at.host);
+    return response;
+  }
+
+  async #before(fault: FaultRule | undefined, host: string): Promise<void> {
+    if (fault === undefined) return;
+    if (fault.kind === 'host-down') return this.#hooks.hostDown(host);
+    if (fault.kind === 'error') {
+      const status = fault.status ?? 500;
+      if (status >= 595) throw new Early(bare(status, fault.message ?? 'Connection refused'));
+      throw new ApiError(status, `${fault.message ?? 'simulated fault'}\n`);
+    }
+    const isHang = fault.kind === 'hang';
+    await this.#pause(fault.delayMs ?? (isHang ? HANG_MS : 1000));
+    if (isHang) throw new SimConnectionError('ECONNRESET');
+  }
+
+  async #after(fault: FaultRule | undefined, host: string): Promise<void> {
+    if (fault?.kind === 'host-down-after') this.#hooks.hostDown(host);
+    if (fault?.kind === 'answer-delayed') await this.#pause(fault.delayMs ?? 1000);
+    if (fault?.kind === 'lost') throw new SimConnectionError('ECONNRESET');
+  }
+
+  #requireAlive(incoming: Incoming, host: string): void {
+    const { hosts } = this.#core.world;
+    if (hosts.get(incoming.entryHost)?.online !== true) throw new SimConnectionError('ECONNRESET');
+    if (hosts.get(host)?.online !== true) throw new Early(bare(595, 'No route to host'));
+  }
+
+  async #work(incoming: Incoming, at: Placed): Promise<SimResponse> {
+    const { endpoint } = at.route;
+    const params = normalise(endpoint, at.params);
+    const errors = verifyParams(endpoint, params);
+    if (Object.keys(errors).length > 0) throw parameterError(errors);
+    const name = `${endpoint.method} ${endpoint.path}`;
+    const handler = HANDLERS[name];
+    if (handler === undefined) throw new ApiError(501, `${name} is not simulated\n`);
+    const call = new Call({
+      core: this.#core,
+      endpoint,
+      who: at.caller?.who ?? '',
+      host: at.host,
+      params,
+      upload: at.upload,
+    });
+    const result = await this.#inTime(handler(call));
+    const paged = result instanceof Paged ? { total: result.total } : {};
+    const data = (result instanceof Paged ? result.data : result) ?? null;
+    const success = incoming.format === 'extjs' ? { success: 1 } : {};
+    return envelope(200, 'OK', { data, ...success, ...paged });
+  }
+
+  /** The proxy in front gives up after half a minute; the work goes on. */
+  async #inTime(result: unknown): Promise<unknown> {
+    if (!(result instanceof Promise)) return result;
+    const done = new AbortController();
+    const finished = result.finally(() => done.abort());
+    const late = this.#core.world.clock
+      .sleep(SIMULATED_TIMEOUTS.proxy / this.#core.world.speed, { signal: done.signal })
+      .then(
+        () => Promise.reject(new Early(bare(596, 'Connection timed out'))),
+        () => finished,
+      );
+    finished.catch(() => undefined);
+    return await Promise.race([finished, late]);
+  }
+
+  #failed(incoming: Incoming, error: ApiError): SimResponse {
+    const { status, message, errors } = error;
+    const body = { data: null, ...(errors === undefined ? {} : { errors }) };
+    if (incoming.format === 'extjs') {
+      return envelope(200, 'OK', { ...body, success: 0, status, message });
+    }
+    return envelope(status, reasonOf(status, message), { ...body, message });
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await this.#core.world.clock.sleep(ms / this.#core.world.speed);
+  }
+}
+
+interface Serving extends RequestBody {
+  readonly caller: Caller | undefined;
+  readonly route: Route;
+}
+
+interface Placed extends Serving {
+  readonly host: string;
+}
+
+function envelope(status: number, reason: string, body: unknown): SimResponse {
+  const headers = { 'content-type': 'application/json;charset=UTF-8' };
+  return { status, reason, headers, body: JSON.stringify(body) };
+}
+
+/** Calls that nobody needs to log in for. */
+function isOpen(method: string, path: string): boolean {
+  if (path === '/access/ticket') return method === 'GET' || method === 'POST';
+  return path === '/access/domains' && method === 'GET';
+}
+
+/** `NAME=value` in a cookie or authorization header; a space serves as well as the equals sign. */
+function authValue(header: string | undefined, name: string): string | undefined {
+  const match = new RegExp(`(?:^|[\\s;])${name}[= ]([^;]*)`).exec(header ?? '');
+  return match === null ? undefined : unescapeBytes((match[1] ?? '').trim());
+}
+
+function mergeParams(given: Params, path: Readonly<Record<string, string>>): Params {
+  const merged: Record<string, ParamValue> = { ...path };
+  for (const [name, value] of Object.entries(given)) {
+    const inPath = path[name];
+    if (inPath !== undefined && inPath !== scalarText(value)) {
+      throw parameterError({
+        [name]: 'duplicate parameter (already defined in URI) with conflicting values!',
+      });
+    }
+    merged[name] = value;
+  }
+  return merged;
+}

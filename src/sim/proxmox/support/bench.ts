@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated cluster on virtual time with a small client, for this folder's tests.
+import { SeededRandom } from '../../../ports/fakes/seeded-random.ts';
+import { VirtualClock } from '../../../ports/fakes/virtual-clock.ts';
+import type { SimResponse } from '../http/messages.ts';
+import { createProxmoxSim, type ProxmoxSim, type SimOptions } from '../sim.ts';
+import { type ClusterDescription, defaultCluster } from '../world/description.ts';
+
+export const TOKEN = 'PVEAPIToken=scaler@pve!sim=00000000-0000-4000-8000-000000000001';
+const GIB = 2 ** 30;
+
+/** The default site, with an image to import and a user that may do nothing. */
+export function testCluster(hosts = 1): ClusterDescription {
+  const base = defaultCluster(hosts);
+  return {
+    ...base,
+    storages: base.storages.map((storage) =>
+      storage.name === 'local'
+        ? {
+            ...storage,
+            files: [
+              { name: 'import/noble-with-agent.qcow2', size: GIB / 2, virtualSize: 3 * GIB },
+              {
+                name: 'import/chained.qcow2',
+                size: 1024,
+                virtualSize: GIB,
+                backingFile: 'base.raw',
+              },
+              { name: 'iso/debian.iso', size: 700 * 2 ** 20 },
+            ],
+          }
+        : storage,
+    ),
+    users: [
+      ...(base.users ?? []),
+      {
+        id: 'weak@pve',
+        password: 'weak',
+        tokens: [
+          { id: 'sep', secret: '11111111-1111-4111-8111-111111111111' },
+          { id: 'old', secret: '22222222-2222-4222-8222-222222222222', expire: 1 },
+        ],
+      },
+    ],
+  };
+}
+
+export interface Answer extends SimResponse {
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  readonly data: any;
+  readonly errors: Readonly<Record<string, string>> | undefined;
+  readonly message: string | undefined;
+}
+
+type Params = Readonly<Record<string, string | number | readonly string[]>>;
+
+function encode(params: Params): string {
+  return Object.entries(params)
+    .flatMap(([key, value]) =>
+      Array.isArray(value) ? value.map((item) => [key, item]) : [[key, value]],
+    )
+    .map(
+      ([key, value]) => `${encodeURIComponent(String(key))}=${encodeURIComponent(String(value))}`,
+    )
+    .join('&');
+}
+
+export class Bench {
+  readonly clock = new VirtualClock();
+  readonly sim: ProxmoxSim;
+  authorization: string = TOKEN;
+
+  constructor(options: Partial<SimOptions> = {}) {
+    this.sim = createProxmoxSim({
+      cluster: testCluster(),
+      clock: this.clock,
+      random: new SeededRandom(7),
+      ...options,
+    });
+  }
+
+  /** A request with parameters where they belong: in the query of GET and DELETE, in the body else. */
+  async call(method: string, path: string, params: Params = {}): Promise<Answer> {
+    const inQuery = method === 'GET' || method === 'DELETE';
+    const text = encode(params);
+    return await this.raw({
+      method,
+      target: `/api2/json${path}${inQuery && text !== '' ? `?${text}` : ''}`,
+      ...(inQuery
+        ? {}
+        : { body: text, headers: { 'content-type': 'application/x-www-form-urlencoded' } }),
+    });
+  }
+
+  /** Virtual time passes until the answer is there. */
+  async raw(request: Parameters<ProxmoxSim['handle']>[0]): Promise<Answer> {
+    const headers = { authorization: this.authorization, ...request.headers };
+    const response = await this.settle(this.sim.handle({ ...request, headers }));
+    const parsed = response.body.startsWith('{') ? JSON.parse(response.body) : {};
+    return { ...response, data: parsed.data, errors: parsed.errors, message: parsed.message };
+  }
+
+  async settle<T>(promise: Promise<T>): Promise<T> {
+    const ended = new AbortController();
+    const end = () => ended.abort();
+    promise.then(end, end);
+    for (let turn = 0; turn < 1000 && !ended.signal.aborted; turn += 1) {
+      await Promise.resolve();
+      if (!ended.signal.aborted && !(await this.clock.advanceToNext())) break;
+    }
+    return await promise;
+  }
+
+  /** Follows a task to its end and returns its exit status. */
+  async task(answer: Answer): Promise<string> {
+    if (answer.status !== 200) throw new Error(`${answer.status} ${answer.reason} ${answer.body}`);
+    const upid = String(answer.data);
+    const node = upid.split(':')[1] ?? '';
+    for (let turn = 0; turn < 500; turn += 1) {
+      const { data } = await this.call('GET', `/nodes/${node}/tasks/${upid}/status`);
+      if (data.status === 'stopped') return data.exitstatus;
+      await this.clock.advanceToNext();
+    }
+    throw new Error(`${upid} does not end`);
+  }
+
+  /** A VM that exists when this resolves. */
+  async vm(id: number, params: Params = {}): Promise<void> {
+    const answer = await this.call('POST', '/nodes/pve1/qemu', { vmid: id, ...params });
+    const status = await this.task(answer);
+    if (status !== 'OK') throw new Error(status);
+  }
+}
