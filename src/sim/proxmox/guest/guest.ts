@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated guest: boots on the Clock, reads its seed, answers the agent, ends or hangs. Owns what happens
-// inside one VM; knows nothing of hosts, storages, tasks or the API around it.
+// A simulated guest: boots on the Clock, reads its seed, answers the agent, ends or hangs. Owns the power of one
+// VM's inside; knows nothing of hosts, storages, tasks or the API around it. boot.ts is where to read on.
+import { SimulatedAgent } from './agent.ts';
+import { runBoot } from './boot.ts';
 import { GUEST_BOOT_DURATIONS } from './boot-durations.ts';
-import type {
-  Guest,
-  GuestAgent,
-  GuestExecStatus,
-  GuestInput,
-  GuestNetworkInterface,
-  GuestOsInfo,
-  GuestPhase,
-  GuestReport,
-} from './guest-types.ts';
+import { GuestShell } from './commands/guest-shell.ts';
+import type { Guest, GuestInput, GuestPhase, GuestReport } from './guest-types.ts';
+import { reportOf } from './report.ts';
+import { type GuestHistory, GuestSystem } from './system/system.ts';
 
 export { GUEST_BOOT_DURATIONS } from './boot-durations.ts';
 export type * from './guest-types.ts';
@@ -20,22 +16,34 @@ export function createGuest(input: GuestInput): Guest {
   return new SimulatedGuest(input);
 }
 
-class SimulatedGuest implements Guest, GuestAgent {
+class SimulatedGuest implements Guest {
+  readonly agent: SimulatedAgent;
   readonly #input: GuestInput;
   readonly #listeners = new Set<() => void>();
+  readonly #history: GuestHistory = {
+    commandsRun: [],
+    downloads: [],
+    joinAttempts: [],
+    warnings: [],
+    errors: [],
+  };
   #phase: GuestPhase = 'off';
   #poweredOff = false;
-  #power: AbortController | undefined;
-  #boots = 0;
-  #pid = 1000;
-  readonly #exits = new Map<number, GuestExecStatus>();
+  #power = new AbortController();
+  #system: GuestSystem;
+  #shell: GuestShell;
+  /** The way down, once it has begun; true when it ended in the power being off. */
+  #ending: Promise<boolean> | undefined;
 
   constructor(input: GuestInput) {
     this.#input = input;
-  }
-
-  get agent(): GuestAgent {
-    return this;
+    this.#system = this.#newSystem(input.disk.state);
+    this.#shell = new GuestShell(this.#system);
+    this.agent = new SimulatedAgent({
+      answers: () => this.agentAnswers(),
+      system: () => this.#system,
+      shell: () => this.#shell,
+    });
   }
 
   get poweredOff(): boolean {
@@ -43,118 +51,38 @@ class SimulatedGuest implements Guest, GuestAgent {
   }
 
   start(): void {
-    if (this.#power !== undefined) return;
+    if (this.#phase !== 'off') return;
     this.#poweredOff = false;
-    this.#power = new AbortController();
-    void this.#boot(this.#power.signal);
+    this.#boot();
   }
 
   stop(): void {
-    this.#power?.abort();
-    this.#power = undefined;
-    this.#exits.clear();
+    this.#powerLoss();
     this.#enter('off');
   }
 
   async requestShutdown(): Promise<boolean> {
-    const power = this.#power;
-    if (power === undefined || this.#phase !== 'running') return false;
-    if (this.#input.behaviour === 'ignores-shutdown') return false;
-    this.#enter('shutting-down');
-    if (!(await this.#pass(GUEST_BOOT_DURATIONS.shutdown, power.signal))) return false;
-    this.stop();
-    this.#poweredOff = true;
-    return true;
+    const { behaviour } = this.#input;
+    if (this.#ending !== undefined) return this.#ending;
+    // Before the system is up nobody listens to the power button; a hung or stubborn one never does.
+    const listens = this.#phase === 'cloud-init' || this.#phase === 'running';
+    if (!listens || behaviour === 'ignores-shutdown') return false;
+    return this.#end('off');
   }
 
   agentAnswers(): boolean {
     const { agentEnabled, behaviour } = this.#input;
-    return agentEnabled && behaviour !== 'no-agent' && this.#phase === 'running';
-  }
-
-  ping(): void {
-    if (!this.agentAnswers()) throw new Error('QEMU guest agent is not running');
-  }
-
-  networkGetInterfaces(): GuestNetworkInterface[] {
-    this.ping();
-    const loopback = { 'ip-address-type': 'ipv4', 'ip-address': '127.0.0.1', prefix: 8 } as const;
-    const nics = this.#input.interfaces.map((nic, index): GuestNetworkInterface => {
-      const [address = '', prefix = '24'] = this.#input
-        .leaseAddress(nic.mac, nic.bridge)
-        .split('/');
-      return {
-        name: `ens${18 + index}`,
-        'hardware-address': nic.mac.toLowerCase(),
-        'ip-addresses': [
-          { 'ip-address-type': 'ipv4', 'ip-address': address, prefix: Number(prefix) },
-        ],
-      };
-    });
-    return [
-      { name: 'lo', 'hardware-address': '00:00:00:00:00:00', 'ip-addresses': [loopback] },
-      ...nics,
-    ];
-  }
-
-  getHostName(): { 'host-name': string } {
-    this.ping();
-    return { 'host-name': 'ubuntu' };
-  }
-
-  getOsInfo(): GuestOsInfo {
-    this.ping();
-    return {
-      id: 'ubuntu',
-      name: 'Ubuntu',
-      'pretty-name': 'Ubuntu 24.04 LTS',
-      version: '24.04 LTS (Noble Numbat)',
-      'version-id': '24.04',
-      'kernel-release': '6.8.0-60-generic',
-      'kernel-version': '#63-Ubuntu SMP',
-      machine: 'x86_64',
-    };
-  }
-
-  exec(_command: readonly string[], _input?: string): number {
-    this.ping();
-    this.#pid += 1;
-    this.#exits.set(this.#pid, { exited: 1, exitcode: 0 });
-    return this.#pid;
-  }
-
-  execStatus(pid: number): GuestExecStatus {
-    this.ping();
-    const status = this.#exits.get(pid);
-    if (status === undefined) throw new Error("Agent error: Invalid parameter 'pid'");
-    this.#exits.delete(pid);
-    return status;
+    const isUp = this.#phase === 'cloud-init' || this.#phase === 'running';
+    const isAllowed = agentEnabled && behaviour !== 'no-agent';
+    return isUp && isAllowed && this.#system.activeUnits.has('qemu-guest-agent');
   }
 
   diskState(): unknown {
-    return {};
+    return this.#system.state();
   }
 
   report(): GuestReport {
-    return {
-      phase: this.#phase,
-      boots: this.#boots,
-      hostname: 'ubuntu',
-      instanceId: undefined,
-      users: [],
-      files: {},
-      packages: [],
-      services: {},
-      swapOn: false,
-      kernelModules: [],
-      downloads: [],
-      commandsRun: [],
-      network: [],
-      joinAttempts: [],
-      warnings: [],
-      errors: [],
-      cloudInitDisabled: false,
-    };
+    return reportOf(this.#system, this.#phase);
   }
 
   onChange(listener: () => void): () => void {
@@ -162,28 +90,86 @@ class SimulatedGuest implements Guest, GuestAgent {
     return () => this.#listeners.delete(listener);
   }
 
-  async #boot(signal: AbortSignal): Promise<void> {
-    this.#boots += 1;
-    this.#enter('firmware');
-    if (this.#input.behaviour === 'never-boots') return;
-    if (!(await this.#pass(GUEST_BOOT_DURATIONS.firmware, signal))) return;
-    this.#enter('kernel');
-    if (!(await this.#pass(GUEST_BOOT_DURATIONS.kernel, signal))) return;
-    this.#enter(this.#input.behaviour === 'hangs' ? 'hung' : 'running');
+  #boot(): void {
+    this.#power = new AbortController();
+    this.#system = this.#newSystem(this.#system.state());
+    this.#shell = new GuestShell(this.#system);
+    const boot = runBoot({
+      system: this.#system,
+      shell: this.#shell,
+      enter: (phase) => this.#enter(phase),
+    });
+    void unlessOff(boot, this.#power.signal);
   }
 
-  async #pass(ms: number, signal: AbortSignal): Promise<boolean> {
-    try {
-      await this.#input.clock.sleep(ms / this.#input.speed, { signal });
-      return !signal.aborted;
-    } catch {
+  #newSystem(disk: unknown): GuestSystem {
+    const { signal } = this.#power;
+    return new GuestSystem({
+      input: this.#input,
+      disk,
+      history: this.#history,
+      signal,
+      changed: () => this.#changed(signal),
+    });
+  }
+
+  #changed(signal: AbortSignal): void {
+    if (signal.aborted) return;
+    this.#obey();
+    this.#notify();
+  }
+
+  /** A command asked for the power: from here on the way down goes by itself. */
+  #obey(): void {
+    const { powerRequest } = this.#system;
+    if (powerRequest !== undefined && this.#ending === undefined) void this.#end(powerRequest);
+  }
+
+  #end(how: 'off' | 'reboot'): Promise<boolean> {
+    const ending = this.#goDown(how);
+    this.#ending = ending;
+    return ending;
+  }
+
+  async #goDown(how: 'off' | 'reboot'): Promise<boolean> {
+    this.#enter('shutting-down');
+    const { signal } = this.#power;
+    await unlessOff(this.#system.pass(GUEST_BOOT_DURATIONS.shutdown), signal);
+    if (signal.aborted) return false;
+    this.#powerLoss();
+    if (how === 'reboot') {
+      this.#boot();
       return false;
     }
+    this.#poweredOff = true;
+    this.#enter('off');
+    return true;
+  }
+
+  #powerLoss(): void {
+    this.#power.abort();
+    this.#ending = undefined;
+    this.agent.forget();
   }
 
   #enter(phase: GuestPhase): void {
-    if (phase === this.#phase) return;
+    // What the boot still had to say while the guest is on its way down is not heard.
+    const isLate = this.#phase === 'shutting-down' && (phase === 'running' || phase === 'hung');
+    if (isLate || phase === this.#phase) return;
     this.#phase = phase;
+    this.#notify();
+  }
+
+  #notify(): void {
     for (const listener of this.#listeners) listener();
+  }
+}
+
+/** Waits for the end, and takes a failure for it when the power went meanwhile. */
+async function unlessOff(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!signal.aborted) throw error;
   }
 }

@@ -5,7 +5,7 @@ import { parse, parseAllDocuments } from 'yaml';
 
 export type PlainRecord = Readonly<Record<string, unknown>>;
 
-const DIALECT = { version: '1.1', uniqueKeys: false, logLevel: 'silent' } as const;
+const DIALECT = { version: '1.1', uniqueKeys: false, logLevel: 'error' } as const;
 
 /** Undefined, and a reason, when the text is not YAML. */
 export function parseYaml(text: string): { readonly value: unknown; readonly problem?: string } {
@@ -21,8 +21,9 @@ export function parseYaml(text: string): { readonly value: unknown; readonly pro
 /** Several documents in one file; those that cannot be read are left out. */
 export function parseYamlDocuments(text: string): PlainRecord[] {
   try {
-    const documents = parseAllDocuments(text, DIALECT);
-    return Array.from(documents, (document): PlainRecord => recordOf(document.toJS()));
+    const documents = Array.from(parseAllDocuments(text, DIALECT));
+    const readable = documents.filter((document) => document.errors.length === 0);
+    return readable.map((document) => recordOf(document.toJS()));
   } catch {
     return [];
   }

@@ -2,8 +2,10 @@
 // Joins the shell to a guest: where programs are found, how long they take, what happens to unknown ones.
 import { GUEST_COMMAND_DURATIONS } from '../boot-durations.ts';
 import { BUILTINS } from '../shell/builtins.ts';
+import { Collector } from '../shell/collector.ts';
 import type { Command, Outcome, Runner, RunOptions } from '../shell/command.ts';
-import { Interpreter, type ShellHost } from '../shell/interpreter.ts';
+import type { ShellHost } from '../shell/host.ts';
+import { Interpreter } from '../shell/interpreter.ts';
 import type { Streams } from '../shell/redirects.ts';
 import { absolute, baseName } from '../system/files.ts';
 import type { GuestSystem } from '../system/system.ts';
@@ -44,24 +46,22 @@ export class GuestShell implements Runner {
     };
   }
 
+  /** Several texts in one shell, one after the other: what one sets, the next one sees. */
+  session(): ShellSession {
+    return new ShellSession(new Interpreter(this.#host, { variables: this.#variables({}) }));
+  }
+
   async script(text: string, options: RunOptions = {}): Promise<Required<Outcome>> {
     return Interpreter.run(this.#host, text, { ...options, variables: this.#variables(options) });
   }
 
   async program(argv: readonly string[], options: RunOptions = {}): Promise<Required<Outcome>> {
-    let out = '';
-    let err = '';
-    const streams: Streams = {
-      stdin: { text: options.stdin ?? '' },
-      out: (piece) => {
-        out += piece;
-      },
-      err: (piece) => {
-        err += piece;
-      },
-    };
-    const code = await this.#execute(argv, { streams, variables: this.#variables(options) });
-    return { code, out, err };
+    const collector = new Collector(options.stdin);
+    const code = await this.#execute(argv, {
+      streams: collector.streams,
+      variables: this.#variables(options),
+    });
+    return collector.outcome(code);
   }
 
   finds(name: string): boolean {
@@ -162,6 +162,27 @@ export class GuestShell implements Runner {
     const packages = INSTALLED_WITH[name];
     const isThere = packages?.some((each) => this.#system.packages.has(each)) ?? true;
     return isThere ? { kind: 'command', command, name } : undefined;
+  }
+}
+
+class ShellSession {
+  readonly #shell: Interpreter;
+  #ended = false;
+
+  constructor(shell: Interpreter) {
+    this.#shell = shell;
+  }
+
+  /** One of the texts said `exit`. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  async run(text: string): Promise<Required<Outcome>> {
+    const collector = new Collector();
+    const { code, exited } = await this.#shell.top(text, collector.streams);
+    this.#ended ||= exited;
+    return collector.outcome(code);
   }
 }
 

@@ -45,7 +45,7 @@ export const TEXT_COMMANDS: CommandTable = {
   },
   tr: (call) => {
     const options = readOptions(call.args);
-    const [from = '', to = ''] = options.operands.map((set) => set.replaceAll('\\n', '\n'));
+    const [from = '', to = ''] = options.operands.map(characterSet);
     const out = Array.from(call.stdin).map((char) => {
       const at = from.indexOf(char);
       if (at < 0) return char;
@@ -75,6 +75,15 @@ export const TEXT_COMMANDS: CommandTable = {
     return { code: 0 };
   },
 };
+
+/** `a-z` is every letter between the two. */
+function characterSet(set: string): string {
+  return set.replaceAll('\\n', '\n').replace(/(.)-(.)/g, (_, first: string, last: string) => {
+    const start = first.charCodeAt(0);
+    const length = Math.max(0, last.charCodeAt(0) - start + 1);
+    return Array.from({ length }, (_unused, index) => String.fromCharCode(start + index)).join('');
+  });
+}
 
 function take(
   call: Call,

@@ -33,7 +33,7 @@ async function shell(call: Call): Promise<Outcome> {
   const prefix = flags.includes('e') ? 'set -e\n' : '';
   const [first, ...others] = words;
   if (flags.includes('c')) {
-    return run(call, { text: prefix + (first ?? ''), args: others.slice(1) });
+    return run(call, { text: prefix + (first ?? ''), args: others.slice(1), name: others[0] });
   }
   if (flags.includes('s') || first === undefined || first === '-') {
     const args = first === '-' ? others : words;
@@ -60,6 +60,7 @@ function splitFlags(args: readonly string[]): { flags: string; words: readonly s
 interface Script {
   readonly text: string;
   readonly args: readonly string[];
+  readonly name?: string | undefined;
   readonly fromStdin?: boolean;
 }
 
@@ -69,7 +70,8 @@ async function run(call: Call, script: Script): Promise<Outcome> {
     return OK;
   }
   const stdin = script.fromStdin === true ? '' : call.stdin;
-  return call.runner.script(script.text, { args: script.args, variables: call.variables, stdin });
+  const { args, name = call.name } = script;
+  return call.runner.script(script.text, { args, name, variables: call.variables, stdin });
 }
 
 function rest(call: Call, valued: readonly string[] = []): Promise<Outcome> {

@@ -11,6 +11,8 @@ export interface Outcome {
 export interface RunOptions {
   readonly variables?: ReadonlyMap<string, string>;
   readonly args?: readonly string[];
+  /** `$0`. */
+  readonly name?: string;
   readonly stdin?: string;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks a parsed script. Nothing real is executed: commands are looked up in a table and change the guest's
 // state; time passes on the Clock. Owns control flow, variables and redirections, knows no command by name.
+import { Collector } from './collector.ts';
 import type { Outcome } from './command.ts';
 import {
   type ExpansionContext,
@@ -9,8 +10,9 @@ import {
   expandWords,
   type Scope,
 } from './expand.ts';
+import type { ShellHost, ShellOptions } from './host.ts';
 import { parseShell } from './parser.ts';
-import { applyRedirects, type Files, type Streams } from './redirects.ts';
+import { applyRedirects, type Streams } from './redirects.ts';
 import {
   type Cases,
   type Compound,
@@ -20,29 +22,6 @@ import {
   type Simple,
 } from './syntax.ts';
 import { Unwind } from './unwind.ts';
-
-export interface ShellHost {
-  readonly files: Files & { paths(): string[] };
-  /** Runs a command that is neither a function nor a builtin of the shell. */
-  execute(
-    argv: readonly string[],
-    streams: Streams,
-    variables: ReadonlyMap<string, string>,
-  ): Promise<number>;
-  /** A builtin changes the shell itself; undefined when the name is none. */
-  builtin(
-    shell: Interpreter,
-    argv: readonly string[],
-    streams: Streams,
-  ): Promise<number> | undefined;
-}
-
-export interface ShellOptions {
-  readonly variables?: ReadonlyMap<string, string>;
-  readonly args?: readonly string[];
-  readonly name?: string;
-  readonly stdin?: string;
-}
 
 /** A script that takes more steps than this is taken for one that never ends. */
 const MAX_STEPS = 20_000;
@@ -81,33 +60,25 @@ export class Interpreter {
     text: string,
     options: ShellOptions,
   ): Promise<Required<Outcome>> {
-    let out = '';
-    let err = '';
-    const streams: Streams = {
-      stdin: { text: options.stdin ?? '' },
-      out: (piece) => {
-        out += piece;
-      },
-      err: (piece) => {
-        err += piece;
-      },
-    };
-    const code = await new Interpreter(host, options).#top(text, streams);
-    return { code, out, err };
+    const collector = new Collector(options.stdin);
+    const { code } = await new Interpreter(host, options).top(text, collector.streams);
+    return collector.outcome(code);
   }
 
   async evaluate(text: string, streams: Streams): Promise<number> {
     return this.#run(parseShell(text), streams);
   }
 
-  async #top(text: string, streams: Streams): Promise<number> {
+  /** Runs to the end, or to the script's own `exit`; never throws for what the script does wrong. */
+  async top(text: string, streams: Streams): Promise<{ code: number; exited: boolean }> {
     try {
-      return await this.evaluate(text, streams);
+      return { code: await this.evaluate(text, streams), exited: false };
     } catch (error) {
-      if (error instanceof Unwind) return error.code;
+      if (error instanceof Unwind) return { code: error.code, exited: error.kind === 'exit' };
       if (!(error instanceof ShellSyntaxError)) throw error;
-      streams.err(`${this.scope.name}: syntax error: ${error.message}\n`);
-      return 2;
+      streams.err(`${this.scope.name}: syntax error: ${error.message}
+`);
+      return { code: 2, exited: false };
     }
   }
 
@@ -166,16 +137,12 @@ export class Interpreter {
     let worst = 0;
     for (const [index, command] of commands.entries()) {
       const isLast = index + 1 === commands.length;
-      let piped = '';
-      const out = isLast
-        ? streams.out
-        : (piece: string) => {
-            piped += piece;
-          };
+      const pipe = new Collector();
+      const out = isLast ? streams.out : pipe.streams.out;
       const code = await this.#subshell(command, { ...streams, stdin, out, guarded: true });
       if (code !== 0) worst = code;
       if (isLast) return this.pipefail ? worst : code;
-      stdin = { text: piped };
+      stdin = { text: pipe.out };
     }
     return 0;
   }
@@ -310,12 +277,10 @@ export class Interpreter {
       scope: this.scope,
       paths: () => this.#host.files.paths(),
       substitute: async (script) => {
-        let text = '';
-        const out = (piece: string) => {
-          text += piece;
-        };
+        const collector = new Collector();
+        const { out } = collector.streams;
         this.scope.status = await this.#subshell(parseShell(script), { ...streams, out });
-        return text;
+        return collector.out;
       },
     };
   }

@@ -52,7 +52,7 @@ export class GuestSystem {
   bootFinished = false;
   /** What a command or cloud-init asked of the power; the guest acts on it when the command has ended. */
   powerRequest: 'off' | 'reboot' | undefined;
-  readonly boots: number;
+  boots: number;
   readonly #options: SystemOptions;
 
   constructor(options: SystemOptions) {
@@ -68,14 +68,19 @@ export class GuestSystem {
     this.enabledUnits = new Set(disk.enabledUnits);
     this.instanceId = disk.instanceId ?? undefined;
     this.networkPlan = disk.network;
-    this.boots = disk.boots + 1;
+    this.boots = disk.boots;
     this.network = new GuestNetwork(input.interfaces);
-    this.files.clearVolatile();
     this.hostname = this.files.read('/etc/hostname')?.trim() || this.profile.defaultHostname;
     this.swapOn = /^\s*[^#\s]\S*\s+\S+\s+swap\s/m.test(this.files.read('/etc/fstab') ?? '');
-    if (!this.files.read('/etc/machine-id')?.trim()) {
-      this.files.write('/etc/machine-id', `${input.random.uuid().replaceAll('-', '')}\n`);
-    }
+  }
+
+  /** What a kernel and an init do before anything else. */
+  beginBoot(): void {
+    this.boots += 1;
+    this.files.clearVolatile();
+    if (this.files.read('/etc/machine-id')?.trim()) return;
+    const id = this.input.random.uuid().replaceAll('-', '');
+    this.files.write('/etc/machine-id', `${id}\n`);
   }
 
   /** Rejects when the power goes meanwhile. */
@@ -89,6 +94,10 @@ export class GuestSystem {
   /** For `--wait`: looks again now and then, as the real ones do over their bus. */
   async untilBooted(): Promise<void> {
     while (!this.bootFinished) await this.pass(250);
+  }
+
+  get isOff(): boolean {
+    return this.#options.signal.aborted;
   }
 
   now(): number {
