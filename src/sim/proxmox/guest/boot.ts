@@ -25,7 +25,10 @@ export async function runBoot(boot: Boot): Promise<void> {
   await take(system, DURATIONS.firmware + (disk.image === undefined ? DURATIONS.netboot : 0));
   boot.enter('kernel');
   system.beginBoot();
-  await take(system, DURATIONS.kernel + (system.boots === 1 ? DURATIONS.firstBoot : 0));
+  await take(
+    system,
+    DURATIONS.kernel + (disk.firstBoot && system.boots === 1 ? DURATIONS.firstBoot : 0),
+  );
   applyBootSettings(system);
   boot.enter('cloud-init');
   const cloudInit = new CloudInit(system, shell);

@@ -7,6 +7,7 @@ import { aShell } from '../testing/a-shell.ts';
 import { CloudInit } from './cloud-init.ts';
 import { readUserData } from './user-data.ts';
 
+const HOME = ['', 'home', 'ubuntu'].join('/');
 const KEY = 'ssh-ed25519 AAAA me@example';
 
 async function reportOf(userData: string) {
@@ -37,7 +38,7 @@ describe('users', () => {
     const report = await reportOf(`#cloud-config\nssh_authorized_keys: ["${KEY}"]\n`);
     expect(report.users.map((user) => user.name)).toEqual(['root', 'ubuntu']);
     expect(report.users[1]).toMatchObject({ authorizedKeys: [KEY], lockPassword: true });
-    expect(report.files['/home/ubuntu/.ssh/authorized_keys']).toEqual({
+    expect(report.files[`${HOME}/.ssh/authorized_keys`]).toEqual({
       content: `${KEY}\n`,
       encoding: 'utf8',
       mode: '0600',
@@ -113,7 +114,7 @@ write_files:
   - {path: /etc/gz, encoding: gz+b64, content: ${gz}, permissions: 0750}
   - {path: /etc/raw, encoding: base64, content: /w==}
   - {path: /etc/new/dir/plain, content: "more\\n", append: true}
-  - {path: /home/ubuntu/late, content: x, owner: "ubuntu:ubuntu", defer: true}
+  - {path: ${HOME}/late, content: x, owner: "ubuntu:ubuntu", defer: true}
 `);
     const file = (path: string) => report.files[path];
     expect(report.errors).toEqual([]);
@@ -125,7 +126,7 @@ write_files:
     expect(file('/etc/b64')).toMatchObject({ content: 'b\n', mode: '0600' });
     expect(file('/etc/gz')).toMatchObject({ content: 'zipped\n', mode: '0750' });
     expect(file('/etc/raw')).toMatchObject({ content: '/w==', encoding: 'base64' });
-    expect(file('/home/ubuntu/late')).toMatchObject({ owner: 'ubuntu:ubuntu' });
+    expect(file(`${HOME}/late`)).toMatchObject({ owner: 'ubuntu:ubuntu' });
   });
 
   it.each([

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { DownloadAnswer } from '../guest-types.ts';
 import { sha256Hex } from '../system/sha256.ts';
 import { aShell } from '../testing/a-shell.ts';
+import { applyBootSettings } from './boot-settings.ts';
 
 async function out(text: string): Promise<string> {
   const result = await aShell().sh(text);
@@ -50,6 +51,18 @@ describe('files', () => {
     });
     expect(system.files.get('/opt/new/c')?.mode).toBe('0640');
     expect(system.files.isDirectory('/opt/dir')).toBe(true);
+  });
+
+  it('makes new files under the umask, by redirection or by program', async () => {
+    const { sh, system } = aShell();
+    await sh(
+      'touch /tmp/old; umask 077; echo s > /tmp/a; echo s >> /tmp/old; sh -c "touch /tmp/b"; curl -so /tmp/c https://example.org',
+    );
+    const modes = ['/tmp/old', '/tmp/a', '/tmp/b', '/tmp/c'].map(
+      (path) => system.files.get(path)?.mode,
+    );
+    expect(modes).toEqual(['0644', '0600', '0600', '0600']);
+    expect((await sh('umask 027; env')).out).not.toContain('umask');
   });
 
   it.each([
@@ -197,6 +210,41 @@ describe('the machine', () => {
     expect((await sh('id dev >/dev/null && id nobody2')).code).toBe(1);
     await sh('shutdown -r now');
     expect(system.powerRequest).toBe('reboot');
+  });
+
+  it('answers what scripts ask', async () => {
+    const { sh, system } = aShell();
+    expect(
+      (await sh('ip a; hostname -I; nc -z 10.0.0.2 6443 && dmidecode -s system-uuid')).out,
+    ).toBe('10.0.0.50\n10.0.0.50 \n7c9e6679-7425-40de-944b-e07fc1f90ae7\n');
+    expect((await sh('cloud-init status')).out).toBe('status: running\n');
+    system.bootFinished = true;
+    system.instanceId = 'i-1';
+    expect((await sh('cloud-init status --wait')).out).toBe('status: done\n');
+    await sh('touch /etc/cloud/cloud-init.disabled; cloud-init clean --logs --machine-id');
+    expect(system.instanceId).toBeUndefined();
+    expect(system.files.exists('/etc/cloud/cloud-init.disabled')).toBe(false);
+    expect(system.files.read('/etc/machine-id')).toBe('');
+    expect((await sh('useradd a && useradd a')).code).toBe(9);
+    expect((await sh('swapon --show; swapon -a; shutdown -c')).code).toBe(0);
+    expect(system).toMatchObject({ swapOn: true, powerRequest: undefined });
+    expect(
+      (
+        await sh(
+          'curl -s https://example.org/key | gpg --dearmor -o /usr/share/keyrings/k.gpg && ls /usr/share/keyrings/k.gpg',
+        )
+      ).code,
+    ).toBe(0);
+    expect((await sh('lsmod; nohup nice -n 5 setsid uname -r')).out).toBe('5.15.0-157-generic\n');
+  });
+
+  it('loads settings and modules at boot', () => {
+    const { system } = aShell();
+    system.files.write('/etc/sysctl.d/k8s.conf', 'net.ipv4.ip_forward = 1\n');
+    system.files.write('/etc/modules-load.d/k8s.conf', '# comment\noverlay\n\n');
+    applyBootSettings(system);
+    expect(system.sysctl.get('net.ipv4.ip_forward')).toBe('1');
+    expect([...system.kernelModules]).toEqual(['overlay']);
   });
 
   it('installs packages and starts what packages start, the agent excepted', async () => {

@@ -10,6 +10,7 @@ import {
   type Outcome,
   readOptions,
 } from '../shell/command.ts';
+import { newFileMode } from '../shell/redirects.ts';
 import { baseName } from '../system/files.ts';
 import { ARCHIVES, INSTALL_SCRIPTS } from './vendor.ts';
 
@@ -77,7 +78,7 @@ function deliver(call: Call, content: string, name: string | undefined): Outcome
   if (!call.system.files.isDirectory(parent)) {
     return failure(23, `${call.name}: (23) Failure writing output to destination ${path}`);
   }
-  call.system.files.write(path, content);
+  call.system.files.write(path, content, { newMode: newFileMode(call.variables) });
   return OK;
 }
 

@@ -9,6 +9,7 @@ import {
   type Outcome,
   readOptions,
 } from '../shell/command.ts';
+import { newFileMode } from '../shell/redirects.ts';
 import { baseName, parentOf } from '../system/files.ts';
 import { bracketed, condition } from './conditions.ts';
 import { literal } from './regular-expression.ts';
@@ -80,7 +81,7 @@ function put(call: Call, { path, content, ...options }: Put): Outcome {
   if (!call.system.files.isDirectory(parentOf(path))) {
     return failure(1, `${call.name}: cannot create '${path}': No such file or directory`);
   }
-  call.system.files.write(path, content, options);
+  call.system.files.write(path, content, { ...options, newMode: newFileMode(call.variables) });
   return OK;
 }
 

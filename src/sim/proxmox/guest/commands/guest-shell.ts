@@ -17,6 +17,12 @@ const NOT_EXECUTABLE = 126;
 /** A program that starts itself, or a script that starts itself, ends here. */
 const MAX_NESTING = 40;
 
+/** How deep this shell is inside others, and what they share. */
+interface Nest {
+  readonly depth: number;
+  readonly budget: Streams['budget'] | undefined;
+}
+
 type Found =
   | { readonly kind: 'command'; readonly command: Command; readonly name: string }
   | { readonly kind: 'script'; readonly path: string; readonly text: string }
@@ -25,10 +31,11 @@ type Found =
 export class GuestShell implements Runner {
   readonly #system: GuestSystem;
   readonly #host: ShellHost;
-  #nesting = 0;
+  readonly #nest: Nest;
 
-  constructor(system: GuestSystem) {
+  constructor(system: GuestSystem, nest: Nest = { depth: 0, budget: undefined }) {
     this.#system = system;
+    this.#nest = nest;
     const lookup = {
       finds: (name: string) => this.finds(name),
       read: (path: string) => system.files.read(path),
@@ -52,11 +59,15 @@ export class GuestShell implements Runner {
   }
 
   async script(text: string, options: RunOptions = {}): Promise<Required<Outcome>> {
-    return Interpreter.run(this.#host, text, { ...options, variables: this.#variables(options) });
+    return Interpreter.run(this.#host, text, {
+      ...options,
+      budget: this.#nest.budget,
+      variables: this.#variables(options),
+    });
   }
 
   async program(argv: readonly string[], options: RunOptions = {}): Promise<Required<Outcome>> {
-    const collector = new Collector(options.stdin);
+    const collector = new Collector(options.stdin, this.#nest.budget);
     const code = await this.#execute(argv, {
       streams: collector.streams,
       variables: this.#variables(options),
@@ -84,16 +95,11 @@ export class GuestShell implements Runner {
     const [name = '', ...args] = argv;
     const found = this.#find(name);
     if (found.kind === 'missing') return this.#report(found, run.streams);
-    this.#nesting += 1;
-    try {
-      if (this.#nesting > MAX_NESTING) return NOT_EXECUTABLE;
-      const outcome = await this.#run(found, { ...run, args });
-      if (outcome.out) run.streams.out(outcome.out);
-      if (outcome.err) run.streams.err(outcome.err);
-      return outcome.code;
-    } finally {
-      this.#nesting -= 1;
-    }
+    if (this.#nest.depth > MAX_NESTING) return NOT_EXECUTABLE;
+    const outcome = await this.#run(found, { ...run, args });
+    if (outcome.out) run.streams.out(outcome.out);
+    if (outcome.err) run.streams.err(outcome.err);
+    return outcome.code;
   }
 
   async #run(
@@ -107,7 +113,11 @@ export class GuestShell implements Runner {
     const { args, streams, variables } = run;
     const stdin = streams.stdin.text;
     streams.stdin.text = '';
-    if (found.kind === 'script') return this.script(found.text, { args, variables, stdin });
+    const inner = new GuestShell(this.#system, {
+      depth: this.#nest.depth + 1,
+      budget: streams.budget,
+    });
+    if (found.kind === 'script') return inner.script(found.text, { args, variables, stdin });
     await this.#system.pass(durationOf(found.name, args));
     const directory = variables.get('PWD') ?? '/';
     return found.command({
@@ -116,7 +126,7 @@ export class GuestShell implements Runner {
       stdin,
       variables,
       system: this.#system,
-      runner: this,
+      runner: inner,
       path: (relative) =>
         absolute(relative.startsWith('/') ? relative : `${directory}/${relative}`),
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that run other programs: shells, sudo, env, timeout, xargs.
 import { type Call, type CommandTable, failure, OK, type Outcome } from '../shell/command.ts';
+import { UMASK } from '../shell/redirects.ts';
 import { isStandIn, urlOfStandIn } from './downloads.ts';
 
 export const WRAPPERS: CommandTable = {
@@ -87,7 +88,13 @@ async function environment(call: Call): Promise<Outcome> {
     words.shift();
   }
   if (words.length > 0) return call.runner.program(words, { variables, stdin: call.stdin });
-  return { code: 0, out: [...variables].map(([name, value]) => `${name}=${value}\n`).join('') };
+  return {
+    code: 0,
+    out: [...variables]
+      .filter(([name]) => name !== UMASK)
+      .map(([name, value]) => `${name}=${value}\n`)
+      .join(''),
+  };
 }
 
 /** Drops leading flags; those named in `valued` take the next word with them. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands that change the shell itself, and those that need to know what it knows.
-import type { Interpreter } from './interpreter.ts';
-import type { Streams } from './redirects.ts';
+import type { ShellState } from './host.ts';
+import { type Streams, UMASK } from './redirects.ts';
 import { Unwind } from './unwind.ts';
 
 export interface BuiltinCall {
-  readonly shell: Interpreter;
+  readonly shell: ShellState;
   readonly args: readonly string[];
   readonly streams: Streams;
   readonly host: BuiltinHost;
@@ -24,7 +24,11 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   true: () => 0,
   false: () => 1,
   trap: () => 0,
-  umask: () => 0,
+  umask: ({ shell, args }) => {
+    shell.scope.variables.set(UMASK, args[0] ?? '022');
+    shell.exported.add(UMASK);
+    return 0;
+  },
   wait: () => 0,
   ulimit: () => 0,
   exit: ({ shell, args }) => leave('exit', args[0], shell),
@@ -53,7 +57,7 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   read: readLine,
 };
 
-function leave(kind: Unwind['kind'], code: string | undefined, shell?: Interpreter): never {
+function leave(kind: Unwind['kind'], code: string | undefined, shell?: ShellState): never {
   throw new Unwind(kind, Number(code ?? shell?.scope.status ?? 0) || 0);
 }
 

@@ -8,8 +8,9 @@ export class Collector {
   #out = '';
   #err = '';
 
-  constructor(stdin = '') {
+  constructor(stdin = '', budget = { steps: 0 }) {
     this.streams = {
+      budget,
       stdin: { text: stdin },
       out: (piece) => {
         this.#out += piece;

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the interpreter needs from the machine that it runs on.
-import type { Interpreter } from './interpreter.ts';
+import type { Scope } from './expand.ts';
 import type { Files, Streams } from './redirects.ts';
+import type { Node } from './syntax.ts';
+
+/** What a builtin may look at and change. */
+export interface ShellState {
+  readonly scope: Scope;
+  readonly functions: ReadonlyMap<string, Node>;
+  readonly exported: Set<string>;
+  errexit: boolean;
+  pipefail: boolean;
+  evaluate(text: string, streams: Streams): Promise<number>;
+}
 
 export interface ShellHost {
   readonly files: Files & { paths(): string[] };
@@ -13,7 +24,7 @@ export interface ShellHost {
   ): Promise<number>;
   /** A builtin changes the shell itself; undefined when the name is none. */
   builtin(
-    shell: Interpreter,
+    shell: ShellState,
     argv: readonly string[],
     streams: Streams,
   ): Promise<number> | undefined;
@@ -24,4 +35,6 @@ export interface ShellOptions {
   readonly args?: readonly string[];
   readonly name?: string;
   readonly stdin?: string;
+  /** Of the script that started this one. */
+  readonly budget?: Streams['budget'] | undefined;
 }

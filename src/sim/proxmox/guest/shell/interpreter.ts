@@ -10,7 +10,7 @@ import {
   expandWords,
   type Scope,
 } from './expand.ts';
-import type { ShellHost, ShellOptions } from './host.ts';
+import type { ShellHost, ShellOptions, ShellState } from './host.ts';
 import { parseShell } from './parser.ts';
 import { applyRedirects, type Streams } from './redirects.ts';
 import {
@@ -27,14 +27,13 @@ import { Unwind } from './unwind.ts';
 const MAX_STEPS = 20_000;
 const ENDLESS = 124;
 
-export class Interpreter {
+export class Interpreter implements ShellState {
   readonly scope: Scope;
   functions = new Map<string, Node>();
   exported: Set<string>;
   errexit = false;
   pipefail = false;
   readonly #host: ShellHost;
-  #steps = { count: 0 };
 
   constructor(host: ShellHost, options: ShellOptions) {
     const { variables = new Map<string, string>(), args = [], name = 'sh' } = options;
@@ -50,7 +49,6 @@ export class Interpreter {
     child.pipefail = this.pipefail;
     child.exported = new Set(this.exported);
     child.functions = new Map(this.functions);
-    child.#steps = this.#steps;
     return child;
   }
 
@@ -60,7 +58,7 @@ export class Interpreter {
     text: string,
     options: ShellOptions,
   ): Promise<Required<Outcome>> {
-    const collector = new Collector(options.stdin);
+    const collector = new Collector(options.stdin, options.budget);
     const { code } = await new Interpreter(host, options).top(text, collector.streams);
     return collector.outcome(code);
   }
@@ -83,8 +81,8 @@ export class Interpreter {
   }
 
   async #run(node: Node, streams: Streams): Promise<number> {
-    this.#steps.count += 1;
-    if (this.#steps.count > MAX_STEPS) {
+    streams.budget.steps += 1;
+    if (streams.budget.steps > MAX_STEPS) {
       streams.err('the script does not end\n');
       throw new Unwind('exit', ENDLESS);
     }

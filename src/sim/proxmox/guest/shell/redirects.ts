@@ -7,13 +7,19 @@ export interface Streams {
   readonly stdin: { text: string };
   readonly out: (piece: string) => void;
   readonly err: (piece: string) => void;
+  /** Counts the commands of a script and of all that it starts. */
+  readonly budget: { steps: number };
   /** The command is a condition: its failure does not end the script under `set -e`. */
   readonly guarded?: boolean;
 }
 
 export interface Files {
   read(path: string): string | undefined;
-  write(path: string, content: string, options?: { readonly append?: boolean }): void;
+  write(
+    path: string,
+    content: string,
+    options?: { readonly append?: boolean; readonly newMode?: string },
+  ): void;
   isDirectory(path: string): boolean;
 }
 
@@ -24,6 +30,15 @@ export interface RedirectInput {
   readonly files: Files;
 }
 
+/** Handed on like a variable, so that programs make their files with it too. */
+export const UMASK = ' umask';
+
+/** The mode of a new file. */
+export function newFileMode(variables: ReadonlyMap<string, string>): string {
+  const mask = Number.parseInt(variables.get(UMASK) ?? '022', 8) || 0;
+  return (0o666 & ~mask).toString(8).padStart(4, '0');
+}
+
 type Sink = (piece: string) => void;
 
 /** The streams with all redirections in place; undefined (and a message) when one cannot be made. */
@@ -31,7 +46,12 @@ export async function applyRedirects(input: RedirectInput): Promise<Streams | un
   let { streams } = input;
   for (const redirect of input.redirects) {
     const target = await targetOf(input.context, redirect);
-    const next = applyOne(streams, { redirect, target, files: input.files });
+    const next = applyOne(streams, {
+      redirect,
+      target,
+      files: input.files,
+      newMode: newFileMode(input.context.scope.variables),
+    });
     if (typeof next === 'string') {
       input.streams.err(`sh: ${next}\n`);
       return undefined;
@@ -52,6 +72,7 @@ interface One {
   readonly redirect: Redirect;
   readonly target: string;
   readonly files: Files;
+  readonly newMode: string;
 }
 
 function applyOne(streams: Streams, one: One): Streams | string {
@@ -85,7 +106,7 @@ function withSink(streams: Streams, fd: number, sink: Sink): Streams {
   return fd === 2 ? { ...streams, err: sink } : streams;
 }
 
-function fileSink({ target, files }: One, append: boolean): Sink | string {
+function fileSink({ target, files, newMode }: One, append: boolean): Sink | string {
   if (/^\/dev\/(null|console|tty|kmsg|stdout|stderr)/.test(target)) return () => undefined;
   const parent = target.replace(/\/[^/]*$/, '') || '/';
   if (files.isDirectory(target)) return `cannot create ${target}: Is a directory`;
@@ -93,6 +114,6 @@ function fileSink({ target, files }: One, append: boolean): Sink | string {
     return `cannot create ${target}: Directory nonexistent`;
   }
   if (target === '') return 'cannot create : Directory nonexistent';
-  files.write(target, '', { append });
+  files.write(target, '', { append, newMode });
   return (piece) => files.write(target, piece, { append: true });
 }

@@ -76,6 +76,8 @@ describe('control flow', () => {
 
   it('stops a script that never ends', async () => {
     expect(await code('while true; do :; done')).toBe(124);
+    expect(await code("while true; do sh -c 'while true; do :; done'; done")).toBe(124);
+    expect(await code('f() { f; }; f')).toBe(124);
   });
 
   it('takes time for its commands', async () => {
@@ -156,6 +158,12 @@ describe('shells in shells', () => {
     ['timeout 5 echo in; echo a b | xargs -n 1 echo', 'in\na b\n'],
   ])('%s', async (text, expected) => {
     expect(await out(text)).toBe(expected);
+  });
+
+  it('runs many at once', async () => {
+    const { shell } = aShell();
+    const runs = Array.from({ length: 60 }, () => shell.program(['sh', '-c', 'sleep 1; echo x']));
+    expect((await Promise.all(runs)).every((run) => run.out === 'x\n')).toBe(true);
   });
 
   it('ends a script that calls itself', async () => {

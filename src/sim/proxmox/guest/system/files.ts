@@ -8,6 +8,8 @@ export interface FilesState {
 
 export interface WriteOptions {
   readonly mode?: string;
+  /** For a file that is not there yet. */
+  readonly newMode?: string;
   readonly owner?: string;
   readonly append?: boolean;
 }
@@ -16,10 +18,12 @@ export interface WriteOptions {
 const BASE_DIRECTORIES = [
   '/ /bin /boot /dev /etc /etc/apt /etc/apt/sources.list.d /etc/cloud /etc/cloud/cloud.cfg.d /etc/default',
   '/etc/modules-load.d /etc/profile.d /etc/ssh /etc/sudoers.d /etc/sysctl.d /etc/systemd /etc/systemd/system',
-  '/home /lib /media /mnt /opt /proc /root /root/.ssh /run /sbin /srv /sys /tmp /usr /usr/bin /usr/lib',
+  '/home /lib /media /mnt /opt /proc /root /run /sbin /srv /sys /tmp /usr /usr/bin /usr/lib',
   '/usr/lib/systemd/system /usr/local /usr/local/bin /usr/local/lib /usr/local/sbin /usr/sbin /usr/share',
   '/usr/share/keyrings /var /var/lib /var/lib/cloud /var/log /var/tmp',
 ].flatMap((line) => line.split(' '));
+
+const NO_BYTES = new Uint8Array();
 
 /** Emptied by each boot. */
 const VOLATILE = ['/run/', '/tmp/', '/dev/', '/proc/'];
@@ -53,12 +57,12 @@ export class GuestFiles {
     const at = absolute(path);
     const old = this.#files.get(at);
     const added = typeof content === 'string' ? new TextEncoder().encode(content) : content;
-    const bytes =
-      options.append === true && old !== undefined ? joined(bytesOf(old), added) : added;
+    const kept = options.append === true && old !== undefined ? bytesOf(old) : NO_BYTES;
+    const { mode, owner } = old ?? { mode: options.newMode ?? '0644', owner: 'root:root' };
     this.#files.set(at, {
-      ...fileOf(bytes),
-      mode: options.mode ?? old?.mode ?? '0644',
-      owner: options.owner ?? old?.owner ?? 'root:root',
+      ...fileOf(joined(kept, added)),
+      mode: options.mode ?? mode,
+      owner: options.owner ?? owner,
     });
   }
 
