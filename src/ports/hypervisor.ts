@@ -19,7 +19,7 @@ export interface VmSummary extends VmRef {
   readonly isTemplate: boolean;
   /** `clone`, `create`, `backup`, … while Proxmox holds it. */
   readonly lock: string | undefined;
-  /** Configured, not momentary; undefined while neither the overview nor the configuration tells (a clone under way). */
+  /** Configured, not momentary; undefined while neither overview nor configuration tells (it is being made). */
   readonly cpus: number | undefined;
   readonly memoryBytes: number | undefined;
 }
@@ -190,8 +190,9 @@ export interface Hypervisor {
   vmState(vm: VmRef, options?: CallOptions): Promise<VmState>;
 
   /**
-   * Claims the id: when it resolves, the VM exists with its identity (locked until the task ends). A failed
-   * task removes it again. Conflict/VM_ID_TAKEN when somebody else has the id: nothing was made.
+   * Claims the id: when it resolves, the VM exists, with lock `create` and nothing else; its identity is there
+   * once the task has ended well. Until then it is undecided whose it is, unless a task of ours names it.
+   * A failed task removes it again. Conflict/VM_ID_TAKEN when somebody else has the id: nothing was made.
    */
   createVm(order: CreateVmOrder, options?: CallOptions): Promise<TaskRef>;
   /**

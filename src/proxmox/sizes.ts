@@ -48,8 +48,7 @@ export class Sizes {
     const unsized = vms.filter((vm) => vm.cpus === undefined || vm.memoryBytes === undefined);
     this.#forgetAllBut(unsized);
     const unread = unsized.filter(
-      // A clone's configuration is empty until its task ends: what it lacks is not what it will be.
-      (vm) => online.has(vm.host) && vm.lock !== 'clone' && !this.#known.has(vm.vmId),
+      (vm) => online.has(vm.host) && !isBeingMade(vm.lock) && !this.#known.has(vm.vmId),
     );
     const byHost = Map.groupBy(unread, (vm) => vm.host);
     await Promise.all([...byHost].map(([host, some]) => this.#learnOn(host, some, options)));
@@ -85,7 +84,7 @@ export class Sizes {
       ...options,
     });
     const { lock, cpus, memoryBytes } = vmConfigOf(vm, data);
-    if (lock !== 'clone') this.#known.set(vm.vmId, { host: vm.host, cpus, memoryBytes });
+    if (!isBeingMade(lock)) this.#known.set(vm.vmId, { host: vm.host, cpus, memoryBytes });
   }
 
   #forgetAllBut(vms: readonly VmSummary[]): void {
@@ -94,6 +93,11 @@ export class Sizes {
       if (hosts.get(vmId) !== size.host) this.#known.delete(vmId);
     }
   }
+}
+
+/** Its configuration is empty until the task ends: what it lacks is not what it will be. */
+function isBeingMade(lock: string | undefined): boolean {
+  return lock === 'create' || lock === 'clone';
 }
 
 function isTrouble(error: unknown): boolean {

@@ -30,7 +30,7 @@ export function troubleContract(bench: () => Bench): void {
   describe('lost answers', () => {
     const LOST = { facts: expect.not.objectContaining({ requestSent: false }) };
 
-    it('of a create: the VM is there and tells whose it is', async () => {
+    it('of a create: the VM is there, and tells whose it is once it is done', async () => {
       const { hypervisor, it: under, order, config } = bench();
       const wanted = order();
       under.loseAnswer('createVm');
@@ -39,7 +39,10 @@ export function troubleContract(bench: () => Bench): void {
       await expect(work).rejects.toMatchObject({
         class: expect.stringMatching(/^(Unreachable|TimedOut)$/),
       });
+      expect(await config(wanted)).toMatchObject({ vmId: wanted.vmId, lock: 'create' });
+      await under.pass(60_000);
       expect(await config(wanted)).toMatchObject({
+        lock: undefined,
         smbiosUuid: wanted.identity.smbiosUuid,
         description: wanted.identity.description,
       });

@@ -16,7 +16,7 @@ import { vmContract } from './hypervisor-vm.contract.ts';
 export interface HypervisorUnderTest {
   readonly hypervisor: Hypervisor;
   /** Lets time pass until the work is settled. */
-  settled<T>(work: Promise<T>): Promise<T>;
+  readonly settled: <T>(work: Promise<T>) => Promise<T>;
   pass(ms: number): Promise<void>;
   /** Two that are online. */
   readonly hosts: readonly [string, string];

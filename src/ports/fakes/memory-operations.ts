@@ -53,13 +53,14 @@ export class MemoryOperations {
   }
 
   create(order: CreateVmOrder): TaskRef {
-    this.#claim(order, optionsOf(order).set('lock', 'create'));
+    const vm = this.#claim(order, new Map([['lock', 'create']]));
     const { importFrom } = order.disk;
     return this.#start(order, {
       type: 'qmcreate',
       finish: () => {
         if (importFrom !== undefined) this.#requireVolume(order.host, importFrom);
-        this.#state.vms.get(order.vmId)?.options.delete('lock');
+        vm.options.delete('lock');
+        for (const [name, value] of optionsOf(order)) vm.options.set(name, value);
       },
       undo: () => this.#state.vms.delete(order.vmId),
     });

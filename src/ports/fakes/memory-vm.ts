@@ -59,6 +59,7 @@ export function configOf(vm: MemoryVm): VmConfig {
 
 export function summaryOf(vm: MemoryVm, isHostOnline: boolean): VmSummary {
   const power = vm.startedAt === undefined ? 'stopped' : 'running';
+  const isBeingMade = ['create', 'clone'].includes(vm.options.get('lock') ?? '');
   return {
     vmId: vm.vmId,
     host: vm.host,
@@ -67,8 +68,8 @@ export function summaryOf(vm: MemoryVm, isHostOnline: boolean): VmSummary {
     tags: tagsOf(vm),
     isTemplate: vm.options.get('template') === '1',
     lock: vm.options.get('lock'),
-    cpus: cpusOf(vm),
-    memoryBytes: memoryBytesOf(vm),
+    cpus: isBeingMade ? undefined : cpusOf(vm),
+    memoryBytes: isBeingMade ? undefined : memoryBytesOf(vm),
   };
 }
 

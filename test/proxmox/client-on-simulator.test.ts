@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import { hypervisorContract } from '../../src/ports/contract/hypervisor.contract.ts';
+import { IMAGE, simulatedRegion, TEMPLATE } from './simulated-region.ts';
+
+const ENDPOINT = {
+  createVm: 'POST /nodes/{node}/qemu',
+  startVm: 'POST /nodes/{node}/qemu/{vmid}/status/start',
+  destroyVm: 'DELETE /nodes/{node}/qemu/{vmid}',
+} as const;
+
+for (const version of ['9.2', '8.4'] as const) {
+  hypervisorContract(`client on the simulator, ${version}`, () => {
+    const { sim, clock, hypervisor, settled } = simulatedRegion({ version });
+    return Promise.resolve({
+      hypervisor,
+      settled,
+      pass: (ms: number) => clock.advance(ms),
+      hosts: ['pve1', 'pve2'] as const,
+      storages: { disks: 'local-lvm', isos: 'local', images: 'local' },
+      template: TEMPLATE,
+      image: IMAGE,
+      loseAnswer: (method: keyof typeof ENDPOINT) => {
+        sim.faults.add({ endpoint: ENDPOINT[method], kind: 'lost' });
+      },
+      move: (vmId: number, host: string) => sim.meddler.migrate(vmId, host),
+      cleanup: () => hypervisor.close(),
+    });
+  });
+}

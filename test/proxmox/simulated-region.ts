@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client and the simulator in one process, on virtual time, without sockets.
+import { Unreachable } from '../../src/ports/errors.ts';
+import { type ScriptedPeer, ScriptedTransport } from '../../src/ports/fakes/scripted-transport.ts';
+import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
+import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
+import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
+import type { Hypervisor } from '../../src/ports/hypervisor.ts';
+import { createProxmoxHypervisor, type ProxmoxOptions } from '../../src/proxmox/index.ts';
+import {
+  type ClusterDescription,
+  createProxmoxSim,
+  defaultCluster,
+  type ProxmoxSim,
+  SimConnectionError,
+  type SimOptions,
+} from '../../src/sim/proxmox/index.ts';
+
+export const IMAGE = {
+  url: 'https://images.example/noble-with-agent.img',
+  sha256: 'ab'.repeat(32),
+};
+export const TEMPLATE = { vmId: 9_000, host: 'pve1' };
+
+export interface SimulatedRegion {
+  readonly sim: ProxmoxSim;
+  readonly clock: VirtualClock;
+  readonly transport: ScriptedTransport;
+  readonly hypervisor: Hypervisor;
+  readonly settled: <T>(work: Promise<T>) => Promise<T>;
+}
+
+export function aCluster(): ClusterDescription {
+  const cluster = defaultCluster(3);
+  return {
+    ...cluster,
+    urls: [
+      {
+        url: IMAGE.url,
+        size: 600 * 2 ** 20,
+        virtualSize: 3 * 2 ** 30,
+        checksums: { sha256: IMAGE.sha256 },
+      },
+    ],
+    vms: [
+      {
+        id: TEMPLATE.vmId,
+        host: TEMPLATE.host,
+        template: true,
+        image: 'noble-with-agent.qcow2',
+        config: {
+          name: 'base',
+          tags: 'base',
+          cores: '1',
+          memory: '1024',
+          agent: '1',
+          scsihw: 'virtio-scsi-single',
+          scsi0: 'local-lvm:3',
+          net0: 'virtio,bridge=vmbr0',
+          boot: 'order=scsi0',
+          smbios1: 'uuid=0a1b2c3d-9999-4000-8000-000000000000',
+        },
+      },
+    ],
+  };
+}
+
+export function simulatedRegion(
+  options: Partial<SimOptions> = {},
+  client: Partial<ProxmoxOptions> = {},
+): SimulatedRegion {
+  const clock = new VirtualClock();
+  const random = new SeededRandom(11);
+  const sim = createProxmoxSim({ cluster: aCluster(), clock, random, ...options });
+  const transport = new ScriptedTransport(peerOf(sim), { clock });
+  const hypervisor = createProxmoxHypervisor({
+    region: 'sim',
+    endpoints: ['https://pve1:8006', 'https://pve2:8006', 'https://pve3:8006'],
+    credentials: {
+      kind: 'token',
+      id: 'scaler@pve!sim',
+      secret: () => '00000000-0000-4000-8000-000000000001',
+    },
+    transport,
+    clock,
+    random: new SeededRandom(12),
+    ...client,
+  });
+  return { sim, clock, transport, hypervisor, settled: (work) => untilSettled(clock, work) };
+}
+
+function peerOf(sim: ProxmoxSim): ScriptedPeer {
+  return async ({ method, url, headers, bytes }) => {
+    try {
+      return await sim.handle({
+        method,
+        target: `${url.pathname}${url.search}`,
+        headers: { 'content-length': String(bytes.length), ...headers },
+        body: bytes,
+        host: url.hostname,
+      });
+    } catch (error) {
+      if (!(error instanceof SimConnectionError)) throw error;
+      throw new Unreachable('PVE_UNREACHABLE', `${url.host}: ${error.code}`, {
+        facts: { requestSent: error.code !== 'ECONNREFUSED' },
+      });
+    }
+  };
+}
