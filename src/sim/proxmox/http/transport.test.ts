@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { Bench, TOKEN } from '../support/bench.ts';
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+describe('transport', () => {
+  it.each([
+    ['HEAD', '/api2/json/version', {}, undefined, 501, "method 'HEAD' not available"],
+    ['PATCH', '/api2/json/version', {}, undefined, 501, "method 'PATCH' not available"],
+    [
+      'POST',
+      '/api2/json/pools',
+      { 'transfer-encoding': 'chunked' },
+      undefined,
+      501,
+      'chunked transfer encoding not supported',
+    ],
+    ['GET', '/api2/json/version', {}, 'a=b', 501, "Unexpected content for method 'GET'"],
+    [
+      'DELETE',
+      '/api2/json/nodes/pve1/qemu/100',
+      FORM,
+      'purge=1',
+      501,
+      "Unexpected content for method 'DELETE'",
+    ],
+    ['POST', '/api2/json/pools', FORM, 'a='.padEnd(600_000, 'x'), 501, 'for data too large'],
+    ['GET', '/api2/xml/version', {}, undefined, 501, 'no such uri'],
+    ['GET', '/favicon.ico', {}, undefined, 501, "no such file '/favicon.ico'"],
+    [
+      'POST',
+      '/api2/json/pools',
+      { 'content-type': 'text/xml' },
+      '<a/>',
+      506,
+      "upload 'Content-Type 'text/xml' not implemented",
+    ],
+  ])('%s %s is refused without a body', async (...row) => {
+    const [method, target, headers, body, status, reason] = row;
+    const answer = await new Bench().raw({ method, target, headers, body });
+    expect([answer.status, answer.reason, answer.body]).toEqual([status, reason, '']);
+  });
+
+  it('says in an envelope that a path or method is unknown', async () => {
+    const bench = new Bench();
+    const answer = await bench.call('GET', '/x');
+    expect([answer.status, answer.reason]).toEqual([501, "Method 'GET /x' not implemented"]);
+    expect(JSON.parse(answer.body)).toEqual({
+      data: null,
+      message: "Method 'GET /x' not implemented",
+    });
+    expect((await bench.call('PUT', '/version')).reason).toBe(
+      "Method 'PUT /version' not implemented",
+    );
+  });
+
+  it('accepts doubled and trailing slashes, the cache breaker and JSON bodies', async () => {
+    const bench = new Bench();
+    expect(
+      (await bench.raw({ method: 'GET', target: '/api2/json//version/?_dc=123' })).status,
+    ).toBe(200);
+    const body = JSON.stringify({ poolid: 'k8s', comment: null });
+    const answer = await bench.raw({
+      method: 'POST',
+      target: '/api2/json/pools',
+      headers: JSON_TYPE,
+      body,
+    });
+    expect([answer.status, answer.body]).toEqual([200, '{"data":null}']);
+  });
+
+  it.each(['', '{bad'])('answers broken JSON %j in plain text', async (body) => {
+    const answer = await new Bench().raw({
+      method: 'POST',
+      target: '/api2/json/pools',
+      headers: JSON_TYPE,
+      body,
+    });
+    expect(answer.status).toBe(500);
+    expect(answer.body).toMatch(/^malformed JSON string/);
+  });
+
+  it('splits forms at semicolons and cuts values at a second equals sign', async () => {
+    const bench = new Bench();
+    await bench.vm(100);
+    const put = (body: string) =>
+      bench.raw({
+        method: 'PUT',
+        target: '/api2/json/nodes/pve1/qemu/100/config',
+        headers: FORM,
+        body,
+      });
+    expect((await put('tags=a;b')).errors).toEqual({
+      b: 'property is not defined in schema and the schema does not allow additional properties',
+    });
+    expect((await put('net0=virtio,bridge=vmbr0')).errors?.['net0']).toBe(
+      'invalid format - duplicate key in comma-separated list property: model\n',
+    );
+    expect((await put('net0=virtio%2Cbridge%3Dvmbr0')).status).toBe(200);
+    expect((await put('name=a+b')).errors?.['name']).toBe(
+      'invalid format - value does not look like a valid DNS name\n',
+    );
+  });
+
+  it('lets the query win over the body and refuses a body that contradicts the path', async () => {
+    const bench = new Bench();
+    await bench.vm(100);
+    const target = '/api2/json/nodes/pve1/qemu/100/config?name=from-query';
+    await bench.raw({ method: 'PUT', target, headers: FORM, body: 'name=from-body' });
+    const { data } = await bench.call('GET', '/nodes/pve1/qemu/100/config');
+    expect(data.name).toBe('from-query');
+    const answer = await bench.call('PUT', '/nodes/pve1/qemu/100/config', { vmid: 101, name: 'x' });
+    expect(answer.errors).toEqual({
+      vmid: 'duplicate parameter (already defined in URI) with conflicting values!',
+    });
+  });
+
+  it('always answers 200 in the extjs format', async () => {
+    const bench = new Bench();
+    const good = await bench.raw({ method: 'GET', target: '/api2/extjs/version' });
+    expect(JSON.parse(good.body)).toMatchObject({ success: 1 });
+    const bad = await bench.raw({
+      method: 'GET',
+      target: '/api2/extjs/nodes/pve1/qemu/999/config',
+    });
+    expect([bad.status, JSON.parse(bad.body)]).toEqual([
+      200,
+      {
+        data: null,
+        success: 0,
+        status: 500,
+        message: "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist\n",
+      },
+    ]);
+  });
+
+  it('knows hosts by name, and says so of others', async () => {
+    const bench = new Bench();
+    expect((await bench.call('GET', '/nodes/localhost/version')).status).toBe(200);
+    expect((await bench.call('GET', '/nodes/nosuch/version')).reason).toMatch(
+      /^hostname lookup 'nosuch' failed - failed to get address info for: nosuch/,
+    );
+  });
+});
+
+describe('log-in', () => {
+  const refused = async (authorization: string | undefined, version: '8.4' | '9.2') => {
+    const bench = new Bench({ version });
+    const before = bench.clock.now();
+    const headers = authorization === undefined ? {} : { authorization };
+    const answer = await bench.settle(
+      bench.sim.handle({ method: 'GET', target: '/api2/json/version', headers }),
+    );
+    expect([answer.status, answer.body, bench.clock.now() - before]).toEqual([401, '', 3000]);
+    return answer.reason;
+  };
+
+  it.each([
+    [undefined, 'No ticket', 'No ticket'],
+    [`${TOKEN}x`, 'Authentication failed!', 'invalid token value!'],
+    [
+      'PVEAPIToken=scaler@pve!none=x',
+      'Authentication failed!',
+      "no such token 'none' for user 'scaler@pve'",
+    ],
+    ['PVEAPIToken=who@pve!none=x', 'Authentication failed!', "no such user ('who@pve')"],
+    [
+      'PVEAPIToken=weak@pve!old=22222222-2222-4222-8222-222222222222',
+      'Authentication failed!',
+      "token 'old' access expired",
+    ],
+    [
+      'PVEAuthCookie=PVE:x@pve:00000000::abc',
+      'Authentication failed!',
+      'permission denied - invalid PVE ticket',
+    ],
+  ])('%s is refused late and without a body', async (authorization, in9, in8) => {
+    expect(await refused(authorization, '9.2')).toBe(in9);
+    expect(await refused(authorization, '8.4')).toBe(in8);
+  });
+
+  it('takes a token after a space, too', async () => {
+    const bench = new Bench();
+    bench.authorization = TOKEN.replace('=', ' ');
+    expect((await bench.call('GET', '/version')).status).toBe(200);
+  });
+
+  it('gives tickets for passwords and for tickets, wants CSRF tokens for changes', async () => {
+    const bench = new Bench();
+    const login = (password: string) =>
+      bench.call('POST', '/access/ticket', { username: 'scaler@pve', password });
+    const { data } = await login('simulated');
+    expect(data).toMatchObject({ username: 'scaler@pve', cap: { vms: { 'VM.Allocate': 1 } } });
+    expect((await login(data.ticket)).status).toBe(200);
+    const wrong = await login('guess');
+    expect([wrong.status, wrong.reason, wrong.message]).toEqual([
+      401,
+      'authentication failure',
+      'authentication failure\n',
+    ]);
+    bench.authorization = '';
+    const cookie = `PVEAuthCookie=${encodeURIComponent(data.ticket)}`;
+    const change = (headers: Record<string, string>) =>
+      bench.raw({
+        method: 'POST',
+        target: '/api2/json/pools?poolid=x',
+        headers: { cookie, ...headers },
+      });
+    expect((await change({})).reason).toBe('Permission denied - invalid csrf token');
+    expect((await change({ csrfpreventiontoken: data.CSRFPreventionToken })).status).toBe(200);
+    await bench.clock.advance(2 * 3600_000);
+    expect((await change({ csrfpreventiontoken: data.CSRFPreventionToken })).reason).toBe(
+      'Authentication failed!',
+    );
+  });
+
+  it('refuses tokens where a ticket is needed', async () => {
+    const bench = new Bench();
+    const answer = await bench.call('PUT', '/access/users/x@pve/token/y');
+    expect(answer.status).toBe(403);
+  });
+});

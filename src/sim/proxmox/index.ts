@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Proxmox VE cluster that fits in a process: hosts, storages, users, tasks, locks, guests, faults, and people
+// who meddle. Owns what a real cluster would say and do; must not know the client that talks to it, with which
+// it shares nothing but the table of wire facts. Start reading at sim.ts, then http/pipeline.ts.
+
+export { HANDLERS } from './api/handlers.ts';
+export type { FaultRule } from './control/faults.ts';
+export type { Inspection } from './control/inspect.ts';
+export type { SimState } from './control/state.ts';
+export type { UrlSource } from './core.ts';
+export { SimConnectionError, type SimRequest, type SimResponse } from './http/messages.ts';
+export {
+  networkUrlSource,
+  type ServedSim,
+  type ServeOptions,
+  serveProxmoxSim,
+} from './server/serve.ts';
+export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
+export { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from './tasks/durations.ts';
+export { type ClusterDescription, defaultCluster } from './world/description.ts';
+export { parseClusterDescription } from './world/parse.ts';

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated cluster on a socket, plain or TLS. Only what HTTP needs is here; node:http itself, because a
+// reason phrase and a broken connection are part of what Proxmox says.
+import { Buffer } from 'node:buffer';
+import {
+  createServer,
+  get as getPlain,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer, get as getTls } from 'node:https';
+import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
+import type { UrlSource } from '../core.ts';
+import { SimConnectionError, type SimResponse } from '../http/messages.ts';
+import type { ProxmoxSim } from '../sim.ts';
+import { makeCertificate } from './certificate.ts';
+
+export interface ServeOptions {
+  /** `HOST:PORT`; port 0 = any free one. */
+  readonly listen: string;
+  /** True = a certificate made on the spot; or one of yours. */
+  readonly tls?: boolean | { readonly cert: string; readonly key: string };
+  /** The simulated host that answers here; absent = the first one. */
+  readonly host?: string;
+}
+
+export interface ServedSim {
+  readonly url: string;
+  /** SHA-256 of the certificate; undefined without TLS. */
+  readonly fingerprint: string | undefined;
+  close(): Promise<void>;
+}
+
+const IDLE_MS = 5_000;
+const MAX_REQUESTS_PER_CONNECTION = 100;
+const TLS_HANDSHAKE = 0x16;
+
+function splitAddress(listen: string): { readonly host: string; readonly port: number } {
+  const at = listen.lastIndexOf(':');
+  const host = listen.slice(0, Math.max(0, at)).replace(/^\[(.*)\]$/, '$1');
+  return { host: host === '' ? '127.0.0.1' : host, port: Number(listen.slice(at + 1)) };
+}
+
+function headersOf(message: IncomingMessage): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(message.headers)) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join('; ') : value;
+  }
+  return headers;
+}
+
+async function bodyOf(message: IncomingMessage): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of message) if (chunk instanceof Uint8Array) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function send(response: ServerResponse, answer: SimResponse): void {
+  const body = Buffer.from(answer.body, 'utf8');
+  response.sendDate = true;
+  // Status lines are bytes: what is not Latin is sent as UTF-8, as the real server does.
+  const reason = Buffer.from(answer.reason, 'utf8').toString('latin1');
+  response.writeHead(answer.status, reason, {
+    ...answer.headers,
+    server: 'pve-api-daemon/3.0',
+    'cache-control': 'max-age=0',
+    pragma: 'no-cache',
+    'content-length': body.length,
+    ...(answer.status >= 400 ? { connection: 'close' } : {}),
+  });
+  response.end(body);
+}
+
+async function answer(
+  sim: ProxmoxSim,
+  host: string | undefined,
+  exchange: { readonly request: IncomingMessage; readonly response: ServerResponse },
+): Promise<void> {
+  const { request, response } = exchange;
+  const headers = headersOf(request);
+  try {
+    // A chunked body is refused unread.
+    const body = headers['transfer-encoding'] === undefined ? await bodyOf(request) : undefined;
+    const result = await sim.handle({
+      method: request.method ?? 'GET',
+      target: request.url ?? '/',
+      headers,
+      body,
+      ...(host === undefined ? {} : { host }),
+    });
+    send(response, result);
+  } catch (error) {
+    if (!(error instanceof SimConnectionError))
+      response.destroy(error instanceof Error ? error : undefined);
+    request.socket.destroy();
+  }
+}
+
+/** Whoever speaks plain HTTP to a TLS port is sent to the right scheme. */
+function redirect(request: IncomingMessage, response: ServerResponse): void {
+  const location = `https://${request.headers.host ?? 'localhost'}${request.url ?? '/'}`;
+  response.writeHead(request.method === 'GET' ? 301 : 308, { location, connection: 'close' });
+  response.end();
+}
+
+function byFirstByte(secure: Server, plain: Server): (socket: Socket) => void {
+  return (socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.once('data', (first: Buffer) => {
+      socket.pause();
+      socket.unshift(first);
+      (first[0] === TLS_HANDSHAKE ? secure : plain).emit('connection', socket);
+      socket.resume();
+    });
+  };
+}
+
+function tuned<T extends Server>(server: T): T {
+  server.keepAliveTimeout = IDLE_MS;
+  server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+  return server;
+}
+
+interface Listener {
+  readonly listen: (port: number, host: string, done: () => void) => unknown;
+  readonly address: () => AddressInfo | string | null;
+  readonly close: (done: () => void) => unknown;
+}
+
+async function listenOn(
+  server: Listener,
+  at: { readonly host: string; readonly port: number },
+): Promise<number> {
+  await new Promise<void>((resolve) => {
+    server.listen(at.port, at.host, resolve);
+  });
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : at.port;
+}
+
+export async function serveProxmoxSim(sim: ProxmoxSim, options: ServeOptions): Promise<ServedSim> {
+  const at = splitAddress(options.listen);
+  const sockets = new Set<Socket>();
+  const track = (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  };
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => {
+    void answer(sim, options.host, { request, response });
+  };
+  const close = (server: Listener) => async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+  };
+  if (options.tls === undefined || options.tls === false) {
+    const server = tuned(createServer(onRequest));
+    server.on('connection', track);
+    const port = await listenOn(server, at);
+    return { url: `http://${at.host}:${port}`, fingerprint: undefined, close: close(server) };
+  }
+  const names = [...new Set([at.host, 'localhost', '127.0.0.1'])];
+  const own = options.tls === true ? makeCertificate(names) : undefined;
+  const secure = tuned(
+    createTlsServer(own ?? (options.tls === true ? {} : options.tls), onRequest),
+  );
+  const server = createSocketServer(byFirstByte(secure, createServer(redirect)));
+  server.on('connection', track);
+  const port = await listenOn(server, at);
+  return { url: `https://${at.host}:${port}`, fingerprint: own?.fingerprint, close: close(server) };
+}
+
+/** Downloads over the real network: for images that a fixture server holds. */
+export function networkUrlSource(): UrlSource {
+  return (url) =>
+    new Promise((resolve) => {
+      const get = url.startsWith('https:') ? getTls : getPlain;
+      const request = get(url, (response) => {
+        bodyOf(response).then(
+          (bytes) =>
+            resolve({
+              url,
+              status: response.statusCode ?? 500,
+              size: bytes.length,
+              bytes,
+              ...(response.headers['content-type'] === undefined
+                ? {}
+                : { type: response.headers['content-type'] }),
+            }),
+          () => resolve(undefined),
+        );
+      });
+      request.on('error', () => resolve(undefined));
+    });
+}

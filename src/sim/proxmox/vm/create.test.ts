@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { Bench, testCluster } from '../support/bench.ts';
+
+const IMPORT = 'local-lvm:0,import-from=local:import/noble-with-agent.qcow2';
+type Params = Parameters<Bench['call']>[2];
+
+function create(bench: Bench, params: Params, host = 'pve1') {
+  return bench.call('POST', `/nodes/${host}/qemu`, params);
+}
+
+describe('a new VM, refused before the task', () => {
+  it.each([
+    [
+      { scsi0: 'local-lvm:8,import-from=local:import/noble-with-agent.qcow2' },
+      400,
+      { scsi0: "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>" },
+    ],
+    [
+      { scsi0: 'local-lvm:0,import-from=local:iso/debian.iso' },
+      400,
+      { scsi0: "local:iso/debian.iso has wrong type 'iso' - needs to be 'images' or 'import'" },
+    ],
+    [{ scsi0: 'local:8' }, 400, { storage: "storage 'local' does not support vm images" }],
+    [
+      { ide2: 'local:iso/debian.iso' },
+      400,
+      { ide2: "explicit 'media=cdrom' is required for iso images" },
+    ],
+    [{ scsi0: 'nosuch:8' }, 500, "storage 'nosuch' does not exist"],
+    [
+      { scsi0: 'local-lvm:0,import-from=/root/x.qcow2' },
+      500,
+      'Only root can pass arbitrary filesystem paths.',
+    ],
+    [{ pool: 'nosuch' }, 403, "Permission check failed (pool 'nosuch' does not exist)"],
+    [{ args: '-foo' }, 500, "only root can set 'args' config"],
+    [{ hookscript: 'local:snippets/x' }, 500, "only root can set 'hookscript' config"],
+    [{ serial0: '/dev/ttyS0' }, 500, "only root can set 'serial0' config for real devices"],
+    [
+      { hostpci0: '0000:01:00.0' },
+      500,
+      "only root can set 'hostpci0' config for non-mapped devices",
+    ],
+    [
+      { balloon: 4096, memory: 2048 },
+      500,
+      'balloon value too large (must be smaller than assigned memory)',
+    ],
+    [{ sshkeys: 'nonsense' }, 500, 'SSH public key validation error'],
+  ])('%j', async (params, status, problem) => {
+    const bench = new Bench();
+    const answer = await create(bench, { vmid: 160, ...params });
+    expect(answer.status).toBe(status);
+    if (typeof problem === 'string') expect(answer.reason).toBe(problem);
+    else expect(answer.errors).toEqual(problem);
+    expect(bench.sim.inspect().vms).toEqual([]);
+  });
+
+  it('an id that a VM or a container has', async () => {
+    const cluster = { ...testCluster(), containers: [{ id: 161, host: 'pve1' }] };
+    const bench = new Bench({ cluster });
+    await bench.vm(160);
+    expect((await create(bench, { vmid: 160 })).reason).toBe(
+      "unable to create VM 160 - VM 160 already exists on node 'pve1'",
+    );
+    expect((await create(bench, { vmid: 161 })).reason).toBe(
+      "unable to create VM 161 - CT 161 already exists on node 'pve1'",
+    );
+  });
+
+  it('one of two hosts that take an id at the same moment', async () => {
+    const bench = new Bench({ cluster: testCluster(3) });
+    const [first, second] = await Promise.all([
+      create(bench, { vmid: 300 }, 'pve1'),
+      create(bench, { vmid: 300 }, 'pve3'),
+    ]);
+    expect([first?.status, second?.reason]).toEqual([
+      200,
+      "unable to create VM 300 - close (rename) atomic file '/etc/pve/nodes/pve3/qemu-server/300.conf' failed: File exists",
+    ]);
+  });
+
+  it('without quorum', async () => {
+    const bench = new Bench();
+    bench.sim.meddler.setQuorum(false);
+    expect((await create(bench, { vmid: 160 })).reason).toBe('cluster not ready - no quorum?');
+  });
+});
+
+describe('a new VM, failing in the task', () => {
+  it.each([
+    [
+      { scsi0: 'local-lvm:0,import-from=local:import/nosuch.qcow2' },
+      "unable to create VM 162 - failed to stat '/var/lib/vz/import/nosuch.qcow2'",
+    ],
+    [
+      { scsi0: 'local-lvm:0,import-from=local:import/chained.qcow2' },
+      "unable to create VM 162 - backing file not allowed for untrusted image '/var/lib/vz/import/chained.qcow2'!",
+    ],
+    [
+      { ide2: 'local:iso/x.iso,media=cdrom' },
+      "unable to create VM 162 - volume 'local:iso/x.iso' does not exist",
+    ],
+    [
+      { ide0: 'local-lvm:cloudinit', ide1: 'local-lvm:cloudinit' },
+      "unable to create VM 162 - ide1 - cloud-init drive is already attached at 'ide0'",
+    ],
+  ])('%j', async (params, status) => {
+    const bench = new Bench();
+    const answer = await create(bench, { vmid: 162, scsi1: 'local-lvm:1', ...params });
+    expect(bench.sim.inspect().vms[0]?.config).toEqual({ lock: 'create' });
+    expect(await bench.task(answer)).toBe(status);
+    expect(bench.sim.inspect().vms).toEqual([]);
+    expect(bench.sim.inspect().volumes.filter(({ vmId }) => vmId !== undefined)).toEqual([]);
+  });
+
+  it('a disabled storage', async () => {
+    const bench = new Bench();
+    bench.sim.meddler.setStorageEnabled('local-lvm', false);
+    const answer = await create(bench, { vmid: 162, scsi0: 'local-lvm:8' });
+    expect(await bench.task(answer)).toBe(
+      "unable to create VM 162 - storage 'local-lvm' is disabled",
+    );
+  });
+
+  it('tags that the datacenter keeps for others', async () => {
+    const base = testCluster();
+    const cluster = {
+      ...base,
+      datacenter: { userTagAccess: { allow: 'list' as const, list: ['free'] } },
+      acl: [{ path: '/', role: 'PVEAdmin', user: 'scaler@pve' }],
+    };
+    const bench = new Bench({ cluster });
+    const answer = await create(bench, { vmid: 162, tags: 'free,other' });
+    expect(await bench.task(answer)).toBe(
+      "unable to create VM 162 - 403 Permission check failed (/, Sys.Modify for modifying tag 'other')",
+    );
+    await bench.vm(163, { tags: 'free' });
+  });
+});
+
+describe('a new VM', () => {
+  it('claims its id with the answer and keeps what was not given up to Proxmox', async () => {
+    const bench = new Bench();
+    const answer = await create(bench, {
+      vmid: 170,
+      scsi0: IMPORT,
+      net0: 'virtio,bridge=vmbr0',
+      ide2: 'none,media=cdrom',
+    });
+    expect(answer.data).toMatch(
+      /^UPID:pve1:[0-9A-F]{8}:[0-9A-F]{8}:[0-9A-F]{8}:qmcreate:170:scaler@pve!sim:$/,
+    );
+    expect((await bench.call('GET', '/nodes/pve1/qemu/170/config')).data.lock).toBe('create');
+    expect(await bench.task(answer)).toBe('OK');
+    const { data } = await bench.call('GET', '/nodes/pve1/qemu/170/config');
+    expect(data.boot).toBe('order=scsi0;ide2;net0');
+    expect(data.smbios1).toMatch(/^uuid=[0-9a-f-]{36}$/);
+    expect(data.vmgenid).toMatch(/^[0-9a-f-]{36}$/);
+    expect(data.meta).toMatch(/^creation-qemu=/);
+    expect(data.lock).toBeUndefined();
+    expect(data.name).toBeUndefined();
+    expect((await bench.call('GET', '/nodes/pve1/qemu/170/status/current')).data.name).toBe(
+      'VM 170',
+    );
+  });
+
+  it('round-trips descriptions and gives disk formats of their storage', async () => {
+    const bench = new Bench();
+    await bench.vm(171, {
+      description: 'Grüße\nzwei = 2; drei',
+      scsi0: 'shared:8',
+      scsi1: 'shared:1,format=qcow2',
+      ide0: 'shared:cloudinit',
+      virtio0: 'shared:0,import-from=local:import/noble-with-agent.qcow2',
+    });
+    const { data } = await bench.call('GET', '/nodes/pve1/qemu/171/config');
+    expect(data).toMatchObject({
+      description: 'Grüße\nzwei = 2; drei',
+      scsi0: 'shared:171/vm-171-disk-0.raw,size=8G',
+      scsi1: 'shared:171/vm-171-disk-1.qcow2,size=1G',
+      ide0: 'shared:171/vm-171-cloudinit.qcow2,media=cdrom',
+      virtio0: 'shared:171/vm-171-disk-2.qcow2,size=3G',
+    });
+  });
+
+  it('with start=1 starts in a task of its own, whatever becomes of it', async () => {
+    const bench = new Bench();
+    const answer = await create(bench, { vmid: 172, start: 1, net0: 'virtio,bridge=vmbr7' });
+    expect(await bench.task(answer)).toBe('OK');
+    await bench.clock.advance(30_000);
+    const { data } = await bench.call('GET', '/nodes/pve1/tasks', { typefilter: 'qmstart' });
+    expect(data[0].status).toBe("bridge 'vmbr7' does not exist");
+  });
+
+  it('leaves a locked configuration when its worker is killed', async () => {
+    const bench = new Bench();
+    bench.sim.faults.add({ kind: 'task-killed', taskType: 'qmcreate', delayMs: 600 });
+    const answer = await create(bench, { vmid: 173, scsi0: 'local-lvm:8' });
+    expect(await bench.task(answer)).toBe('unexpected status');
+    expect(bench.sim.inspect().vms[0]?.config).toEqual({ lock: 'create' });
+    expect(await bench.task(await bench.call('DELETE', '/nodes/pve1/qemu/173'))).toBe(
+      'VM is locked (create)',
+    );
+    expect((await bench.call('DELETE', '/nodes/pve1/qemu/173', { skiplock: 1 })).errors).toEqual({
+      skiplock: 'Only root may use this option.',
+    });
+  });
+});

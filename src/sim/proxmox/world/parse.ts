@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cluster file: YAML in, a description or every problem with its place out. Unknown keys are problems.
+import {
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+} from 'yaml';
+import type { ClusterDescription } from './description.ts';
+
+export type ParsedCluster =
+  | { readonly ok: true; readonly cluster: ClusterDescription }
+  /** `file:line:col: what is wrong`. */
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+type Shape =
+  | { readonly kind: 'text' | 'number' | 'boolean' | 'size' }
+  | { readonly kind: 'enum'; readonly values: readonly string[] }
+  | { readonly kind: 'list'; readonly of: Shape }
+  | { readonly kind: 'texts' }
+  | {
+      readonly kind: 'object';
+      readonly fields: Readonly<Record<string, Shape>>;
+      readonly required: readonly string[];
+    };
+
+const text: Shape = { kind: 'text' };
+const number: Shape = { kind: 'number' };
+const flag: Shape = { kind: 'boolean' };
+const size: Shape = { kind: 'size' };
+/** Free keys with texts, as VM options are. */
+const texts: Shape = { kind: 'texts' };
+const oneOf = (...values: readonly string[]): Shape => ({ kind: 'enum', values });
+const list = (of: Shape): Shape => ({ kind: 'list', of });
+const object = (
+  fields: Readonly<Record<string, Shape>>,
+  ...required: readonly string[]
+): Shape => ({
+  kind: 'object',
+  fields,
+  required,
+});
+
+const BEHAVIOUR = oneOf('normal', 'never-boots', 'hangs', 'no-agent', 'ignores-shutdown');
+
+const FILE = object(
+  { name: text, size, virtualSize: size, hosts: list(text), checksums: texts, backingFile: text },
+  'name',
+  'size',
+);
+
+const STORAGE = object(
+  {
+    name: text,
+    type: oneOf('dir', 'lvmthin', 'lvm', 'zfspool', 'nfs', 'cifs', 'rbd', 'cephfs', 'btrfs'),
+    content: list(text),
+    shared: flag,
+    hosts: list(text),
+    path: text,
+    size,
+    used: size,
+    enabled: flag,
+    active: flag,
+    files: list(FILE),
+  },
+  'name',
+  'type',
+  'content',
+  'size',
+);
+
+const USER = object(
+  {
+    id: text,
+    password: text,
+    enabled: flag,
+    expire: number,
+    tokens: list(object({ id: text, secret: text, privsep: flag, expire: number }, 'id', 'secret')),
+  },
+  'id',
+);
+
+const DATACENTER = object({
+  nextId: object({ lower: number, upper: number }),
+  tagStyle: object({ caseSensitive: flag, ordering: oneOf('config', 'alphabetical') }),
+  userTagAccess: object({ allow: oneOf('none', 'list', 'existing', 'free'), list: list(text) }),
+  registeredTags: list(text),
+  macPrefix: text,
+});
+
+const CLUSTER = object(
+  {
+    version: oneOf('8.4', '9.2'),
+    name: text,
+    datacenter: DATACENTER,
+    hosts: list(
+      object(
+        {
+          name: text,
+          cpus: number,
+          memory: size,
+          online: flag,
+          address: text,
+          bridges: list(object({ name: text, dhcp: text }, 'name')),
+        },
+        'name',
+        'cpus',
+        'memory',
+      ),
+    ),
+    storages: list(STORAGE),
+    users: list(USER),
+    groups: list(object({ id: text, members: list(text) }, 'id')),
+    roles: list(object({ id: text, privs: list(text) }, 'id', 'privs')),
+    acl: list(
+      object(
+        { path: text, role: text, user: text, group: text, token: text, propagate: flag },
+        'path',
+        'role',
+      ),
+    ),
+    pools: list(object({ id: text, comment: text, vms: list(number), storages: list(text) }, 'id')),
+    vms: list(
+      object(
+        {
+          id: number,
+          host: text,
+          config: texts,
+          running: flag,
+          template: flag,
+          image: text,
+          guest: BEHAVIOUR,
+        },
+        'id',
+        'host',
+      ),
+    ),
+    containers: list(
+      object(
+        { id: number, host: text, name: text, running: flag, memory: size, cpus: number },
+        'id',
+        'host',
+      ),
+    ),
+    ha: list(
+      object(
+        {
+          sid: text,
+          state: oneOf('started', 'stopped', 'enabled', 'disabled', 'ignored'),
+          group: text,
+          comment: text,
+        },
+        'sid',
+      ),
+    ),
+    urls: list(
+      object(
+        {
+          url: text,
+          status: number,
+          size,
+          virtualSize: size,
+          type: text,
+          checksums: texts,
+          backingFile: text,
+          untrusted: flag,
+        },
+        'url',
+      ),
+    ),
+    guests: list(object({ match: text, behaviour: BEHAVIOUR }, 'match', 'behaviour')),
+  },
+  'hosts',
+  'storages',
+);
+
+const UNITS: Readonly<Record<string, number>> = {
+  '': 1,
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
+};
+
+/** `64GiB`, `500M`, or plain bytes. */
+function parseBytes(value: unknown): number | undefined {
+  if (typeof value === 'number') return value;
+  const match = /^(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?$/.exec(String(value));
+  return match === null ? undefined : Math.floor(Number(match[1]) * (UNITS[match[2] ?? ''] ?? 1));
+}
+
+class Reader {
+  readonly problems: string[] = [];
+  readonly #lines: LineCounter;
+  readonly #file: string;
+
+  constructor(file: string, lines: LineCounter) {
+    this.#file = file;
+    this.#lines = lines;
+  }
+
+  problem(offset: number, message: string): undefined {
+    const { line, col } = this.#lines.linePos(offset);
+    this.problems.push(`${this.#file}:${line}:${col}: ${message}`);
+    return undefined;
+  }
+
+  read(shape: Shape, node: Node | null | undefined): unknown {
+    const offset = node?.range?.[0] ?? 0;
+    if (shape.kind === 'object') return this.#object(shape, node, offset);
+    if (shape.kind === 'texts') return this.#texts(node, offset);
+    if (shape.kind === 'list') {
+      if (!isSeq(node)) return this.problem(offset, 'expected a list');
+      return node.items.map((item) => this.read(shape.of, isNode(item) ? item : undefined));
+    }
+    return this.#scalar(shape, isScalar(node) ? node.value : undefined, offset);
+  }
+
+  #scalar(
+    shape: Exclude<Shape, { kind: 'object' | 'list' | 'texts' }>,
+    value: unknown,
+    offset: number,
+  ): unknown {
+    if (shape.kind === 'enum') {
+      const found = shape.values.find((known) => known === String(value));
+      return found ?? this.problem(offset, `expected one of ${shape.values.join(', ')}`);
+    }
+    if (shape.kind === 'size')
+      return parseBytes(value) ?? this.problem(offset, 'expected a size such as 64GiB');
+    if (shape.kind === 'text') {
+      const isText = typeof value === 'string' || typeof value === 'number';
+      return isText ? String(value) : this.problem(offset, 'expected a text');
+    }
+    return typeof value === shape.kind ? value : this.problem(offset, `expected a ${shape.kind}`);
+  }
+
+  #pairs(node: Node | null | undefined, offset: number): readonly Pair<Node, Node>[] {
+    if (isMap<Node, Node>(node)) return node.items;
+    this.problem(offset, 'expected keys and values');
+    return [];
+  }
+
+  #texts(node: Node | null | undefined, offset: number): Record<string, string> {
+    const result: Record<string, string> = {};
+    for (const pair of this.#pairs(node, offset)) {
+      const value = isScalar(pair.value) ? pair.value.value : undefined;
+      if (typeof value === 'boolean') result[String(pair.key)] = value ? '1' : '0';
+      else if (typeof value === 'string' || typeof value === 'number') {
+        result[String(pair.key)] = String(value);
+      } else this.problem(pair.value?.range?.[0] ?? offset, 'expected a text');
+    }
+    return result;
+  }
+
+  #object(
+    shape: Extract<Shape, { kind: 'object' }>,
+    node: Node | null | undefined,
+    offset: number,
+  ): Record<string, unknown> {
+    const result: Record<string, unknown> = {};
+    for (const pair of this.#pairs(node, offset)) {
+      const key = String(pair.key);
+      const field = shape.fields[key];
+      if (field === undefined) {
+        const known = Object.keys(shape.fields).join(', ');
+        this.problem(pair.key.range?.[0] ?? offset, `unknown key '${key}' (known: ${known})`);
+        continue;
+      }
+      result[key] = this.read(field, pair.value);
+    }
+    for (const key of shape.required) {
+      if (result[key] === undefined) this.problem(offset, `'${key}' is missing`);
+    }
+    return result;
+  }
+}
+
+/** References that point nowhere: better told here than by a surprise later. */
+function checkReferences(cluster: ClusterDescription, file: string): readonly string[] {
+  const hosts = new Set(cluster.hosts.map(({ name }) => name));
+  const guests = [...(cluster.vms ?? []), ...(cluster.containers ?? [])];
+  const ids = new Map<number, number>();
+  for (const { id } of guests) ids.set(id, (ids.get(id) ?? 0) + 1);
+  const twice = [...ids]
+    .filter(([, count]) => count > 1)
+    .map(([id]) => `${file}:1:1: id ${id} is used twice`);
+  const lost = guests
+    .filter(({ host }) => !hosts.has(host))
+    .map(({ id, host }) => `${file}:1:1: ${id} lives on host '${host}', which is not described`);
+  return [...twice, ...lost];
+}
+
+/** Reads a cluster file. */
+export function parseClusterDescription(yamlText: string, file = 'cluster.yaml'): ParsedCluster {
+  const lines = new LineCounter();
+  const document = parseDocument(yamlText, { lineCounter: lines });
+  const reader = new Reader(file, lines);
+  for (const error of document.errors)
+    reader.problem(error.pos[0], error.message.split('\n')[0] ?? '');
+  if (reader.problems.length > 0) return { ok: false, problems: reader.problems };
+  const value = reader.read(CLUSTER, document.contents);
+  if (reader.problems.length > 0) return { ok: false, problems: reader.problems };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- CLUSTER is its shape, checked just now
+  const cluster = value as ClusterDescription;
+  const lost = checkReferences(cluster, file);
+  return lost.length > 0 ? { ok: false, problems: lost } : { ok: true, cluster };
+}
