@@ -101,7 +101,15 @@ describe('text', () => {
     ['echo hi | base64 | base64 -d', 'hi\n'],
     ['seq 3 | tail -n 2; seq 2 3 | wc -l', '2\n3\n2\n'],
     ['echo a:b:c | cut -d : -f 2; echo abc | tr a-b xy; echo abc | tr -d b', 'b\nxyc\nac\n'],
-    ["echo 'one two' | awk '{print $2}'", 'two\n'],
+    [
+      "echo 'one two' | awk '{print $2}'; echo 10.0.0.5 | awk -F. '{print $4}'; awk 'BEGIN{}'",
+      'two\n5\nawk: this program is not modelled\n',
+    ],
+    [
+      'echo "a  b" | tr -s " "; printf "b\\na\\nb\\n" | sort -u | wc -l; echo abc | cut -c1-2; echo a b | wc -w',
+      'a b\n2\nab\n2\n',
+    ],
+    ['echo a=1 | grep -o "[0-9]"; printf "%03d|%4s\\n" 7 ab', '1\n007|  ab\n'],
   ])('%s', async (text, expected) => {
     expect(await out(text)).toBe(expected);
   });

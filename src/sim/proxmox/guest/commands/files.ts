@@ -24,7 +24,7 @@ export const FILE_COMMANDS: CommandTable = {
   rmdir: remove,
   cp: (call) => copy(call, false),
   mv: (call) => copy(call, true),
-  ln: (call) => copy({ ...call, args: call.args.filter((arg) => !arg.startsWith('-')) }, false),
+  ln: (call) => copy(call, false),
   cat,
   tee,
   ls: (call) => {

@@ -6,7 +6,7 @@ import { Collector } from '../shell/collector.ts';
 import type { Command, Outcome, Runner, RunOptions } from '../shell/command.ts';
 import type { ShellHost } from '../shell/host.ts';
 import { Interpreter } from '../shell/interpreter.ts';
-import type { Streams } from '../shell/redirects.ts';
+import type { Stdin, Streams } from '../shell/redirects.ts';
 import { absolute, baseName } from '../system/files.ts';
 import type { GuestSystem } from '../system/system.ts';
 import { COMMANDS, INSTALLED_WITH } from './table.ts';
@@ -14,6 +14,8 @@ import { COMMANDS, INSTALLED_WITH } from './table.ts';
 const SEARCH_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
+/** The first line of a script for anything but a shell. */
+const FOREIGN = /^#!\s*(?!\S*\/(?:env\s+)?(?:ba|da)?sh\b)(.+)/;
 /** A program that starts itself, or a script that starts itself, ends here. */
 const MAX_NESTING = 40;
 
@@ -40,6 +42,11 @@ export class GuestShell implements Runner {
       finds: (name: string) => this.finds(name),
       read: (path: string) => system.files.read(path),
       isDirectory: (path: string) => system.files.isDirectory(path),
+      execute: (
+        argv: readonly string[],
+        streams: Streams,
+        variables: ReadonlyMap<string, string>,
+      ) => this.#execute(argv, { streams, variables }),
     };
     this.#host = {
       files: system.files,
@@ -59,7 +66,13 @@ export class GuestShell implements Runner {
   }
 
   async script(text: string, options: RunOptions = {}): Promise<Required<Outcome>> {
-    return Interpreter.run(this.#host, text, {
+    const foreign = FOREIGN.exec(text)?.[1];
+    if (foreign !== undefined) {
+      this.#system.fail(`a script for ${foreign} was not run`);
+      return { code: NOT_EXECUTABLE, out: '', err: `${foreign}: not modelled\n` };
+    }
+    const strict = /^#!.*\s-[a-z]*e/.test(text) ? 'set -e\n' : '';
+    return Interpreter.run(this.#host, strict + text, {
       ...options,
       budget: this.#nest.budget,
       variables: this.#variables(options),
@@ -111,19 +124,23 @@ export class GuestShell implements Runner {
     },
   ): Promise<Outcome> {
     const { args, streams, variables } = run;
-    const stdin = streams.stdin.text;
-    streams.stdin.text = '';
     const inner = new GuestShell(this.#system, {
       depth: this.#nest.depth + 1,
       budget: streams.budget,
     });
-    if (found.kind === 'script') return inner.script(found.text, { args, variables, stdin });
+    if (found.kind === 'script')
+      return inner.script(found.text, { args, variables, stdin: streams.stdin });
     await this.#system.pass(durationOf(found.name, args));
     const directory = variables.get('PWD') ?? '/';
+    let taken: string | undefined;
     return found.command({
       name: found.name,
       args,
-      stdin,
+      input: streams.stdin,
+      get stdin() {
+        taken ??= takeAll(streams.stdin);
+        return taken;
+      },
       variables,
       system: this.#system,
       runner: inner,
@@ -194,6 +211,12 @@ class ShellSession {
     this.#ended ||= exited;
     return collector.outcome(code);
   }
+}
+
+function takeAll(stdin: Stdin): string {
+  const { text } = stdin;
+  stdin.text = '';
+  return text;
 }
 
 function notFound(name: string): Found {

@@ -10,12 +10,10 @@ import {
 } from '../shell/command.ts';
 import { isAlwaysActive, known, startUnit, stopUnit, type UnitCall, unitFile } from './units.ts';
 
-export const SYSTEMCTL: CommandTable = { systemctl, service };
-
-async function service(call: Call): Promise<Outcome> {
-  const [unit = '', verb = ''] = call.args;
-  return systemctl({ ...call, args: [verb, unit] });
-}
+export const SYSTEMCTL: CommandTable = {
+  systemctl: (call) => systemctl(call, call.args),
+  service: (call) => systemctl(call, call.args.slice(0, 2).toReversed()),
+};
 
 const POWER: Readonly<Record<string, 'off' | 'reboot'>> = {
   reboot: 'reboot',
@@ -27,8 +25,8 @@ const WITHOUT_EFFECT = new Set(
   'daemon-reload daemon-reexec reset-failed status show list-units preset set-property'.split(' '),
 );
 
-async function systemctl(call: Call): Promise<Outcome> {
-  const options = readOptions(call.args, ['t', 'type', 'n', 'p', 'property']);
+async function systemctl(call: Call, args: readonly string[]): Promise<Outcome> {
+  const options = readOptions(args, ['t', 'type', 'n', 'p', 'property']);
   const [verb = '', ...names] = options.operands;
   if (verb === 'is-system-running') return systemState(call, options.has('wait'));
   if (Object.hasOwn(POWER, verb)) return power(call, POWER[verb]);

@@ -9,7 +9,7 @@ import {
 } from '../shell/command.ts';
 import { sha256sum } from './checksums.ts';
 import { inputOf as input, linesOf, textOfLines as text } from './lines.ts';
-import { regularExpression } from './regular-expression.ts';
+import { literal, regularExpression } from './regular-expression.ts';
 import { sed } from './sed.ts';
 
 export const TEXT_COMMANDS: CommandTable = {
@@ -28,21 +28,20 @@ export const TEXT_COMMANDS: CommandTable = {
   },
   head: (call) => take(call, (lines, count) => lines.slice(0, count)),
   tail: (call) => take(call, (lines, count) => lines.slice(-count)),
-  wc: (call) => ({
-    code: 0,
-    out: `${linesOf(input(call, readOptions(call.args).operands)).length}\n`,
-  }),
-  sort: (call) => ({
-    code: 0,
-    out: text(linesOf(input(call, readOptions(call.args).operands)).sort()),
-  }),
-  cut: (call) => {
-    const options = readOptions(call.args, ['d', 'delimiter', 'f', 'fields']);
-    const index = Number(options.value('f', 'fields') ?? 1) - 1;
-    const delimiter = options.value('d', 'delimiter') ?? '\t';
-    const lines = linesOf(input(call, options.operands));
-    return { code: 0, out: text(lines.map((line) => line.split(delimiter)[index] ?? '')) };
+  wc: (call) => {
+    const options = readOptions(call.args);
+    const content = input(call, options.operands);
+    const words = content.split(/\s+/).filter((word) => word !== '').length;
+    const lines = linesOf(content).length;
+    const count = options.has('c', 'm') ? content.length : options.has('w') ? words : lines;
+    return { code: 0, out: `${count}\n` };
   },
+  sort: (call) => {
+    const options = readOptions(call.args, ['k', 't']);
+    const lines = linesOf(input(call, options.operands)).sort();
+    return { code: 0, out: text(options.has('u', 'unique') ? [...new Set(lines)] : lines) };
+  },
+  cut,
   tr: (call) => {
     const options = readOptions(call.args);
     const [from = '', to = ''] = options.operands.map(characterSet);
@@ -51,16 +50,12 @@ export const TEXT_COMMANDS: CommandTable = {
       if (at < 0) return char;
       return options.has('d') ? '' : (to[Math.min(at, to.length - 1)] ?? char);
     });
-    return { code: 0, out: out.join('') };
+    const joined = out.join('');
+    if (!options.has('s')) return { code: 0, out: joined };
+    const repeated = new RegExp(`([${literal(to || from)}])\\1+`, 'g');
+    return { code: 0, out: joined.replace(repeated, '$1') };
   },
-  awk: (call) => {
-    const field = /\{\s*print\s+\$(\d+)\s*;?\s*\}/.exec(call.args.join(' '))?.[1];
-    if (field === undefined) return failure(2, 'awk: this program is not modelled');
-    const lines = linesOf(call.stdin).map(
-      (line) => line.trim().split(/\s+/)[Number(field) - 1] ?? '',
-    );
-    return { code: 0, out: text(lines) };
-  },
+  awk,
   seq: ({ args }) => {
     const [first, last] =
       args.length === 1 ? [1, Number(args[0])] : [Number(args[0]), Number(args.at(-1))];
@@ -75,6 +70,34 @@ export const TEXT_COMMANDS: CommandTable = {
     return { code: 0 };
   },
 };
+
+function cut(call: Call): Outcome {
+  const options = readOptions(call.args, ['d', 'delimiter', 'f', 'fields', 'c', 'characters']);
+  const lines = linesOf(input(call, options.operands));
+  const characters = options.value('c', 'characters');
+  if (characters !== undefined) {
+    const [first = '1', last = first] = characters.split('-');
+    const end = last === '' ? undefined : Number(last);
+    return { code: 0, out: text(lines.map((line) => line.slice(Number(first) - 1, end))) };
+  }
+  const index = Number(options.value('f', 'fields') ?? 1) - 1;
+  const delimiter = options.value('d', 'delimiter') ?? '\t';
+  return { code: 0, out: text(lines.map((line) => line.split(delimiter)[index] ?? '')) };
+}
+
+/** The one program that everybody writes: `{print $n}`. */
+function awk(call: Call): Outcome {
+  const options = readOptions(call.args, ['F']);
+  const [program = '', ...files] = options.operands;
+  const field = /^\s*\{\s*print\s+\$(\d+)\s*;?\s*\}\s*$/.exec(program)?.[1];
+  if (field === undefined) return failure(2, 'awk: this program is not modelled');
+  const separator = options.value('F') ?? /\s+/;
+  const lines = linesOf(input(call, files));
+  return {
+    code: 0,
+    out: text(lines.map((line) => line.trim().split(separator)[Number(field) - 1] ?? '')),
+  };
+}
 
 /** `a-z` is every letter between the two. */
 function characterSet(set: string): string {
@@ -110,10 +133,11 @@ function printf({ args }: Call): Outcome {
   let next = 0;
   const out = unescaped(format)
     .repeat(rounds)
-    .replace(/%-?\d*([sdb%])/g, (_, kind: string) => {
-      if (kind === '%') return '%';
+    .replace(/%\d*[sdb%]/g, (directive) => {
+      if (directive.endsWith('%')) return '%';
       next += 1;
-      return values[next - 1] ?? (kind === 'd' ? '0' : '');
+      const value = values[next - 1] ?? (directive.endsWith('d') ? '0' : '');
+      return value.padStart(Number(directive.slice(1, -1)), directive[1] === '0' ? '0' : ' ');
     });
   return { code: 0, out };
 }
@@ -144,5 +168,8 @@ function grep(call: Call): Outcome {
   const found = lines.filter((line) => matcher.test(line) !== options.has('v', 'invert-match'));
   const code = found.length > 0 ? 0 : 1;
   if (options.has('q', 'quiet', 's')) return { code };
+  if (options.has('o', 'only-matching')) {
+    return { code, out: text(found.map((line) => matcher.exec(line)?.[0] ?? '')) };
+  }
   return { code, out: options.has('c', 'count') ? `${found.length}\n` : text(found) };
 }

@@ -15,6 +15,11 @@ export interface BuiltinHost {
   finds(name: string): boolean;
   read(path: string): string | undefined;
   isDirectory(path: string): boolean;
+  execute(
+    argv: readonly string[],
+    streams: Streams,
+    variables: ReadonlyMap<string, string>,
+  ): Promise<number>;
 }
 
 type Builtin = (call: BuiltinCall) => number | Promise<number>;
@@ -23,7 +28,12 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   ':': () => 0,
   true: () => 0,
   false: () => 1,
-  trap: () => 0,
+  trap: ({ shell, args }) => {
+    if (args.includes('EXIT') || args.includes('0'))
+      shell.exitTrap = args[0] === '-' ? '' : args[0];
+    return 0;
+  },
+  exec: execute,
   umask: ({ shell, args }) => {
     shell.scope.variables.set(UMASK, args[0] ?? '022');
     shell.exported.add(UMASK);
@@ -38,7 +48,7 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   set: setOptions,
   export: exportVariables,
   readonly: assignVariables,
-  local: assignVariables,
+  local: declareLocal,
   declare: assignVariables,
   unset: ({ shell, args }) => {
     for (const name of args) shell.scope.variables.delete(name);
@@ -92,6 +102,22 @@ function assignVariables({ shell, args }: BuiltinCall): number {
     if (split > 0) shell.scope.variables.set(arg.slice(0, split), arg.slice(split + 1));
   }
   return 0;
+}
+
+function declareLocal(call: BuiltinCall): number {
+  const { shell, args } = call;
+  for (const arg of args) {
+    const name = arg.replace(/=.*/s, '');
+    const frame = shell.locals.at(-1);
+    if (frame !== undefined && !frame.has(name)) frame.set(name, shell.scope.variables.get(name));
+  }
+  return assignVariables(call);
+}
+
+/** Takes the place of the shell. Without a command it only redirects, which ends with the command here. */
+async function execute({ shell, args, streams, host }: BuiltinCall): Promise<number> {
+  if (args.length === 0) return 0;
+  throw new Unwind('exit', await host.execute(args, streams, shell.environment()));
 }
 
 function changeDirectory({ shell, args, streams, host }: BuiltinCall): number {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Outcome } from './command.ts';
-import type { Streams } from './redirects.ts';
+import type { Stdin, Streams } from './redirects.ts';
 
 /** Streams that end in texts. */
 export class Collector {
@@ -8,10 +8,10 @@ export class Collector {
   #out = '';
   #err = '';
 
-  constructor(stdin = '', budget = { steps: 0 }) {
+  constructor(stdin: string | Stdin = '', budget = { steps: 0 }) {
     this.streams = {
       budget,
-      stdin: { text: stdin },
+      stdin: typeof stdin === 'string' ? { text: stdin } : stdin,
       out: (piece) => {
         this.#out += piece;
       },

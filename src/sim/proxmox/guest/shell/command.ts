@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a command sees and what it leaves. The tables of commands/ are made of these.
 import type { GuestSystem } from '../system/system.ts';
+import type { Stdin } from './redirects.ts';
 
 export interface Outcome {
   readonly code: number;
@@ -13,7 +14,8 @@ export interface RunOptions {
   readonly args?: readonly string[];
   /** `$0`. */
   readonly name?: string;
-  readonly stdin?: string;
+  /** A text, or the input of the caller to read on from. */
+  readonly stdin?: string | Stdin;
 }
 
 /** The way for commands that run others: sh, sudo, env, xargs, systemd units. */
@@ -29,7 +31,10 @@ export interface Call {
   /** The name it was called by, without the directory. */
   readonly name: string;
   readonly args: readonly string[];
+  /** All of the input, taken when first looked at: a command that never looks leaves it to the next one. */
   readonly stdin: string;
+  /** To hand the input on unread. */
+  readonly input: Stdin;
   readonly variables: ReadonlyMap<string, string>;
   readonly system: GuestSystem;
   /** An absolute path, against the directory the command runs in. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From words to arguments: parameters, command substitution, splitting at blanks, file name patterns.
+import { evaluateArithmetic } from './arithmetic.ts';
 import { ShellSyntaxError, type Word, type WordPart } from './syntax.ts';
 
 export interface Scope {
@@ -172,28 +173,9 @@ function lookUp(scope: Scope, name: string): string | undefined {
   return scope.variables.get(name);
 }
 
-/** Whole numbers with + - * / %, from left to right: what counters of retry loops need. */
 function arithmetic(scope: Scope, expression: string): number {
-  const terms = expression.match(/\d+|[A-Za-z_]\w*|[-+*/%]/g) ?? [];
-  let total = 0;
-  let operator = '+';
-  for (const term of terms) {
-    if (/^[-+*/%]$/.test(term)) operator = term;
-    else total = combine(total, operator, numberOf(scope, term));
-  }
-  return total;
-}
-
-function combine(total: number, operator: string, value: number): number {
-  if (operator === '-') return total - value;
-  if (operator === '*') return total * value;
-  if (operator === '/') return value === 0 ? 0 : Math.trunc(total / value);
-  if (operator === '%') return value === 0 ? 0 : total % value;
-  return total + value;
-}
-
-function numberOf(scope: Scope, term: string): number {
-  return Number(/^\d/.test(term) ? term : (scope.variables.get(term) ?? 0)) || 0;
+  const plain = expression.replaceAll('$', '');
+  return evaluateArithmetic(plain, (name) => lookUp(scope, name) ?? '0');
 }
 
 function globbed(context: ExpansionContext, field: Field): string[] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the interpreter needs from the machine that it runs on.
 import type { Scope } from './expand.ts';
-import type { Files, Streams } from './redirects.ts';
+import type { Files, Stdin, Streams } from './redirects.ts';
 import type { Node } from './syntax.ts';
 
 /** What a builtin may look at and change. */
@@ -11,6 +11,11 @@ export interface ShellState {
   readonly exported: Set<string>;
   errexit: boolean;
   pipefail: boolean;
+  /** Run when the shell ends. */
+  exitTrap: string | undefined;
+  /** Per function call under way: what its local variables hid. */
+  readonly locals: readonly Map<string, string | undefined>[];
+  environment(): ReadonlyMap<string, string>;
   evaluate(text: string, streams: Streams): Promise<number>;
 }
 
@@ -34,7 +39,7 @@ export interface ShellOptions {
   readonly variables?: ReadonlyMap<string, string>;
   readonly args?: readonly string[];
   readonly name?: string;
-  readonly stdin?: string;
+  readonly stdin?: string | Stdin;
   /** Of the script that started this one. */
   readonly budget?: Streams['budget'] | undefined;
 }

@@ -33,6 +33,8 @@ export class Interpreter implements ShellState {
   exported: Set<string>;
   errexit = false;
   pipefail = false;
+  exitTrap: string | undefined;
+  readonly locals: Map<string, string | undefined>[] = [];
   readonly #host: ShellHost;
 
   constructor(host: ShellHost, options: ShellOptions) {
@@ -59,7 +61,9 @@ export class Interpreter implements ShellState {
     options: ShellOptions,
   ): Promise<Required<Outcome>> {
     const collector = new Collector(options.stdin, options.budget);
-    const { code } = await new Interpreter(host, options).top(text, collector.streams);
+    const shell = new Interpreter(host, options);
+    const { code } = await shell.top(text, collector.streams);
+    if (shell.exitTrap !== undefined) await shell.top(shell.exitTrap, collector.streams);
     return collector.outcome(code);
   }
 
@@ -74,8 +78,7 @@ export class Interpreter implements ShellState {
     } catch (error) {
       if (error instanceof Unwind) return { code: error.code, exited: error.kind === 'exit' };
       if (!(error instanceof ShellSyntaxError)) throw error;
-      streams.err(`${this.scope.name}: syntax error: ${error.message}
-`);
+      streams.err(`${this.scope.name}: syntax error: ${error.message}\n`);
       return { code: 2, exited: false };
     }
   }
@@ -193,6 +196,7 @@ export class Interpreter implements ShellState {
   async #callFunction(body: Node, args: readonly string[], streams: Streams): Promise<number> {
     const outer = this.scope.args;
     this.scope.args = args;
+    this.locals.push(new Map());
     try {
       return await this.#run(body, streams);
     } catch (error) {
@@ -200,7 +204,13 @@ export class Interpreter implements ShellState {
       throw error;
     } finally {
       this.scope.args = outer;
+      for (const [name, value] of this.locals.pop() ?? []) this.#restore(name, value);
     }
+  }
+
+  #restore(name: string, value: string | undefined): void {
+    if (value === undefined) this.scope.variables.delete(name);
+    else this.scope.variables.set(name, value);
   }
 
   async #compound(node: Compound, outer: Streams): Promise<number> {

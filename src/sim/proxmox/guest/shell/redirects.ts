@@ -2,9 +2,13 @@
 import { type ExpansionContext, expandText } from './expand.ts';
 import type { Redirect } from './syntax.ts';
 
+/** What is left to read; emptied by whoever reads it. */
+export interface Stdin {
+  text: string;
+}
+
 export interface Streams {
-  /** Emptied by whoever reads it. */
-  readonly stdin: { text: string };
+  readonly stdin: Stdin;
   readonly out: (piece: string) => void;
   readonly err: (piece: string) => void;
   /** Counts the commands of a script and of all that it starts. */

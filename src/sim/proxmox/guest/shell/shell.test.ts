@@ -29,6 +29,10 @@ describe('words', () => {
     ],
     ['echo $(echo inner) `echo old` "$(echo "a b")"', 'inner old a b\n'],
     ['echo $((1 + 2)); n=4; n=$((n+1)); echo $n', '3\n5\n'],
+    [
+      'n=2; echo $((2+3*4)) $(( (1+$n)*3 )) $((-n)) $((7/2%2)) $((n>=2)) $((n==3)) $((1/0))',
+      '14 9 -2 1 1 0 0\n',
+    ],
     ['echo $? ; false; echo $?', '0\n1\n'],
     ['echo a#b # comment', 'a#b\n'],
     ['echo one \\\n two', 'one two\n'],
@@ -60,6 +64,12 @@ describe('control flow', () => {
     ['echo a | (cat; echo b)', 'a\nb\n'],
     ['printf "%s\\n" c a b | sort | head -n 1', 'a\n'],
     ['exit 4; echo never', ''],
+    ['f() { local v=$1; echo "$v"; }; v=outer; f inner; echo $v', 'inner\nouter\n'],
+    ['while read -r l; do echo "<$l>"; done <<E\na b\nc\nE', '<a b>\n<c>\n'],
+    ["trap 'echo bye' EXIT; echo hi; exit 0", 'hi\nbye\n'],
+    ['exec echo replaced; echo never', 'replaced\n'],
+    ['exec > /dev/null; echo on', 'on\n'],
+    ['echo a && (echo b; false) || echo c', 'a\nb\nc\n'],
   ])('%s', async (text, expected) => {
     expect(await out(text)).toBe(expected);
   });
@@ -153,9 +163,19 @@ describe('shells in shells', () => {
       'ran x\nran y\n',
     ],
     ["bash -euo pipefail -c 'false; echo never'; echo $?", '1\n'],
+    [
+      "printf '#!/bin/sh -e\\nfalse\\necho never\\n' > /tmp/s; chmod +x /tmp/s; /tmp/s; echo $?",
+      '1\n',
+    ],
+    ["printf '#!/usr/bin/env bash\\necho env\\n' > /tmp/s; chmod +x /tmp/s; /tmp/s", 'env\n'],
+    [
+      "printf '#!/usr/bin/python3\\nprint(1)\\n' > /tmp/s; chmod +x /tmp/s; /tmp/s",
+      '/usr/bin/python3: not modelled\n',
+    ],
+    ['echo a b | xargs -I{} echo [{}]; echo x | xargs false; echo $?', '[a b]\n123\n'],
     ['sh /none', 'sh: /none: No such file or directory\n'],
     ["sudo -u root env A=5 sh -c 'echo $A'", '5\n'],
-    ['timeout 5 echo in; echo a b | xargs -n 1 echo', 'in\na b\n'],
+    ['timeout 5 echo in; echo a b | xargs -n 1 echo', 'in\na\nb\n'],
   ])('%s', async (text, expected) => {
     expect(await out(text)).toBe(expected);
   });

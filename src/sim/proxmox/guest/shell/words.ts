@@ -106,10 +106,9 @@ export class WordReader {
   }
 
   #arithmetic(): void {
-    const end = this.#text.indexOf('))', this.at);
-    if (end < 0) throw new ShellSyntaxError('unterminated arithmetic');
-    this.#push({ kind: 'arithmetic', expression: this.#text.slice(this.at + 3, end) });
-    this.at = end + 2;
+    const end = closing(this.#text, this.at + 1, '()');
+    this.#push({ kind: 'arithmetic', expression: this.#text.slice(this.at + 3, end - 1) });
+    this.at = end + 1;
   }
 
   #substitution(quoted: boolean): void {
