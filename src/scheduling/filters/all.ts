@@ -10,7 +10,7 @@ import type { Filter } from './filter.ts';
 import { nodePorts } from './node-ports.ts';
 import { nodeResourcesFit } from './node-resources.ts';
 import { nodeAffinity, nodeName, nodeUnschedulable, taintToleration } from './node-rules.ts';
-import { interPodAffinity } from './pod-affinity.ts';
+import { interPodAffinity, podAffinity, podAntiAffinity } from './pod-affinity.ts';
 import { podTopologySpread } from './topology-spread.ts';
 import { volumeBinding } from './volume-binding.ts';
 import { nodeVolumeLimits } from './volume-limits.ts';
@@ -36,16 +36,18 @@ const ALL: readonly Filter[] = Object.values(FILTERS);
 /** Depend on the node and the pod alone. */
 const NODE_RULES: readonly Filter[] = [nodeUnschedulable, nodeName, taintToleration, nodeAffinity];
 
-/** Depend on what runs where, room aside. */
-const CIRCUMSTANCES: readonly Filter[] = [
-  podTopologySpread,
-  interPodAffinity,
+/** Depend on what runs there; once they say no, more pods do not change it. */
+const LASTING: readonly Filter[] = [
+  podAntiAffinity,
   nodePorts,
   volumeRestrictions,
   nodeVolumeLimits,
   volumeBinding,
   volumeZone,
 ];
+
+/** Depend on what runs elsewhere too: a pod placed there may turn a no into a yes. */
+const PASSING: readonly Filter[] = [podTopologySpread, podAffinity];
 
 export function allReasons(candidate: Candidate, slot: Slot, world: World): readonly Reason[] {
   return ALL.flatMap((filter) => filter(candidate, slot, world) ?? []);
@@ -55,9 +57,11 @@ export function passesNodeRules(candidate: Candidate, slot: Slot, world: World):
   return NODE_RULES.every((filter) => filter(candidate, slot, world) === undefined);
 }
 
-export function passesCircumstances(candidate: Candidate, slot: Slot, world: World): boolean {
-  for (const filter of CIRCUMSTANCES) {
-    if (filter(candidate, slot, world) !== undefined) return false;
-  }
-  return true;
+/** Room aside. */
+export function isBarred(candidate: Candidate, slot: Slot, world: World): boolean {
+  return LASTING.some((filter) => filter(candidate, slot, world) !== undefined);
+}
+
+export function mustWait(candidate: Candidate, slot: Slot, world: World): boolean {
+  return PASSING.some((filter) => filter(candidate, slot, world) !== undefined);
 }

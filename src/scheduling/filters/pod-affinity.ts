@@ -5,8 +5,14 @@ import type { DomainCounter } from '../state/domain-counter.ts';
 import { NO_DOMAIN } from '../state/topology.ts';
 import type { Filter } from './filter.ts';
 
-export const interPodAffinity: Filter = (candidate, { id }) =>
-  affinity(candidate, id) ??
+export const interPodAffinity: Filter = (candidate, slot, world) =>
+  podAffinity(candidate, slot, world) ?? podAntiAffinity(candidate, slot, world);
+
+export const podAffinity: Filter = (candidate, { id }) =>
+  candidate.wants.length === 0 ? undefined : affinity(candidate, id);
+
+/** The pod's own refusals, and those of pods already there. */
+export const podAntiAffinity: Filter = (candidate, { id }) =>
   antiAffinity(candidate.refuses, id, 'refuses') ??
   antiAffinity(candidate.group.refusedBy, id, 'refused-by');
 

@@ -57,6 +57,11 @@ export class World {
     return slot;
   }
 
+  /** Forgets slots that were only tried out; none of them may be in use any more. */
+  forgetSlots(from: number): void {
+    this.slots.length = from;
+  }
+
   addNode(slot: Slot): void {
     slot.isPresent = true;
     this.#slotByName.set(slot.node.name, slot);

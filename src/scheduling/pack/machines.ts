@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machines that are planned: opening them, and letting them grow while nothing is made yet.
+
+import { type Bin, type Need, newBin } from './bins.ts';
+import { enlargement, newMachine } from './budget.ts';
+import type { PodGroup } from './groups.ts';
+import { costOf, type Rung, type Weights } from './ladder.ts';
+import { canHold, loadWith } from './load.ts';
+import type { Placer } from './placer.ts';
+import { Spare } from './spare.ts';
+import type { Template } from './template.ts';
+
+interface Growing {
+  readonly bin: Bin;
+  readonly rung: Rung;
+}
+
+interface Opening {
+  readonly spare: Spare;
+  readonly rung: Rung;
+}
+
+/** Machines with room to grow that are compared before the cheapest step is taken. */
+const COMPARED = 32;
+
+export class Machines {
+  readonly #placer: Placer;
+  readonly #weights: Weights;
+  readonly #spares: readonly Spare[];
+  /** From the dearest to the cheapest: a large machine wastes the least of its last step. */
+  #growing: Bin[] = [];
+  readonly opened: Bin[] = [];
+
+  constructor(templates: readonly Template[], placer: Placer, weights: Weights) {
+    this.#placer = placer;
+    this.#weights = weights;
+    this.#spares = templates.map((template) => new Spare(template, placer));
+    for (const spare of this.#spares) spare.provide();
+  }
+
+  /** Takes the empty machines away: from here on nothing new is opened. */
+  close(): void {
+    for (const spare of this.#spares) spare.withdraw();
+  }
+
+  /**
+   * A bin for one more pod of the group, grown or opened for it. Growing comes first, since it makes fewer
+   * machines, unless the step is far larger than what is still to come.
+   */
+  room(group: PodGroup, comingCost: number): Bin | undefined {
+    const growth = this.#cheapestGrowth(group);
+    if (growth !== undefined && this.#isWorth(growth, group, comingCost)) return this.#grow(growth);
+    const opening = this.#bestOpening(group);
+    if (opening !== undefined) return this.#open(opening);
+    return growth && this.#grow(growth);
+  }
+
+  /** Only growth, for when nothing new may be opened. */
+  grow(group: PodGroup): Bin | undefined {
+    const growth = this.#cheapestGrowth(group);
+    return growth && this.#grow(growth);
+  }
+
+  #isWorth({ bin, rung }: Growing, group: PodGroup, comingCost: number): boolean {
+    const step = this.#bulk(rung) - (bin.machine === undefined ? 0 : this.#bulk(bin.machine.rung));
+    if (step <= 2 * comingCost) return true;
+    return !this.#spares.some((spare) => {
+      const alone = spare.rungFor(group);
+      return alone !== undefined && this.#bulk(alone) < step;
+    });
+  }
+
+  #bulk(rung: Rung): number {
+    return costOf(rung.size.capacity, this.#weights);
+  }
+
+  #cheapestGrowth(group: PodGroup): Growing | undefined {
+    if (this.#placer.isBarredEverywhere(group)) return undefined;
+    let best: Growing | undefined;
+    let leastStep = Number.POSITIVE_INFINITY;
+    let compared = 0;
+    for (const bin of this.#growing) {
+      const rung = grownRung(group, bin);
+      if (rung === undefined) continue;
+      const step = rung.cost - (bin.machine?.rung.cost ?? 0);
+      compared += 1;
+      if (step < leastStep && this.#placer.accepts(group, bin)) {
+        best = { bin, rung };
+        leastStep = step;
+      }
+      if (compared >= COMPARED && best !== undefined) break;
+    }
+    return best;
+  }
+
+  #grow({ bin, rung }: Growing): Bin {
+    const { machine } = bin;
+    if (machine === undefined) throw new RangeError('only machines that are planned can grow');
+    machine.template.take(enlargement(machine.rung.size.capacity, rung.size.capacity));
+    machine.rung = rung;
+    this.#rise(bin);
+    this.#placer.refresh(bin);
+    return bin;
+  }
+
+  #rise(bin: Bin): void {
+    const order = this.#growing;
+    const cost = bin.machine?.rung.cost ?? 0;
+    let at = order.lastIndexOf(bin);
+    while (at > 0 && (order[at - 1]?.machine?.rung.cost ?? 0) < cost) {
+      order[at] = order[at - 1] ?? bin;
+      at -= 1;
+    }
+    order[at] = bin;
+  }
+
+  #bestOpening(group: PodGroup): Opening | undefined {
+    let best: Opening | undefined;
+    let bestRank: readonly number[] = [];
+    for (const spare of this.#spares) {
+      const rung = spare.rungFor(group);
+      if (rung === undefined || !spare.accepts(group)) continue;
+      const rank = spare.rank(group, rung);
+      if (best === undefined || isBefore(rank, bestRank)) {
+        best = { spare, rung };
+        bestRank = rank;
+      }
+    }
+    return best;
+  }
+
+  #open({ spare, rung }: Opening): Bin {
+    const { template } = spare;
+    const bin = this.#placer.open(newBin(spare.take(), spare.ruleClass, { template, rung }));
+    template.take(newMachine(rung.size.capacity));
+    this.opened.push(bin);
+    this.#growing.push(bin);
+    this.#rise(bin);
+    spare.provide();
+    // Opening may have used up a limit that other templates share.
+    for (const other of this.#spares) if (!other.isOpenable()) other.withdraw();
+    return bin;
+  }
+
+  /** Machines that cannot even take the least of what is still to come need not be looked at again. */
+  retire(floor: Need): void {
+    // They gather at the front, where every search begins.
+    const isFull = (bin: Bin | undefined): boolean => bin !== undefined && !canGrow(bin, floor);
+    if (isFull(this.#growing[0])) this.#growing = this.#growing.filter((bin) => !isFull(bin));
+  }
+}
+
+function canGrow({ slot, machine }: Bin, floor: Need): boolean {
+  const [cpu = 0, memory = 0] = machine?.template.ladder.top ?? [];
+  const [usedCpu = 0, usedMemory = 0] = slot.used;
+  return cpu - usedCpu >= floor.cpuMilli && memory - usedMemory >= floor.memoryBytes;
+}
+
+function grownRung(group: PodGroup, { slot, machine }: Bin): Rung | undefined {
+  if (machine === undefined) return undefined;
+  const { template, rung } = machine;
+  if (!canHold(group, slot, template.ladder.top)) return undefined;
+  const larger = template.ladder.fit(loadWith(group, slot), rung.index);
+  if (larger === undefined || !template.isLimited) return larger;
+  const growth = enlargement(rung.size.capacity, larger.size.capacity);
+  return template.hit(growth) === undefined ? larger : undefined;
+}
+
+function isBefore(left: readonly number[], right: readonly number[]): boolean {
+  for (const [i, value] of left.entries()) {
+    if (value !== right[i]) return value < (right[i] ?? 0);
+  }
+  return false;
+}
