@@ -40,6 +40,9 @@ export {
   type System,
 } from './result.ts';
 
+const LARGEST = 1_000_000;
+const START: Position = { line: 1, column: 1 };
+
 /** The other systems as messages name them. */
 const NAMES: Readonly<Record<System, string>> = {
   externalgrpc: 'ca-proxmox-externalgrpc',
@@ -74,6 +77,11 @@ const EXISTING =
 
 /** Never throws. The text of a secret appears neither in the YAML nor in notes or problems. */
 export function importConfig(request: ImportRequest): ImportResult {
+  // Before anything looks at the text: all of it is work in proportion to its length.
+  if (request.text.length > LARGEST) {
+    const message = 'is larger than 1 MB: this is no config file';
+    return { ok: false, problems: [{ file: request.fileName, ...START, message }] };
+  }
   const guard = guardFor(request);
   const opened = openSource(request);
   if (opened.kind === 'failed') return refused(request, guard, opened.problems);
@@ -87,7 +95,7 @@ export function importConfig(request: ImportRequest): ImportResult {
   const accepted = makeAcceptable(work, draft);
   if (accepted.ok) return { ok: true, yaml: accepted.yaml, notes: work.notes };
   const findings = accepted.findings.map(({ path, message }) => ({
-    ...(work.originOf(path)?.at ?? { line: 1, column: 1 }),
+    ...(work.originOf(path)?.at ?? START),
     message: `cannot be turned into a valid config: ${formatPath(path)}: ${message}`,
   }));
   return refused(request, guard, findings);
@@ -148,8 +156,6 @@ function mapOpened(request: ImportRequest, opened: Usable, work: Work): readonly
   return [];
 }
 
-const START: Position = { line: 1, column: 1 };
-
 function mapPython(
   context: Context,
   { text, place }: Extract<Opened, { kind: 'python' }>,
@@ -157,7 +163,7 @@ function mapPython(
   const read = readSettings({ text, environment: context.environment, place });
   if (!read.ok) return [read.problem];
   const settings = toSection(context, read);
-  if (!settings.keys().some((key) => SETTING.test(key))) {
+  if (![...read.module.settings.keys()].some((key) => SETTING.test(key))) {
     return [
       {
         ...place(START),

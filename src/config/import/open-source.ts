@@ -36,10 +36,7 @@ const VERSIONS: Readonly<Record<YamlSystem, YamlVersion>> = {
   kubenodesmith: '1.2',
 };
 
-const LARGEST = 1_000_000;
-
 export function openSource({ from, text }: ImportRequest): Opened {
-  if (text.length > LARGEST) return failed('is larger than 1 MB: this is no config file');
   if (!/^[ \t]*[^#\s]/m.test(text)) return failed('is empty');
   return from === 'proxmox-autoscaler' ? openPython(text) : openYaml(from, text);
 }

@@ -69,11 +69,13 @@ function mapServer(context: Context): void {
 function mapListener(context: Context): void {
   const host = fromEnvironment(context, 'BIND_ADDRESS');
   const port = fromEnvironment(context, 'PORT');
-  const where = port ?? host;
-  if (where === undefined) return;
+  const given = [host, port].flatMap((tree) => (tree === undefined ? [] : [tree.path]));
+  if (given.length === 0) return;
   const address = String(host?.value ?? '0.0.0.0');
   const bracketed = address.includes(':') && !address.startsWith('[') ? `[${address}]` : address;
-  context.work.carry(['grpc', 'listen'], `${bracketed}:${port?.value ?? 50051}`, where);
+  context.work.carry(['grpc', 'listen'], `${bracketed}:${port?.value ?? 50051}`, {
+    path: given.join(', '),
+  });
 }
 
 const LEVELS: Readonly<Record<string, string>> = {

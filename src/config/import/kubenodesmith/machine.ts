@@ -41,6 +41,14 @@ function readOptions({ context, provider }: Pool): ReadonlyMap<string, Option> {
       work.note(item, 'not-carried', 'needs a name and a value');
       continue;
     }
+    const earlier = options.get(name);
+    if (earlier !== undefined) {
+      work.note(
+        earlier.tree,
+        'ignored-by-them',
+        'stands again further down, and the later one wins',
+      );
+    }
     options.set(name, { name, text, tree: { ...value, path: `${item.path} (${name})` } });
   }
   return options;

@@ -2,6 +2,7 @@
 // `providers`: each of type proxmox is a region. What a provider says about VMs is kept for its pools, since
 // here a pool says it.
 
+import { VM_ID_MAX, VM_ID_MIN } from '../../values/vm-id-range.ts';
 import { type Context } from '../context.ts';
 import type { DraftPath } from '../ours/draft.ts';
 import { dnsLabel, uniqueLabel } from '../ours/naming.ts';
@@ -204,7 +205,7 @@ function mapVmIds(
     ...(tree?.at === undefined ? {} : { at: tree.at }),
   };
   const path = [...root, 'vmIds'];
-  if (from >= 100 && from < to && ranges.take({ from, to })) {
+  if (from >= VM_ID_MIN && from < to && to <= VM_ID_MAX && ranges.take({ from, to })) {
     work.carry(path, `${from}-${to}`, where);
     return to - from + 1;
   }
@@ -214,7 +215,8 @@ function mapVmIds(
   return other.to - other.from + 1;
 }
 
-const OVERLAP = 'a range of VM ids of its own (it overlaps another one, or begins below 100)';
+const OVERLAP =
+  'a range of VM ids of its own (it overlaps another one, or goes beyond the ids that Proxmox has)';
 const NO_RANGE =
   'a range of VM ids (no VM can be made there with this one: upper must be more than lower)';
 

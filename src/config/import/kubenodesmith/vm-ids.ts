@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges of VM ids. Here no two regions may share ids, and each one has a range, also where none was given.
 
+import { VM_ID_MAX, VM_ID_MIN } from '../../values/vm-id-range.ts';
+
 const DEFAULT_FROM = 20_000;
 const DEFAULT_COUNT = 1000;
 
@@ -21,9 +23,9 @@ export class VmIdRanges {
 
   /** A range that nobody has. */
   takeAny(): Range {
-    for (let from = DEFAULT_FROM; ; from += DEFAULT_COUNT) {
-      const range = { from, to: from + DEFAULT_COUNT - 1 };
-      if (this.take(range)) return range;
-    }
+    const starts = [DEFAULT_FROM, ...this.#taken.map(({ to }) => to + 1), VM_ID_MIN];
+    const ranges = starts.map((from) => ({ from, to: from + DEFAULT_COUNT - 1 }));
+    const free = ranges.find((range) => range.to <= VM_ID_MAX && this.take(range));
+    return free ?? { from: DEFAULT_FROM, to: DEFAULT_FROM + DEFAULT_COUNT - 1 };
   }
 }

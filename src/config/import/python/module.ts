@@ -55,7 +55,9 @@ class Runner {
   }
 
   run(lines: readonly LogicalLine[]): PythonModule {
-    this.#block(lines);
+    // A variable that is missing here stops the module there only if it is missing there, too.
+    const blocks = toBlocks(lines);
+    for (const [at, block] of blocks.entries()) this.#one(block, takeFollowers(blocks, at + 1));
     return { settings: this.#settings, skipped: this.#skipped };
   }
 

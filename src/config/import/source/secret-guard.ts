@@ -6,12 +6,12 @@ import type { Tree } from './tree.ts';
 
 const SECRET_KEY = /secret|token|passw/i;
 const NOT_SECRET_KEY = /token_?id$/i;
-/** A key that names a secret, and what follows it up to the end of the value. */
+/** The end of a key that names a secret, and the value behind it. No unbounded repetition: texts may be long. */
 const SECRET_IN_TEXT =
-  /([\w.-]*(?:secret|token|passw)[\w.-]*)["']?\]?\s*(?:[:=]\s*|\s)("[^"\n]*"|'[^'\n]*'|[^\s,}#]+)/gi;
+  /((?:secret|token|passw)[\w.-]{0,40})["']?\]?\s{0,9}[:=\s]\s{0,9}("[^"\n]{0,999}"|'[^'\n]{0,999}'|[^\s,}#]{1,999})/gi;
 /** UUIDs (Proxmox tokens), bootstrap tokens, k3s tokens. */
 const SECRET_SHAPES =
-  /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b|\b[a-z\d]{6}\.[a-z\d]{16}\b|\bK10[\da-f]{8,}\S*/gi;
+  /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b|\b[a-z\d]{6}\.[a-z\d]{16}\b|\bK10[\da-f]{8,99}\S{0,999}/gi;
 const SHORTEST = 6;
 const HIDDEN = '(hidden)';
 

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { fixture, type Imported, imported, refusedText } from '../testing/import-text.ts';
+
+const FILE = fixture('kubenodesmith/scaler-config.yaml');
+const OPTIONS = 'providers.rack-one.options';
+
+function changed(from: string | RegExp, to: string): Imported {
+  expect(FILE).not.toBe(FILE.replace(from, to));
+  return imported('kubenodesmith', FILE.replace(from, to));
+}
+
+/** As the first entry, and the only one of its name. */
+function withOption(name: string, value: string): Imported {
+  const others = FILE.replace(new RegExp(`^ *- [{] name: ${name}, .*\\n`, 'm'), '');
+  const entry = `vmOptions:\n        - { name: ${name}, value: ${value} }\n`;
+  return imported('kubenodesmith', others.replace('vmOptions:\n', entry));
+}
+
+const FIRST = `${OPTIONS}.vmOptions[0]`;
+
+describe('pollingInterval', () => {
+  it.each([
+    ['pollingInterval: 1h30m', '1h30m', 0],
+    ['pollingInterval: 1.5m', '1.5m', 0],
+    ['pollingInterval: 0', '30s', 0],
+    ['pollingInterval: -5s', '30s', 0],
+    ['pollingInterval:', '30s', 0],
+    ['# none', '30s', 0],
+    ['pollingInterval: 20', '20s', 1],
+    ['pollingInterval: 1d', '30s', 1],
+    ['pollingInterval: [1]', '30s', 1],
+  ])('%s', (line, scan, notes) => {
+    const result = changed('pollingInterval: 45s', line);
+    expect(result.at('intervals.scan')).toBe(scan);
+    expect(result.about('pollingInterval')).toHaveLength(notes);
+  });
+});
+
+describe('providers', () => {
+  it('leaves out what is not Proxmox, with its pools', () => {
+    const result = imported('kubenodesmith', FILE);
+    expect(result.at('proxmox.bare-metal')).toBeUndefined();
+    expect(result.at('pools.1')).toBeUndefined();
+    expect(result.about('providers.bare-metal').join()).toContain('not of type proxmox');
+    expect(result.about('nodePools[1]').join()).toContain('providerRef');
+  });
+
+  it('keeps the credentials in their Secret', () => {
+    const ref = { name: 'rack-one-api', namespace: 'scaling' };
+    expect(imported('kubenodesmith', FILE).at('proxmox.rack-one.token')).toStrictEqual({
+      idRef: ref,
+      secretRef: ref,
+    });
+  });
+
+  it.each(['upper: 4000', 'upper: 3000', '# none'])('asks for a range of ids: %s', (line) => {
+    const result = changed('upper: 4099', line);
+    expect(result.at('proxmox.rack-one.vmIds')).toBe('20000-20999');
+    const path = `${OPTIONS}.vmIDRange.lower, ${OPTIONS}.vmIDRange.upper`;
+    expect(result.about(path).join()).toContain('needs-you');
+  });
+
+  it('says what an empty managedNodeTag meant', () => {
+    const result = changed('managedNodeTag: scaled-by-smith', 'managedNodeTag: ""');
+    expect(result.at('proxmox.rack-one.managedTag')).toBeUndefined();
+    expect(result.about(`${OPTIONS}.managedNodeTag`).join()).toContain('every VM');
+  });
+
+  it('adds the memory overhead to every pool of the provider', () => {
+    expect(imported('kubenodesmith', FILE).at('pools.0.memoryOverhead')).toBe('1536Mi');
+  });
+
+  it('makes two providers of one Proxmox one region', () => {
+    const second = [
+      '  Second_One:',
+      '    type: proxmox',
+      '    credentialsRef: { name: x, namespace: y }',
+      '    options:',
+      '      endpoint: https://rack1.example.net:8006/api2/json/',
+      '      nodeWhitelist: [yew]',
+      '      vmIDRange: { lower: 4050, upper: 4060 }',
+      'nodePools:',
+      '  - { name: other, providerRef: Second_One }',
+    ];
+    const result = changed('nodePools:', second.join('\n'));
+    expect(result.at('proxmox.second-one')).toBeUndefined();
+    expect(result.at('pools.0.regions')).toStrictEqual(['rack-one']);
+    expect(result.at('pools.0.placement.hosts.allow')).toStrictEqual(['yew']);
+    expect(result.about('providers.Second_One').join()).toContain('one Proxmox is one region');
+  });
+
+  it('gives each region VM ids of its own', () => {
+    const second =
+      '  b:\n    type: proxmox\n    options: { endpoint: "https://b:8006", vmIDRange: { lower: 4050, upper: 4200 } }\nnodePools:';
+    const result = changed('nodePools:', second);
+    expect(result.at('proxmox.b.vmIds')).toBe('20000-20999');
+    expect(result.at('proxmox.b.token.secretRef.name')).toBe('proxmox');
+  });
+
+  it('has a placeholder where there is no Proxmox at all', () => {
+    const result = imported('kubenodesmith', 'schemaVersion: v1alpha1\nproviders: {}\n');
+    expect(result.at('proxmox.pve.endpoints')).toStrictEqual(['https://pve.invalid:8006']);
+  });
+});
+
+describe('unknown keys', () => {
+  it.each([
+    ['schemaVersion: v1alpha1', 'schemaVersion: v1alpha1\nlogLevel: debug', 'logLevel'],
+    ['    type: proxmox', '    type: proxmox\n    kind: x', 'providers.rack-one.kind'],
+    ['      vmMemOverheadMiB', '      vmTags: a\n      vmMemOverheadMiB', `${OPTIONS}.vmTags`],
+    [
+      '      architecture',
+      '      cpuCores: 4\n      architecture',
+      'nodePools[0].machineTemplate.cpuCores',
+    ],
+    ['      minNodes: 1', '      minNode: 1', 'nodePools[0].limits.minNode'],
+    ['      batchSize: 2', '      batchSize: 2\n      wait: 1s', 'nodePools[0].scaleUp.wait'],
+  ])('%s', (from, to, path) => {
+    expect(changed(from, to).about(path).join()).toContain('stops the program there');
+  });
+
+  it('names the ones that only its documentation has, and likely typing errors', () => {
+    const tags = changed('      vmMemOverheadMiB', '      vmTags: a\n      vmMemOverheadMiB');
+    expect(tags.about(`${OPTIONS}.vmTags`).join()).toContain('its examples mention it');
+    const typo = changed('minNodes: 1', 'minNode: 1');
+    expect(typo.about('nodePools[0].limits.minNode').join()).toContain("did you mean 'minNodes'?");
+  });
+});
+
+it('refuses keys that stand twice, as its loader does', () => {
+  const text = FILE.replace('pollingInterval: 45s', 'pollingInterval: 45s\npollingInterval: 50s');
+  expect(refusedText('kubenodesmith', text)).toMatchObject([{ line: 3, column: 1 }]);
+});
+
+it('reads another schemaVersion with a warning', () => {
+  const result = changed('v1alpha1', 'v2');
+  expect(result.about('schemaVersion').join()).toContain('not v1alpha1');
+});
+
+describe('pools', () => {
+  it('names the member label by default as the program does', () => {
+    const result = changed(/ {4}poolLabelKey: .*\n/, '');
+    expect(result.at('pools.0.groupLabel')).toBe('topology.kubenodesmith.io/pool');
+  });
+
+  it('writes no limit as a number, since 0 switches a pool off here', () => {
+    const result = changed('maxNodes: 6', 'maxNodes: 0');
+    expect(result.at('pools.0.limits.max')).toBe(100);
+    expect(result.about('nodePools[0].limits.maxNodes').join()).toContain('no limit there');
+  });
+
+  it('says that minNodes means more here', () => {
+    const result = imported('kubenodesmith', FILE);
+    expect(result.about('nodePools[0].limits.minNodes').join()).toContain('always kept');
+  });
+
+  it('repairs limits that are upside down', () => {
+    const result = changed('minNodes: 1', 'minNodes: 9');
+    expect(result.at('pools.0.limits')).toMatchObject({ min: 9, max: 9 });
+  });
+
+  it('takes the name of the pool where there is no prefix', () => {
+    const result = changed('kubeNodeNamePrefix: smith-worker', 'kubeNodeNamePrefix: ""');
+    expect(result.at('pools.0.names')).toBeUndefined();
+  });
+
+  it('notes labels that cannot be, and drops the pool label', () => {
+    const result = changed('node-role.kubernetes.io/worker: ""', '"bad key": ""\n        ok: 5');
+    expect(result.at('pools.0.labels')).toStrictEqual({ ok: '5' });
+    expect(result.about('nodePools[0].machineTemplate.labels.bad key')).toHaveLength(1);
+  });
+
+  it('works without limits, template and scaling', () => {
+    const text = FILE.replace(
+      /nodePools:[\s\S]*$/,
+      'nodePools:\n  - { name: a, providerRef: rack-one }\n',
+    );
+    const result = imported('kubenodesmith', text);
+    expect(result.at('pools.0.limits')).toStrictEqual({ min: 0, max: 100, cpu: 0, memory: 0 });
+    expect(result.at('pools.0.size.max')).toStrictEqual({ cpu: 8, memory: '16Gi', disk: '48Gi' });
+  });
+});
+
+describe('network cards', () => {
+  it('are numbered by their place, in the order of their names', () => {
+    const result = changed('- name: net0', '- name: net7');
+    expect(result.at('pools.0.network.interfaces.0.bridge')).toBe('vmbr4');
+    expect(result.about(`${OPTIONS}.networkInterfaces[0].name`).join()).toContain('is net1 here');
+  });
+
+  it.each([
+    ['"02:1A:2B"', '02:1a:2b', 0],
+    ['"03:1a"', '02:1a', 1],
+    ['"aa:zz:bb"', 'aa:bb', 1],
+    ['"xx"', undefined, 1],
+  ])('macPrefix %s', (prefix, written, notes) => {
+    const result = changed('"02:1a:2b"', prefix);
+    expect(result.at('pools.0.network.interfaces.0.macPrefix')).toBe(written);
+    expect(result.about(`${OPTIONS}.networkInterfaces[0].macPrefix`)).toHaveLength(notes);
+  });
+
+  it('without any, says what happens', () => {
+    const result = changed(/ {6}networkInterfaces:[\s\S]*? {6}vmOptions:/, '      vmOptions:');
+    expect(result.about(`${OPTIONS}.networkInterfaces`).join()).toContain('vmbr0');
+  });
+
+  it('leaves VLAN 0 out', () => {
+    const result = changed('vlanTag: 42', 'vlanTag: 0');
+    expect(result.at('pools.0.network.interfaces.0.vlan')).toBeUndefined();
+  });
+});
+
+describe('vmOptions', () => {
+  it.each([
+    ['args', '-nographic', 'refused'],
+    ['hookscript', 'local:snippets/x', 'refused'],
+    ['hostpci0', '"0000:01:00.0"', 'mapping'],
+    ['protection', '1', 'refused'],
+    ['scsi2', '/dev/sdb', 'absolute path'],
+    ['colour', 'red', 'no VM option'],
+    ['sshkeys', 'x', 'ssh.publicKeys'],
+    ['ide2', '"local:iso/x.iso,media=cdrom"', 'has no home here'],
+    ['cipassword', 'planted-pass', 'has no home here'],
+  ])('%s is not carried', (name, value, why) => {
+    const result = withOption(name, value);
+    expect(result.about(`${FIRST} (${name})`).join()).toContain(why);
+    expect(result.at(`pools.0.vmOptions.${name}`)).toBeUndefined();
+  });
+
+  it.each([
+    ['agent', '1', 1],
+    ['machine', 'q35', 'q35'],
+    ['hostpci0', 'mapping=gpu', 'mapping=gpu'],
+    ['scsihw', 'virtio-scsi-single', 'virtio-scsi-single'],
+  ])('%s is passed on', (name, value, written) => {
+    expect(withOption(name, value).at(`pools.0.vmOptions.${name}`)).toBe(written);
+  });
+
+  it.each([
+    ['balloon', '512', 'pools.0.balloon', '512Mi'],
+    ['onboot', '0', 'pools.0.onboot', false],
+    ['pool', 'k8s', 'proxmox.rack-one.resourcePool', 'k8s'],
+    ['ciuser', 'core', 'ssh.user', 'core'],
+  ] as const)('%s has a key of its own', (...[name, value, path, written]) => {
+    expect(withOption(name, value).at(path)).toBe(written);
+  });
+
+  it('says which ones the program overwrites', () => {
+    for (const name of ['name', 'cores', 'net5']) {
+      expect(withOption(name, 'x').about(`${FIRST} (${name})`).join()).toContain('overwritten');
+    }
+  });
+
+  it('takes size, storage and flags from scsi0', () => {
+    const result = imported('kubenodesmith', FILE);
+    expect(result.at('pools.0.disk')).toStrictEqual({ storage: 'fast', discard: true, ssd: true });
+    expect(result.at('pools.0.size.min')).toMatchObject({ disk: '48Gi' });
+  });
+
+  it('asks for the image where scsi0 is filled from a volume', () => {
+    const result = changed(
+      'fast:48,discard=on,ssd=1',
+      'fast:0,import-from=local:import/x.qcow2,backup=0',
+    );
+    const notes = result.about(`${OPTIONS}.vmOptions[6] (scsi0)`).join();
+    expect(notes).toContain('images');
+    expect(notes).toContain('backup');
+    expect(result.yaml).toContain('REPLACE THIS: where a new VM comes from');
+  });
+
+  it.each(['none', '/dev/sdb', 'fast:vm-1-disk-0'])('does not understand scsi0 %s', (value) => {
+    const result = changed('fast:48,discard=on,ssd=1', value);
+    expect(result.about(`${OPTIONS}.vmOptions[6] (scsi0)`).join()).toContain('needs-you');
+  });
+
+  it('does not give all machines the same address', () => {
+    const result = changed('ip=dhcp', 'ip=10.0.0.5/24,gw=10.0.0.1');
+    expect(result.at('pools.0.network.ip')).toBeUndefined();
+    expect(result.about(`${OPTIONS}.vmOptions[4] (ipconfig0)`).join()).toContain('same address');
+  });
+
+  it('asks where a VM comes from unless it boots from the network', () => {
+    const result = changed('order=scsi0;net0', 'order=scsi0');
+    expect(result.yaml).toContain('REPLACE THIS: where a new VM comes from');
+  });
+
+  it('lets the later of two with one name win', () => {
+    const result = changed('vmOptions:\n', 'vmOptions:\n        - { name: cpu, value: kvm64 }\n');
+    expect(result.at('pools.0.vmOptions.cpu')).toBe('host');
+    expect(result.about(`${FIRST} (cpu)`).join()).toContain('ignored-by-them');
+  });
+
+  it('notes an entry without name or value', () => {
+    const result = changed('vmOptions:\n', 'vmOptions:\n        - { name: x }\n');
+    expect(result.about(FIRST).join()).toContain('needs a name and a value');
+  });
+});
+
+it('reads the file out of its ConfigMap, with the lines of the manifest', () => {
+  const inner = FILE.split('\n').map((line) => (line === '' ? '' : `    ${line}`));
+  const text = [
+    'apiVersion: v1',
+    'kind: ConfigMap',
+    'data:',
+    '  scaler-config.yaml: |',
+    ...inner,
+  ].join('\n');
+  const plain = imported('kubenodesmith', FILE).notes;
+  const { notes } = imported('kubenodesmith', text);
+  expect(notes.map(({ at }) => at?.line)).toStrictEqual(
+    plain.map(({ at }) => (at === undefined ? undefined : at.line + 4)),
+  );
+});

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: imports a text or a fixture and looks at the result.
+
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { importConfig } from '../index.ts';
+import type { Environment, ImportNote, ImportProblem, System } from '../result.ts';
+
+export interface Imported {
+  readonly yaml: string;
+  readonly notes: readonly ImportNote[];
+  /** The value at a dotted path of the produced file; `pools.0.name`. */
+  readonly at: (path: string) => unknown;
+  /** All notes about one of their keys, `severity: message`. */
+  readonly about: (path: string) => readonly string[];
+}
+
+interface Options {
+  readonly environment?: Environment;
+  readonly fileName?: string;
+}
+
+export function imported(from: System, text: string, options: Options = {}): Imported {
+  const result = importConfig({ from, fileName: 'theirs', text, ...options });
+  if (!result.ok) throw new Error(`was refused: ${JSON.stringify(result.problems)}`);
+  const config: unknown = parse(result.yaml);
+  return {
+    ...result,
+    at: (path) => path.split('.').reduce(step, config),
+    about: (path) =>
+      result.notes
+        .filter((note) => note.path === path)
+        .map(({ severity, message }) => `${severity}: ${message}`),
+  };
+}
+
+function step(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null
+    ? Object.entries(value).find(([name]) => name === key)?.[1]
+    : undefined;
+}
+
+export function refusedText(from: System, text: string): readonly ImportProblem[] {
+  const result = importConfig({ from, fileName: 'theirs', text });
+  if (result.ok) throw new Error(`was accepted:\n${result.yaml}`);
+  return result.problems;
+}
+
+export function fixture(name: string): string {
+  return readFileSync(new URL(`../fixtures/${name}`, import.meta.url), 'utf8');
+}
+
+export const FIXTURES: readonly (readonly [system: System, name: string])[] = [
+  ['externalgrpc', 'externalgrpc/full.yaml'],
+  ['externalgrpc', 'externalgrpc/minimal.yaml'],
+  ['proxmox-autoscaler', 'proxmox-autoscaler/settings.py'],
+  ['proxmox-autoscaler', 'proxmox-autoscaler/configmap.yaml'],
+  ['vm-plan', 'vm-plan/config.yaml'],
+  ['vm-plan', 'vm-plan/template.config.yml'],
+  ['vm-plan', 'vm-plan/vm.config.yml'],
+  ['kubenodesmith', 'kubenodesmith/scaler-config.yaml'],
+];
