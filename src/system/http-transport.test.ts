@@ -182,6 +182,17 @@ describe('TLS', () => {
   });
 });
 
+describe('the peer', () => {
+  it('is named by the code', async () => {
+    const transport = createHttpTransport({ unreachable: 'KUBERNETES_UNREACHABLE' });
+    const url = 'https://no-such-host.invalid:6443/';
+    await expect(
+      transport.request({ method: 'GET', url, headTimeoutMs: 5_000 }),
+    ).rejects.toMatchObject({ code: 'KUBERNETES_UNREACHABLE' });
+    await transport.close();
+  });
+});
+
 describe('names', () => {
   it('is Unreachable for a name that does not exist', async () => {
     const transport = createHttpTransport();

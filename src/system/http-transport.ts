@@ -8,7 +8,7 @@ import type {
   TransportRequest,
   TransportResponse,
 } from '../ports/transport.ts';
-import { translateSocketError } from './socket-errors.ts';
+import { translateSocketError, type UnreachablePeer } from './socket-errors.ts';
 import { pinnedConnector } from './tls-pinning.ts';
 
 export type TransportTls =
@@ -25,6 +25,8 @@ export interface HttpTransportOptions {
   readonly connectTimeoutMs?: number;
   /** Below the server's own, or a request meets a connection that is just being closed. */
   readonly keepAliveMs?: number;
+  /** The code of Unreachable: which peer this transport is for. */
+  readonly unreachable?: UnreachablePeer;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -37,8 +39,10 @@ export function createHttpTransport(options: HttpTransportOptions = {}): Transpo
 
 class HttpTransport implements Transport {
   readonly #agent: Agent;
+  readonly #unreachable: UnreachablePeer;
 
   constructor(options: HttpTransportOptions) {
+    this.#unreachable = options.unreachable ?? 'PVE_UNREACHABLE';
     const keepAliveMs = options.keepAliveMs ?? KEEP_ALIVE_MS;
     this.#agent = new Agent({
       connect: connector(options),
@@ -55,7 +59,7 @@ class HttpTransport implements Transport {
 
   async request(request: TransportRequest): Promise<TransportResponse> {
     if (request.signal?.aborted === true) throw cancelled(false);
-    const exchange = new Exchange(request);
+    const exchange = new Exchange(request, this.#unreachable);
     try {
       const dispatcher: Dispatcher = this.#agent.compose(exchange.notice);
       const answer = await dispatcher.request({
@@ -89,12 +93,14 @@ class HttpTransport implements Transport {
 class Exchange {
   readonly signal: AbortSignal;
   readonly #request: TransportRequest;
+  readonly #unreachable: UnreachablePeer;
   readonly #headTimeout = new AbortController();
   readonly #timer: NodeJS.Timeout;
   #started = false;
 
-  constructor(request: TransportRequest) {
+  constructor(request: TransportRequest, unreachable: UnreachablePeer) {
     this.#request = request;
+    this.#unreachable = unreachable;
     this.signal =
       request.signal === undefined
         ? this.#headTimeout.signal
@@ -139,6 +145,7 @@ class Exchange {
     return translateSocketError(error, {
       origin: origin(this.#request.url),
       requestSent: this.#started,
+      unreachable: this.#unreachable,
     });
   }
 }

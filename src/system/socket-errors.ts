@@ -12,7 +12,11 @@ const TIMED_OUT = new Set([
   'ETIMEDOUT',
 ]);
 
+/** Who it is that cannot be reached: the operator looks at another place for each. */
+export type UnreachablePeer = 'PVE_UNREACHABLE' | 'KUBERNETES_UNREACHABLE';
+
 interface Circumstances {
+  readonly unreachable: UnreachablePeer;
   readonly origin: string;
   readonly requestSent: boolean;
 }
@@ -29,7 +33,7 @@ export function translateSocketError(error: unknown, at: Circumstances): Error {
   if (TIMED_OUT.has(code)) {
     return new TimedOut('REQUEST_TIMED_OUT', `${at.origin} cannot be reached: ${code}`, details);
   }
-  return new Unreachable('PVE_UNREACHABLE', `${at.origin} cannot be reached: ${code}`, details);
+  return new Unreachable(at.unreachable, `${at.origin} cannot be reached: ${code}`, details);
 }
 
 /** The pinning connector raises an error of ours, which may arrive wrapped. */

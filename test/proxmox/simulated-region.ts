@@ -5,8 +5,12 @@ import { type ScriptedPeer, ScriptedTransport } from '../../src/ports/fakes/scri
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
-import type { Hypervisor } from '../../src/ports/hypervisor.ts';
-import { createProxmoxHypervisor, type ProxmoxOptions } from '../../src/proxmox/index.ts';
+import type { CreateVmOrder, Hypervisor } from '../../src/ports/hypervisor.ts';
+import {
+  type Credentials,
+  createProxmoxHypervisor,
+  type ProxmoxOptions,
+} from '../../src/proxmox/index.ts';
 import {
   type ClusterDescription,
   createProxmoxSim,
@@ -19,6 +23,11 @@ import {
 export const IMAGE = {
   url: 'https://images.example/noble-with-agent.img',
   sha256: 'ab'.repeat(32),
+};
+export const CREDENTIALS: Credentials = {
+  kind: 'token',
+  id: 'scaler@pve!sim',
+  secret: () => '00000000-0000-4000-8000-000000000001',
 };
 export const TEMPLATE = { vmId: 9_000, host: 'pve1' };
 
@@ -65,6 +74,28 @@ export function aCluster(): ClusterDescription {
   };
 }
 
+export function anOrder(vmId: number, host = 'pve1'): CreateVmOrder {
+  return {
+    vmId,
+    host,
+    identity: {
+      name: `vm-${vmId}`,
+      description: 'marker',
+      tags: ['t'],
+      smbiosUuid: `0a1b2c3d-0000-4000-8000-${String(vmId).padStart(12, '0')}`,
+    },
+    hardware: {
+      cores: 1,
+      memoryBytes: 2 ** 30,
+      balloonBytes: 0,
+      networks: [{ model: 'virtio', bridge: 'vmbr0' }],
+      bootFrom: 'disk',
+      options: {},
+    },
+    disk: { storage: 'local-lvm', bytes: 2 ** 32 },
+  };
+}
+
 export function simulatedRegion(
   options: Partial<SimOptions> = {},
   client: Partial<ProxmoxOptions> = {},
@@ -76,11 +107,7 @@ export function simulatedRegion(
   const hypervisor = createProxmoxHypervisor({
     region: 'sim',
     endpoints: ['https://pve1:8006', 'https://pve2:8006', 'https://pve3:8006'],
-    credentials: {
-      kind: 'token',
-      id: 'scaler@pve!sim',
-      secret: () => '00000000-0000-4000-8000-000000000001',
-    },
+    credentials: CREDENTIALS,
     transport,
     clock,
     random: new SeededRandom(12),
