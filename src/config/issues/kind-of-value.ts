@@ -32,5 +32,5 @@ const EXPECTED: Readonly<Record<string, string>> = {
 /** The same words for what a schema expects; the name of one of our own types as it is. */
 export function expectedKind(expected: string): string {
   if (Object.hasOwn(EXPECTED, expected)) return EXPECTED[expected] ?? expected;
-  return `${/^[aeiou]/i.test(expected) ? 'an' : 'a'} ${expected}`;
+  return `${/^([aeio]|https|SSH)/i.test(expected) ? 'an' : 'a'} ${expected}`;
 }

@@ -24,7 +24,8 @@ variables ${CONFIG_PATH_VARIABLES.map((name) => `\`${name}\``).join(', ')}, else
 * **Quantities** are written as in Kubernetes: \`512Mi\`, \`2Gi\`. **Durations** as in Go: \`20s\`, \`10m\`, \`1h30m\`.
 * **Paths** may begin with \`~/\`; other relative paths start at the folder of the config file.
 * **Secrets** never stand in the file. Each is named by a file (\`…File\`), an environment variable (\`…Env\`) or a key of a
-  Kubernetes Secret (\`…Ref\`); exactly one of the three.
+  Kubernetes Secret (\`…Ref\`: a mapping with \`name\`, \`namespace\`, by default \`cluster.namespace\`, and \`key\`); exactly one
+  of the three.
 * Anchors, aliases and merge keys (\`<<: *base\`) are fine; several documents in one file are not.
 * Editors complete and check the file with [config.schema.json](config.schema.json): put
   \`# yaml-language-server: $schema=<path or URL of it>\` in its first line.
@@ -58,13 +59,17 @@ function section(name: string, node: SchemaNode): string {
 }
 
 function replaced(node: SchemaNode): string {
-  const text = replacesText(node, '');
+  const text = replacesText(node);
   return text === '' ? '' : ` Takes the place of ${text}.`;
 }
 
 function table(rows: readonly ReferenceRow[], prefix: string): string {
   const lines = rows.map((row) => tableRow(row, prefix));
-  return `${['| key | type | default | meaning | takes the place of |', '|---|---|---|---|---|', ...lines].join('\n')}\n`;
+  return `${[
+    '| key | type | default | meaning | variables | takes the place of |',
+    '|---|---|---|---|---|---|',
+    ...lines,
+  ].join('\n')}\n`;
 }
 
 function tableRow({ key, node, isRequired }: ReferenceRow, prefix: string): string {
@@ -73,7 +78,8 @@ function tableRow({ key, node, isRequired }: ReferenceRow, prefix: string): stri
     typeText(node),
     defaultText(node, isRequired),
     node.description ?? '',
-    replacesText(node, pathOf(prefix, key)),
+    variablesText(pathOf(prefix, key)),
+    replacesText(node),
   ];
   return `| ${cells.map(escapeCell).join(' | ')} |`;
 }
@@ -89,20 +95,22 @@ function defaultText(node: SchemaNode, isRequired: boolean): string {
   if (value === undefined) return 'none';
   const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
   if (isEmpty) return Array.isArray(value) ? '`[]`' : '';
-  return `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``;
+  const isBare = typeof value === 'string' && value !== '';
+  return `\`${isBare ? value : JSON.stringify(value)}\``;
 }
 
-function replacesText(node: SchemaNode, path: string): string {
+function variablesText(path: string): string {
+  return VARIABLES.filter(({ target }) => targetText(target) === path)
+    .map(({ name }) => `\`${name}\``)
+    .join(', ');
+}
+
+function replacesText(node: SchemaNode): string {
   const keys = Object.entries(node['x-replaces'] ?? {}).flatMap(([system, names]) =>
     [names].flat().map((name) => `\`${name}\` (${systemName(system)})`),
   );
-  const variables = VARIABLES.filter(
-    ({ target }) => path !== '' && targetText(target) === path,
-  ).map(({ name }) => `\`${name}\``);
-  const known = keys.join(' ');
-  const parts = [...keys, ...variables.filter((name) => !known.includes(name))];
   const note = node['x-note'];
-  return [parts.join(', '), ...(note === undefined ? [] : [note])]
+  return [keys.join(', '), ...(note === undefined ? [] : [note])]
     .filter((part) => part !== '')
     .join('; ');
 }

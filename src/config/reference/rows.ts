@@ -2,6 +2,8 @@
 // The schema as a flat list of keys, in the order of the file.
 import { type SchemaNode, withForms } from '../schema/tree.ts';
 
+const SECRET_REFERENCE = 'Secret reference';
+
 export interface ReferenceRow {
   /** `network.interfaces[].model`, below the section. */
   readonly key: string;
@@ -24,7 +26,8 @@ function* formRows(node: SchemaNode, prefix: string): Generator<ReferenceRow> {
   for (const [name, child] of Object.entries(node.properties ?? {})) {
     const key = prefix === '' ? name : `${prefix}.${name}`;
     yield { key, node: child, isRequired: node.required?.includes(name) ?? false };
-    yield* rowsOf(child, key);
+    // A Secret reference is the same everywhere: explained once, at the top of the page.
+    if (child['x-type'] !== SECRET_REFERENCE) yield* rowsOf(child, key);
   }
   if (node.items !== undefined) yield* rowsOf(node.items, `${prefix}[]`);
   if (typeof node.additionalProperties === 'object') {
@@ -37,7 +40,8 @@ export function typeText(node: SchemaNode): string {
   const forms = node['x-forms'];
   if (forms !== undefined) return forms;
   if (node.enum !== undefined) return node.enum.map((value) => `\`${String(value)}\``).join(', ');
-  if (node.const !== undefined) return `\`${JSON.stringify(node.const)}\``;
+  if (node.const !== undefined)
+    return `\`${typeof node.const === 'string' ? node.const : JSON.stringify(node.const)}\``;
   if (node['x-type'] !== undefined) return node['x-type'];
   if (node.items !== undefined) return `list of ${typeText(node.items)}`;
   if (typeof node.additionalProperties === 'object') {

@@ -11,10 +11,13 @@ import {
 } from '../values/amount.ts';
 import { amountLeaf } from './leaf.ts';
 
-const QUANTITY = { type: ['string', 'integer'], pattern: '^[0-9]+(\\.[0-9]+)?([kMGTPE]i?|Ki|m)?$' };
+const QUANTITY = {
+  type: ['string', 'number'],
+  pattern: '^[0-9]+(\\.[0-9]+)?(m|k|Ki|[MGTPE]i?)?$',
+};
 const DURATION = {
-  type: ['string', 'integer'],
-  pattern: '^([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+$|^0$',
+  type: ['string', 'number'],
+  pattern: '^(([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+|0)$',
 };
 
 export interface Floor {

@@ -53,7 +53,7 @@ export const grpcSchema = section({
   }),
   tls: key(grpcTls.optional(), 'Mutual TLS: who may order and delete machines.'),
   insecure: key(
-    z.boolean().default(false),
+    z.boolean().prefault(false),
     'Serve without TLS: whoever reaches the port can create and delete VMs.',
   ),
   expander: key(
@@ -72,7 +72,7 @@ export const httpSchema = section({
     'Health, readiness and metrics: `/healthz`, `/readyz`, `/metrics`.',
     { replaces: { kubenodesmith: ':8080 /healthz (fixed)' } },
   ),
-  metrics: key(z.boolean().default(true), 'Whether the health listener also serves `/metrics`.'),
+  metrics: key(z.boolean().prefault(true), 'Whether the health listener also serves `/metrics`.'),
   dashboard: key(
     listenAddressOrOff().prefault('127.0.0.1:8081'),
     'Dashboard and JSON API. They ask for no password: keep them on loopback or behind a proxy that does.',
@@ -81,12 +81,12 @@ export const httpSchema = section({
 
 export const logSchema = section({
   level: key(
-    z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info'),
+    z.enum(['trace', 'debug', 'info', 'warn', 'error']).prefault('info'),
     'The least important level that is logged.',
     { replaces: { externalgrpc: '--log-level' } },
   ),
   format: key(
-    z.enum(['json', 'text']).default('json'),
+    z.enum(['json', 'text']).prefault('json'),
     'One JSON object per line, or text for people.',
   ),
 });
@@ -102,7 +102,7 @@ export const intervalsSchema = section({
     'Pause between two rounds of the standalone autoscaler. Events make it look sooner.',
     {
       replaces: { 'proxmox-autoscaler': 'scan_interval', kubenodesmith: 'pollingInterval' },
-      note: '15 s (proxmox-autoscaler) won over 30 s (kubenodesmith)',
+      note: '15 s (proxmox-autoscaler) won over 30 s (KubeNodeSmith)',
     },
   ),
 });
@@ -114,7 +114,7 @@ export const cleanupSchema = section({
     { replaces: { 'proxmox-autoscaler': 'pxe_vm_lost_cleanup_delay' } },
   ),
   orphans: key(
-    z.enum(['report', 'delete']).default('report'),
+    z.enum(['report', 'delete']).prefault('report'),
     'What to do with VMs, seed ISOs and addresses of ours that belong to no machine any more.',
   ),
 });

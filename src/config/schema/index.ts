@@ -28,11 +28,11 @@ import {
 export const API_VERSION = 'pvescaler.dev/v1alpha1';
 
 export const configSchema = z.strictObject({
-  apiVersion: key(z.literal(API_VERSION).default(API_VERSION), 'Version of this file’s format.', {
+  apiVersion: key(z.literal(API_VERSION).prefault(API_VERSION), 'Version of this file’s format.', {
     replaces: { kubenodesmith: 'schemaVersion' },
   }),
   mode: key(
-    z.enum(['standalone', 'externalgrpc']).default('standalone'),
+    z.enum(['standalone', 'externalgrpc']).prefault('standalone'),
     'Decide ourselves, or serve the Cluster Autoscaler by gRPC.',
   ),
   cluster: key(clusterSchema, 'The Kubernetes cluster.'),
@@ -43,15 +43,15 @@ export const configSchema = z.strictObject({
   intervals: key(intervalsSchema, 'How often we look.'),
   cleanup: key(cleanupSchema, 'Machines and remains that nobody needs.'),
   proxmox: key(
-    z.record(givenName(), regionSchema).default({}),
+    z.record(givenName(), regionSchema).prefault({}),
     'Proxmox clusters by name; the name is the region in provider ids (`proxmox://<region>/<vmid>`).',
     { replaces: { externalgrpc: 'proxmox', kubenodesmith: 'providers' } },
   ),
-  images: key(z.record(givenName(), imageSchema).default({}), 'Cloud images by name.'),
-  templates: key(z.record(givenName(), templateSchema).default({}), 'Template VMs by name.', {
+  images: key(z.record(givenName(), imageSchema).prefault({}), 'Cloud images by name.'),
+  templates: key(z.record(givenName(), templateSchema).prefault({}), 'Template VMs by name.', {
     replaces: { 'vm-plan': 'vm_template' },
   }),
-  sizes: key(z.record(givenName(), sizeSchema).default({}), 'Named sizes.', {
+  sizes: key(z.record(givenName(), sizeSchema).prefault({}), 'Named sizes.', {
     replaces: { 'vm-plan': 'vm_sizes' },
   }),
   ssh: key(guestSshSchema, 'SSH into machines.'),
@@ -61,7 +61,7 @@ export const configSchema = z.strictObject({
   autoscaler: key(autoscalerSchema, 'The standalone autoscaler.'),
   pricing: key(pricingSchema, 'Prices, for choosing the cheapest pool.'),
   gpu: key(gpuSchema, 'GPUs, as the Cluster Autoscaler asks for them.'),
-  pools: key(z.array(poolSchema).default([]), 'The pools.', {
+  pools: key(z.array(poolSchema).prefault([]), 'The pools.', {
     replaces: { externalgrpc: 'node_groups', kubenodesmith: 'nodePools' },
   }),
 });

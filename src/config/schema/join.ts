@@ -19,7 +19,7 @@ const tokenSchema = z
       secretRef: agentToken.ref,
     }),
   ])
-  .default('auto')
+  .prefault('auto')
   .meta({ 'x-forms': '`auto`, or a mapping with secretFile, secretEnv or secretRef' });
 
 const TOKEN_MEANING =
@@ -47,8 +47,8 @@ const fileSchema = z.strictObject({
 
 /** What every recipe has. */
 const guestKeys = {
-  packages: key(z.array(text()).default([]), 'Packages that cloud-init installs first.'),
-  files: key(z.array(fileSchema).default([]), 'Files that are written first.'),
+  packages: key(z.array(text()).prefault([]), 'Packages that cloud-init installs first.'),
+  files: key(z.array(fileSchema).prefault([]), 'Files that are written first.'),
   cloudConfigFile: key(
     path().optional(),
     'Your own cloud-config, merged with ours; ours wins where both say something.',
@@ -58,7 +58,7 @@ const guestKeys = {
       .strictObject({
         http: key(url().optional(), 'Proxy for http.'),
         https: key(url().optional(), 'Proxy for https.'),
-        none: key(z.array(text()).default([]), 'Hosts, domains and networks reached without it.'),
+        none: key(z.array(text()).prefault([]), 'Hosts, domains and networks reached without it.'),
       })
       .optional(),
     'Proxy that the guest uses.',
@@ -67,14 +67,14 @@ const guestKeys = {
 
 const nodeAgentKeys = {
   install: key(
-    z.enum(['binary', 'script', 'none']).default('binary'),
+    z.enum(['binary', 'script', 'none']).prefault('binary'),
     'A pinned binary with verified checksum, the vendor’s script, or nothing since the image has it.',
   ),
   downloadUrl: key(url().optional(), 'Mirror to download from.', { defaultText: 'the vendor’s' }),
   registriesFile: key(path().optional(), 'Registry settings (`registries.yaml`) for the guest.', {
     replaces: { externalgrpc: ['k3s.registries_yaml', 'k3s.registries_yaml_file'] },
   }),
-  agentArgs: key(z.array(text()).default([]), 'Further arguments of the agent.'),
+  agentArgs: key(z.array(text()).prefault([]), 'Further arguments of the agent.'),
 };
 
 function versionText(form: RegExp, example: string) {
@@ -121,7 +121,7 @@ const rke2Schema = z.strictObject({
 });
 
 const via = key(
-  z.enum(['cloud-init', 'agent']).default('cloud-init'),
+  z.enum(['cloud-init', 'agent']).prefault('cloud-init'),
   'From user-data at first boot, or by guest-agent exec once the system runs.',
 );
 
@@ -148,11 +148,11 @@ const kubeadmSchema = z.strictObject({
             ),
         ),
       )
-      .default([]),
+      .prefault([]),
     'Hashes of the cluster’s CA.',
     { defaultText: 'from the kubeconfig’s CA' },
   ),
-  kubeletArgs: key(z.array(text()).default([]), 'Further arguments of the kubelet, `name=value`.'),
+  kubeletArgs: key(z.array(text()).prefault([]), 'Further arguments of the kubelet, `name=value`.'),
   ...guestKeys,
 });
 

@@ -29,6 +29,17 @@ export function key<T extends z.ZodType>(schema: T, description: string, facts: 
   });
 }
 
+/**
+ * A mapping that is one of several forms of a value. The union would otherwise settle for a form merely because
+ * nothing but unknown keys is wrong with it; this way all forms are compared (issues/union-branch).
+ */
+export function form<T extends z.ZodType>(schema: T) {
+  return schema.transform((value, context) => {
+    for (const issue of context.issues) Object.assign(issue, { continue: false });
+    return value;
+  });
+}
+
 /** A mapping whose keys all have defaults: may be left out as a whole. */
 export function section<S extends z.core.$ZodShape>(shape: S) {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every key of a section has a default

@@ -3,12 +3,12 @@
 import * as z from 'zod';
 import { addressRange, ipAddress, macPrefix } from './addresses.ts';
 import { wholeNumber } from './amounts.ts';
-import { key, section } from './key.ts';
+import { form, key, section } from './key.ts';
 import { bridge, hostNameStem } from './names.ts';
 
 const interfaceSchema = z.strictObject({
   model: key(
-    z.enum(['virtio', 'e1000', 'e1000e', 'rtl8139', 'vmxnet3']).default('virtio'),
+    z.enum(['virtio', 'e1000', 'e1000e', 'rtl8139', 'vmxnet3']).prefault('virtio'),
     'Model of the card.',
     {
       replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].model' },
@@ -28,13 +28,13 @@ const interfaceSchema = z.strictObject({
   mtu: key(wholeNumber(1, 65_520).optional(), 'MTU; 1 takes the bridge’s. virtio only.', {
     defaultText: 'Proxmox’s',
   }),
-  queues: key(wholeNumber(0, 64).default(0), 'Packet queues; 0: Proxmox’s default.'),
+  queues: key(wholeNumber(0, 64).prefault(0), 'Packet queues; 0: Proxmox’s default.'),
   macPrefix: key(macPrefix().optional(), 'First octets of the MAC address; the rest is random.', {
     defaultText: 'the datacenter’s prefix',
     replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].macPrefix' },
     note: 'a wrong octet is refused, not skipped',
   }),
-  firewall: key(z.boolean().default(false), 'Whether Proxmox’s firewall filters the card.'),
+  firewall: key(z.boolean().prefault(false), 'Whether Proxmox’s firewall filters the card.'),
 });
 
 function rangesOf() {
@@ -44,10 +44,10 @@ function rangesOf() {
 }
 
 const nameServerKeys = {
-  dns: key(z.array(ipAddress()).default([]), 'Name servers.', {
+  dns: key(z.array(ipAddress()).prefault([]), 'Name servers.', {
     replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_dns_server' },
   }),
-  search: key(z.array(hostNameStem()).default([]), 'Search domains.'),
+  search: key(z.array(hostNameStem()).prefault([]), 'Search domains.'),
 };
 
 const staticKeys = {
@@ -66,25 +66,27 @@ const staticKeys = {
 
 const v4Schema = z
   .union([z.enum(['dhcp', 'off']), z.strictObject(staticKeys)])
-  .default('dhcp')
+  .prefault('dhcp')
   .meta({ 'x-forms': '`dhcp`, `off`, or a mapping with pool, prefix and gateway' });
 
 const v6Schema = z
   .union([z.enum(['auto', 'dhcp', 'off']), z.strictObject(staticKeys)])
-  .default('auto')
+  .prefault('auto')
   .meta({ 'x-forms': '`auto`, `dhcp`, `off`, or a mapping with pool, prefix and gateway' });
 
 const ipSchema = z
   .union([
     z.literal('dhcp'),
-    z.strictObject({ ...staticKeys, ...nameServerKeys }),
-    z.strictObject({
-      v4: key(v4Schema, 'IPv4: `dhcp`, `off` or a static pool.'),
-      v6: key(v6Schema, 'IPv6: `auto` (router advertisements), `dhcp`, `off` or a static pool.'),
-      ...nameServerKeys,
-    }),
+    form(z.strictObject({ ...staticKeys, ...nameServerKeys })),
+    form(
+      z.strictObject({
+        v4: key(v4Schema, 'IPv4: `dhcp`, `off` or a static pool.'),
+        v6: key(v6Schema, 'IPv6: `auto` (router advertisements), `dhcp`, `off` or a static pool.'),
+        ...nameServerKeys,
+      }),
+    ),
   ])
-  .default('dhcp')
+  .prefault('dhcp')
   .meta({
     'x-forms': '`dhcp`, a mapping with pool, prefix and gateway, or a mapping with v4 and v6',
   });

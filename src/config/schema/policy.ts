@@ -7,7 +7,7 @@ import { labelKey, labelValue } from './names.ts';
 
 export const guardsSchema = section({
   maxTotalUnreadyPercentage: key(
-    percentage().default(45),
+    percentage().prefault(45),
     'No scaling while more than this share of all nodes is not ready …',
     {
       replaces: { 'proxmox-autoscaler': 'max_total_unready_percentage' },
@@ -15,7 +15,7 @@ export const guardsSchema = section({
     },
   ),
   okTotalUnreadyCount: key(
-    wholeNumber(0, 100_000).default(3),
+    wholeNumber(0, 100_000).prefault(3),
     '… unless no more than this many nodes are not ready.',
     {
       replaces: { 'proxmox-autoscaler': 'ok_total_unready_count' },
@@ -39,19 +39,22 @@ export const guardsSchema = section({
 
 export const autoscalerSchema = section({
   expendablePriority: key(
-    wholeNumber(-2_147_483_648, 1_000_000_000).default(-10),
+    wholeNumber(-2_147_483_648, 1_000_000_000).prefault(-10),
     'Pods with a priority below this cause no scale-up and do not keep a node from being removed.',
   ),
   newPodDelay: key(duration().prefault('0s'), 'A pod younger than this causes no scale-up yet.'),
   poolChoice: key(
-    z.enum(['priority', 'least-waste', 'cheapest', 'random']).default('least-waste'),
+    z.enum(['priority', 'least-waste', 'cheapest', 'random']).prefault('least-waste'),
     'Which pool grows when several could hold the pods: by `priority` of the pool, by what is left unused, by price, or by chance. Pool priority always comes first.',
   ),
 });
 
 export const pricingSchema = section({
-  vcpuHour: key(z.number().min(0).default(0.01), 'Price of one vCPU for an hour, in any currency.'),
-  memoryGiBHour: key(z.number().min(0).default(0.002), 'Price of one GiB of memory for an hour.'),
+  vcpuHour: key(
+    z.number().min(0).prefault(0.01),
+    'Price of one vCPU for an hour, in any currency.',
+  ),
+  memoryGiBHour: key(z.number().min(0).prefault(0.002), 'Price of one GiB of memory for an hour.'),
 });
 
 export const gpuSchema = section({
@@ -59,5 +62,5 @@ export const gpuSchema = section({
     labelKey().prefault('autoscaler.proxmox/gpu'),
     'Label that tells the kind of GPU of a node; the Cluster Autoscaler asks for it.',
   ),
-  types: key(z.array(labelValue()).default([]), 'Kinds of GPU beyond those that pools name.'),
+  types: key(z.array(labelValue()).prefault([]), 'Kinds of GPU beyond those that pools name.'),
 });

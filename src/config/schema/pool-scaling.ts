@@ -10,16 +10,16 @@ import { text } from './names.ts';
 export const MACHINES_MAX = 10_000;
 
 export const limitsSchema = section({
-  min: key(wholeNumber(0, MACHINES_MAX).default(0), 'Machines that are always there.', {
+  min: key(wholeNumber(0, MACHINES_MAX).prefault(0), 'Machines that are always there.', {
     replaces: {
       externalgrpc: 'node_groups[].min_size',
       'proxmox-autoscaler': 'min_size',
       kubenodesmith: 'nodePools[].limits.minNodes',
     },
-    note: 'kubenodesmith never grew to it',
+    note: 'KubeNodeSmith never grew to it',
   }),
   max: key(
-    wholeNumber(0, MACHINES_MAX).default(10),
+    wholeNumber(0, MACHINES_MAX).prefault(10),
     'The most machines; 0 switches the pool off.',
     {
       replaces: {
@@ -27,11 +27,11 @@ export const limitsSchema = section({
         'proxmox-autoscaler': 'max_size',
         kubenodesmith: 'nodePools[].limits.maxNodes',
       },
-      note: '10 (ca-proxmox-externalgrpc) won over 5 (proxmox-autoscaler); 0 meant no limit in kubenodesmith',
+      note: '10 (ca-proxmox-externalgrpc) won over 5 (proxmox-autoscaler); 0 meant no limit in KubeNodeSmith',
     },
   ),
   cpu: key(
-    wholeNumber(0, 1_000_000).default(0),
+    wholeNumber(0, 1_000_000).prefault(0),
     'The most vCPUs of all machines together; 0: no limit.',
     {
       replaces: { kubenodesmith: 'nodePools[].limits.cpuCores' },
@@ -43,7 +43,7 @@ export const limitsSchema = section({
 });
 
 export const scaleUpSchema = section({
-  batchSize: key(wholeNumber(1, 1000).default(10), 'The most machines ordered in one round.', {
+  batchSize: key(wholeNumber(1, 1000).prefault(10), 'The most machines ordered in one round.', {
     replaces: { kubenodesmith: 'nodePools[].scaleUp.batchSize' },
     note: 'without effect there',
   }),
@@ -63,11 +63,11 @@ export const scaleUpSchema = section({
 
 export const scaleDownSchema = section({
   when: key(
-    z.enum(['underutilized', 'empty', 'never']).default('underutilized'),
+    z.enum(['underutilized', 'empty', 'never']).prefault('underutilized'),
     'Which machines go: those whose pods fit elsewhere, only those without pods, or none.',
   ),
   utilizationThreshold: key(
-    ratio().default(0.5),
+    ratio().prefault(0.5),
     'Below this share of requested CPU and memory a machine may go.',
     {
       replaces: { 'proxmox-autoscaler': 'scale_down_utilization_threshold' },
@@ -77,7 +77,7 @@ export const scaleDownSchema = section({
   unneededTime: key(duration().prefault('10m'), 'How long it must have been unneeded.', {
     replaces: { 'proxmox-autoscaler': 'scale_down_unneeded_time' },
   }),
-  maxConcurrent: key(wholeNumber(1, 1000).default(1), 'Machines of the pool drained at once.', {
+  maxConcurrent: key(wholeNumber(1, 1000).prefault(1), 'Machines of the pool drained at once.', {
     replaces: { kubenodesmith: 'nodePools[].scaleDown.maxConcurrent' },
     note: 'without effect there',
   }),
@@ -103,8 +103,8 @@ export const scaleDownSchema = section({
 });
 
 export const headroomSchema = section({
-  machines: key(wholeNumber(0, 1000).default(0), 'Empty machines kept ready for pods to come.'),
-  cpu: key(wholeNumber(0, 100_000).default(0), 'vCPUs kept free.'),
+  machines: key(wholeNumber(0, 1000).prefault(0), 'Empty machines kept ready for pods to come.'),
+  cpu: key(wholeNumber(0, 100_000).prefault(0), 'vCPUs kept free.'),
   memory: key(bytes().prefault(0), 'Memory kept free.'),
 });
 
@@ -151,7 +151,7 @@ export const schedulesSchema = z
       }),
     }),
   )
-  .default([]);
+  .prefault([]);
 
 /** As the Cluster Autoscaler names them; an option left out keeps its flag's value there. */
 export const clusterAutoscalerSchema = section({

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { checkTaint, parseTaint } from '../../model/taints.ts';
 import { bytes, countAmount, cpuAmount, duration, wholeNumber } from './amounts.ts';
 import { JOIN_KINDS } from './join.ts';
-import { key, section } from './key.ts';
+import { form, key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
 import {
   hostNameStem,
@@ -29,28 +29,37 @@ import { vmOptionsSchema } from './vm-options.ts';
 
 const fromSchema = z
   .union([
-    z.strictObject({
-      image: key(text(), 'An image of `images`, imported into each new VM. Needs Proxmox VE 8.4.'),
-    }),
-    z.strictObject({
-      template: key(text(), 'A template of `templates`, cloned for each new VM.'),
-      clone: key(
-        z.enum(['full', 'linked']).default('full'),
-        'A copy of its own, or one that rests on the template.',
-        {
-          note: 'vm-plan made full clones, proxmox-autoscaler linked ones',
-        },
-      ),
-    }),
-    z.strictObject({
-      netboot: key(
-        z.strictObject({}),
-        'An empty disk, booted from the network; what it boots makes it a node.',
-        {
-          replaces: { kubenodesmith: 'vmOptions boot' },
-        },
-      ),
-    }),
+    form(
+      z.strictObject({
+        image: key(
+          text(),
+          'An image of `images`, imported into each new VM. Needs Proxmox VE 8.4.',
+        ),
+      }),
+    ),
+    form(
+      z.strictObject({
+        template: key(text(), 'A template of `templates`, cloned for each new VM.'),
+        clone: key(
+          z.enum(['full', 'linked']).prefault('full'),
+          'A copy of its own, or one that rests on the template.',
+          {
+            note: 'the VM creation plan made full clones, proxmox-autoscaler linked ones',
+          },
+        ),
+      }),
+    ),
+    form(
+      z.strictObject({
+        netboot: key(
+          z.strictObject({}),
+          'An empty disk, booted from the network; what it boots makes it a node.',
+          {
+            replaces: { kubenodesmith: 'vmOptions boot' },
+          },
+        ),
+      }),
+    ),
   ])
   .optional()
   .meta({ 'x-forms': 'a mapping with one of image, template or netboot' });
@@ -80,7 +89,7 @@ const reserveSchema = section({
 });
 
 const capacitySchema = section({
-  maxPods: key(wholeNumber(1, 10_000).default(110), 'Pods that a machine takes.'),
+  maxPods: key(wholeNumber(1, 10_000).prefault(110), 'Pods that a machine takes.'),
   kubeReserved: key(
     reserveSchema,
     'Kept for the kubelet and the container runtime, as the kubelet is told.',
@@ -90,7 +99,7 @@ const capacitySchema = section({
     section({
       memory: key(bytes().prefault('100Mi'), 'Below this much free memory the kubelet evicts.'),
       diskPercentage: key(
-        z.number().min(0).max(100).default(10),
+        z.number().min(0).max(100).prefault(10),
         'Below this share of free disk it evicts.',
       ),
     }),
@@ -112,34 +121,34 @@ const namesSchema = section({
     replaces: { 'vm-plan': '--role' },
   }),
   suffix: key(
-    z.enum(['id', 'ordinal']).default('id'),
+    z.enum(['id', 'ordinal']).prefault('id'),
     'A piece of the machine’s id, or the lowest free number. A name that comes back may be refused by k3s.',
-    { note: 'ca-proxmox-externalgrpc and kubenodesmith end names in the VM id, which is reused' },
+    { note: 'ca-proxmox-externalgrpc and KubeNodeSmith end names in the VM id, which is reused' },
   ),
 });
 
 const placementSchema = section({
   strategy: key(
-    z.enum(['spread', 'pack', 'most-free', 'least-vms']).default('spread'),
+    z.enum(['spread', 'pack', 'most-free', 'least-vms']).prefault('spread'),
     'Which host gets the next machine: the one with fewest of this pool, the fullest that fits, the one with most free memory, or the one with fewest VMs.',
-    { note: 'vm-plan: fewest VMs; kubenodesmith: by chance' },
+    { note: 'the VM creation plan: fewest VMs; KubeNodeSmith: by chance' },
   ),
   hosts: key(
     section({
       allow: key(
-        z.array(proxmoxHost()).default([]),
+        z.array(proxmoxHost()).prefault([]),
         'The only hosts for this pool; empty: those of the region.',
       ),
-      deny: key(z.array(proxmoxHost()).default([]), 'Hosts that this pool does not use.'),
+      deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts that this pool does not use.'),
     }),
     'Narrows the hosts of the region.',
   ),
   cpuOvercommit: key(
-    z.number().min(0.1).max(100).default(2),
+    z.number().min(0.1).max(100).prefault(2),
     'vCPUs given out per CPU of the host.',
   ),
   memoryOvercommit: key(
-    z.number().min(0.1).max(10).default(1),
+    z.number().min(0.1).max(10).prefault(1),
     'Memory given out per memory of the host.',
   ),
   memoryReserve: key(bytes().prefault('2Gi'), 'Memory of each host that is never given out.'),
@@ -149,11 +158,11 @@ const diskSchema = section({
   storage: key(storageId().optional(), 'Storage of this pool’s disks.', {
     defaultText: '`storage.disks` of the region',
   }),
-  discard: key(z.boolean().default(true), 'Hand freed blocks back to the storage.'),
-  ssd: key(z.boolean().default(false), 'Show the disk as an SSD.'),
-  iothread: key(z.boolean().default(true), 'A thread of its own for the disk.'),
+  discard: key(z.boolean().prefault(true), 'Hand freed blocks back to the storage.'),
+  ssd: key(z.boolean().prefault(false), 'Show the disk as an SSD.'),
+  iothread: key(z.boolean().prefault(true), 'A thread of its own for the disk.'),
   cache: key(
-    z.enum(['none', 'writethrough', 'writeback', 'directsync', 'unsafe']).default('none'),
+    z.enum(['none', 'writethrough', 'writeback', 'directsync', 'unsafe']).prefault('none'),
     'Cache of the host.',
   ),
 });
@@ -161,7 +170,7 @@ const diskSchema = section({
 const gpuSchema = z
   .strictObject({
     type: key(labelValue(), 'Kind of GPU, the value of the label `gpu.label`.'),
-    count: key(wholeNumber(1, 64).default(1), 'GPUs per machine.'),
+    count: key(wholeNumber(1, 64).prefault(1), 'GPUs per machine.'),
     resource: key(labelKey().prefault('nvidia.com/gpu'), 'Extended resource that pods ask for.'),
   })
   .optional();
@@ -197,7 +206,7 @@ export const poolSchema = z.strictObject({
     'How large a machine is: the name of a size, `{ cpu, memory, disk }`, a list of those, or `{ min, max, step }` to size it to the demand.',
     {
       replaces: { 'vm-plan': ['--size', '--cpus', '--memory', '--disk'] },
-      note: 'kubenodesmith sized a machine to the first pending pod; `{ min, max, step }` sizes it to all of them',
+      note: 'KubeNodeSmith sized a machine to the first pending pod; `{ min, max, step }` sizes it to all of them',
     },
   ),
   memoryOverhead: key(bytes().prefault(0), 'Memory given to the VM beyond its size.', {
@@ -207,7 +216,7 @@ export const poolSchema = z.strictObject({
     replaces: { externalgrpc: 'node_groups[].balloon_mb' },
   }),
   architecture: key(
-    z.enum(['amd64', 'arm64']).default('amd64'),
+    z.enum(['amd64', 'arm64']).prefault('amd64'),
     'CPU architecture of the machines.',
     {
       replaces: { kubenodesmith: 'nodePools[].machineTemplate.architecture' },
@@ -217,7 +226,7 @@ export const poolSchema = z.strictObject({
   names: key(namesSchema, 'Names of machines: `<prefix>[-<role>]-<suffix>`.'),
   limits: key(limitsSchema, 'How many machines there may be.'),
   priority: key(
-    wholeNumber(-1000, 1000).default(0),
+    wholeNumber(-1000, 1000).prefault(0),
     'Among pools that could hold a pod, the highest grows first.',
   ),
   network: key(networkSchema, 'Network cards and addresses.'),
@@ -232,8 +241,8 @@ export const poolSchema = z.strictObject({
       examples: [{ cpu: 'host', sockets: 1 }],
     },
   ),
-  onboot: key(z.boolean().default(true), 'Whether machines start with their host.'),
-  labels: key(z.record(labelKey(), labelValue()).default({}), 'Labels of the nodes.', {
+  onboot: key(z.boolean().prefault(true), 'Whether machines start with their host.'),
+  labels: key(z.record(labelKey(), labelValue()).prefault({}), 'Labels of the nodes.', {
     replaces: {
       externalgrpc: 'node_groups[].labels',
       kubenodesmith: 'nodePools[].machineTemplate.labels',
@@ -250,7 +259,7 @@ export const poolSchema = z.strictObject({
       note: 'autoscaler.proxmox/group is ca-proxmox-externalgrpc’s; proxmox-autoscaler’s value was always `true`',
     },
   ),
-  taints: key(z.array(taintSchema).default([]), 'Taints of the nodes.', {
+  taints: key(z.array(taintSchema).prefault([]), 'Taints of the nodes.', {
     replaces: { externalgrpc: 'node_groups[].taints' },
     note: 'the effect has to be written',
   }),
@@ -259,7 +268,7 @@ export const poolSchema = z.strictObject({
     'GPUs of a machine; the device itself is passed by `vmOptions.hostpci0: mapping=…`.',
   ),
   extendedResources: key(
-    z.record(labelKey(), countAmount()).default({}),
+    z.record(labelKey(), countAmount()).prefault({}),
     'Other resources that a node of the pool will offer.',
   ),
   capacity: key(
@@ -292,13 +301,13 @@ export const poolSchema = z.strictObject({
     duration({ min: '30s' }).prefault('5m'),
     'From a booted guest to its Node.',
     {
-      note: '5 minutes were fixed in kubenodesmith',
+      note: '5 minutes were fixed in KubeNodeSmith',
     },
   ),
   deletion: key(
     section({
       mode: key(
-        z.enum(['shutdown', 'stop']).default('shutdown'),
+        z.enum(['shutdown', 'stop']).prefault('shutdown'),
         'Shut the guest down first, or stop it at once.',
         {
           note: 'ca-proxmox-externalgrpc stopped at once',

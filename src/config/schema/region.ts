@@ -44,11 +44,11 @@ const tlsSchema = section({
     },
   ),
   fingerprints: key(
-    z.array(fingerprint()).default([]),
+    z.array(fingerprint()).prefault([]),
     'SHA-256 fingerprints of the certificates to trust, one per host.',
   ),
   insecure: key(
-    z.boolean().default(false),
+    z.boolean().prefault(false),
     'Trust any certificate: whoever answers gets the token. Warned about.',
     {
       replaces: {
@@ -64,8 +64,8 @@ const sshSchema = z.strictObject({
   user: key(unixUser().prefault('root'), 'User to log in as on the Proxmox hosts.', {
     replaces: { 'vm-plan': 'ssh_user' },
   }),
-  port: key(wholeNumber(1, 65_535).default(22), 'Port of the SSH servers.'),
-  hosts: key(z.array(sshHost()).default([]), 'Host names or addresses to log in to.', {
+  port: key(wholeNumber(1, 65_535).prefault(22), 'Port of the SSH servers.'),
+  hosts: key(z.array(sshHost()).prefault([]), 'Host names or addresses to log in to.', {
     defaultText: '`hosts.allow`',
     replaces: { 'vm-plan': 'proxmox_nodes' },
   }),
@@ -108,7 +108,7 @@ const storageSchema = section({
 
 export const regionSchema = z.strictObject({
   endpoints: key(
-    z.array(endpoint()).default([]),
+    z.array(endpoint()).prefault([]),
     'API of the hosts, `https://host:8006`; tried in turn. Needed unless the transport is SSH.',
     {
       replaces: {
@@ -132,19 +132,19 @@ export const regionSchema = z.strictObject({
         z.literal('rest'),
         z.strictObject({ ssh: key(sshSchema, 'Run `qm` and `pvesh` on the hosts.') }),
       ])
-      .default('rest')
+      .prefault('rest')
       .meta({ 'x-forms': '`rest`, or a mapping with the key `ssh`' }),
     'How Proxmox is spoken to: its REST API, or `qm` and `pvesh` over SSH.',
   ),
   hosts: key(
     section({
-      allow: key(z.array(proxmoxHost()).default([]), 'The only hosts to use; empty: all.', {
+      allow: key(z.array(proxmoxHost()).prefault([]), 'The only hosts to use; empty: all.', {
         replaces: {
           externalgrpc: 'proxmox.node',
           kubenodesmith: 'providers.NAME.options.nodeWhitelist',
         },
       }),
-      deny: key(z.array(proxmoxHost()).default([]), 'Hosts never to use.'),
+      deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts never to use.'),
     }),
     'Which Proxmox hosts may carry machines.',
   ),
@@ -165,10 +165,10 @@ export const regionSchema = z.strictObject({
   limits: key(
     section({
       createsPerHost: key(
-        wholeNumber(1, 100).default(2),
+        wholeNumber(1, 100).prefault(2),
         'Creations at once on one host; the rest wait.',
       ),
-      createsPerStorage: key(wholeNumber(1, 100).default(2), 'Creations at once on one storage.'),
+      createsPerStorage: key(wholeNumber(1, 100).prefault(2), 'Creations at once on one storage.'),
     }),
     'Back-pressure: Proxmox locks a storage while it allocates.',
   ),
@@ -179,7 +179,7 @@ export const regionSchema = z.strictObject({
       replaces: { kubenodesmith: 'providers.NAME.options.managedNodeTag' },
     },
   ),
-  tags: key(z.array(tag()).default([]), 'Further tags for each VM.', {
+  tags: key(z.array(tag()).prefault([]), 'Further tags for each VM.', {
     replaces: { externalgrpc: 'defaults.vm_tag_prefix' },
   }),
   resourcePool: key(resourcePoolId().optional(), 'Proxmox resource pool that new VMs join.'),

@@ -16,21 +16,26 @@ function variableName() {
 }
 
 export function secretRef(defaultKey: string) {
-  return z.strictObject({
-    name: key(
-      textLeaf({ type: 'Secret name', json: { type: 'string', minLength: 1 } }, dnsSubdomain),
-      'Name of the Kubernetes Secret.',
-    ),
-    namespace: key(namespace().optional(), 'Its namespace.', {
-      defaultText: '`cluster.namespace`',
-    }),
-    key: key(
-      textLeaf({ type: 'Secret key', json: { type: 'string', minLength: 1 } }, (value) =>
-        matches(value, /^[A-Za-z0-9._-]{1,253}$/, 'is not a key of a Secret'),
-      ).prefault(defaultKey),
-      'The key inside it.',
-    ),
-  });
+  return z
+    .strictObject({
+      name: key(
+        textLeaf({ type: 'Secret name', json: { type: 'string', minLength: 1 } }, dnsSubdomain),
+        'Name of the Kubernetes Secret.',
+      ),
+      namespace: key(namespace().optional(), 'Its namespace.', {
+        defaultText: '`cluster.namespace`',
+      }),
+      key: key(
+        textLeaf({ type: 'Secret key', json: { type: 'string', minLength: 1 } }, (value) =>
+          matches(value, /^[A-Za-z0-9._-]{1,253}$/, 'is not a key of a Secret'),
+        ).prefault(defaultKey),
+        'The key inside it.',
+      ),
+    })
+    .meta({
+      'x-type': 'Secret reference',
+      'x-note': `key \`${defaultKey}\` unless it names another`,
+    });
 }
 
 /** The three ways to name one secret. Exactly one of them is to be given, which ../checks sees to. */

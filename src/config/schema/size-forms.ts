@@ -2,13 +2,13 @@
 // How a pool says how large its machines are: one size, several to choose from, or a span to cut from.
 import * as z from 'zod';
 import { bytes, wholeNumber } from './amounts.ts';
-import { key } from './key.ts';
+import { form, key } from './key.ts';
 import { text } from './names.ts';
 import { CPU_MAX, sizeSchema } from './sources.ts';
 
 const stepSchema = z
   .strictObject({
-    cpu: key(wholeNumber(1, CPU_MAX).default(1), 'vCPUs come in multiples of this.'),
+    cpu: key(wholeNumber(1, CPU_MAX).prefault(1), 'vCPUs come in multiples of this.'),
     memory: key(bytes({ min: '1Mi' }).prefault('1Gi'), 'Memory comes in multiples of this.'),
   })
   .prefault({});
@@ -24,7 +24,7 @@ const oneSize = z
   .meta({ 'x-forms': 'the name of a size, or a mapping with cpu, memory and disk' });
 
 export const poolSizeSchema = z
-  .union([text(), sizeSchema, z.array(oneSize).min(1), spanSchema])
+  .union([text(), form(sizeSchema), z.array(oneSize).min(1), form(spanSchema)])
   .meta({
     'x-forms':
       'the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step',

@@ -30,11 +30,11 @@ export const imageSchema = z.strictObject({
     },
   ),
   checksum: key(checksum().optional(), 'The checksum itself, `sha256:…`, instead of a list.'),
-  unverified: key(z.boolean().default(false), 'Take the image without a checksum. Warned about.', {
+  unverified: key(z.boolean().prefault(false), 'Take the image without a checksum. Warned about.', {
     note: 'ca-proxmox-externalgrpc never verified',
   }),
   verifyCertificates: key(
-    z.boolean().default(true),
+    z.boolean().prefault(true),
     'Whether Proxmox checks the certificate of the download server.',
     {
       replaces: { externalgrpc: 'proxmox.verify_certificates' },
@@ -69,7 +69,7 @@ export const templateSchema = z.strictObject({
     { replaces: { 'vm-plan': 'vm_template.id' } },
   ),
   image: key(text().optional(), 'Image that `pvescaler template build` makes it from.'),
-  cpu: key(wholeNumber(1, CPU_MAX).default(1), 'vCPUs of the template.', {
+  cpu: key(wholeNumber(1, CPU_MAX).prefault(1), 'vCPUs of the template.', {
     replaces: { 'vm-plan': 'vm_template.base_cpus' },
   }),
   memory: key(bytes({ min: '64Mi' }).prefault('2Gi'), 'Memory of the template.', {
@@ -83,7 +83,7 @@ export const templateSchema = z.strictObject({
     },
   ),
   packages: key(
-    z.array(text()).default(['qemu-guest-agent']),
+    z.array(text()).prefault(['qemu-guest-agent']),
     'Packages installed while the template is built.',
   ),
   storage: key(storageId().optional(), 'Storage of the template’s disk.', {
@@ -124,13 +124,13 @@ function publicKey() {
 export const guestSshSchema = section({
   user: key(unixUser().prefault('ubuntu'), 'User in the guest that gets the keys.'),
   publicKeys: key(
-    z.array(publicKey()).default([]),
+    z.array(publicKey()).prefault([]),
     'Public keys that may log in to new machines.',
     {
       replaces: { externalgrpc: 'k3s.ssh_public_key', 'vm-plan': 'cloud_init.ssh_public_key' },
     },
   ),
-  publicKeyFiles: key(z.array(path()).default([]), 'Files with such keys.'),
+  publicKeyFiles: key(z.array(path()).prefault([]), 'Files with such keys.'),
   privateKeyFile: key(
     path().optional(),
     'Private key with which `vm create` checks that a machine lets it in.',

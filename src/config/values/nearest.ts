@@ -8,11 +8,16 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   if (word.length > 64) return undefined;
   let best: { readonly candidate: string; readonly distance: number } | undefined;
   for (const candidate of candidates) {
-    const distance = editDistance(plain(word), plain(candidate));
+    const distance = distanceBetween(plain(word), plain(candidate));
     if (best === undefined || distance < best.distance) best = { candidate, distance };
   }
   const allowed = Math.max(1, Math.floor(word.length / 3));
   return best !== undefined && best.distance <= allowed ? best.candidate : undefined;
+}
+
+function distanceBetween(word: string, candidate: string): number {
+  // Half a word is a word begun, not a word mistyped.
+  return word.length >= 4 && candidate.startsWith(word) ? 0.5 : editDistance(word, candidate);
 }
 
 // `node_groups`, `nodeGroups` and `node-groups` are the same word to whoever mistypes it.

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { IMAGE_LINES, loadText, REGION_LINES, VALID } from '../testing/load-text.ts';
+
+/** `path: message` of each problem, warnings marked. */
+function found(text: string): readonly string[] {
+  return loadText(text).problems.map(
+    ({ path, message, severity }) =>
+      `${severity === 'warning' ? '(warning) ' : ''}${path}: ${message}`,
+  );
+}
+
+function region(lines: string): string {
+  return `proxmox:\n  lab: { ${lines} }\n`;
+}
+
+const ENDPOINT = 'endpoints: [https://pve1:8006]';
+const TOKEN = 'token: { id: "a@pve!b", secretFile: x }';
+
+describe('regions', () => {
+  it.each([
+    [TOKEN, ["proxmox.lab: has no 'endpoints'; name at least one, https://host:8006"]],
+    [ENDPOINT, ["proxmox.lab: has no way to log in: give 'token', or 'user' and 'passwordFile'"]],
+    [
+      `${ENDPOINT}, user: a@pve`,
+      ['proxmox.lab: names no secret; give one of passwordFile, passwordEnv, passwordRef'],
+    ],
+    [`${ENDPOINT}, user: a@pve, passwordEnv: X`, []],
+    [
+      `${ENDPOINT}, ${TOKEN}, user: a@pve, passwordEnv: X`,
+      ["proxmox.lab.user: cannot stand beside 'token'; keep one of them"],
+    ],
+    [
+      `${ENDPOINT}, token: { secretFile: x, secretEnv: Y }`,
+      [
+        "proxmox.lab.token: has no 'id'; it is of the form user@realm!name",
+        'proxmox.lab.token.secretEnv: cannot stand beside secretFile; keep one of them',
+      ],
+    ],
+    [
+      `${ENDPOINT}, token: { id: "a@pve!b", idRef: { name: s }, secretFile: x }`,
+      ["proxmox.lab.token.idRef: cannot stand beside 'id'; keep one of them"],
+    ],
+    [
+      `endpoints: [https://pve1:8006, https://pve1:8006/api2/json], ${TOKEN}`,
+      ['proxmox.lab.endpoints[1]: stands twice in the list'],
+    ],
+    [
+      `endpoints: [http://pve1:8006], ${TOKEN}`,
+      ['proxmox.lab.endpoints[0]: must begin with https://'],
+    ],
+    [
+      `endpoints: [https://pve1:8006/x], ${TOKEN}`,
+      ['proxmox.lab.endpoints[0]: has a path; only https://host:port belongs here'],
+    ],
+    [
+      `${ENDPOINT}, ${TOKEN}, tls: { insecure: true, caFile: ca.pem }`,
+      [
+        "proxmox.lab.tls.caFile: has no effect beside 'insecure: true'; keep one of them",
+        '(warning) proxmox.lab.tls.insecure: any server that answers gets the credentials; set caFile or fingerprints instead',
+      ],
+    ],
+    [
+      `${ENDPOINT}, ${TOKEN}, tls: { fingerprints: ["AB:CD"] }`,
+      [
+        'proxmox.lab.tls.fingerprints[0]: is not a SHA-256 fingerprint: 32 octets in hex, with or without colons',
+      ],
+    ],
+    [
+      `${ENDPOINT}, ${TOKEN}, hosts: { allow: [pve1], deny: [pve1] }`,
+      ["proxmox.lab.hosts.deny[0]: host 'pve1' is also in 'allow'"],
+    ],
+    [
+      `${ENDPOINT}, ${TOKEN}, managedTag: "Big Tag"`,
+      [
+        "proxmox.lab.managedTag: is not a Proxmox tag: lower-case letters, digits, '_', '+', '.' and '-', not starting with '+', '.' or '-'",
+      ],
+    ],
+    ['transport: { ssh: { privateKeyFile: k, hosts: [pve1.local] } }', []],
+    ['transport: { ssh: { privateKeyFile: k } }, hosts: { allow: [pve1] }', []],
+    [
+      'transport: { ssh: { privateKeyFile: k } }',
+      [
+        "proxmox.lab.transport.ssh: has no hosts; name them in 'hosts', or in 'hosts.allow' of the region",
+      ],
+    ],
+    [
+      'transport: ssh',
+      ['proxmox.lab.transport: expected `rest`, or a mapping with the key `ssh`, not text'],
+    ],
+  ])('%s', (lines, expected) => {
+    expect([...found(region(lines))].sort()).toEqual([...expected].sort());
+  });
+
+  it('one Proxmox is one region', () => {
+    const text = `${REGION_LINES}  two: { ${ENDPOINT}, ${TOKEN}, vmIds: 100-200 }\n`;
+    expect(found(text)).toEqual([
+      "proxmox.two.endpoints[0]: is also an endpoint of region 'lab'; one Proxmox is one region",
+    ]);
+  });
+});
+
+describe('VM ids', () => {
+  it('of two regions may not overlap, by default or by number', () => {
+    const text = `${REGION_LINES}  two: { endpoints: [https://b:8006], ${TOKEN} }\n`;
+    expect(found(text)).toEqual([
+      "proxmox.two.vmIds: VM ids 20000-29999 overlap 20000-29999 of region 'lab'; give each region its own",
+    ]);
+  });
+
+  it('of templates are not those of machines', () => {
+    const text = `${REGION_LINES}templates:\n  a: { id: 20000 }\n  b: { id: { pve1: 9000, pve2: 29999 } }\n`;
+    expect(found(text)).toEqual([
+      "templates.a.id: VM id 20000 lies in vmIds of region 'lab', which is for machines",
+      "templates.b.id.pve2: VM id 29999 lies in vmIds of region 'lab', which is for machines",
+    ]);
+  });
+
+  it('should suffice for the pools', () => {
+    const text = VALID.replace(
+      'secretFile: /etc/token }',
+      'secretFile: /etc/token }\n    vmIds: 100-104',
+    );
+    expect(found(text)).toEqual([
+      '(warning) proxmox.lab.vmIds: 5 VM ids are fewer than the 10 machines that the pools of this region may have',
+    ]);
+  });
+});
+
+describe('servers and state', () => {
+  it.each([
+    [
+      'mode: externalgrpc\n',
+      [
+        "grpc: mode externalgrpc needs 'tls' (cert, key, clientCa), or 'insecure: true' to let anybody who reaches the port create and delete VMs",
+      ],
+    ],
+    [
+      'mode: externalgrpc\ngrpc: { insecure: true }\n',
+      ['(warning) grpc.insecure: whoever reaches the port can create and delete VMs'],
+    ],
+    [
+      'mode: externalgrpc\ngrpc: { tls: { cert: a, key: b, clientCa: c, allow: [] } }\n',
+      ['(warning) grpc.tls.allow: the list is empty: no client is let in'],
+    ],
+    [
+      'grpc: { insecure: true, tls: { cert: a, key: b, clientCa: c } }\n',
+      ["grpc.insecure: cannot stand beside 'tls'; keep one of them"],
+    ],
+    [
+      'grpc: { tls: { cert: a } }\n',
+      ["grpc.tls: key 'key' is missing", "grpc.tls: key 'clientCa' is missing"],
+    ],
+    [
+      'http: { dashboard: ":9000" }\n',
+      [
+        '(warning) http.dashboard: the dashboard asks for no password and is open to other machines here; listen on 127.0.0.1 or put a proxy in front',
+      ],
+    ],
+    [
+      'http: { dashboard: "127.0.0.1:8080" }\n',
+      ['http.dashboard: has the same address and port as http.health'],
+    ],
+    ['http: { dashboard: "off", health: "off" }\n', []],
+    [
+      'state: { path: /tmp/state.db }\n',
+      [expect.stringContaining('(warning) state.path: /tmp may be emptied at any time')],
+    ],
+  ])('%j', (text, expected) => {
+    expect(found(`${text}${REGION_LINES}`)).toEqual(expected);
+  });
+});
+
+describe('images, templates and recipes', () => {
+  const URL = 'url: https://x/y.img';
+
+  it.each([
+    [
+      `images: { a: { ${URL} } }`,
+      ["images.a: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without"],
+    ],
+    [
+      `images: { a: { ${URL}, unverified: true } }`,
+      [
+        '(warning) images.a: the image is not verified: whoever controls the download controls your nodes',
+      ],
+    ],
+    [
+      `images: { a: { ${URL}, unverified: true, checksumUrl: https://x/S } }`,
+      ["images.a.unverified: cannot stand beside 'checksumUrl'; keep one of them"],
+    ],
+    [
+      `images: { a: { ${URL}, checksum: "sha256:${'0'.repeat(64)}", checksumUrl: https://x/S } }`,
+      ["images.a.checksum: cannot stand beside 'checksumUrl'; keep one of them"],
+    ],
+    ['templates: { a: {} }', ["templates.a: needs 'name' or 'id', by which it is found"]],
+    [
+      'templates: { a: { name: t, image: x } }',
+      ["templates.a.image: image 'x' is not defined; 'images' defines none"],
+    ],
+    ['join: { custom: {} }', ["join.custom: needs 'scriptFile' or 'cloudConfigFile'"]],
+    [
+      'join: { custom: { via: agent, cloudConfigFile: x } }',
+      ["join.custom: needs 'scriptFile' when via is agent"],
+    ],
+    [
+      'join: { kubeadm: { files: [{ path: /a }, { path: /b, content: x, contentFile: y }, { path: c, content: x }] } }',
+      ['join.kubeadm.files[2].path: is not an absolute path in the guest'],
+    ],
+    [
+      'join: { kubeadm: { files: [{ path: /a }, { path: /b, content: x, contentFile: y }] } }',
+      [
+        "join.kubeadm.files[0]: needs 'content' or 'contentFile'",
+        "join.kubeadm.files[1].contentFile: cannot stand beside 'content'; keep one of them",
+      ],
+    ],
+    [
+      'join: { kubeadm: { token: {} } }',
+      ['join.kubeadm.token: names no secret; give one of secretFile, secretEnv, secretRef'],
+    ],
+    ['join: { k3s: { server: https://k, tokenTtl: 2h } }', ['join.k3s.tokenTtl: is more than 1h']],
+    [
+      'join: { k3s: { server: https://k, version: 1.33.4 } }',
+      ["join.k3s.version: is not a version such as 'v1.34.4+k3s1'"],
+    ],
+  ])('%s', (text, expected) => {
+    expect(found(`${REGION_LINES}${text}\n`)).toEqual(expected);
+  });
+});
+
+describe('pools', () => {
+  const POOL = 'name: a, size: { cpu: 2, memory: 4Gi }';
+
+  function pools(...items: string[]): string {
+    return `${REGION_LINES}${IMAGE_LINES}sizes: { big: { cpu: 8, memory: 32Gi } }\npools:\n${items.map((item) => `  - { ${item} }\n`).join('')}`;
+  }
+
+  it.each([
+    [[POOL, POOL], ["pools[1].name: pool 'a' is already defined"]],
+    [
+      [`${POOL}, regions: [lap]`],
+      ["pools[0].regions[0]: region 'lap' is not defined; did you mean 'lab'?"],
+    ],
+    [['name: a, size: bigg'], ["pools[0].size: size 'bigg' is not defined; did you mean 'big'?"]],
+    [
+      ['name: a, size: [big, huge]'],
+      ["pools[0].size[1]: size 'huge' is not defined; 'sizes' has 'big'"],
+    ],
+    [
+      [`${POOL}, from: { image: jamy }`],
+      ["pools[0].from.image: image 'jamy' is not defined; did you mean 'jammy'?"],
+    ],
+    [
+      [`${POOL}, from: { template: t }`],
+      ["pools[0].from.template: template 't' is not defined; 'templates' defines none"],
+    ],
+    [
+      [`${POOL}, from: { image: jammy, template: t }`],
+      ['pools[0].from: expected a mapping with one of image, template or netboot, not a mapping'],
+    ],
+    [
+      [`${POOL}, join: k3s`],
+      ["pools[0].join: join recipe 'k3s' is not defined; 'join' has no such key"],
+    ],
+    [[`${POOL}, limits: { min: 3, max: 2 }`], ['pools[0].limits.min: min 3 is more than max 2']],
+    [
+      [`${POOL}, schedules: [{ start: "0 7 * * 1-5", duration: 1h, min: 20 }]`],
+      ['pools[0].schedules[0]: min 20 is more than max 10'],
+    ],
+    [
+      [`${POOL}, schedules: [{ start: "0 7 * *", duration: 1h, timeZone: Mars }]`],
+      [
+        'pools[0].schedules[0].start: is not five fields: minute, hour, day, month, weekday',
+        "pools[0].schedules[0].timeZone: is not a time zone such as 'Europe/Berlin'",
+      ],
+    ],
+    [[`${POOL}, balloon: 8Gi`], ['pools[0].balloon: is more than the memory of the machine']],
+    [
+      [`${POOL}, names: { prefix: ${'x'.repeat(50)}, role: worker }`],
+      ['pools[0].names: names of machines would be 66 characters long; host names end at 63'],
+    ],
+    [
+      [`${POOL}, labels: { autoscaler.proxmox/group: b }`],
+      [
+        "pools[0].labels[\"autoscaler.proxmox/group\"]: is the pool's groupLabel, whose value is the pool's name 'a'",
+      ],
+    ],
+    [
+      [`${POOL}, groupLabel: "a b"`],
+      [
+        "pools[0].groupLabel: key must be letters, digits, '-', '_' and '.', and start and end with a letter or digit",
+      ],
+    ],
+    [
+      [`${POOL}, labels: { "a b": c }`],
+      [expect.stringContaining('pools[0].labels["a b"]: key must be letters')],
+    ],
+    [
+      [`${POOL}, labels: { a: true }`],
+      ['pools[0].labels.a: expected a label value, not true or false; put it in quotes'],
+    ],
+    [
+      [`${POOL}, taints: [{ key: a, effect: NoSched }]`],
+      [
+        "pools[0].taints[0].effect: must be one of NoSchedule, PreferNoSchedule, NoExecute; did you mean 'NoSchedule'?",
+      ],
+    ],
+    [
+      [`${POOL}, taints: ["dedicated"]`],
+      ["pools[0].taints[0]: taint has no effect; write '…:NoSchedule'"],
+    ],
+    [
+      [`${POOL}, vmOptions: { args: x, cores: 2 }`],
+      [
+        'pools[0].vmOptions.args: is refused: it hands raw arguments to the hypervisor process, which runs as root on the host',
+        'pools[0].vmOptions.cores: is set by pvescaler; the key for it is size.cpu',
+      ],
+    ],
+  ])('%j', (items, expected) => {
+    expect(found(pools(...items))).toEqual(expected);
+  });
+
+  it('need a source and a recipe where there is more than one', () => {
+    const text = `${VALID.replace('images:\n', 'images:\n  noble: { url: https://x/n.img, checksumUrl: https://x/S }\n')}join: { kubeadm: {}, custom: { scriptFile: x } }\n`;
+    expect(found(text)).toEqual([
+      "pools[0]: needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no only one to take",
+      "pools[0]: needs 'join': there is more than one recipe to choose from",
+    ]);
+  });
+
+  it('a disk cannot shrink below its template', () => {
+    const text = `${VALID}templates: { t: { name: t, image: jammy, disk: 30Gi } }\n`;
+    expect(found(text)).toEqual([
+      'pools[0].size: has a smaller disk than the template, and disks cannot shrink',
+    ]);
+  });
+});
+
+describe('addresses', () => {
+  function pool(ip: string, more = 'limits: { max: 2 }'): string {
+    return `${VALID}    ${more}\n    network: { ip: ${ip} }\n`;
+  }
+
+  it.each([
+    ['{ pool: 10.0.0.10-10.0.0.11, prefix: 24, gateway: 10.0.0.1 }', []],
+    [
+      '{ pool: 10.0.0.10, prefix: 24 }',
+      ['ip.pool: holds 1 addresses, but the pool may have 2 machines (limits.max)'],
+    ],
+    [
+      '{ pool: 10.0.0.10-10.0.0.11, prefix: 24, gateway: 10.0.1.1 }',
+      ['ip.gateway: is not in the subnet of the pool'],
+    ],
+    [
+      '{ pool: 10.0.0.10-10.0.0.11, prefix: 24, gateway: 10.0.0.10 }',
+      ['ip.gateway: is one of the addresses of the pool'],
+    ],
+    [
+      '{ pool: 10.0.0.10-10.0.0.11, prefix: 24, gateway: "fd00::1" }',
+      ['ip.gateway: is not in the subnet of the pool'],
+    ],
+    [
+      '{ pool: 10.0.0.10-10.0.0.11, prefix: 4 }',
+      [
+        "ip.prefix: is wider than any real network; the subnet's prefix length is meant, such as 24",
+      ],
+    ],
+    ['{ pool: 10.0.0.10-10.0.0.11, prefix: 64 }', ['ip.prefix: must be at most 32 for IPv4']],
+    [
+      '{ pool: 10.0.0.250-10.0.1.5, prefix: 24 }',
+      ['ip.pool: leaves the subnet that prefix 24 makes'],
+    ],
+    [
+      '{ pool: 10.0.0.0-10.0.0.5, prefix: 24 }',
+      ['ip.pool: contains the first or last address of the subnet, which no machine can have'],
+    ],
+    ['{ pool: [10.0.0.5-10.0.0.8, 10.0.0.8], prefix: 24 }', ['ip.pool: has ranges that overlap']],
+    [
+      '{ pool: ["10.0.0.5-10.0.0.8", "fd00::1"], prefix: 24 }',
+      ['ip.pool: leaves the subnet that prefix 24 makes', 'ip.pool: must be IPv4 addresses only'],
+    ],
+    [
+      '{ v4: { pool: "fd00::1-fd00::9", prefix: 64 } }',
+      ['ip.v4.pool: must be IPv4 addresses only'],
+    ],
+    ['{ v6: { pool: "fd00::1-fd00::9", prefix: 64, gateway: "fd00::ff" } }', []],
+    ['{ pool: 10.0.0.5-10.0.0.x, prefix: 24 }', ['ip.pool: ends with what is not an IP address']],
+    [
+      'static',
+      [
+        'ip: expected `dhcp`, a mapping with pool, prefix and gateway, or a mapping with v4 and v6, not text',
+      ],
+    ],
+    [
+      '{ v4: auto }',
+      ['ip.v4: expected `dhcp`, `off`, or a mapping with pool, prefix and gateway, not text'],
+    ],
+  ])('%s', (ip, expected) => {
+    expect([...found(pool(ip))].sort()).toEqual(expected.map((line) => `pools[0].network.${line}`));
+  });
+
+  it('counts what a schedule allows', () => {
+    const text = pool(
+      '{ pool: 10.0.0.10-10.0.0.11, prefix: 24 }',
+      'limits: { max: 2 }\n    schedules: [{ start: "0 7 * * *", duration: 1h, max: 3 }]',
+    );
+    expect(found(text)).toEqual([
+      'pools[0].network.ip.pool: holds 2 addresses, but the pool may have 3 machines (limits.max)',
+    ]);
+  });
+
+  it('are given out by one pool of a network only', () => {
+    const second = (network: string) =>
+      `${pool('{ pool: 10.0.0.10-10.0.0.11, prefix: 24 }')}  - name: b\n    size: { cpu: 1, memory: 1Gi }\n    limits: { max: 1 }\n    network: ${network}\n`;
+    expect(found(second('{ ip: { pool: 10.0.0.11-10.0.0.12, prefix: 24 } }'))).toEqual([
+      "pools[1].network.ip.pool: has addresses that pool 'small' also gives out",
+    ]);
+    expect(
+      found(second('{ interfaces: [{ vlan: 7 }], ip: { pool: 10.0.0.11-10.0.0.12, prefix: 24 } }')),
+    ).toEqual([]);
+  });
+});

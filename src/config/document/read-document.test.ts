@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { pathKey } from '../config-path.ts';
+import { readDocument } from './read-document.ts';
+
+function problems(text: string) {
+  return readDocument(text).problems.map(({ line, col, message }) => `${line}:${col} ${message}`);
+}
+
+describe('syntax', () => {
+  it.each([
+    [
+      'a: b: c',
+      ['1:4 a mapping cannot begin here; is there a second colon, or an indentation missing?'],
+    ],
+    ['a:\n\tb: 1', ['2:1 a tab cannot be indentation; use blanks']],
+    ['a: 1\n---\nb: 2\n', ['2:1 a second document begins here; a config file is one document']],
+    [
+      'a: "x\\q"',
+      ['1:6 wrong escape after a backslash in double quotes; single quotes take text as it is'],
+    ],
+    ['a: !secret x', ['1:4 this tag (!name) is not known; a config file needs none']],
+    ['a: *b', ['1:4 this alias (*name) has no anchor (&name) before it']],
+    ['- a', ["1:1 a config file is a mapping: lines of the form 'key: value'"]],
+    ['plain text', ["1:1 a config file is a mapping: lines of the form 'key: value'"]],
+    ['a: 1\nb: 2\na: 3', ["3:1 key 'a' appears twice, first in line 1"]],
+    ['? [x]\n: 1', ['1:3 a key must be plain text']],
+    ['a: {<<: 3}', ["1:5 '<<' takes an alias of a mapping, or a list of them"]],
+    ['a: &x [*x]', ['1:8 aliases or nesting make the file too large']],
+  ])('%j', (text, expected) => {
+    expect(problems(text)).toEqual(expected);
+  });
+
+  it('never quotes the source', () => {
+    const secret = 'hunter2-hunter2';
+    for (const text of [
+      `a: "${secret}`,
+      `a: [${secret}`,
+      `a: ${secret}: ${secret}`,
+      `${secret}`,
+      `a: *${secret}`,
+    ]) {
+      expect(problems(text).join('\n')).not.toContain(secret);
+    }
+  });
+
+  it('gives up on hopeless nesting and size', () => {
+    expect(problems('['.repeat(20_000))).not.toEqual([]);
+    expect(problems('#'.repeat(4_000_001))).toEqual([
+      '1:1 the file is larger than 4 MB; this is no config',
+    ]);
+  });
+
+  it('bounds what aliases may expand to', () => {
+    const levels = 'bcdefgh'.split('');
+    const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]'];
+    for (const [index, name] of levels.entries()) {
+      const before = index === 0 ? 'a' : levels[index - 1];
+      bomb.push(`${name}: &${name} [${Array(9).fill(`*${before}`).join(',')}]`);
+    }
+    expect(problems(bomb.join('\n'))).toEqual([
+      expect.stringContaining('aliases or nesting make the file too large'),
+    ]);
+  });
+});
+
+describe('the tree', () => {
+  it('is empty for an empty file', () => {
+    expect(readDocument('').tree).toEqual({});
+    expect(readDocument('# nothing\n').tree).toEqual({});
+  });
+
+  it('follows merge keys; what stands in the mapping itself wins', () => {
+    const text =
+      'base: &b { x: 1, y: 2 }\nmore: &m { <<: *b, y: 3, z: 4 }\nown: { <<: [*m], z: 5 }\n';
+    expect(readDocument(text).tree).toMatchObject({ own: { x: 1, y: 3, z: 5 } });
+  });
+
+  it('knows where keys and values stand', () => {
+    const { places } = readDocument('pools:\n  - name: a\n    size: b\n');
+    expect(places.get(pathKey(['pools', 0, 'size']))).toEqual({
+      key: { line: 3, col: 5 },
+      value: { line: 3, col: 11 },
+    });
+  });
+
+  it('keeps a key named __proto__ as a key', () => {
+    const { tree } = readDocument('__proto__: { polluted: 1 }');
+    expect(Object.keys(tree ?? {})).toEqual(['__proto__']);
+    expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false);
+  });
+});

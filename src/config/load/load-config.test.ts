@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import {
+  IMAGE_LINES,
+  linesOf,
+  loadText,
+  problemsOf,
+  REGION_LINES,
+  VALID,
+} from '../testing/load-text.ts';
+
+/** A pool's further lines after a valid beginning; the pool begins in line 7. */
+function pool(lines: string): string {
+  return `${REGION_LINES}${IMAGE_LINES}pools:\n  - name: small\n${lines}`;
+}
+
+const SIZE = '    size: { cpu: 2, memory: 4Gi }\n';
+
+describe('a valid file', () => {
+  it('loads without a word', () => {
+    expect(problemsOf(VALID)).toEqual([]);
+  });
+});
+
+describe('keys', () => {
+  it.each([
+    ['poools: []\n', "c.yaml:1:1: error: poools: unknown key; did you mean 'pools'?"],
+    [
+      'node_groups: []\n',
+      "c.yaml:1:1: error: node_groups: unknown key; it is 'pools' here, and 'pvescaler config import' converts whole files",
+    ],
+    [
+      'log: { lvl: info }\n',
+      'c.yaml:1:8: error: log.lvl: unknown key; keys here are level, format',
+    ],
+    ['log: {}\nlog: {}\n', "c.yaml:2:1: error: key 'log' appears twice, first in line 1"],
+    ['__proto__: {}\n', expect.stringMatching(/^c\.yaml:1:1: error: __proto__: unknown key/)],
+    [
+      '1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa: 1\n',
+      expect.stringMatching(/^c\.yaml:1:1: error: \[…\]: unknown key/),
+    ],
+  ])('%j', (text, line) => {
+    expect(problemsOf(`${text}${VALID}`)).toEqual([line]);
+  });
+
+  it('finds the meant key deep inside', () => {
+    expect(problemsOf(pool(`${SIZE}    scaleDown: { drain_timeout: 5m }\n`))).toEqual([
+      "c.yaml:10:18: error: pools[0].scaleDown.drain_timeout: unknown key; did you mean 'drainTimeout'?",
+    ]);
+  });
+
+  it('knows the words of other systems inside a pool', () => {
+    expect(problemsOf(pool(`${SIZE}    balloon_mb: 512\n    min_size: 2\n`))).toEqual([
+      "c.yaml:10:5: error: pools[0].balloon_mb: unknown key; did you mean 'balloon'?",
+      "c.yaml:11:5: error: pools[0].min_size: unknown key; it is 'pools[].limits.min' here, and 'pvescaler config import' converts whole files",
+    ]);
+  });
+});
+
+describe('values of the wrong kind', () => {
+  it.each([
+    ['mode: 3\n', 'mode: must be one of standalone, externalgrpc'],
+    [
+      'mode: standalon\n',
+      "mode: must be one of standalone, externalgrpc; did you mean 'standalone'?",
+    ],
+    ['state: /x\n', 'state: expected a mapping, not text'],
+    ['state: { path: 3 }\n', 'state.path: expected a path, not a number; put it in quotes'],
+    ['state:\n', 'state: has no value; expected a mapping, or leave the key out'],
+    ['http: { metrics: "yes" }\n', 'http.metrics: expected true or false, not text'],
+    [
+      'guards: { okTotalUnreadyCount: 1.5 }\n',
+      'guards.okTotalUnreadyCount: expected a whole number, not a number',
+    ],
+    ['guards: { okTotalUnreadyCount: -1 }\n', 'guards.okTotalUnreadyCount: must be at least 0'],
+    [
+      'guards: { maxTotalUnreadyPercentage: 101 }\n',
+      'guards.maxTotalUnreadyPercentage: must be at most 100',
+    ],
+    ['intervals: { scan: 15 }\n', "intervals.scan: missing unit; did you mean '15s'?"],
+    ['intervals: { scan: 15 sec }\n', 'intervals.scan: duration contains white space'],
+    ['intervals: { reconcile: 1s }\n', 'intervals.reconcile: is less than 5s'],
+    ['apiVersion: v1\n', 'apiVersion: must be pvescaler.dev/v1alpha1'],
+    ['ssh: { publicKeys: ssh-ed25519 }\n', 'ssh.publicKeys: expected a list, not text'],
+    [
+      'ssh: { publicKeys: [nonsense] }\n',
+      'ssh.publicKeys[0]: is not one line of an SSH public key file',
+    ],
+    [
+      'http: { health: "8080" }\n',
+      "http.health: is not of the form 'host:port', ':port' or '[v6 address]:port'",
+    ],
+    [
+      'images: { "a b": { url: https://x/y, unverified: true } }\n',
+      expect.stringContaining('images["a b"]: is not a name'),
+    ],
+    ['images: { a: { checksumUrl: https://x/y } }\n', "images.a: key 'url' is missing"],
+    [
+      'images: { a: { url: "ftp://x/y", unverified: true } }\n',
+      'images.a.url: is not a URL that begins with http:// or https://',
+    ],
+    [
+      'images: { a: { url: "https://me:pw@x/y", unverified: true } }\n',
+      'images.a.url: contains a user or password; credentials do not belong in a URL',
+    ],
+  ])('%j', (text, message) => {
+    const found = loadText(`${text}${REGION_LINES}`).problems.filter(
+      ({ severity }) => severity === 'error',
+    );
+    expect(found.map(({ path, message }) => `${path}: ${message}`)).toEqual([message]);
+    expect(found.every(({ file, line }) => file === 'c.yaml' && line === 1)).toBe(true);
+  });
+});
+
+describe('sizes take four forms', () => {
+  it.each([
+    ['medium', "8:11 pools[0].size: size 'medium' is not defined; 'sizes' defines none"],
+    ['{ cpu: 2 }', "8:5 pools[0].size: key 'memory' is missing"],
+    [
+      '{ cpu: 2, memry: 4Gi, memory: 4Gi }',
+      "8:21 pools[0].size.memry: unknown key; did you mean 'memory'?",
+    ],
+    ['{ cpu: two, memory: 4Gi }', '8:18 pools[0].size.cpu: expected a number, not text'],
+    [
+      '{ cpu: 2, memory: 4gb }',
+      "8:29 pools[0].size.memory: unknown suffix 'gb'; did you mean 'G' or 'Gi'?",
+    ],
+    [
+      '{ cpu: 2, memory: 4 }',
+      "8:29 pools[0].size.memory: is only 4 bytes; write a unit, such as '2Gi' or '512Mi'",
+    ],
+    ['[]', '8:11 pools[0].size: needs at least one entry'],
+    [
+      '[3]',
+      '8:12 pools[0].size[0]: expected the name of a size, or a mapping with cpu, memory and disk, not a number',
+    ],
+    ['{ min: { cpu: 1, memory: 2Gi } }', "8:5 pools[0].size: key 'max' is missing"],
+    [
+      '{ min: { cpu: 4, memory: 2Gi }, max: { cpu: 2, memory: 4Gi } }',
+      '8:25 pools[0].size.min.cpu: is more than that of max',
+    ],
+    [
+      '7',
+      '8:11 pools[0].size: expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step, not a number',
+    ],
+    [
+      '{ foo: 1 }',
+      '8:11 pools[0].size: expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step, not a mapping',
+    ],
+  ])('%s', (size, line) => {
+    const { problems } = loadText(pool(`    size: ${size}\n`));
+    expect(
+      problems.map((found) => `${found.line - 1}:${found.col} ${found.path}: ${found.message}`),
+    ).toEqual([line]);
+  });
+});
+
+describe('secrets in the file', () => {
+  const SECRET = 'hunter2-and-more';
+
+  it.each([
+    [
+      `token: { id: "a@pve!b", secret: ${SECRET} }`,
+      'proxmox.lab.token.secret: a secret does not belong in the file; use secretFile, secretEnv or secretRef',
+    ],
+    [
+      `token: ${SECRET}`,
+      'proxmox.lab.token: expected a mapping, not text; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret',
+    ],
+    [
+      `token: { id: "a@pve!b=${SECRET}", secretFile: /x }`,
+      "proxmox.lab.token.id: holds more than the token's id: only 'user@realm!name' belongs here, the secret elsewhere",
+    ],
+    [
+      `password: ${SECRET}`,
+      'proxmox.lab.password: a secret does not belong in the file; use passwordFile, passwordEnv or passwordRef',
+    ],
+  ])('%s', (line, message) => {
+    const text = `proxmox:\n  lab:\n    endpoints: [https://pve1:8006]\n    ${line}\n`;
+    const lines = problemsOf(text);
+    expect(lines.join('\n')).toContain(`error: ${message}`);
+    expect(lines.join('\n')).not.toContain(SECRET);
+  });
+
+  it('of a join recipe', () => {
+    const lines = problemsOf(
+      `${VALID}join: { k3s: { server: https://k:6443, token: ${SECRET} } }\n`,
+    );
+    expect(lines).toEqual([
+      'c.yaml:10:47: error: join.k3s.token: expected `auto`, or a mapping with secretFile, secretEnv or secretRef, not text; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret',
+    ]);
+  });
+});
+
+describe('everything in one run', () => {
+  it('reports what the schema refuses and what the checks find', () => {
+    const text = `mod: x
+proxmox:
+  north: { endpoints: [https://n:8006], token: { id: "a@pve!b", secretFile: x }, vmIds: 100-200 }
+  south: { endpoints: [https://s:8006], token: { id: "a@pve!b", secretFile: x }, vmIds: 150-250 }
+images:
+  jammy: { url: https://images/jammy.img }
+pools:
+  - name: Small
+    size: { cpu: 2, memory: 4Gi }
+    from: { image: jamy }
+  - name: b
+    size: { cpu: 2, memory: 4gb }
+    limits: { min: 3, max: 2 }
+    network: { ip: { pool: 10.0.0.10-10.0.0.11, prefix: 24 } }
+`;
+    expect(problemsOf(text)).toEqual([
+      "c.yaml:1:1: error: mod: unknown key; did you mean 'mode'?",
+      "c.yaml:4:89: error: proxmox.south.vmIds: VM ids 150-250 overlap 100-200 of region 'north'; give each region its own",
+      "c.yaml:6:10: error: images.jammy: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without",
+      "c.yaml:8:11: error: pools[0].name: is not a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit",
+      "c.yaml:10:20: error: pools[0].from.image: image 'jamy' is not defined; did you mean 'jammy'?",
+      "c.yaml:12:29: error: pools[1].size.memory: unknown suffix 'gb'; did you mean 'G' or 'Gi'?",
+      'c.yaml:13:20: error: pools[1].limits.min: min 3 is more than max 2',
+    ]);
+  });
+
+  it('says nothing about references to what is defined, but wrongly', () => {
+    const text = `${REGION_LINES}images: { jammy: { url: 3 } }\npools: [{ name: a, size: { cpu: 1, memory: 1Gi }, from: { image: jammy } }]\n`;
+    expect(problemsOf(text)).toEqual([
+      'c.yaml:5:25: error: images.jammy.url: expected a URL, not a number; put it in quotes',
+    ]);
+  });
+
+  it('keeps the places of later pools when an earlier one is beyond saving', () => {
+    const text = `${REGION_LINES}${IMAGE_LINES}pools:\n  - 3\n  - name: a\n    size: { cpu: 1, memory: 1Gi }\n    limits: { min: 3, max: 2 }\n`;
+    expect(problemsOf(text)).toEqual([
+      'c.yaml:8:5: error: pools[0]: expected a mapping, not a number',
+      'c.yaml:11:20: error: pools[1].limits.min: min 3 is more than max 2',
+    ]);
+  });
+
+  it('does not judge a limit beside a refused one', () => {
+    expect(problemsOf(pool(`${SIZE}    limits: { min: 50, max: many }\n`))).toEqual([
+      'c.yaml:10:29: error: pools[0].limits.max: expected a number, not text',
+    ]);
+  });
+});
+
+describe('the effective config', () => {
+  it('has every default, in integers with a unit', () => {
+    const loaded = loadText(VALID);
+    expect(loaded.ok).toBe(true);
+    if (!loaded.ok) return;
+    expect(loaded.config).toMatchObject({
+      mode: 'standalone',
+      intervals: { reconcileMs: 20_000, scanMs: 15_000 },
+      grpc: { listen: { host: '', port: 50_051 }, tls: undefined },
+      http: { dashboard: { host: '127.0.0.1', port: 8081 } },
+      regions: {
+        lab: {
+          endpoints: ['https://pve1:8006'],
+          login: {
+            kind: 'token',
+            id: 'scaler@pve!k8s',
+            secret: { kind: 'file', path: '/etc/token' },
+          },
+          transport: { kind: 'rest' },
+          vmIds: { from: 20_000, to: 29_999 },
+          storage: { disks: ['local-lvm'] },
+          taskTimeoutMs: 900_000,
+        },
+      },
+    });
+    expect(loaded.config.pools[0]).toMatchObject({
+      regions: ['lab'],
+      from: { kind: 'image', image: 'jammy' },
+      join: 'none',
+      size: {
+        kind: 'choice',
+        sizes: [{ cpu: 2, memoryBytes: 4 * 1024 ** 3, diskBytes: 20 * 1024 ** 3 }],
+      },
+      names: { prefix: 'small', suffix: 'id' },
+      network: { v4: { kind: 'dhcp' }, v6: { kind: 'auto' }, dns: [] },
+      capacity: { evictionThreshold: { memoryBytes: 100 * 1024 ** 2 } },
+      provisionTimeoutMs: 900_000,
+    });
+  });
+
+  it('resolves paths from the home folder and the folder of the file', () => {
+    const text = `${VALID.replace('/etc/token', '~/token')}state: { path: data/state.db }\n`;
+    const loaded = loadText(undefined, { file: { path: '/etc/pvescaler/c.yaml', text } });
+    expect(loaded.ok && loaded.config.state.path).toBe('/etc/pvescaler/data/state.db');
+    expect(loaded.ok && loaded.config.regions['lab']?.login).toMatchObject({
+      secret: { path: '/home/me/token' },
+    });
+  });
+
+  it('reads static pools of both families', () => {
+    const loaded = loadText(
+      pool(
+        `${SIZE}    limits: { max: 2 }\n    network: { ip: { v4: { pool: [10.0.0.5, 10.0.0.7-10.0.0.8], prefix: 24 }, v6: "off", dns: [10.0.0.1] } }\n`,
+      ),
+    );
+    expect(linesOf(loaded)).toEqual([]);
+    expect(loaded.ok && loaded.config.pools[0]?.network).toMatchObject({
+      v4: {
+        kind: 'static',
+        prefix: 24,
+        ranges: [{ count: 1 }, { from: '10.0.0.7', to: '10.0.0.8', count: 2 }],
+      },
+      v6: { kind: 'off' },
+      dns: ['10.0.0.1'],
+    });
+  });
+
+  it('names configured keys whose feature is yet to come, once each', () => {
+    const loaded = loadText(`${VALID}log: { level: debug }\n`);
+    const paths = loaded.ok ? loaded.planned.map(({ path }) => path) : [];
+    expect(paths).not.toContain('log');
+    expect(new Set(paths).size).toBe(paths.length);
+  });
+});

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { loadText, VALID } from '../testing/load-text.ts';
+import { effectiveConfigJson, effectiveConfigYaml } from './show-config.ts';
+
+function loaded(text: string | undefined, environment: Record<string, string> = {}) {
+  const result = loadText(text, { environment, flags: [{ flag: '--port', value: '7' }] });
+  if (!result.ok) throw new Error(result.problems.map(({ message }) => message).join('\n'));
+  return result;
+}
+
+describe('config show', () => {
+  it('has the origin behind each value', () => {
+    const lines = effectiveConfigYaml(
+      loaded(VALID, { PM_NODE: 'pve1', PM_SERVICE_TOKEN_SECRET: 'hunter2' }),
+    ).split('\n');
+    expect(lines).toContain('mode: standalone  # default');
+    expect(lines).toContain('  listen: ":7"  # flag --port');
+    expect(lines).toContain('      - "https://pve1:8006"  # c.yaml:3:17');
+    expect(lines).toContain(
+      '      secretEnv: PM_SERVICE_TOKEN_SECRET  # env PM_SERVICE_TOKEN_SECRET; the secret: ••••',
+    );
+    expect(lines).toContain('        - pve1  # env PM_NODE');
+    expect(lines).toContain('  - name: small  # c.yaml:8:11');
+    expect(lines.filter((line) => /: .*[^:]$/.test(line) && !line.includes('  # '))).toEqual([]);
+  });
+
+  it('can be loaded again and means the same', () => {
+    const text = `${VALID}    labels: { "on": "yes", num: "1", empty: "" }\n    taints: ["a=b:NoSchedule"]\nssh: { publicKeys: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGV4YW1wbGU me # x"] }\n`;
+    const first = loaded(text);
+    const again = loadText(effectiveConfigYaml(first));
+    expect(again.ok && again.config).toEqual(first.config);
+    expect(parse(effectiveConfigYaml(first))).toEqual(JSON.parse(JSON.stringify(first.file)));
+  });
+
+  it('masks what may be a secret', () => {
+    const text = `${VALID}join:
+  custom:
+    scriptFile: join.sh
+    files: [{ path: /etc/x, content: "password=hunter2" }]
+  kubeadm:
+    kubeletArgs: ["--token=hunter2", "v=4"]
+images2: &x {}
+`.replace('images2: &x {}\n', '');
+    const shown = loaded(
+      `${text}`
+        .replace('https://images/jammy.img', 'https://images/jammy.img?sig=hunter2')
+        .replace(
+          '    size:',
+          '    join: custom\n    labels: { id: 1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa }\n    size:',
+        ),
+    );
+    for (const output of [effectiveConfigYaml(shown), JSON.stringify(effectiveConfigJson(shown))]) {
+      expect(output).not.toContain('hunter2');
+      expect(output).not.toContain('1f0c2b9e');
+      expect(output).toContain('••••');
+      expect(output).toContain('v=4');
+    }
+  });
+
+  it('is data for scripts', () => {
+    const json = effectiveConfigJson(loaded(VALID));
+    expect(json['pools[0].size.memory']).toEqual({
+      value: '4Gi',
+      origin: { kind: 'file', detail: 'c.yaml:9:29' },
+    });
+    expect(json['cluster.name']).toEqual({
+      value: 'kubernetes',
+      origin: { kind: 'default', detail: '' },
+    });
+    expect(json['pools[0].regions[0]']).toEqual({
+      value: 'lab',
+      origin: { kind: 'default', detail: '' },
+    });
+  });
+});

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: as much of JSON Schema as our own schema uses, so that what editors are told can be tried out.
+import { isMapping } from '../config-path.ts';
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Paths at which the value does not fit; empty when it does. */
+export function misfits(schema: unknown, value: unknown, path = '$'): readonly string[] {
+  if (!isMapping(schema)) return [`${path}: no schema`];
+  const forms = schema['anyOf'];
+  if (Array.isArray(forms)) {
+    return forms.some((form) => misfits(form, value, path).length === 0)
+      ? []
+      : [`${path}: no form fits`];
+  }
+  return [
+    ...scalarMisfits(schema, value, path),
+    ...(isMapping(value) ? mappingMisfits(schema, value, path) : []),
+    ...(Array.isArray(value)
+      ? value.flatMap((item: unknown, index) => misfits(schema['items'], item, `${path}[${index}]`))
+      : []),
+  ];
+}
+
+function scalarMisfits(schema: Schema, value: unknown, path: string): readonly string[] {
+  const { type, pattern, enum: choices, const: only, minimum, maximum } = schema;
+  const types = [type].flat().filter((name) => name !== undefined);
+  const wrong = [
+    types.length > 0 && !types.some((name) => isOfType(value, String(name))) && 'type',
+    typeof pattern === 'string' &&
+      typeof value === 'string' &&
+      !new RegExp(pattern, 'u').test(value) &&
+      'pattern',
+    Array.isArray(choices) && !choices.includes(value) && 'enum',
+    only !== undefined && only !== value && 'const',
+    typeof minimum === 'number' && typeof value === 'number' && value < minimum && 'minimum',
+    typeof maximum === 'number' && typeof value === 'number' && value > maximum && 'maximum',
+  ];
+  return wrong.filter((word) => word !== false).map((word) => `${path}: ${word}`);
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  switch (type) {
+    case 'object':
+      return isMapping(value);
+    case 'array':
+      return Array.isArray(value);
+    case 'integer':
+      return Number.isInteger(value);
+    default:
+      return typeof value === type;
+  }
+}
+
+function mappingMisfits(
+  schema: Schema,
+  value: Record<string, unknown>,
+  path: string,
+): readonly string[] {
+  const properties = isMapping(schema['properties']) ? schema['properties'] : {};
+  const required: readonly unknown[] = Array.isArray(schema['required']) ? schema['required'] : [];
+  const others = schema['additionalProperties'];
+  return [
+    ...required
+      .filter((key) => !Object.hasOwn(value, String(key)))
+      .map((key) => `${path}: lacks ${String(key)}`),
+    ...Object.entries(value).flatMap(([key, child]) => {
+      if (Object.hasOwn(properties, key)) return misfits(properties[key], child, `${path}.${key}`);
+      return isMapping(others)
+        ? misfits(others, child, `${path}.${key}`)
+        : [`${path}.${key}: unknown`];
+    }),
+  ];
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import {
+  addressRangesOverlap,
+  parseAddress,
+  parseAddressRange,
+  rangeHolds,
+  subnetOf,
+} from './address.ts';
+import { parseBytes, parseCpuMilli, parseMilliseconds } from './amount.ts';
+import { formatListenAddress, isLoopback, parseListenAddress } from './listen-address.ts';
+import { editDistance, nearest } from './nearest.ts';
+import { parseVmIdRange, vmIdCount, vmIdRangesOverlap } from './vm-id-range.ts';
+
+describe('VM id ranges', () => {
+  it.each([
+    ['1250-1300', { from: 1250, to: 1300 }],
+    ['100 - 100', { from: 100, to: 100 }],
+    ['99-200', undefined],
+    ['100-1000000000', undefined],
+    ['300-200', undefined],
+    ['100', undefined],
+    ['a-b', undefined],
+  ])('%s', (text, range) => {
+    const parsed = parseVmIdRange(text);
+    expect(parsed.ok ? parsed.value : undefined).toEqual(range);
+  });
+
+  it('counts both ends and finds overlaps', () => {
+    expect(vmIdCount({ from: 100, to: 109 })).toBe(10);
+    expect(vmIdRangesOverlap({ from: 100, to: 200 }, { from: 200, to: 300 })).toBe(true);
+    expect(vmIdRangesOverlap({ from: 100, to: 199 }, { from: 200, to: 300 })).toBe(false);
+    expect(vmIdRangesOverlap({ from: 200, to: 300 }, { from: 100, to: 199 })).toBe(false);
+  });
+});
+
+describe('listen addresses', () => {
+  it.each([
+    [':50051', '', 50_051],
+    ['0.0.0.0:8080', '0.0.0.0', 8080],
+    ['localhost:80', 'localhost', 80],
+    ['[::1]:8080', '::1', 8080],
+    ['[fe80::1%eth0]:8080', 'fe80::1%eth0', 8080],
+    ['host%zone:8080', 'host%zone', 8080],
+  ])('%s', (text, host, port) => {
+    const parsed = parseListenAddress(text);
+    expect(parsed).toEqual({ ok: true, value: { host, port } });
+    expect(formatListenAddress({ host, port })).toBe(text);
+  });
+
+  it.each([
+    '8080',
+    '::1:8080',
+    'a b:1',
+    '[::1]',
+    '[10.0.0.1]:1',
+    '300.0.0.1:1',
+    ':70000',
+    '[fe80::1%]:1',
+    '',
+  ])('refuses %j', (text) => {
+    expect(parseListenAddress(text).ok).toBe(false);
+  });
+
+  it('knows loopback', () => {
+    expect(
+      ['127.0.0.1', '127.9.9.9', '::1', 'localhost'].every((host) => isLoopback({ host, port: 1 })),
+    ).toBe(true);
+    expect(['', '0.0.0.0', '10.0.0.1'].some((host) => isLoopback({ host, port: 1 }))).toBe(false);
+  });
+});
+
+describe('addresses', () => {
+  it.each(['10.0.0.1', 'fd00::1', '::'])('takes %s', (text) => {
+    expect(parseAddress(text).ok).toBe(true);
+  });
+
+  it.each(['10.0.0.1/24', 'fe80::1%eth0', '010.0.0.1', '10.0.0', 'x', '', '10.0.0.1 '])(
+    'refuses %j',
+    (text) => {
+      expect(parseAddress(text).ok).toBe(false);
+    },
+  );
+
+  it.each([
+    ['10.0.0.11-10.0.0.19', 9],
+    ['10.0.0.11', 1],
+    ['fd00::10 - fd00::1f', 16],
+    ['::-ffff:ffff:ffff:ffff::', Number.MAX_SAFE_INTEGER],
+  ])('%s holds %i', (text, count) => {
+    const parsed = parseAddressRange(text);
+    expect(parsed.ok && parsed.value.count).toBe(count);
+  });
+
+  it.each([
+    ['10.0.0.19-10.0.0.11', 'ends before it begins'],
+    ['10.0.0.1-fd00::1', 'mixes IPv4 and IPv6'],
+    ['10.0.0.1-2-3', "is not a range such as '10.0.0.11-10.0.0.19'"],
+    ['x-10.0.0.1', 'begins with what is not an IP address'],
+    ['10.0.0.1-x', 'ends with what is not an IP address'],
+  ])('refuses %s', (text, problem) => {
+    expect(parseAddressRange(text)).toEqual({ ok: false, problem });
+  });
+
+  it('compares ranges by family and value', () => {
+    const range = (text: string) => {
+      const parsed = parseAddressRange(text);
+      if (!parsed.ok) throw new Error(parsed.problem);
+      return parsed.value;
+    };
+    const address = (text: string) => {
+      const parsed = parseAddress(text);
+      if (!parsed.ok) throw new Error(parsed.problem);
+      return parsed.value;
+    };
+    expect(addressRangesOverlap(range('10.0.0.1-10.0.0.9'), range('10.0.0.9-10.0.0.10'))).toBe(
+      true,
+    );
+    expect(addressRangesOverlap(range('10.0.0.1-10.0.0.9'), range('10.0.0.10'))).toBe(false);
+    expect(addressRangesOverlap(range('0.0.0.1'), range('::1'))).toBe(false);
+    expect(rangeHolds(range('10.0.0.1-10.0.0.9'), address('10.0.0.9'))).toBe(true);
+    expect(rangeHolds(range('10.0.0.1-10.0.0.9'), address('10.0.0.10'))).toBe(false);
+    expect(subnetOf(address('10.0.0.77'), 24)).toEqual({
+      first: address('10.0.0.0').value,
+      last: address('10.0.0.255').value,
+    });
+  });
+});
+
+describe('amounts', () => {
+  it.each([
+    [parseBytes, '2Gi', 2 * 1024 ** 3],
+    [parseBytes, 0, 0],
+    [parseCpuMilli, '250m', 250],
+    [parseCpuMilli, 1.5, 1500],
+    [parseMilliseconds, '1h30m', 5_400_000],
+    [parseMilliseconds, 0, 0],
+  ] as const)('%o of %s', (parse, text, value) => {
+    expect(parse(text)).toEqual({ ok: true, value });
+  });
+
+  it.each([
+    [parseBytes, 5, "is only 5 bytes; write a unit, such as '2Gi' or '512Mi'"],
+    [parseBytes, '-1Gi', 'is negative'],
+    [parseBytes, '100E', 'is too large'],
+    [parseMilliseconds, 20, "missing unit; did you mean '20s'?"],
+    [parseMilliseconds, '-5s', 'is negative'],
+    [parseMilliseconds, Number.NaN, "duration is not of the form '1h30m' or '45s'"],
+  ] as const)('%o refuses %s', (parse, text, problem) => {
+    expect(parse(text)).toEqual({ ok: false, problem });
+  });
+});
+
+describe('nearest', () => {
+  it.each([
+    ['memry', 'memory'],
+    ['node_groups', undefined],
+    ['batchsize', 'batchSize'],
+    ['drain_timeout', 'drainTimeout'],
+    ['lables', 'labels'],
+    ['xyz', undefined],
+    ['', undefined],
+    ['x'.repeat(65), undefined],
+  ])('%s → %s', (word, expected) => {
+    expect(nearest(word, ['memory', 'batchSize', 'drainTimeout', 'labels'])).toBe(expected);
+  });
+
+  it('counts a swap of neighbours as one edit', () => {
+    expect(editDistance('naem', 'name')).toBe(1);
+    expect(editDistance('kitten', 'sitting')).toBe(3);
+    expect(editDistance('', 'abc')).toBe(3);
+  });
+});
