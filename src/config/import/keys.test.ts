@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every key that a system has is carried over or noted. The fixtures have each of them, not at its default.
 import { describe, expect, it } from 'vitest';
+import { type SchemaNode, schemaTree, withForms } from '../schema/tree.ts';
 import type { System } from './result.ts';
 import { fixture, imported } from './testing/import-text.ts';
 
@@ -131,6 +132,35 @@ describe.each(TABLES)('$file', ({ system, file, keys }) => {
 
 it('counts as many keys as the systems have', () => {
   expect(TABLES.map(({ keys }) => keys.length)).toStrictEqual([38, 24, 18, 25, 12, 43]);
+});
+
+/** Keys of other systems that the schema says a key of ours stands for. */
+function* replacedKeys(node: SchemaNode): Generator<readonly [string, string]> {
+  for (const [system, keys] of Object.entries(node['x-replaces'] ?? {})) {
+    for (const key of [keys].flat()) yield [system, key];
+  }
+  for (const form of withForms(node)) {
+    const children = [
+      ...Object.values(form.properties ?? {}),
+      form.items,
+      form.additionalProperties,
+    ];
+    for (const child of children) {
+      if (typeof child === 'object') yield* replacedKeys(child);
+    }
+  }
+}
+
+it('knows every key that the schema claims to replace', () => {
+  const known = TABLES.flatMap(({ system, keys }) => keys.map((key) => `${system} ${key}`));
+  const claimed = [...replacedKeys(schemaTree())]
+    .filter(([, key]) => /^[a-z][\w.[\]]*$/i.test(key) && !/^[A-Z_]+$/.test(key))
+    .map(([system, key]) => {
+      const name = system === 'kubenodesmith' ? 'rack-one' : 'small';
+      return `${system} ${key.replaceAll('[]', '[0]').replace('NAME', name)}`;
+    });
+  expect(claimed.length).toBeGreaterThan(50);
+  expect(claimed.filter((key) => !known.some((one) => one.startsWith(key)))).toStrictEqual([]);
 });
 
 describe('variables of externalgrpc', () => {

@@ -42,16 +42,8 @@ export class Work {
     this.#notes.push(note);
   }
 
-  /** Takes a value over; a second remark may say how it was changed. */
+  /** Takes a value over. */
   carry(path: DraftPath, value: DraftValue, where: Where): void {
-    if (this.#isExposed(value)) {
-      this.note(
-        where,
-        'needs-you',
-        'contains what looks like a secret of this file and was left out',
-      );
-      return;
-    }
     this.#put(path, value, { where, remark: this.#describe(where) });
   }
 
@@ -95,6 +87,11 @@ export class Work {
   }
 
   #put(path: DraftPath, value: DraftValue, about: { where: Where; remark: string }): void {
+    const texts = [...path.map(String), ...textsOf(value)];
+    if (texts.some((text) => this.#guard.covers(text))) {
+      this.note(about.where, 'needs-you', EXPOSED);
+      return;
+    }
     this.#origins.set(JSON.stringify(path), about.where);
     this.#draft.set(path, value, this.#guard.hide(about.remark));
   }
@@ -102,10 +99,17 @@ export class Work {
   #describe(where: Where): string {
     return where.at === undefined ? where.path : `${where.path}, line ${where.at.line}`;
   }
+}
 
-  #isExposed(value: DraftValue): boolean {
-    return this.#guard.covers(typeof value === 'string' ? value : JSON.stringify(value));
-  }
+const EXPOSED = 'contains what looks like a secret of this file, and was left out';
+
+function textsOf(value: DraftValue): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([key, child]: [string, DraftValue]) => [
+    key,
+    ...textsOf(child),
+  ]);
 }
 
 export function formatPath(path: DraftPath): string {

@@ -2,8 +2,7 @@
 // Our own validator has the last word on what is printed. A value that it refuses is taken out again and noted,
 // so that whatever stood in the other system's file, what comes out is valid.
 
-import { checkFile } from '../../checks/index.ts';
-import { CheckScope } from '../../checks/scope.ts';
+import { CheckScope, checkFile } from '../../checks/index.ts';
 import { readDocument } from '../../document/read-document.ts';
 import { completeFile } from '../../effective/complete.ts';
 import { explainIssues } from '../../issues/explain.ts';

@@ -64,7 +64,7 @@ function noteVariable(
 ): void {
   const { variable } = setting;
   if (variable === undefined) return;
-  if (environment[variable] !== undefined && setting.value === environment[variable]) {
+  if (Object.hasOwn(environment, variable) && setting.value === environment[variable]) {
     work.note(where, 'carried-differently', `was taken from ${variable} of the environment`);
   } else if (setting.value === undefined) {
     work.note(

@@ -96,7 +96,7 @@ function variable(tokens: readonly Token[], environment: Environment): Evaluated
   const at = tokens.findIndex((token) => token.kind === 'string');
   const name = tokens[at]?.text;
   if (access === undefined || name === undefined) return undefined;
-  const value = environment[name];
+  const value = Object.hasOwn(environment, name) ? environment[name] : undefined;
   if (access.startsWith('environ[')) {
     if (tokens.length !== at + 2) return UNKNOWN;
     return value === undefined

@@ -100,6 +100,7 @@ describe('environment', () => {
     [`a = os.getenv('A', 5)`, {}, 5],
     [`a = int(os.getenv('A', 5))`, { A: '6' }, 6],
     [`a = environ["A"]`, { A: 'y' }, 'y'],
+    [`a = os.getenv('constructor', 1)`, {}, 1],
   ])('%s', (text, environment, value) => {
     expect(values(text, environment)['a']).toStrictEqual(value);
   });
