@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
-import { InvalidConfig } from '../ports/errors.ts';
+import { InvalidConfig, Unreachable } from '../ports/errors.ts';
 import { Gate } from './limits.ts';
 
 export interface Endpoint {
@@ -48,6 +48,11 @@ export class Endpoints {
 
   failed(endpoint: Endpoint): void {
     this.#failedAt.set(endpoint, this.#clock.monotonic());
+    // Who waits for a turn at a host that hangs would wait for each timeout before; another may be free.
+    if (this.#all.every((other) => this.#isResting(other))) return;
+    const message = `${endpoint.origin} does not answer`;
+    const facts = { requestSent: false };
+    endpoint.gate.turnAway(new Unreachable('PVE_UNREACHABLE', message, { facts }));
   }
 
   #isResting(endpoint: Endpoint): boolean {

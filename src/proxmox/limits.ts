@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Cancelled } from '../ports/errors.ts';
 
+interface Waiting {
+  readonly admit: () => void;
+  readonly refuse: (error: Error) => void;
+}
+
 /**
  * At most so many at once, the rest in the order they came. A Proxmox host answers with three workers, each
  * busy with one call at a time: more of ours at once would only make the web interface of its people slow.
@@ -8,7 +13,7 @@ import { Cancelled } from '../ports/errors.ts';
 export class Gate {
   readonly #limit: number;
   #inside = 0;
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting = new Set<Waiting>();
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -35,16 +40,29 @@ export class Gate {
     }
     return new Promise((resolve, reject) => {
       const onAbort = () => {
-        this.#waiting.delete(admit);
+        this.#waiting.delete(waiting);
         reject(cancelled());
       };
-      const admit = () => {
-        signal?.removeEventListener('abort', onAbort);
-        resolve();
+      const waiting: Waiting = {
+        admit: () => {
+          signal?.removeEventListener('abort', onAbort);
+          resolve();
+        },
+        refuse: (error) => {
+          signal?.removeEventListener('abort', onAbort);
+          reject(error);
+        },
       };
-      this.#waiting.add(admit);
+      this.#waiting.add(waiting);
       signal?.addEventListener('abort', onAbort, { once: true });
     });
+  }
+
+  /** Sends away all who wait; those inside are left to themselves. */
+  turnAway(error: Error): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const one of waiting) one.refuse(error);
   }
 
   /** The place goes from hand to hand, so that nobody who comes late gets in between. */
@@ -55,7 +73,7 @@ export class Gate {
       return;
     }
     this.#waiting.delete(next);
-    next();
+    next.admit();
   }
 }
 

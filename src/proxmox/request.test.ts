@@ -222,6 +222,28 @@ describe('several endpoints', () => {
     });
   });
 
+  it('does not queue at one that hangs', async () => {
+    const region = aRegion(
+      {
+        [AT_PVE9]: ({ url }) => (url.hostname === 'pve1' ? new Promise(() => undefined) : ok(UPID)),
+      },
+      { endpoints, limits: { requestsAtOnce: 2, requestTimeoutMs: 10_000 } },
+    );
+    const ends = Array.from({ length: 8 }, () =>
+      region.hypervisor.startVm(NEAR_NOBODY).then(
+        () => 'started',
+        (error: unknown) => (error instanceof PvescalerError ? error.code : 'foreign'),
+      ),
+    );
+    const all = await region.settled(Promise.all(ends));
+    // The two inside may have been heard, so they are not repeated; those who waited go elsewhere.
+    expect(all.toSorted()).toEqual([
+      ...Array.from({ length: 2 }, () => 'REQUEST_TIMED_OUT'),
+      ...Array.from({ length: 6 }, () => 'started'),
+    ]);
+    expect(region.clock.monotonic()).toBeLessThan(10_100);
+  });
+
   it('asks the host itself where it is an endpoint', async () => {
     const at = 'POST /nodes/pve2/qemu/160/status/start';
     const region = aRegion({ [at]: ok(UPID) }, { endpoints });

@@ -160,15 +160,28 @@ export class Api {
     let last: unknown;
     for (const endpoint of this.#endpoints.inOrder(call.host)) {
       try {
-        return await endpoint.gate.run(() => this.#exchange(endpoint, call, headers), call.signal);
+        return await endpoint.gate.run(() => this.#attempt(endpoint, call, headers), call.signal);
       } catch (error) {
         if (!isEndpointTrouble(error, call)) throw error;
-        this.#endpoints.failed(endpoint);
         if (call.repeatable !== true && error.facts['requestSent'] !== false) throw error;
         last = error;
       }
     }
     throw last;
+  }
+
+  /** Trouble is noted before the place is given up: nobody who waited for it gets in after that. */
+  async #attempt(
+    endpoint: Endpoint,
+    call: ApiCall,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<Envelope> {
+    try {
+      return await this.#exchange(endpoint, call, headers);
+    } catch (error) {
+      if (isEndpointTrouble(error, call)) this.#endpoints.failed(endpoint);
+      throw error;
+    }
   }
 
   async #exchange(

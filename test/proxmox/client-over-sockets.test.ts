@@ -9,7 +9,7 @@ import { createHttpTransport } from '../../src/system/http-transport.ts';
 import { systemClock as clock } from '../../src/system/index.ts';
 import { aCluster, anOrder, CREDENTIALS } from './simulated-region.ts';
 
-describe.each([false])('with TLS: %s', (tls) => {
+describe.each([false, true])('with TLS: %s', (tls) => {
   let served: ServedSim;
   let hypervisor: Hypervisor;
 
