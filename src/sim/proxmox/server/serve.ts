@@ -110,8 +110,13 @@ function byFirstByte(secure: Server, plain: Server): (socket: Socket) => void {
     socket.once('data', (first: Buffer) => {
       socket.pause();
       socket.unshift(first);
-      (first[0] === TLS_HANDSHAKE ? secure : plain).emit('connection', socket);
-      socket.resume();
+      if (first[0] === TLS_HANDSHAKE) {
+        // The TLS layer reads what is buffered by itself; resuming would let it flow past.
+        secure.emit('connection', socket);
+      } else {
+        plain.emit('connection', socket);
+        socket.resume();
+      }
     });
   };
 }
@@ -126,13 +131,15 @@ interface Listener {
   readonly listen: (port: number, host: string, done: () => void) => unknown;
   readonly address: () => AddressInfo | string | null;
   readonly close: (done: () => void) => unknown;
+  readonly once: (event: 'error', listener: (error: Error) => void) => unknown;
 }
 
 async function listenOn(
   server: Listener,
   at: { readonly host: string; readonly port: number },
 ): Promise<number> {
-  await new Promise<void>((resolve) => {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
     server.listen(at.port, at.host, resolve);
   });
   const address = server.address();

@@ -105,7 +105,7 @@ export class Bench {
     const end = () => ended.abort();
     promise.then(end, end);
     for (let turn = 0; turn < 1000 && !ended.signal.aborted; turn += 1) {
-      await Promise.resolve();
+      await this.clock.advance(0);
       if (!ended.signal.aborted && !(await this.clock.advanceToNext())) break;
     }
     return await promise;

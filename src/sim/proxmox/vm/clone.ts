@@ -161,7 +161,7 @@ function baseName(call: Call, storage: string, name: string): string {
 async function cloneDrive(
   call: Call,
   plan: Plan,
-  at: { readonly drive: Drive; readonly context: TaskContext },
+  at: { readonly drive: Drive; readonly context: TaskContext; readonly made: string[] },
 ): Promise<Drive> {
   const { drive, context } = at;
   const { core, host } = call;
@@ -183,6 +183,7 @@ async function cloneDrive(
     everBooted: volume.everBooted,
   };
   const file = await allocate(core, { storage, host }, { volume: fresh, work: context.work });
+  at.made.push(file);
   if (linked) await context.work(SIMULATED_DURATIONS.linkedClone);
   else await context.work((SIMULATED_DURATIONS.fullClonePerGib * volume.size) / 2 ** 30);
   const size = isCi ? {} : { size: formatSize(volume.size) };
@@ -200,8 +201,7 @@ async function copyDrives(
 ): Promise<void> {
   for (const [slot, drive] of drivesOf(plan.config)) {
     if (isPlainCdrom(drive) || drive.file === 'none') continue;
-    const copy = await cloneDrive(call, plan, { drive, context: at.context });
-    at.made.push(copy.file);
+    const copy = await cloneDrive(call, plan, { drive, context: at.context, made: at.made });
     at.config[slot] = printDrive(copy);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DELETE /nodes/{node}/qemu/{vmid}: checks before and again inside the task, then disks, then the last traces.
-import { failure, textOf } from '../api-error.ts';
+import { ROOT } from '../access/permissions.ts';
+import { failure, parameterError, textOf } from '../api-error.ts';
 import { type Call, type Core, withVmLock } from '../core.ts';
 import { clonesOf, splitVolumeId, volumesOn } from '../storage/volumes.ts';
 import { free } from '../storage/work.ts';
@@ -107,6 +108,9 @@ async function destroyTask(call: Call, id: number, context: TaskContext): Promis
 
 export function destroyVm(call: Call): string {
   const id = call.integer('vmid');
+  if (call.flag('skiplock') && call.who !== ROOT) {
+    throw parameterError({ skiplock: 'Only root may use this option.' });
+  }
   earlyChecks(call, id);
   return call.fork({ type: 'qmdestroy', id }, (context) => destroyTask(call, id, context));
 }

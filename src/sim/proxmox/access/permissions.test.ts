@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { Bench, testCluster } from '../support/bench.ts';
+import type { AclDescription } from '../world/description.ts';
+
+const WEAK = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
+type Params = Parameters<Bench['call']>[2];
+
+/** The weak user's separated token, with these rights for both user and token. */
+async function weak(
+  entries: readonly Omit<AclDescription, 'user'>[],
+  roles: readonly { id: string; privs: string[] }[] = [],
+): Promise<Bench> {
+  const base = testCluster(2);
+  const acl = entries.flatMap((entry) => [
+    { ...entry, user: 'weak@pve' },
+    { ...entry, token: 'weak@pve!sep' },
+  ]);
+  const cluster = {
+    ...base,
+    roles,
+    acl: [...(base.acl ?? []), ...acl],
+    pools: [{ id: 'mine', vms: [100] }],
+  };
+  const bench = new Bench({ cluster });
+  await bench.vm(100, { name: 'one' });
+  await bench.vm(200, { name: 'two' });
+  bench.authorization = WEAK;
+  return bench;
+}
+
+async function reason(bench: Bench, ...args: Parameters<Bench['call']>): Promise<string> {
+  return (await bench.call(...args)).reason;
+}
+
+describe('rights', () => {
+  it('without any, lists are empty and everything else is refused', async () => {
+    const bench = await weak([]);
+    expect((await bench.call('GET', '/access/permissions')).data).toEqual({});
+    expect((await bench.call('GET', '/nodes/pve1/qemu')).data).toEqual([]);
+    expect((await bench.call('GET', '/cluster/resources', { type: 'vm' })).data).toEqual([]);
+    expect((await bench.call('GET', '/cluster/resources', { type: 'node' })).data[0]).toEqual({
+      id: 'node/pve1',
+      node: 'pve1',
+      type: 'node',
+      status: 'online',
+    });
+    expect(await reason(bench, 'GET', '/nodes/pve1/qemu/100/config')).toBe(
+      'Permission check failed (/vms/100, VM.Audit)',
+    );
+    expect(await reason(bench, 'POST', '/nodes/pve1/qemu/100/status/start')).toBe(
+      'Permission check failed (/vms/100, VM.PowerMgmt)',
+    );
+    expect(await reason(bench, 'POST', '/nodes/pve1/qemu', { vmid: 300 })).toBe(
+      'Permission check failed',
+    );
+    expect(await reason(bench, 'POST', '/nodes/pve1/qemu/100/clone', { newid: 300 })).toBe(
+      'Permission check failed (/vms/100, VM.Clone)',
+    );
+    expect(await reason(bench, 'GET', '/nodes/pve1/status')).toBe(
+      'Permission check failed (/nodes/pve1, Sys.Audit)',
+    );
+    expect(await reason(bench, 'GET', '/nodes/pve1/query-url-metadata', { url: 'http://x' })).toBe(
+      'Permission check failed',
+    );
+    expect(
+      await reason(bench, 'POST', '/nodes/pve1/storage/local/content/x', { target: 'y' }),
+    ).toBe('Permission check failed (user != root@pam)');
+  });
+
+  it('are refused before parameters are looked at', async () => {
+    const bench = await weak([]);
+    expect((await bench.call('PUT', '/nodes/pve1/qemu/100/resize', { nonsense: 1 })).status).toBe(
+      403,
+    );
+  });
+
+  it('of a separated token are what both it and its user have', async () => {
+    const base = testCluster();
+    const acl = [
+      { path: '/vms', role: 'PVEVMAdmin', user: 'weak@pve' },
+      { path: '/vms', role: 'PVEAuditor', token: 'weak@pve!sep' },
+      { path: '/storage', role: 'PVEAdmin', token: 'weak@pve!sep' },
+    ];
+    const bench = new Bench({ cluster: { ...base, acl } });
+    bench.authorization = WEAK;
+    const { data } = await bench.call('GET', '/access/permissions');
+    expect(Object.keys(data)).toEqual(['/vms']);
+    expect(Object.keys(data['/vms']).toSorted()).toEqual(['VM.Audit', 'VM.GuestAgent.Audit']);
+    expect(
+      (await bench.call('GET', '/access/permissions', { path: '/vms/777' })).data['/vms/777'],
+    ).toHaveProperty('VM.Audit');
+    expect(
+      (await bench.call('GET', '/access/permissions', { path: '/storage/local' })).data,
+    ).toEqual({ '/storage/local': {} });
+  });
+
+  it('come from groups and pools, end at NoAccess, and do not propagate unless told', async () => {
+    const base = testCluster();
+    const cluster = {
+      ...base,
+      groups: [{ id: 'ops', members: ['weak@pve'] }],
+      pools: [{ id: 'mine', vms: [100] }],
+      vms: [100, 200, 300].map((id) => ({ id, host: 'pve1' })),
+      acl: [
+        { path: '/pool/mine', role: 'PVEVMUser', group: 'ops' },
+        { path: '/vms/200', role: 'PVEVMUser', user: 'weak@pve', propagate: false },
+        { path: '/vms', role: 'PVEAuditor', group: 'ops', propagate: false },
+        { path: '/vms/300', role: 'NoAccess', user: 'weak@pve' },
+      ],
+    };
+    const bench = new Bench({ cluster });
+    const { data } = await bench.call('POST', '/access/ticket', {
+      username: 'weak',
+      realm: 'pve',
+      password: 'weak',
+    });
+    bench.authorization = `PVEAuthCookie=${data.ticket}`;
+    const seen = (await bench.call('GET', '/nodes/pve1/qemu')).data.map(
+      (row: { vmid: number }) => row.vmid,
+    );
+    expect(seen).toEqual([100, 200]);
+  });
+
+  it('per option', async () => {
+    const role = (...privs: string[]) => [{ id: 'R', privs }];
+    const grant = [{ path: '/vms/100', role: 'R' }];
+    const put = async (privs: string[], params: Params) => {
+      const bench = await weak(grant, role(...privs));
+      return await reason(bench, 'PUT', '/nodes/pve1/qemu/100/config', params);
+    };
+    expect(await put(['VM.Config.CPU'], { cores: 2 })).toBe('OK');
+    expect(await put(['VM.Config.CPU'], { memory: 512 })).toBe(
+      'Permission check failed (/vms/100, VM.Config.Memory)',
+    );
+    expect(await put(['VM.Config.CPU'], { name: 'x' })).toBe(
+      'Permission check failed (/vms/100, VM.Config.Options)',
+    );
+    expect(await put(['VM.Config.CPU'], { tags: 'x' })).toBe(
+      'Permission check failed (/vms/100, VM.Config.Options)',
+    );
+    expect(await put(['VM.Config.CPU'], { ciuser: 'x' })).toBe(
+      'Permission check failed (/vms/100, VM.Config.Cloudinit|VM.Config.Network)',
+    );
+    expect(await put(['VM.Config.Cloudinit'], { ipconfig0: 'ip=dhcp' })).toBe('OK');
+    expect(await put(['VM.Config.Options'], { startup: 'order=1' })).toBe(
+      'Permission check failed (/, Sys.Modify)',
+    );
+    expect(await put(['VM.Config.Network'], { net0: 'virtio,bridge=vmbr0' })).toBe(
+      'Permission check failed (/sdn/zones/localnetwork/vmbr0, SDN.Use)',
+    );
+    expect(await put(['VM.Config.Network'], { net0: 'virtio,bridge=vmbr0,tag=5' })).toBe(
+      'Permission check failed (/sdn/zones/localnetwork/vmbr0/5, SDN.Use)',
+    );
+    expect(await put(['VM.Config.Disk'], { scsi0: 'local-lvm:1' })).toBe(
+      'Permission check failed (/storage/local-lvm, Datastore.AllocateSpace)',
+    );
+    expect(await put(['VM.Audit'], { cores: 2 })).toMatch(
+      /^Permission check failed \(\/vms\/100, VM\.Config\.Disk\|/,
+    );
+  });
+
+  it('on storages decide about images, ISOs and their removal', async () => {
+    const grant = (role: string) =>
+      weak([
+        { path: '/storage/local', role },
+        { path: '/vms', role: 'PVEVMAdmin' },
+      ]);
+    const audit = await grant('PVEDatastoreUser');
+    expect(await reason(audit, 'DELETE', '/nodes/pve1/storage/local/content/iso/debian.iso')).toBe(
+      'Permission check failed (/storage/local, Datastore.Allocate)',
+    );
+    expect((await audit.call('GET', '/nodes/pve1/storage/local/content')).data).toHaveLength(3);
+    expect(
+      await reason(audit, 'POST', '/nodes/pve1/qemu', {
+        vmid: 300,
+        ide2: 'local:iso/debian.iso,media=cdrom',
+      }),
+    ).toBe('OK');
+    expect(
+      await reason(audit, 'POST', '/nodes/pve1/storage/local/download-url', {
+        url: 'http://x',
+        filename: 'a.iso',
+        content: 'iso',
+      }),
+    ).toBe('Permission check failed (/storage/local, Datastore.AllocateTemplate)');
+    const none = await weak([{ path: '/vms', role: 'PVEVMAdmin' }]);
+    expect(
+      await reason(none, 'POST', '/nodes/pve1/qemu', {
+        vmid: 300,
+        ide2: 'local:iso/debian.iso,media=cdrom',
+      }),
+    ).toBe('Permission check failed (/storage/local, Datastore.AllocateSpace|Datastore.Audit)');
+  });
+
+  it('the agent needs other rights in 8.x and 9.x', async () => {
+    const make = async (version: '8.4' | '9.2', privs: string[]) => {
+      const base = testCluster();
+      const acl = [{ path: '/vms', role: 'R', user: 'weak@pve' }];
+      const cluster = {
+        ...base,
+        roles: [{ id: 'R', privs }],
+        acl,
+        vms: [{ id: 100, host: 'pve1' }],
+      };
+      const bench = new Bench({ cluster, version });
+      const { data } = await bench.call('POST', '/access/ticket', {
+        username: 'weak@pve',
+        password: 'weak',
+      });
+      const headers = {
+        authorization: `PVEAuthCookie=${data.ticket}`,
+        csrfpreventiontoken: data.CSRFPreventionToken,
+      };
+      return (
+        await bench.raw({
+          method: 'POST',
+          target: '/api2/json/nodes/pve1/qemu/100/agent/ping',
+          headers,
+        })
+      ).reason;
+    };
+    expect(await make('8.4', ['VM.Monitor'])).toBe('No QEMU guest agent configured');
+    expect(await make('9.2', ['VM.GuestAgent.Audit'])).toBe('No QEMU guest agent configured');
+    expect(await make('9.2', ['VM.Audit'])).toBe(
+      'Permission check failed (/vms/100, VM.GuestAgent.Audit|VM.GuestAgent.Unrestricted)',
+    );
+  });
+
+  it('root by ticket may everything, a token of root is not root', async () => {
+    const base = testCluster();
+    const tokens = [{ id: 't', secret: 's3cret', privsep: false }];
+    const cluster = { ...base, users: [{ id: 'root@pam', password: 'simulated', tokens }] };
+    const bench = new Bench({ cluster });
+    bench.authorization = 'PVEAPIToken=root@pam!t=s3cret';
+    expect(await reason(bench, 'POST', '/nodes/pve1/qemu', { vmid: 100, args: '-x' })).toBe(
+      "only root can set 'args' config",
+    );
+    const { data } = await bench.call('POST', '/access/ticket', {
+      username: 'root@pam',
+      password: 'simulated',
+    });
+    const headers = {
+      authorization: `PVEAuthCookie=${data.ticket}`,
+      csrfpreventiontoken: data.CSRFPreventionToken,
+      'content-type': 'application/x-www-form-urlencoded',
+    };
+    const answer = await bench.raw({
+      method: 'POST',
+      target: '/api2/json/nodes/pve1/qemu',
+      headers,
+      body: 'vmid=100&args=-x',
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  it('can be given and taken over the API', async () => {
+    const bench = new Bench();
+    await bench.call('POST', '/access/users', { userid: 'new@pve' });
+    const token = await bench.call('POST', '/access/users/new@pve/token/tt', { privsep: 0 });
+    expect(token.data['full-tokenid']).toBe('new@pve!tt');
+    await bench.call('POST', '/access/roles', { roleid: 'Small', privs: 'VM.Audit,VM.PowerMgmt' });
+    await bench.call('PUT', '/access/acl', { path: '/vms/', roles: 'Small', users: 'new@pve' });
+    expect((await bench.call('GET', '/access/acl')).data).toContainEqual({
+      path: '/vms',
+      roleid: 'Small',
+      type: 'user',
+      ugid: 'new@pve',
+      propagate: 1,
+    });
+    bench.authorization = `PVEAPIToken=new@pve!tt=${token.data.value}`;
+    expect((await bench.call('GET', '/access/permissions', { path: '/vms' })).data).toEqual({
+      '/vms': { 'VM.Audit': 1, 'VM.PowerMgmt': 1 },
+    });
+    expect(
+      (await bench.call('GET', '/access/users')).data.map((row: { userid: string }) => row.userid),
+    ).toEqual(['new@pve']);
+    bench.authorization = 'PVEAPIToken=scaler@pve!sim=00000000-0000-4000-8000-000000000001';
+    expect(
+      (await bench.call('POST', '/access/roles', { roleid: 'Bad', privs: 'VM.Monitor' })).errors,
+    ).toEqual({
+      privs: "invalid format - invalid privilege 'VM.Monitor'\n",
+    });
+    await bench.call('PUT', '/access/acl', {
+      path: '/vms',
+      roles: 'Small',
+      users: 'new@pve',
+      delete: 1,
+    });
+    expect((await bench.call('DELETE', '/access/users/new@pve/token/tt')).status).toBe(200);
+    expect((await bench.call('GET', '/access/users/new@pve/token')).data).toEqual([]);
+  });
+});

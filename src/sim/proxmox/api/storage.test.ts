@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { Bench, testCluster } from '../support/bench.ts';
+
+const PATH = '/nodes/pve1/storage';
+type Params = Parameters<Bench['call']>[2];
+
+function multipart(parts: readonly (readonly [string, string, string?])[]): string {
+  const body = parts.map(([name, value, file]) => {
+    const extra =
+      file === undefined ? '' : `; filename="${file}"\r\nContent-Type: application/octet-stream`;
+    return `--XX\r\nContent-Disposition: form-data; name="${name}"${extra}\r\n\r\n${value}\r\n`;
+  });
+  return `${body.join('')}--XX--\r\n`;
+}
+
+function upload(bench: Bench, parts: Parameters<typeof multipart>[0], storage = 'local') {
+  return bench.raw({
+    method: 'POST',
+    target: `/api2/json${PATH}/${storage}/upload`,
+    headers: { 'content-type': 'multipart/form-data; boundary=XX' },
+    body: multipart(parts),
+  });
+}
+
+describe('uploads', () => {
+  it('keep every byte under a harmless name, once their task has ended', async () => {
+    const bench = new Bench();
+    const checksum = createHash('sha256').update('seed').digest('hex');
+    const answer = await upload(bench, [
+      ['content', 'iso'],
+      ['checksum-algorithm', 'sha256'],
+      ['checksum', checksum],
+      ['filename', 'seed', 'seed b@d.iso'],
+    ]);
+    expect(answer.data).toMatch(/:imgcopy::scaler@pve!sim:$/);
+    const list = async () =>
+      (await bench.call('GET', `${PATH}/local/content`, { content: 'iso' })).data.map(
+        (row: { volid: string }) => row.volid,
+      );
+    expect(await list()).toEqual(['local:iso/debian.iso']);
+    expect(await bench.task(answer)).toBe('OK');
+    expect(await list()).toEqual(['local:iso/debian.iso', 'local:iso/seed_b_d.iso']);
+    const { data } = await bench.call('GET', `${PATH}/local/content/local:iso/seed_b_d.iso`);
+    expect(data).toMatchObject({ path: '/var/lib/vz/template/iso/seed_b_d.iso', size: 4 });
+  });
+
+  it.each([
+    [
+      [
+        ['filename', 'x', 'a.iso'],
+        ['content', 'iso'],
+      ],
+      'local',
+      400,
+      { content: 'property is missing and it is not optional' },
+    ],
+    [
+      [
+        ['content', 'iso'],
+        ['file', 'x', 'a.iso'],
+      ],
+      'local',
+      500,
+      "wrong field name 'file' for file upload, expected 'filename'",
+    ],
+    [
+      [
+        ['content', 'iso'],
+        ['filename', 'x', 'a.txt'],
+      ],
+      'local',
+      400,
+      { filename: 'wrong file extension' },
+    ],
+    [
+      [
+        ['content', 'import'],
+        ['filename', 'x', 'a.img'],
+      ],
+      'local',
+      400,
+      { filename: 'invalid filename or wrong extension' },
+    ],
+    [
+      [
+        ['content', 'snippets'],
+        ['filename', 'x', 'a.yaml'],
+      ],
+      'local',
+      400,
+      {
+        content: "value 'snippets' does not have a value in the enumeration 'iso, vztmpl, import'",
+      },
+    ],
+    [
+      [
+        ['content', 'iso'],
+        ['filename', 'x', 'a.iso'],
+      ],
+      'local-lvm',
+      500,
+      "can't upload to storage type 'lvmthin'",
+    ],
+    [
+      [
+        ['content', 'vztmpl'],
+        ['filename', 'x', 'a.tar.zst'],
+      ],
+      'shared',
+      500,
+      "storage 'shared' does not support 'vztmpl' content",
+    ],
+    [[['content', 'iso']], 'local', 501, 'upload failed'],
+  ] as const)('%j to %s is refused', async (...row) => {
+    const [parts, storage, status, problem] = row;
+    const answer = await upload(new Bench(), parts, storage);
+    expect(answer.status).toBe(status);
+    if (typeof problem === 'string') expect(answer.reason).toBe(problem);
+    else expect(answer.errors).toEqual(problem);
+  });
+
+  it('with a wrong checksum fail in the task; without the right 403 has no body', async () => {
+    const bench = new Bench();
+    const answer = await upload(bench, [
+      ['content', 'iso'],
+      ['checksum-algorithm', 'md5'],
+      ['checksum', 'abc'],
+      ['filename', 'x', 'a.iso'],
+    ]);
+    expect(await bench.task(answer)).toBe(
+      "checksum mismatch: got '9dd4e461268c8034f5c8564e155c67a6' != expect 'abc'",
+    );
+    bench.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
+    const refused = await upload(bench, [
+      ['content', 'iso'],
+      ['filename', 'x', 'a.iso'],
+    ]);
+    expect([refused.status, refused.reason, refused.body]).toEqual([
+      403,
+      'Permission check failed (/storage/local, Datastore.AllocateTemplate)',
+      '',
+    ]);
+  });
+});
+
+describe('downloads', () => {
+  const url = 'https://images.example/noble.img';
+  const checksum = 'a'.repeat(64);
+  const cluster = {
+    ...testCluster(),
+    urls: [
+      {
+        url,
+        size: 2 ** 20,
+        virtualSize: 2 ** 31,
+        checksums: { sha256: checksum },
+        type: 'application/octet-stream',
+      },
+      { url: 'https://images.example/gone', status: 404 },
+      { url: 'https://self.example/x', untrusted: true, size: 10 },
+      { url: 'https://images.example/chained', size: 10, backingFile: 'other' },
+    ],
+  };
+  const order = (bench: Bench, params: Params = {}, storage = 'local') =>
+    bench.call('POST', `${PATH}/${storage}/download-url`, {
+      content: 'import',
+      filename: 'noble-abc.qcow2',
+      url,
+      ...params,
+    });
+
+  it('arrive once; with the right checksum again is fine', async () => {
+    const bench = new Bench({ cluster });
+    const sum = { checksum, 'checksum-algorithm': 'sha256' };
+    expect(await bench.task(await order(bench, sum))).toBe('OK');
+    expect(await bench.task(await order(bench, sum))).toBe('OK');
+    expect(await bench.task(await order(bench))).toBe(
+      "refusing to override existing file '/var/lib/vz/import/noble-abc.qcow2'",
+    );
+    expect(await bench.task(await order(bench, { ...sum, checksum: 'b'.repeat(64) }))).toMatch(
+      /mismatch/,
+    );
+    await bench.vm(140, { scsi0: 'local-lvm:0,import-from=local:import/noble-abc.qcow2' });
+    expect((await bench.call('GET', '/nodes/pve1/qemu/140/config')).data.scsi0).toMatch(/size=2G$/);
+  });
+
+  it.each([
+    [{ url: 'https://images.example/gone' }, 'download failed: exit code 8'],
+    [{ url: 'https://nowhere.example/x' }, 'download failed: exit code 4'],
+    [{ url: 'https://self.example/x' }, 'download failed: exit code 5'],
+    [{ url: 'https://self.example/x', 'verify-certificates': 0 }, 'OK'],
+    [
+      { checksum: 'c', 'checksum-algorithm': 'sha256' },
+      `checksum mismatch: got '${checksum}' != expect 'c'`,
+    ],
+    [{ compression: 'gz' }, 'decompression not supported for import'],
+    [
+      { url: 'https://images.example/chained' },
+      "backing file not allowed for untrusted image '/var/lib/vz/import/noble-abc.qcow2'!",
+    ],
+  ])('%j end in %s', async (params, status) => {
+    const bench = new Bench({ cluster });
+    expect(await bench.task(await order(bench, params))).toBe(status);
+  });
+
+  it.each([
+    [
+      { checksum: 'x' },
+      'local',
+      { 'checksum-algorithm': "missing property - 'checksum' requires this property" },
+    ],
+    [{ url: 'ftp://x' }, 'local', { url: 'value does not match the regex pattern' }],
+    [{ filename: 'x.img' }, 'local', { filename: 'invalid filename or wrong extension' }],
+    [{}, 'local-lvm', "can't upload to storage type 'lvmthin', not a file based storage!"],
+    [
+      { content: 'vztmpl', filename: 'a.tar' },
+      'shared',
+      "storage 'shared' is not configured for content-type 'vztmpl'",
+    ],
+    [{}, 'nosuch', "storage 'nosuch' does not exist"],
+  ])('%j to %s is refused', async (params, storage, problem) => {
+    const answer = await order(new Bench({ cluster }), params, storage);
+    if (typeof problem === 'string') expect(answer.reason).toBe(problem);
+    else expect(answer.errors).toEqual(problem);
+  });
+
+  it('tell beforehand what a URL holds', async () => {
+    const bench = new Bench({ cluster });
+    const ask = (where: string) =>
+      bench.call('GET', '/nodes/pve1/query-url-metadata', { url: where });
+    expect((await ask(url)).data).toEqual({
+      filename: 'noble.img',
+      size: 2 ** 20,
+      mimetype: 'application/octet-stream',
+    });
+    expect((await ask('https://images.example/gone')).reason).toBe(
+      "invalid server response: '404 Not Found'",
+    );
+  });
+});
+
+describe('storages and volumes', () => {
+  it('are listed by content and state', async () => {
+    const bench = new Bench();
+    const names = async (params: Params) =>
+      (await bench.call('GET', PATH, params)).data.map((row: { storage: string }) => row.storage);
+    expect(await names({})).toEqual(['local', 'local-lvm', 'shared']);
+    expect(await names({ content: 'images' })).toEqual(['local-lvm', 'shared']);
+    bench.sim.meddler.setStorageEnabled('shared', false);
+    expect(await names({ enabled: 1 })).toEqual(['local', 'local-lvm']);
+    bench.sim.meddler.setStorageActive('local', false);
+    expect((await bench.call('GET', `${PATH}/local/status`)).data).toMatchObject({
+      active: 0,
+      total: 0,
+    });
+    expect((await bench.call('GET', `${PATH}/nosuch/status`)).errors).toEqual({
+      storage: 'No such storage.',
+    });
+    expect((await bench.call('GET', `${PATH}/nosuch/content`)).reason).toBe(
+      "storage 'nosuch' does not exist",
+    );
+  });
+
+  it.each(['local:iso/debian.iso', 'iso/debian.iso', 'local%3Aiso%2Fdebian.iso'])(
+    '%s can be deleted',
+    async (volume) => {
+      const bench = new Bench();
+      const answer = await bench.call('DELETE', `${PATH}/local/content/${volume}`);
+      expect(answer.data).toContain(':imgdel:local:');
+      expect(await bench.task(answer)).toBe('OK');
+      expect(await bench.task(await bench.call('DELETE', `${PATH}/local/content/${volume}`))).toBe(
+        'OK',
+      );
+      const waited = await bench.call('DELETE', `${PATH}/local/content/${volume}`, { delay: 5 });
+      expect([waited.status, waited.data]).toEqual([200, null]);
+    },
+  );
+
+  it('refuses other storages and odd names', async () => {
+    const bench = new Bench();
+    expect((await bench.call('DELETE', `${PATH}/local/content/shared:iso/x.iso`)).errors).toEqual({
+      volume: 'storage ID mismatch (shared != local)\n',
+    });
+    expect((await bench.call('DELETE', `${PATH}/local/content/nonsense`)).reason).toBe(
+      "unable to parse directory volume name 'nonsense'",
+    );
+  });
+
+  it('allocates disks, one at a time per storage, and tells who waited too long', async () => {
+    const bench = new Bench();
+    const answer = await bench.call('POST', `${PATH}/local-lvm/content`, {
+      vmid: 100,
+      filename: 'vm-100-disk-0',
+      size: '1G',
+    });
+    expect(answer.data).toBe('local-lvm:vm-100-disk-0');
+    const slow = new Bench();
+    const orders = await Promise.all(
+      Array.from({ length: 40 }, (_, index) =>
+        slow.call('POST', '/nodes/pve1/qemu', { vmid: 100 + index, scsi0: 'local-lvm:1' }),
+      ),
+    );
+    const ends = new Set<string>();
+    for (const order of orders)
+      ends.add((await slow.task(order)).replace(/^unable to create VM \d+ - /, ''));
+    expect([...ends].toSorted()).toEqual([
+      'OK',
+      "can't lock file '/var/lock/pve-manager/pve-storage-local-lvm' - got timeout",
+    ]);
+  });
+});
