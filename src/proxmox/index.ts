@@ -5,6 +5,5 @@
 //
 // Start reading in hypervisor.ts; request.ts is one API call, translate.ts is where foreign texts end.
 export { createProxmoxHypervisor, type ProxmoxOptions } from './hypervisor.ts';
-export type { ApiLimits } from './request.ts';
 export type { Credentials } from './session.ts';
-export { type EndedTask, type FollowOptions, TaskFollower } from './task-follower.ts';
+export { TaskFollower } from './task-follower.ts';
