@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -22,6 +23,8 @@ type question struct {
 	Cluster    cluster     `json:"cluster"`
 	Pending    []*v1.Pod   `json:"pending"`
 	Placements []placement `json:"placements"`
+	// Arriving nodes join the cluster when a pod is placed on them for the first time.
+	Arriving []*v1.Node `json:"arriving"`
 }
 
 type placement struct {
@@ -52,7 +55,7 @@ func ask(judge *bench, line []byte) (told answer) {
 	case "judge":
 		return judge.everyNode(asked.Cluster, asked.Pending)
 	case "place":
-		return placeInTurn(asked.Cluster, asked.Placements)
+		return placeInTurn(asked)
 	}
 	return answer{Fault: fmt.Sprintf("unknown kind %q", asked.Kind)}
 }
@@ -85,6 +88,7 @@ func serve(in io.Reader, out io.Writer) error {
 func main() {
 	klog.SetLogger(klog.Logger{})
 	metrics.Register()
+	debug.SetGCPercent(400) // questions are many and short-lived
 	if err := serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -16,7 +16,8 @@ import (
 
 // placeInTurn judges each placement against the cluster with all earlier ones in place, refused ones included:
 // one refusal then does not hide what follows. Volumes that a placed pod takes are taken for the next.
-func placeInTurn(c cluster, placements []placement) answer {
+func placeInTurn(asked question) answer {
+	c := asked.Cluster
 	b, err := newBench(parallelize.NewParallelizer(parallelize.DefaultParallelism))
 	if err != nil {
 		return answer{Fault: err.Error()}
@@ -35,8 +36,16 @@ func placeInTurn(c cluster, placements []placement) answer {
 			return answer{Fault: err.Error()}
 		}
 	}
-	steps := make([][]string, 0, len(placements))
-	for _, step := range placements {
+	arriving := make(map[string]*v1.Node, len(asked.Arriving))
+	for _, node := range asked.Arriving {
+		arriving[node.Name] = node
+	}
+	steps := make([][]string, 0, len(asked.Placements))
+	for _, step := range asked.Placements {
+		if node, joins := arriving[step.Node]; joins {
+			world.AddNode(klog.Logger{}, node)
+			delete(arriving, step.Node)
+		}
 		refusing, err := b.place(world, step)
 		if err != nil {
 			return answer{Fault: err.Error()}

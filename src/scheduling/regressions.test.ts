@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verdicts of kube-scheduler's own plugins, stored by the oracle (test/oracle): one small cluster per feature
+// that decides, and every counterexample ever found. They are replayed here without the oracle.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { podFromKubernetes } from '../model/pod-from-kubernetes.ts';
+import type { PodSource } from '../model/pod-source.ts';
+import { fits, type KubernetesObjects, snapshotFromKubernetes } from './index.ts';
+
+interface Stored {
+  readonly title: string;
+  readonly cluster: KubernetesObjects;
+  readonly pending: readonly PodSource[];
+  /** Per pending pod and node, the plugins that refuse. */
+  readonly rejections: readonly (readonly (readonly string[])[])[];
+}
+
+const folder = join(import.meta.dirname, '..', '..', 'test', 'oracle', 'regressions');
+const stored = readdirSync(folder)
+  .filter((file) => file.endsWith('.json'))
+  .map((file) => ({
+    file,
+    found: JSON.parse(readFileSync(join(folder, file), 'utf8')) as Stored,
+  }));
+
+function rejections({ cluster, pending }: Stored): Stored['rejections'] {
+  const snapshot = snapshotFromKubernetes(cluster);
+  if (!snapshot.ok) throw new Error(snapshot.problem);
+  return pending.map((source) => {
+    const pod = podFromKubernetes(source);
+    if (!pod.ok) throw new Error(pod.problem);
+    return cluster.nodes.map(({ metadata }) => {
+      const verdict = fits(snapshot.value, pod.value, metadata.name);
+      return verdict.fits ? [] : [...new Set(verdict.reasons.map(({ filter }) => filter))].sort();
+    });
+  });
+}
+
+describe('verdicts of kube-scheduler’s own plugins', () => {
+  test('there is one for every feature', () => {
+    expect(stored.length).toBeGreaterThan(30);
+  });
+
+  test.each(stored)('$file: $found.title', ({ found }) => {
+    const expected = found.rejections.map((nodes) => nodes.map((plugins) => [...plugins].sort()));
+    expect(rejections(found)).toEqual(expected);
+  });
+});

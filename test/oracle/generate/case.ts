@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// One random cluster with pods that wait for a node in it.
+
+import type { Case, Cluster, Pod } from '../objects.ts';
+import { Random } from '../random.ts';
+import { addAffinity, addSpread, addSpreadPolicy } from './neighbours.ts';
+import { nodes } from './nodes.ts';
+import {
+  addDevices,
+  addEphemeralStorage,
+  addInitContainers,
+  addOverhead,
+  addPodLevelRequests,
+  addResize,
+  containers,
+} from './requests.ts';
+import {
+  addHostPorts,
+  addNodeAffinity,
+  addNodeName,
+  addNodeSelector,
+  addTolerations,
+} from './rules.ts';
+import { addStorage } from './storage.ts';
+import {
+  addAttachedVolumes,
+  addBoundVolume,
+  addExclusiveClaim,
+  addInlineDisk,
+  addTroubledClaim,
+  addUnboundClaim,
+  type VolumeWish,
+} from './volumes.ts';
+import { namespaces, podIdentity } from './words.ts';
+
+interface Trait {
+  /** Chance that a running pod has it. */
+  readonly running: number;
+  /** Weight among the few that a pending pod gets: with all of them it would fit nowhere. */
+  readonly pending: number;
+  readonly add: (wish: VolumeWish) => void;
+}
+
+const INIT = ['plain', 'plain', 'sidecar'] as const;
+const SIDECARS = ['sidecar', 'sidecar', 'plain'] as const;
+
+const TRAITS: readonly Trait[] = [
+  { running: 0.03, pending: 5, add: ({ random, pod }) => addInitContainers(random, pod, INIT) },
+  { running: 0.04, pending: 5, add: ({ random, pod }) => addInitContainers(random, pod, SIDECARS) },
+  { running: 0.03, pending: 6, add: ({ random, pod }) => addOverhead(random, pod) },
+  { running: 0.02, pending: 4, add: ({ random, pod }) => addPodLevelRequests(random, pod) },
+  { running: 0.2, pending: 5, add: ({ random, pod }) => addEphemeralStorage(random, pod) },
+  { running: 0.08, pending: 6, add: ({ random, pod }) => addDevices(random, pod) },
+  { running: 0.12, pending: 0, add: ({ random, pod }) => addResize(random, pod) },
+  { running: 0, pending: 12, add: ({ random, pod }) => addTolerations(random, pod) },
+  { running: 0, pending: 5, add: ({ random, pod }) => addNodeSelector(random, pod) },
+  { running: 0, pending: 7, add: ({ random, pod }) => addNodeAffinity(random, pod) },
+  { running: 0, pending: 2, add: ({ random, pod }) => addNodeName(random, pod) },
+  { running: 0.25, pending: 8, add: ({ random, pod }) => addHostPorts(random, pod) },
+  {
+    running: 0.02,
+    pending: 12,
+    add: ({ random, pod }) => addAffinity(random, pod, 'podAffinity'),
+  },
+  {
+    running: 0.05,
+    pending: 12,
+    add: ({ random, pod }) => addAffinity(random, pod, 'podAntiAffinity'),
+  },
+  { running: 0, pending: 24, add: ({ random, pod }) => addSpread(random, pod) },
+  { running: 0, pending: 30, add: ({ random, pod }) => addSpreadPolicy(random, pod) },
+  { running: 0.02, pending: 5, add: (wish) => addBoundVolume(wish, 'nodes') },
+  { running: 0.02, pending: 5, add: (wish) => addBoundVolume(wish, 'zone') },
+  { running: 0.15, pending: 8, add: addAttachedVolumes },
+  { running: 0.02, pending: 9, add: addUnboundClaim },
+  { running: 0.02, pending: 2, add: addTroubledClaim },
+  { running: 0, pending: 4, add: addExclusiveClaim },
+  { running: 0.3, pending: 9, add: addInlineDisk },
+];
+
+function emptyCluster(random: Random): Cluster {
+  return {
+    nodes: nodes(random),
+    pods: [],
+    namespaces: namespaces(random),
+    persistentVolumes: [],
+    persistentVolumeClaims: [],
+    storageClasses: [],
+    csiNodes: [],
+    csiDrivers: [],
+    csiStorageCapacities: [],
+    volumeAttachments: [],
+  };
+}
+
+function newPod(random: Random, name: string, isCrowd: boolean): Pod {
+  const size = random.chance(0.05) ? 'large' : 'small';
+  return {
+    metadata: { name, uid: `uid-${name}`, ...podIdentity(random, isCrowd) },
+    spec: { containers: containers(random, size) },
+  };
+}
+
+function addRunningTraits(wish: VolumeWish): void {
+  for (const trait of TRAITS) if (wish.random.chance(trait.running)) trait.add(wish);
+}
+
+const WEIGHTED = TRAITS.flatMap((trait) => Array.from({ length: trait.pending }, () => trait));
+
+function addPendingTraits(wish: VolumeWish): void {
+  const { random } = wish;
+  const chosen = new Set(
+    random.times(random.pick([0, 1, 1, 1, 2, 2, 3]), () => random.pick(WEIGHTED)),
+  );
+  for (const trait of TRAITS) if (chosen.has(trait)) trait.add(wish);
+}
+
+// Few pods run where others may not go; a domain of such nodes is emptier than the rest.
+function home(random: Random, { nodes: all }: Cluster): string {
+  const open = all.filter(({ spec }) => spec.taints === undefined && spec.unschedulable !== true);
+  return random.pick(open.length > 0 && random.chance(0.9) ? open : all).metadata.name;
+}
+
+interface Running {
+  readonly name: string;
+  readonly isCrowd: boolean;
+}
+
+function addRunning(random: Random, cluster: Cluster, { name, isCrowd }: Running): void {
+  const pod = newPod(random, name, isCrowd);
+  pod.status = { phase: 'Running' };
+  cluster.pods.push(pod);
+  if (!isCrowd || random.chance(0.2)) addRunningTraits({ random, cluster, pod });
+  pod.spec.nodeName = home(random, cluster);
+  if (random.chance(0.12)) pod.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
+  if (random.chance(0.08)) pod.status.phase = random.pick(['Succeeded', 'Failed']);
+}
+
+export function randomCase(seed: number): Case {
+  const random = new Random(seed);
+  const cluster = emptyCluster(random);
+  addStorage(random, cluster);
+  const isCrowd = random.chance(0.4);
+  const running = isCrowd ? random.int(20, 50) : random.int(6, 22);
+  for (let index = 0; index < running; index += 1)
+    addRunning(random, cluster, { name: `r${index}`, isCrowd });
+  const pending = random.times(4, (index) => {
+    const pod = newPod(random, `p${index}`, isCrowd);
+    addPendingTraits({ random, cluster, pod });
+    return pod;
+  });
+  return { cluster, pending };
+}
+
+/** More pods that wait. */
+export function randomPods(random: Random, cluster: Cluster, count: number): Pod[] {
+  return random.times(count, (index) => {
+    const pod = newPod(random, `q${index}`, false);
+    addPendingTraits({ random, cluster, pod });
+    return pod;
+  });
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// A random cluster that is too small for its pods, and pools that could bring machines.
+
+import { podFromKubernetes } from '../../../src/model/pod-from-kubernetes.ts';
+import { NO_RESOURCES, type Resources, resourceQuantities } from '../../../src/model/resources.ts';
+import {
+  type Packing,
+  type PoolOffer,
+  pack,
+  snapshotFromKubernetes,
+} from '../../../src/scheduling/index.ts';
+import type { Case, Node } from '../objects.ts';
+import { Random } from '../random.ts';
+import { randomCase, randomPods } from './case.ts';
+import { HERE, RACK, RACKS, REGION, ZONE, ZONES } from './words.ts';
+
+const GIB = 2 ** 30;
+
+export interface PackCase extends Case {
+  readonly pools: readonly PoolOffer[];
+}
+
+function size(cpus: number, gpus: number): Resources {
+  return {
+    ...NO_RESOURCES,
+    cpuMilli: cpus * 1000,
+    memoryBytes: cpus * 4 * GIB,
+    ephemeralStorageBytes: 100 * GIB,
+    pods: 110,
+    extended: gpus === 0 ? {} : { 'nvidia.com/gpu': gpus },
+  };
+}
+
+function pool(random: Random, name: string): PoolOffer {
+  const sizes = [4, 8, 16, 32].map((cpus) => {
+    const capacity = size(cpus, name === 'gpu' ? 2 : 0);
+    return { name: `${name}-${cpus}`, capacity, allocatable: capacity };
+  });
+  const places = random.some(ZONES, 0.7).map((zone) => ({
+    name: zone,
+    labels: { [ZONE]: zone, [REGION]: HERE, [RACK]: random.pick(RACKS) },
+    ...(random.chance(0.3) ? { limits: { machines: random.int(1, 4) } } : {}),
+  }));
+  return {
+    name,
+    labels: { disk: random.pick(['ssd', 'hdd']), cores: random.pick(['8', '16']) },
+    taints:
+      name === 'gpu' ? [{ key: 'dedicated', value: 'gpu', effect: 'NoSchedule' as const }] : [],
+    sizes: random.chance(0.7)
+      ? sizes
+      : { min: size(2, 0), max: size(24, 0), step: size(2, 0), reserved: NO_RESOURCES },
+    ...(random.chance(0.8) ? { domains: places } : {}),
+    ...(random.chance(0.5) ? { limits: { machines: random.int(2, 12) } } : {}),
+  };
+}
+
+export function randomPackCase(seed: number): PackCase {
+  const random = new Random(seed + 0x5bd1e995);
+  const { cluster, pending } = randomCase(seed);
+  // Copies of one pod, as a Deployment makes them, and others.
+  const copies = pending.flatMap((pod, p) =>
+    random.times(random.int(1, 8), (index) => {
+      const copy = structuredClone(pod);
+      copy.metadata.name = `p${p}-${index}`;
+      copy.metadata.uid = `uid-p${p}-${index}`;
+      return copy;
+    }),
+  );
+  const others = randomPods(random, cluster, random.int(0, 12));
+  cluster.nodes = cluster.nodes.slice(0, random.int(0, 4));
+  const all = [...copies, ...others];
+  for (const { spec } of all) delete spec.nodeName;
+  return {
+    cluster,
+    pending: all,
+    pools: random.some(['plain', 'gpu', 'spare'], 0.6).map((name) => pool(random, name)),
+  };
+}
+
+export function packed({ cluster, pending, pools }: PackCase): Packing {
+  const snapshot = snapshotFromKubernetes(cluster);
+  if (!snapshot.ok) throw new Error(`the cluster was refused: ${snapshot.problem}`);
+  const pods = pending.map((source) => {
+    const pod = podFromKubernetes(source);
+    if (!pod.ok) throw new Error(`the pod was refused: ${pod.problem}`);
+    return pod.value;
+  });
+  return pack(snapshot.value, pods, { pools });
+}
+
+/** The nodes that the planned machines would become. */
+export function planned(packing: Packing): Node[] {
+  return packing.machines.map(({ node }) => ({
+    metadata: { name: node.name, labels: { ...node.labels } },
+    spec: { taints: node.taints.map((taint) => ({ ...taint })) },
+    status: { allocatable: { ...resourceQuantities(node.allocatable) } },
+  }));
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kubernetes objects as cases carry them: plain JSON that is changed in place when a case is taken apart.
+
+export type Labels = Record<string, string>;
+export type Quantities = Record<string, string>;
+
+export interface Requirement {
+  key: string;
+  operator: string;
+  values?: string[];
+}
+
+export interface LabelSelector {
+  matchLabels?: Labels;
+  matchExpressions?: Requirement[];
+}
+
+export interface NodeSelectorTerm {
+  matchExpressions?: Requirement[];
+  matchFields?: Requirement[];
+}
+
+export interface NodeSelector {
+  nodeSelectorTerms: NodeSelectorTerm[];
+}
+
+export interface PodAffinityTerm {
+  labelSelector?: LabelSelector;
+  topologyKey: string;
+  namespaces?: string[];
+  namespaceSelector?: LabelSelector;
+  matchLabelKeys?: string[];
+  mismatchLabelKeys?: string[];
+}
+
+export interface PodAffinity {
+  requiredDuringSchedulingIgnoredDuringExecution?: PodAffinityTerm[];
+  preferredDuringSchedulingIgnoredDuringExecution?: {
+    weight: number;
+    podAffinityTerm: PodAffinityTerm;
+  }[];
+}
+
+export interface Affinity {
+  nodeAffinity?: { requiredDuringSchedulingIgnoredDuringExecution?: NodeSelector };
+  podAffinity?: PodAffinity;
+  podAntiAffinity?: PodAffinity;
+}
+
+export interface SpreadConstraint {
+  maxSkew: number;
+  topologyKey: string;
+  whenUnsatisfiable: string;
+  labelSelector?: LabelSelector;
+  minDomains?: number;
+  nodeAffinityPolicy?: string;
+  nodeTaintsPolicy?: string;
+  matchLabelKeys?: string[];
+}
+
+export interface Toleration {
+  key?: string;
+  operator?: string;
+  value?: string;
+  effect?: string;
+}
+
+export interface Port {
+  containerPort: number;
+  hostPort?: number;
+  hostIP?: string;
+  protocol?: string;
+}
+
+export interface Container {
+  name: string;
+  restartPolicy?: string;
+  resources?: { requests?: Quantities };
+  ports?: Port[];
+}
+
+export interface ContainerStatus {
+  name: string;
+  allocatedResources?: Quantities;
+  resources?: { requests?: Quantities };
+}
+
+export interface Volume {
+  name: string;
+  persistentVolumeClaim?: { claimName: string };
+  ephemeral?: { volumeClaimTemplate: { spec: object } };
+  emptyDir?: object;
+  gcePersistentDisk?: { pdName: string; readOnly?: boolean };
+  awsElasticBlockStore?: { volumeID: string };
+  iscsi?: { targetPortal: string; iqn: string; lun: number; readOnly?: boolean };
+  rbd?: { monitors: string[]; pool: string; image: string; readOnly?: boolean };
+}
+
+export interface PodSpec {
+  nodeName?: string;
+  containers: Container[];
+  initContainers?: Container[];
+  overhead?: Quantities;
+  resources?: { requests?: Quantities };
+  tolerations?: Toleration[];
+  nodeSelector?: Labels;
+  affinity?: Affinity;
+  topologySpreadConstraints?: SpreadConstraint[];
+  volumes?: Volume[];
+}
+
+export interface PodStatus {
+  phase?: string;
+  conditions?: { type: string; status: string; reason: string }[];
+  containerStatuses?: ContainerStatus[];
+  initContainerStatuses?: ContainerStatus[];
+  allocatedResources?: Quantities;
+  resources?: { requests?: Quantities };
+}
+
+export interface Pod {
+  metadata: {
+    name: string;
+    namespace: string;
+    uid: string;
+    labels?: Labels;
+    deletionTimestamp?: string;
+  };
+  spec: PodSpec;
+  status?: PodStatus;
+}
+
+export interface Taint {
+  key: string;
+  value?: string;
+  effect: string;
+}
+
+export interface Node {
+  metadata: { name: string; labels?: Labels };
+  spec: { unschedulable?: boolean; taints?: Taint[] };
+  status: { allocatable: Quantities };
+}
+
+export interface Namespace {
+  metadata: { name: string; labels?: Labels };
+}
+
+export interface PersistentVolume {
+  metadata: { name: string; labels?: Labels };
+  spec: {
+    capacity: Quantities;
+    accessModes: string[];
+    volumeMode?: string;
+    storageClassName?: string;
+    claimRef?: { namespace: string; name: string; uid?: string };
+    nodeAffinity?: { required: NodeSelector };
+    csi?: { driver: string; volumeHandle: string };
+    gcePersistentDisk?: { pdName: string };
+    awsElasticBlockStore?: { volumeID: string };
+    nfs?: { server: string; path: string };
+  };
+  status: { phase: string };
+}
+
+export interface Claim {
+  metadata: {
+    name: string;
+    namespace: string;
+    uid: string;
+    annotations?: Labels;
+    deletionTimestamp?: string;
+    ownerReferences?: {
+      apiVersion: string;
+      kind: string;
+      name: string;
+      uid: string;
+      controller?: boolean;
+    }[];
+  };
+  spec: {
+    accessModes: string[];
+    volumeMode?: string;
+    volumeName?: string;
+    storageClassName?: string;
+    selector?: LabelSelector;
+    resources: { requests: Quantities };
+  };
+  status: { phase: string };
+}
+
+export interface StorageClass {
+  metadata: { name: string };
+  provisioner: string;
+  volumeBindingMode: string;
+  allowedTopologies?: { matchLabelExpressions: { key: string; values: string[] }[] }[];
+}
+
+export interface CsiNode {
+  metadata: { name: string; annotations?: Labels };
+  spec: { drivers: { name: string; nodeID: string; allocatable?: { count: number } }[] };
+}
+
+export interface CsiDriver {
+  metadata: { name: string };
+  spec: { storageCapacity: boolean };
+}
+
+export interface CsiStorageCapacity {
+  metadata: { name: string; namespace: string };
+  storageClassName: string;
+  nodeTopology?: LabelSelector;
+  capacity?: string;
+  maximumVolumeSize?: string;
+}
+
+export interface VolumeAttachment {
+  metadata: { name: string };
+  spec: { attacher: string; nodeName: string; source: { persistentVolumeName: string } };
+}
+
+export interface Cluster {
+  nodes: Node[];
+  pods: Pod[];
+  namespaces: Namespace[];
+  persistentVolumes: PersistentVolume[];
+  persistentVolumeClaims: Claim[];
+  storageClasses: StorageClass[];
+  csiNodes: CsiNode[];
+  csiDrivers: CsiDriver[];
+  csiStorageCapacities: CsiStorageCapacity[];
+  volumeAttachments: VolumeAttachment[];
+}
+
+/** A cluster, and pods that wait for a node in it. All of them as the API server admits them. */
+export interface Case {
+  cluster: Cluster;
+  pending: Pod[];
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes a case apart as long as what is left still shows the problem.
+
+import type { Case } from './objects.ts';
+
+/** Fields whose absence leaves an object that the API server would still admit. */
+const OPTIONAL = new Set(
+  [
+    'labels annotations taints unschedulable tolerations nodeSelector affinity nodeAffinity podAffinity',
+    'podAntiAffinity topologySpreadConstraints initContainers overhead resources ports volumes nodeName',
+    'minDomains nodeAffinityPolicy nodeTaintsPolicy namespaces namespaceSelector matchLabels status',
+    'matchExpressions matchFields deletionTimestamp phase allowedTopologies restartPolicy conditions',
+    'containerStatuses initContainerStatuses allocatedResources allocatable claimRef hostIP protocol',
+    'selector nodeTopology capacity maximumVolumeSize volumeMode value effect readOnly matchLabelKeys',
+    'mismatchLabelKeys',
+  ]
+    .join(' ')
+    .split(' '),
+);
+
+/** Maps whose entries may go one by one. */
+const MAPS = new Set('labels annotations nodeSelector matchLabels requests overhead'.split(' '));
+
+/** Lists that mean something else, or nothing, when they are empty. */
+const NEVER_EMPTY = new Set(
+  'containers values nodeSelectorTerms accessModes drivers monitors'.split(' '),
+);
+
+/** Lists that go as a whole or not at all. */
+const WHOLE = new Set(['matchLabelKeys', 'mismatchLabelKeys']);
+
+type Path = readonly (string | number)[];
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Objects that are used as a whole: with half of their fields they would not be valid. */
+const KINDS_KEPT_WHOLE = new Set(['persistentVolumes', 'persistentVolumeClaims']);
+
+function mayGo(key: string, path: Path): boolean {
+  const parent = lastName(path);
+  if (path.length <= 1 || KINDS_KEPT_WHOLE.has(`${path[1]}`)) return false;
+  if (path[1] === 'nodes' && (key === 'status' || key === 'allocatable')) return false;
+  return MAPS.has(parent) || OPTIONAL.has(key);
+}
+
+function lastName(path: Path): string {
+  return `${path.findLast((step) => typeof step === 'string') ?? ''}`;
+}
+
+/** Every single removal, outermost first: large pieces go early. */
+function removals(value: unknown, path: Path = []): Path[] {
+  if (Array.isArray(value)) {
+    if (WHOLE.has(lastName(path))) return [];
+    const own = value.map((_, i) => [...path, i]);
+    return [...own.toReversed(), ...value.flatMap((one, i) => removals(one, [...path, i]))];
+  }
+  if (!isObject(value)) return [];
+  const keys = Object.keys(value);
+  const own = keys.filter((key) => mayGo(key, path)).map((key) => [...path, key]);
+  return [...own, ...keys.flatMap((key) => removals(value[key], [...path, key]))];
+}
+
+function removed<T>(from: T, path: Path): T | undefined {
+  const copy = structuredClone(from);
+  let holder: unknown = copy;
+  for (const step of path.slice(0, -1)) {
+    if (typeof holder !== 'object' || holder === null) return undefined;
+    holder = Reflect.get(holder, step);
+  }
+  const last = path.at(-1);
+  return last !== undefined && removeFrom(holder, last, path) ? copy : undefined;
+}
+
+function removeFrom(holder: unknown, last: string | number, path: Path): boolean {
+  if (typeof holder !== 'object' || holder === null) return false;
+  if (!Array.isArray(holder))
+    return Reflect.has(holder, last) && Reflect.deleteProperty(holder, last);
+  const least = NEVER_EMPTY.has(lastName(path)) ? 2 : 1;
+  if (Number(last) >= holder.length || holder.length < least) return false;
+  holder.splice(Number(last), 1);
+  return true;
+}
+
+// The API server merges label keys into the selector; without that, the plugin does not see them.
+function isAdmitted({ cluster, pending }: Case): boolean {
+  return [...cluster.pods, ...pending].every(({ metadata, spec }) =>
+    [spec.affinity?.podAffinity, spec.affinity?.podAntiAffinity]
+      .flatMap((one) => one?.requiredDuringSchedulingIgnoredDuringExecution ?? [])
+      .every(({ labelSelector, matchLabelKeys = [], mismatchLabelKeys = [] }) =>
+        [...matchLabelKeys, ...mismatchLabelKeys].every(
+          (key) =>
+            metadata.labels?.[key] === undefined ||
+            (labelSelector?.matchExpressions ?? []).some((asked) => asked.key === key),
+        ),
+      ),
+  );
+}
+
+export async function shrink(
+  from: Case,
+  stillShows: (candidate: Case) => Promise<boolean>,
+): Promise<Case> {
+  let smallest = from;
+  for (let goesOn = true; goesOn; ) {
+    goesOn = false;
+    // Later paths stay valid after a removal, because lists are walked from their end.
+    for (const path of removals(smallest)) {
+      const candidate = removed(smallest, path);
+      if (candidate === undefined || !isAdmitted(candidate)) continue;
+      if (!(await stillShows(candidate))) continue;
+      smallest = candidate;
+      goesOn = true;
+    }
+  }
+  return smallest;
+}
