@@ -5,8 +5,9 @@ import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { type CliContext, runCli } from './cli/index.ts';
-import { StoreUnusable } from './ports/errors.ts';
+import { type CliContext, type ProxmoxSimOrder, type RunningSim, runCli } from './cli/index.ts';
+import { InvalidConfig, InvalidRequest, StoreUnusable } from './ports/errors.ts';
+import type { ProxmoxSim, SimState } from './sim/proxmox/index.ts';
 import { systemClock, systemRandom } from './system/index.ts';
 
 const SIGNAL_EXIT_CODE = 130;
@@ -41,6 +42,56 @@ function unless<T>(code: string, answer: T): (error: NodeJS.ErrnoException) => T
   };
 }
 
+/** Of the cluster that is made up when none is described. They open nothing real. */
+const SIMULATED_LOGINS = [
+  'token scaler@pve!sim=00000000-0000-4000-8000-000000000001',
+  "user root@pam, password 'simulated'",
+];
+
+function loadSimState(sim: ProxmoxSim, text: string): void {
+  try {
+    sim.loadState(JSON.parse(text) as SimState);
+  } catch (cause) {
+    throw new InvalidConfig('CONFIG_INVALID', 'the state file is not one of this simulator', {
+      hint: 'Name another file by --state, or move this one away to begin anew.',
+      cause,
+    });
+  }
+}
+
+async function startProxmoxSim(order: ProxmoxSimOrder): Promise<RunningSim> {
+  const sim = await import('./sim/proxmox/index.ts');
+  const { cluster, hosts, speed, version, state, listen, tls } = order;
+  const described =
+    cluster === undefined ? undefined : sim.parseClusterDescription(cluster.text, cluster.path);
+  if (described?.ok === false) {
+    throw new InvalidConfig('CONFIG_INVALID', described.problems.join('\n'));
+  }
+  const site = described?.cluster ?? sim.defaultCluster(hosts);
+  const simulated = sim.createProxmoxSim({
+    cluster: site,
+    clock: systemClock,
+    random: systemRandom,
+    speed,
+    urlSource: sim.networkUrlSource(),
+    ...(version !== undefined && { version }),
+  });
+  if (state !== undefined) loadSimState(simulated, state);
+  const served = await sim.serveProxmoxSim(simulated, { listen, tls }).catch((cause: unknown) => {
+    throw new InvalidRequest('REQUEST_INVALID', `cannot listen on ${listen}: ${String(cause)}`, {
+      hint: 'Name another address by --listen, for instance 127.0.0.1:0 for any free port.',
+      cause,
+    });
+  });
+  return {
+    ...served,
+    version: simulated.version,
+    hosts: site.hosts.map(({ name }) => name),
+    credentials: cluster === undefined ? SIMULATED_LOGINS : [],
+    saveState: () => JSON.stringify(simulated.saveState()),
+  };
+}
+
 function contextOfThisProcess(): CliContext {
   return {
     out: (text) => void process.stdout.write(text),
@@ -63,6 +114,7 @@ function contextOfThisProcess(): CliContext {
     signal: endOnSignals(),
     version: manifest.version,
     adapters: {
+      startProxmoxSim,
       async openStore(path) {
         const { fileSystemWarnings, openSqliteStore } = await import('./store/index.ts');
         await access(path).catch((cause: unknown) => {

@@ -15,6 +15,30 @@ export interface Files {
   ): Promise<'written' | 'exists-already'>;
 }
 
+export interface ProxmoxSimOrder {
+  /** Used when no cluster is described. */
+  readonly hosts: number;
+  readonly cluster?: { readonly path: string; readonly text: string };
+  readonly version?: '8.4' | '9.2';
+  readonly speed: number;
+  readonly listen: string;
+  readonly tls: boolean;
+  /** What `saveState` gave earlier. */
+  readonly state?: string;
+}
+
+export interface RunningSim {
+  readonly url: string;
+  /** Of the certificate; undefined without TLS. */
+  readonly fingerprint: string | undefined;
+  readonly version: string;
+  readonly hosts: readonly string[];
+  /** How to log in to the made-up cluster; a described one has its own. */
+  readonly credentials: readonly string[];
+  saveState(): string;
+  close(): Promise<void>;
+}
+
 export interface CliContext {
   /** Results. Nothing else goes there, so that it can be piped. */
   readonly out: (text: string) => void;
@@ -32,6 +56,8 @@ export interface CliContext {
   readonly version: string;
   /** Adapters, loaded when asked for. */
   readonly adapters: {
+    /** InvalidConfig with every problem of the cluster file; InvalidRequest when it cannot listen there. */
+    startProxmoxSim(order: ProxmoxSimOrder): Promise<RunningSim>;
     /** StoreUnusable/STORE_UNREADABLE when there is none: reading commands make no database. */
     openStore(
       path: string,

@@ -7,7 +7,7 @@ import { addCompletion } from './completion.ts';
 import type { CliContext } from './context.ts';
 import { buildProgram } from './program.ts';
 
-export type { CliContext } from './context.ts';
+export type { CliContext, ProxmoxSimOrder, RunningSim } from './context.ts';
 export { buildProgram } from './program.ts';
 
 const USAGE_EXIT_CODE = 2;

@@ -10,6 +10,7 @@ import { addConfigShow } from './config-show.ts';
 import { addConfigValidate } from './config-validate.ts';
 import type { CliContext, CommandHost } from './context.ts';
 import { addServe } from './serve.ts';
+import { addSimProxmox } from './sim-proxmox.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
 
@@ -31,6 +32,8 @@ export function buildProgram(
       writeErr: (text) => context.err(text),
     })
     .showHelpAfterError('(add --help to see what can be said here)')
+    // `sim proxmox --version 8.4` is not a question for our own version.
+    .enablePositionalOptions()
     .exitOverride();
 
   addServe(program, host);
@@ -45,6 +48,10 @@ export function buildProgram(
   const state = program.command('state').description('look into the state database');
   addStateShow(state, host);
   addStateJournal(state, host);
+  const sim = program
+    .command('sim')
+    .description('simulated peers, to try everything without owning a server');
+  addSimProxmox(sim, host);
   if (options.completion === 'declared') declareCompletion(program);
   return program;
 }
