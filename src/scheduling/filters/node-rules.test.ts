@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest';
+import type { PodSpecSource } from '../../model/pod-source.ts';
+import { fits } from '../index.ts';
+import { aCluster, aPod, type NodeWish } from '../testing/builders.ts';
+
+function verdict(spec: PodSpecSource, node: NodeWish): ReturnType<typeof fits> {
+  return fits(aCluster({ nodes: [node] }), aPod({ spec }), node.name ?? 'node-1');
+}
+
+const YES = { fits: true };
+
+describe('NodeUnschedulable', () => {
+  const NO = { fits: false, reasons: [{ filter: 'NodeUnschedulable' }] };
+  const key = 'node.kubernetes.io/unschedulable';
+
+  test('a cordoned node takes nobody', () => {
+    expect(verdict({}, { unschedulable: true })).toEqual(NO);
+    expect(verdict({}, { unschedulable: false })).toEqual(YES);
+  });
+
+  test.each([
+    [{ key, operator: 'Exists', effect: 'NoSchedule' }],
+    [{ key, operator: 'Exists' }],
+    [{ key, operator: 'Equal', value: '', effect: 'NoSchedule' }],
+    [{ operator: 'Exists' }],
+  ])('unless the pod tolerates the taint of a cordon: %j', (toleration) => {
+    expect(verdict({ tolerations: [toleration] }, { unschedulable: true })).toEqual(YES);
+  });
+
+  test.each([
+    [{ key, operator: 'Equal', value: 'x', effect: 'NoSchedule' }],
+    [{ key, operator: 'Exists', effect: 'NoExecute' }],
+    [{ key: 'other', operator: 'Exists' }],
+  ])('other tolerations do not help: %j', (toleration) => {
+    expect(verdict({ tolerations: [toleration] }, { unschedulable: true })).toEqual(NO);
+  });
+});
+
+describe('NodeName', () => {
+  test('a pod that names a node runs nowhere else', () => {
+    expect(verdict({ nodeName: 'node-1' }, {})).toEqual(YES);
+    expect(verdict({ nodeName: 'other' }, {})).toEqual({
+      fits: false,
+      reasons: [{ filter: 'NodeName', wanted: 'other' }],
+    });
+  });
+});
+
+describe('TaintToleration', () => {
+  test.each(['NoSchedule', 'NoExecute'])('%s keeps pods off', (effect) => {
+    expect(verdict({}, { taints: [{ key: 'k', value: 'v', effect }] })).toEqual({
+      fits: false,
+      reasons: [{ filter: 'TaintToleration', taint: { key: 'k', value: 'v', effect } }],
+    });
+  });
+
+  test('PreferNoSchedule keeps nobody off', () => {
+    expect(verdict({}, { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] })).toEqual(YES);
+  });
+
+  test('every taint must be tolerated', () => {
+    const taints = [
+      { key: 'a', effect: 'NoSchedule' },
+      { key: 'b', effect: 'NoExecute' },
+    ];
+    const tolerations = [{ key: 'a', operator: 'Exists' }];
+    expect(verdict({ tolerations }, { taints })).toMatchObject({
+      reasons: [{ filter: 'TaintToleration', taint: { key: 'b' } }],
+    });
+    const both = [...tolerations, { key: 'b', operator: 'Exists' }];
+    expect(verdict({ tolerations: both }, { taints })).toEqual(YES);
+  });
+});
+
+describe('NodeAffinity', () => {
+  const labels = { disk: 'ssd', cores: '8' };
+  const term = (key: string, operator: string, values?: readonly string[]): PodSpecSource => ({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchExpressions: [{ key, operator, ...(values && { values }) }] }],
+        },
+      },
+    },
+  });
+  const NO = {
+    fits: false,
+    reasons: [{ filter: 'NodeAffinity', part: 'affinity', missing: {} }],
+  };
+
+  test('every label of the selector must be there', () => {
+    expect(verdict({ nodeSelector: { disk: 'ssd' } }, { labels })).toEqual(YES);
+    expect(verdict({ nodeSelector: { disk: 'hdd', cores: '8', gone: '' } }, { labels })).toEqual({
+      fits: false,
+      reasons: [{ filter: 'NodeAffinity', part: 'selector', missing: { disk: 'hdd', gone: '' } }],
+    });
+  });
+
+  test('a label named like a method of objects is a label like any other', () => {
+    expect(verdict({ nodeSelector: { toString: 'x' } }, { labels }).fits).toBe(false);
+  });
+
+  test.each([
+    ['disk', 'In', ['ssd'], true],
+    ['disk', 'In', ['hdd'], false],
+    ['disk', 'NotIn', ['hdd'], true],
+    ['gone', 'NotIn', ['hdd'], true],
+    ['gone', 'Exists', undefined, false],
+    ['gone', 'DoesNotExist', undefined, true],
+    ['cores', 'Gt', ['4'], true],
+    ['cores', 'Lt', ['4'], false],
+  ] as const)('%s %s %j → %s', (...[key, operator, values, isMatch]) => {
+    expect(verdict(term(key, operator, values), { labels })).toEqual(isMatch ? YES : NO);
+  });
+
+  test('one term is enough; a term without conditions matches nothing', () => {
+    const terms = (nodeSelectorTerms: object[]): PodSpecSource => ({
+      affinity: {
+        nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
+      },
+    });
+    const ssd = { matchExpressions: [{ key: 'disk', operator: 'In', values: ['ssd'] }] };
+    const hdd = { matchExpressions: [{ key: 'disk', operator: 'In', values: ['hdd'] }] };
+    expect(verdict(terms([hdd, ssd]), { labels })).toEqual(YES);
+    expect(verdict(terms([{}]), { labels })).toEqual(NO);
+    expect(verdict(terms([]), { labels })).toEqual(NO);
+    const named = { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-1'] }] };
+    expect(verdict(terms([named]), { labels })).toEqual(YES);
+    expect(verdict(terms([named]), { name: 'node-2' })).toEqual(NO);
+  });
+
+  test('selector and affinity must both hold', () => {
+    const spec = { ...term('disk', 'In', ['ssd']), nodeSelector: { cores: '8' } };
+    expect(verdict(spec, { labels })).toEqual(YES);
+    expect(verdict(spec, { labels: { disk: 'ssd' } }).fits).toBe(false);
+    expect(verdict(spec, { labels: { cores: '8' } })).toEqual(NO);
+  });
+});

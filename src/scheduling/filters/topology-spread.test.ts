@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest';
+import type { PodSpecSource } from '../../model/pod-source.ts';
+import type { SpreadConstraintSource } from '../../model/topology-spread.ts';
+import { fits, type Verdict } from '../index.ts';
+import {
+  aCluster,
+  aPod,
+  type ClusterWish,
+  HOSTNAME,
+  type PodWish,
+  select,
+  ZONE,
+} from '../testing/builders.ts';
+
+const APP = { app: 'x' };
+
+function spread(over: SpreadConstraintSource = {}): SpreadConstraintSource {
+  return {
+    maxSkew: 1,
+    topologyKey: ZONE,
+    whenUnsatisfiable: 'DoNotSchedule',
+    labelSelector: select(APP),
+    ...over,
+  };
+}
+
+function spreading(...constraints: SpreadConstraintSource[]): PodWish {
+  return { name: 'new', labels: APP, spec: { topologySpreadConstraints: constraints } };
+}
+
+const NODES = [
+  { name: 'a1', zone: 'a' },
+  { name: 'a2', zone: 'a' },
+  { name: 'b1', zone: 'b' },
+];
+
+function pods(...on: string[]): readonly PodWish[] {
+  return on.map((name, i) => ({ name: `p${i}`, labels: APP, on: name }));
+}
+
+function where(cluster: ClusterWish, pod: PodWish): readonly string[] {
+  const snapshot = aCluster({ nodes: NODES, ...cluster });
+  return (cluster.nodes ?? NODES)
+    .map(({ name }) => name ?? '')
+    .filter((name) => fits(snapshot, aPod(pod), name).fits);
+}
+
+function reason(cluster: ClusterWish, pod: PodWish, node: string): unknown {
+  const verdict: Verdict = fits(aCluster({ nodes: NODES, ...cluster }), aPod(pod), node);
+  return verdict.fits ? undefined : verdict.reasons;
+}
+
+describe('PodTopologySpread', () => {
+  test('a domain may hold as many more than the emptiest as the skew allows', () => {
+    expect(where({}, spreading(spread()))).toEqual(['a1', 'a2', 'b1']);
+    expect(where({ pods: pods('a1') }, spreading(spread()))).toEqual(['b1']);
+    expect(where({ pods: pods('a1') }, spreading(spread({ maxSkew: 2 })))).toHaveLength(3);
+    expect(where({ pods: pods('a1', 'a2', 'b1') }, spreading(spread()))).toEqual(['b1']);
+    expect(where({ pods: pods('a1', 'b1') }, spreading(spread()))).toHaveLength(3);
+  });
+
+  test('says all the numbers', () => {
+    expect(reason({ pods: pods('a1', 'a2', 'b1') }, spreading(spread()), 'a1')).toEqual([
+      {
+        filter: 'PodTopologySpread',
+        problem: 'skew',
+        topologyKey: ZONE,
+        domain: 'a',
+        matching: 2,
+        minimum: 1,
+        self: 1,
+        maxSkew: 1,
+      },
+    ]);
+  });
+
+  test('a pod that does not match its own selector does not count itself', () => {
+    const pod = { ...spreading(spread()), labels: { app: 'y' } };
+    expect(where({ pods: pods('a1') }, pod)).toEqual(['a1', 'a2', 'b1']);
+    expect(reason({ pods: pods('a1', 'a2') }, pod, 'a1')).toMatchObject([{ self: 0, matching: 2 }]);
+  });
+
+  test('wishes (ScheduleAnyway) keep nobody off', () => {
+    const soft = spread({ whenUnsatisfiable: 'ScheduleAnyway' });
+    expect(where({ pods: pods('a1', 'a1') }, spreading(soft))).toHaveLength(3);
+  });
+
+  test('only pods of the same namespace count', () => {
+    const foreign = pods('a1').map((pod) => ({ ...pod, namespace: 'other' }));
+    expect(where({ pods: foreign }, spreading(spread()))).toHaveLength(3);
+  });
+
+  test('terminating pods do not count', () => {
+    const going = pods('a1').map((pod) => ({ ...pod, terminating: true }));
+    expect(where({ pods: going }, spreading(spread()))).toHaveLength(3);
+  });
+
+  test('a node without the key takes nobody and counts for nothing', () => {
+    const nodes = [...NODES, { name: 'bare' }];
+    const cluster = { nodes, pods: pods('bare', 'bare') };
+    expect(where(cluster, spreading(spread()))).toEqual(['a1', 'a2', 'b1']);
+    expect(reason(cluster, spreading(spread()), 'bare')).toEqual([
+      { filter: 'PodTopologySpread', problem: 'label-missing', topologyKey: ZONE },
+    ]);
+  });
+
+  test('a node that lacks the key of any constraint counts for none of them', () => {
+    const nodes = [
+      { name: 'a1', zone: 'a', labels: { rack: '1' } },
+      { name: 'b1', zone: 'b' },
+    ];
+    const both = spreading(spread(), spread({ topologyKey: 'rack' }));
+    // Zone b has no eligible node, so zone a is compared with nobody but itself.
+    expect(where({ nodes, pods: pods('a1', 'a1') }, both)).toEqual(['a1']);
+    expect(where({ nodes, pods: pods('a1', 'a1') }, spreading(spread()))).toEqual(['b1']);
+  });
+
+  test('several constraints must all hold', () => {
+    const both = spreading(spread(), spread({ topologyKey: HOSTNAME }));
+    expect(where({ pods: pods('a1', 'b1') }, both)).toEqual(['a2']);
+  });
+
+  test('an empty selector counts no running pod, but the pod itself', () => {
+    const everything = spread({ labelSelector: {} });
+    expect(where({ pods: pods('a1', 'a1', 'a1') }, spreading(everything))).toHaveLength(3);
+    const zero = spreading(spread({ labelSelector: {}, maxSkew: 0 }));
+    expect(reason({}, zero, 'a1')).toMatchObject([{ self: 1, matching: 0 }]);
+    expect(
+      where(
+        { pods: pods('a1') },
+        spreading(spread({ labelSelector: {}, matchLabelKeys: ['app'] })),
+      ),
+    ).toEqual(['b1']);
+  });
+
+  test('no selector selects nothing', () => {
+    const none = spread({ labelSelector: null, matchLabelKeys: ['app'] });
+    expect(where({ pods: pods('a1', 'a1') }, spreading(none))).toHaveLength(3);
+  });
+
+  test("matchLabelKeys narrow the selector to the pod's own values", () => {
+    const pod = {
+      ...spreading(spread({ matchLabelKeys: ['rev', 'absent'] })),
+      labels: { ...APP, rev: '2' },
+    };
+    const old = { name: 'old', labels: { ...APP, rev: '1' }, on: 'a1' };
+    const same = { name: 'same', labels: { ...APP, rev: '2' }, on: 'a1' };
+    expect(where({ pods: [old] }, pod)).toHaveLength(3);
+    expect(where({ pods: [same] }, pod)).toEqual(['b1']);
+  });
+
+  test('with fewer domains than minDomains the emptiest counts as empty', () => {
+    const full = pods('a1', 'b1');
+    expect(where({ pods: full }, spreading(spread({ minDomains: 2 })))).toHaveLength(3);
+    expect(where({ pods: full }, spreading(spread({ minDomains: 3 })))).toEqual([]);
+    expect(reason({ pods: full }, spreading(spread({ minDomains: 3 })), 'b1')).toMatchObject([
+      { minimum: 0, matching: 1 },
+    ]);
+  });
+
+  describe('node affinity policy', () => {
+    const onlyA: PodSpecSource = { nodeSelector: { [ZONE]: 'a' } };
+    const pod = (over: SpreadConstraintSource): PodWish => ({
+      ...spreading(),
+      spec: { ...onlyA, topologySpreadConstraints: [spread(over)] },
+    });
+
+    test('by default nodes that the pod may not use are no domains', () => {
+      expect(where({ pods: pods('a1', 'a1') }, pod({}))).toEqual(['a1', 'a2']);
+      expect(where({ pods: pods('a1') }, pod({ nodeAffinityPolicy: 'Honor' }))).toEqual([
+        'a1',
+        'a2',
+      ]);
+    });
+
+    test('Ignore counts them all the same', () => {
+      expect(where({ pods: pods('a1') }, pod({ nodeAffinityPolicy: 'Ignore' }))).toEqual([]);
+    });
+  });
+
+  describe('node taints policy', () => {
+    const nodes = [
+      { name: 'a1', zone: 'a' },
+      { name: 'b1', zone: 'b', taints: [{ key: 'k', effect: 'NoSchedule' }] },
+    ];
+
+    test('by default tainted nodes are domains', () => {
+      expect(where({ nodes, pods: pods('a1') }, spreading(spread()))).toEqual([]);
+    });
+
+    test('Honor leaves them out, unless the pod tolerates the taint', () => {
+      const honor = spread({ nodeTaintsPolicy: 'Honor' });
+      expect(where({ nodes, pods: pods('a1') }, spreading(honor))).toEqual(['a1']);
+      const tolerant = {
+        ...spreading(),
+        spec: { topologySpreadConstraints: [honor], tolerations: [{ operator: 'Exists' }] },
+      };
+      expect(where({ nodes, pods: pods('a1') }, tolerant)).toEqual(['b1']);
+    });
+
+    test('a cordon is no taint here', () => {
+      const cordoned = [NODES[0] ?? {}, { name: 'b1', zone: 'b', unschedulable: true }];
+      const honor = spread({ nodeTaintsPolicy: 'Honor' });
+      expect(where({ nodes: cordoned, pods: pods('a1') }, spreading(honor))).toEqual([]);
+    });
+  });
+
+  test('pods on a node that does not count do not count either, but its domain is judged', () => {
+    const nodes = [
+      { name: 'a1', zone: 'a' },
+      { name: 'a2', zone: 'a', labels: { no: 'x' } },
+      { name: 'b1', zone: 'b' },
+    ];
+    const pod: PodWish = {
+      ...spreading(),
+      spec: {
+        topologySpreadConstraints: [spread()],
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [{ matchExpressions: [{ key: 'no', operator: 'DoesNotExist' }] }],
+            },
+          },
+        },
+      },
+    };
+    expect(where({ nodes, pods: pods('a2', 'a2') }, pod)).toEqual(['a1', 'b1']);
+    expect(where({ nodes, pods: pods('a1') }, pod)).toEqual(['b1']);
+    expect(reason({ nodes, pods: pods('a1') }, pod, 'a2')).toMatchObject([
+      { filter: 'NodeAffinity' },
+      { filter: 'PodTopologySpread', matching: 1 },
+    ]);
+  });
+});

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest';
+import type { VolumeClaimSource } from '../../model/volume-claim.ts';
+import { fits } from '../index.ts';
+import { aCluster, aPod, type ClusterWish, type PodWish, ZONE } from '../testing/builders.ts';
+import { aClaim, aClass, aVolume, BOUND, boundClaim, inZone, using } from '../testing/storage.ts';
+
+const NODES = [
+  { name: 'a', zone: 'a' },
+  { name: 'b', zone: 'b' },
+];
+
+function ofFilter(cluster: ClusterWish, spec = using('c'), node = 'a'): unknown {
+  const verdict = fits(aCluster({ nodes: NODES, ...cluster }), aPod({ spec }), node);
+  if (verdict.fits) return undefined;
+  return verdict.reasons.find(({ filter }) => filter === 'VolumeBinding');
+}
+
+function where(cluster: ClusterWish, spec?: NonNullable<PodWish['spec']>): readonly string[] {
+  return NODES.map(({ name }) => name).filter(
+    (name) => ofFilter(cluster, spec, name) === undefined,
+  );
+}
+
+function no(problem: string, claim = 'default/c'): object {
+  return { filter: 'VolumeBinding', problem, claim };
+}
+
+describe('VolumeBinding of claims that have a volume', () => {
+  test('the node must reach the volume', () => {
+    const cluster = {
+      persistentVolumes: [aVolume('pv', inZone('a'))],
+      persistentVolumeClaims: [boundClaim('c', 'pv')],
+    };
+    expect(where(cluster)).toEqual(['a']);
+    expect(ofFilter(cluster, using('c'), 'b')).toEqual(no('node-conflict'));
+  });
+
+  test("a volume is tied to labels, never to the node's name", () => {
+    const named = aVolume('pv', {
+      nodeAffinity: {
+        required: {
+          nodeSelectorTerms: [
+            { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['elsewhere'] }] },
+          ],
+        },
+      },
+    });
+    expect(
+      where({ persistentVolumes: [named], persistentVolumeClaims: [boundClaim('c', 'pv')] }),
+    ).toEqual(['a', 'b']);
+  });
+
+  test('affinity without terms reaches nobody', () => {
+    const nowhere = aVolume('pv', { nodeAffinity: { required: {} } });
+    expect(
+      where({ persistentVolumes: [nowhere], persistentVolumeClaims: [boundClaim('c', 'pv')] }),
+    ).toEqual([]);
+  });
+
+  test('a volume that is gone rejects', () => {
+    expect(ofFilter({ persistentVolumeClaims: [boundClaim('c', 'pv')] })).toEqual(
+      no('volume-not-found'),
+    );
+  });
+});
+
+describe('claims that reject the pod as a whole', () => {
+  const problem = (claim: VolumeClaimSource, cluster: ClusterWish = {}): unknown =>
+    ofFilter({
+      storageClasses: [aClass('local'), aClass('now', { volumeBindingMode: 'Immediate' })],
+      persistentVolumes: [aVolume('pv')],
+      ...cluster,
+      persistentVolumeClaims: [claim],
+    });
+
+  test.each<[string, VolumeClaimSource, string]>([
+    ['missing', aClaim('other'), 'claim-not-found'],
+    ['lost', { ...boundClaim('c', 'pv'), status: { phase: 'Lost' } }, 'claim-lost'],
+    [
+      'being deleted',
+      aClaim('c', { volumeName: 'pv' }, { ...BOUND, deletionTimestamp: 'now' }),
+      'claim-terminating',
+    ],
+    ['unbound and immediate', aClaim('c', { storageClassName: 'now' }), 'claim-unbound'],
+    ['without a class', aClaim('c', { storageClassName: null }), 'claim-unbound'],
+    ['of a class that is gone', aClaim('c', { storageClassName: 'gone' }), 'claim-unbound'],
+    [
+      'that names a volume but is not bound to it',
+      aClaim('c', { volumeName: 'pv' }),
+      'claim-unbound',
+    ],
+    [
+      'with the annotation but without a volume',
+      aClaim('c', { storageClassName: 'now' }, BOUND),
+      'claim-unbound',
+    ],
+  ])('%s', (_, claim, expected) => {
+    expect(problem(claim)).toEqual(no(expected));
+  });
+
+  test('of a class that never says when to bind', () => {
+    const classes = { storageClasses: [aClass('local', { volumeBindingMode: null })] };
+    expect(problem(aClaim('c'), classes)).toEqual(no('class-without-binding-mode'));
+  });
+
+  test('an annotation names the class, too, and wins', () => {
+    const old = aClaim(
+      'c',
+      { storageClassName: 'local' },
+      { annotations: { 'volume.beta.kubernetes.io/storage-class': 'now' } },
+    );
+    expect(problem(old)).toEqual(no('claim-unbound'));
+  });
+
+  test('made for another pod', () => {
+    const spec = { volumes: [{ name: 'e', ephemeral: {} }] };
+    const owned = (uid: string): ClusterWish => ({
+      storageClasses: [aClass('local', { provisioner: 'csi' })],
+      persistentVolumeClaims: [
+        aClaim('pod-e', {}, { ownerReferences: [{ uid, controller: true }] }),
+      ],
+    });
+    expect(ofFilter(owned('uid-default-pod'), spec)).toBeUndefined();
+    expect(ofFilter(owned('other'), spec)).toEqual(no('claim-of-another-pod', 'default/pod-e'));
+    const unowned = { ...owned(''), persistentVolumeClaims: [aClaim('pod-e')] };
+    expect(ofFilter(unowned, spec)).toEqual(no('claim-of-another-pod', 'default/pod-e'));
+    expect(ofFilter({}, spec)).toEqual(no('claim-not-found', 'default/pod-e'));
+  });
+});
+
+describe('VolumeBinding of claims that wait for their first pod', () => {
+  const cluster = (
+    volumes: ClusterWish['persistentVolumes'],
+    ...claims: VolumeClaimSource[]
+  ): ClusterWish => ({
+    storageClasses: [aClass('local')],
+    persistentVolumes: volumes ?? [],
+    persistentVolumeClaims: claims.length === 0 ? [aClaim('c')] : claims,
+  });
+
+  test('a free volume that the node reaches will do', () => {
+    expect(where(cluster([aVolume('pv', inZone('b'))]))).toEqual(['b']);
+    expect(ofFilter(cluster([]))).toEqual(no('no-volume'));
+  });
+
+  test.each<[string, ReturnType<typeof aVolume>, VolumeClaimSource, boolean]>([
+    ['too small', aVolume('pv', { capacity: { storage: '4Gi' } }), aClaim('c'), false],
+    ['exactly large enough', aVolume('pv', { capacity: { storage: '5Gi' } }), aClaim('c'), true],
+    ['of another class', aVolume('pv', { storageClassName: 'x' }), aClaim('c'), false],
+    ['in use', aVolume('pv', {}, { phase: 'Bound' }), aClaim('c'), false],
+    ['of another mode', aVolume('pv', { volumeMode: 'Block' }), aClaim('c'), false],
+    [
+      'both in block mode',
+      aVolume('pv', { volumeMode: 'Block' }),
+      aClaim('c', { volumeMode: 'Block' }),
+      true,
+    ],
+    [
+      'of another access mode',
+      aVolume('pv'),
+      aClaim('c', { accessModes: ['ReadWriteMany'] }),
+      false,
+    ],
+    [
+      'with more access modes',
+      aVolume('pv', { accessModes: ['ReadWriteOnce', 'ReadWriteMany'] }),
+      aClaim('c'),
+      true,
+    ],
+    [
+      'with other attributes',
+      aVolume('pv', { volumeAttributesClassName: 'fast' }),
+      aClaim('c'),
+      false,
+    ],
+    [
+      'with the same attributes',
+      aVolume('pv', { volumeAttributesClassName: 'fast' }),
+      aClaim('c', { volumeAttributesClassName: 'fast' }),
+      true,
+    ],
+    [
+      'being deleted',
+      { ...aVolume('pv'), metadata: { name: 'pv', deletionTimestamp: 'now' } },
+      aClaim('c'),
+      false,
+    ],
+    ['not selected', aVolume('pv'), aClaim('c', { selector: { matchLabels: { x: 'y' } } }), false],
+    [
+      'selected',
+      aVolume('pv', {}, { labels: { x: 'y' } }),
+      aClaim('c', { selector: { matchLabels: { x: 'y' } } }),
+      true,
+    ],
+    [
+      'reserved for another',
+      aVolume('pv', { claimRef: { namespace: 'default', name: 'other' } }),
+      aClaim('c'),
+      false,
+    ],
+    [
+      'reserved in another namespace',
+      aVolume('pv', { claimRef: { namespace: 'x', name: 'c' } }),
+      aClaim('c'),
+      false,
+    ],
+    [
+      'reserved by name',
+      aVolume('pv', { claimRef: { namespace: 'default', name: 'c' } }, { phase: 'Released' }),
+      aClaim('c'),
+      true,
+    ],
+    [
+      'reserved by uid',
+      aVolume('pv', { claimRef: { namespace: 'default', name: 'c', uid: 'uid-c' } }),
+      aClaim('c'),
+      true,
+    ],
+    [
+      'reserved for an older one',
+      aVolume('pv', { claimRef: { namespace: 'default', name: 'c', uid: 'old' } }),
+      aClaim('c'),
+      false,
+    ],
+    ['for a claim without size', aVolume('pv'), aClaim('c', { resources: null }), true],
+  ])('a volume %s', (...[, volume, claim, isFine]) => {
+    expect(ofFilter(cluster([volume], claim)) === undefined).toBe(isFine);
+  });
+
+  test('a volume reserved for the claim elsewhere keeps all others from it', () => {
+    const volumes = [
+      aVolume('mine', { ...inZone('b'), claimRef: { namespace: 'default', name: 'c' } }),
+      aVolume('free'),
+    ];
+    expect(where(cluster(volumes))).toEqual(['b']);
+  });
+
+  test('two claims need two volumes', () => {
+    const claims = [aClaim('c'), aClaim('d')];
+    expect(where(cluster([aVolume('pv')], ...claims), using('c', 'd'))).toEqual([]);
+    expect(where(cluster([aVolume('pv'), aVolume('pv2')], ...claims), using('c', 'd'))).toEqual([
+      'a',
+      'b',
+    ]);
+  });
+
+  test('small claims choose first, and take the smallest volume', () => {
+    const size = (storage: string): object => ({ resources: { requests: { storage } } });
+    const volumes = [
+      aVolume('large', { capacity: { storage: '50Gi' } }),
+      aVolume('small', { capacity: { storage: '10Gi' } }),
+    ];
+    const claims = [aClaim('c', size('40Gi')), aClaim('d', size('1Gi'))];
+    expect(where(cluster(volumes, ...claims), using('c', 'd'))).toEqual(['a', 'b']);
+    expect(where(cluster(volumes.toReversed(), ...claims), using('c', 'd'))).toEqual(['a', 'b']);
+  });
+
+  describe('provisioning', () => {
+    const provisioned = (over: Parameters<typeof aClass>[1] = {}): ClusterWish => ({
+      storageClasses: [aClass('local', { provisioner: 'csi.example', ...over })],
+      persistentVolumeClaims: [aClaim('c')],
+    });
+    const topology = (...terms: object[][]): Parameters<typeof aClass>[1] => ({
+      allowedTopologies: terms.map((matchLabelExpressions) => ({
+        matchLabelExpressions: matchLabelExpressions as { key: string; values: string[] }[],
+      })),
+    });
+
+    test('makes a volume where the pod goes', () => {
+      expect(where(provisioned())).toEqual(['a', 'b']);
+      expect(ofFilter(provisioned({ provisioner: '' }))).toEqual(no('no-volume'));
+    });
+
+    test('only where the class allows it', () => {
+      const inB = [{ key: ZONE, values: ['b', 'c'] }];
+      expect(where(provisioned(topology(inB)))).toEqual(['b']);
+      expect(where(provisioned(topology([{ key: 'gone', values: ['x'] }], inB)))).toEqual(['b']);
+      expect(where(provisioned(topology([])))).toEqual([]);
+      expect(where(provisioned(topology([...inB, { key: 'gone', values: ['x'] }])))).toEqual([]);
+    });
+
+    test('only on the node that was chosen for it', () => {
+      const claim = aClaim('c', {}, { annotations: { 'volume.kubernetes.io/selected-node': 'b' } });
+      const cluster = { ...provisioned(), persistentVolumeClaims: [claim] };
+      expect(where(cluster)).toEqual(['b']);
+      expect(ofFilter(cluster)).toEqual(no('other-node-selected'));
+      // A free volume is not taken any more once provisioning has begun.
+      const local = {
+        ...cluster,
+        storageClasses: [aClass('local')],
+        persistentVolumes: [aVolume('pv')],
+      };
+      expect(where(local)).toEqual([]);
+    });
+
+    test('only where there is space, when the driver says how much there is', () => {
+      const space = (over: object = {}): object => ({
+        storageClassName: 'local',
+        nodeTopology: { matchLabels: { [ZONE]: 'a' } },
+        capacity: '5Gi',
+        ...over,
+      });
+      const cluster = (drivers: boolean | null, ...capacities: object[]): ClusterWish => ({
+        ...provisioned(),
+        csiDrivers: [{ metadata: { name: 'csi.example' }, spec: { storageCapacity: drivers } }],
+        csiStorageCapacities: capacities as NonNullable<ClusterWish['csiStorageCapacities']>,
+      });
+      expect(where(cluster(true, space()))).toEqual(['a']);
+      expect(ofFilter(cluster(true, space()), using('c'), 'b')).toEqual(no('no-space'));
+      expect(where(cluster(false, space()))).toEqual(['a', 'b']);
+      expect(where(cluster(null))).toEqual(['a', 'b']);
+      expect(where(cluster(true, space({ capacity: '4Gi' })))).toEqual([]);
+      expect(where(cluster(true, space({ capacity: '9Gi', maximumVolumeSize: '4Gi' })))).toEqual(
+        [],
+      );
+      expect(where(cluster(true, space({ storageClassName: 'x' })))).toEqual([]);
+      expect(where(cluster(true, space({ nodeTopology: null })))).toEqual([]);
+      expect(where(cluster(true, space({ capacity: null })))).toEqual([]);
+      expect(where(cluster(true, space({ nodeTopology: {} })))).toEqual(['a', 'b']);
+      const noSize = { ...cluster(true), persistentVolumeClaims: [aClaim('c', { resources: {} })] };
+      expect(where(noSize)).toEqual(['a', 'b']);
+    });
+  });
+});
+
+describe('volumes of old plugins that a driver serves by now', () => {
+  const EBS_ZONE = 'topology.ebs.csi.aws.com/zone';
+  const migrated = (
+    volume: ReturnType<typeof aVolume>,
+    plugin = 'kubernetes.io/aws-ebs',
+  ): ClusterWish => ({
+    nodes: [
+      { name: 'a', labels: { [EBS_ZONE]: 'a' } },
+      { name: 'b', labels: { [EBS_ZONE]: 'b', 'topology.kubernetes.io/region': 'r' } },
+    ],
+    csiNodes: ['a', 'b'].map((name) => ({
+      metadata: {
+        name,
+        annotations: { 'storage.alpha.kubernetes.io/migrated-plugins': `x,${plugin}` },
+      },
+    })),
+    persistentVolumes: [volume],
+    persistentVolumeClaims: [boundClaim('c', 'pv')],
+  });
+  const ebs = { awsElasticBlockStore: { volumeID: 'vol-1' } };
+  const affine = (...requirements: [string, string][]): object => ({
+    nodeAffinity: {
+      required: {
+        nodeSelectorTerms: [
+          {
+            matchExpressions: requirements.map(([key, zone]) => ({
+              key,
+              operator: 'In',
+              values: [zone],
+            })),
+          },
+        ],
+      },
+    },
+  });
+
+  test("are reached by the driver's own label", () => {
+    expect(where(migrated(aVolume('pv', { ...ebs, ...inZone('b') })))).toEqual(['b']);
+    expect(where(migrated(aVolume('pv', { ...ebs, ...inZone('b') }), 'other'))).toEqual([]);
+    const beta = affine(
+      ['failure-domain.beta.kubernetes.io/zone', 'b'],
+      ['failure-domain.beta.kubernetes.io/region', 'r'],
+    );
+    expect(where(migrated(aVolume('pv', { ...ebs, ...beta })))).toEqual(['b']);
+  });
+
+  test('take their zone from their labels when they have no affinity', () => {
+    const labelled = (labels: Record<string, string>, spec = {}): ClusterWish =>
+      migrated(aVolume('pv', { ...ebs, ...spec }, { labels }));
+    expect(where(labelled({ [ZONE]: 'a__' }))).toEqual(['a']);
+    expect(where(labelled({ 'failure-domain.beta.kubernetes.io/zone': 'b' }))).toEqual(['b']);
+    expect(where(labelled({ [ZONE]: 'a', 'failure-domain.beta.kubernetes.io/zone': 'b' }))).toEqual(
+      ['a'],
+    );
+    expect(where(labelled({}))).toEqual(['a', 'b']);
+    const region = affine(['topology.kubernetes.io/region', 'r']);
+    expect(where(labelled({ [ZONE]: 'a__b' }, region))).toEqual(['b']);
+    expect(where(labelled({ [ZONE]: 'a' }, region))).toEqual([]);
+    expect(where(labelled({}, region))).toEqual(['b']);
+  });
+
+  test('of a driver that keeps the old labels are as they were', () => {
+    const azure = aVolume('pv', { azureDisk: { diskURI: 'u' }, ...inZone('b') });
+    expect(where(migrated(azure, 'kubernetes.io/azure-disk'))).toEqual([]);
+  });
+});

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest';
+import { fits } from '../index.ts';
+import { aCluster, aPod, type ClusterWish, type PodWish } from '../testing/builders.ts';
+import { aClaim, aClass, aVolume, boundClaim, using } from '../testing/storage.ts';
+
+const DRIVER = 'disk.example.com';
+
+function csiVolume(name: string, handle = name): ReturnType<typeof aVolume> {
+  return aVolume(name, { csi: { driver: DRIVER, volumeHandle: handle } });
+}
+
+function limited(count: number | null, driver = DRIVER): ClusterWish {
+  return {
+    csiNodes: [
+      {
+        metadata: { name: 'node-1' },
+        spec: { drivers: [{ name: driver, allocatable: count === null ? null : { count } }] },
+      },
+    ],
+    persistentVolumes: ['1', '2', '3'].map((n) => csiVolume(`pv${n}`)),
+    persistentVolumeClaims: ['1', '2', '3'].map((n) => boundClaim(`c${n}`, `pv${n}`)),
+  };
+}
+
+function running(...claims: string[]): readonly PodWish[] {
+  return [{ name: 'running', spec: { nodeName: 'node-1', ...using(...claims) } }];
+}
+
+function ofFilter(cluster: ClusterWish, spec: NonNullable<PodWish['spec']>): unknown {
+  const verdict = fits(aCluster(cluster), aPod({ name: 'new', spec }), 'node-1');
+  if (verdict.fits) return undefined;
+  return verdict.reasons.find(({ filter }) => filter === 'NodeVolumeLimits');
+}
+
+describe('NodeVolumeLimits', () => {
+  test('a node attaches so many volumes and no more', () => {
+    expect(ofFilter({ ...limited(3), pods: running('c1') }, using('c2', 'c3'))).toBeUndefined();
+    expect(ofFilter({ ...limited(2), pods: running('c1') }, using('c2', 'c3'))).toEqual({
+      filter: 'NodeVolumeLimits',
+      problem: 'too-many',
+      driver: DRIVER,
+      attached: 1,
+      adding: 2,
+      limit: 2,
+    });
+  });
+
+  test('without a limit, or without word of the node, there is none', () => {
+    expect(ofFilter({ ...limited(null), pods: running('c1') }, using('c2'))).toBeUndefined();
+    expect(ofFilter({ ...limited(1, 'other') }, using('c1', 'c2'))).toBeUndefined();
+    expect(ofFilter({ ...limited(0), csiNodes: [] }, using('c1'))).toBeUndefined();
+  });
+
+  test('the same volume counts once', () => {
+    expect(ofFilter({ ...limited(1), pods: running('c1') }, using('c1'))).toBeUndefined();
+    const twins = {
+      ...limited(1),
+      persistentVolumes: [csiVolume('pv1', 'same'), csiVolume('pv2', 'same')],
+    };
+    expect(ofFilter(twins, using('c1', 'c2'))).toBeUndefined();
+    expect(ofFilter({ ...twins, pods: running('c1') }, using('c2'))).toBeUndefined();
+  });
+
+  test('claims without a volume count by their class', () => {
+    const cluster = {
+      ...limited(1),
+      storageClasses: [aClass('local', { provisioner: DRIVER })],
+      persistentVolumeClaims: [aClaim('c1'), aClaim('c2')],
+    };
+    expect(ofFilter(cluster, using('c1'))).toBeUndefined();
+    expect(ofFilter(cluster, using('c1', 'c2'))).toMatchObject({ adding: 2 });
+    expect(ofFilter({ ...cluster, pods: running('c1') }, using('c2'))).toMatchObject({
+      attached: 1,
+    });
+    expect(ofFilter({ ...cluster, storageClasses: [] }, using('c1', 'c2'))).toBeUndefined();
+    const prebound = {
+      ...cluster,
+      persistentVolumeClaims: [aClaim('c1', { volumeName: 'gone' }), aClaim('c2')],
+    };
+    expect(ofFilter(prebound, using('c1', 'c2'))).toMatchObject({ adding: 2 });
+  });
+
+  test('a claim that is not there rejects a new pod; one of a running pod is passed over', () => {
+    expect(ofFilter(limited(9), using('gone'))).toEqual({
+      filter: 'NodeVolumeLimits',
+      problem: 'claim-not-found',
+      claim: 'default/gone',
+    });
+    expect(ofFilter({ ...limited(1), pods: running('gone') }, using('c1'))).toBeUndefined();
+  });
+
+  test('volumes that are still attached count, and once more when the pod brings them', () => {
+    const attachment = (volume: string | null, attacher = DRIVER): object => ({
+      spec: { attacher, nodeName: 'node-1', source: { persistentVolumeName: volume } },
+    });
+    const withLeft = (...left: object[]): ClusterWish => ({
+      ...limited(2),
+      volumeAttachments: left as NonNullable<ClusterWish['volumeAttachments']>,
+    });
+    expect(ofFilter(withLeft(attachment('pv1'), attachment('pv2')), using('c3'))).toMatchObject({
+      attached: 2,
+    });
+    expect(ofFilter(withLeft(attachment('pv1'), attachment('pv1')), using('c3'))).toBeUndefined();
+    expect(
+      ofFilter({ ...withLeft(attachment('pv1')), pods: running('c1') }, using('c2')),
+    ).toBeUndefined();
+    expect(ofFilter(withLeft(attachment('pv1'), attachment('pv2')), using('c1'))).toMatchObject({
+      attached: 2,
+    });
+    expect(
+      ofFilter(
+        withLeft(attachment(null), attachment('gone'), attachment('pv1', '')),
+        using('c1', 'c2'),
+      ),
+    ).toBeUndefined();
+  });
+
+  describe('disks of old plugins', () => {
+    const gce = (name: string): NonNullable<PodWish['spec']> => ({
+      volumes: [{ name: 'v', gcePersistentDisk: { pdName: name, readOnly: true } }],
+    });
+    const limit = limited(1, 'pd.csi.storage.gke.io');
+
+    test('count for the driver that took over', () => {
+      const pods = [{ name: 'running', spec: { nodeName: 'node-1', ...gce('d1') } }];
+      expect(ofFilter({ ...limit, pods }, gce('d2'))).toMatchObject({
+        driver: 'pd.csi.storage.gke.io',
+        attached: 1,
+      });
+      expect(ofFilter({ ...limit, pods }, gce('d1'))).toBeUndefined();
+    });
+
+    test('as volumes, too, each with its zone', () => {
+      const inZone = (zone: string): ClusterWish => ({
+        ...limit,
+        persistentVolumes: [
+          aVolume(
+            'pv1',
+            { gcePersistentDisk: { pdName: 'd1' } },
+            { labels: { 'topology.kubernetes.io/zone': zone } },
+          ),
+        ],
+        pods: [{ name: 'running', spec: { nodeName: 'node-1', ...gce('d1') } }],
+      });
+      expect(ofFilter(inZone('z'), using('c1'))).toMatchObject({ attached: 1, adding: 1 });
+      expect(ofFilter(inZone(''), using('c1'))).toBeUndefined();
+      expect(ofFilter(inZone('eu-a__us-b'), using('c1'))).toBeUndefined();
+      expect(ofFilter(inZone('eu-a__eu-b'), using('c1'))).toMatchObject({ adding: 1 });
+    });
+
+    test.each([
+      ['ebs.csi.aws.com', { awsElasticBlockStore: { volumeID: 'aws://zone/vol-1' } }, 'vol-1'],
+      ['cinder.csi.openstack.org', { cinder: { volumeID: 'x' } }, 'x'],
+      ['disk.csi.azure.com', { azureDisk: { diskURI: 'u' } }, 'u'],
+      ['pxd.portworx.com', { portworxVolume: { volumeID: 'p' } }, 'p'],
+    ])('%s knows them by the same handle', (driver, source, handle) => {
+      const cluster = {
+        ...limited(1, driver),
+        persistentVolumes: [
+          aVolume('pv1', { csi: { driver, volumeHandle: handle } }),
+          aVolume('pv2', source),
+        ],
+      };
+      expect(ofFilter(cluster, using('c1', 'c2'))).toBeUndefined();
+      expect(
+        ofFilter({ ...cluster, csiNodes: limited(0, driver).csiNodes ?? [] }, using('c2')),
+      ).toMatchObject({ adding: 1 });
+    });
+
+    test('of plugins that were never moved do not count', () => {
+      expect(
+        ofFilter(limited(0, 'iscsi'), { volumes: [{ name: 'v', iscsi: { iqn: 'q' } }] }),
+      ).toBeUndefined();
+      const local = { ...limited(0), persistentVolumes: [aVolume('pv1')] };
+      expect(ofFilter(local, using('c1'))).toBeUndefined();
+    });
+
+    test.each([
+      ['kubernetes.io/aws-ebs', 'ebs.csi.aws.com', true],
+      ['kubernetes.io/azure-file', 'file.csi.azure.com', false],
+      ['kubernetes.io/vsphere-volume', 'csi.vsphere.vmware.com', false],
+      ['', '', false],
+    ])('claims of provisioner %s count for %s → %s', (provisioner, driver, isCounted) => {
+      const cluster = {
+        ...limited(0, driver),
+        storageClasses: [aClass('local', { provisioner })],
+        persistentVolumeClaims: [aClaim('c1')],
+      };
+      expect(ofFilter(cluster, using('c1')) !== undefined).toBe(isCounted);
+    });
+  });
+
+  describe('claims made for a pod', () => {
+    const ephemeral = { volumes: [{ name: 'e', ephemeral: {} }] };
+    const owned = (pod: string, uid: string): ReturnType<typeof aClaim> =>
+      aClaim(`${pod}-e`, {}, { ownerReferences: [{ uid, controller: true }] });
+    const cluster = {
+      ...limited(0),
+      storageClasses: [aClass('local', { provisioner: DRIVER })],
+    };
+
+    test("count, and must be the pod's own", () => {
+      const own = { ...cluster, persistentVolumeClaims: [owned('new', 'uid-default-new')] };
+      expect(ofFilter(own, ephemeral)).toMatchObject({ problem: 'too-many' });
+      const foreign = { ...cluster, persistentVolumeClaims: [owned('new', 'somebody')] };
+      expect(ofFilter(foreign, ephemeral)).toEqual({
+        filter: 'NodeVolumeLimits',
+        problem: 'claim-of-another-pod',
+        claim: 'default/new-e',
+      });
+    });
+
+    test('a running pod with a claim that is not its own makes the node unusable', () => {
+      const pods = [{ name: 'running', spec: { nodeName: 'node-1', ...ephemeral } }];
+      const mixed = {
+        ...limited(9),
+        pods,
+        persistentVolumeClaims: [boundClaim('c1', 'pv1'), owned('running', 'somebody')],
+      };
+      expect(ofFilter(mixed, using('c1'))).toMatchObject({
+        problem: 'claim-of-another-pod',
+        claim: 'default/running-e',
+      });
+    });
+  });
+});
