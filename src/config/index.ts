@@ -26,29 +26,15 @@ export {
   type LoadResult,
   loadConfig,
 } from './load/load-config.ts';
-export {
-  type ConfigLocation,
-  configLocation,
-  DEFAULT_CONFIG_PATH,
-  type ReadInput,
-  readConfig,
-} from './load/read-config.ts';
+export { type ReadInput, readConfig } from './load/read-config.ts';
 export type { FlagValue } from './overrides/apply.ts';
-export { describeOrigin, type Origin } from './overrides/origin.ts';
-export { CONFIG_PATH_VARIABLES } from './overrides/variables.ts';
-export { type PlannedKey, plannedKeys } from './planned.ts';
-export {
-  hasErrors,
-  type Problem,
-  renderProblem,
-  renderProblems,
-  type Severity,
-} from './problem.ts';
+export type { Origin } from './overrides/origin.ts';
+export type { PlannedKey } from './planned.ts';
+export { type Problem, renderProblems, type Severity } from './problem.ts';
 export { renderJsonSchema } from './reference/json-schema.ts';
 export { renderConfigReference } from './reference/markdown.ts';
-export { API_VERSION } from './schema/index.ts';
 export { type ResolvedSecret, resolveSecret, type SecretReaders } from './secrets/resolve.ts';
 export { Secret } from './secrets/secret.ts';
-export { describeSecretSource, type SecretSource } from './secrets/source.ts';
+export type { SecretSource } from './secrets/source.ts';
 export { effectiveConfigJson, effectiveConfigYaml, type ShownValue } from './show/show-config.ts';
 export { type StarterOptions, starterConfig } from './starter/starter-config.ts';

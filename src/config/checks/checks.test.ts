@@ -85,7 +85,7 @@ describe('regions', () => {
       ],
     ],
     [
-      'transport: ssh',
+      `${ENDPOINT}, ${TOKEN}, transport: ssh`,
       ['proxmox.lab.transport: expected `rest`, or a mapping with the key `ssh`, not text'],
     ],
   ])('%s', (lines, expected) => {

@@ -2,7 +2,7 @@
 // A name that has to be defined elsewhere in the file.
 import type { ConfigPath } from '../config-path.ts';
 import { type Finding, wrong } from '../issues/finding.ts';
-import { quoted } from '../secrets/looks-secret.ts';
+import { isShown, quoted } from '../secrets/looks-secret.ts';
 import { nearest } from '../values/nearest.ts';
 
 export interface Reference {
@@ -18,7 +18,10 @@ export interface Reference {
 export function checkReference(reference: Reference): readonly Finding[] {
   const { path, name, kind, section, defined } = reference;
   if (defined.includes(name)) return [];
-  const meant = nearest(name, defined);
+  const meant = nearest(
+    name,
+    defined.filter((known) => isShown(known)),
+  );
   return [
     wrong(path, `${kind} ${quoted(name)} is not defined${advice(meant, section, defined)}`, meant),
   ];

@@ -206,6 +206,15 @@ describe('never says a secret', () => {
     );
   });
 
+  it('that is the nearest name to a missing one', () => {
+    const token = '0aaaa0.0000000aa000a00a';
+    expect(
+      everythingSaid(
+        full.replace('  medium:', `  ${token}:`).replace('size: medium', `size: ${token}0`),
+      ),
+    ).not.toContain(token);
+  });
+
   it('that a broken line leaves lying around', () => {
     const cut = fc.nat(full.length);
     fc.assert(

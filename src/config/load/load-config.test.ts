@@ -235,6 +235,18 @@ pools:
     ]);
   });
 
+  it('asks for what is missing beside a refused key, but not for that key', () => {
+    const text =
+      'proxmox:\n  lab: { token: 3 }\nimages:\n  a: { url: 3, checksumUrl: 4 }\n  b: { url: 3 }\n';
+    expect(problemsOf(text).map((line) => line.replace('error: ', ''))).toEqual([
+      "c.yaml:2:8: proxmox.lab: has no 'endpoints'; name at least one, https://host:8006",
+      'c.yaml:2:17: proxmox.lab.token: expected a mapping, not a number',
+      'c.yaml:4:13: images.a.url: expected a URL, not a number; put it in quotes',
+      'c.yaml:4:29: images.a.checksumUrl: expected a URL, not a number; put it in quotes',
+      'c.yaml:5:13: images.b.url: expected a URL, not a number; put it in quotes',
+    ]);
+  });
+
   it('does not judge a limit beside a refused one', () => {
     expect(problemsOf(pool(`${SIZE}    limits: { min: 50, max: many }\n`))).toEqual([
       'c.yaml:10:29: error: pools[0].limits.max: expected a number, not text',

@@ -103,7 +103,7 @@ function judge(tree: Readonly<Record<string, unknown>>, tempFolders: readonly st
       ...findings,
       ...further
         .map((finding) => ({ ...finding, path: moved(finding.path, rest?.poolIndices ?? []) }))
-        .filter((finding) => !findings.some(({ path }) => isNear(path, finding.path))),
+        .filter((finding) => !findings.some(({ path }) => isAbout(path, finding))),
     ],
     file: undefined,
   };
@@ -117,10 +117,13 @@ function moved(path: ConfigPath, poolIndices: readonly number[]): ConfigPath {
     : path;
 }
 
-/** Around what the schema has refused nothing is judged: the check missed the part that was taken out. */
-function isNear(refused: ConfigPath, path: ConfigPath): boolean {
+/** About what the schema has refused nothing more is said: the check missed the part that was taken out. */
+function isAbout(refused: ConfigPath, { path, message }: Finding): boolean {
   const around = path.length > 3 ? path.slice(0, -1) : path;
-  return around.every((step, index) => refused[index] === step);
+  if (!around.every((step, index) => refused[index] === step)) return false;
+  // Of a mapping around it, only what names the refused key.
+  const key = refused[path.length];
+  return path.length > 3 || key === undefined || message.includes(String(key));
 }
 
 function documentProblems(document: ReadDocument, file = 'config'): readonly Problem[] {

@@ -57,9 +57,14 @@ export function quotedKey(key: string): string {
   return mayShowKey(key) ? `'${key}'` : NOT_SHOWN;
 }
 
+/** Whether a value may be named in a message. */
+export function isShown(value: string): boolean {
+  return mayShowKey(value) && !looksSecret(value);
+}
+
 /** A value in a message, such as the name of an image that is not there. */
 export function quoted(value: string): string {
-  return mayShowKey(value) && !looksSecret(value) ? `'${value}'` : NOT_SHOWN;
+  return isShown(value) ? `'${value}'` : NOT_SHOWN;
 }
 
 function hasControl(text: string): boolean {

@@ -18,7 +18,6 @@ describe('Secret', () => {
     expect(secret.reveal()).toBe('hunter2');
     const accidents = [
       String(secret),
-      `${secret}`,
       JSON.stringify({ secret }),
       inspect(secret),
       inspect({ secret }),

@@ -22,21 +22,24 @@ export function misfits(schema: unknown, value: unknown, path = '$'): readonly s
   ];
 }
 
+type Keyword = (wanted: unknown, value: unknown) => boolean;
+
+/** Whether a value fits a keyword; keywords that do not concern it are left out. */
+const KEYWORDS: Readonly<Record<string, Keyword>> = {
+  type: (wanted, value) =>
+    [wanted].flat().some((name) => typeof name === 'string' && isOfType(value, name)),
+  pattern: (wanted, value) =>
+    typeof wanted !== 'string' || typeof value !== 'string' || new RegExp(wanted, 'u').test(value),
+  enum: (wanted, value) => Array.isArray(wanted) && wanted.includes(value),
+  const: (wanted, value) => wanted === value,
+  minimum: (wanted, value) => typeof value !== 'number' || value >= Number(wanted),
+  maximum: (wanted, value) => typeof value !== 'number' || value <= Number(wanted),
+};
+
 function scalarMisfits(schema: Schema, value: unknown, path: string): readonly string[] {
-  const { type, pattern, enum: choices, const: only, minimum, maximum } = schema;
-  const types = [type].flat().filter((name) => name !== undefined);
-  const wrong = [
-    types.length > 0 && !types.some((name) => isOfType(value, String(name))) && 'type',
-    typeof pattern === 'string' &&
-      typeof value === 'string' &&
-      !new RegExp(pattern, 'u').test(value) &&
-      'pattern',
-    Array.isArray(choices) && !choices.includes(value) && 'enum',
-    only !== undefined && only !== value && 'const',
-    typeof minimum === 'number' && typeof value === 'number' && value < minimum && 'minimum',
-    typeof maximum === 'number' && typeof value === 'number' && value > maximum && 'maximum',
-  ];
-  return wrong.filter((word) => word !== false).map((word) => `${path}: ${word}`);
+  return Object.entries(KEYWORDS)
+    .filter(([keyword, fits]) => schema[keyword] !== undefined && !fits(schema[keyword], value))
+    .map(([keyword]) => `${path}: ${keyword}`);
 }
 
 function isOfType(value: unknown, type: string): boolean {
