@@ -2,20 +2,19 @@
 // A pool: machines of one kind, and how many of them there may be.
 import * as z from 'zod';
 import { checkTaint, parseTaint } from '../../model/taints.ts';
-import { bytes, countAmount, cpuAmount, duration, wholeNumber } from './amounts.ts';
+import { bytes, countAmount, duration, wholeNumber } from './amounts.ts';
 import { JOIN_KINDS } from './join.ts';
 import { form, key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import {
-  hostNameStem,
-  labelKey,
-  labelValue,
-  poolName,
-  proxmoxHost,
-  storageId,
-  text,
-} from './names.ts';
+import { labelKey, labelValue, poolName, text } from './names.ts';
 import { networkSchema } from './network.ts';
+import {
+  capacitySchema,
+  diskSchema,
+  namesSchema,
+  placementSchema,
+  poolGpuSchema,
+} from './pool-machine.ts';
 import {
   clusterAutoscalerSchema,
   headroomSchema,
@@ -81,99 +80,6 @@ const taintSchema = z
   .meta({
     'x-forms': "text such as 'key=value:NoSchedule', or a mapping with key, value and effect",
   });
-
-const reserveSchema = section({
-  cpu: key(cpuAmount().prefault(0), 'CPU.'),
-  memory: key(bytes().prefault(0), 'Memory.'),
-  disk: key(bytes().prefault(0), 'Disk.'),
-});
-
-const capacitySchema = section({
-  maxPods: key(wholeNumber(1, 10_000).prefault(110), 'Pods that a machine takes.'),
-  kubeReserved: key(
-    reserveSchema,
-    'Kept for the kubelet and the container runtime, as the kubelet is told.',
-  ),
-  systemReserved: key(reserveSchema, 'Kept for the system, as the kubelet is told.'),
-  evictionThreshold: key(
-    section({
-      memory: key(bytes().prefault('100Mi'), 'Below this much free memory the kubelet evicts.'),
-      diskPercentage: key(
-        z.number().min(0).max(100).prefault(10),
-        'Below this share of free disk it evicts.',
-      ),
-    }),
-    'What the kubelet keeps free by evicting pods.',
-  ),
-});
-
-const namesSchema = section({
-  prefix: key(hostNameStem().optional(), 'Stem of the names of machines.', {
-    defaultText: 'the name of the pool',
-    replaces: {
-      externalgrpc: 'node_groups[].vm_name_prefix',
-      'proxmox-autoscaler': 'pxe_autoscaled_node_name',
-      kubenodesmith: 'nodePools[].machineTemplate.kubeNodeNamePrefix',
-    },
-  }),
-  role: key(hostNameStem().optional(), 'Follows the prefix, as in `k8s-worker-2`.', {
-    defaultText: 'none',
-    replaces: { 'vm-plan': '--role' },
-  }),
-  suffix: key(
-    z.enum(['id', 'ordinal']).prefault('id'),
-    'A piece of the machine’s id, or the lowest free number. A name that comes back may be refused by k3s.',
-    { note: 'ca-proxmox-externalgrpc and KubeNodeSmith end names in the VM id, which is reused' },
-  ),
-});
-
-const placementSchema = section({
-  strategy: key(
-    z.enum(['spread', 'pack', 'most-free', 'least-vms']).prefault('spread'),
-    'Which host gets the next machine: the one with fewest of this pool, the fullest that fits, the one with most free memory, or the one with fewest VMs.',
-    { note: 'the VM creation plan: fewest VMs; KubeNodeSmith: by chance' },
-  ),
-  hosts: key(
-    section({
-      allow: key(
-        z.array(proxmoxHost()).prefault([]),
-        'The only hosts for this pool; empty: those of the region.',
-      ),
-      deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts that this pool does not use.'),
-    }),
-    'Narrows the hosts of the region.',
-  ),
-  cpuOvercommit: key(
-    z.number().min(0.1).max(100).prefault(2),
-    'vCPUs given out per CPU of the host.',
-  ),
-  memoryOvercommit: key(
-    z.number().min(0.1).max(10).prefault(1),
-    'Memory given out per memory of the host.',
-  ),
-  memoryReserve: key(bytes().prefault('2Gi'), 'Memory of each host that is never given out.'),
-});
-
-const diskSchema = section({
-  storage: key(storageId().optional(), 'Storage of this pool’s disks.', {
-    defaultText: '`storage.disks` of the region',
-  }),
-  discard: key(z.boolean().prefault(true), 'Hand freed blocks back to the storage.'),
-  ssd: key(z.boolean().prefault(false), 'Show the disk as an SSD.'),
-  iothread: key(z.boolean().prefault(true), 'A thread of its own for the disk.'),
-  cache: key(
-    z.enum(['none', 'writethrough', 'writeback', 'directsync', 'unsafe']).prefault('none'),
-    'Cache of the host.',
-  ),
-});
-
-const gpuSchema = z
-  .strictObject({
-    type: key(labelValue(), 'Kind of GPU, the value of the label `gpu.label`.'),
-    count: key(wholeNumber(1, 64).prefault(1), 'GPUs per machine.'),
-    resource: key(labelKey().prefault('nvidia.com/gpu'), 'Extended resource that pods ask for.'),
-  })
-  .optional();
 
 export const poolSchema = z.strictObject({
   name: key(
@@ -264,7 +170,7 @@ export const poolSchema = z.strictObject({
     note: 'the effect has to be written',
   }),
   gpu: key(
-    gpuSchema,
+    poolGpuSchema,
     'GPUs of a machine; the device itself is passed by `vmOptions.hostpci0: mapping=…`.',
   ),
   extendedResources: key(
