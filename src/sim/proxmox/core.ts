@@ -72,6 +72,12 @@ export class Call {
     this.upload = fields.upload;
   }
 
+  /** The same call with other parameters, for endpoints that are another word for a different one. */
+  withParams(params: Params): Call {
+    const { core, endpoint, who, host, upload } = this;
+    return new Call({ core, endpoint, who, host, params, upload });
+  }
+
   get world(): World {
     return this.core.world;
   }

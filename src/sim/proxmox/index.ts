@@ -3,11 +3,11 @@
 // who meddle. Owns what a real cluster would say and do; must not know the client that talks to it, with which
 // it shares nothing but the table of wire facts. Start reading at sim.ts, then http/pipeline.ts.
 
-export { HANDLERS } from './api/handlers.ts';
 export type { FaultRule } from './control/faults.ts';
 export type { Inspection } from './control/inspect.ts';
 export type { SimState } from './control/state.ts';
 export type { UrlSource } from './core.ts';
+export type { Guest, GuestBehaviour, GuestReport } from './guest/guest.ts';
 export { SimConnectionError, type SimRequest, type SimResponse } from './http/messages.ts';
 export {
   networkUrlSource,

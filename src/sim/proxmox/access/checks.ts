@@ -2,7 +2,6 @@
 // The permission checks that the API declares per endpoint, and the helpers that endpoints use themselves.
 import type { EndpointFact, PermissionCheck } from '../../../proxmox/wire-facts/index.ts';
 import { permissionError } from '../api-error.ts';
-import { splitList } from '../schema/formats.ts';
 import { type Params, scalarText } from '../schema/verify.ts';
 import type { World } from '../world/world.ts';
 import { normalisePath, type Permissions, ROOT } from './permissions.ts';
@@ -125,10 +124,6 @@ export class AccessChecks {
     ] as const;
     const more = extra.filter(([pattern]) => pattern.test(path)).map(([, name]) => name);
     return this.#check({ path, privileges: ['Permissions.Modify', ...more], any: true }, at);
-  }
-
-  groupsOf(text: string): readonly string[] {
-    return splitList(text);
   }
 }
 

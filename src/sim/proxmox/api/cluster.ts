@@ -4,9 +4,10 @@ import { failure, parameterError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
 import { scalarText } from '../schema/verify.ts';
+import { isAvailable } from '../storage/volumes.ts';
 import { RECENT_TASKS } from '../tasks/engine.ts';
 import type { Container, Storage, Vm } from '../world/model.ts';
-import { isAvailable, nodeEntry, seesOnline, storageFigures } from './node-stats.ts';
+import { nodeEntry, seesOnline, storageFigures } from './node-stats.ts';
 import { maySeeTask, taskEntry } from './tasks.ts';
 
 function vmEntry(call: Call, vm: Vm): Record<string, unknown> {

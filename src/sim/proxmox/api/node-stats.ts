@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of hosts and storages, shared by the lists that show them.
 import type { Core } from '../core.ts';
-import { isAvailable, usedBytes } from '../storage/volumes.ts';
+import { usedBytes } from '../storage/volumes.ts';
 import type { Host, Storage } from '../world/model.ts';
 import { STATUS_BELIEVED_MS } from '../world/world.ts';
 
@@ -78,5 +78,3 @@ export function storageEntry(storage: Storage, host: string): Record<string, unk
     ...(figures.total > 0 ? { used_fraction: figures.used / figures.total } : {}),
   };
 }
-
-export { isAvailable };

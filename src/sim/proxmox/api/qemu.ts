@@ -101,7 +101,8 @@ function config(call: Call): unknown {
   const name = call.optional('snapshot');
   if (name === undefined || name === '') return shownConfig(call.world, vm, call.flag('current'));
   if (call.flag('current')) {
-    throw parameterError({ snapshot: "cannot use 'snapshot' parameter with 'current'" });
+    const text = "cannot use 'snapshot' parameter with 'current'";
+    throw parameterError({ snapshot: text, current: text });
   }
   const snapshot = vm.snapshots.find((known) => known.name === name);
   if (snapshot === undefined) throw failure(`snapshot '${name}' does not exist`);
@@ -124,9 +125,24 @@ function pending(call: Call): unknown {
   });
 }
 
+/** Options that hosts use among themselves. */
+const ROOT_ONLY = [
+  'stateuri',
+  'skiplock',
+  'keepActive',
+  'nocheck',
+  'migratedfrom',
+  'migration_type',
+  'migration_network',
+  'targetstorage',
+  'force-cpu',
+  'nets-host-mtu',
+];
+
 function order(call: Call): PowerOrder {
-  if (call.flag('skiplock') && call.who !== ROOT) {
-    throw parameterError({ skiplock: 'Only root may use this option.' });
+  const forbidden = ROOT_ONLY.find((name) => !['', '0'].includes(call.text(name)));
+  if (forbidden !== undefined && call.who !== ROOT) {
+    throw parameterError({ [forbidden]: 'Only root may use this option.' });
   }
   const timeout = call.optional('timeout');
   return {
@@ -187,6 +203,10 @@ function overrule(call: Call, id: number): void {
 function stop(call: Call): string {
   const wanted = order(call);
   const work: PowerWork = (what, context) => stopVm(call.core, what, context);
+  const isManaged = call.world.ha.has(`vm:${wanted.id}`);
+  if (isManaged && call.flag('overrule-shutdown')) {
+    throw parameterError({ 'overrule-shutdown': 'Not applicable for HA resources.' });
+  }
   const managed = viaHa(call, 'stopped', work);
   if (managed !== undefined) return managed;
   return call.fork({ type: 'qmstop', id: wanted.id }, async (context) => {
@@ -235,8 +255,26 @@ function reset(call: Call): string {
 function pause(call: Call, paused: boolean): string {
   const wanted = order(call);
   requireRunning(call, wanted.id);
-  const type = paused ? 'qmsuspend' : 'qmresume';
+  if (call.flag('todisk')) throw failure('suspending to disk is not simulated');
+  const type = paused ? 'qmpause' : 'qmresume';
   return call.fork({ type, id: wanted.id }, () => setPaused(call.core, wanted, paused));
+}
+
+/** The same as a change that deletes. */
+async function unlink(call: Call): Promise<null> {
+  const { idlist, ...rest } = call.params;
+  const params = { ...rest, ...(idlist === undefined ? {} : { delete: idlist }) };
+  return await updateVm(call.withParams(params));
+}
+
+const CLOUD_INIT =
+  /^(?:ciuser|cipassword|citype|ciupgrade|cicustom|nameserver|searchdomain|sshkeys|ipconfig\d+)$/;
+
+function cloudInit(call: Call): unknown {
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  return Object.entries(vm.config)
+    .filter(([key]) => CLOUD_INIT.test(key))
+    .map(([key, value]) => ({ key, value: shownValue(call.world, key, value) }));
 }
 
 function names(...list: readonly string[]): () => unknown {
@@ -272,6 +310,8 @@ export const QEMU: Handlers = {
   'PUT /nodes/{node}/qemu/{vmid}/config': updateVm,
   'POST /nodes/{node}/qemu/{vmid}/config': updateVmInTask,
   'GET /nodes/{node}/qemu/{vmid}/pending': pending,
+  'PUT /nodes/{node}/qemu/{vmid}/unlink': unlink,
+  'GET /nodes/{node}/qemu/{vmid}/cloudinit': cloudInit,
   'GET /nodes/{node}/qemu/{vmid}/status': names(
     'current',
     'start',

@@ -25,8 +25,6 @@ export const SIMULATED_DURATIONS = {
   migrateOnlinePerGib: 2000,
   configTask: 200,
   deleteVolume: 300,
-  /** What a synchronous call costs. */
-  call: 0,
 } as const;
 
 /** Waits with their own texts when they run out, in milliseconds; divided by the speed, too. */
@@ -35,7 +33,6 @@ export const SIMULATED_TIMEOUTS = {
   createLock: 5_000,
   cloneLock: 1_000,
   storageLock: 10_000,
-  sharedStorageWork: 60_000,
   shutdown: 60_000,
   guestAgent: 3_000,
   unauthorized: 3_000,

@@ -71,7 +71,7 @@ describe('cloning', () => {
     );
     await bench.vm(150, { scsi0: 'local-lvm:1' });
     expect((await clone(bench, { newid: 181, full: 0 }, 150)).reason).toBe(
-      "Linked clone feature is not supported for drive 'scsi0'",
+      "Linked clone feature is not supported for 'local-lvm:vm-150-disk-0' (scsi0)",
     );
     expect(
       await bench.task(await clone(bench, { newid: 181, full: 1, storage: 'shared' }, 150)),

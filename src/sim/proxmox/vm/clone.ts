@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST clone: the same checks before and inside the task; the new id is taken only inside it.
-import { failure, textOf } from '../api-error.ts';
+import { failure, parameterError, textOf } from '../api-error.ts';
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
-import {
-  enabledStorage,
-  findVolume,
-  parseVolumeId,
-  splitVolumeId,
-  storageOf,
-} from '../storage/volumes.ts';
+import { enabledStorage, findVolume, parseVolumeId, storageOf } from '../storage/volumes.ts';
 import { allocate, freeAll } from '../storage/work.ts';
 import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
@@ -51,6 +45,9 @@ function checkTarget(call: Call, target: string | undefined): void {
   const storage = call.optional('storage');
   if (storage === undefined) return;
   const config = enabledStorage(call.world, storage, call.host);
+  if (!config.content.includes('images')) {
+    throw parameterError({ storage: `storage '${storage}' does not support vm images` });
+  }
   if (target === undefined) return;
   enabledStorage(call.world, storage, target);
   if (!config.shared) throw failure(`can't clone to non-shared storage '${storage}'`);
@@ -82,14 +79,18 @@ function sourceConfig(call: Call, source: Vm): Options {
   return snapshot.config;
 }
 
+/** Linked clones rest on base volumes, which only templates have. */
+function isBase(call: Call, file: string): boolean {
+  const { storage, name } = parseVolumeId(file);
+  const isBaseName = name.split('/').at(-1)?.startsWith('base-') === true;
+  return isBaseName && storageOf(call.world, storage).type !== 'lvm';
+}
+
 function requireCloneable(call: Call, source: Vm, full: boolean): void {
-  if (full) return;
-  for (const [slot, drive] of drivesOf(source.config)) {
-    if (isPlainCdrom(drive) || isCloudInit(drive)) continue;
-    const name = splitVolumeId(drive.file)?.name.split('/').at(-1) ?? '';
-    const storage = storageOf(call.world, splitVolumeId(drive.file)?.storage ?? '');
-    const isBase = name.startsWith('base-') && storage.type !== 'lvm';
-    if (!isBase) throw failure(`Linked clone feature is not supported for drive '${slot}'`);
+  for (const [slot, drive] of full ? [] : drivesOf(source.config)) {
+    if (isPlainCdrom(drive) || isCloudInit(drive) || isBase(call, drive.file)) continue;
+    const what = call.world.version === '8.4' ? `drive '${slot}'` : `'${drive.file}' (${slot})`;
+    throw failure(`Linked clone feature is not supported for ${what}`);
   }
 }
 

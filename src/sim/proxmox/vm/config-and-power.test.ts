@@ -30,6 +30,12 @@ describe('changing a configuration', () => {
     ],
     [{ name: 'a', digest: 'abc' }, 500, 'checksum mismatch (file change by other user?)'],
     [{ name: 'a', skiplock: 1 }, 400, { skiplock: 'Only root may use this option.' }],
+    [
+      { balloon: 4096, memory: 2048 },
+      500,
+      'balloon value too large (must be smaller than assigned memory)',
+    ],
+    [{ serial0: '/dev/ttyS0' }, 500, "only root can modify 'serial0' config for real devices"],
     [{ lock: 'backup' }, 500, "only root can set 'lock' config"],
     [{ boot: 'order=virtio0' }, 500, "invalid bootorder: device 'virtio0' does not exist'"],
     [{ ide2: 'local:iso/none.iso,media=cdrom' }, 500, "volume 'local:iso/none.iso' does not exist"],

@@ -42,11 +42,6 @@ describe('a new VM, refused before the task', () => {
       500,
       "only root can set 'hostpci0' config for non-mapped devices",
     ],
-    [
-      { balloon: 4096, memory: 2048 },
-      500,
-      'balloon value too large (must be smaller than assigned memory)',
-    ],
     [{ sshkeys: 'nonsense' }, 500, 'SSH public key validation error'],
   ])('%j', async (params, status, problem) => {
     const bench = new Bench();

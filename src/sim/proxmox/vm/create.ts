@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /nodes/{node}/qemu: everything that is refused before the task, the id claimed, then the task.
-import { ROOT } from '../access/permissions.ts';
-import { failure, parameterError, permissionError, textOf } from '../api-error.ts';
+import { failure, permissionError, textOf } from '../api-error.ts';
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
 import { isDriveName } from '../schema/formats.ts';
 import { scalarText } from '../schema/verify.ts';
@@ -9,7 +8,7 @@ import { freeAll } from '../storage/work.ts';
 import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm } from '../world/model.ts';
-import { memoryMib, normaliseTags, withSmbiosUuid } from './config.ts';
+import { normaliseTags, withSmbiosUuid } from './config.ts';
 import { makeDrives, requireDrives } from './disks.ts';
 import { checkDriveForm, defaultBootOrder, parseNic, printDrive, printNic } from './drives.ts';
 import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
@@ -110,17 +109,21 @@ function withDefaults(call: Call, options: Record<string, string>): Record<strin
   };
 }
 
-function checkMemory(options: Readonly<Record<string, string>>): void {
-  const balloon = Number(options['balloon'] ?? 0);
-  if (balloon > memoryMib(options)) {
-    throw failure('balloon value too large (must be smaller than assigned memory)');
-  }
-}
-
 interface Creation {
   readonly vm: Vm;
   readonly options: Record<string, string>;
   readonly pool: string | undefined;
+}
+
+/** What is judged only when the disks are there. */
+function finishOptions(call: Call, { vm, options, pool }: Creation): void {
+  const { tags } = options;
+  if (tags !== undefined) {
+    requireTags(call.core, { who: call.who, id: vm.id, pool }, { from: '', to: tags });
+    options['tags'] = normaliseTags(call.world, tags);
+  }
+  if (call.world.vms.get(vm.id) === vm) return;
+  throw failure(`Configuration file 'nodes/${call.host}/qemu-server/${vm.id}.conf' does not exist`);
 }
 
 async function create(call: Call, creation: Creation, context: TaskContext): Promise<void> {
@@ -134,15 +137,13 @@ async function create(call: Call, creation: Creation, context: TaskContext): Pro
     defaultStorage: call.optional('storage'),
     config: {},
   };
-  if (options['tags'] !== undefined) {
-    requireTags(core, { who, id: vm.id, pool }, { from: '', to: options['tags'] });
-    options['tags'] = normaliseTags(call.world, options['tags']);
-  }
   await context.work(SIMULATED_DURATIONS.createVm);
   const made = await makeDrives(core, order, context);
-  if (call.world.vms.get(vm.id) !== vm) {
+  try {
+    finishOptions(call, creation);
+  } catch (error) {
     await freeAll(core, { host, volumes: made.volumes }, context.log);
-    throw failure(`Configuration file 'nodes/${host}/qemu-server/${vm.id}.conf' does not exist`);
+    throw error;
   }
   vm.config = withDefaults(call, { ...options, ...made.options });
   call.world.touch(vm);
@@ -163,6 +164,12 @@ async function createTask(call: Call, creation: Creation, context: TaskContext):
     if (!context.signal.aborted && call.world.vms.get(vm.id) === vm) call.world.vms.delete(vm.id);
     const text = textOf(error);
     throw failure(text.startsWith("can't lock") ? text : `unable to create VM ${vm.id} - ${text}`);
+  }
+  if (call.flag('ha-managed')) {
+    context.log('Add as HA resource');
+    const sid = `vm:${vm.id}`;
+    const state = call.flag('start') ? 'started' : 'stopped';
+    call.world.ha.set(sid, { sid, state, group: undefined, comment: undefined });
   }
   if (call.flag('start')) {
     context.log('Execute autostart');
@@ -185,19 +192,17 @@ export async function createVm(call: Call): Promise<string> {
   if (storage !== undefined) {
     call.require({ path: `/storage/${storage}`, privileges: ['Datastore.AllocateSpace'] });
   }
+  const user = { who, id, pool };
+  if (call.flag('ha-managed')) call.require({ path: '/', privileges: ['Sys.Console'] });
+  if (call.flag('start') && call.world.version !== '8.4') {
+    core.access.requireVm(who, user, { privileges: ['VM.PowerMgmt'] });
+  }
   requireAllocation(call, id, pool);
   requireDrives(core, { who, host, vmId: id, settings: options, defaultStorage: storage });
-  const user = { who, id, pool };
   requireOptions(core, user, Object.keys(options));
   requireDevices(core, user, options);
   requireBridges(core, who, options);
-  if (call.flag('start')) core.access.requireVm(who, user, { privileges: ['VM.PowerMgmt'] });
-  if (call.flag('ha-managed')) call.require({ path: '/', privileges: ['Sys.Console'] });
   completeOptions(call, options);
-  checkMemory(options);
-  if (options['skiplock'] !== undefined && who !== ROOT) {
-    throw parameterError({ skiplock: 'Only root may use this option.' });
-  }
   const lock = { host, id, timeoutMs: SIMULATED_TIMEOUTS.createLock };
   const vm = await withVmLock(core, lock, () => Promise.resolve(claim(call, id)));
   const creation = { vm, options, pool };

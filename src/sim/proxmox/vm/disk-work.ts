@@ -34,6 +34,8 @@ async function resize(call: Call, context: TaskContext): Promise<void> {
   if (text === undefined) throw failure(`disk '${slot}' does not exist`);
   const drive = parseDrive(slot, text);
   if (isCdrom(drive)) throw failure("you can't resize a cdrom");
+  const path = `/storage/${parseVolumeId(drive.file).storage}`;
+  call.require({ path, privileges: ['Datastore.AllocateSpace'] });
   const volume = findVolume(core.world, vm.host, drive.file);
   if (volume === undefined)
     throw failure(`Could not determine current size of volume '${drive.file}'`);

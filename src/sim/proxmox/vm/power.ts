@@ -7,7 +7,7 @@ import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm } from '../world/model.ts';
 import { checkLock, isTemplate, vmOn } from './config.ts';
-import { drivesOf, isCdrom, nicsOf } from './drives.ts';
+import { drivesOf, nicsOf } from './drives.ts';
 import { powerOff, powerOn } from './guest-link.ts';
 import { applyPending } from './pending.ts';
 
@@ -165,11 +165,4 @@ export async function setPaused(core: Core, order: PowerOrder, paused: boolean):
     vm.running.paused = paused;
     await Promise.resolve();
   });
-}
-
-/** ISOs that a VM refers to; destroying the VM never removes them. */
-export function isoVolumes(vm: Vm): readonly string[] {
-  return drivesOf(vm.config)
-    .filter(([, drive]) => isCdrom(drive))
-    .map(([, drive]) => drive.file);
 }

@@ -10,7 +10,7 @@ import type { Vm } from '../world/model.ts';
 import { checkDigest, checkLock, memoryMib, normaliseTags, optionExists, vmOn } from './config.ts';
 import { completeOptions, optionsOf } from './create.ts';
 import { type Labour, makeDrives, requireDrives } from './disks.ts';
-import { isCdrom, isCloudInit, parseDrive } from './drives.ts';
+import { isCdrom, isCloudInit, isPlainCdrom, parseDrive } from './drives.ts';
 import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
 import { applyPending, hotplugPending } from './pending.ts';
 import { checkSshKeys } from './ssh-keys.ts';
@@ -61,7 +61,7 @@ function removeList(
     }
     if (revert.includes(name)) {
       throw parameterError({
-        revert: `you can't use '-revert ${name}' and -delete ${name}' at the same time`,
+        revert: `you can't use '-delete ${name}' and -revert ${name}' at the same time`,
       });
     }
     if (!optionExists(call.world, name))
@@ -99,14 +99,9 @@ function requireDrive(
   at: { readonly slot: string; readonly text: string },
 ): void {
   const drive = parseDrive(at.slot, at.text);
-  const isCi = isCloudInit(drive);
-  const disk = ['VM.Config.Disk'];
-  const privileges = isCi
-    ? ['VM.Config.Cloudinit', 'VM.Config.CDROM']
-    : isCdrom(drive)
-      ? ['VM.Config.CDROM']
-      : disk;
-  call.core.access.requireVm(call.who, vm, isCi ? { privileges, any: true } : { privileges });
+  const medium = isCdrom(drive) ? ['VM.Config.CDROM'] : ['VM.Config.Disk'];
+  const privileges = isCloudInit(drive) ? ['VM.Config.Cloudinit', 'VM.Config.CDROM'] : medium;
+  call.core.access.requireVm(call.who, vm, { privileges });
 }
 
 function checkMemory(vm: Vm, set: Readonly<Record<string, string>>): void {
@@ -117,11 +112,12 @@ function checkMemory(vm: Vm, set: Readonly<Record<string, string>>): void {
   }
 }
 
-function checkBoot(vm: Vm, boot: string): void {
-  const all = { ...vm.config, ...vm.pending };
-  const order = /^order=(.*)$/.exec(boot)?.[1]?.split(/[;,]/) ?? [];
+function checkBoot(vm: Vm, change: Change): void {
+  const all = { ...vm.config, ...vm.pending, ...change.set };
+  const order = /^order=(.*)$/.exec(change.set['boot'] ?? '')?.[1]?.split(/[;,]/) ?? [];
   for (const device of order) {
-    if (device !== '' && all[device] === undefined) {
+    if (device === '') continue;
+    if (all[device] === undefined || change.remove.includes(device)) {
       throw failure(`invalid bootorder: device '${device}' does not exist'`);
     }
   }
@@ -134,6 +130,9 @@ async function removeUnused(
 ): Promise<void> {
   call.core.access.requireVm(call.who, vm, { privileges: ['VM.Config.Disk'] });
   const volumeId = (vm.config[at.name] ?? '').split(',')[0] ?? '';
+  if (vm.config['protection'] === '1') {
+    throw failure(`can't remove unused disk '${volumeId}' - protection mode enabled`);
+  }
   await free(call.core, { host: vm.host, volumeId }, at.labour.work);
   delete vm.config[at.name];
 }
@@ -171,11 +170,21 @@ function dropFromBoot(vm: Vm, name: string): void {
   vm.pending['boot'] = `order=${order.filter((device) => device !== name).join(';')}`;
 }
 
-async function setDrive(
-  call: Call,
-  vm: Vm,
-  at: { readonly name: string; readonly value: string; readonly labour: Labour },
-): Promise<void> {
+interface Setting {
+  readonly name: string;
+  readonly value: string;
+  readonly labour: Labour;
+  readonly change: Change;
+}
+
+/** A new CD-ROM drive can be booted from. */
+function appendToBoot(vm: Vm, name: string, value: string): void {
+  const order = /^order=(.*)$/.exec(vm.pending['boot'] ?? vm.config['boot'] ?? '')?.[1]?.split(';');
+  if (order === undefined || order.includes(name) || !isPlainCdrom(parseDrive(name, value))) return;
+  vm.pending['boot'] = `order=${[...order.filter((device) => device !== ''), name].join(';')}`;
+}
+
+async function setDrive(call: Call, vm: Vm, at: Setting): Promise<void> {
   const { name, value, labour } = at;
   const before = vm.config[name];
   if (before !== undefined) requireDrive(call, vm, { slot: name, text: before });
@@ -184,24 +193,42 @@ async function setDrive(
   const { [name]: _replaced, ...config } = { ...vm.config, ...vm.pending };
   const made = await makeDrives(call.core, { ...order, config }, labour);
   Object.assign(vm.pending, made.options);
+  appendToBoot(vm, name, value);
 }
 
-async function setOption(
-  call: Call,
-  vm: Vm,
-  at: { readonly name: string; readonly value: string; readonly labour: Labour },
-): Promise<void> {
+function requireNic(call: Call, vm: Vm, name: string): void {
+  const before = vm.config[name];
+  if (before !== undefined) requireBridges(call.core, call.who, { [name]: before });
+}
+
+function requireSerial(call: Call, vm: Vm, at: Setting): void {
+  const before = vm.config[at.name] ?? 'socket';
+  if (before !== 'socket' || at.value !== 'socket') {
+    if (call.who === ROOT) return;
+    throw failure(`only root can modify '${at.name}' config for real devices`);
+  }
+  call.core.access.requireVm(call.who, vm, { privileges: ['VM.Config.HWType'] });
+}
+
+function requireSetting(call: Call, vm: Vm, at: Setting): void {
+  const { name, value } = at;
+  if (/^net\d+$/.test(name)) requireNic(call, vm, name);
+  else if (/^serial\d+$/.test(name)) requireSerial(call, vm, at);
+  else if (name === 'boot') checkBoot(vm, at.change);
+  else requireDevices(call.core, { who: call.who, id: vm.id }, { [name]: value });
+}
+
+async function setOption(call: Call, vm: Vm, at: Setting): Promise<void> {
   const { name, value } = at;
   if (vm.pending[name] === value) return;
-  const user = { who: call.who, id: vm.id };
   if (isDriveName(name)) {
     await setDrive(call, vm, at);
   } else if (name === 'tags') {
-    requireTags(call.core, user, { from: vm.config['tags'] ?? '', to: value });
+    const change = { from: vm.config['tags'] ?? '', to: value };
+    requireTags(call.core, { who: call.who, id: vm.id }, change);
     vm.pending[name] = normaliseTags(call.world, value);
   } else {
-    requireDevices(call.core, user, { [name]: value });
-    if (name === 'boot') checkBoot(vm, value);
+    requireSetting(call, vm, at);
     vm.pending[name] = value;
   }
   vm.pendingDelete.delete(name);
@@ -219,7 +246,7 @@ async function apply(
     (a, b) => Number(a === 'boot') - Number(b === 'boot'),
   );
   for (const name of names) {
-    await setOption(call, vm, { name, value: change.set[name] ?? '', labour });
+    await setOption(call, vm, { name, value: change.set[name] ?? '', labour, change });
   }
   for (const [name, value] of Object.entries(vm.pending)) {
     if (vm.config[name] === value) delete vm.pending[name];
@@ -229,27 +256,33 @@ async function apply(
   call.world.touch(vm);
 }
 
-function prepare(call: Call, change: Change): Vm {
+/** Made before anything waits or forks, and again under the lock. */
+function checkChange(call: Call, change: Change): Vm {
   const vm = vmOn(call.core, call.host, change.id);
   checkDigest(vm, call.optional('digest'));
   if (!call.flag('skiplock')) checkLock(vm);
-  for (const name of change.revert) {
-    delete vm.pending[name];
-    vm.pendingDelete.delete(name);
-  }
   checkMemory(vm, change.set);
   return vm;
+}
+
+async function update(call: Call, change: Change, labour: Labour): Promise<void> {
+  await withVmLock(call.core, { host: call.host, id: change.id }, async () => {
+    const vm = checkChange(call, change);
+    for (const name of change.revert) {
+      delete vm.pending[name];
+      vm.pendingDelete.delete(name);
+    }
+    await apply(call, vm, { change, labour });
+  });
 }
 
 /** PUT: done when it answers. */
 export async function updateVm(call: Call): Promise<null> {
   const change = readChange(call);
-  const labour: Labour = {
+  checkChange(call, change);
+  await update(call, change, {
     log: () => undefined,
     work: (ms) => call.world.clock.sleep(ms / call.world.speed),
-  };
-  await withVmLock(call.core, { host: call.host, id: change.id }, async () => {
-    await apply(call, prepare(call, change), { change, labour });
   });
   return null;
 }
@@ -257,27 +290,20 @@ export async function updateVm(call: Call): Promise<null> {
 /** POST: a task, since making disks takes time. */
 export async function updateVmInTask(call: Call): Promise<string | null> {
   const change = readChange(call);
-  const lock = { host: call.host, id: change.id };
-  const upid = await withVmLock(call.core, lock, async () => {
-    const vm = prepare(call, change);
-    await Promise.resolve();
-    return call.fork({ type: 'qmconfig', id: change.id }, async (context) => {
-      await withVmLock(call.core, lock, async () => {
-        context.log(
-          `update VM ${change.id}: ${Object.keys(change.set)
-            .map((name) => `-${name}`)
-            .join(' ')}`,
-        );
-        await context.work(SIMULATED_DURATIONS.configTask);
-        await apply(call, vm, { change, labour: context });
-      });
-    });
+  checkChange(call, change);
+  const names = Object.keys(change.set)
+    .toSorted()
+    .map((name) => `-${name} ${change.set[name]}`);
+  const upid = call.fork({ type: 'qmconfig', id: change.id }, async (context) => {
+    context.log(`update VM ${change.id}: ${names.join(' ')}`);
+    await context.work(SIMULATED_DURATIONS.configTask);
+    await update(call, change, context);
   });
   const delay = call.optional('background_delay');
   if (delay === undefined) return upid;
   const ended = await call.core.tasks.wait(upid, (Number(delay) * 1000) / call.world.speed);
-  const status = call.core.tasks.find(upid)?.status ?? '';
   if (!ended) return upid;
+  const status = call.core.tasks.find(upid)?.status ?? '';
   if (status === 'OK' || status.startsWith('WARNINGS')) return null;
-  throw failure(status);
+  throw failure(`failed to update VM ${change.id}: ${status}`);
 }

@@ -5,7 +5,7 @@
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
 import { type ApiVersion, builtInRoles } from '../../../proxmox/wire-facts/index.ts';
-import type { ClusterDescription, GuestRule, UrlDescription } from './description.ts';
+import type { GuestRule, UrlDescription } from './description.ts';
 import { Leases } from './leases.ts';
 import type {
   Acl,
@@ -168,5 +168,3 @@ function bootDiskBytes(config: Readonly<Record<string, string>>): number {
   const size = /,size=([^,]+)/.exec(config[drive ?? ''] ?? '')?.[1];
   return size === undefined ? 0 : (parseSize(size) ?? 0);
 }
-
-export type { ClusterDescription };
