@@ -3,7 +3,11 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'scripts/**/*.test.ts', 'test/{cli,proxmox}/**/*.test.ts'],
+    include: [
+      'src/**/*.test.ts',
+      'scripts/**/*.test.ts',
+      'test/{cli,proxmox,bootstrap}/**/*.test.ts',
+    ],
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',
     testTimeout: 30_000,

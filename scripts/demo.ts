@@ -114,16 +114,42 @@ async function chooseHost(): Promise<string> {
   return best.name;
 }
 
+function createWorker(vm: VmRef): Promise<TaskRef> {
+  const machine = aMachineId();
+  return proxmox.createVm({
+    ...vm,
+    identity: {
+      name: `worker-${shortMachineId(machine)}`,
+      description: formatMarker({
+        cluster: 'demo',
+        pool: 'workers',
+        machine,
+        vmId: vm.vmId,
+        createdAtSeconds: Math.floor(systemClock.now() / 1000),
+        addresses: [],
+      }),
+      tags: ['pvescaler', poolTag('workers')],
+      smbiosUuid: machine,
+    },
+    hardware: {
+      cores: 2,
+      memoryBytes: 4 * GIB,
+      balloonBytes: 0,
+      networks: [{ model: 'virtio', bridge: 'vmbr0' }],
+      bootFrom: 'disk',
+      options: { cpu: 'host' },
+    },
+    disk: {
+      storage: 'local-lvm',
+      bytes: 20 * GIB,
+      importFrom: 'local:import/noble-with-agent.qcow2',
+    },
+  });
+}
+
 async function walk(): Promise<void> {
   const host = await step('look at the site, choose a host', chooseHost);
   const vm: VmRef = { host, vmId: 1250 };
-  const machine = aMachineId();
-  const marker = {
-    cluster: 'demo',
-    pool: 'workers',
-    createdAtSeconds: Math.floor(systemClock.now() / 1000),
-    addresses: [],
-  };
   await step(`download the image to ${host}, once`, async () =>
     ended(
       await proxmox.downloadImage({
@@ -135,31 +161,8 @@ async function walk(): Promise<void> {
       }),
     ),
   );
-  await step(`create VM ${vm.vmId}: id, name, marker and SMBIOS UUID in the first call`, async () =>
-    ended(
-      await proxmox.createVm({
-        ...vm,
-        identity: {
-          name: `worker-${shortMachineId(machine)}`,
-          description: formatMarker({ ...marker, machine, vmId: vm.vmId }),
-          tags: ['pvescaler', poolTag('workers')],
-          smbiosUuid: machine,
-        },
-        hardware: {
-          cores: 2,
-          memoryBytes: 4 * GIB,
-          balloonBytes: 0,
-          networks: [{ model: 'virtio', bridge: 'vmbr0' }],
-          bootFrom: 'disk',
-          options: { cpu: 'host' },
-        },
-        disk: {
-          storage: 'local-lvm',
-          bytes: 20 * GIB,
-          importFrom: 'local:import/noble-with-agent.qcow2',
-        },
-      }),
-    ),
+  await step(`create VM ${vm.vmId}: id, name, marker and SMBIOS UUID in one call`, async () =>
+    ended(await createWorker(vm)),
   );
   await step('grow its disk to 20 GiB', async () =>
     ended(await proxmox.growDisk(vm, { slot: 'scsi0', bytes: 20 * GIB })),

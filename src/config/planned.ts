@@ -20,7 +20,7 @@ export const PLANNED: readonly PlannedRow[] = [
   { prefix: ['http'], feature: 'health, metrics and dashboard' },
   { prefix: ['intervals'], feature: 'the reconcile loop' },
   { prefix: ['cleanup'], feature: 'clean-up of lost machines' },
-  { prefix: ['proxmox'], feature: 'the Proxmox client' },
+  { prefix: ['proxmox'], feature: 'driving Proxmox from this config' },
   { prefix: ['images'], feature: 'machines from images' },
   { prefix: ['templates'], feature: 'templates' },
   { prefix: ['ssh'], feature: 'SSH into machines' },

@@ -4,22 +4,9 @@ import type { ConfigPath } from '../config-path.ts';
 import { type Finding, wrong } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile } from '../schema/index.ts';
 import { quotedKey } from '../secrets/looks-secret.ts';
-import {
-  type AddressRange,
-  addressRangesOverlap,
-  type Family,
-  parseAddressRange,
-} from '../values/address.ts';
+import { addressRangesOverlap, type Family, parseAddressRange } from '../values/address.ts';
+import type { StaticPool } from './static-pool.ts';
 import { checkSubnet } from './subnet.ts';
-
-/** One family's static settings with their place. */
-export interface StaticPool {
-  readonly path: ConfigPath;
-  readonly expected: Family | undefined;
-  readonly ranges: readonly AddressRange[];
-  readonly prefix: number;
-  readonly gateway: string | undefined;
-}
 
 export function checkAddresses(file: ConfigFile): readonly Finding[] {
   const pools = file.pools.map((pool, index) => ({ pool, statics: staticPools(pool, index) }));

@@ -9,7 +9,7 @@ import {
   rangeHolds,
   subnetOf,
 } from '../values/address.ts';
-import type { StaticPool } from './addresses.ts';
+import type { StaticPool } from './static-pool.ts';
 
 /** Wider than any network a machine stands in: a mistyped prefix. */
 const WIDEST = { 4: 8, 6: 32 } as const;

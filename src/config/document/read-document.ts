@@ -2,29 +2,9 @@
 // YAML text to a plain tree, with the position of every key and value. Anchors, aliases and merge keys are
 // followed, within bounds: a small file must not become a large tree.
 import { LineCounter, parseDocument } from 'yaml';
-import type { Place } from '../problem.ts';
+import type { DocumentProblem, ReadDocument } from './document.ts';
 import { syntaxMessage } from './syntax-message.ts';
 import { TreeBuilder } from './tree-builder.ts';
-
-export interface DocumentProblem {
-  readonly line: number;
-  readonly col: number;
-  readonly message: string;
-}
-
-/** Where a value stands, and its key when it has one. */
-export interface NodePlace {
-  readonly key?: Omit<Place, 'file'>;
-  readonly value: Omit<Place, 'file'>;
-}
-
-export interface ReadDocument {
-  /** Undefined when the text is not YAML, or not a mapping. */
-  readonly tree: Readonly<Record<string, unknown>> | undefined;
-  /** By pathKey. */
-  readonly places: ReadonlyMap<string, NodePlace>;
-  readonly problems: readonly DocumentProblem[];
-}
 
 const SYNTAX_PROBLEMS_SHOWN = 20;
 const LARGEST_FILE = 4_000_000;

@@ -13,7 +13,7 @@ import {
 } from 'yaml';
 import { type ConfigPath, isMapping, pathKey } from '../config-path.ts';
 import { quotedKey } from '../secrets/looks-secret.ts';
-import type { DocumentProblem, NodePlace, ReadDocument } from './read-document.ts';
+import type { DocumentProblem, NodePlace, ReadDocument } from './document.ts';
 
 interface Position {
   readonly line: number;

@@ -34,9 +34,7 @@ export {
   type ImportProblem,
   type ImportRequest,
   type ImportResult,
-  SEVERITIES,
   type Severity,
-  SYSTEMS,
   type System,
 } from './result.ts';
 

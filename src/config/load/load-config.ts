@@ -4,7 +4,8 @@
 import { posix } from 'node:path';
 import { CheckScope, checkFile } from '../checks/index.ts';
 import type { ConfigPath } from '../config-path.ts';
-import { type ReadDocument, readDocument } from '../document/read-document.ts';
+import type { ReadDocument } from '../document/document.ts';
+import { readDocument } from '../document/read-document.ts';
 import { completeFile } from '../effective/complete.ts';
 import { buildConfig, type Config } from '../effective/config.ts';
 import { explainIssues } from '../issues/explain.ts';

@@ -2,7 +2,7 @@
 // From a path in the config to the place a person has to look at: the line, the variable or the flag. Where
 // the value itself is nowhere (it is missing), the nearest thing around it is.
 import { type ConfigPath, pathKey, pathText } from '../config-path.ts';
-import type { NodePlace } from '../document/read-document.ts';
+import type { NodePlace } from '../document/document.ts';
 import type { Finding } from '../issues/finding.ts';
 import { DEFAULT_ORIGIN, type Origin, originFile } from '../overrides/origin.ts';
 import { type Place, type Problem, renderPlace } from '../problem.ts';

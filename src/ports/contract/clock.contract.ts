@@ -5,7 +5,7 @@ import type { Clock } from '../clock.ts';
 interface ClockUnderTest {
   readonly clock: Clock;
   /** Lets that much time pass, at least. */
-  pass(ms: number): Promise<void>;
+  readonly pass: (ms: number) => Promise<void>;
 }
 
 export function clockContract(name: string, make: () => ClockUnderTest): void {

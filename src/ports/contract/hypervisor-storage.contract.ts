@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { Bench } from './hypervisor.contract.ts';
+import type { Bench } from './hypervisor-bench.ts';
 
 export function storageContract(bench: () => Bench): void {
   describe('files', () => {

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts';
 import type { DraftPath } from '../ours/draft.ts';
 import { isNull } from '../source/reader.ts';
 import type { Section, Tree } from '../source/tree.ts';
-import type { Pool } from './node-pools.ts';
+import type { Pool } from './pool.ts';
 import { optionItems } from './providers.ts';
 import { noteUnknown } from './strict.ts';
 

@@ -4,20 +4,13 @@
 
 import type { DraftValue } from '../ours/draft.ts';
 import { fromMiB } from '../ours/units.ts';
-import type { Tree } from '../source/tree.ts';
 import { mapInterfaces } from './interfaces.ts';
-import type { Pool } from './node-pools.ts';
+import type { Option } from './option.ts';
+import type { Pool } from './pool.ts';
 import { optionItems } from './providers.ts';
 import { noteUnknown } from './strict.ts';
 import { type Disk, mapDisk } from './system-disk.ts';
 import { mapOption } from './vm-options.ts';
-
-/** One entry of `vmOptions`; the later of two with one name wins, as in the request that is sent. */
-export interface Option {
-  readonly name: string;
-  readonly text: string;
-  readonly tree: Tree;
-}
 
 export function mapMachine(pool: Pool): void {
   const options = readOptions(pool);

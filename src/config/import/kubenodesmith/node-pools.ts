@@ -2,23 +2,16 @@
 // `nodePools`: one pool each, together with what its provider says about VMs.
 
 import type { Context } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
 import { PoolNames } from '../ours/pool-names.ts';
 import { fromMiB } from '../ours/units.ts';
 import { isNull } from '../source/reader.ts';
 import { Section, type Tree } from '../source/tree.ts';
 import { mapMachine } from './machine.ts';
+import type { Pool } from './pool.ts';
 import { mapLabels } from './pool-labels.ts';
 import { mapPoolScaling } from './pool-scaling.ts';
 import { mapHosts, type Provider } from './providers.ts';
 import { noteUnknown } from './strict.ts';
-
-export interface Pool {
-  readonly context: Context;
-  readonly section: Section;
-  readonly root: DraftPath;
-  readonly provider: Provider;
-}
 
 const KEYS = [
   'name',

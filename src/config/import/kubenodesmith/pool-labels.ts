@@ -4,7 +4,7 @@
 import { parseLabelKey, parseLabelValue } from '../../../model/labels.ts';
 import { isNull } from '../source/reader.ts';
 import { Section, type Tree } from '../source/tree.ts';
-import type { Pool } from './node-pools.ts';
+import type { Pool } from './pool.ts';
 
 const DEFAULT_KEY = 'topology.kubenodesmith.io/pool';
 

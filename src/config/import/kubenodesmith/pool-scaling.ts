@@ -5,7 +5,7 @@ import { fromMiB } from '../ours/units.ts';
 import { isNull } from '../source/reader.ts';
 import type { Section } from '../source/tree.ts';
 import { durationText } from './duration.ts';
-import type { Pool } from './node-pools.ts';
+import type { Pool } from './pool.ts';
 import { noteUnknown } from './strict.ts';
 
 const MACHINES_MAX = 10_000;

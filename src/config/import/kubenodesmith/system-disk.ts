@@ -2,8 +2,8 @@
 // The disk, from a raw `scsi0` such as `fast:48,discard=on,ssd=1`.
 
 import type { DraftPath } from '../ours/draft.ts';
-import type { Option } from './machine.ts';
-import type { Pool } from './node-pools.ts';
+import type { Option } from './option.ts';
+import type { Pool } from './pool.ts';
 
 export interface Disk {
   readonly sizeMiB: number | undefined;

@@ -3,9 +3,9 @@
 
 import { checkVmOption } from '../../schema/vm-options.ts';
 import { fromMiB } from '../ours/units.ts';
-import type { Option } from './machine.ts';
-import type { Pool } from './node-pools.ts';
+import type { Option } from './option.ts';
 import { splitTags, wholeNumber } from './option-text.ts';
+import type { Pool } from './pool.ts';
 
 interface Entry {
   readonly option: Option;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import type {
+  CreateVmOrder,
+  Hypervisor,
+  TaskRef,
+  TaskStatus,
+  VmConfig,
+  VmRef,
+} from '../hypervisor.ts';
+
+export interface HypervisorUnderTest {
+  readonly hypervisor: Hypervisor;
+  /** Lets time pass until the work is settled. */
+  readonly settled: <T>(work: Promise<T>) => Promise<T>;
+  pass(ms: number): Promise<void>;
+  /** Two that are online. */
+  readonly hosts: readonly [string, string];
+  /** Of the first host: for disks, for ISOs, for images. */
+  readonly storages: { readonly disks: string; readonly isos: string; readonly images: string };
+  /** A template on the first host, its disk on `storages.disks`. */
+  readonly template: VmRef;
+  /** Something that can be downloaded. */
+  readonly image: { readonly url: string; readonly sha256: string };
+  /** The next such call has its effect, and its answer is lost. */
+  loseAnswer(method: 'createVm' | 'startVm' | 'destroyVm'): void;
+  /** A person moves a stopped VM that has no local disk left to mind. */
+  move(vmId: number, host: string): Promise<void> | void;
+  cleanup(): Promise<void>;
+}
+
+/** What every part of the suite gets: the one under test, anew for each test, and what tests say often. */
+export interface Bench {
+  readonly it: HypervisorUnderTest;
+  readonly hypervisor: Hypervisor;
+  readonly order: (overrides?: Partial<CreateVmOrder>) => CreateVmOrder;
+  /** Waits for the task's end. */
+  readonly end: (task: Promise<TaskRef | undefined>) => Promise<EndedTask>;
+  /** A VM that is there, stopped. */
+  readonly created: (overrides?: Partial<CreateVmOrder>) => Promise<VmRef>;
+  /** A VM whose guest answers. */
+  readonly booted: () => Promise<VmRef>;
+  readonly config: (vm: VmRef) => Promise<VmConfig>;
+}
+
+export type EndedTask = TaskStatus & { readonly state: 'ended' };
