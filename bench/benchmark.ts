@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every benchmark offers.
+
+export interface BenchmarkOptions {
+  /** A small run that shows that everything works; its figures say nothing. */
+  readonly quick: boolean;
+  /** Progress, for people. */
+  readonly say: (text: string) => void;
+}
+
+export interface Outcome {
+  readonly figures: object;
+  /** The figures as lines for people. */
+  readonly table: readonly string[];
+}
+
+export type Benchmark = (options: BenchmarkOptions) => Promise<Outcome>;
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  const middle = Math.floor(sorted.length / 2);
+  const high = sorted[middle] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? high : (high + (sorted[middle - 1] ?? high)) / 2;
+}

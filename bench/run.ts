@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Usage: npm run bench -- NAME [--json] [--quick]
+//   --json  prints the figures as JSON and nothing else on stdout; --quick  a small run, to see that it works
+
+import { parseArgs } from 'node:util';
+import type { Benchmark } from './benchmark.ts';
+
+const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
+  scheduling: async () => (await import('./scheduling/index.ts')).schedulingBenchmark,
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    json: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+  },
+});
+
+function say(text: string): void {
+  process.stderr.write(`bench: ${text}\n`);
+}
+
+const [name = ''] = positionals;
+const load = BENCHMARKS[name];
+if (load === undefined) {
+  say(`no benchmark '${name}'; there are: ${Object.keys(BENCHMARKS).join(', ')}`);
+  process.exitCode = 1;
+} else {
+  try {
+    const benchmark = await load();
+    const { figures, table } = await benchmark({ quick: values.quick, say });
+    console.log(values.json ? JSON.stringify(figures, null, 2) : table.join('\n'));
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+  }
+}

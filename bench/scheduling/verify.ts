@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Has kube-scheduler's own plugins judge a packing, placement by placement.
+
+import { join } from 'node:path';
+import { resourceQuantities } from '../../src/model/resources.ts';
+import type { Packing } from '../../src/scheduling/index.ts';
+import { Judge } from '../../test/parity/judge.ts';
+import { buildGoProgram } from '../../test/support/go-program.ts';
+import type { Workload } from './workload.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const program = join(root, '.cache', 'oracle', 'judge');
+
+export function buildOracle(say: (text: string) => void): void {
+  buildGoProgram({ source: join(root, 'test', 'oracle', 'judge'), program, say });
+}
+
+/** How many placements the oracle refuses. */
+export async function refusedPlacements({ pods }: Workload, packing: Packing): Promise<number> {
+  const sources = new Map(pods.map((pod) => [pod.metadata.uid ?? '', pod]));
+  await using judge = new Judge(program);
+  const answer = await judge.ask({
+    kind: 'place',
+    cluster: { namespaces: [{ metadata: { name: 'default' } }] },
+    arriving: packing.machines.map(({ node }) => ({
+      metadata: { name: node.name, labels: node.labels },
+      status: { allocatable: resourceQuantities(node.allocatable) },
+    })),
+    placements: packing.steps.map(({ pod, node }) => ({ pod: sources.get(pod.uid), node })),
+  });
+  const steps = (answer['steps'] ?? []) as readonly (readonly string[])[];
+  return steps.filter((plugins) => plugins.length > 0).length;
+}
