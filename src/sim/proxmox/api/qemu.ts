@@ -21,6 +21,7 @@ import {
 } from '../vm/power.ts';
 import {
   deleteSnapshot,
+  describeSnapshot,
   listSnapshots,
   rollback,
   snapshotConfig,
@@ -337,7 +338,11 @@ export const QEMU: Handlers = {
   'GET /nodes/{node}/qemu/{vmid}/snapshot': listSnapshots,
   'POST /nodes/{node}/qemu/{vmid}/snapshot': takeSnapshot,
   'DELETE /nodes/{node}/qemu/{vmid}/snapshot/{snapname}': deleteSnapshot,
-  'GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}': names('rollback', 'config'),
+  'GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}': () => [
+    { cmd: 'rollback' },
+    { cmd: 'config' },
+  ],
+  'PUT /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config': describeSnapshot,
   'GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config': snapshotConfig,
   'POST /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/rollback': rollback,
 };

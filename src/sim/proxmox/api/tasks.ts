@@ -36,15 +36,17 @@ function checkAccess(call: Call, owner: string, privilege: string): void {
   if (!call.may({ path, privileges: [privilege] })) throw permissionError(`${path}, ${privilege}`);
 }
 
+function known(call: Call): TaskRecord | undefined {
+  const record = call.core.tasks.find(call.text('upid'));
+  return record?.host === call.host ? record : undefined;
+}
+
 function find(call: Call, privilege: string): TaskRecord {
-  const upid = call.text('upid');
-  const parsed = parseUpid(upid);
+  const parsed = parseUpid(call.text('upid'));
   if (parsed === undefined) throw parameterError({ upid: 'unable to parse worker upid' });
+  const record = known(call);
+  if (record === undefined) throw parameterError({ upid: 'no such task' });
   checkAccess(call, parsed.user, privilege);
-  const record = call.core.tasks.find(upid);
-  if (record === undefined || record.host !== call.host) {
-    throw parameterError({ upid: 'no such task' });
-  }
   return record;
 }
 
@@ -98,16 +100,22 @@ function status(call: Call): unknown {
     : { ...entry, status: 'stopped', exitstatus: record.status };
 }
 
+/** A log that is gone reads as one line that says so. */
+function logLines(call: Call): readonly string[] {
+  const parsed = parseUpid(call.text('upid'));
+  if (parsed === undefined) throw parameterError({ upid: 'unable to parse worker upid' });
+  checkAccess(call, parsed.user, 'Sys.Audit');
+  return known(call)?.log ?? ['unable to open file - No such file or directory'];
+}
+
 function log(call: Call): Paged {
-  const record = find(call, 'Sys.Audit');
+  const all = logLines(call);
   const start = call.integer('start');
   const limit = call.optional('limit') === undefined ? 50 : call.integer('limit');
-  const end = limit === 0 ? record.log.length : start + limit;
-  const lines = record.log
-    .slice(start, end)
-    .map((text, index) => ({ n: start + index + 1, t: text }));
-  const shown = record.log.length === 0 ? [{ n: 1, t: 'no content' }] : lines;
-  return new Paged(shown, record.log.length);
+  const end = limit === 0 ? all.length : start + limit;
+  const lines = all.slice(start, end).map((text, index) => ({ n: start + index + 1, t: text }));
+  if (all.length === 0) return new Paged([{ n: 1, t: 'no content' }], 1);
+  return new Paged(lines, all.length);
 }
 
 function stop(call: Call): null {

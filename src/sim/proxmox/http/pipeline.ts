@@ -7,7 +7,7 @@ import type { Caller } from '../access/sessions.ts';
 import { HANDLERS } from '../api/handlers.ts';
 import { ApiError, failure, parameterError, permissionError } from '../api-error.ts';
 import type { FaultRule, Faults, FaultTarget } from '../control/faults.ts';
-import { Call, type Core, Paged } from '../core.ts';
+import { Call, type Core, Paged, requireQuorum } from '../core.ts';
 import {
   normalise,
   type Params,
@@ -209,6 +209,7 @@ export class Pipeline {
     const params = normalise(endpoint, at.params);
     const errors = verifyParams(endpoint, params);
     if (Object.keys(errors).length > 0) throw parameterError(errors);
+    if (writesCluster(endpoint)) requireQuorum(this.#core);
     const name = `${endpoint.method} ${endpoint.path}`;
     const handler = HANDLERS[name];
     if (handler === undefined) throw new ApiError(501, `${name} is not simulated\n`);
@@ -263,6 +264,12 @@ interface Serving extends RequestBody {
 
 interface Placed extends Serving {
   readonly host: string;
+}
+
+/** Reads, log-ins, guests, files and tasks need no majority; the cluster's own configuration does. */
+function writesCluster(endpoint: EndpointFact): boolean {
+  if (endpoint.method === 'GET' || endpoint.path === '/access/ticket') return false;
+  return !/\/(?:agent|storage|tasks)(?:\/|$)/.test(endpoint.path);
 }
 
 function envelope(status: number, reason: string, body: unknown): SimResponse {

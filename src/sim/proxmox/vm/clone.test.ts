@@ -140,6 +140,14 @@ describe('migration', () => {
     const move = (params: Params) => bench.call('POST', '/nodes/pve1/qemu/150/migrate', params);
     expect((await move({ target: 'pve1' })).errors).toEqual({ target: 'target is local node.' });
     expect((await move({ target: 'pve9' })).reason).toBe("no such cluster node 'pve9'");
+    expect((await move({ target: 'pve2', force: 1 })).errors).toEqual({
+      force: 'Only root may use this option.',
+    });
+    bench.sim.meddler.start(150);
+    expect((await move({ target: 'pve2' })).reason).toBe(
+      "can't migrate running VM without --online",
+    );
+    bench.sim.meddler.stop(150);
     expect(await bench.task(await move({ target: 'pve2' }))).toBe('OK');
     expect((await bench.call('GET', '/nodes/pve1/qemu/150/config')).reason).toBe(
       "Configuration file 'nodes/pve1/qemu-server/150.conf' does not exist",

@@ -235,6 +235,66 @@ describe('power', () => {
     );
   });
 
+  it('destroy leaves a disk that it cannot remove, and says so', async () => {
+    const bench = await withVm();
+    bench.sim.meddler.setStorageActive('local-lvm', false);
+    expect(await bench.task(await bench.call('DELETE', PATH))).toBe('WARNINGS: 1');
+    expect(bench.sim.inspect().vms).toEqual([]);
+    expect(bench.sim.inspect().volumes.some(({ vmId }) => vmId === 100)).toBe(true);
+    bench.sim.meddler.setStorageActive('local-lvm', true);
+    await bench.vm(100, { scsi0: 'local-lvm:1' });
+    const answer = await bench.call('DELETE', PATH, { 'destroy-unreferenced-disks': 1 });
+    expect(await bench.task(answer)).toBe('OK');
+    expect(bench.sim.inspect().volumes.some(({ vmId }) => vmId === 100)).toBe(false);
+  });
+
+  it('nothing is changed without quorum, but everything can be read', async () => {
+    const bench = await withVm();
+    bench.sim.meddler.setQuorum(false);
+    for (const [method, path] of [
+      ['PUT', `${PATH}/config`],
+      ['POST', `${PATH}/status/start`],
+      ['DELETE', PATH],
+    ] as const) {
+      const params = method === 'PUT' ? { name: 'x' } : {};
+      expect((await bench.call(method, path, params)).reason).toBe(
+        'cluster not ready - no quorum?',
+      );
+    }
+    expect((await bench.call('GET', `${PATH}/config`)).status).toBe(200);
+  });
+
+  it('options that hosts keep for themselves are refused', async () => {
+    const bench = await withVm();
+    const refused = async (what: string, params: Params) =>
+      (await bench.call('POST', `${PATH}/status/${what}`, params)).errors;
+    expect(await refused('start', { stateuri: 'tcp' })).toEqual({
+      stateuri: 'Only root may use this option.',
+    });
+    expect(await refused('stop', { keepActive: 1 })).toEqual({
+      keepActive: 'Only root may use this option.',
+    });
+    expect(await refused('shutdown', { skiplock: 1 })).toEqual({
+      skiplock: 'Only root may use this option.',
+    });
+    await bench.call('POST', '/cluster/ha/resources', { sid: 'vm:100' });
+    expect(await refused('stop', { 'overrule-shutdown': 1 })).toEqual({
+      'overrule-shutdown': 'Not applicable for HA resources.',
+    });
+  });
+
+  it('drives can be unlinked; cloud-init options are listed', async () => {
+    const bench = await withVm({ ciuser: 'me', cipassword: 'secret' });
+    expect((await bench.call('PUT', `${PATH}/unlink`, { idlist: 'scsi0' })).status).toBe(200);
+    const { data } = await bench.call('GET', `${PATH}/config`);
+    expect(data).toMatchObject({ unused0: 'local-lvm:vm-100-disk-0', cipassword: '**********' });
+    expect(data.boot).toBe('order=net0');
+    expect((await bench.call('GET', `${PATH}/cloudinit`)).data).toEqual([
+      { key: 'ciuser', value: 'me' },
+      { key: 'cipassword', value: '**********' },
+    ]);
+  });
+
   it('a managed VM is started by the resource manager, later', async () => {
     const bench = await withVm();
     await bench.call('POST', '/cluster/ha/resources', { sid: 'vm:100', state: 'stopped' });

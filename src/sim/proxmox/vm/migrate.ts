@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moving a VM to another host: over the API, and for whoever meddles.
+import { ROOT } from '../access/permissions.ts';
 import { failure, parameterError } from '../api-error.ts';
 import { type Call, type Core, withVmLock } from '../core.ts';
-import { splitVolumeId, volumesOn } from '../storage/volumes.ts';
+import { enabledStorage, splitVolumeId, volumesOn } from '../storage/volumes.ts';
 import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm } from '../world/model.ts';
@@ -60,7 +61,7 @@ async function migrate(call: Call, context: TaskContext): Promise<void> {
         : SIMULATED_DURATIONS.migrateOnlinePerGib * gib,
     );
     if (call.world.hosts.get(call.text('target'))?.online !== true) {
-      throw failure('migration aborted (duration 00:00:10): no route to host');
+      throw failure("Can't connect to destination address using public key");
     }
   } finally {
     delete vm.config['lock'];
@@ -68,19 +69,38 @@ async function migrate(call: Call, context: TaskContext): Promise<void> {
   relocate(call.core, vm, call.text('target'));
 }
 
+function refuseRootOptions(call: Call): void {
+  if (call.who === ROOT) return;
+  for (const name of ['force', 'migration_type', 'migration_network']) {
+    if (!['', '0'].includes(call.text(name))) {
+      throw parameterError({ [name]: 'Only root may use this option.' });
+    }
+  }
+}
+
+/** Every storage that the VM uses must be meant for the target, too. */
+function checkStorages(call: Call, vm: Vm): void {
+  if (call.optional('targetstorage') !== undefined) {
+    throw failure('migrating to other storages is not simulated');
+  }
+  for (const [, drive] of drivesOf(vm.config)) {
+    const id = splitVolumeId(drive.file);
+    if (id !== undefined) enabledStorage(call.world, id.storage, call.text('target'));
+  }
+}
+
 export function migrateVm(call: Call): string {
   const id = call.integer('vmid');
   const target = call.text('target');
   if (target === call.host) throw parameterError({ target: 'target is local node.' });
   if (!call.world.hosts.has(target)) throw failure(`no such cluster node '${target}'`);
-  if (call.world.hosts.get(target)?.online !== true) {
-    throw failure(`node '${target}' is offline`);
-  }
+  refuseRootOptions(call);
   const vm = vmOn(call.core, call.host, id);
   checkLock(vm);
   if (vm.running !== undefined && !call.flag('online')) {
-    throw parameterError({ online: "can't migrate a running VM without --online" });
+    throw failure("can't migrate running VM without --online");
   }
+  checkStorages(call, vm);
   return call.fork({ type: 'qmigrate', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, () => migrate(call, context)),
   );

@@ -40,6 +40,7 @@ export function takeSnapshot(call: Call): string {
   if (name === 'current') throw failure("unable to use snapshot name 'current' (reserved name)");
   if (name.toLowerCase() === 'pending')
     throw failure("unable to use snapshot name 'pending' (reserved name)");
+  vmOn(call.core, call.host, id);
   return call.fork({ type: 'qmsnapshot', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, async () => {
       const vm = vmOn(call.core, call.host, id);
@@ -87,6 +88,23 @@ export function rollback(call: Call): string {
       call.world.touch(vm);
     }),
   );
+}
+
+/** Only the description can change. */
+export async function describeSnapshot(call: Call): Promise<null> {
+  const id = call.integer('vmid');
+  const description = call.optional('description');
+  if (description === undefined) return null;
+  await withVmLock(call.core, { host: call.host, id }, async () => {
+    const vm = vmOn(call.core, call.host, id);
+    checkLock(vm);
+    const snapshot = find(vm, call.text('snapname'));
+    vm.snapshots = vm.snapshots.map((known) =>
+      known === snapshot ? { ...known, description } : known,
+    );
+    await Promise.resolve();
+  });
+  return null;
 }
 
 export function snapshotConfig(call: Call): unknown {

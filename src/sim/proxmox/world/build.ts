@@ -232,6 +232,8 @@ export function buildWorld(cluster: ClusterDescription, options: WorldOptions): 
   const world = new World(options);
   world.clusterName = cluster.name ?? (cluster.hosts.length > 1 ? 'sim' : undefined);
   for (const [index, host] of cluster.hosts.entries()) addHost(world, host, index);
+  const online = [...world.hosts.values()].filter((host) => host.online).length;
+  world.quorate = online > world.hosts.size / 2;
   for (const storage of cluster.storages) addStorage(world, storage);
   addAccess(world, cluster);
   setDatacenter(world, cluster.datacenter ?? {});
