@@ -12,7 +12,7 @@ import { shrink } from './shrink.ts';
 
 const AT_ONCE = 8;
 /** Features taken out per case, in turn; each costs another question to the oracle. */
-const SAMPLES = 3;
+const SAMPLES = 2;
 /** After so many counterexamples the rest of the run tells nothing new. */
 const ENOUGH_PROBLEMS = 5;
 

@@ -147,8 +147,9 @@ export interface Namespace {
 }
 
 export interface PersistentVolume {
-  metadata: { name: string; labels?: Labels };
+  metadata: { name: string; labels?: Labels; deletionTimestamp?: string };
   spec: {
+    volumeAttributesClassName?: string;
     capacity: Quantities;
     accessModes: string[];
     volumeMode?: string;
@@ -183,6 +184,7 @@ export interface Claim {
     volumeMode?: string;
     volumeName?: string;
     storageClassName?: string;
+    volumeAttributesClassName?: string;
     selector?: LabelSelector;
     resources: { requests: Quantities };
   };

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packs random pods onto random clusters and pools, and has the oracle judge every placement in its turn.
 
-import type { Pod as ModelPod } from '../../src/model/pod.ts';
 import type { Packing } from '../../src/scheduling/index.ts';
 import { type PackCase, packed, planned, randomPackCase } from './generate/pools.ts';
+import { readPackRegressions, writePackRegression } from './regressions.ts';
 import type { Report, Task } from './replay.ts';
+import { shrink } from './shrink.ts';
 
 /** One pack case asks for dozens of verdicts, so few are as good as many of the others. */
 const SHARE = 20;
+const ENOUGH_PROBLEMS = 3;
 
 interface Tally {
   steps: number;
@@ -19,13 +21,18 @@ interface Tally {
 
 export async function runPacks(task: Task): Promise<Report> {
   const tally: Tally = { steps: 0, machines: 0, unplaced: 0, passed: 0, failed: 0 };
-  for (let index = 0; index < Math.ceil(task.cases / SHARE); index += 1) {
+  await replayPacks(task, tally);
+  const cases = Math.ceil(task.cases / SHARE);
+  for (let index = 0; index < cases && tally.failed < ENOUGH_PROBLEMS; index += 1) {
     const seed = task.seed + index;
-    const problems = await judgePack(task, randomPackCase(seed), tally);
-    if (problems.length === 0) tally.passed += 1;
+    const packing = await judgePack(task, randomPackCase(seed));
+    tally.steps += packing.steps;
+    tally.machines += packing.machines;
+    tally.unplaced += packing.unplaced;
+    if (packing.problems.length === 0) tally.passed += 1;
     else {
       tally.failed += 1;
-      if (tally.failed <= 3) task.say(`PACK, seed ${seed}: ${problems.join('; ').slice(0, 2000)}`);
+      await explain(task, seed);
     }
   }
   const { steps, machines, unplaced, passed, failed } = tally;
@@ -35,17 +42,37 @@ export async function runPacks(task: Task): Promise<Report> {
   return { passed, failed };
 }
 
-async function judgePack(task: Task, one: PackCase, tally: Tally): Promise<string[]> {
+async function replayPacks(task: Task, tally: Tally): Promise<void> {
+  for (const { file, found } of readPackRegressions()) {
+    const { problems } = await judgePack(task, found);
+    if (problems.length === 0) tally.passed += 1;
+    else {
+      tally.failed += 1;
+      task.say(`${file}: ${problems.join('; ')}`);
+    }
+  }
+}
+
+interface JudgedPack {
+  readonly problems: readonly string[];
+  readonly steps: number;
+  readonly machines: number;
+  readonly unplaced: number;
+}
+
+async function judgePack(task: Task, one: PackCase): Promise<JudgedPack> {
   const packing = packed(one);
-  tally.steps += packing.steps.length;
-  tally.machines += packing.machines.length;
-  tally.unplaced += packing.unplaced.length;
-  const steps = await judgedSteps(task, one, packing);
+  const judged = await judgedSteps(task, one, packing);
   const refused = packing.steps.flatMap(({ pod, node }, i) => {
-    const plugins = steps[i] ?? ['nothing'];
+    const plugins = judged[i] ?? ['nothing'];
     return plugins.length === 0 ? [] : [`${pod.name} on ${node} is refused by ${plugins.join()}`];
   });
-  return [...refused, ...lost(one, packing)];
+  return {
+    problems: [...refused, ...lost(one, packing)],
+    steps: packing.steps.length,
+    machines: packing.machines.length,
+    unplaced: packing.unplaced.length,
+  };
 }
 
 async function judgedSteps(
@@ -66,9 +93,23 @@ async function judgedSteps(
 /** Every pod must come out once: placed, unplaced or skipped. */
 function lost(one: PackCase, packing: Packing): string[] {
   const seen = new Map<string, number>();
-  const note = (pod: ModelPod) => seen.set(pod.uid, (seen.get(pod.uid) ?? 0) + 1);
-  for (const { pod } of [...packing.steps, ...packing.unplaced, ...packing.skipped]) note(pod);
+  for (const { pod } of [...packing.steps, ...packing.unplaced, ...packing.skipped])
+    seen.set(pod.uid, (seen.get(pod.uid) ?? 0) + 1);
   return one.pending
     .filter(({ metadata }) => seen.get(metadata.uid) !== 1)
     .map(({ metadata }) => `${metadata.name} comes out ${seen.get(metadata.uid) ?? 0} times`);
+}
+
+async function explain(task: Task, seed: number): Promise<void> {
+  const smallest = await shrink(randomPackCase(seed), async (candidate) => {
+    try {
+      return (await judgePack(task, candidate)).problems.length > 0;
+    } catch {
+      return false; // taken apart too far
+    }
+  });
+  const { problems } = await judgePack(task, smallest);
+  task.say(`DISAGREEMENT: in packing (repeat: --seed ${seed} --cases 1): ${problems.join('; ')}`);
+  task.say(JSON.stringify(smallest).slice(0, 8000));
+  if (task.keep) task.say(`kept in ${writePackRegression(`pack-${seed}`, smallest)}`);
 }

@@ -23,7 +23,7 @@ const MAPS = new Set('labels annotations nodeSelector matchLabels requests overh
 
 /** Lists that mean something else, or nothing, when they are empty. */
 const NEVER_EMPTY = new Set(
-  'containers values nodeSelectorTerms accessModes drivers monitors'.split(' '),
+  'containers values nodeSelectorTerms accessModes drivers monitors sizes domains'.split(' '),
 );
 
 /** Lists that go as a whole or not at all. */
@@ -98,10 +98,10 @@ function isAdmitted({ cluster, pending }: Case): boolean {
   );
 }
 
-export async function shrink(
-  from: Case,
-  stillShows: (candidate: Case) => Promise<boolean>,
-): Promise<Case> {
+export async function shrink<T extends Case>(
+  from: T,
+  stillShows: (candidate: T) => Promise<boolean>,
+): Promise<T> {
   let smallest = from;
   for (let goesOn = true; goesOn; ) {
     goesOn = false;

@@ -3,8 +3,8 @@
 
 import type { Case, Cluster, Pod } from '../objects.ts';
 import { Random } from '../random.ts';
-import { addAffinity, addSpread, addSpreadPolicy } from './neighbours.ts';
-import { nodes } from './nodes.ts';
+import { addAffinity, addPreference, addSpread, addSpreadPolicy } from './neighbours.ts';
+import { makeTiny as makeNodeTiny, nodes } from './nodes.ts';
 import {
   addDevices,
   addEphemeralStorage,
@@ -13,6 +13,7 @@ import {
   addPodLevelRequests,
   addResize,
   containers,
+  makeTiny as makePodTiny,
 } from './requests.ts';
 import {
   addHostPorts,
@@ -67,6 +68,7 @@ const TRAITS: readonly Trait[] = [
     pending: 12,
     add: ({ random, pod }) => addAffinity(random, pod, 'podAntiAffinity'),
   },
+  { running: 0.03, pending: 1, add: ({ random, pod }) => addPreference(random, pod) },
   { running: 0, pending: 24, add: ({ random, pod }) => addSpread(random, pod) },
   { running: 0, pending: 30, add: ({ random, pod }) => addSpreadPolicy(random, pod) },
   { running: 0.02, pending: 5, add: (wish) => addBoundVolume(wish, 'nodes') },
@@ -149,7 +151,13 @@ export function randomCase(seed: number): Case {
     addPendingTraits({ random, cluster, pod });
     return pod;
   });
+  if (random.chance(0.03)) makeTiny(random, { cluster, pending });
   return { cluster, pending };
+}
+
+function makeTiny(random: Random, { cluster, pending }: Case): void {
+  for (const one of cluster.nodes) makeNodeTiny(random, one);
+  for (const one of [...cluster.pods, ...pending]) makePodTiny(random, one);
 }
 
 /** More pods that wait. */

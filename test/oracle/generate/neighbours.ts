@@ -67,6 +67,20 @@ export function addAffinity(
   };
 }
 
+/** What a pod would rather have decides nothing. */
+export function addPreference(random: Random, pod: Pod): void {
+  const kind = random.pick(['podAffinity', 'podAntiAffinity'] as const);
+  pod.spec.affinity = {
+    ...pod.spec.affinity,
+    [kind]: {
+      ...pod.spec.affinity?.[kind],
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        { weight: 10, podAffinityTerm: affinityTerm(random, pod) },
+      ],
+    },
+  };
+}
+
 function spreadConstraint(random: Random, topologyKey: string): SpreadConstraint {
   const made: SpreadConstraint = {
     maxSkew: random.pick([1, 1, 1, 2]),

@@ -11,6 +11,11 @@ const TAINTS: readonly Taint[] = [
   { key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' },
 ];
 
+export function makeTiny(random: Random, { status }: Node): void {
+  status.allocatable['cpu'] = random.pick(['2m', '3m', '3500u', '4m', '5m']);
+  status.allocatable['memory'] = random.pick(['2', '3', '3500m', '4', '6']);
+}
+
 export function nodes(random: Random): Node[] {
   const zones = ZONES.slice(0, random.int(2, 3));
   return random.times(random.int(6, 10), (index) => node(random, `n${index}`, zones));

@@ -23,6 +23,17 @@ export function requests(random: Random, size: Size): Quantities {
   return asked;
 }
 
+/** Amounts below the unit that is counted: sums are rounded, not what is summed. */
+export function makeTiny(random: Random, { spec }: Pod): void {
+  const tiny = (): Quantities => ({
+    cpu: random.pick(['500u', '0.5m', '1500u', '100n', '0.0004', '1m']),
+    memory: random.pick(['0.5', '1500m', '1', '400m', '1e-1']),
+  });
+  for (const one of [...spec.containers, ...(spec.initContainers ?? [])])
+    one.resources = { requests: tiny() };
+  if (spec.overhead !== undefined) spec.overhead = tiny();
+}
+
 export function containers(random: Random, size: Size): Container[] {
   return random.times(random.chance(0.75) ? 1 : 2, (index) => ({
     name: `c${index}`,

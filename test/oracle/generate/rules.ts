@@ -32,8 +32,10 @@ export function nodeRequirement(random: Random): Requirement {
   return asked;
 }
 
+// An empty term is allowed, and matches nothing.
 function nodeTerm(random: Random): NodeSelectorTerm {
   const term: NodeSelectorTerm = {};
+  if (random.chance(0.03)) return term;
   if (random.chance(0.9))
     term.matchExpressions = random.times(random.int(1, 2), () => nodeRequirement(random));
   if (random.chance(0.1))
@@ -81,8 +83,8 @@ export function addNodeName(random: Random, pod: Pod): void {
 
 function hostPort(random: Random): Port {
   const port: Port = { containerPort: 80, hostPort: random.pick([80, 443]) };
-  if (random.chance(0.6)) port.protocol = random.pick(['TCP', 'TCP', 'UDP']);
-  if (random.chance(0.45)) port.hostIP = random.pick(['0.0.0.0', '10.0.0.1', '10.0.0.2', '::']);
+  if (random.chance(0.6)) port.protocol = random.pick(['TCP', 'TCP', 'UDP', 'SCTP']);
+  if (random.chance(0.45)) port.hostIP = random.pick(['0.0.0.0', '10.0.0.1', '10.0.0.2', '::', '']);
   return port;
 }
 

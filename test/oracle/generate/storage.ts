@@ -41,7 +41,7 @@ export function addStorage(random: Random, cluster: Cluster): void {
       metadata: {
         name: metadata.name,
         ...(random.chance(0.6)
-          ? { annotations: { 'storage.alpha.kubernetes.io/migrated-plugins': GCE } }
+          ? { annotations: { 'storage.alpha.kubernetes.io/migrated-plugins': migrated(random) } }
           : {}),
       },
       spec: { drivers: drivers(random) },
@@ -50,8 +50,12 @@ export function addStorage(random: Random, cluster: Cluster): void {
   for (let i = random.int(1, 4); i > 0; i -= 1) addAvailableVolume(random, cluster);
 }
 
+function migrated(random: Random): string {
+  return random.some([GCE, 'kubernetes.io/aws-ebs', 'kubernetes.io/cinder'], 0.6).join(',');
+}
+
 function drivers(random: Random): Cluster['csiNodes'][number]['spec']['drivers'] {
-  return [FAST, THIN, 'pd.csi.storage.gke.io'].map((name) => ({
+  return [FAST, THIN, 'pd.csi.storage.gke.io', 'ebs.csi.aws.com'].map((name) => ({
     name,
     nodeID: 'id',
     ...(random.chance(0.7) ? { allocatable: { count: random.int(1, 3) } } : {}),
@@ -104,6 +108,7 @@ function newVolume(random: Random, cluster: Cluster): PersistentVolume {
 
 function source(random: Random, index: number): Partial<PersistentVolume['spec']> {
   if (random.chance(0.12)) return { gcePersistentDisk: { pdName: `disk-${index}` } };
+  if (random.chance(0.06)) return { awsElasticBlockStore: { volumeID: `vol-${index}` } };
   if (random.chance(0.05)) return { nfs: { server: 'nas', path: '/' } };
   // Two volumes may be one and the same disk.
   return { csi: { driver: FAST, volumeHandle: `handle-${random.chance(0.1) ? 0 : index}` } };
@@ -117,6 +122,8 @@ function addAvailableVolume(random: Random, cluster: Cluster): void {
   if (random.chance(0.1)) spec.volumeMode = 'Block';
   if (random.chance(0.1)) volume.status.phase = 'Released';
   if (random.chance(0.4)) volume.metadata.labels = { kind: random.pick(['x', 'y']) };
+  if (random.chance(0.06)) volume.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
+  if (random.chance(0.06)) spec.volumeAttributesClassName = 'gold';
 }
 
 function nodeNames(cluster: Cluster): string[] {

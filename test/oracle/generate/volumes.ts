@@ -66,6 +66,8 @@ export function addUnboundClaim({ random, cluster, pod }: VolumeWish): void {
   if (random.chance(0.12))
     claim.metadata.annotations = { [SELECTED_NODE]: random.pick(['n0', 'n1', 'n2']) };
   if (random.chance(0.15)) claim.spec.selector = { matchLabels: { kind: 'x' } };
+  if (random.chance(0.06)) claim.spec.volumeMode = 'Block';
+  if (random.chance(0.05)) claim.spec.volumeAttributesClassName = 'gold';
   if (random.chance(0.1)) keepVolumeFor(random, cluster, claim);
   if (random.chance(0.2)) own(pod, claim);
   else use(pod, claim);
@@ -77,7 +79,9 @@ function keepVolumeFor(random: Random, cluster: Cluster, claim: Claim): void {
       spec.claimRef === undefined && spec.storageClassName === claim.spec.storageClassName,
   );
   const { namespace, name } = claim.metadata;
-  if (free.length > 0) random.pick(free).spec.claimRef = { namespace, name };
+  // With the uid of an earlier claim of that name it is kept for nobody.
+  const uid = random.chance(0.3) ? { uid: 'of-an-earlier-one' } : {};
+  if (free.length > 0) random.pick(free).spec.claimRef = { namespace, name, ...uid };
 }
 
 // The claim of a generic ephemeral volume is named after pod and volume, and belongs to the pod.
@@ -94,7 +98,7 @@ function isRunning({ status }: Pod): boolean {
 
 /** A claim that somebody should have bound before, or that is otherwise not ready. */
 export function addTroubledClaim({ random, cluster, pod }: VolumeWish): void {
-  const troubles = ['unbound', 'half-bound', 'missing', 'lost', 'deleted'];
+  const troubles = ['unbound', 'half-bound', 'missing', 'lost', 'deleted', 'no-class', 'no-volume'];
   // Next to a running pod whose claim is somebody else's, the scheduler gives up with an error.
   const trouble = random.pick(isRunning(pod) ? troubles : [...troubles, 'not-owned']);
   if (trouble === 'missing') {
@@ -104,7 +108,9 @@ export function addTroubledClaim({ random, cluster, pod }: VolumeWish): void {
   const claim = newClaim(random, cluster, pod.metadata.namespace);
   claim.spec.storageClassName = trouble === 'unbound' ? 'now' : 'fast';
   if (trouble === 'half-bound') claim.spec.volumeName = 'pv-0';
-  if (trouble === 'lost') markLost(claim);
+  if (trouble === 'no-class') claim.spec.storageClassName = random.pick(['', 'unheard-of']);
+  if (trouble === 'no-volume' || trouble === 'lost') markGone(claim);
+  if (trouble === 'lost') claim.status.phase = 'Lost';
   if (trouble === 'deleted') claim.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
   if (trouble !== 'not-owned') use(pod, claim);
   else {
@@ -113,8 +119,7 @@ export function addTroubledClaim({ random, cluster, pod }: VolumeWish): void {
   }
 }
 
-function markLost(claim: Claim): void {
-  claim.status.phase = 'Lost';
+function markGone(claim: Claim): void {
   claim.spec.volumeName = 'gone';
   claim.metadata.annotations = { [BIND_COMPLETED]: 'yes' };
 }

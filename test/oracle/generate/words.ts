@@ -14,6 +14,8 @@ export const ZONES = ['eu-north1-a', 'eu-north1-b', 'eu-north1-c'] as const;
 export const HERE = 'eu-north1';
 export const RACKS = ['r1', 'r2', 'r3', 'r4'] as const;
 export const NAMESPACES = ['default', 'team-a', 'team-b'] as const;
+/** A namespace that nobody has heard of yet: its pods are known before it is. */
+const UNKNOWN_NAMESPACE = 'ghost';
 export const TOPOLOGY_KEYS = [HOSTNAME, ZONE, ZONE, RACK] as const;
 
 const POD_WORDS: Readonly<Record<string, readonly string[]>> = {
@@ -31,6 +33,7 @@ export function podIdentity(
   for (const [key, values] of Object.entries(POD_WORDS)) {
     if (random.chance(0.85)) labels[key] = random.pick(values);
   }
+  if (!isCrowd && random.chance(0.03)) return { labels, namespace: UNKNOWN_NAMESPACE };
   if (!isCrowd) return { labels, namespace: random.pick(NAMESPACES) };
   if (random.chance(0.9)) labels['app'] = 'web';
   return { labels, namespace: random.chance(0.95) ? 'default' : random.pick(NAMESPACES) };
