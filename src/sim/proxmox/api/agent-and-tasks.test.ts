@@ -115,6 +115,9 @@ describe('tasks', () => {
     expect((await bench.call('GET', `${path}/log`, { start: 0, limit: 1 })).data).toHaveLength(1);
     const unknown = `/nodes/pve1/tasks/${start.data.replace('qmstart', 'qmstop')}/status`;
     expect((await bench.call('GET', unknown)).errors).toEqual({ upid: 'no such task' });
+    expect((await bench.call('GET', unknown.replace(/status$/, 'log'))).data.t).toMatch(
+      /^unable to open file/,
+    );
     expect((await bench.call('GET', '/nodes/pve1/tasks/nonsense/status')).errors).toEqual({
       upid: 'unable to parse worker upid',
     });

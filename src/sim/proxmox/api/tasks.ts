@@ -100,16 +100,15 @@ function status(call: Call): unknown {
     : { ...entry, status: 'stopped', exitstatus: record.status };
 }
 
-/** A log that is gone reads as one line that says so. */
-function logLines(call: Call): readonly string[] {
+function log(call: Call): Paged {
   const parsed = parseUpid(call.text('upid'));
   if (parsed === undefined) throw parameterError({ upid: 'unable to parse worker upid' });
   checkAccess(call, parsed.user, 'Sys.Audit');
-  return known(call)?.log ?? ['unable to open file - No such file or directory'];
-}
-
-function log(call: Call): Paged {
-  const all = logLines(call);
+  const all = known(call)?.log;
+  // A log that is gone reads as one line that says so, and not even as a list.
+  if (all === undefined) {
+    return new Paged({ n: 1, t: 'unable to open file - No such file or directory' }, 1);
+  }
   const start = call.integer('start');
   const limit = call.optional('limit') === undefined ? 50 : call.integer('limit');
   const end = limit === 0 ? all.length : start + limit;

@@ -203,3 +203,31 @@ describe('a new VM', () => {
     });
   });
 });
+
+describe('tags', () => {
+  it.each([
+    ['none', 'any', false],
+    ['list', 'listed', true],
+    ['list', 'used', false],
+    ['existing', 'used', true],
+    ['existing', 'new', false],
+    ['free', 'new', true],
+    ['free', 'registered', false],
+  ] as const)('with %s, %s may be used: %s', async (allow, tag, allowed) => {
+    const cluster = {
+      ...testCluster(),
+      datacenter: { userTagAccess: { allow, list: ['listed'] }, registeredTags: ['registered'] },
+      acl: [{ path: '/', role: 'PVEAdmin', user: 'scaler@pve' }],
+      vms: [
+        { id: 100, host: 'pve1', config: { tags: 'used' } },
+        { id: 101, host: 'pve1' },
+      ],
+    };
+    const answer = await new Bench({ cluster }).call('PUT', '/nodes/pve1/qemu/101/config', {
+      tags: tag,
+    });
+    expect(answer.reason).toBe(
+      allowed ? 'OK' : `Permission check failed (/, Sys.Modify for modifying tag '${tag}')`,
+    );
+  });
+});

@@ -116,10 +116,11 @@ interface Creation {
 }
 
 /** What is judged only when the disks are there. */
-function finishOptions(call: Call, { vm, options, pool }: Creation): void {
+function finishOptions(call: Call, { vm, options }: Creation): void {
   const { tags } = options;
   if (tags !== undefined) {
-    requireTags(call.core, { who: call.who, id: vm.id, pool }, { from: '', to: tags });
+    // Rights on the pool do not count here: the VM is not in it yet.
+    requireTags(call.core, { who: call.who, id: vm.id }, { from: '', to: tags });
     options['tags'] = normaliseTags(call.world, tags);
   }
   if (call.world.vms.get(vm.id) === vm) return;

@@ -117,12 +117,18 @@ export function requireBridges(core: Core, who: string, options: Options): void 
   }
 }
 
-function allowedTags(core: Core): (tag: string) => boolean {
+function allowedTags(core: Core, who: string): (tag: string) => boolean {
   const access = core.world.datacenter['user-tag-access'] ?? '';
   const mode = /(?:^|,)user-allow=(\w+)/.exec(access)?.[1] ?? 'free';
   const list = /(?:^|,)user-allow-list=([^,]+)/.exec(access)?.[1]?.split(';') ?? [];
   const existing = () =>
-    new Set([...core.world.vms.values()].flatMap((vm) => splitList(vm.config['tags'] ?? '')));
+    new Set(
+      [...core.world.vms.values()]
+        .filter((vm) =>
+          core.access.allows(who, { path: `/vms/${vm.id}`, privileges: ['VM.Audit'] }),
+        )
+        .flatMap((vm) => splitList(vm.config['tags'] ?? '')),
+    );
   if (mode === 'free') return () => true;
   if (mode === 'list') return (tag) => list.includes(tag);
   if (mode === 'existing') return (tag) => list.includes(tag) || existing().has(tag);
@@ -145,7 +151,7 @@ export function requireTags(
     ...[...to].filter((tag) => !from.has(tag)),
   ];
   const registered = splitList(core.world.datacenter['registered-tags'] ?? '');
-  const isAllowed = allowedTags(core);
+  const isAllowed = allowedTags(core, user.who);
   for (const tag of changed) {
     if (!registered.includes(tag) && isAllowed(tag)) continue;
     throw permissionError(`/, Sys.Modify for modifying tag '${tag}'`);
