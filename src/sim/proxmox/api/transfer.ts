@@ -135,7 +135,7 @@ function isThere(
   if (expected === undefined) throw failure(`refusing to override existing file '${path}'`);
   const got = checksumOf(existing, call.text('checksum-algorithm'));
   if (got?.toLowerCase() !== expected.toLowerCase()) {
-    throw failure(`mismatch (got '${got ?? ''}' != expect '${expected}'), aborting`);
+    throw failure(`checksum mismatch: got '${got ?? ''}' != expect '${expected}', aborting`);
   }
   at.context.log(`OK, got correct file already, no need to download`);
   return true;
