@@ -5,6 +5,8 @@ import { isDaemonPod, type Pod } from '../model/pod.ts';
 import { allReasons } from './filters/all.ts';
 import { groupPods, type PodGroup } from './pack/groups.ts';
 import { Placer } from './pack/placer.ts';
+import { fillNodes, newWork, unfinished } from './pack/rounds.ts';
+import { weigh } from './pack/weights.ts';
 import type { Reason } from './reasons.ts';
 import { Draft, type Snapshot } from './snapshot.ts';
 import type { World } from './state/world.ts';
@@ -86,31 +88,22 @@ function rehouse(
   avoid: ReadonlySet<string>,
 ): Emptying {
   const { world } = draft;
-  const weights = weigh([...homes.keys()]);
+  const weights = weigh([...homes.keys()], []);
   const placer = new Placer(draft, weights);
   for (const slot of world.slots) {
     if (slot.isPresent && !avoid.has(slot.node.name)) placer.addNode(slot);
   }
-  const stuck = groupPods([...homes.keys()], world, weights).flatMap((group) => {
-    const placed = placer.fill(group, 0);
-    return explain(group, placed, { world, homes, avoid });
-  });
+  const work = newWork(groupPods([...homes.keys()], world, weights));
+  fillNodes(work, placer);
+  const stuck = unfinished(work).flatMap(({ group, placed }) =>
+    explain(group, placed, { world, homes, avoid }),
+  );
   const moves = placer.placements.map(({ pod, bin }) => ({
     pod,
     from: homes.get(pod) ?? '',
     to: bin.slot.node.name,
   }));
   return stuck.length === 0 ? { isPossible: true, moves } : { isPossible: false, stuck, moves };
-}
-
-function weigh(pods: readonly Pod[]): {
-  readonly cpu: number;
-  readonly memory: number;
-  readonly isPriced: false;
-} {
-  const cpu = pods.reduce((sum, pod) => sum + pod.requests.cpuMilli, 0);
-  const memory = pods.reduce((sum, pod) => sum + pod.requests.memoryBytes, 0);
-  return { cpu: 1 / Math.max(cpu, 1), memory: 1 / Math.max(memory, 1), isPriced: false };
 }
 
 function explain(
@@ -122,7 +115,6 @@ function explain(
     readonly avoid: ReadonlySet<string>;
   },
 ): readonly Stuck[] {
-  if (placed === group.pods.length) return [];
   const { world, homes, avoid } = context;
   const nodes = world.slots
     .filter((slot) => slot.isPresent && !avoid.has(slot.node.name))

@@ -4,7 +4,7 @@
 import { type Pod, podKey } from '../../model/pod.ts';
 import { type Candidate, candidateKey, newCandidate, rulesKey } from '../state/candidate.ts';
 import type { World } from '../state/world.ts';
-import type { Weights } from './ladder.ts';
+import { type Weights, weightOf } from './weights.ts';
 
 export interface PodGroup {
   readonly candidate: Candidate;
@@ -59,12 +59,8 @@ function byName(left: Pod, right: Pod): number {
 
 type Rank = readonly number[];
 
-function rank({ candidate, priority, cpuMilli, memoryBytes }: PodGroup, weights: Weights): Rank {
-  return [
-    -priority,
-    difficulty(candidate),
-    -(cpuMilli * weights.cpu + memoryBytes * weights.memory),
-  ];
+function rank(group: PodGroup, weights: Weights): Rank {
+  return [-group.priority, difficulty(group.candidate), -weightOf(group, weights)];
 }
 
 // Pods that refuse others open machines anyway: first, so that the rest can fill those. Then those tied to

@@ -4,6 +4,7 @@
 import { type Resources, subtractResources } from '../../model/resources.ts';
 import { CPU, EPHEMERAL_STORAGE, MEMORY, type ResourceNames } from '../state/resource-names.ts';
 import type { MachineSize, SizeOffer, SizeRange } from './offer.ts';
+import { type Weights, weightOf } from './weights.ts';
 
 export interface Rung {
   readonly size: MachineSize;
@@ -20,18 +21,6 @@ export interface Ladder {
   fit(load: readonly number[], from: number): Rung | undefined;
   /** The dearest one, to say by how much it falls short. */
   readonly largest: Rung;
-}
-
-/** What a thousandth of a cpu and a byte are worth against each other. */
-export interface Weights {
-  readonly cpu: number;
-  readonly memory: number;
-  /** Whether prices count instead. */
-  readonly isPriced: boolean;
-}
-
-export function costOf(capacity: Resources, weights: Weights): number {
-  return capacity.cpuMilli * weights.cpu + capacity.memoryBytes * weights.memory;
 }
 
 function isHeld(load: readonly number[], holds: readonly number[]): boolean {
@@ -52,7 +41,7 @@ export function listLadder(
     .map(({ name, capacity, allocatable, price }) => ({
       size: { name, capacity, allocatable },
       holds: names.vector(allocatable),
-      cost: weights.isPriced ? (price ?? 0) : costOf(capacity, weights),
+      cost: weights.isPriced ? (price ?? 0) : weightOf(capacity, weights),
     }))
     .sort((a, b) => a.cost - b.cost || (a.size.name < b.size.name ? -1 : 1))
     .map((rung, index): Rung => ({ ...rung, index }));
@@ -110,7 +99,7 @@ function rangeRung(
   return {
     size: { name: '', capacity, allocatable },
     holds: names.vector(allocatable),
-    cost: costOf(capacity, weights),
+    cost: weightOf(capacity, weights),
     index: 0,
   };
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Machines that are planned: opening them, and letting them grow while nothing is made yet.
 
-import { type Bin, type Need, newBin } from './bins.ts';
+import { type Bin, newBin } from './bins.ts';
 import { enlargement, newMachine } from './budget.ts';
 import type { PodGroup } from './groups.ts';
-import { costOf, type Rung, type Weights } from './ladder.ts';
+import type { Rung } from './ladder.ts';
 import { canHold, loadWith } from './load.ts';
 import type { Placer } from './placer.ts';
 import { Spare } from './spare.ts';
 import type { Template } from './template.ts';
+import { type Weights, weightOf } from './weights.ts';
 
 interface Growing {
   readonly bin: Bin;
@@ -28,7 +29,7 @@ export class Machines {
   readonly #weights: Weights;
   readonly #spares: readonly Spare[];
   /** From the dearest to the cheapest: a large machine wastes the least of its last step. */
-  #growing: Bin[] = [];
+  readonly #growing: Bin[] = [];
   readonly opened: Bin[] = [];
 
   constructor(templates: readonly Template[], placer: Placer, weights: Weights) {
@@ -44,12 +45,12 @@ export class Machines {
   }
 
   /**
-   * A bin for one more pod of the group, grown or opened for it. Growing comes first, since it makes fewer
+   * A bin for one more pod of the group, of which so many are left, grown or opened for it. Growing comes first, since it makes fewer
    * machines, unless the step is far larger than what is still to come.
    */
-  room(group: PodGroup, comingCost: number): Bin | undefined {
+  room(group: PodGroup, left: number): Bin | undefined {
     const growth = this.#cheapestGrowth(group);
-    if (growth !== undefined && this.#isWorth(growth, group, comingCost)) return this.#grow(growth);
+    if (growth !== undefined && this.#isWorth(growth, group, left)) return this.#grow(growth);
     const opening = this.#bestOpening(group);
     if (opening !== undefined) return this.#open(opening);
     return growth && this.#grow(growth);
@@ -61,17 +62,27 @@ export class Machines {
     return growth && this.#grow(growth);
   }
 
-  #isWorth({ bin, rung }: Growing, group: PodGroup, comingCost: number): boolean {
-    const step = this.#bulk(rung) - (bin.machine === undefined ? 0 : this.#bulk(bin.machine.rung));
-    if (step <= 2 * comingCost) return true;
+  /** Tells how many pods of a group are to come later; fewer, when negative. */
+  expect(group: PodGroup, pods: number): void {
+    const weight = weightOf(group, this.#weights) * pods;
+    for (const spare of this.#spares) if (spare.allows(group)) spare.template.coming += weight;
+  }
+
+  // Half of a step at least must be filled by what may still come, unless any new machine would be larger.
+  #isWorth({ bin, rung }: Growing, group: PodGroup, left: number): boolean {
+    const { machine } = bin;
+    if (machine === undefined) return false;
+    const step = this.#weight(rung) - this.#weight(machine.rung);
+    const coming = machine.template.coming + left * weightOf(group, this.#weights);
+    if (step <= 2 * coming) return true;
     return !this.#spares.some((spare) => {
       const alone = spare.rungFor(group);
-      return alone !== undefined && this.#bulk(alone) < step;
+      return alone !== undefined && this.#weight(alone) < step;
     });
   }
 
-  #bulk(rung: Rung): number {
-    return costOf(rung.size.capacity, this.#weights);
+  #weight(rung: Rung): number {
+    return weightOf(rung.size.capacity, this.#weights);
   }
 
   #cheapestGrowth(group: PodGroup): Growing | undefined {
@@ -82,7 +93,7 @@ export class Machines {
     for (const bin of this.#growing) {
       const rung = grownRung(group, bin);
       if (rung === undefined) continue;
-      const step = rung.cost - (bin.machine?.rung.cost ?? 0);
+      const step = rung.cost - costOf(bin);
       compared += 1;
       if (step < leastStep && this.#placer.accepts(group, bin)) {
         best = { bin, rung };
@@ -98,17 +109,22 @@ export class Machines {
     if (machine === undefined) throw new RangeError('only machines that are planned can grow');
     machine.template.take(enlargement(machine.rung.size.capacity, rung.size.capacity));
     machine.rung = rung;
-    this.#rise(bin);
+    this.#sort(bin, this.#growing.indexOf(bin));
     this.#placer.refresh(bin);
     return bin;
   }
 
-  #rise(bin: Bin): void {
+  /** Moves a machine that has become dearer to its place, or out when it cannot grow any more. */
+  #sort(bin: Bin, from: number): void {
     const order = this.#growing;
-    const cost = bin.machine?.rung.cost ?? 0;
-    let at = order.lastIndexOf(bin);
-    while (at > 0 && (order[at - 1]?.machine?.rung.cost ?? 0) < cost) {
-      order[at] = order[at - 1] ?? bin;
+    if (bin.machine?.rung === bin.machine?.template.ladder.largest) {
+      order.splice(from, 1);
+      return;
+    }
+    let at = from;
+    for (let before = order[at - 1]; before !== undefined; before = order[at - 1]) {
+      if (costOf(before) >= costOf(bin)) break;
+      order[at] = before;
       at -= 1;
     }
     order[at] = bin;
@@ -135,25 +151,16 @@ export class Machines {
     template.take(newMachine(rung.size.capacity));
     this.opened.push(bin);
     this.#growing.push(bin);
-    this.#rise(bin);
+    this.#sort(bin, this.#growing.length - 1);
     spare.provide();
     // Opening may have used up a limit that other templates share.
     for (const other of this.#spares) if (!other.isOpenable()) other.withdraw();
     return bin;
   }
-
-  /** Machines that cannot even take the least of what is still to come need not be looked at again. */
-  retire(floor: Need): void {
-    // They gather at the front, where every search begins.
-    const isFull = (bin: Bin | undefined): boolean => bin !== undefined && !canGrow(bin, floor);
-    if (isFull(this.#growing[0])) this.#growing = this.#growing.filter((bin) => !isFull(bin));
-  }
 }
 
-function canGrow({ slot, machine }: Bin, floor: Need): boolean {
-  const [cpu = 0, memory = 0] = machine?.template.ladder.top ?? [];
-  const [usedCpu = 0, usedMemory = 0] = slot.used;
-  return cpu - usedCpu >= floor.cpuMilli && memory - usedMemory >= floor.memoryBytes;
+function costOf({ machine }: Bin): number {
+  return machine?.rung.cost ?? 0;
 }
 
 function grownRung(group: PodGroup, { slot, machine }: Bin): Rung | undefined {

@@ -27,12 +27,12 @@ export class Placer {
   readonly draft: Draft;
   readonly placements: Placement[] = [];
   readonly #bins: Bins;
+  readonly #open: Bin[] = [];
   /** By the number of a group's rules, then by a bin's rule class. */
   readonly #verdicts: number[][] = [];
   readonly #preferences: number[][] = [];
   /** Bins that said no to a group's rules and will not change their mind while pods only come. */
   readonly #barredBins: Set<Bin>[] = [];
-  #open = 0;
   readonly #models = new Map<PodGroup['candidate'], Resident>();
   #ruleClasses = 0;
   #names = 0;
@@ -62,12 +62,19 @@ export class Placer {
 
   open(bin: Bin): Bin {
     bin.isOpen = true;
-    this.#open += 1;
+    this.#open.push(bin);
     this.refresh(bin);
     return bin;
   }
 
-  /** The smallest of what is still to come; only ever raised while the same groups are placed. */
+  /** From here on every bin counts again, and who said no is asked again. */
+  startRound(): void {
+    this.#floor = EVERYTHING;
+    this.#barredBins.length = 0;
+    for (const bin of this.#open) this.refresh(bin);
+  }
+
+  /** The least of what is still to come in this round; it can only rise. */
   raiseFloor(floor: Need): void {
     this.#floor = floor;
   }
@@ -147,7 +154,7 @@ export class Placer {
 
   /** Whether no open bin is worth asking: all have said no for good. */
   isBarredEverywhere(group: PodGroup): boolean {
-    return this.#barred(group).size === this.#open;
+    return this.#barred(group).size === this.#open.length;
   }
 
   #bar(group: PodGroup, bin: Bin): boolean {

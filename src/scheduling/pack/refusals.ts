@@ -11,9 +11,7 @@ import type { PodGroup } from './groups.ts';
 import type { Rung } from './ladder.ts';
 import { loadWith } from './load.ts';
 import type { Refusal } from './result.ts';
-import type { Template } from './template.ts';
-
-const PROBE = 'a-new-machine';
+import { ANY_MACHINE, type Template } from './template.ts';
 
 export function refusals(
   group: PodGroup,
@@ -27,8 +25,8 @@ function refusal(group: PodGroup, template: Template, world: World): Refusal {
   const { pool, domain, ladder } = template;
   const slots = world.slots.length;
   const draft = new Draft(world);
-  const slot = draft.addNode(template.node(PROBE));
-  for (const pod of template.daemons(PROBE)) {
+  const slot = draft.addNode(template.node(ANY_MACHINE));
+  for (const pod of template.daemons(ANY_MACHINE)) {
     draft.place(world.resident(pod, pod.requests), slot);
   }
   const rung = ladder.fit(loadWith(group, slot), 0);

@@ -26,7 +26,10 @@ export interface ExistingPlacement {
   readonly how: 'fits' | 'nominated';
 }
 
-/** In the order in which everything was placed; replayed in this order, every step passes every filter. */
+/**
+ * In the order in which everything was placed. Replayed in this order every step passes every filter, with
+ * all planned machines there from the first step on that uses one.
+ */
 export interface Step {
   readonly pod: Pod;
   /** Of a node or of a planned machine. */

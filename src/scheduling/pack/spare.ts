@@ -4,13 +4,13 @@
 
 import type { Slot } from '../state/slot.ts';
 import type { World } from '../state/world.ts';
-import { newBin } from './bins.ts';
+import { type Bin, newBin } from './bins.ts';
 import { newMachine } from './budget.ts';
 import type { PodGroup } from './groups.ts';
 import type { Rung } from './ladder.ts';
 import { loadWith } from './load.ts';
 import type { Placer } from './placer.ts';
-import type { Template } from './template.ts';
+import { ANY_MACHINE, type Template } from './template.ts';
 
 export class Spare {
   readonly template: Template;
@@ -20,11 +20,19 @@ export class Spare {
   readonly #daemonLoad: readonly number[];
   #slot: Slot | undefined;
 
+  readonly #model: Bin;
+
   constructor(template: Template, placer: Placer) {
     this.template = template;
     this.ruleClass = placer.newRuleClass();
+    this.#model = newBin(placer.draft.world.newSlot(template.node(ANY_MACHINE)), this.ruleClass);
     this.#placer = placer;
     this.#daemonLoad = daemonLoad(template, placer.draft.world);
+  }
+
+  /** Whether its nodes are for pods of the group at all. */
+  allows(group: PodGroup): boolean {
+    return this.#placer.isAllowed(group, this.#model);
   }
 
   /** Whether the limits leave room for the smallest machine that holds the daemons. */
@@ -85,7 +93,7 @@ export class Spare {
 
 function daemonLoad(template: Template, { resources }: World): readonly number[] {
   const load: number[] = [];
-  for (const pod of template.daemons('')) {
+  for (const pod of template.daemons(ANY_MACHINE)) {
     for (const [id, amount] of resources.vector(pod.requests).entries()) {
       load[id] = (load[id] ?? 0) + amount;
     }

@@ -10,10 +10,14 @@ import { findUntolerated } from '../../model/taints.ts';
 import { allowsNode } from '../state/candidate.ts';
 import type { ResourceNames } from '../state/resource-names.ts';
 import { Budget, type Growth, type LimitHit } from './budget.ts';
-import { type Ladder, listLadder, rangeLadder, type Weights } from './ladder.ts';
+import { type Ladder, listLadder, rangeLadder } from './ladder.ts';
 import { type DomainOffer, isRange, type Limits, type PoolOffer, type SizeOffer } from './offer.ts';
+import type { Weights } from './weights.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
+/** Stands for any machine of a template; no node is called so, since names have no upper case. */
+export const ANY_MACHINE = 'ANY';
+
 const NOWHERE: DomainOffer = { name: '', labels: {} };
 
 export class Template {
@@ -25,6 +29,8 @@ export class Template {
   readonly #daemonSets: readonly DaemonSet[];
   /** Machines made from it so far. */
   machines = 0;
+  /** The weight of pods that may use it and have no place yet. */
+  coming = 0;
 
   constructor(parts: {
     readonly pool: PoolOffer;
@@ -39,7 +45,7 @@ export class Template {
     this.ladder = parts.ladder;
     this.#labels = { ...parts.pool.labels, ...parts.domain.labels, ...parts.labels };
     this.#budgets = parts.budgets.filter((budget) => budget.isLimited);
-    this.#daemonSets = parts.daemonSets.filter(({ pod }) => runsOn(pod, this.node('')));
+    this.#daemonSets = parts.daemonSets.filter(({ pod }) => runsOn(pod, this.node(ANY_MACHINE)));
   }
 
   /** The node that a machine of this name would be, before it has a size. */

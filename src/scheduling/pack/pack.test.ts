@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest';
+import type { Pod } from '../../model/pod.ts';
+import { type Packing, type PackOptions, type PoolOffer, pack, Snapshot } from '../index.ts';
+import { aPod, HOSTNAME, type PodWish, select, ZONE } from '../testing/builders.ts';
+import { aPool, aSize, room, zones } from '../testing/offers.ts';
+import { replay } from '../testing/replay.ts';
+
+const EMPTY = Snapshot.of({ nodes: [] });
+
+function many(count: number, wish: PodWish): readonly Pod[] {
+  return Array.from({ length: count }, (_, i) =>
+    aPod({ ...wish, name: `${wish.name ?? 'p'}-${i}` }),
+  );
+}
+
+function packed(
+  pods: readonly Pod[],
+  pools: readonly PoolOffer[],
+  options: Partial<PackOptions> = {},
+): Packing {
+  const packing = pack(EMPTY, pods, { pools, ...options });
+  expect(replay(EMPTY, packing)).toEqual([]);
+  return packing;
+}
+
+function sizes(packing: Packing): readonly string[] {
+  return packing.machines.map(({ size }) => size.name);
+}
+
+describe('machines of one size', () => {
+  test('as many as are needed', () => {
+    const packing = packed(many(10, { cpu: '1', memory: '1Gi' }), [aPool()]);
+    expect(packing.machines.map(({ pods }) => pods.length)).toEqual([4, 4, 2]);
+    expect(packing.unplaced).toEqual([]);
+    expect(packing.steps).toHaveLength(10);
+    expect(packing.existing).toEqual([]);
+  });
+
+  test('none for no pods, none without pools', () => {
+    expect(packed([], [aPool()]).machines).toEqual([]);
+    const packing = packed(many(1, {}), []);
+    expect(packing.machines).toEqual([]);
+    expect(packing.unplaced).toMatchObject([{ pod: { name: 'p-0' }, refusals: [] }]);
+  });
+
+  test('a pod that is too large for any is told by how much', () => {
+    const packing = packed(many(1, { cpu: '5', memory: '1Gi' }), [aPool()]);
+    expect(packing.unplaced.map(({ refusals }) => refusals)).toEqual([
+      [
+        {
+          pool: 'pool',
+          domain: '',
+          reasons: [
+            {
+              filter: 'NodeResourcesFit',
+              shortfalls: [{ resource: 'cpu', requested: 5000, used: 0, allocatable: 4000 }],
+            },
+          ],
+        },
+      ],
+    ]);
+  });
+
+  test('the number of pods on a machine counts, too', () => {
+    const pool = aPool({ sizes: [{ ...aSize('4x8'), allocatable: room(4, 8, 3) }] });
+    expect(packed(many(7, { cpu: '1m' }), [pool]).machines).toHaveLength(3);
+  });
+
+  test('extended resources', () => {
+    const gpu = { ...room(4, 8), extended: { 'nvidia.com/gpu': 2 } };
+    const pools = [
+      aPool({ name: 'plain' }),
+      aPool({ name: 'gpu', sizes: [{ name: 'gpu', capacity: gpu, allocatable: gpu }] }),
+    ];
+    const asking = many(3, {
+      spec: { containers: [{ resources: { requests: { 'nvidia.com/gpu': '1' } } }] },
+    });
+    const packing = packed(asking, pools);
+    expect(packing.machines.map(({ pool, pods }) => [pool, pods.length])).toEqual([
+      ['gpu', 2],
+      ['gpu', 1],
+    ]);
+  });
+
+  test('what is reserved is not for pods', () => {
+    const pool = aPool({ sizes: [{ ...aSize('4x8'), allocatable: room(3, 7) }] });
+    const [machine] = packed(many(3, { cpu: '1' }), [pool]).machines;
+    expect(machine?.size).toEqual({
+      name: '4x8',
+      capacity: room(4, 8),
+      allocatable: room(3, 7),
+    });
+    expect(machine?.node.allocatable).toEqual(room(3, 7));
+    expect(packed(many(4, { cpu: '1' }), [pool]).machines).toHaveLength(2);
+  });
+});
+
+describe('machines of several sizes', () => {
+  const pool = aPool({ sizes: [aSize('8x16'), aSize('2x4'), aSize('4x8')] });
+
+  test('the smallest that holds what is there', () => {
+    expect(sizes(packed(many(1, { cpu: '1' }), [pool]))).toEqual(['2x4']);
+    expect(sizes(packed(many(3, { cpu: '1' }), [pool]))).toEqual(['4x8']);
+    expect(sizes(packed(many(7, { cpu: '1' }), [pool]))).toEqual(['8x16']);
+    expect(sizes(packed(many(1, { cpu: '1', memory: '5Gi' }), [pool]))).toEqual(['4x8']);
+  });
+
+  test('fewer machines rather than smaller ones, the last as small as can be', () => {
+    expect(sizes(packed(many(9, { cpu: '1' }), [pool]))).toEqual(['8x16', '2x4']);
+    expect(sizes(packed(many(16, { cpu: '1' }), [pool]))).toEqual(['8x16', '8x16']);
+  });
+
+  test('no leap to a huge one for a little more', () => {
+    const leaping = aPool({ sizes: [aSize('2x4'), aSize('64x128')] });
+    expect(sizes(packed(many(3, { cpu: '1' }), [leaping]))).toEqual(['2x4', '2x4']);
+    expect(sizes(packed(many(60, { cpu: '1' }), [leaping]))).toEqual(['64x128']);
+  });
+
+  test('sizes that differ in shape are chosen by shape', () => {
+    const shapes = aPool({ sizes: [aSize('8x8'), aSize('2x32')] });
+    expect(sizes(packed(many(1, { cpu: '1', memory: '20Gi' }), [shapes]))).toEqual(['2x32']);
+    expect(sizes(packed(many(1, { cpu: '6', memory: '4Gi' }), [shapes]))).toEqual(['8x8']);
+  });
+
+  test('prices decide when every size has one', () => {
+    const cheap = [aSize('2x4', { price: 5 }), aSize('8x16', { price: 1 })];
+    expect(sizes(packed(many(1, { cpu: '1' }), [aPool({ sizes: cheap })]))).toEqual(['8x16']);
+    const half = [aSize('2x4'), aSize('8x16', { price: 1 })];
+    expect(sizes(packed(many(1, { cpu: '1' }), [aPool({ sizes: half })]))).toEqual(['2x4']);
+  });
+
+  test('labels of a size are its own', () => {
+    const labelled = aPool({
+      sizes: [aSize('2x4', { labels: { type: 's' } }), aSize('8x16', { labels: { type: 'l' } })],
+    });
+    const large = many(1, { cpu: '1', spec: { nodeSelector: { type: 'l' } } });
+    expect(sizes(packed(large, [labelled]))).toEqual(['8x16']);
+    expect(packed(large, [labelled]).machines[0]?.node.labels).toMatchObject({ type: 'l' });
+  });
+
+  test('nothing is on offer when the list is empty', () => {
+    expect(packed(many(1, {}), [aPool({ sizes: [] })]).unplaced).toHaveLength(1);
+  });
+});
+
+describe('a range of sizes', () => {
+  const range = aPool({
+    sizes: {
+      min: room(1, 2),
+      max: room(8, 16),
+      step: { ...room(1, 1), ephemeralStorageBytes: 0 },
+      reserved: { ...room(0, 0, 0), cpuMilli: 100, memoryBytes: 2 ** 29, ephemeralStorageBytes: 0 },
+    },
+  });
+  const capacities = (packing: Packing): readonly (readonly number[])[] =>
+    packing.machines.map(({ size }) => [
+      size.capacity.cpuMilli,
+      size.capacity.memoryBytes / 2 ** 30,
+    ]);
+
+  test('cpu and memory follow the demand, each by its own step', () => {
+    expect(capacities(packed(many(1, { cpu: '100m' }), [range]))).toEqual([[1000, 2]]);
+    expect(capacities(packed(many(3, { cpu: '1' }), [range]))).toEqual([[4000, 2]]);
+    expect(capacities(packed(many(1, { cpu: '900m', memory: '9Gi' }), [range]))).toEqual([
+      [1000, 10],
+    ]);
+    expect(capacities(packed(many(1, { cpu: '901m', memory: '1537Mi' }), [range]))).toEqual([
+      [2000, 3],
+    ]);
+  });
+
+  test('up to the largest, then another', () => {
+    const packing = packed(many(9, { cpu: '1' }), [range]);
+    expect(capacities(packing)).toEqual([
+      [8000, 2],
+      [3000, 2],
+    ]);
+    expect(packing.machines[0]?.size.allocatable.cpuMilli).toBe(7900);
+    expect(packing.machines[0]?.size.name).toBe('');
+    const tooLarge = packed(many(1, { cpu: '7901m' }), [range]);
+    expect(tooLarge.unplaced[0]?.refusals[0]?.reasons).toMatchObject([
+      { shortfalls: [{ requested: 7901, allocatable: 7900 }] },
+    ]);
+  });
+
+  test('the last step may be a short one', () => {
+    const odd = aPool({
+      sizes: { min: room(1, 2), max: room(4, 8), step: room(2, 4), reserved: room(0, 0, 0) },
+    });
+    expect(capacities(packed(many(1, { cpu: '3500m' }), [odd]))).toEqual([[4000, 2]]);
+    expect(capacities(packed(many(1, { cpu: '3' }), [odd]))).toEqual([[3000, 2]]);
+  });
+});
+
+describe('which pool', () => {
+  test('the one that the pod can use', () => {
+    const pools = [
+      aPool({ name: 'tainted', taints: [{ key: 'k', value: '', effect: 'NoSchedule' }] }),
+      aPool({ name: 'labelled', labels: { tier: 'db' } }),
+    ];
+    const db = many(1, { spec: { nodeSelector: { tier: 'db' } } });
+    expect(packed(db, pools).machines).toMatchObject([
+      { pool: 'labelled', node: { labels: { tier: 'db' } } },
+    ]);
+    const nobody = packed(many(1, { spec: { nodeSelector: { tier: 'x' } } }), pools);
+    expect(nobody.unplaced[0]?.refusals).toMatchObject([
+      { pool: 'tainted', reasons: [{ filter: 'TaintToleration' }, { filter: 'NodeAffinity' }] },
+      { pool: 'labelled', reasons: [{ filter: 'NodeAffinity', missing: { tier: 'x' } }] },
+    ]);
+  });
+
+  test('none, for a pod that wants a node by its name', () => {
+    const named = (name: string): object => ({
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [
+              { matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] },
+            ],
+          },
+        },
+      },
+    });
+    const packing = packed(many(1, { spec: named('node-7') }), [aPool()]);
+    expect(packing.unplaced[0]?.refusals).toMatchObject([
+      { reasons: [{ filter: 'NodeAffinity' }] },
+    ]);
+    expect(packed(many(1, { spec: { nodeName: 'node-7' } }), [aPool()]).machines).toEqual([]);
+  });
+
+  test('the highest priority, then the cheapest', () => {
+    const small = aPool({ name: 'small', sizes: [aSize('2x4')] });
+    const large = aPool({ name: 'large', sizes: [aSize('8x16')] });
+    expect(packed(many(1, { cpu: '1' }), [large, small]).machines).toMatchObject([
+      { pool: 'small' },
+    ]);
+    expect(
+      packed(many(1, { cpu: '1' }), [{ ...large, priority: 1 }, small]).machines,
+    ).toMatchObject([{ pool: 'large' }]);
+    expect(
+      packed(many(1, { cpu: '1' }), [
+        { ...large, priority: -1 },
+        { ...small, priority: -2 },
+      ]).machines,
+    ).toMatchObject([{ pool: 'large' }]);
+  });
+
+  test('between equals what the pod prefers', () => {
+    const pools = ['a', 'b', 'c'].map((name) => aPool({ name, labels: { pool: name } }));
+    const prefers = many(1, {
+      spec: {
+        affinity: {
+          nodeAffinity: {
+            preferredDuringSchedulingIgnoredDuringExecution: [
+              {
+                weight: 1,
+                preference: {
+                  matchExpressions: [{ key: 'pool', operator: 'In', values: ['a', 'b'] }],
+                },
+              },
+              {
+                weight: 5,
+                preference: { matchExpressions: [{ key: 'pool', operator: 'In', values: ['b'] }] },
+              },
+            ],
+          },
+        },
+      },
+    });
+    expect(packed(prefers, pools).machines).toMatchObject([{ pool: 'b' }]);
+  });
+});
+
+describe('limits', () => {
+  const pods = many(12, { cpu: '1' });
+
+  test('of machines in a pool', () => {
+    const packing = packed(pods, [aPool({ limits: { machines: 2 } })]);
+    expect(packing.machines).toHaveLength(2);
+    expect(packing.unplaced).toHaveLength(4);
+    expect(packing.unplaced[0]?.refusals).toEqual([
+      {
+        pool: 'pool',
+        domain: '',
+        reasons: [],
+        limit: { of: 'pool', limit: 'machines', allowed: 2, used: 2, adding: 1 },
+      },
+    ]);
+  });
+
+  test('of cpu and memory in a pool, for growth as well', () => {
+    const grows = aPool({ sizes: [aSize('2x4'), aSize('4x8'), aSize('8x16')] });
+    const cpu = packed(pods, [{ ...grows, limits: { cpuMilli: 10_000 } }]);
+    expect(sizes(cpu)).toEqual(['8x16', '2x4']);
+    expect(cpu.unplaced).toHaveLength(2);
+    const memory = packed(pods, [{ ...grows, limits: { memoryBytes: 9 * 2 ** 30 } }]);
+    expect(sizes(memory)).toEqual(['4x8']);
+    expect(memory.unplaced[0]?.refusals[0]?.limit).toMatchObject({ limit: 'memory' });
+  });
+
+  test('of a place, in one pool or over all of them', () => {
+    const domains = zones('a', 'b').map((one) => ({ ...one, limits: { machines: 1 } }));
+    const packing = packed(pods, [aPool({ domains })]);
+    expect(packing.machines.map(({ domain }) => domain)).toEqual(['a', 'b']);
+    const pools = ['x', 'y'].map((name) => aPool({ name, domains: zones('a', 'b') }));
+    const shared = packed(pods, pools, {
+      domainLimits: new Map([
+        ['a', { machines: 1 }],
+        ['b', { cpuMilli: 4000 }],
+      ]),
+    });
+    expect(shared.machines.map(({ domain }) => domain).sort()).toEqual(['a', 'b']);
+    expect(shared.unplaced).toHaveLength(4);
+    expect(shared.unplaced[0]?.refusals.map(({ limit }) => limit?.of)).toEqual([
+      'a',
+      'b',
+      'a',
+      'b',
+    ]);
+  });
+
+  test('who is more important comes first', () => {
+    const mixed = [
+      ...many(8, { name: 'low', cpu: '1' }),
+      ...many(4, { name: 'high', cpu: '1', priority: 9 }),
+    ];
+    const packing = packed(mixed, [aPool({ limits: { machines: 1 } })]);
+    expect(packing.machines[0]?.pods.map(({ name }) => name)).toEqual([
+      'high-0',
+      'high-1',
+      'high-2',
+      'high-3',
+    ]);
+  });
+});
+
+describe('places', () => {
+  test('machines go round the places', () => {
+    const packing = packed(many(24, { cpu: '1' }), [aPool({ domains: zones('a', 'b', 'c') })]);
+    expect(packing.machines.map(({ domain }) => domain)).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
+    expect(packing.machines[1]?.node.labels).toMatchObject({ [ZONE]: 'b' });
+  });
+
+  test('every machine has its own host name', () => {
+    const names = packed(many(8, { cpu: '1' }), [aPool()]).machines.map(
+      ({ node }) => node.labels[HOSTNAME],
+    );
+    expect(new Set(names).size).toBe(2);
+    expect(names).toEqual(
+      packed(many(8, { cpu: '1' }), [aPool()]).machines.map(({ node }) => node.name),
+    );
+  });
+
+  test('spread over zones fills them evenly', () => {
+    const spec = {
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: ZONE,
+          whenUnsatisfiable: 'DoNotSchedule',
+          labelSelector: select({ app: 'x' }),
+        },
+      ],
+    };
+    const pods = many(7, {
+      labels: { app: 'x' },
+      cpu: '1',
+      spec: { ...spec, containers: [{ resources: { requests: { cpu: '1' } } }] },
+    });
+    const packing = packed(pods, [aPool({ domains: zones('a', 'b', 'c') })]);
+    const counts = Object.values(Object.groupBy(packing.machines, ({ domain }) => domain)).map(
+      (machines) => machines?.reduce((sum, { pods: there }) => sum + there.length, 0),
+    );
+    expect(counts.sort()).toEqual([2, 2, 3]);
+    expect(packing.machines).toHaveLength(3);
+  });
+
+  test('spread over hosts opens as many as it takes', () => {
+    const spec = {
+      containers: [],
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: HOSTNAME,
+          whenUnsatisfiable: 'DoNotSchedule',
+          labelSelector: select({ app: 'x' }),
+        },
+      ],
+    };
+    const packing = packed(many(5, { labels: { app: 'x' }, spec }), [aPool()]);
+    expect(packing.machines).toHaveLength(5);
+    const limited = packed(many(5, { labels: { app: 'x' }, spec }), [
+      aPool({ limits: { machines: 2 } }),
+    ]);
+    expect(limited.machines.map(({ pods }) => pods.length).sort()).toEqual([2, 3]);
+  });
+
+  test('affinity to itself keeps a series in one zone', () => {
+    const spec = {
+      containers: [{ resources: { requests: { cpu: '1' } } }],
+      affinity: {
+        podAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            { topologyKey: ZONE, labelSelector: select({ app: 'x' }) },
+          ],
+        },
+      },
+    };
+    const packing = packed(many(9, { labels: { app: 'x' }, spec }), [
+      aPool({ domains: zones('a', 'b') }),
+    ]);
+    expect(new Set(packing.machines.map(({ domain }) => domain)).size).toBe(1);
+    expect(packing.unplaced).toEqual([]);
+  });
+
+  test('anti-affinity over hosts takes one machine each, and others fill them', () => {
+    const spec = {
+      containers: [{ resources: { requests: { cpu: '1' } } }],
+      affinity: {
+        podAntiAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            { topologyKey: HOSTNAME, labelSelector: select({ app: 'x' }) },
+          ],
+        },
+      },
+    };
+    const pods = [
+      ...many(9, { name: 'free', cpu: '1' }),
+      ...many(3, { labels: { app: 'x' }, spec }),
+    ];
+    const packing = packed(pods, [aPool()]);
+    expect(packing.machines.map(({ pods: there }) => there.length)).toEqual([4, 4, 4]);
+  });
+
+  test('a place that nobody can use is no domain', () => {
+    const spec = {
+      containers: [{ resources: { requests: { cpu: '1' } } }],
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: ZONE,
+          whenUnsatisfiable: 'DoNotSchedule',
+          labelSelector: select({ app: 'x' }),
+        },
+      ],
+    };
+    const pools = [
+      aPool({ name: 'open', domains: zones('a', 'b') }),
+      aPool({
+        name: 'gpu',
+        domains: zones('c'),
+        taints: [{ key: 'gpu', value: '', effect: 'NoSchedule' }],
+      }),
+    ];
+    const packing = packed(many(8, { labels: { app: 'x' }, spec }), pools);
+    expect(packing.unplaced).toEqual([]);
+    expect(packing.machines.map(({ domain }) => domain)).toEqual(['a', 'b']);
+  });
+
+  test('a full place does not hold up the others', () => {
+    const spec = {
+      containers: [{ resources: { requests: { cpu: '1' } } }],
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: ZONE,
+          whenUnsatisfiable: 'DoNotSchedule',
+          labelSelector: select({ app: 'x' }),
+        },
+      ],
+    };
+    const domains = [
+      ...zones('a', 'b'),
+      ...zones('c').map((one) => ({ ...one, limits: { machines: 0 } })),
+    ];
+    const packing = packed(many(8, { labels: { app: 'x' }, spec }), [aPool({ domains })]);
+    expect(packing.unplaced).toEqual([]);
+  });
+});
