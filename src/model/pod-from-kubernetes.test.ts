@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest';
+import { isDaemonPod, podKey } from './pod.ts';
+import { podFromKubernetes } from './pod-from-kubernetes.ts';
+import type { PodSource } from './pod-source.ts';
+
+function read(
+  source: PodSource,
+): Extract<ReturnType<typeof podFromKubernetes>, { ok: true }>['value'] {
+  const pod = podFromKubernetes(source);
+  if (!pod.ok) throw new Error(pod.problem);
+  return pod.value;
+}
+
+describe('podFromKubernetes', () => {
+  test('a pod that says nothing', () => {
+    expect(read({ metadata: {} })).toEqual({
+      name: '',
+      namespace: 'default',
+      uid: '',
+      labels: {},
+      isMirror: false,
+      isTerminating: false,
+      nodeName: '',
+      nominatedNodeName: '',
+      isFinished: false,
+      isGated: false,
+      priority: 0,
+      requests: { cpuMilli: 0, memoryBytes: 0, ephemeralStorageBytes: 0, pods: 1, extended: {} },
+      held: { cpuMilli: 0, memoryBytes: 0, ephemeralStorageBytes: 0, pods: 1, extended: {} },
+      tolerations: [],
+      nodeSelector: {},
+      preferredNodes: [],
+      affinity: [],
+      antiAffinity: [],
+      spread: [],
+      hostPorts: [],
+      volumes: [],
+    });
+  });
+
+  test('who it is', () => {
+    const pod = read({
+      metadata: {
+        name: 'p',
+        namespace: 'n',
+        uid: 'u',
+        labels: { a: 'b' },
+        annotations: { 'kubernetes.io/config.mirror': '' },
+        deletionTimestamp: 'now',
+        ownerReferences: [
+          { kind: 'Job', name: 'no', uid: '1' },
+          { kind: 'DaemonSet', name: 'yes', uid: '2', controller: true },
+        ],
+      },
+    });
+    expect(pod).toMatchObject({
+      isMirror: true,
+      isTerminating: true,
+      controller: { kind: 'DaemonSet', name: 'yes', uid: '2' },
+    });
+    expect(podKey(pod)).toBe('n/p');
+    expect(isDaemonPod(pod)).toBe(true);
+    expect(isDaemonPod(read({ metadata: {} }))).toBe(false);
+  });
+
+  test.each([
+    ['Running', false],
+    ['Pending', false],
+    ['Succeeded', true],
+    ['Failed', true],
+  ])('phase %s: finished %s', (phase, isFinished) => {
+    expect(read({ metadata: {}, status: { phase } }).isFinished).toBe(isFinished);
+  });
+
+  test('where it may be', () => {
+    const pod = read({
+      metadata: {},
+      spec: {
+        nodeName: 'x',
+        priority: 7,
+        schedulingGates: [{}],
+        nodeSelector: { a: 'b' },
+        tolerations: [{ key: 'k', operator: 'Exists' }],
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{}] },
+            preferredDuringSchedulingIgnoredDuringExecution: [
+              { weight: 3, preference: { matchExpressions: [{ key: 'a', operator: 'Exists' }] } },
+              { weight: 4, preference: { matchExpressions: [{ key: 'a', operator: 'Nonsense' }] } },
+            ],
+          },
+        },
+      },
+      status: { nominatedNodeName: 'y' },
+    });
+    expect(pod).toMatchObject({
+      nodeName: 'x',
+      nominatedNodeName: 'y',
+      isGated: true,
+      priority: 7,
+      nodeSelector: { a: 'b' },
+      tolerations: [{ key: 'k', operator: 'Exists', effect: '' }],
+    });
+    expect(pod.nodeAffinity?.terms).toHaveLength(1);
+    expect(pod.preferredNodes.map(({ weight }) => weight)).toEqual([3]);
+  });
+
+  test('hard spread constraints only', () => {
+    const constraint = { topologyKey: 'z', maxSkew: 2, labelSelector: {} };
+    const pod = read({
+      metadata: {},
+      spec: {
+        topologySpreadConstraints: [
+          { ...constraint, whenUnsatisfiable: 'ScheduleAnyway' },
+          { ...constraint, whenUnsatisfiable: 'DoNotSchedule' },
+        ],
+      },
+    });
+    expect(pod.spread).toEqual([
+      {
+        topologyKey: 'z',
+        maxSkew: 2,
+        minDomains: 1,
+        selector: { selects: 'matching', requirements: [] },
+        honorsAffinity: true,
+        honorsTaints: false,
+      },
+    ]);
+  });
+
+  test('volumes that matter', () => {
+    const pod = read({
+      metadata: { name: 'p' },
+      spec: {
+        volumes: [
+          { name: 'a', persistentVolumeClaim: { claimName: 'c' } },
+          { name: 'b', ephemeral: {} },
+          { name: 'c', gcePersistentDisk: { pdName: 'd', readOnly: true } },
+          { name: 'd' },
+        ],
+      },
+    });
+    expect(pod.volumes).toEqual([
+      { kind: 'claim', claimName: 'c' },
+      { kind: 'ephemeral', claimName: 'p-b' },
+      { kind: 'disk', disk: { kind: 'gce-pd', id: 'd', isReadOnly: true, pool: '', monitors: [] } },
+    ]);
+  });
+
+  const bad = { matchExpressions: [{ key: 'a', operator: 'Nonsense' }] };
+  test.each<[string, NonNullable<PodSource['spec']>]>([
+    ['a quantity', { containers: [{ resources: { requests: { cpu: '?' } } }] }],
+    ['a toleration', { tolerations: [{ operator: 'Nonsense' }] }],
+    [
+      'affinity',
+      {
+        affinity: {
+          podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: bad }] },
+        },
+      },
+    ],
+    [
+      'anti-affinity',
+      {
+        affinity: {
+          podAntiAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: [{ namespaceSelector: bad }],
+          },
+        },
+      },
+    ],
+    [
+      'spread',
+      { topologySpreadConstraints: [{ whenUnsatisfiable: 'DoNotSchedule', labelSelector: bad }] },
+    ],
+  ])('nonsense in %s is refused with the pod’s name', (_, spec) => {
+    expect(podFromKubernetes({ metadata: { name: 'odd' }, spec })).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining("pod 'odd'"),
+    });
+  });
+
+  test('nonsense in a status is refused, too', () => {
+    const status = { containerStatuses: [{ name: 'c', resources: { requests: { cpu: '?' } } }] };
+    expect(
+      podFromKubernetes({ metadata: {}, spec: { containers: [{ name: 'c' }] }, status }).ok,
+    ).toBe(false);
+  });
+});
