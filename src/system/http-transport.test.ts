@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { execFileSync } from 'node:child_process';
-import { createHash, X509Certificate } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type PeerAnswer,
   type PeerRequest,
-  textOf,
   transportContract,
 } from '../ports/contract/transport.contract.ts';
 import { createHttpTransport } from './http-transport.ts';
@@ -82,103 +75,6 @@ transportContract('http', () => {
       await transport.close();
       await Promise.all(servers.map(stop));
     },
-  });
-});
-
-describe('TLS', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'pvescaler-tls-'));
-  const read = (name: string) => readFileSync(join(folder, name), 'utf8');
-  let server: Server;
-  let base = '';
-  let fingerprint = '';
-  let connections = 0;
-
-  beforeAll(async () => {
-    const openssl = (...args: string[]) =>
-      execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
-    const subject = '-subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1';
-    const key = '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem';
-    openssl(...`req -x509 ${key} -out cert.pem -days 2 ${subject}`.split(' '));
-    const certificate = new X509Certificate(read('cert.pem'));
-    fingerprint = createHash('sha256').update(certificate.raw).digest('hex');
-    server = createTlsServer(
-      { key: read('key.pem'), cert: read('cert.pem') },
-      (request, response) => {
-        response.writeHead(200, 'fine', { 'x-alpn': request.httpVersion });
-        response.end('ok');
-      },
-    );
-    server.on('secureConnection', () => {
-      connections += 1;
-    });
-    base = `https://127.0.0.1:${await listen(server)}`;
-  });
-  afterAll(async () => {
-    await stop(server);
-    rmSync(folder, { recursive: true });
-  });
-
-  async function ask(transport: ReturnType<typeof createHttpTransport>) {
-    try {
-      const reply = await transport.request({
-        method: 'GET',
-        url: base,
-        headers: { authorization: 'PVEAPIToken=a@pve!b=topsecret' },
-        headTimeoutMs: 5_000,
-      });
-      return `${reply.status} ${reply.reason} ${await textOf(reply.body)}`;
-    } finally {
-      await transport.close();
-    }
-  }
-
-  const refused = {
-    code: 'TLS_NOT_TRUSTED',
-    class: 'Unauthorized',
-    facts: { requestSent: false },
-  };
-
-  it('refuses a certificate that no known authority signed', async () => {
-    await expect(ask(createHttpTransport())).rejects.toMatchObject(refused);
-  });
-
-  it('accepts it by its authority, by one of several fingerprints, or unchecked when told to', async () => {
-    const colons = (fingerprint.toUpperCase().match(/../g) ?? []).join(':');
-    const ways = [
-      { kind: 'verify', caPem: read('cert.pem') },
-      { kind: 'fingerprints', sha256: ['00'.repeat(32), colons] },
-      { kind: 'fingerprints', sha256: [fingerprint] },
-      { kind: 'insecure' },
-    ] as const;
-    for (const tls of ways) expect(await ask(createHttpTransport({ tls }))).toBe('200 fine ok');
-  });
-
-  it('refuses any other fingerprint, names the one seen, and shows no token', async () => {
-    const transport = createHttpTransport({
-      tls: { kind: 'fingerprints', sha256: ['ab'.repeat(32)] },
-    });
-    const error: Error & Record<string, unknown> = await ask(transport).then(
-      () => expect.unreachable(),
-      (reason: Error & Record<string, unknown>) => reason,
-    );
-    expect(error).toMatchObject(refused);
-    expect(error.message.replaceAll(':', '').toLowerCase()).toContain(fingerprint);
-    expect(JSON.stringify([error.message, error['facts'], String(error.cause)])).not.toContain(
-      'topsecret',
-    );
-  });
-
-  it('keeps connections for the next request, below HTTP/2', async () => {
-    const transport = createHttpTransport({ tls: { kind: 'insecure' } });
-    const before = connections;
-    for (let turn = 0; turn < 5; turn += 1) {
-      const reply = await transport.request({ method: 'GET', url: base, headTimeoutMs: 5_000 });
-      expect(reply.headers['x-alpn']).toBe('1.1');
-      await textOf(reply.body);
-    }
-    // A second one opens when the next request comes before the first connection is free again.
-    expect(connections - before).toBeLessThanOrEqual(2);
-    await transport.close();
   });
 });
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -53,11 +54,11 @@ describe('pvescaler', () => {
     expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' });
   });
 
-  it('ends well when its reader goes away', () => {
-    const command = `"${process.execPath}" bin/pvescaler.js config schema | head -c 100 >/dev/null; echo "\${PIPESTATUS[0]}"`;
-    const run = spawnSync('bash', ['-c', command], { cwd: root, encoding: 'utf8' });
-    expect(run.stderr).toBe('');
-    expect(run.stdout.trim()).toBe('0');
+  it('ends well when its reader goes away', async () => {
+    const child = spawn(process.execPath, [join(root, 'bin/pvescaler.js'), 'config', 'schema']);
+    await once(child.stdout, 'data');
+    child.stdout.destroy();
+    expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
   it.each([
@@ -70,13 +71,16 @@ describe('pvescaler', () => {
     expect(out).toMatch(expected);
   });
 
-  it('prints a completion script that bash accepts', () => {
-    const { out } = pvescaler(['completion', 'bash']);
-    expect(spawnSync('bash', ['-n'], { input: out, encoding: 'utf8' })).toMatchObject({
-      status: 0,
-      stderr: '',
-    });
-  });
+  it.skipIf(spawnSync('bash', ['--version']).status !== 0)(
+    'prints a completion script that bash accepts',
+    () => {
+      const { out } = pvescaler(['completion', 'bash']);
+      expect(spawnSync('bash', ['-n'], { input: out, encoding: 'utf8' })).toMatchObject({
+        status: 0,
+        stderr: '',
+      });
+    },
+  );
 
   it('completes commands, options and choices', () => {
     expect(pvescaler(['complete', '--', 'config', '']).out).toMatch(/^validate\t/m);

@@ -37,7 +37,8 @@ report 'it says that it installs' $?
 echo "fresh clone: npm test"
 run npm test >"$work/test.log" 2>&1
 code=$?
-tail -n 12 "$work/test.log"
+grep -E 'FAIL|Error' "$work/test.log" | head -n 20
+tail -n 8 "$work/test.log"
 report 'npm test works on a fresh clone' "$code"
 ! grep -q 'installing dependencies' "$work/test.log"
 report 'the second command does not install again' $?
