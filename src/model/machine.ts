@@ -100,6 +100,10 @@ export interface Machine {
   readonly intent?: string;
   readonly size: MachineSize;
   readonly placement?: Placement;
+  /** When it was placed: what the provision timeout counts from, since waiting for room is nobody's fault. */
+  readonly placedAt?: number;
+  /** Set once configured: from then on the SMBIOS UUID is part of the proof of ownership. */
+  readonly configured?: boolean;
   readonly task?: TaskUnderWay;
   /** Volume id of the seed ISO while it exists. */
   readonly seedVolume?: string;

@@ -80,6 +80,8 @@ const machine = object<Machine>({
       addresses: list(text),
     }),
   ),
+  placedAt: optional(finite),
+  configured: optional(truth),
   task: optional(object<TaskUnderWay>({ upid: text, startedAt: finite })),
   seedVolume: optional(text),
   nodeName: optional(text),

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// VMs of ours that no record knows: the database was lost, or a call came through that everybody had given up.
+// Everything needed is on the VM. Each becomes a machine again, where it stands; one that was being deleted goes on
+// being deleted; one whose machine is over, or lives elsewhere, is removed.
+import { type Machine, mayExist } from '../../model/machine.ts';
+import { judgeOwnership, type Marker, readMarker } from '../../model/marker.ts';
+import { PvescalerError } from '../../ports/errors.ts';
+import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
+import { isBeingMade, isVmGone } from '../lifecycle/look.ts';
+import { removeVm } from '../orphans/remove-vm.ts';
+import type { Turn } from '../turn.ts';
+import { adoptedMachine } from './adopted-machine.ts';
+
+/** The regions in which somebody makes a VM of which nobody can say yet whose it is. */
+export async function adopt(turn: Turn): Promise<ReadonlySet<string>> {
+  const undecided = new Set<string>();
+  for (const view of turn.views.values()) {
+    for (const vm of candidates(turn, view)) {
+      if ((await consider(turn, view.region, vm)) === 'undecided') undecided.add(view.region);
+    }
+  }
+  return undecided;
+}
+
+/** Not known from a record, and in our range or with one of our tags: nobody else's VM costs us a call. */
+function candidates(turn: Turn, view: RegionView): readonly VmSummary[] {
+  const region = turn.region(view.region);
+  const { from, to } = region.vmIds;
+  const claimed = new Set(
+    turn.books.machines
+      .filter(({ phase, placement }) => mayExist(phase) && placement?.region === view.region)
+      .map(({ placement }) => placement?.vmId),
+  );
+  return view.vms.filter(
+    (vm) =>
+      !vm.isTemplate &&
+      !claimed.has(vm.vmId) &&
+      ((vm.vmId >= from && vm.vmId <= to) || region.tags.some((tag) => vm.tags.includes(tag))),
+  );
+}
+
+type Verdict = 'ours' | 'undecided' | 'stranger';
+
+async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verdict> {
+  const key = `${region}/${vm.vmId}`;
+  const looks = [vm.host, vm.name, vm.lock, ...vm.tags].join(' ');
+  if (turn.memory.strangers.get(key) === looks && vm.name !== undefined) return 'stranger';
+  turn.memory.strangers.delete(key);
+  const config = await configOf(turn, region, vm);
+  if (config === 'gone') return 'stranger';
+  if (config === undefined || isBeingMade(config)) return 'undecided';
+  const ownership = judgeOwnership({ ...config, configured: false }, turn.settings.cluster);
+  if (ownership.owned && !config.isTemplate) {
+    const isTaken = await take(turn, region, { config, marker: ownership.marker });
+    if (isTaken) return 'ours';
+  }
+  turn.memory.strangers.set(key, looks);
+  await tellDamage(turn, region, config);
+  return 'stranger';
+}
+
+/** Undefined while its host does not answer: it may be ours. */
+async function configOf(
+  turn: Turn,
+  region: string,
+  vm: VmSummary,
+): Promise<VmConfig | 'gone' | undefined> {
+  try {
+    return await turn.hypervisor(region).vmConfig(vm, turn.reading);
+  } catch (error) {
+    if (isVmGone(error)) return 'gone';
+    if (error instanceof PvescalerError && error.retry === 'backoff') return undefined;
+    throw error;
+  }
+}
+
+interface Found {
+  readonly config: VmConfig;
+  readonly marker: Marker;
+}
+
+async function take(turn: Turn, region: string, { config, marker }: Found): Promise<boolean> {
+  const known = turn.books.find(marker.machine);
+  if (known !== undefined) {
+    await removeVm(turn, region, { config, why: whyDouble(known) });
+    return true;
+  }
+  const { power } = await turn.hypervisor(region).vmState(config, turn.reading);
+  const hasIdentity = config.smbiosUuid === marker.machine;
+  // A clone that was never configured has not run either.
+  if (!hasIdentity && power === 'running') return false;
+  const machine = adoptedMachine(turn, { region, config, marker, power });
+  for (const cidr of marker.addresses) {
+    await turn.books.leaseAddress({
+      address: cidr.split('/')[0] ?? cidr,
+      region,
+      pool: marker.pool,
+      machine: machine.id,
+      leasedAt: turn.now,
+    });
+  }
+  await turn.books.putMachine(machine);
+  await turn.tellOf(machine, {
+    kind: 'saw',
+    reason: 'MachineAdopted',
+    message: `VM ${config.vmId} is a machine of pool ${marker.pool} that no record knew; it goes on from ${machine.phase}`,
+    numbers: { vmId: config.vmId },
+  });
+  return true;
+}
+
+function whyDouble({ phase, placement }: Machine): string {
+  return mayExist(phase) && placement !== undefined
+    ? `its machine is VM ${placement.vmId}`
+    : `its machine is ${phase}`;
+}
+
+async function tellDamage(turn: Turn, region: string, config: VmConfig): Promise<void> {
+  const reading = readMarker(config.description);
+  if (reading.kind !== 'damaged') return;
+  await turn.tellOnce(`${region}/${config.vmId}`, {
+    kind: 'saw',
+    subject: { region, host: config.host },
+    reason: 'MarkerDamaged',
+    message: `VM ${config.vmId} is not touched: ${reading.problem}`,
+  });
+}

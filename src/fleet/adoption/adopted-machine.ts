@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Machine, Phase } from '../../model/machine.ts';
+import type { Marker } from '../../model/marker.ts';
+import type { VmConfig, VmState } from '../../ports/hypervisor.ts';
+import { bootDiskSlot } from '../lifecycle/clone-options.ts';
+import { seedFileName } from '../lifecycle/identity.ts';
+import type { Turn } from '../turn.ts';
+
+interface Found {
+  readonly region: string;
+  readonly config: VmConfig;
+  readonly marker: Marker;
+  readonly power: VmState['power'];
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
+};
+
+/** The record of a machine that is known from its VM alone. */
+export function adoptedMachine(turn: Turn, found: Found): Machine {
+  const { region, config, marker } = found;
+  const pool = turn.pool(marker.pool);
+  const disk = config.options[bootDiskSlot(config) ?? ''] ?? '';
+  const hasSeed = pool === undefined || pool.seed !== undefined;
+  const seeds = turn.region(region).storage.seeds;
+  return {
+    id: marker.machine,
+    pool: marker.pool,
+    phase: phaseOf(turn, found),
+    phaseSince: turn.now,
+    requestedAt: marker.createdAtSeconds * 1_000,
+    size: {
+      cpu: config.cpus,
+      memoryBytes: Math.max(0, config.memoryBytes - (pool?.memoryOverheadBytes ?? 0)),
+      diskBytes: Math.max(diskBytes(disk), pool?.size.diskBytes ?? 0),
+    },
+    placement: {
+      region,
+      host: config.host,
+      vmId: config.vmId,
+      name: config.name ?? `vm-${config.vmId}`,
+      diskStorage: disk.split(':')[0] ?? '',
+      addresses: marker.addresses,
+    },
+    placedAt: turn.now,
+    configured: config.smbiosUuid === marker.machine,
+    // Whether there is one is not known; removing one that is not there is no trouble.
+    ...(hasSeed && {
+      seedVolume: `${seeds}:iso/${seedFileName(turn.settings.cluster, marker.machine)}`,
+    }),
+    attempts: 0,
+    ...(marker.deletingSinceSeconds !== undefined && {
+      deletionReason: 'it was being deleted when its record was lost',
+    }),
+  };
+}
+
+function phaseOf(turn: Turn, { config, marker, power }: Found): Phase {
+  if (marker.deletingSinceSeconds !== undefined) return 'deleting';
+  // Without its pool's settings nothing can be made of it; it is left as it is.
+  if (turn.pool(marker.pool) === undefined) return 'ready';
+  if (power === 'running') return 'booting';
+  const isSeedOut = (config.options['ide2'] ?? '').startsWith('none');
+  return isSeedOut && config.smbiosUuid === marker.machine ? 'starting' : 'configuring';
+}
+
+function diskBytes(option: string): number {
+  const [, amount, unit = ''] = /size=(\d+)([KMGT]?)/.exec(option) ?? [];
+  return amount === undefined ? 0 : Number(amount) * (UNITS[unit] ?? 1);
+}

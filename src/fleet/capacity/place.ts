@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// requested → placed: host, storage, VM id, name and addresses are decided, one machine after the other, each
+// seeing what the one before got. Nothing is made here; whoever gets nothing stays, with the reason told.
+import type { Machine, Placement } from '../../model/machine.ts';
+import {
+  chooseAddresses,
+  chooseHost,
+  chooseName,
+  chooseVmId,
+  type Placed,
+  type Source,
+} from '../../placement/index.ts';
+import type { RegionView } from '../../ports/hypervisor.ts';
+import { templatesIn } from '../lifecycle/templates.ts';
+import type { PoolSettings, RegionSettings } from '../settings.ts';
+import type { Turn } from '../turn.ts';
+import { placementFacts } from './facts.ts';
+import { CreationsUnderWay } from './under-way.ts';
+
+/** Why there is no place now. */
+interface Refused {
+  readonly code: string;
+  readonly sentence: string;
+}
+
+interface Where {
+  readonly region: RegionSettings;
+  readonly view: RegionView;
+  readonly pool: PoolSettings;
+}
+
+export async function place(turn: Turn, machine: Machine, pool: PoolSettings): Promise<void> {
+  let refused: Refused | undefined;
+  for (const name of pool.regions) {
+    const view = turn.views.get(name);
+    if (view === undefined) {
+      refused ??= { code: 'VIEW_STALE', sentence: `region ${name} cannot be read` };
+      continue;
+    }
+    const outcome = await placeIn(turn, machine, { region: turn.region(name), view, pool });
+    if (outcome === undefined) return;
+    refused = outcome;
+  }
+  const { code, sentence } = refused ?? { code: 'HOST_NOT_FOUND', sentence: 'it has no region' };
+  await turn.tellOnce(machine.id, {
+    kind: 'refused',
+    subject: { pool: machine.pool, machine: machine.id },
+    reason: code,
+    message: sentence,
+  });
+}
+
+/** Undefined when it has been placed. */
+async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refused | undefined> {
+  const source = await sourceOf(turn, where);
+  const host = choose(turn, machine, { ...where, source });
+  if (!host.placed) return host;
+  const id = chooseVmId({
+    region: where.region.name,
+    range: where.region.vmIds,
+    takenVmIds: where.view.takenVmIds,
+    machines: turn.books.machines,
+    nodeProviderIds: [],
+    now: turn.now,
+  });
+  if (!id.chosen) return id;
+  const addresses = chooseAddresses({
+    region: where.region.name,
+    machine: machine.id,
+    v4: where.pool.network.v4,
+    v6: where.pool.network.v6,
+    taken: [],
+    leases: turn.books.addresses,
+    now: turn.now,
+  });
+  if (!addresses.chosen) return addresses;
+  await settle(turn, machine, { where, host, vmId: id.vmId, addresses: addresses.addresses });
+  return undefined;
+}
+
+interface Decided {
+  readonly where: Where;
+  readonly host: Placed;
+  readonly vmId: number;
+  readonly addresses: readonly string[];
+}
+
+/** Addresses are leased before the placement names them: a crash between the two costs nothing. */
+async function settle(turn: Turn, machine: Machine, decided: Decided): Promise<void> {
+  const { where, host, vmId, addresses } = decided;
+  const region = where.region.name;
+  for (const cidr of addresses) {
+    await turn.books.leaseAddress({
+      address: cidr.split('/')[0] ?? cidr,
+      region,
+      pool: machine.pool,
+      machine: machine.id,
+      leasedAt: turn.now,
+    });
+  }
+  const placement: Placement = {
+    region,
+    host: host.host,
+    vmId,
+    name: chooseName({
+      names: where.pool.names,
+      machine: machine.id,
+      machines: turn.books.machines,
+      vmNames: where.view.vms.map(({ name }) => name),
+      nodeNames: [],
+    }),
+    diskStorage: host.storage,
+    addresses,
+  };
+  await turn.books.move(machine.id, 'placed', { placement, placedAt: turn.now });
+  turn.memory.told.delete(machine.id);
+  await turn.tell({
+    kind: 'did',
+    subject: { pool: machine.pool, machine: machine.id, host: host.host, region },
+    reason: 'MachinePlaced',
+    message: `${placement.name} becomes VM ${vmId}: ${host.sentence}`,
+    numbers: { ...host.numbers, vmId },
+  });
+}
+
+/** Of the hosts with room, one whose storage has a turn free too. */
+function choose(
+  turn: Turn,
+  machine: Machine,
+  { region, view, pool, source }: Where & { readonly source: Source },
+): Placed | ({ readonly placed: false } & Refused) {
+  const underWay = new CreationsUnderWay(region, view, turn.books.machines);
+  const busy = [...underWay.busyHosts()];
+  for (;;) {
+    const decision = chooseHost(
+      {
+        pool: pool.name,
+        size: {
+          ...machine.size,
+          memoryBytes: machine.size.memoryBytes + pool.memoryOverheadBytes,
+        },
+        source,
+        storages: pool.diskStorage === undefined ? region.storage.disks : [pool.diskStorage],
+        seedStorage: pool.seed === undefined ? undefined : region.storage.seeds,
+        regionHosts: region.hosts,
+        placement: pool.placement,
+      },
+      placementFacts(turn, { view, busyHosts: busy }),
+    );
+    if (!decision.placed || !underWay.isStorageBusy(decision.host, decision.storage)) {
+      return decision;
+    }
+    busy.push(decision.host);
+  }
+}
+
+async function sourceOf(turn: Turn, { pool, region, view }: Where): Promise<Source> {
+  const { source } = pool;
+  switch (source.kind) {
+    case 'image':
+      return { kind: 'image', storage: region.storage.images };
+    case 'template':
+      return {
+        kind: 'template',
+        clone: source.clone,
+        templates: await templatesIn(turn, view, source),
+      };
+    default:
+      return { kind: 'netboot' };
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creations under way, per host and per storage: Proxmox locks a storage while it allocates, and ten clones at
+// once end in lock timeouts.
+import type { Machine, Phase } from '../../model/machine.ts';
+import type { RegionView } from '../../ports/hypervisor.ts';
+import type { RegionSettings } from '../settings.ts';
+
+const MAKING: readonly Phase[] = ['placed', 'creating'];
+
+export class CreationsUnderWay {
+  readonly #region: RegionSettings;
+  readonly #view: RegionView;
+  readonly #machines: readonly Machine[];
+
+  constructor(region: RegionSettings, view: RegionView, machines: readonly Machine[]) {
+    this.#region = region;
+    this.#view = view;
+    this.#machines = machines.filter(
+      ({ phase, placement }) => MAKING.includes(phase) && placement?.region === region.name,
+    );
+  }
+
+  busyHosts(): readonly string[] {
+    return this.#view.hosts.map(({ name }) => name).filter((host) => this.#isHostBusy(host));
+  }
+
+  isStorageBusy(host: string, storage: string): boolean {
+    const isShared = this.#view.hosts
+      .find(({ name }) => name === host)
+      ?.storages.some(({ name, shared }) => name === storage && shared);
+    const there = this.#machines.filter(
+      ({ placement }) =>
+        placement?.diskStorage === storage && (isShared === true || placement.host === host),
+    );
+    return there.length >= this.#region.limits.createsPerStorage;
+  }
+
+  #isHostBusy(host: string): boolean {
+    const there = this.#machines.filter(({ placement }) => placement?.host === host);
+    return there.length >= this.#region.limits.createsPerHost;
+  }
+}

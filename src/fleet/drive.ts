@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Being the driver: take the lease, keep it, run rounds, stop acting at the instant it is lost.
+import {
+  type Lease,
+  RECONCILE_LEASE,
+  RECONCILE_LEASE_MS,
+  RECONCILE_RENEW_MS,
+} from '../model/lease.ts';
+import { asPvescalerError, Cancelled, LostLeadership, PvescalerError } from '../ports/errors.ts';
+import type { FleetOptions } from './options.ts';
+import { type RoundReport, runRound } from './round.ts';
+import { Memory } from './turn.ts';
+
+export interface DriveEvents {
+  /** After each round of this process. */
+  readonly onRound?: (report: RoundReport) => void;
+  /** While another process drives; it does the work. */
+  readonly onWaiting?: (holder: string) => void;
+  /** A round ended in trouble that is no machine's; the next one tries again. */
+  readonly onTrouble?: (error: PvescalerError) => void;
+}
+
+/** Between rounds while something is under way. */
+const BUSY_PAUSE_MS = 1_000;
+/** How soon a new intent is noticed while nothing is. */
+const IDLE_POLL_MS = 1_000;
+
+/** Until the signal: whenever the lease is free, this process drives. */
+export async function drive(
+  options: FleetOptions,
+  signal: AbortSignal,
+  events: DriveEvents = {},
+): Promise<void> {
+  while (!signal.aborted) {
+    const lease = await acquire(options, signal, events);
+    if (lease === undefined) return;
+    await new Reign(options, lease, { signal, events }).run();
+  }
+}
+
+async function acquire(
+  { store, clock, settings }: FleetOptions,
+  signal: AbortSignal,
+  events: DriveEvents,
+): Promise<Lease | undefined> {
+  const request = {
+    name: RECONCILE_LEASE,
+    holder: settings.holder,
+    durationMs: RECONCILE_LEASE_MS,
+  };
+  while (!signal.aborted) {
+    try {
+      return await store.leases.acquire(request, { signal });
+    } catch (error) {
+      const ours = asPvescalerError(error);
+      if (ours instanceof Cancelled) return undefined;
+      if (ours.code !== 'LEASE_HELD') throw error;
+      events.onWaiting?.(String(ours.facts['holder'] ?? 'another process'));
+      await clock.sleep(IDLE_POLL_MS, { signal }).catch(() => undefined);
+    }
+  }
+  return undefined;
+}
+
+interface Terms {
+  readonly signal: AbortSignal;
+  readonly events: DriveEvents;
+}
+
+class Reign {
+  readonly #options: FleetOptions;
+  readonly #terms: Terms;
+  readonly #memory = new Memory();
+  readonly #lost = new AbortController();
+  readonly #over = new AbortController();
+  #lease: Lease;
+
+  constructor(options: FleetOptions, lease: Lease, terms: Terms) {
+    this.#options = options;
+    this.#lease = lease;
+    this.#terms = terms;
+  }
+
+  async run(): Promise<void> {
+    const renewing = this.#renew();
+    try {
+      await this.#rounds();
+    } finally {
+      this.#over.abort();
+      await renewing;
+      await this.#options.store.leases.release(this.#lease).catch(() => undefined);
+    }
+  }
+
+  /** A lease that cannot be renewed is lost when it expires, whatever the reason. */
+  async #renew(): Promise<void> {
+    const { store, clock } = this.#options;
+    const { signal } = this.#over;
+    while (!signal.aborted) {
+      await clock.sleep(RECONCILE_RENEW_MS, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        this.#lease = await store.leases.renew(this.#lease, RECONCILE_LEASE_MS);
+      } catch (error) {
+        if (error instanceof LostLeadership || clock.now() >= this.#lease.expiresAt) {
+          this.#lost.abort();
+          return;
+        }
+      }
+    }
+  }
+
+  async #rounds(): Promise<void> {
+    const { signal, events } = this.#terms;
+    const acting = AbortSignal.any([signal, this.#lost.signal]);
+    while (!acting.aborted) {
+      const revision = await this.#options.store.revision();
+      const report = await this.#round(acting);
+      if (report === 'lost') return;
+      if (report !== undefined) events.onRound?.(report);
+      const isBusy = report === undefined || report.underWay > 0;
+      await this.#pause(isBusy ? BUSY_PAUSE_MS : this.#options.settings.reconcileMs, {
+        revision: isBusy ? undefined : revision,
+        signal: acting,
+      });
+    }
+  }
+
+  /** Undefined when it ended in trouble. */
+  async #round(signal: AbortSignal): Promise<RoundReport | 'lost' | undefined> {
+    const leadership = { lease: this.#lease, expiresAt: () => this.#lease.expiresAt, signal };
+    try {
+      return await runRound(this.#options, leadership, this.#memory);
+    } catch (error) {
+      if (error instanceof LostLeadership) return 'lost';
+      if (error instanceof Cancelled && signal.aborted) return undefined;
+      if (!(error instanceof PvescalerError) || error.class === 'Bug') throw error;
+      this.#terms.events.onTrouble?.(error);
+      return undefined;
+    }
+  }
+
+  /** Ends early when somebody wrote something. */
+  async #pause(
+    ms: number,
+    { revision, signal }: { readonly revision: number | undefined; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const { clock, store } = this.#options;
+    const until = clock.monotonic() + ms;
+    while (!signal.aborted && clock.monotonic() < until) {
+      const napMs = Math.min(IDLE_POLL_MS, until - clock.monotonic());
+      await clock.sleep(napMs, { signal }).catch(() => undefined);
+      if (signal.aborted || revision === undefined) continue;
+      if ((await store.revision()) !== revision) return;
+    }
+  }
+}

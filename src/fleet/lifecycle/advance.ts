@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes one machine as far as it goes now, and decides what becomes of trouble on the way.
+
+import type { Phase } from '../../model/machine.ts';
+import type { MachineId } from '../../model/machine-id.ts';
+import {
+  Cancelled,
+  LostLeadership,
+  PvescalerError,
+  StoreUnusable,
+  TimedOut,
+} from '../../ports/errors.ts';
+import type { Turn } from '../turn.ts';
+import { configuring } from './configuring.ts';
+import { creating, placed } from './creating.ts';
+import { deleting } from './deleting.ts';
+import { fail } from './fail.ts';
+import { Job, type Step } from './job.ts';
+import { booting, ready, starting } from './running.ts';
+
+const HANDLERS: Readonly<Partial<Record<Phase, (job: Job) => Promise<Step>>>> = {
+  placed,
+  creating,
+  configuring,
+  starting,
+  booting,
+  ready,
+  deleting,
+};
+
+/** Phases in which a machine is on its way to being ready, and may take too long for it. */
+const ON_ITS_WAY: readonly Phase[] = [
+  'placed',
+  'creating',
+  'configuring',
+  'starting',
+  'booting',
+  'joining',
+];
+
+/** More than any machine does without waiting for Proxmox in between. */
+const MOST_STEPS = 12;
+/** Of one phase, where Proxmox tried and failed; passing trouble is only bounded by the provision timeout. */
+const MOST_ATTEMPTS = 3;
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+
+export async function advance(turn: Turn, id: MachineId): Promise<void> {
+  const job = new Job(turn, id);
+  const { placement } = job.machine;
+  if (placement !== undefined && !turn.views.has(placement.region)) return;
+  if ((turn.memory.pauses.get(id)?.until ?? 0) > turn.now) return;
+  try {
+    if (await isOverdue(job)) return;
+    let step: Step = 'again';
+    for (let count = 0; step === 'again' && count < MOST_STEPS; count += 1) {
+      step = (await HANDLERS[job.machine.phase]?.(job)) ?? 'wait';
+    }
+  } catch (error) {
+    await afterTrouble(job, error);
+  }
+}
+
+async function isOverdue(job: Job): Promise<boolean> {
+  const { phase, placedAt } = job.machine;
+  const timeoutMs = job.pool?.provisionTimeoutMs;
+  if (!ON_ITS_WAY.includes(phase) || placedAt === undefined || timeoutMs === undefined)
+    return false;
+  if (job.turn.now - placedAt <= timeoutMs) return false;
+  const seconds = Math.round(timeoutMs / 1_000);
+  const last = job.turn.memory.told.get(job.id);
+  const why = last === undefined ? '' : `; the last trouble was ${last}`;
+  const message = `it was still ${phase} after ${seconds} s${why}`;
+  await fail(job, new TimedOut('PROVISION_TIMED_OUT', message));
+  return true;
+}
+
+async function afterTrouble(job: Job, error: unknown): Promise<void> {
+  // The end of our own right to act, a broken store, or a fault of ours: not this machine's trouble.
+  if (!(error instanceof PvescalerError) || endsTheRound(error)) throw error;
+  const { phase, attempts } = job.machine;
+  if (!ON_ITS_WAY.includes(phase)) {
+    await job.update({ attempts: attempts + 1 });
+    return pause(job, error);
+  }
+  if (error.retry !== 'backoff') return fail(job, error);
+  if (isPassing(error)) return pause(job, error);
+  if (attempts + 1 >= MOST_ATTEMPTS) return fail(job, error);
+  await job.update({ attempts: attempts + 1 });
+  await pause(job, error);
+}
+
+function endsTheRound(error: PvescalerError): boolean {
+  return (
+    error instanceof LostLeadership ||
+    error instanceof Cancelled ||
+    error instanceof StoreUnusable ||
+    error.code === 'RECORD_CHANGED' ||
+    error.code === 'RECORD_NOT_FOUND'
+  );
+}
+
+/** Nothing was tried, or nobody knows: only looking again tells. */
+function isPassing({ class: kind, code }: PvescalerError): boolean {
+  return (
+    kind === 'Unreachable' || kind === 'TimedOut' || code === 'VM_LOCKED' || code === 'VM_CHANGED'
+  );
+}
+
+async function pause(job: Job, error: PvescalerError): Promise<void> {
+  const { pauses } = job.turn.memory;
+  const count = (pauses.get(job.id)?.count ?? 0) + 1;
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), LONGEST_PAUSE_MS);
+  pauses.set(job.id, { until: job.turn.now + pauseMs, count });
+  const { pool, placement } = job.machine;
+  await job.turn.tellOnce(job.id, {
+    kind: 'failed',
+    subject: { pool, machine: job.id, ...(placement !== undefined && { host: placement.host }) },
+    reason: error.code,
+    message: error.message,
+  });
+}

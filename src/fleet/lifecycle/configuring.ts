@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// configuring → starting. Every step looks first whether it is done, so that it may be interrupted anywhere.
+import { NotFound } from '../../ports/errors.ts';
+import type { VmConfig } from '../../ports/hypervisor.ts';
+import type { PoolSettings } from '../settings.ts';
+import { bootDiskSlot, cloneChanges } from './clone-options.ts';
+import { poolOf } from './creating.ts';
+import { seedFileName } from './identity.ts';
+import type { Job, Step } from './job.ts';
+import { look, type Sight } from './look.ts';
+import { seedBytes } from './seed.ts';
+
+const SEED_SLOT = 'ide2';
+
+export async function configuring(job: Job): Promise<Step> {
+  const pool = poolOf(job);
+  const task = await job.task();
+  if (task.state === 'running') return 'wait';
+  if (task.state === 'ended' && task.failure !== undefined) {
+    await job.update({ task: undefined });
+    throw task.failure;
+  }
+  const { config } = requireOurs(await look(job), job);
+  if (pool.source.kind === 'template') await identify(job, pool, config);
+  if (pool.source.kind !== 'netboot' && (await isGrowing(job, config))) return 'wait';
+  const isUploaded = task.state === 'ended' && task.type === 'imgcopy';
+  if (pool.seed !== undefined && !isAttached(job, config)) {
+    if (!isUploaded) return upload(job, pool);
+    await attach(job);
+  }
+  return job.move('starting', { configured: true });
+}
+
+/** Everything but what is ours ends the work on this VM: it is not there any more, or not ours any more. */
+export function requireOurs(sight: Sight, job: Job): Extract<Sight, { kind: 'ours' }> {
+  if (sight.kind === 'ours') return sight;
+  const why = sight.kind === 'foreign' ? `is not ours any more: ${sight.reason}` : 'is gone';
+  throw new NotFound('VM_NOT_FOUND', `VM ${job.vm.vmId} ${why}`);
+}
+
+async function identify(job: Job, pool: PoolSettings, config: VmConfig): Promise<void> {
+  const set = cloneChanges(config, job.machine, { pool, region: job.region });
+  if (Object.keys(set).length === 0) return;
+  await job.hypervisor.configureVm(job.vm, { set }, job.turn.acting);
+}
+
+async function isGrowing(job: Job, config: VmConfig): Promise<boolean> {
+  const slot = bootDiskSlot(config);
+  if (slot === undefined) throw new NotFound('VOLUME_NOT_FOUND', `VM ${config.vmId} has no disk`);
+  const bytes = job.machine.size.diskBytes;
+  const task = await job.hypervisor.growDisk(job.vm, { slot, bytes }, job.turn.acting);
+  if (task === undefined) return false;
+  await job.started(task);
+  return true;
+}
+
+function seedVolume(job: Job): string {
+  const name = seedFileName(job.turn.settings.cluster, job.id);
+  return `${job.region.storage.seeds}:iso/${name}`;
+}
+
+function isAttached(job: Job, config: VmConfig): boolean {
+  return (config.options[SEED_SLOT] ?? '').split(',')[0] === seedVolume(job);
+}
+
+/** The volume is written down first: a file that arrives after a crash is known to whoever cleans up. */
+async function upload(job: Job, pool: PoolSettings): Promise<Step> {
+  const { seed } = pool;
+  if (seed === undefined) return 'again';
+  const { host } = job.placement;
+  const bytes = seedBytes(job, seed, pool.network);
+  if (job.machine.seedVolume === undefined) await job.update({ seedVolume: seedVolume(job) });
+  const name = seedFileName(job.turn.settings.cluster, job.id);
+  const storage = job.region.storage.seeds;
+  return job.started(
+    await job.hypervisor.uploadIso({ host, storage, name, bytes }, job.turn.acting),
+  );
+}
+
+function attach(job: Job): Promise<void> {
+  const set = { [SEED_SLOT]: `${seedVolume(job)},media=cdrom` };
+  return job.hypervisor.configureVm(job.vm, { set }, job.turn.acting);
+}
+
+/** Takes the seed out and deletes it: what it says is secret and has been read. */
+export async function removeSeed(job: Job): Promise<void> {
+  const { seedVolume: volume } = job.machine;
+  if (volume === undefined) return;
+  const { config } = requireOurs(await look(job), job);
+  if ((config.options[SEED_SLOT] ?? '').startsWith(volume)) {
+    const set = { [SEED_SLOT]: 'none,media=cdrom' };
+    await job.hypervisor.configureVm(job.vm, { set }, job.turn.acting);
+  }
+  await job.hypervisor.deleteVolume(job.placement.host, volume, job.turn.acting);
+  await job.update({ seedVolume: undefined });
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// deleting → gone, or failed where a creation failed. Mark, shut down, stop, destroy, verify, then everything
+// else that belonged to the machine. A VM that is not ours is left alone; the machine ends without it.
+import { withMarker } from '../../model/marker.ts';
+import type { VmConfig } from '../../ports/hypervisor.ts';
+import { isCloneUnderWay } from './creating.ts';
+import type { Job, Step } from './job.ts';
+import { look, type Sight } from './look.ts';
+
+export async function deleting(job: Job): Promise<Step> {
+  if (job.machine.placement === undefined) return over(job);
+  const task = await job.task();
+  if (task.state === 'running') return 'wait';
+  if (job.machine.task !== undefined) await job.update({ task: undefined });
+  const sight = await look(job);
+  switch (sight.kind) {
+    case 'ours':
+      return remove(job, sight, task.state === 'ended' ? task.type : undefined);
+    case 'undecided':
+      return awaitDecision(job, sight.lock);
+    case 'foreign':
+      await tellLeftAlone(job, sight.reason);
+      return over(job);
+    default:
+      return (await isCloneUnderWay(job, job.pool)) ? 'wait' : over(job);
+  }
+}
+
+async function remove(
+  job: Job,
+  { config, marker }: Extract<Sight, { kind: 'ours' }>,
+  lastTask: string | undefined,
+): Promise<Step> {
+  if (marker.deletingSinceSeconds === undefined) await mark(job, config, marker);
+  const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
+  if (power === 'stopped') {
+    // The VM goes last: as long as it is there, whoever finds it knows what else belonged to it.
+    await deleteSeed(job);
+    return job.started(await job.hypervisor.destroyVm(job.vm, job.turn.acting));
+  }
+  const { mode, shutdownTimeoutMs } = job.pool?.deletion ?? { mode: 'stop', shutdownTimeoutMs: 0 };
+  const isAsked = lastTask === 'qmshutdown' || job.machine.attempts > 0;
+  if (mode === 'stop' || isAsked) {
+    return job.started(await job.hypervisor.stopVm(job.vm, job.turn.acting));
+  }
+  return job.started(await job.hypervisor.shutdownVm(job.vm, shutdownTimeoutMs, job.turn.acting));
+}
+
+/** From here on nobody who finds the VM without our records revives it. */
+async function mark(
+  job: Job,
+  config: VmConfig,
+  marker: Extract<Sight, { kind: 'ours' }>['marker'],
+): Promise<void> {
+  const deletingSinceSeconds = Math.floor(job.turn.now / 1_000);
+  const description = withMarker(config.description ?? '', { ...marker, deletingSinceSeconds });
+  await job.hypervisor.configureVm(
+    job.vm,
+    { set: { description }, digest: config.digest },
+    job.turn.acting,
+  );
+}
+
+/** A VM whose creation died keeps its lock; only root can take it away. Told, and looked at again. */
+async function awaitDecision(job: Job, lock: string): Promise<Step> {
+  const { vmId, host } = job.vm;
+  const running = await job.hypervisor.runningTasks(host, `qm${lock}`, job.turn.reading);
+  if (running.length === 0 && !(await isCloneUnderWay(job, job.pool))) {
+    await job.turn.tellOnce(job.id, {
+      kind: 'failed',
+      subject: { pool: job.machine.pool, machine: job.id, host },
+      reason: 'HalfMadeVm',
+      message: `VM ${vmId} kept its lock '${lock}' when its task died; run 'qm unlock ${vmId}' and 'qm destroy ${vmId}' on ${host}`,
+    });
+  }
+  return 'wait';
+}
+
+function tellLeftAlone(job: Job, reason: string): Promise<void> {
+  return job.tell({
+    kind: 'refused',
+    reason: 'VmNotOurs',
+    message: `VM ${job.vm.vmId} is left alone: ${reason}`,
+    numbers: { vmId: job.vm.vmId },
+  });
+}
+
+/** Nothing of the VM is left. */
+async function over(job: Job): Promise<Step> {
+  await deleteSeed(job);
+  await job.turn.books.releaseAddresses(job.id);
+  const { failure, deletionReason, placement } = job.machine;
+  const name = placement?.name ?? job.id;
+  await job.move(failure === undefined ? 'gone' : 'failed');
+  await job.tell(
+    failure === undefined
+      ? {
+          kind: 'did',
+          reason: 'MachineGone',
+          message: `${name} is gone: ${deletionReason ?? 'asked for'}`,
+        }
+      : {
+          kind: 'failed',
+          reason: 'MachineFailed',
+          message: `${name}: ${failure.message}; nothing of it is left`,
+        },
+  );
+  return 'wait';
+}
+
+async function deleteSeed(job: Job): Promise<void> {
+  const { placement, seedVolume } = job.machine;
+  if (placement === undefined || seedVolume === undefined) return;
+  await job.hypervisor.deleteVolume(placement.host, seedVolume, job.turn.acting);
+  await job.update({ seedVolume: undefined });
+}

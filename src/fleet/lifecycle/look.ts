@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is the VM there, and is it ours? Asked anew before every change and every destruction.
+import type { Machine } from '../../model/machine.ts';
+import { judgeOwnership, type Marker } from '../../model/marker.ts';
+import { PvescalerError } from '../../ports/errors.ts';
+import type { VmConfig } from '../../ports/hypervisor.ts';
+import type { Job } from './job.ts';
+
+export type Sight =
+  | { readonly kind: 'absent' }
+  /** It is being made: it has a lock and no marker yet, and nobody can say whose it is. */
+  | { readonly kind: 'undecided'; readonly lock: string }
+  | { readonly kind: 'ours'; readonly config: VmConfig; readonly marker: Marker }
+  | { readonly kind: 'foreign'; readonly reason: string };
+
+const BEING_MADE = ['create', 'clone'];
+
+export async function look(job: Job): Promise<Sight> {
+  const config = await configOf(job);
+  if (config === undefined) return { kind: 'absent' };
+  const sight = judge(config, job.machine, job.turn.settings.cluster);
+  if (sight.kind === 'ours' && config.host !== job.placement.host) {
+    await job.update({ placement: { ...job.placement, host: config.host } });
+    await job.tell({
+      kind: 'saw',
+      reason: 'MachineMoved',
+      message: `VM ${config.vmId} is on host ${config.host} now`,
+    });
+  }
+  return sight;
+}
+
+async function configOf(job: Job): Promise<VmConfig | undefined> {
+  try {
+    return await job.hypervisor.vmConfig(job.vm, job.turn.reading);
+  } catch (error) {
+    if (isVmGone(error)) return undefined;
+    throw error;
+  }
+}
+
+export function isVmGone(error: unknown): boolean {
+  return error instanceof PvescalerError && error.code === 'VM_NOT_FOUND';
+}
+
+export function isBeingMade(config: Pick<VmConfig, 'lock' | 'description'>): boolean {
+  return config.description === undefined && BEING_MADE.includes(config.lock ?? '');
+}
+
+function judge(config: VmConfig, machine: Machine, cluster: string): Sight {
+  if (isBeingMade(config)) return { kind: 'undecided', lock: config.lock ?? '' };
+  const ownership = judgeOwnership({ ...config, configured: machine.configured === true }, cluster);
+  if (!ownership.owned) return { kind: 'foreign', reason: ownership.reason };
+  const { marker } = ownership;
+  if (marker.machine !== machine.id) {
+    return { kind: 'foreign', reason: `it is machine ${marker.machine}` };
+  }
+  if (config.isTemplate) return { kind: 'foreign', reason: 'somebody made a template of it' };
+  return { kind: 'ours', config, marker };
+}

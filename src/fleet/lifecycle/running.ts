@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// starting → booting → ready, and what is looked after while a machine is ready. `joining` has its place between
+// booting and ready once there is a cluster to join.
+
+import { removeSeed, requireOurs } from './configuring.ts';
+import type { Job, Step } from './job.ts';
+import { look } from './look.ts';
+
+export async function starting(job: Job): Promise<Step> {
+  const task = await job.task();
+  if (task.state === 'running') return 'wait';
+  requireOurs(await look(job), job);
+  const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
+  if (power === 'running') return job.move('booting');
+  if (task.state === 'ended' && task.failure !== undefined) {
+    await job.update({ task: undefined });
+    throw task.failure;
+  }
+  return job.started(await job.hypervisor.startVm(job.vm, job.turn.acting));
+}
+
+export async function booting(job: Job): Promise<Step> {
+  const task = await job.task();
+  if (task.state === 'running') return 'wait';
+  if (await job.hypervisor.guestIsUp(job.vm, job.turn.reading)) return becomeReady(job);
+  const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
+  if (power === 'running') return 'wait';
+  // A guest that powered itself off while installing is switched on again.
+  requireOurs(await look(job), job);
+  return job.started(await job.hypervisor.startVm(job.vm, job.turn.acting));
+}
+
+async function becomeReady(job: Job): Promise<Step> {
+  requireOurs(await look(job), job);
+  await job.move('ready');
+  const { pool } = job.machine;
+  const state = job.turn.books.pool(pool);
+  if (state.backoff !== undefined) {
+    const { backoff: _over, ...rest } = state;
+    await job.turn.books.putPool(rest);
+  }
+  const { name, host, vmId } = job.placement;
+  await job.tell({
+    kind: 'did',
+    reason: 'MachineReady',
+    message: `${name} is up: VM ${vmId} on host ${host}`,
+    numbers: { vmId, seconds: Math.round((job.turn.now - job.machine.requestedAt) / 1_000) },
+  });
+  return 'again';
+}
+
+export async function ready(job: Job): Promise<Step> {
+  await removeSeed(job);
+  const view = job.turn.views.get(job.placement.region);
+  if (view === undefined) return 'wait';
+  const seen = view.vms.find(({ vmId }) => vmId === job.placement.vmId);
+  const isAsKnown =
+    seen?.host === job.placement.host && (seen.name ?? job.placement.name) === job.placement.name;
+  if (isAsKnown) {
+    job.turn.memory.missingSince.delete(job.id);
+    return 'wait';
+  }
+  const sight = await look(job);
+  if (sight.kind === 'ours' || sight.kind === 'undecided') return 'wait';
+  return missing(
+    job,
+    sight.kind === 'foreign' ? `its VM id is somebody else's: ${sight.reason}` : 'its VM is gone',
+  );
+}
+
+/** Not at once: a VM may be on its way between hosts. */
+async function missing(job: Job, why: string): Promise<Step> {
+  const { missingSince } = job.turn.memory;
+  const since = missingSince.get(job.id) ?? job.turn.now;
+  missingSince.set(job.id, since);
+  if (job.turn.now - since < job.turn.settings.lostAfterMs) return 'wait';
+  await job.tell({ kind: 'saw', reason: 'MachineLost', message: `${job.placement.name}: ${why}` });
+  return job.move('deleting', { deletionReason: why });
+}

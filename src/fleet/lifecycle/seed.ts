@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import { type FamilyInput, renderSeed, seedIso } from '../../bootstrap/index.ts';
+import type { FamilyRule } from '../../placement/index.ts';
+import { InvalidConfig } from '../../ports/errors.ts';
+import type { NetworkSettings, SeedSettings } from '../settings.ts';
+import { macOf } from './identity.ts';
+import type { Job } from './job.ts';
+
+/** The same bytes each time: a seed that is uploaded twice is one seed. */
+export function seedBytes(job: Job, seed: SeedSettings, network: NetworkSettings): Uint8Array {
+  const { id, pool, requestedAt } = job.machine;
+  const { name, region, host, vmId, addresses } = job.placement;
+  const rendered = renderSeed({
+    machine: { id, name, pool, region, host, vmId, instanceType: seed.instanceType },
+    pool: seed.registration,
+    login: seed.login,
+    network: {
+      interfaces: network.interfaces.map((card, index) => ({
+        mac: macOf(id, index, card.macPrefix),
+        mtu: card.mtu,
+        // Addresses are for the first card; the others ask.
+        v4: index === 0 ? familyOf(network.v4, addresses, 4) : { kind: 'dhcp' },
+        v6: index === 0 ? familyOf(network.v6, addresses, 6) : { kind: 'auto' },
+        routes: [],
+      })),
+      dns: network.dns,
+      search: network.search,
+    },
+    preinstalled: seed.preinstalled,
+    join: seed.join,
+  });
+  if (!rendered.ok)
+    throw new InvalidConfig('CONFIG_INVALID', `the seed of ${name}: ${rendered.problem}`);
+  const { metaData, userData, networkConfig } = rendered.value;
+  return seedIso(
+    { 'meta-data': metaData, 'user-data': userData, 'network-config': networkConfig },
+    requestedAt,
+  );
+}
+
+function familyOf(rule: FamilyRule, addresses: readonly string[], family: 4 | 6): FamilyInput {
+  if (rule.kind !== 'static') return { kind: rule.kind };
+  const own = addresses.filter((address) => address.includes(':') === (family === 6));
+  return { kind: 'static', addresses: own, gateway: rule.gateway };
+}

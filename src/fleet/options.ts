@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from '../ports/clock.ts';
+import type { Hypervisor } from '../ports/hypervisor.ts';
+import type { Random } from '../ports/random.ts';
+import type { Store } from '../ports/store.ts';
+import type { FleetSettings } from './settings.ts';
+
+export interface FleetOptions {
+  readonly store: Store;
+  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly settings: FleetSettings;
+}

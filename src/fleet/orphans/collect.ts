@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forgets what is over. Records of what is gone stay as long as ids and addresses rest.
+import { COOL_DOWN_MS } from '../../placement/index.ts';
+import type { Turn } from '../turn.ts';
+
+const MINUTE_MS = 60_000;
+/** A little longer than the rest itself, so that both agree whatever the order of their clocks. */
+const GONE_MS = COOL_DOWN_MS + 5 * MINUTE_MS;
+const FAILED_MS = 60 * MINUTE_MS;
+const INTENT_MS = 60 * MINUTE_MS;
+
+export async function collect(turn: Turn): Promise<void> {
+  const { books, now } = turn;
+  for (const { id, phase, phaseSince } of books.machines) {
+    const keptMs = phase === 'gone' ? GONE_MS : FAILED_MS;
+    const isOver = phase === 'gone' || phase === 'failed';
+    if (!isOver || now - phaseSince <= keptMs) continue;
+    await books.removeMachine(id);
+    turn.memory.told.delete(id);
+    turn.memory.pauses.delete(id);
+  }
+  for (const { id, state, requestedAt } of books.intents) {
+    if (state === 'done' && now - requestedAt > INTENT_MS) await books.removeIntent(id);
+  }
+  for (const lease of books.addresses) {
+    if (lease.releasedAt !== undefined && now - lease.releasedAt > GONE_MS) {
+      await books.removeAddress(lease);
+    }
+  }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings for tests: whole and plausible, so that a test names only what it is about.
+import type { Host } from '../../model/host.ts';
+import type { FleetSettings, PoolSettings, RegionSettings, SourceSettings } from '../settings.ts';
+
+const GIB = 2 ** 30;
+
+export const CLUSTER = 'c0ffee00-0000-4000-8000-000000000001';
+export const REGION = 'memory';
+export const IMAGE_SHA = 'ab'.repeat(32);
+
+export const IMAGE_SOURCE: SourceSettings = {
+  kind: 'image',
+  url: 'https://images.example/noble-with-agent.img',
+  format: 'qcow2',
+  checksum: { algorithm: 'sha256', hex: IMAGE_SHA },
+  verifyCertificates: true,
+};
+
+export function templateSource(clone: 'full' | 'linked' = 'full'): SourceSettings {
+  return { kind: 'template', id: undefined, idByHost: {}, name: 'base', clone };
+}
+
+export function aHost(name: string, overrides: Partial<Host> = {}): Host {
+  const storage = { active: true, totalBytes: 900 * GIB, freeBytes: 800 * GIB };
+  return {
+    region: REGION,
+    name,
+    online: true,
+    cpus: 16,
+    memoryBytes: 64 * GIB,
+    storages: [
+      { ...storage, name: 'local', shared: false, content: ['iso', 'import'] },
+      { ...storage, name: 'local-lvm', shared: false, content: ['images'] },
+      { ...storage, name: 'seeds', shared: true, content: ['iso'] },
+    ],
+    ...overrides,
+  };
+}
+
+export function aRegion(overrides: Partial<RegionSettings> = {}): RegionSettings {
+  return {
+    name: REGION,
+    hosts: { allow: [], deny: [] },
+    vmIds: { from: 1_250, to: 1_299 },
+    storage: { images: 'local', seeds: 'seeds', disks: ['local-lvm'] },
+    limits: { createsPerHost: 2, createsPerStorage: 2 },
+    tags: ['pvescaler'],
+    resourcePool: undefined,
+    taskTimeoutMs: 15 * 60_000,
+    ...overrides,
+  };
+}
+
+export function aPool(overrides: Partial<PoolSettings> = {}): PoolSettings {
+  return {
+    name: 'workers',
+    regions: [REGION],
+    source: IMAGE_SOURCE,
+    size: { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB },
+    memoryOverheadBytes: 0,
+    balloonBytes: 0,
+    names: { prefix: 'worker', role: undefined, suffix: 'id' },
+    limits: { min: 0, max: 10 },
+    network: {
+      interfaces: [
+        {
+          model: 'virtio',
+          bridge: 'vmbr0',
+          vlan: undefined,
+          mtu: undefined,
+          queues: undefined,
+          macPrefix: undefined,
+          firewall: false,
+        },
+      ],
+      v4: { kind: 'dhcp' },
+      v6: { kind: 'off' },
+      dns: [],
+      search: [],
+    },
+    diskStorage: undefined,
+    options: {},
+    placement: {
+      strategy: 'spread',
+      hosts: { allow: [], deny: [] },
+      cpuOvercommit: 2,
+      memoryOvercommit: 1,
+      memoryReserveBytes: 0,
+    },
+    provisionTimeoutMs: 15 * 60_000,
+    deletion: { mode: 'shutdown', shutdownTimeoutMs: 60_000 },
+    seed: {
+      registration: {
+        labels: {},
+        groupLabel: 'autoscaler.proxmox/group',
+        taints: [],
+        architecture: 'amd64',
+      },
+      login: { user: 'ubuntu', publicKeys: [] },
+      instanceType: undefined,
+      preinstalled: true,
+      join: { kind: 'none', packages: [], files: [], cloudConfig: undefined, proxy: undefined },
+    },
+    ...overrides,
+  };
+}
+
+/** Static addresses: enough for three machines. */
+export const STATIC_NETWORK: PoolSettings['network'] = {
+  ...aPool().network,
+  v4: {
+    kind: 'static',
+    ranges: [{ from: '10.10.10.11', to: '10.10.10.13' }],
+    prefix: 24,
+    gateway: '10.10.10.1',
+  },
+};
+
+export function someSettings(
+  pools: readonly PoolSettings[] = [aPool()],
+  overrides: Partial<FleetSettings> = {},
+): FleetSettings {
+  return {
+    cluster: CLUSTER,
+    holder: 'test',
+    regions: { [REGION]: aRegion() },
+    pools: Object.fromEntries(pools.map((pool) => [pool.name, pool])),
+    backoff: { initialMs: 60_000, maxMs: 30 * 60_000 },
+    lostAfterMs: 5 * 60_000,
+    orphans: 'report',
+    reconcileMs: 20_000,
+    ...overrides,
+  };
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one round works with: the records, a view of each region, the right to act, and what the process
+// remembers from earlier rounds. The memory makes rounds cheaper and quieter; losing it loses nothing.
+import type { JournalKind, JournalSubject } from '../model/journal-entry.ts';
+import type { Lease } from '../model/lease.ts';
+import type { Machine } from '../model/machine.ts';
+import type { Clock } from '../ports/clock.ts';
+import { Bug, LostLeadership } from '../ports/errors.ts';
+import type { CallOptions, Hypervisor, RegionView, TaskRef } from '../ports/hypervisor.ts';
+import type { Journal } from '../ports/journal.ts';
+import type { Random } from '../ports/random.ts';
+import type { Books } from './books.ts';
+import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
+
+/** The right to act, for as long as it lasts. */
+export interface Leadership {
+  readonly lease: Lease;
+  /** Of the lease as it was last renewed. */
+  readonly expiresAt: () => number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class Memory {
+  /** Machines that are left alone until then, after trouble. */
+  readonly pauses = new Map<string, { readonly until: number; readonly count: number }>();
+  /** The last reason told about a subject: told again only when it changes. */
+  readonly told = new Map<string, string>();
+  /** Since when a VM that should be there has not been seen. */
+  readonly missingSince = new Map<string, number>();
+  /** Image downloads under way, by where they go. */
+  readonly downloads = new Map<string, TaskRef>();
+  /** Looks at images under way, shared by all machines that wait for the same one. */
+  readonly imageChecks = new Map<string, Promise<boolean>>();
+  /** VMs that were looked at and are not ours, by what the overview said of them. */
+  readonly strangers = new Map<string, string>();
+  sweptAt = Number.NEGATIVE_INFINITY;
+}
+
+export interface TurnParts {
+  readonly settings: FleetSettings;
+  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly journal: Journal;
+  readonly books: Books;
+  readonly leadership: Leadership;
+  readonly memory: Memory;
+  /** Fresh ones only: a region that is not in here decides nothing. */
+  readonly views: ReadonlyMap<string, RegionView>;
+}
+
+export interface Telling {
+  readonly kind: JournalKind;
+  readonly subject: JournalSubject;
+  readonly reason: string;
+  readonly message: string;
+  readonly numbers?: Readonly<Record<string, number | string>>;
+}
+
+export class Turn {
+  readonly settings: FleetSettings;
+  readonly books: Books;
+  readonly memory: Memory;
+  readonly random: Random;
+  readonly clock: Clock;
+  readonly views: ReadonlyMap<string, RegionView>;
+  readonly #parts: TurnParts;
+
+  constructor(parts: TurnParts) {
+    this.#parts = parts;
+    this.settings = parts.settings;
+    this.books = parts.books;
+    this.memory = parts.memory;
+    this.random = parts.random;
+    this.clock = parts.clock;
+    this.views = parts.views;
+  }
+
+  get now(): number {
+    return this.#parts.clock.now();
+  }
+
+  pool(name: string): PoolSettings | undefined {
+    return this.settings.pools[name];
+  }
+
+  region(name: string): RegionSettings {
+    const region = this.settings.regions[name];
+    if (region === undefined) throw new Bug('BUG', `no region ${name}`);
+    return region;
+  }
+
+  hypervisor(region: string): Hypervisor {
+    const hypervisor = this.#parts.hypervisors.get(region);
+    if (hypervisor === undefined) throw new Bug('BUG', `no connection to region ${region}`);
+    return hypervisor;
+  }
+
+  knows(region: string): boolean {
+    return this.#parts.hypervisors.has(region) && this.settings.regions[region] !== undefined;
+  }
+
+  /** For calls that only look. */
+  get reading(): CallOptions {
+    return { signal: this.#parts.leadership.signal };
+  }
+
+  /** For calls that change something: asked for right before each, since the lease may have passed on. */
+  get acting(): CallOptions {
+    const { lease, expiresAt, signal } = this.#parts.leadership;
+    if (signal?.aborted === true || this.now >= expiresAt()) {
+      throw new LostLeadership('LEASE_LOST', `${lease.holder} no longer holds ${lease.name}`);
+    }
+    return { signal };
+  }
+
+  async tell({ numbers, ...telling }: Telling): Promise<void> {
+    await this.#parts.journal.append({
+      at: this.now,
+      ...telling,
+      ...(numbers !== undefined && { numbers }),
+    });
+  }
+
+  /** Says it once, until something else is said about the same subject. */
+  async tellOnce(about: string, telling: Telling): Promise<void> {
+    const words = `${telling.reason} ${telling.message}`;
+    if (this.memory.told.get(about) === words) return;
+    this.memory.told.set(about, words);
+    await this.tell(telling);
+  }
+
+  tellOf(machine: Machine, telling: Omit<Telling, 'subject'>): Promise<void> {
+    return this.tell({ ...telling, subject: subjectOf(machine) });
+  }
+}
+
+export function subjectOf({ id, pool, placement }: Machine): JournalSubject {
+  return {
+    pool,
+    machine: id,
+    ...(placement !== undefined && { host: placement.host, region: placement.region }),
+  };
+}
