@@ -142,7 +142,7 @@ export function addSpreadPolicy({ random, cluster, pod }: Wish): void {
     whenUnsatisfiable: 'DoNotSchedule',
     labelSelector: { matchLabels: { app: 'web' } },
   };
-  const policy = random.pick(['minDomains', 'taints', 'taints', 'affinity']);
+  const policy = random.pick(['minDomains', 'taints', 'taints', 'affinity', 'affinity']);
   if (policy === 'minDomains') made.minDomains = random.pick([3, 4, 4, 5, 12]);
   else if (policy === 'taints') {
     made.nodeTaintsPolicy = 'Honor';
@@ -158,7 +158,7 @@ export function addSpread(random: Random, pod: Pod): void {
   const keys = random.some([ZONE, HOSTNAME, RACK], 0.45);
   pod.spec.topologySpreadConstraints = keys.map((key) => {
     const made = spreadConstraint(random, key);
-    if (random.chance(0.5)) addLabelKeys(random, made, pod);
+    if (random.chance(0.75)) addLabelKeys(random, made, pod);
     return made;
   });
 }
