@@ -129,6 +129,15 @@ describe('without a free VM id', () => {
     });
   });
 
+  it('it names the shortest rest of several', () => {
+    const machines = [
+      record(100, 'gone', { phaseSince: NOW - 10 * MINUTE }),
+      record(101, 'gone', { phaseSince: NOW - 25 * MINUTE }),
+    ];
+    const choice = ask({ range: { from: 100, to: 101 }, machines });
+    expect(choice).toMatchObject({ numbers: { resting: 2, nextFreeInMs: 5 * MINUTE } });
+  });
+
   it('it names no time where none is resting', () => {
     const choice = ask({ range: { from: 100, to: 100 }, takenVmIds: [100] });
     expect(choice).toMatchObject({ chosen: false, numbers: { ids: 1, exist: 1 } });

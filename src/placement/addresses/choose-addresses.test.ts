@@ -1,57 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AddressLease } from '../../model/address-lease.ts';
-import type { MachineId } from '../../model/machine-id.ts';
 import { COOL_DOWN_MS } from '../cool-down.ts';
-import { addressText, readAddress } from './address.ts';
-import { type AddressRequest, chooseAddresses, type FamilyRule } from './choose-addresses.ts';
-
-const NOW = 1_000_000_000;
-const MINUTE = 60_000;
-const ME = '3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId;
-const OTHER = 'aaaaaaaa-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId;
-
-type StaticRule = Extract<FamilyRule, { kind: 'static' }>;
-
-function fixed(from: string, to: string, overrides: Partial<StaticRule> = {}): StaticRule {
-  return { kind: 'static', ranges: [{ from, to }], prefix: 24, gateway: undefined, ...overrides };
-}
-
-const V4 = fixed('10.10.10.11', '10.10.10.14', { gateway: '10.10.10.1' });
-const V6 = fixed('2001:db8::', '2001:db8::ffff:ffff:ffff:ffff', {
-  prefix: 64,
-  gateway: '2001:db8::1',
-});
-
-function lease(address: string, overrides: Partial<AddressLease> = {}): AddressLease {
-  return {
-    address,
-    region: 'lab',
-    pool: 'small',
-    machine: OTHER,
-    leasedAt: NOW - MINUTE,
-    ...overrides,
-  };
-}
-
-function ask(overrides: Partial<AddressRequest> = {}) {
-  return chooseAddresses({
-    region: 'lab',
-    machine: ME,
-    v4: V4,
-    v6: { kind: 'auto' },
-    taken: [],
-    leases: [],
-    now: NOW,
-    ...overrides,
-  });
-}
-
-function given(overrides: Partial<AddressRequest> = {}): readonly string[] | string {
-  const choice = ask(overrides);
-  return choice.chosen ? choice.addresses : choice.code;
-}
+import {
+  ask,
+  fixed,
+  given,
+  lease,
+  ME,
+  MINUTE,
+  NOW,
+  type StaticRule,
+  V4,
+  V6,
+} from '../testing/address-builders.ts';
 
 describe('addresses', () => {
   it('are none where nothing is static', () => {
@@ -192,66 +154,6 @@ describe('without a free address', () => {
         'no IPv6 address of 2001:db8::5 is free (all: 1, leased: 0, freed lately: 0, used by other VMs or Nodes: 1)',
       numbers: { addresses: '1', leased: 0, resting: 0, used: 1 },
     });
-  });
-});
-
-describe('properties of addresses', () => {
-  const anAddress = (family: 4 | 6) =>
-    fc.integer({ min: 0, max: 40 }).map((offset) =>
-      addressText({
-        family,
-        value: readAddress(family === 4 ? '10.0.0.0' : '2001:db8::')!.value + BigInt(offset),
-      }),
-    );
-  const aCase = (family: 4 | 6) =>
-    fc.record({
-      ends: fc.tuple(anAddress(family), anAddress(family)),
-      prefix: family === 4 ? fc.integer({ min: 27, max: 32 }) : fc.integer({ min: 64, max: 128 }),
-      gateway: fc.option(anAddress(family), { nil: undefined }),
-      taken: fc.array(anAddress(family), { maxLength: 12 }),
-      leases: fc.array(
-        fc
-          .record({ address: anAddress(family), ago: fc.option(fc.nat(60), { nil: undefined }) })
-          .map(({ address, ago }) =>
-            lease(address, ago === undefined ? {} : { releasedAt: NOW - ago * MINUTE }),
-          ),
-        { maxLength: 12 },
-      ),
-    });
-
-  it.each([4, 6] as const)(
-    'IPv%d: never one that is in use, and order does not matter',
-    (family) => {
-      fc.assert(
-        fc.property(aCase(family), ({ ends, prefix, gateway, taken, leases }) => {
-          const [from, to] = ends;
-          const rule = fixed(from, to, { prefix, gateway });
-          const families = family === 4 ? { v4: rule } : { v4: { kind: 'off' } as const, v6: rule };
-          const choice = ask({ ...families, taken, leases });
-          const turned = { taken: taken.toReversed(), leases: leases.toReversed() };
-          expect(ask({ ...families, ...turned })).toEqual(choice);
-          if (!choice.chosen) return;
-          const [text = ''] = choice.addresses;
-          const bare = text.replace(/\/.*/, '');
-          const held = leases.filter(({ releasedAt = NOW }) => releasedAt > NOW - COOL_DOWN_MS);
-          expect(text).toBe(`${bare}/${prefix}`);
-          expect([gateway, ...taken, ...held.map(({ address }) => address)]).not.toContain(bare);
-          const value = readAddress(bare)!.value;
-          expect(value >= readAddress(from)!.value && value <= readAddress(to)!.value).toBe(true);
-        }),
-        { numRuns: 500 },
-      );
-    },
-  );
-
-  it('a huge range is not walked through', () => {
-    const taken = Array.from(
-      { length: 5_000 },
-      (_, index) => `2001:db8::${(index + 2).toString(16)}`,
-    );
-    expect(given({ v4: { kind: 'off' }, v6: V6, taken })).toEqual([
-      `2001:db8::${(5_002).toString(16)}/64`,
-    ]);
   });
 });
 
