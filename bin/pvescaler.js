@@ -1,10 +1,9 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// Refuses an old Node in words before anything is loaded that an old Node cannot even parse.
+// Refuses an old Node in words, before anything is loaded that an old Node does not have or cannot parse.
 import { existsSync } from 'node:fs';
-import { enableCompileCache } from 'node:module';
 
-const [major, minor] = process.versions.node.split('.').map(Number);
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 24 || (major === 24 && minor < 15)) {
   console.error(
     `pvescaler needs Node 24.15 or newer; this is ${process.version}. ` +
@@ -17,6 +16,7 @@ if (!existsSync(built)) {
   console.error('pvescaler is not built yet: run npm run build');
   process.exit(1);
 }
+const { enableCompileCache } = await import('node:module');
 enableCompileCache();
 const { main } = await import(built.href);
 await main();

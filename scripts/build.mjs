@@ -2,7 +2,7 @@
 // Bundles src/main.ts into dist/. Code splitting keeps every lazily imported command and library in a
 // file of its own, so that `pvescaler --help` loads little. Takes well under a second: run it always.
 
-import { rmSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,29 +17,37 @@ try {
   process.exit(0);
 }
 
+// A build that fails leaves the last good one in place.
+const fresh = join(root, `dist.${process.pid}`);
+try {
+  await esbuild.build({
+    absWorkingDir: root,
+    entryPoints: { main: 'src/main.ts' },
+    outdir: fresh,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    chunkNames: 'chunks/[name]-[hash]',
+    legalComments: 'linked',
+    sourcemap: true,
+    sourcesContent: false,
+    logLevel: 'warning',
+    loader: { '.sql': 'text' },
+    // CommonJS packages inside an ES module bundle look for these.
+    banner: {
+      js: [
+        "import { createRequire as __createRequire } from 'node:module';",
+        'const require = __createRequire(import.meta.url);',
+        'const __filename = import.meta.filename;',
+        'const __dirname = import.meta.dirname;',
+      ].join('\n'),
+    },
+  });
+} catch {
+  rmSync(fresh, { recursive: true, force: true });
+  process.exit(1); // esbuild has said why
+}
 rmSync(join(root, 'dist'), { recursive: true, force: true });
-await esbuild.build({
-  absWorkingDir: root,
-  entryPoints: { main: 'src/main.ts' },
-  outdir: 'dist',
-  bundle: true,
-  splitting: true,
-  format: 'esm',
-  platform: 'node',
-  target: 'node24',
-  chunkNames: 'chunks/[name]-[hash]',
-  legalComments: 'linked',
-  sourcemap: true,
-  sourcesContent: false,
-  logLevel: 'warning',
-  loader: { '.sql': 'text' },
-  // CommonJS packages inside an ES module bundle look for these.
-  banner: {
-    js: [
-      "import { createRequire as __createRequire } from 'node:module';",
-      'const require = __createRequire(import.meta.url);',
-      'const __filename = import.meta.filename;',
-      'const __dirname = import.meta.dirname;',
-    ].join('\n'),
-  },
-});
+renameSync(fresh, join(root, 'dist'));

@@ -24,12 +24,14 @@ function endOnSignals(): AbortSignal {
   return abort.signal;
 }
 
-/** `pvescaler config schema | head` closes our output early; that is no failure. */
-function endQuietlyOnClosedPipe(): void {
+/**
+ * `pvescaler config schema | head` closes our output early; that is no failure, and no reason to stop before the
+ * exit code is known.
+ */
+function bearClosedPipes(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') process.exit(0);
-      throw error;
+      if (error.code !== 'EPIPE') throw error;
     });
   }
 }
@@ -130,6 +132,6 @@ function contextOfThisProcess(): CliContext {
 }
 
 export async function main(): Promise<void> {
-  endQuietlyOnClosedPipe();
+  bearClosedPipes();
   process.exitCode = await runCli(process.argv.slice(2), contextOfThisProcess());
 }

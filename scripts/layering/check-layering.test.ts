@@ -106,9 +106,25 @@ describe('layering', () => {
       /no cycles/,
     ],
     [
-      'a folder without a room',
-      { 'src/utils/a.ts': "export * from './b.ts';\n", 'src/utils/b.ts': 'export const a = 1;\n' },
-      /every file has a room/,
+      'a folder without a room, even if nothing in it imports anything',
+      { 'src/utils/a.ts': 'export const a = 1;\n' },
+      /every file has a room: src\/utils\/a\.ts/,
+    ],
+    [
+      'generated code that breaks a direction',
+      {
+        'src/store/index.ts': 'export const a = 1;\n',
+        'src/model/gen/a.ts': "export * from '../../store/index.ts';\n",
+      },
+      /directions: model/,
+    ],
+    [
+      'a test that reaches past an entry',
+      {
+        'src/store/inner.ts': 'export const a = 1;\n',
+        'test/cli/a.ts': "export * from '../../src/store/inner.ts';\n",
+      },
+      /entry: store is entered through index\.ts/,
     ],
     [
       'a file beside main.ts',

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns the table of directions into dependency-cruiser rules and runs them.
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { cruise, type ICruiseResult } from 'dependency-cruiser';
 import { COMPOSITION_ROOT, ROOMS, type Room, UI_CONTRACT } from './directions.ts';
 
@@ -19,7 +18,8 @@ interface Rule {
   to: Record<string, unknown>;
 }
 
-const TESTS = '\\.(test|contract)\\.ts$';
+/** Tests and what helps them may use what they like. */
+const TESTS = '(\\.(test|contract)\\.ts$|/testing/)';
 
 function folder(room: string): string {
   return `^src/${room}/`;
@@ -71,7 +71,11 @@ function entryRule(room: string): Rule {
     comment: 'what others may use of a room stands in its index.ts',
     severity: 'error',
     from: { path: '^(src|test|bench|scripts)/', pathNot: [folder(room)] },
-    to: { path: folder(room), pathNot: [`${folder(room)}index\\.ts$`, UI_CONTRACT, ...inside] },
+    // Builders of test data are for everybody's tests.
+    to: {
+      path: folder(room),
+      pathNot: [`${folder(room)}index\\.ts$`, '/testing/', UI_CONTRACT, ...inside],
+    },
   };
 }
 
@@ -82,13 +86,6 @@ const GENERAL_RULES: Rule[] = [
     severity: 'error',
     from: {},
     to: { circular: true },
-  },
-  {
-    name: 'every file has a room',
-    comment: 'a new folder in src needs a line in scripts/layering/directions.ts',
-    severity: 'error',
-    from: { path: '^src/', pathNot: [`^${COMPOSITION_ROOT}$`, ...Object.keys(ROOMS).map(folder)] },
-    to: {},
   },
   {
     name: 'nobody imports the composition root',
@@ -124,24 +121,24 @@ function rules(): Rule[] {
   ];
 }
 
-/** The top-level files of src/ beside main.ts have no folder, hence no rule could name them. */
-function strayFiles(baseDir: string): string[] {
-  return readdirSync(join(baseDir, 'src'), { withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-    .map((entry) => `src/${entry.name}`)
-    .filter((path) => path !== COMPOSITION_ROOT)
-    .map((path) => `every file has a room: ${path} (only main.ts stands outside a folder)`);
+/** A rule sees imports only; a file that imports nothing must have a room all the same. */
+function strayFiles(sources: readonly string[]): string[] {
+  return sources
+    .filter((path) => path.startsWith('src/') && path !== COMPOSITION_ROOT)
+    .filter((path) => !Object.keys(ROOMS).some((room) => path.startsWith(`src/${room}/`)))
+    .map((path) => `every file has a room: ${path} (see scripts/layering/directions.ts)`);
 }
 
 export async function checkLayering(baseDir: string): Promise<LayeringReport> {
-  const roots = ['src', 'ui'].filter((name) => readdirSync(baseDir).includes(name));
+  const roots = ['src', 'ui', 'test', 'bench', 'scripts'].filter((name) =>
+    readdirSync(baseDir).includes(name),
+  );
   const result = await cruise(roots, {
     baseDir,
     ruleSet: { forbidden: rules() },
     validate: true,
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '/gen/' },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default'],
@@ -153,7 +150,7 @@ export async function checkLayering(baseDir: string): Promise<LayeringReport> {
   return {
     modules: own.length,
     violations: [
-      ...strayFiles(baseDir),
+      ...strayFiles(own.map(({ source }) => source)),
       ...summary.violations.map(({ rule, from, to }) => `${rule.name}: ${from} imports ${to}`),
     ],
   };

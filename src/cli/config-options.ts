@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options every command that reads the config has in common, and reading it with them.
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { LoadResult } from '../config/index.ts';
 import type { CliContext } from './context.ts';
 
 const OVERRIDES = [
-  ['mode', '--mode <mode>', 'standalone or externalgrpc'],
+  ['mode', '--mode <mode>', 'what to run as', ['standalone', 'externalgrpc']],
   ['bind', '--bind <host>', 'host of the gRPC listener'],
   ['port', '--port <number>', 'port of the gRPC listener'],
   ['kubeconfig', '--kubeconfig <file>', 'kubeconfig of the cluster'],
   ['context', '--context <name>', 'context in the kubeconfig'],
   ['state', '--state <file>', 'the state database'],
-  ['logLevel', '--log-level <level>', 'trace, debug, info, warn or error'],
+  [
+    'logLevel',
+    '--log-level <level>',
+    'the least important level that is logged',
+    ['trace', 'debug', 'info', 'warn', 'error'],
+  ],
 ] as const;
 
 export interface ConfigOptions {
@@ -30,7 +35,10 @@ export function withConfigOptions(command: Command): Command {
     '-c, --config <file>',
     'the config file (else PVESCALER_CONFIG, else /etc/pvescaler/config.yaml)',
   );
-  for (const [, flags, description] of OVERRIDES) command.option(flags, description);
+  for (const [, flags, description, choices] of OVERRIDES) {
+    const option = new Option(flags, description);
+    command.addOption(choices === undefined ? option : option.choices(choices));
+  }
   return command;
 }
 

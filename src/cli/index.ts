@@ -3,7 +3,6 @@
 // and an exit code. Knows no adapter; what commands need from outside comes in the context.
 import { CommanderError } from 'commander';
 import { asPvescalerError, type PvescalerError } from '../ports/errors.ts';
-import { addCompletion } from './completion.ts';
 import type { CliContext } from './context.ts';
 import { buildProgram } from './program.ts';
 
@@ -18,12 +17,8 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
   const exitWith = (code: number) => {
     exitCode = code;
   };
-  const completes = args[0] === 'completion' || args[0] === 'complete';
-  const program = buildProgram(context, exitWith, {
-    completion: completes ? 'left-out' : 'declared',
-  });
+  const program = buildProgram(context, exitWith);
   try {
-    if (completes) await addCompletion(program);
     await program.parseAsync([...args], { from: 'user' });
     return exitCode;
   } catch (error) {

@@ -2,7 +2,7 @@
 // The tree of commands. Each file of this folder adds one; what a command needs beyond its declaration is
 // imported when it runs.
 import { Command } from 'commander';
-import { declareCompletion } from './completion.ts';
+import { addCompletion } from './completion.ts';
 import { addConfigImport } from './config-import.ts';
 import { addConfigInit } from './config-init.ts';
 import { addConfigSchema } from './config-schema.ts';
@@ -14,11 +14,7 @@ import { addSimProxmox } from './sim-proxmox.ts';
 import { addStateJournal } from './state-journal.ts';
 import { addStateShow } from './state-show.ts';
 
-export function buildProgram(
-  context: CliContext,
-  exitWith: (code: number) => void,
-  options: { readonly completion: 'declared' | 'left-out' } = { completion: 'declared' },
-): Command {
+export function buildProgram(context: CliContext, exitWith: (code: number) => void): Command {
   const host: CommandHost = { context, exitWith };
   const program = new Command('pvescaler')
     .description(
@@ -52,6 +48,6 @@ export function buildProgram(
     .command('sim')
     .description('simulated peers, to try everything without owning a server');
   addSimProxmox(sim, host);
-  if (options.completion === 'declared') declareCompletion(program);
+  addCompletion(program, host);
   return program;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
+import { stateFolderProblem } from '../model/state-path.ts';
 import type { Store } from '../ports/store.ts';
 import { readConfigFor } from './config-options.ts';
 import type { CommandHost } from './context.ts';
@@ -26,7 +27,10 @@ export async function withStore(
   if (path === undefined) return;
   const { store, warnings } = await host.context.adapters.openStore(path);
   try {
-    for (const warning of warnings) host.context.err(`warning: ${warning}\n`);
+    const place = stateFolderProblem(path, host.context.tempFolders);
+    for (const warning of [...warnings, ...(place === undefined ? [] : [place])]) {
+      host.context.err(`warning: ${warning}\n`);
+    }
     await use(store, path);
   } finally {
     await store.close();

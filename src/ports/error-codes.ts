@@ -300,7 +300,7 @@ export const ERROR_CODES = {
   STORE_CORRUPT: code({
     class: 'StoreUnusable',
     retry: 'never',
-    hint: 'Move the database aside and start again: running machines are adopted from Proxmox.',
+    hint: 'Move the database aside, together with its -wal and -shm files, and start again: running machines are adopted from Proxmox.',
   }),
   STORE_FULL: code({
     class: 'StoreUnusable',

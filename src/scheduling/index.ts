@@ -32,6 +32,7 @@ export type {
   Step,
   Unplaced,
 } from './pack/result.ts';
+export { reasonText } from './reason-text.ts';
 export {
   type ClaimProblem,
   FILTERS,

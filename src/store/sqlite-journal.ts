@@ -47,7 +47,7 @@ export class SqliteJournal implements Journal {
     const asked = SUBJECTS.filter((subject) => query[subject] !== undefined);
     return this.#connection.read(signal, () =>
       this.#select(asked)
-        .all(after, ...asked.map((subject) => query[subject] ?? null), Math.max(0, limit))
+        .all(after, ...asked.map((subject) => query[subject] ?? null), rowCount(limit))
         .map((row) => this.#record(row))
         .toReversed(),
     );
@@ -56,7 +56,7 @@ export class SqliteJournal implements Journal {
   async prune(rule: { readonly beforeMs: number; readonly keep: number }): Promise<number> {
     const { beforeMs, keep } = rule;
     const gone = await this.#connection.write(undefined, () =>
-      this.#prune.run(beforeMs, Math.max(0, keep)),
+      this.#prune.run(beforeMs, rowCount(keep)),
     );
     if (gone > 0) this.#onWrite({ target: 'journal', action: 'prune', key: String(gone) });
     return gone;
@@ -87,4 +87,9 @@ export class SqliteJournal implements Journal {
   #corruptRow(sequence: unknown, problem: string): Error {
     return corrupt(this.#connection.path, `table journal, key ${String(sequence)}: ${problem}`);
   }
+}
+
+/** SQLite counts rows in whole numbers; "all of them" is infinitely many for a caller. */
+function rowCount(count: number): number {
+  return count > 0 ? Math.floor(Math.min(count, Number.MAX_SAFE_INTEGER)) : 0;
 }

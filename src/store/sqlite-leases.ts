@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Lease } from '../model/lease.ts';
+import { isCurrent, type Lease, leaseExpiry } from '../model/lease.ts';
 import { Conflict, LostLeadership } from '../ports/errors.ts';
 import type { LeaseRequest, Leases, ReadOptions } from '../ports/store.ts';
 import type { StoreObserver } from '../ports/store-write.ts';
@@ -35,7 +35,7 @@ export class SqliteLeases implements Leases {
   async renew(lease: Lease, durationMs: number, options: ReadOptions = {}): Promise<Lease> {
     const renewed = await this.#connection.write(options.signal, () => {
       this.assertHeld(lease);
-      return this.#put({ ...lease, expiresAt: this.#connection.now() + durationMs });
+      return this.#put({ ...lease, expiresAt: leaseExpiry(this.#connection.now(), durationMs) });
     });
     this.#onWrite({ target: 'leases', action: 'renew', key: lease.name });
     return renewed;
@@ -62,7 +62,7 @@ export class SqliteLeases implements Leases {
    */
   assertHeld(lease: Lease): void {
     const current = this.#current(lease);
-    if (current === undefined || this.#connection.now() >= current.expiresAt) {
+    if (current === undefined || !isCurrent(current, this.#connection.now())) {
       throw new LostLeadership('LEASE_LOST', `${lease.holder} no longer holds ${lease.name}`, {
         facts: { name: lease.name, holder: lease.holder, token: lease.token },
       });
@@ -73,13 +73,13 @@ export class SqliteLeases implements Leases {
     const last = this.#newest(name);
     // Read under the lock: a time from before the wait for it would take a lease renewed meanwhile for expired.
     const now = this.#connection.now();
-    if (last !== undefined && last.holder !== holder && now < last.expiresAt) {
+    if (last !== undefined && last.holder !== holder && isCurrent(last, now)) {
       throw new Conflict('LEASE_HELD', `${last.holder} holds the lease ${name}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });
     }
     const token = (last?.token ?? 0) + 1;
-    return this.#put({ name, holder, token, expiresAt: now + durationMs });
+    return this.#put({ name, holder, token, expiresAt: leaseExpiry(now, durationMs) });
   }
 
   #current(lease: Lease): Lease | undefined {

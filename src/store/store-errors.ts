@@ -39,7 +39,7 @@ const MOVED: Meaning = {
 const NOT_OURS: Meaning = {
   code: 'STORE_CORRUPT',
   says: 'is not a pvescaler database, or its head is damaged',
-  hint: 'If state.path names another file by mistake, correct it. If this was the database, move it aside and start again: running machines are adopted from Proxmox.',
+  hint: 'If state.path names another file by mistake, correct it. If this was the database, move it aside, with its -wal and -shm files, and start again: running machines are adopted from Proxmox.',
 };
 
 const UNREADABLE: Meaning = { code: 'STORE_UNREADABLE', says: 'cannot be opened' };

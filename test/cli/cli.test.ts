@@ -62,9 +62,9 @@ describe('pvescaler', () => {
   });
 
   it.each([
-    ['bash', /complete -F/],
+    ['bash', /complete -o default -F _pvescaler/],
     ['zsh', /#compdef pvescaler/],
-    ['fish', /complete -c pvescaler|complete --command pvescaler/],
+    ['fish', /complete -c pvescaler/],
   ])('prints a completion script for %s', (shell, expected) => {
     const { exitCode, out } = pvescaler(['completion', shell]);
     expect(exitCode).toBe(0);
@@ -82,13 +82,41 @@ describe('pvescaler', () => {
     },
   );
 
-  it('completes commands, options and choices', () => {
-    expect(pvescaler(['complete', '--', 'config', '']).out).toMatch(/^validate\t/m);
-    expect(pvescaler(['complete', '--', 'config', 'show', '--']).out).toMatch(/^--json\t/m);
-    expect(pvescaler(['complete', '--', 'config', 'import', '--from', '']).out).toMatch(
-      /^kubenodesmith/m,
-    );
+  it.each([
+    [['config', ''], /^import\t.*\ninit\t/m],
+    [['config', 'show', '--j'], /^--json\t/],
+    [['config', 'import', '--from', ''], /^externalgrpc\nkubenodesmith\n/],
+    [['config', 'import', '--from', '=', 'v'], /^vm-plan\n$/],
+    [['config', 'import', '--from=v'], /^vm-plan\n$/],
+    [['serve', '--config', 'x.yaml', '--mode', 's'], /^standalone\n$/],
+    [['completion', ''], /^bash\nfish\nzsh\n$/],
+    [['sim', 'proxmox', '--version', '8'], /^8\.4\n$/],
+    [['config', 'validate', ''], /^$/],
+    [['serve', '--config', ''], /^$/],
+    [['compl'], /^completion\t/],
+    [[''], /^completion\t.*\nconfig\t/],
+    [['nonsense', 'more', ''], /^$/],
+  ])('completes %j', (words, expected) => {
+    const { exitCode, out } = pvescaler(['complete', '--', ...words]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(expected);
   });
+
+  it.skipIf(spawnSync('bash', ['--version']).status !== 0)(
+    'completes in bash itself, loaded twice',
+    () => {
+      const script = [
+        `pvescaler() { "${process.execPath}" "${join(root, 'bin/pvescaler.js')}" "$@"; }`,
+        ...['', ''].map(() => 'eval "$(pvescaler completion bash)"'),
+        'COMP_WORDS=(pvescaler config sh); COMP_CWORD=2; _pvescaler; echo "${COMPREPLY[@]}"',
+        'COMP_WORDS=(pvescaler config import --from = k); COMP_CWORD=5; _pvescaler; echo "${COMPREPLY[@]}"',
+      ].join('\n');
+      expect(spawnSync('bash', ['-c', script], { encoding: 'utf8' })).toMatchObject({
+        stdout: 'show\nkubenodesmith\n',
+        stderr: '',
+      });
+    },
+  );
 
   it('refuses an unknown shell', () => {
     expect(pvescaler(['completion', 'tcsh']).exitCode).toBe(2);

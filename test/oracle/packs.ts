@@ -2,7 +2,10 @@
 // Packs random pods onto random clusters and pools, and has the oracle judge every placement in its turn.
 
 import type { Packing } from '../../src/scheduling/index.ts';
+import { daemonPod } from './generate/daemons.ts';
 import { type PackCase, packed, planned, randomPackCase } from './generate/pools.ts';
+import type { Cluster, Pod } from './objects.ts';
+import { judged } from './oracle.ts';
 import { readPackRegressions, writePackRegression } from './regressions.ts';
 import type { Report, Task } from './replay.ts';
 import { shrink } from './shrink.ts';
@@ -10,6 +13,19 @@ import { shrink } from './shrink.ts';
 /** One pack case asks for dozens of verdicts, so few are as good as many of the others. */
 const SHARE = 20;
 const ENOUGH_PROBLEMS = 3;
+
+const EMPTY: Cluster = {
+  nodes: [],
+  pods: [],
+  namespaces: [],
+  persistentVolumes: [],
+  persistentVolumeClaims: [],
+  storageClasses: [],
+  csiNodes: [],
+  csiDrivers: [],
+  csiStorageCapacities: [],
+  volumeAttachments: [],
+};
 
 interface Tally {
   steps: number;
@@ -62,32 +78,76 @@ interface JudgedPack {
 
 async function judgePack(task: Task, one: PackCase): Promise<JudgedPack> {
   const packing = packed(one);
-  const judged = await judgedSteps(task, one, packing);
-  const refused = packing.steps.flatMap(({ pod, node }, i) => {
-    const plugins = judged[i] ?? ['nothing'];
-    return plugins.length === 0 ? [] : [`${pod.name} on ${node} is refused by ${plugins.join()}`];
+  const placements = placementsOf(one, packing);
+  const answer = await task.judge.ask({
+    kind: 'place',
+    cluster: one.cluster,
+    arriving: planned(packing),
+    placements,
+  });
+  const steps = (answer['steps'] ?? []) as readonly (readonly string[])[];
+  const refused = placements.flatMap(({ pod, node }, i) => {
+    const plugins = steps[i] ?? ['nothing'];
+    if (plugins.length === 0) return [];
+    return [`${pod.metadata.name} on ${node} is refused by ${plugins.join()}`];
   });
   return {
-    problems: [...refused, ...lost(one, packing)],
+    problems: [...refused, ...lost(one, packing), ...(await wrongDaemons(task, one, packing))],
     steps: packing.steps.length,
     machines: packing.machines.length,
     unplaced: packing.unplaced.length,
   };
 }
 
-async function judgedSteps(
-  { judge }: Task,
-  one: PackCase,
-  packing: Packing,
-): Promise<readonly (readonly string[])[]> {
-  const sources = new Map(one.pending.map((pod) => [pod.metadata.uid, pod]));
-  const answer = await judge.ask({
-    kind: 'place',
-    cluster: one.cluster,
-    arriving: planned(packing),
-    placements: packing.steps.map(({ pod, node }) => ({ pod: sources.get(pod.uid), node })),
+interface Placement {
+  readonly pod: Pod;
+  readonly node: string;
+}
+
+/** The steps of the plan; on a new machine its daemons come first. */
+function placementsOf({ pending, daemonSets }: PackCase, packing: Packing): Placement[] {
+  const sources = new Map(pending.map((pod) => [pod.metadata.uid, pod]));
+  const daemons = new Map(packing.machines.map((one) => [one.node.name, daemonNames(one)]));
+  return packing.steps.flatMap(({ pod, node }) => {
+    const source = sources.get(pod.uid);
+    const names = daemons.get(node) ?? new Set();
+    daemons.delete(node);
+    const first = daemonSets
+      .map((set) => ({ pod: daemonPod(set, node), node }))
+      .filter((one) => names.has(one.pod.metadata.name));
+    return source === undefined ? first : [...first, { pod: source, node }];
   });
-  return (answer['steps'] ?? []) as readonly (readonly string[])[];
+}
+
+function daemonNames({ daemons }: Packing['machines'][number]): ReadonlySet<string> {
+  return new Set(daemons.map(({ name }) => name));
+}
+
+/** Of the filters, those that a DaemonSet's controller asks before it makes a pod for a node. */
+const OF_DAEMONS = ['NodeUnschedulable', 'NodeName', 'TaintToleration', 'NodeAffinity'];
+
+async function wrongDaemons(
+  { judge }: Task,
+  { cluster, daemonSets }: PackCase,
+  packing: Packing,
+): Promise<string[]> {
+  const { namespaces } = cluster;
+  const wrong: string[] = [];
+  for (const [index, node] of planned(packing).entries()) {
+    const { name } = node.metadata;
+    const pending = daemonSets.map((set) => daemonPod(set, name));
+    if (pending.length === 0) break;
+    const bare = { ...EMPTY, namespaces, nodes: [node] };
+    const { rejections } = await judged(judge, { cluster: bare, pending });
+    const machine = packing.machines[index];
+    const planned = machine === undefined ? new Set() : daemonNames(machine);
+    for (const [d, { metadata }] of pending.entries()) {
+      const runs = !(rejections[d]?.[0] ?? []).some((plugin) => OF_DAEMONS.includes(plugin));
+      if (runs !== planned.has(metadata.name))
+        wrong.push(`${metadata.name} ${runs ? 'is missing' : 'would not run'} there`);
+    }
+  }
+  return wrong;
 }
 
 /** Every pod must come out once: placed, unplaced or skipped. */

@@ -5,8 +5,7 @@ import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import type { Hypervisor, TaskRef } from '../../src/ports/hypervisor.ts';
 import { createProxmoxHypervisor, TaskFollower } from '../../src/proxmox/index.ts';
 import { createProxmoxSim, type ServedSim, serveProxmoxSim } from '../../src/sim/proxmox/index.ts';
-import { createHttpTransport } from '../../src/system/http-transport.ts';
-import { systemClock as clock } from '../../src/system/index.ts';
+import { systemClock as clock, openHttpTransport } from '../../src/system/index.ts';
 import { aCluster, anOrder, CREDENTIALS } from './simulated-region.ts';
 
 describe.each([false, true])('with TLS: %s', (tls) => {
@@ -22,7 +21,7 @@ describe.each([false, true])('with TLS: %s', (tls) => {
       region: 'sim',
       endpoints: [served.url],
       credentials: CREDENTIALS,
-      transport: createHttpTransport(tls ? { tls: pins } : {}),
+      transport: await openHttpTransport(tls ? { tls: pins } : {}),
       clock,
       random,
     });

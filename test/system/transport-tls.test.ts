@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { textOf } from '../../src/ports/contract/transport.contract.ts';
-import { makeCertificate } from '../../src/sim/proxmox/server/certificate.ts';
+import { makeCertificate } from '../../src/sim/proxmox/index.ts';
 import { type HttpTransportOptions, openHttpTransport } from '../../src/system/index.ts';
 
 const own = makeCertificate(['127.0.0.1']);

@@ -48,11 +48,22 @@ function checkLogin(path: ConfigPath, region: RegionFile): readonly Finding[] {
   if (token !== undefined && user !== undefined) {
     return [wrongKey([...path, 'user'], "cannot stand beside 'token'; keep one of them")];
   }
-  if (token !== undefined) return [...checkToken([...path, 'token'], token), ...password];
+  if (token !== undefined) {
+    return [...checkToken([...path, 'token'], token), ...checkNoPassword(path, region)];
+  }
   if (user === undefined && region.transport === 'rest') {
     return [wrong(path, "has no way to log in: give 'token', or 'user' and 'passwordFile'")];
   }
   return password;
+}
+
+function checkNoPassword(path: ConfigPath, region: RegionFile): readonly Finding[] {
+  const ways = (['passwordFile', 'passwordEnv', 'passwordRef'] as const).filter(
+    (key) => region[key] !== undefined,
+  );
+  return ways.map((key) =>
+    wrongKey([...path, key], "has no effect beside 'token'; keep one of them"),
+  );
 }
 
 function checkToken(path: ConfigPath, token: NonNullable<RegionFile['token']>): readonly Finding[] {

@@ -2,63 +2,44 @@
 // What the schema found, in sentences. Values are never repeated here; see secrets/looks-secret.
 import type * as z from 'zod';
 import { type ConfigPath, valueAt } from '../config-path.ts';
-import { nodesAt, withForms } from '../schema/tree.ts';
+import { formsAt, nodesAt, withForms } from '../schema/tree.ts';
 import { isSecretKey, quotedKey, withoutValue } from '../secrets/looks-secret.ts';
 import { nearest } from '../values/nearest.ts';
 import { type Finding, wrong, wrongKey } from './finding.ts';
 import { expectedKind, kindOfValue } from './kind-of-value.ts';
-import { meantBranch } from './union-branch.ts';
+import { type PlainIssue, plainIssues } from './plain-issues.ts';
 import { unknownKey } from './unknown-key.ts';
 
 type Issue = z.core.$ZodIssue;
 
-interface Context {
-  readonly tree: unknown;
-  /** Of the value that the issue's own path starts at. */
-  readonly base: ConfigPath;
-}
-
 /** One finding per thing to correct. */
 export function explainIssues(issues: readonly Issue[], tree: unknown): readonly Finding[] {
-  return issues.flatMap((issue) => explain(issue, { tree, base: [] }));
+  return plainIssues(issues, tree).flatMap((issue) => explain(issue, tree));
 }
 
-function explain(issue: Issue, context: Context): readonly Finding[] {
-  const path = [...context.base, ...plainPath(issue.path)];
+function explain({ issue, path }: PlainIssue, tree: unknown): readonly Finding[] {
   switch (issue.code) {
     case 'unrecognized_keys':
       return issue.keys.map((key) => unknownKey(path, key));
     case 'invalid_union':
-      return explainUnion(issue, { ...context, base: path });
+      return [explainUnion(path, valueAt(tree, path))];
     case 'invalid_type':
-      return [wrongKind(path, valueAt(context.tree, path), issue.expected)];
+      return [wrongKind(path, valueAt(tree, path), issue.expected)];
     case 'custom':
-      return [explainCustom(issue, path, context)];
+      return [explainCustom(issue, path, tree)];
     default:
-      return [explainValue(issue, path, valueAt(context.tree, path))];
+      return [explainValue(issue, path, valueAt(tree, path))];
   }
 }
 
-function plainPath(path: readonly PropertyKey[]): ConfigPath {
-  return path.map((step) => (typeof step === 'symbol' ? String(step) : step));
-}
-
-function explainUnion(
-  issue: Extract<Issue, { code: 'invalid_union' }>,
-  context: Context,
-): readonly Finding[] {
-  const value = valueAt(context.tree, context.base);
-  const meant = value === undefined ? undefined : meantBranch(issue.errors, value);
-  if (meant !== undefined) return meant.flatMap((inner) => explain(inner, context));
-  const forms = nodesAt(context.base).find((node) => node['x-forms'] !== undefined)?.['x-forms'];
-  const literals = nodesAt(context.base).flatMap(withForms).flatMap(literalsOf);
+/** No form fits: what the forms are. */
+function explainUnion(path: ConfigPath, value: unknown): Finding {
+  const literals = nodesAt(path).flatMap(withForms).flatMap(literalsOf);
   const near = typeof value === 'string' ? nearest(value, literals) : undefined;
-  return [
-    wrongKind(context.base, value, {
-      text: forms ?? 'another form',
-      ...(near !== undefined && { near }),
-    }),
-  ];
+  return wrongKind(path, value, {
+    text: formsAt(path) ?? 'another form',
+    ...(near !== undefined && { near }),
+  });
 }
 
 function literalsOf(node: { readonly enum?: readonly unknown[]; readonly const?: unknown }) {
@@ -77,7 +58,7 @@ function wrongKind(path: ConfigPath, value: unknown, expected: Expected): Findin
   const meant = near === undefined ? '' : `; did you mean '${near}'?`;
   return wrong(
     path,
-    `expected ${what}, not ${kindOfValue(value)}${hint(path, value, what)}${meant}`,
+    `expected ${what}, not ${kindOfValue(value, what)}${hint(path, value, what)}${meant}`,
     near,
   );
 }
@@ -99,12 +80,14 @@ function missing(path: ConfigPath): Finding {
 function explainCustom(
   issue: Extract<Issue, { code: 'custom' }>,
   path: ConfigPath,
-  context: Context,
+  tree: unknown,
 ): Finding {
-  const value = valueAt(context.tree, path);
+  const value = valueAt(tree, path);
   const expected: unknown = issue.params?.['expected'];
   if (typeof expected === 'string') return wrongKind(path, value, expected);
-  return wrong(path, withoutValue(issue.message, value));
+  // A parser of ours that never quotes keeps its words, whatever the value has in common with them.
+  const isOwnWords = issue.params?.['quotes'] === false;
+  return wrong(path, isOwnWords ? issue.message : withoutValue(issue.message, value));
 }
 
 function explainValue(issue: Issue, path: ConfigPath, value: unknown): Finding {

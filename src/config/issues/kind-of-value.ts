@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a value is, in the words of somebody who writes YAML.
+import { quotedKey } from '../secrets/looks-secret.ts';
 
-export function kindOfValue(value: unknown): string {
+/** Told apart from what was expected, also where both are numbers or mappings. */
+export function kindOfValue(value: unknown, expected: string): string {
+  if (typeof value === 'number' && expected.includes('number')) return kindOfNumber(value);
+  const isKeyed = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (isKeyed && expected.includes('mapping')) return kindOfMapping(value);
+  return plainKind(value);
+}
+
+function plainKind(value: unknown): string {
   if (value === null) return 'nothing';
   if (Array.isArray(value)) return 'a list';
   switch (typeof value) {
@@ -18,6 +27,22 @@ export function kindOfValue(value: unknown): string {
   }
 }
 
+function kindOfNumber(value: number): string {
+  if (Number.isNaN(value)) return '.nan';
+  if (!Number.isFinite(value)) return '.inf';
+  return Number.isInteger(value) ? 'a number' : 'a fraction';
+}
+
+const MOST_KEYS_NAMED = 4;
+
+/** Where a mapping was right and its keys were not, the keys tell more than the kind. */
+function kindOfMapping(value: object): string {
+  const keys = Object.keys(value);
+  if (keys.length === 0) return 'an empty mapping';
+  const named = keys.slice(0, MOST_KEYS_NAMED).map(quotedKey).join(', ');
+  return `a mapping with ${named}${keys.length > MOST_KEYS_NAMED ? ', …' : ''}`;
+}
+
 const EXPECTED: Readonly<Record<string, string>> = {
   string: 'text',
   number: 'a number',
@@ -27,6 +52,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   record: 'a mapping',
   array: 'a list',
   text: 'text',
+  'text, number or boolean': 'text, a number or true/false',
 };
 
 /** The same words for what a schema expects; the name of one of our own types as it is. */

@@ -3,7 +3,7 @@
 // down. Each gets the advice that helps.
 import type { ConfigPath } from '../config-path.ts';
 import { homeOf } from '../schema/replaced-keys.ts';
-import { keysAt } from '../schema/tree.ts';
+import { formsAt, keysAt } from '../schema/tree.ts';
 import { isSecretKey } from '../secrets/looks-secret.ts';
 import { nearest } from '../values/nearest.ts';
 import { type Finding, wrongKey } from './finding.ts';
@@ -20,6 +20,11 @@ export function unknownKey(parent: ConfigPath, key: string): Finding {
     if (ways.length > 0) {
       return wrongKey(path, `a secret does not belong in the file; use ${listed(ways)}`, ways[0]);
     }
+  }
+  if (valid.includes(key)) {
+    const forms = formsAt(parent);
+    const expected = forms === undefined ? '' : `; expected ${forms}`;
+    return wrongKey(path, `cannot stand beside the other keys here${expected}`);
   }
   const meant = nearest(key, valid);
   if (meant !== undefined) {

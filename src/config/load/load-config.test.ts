@@ -70,7 +70,7 @@ describe('values of the wrong kind', () => {
     ['http: { metrics: "yes" }\n', 'http.metrics: expected true or false, not text'],
     [
       'guards: { okTotalUnreadyCount: 1.5 }\n',
-      'guards.okTotalUnreadyCount: expected a whole number, not a number',
+      'guards.okTotalUnreadyCount: expected a whole number, not a fraction',
     ],
     ['guards: { okTotalUnreadyCount: -1 }\n', 'guards.okTotalUnreadyCount: must be at least 0'],
     [
@@ -112,6 +112,41 @@ describe('values of the wrong kind', () => {
   });
 });
 
+describe('messages keep their own words', () => {
+  it.each([
+    [
+      'checksum: "sha256:abc"',
+      "images.a.checksum: is not of the form 'sha256:' and 64 hex digits, or 'sha512:' and 128",
+    ],
+    [
+      'checksum: "sha256:abc\'sha512:"',
+      "images.a.checksum: is not of the form 'sha256:' and 64 hex digits, or 'sha512:' and 128",
+    ],
+  ])('%s', (key, line) => {
+    const text = `${REGION_LINES}images: { a: { url: https://x/y, ${key} } }\n`;
+    expect(loadText(text).problems.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+      line,
+    ]);
+  });
+
+  it.each([
+    [
+      'network: { interfaces: [{ macPrefix: "02:00:00:00:00:00" }] }',
+      "network.interfaces[0].macPrefix: is not one to five octets such as '02:00:00'",
+    ],
+    [
+      'network: { ip: { pool: 10.0.0.11-10.0.0.19-x, prefix: 24 } }',
+      "network.ip.pool: is not a range such as '10.0.0.11-10.0.0.19'",
+    ],
+    ['taints: [hunter2]', "taints[0]: taint has no effect; write '…:NoSchedule'"],
+  ])('%s', (key, line) => {
+    const text = pool(`${SIZE}    ${key}\n`);
+    expect(loadText(text).problems.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+      `pools[0].${line}`,
+    ]);
+  });
+});
+
 describe('sizes take four forms', () => {
   it.each([
     ['medium', "8:11 pools[0].size: size 'medium' is not defined; 'sizes' defines none"],
@@ -145,13 +180,55 @@ describe('sizes take four forms', () => {
     ],
     [
       '{ foo: 1 }',
-      '8:11 pools[0].size: expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step, not a mapping',
+      "8:11 pools[0].size: expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step, not a mapping with 'foo'",
+    ],
+    [
+      '{}',
+      '8:11 pools[0].size: expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step, not an empty mapping',
+    ],
+    [
+      '{ cpu: 2, memory: 4Gi, min: {} }',
+      '8:34 pools[0].size.min: cannot stand beside the other keys here; expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step',
+    ],
+    ['{ cpu: .nan, memory: 4Gi }', '8:18 pools[0].size.cpu: expected a number, not .nan'],
+    [
+      '{ cpu: 2, memory: Gi }',
+      "8:29 pools[0].size.memory: has no number; write one, such as '2Gi'",
     ],
   ])('%s', (size, line) => {
     const { problems } = loadText(pool(`    size: ${size}\n`));
     expect(
       problems.map((found) => `${found.line - 1}:${found.col} ${found.path}: ${found.message}`),
     ).toEqual([line]);
+  });
+});
+
+describe('messages that make sense', () => {
+  it.each([
+    [
+      'from: { image: jammy, template: t }',
+      "from: expected a mapping with one of image, template or netboot, not a mapping with 'image', 'template'",
+    ],
+    ['limits: { max: 99999999999999999999 }', 'limits.max: must be at most 10000'],
+    ['limits: { memory: Gi }', "limits.memory: has no number; write one, such as '2Gi'"],
+    ['limits: { memory: "-" }', "limits.memory: has no number; write one, such as '2Gi'"],
+    ['memoryOverhead: "."', "memoryOverhead: has no number; write one, such as '2Gi'"],
+    [
+      'vmOptions: { cpu: {} }',
+      'vmOptions.cpu: expected text, a number or true/false, not a mapping',
+    ],
+  ])('%s', (key, line) => {
+    const { problems } = loadText(pool(`${SIZE}    ${key}\n`));
+    expect(problems.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+      `pools[0].${line}`,
+    ]);
+  });
+
+  it('suggest a key of which the beginning was written', () => {
+    const text = `sizes: { x: { cpu: 1, memory: 1Gi, mem: 1Gi } }\n${VALID}`;
+    expect(problemsOf(text)).toEqual([
+      "c.yaml:1:36: error: sizes.x.mem: unknown key; did you mean 'memory'?",
+    ]);
   });
 });
 
@@ -189,6 +266,27 @@ describe('secrets in the file', () => {
     expect(lines).toEqual([
       'c.yaml:10:47: error: join.k3s.token: expected `auto`, or a mapping with secretFile, secretEnv or secretRef, not text; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret',
     ]);
+  });
+});
+
+describe('a token among the arguments', () => {
+  it.each([
+    'k3s: { server: https://k:6443, agentArgs: [--token, hunter2] }',
+    'k3s: { server: https://k:6443, agentArgs: ["--token hunter2"] }',
+    'k3s: { server: https://k:6443, agentArgs: ["-t", hunter2] }',
+    'rke2: { server: https://k:9345, agentArgs: ["--agent-token=hunter2"] }',
+    'kubeadm: { kubeletArgs: ["--bootstrap-token hunter2"] }',
+    'kubeadm: { kubeletArgs: ["bootstrap-token=hunter2"] }',
+  ])('%s', (recipe) => {
+    const { problems } = loadText(`${VALID}join: { ${recipe} }\n`);
+    expect(problems.map(({ message }) => message)).toEqual([
+      "hands over a token; the join token has a key of its own, 'token'",
+    ]);
+  });
+
+  it('but not what only speaks of one', () => {
+    const args = '["--token-file=/etc/x", "--authentication-token-webhook=true", "-v=4"]';
+    expect(problemsOf(`${VALID}join: { kubeadm: { kubeletArgs: ${args} } }\n`)).toEqual([]);
   });
 });
 

@@ -3,6 +3,7 @@
 // out in one run. What was refused is taken out, piece by piece, until the rest is valid.
 import type * as z from 'zod';
 import { type ConfigPath, valueAt } from '../config-path.ts';
+import { plainIssues, refusedPaths } from '../issues/plain-issues.ts';
 import { removeAt, setAt } from '../overrides/tree-edit.ts';
 import { type ConfigFile, configSchema } from '../schema/index.ts';
 
@@ -23,7 +24,7 @@ export function salvage(
   const indexOf = new Map(pools.map((pool, index) => [pool, index]));
   let remaining: readonly z.core.$ZodIssue[] = issues;
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    removeAll(rest, remaining.flatMap(faultyPaths));
+    removeAll(rest, plainIssues(remaining, rest).flatMap(refusedPaths));
     const kept: readonly unknown[] = Array.isArray(rest['pools']) ? rest['pools'] : [];
     const parsed = configSchema.safeParse(rest);
     if (parsed.success) {
@@ -32,11 +33,6 @@ export function salvage(
     remaining = parsed.error.issues;
   }
   return undefined;
-}
-
-function faultyPaths(issue: z.core.$ZodIssue): readonly ConfigPath[] {
-  const path = issue.path.map((step) => (typeof step === 'symbol' ? String(step) : step));
-  return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
 }
 
 function removeAll(tree: Record<string, unknown>, paths: readonly ConfigPath[]): void {

@@ -112,11 +112,51 @@ function applyAt(work: Work, { setting, path, text, origin }: Application): void
   const holders = missingHolders(work.tree, path);
   if (!setAt(work.tree, path, value)) return;
   for (const holder of holders) work.made.set(pathKey(holder), origin);
-  for (const sibling of setting.replaces ?? []) {
-    removeAt(work.tree, [...path.slice(0, -1), sibling]);
-  }
+  warnOfKept(work, { setting, path, text, origin }, present);
+  dropAlternatives(work, { setting, path, text, origin }, value);
   work.origins.set(pathKey(path), origin);
   work.paths.push(path);
+}
+
+/** What the file says by other keys must not stand in the way of a setting that wins over it. */
+function dropAlternatives(work: Work, application: Application, value: unknown): void {
+  const { setting, path, origin } = application;
+  const siblings = (setting.replaces ?? []).map((key) => [...path.slice(0, -1), key]);
+  const excluded = (setting.excludes?.(value) ?? []).map((key) => [
+    ...path.slice(0, 2),
+    ...key.split('.'),
+  ]);
+  for (const dropped of [...siblings, ...excluded]) {
+    if (valueAt(work.tree, dropped) === undefined) continue;
+    const earlier = work.origins.get(pathKey(dropped));
+    if (earlier?.kind === origin.kind) {
+      report(work, earlier, {
+        path: dropped,
+        message: `is not used: ${origin.detail} cannot stand beside it and comes first`,
+        severity: 'warning',
+      });
+    }
+    removeAt(work.tree, dropped);
+    work.origins.delete(pathKey(dropped));
+    // Its lines in the file are no longer where the value, now the default, comes from.
+    work.paths.push(dropped);
+  }
+}
+
+function warnOfKept(
+  work: Work,
+  { setting, path, text, origin }: Application,
+  present: unknown,
+): void {
+  if (present === undefined || present === text) return;
+  for (const key of setting.keeps ?? []) {
+    if (valueAt(work.tree, [...path.slice(0, -1), key]) === undefined) continue;
+    report(work, origin, {
+      path,
+      message: `is checked against '${key}' of the file, which was written for another image`,
+      severity: 'warning',
+    });
+  }
 }
 
 function warnOfContradiction(

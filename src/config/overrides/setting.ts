@@ -26,6 +26,10 @@ export interface Setting {
   readonly convert: (input: Conversion) => Parsed<Converted>;
   /** Sibling keys that this one takes the place of. */
   readonly replaces?: readonly string[];
+  /** Keys of the region (`tls.caFile`) that cannot stand beside this value: the file's are dropped. */
+  readonly excludes?: (value: unknown) => readonly string[];
+  /** Sibling keys that were written for the value of the file: where it changes and they stay, that is said. */
+  readonly keeps?: readonly string[];
   /** Sets a part of the value and leaves the rest: two of them do not contradict each other. */
   readonly isPart?: boolean;
   /** Further keys of the region or image, where this setting is what brings it into being. */

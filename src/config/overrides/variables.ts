@@ -20,6 +20,12 @@ import type { Setting } from './setting.ts';
 const REGION = ['proxmox', '<region>'] as const;
 const POOLS = ['pools', '*'] as const;
 
+// A region logs in in one way, and checks certificates in one way or not at all.
+const noPassword = () => ['user', 'passwordFile', 'passwordEnv', 'passwordRef'];
+const noToken = () => ['token'];
+const noTrust = (insecure: unknown) =>
+  insecure === true ? ['tls.caFile', 'tls.fingerprints'] : [];
+
 const OURS: readonly Setting[] = [
   { name: 'PVESCALER_MODE', target: ['mode'], convert: asMode, meaning: 'the mode' },
   {
@@ -89,6 +95,7 @@ const EXTERNALGRPC_PROXMOX: readonly Setting[] = [
     name: 'PM_NODE',
     target: [...REGION, 'hosts', 'allow'],
     convert: asList,
+    replaces: ['deny'],
     meaning: 'the only host to use, or several with commas',
   },
   {
@@ -96,6 +103,7 @@ const EXTERNALGRPC_PROXMOX: readonly Setting[] = [
     target: [...REGION, 'token', 'id'],
     convert: asText,
     replaces: ['idRef'],
+    excludes: noPassword,
     meaning: 'the token’s id',
   },
   {
@@ -103,6 +111,7 @@ const EXTERNALGRPC_PROXMOX: readonly Setting[] = [
     target: [...REGION, 'token', 'secretEnv'],
     convert: asVariableName,
     replaces: ['secretFile', 'secretRef'],
+    excludes: noPassword,
     isSecret: true,
     meaning: 'the token’s secret',
   },
@@ -110,6 +119,7 @@ const EXTERNALGRPC_PROXMOX: readonly Setting[] = [
     name: 'PM_TLS_INSECURE',
     target: [...REGION, 'tls', 'insecure'],
     convert: asBoolean,
+    excludes: noTrust,
     meaning: 'trust any certificate of the API',
   },
   {
@@ -146,6 +156,7 @@ const EXTERNALGRPC_PROXMOX: readonly Setting[] = [
     name: 'CLOUD_IMAGE_URL',
     target: ['images', '<image>', 'url'],
     convert: asText,
+    keeps: ['checksumUrl', 'checksum'],
     // As it always was with this variable; said by a warning.
     whenCreated: { unverified: true },
     meaning: 'the URL of the image; without an image in the file, one named `default`, unverified',
@@ -219,6 +230,7 @@ const KUBENODESMITH: readonly Setting[] = [
     target: [...REGION, 'token', 'id'],
     convert: asText,
     replaces: ['idRef'],
+    excludes: noPassword,
     meaning: 'the token’s id',
   },
   {
@@ -226,6 +238,7 @@ const KUBENODESMITH: readonly Setting[] = [
     target: [...REGION, 'token', 'secretEnv'],
     convert: asVariableName,
     replaces: ['secretFile', 'secretRef'],
+    excludes: noPassword,
     isSecret: true,
     meaning: 'the token’s secret',
   },
@@ -233,6 +246,7 @@ const KUBENODESMITH: readonly Setting[] = [
     name: 'PROXMOX_SKIP_TLS_VERIFY',
     target: [...REGION, 'tls', 'insecure'],
     convert: asBoolean,
+    excludes: noTrust,
     meaning: 'trust any certificate of the API',
   },
 ];
@@ -248,6 +262,7 @@ const PROXMOX_AUTOSCALER: readonly Setting[] = [
     name: 'PXE_USER',
     target: [...REGION, 'user'],
     convert: asText,
+    excludes: noToken,
     meaning: 'the user, with realm',
   },
   {

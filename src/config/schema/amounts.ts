@@ -28,22 +28,25 @@ export interface Floor {
 
 /** Bytes: `2Gi`, `512Mi`. */
 export function bytes(bounds: Floor = {}) {
-  return amountLeaf({ type: 'quantity', json: QUANTITY }, within(parseBytes, bounds));
+  return amountLeaf({ type: 'quantity', json: QUANTITY, quotes: true }, within(parseBytes, bounds));
 }
 
 /** CPU that may be a fraction: `250m`, `0.5`, `2`. */
 export function cpuAmount() {
-  return amountLeaf({ type: 'CPU quantity', json: QUANTITY }, parseCpuMilli);
+  return amountLeaf({ type: 'CPU quantity', json: QUANTITY, quotes: true }, parseCpuMilli);
 }
 
 /** A number of devices or other extended resources. */
 export function countAmount() {
-  return amountLeaf({ type: 'quantity', json: QUANTITY }, parseCount);
+  return amountLeaf({ type: 'quantity', json: QUANTITY, quotes: true }, parseCount);
 }
 
 /** Time: `20s`, `10m`, `1h30m`. */
 export function duration(bounds: Floor = {}) {
-  return amountLeaf({ type: 'duration', json: DURATION }, within(parseMilliseconds, bounds));
+  return amountLeaf(
+    { type: 'duration', json: DURATION, quotes: true },
+    within(parseMilliseconds, bounds),
+  );
 }
 
 function within(parse: (amount: AmountText) => Parsed<number>, { min, max }: Floor) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a new VM becomes a node: one recipe per kind of cluster. A pool names the recipe it uses.
 import * as z from 'zod';
+import { refused } from '../../model/parsed.ts';
 import { url } from './addresses.ts';
 import { duration } from './amounts.ts';
 import { key } from './key.ts';
@@ -45,6 +46,18 @@ const fileSchema = z.strictObject({
   ),
 });
 
+/**
+ * An argument of the agent. A token among them would stand in the file, in the seed and in the process list:
+ * refused, since it has a key of its own.
+ */
+function argument() {
+  return textLeaf({ type: 'text', json: { type: 'string', minLength: 1 } }, (value) =>
+    /^(-t|-{0,2}([\w-]+-)?(token|cluster-secret))([=\s]|$)/i.test(value.trim())
+      ? refused("hands over a token; the join token has a key of its own, 'token'")
+      : matches(value, /\S/, 'is empty'),
+  );
+}
+
 /** What every recipe has. */
 const guestKeys = {
   packages: key(z.array(text()).prefault([]), 'Packages that cloud-init installs first.'),
@@ -74,7 +87,10 @@ const nodeAgentKeys = {
   registriesFile: key(path().optional(), 'Registry settings (`registries.yaml`) for the guest.', {
     replaces: { externalgrpc: ['k3s.registries_yaml', 'k3s.registries_yaml_file'] },
   }),
-  agentArgs: key(z.array(text()).prefault([]), 'Further arguments of the agent.'),
+  agentArgs: key(
+    z.array(argument()).prefault([]),
+    'Further arguments of the agent. A token is refused: `token` is its key.',
+  ),
 };
 
 function versionText(form: RegExp, example: string) {
@@ -152,7 +168,10 @@ const kubeadmSchema = z.strictObject({
     'Hashes of the cluster’s CA.',
     { defaultText: 'from the kubeconfig’s CA' },
   ),
-  kubeletArgs: key(z.array(text()).prefault([]), 'Further arguments of the kubelet, `name=value`.'),
+  kubeletArgs: key(
+    z.array(argument()).prefault([]),
+    'Further arguments of the kubelet, `name=value`. A token is refused: `token` is its key.',
+  ),
   ...guestKeys,
 });
 

@@ -10,6 +10,8 @@ export interface LeafFacts {
   readonly type: string;
   /** JSON Schema keywords. */
   readonly json: Readonly<Record<string, unknown>>;
+  /** The parser's problems repeat the value or a part of it, which then has to be taken out. */
+  readonly quotes?: boolean;
 }
 
 interface LeafRule<T> extends LeafFacts {
@@ -27,7 +29,10 @@ export function leaf<T>(rule: LeafRule<T>) {
         return z.NEVER;
       }
       const parsed = rule.parse(value);
-      if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.problem });
+      if (!parsed.ok) {
+        const params = { quotes: rule.quotes === true };
+        context.addIssue({ code: 'custom', message: parsed.problem, params });
+      }
       return value;
     })
     .meta({ ...rule.json, 'x-type': rule.type });

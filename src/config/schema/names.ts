@@ -26,6 +26,7 @@ export function poolName() {
     {
       type: 'pool name',
       json: { type: 'string', pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 54 },
+      quotes: true,
     },
     parsePoolName,
   );
@@ -40,20 +41,20 @@ export function givenName() {
 }
 
 export function namespace() {
-  return textLeaf({ type: 'namespace', json: TEXT }, dnsLabel);
+  return textLeaf({ type: 'namespace', json: TEXT, quotes: true }, dnsLabel);
 }
 
 /** Stem of a host name. Dots are fine (`autoscaler.node-1`): Kubernetes takes any DNS name as a node's. */
 export function hostNameStem() {
-  return textLeaf({ type: 'DNS name', json: TEXT }, dnsSubdomain);
+  return textLeaf({ type: 'DNS name', json: TEXT, quotes: true }, dnsSubdomain);
 }
 
 export function labelKey() {
-  return textLeaf({ type: 'label key', json: TEXT }, parseLabelKey);
+  return textLeaf({ type: 'label key', json: TEXT, quotes: true }, parseLabelKey);
 }
 
 export function labelValue() {
-  return textLeaf({ type: 'label value', json: { type: 'string' } }, parseLabelValue);
+  return textLeaf({ type: 'label value', json: { type: 'string' }, quotes: true }, parseLabelValue);
 }
 
 /** Proxmox lower-cases tags and splits them at blanks, commas and semicolons. */

@@ -65,7 +65,7 @@ const fromSchema = z
 
 const taintSchema = z
   .union([
-    textLeaf({ type: 'taint', json: { type: 'string', pattern: ':' } }, parseTaint),
+    textLeaf({ type: 'taint', json: { type: 'string', pattern: ':' }, quotes: true }, parseTaint),
     z
       .strictObject({
         key: key(labelKey(), 'Key of the taint.'),

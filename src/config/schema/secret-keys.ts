@@ -19,7 +19,10 @@ export function secretRef(defaultKey: string) {
   return z
     .strictObject({
       name: key(
-        textLeaf({ type: 'Secret name', json: { type: 'string', minLength: 1 } }, dnsSubdomain),
+        textLeaf(
+          { type: 'Secret name', json: { type: 'string', minLength: 1 }, quotes: true },
+          dnsSubdomain,
+        ),
         'Name of the Kubernetes Secret.',
       ),
       namespace: key(namespace().optional(), 'Its namespace.', {

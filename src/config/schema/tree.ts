@@ -44,6 +44,11 @@ export function nodesAt(path: ConfigPath): readonly SchemaNode[] {
   return nodes;
 }
 
+/** How the forms of a value with several are told to a person. */
+export function formsAt(path: ConfigPath): string | undefined {
+  return nodesAt(path).find((node) => node['x-forms'] !== undefined)?.['x-forms'];
+}
+
 /** The keys that may stand in the mapping at this path, in the order of the schema. */
 export function keysAt(path: ConfigPath): readonly string[] {
   const keys = nodesAt(path)

@@ -10,10 +10,30 @@ describe('vmOptions', () => {
     ['scsi1', 'local-lvm:32,ssd=1'],
     ['hostpci0', 'mapping=gpu,pcie=1'],
     ['usb0', 'spice'],
+    ['usb1', 'host=spice,usb3=1'],
+    ['usb2', 'mapping=key,usb3=1'],
     ['efidisk0', 'local-lvm:1,efitype=4m'],
     ['serial0', 'socket'],
   ] as const)('passes %s', (name, value) => {
     expect(checkVmOption(name, value).ok).toBe(true);
+  });
+
+  it.each([
+    ['hostpci0', 'host=0000:01:00.0,mapping=x'],
+    ['hostpci0', '0000:01:00,mapping=x'],
+    ['hostpci0', 'mapping=x,host=01:00'],
+    ['hostpci0', 'mapping=x, HOST=01:00'],
+    ['hostpci0', 'mapping=x;01:00'],
+    ['hostpci0', 'mapping=x,pcie=1;host=01:00'],
+    ['hostpci0', 'spice'],
+    ['usb0', 'spice,host=1-2'],
+    ['usb0', 'host=1-2,mapping=x'],
+  ])('refuses a device of one host: %s: %s', (name, value) => {
+    expect(checkVmOption(name, value)).toEqual({
+      ok: false,
+      problem:
+        "names a device of one host; make a resource mapping in Proxmox and write 'mapping=<name>'",
+    });
   });
 
   it.each([

@@ -32,7 +32,7 @@ function checkName(name: string): Parsed<string> {
 function checkValue(name: string, text: string, value: VmOptionValue): Parsed<VmOptionValue> {
   if (/[\n\r\0]/.test(text)) return refused('contains a line break');
   if (text.trim() === '') return refused('is empty');
-  if (/^(hostpci|usb)\d/.test(name) && !/(^|,)(mapping=|spice(,|$))/.test(text)) {
+  if (/^(hostpci|usb)\d/.test(name) && !isMapped(name, text)) {
     return refused(
       "names a device of one host; make a resource mapping in Proxmox and write 'mapping=<name>'",
     );
@@ -43,18 +43,38 @@ function checkValue(name: string, text: string, value: VmOptionValue): Parsed<Vm
   return accepted(value);
 }
 
+/** Named by a mapping, and nowhere by an address; a USB port may also be left to SPICE. */
+function isMapped(name: string, text: string): boolean {
+  const parts = text.split(',').map((part) => part.trim());
+  const isSpice = (part: string) => name.startsWith('usb') && /^(host=)?spice$/.test(part);
+  const isNamed = parts.some((part) => /^mapping=[A-Za-z][\w.-]*$/.test(part) || isSpice(part));
+  return isNamed && parts.every((part) => isSpice(part) || /^(?!host=)\w[\w-]*=[^;]*$/i.test(part));
+}
+
+// Anything at first: a wrong kind of value must not hide that another option is a dangerous one.
 const scalar = z
-  .union([z.string(), z.number(), z.boolean()])
-  .meta({ 'x-forms': 'text, a number or true/false', 'x-type': 'text, number or boolean' });
+  .unknown()
+  .meta({ type: ['string', 'number', 'boolean'], 'x-type': 'text, number or boolean' });
 
 export const vmOptionsSchema = z
   .record(z.string(), scalar)
-  .superRefine((options, context) => {
-    for (const [name, value] of Object.entries(options)) {
-      const checked = checkVmOption(name, value);
-      if (!checked.ok) {
-        context.addIssue({ code: 'custom', message: checked.problem, path: [name] });
+  .transform((options, context): Record<string, VmOptionValue> => {
+    const passed = Object.entries(options).flatMap(([name, value]) => {
+      if (!isScalar(value)) {
+        const params = { expected: 'text, number or boolean' };
+        context.addIssue({ code: 'custom', params, path: [name] });
+        return [];
       }
-    }
+      const checked = checkVmOption(name, value);
+      if (checked.ok) return [[name, value] as const];
+      const params = { quotes: false };
+      context.addIssue({ code: 'custom', message: checked.problem, params, path: [name] });
+      return [];
+    });
+    return Object.fromEntries(passed);
   })
   .prefault({});
+
+function isScalar(value: unknown): value is VmOptionValue {
+  return ['string', 'number', 'boolean'].includes(typeof value);
+}

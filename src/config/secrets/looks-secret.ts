@@ -2,11 +2,12 @@
 // Guesses which text must not be repeated in a message. Wrong guesses cost little: the message has the
 // position, so whoever wrote the value finds it.
 
-const SECRET_WORD = /pass(word|phrase|wd)?|secret|token|credential|private_?key|api_?key/i;
+const SECRET_WORD =
+  /pass(word|phrase|wd)?|pwd|secret|token|credential|(private|api|access|auth|encryption|join)[-_]?key/i;
 
 /** Keys that speak of a secret without holding one. */
 const NAMES_A_SECRET =
-  /(File|Env|Ref|Ttl|Hashes|_file|_path)$|^(secretRef|credentialsRef|publicKeys?)$/;
+  /(File|Env|Ref|Ttl|Hashes|[-_](file|path|dir|config|ttl|webhook))$|^(secretRef|credentialsRef|publicKeys?)$/;
 
 /** Whether a value under this key is to be treated as a secret whatever it looks like. */
 export function isSecretKey(key: string): boolean {

@@ -40,7 +40,7 @@ describe('config show', () => {
     scriptFile: join.sh
     files: [{ path: /etc/x, content: "password=hunter2" }]
   kubeadm:
-    kubeletArgs: ["--token=hunter2", "v=4"]
+    kubeletArgs: ["--auth-key=hunter2", "v=4"]
 images2: &x {}
 `.replace('images2: &x {}\n', '');
     const shown = loaded(
@@ -57,6 +57,49 @@ images2: &x {}
       expect(output).toContain('••••');
       expect(output).toContain('v=4');
     }
+  });
+
+  it.each([
+    ['join: { k3s: { server: https://k:6443, agentArgs: [--password, hunter2] } }'],
+    ['join: { k3s: { server: https://k:6443, agentArgs: ["--password hunter2"] } }'],
+    ['join: { k3s: { server: https://k:6443, agentArgs: ["--v 4 --pwd hunter2"] } }'],
+    ['join: { k3s: { server: https://k:6443, agentArgs: ["--pwd=hunter2"] } }'],
+    ['join: { k3s: { server: https://k:6443, agentArgs: ["--vpn-auth=name=x,joinKey=hunter2"] } }'],
+    ['join: { k3s: { server: https://k:6443, agentArgs: ["--kubelet-arg=my-token=hunter2"] } }'],
+    ['join: { kubeadm: { kubeletArgs: ["bootstrap-secret hunter2", "--client-secret hunter2"] } }'],
+    ['join: { kubeadm: { kubeletArgs: ["--client-secret", "hunter2"] } }'],
+    ['    labels: { password: hunter2 }'],
+    ['    labels: { example.com/api-key: hunter2 }'],
+    ['    taints: ["password=hunter2:NoSchedule"]'],
+    ['    taints: [{ key: password, value: hunter2, effect: NoSchedule }]'],
+  ])('masks %s', (line) => {
+    const shown = loaded(`${VALID}${line}\n`);
+    for (const output of [effectiveConfigYaml(shown), JSON.stringify(effectiveConfigJson(shown))]) {
+      expect(output).not.toContain('hunter2');
+      expect(output).toContain('••••');
+    }
+  });
+
+  it('leaves alone what is only called like one', () => {
+    const text = `${VALID}    labels: { key: v1 }
+    taints: ["key=v2:NoSchedule", { key: key, value: v3, effect: NoExecute }]
+    extendedResources: { example.com/token: "4" }
+join:
+  k3s:
+    server: https://k:6443
+    agentArgs:
+      - --node-taint=key=v5:NoSchedule
+      - --token-file=/etc/v6
+      - --image-credential-provider-config
+      - /etc/v7
+      - --kubelet-arg=authentication-token-webhook=v8
+`;
+    const shown = effectiveConfigYaml(loaded(text));
+    expect(
+      ['v1', 'v2', 'v3', '4', 'v5', 'v6', 'v7', 'v8'].filter((v) => !shown.includes(v)),
+    ).toEqual([]);
+    expect(shown).toContain('token: auto');
+    expect(shown.replaceAll('the secret: ••••', '')).not.toContain('••••');
   });
 
   it('is data for scripts', () => {

@@ -23,13 +23,20 @@ export function parseCpuMilli(text: AmountText): Parsed<number> {
   return parseWhole(text, milliValue);
 }
 
+/** A number of things, of which there is no half. */
 export function parseCount(text: AmountText): Parsed<number> {
-  return parseWhole(text, wholeValue);
+  const count = parseWhole(text, wholeValue);
+  const milli = count.ok ? parseWhole(text, milliValue) : count;
+  return milli.ok && count.ok && milli.value !== count.value * 1000
+    ? refused('must be a whole number')
+    : count;
 }
 
 function parseWhole(text: AmountText, unit: (quantity: Quantity) => bigint): Parsed<number> {
   const quantity = parseQuantity(String(text));
   if (!quantity.ok) return quantity;
+  // Kubernetes reads `Gi`, `.` and `-` as zero; in a file they are a number that was forgotten.
+  if (!/^[+-]?\.?\d/.test(String(text))) return refused("has no number; write one, such as '2Gi'");
   const value = unit(quantity.value);
   if (value < 0n) return refused('is negative');
   return value > BigInt(Number.MAX_SAFE_INTEGER)

@@ -17,7 +17,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
 
 function distanceBetween(word: string, candidate: string): number {
   // Half a word is a word begun, not a word mistyped.
-  return word.length >= 4 && candidate.startsWith(word) ? 0.5 : editDistance(word, candidate);
+  return word.length >= 3 && candidate.startsWith(word) ? 0.5 : editDistance(word, candidate);
 }
 
 // `node_groups`, `nodeGroups` and `node-groups` are the same word to whoever mistypes it.

@@ -7,7 +7,7 @@ import {
   rangeHolds,
   subnetOf,
 } from './address.ts';
-import { parseBytes, parseCpuMilli, parseMilliseconds } from './amount.ts';
+import { parseBytes, parseCount, parseCpuMilli, parseMilliseconds } from './amount.ts';
 import { formatListenAddress, isLoopback, parseListenAddress } from './listen-address.ts';
 import { editDistance, nearest } from './nearest.ts';
 import { parseVmIdRange, vmIdCount, vmIdRangesOverlap } from './vm-id-range.ts';
@@ -131,6 +131,8 @@ describe('amounts', () => {
   it.each([
     [parseBytes, '2Gi', 2 * 1024 ** 3],
     [parseBytes, 0, 0],
+    [parseBytes, '.5Gi', 512 * 1024 ** 2],
+    [parseCount, '2k', 2000],
     [parseCpuMilli, '250m', 250],
     [parseCpuMilli, 1.5, 1500],
     [parseMilliseconds, '1h30m', 5_400_000],
@@ -143,6 +145,14 @@ describe('amounts', () => {
     [parseBytes, 5, "is only 5 bytes; write a unit, such as '2Gi' or '512Mi'"],
     [parseBytes, '-1Gi', 'is negative'],
     [parseBytes, '100E', 'is too large'],
+    [parseBytes, 'Gi', "has no number; write one, such as '2Gi'"],
+    [parseBytes, '-', "has no number; write one, such as '2Gi'"],
+    [parseBytes, '.', "has no number; write one, such as '2Gi'"],
+    [parseBytes, 'e3', "has no number; write one, such as '2Gi'"],
+    [parseCpuMilli, 'm', "has no number; write one, such as '2Gi'"],
+    [parseCount, 1.5, 'must be a whole number'],
+    [parseCount, '500m', 'must be a whole number'],
+    [parseMilliseconds, '.', "duration is not of the form '1h30m' or '45s'"],
     [parseMilliseconds, 20, "missing unit; did you mean '20s'?"],
     [parseMilliseconds, '-5s', 'is negative'],
     [parseMilliseconds, Number.NaN, "duration is not of the form '1h30m' or '45s'"],
@@ -154,6 +164,8 @@ describe('amounts', () => {
 describe('nearest', () => {
   it.each([
     ['memry', 'memory'],
+    ['mem', 'memory'],
+    ['me', undefined],
     ['node_groups', undefined],
     ['batchsize', 'batchSize'],
     ['drain_timeout', 'drainTimeout'],

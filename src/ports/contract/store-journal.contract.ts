@@ -36,6 +36,20 @@ export function journalContract(open: OpenStore): void {
       }),
     );
 
+    it.each([
+      [Number.POSITIVE_INFINITY, 3],
+      [1.5, 1],
+      [0, 0],
+      [-1, 0],
+      [Number.NaN, 0],
+    ])('takes %s as a limit, and as what to keep', async (count, kept) => {
+      await onStore(open, async ({ store, clock }) => {
+        await appendAll(store, [{ message: 'a' }, { message: 'b' }, { message: 'c' }]);
+        expect(await store.journal.read({ limit: count })).toHaveLength(kept);
+        await store.journal.prune({ beforeMs: clock.now() + 1_000_000, keep: count });
+      })();
+    });
+
     it(
       'numbers entries upwards, over all processes, oldest first',
       onStore(open, async ({ store, reopen }) => {

@@ -48,6 +48,30 @@ export function leasesContract(open: OpenStore): void {
     );
 
     it(
+      'does not outlive a wall clock that was years ahead and is set right',
+      onStore(open, async ({ store, clock }) => {
+        const right = clock.now();
+        clock.setWallClock(right + 50 * 365 * 24 * 3_600_000);
+        const early = await take(store, 'a');
+        clock.setWallClock(right);
+        expect(await codeOf(store.leases.renew(early, 1_000))).toBe('LEASE_LOST');
+        const taken = await take(store, 'b');
+        expect(taken.token).toBe(early.token + 1);
+        expect(await codeOf(take(store, 'a'))).toBe('LEASE_HELD');
+      }),
+    );
+
+    it(
+      'lasts an hour at most, whatever is asked for',
+      onStore(open, async ({ store, clock }) => {
+        const lease = await take(store, 'a', 10 * 3_600_000);
+        expect(lease.expiresAt).toBe(clock.now() + 3_600_000);
+        expect(await store.leases.renew(lease, 10 * 3_600_000)).toEqual(lease);
+        expect(await codeOf(take(store, 'b'))).toBe('LEASE_HELD');
+      }),
+    );
+
+    it(
       'is free at the instant of its expiry, and the token grows by one',
       onStore(open, async ({ store, clock }) => {
         const first = await take(store, 'a');

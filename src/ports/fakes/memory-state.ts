@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Lease } from '../../model/lease.ts';
+import { isCurrent, type Lease, leaseExpiry } from '../../model/lease.ts';
 import { Conflict, LostLeadership, NotFound } from '../errors.ts';
 import type { JournalQuery } from '../journal.ts';
 import { assertKey } from '../record-codec.ts';
@@ -95,7 +95,7 @@ export class MemoryState {
   acquire({ name, holder, durationMs }: LeaseRequest): Lease {
     const last = this.#leases.get(name);
     const now = this.#now();
-    if (last !== undefined && last.holder !== holder && now < last.expiresAt) {
+    if (last !== undefined && last.holder !== holder && isCurrent(last, now)) {
       throw new Conflict('LEASE_HELD', `${last.holder} holds the lease ${name}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });
@@ -104,13 +104,13 @@ export class MemoryState {
       name,
       holder,
       token: (last?.token ?? 0) + 1,
-      expiresAt: now + durationMs,
+      expiresAt: leaseExpiry(now, durationMs),
     });
   }
 
   renew(lease: Lease, durationMs: number): Lease {
     this.#assertFence(lease);
-    return this.#putLease({ ...lease, expiresAt: this.#now() + durationMs });
+    return this.#putLease({ ...lease, expiresAt: leaseExpiry(this.#now(), durationMs) });
   }
 
   /** False when it was no longer theirs. */
@@ -168,7 +168,7 @@ export class MemoryState {
   #assertFence(fence: Lease | undefined): void {
     if (fence === undefined) return;
     const current = this.#current(fence);
-    if (current === undefined || this.#now() >= current.expiresAt) {
+    if (current === undefined || !isCurrent(current, this.#now())) {
       throw new LostLeadership('LEASE_LOST', `${fence.holder} no longer holds ${fence.name}`);
     }
   }

@@ -16,6 +16,8 @@ interface Sleeper {
 export class VirtualClock implements Clock {
   #now: number;
   readonly #start: number;
+  /** How far the wall clock is off. */
+  #wallOffset = 0;
   #order = 0;
   readonly #sleepers = new Set<Sleeper>();
 
@@ -25,7 +27,12 @@ export class VirtualClock implements Clock {
   }
 
   now(): number {
-    return this.#now;
+    return this.#now + this.#wallOffset;
+  }
+
+  /** Somebody sets the wall clock. Nobody wakes: sleeping goes by the other one. */
+  setWallClock(ms: number): void {
+    this.#wallOffset = ms - this.#now;
   }
 
   monotonic(): number {

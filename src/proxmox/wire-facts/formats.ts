@@ -66,7 +66,7 @@ export const NAMED_FORMATS: Readonly<Record<string, FormatFact>> = {
   },
   urlencoded: { regex: /^[-%a-zA-Z0-9_.!~*'()]*$/, error: 'invalid urlencoded string: <value>' },
   'disk-size': {
-    regex: /^\d+(?:\.\d+)?[KMGT]?$/,
+    regex: /^\d+(?:\.\d+)?(?:[KMGT](?:iB)?)?$/,
     error: 'value does not look like a valid disk size: <value>',
   },
   'pve-task-status-type': {
@@ -74,8 +74,12 @@ export const NAMED_FORMATS: Readonly<Record<string, FormatFact>> = {
     error: "invalid status '<value>'",
   },
   'pve-storage-content': {
-    regex: /^[a-z]+$/,
+    regex: /^(?:images|rootdir|vztmpl|iso|backup|snippets|none|import)$/,
     error: "invalid content type '<value>'",
+  },
+  'pve-phys-bits': {
+    regex: /^(?:host|[89]|[1-5]\d|6[0-4])$/,
+    error: "value must be an integer between 8 and 64 or 'host'",
   },
   email: {
     regex: /^[\w+~-]+(?:\.[\w+~-]+)*@[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)*$/,

@@ -26,7 +26,7 @@ export interface Bin {
   index: number;
 }
 
-/** Bins with about the same room: within a factor of two in both. */
+/** Bins with about the same room. */
 interface Shelf {
   readonly cpuClass: number;
   readonly memoryClass: number;
@@ -54,8 +54,11 @@ export function newBin(slot: Slot, ruleClass: number, machine?: Machine): Bin {
   };
 }
 
+/** How finely bins are told apart: so many shelves from an amount to its double. */
+const SHELVES_PER_DOUBLING = 2;
+
 function classOf(amount: number): number {
-  return amount < 1 ? 0 : Math.floor(Math.log2(amount)) + 1;
+  return amount < 1 ? 0 : Math.floor(Math.log2(amount) * SHELVES_PER_DOUBLING) + 1;
 }
 
 export class Bins {

@@ -165,8 +165,12 @@ function explain(
   templates: readonly Template[],
   world: World,
 ): readonly Unplaced[] {
-  return work.flatMap(({ group, placed }) => {
-    const why = refusals(group, templates, world);
-    return group.pods.slice(placed).map((pod) => ({ pod, refusals: why }));
-  });
+  const why = refusals(
+    work.map(({ group }) => group),
+    templates,
+    world,
+  );
+  return work.flatMap(({ group, placed }) =>
+    group.pods.slice(placed).map((pod) => ({ pod, refusals: why.get(group) ?? [] })),
+  );
 }

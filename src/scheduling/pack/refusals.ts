@@ -13,22 +13,39 @@ import { loadWith } from './load.ts';
 import type { Refusal } from './result.ts';
 import { ANY_MACHINE, type Template } from './template.ts';
 
+/** For each group one refusal for each template. */
 export function refusals(
-  group: PodGroup,
+  groups: readonly PodGroup[],
   templates: readonly Template[],
   world: World,
-): readonly Refusal[] {
-  return templates.map((template) => refusal(group, template, world));
+): ReadonlyMap<PodGroup, readonly Refusal[]> {
+  const found = new Map<PodGroup, Refusal[]>(groups.map((group) => [group, []]));
+  for (const template of templates) {
+    // The machine is tried out once for all groups: bringing it is what costs.
+    const slots = world.slots.length;
+    const draft = new Draft(world);
+    const slot = probe(template, draft);
+    for (const [group, all] of found) all.push(refusal(group, template, { slot, world }));
+    draft.undo();
+    world.forgetSlots(slots);
+  }
+  return found;
 }
 
-function refusal(group: PodGroup, template: Template, world: World): Refusal {
-  const { pool, domain, ladder } = template;
-  const slots = world.slots.length;
-  const draft = new Draft(world);
+function probe(template: Template, draft: Draft): Slot {
   const slot = draft.addNode(template.node(ANY_MACHINE));
   for (const pod of template.daemons(ANY_MACHINE)) {
-    draft.place(world.resident(pod, pod.requests), slot);
+    draft.place(draft.world.resident(pod, pod.requests), slot);
   }
+  return slot;
+}
+
+function refusal(
+  group: PodGroup,
+  template: Template,
+  { slot, world }: { readonly slot: Slot; readonly world: World },
+): Refusal {
+  const { pool, domain, ladder } = template;
   const rung = ladder.fit(loadWith(group, slot), 0);
   // The node of a template has no size yet: room is judged by the sizes there are.
   const others = allReasons(group.candidate, slot, world).filter(
@@ -37,8 +54,6 @@ function refusal(group: PodGroup, template: Template, world: World): Refusal {
   const shortage =
     rung === undefined ? [shortfall(group, slot, { rung: ladder.largest, world })] : [];
   const limit = template.hit(newMachine((rung ?? ladder.largest).size.capacity));
-  draft.undo();
-  world.forgetSlots(slots);
   return {
     pool: pool.name,
     domain: domain.name,

@@ -6,7 +6,6 @@ import type { Resources } from '../../model/resources.ts';
 export const CPU = 0;
 export const MEMORY = 1;
 export const EPHEMERAL_STORAGE = 2;
-export const PODS = 3;
 
 /** Only what is asked for: `ids[i]` names the resource, `amounts[i]` says how much. */
 export interface Demand {
@@ -29,10 +28,6 @@ export class ResourceNames {
 
   name(id: number): string {
     return this.#names[id] ?? '';
-  }
-
-  get count(): number {
-    return this.#names.length;
   }
 
   demand(resources: Resources): Demand {

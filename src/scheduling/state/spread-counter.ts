@@ -25,23 +25,22 @@ export class SpreadCounter {
     const domain = this.topology.of(slot);
     const isEligible = domain !== NO_DOMAIN && this.#isEligible(slot);
     this.#eligibleSlots[slot] = isEligible;
-    if (isEligible) this.open(domain);
+    if (isEligible) this.#open(domain);
   }
 
   removeNode(slot: number): void {
     if (this.#eligibleSlots[slot] !== true) return;
     this.#eligibleSlots[slot] = false;
-    this.close(this.topology.of(slot));
+    this.#close(this.topology.of(slot));
   }
 
-  /** Makes a domain count, even one without nodes: a node there may be on its way. */
-  open(domain: number): void {
+  #open(domain: number): void {
     const nodes = this.#nodes[domain] ?? 0;
     this.#nodes[domain] = nodes + 1;
     if (nodes === 0) this.#enter(this.#counts[domain] ?? 0);
   }
 
-  close(domain: number): void {
+  #close(domain: number): void {
     const nodes = (this.#nodes[domain] ?? 0) - 1;
     this.#nodes[domain] = nodes;
     if (nodes === 0) this.#leave(this.#counts[domain] ?? 0);
@@ -78,12 +77,7 @@ export class SpreadCounter {
     return this.#domains === 0 ? 0 : this.#minimum;
   }
 
-  /** Matching pods in a node's domain, also when the node itself does not count. */
-  at(slot: number): number {
-    const domain = this.topology.of(slot);
-    return domain === NO_DOMAIN ? 0 : this.inDomain(domain);
-  }
-
+  /** Matching pods in a domain; 0 while no node of it counts. */
   inDomain(domain: number): number {
     return (this.#nodes[domain] ?? 0) > 0 ? (this.#counts[domain] ?? 0) : 0;
   }

@@ -7,8 +7,15 @@ export type { FaultRule } from './control/faults.ts';
 export type { Inspection } from './control/inspect.ts';
 export type { SimState } from './control/state.ts';
 export type { UrlSource } from './core.ts';
-export type { Guest, GuestBehaviour, GuestReport } from './guest/guest.ts';
+export {
+  createGuest,
+  type Guest,
+  type GuestBehaviour,
+  type GuestInput,
+  type GuestReport,
+} from './guest/guest.ts';
 export { SimConnectionError, type SimRequest, type SimResponse } from './http/messages.ts';
+export { makeCertificate } from './server/certificate.ts';
 export {
   networkUrlSource,
   type ServedSim,

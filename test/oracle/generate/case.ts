@@ -69,15 +69,15 @@ const TRAITS: readonly Trait[] = [
     add: ({ random, pod }) => addAffinity(random, pod, 'podAntiAffinity'),
   },
   { running: 0.03, pending: 1, add: ({ random, pod }) => addPreference(random, pod) },
-  { running: 0, pending: 24, add: ({ random, pod }) => addSpread(random, pod) },
-  { running: 0, pending: 30, add: ({ random, pod }) => addSpreadPolicy(random, pod) },
+  { running: 0, pending: 30, add: ({ random, pod }) => addSpread(random, pod) },
+  { running: 0, pending: 40, add: addSpreadPolicy },
   { running: 0.02, pending: 5, add: (wish) => addBoundVolume(wish, 'nodes') },
   { running: 0.02, pending: 5, add: (wish) => addBoundVolume(wish, 'zone') },
   { running: 0.15, pending: 8, add: addAttachedVolumes },
   { running: 0.02, pending: 9, add: addUnboundClaim },
   { running: 0.02, pending: 2, add: addTroubledClaim },
   { running: 0, pending: 4, add: addExclusiveClaim },
-  { running: 0.3, pending: 9, add: addInlineDisk },
+  { running: 0.3, pending: 12, add: addInlineDisk },
 ];
 
 function emptyCluster(random: Random): Cluster {
@@ -112,7 +112,7 @@ const WEIGHTED = TRAITS.flatMap((trait) => Array.from({ length: trait.pending },
 function addPendingTraits(wish: VolumeWish): void {
   const { random } = wish;
   const chosen = new Set(
-    random.times(random.pick([0, 1, 1, 1, 2, 2, 3]), () => random.pick(WEIGHTED)),
+    random.times(random.pick([0, 0, 1, 1, 1, 2, 2, 3]), () => random.pick(WEIGHTED)),
   );
   for (const trait of TRAITS) if (chosen.has(trait)) trait.add(wish);
 }

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pod says about other pods: affinity, anti-affinity, spread over domains.
 
-import type { LabelSelector, Pod, PodAffinityTerm, SpreadConstraint } from '../objects.ts';
+import type {
+  Cluster,
+  LabelSelector,
+  Node,
+  Pod,
+  PodAffinityTerm,
+  SpreadConstraint,
+} from '../objects.ts';
 import type { Random } from '../random.ts';
 import { addNodeAffinity, addNodeSelector } from './rules.ts';
 import {
@@ -112,18 +119,35 @@ function addLabelKeys(random: Random, constraint: SpreadConstraint, pod: Pod): v
     ];
 }
 
+interface Wish {
+  readonly random: Random;
+  readonly cluster: Cluster;
+  readonly pod: Pod;
+}
+
+// The emptiest node sets the minimum; whether it counts is what the policy says.
+function closeEmptiest({ nodes, pods }: Cluster): void {
+  const load = Map.groupBy(pods, ({ spec }) => spec.nodeName);
+  const loadOf = ({ metadata }: Node) => load.get(metadata.name)?.length ?? 0;
+  const [emptiest] = nodes.toSorted((one, other) => loadOf(one) - loadOf(other));
+  if (emptiest !== undefined)
+    emptiest.spec.taints ??= [{ key: 'dedicated', value: 'db', effect: 'NoSchedule' }];
+}
+
 /** One constraint and one refinement of it: whether other nodes count shows only when the pod keeps away from some. */
-export function addSpreadPolicy(random: Random, pod: Pod): void {
+export function addSpreadPolicy({ random, cluster, pod }: Wish): void {
   const made: SpreadConstraint = {
     maxSkew: 1,
     topologyKey: random.pick([ZONE, RACK, HOSTNAME]),
     whenUnsatisfiable: 'DoNotSchedule',
     labelSelector: { matchLabels: { app: 'web' } },
   };
-  const policy = random.pick(['minDomains', 'taints', 'affinity']);
+  const policy = random.pick(['minDomains', 'taints', 'taints', 'affinity', 'affinity']);
   if (policy === 'minDomains') made.minDomains = random.pick([3, 4, 4, 5, 12]);
-  else if (policy === 'taints') made.nodeTaintsPolicy = 'Honor';
-  else {
+  else if (policy === 'taints') {
+    made.nodeTaintsPolicy = 'Honor';
+    closeEmptiest(cluster);
+  } else {
     made.nodeAffinityPolicy = 'Ignore';
     random.pick([addNodeSelector, addNodeSelector, addNodeAffinity])(random, pod);
   }
@@ -134,7 +158,7 @@ export function addSpread(random: Random, pod: Pod): void {
   const keys = random.some([ZONE, HOSTNAME, RACK], 0.45);
   pod.spec.topologySpreadConstraints = keys.map((key) => {
     const made = spreadConstraint(random, key);
-    if (random.chance(0.35)) addLabelKeys(random, made, pod);
+    if (random.chance(0.75)) addLabelKeys(random, made, pod);
     return made;
   });
 }

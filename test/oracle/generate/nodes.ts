@@ -27,8 +27,8 @@ function node(random: Random, name: string, zones: readonly string[]): Node {
     spec: {},
     status: { allocatable: allocatable(random) },
   };
-  if (random.chance(0.13)) made.spec.taints = random.some(TAINTS, 0.25);
-  if (random.chance(0.07)) makeUnschedulable(random, made);
+  if (random.chance(0.11)) made.spec.taints = random.some(TAINTS, 0.25);
+  if (random.chance(0.05)) makeUnschedulable(random, made);
   return made;
 }
 

@@ -12,12 +12,14 @@ import {
 import type { Case, Node } from '../objects.ts';
 import { Random } from '../random.ts';
 import { randomCase, randomPods } from './case.ts';
+import { type DaemonSet, daemonSet } from './daemons.ts';
 import { HERE, RACK, RACKS, REGION, ZONE, ZONES } from './words.ts';
 
 const GIB = 2 ** 30;
 
 export interface PackCase extends Case {
   readonly pools: readonly PoolOffer[];
+  readonly daemonSets: DaemonSet[];
 }
 
 function size(cpus: number, gpus: number): Resources {
@@ -73,12 +75,13 @@ export function randomPackCase(seed: number): PackCase {
   return {
     cluster,
     pending: all,
+    daemonSets: random.times(random.pick([0, 0, 1, 2]), (i) => daemonSet(random, `d${i}`)),
     pools: random.some(['plain', 'gpu', 'spare'], 0.6).map((name) => pool(random, name)),
   };
 }
 
-export function packed({ cluster, pending, pools }: PackCase): Packing {
-  const snapshot = snapshotFromKubernetes(cluster);
+export function packed({ cluster, pending, pools, daemonSets }: PackCase): Packing {
+  const snapshot = snapshotFromKubernetes({ ...cluster, daemonSets });
   if (!snapshot.ok) throw new Error(`the cluster was refused: ${snapshot.problem}`);
   const pods = pending.map((source) => {
     const pod = podFromKubernetes(source);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The permission checks that the API declares per endpoint, and the helpers that endpoints use themselves.
 import type { EndpointFact, PermissionCheck } from '../../../proxmox/wire-facts/index.ts';
-import { permissionError } from '../api-error.ts';
+import { failure, permissionError } from '../api-error.ts';
+import { splitList } from '../schema/formats.ts';
 import { type Params, scalarText } from '../schema/verify.ts';
 import type { World } from '../world/world.ts';
-import { normalisePath, type Permissions, ROOT } from './permissions.ts';
+import { isPath, normalisePath, type Permissions, ROOT } from './permissions.ts';
 
 export interface Need {
   readonly path: string;
@@ -22,13 +23,16 @@ export class AccessChecks {
   }
 
   allows(who: string, need: Need): boolean {
+    if (need.path === '') return who === ROOT;
     const has = (name: string) => this.#permissions.has(who, need.path, name);
     return need.any === true ? need.privileges.some(has) : need.privileges.every(has);
   }
 
   require(who: string, need: Need): void {
     if (this.allows(who, need)) return;
-    const missing = need.privileges.find((name) => !this.#permissions.has(who, need.path, name));
+    const missing = need.privileges.find(
+      (name) => need.path === '' || !this.#permissions.has(who, need.path, name),
+    );
     const names = need.any === true ? need.privileges.join('|') : (missing ?? '');
     throw permissionError(`${need.path}, ${names}`);
   }
@@ -87,36 +91,53 @@ export class AccessChecks {
     const [template, privileges, ...options] = rest;
     const required = option(options, 'require_param');
     if (required !== undefined && at.params[String(required)] === undefined) return refuse(at);
-    const path = normalisePath(fill(String(template), at.params));
     const any = option(options, 'any') !== undefined;
-    return this.#check({ path, privileges: asNames(privileges), any }, at);
+    const path = normalisePath(fill(String(template), at.params));
+    // A path with odd characters is no path: nobody has anything there, and the hint does not repeat it.
+    return this.#check(
+      { path: isPath(path) ? path : '', privileges: asNames(privileges), any },
+      at,
+    );
   }
 
   #userParam(rest: PermissionCheck, at: Asking): boolean {
     const user = scalarText(at.params['userid'] ?? '');
-    if (rest[0] === 'self') return user === at.who || refuse(at);
+    if (rest[0] === 'self') {
+      return this.#userExists(user, at) && (user === at.who || refuse(at));
+    }
     const realm = user.split('@').at(-1) ?? '';
     return this.#check({ path: `/access/realm/${realm}`, privileges: [String(rest[0])] }, at);
   }
 
+  #userExists(user: string, at: Asking): boolean {
+    if (this.#world.users.has(user)) return true;
+    if (at.quiet) return false;
+    throw failure(`no such user ('${user}')`);
+  }
+
+  /** On all groups, or on those named and on one that the user is in. */
   #userGroup(rest: PermissionCheck, at: Asking): boolean {
     const privileges = asNames(rest[0]);
     const user = scalarText(at.params['userid'] ?? '');
-    if (option(rest.slice(1), 'groups_param') !== 'create' && !this.#world.users.has(user)) {
-      if (at.quiet) return false;
-      throw permissionError(`user '${user}' does not exist`);
-    }
+    const named = option(rest.slice(1), 'groups_param');
+    if (named !== 'create' && !this.#userExists(user, at)) return false;
     if (this.allows(at.who, { path: '/access/groups', privileges, any: true })) return true;
-    const allowed = [...this.#world.groups].some(
-      ([group, members]) =>
-        members.has(user) &&
+    const mine = new Set(
+      [...this.#world.groups.keys()].filter((group) =>
         this.allows(at.who, { path: `/access/groups/${group}`, privileges, any: true }),
+      ),
     );
+    if (named !== undefined) requireGroups(at, { privileges, mine });
+    if (named === 'create') return true;
+    const allowed = [...mine].some((group) => this.#world.groups.get(group)?.has(user) === true);
     return allowed || refuse(at);
   }
 
   #modify(rest: PermissionCheck, at: Asking): boolean {
-    const path = normalisePath(fill(String(rest[0]), at.params));
+    const given = fill(String(rest[0]), at.params);
+    // Left to the parameter check, which names the path.
+    if (!isPath(given)) return !at.quiet;
+    const path = normalisePath(given);
     const extra = [
       [/^\/storage\/.+/, 'Datastore.Allocate'],
       [/^\/vms\/.+/, 'VM.Allocate'],
@@ -137,6 +158,18 @@ interface Asking {
 function refuse(at: Asking): boolean {
   if (at.quiet) return false;
   throw permissionError();
+}
+
+/** Whoever names no group, or one that is not theirs to fill, is told which right is missing. */
+function requireGroups(
+  at: Asking,
+  has: { readonly privileges: readonly string[]; readonly mine: ReadonlySet<string> },
+): void {
+  const groups = splitList(scalarText(at.params['groups'] ?? ''));
+  const names = has.privileges.join('|');
+  if (groups.length === 0) throw permissionError(`/access/groups, ${names}`);
+  const foreign = groups.find((group) => !has.mine.has(group));
+  if (foreign !== undefined) throw permissionError(`/access/groups/${foreign}, ${names}`);
 }
 
 function asCheck(part: PermissionCheck[number] | undefined): PermissionCheck {

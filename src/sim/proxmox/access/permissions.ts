@@ -30,6 +30,11 @@ export function normalisePath(path: string): string {
   return clean === '' ? '/' : clean;
 }
 
+/** Characters that the path of an access rule may have. */
+export function isPath(text: string): boolean {
+  return /^[\w.\-/]+$/.test(text);
+}
+
 export class Permissions {
   readonly #world: World;
   readonly #cache = new Map<string, Privileges>();
@@ -67,12 +72,17 @@ export class Permissions {
       '/storage',
       '/vms',
     ]);
-    for (const { path } of this.#world.acl) paths.add(path);
+    for (const path of this.aclPaths()) paths.add(path);
     for (const [, pool] of this.#world.pools) {
       for (const id of pool.vms) paths.add(`/vms/${id}`);
       for (const id of pool.storages) paths.add(`/storage/${id}`);
     }
     return [...paths];
+  }
+
+  /** Every path that a rule names, with those above it. */
+  aclPaths(): ReadonlySet<string> {
+    return new Set(this.#world.acl.flatMap(({ path }) => prefixes(path)));
   }
 
   #refresh(): void {

@@ -1,28 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // /access: log-in, rights, users, tokens, roles, access rules.
-import { normalisePath, splitToken } from '../access/permissions.ts';
+import { isPath, normalisePath, splitToken } from '../access/permissions.ts';
 import { ApiError, failure, parameterError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
-import { splitList } from '../schema/formats.ts';
-import type { Acl, Token, User } from '../world/model.ts';
+import type { Token } from '../world/model.ts';
+import {
+  createRole,
+  createUser,
+  deleteUser,
+  inUserFile,
+  updateAcl,
+  updateUser,
+  userOf,
+} from './user-file.ts';
 
-const CAPABILITIES: readonly (readonly [string, string, RegExp])[] = [
-  ['vms', '/vms', /^(?:VM\.|Permissions\.Modify)/],
-  ['access', '/access/groups', /^(?:(?:User|Group)\.|Permissions\.Modify)/],
-  ['storage', '/storage', /^(?:Datastore\.|Permissions\.Modify)/],
-  ['nodes', '/nodes', /^(?:Sys\.|Permissions\.Modify)/],
-  ['sdn', '/sdn', /^(?:SDN\.|Permissions\.Modify)/],
-  ['mapping', '/mapping', /^(?:Mapping\.|Permissions\.Modify)/],
-  ['dc', '/', /^(?:Sys\.Audit|Sys\.Modify|SDN\.)/],
-];
+const CAPABILITIES: Readonly<Record<string, RegExp>> = {
+  vms: /^(?:VM\.|Permissions\.Modify)/,
+  access: /^(?:(?:User|Group)\.|Permissions\.Modify)/,
+  storage: /^(?:Datastore\.|Permissions\.Modify)/,
+  nodes: /^(?:Sys\.|Permissions\.Modify)/,
+  sdn: /^(?:SDN\.|Permissions\.Modify)/,
+  mapping: /^(?:Mapping\.|Permissions\.Modify)/,
+  dc: /^(?:Sys\.Audit|Sys\.Modify|SDN\.)/,
+};
+const CAPABILITY_PATHS = ['/', '/nodes', '/access/groups', '/vms', '/storage', '/sdn', '/mapping'];
+
+/** Rights in a pool are rights on its VMs and storages. */
+function capabilityNames(path: string, privilege: string): readonly string[] {
+  const top = /^\/(\w+)/.exec(path)?.[1] ?? 'dc';
+  if (top !== 'pool') return CAPABILITIES[top]?.test(privilege) === true ? [top] : [];
+  return ['vms', 'storage'].filter((name) => CAPABILITIES[name]?.test(privilege));
+}
 
 function capabilities(call: Call, who: string): Record<string, Record<string, number>> {
   const result: Record<string, Record<string, number>> = {};
-  for (const [name, path, pattern] of CAPABILITIES) {
-    const names = [...call.core.permissions.of(who, path).keys()].filter((key) =>
-      pattern.test(key),
-    );
-    result[name] = Object.fromEntries(names.map((key) => [key, 1]));
+  for (const name of Object.keys(CAPABILITIES)) result[name] = {};
+  const { permissions: rights } = call.core;
+  for (const path of new Set([...CAPABILITY_PATHS, ...rights.aclPaths()])) {
+    for (const privilege of rights.of(who, path).keys()) {
+      for (const name of capabilityNames(path, privilege)) (result[name] ??= {})[privilege] = 1;
+    }
   }
   return result;
 }
@@ -34,7 +51,9 @@ function login(call: Call): unknown {
   const user = call.core.sessions.login(username, call.text('password'));
   // One text for every cause: an answer must not tell which users exist.
   if (user === undefined) throw new ApiError(401, 'authentication failure\n');
-  const { clusterName } = call.world;
+  const clusterName = call.core.access.allows(username, { path: '/', privileges: ['Sys.Audit'] })
+    ? call.world.clusterName
+    : undefined;
   return {
     username,
     ticket: call.core.sessions.ticket(username),
@@ -58,8 +77,7 @@ function permissions(call: Call): unknown {
     );
   const path = call.optional('path');
   if (path !== undefined && path !== '') {
-    if (!path.startsWith('/')) throw parameterError({ path: `invalid ACL path '${path}'` });
-    return { [path]: show(normalisePath(path)) };
+    return { [path]: isPath(path) ? show(normalisePath(path)) : {} };
   }
   const rows = core.permissions.knownPaths().map((known) => [known, show(known)] as const);
   return Object.fromEntries(rows.filter(([, privileges]) => Object.keys(privileges).length > 0));
@@ -74,13 +92,6 @@ function showToken(token: Token): Record<string, unknown> {
   };
 }
 
-function userOf(call: Call): User {
-  const id = call.text('userid');
-  const user = call.world.users.get(id);
-  if (user === undefined) throw failure(`no such user ('${id}')`);
-  return user;
-}
-
 function tokenOf(call: Call): Token {
   const user = userOf(call);
   const token = user.tokens.get(call.text('tokenid'));
@@ -90,29 +101,42 @@ function tokenOf(call: Call): Token {
 }
 
 function listUsers(call: Call): unknown {
-  const mayAll = call.may({
-    path: '/access/groups',
-    privileges: ['User.Modify', 'Sys.Audit'],
-    any: true,
-  });
-  return [...call.world.users.values()]
-    .filter((user) => mayAll || user.id === splitToken(call.who).user)
+  const privileges = ['User.Modify', 'Sys.Audit'];
+  const { groups, users } = call.world;
+  const mayOn = (path: string) => call.may({ path, privileges, any: true });
+  const mayAll = mayOn('/access/groups');
+  const mine = new Set(
+    [...groups].flatMap(([id, members]) => (mayOn(`/access/groups/${id}`) ? [...members] : [])),
+  );
+  const enabled = call.optional('enabled');
+  return [...users.values()]
+    .filter((user) => mayAll || user.id === call.who || mine.has(user.id))
+    .filter((user) => enabled === undefined || user.enabled === (enabled === '1'))
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
     .map((user) => ({
       userid: user.id,
       enable: user.enabled ? 1 : 0,
       expire: user.expire,
       'realm-type': user.id.endsWith('@pam') ? 'pam' : 'pve',
-      ...(call.flag('full') ? { tokens: [...user.tokens.values()].map(showToken) } : {}),
+      ...(call.flag('full')
+        ? {
+            groups: groupsOf(call, user.id).join(','),
+            tokens: [...user.tokens.values()].map(showToken),
+          }
+        : {}),
     }));
+}
+
+function groupsOf(call: Call, userId: string): readonly string[] {
+  return [...call.world.groups].filter(([, members]) => members.has(userId)).map(([id]) => id);
 }
 
 function showUser(call: Call): unknown {
   const user = userOf(call);
-  const groups = [...call.world.groups].filter(([, members]) => members.has(user.id));
   return {
     enable: user.enabled ? 1 : 0,
     expire: user.expire,
-    groups: groups.map(([id]) => id),
+    groups: groupsOf(call, user.id),
     tokens: Object.fromEntries(
       [...user.tokens.values()].map((token) => [
         token.id,
@@ -133,63 +157,32 @@ function createToken(call: Call): unknown {
     expire: call.integer('expire') || 0,
     comment: call.optional('comment'),
   };
-  user.tokens.set(id, token);
-  call.world.accessVersion += 1;
+  inUserFile(call, 'generating token failed', () => user.tokens.set(id, token));
   return {
     'full-tokenid': `${user.id}!${id}`,
     value: token.secret,
-    info: { privsep: token.privsep ? '1' : '0', expire: String(token.expire) },
+    info: {
+      privsep: call.optional('privsep') ?? 1,
+      ...(call.optional('expire') === undefined ? {} : { expire: call.text('expire') }),
+      ...(token.comment === undefined ? {} : { comment: token.comment }),
+    },
   };
 }
 
 function updateToken(call: Call): unknown {
   const token = tokenOf(call);
-  if (call.optional('privsep') !== undefined) token.privsep = call.flag('privsep');
-  if (call.optional('expire') !== undefined) token.expire = call.integer('expire');
-  token.comment = call.optional('comment') ?? token.comment;
-  call.world.accessVersion += 1;
-  return showToken(token);
+  inUserFile(call, 'updating token info failed', () => {
+    if (call.optional('privsep') !== undefined) token.privsep = call.flag('privsep');
+    if (call.optional('expire') !== undefined) token.expire = call.integer('expire');
+    token.comment = call.optional('comment') ?? token.comment;
+  });
+  const { tokenid: _id, ...shown } = showToken(token);
+  return shown;
 }
 
 function deleteToken(call: Call): null {
   const token = tokenOf(call);
-  userOf(call).tokens.delete(token.id);
-  call.world.accessVersion += 1;
-  return null;
-}
-
-function createUser(call: Call): null {
-  const id = call.text('userid');
-  if (call.world.users.has(id)) throw failure(`create user failed: user '${id}' already exists`);
-  call.world.users.set(id, {
-    id,
-    password: call.optional('password'),
-    enabled: call.optional('enable') !== '0',
-    expire: call.integer('expire') || 0,
-    tokens: new Map(),
-  });
-  for (const group of splitList(call.text('groups'))) call.world.groups.get(group)?.add(id);
-  call.world.accessVersion += 1;
-  return null;
-}
-
-function deleteUser(call: Call): null {
-  call.world.users.delete(userOf(call).id);
-  call.world.accessVersion += 1;
-  return null;
-}
-
-function createRole(call: Call): null {
-  const id = call.text('roleid');
-  if (call.world.roles.has(id)) throw failure(`role '${id}' already exists`);
-  const privileges = splitList(call.text('privs'));
-  const known = call.world.roles.get('Administrator');
-  const unknown = privileges.find((name) => known?.has(name) !== true);
-  if (unknown !== undefined) {
-    throw parameterError({ privs: `invalid format - invalid privilege '${unknown}'\n` });
-  }
-  call.world.roles.set(id, new Set(privileges));
-  call.world.accessVersion += 1;
+  inUserFile(call, 'deleting token failed', () => userOf(call).tokens.delete(token.id));
   return null;
 }
 
@@ -217,33 +210,6 @@ function listAcl(call: Call): unknown {
     }));
 }
 
-function updateAcl(call: Call): null {
-  const kinds = [
-    ['user', 'users'],
-    ['group', 'groups'],
-    ['token', 'tokens'],
-  ] as const;
-  if (kinds.every(([, param]) => call.optional(param) === undefined)) {
-    throw parameterError({ users: "either 'users', 'groups' or 'tokens' is required." });
-  }
-  const path = normalisePath(call.text('path'));
-  const propagate = call.optional('propagate') !== '0';
-  const wanted: Acl[] = [];
-  for (const role of splitList(call.text('roles'))) {
-    if (!call.world.roles.has(role)) throw failure(`role '${role}' does not exist`);
-    for (const [type, param] of kinds) {
-      for (const who of splitList(call.text(param)))
-        wanted.push({ path, role, type, who, propagate });
-    }
-  }
-  const same = (a: Acl, b: Acl) =>
-    a.path === b.path && a.role === b.role && a.type === b.type && a.who === b.who;
-  const others = call.world.acl.filter((entry) => !wanted.some((want) => same(entry, want)));
-  call.world.acl = call.flag('delete') ? others : [...others, ...wanted];
-  call.world.accessVersion += 1;
-  return null;
-}
-
 export const ACCESS: Handlers = {
   'GET /access/ticket': () => null,
   'POST /access/ticket': login,
@@ -251,6 +217,7 @@ export const ACCESS: Handlers = {
   'GET /access/users': listUsers,
   'POST /access/users': createUser,
   'GET /access/users/{userid}': showUser,
+  'PUT /access/users/{userid}': updateUser,
   'DELETE /access/users/{userid}': deleteUser,
   'GET /access/users/{userid}/token': (call) => [...userOf(call).tokens.values()].map(showToken),
   'GET /access/users/{userid}/token/{tokenid}': (call) => {

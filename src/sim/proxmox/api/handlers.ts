@@ -5,6 +5,7 @@ import type { Handlers } from '../core.ts';
 import { ACCESS } from './access.ts';
 import { AGENT } from './agent.ts';
 import { CLUSTER } from './cluster.ts';
+import { HA } from './ha.ts';
 import { NODES } from './nodes.ts';
 import { POOLS } from './pools.ts';
 import { QEMU } from './qemu.ts';
@@ -45,6 +46,7 @@ export const HANDLERS: Handlers = {
   ...ACCESS,
   ...AGENT,
   ...CLUSTER,
+  ...HA,
   ...NODES,
   ...POOLS,
   ...QEMU,

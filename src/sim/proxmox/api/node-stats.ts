@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of hosts and storages, shared by the lists that show them.
 import type { Core } from '../core.ts';
-import { usedBytes } from '../storage/volumes.ts';
+import { isAvailable, usedBytes } from '../storage/volumes.ts';
 import type { Host, Storage } from '../world/model.ts';
 import { STATUS_BELIEVED_MS } from '../world/world.ts';
 
@@ -66,14 +66,15 @@ export function storageFigures(
 
 /** Content types come in no particular order; here in the order of the description. */
 export function storageEntry(storage: Storage, host: string): Record<string, unknown> {
-  const figures = storageFigures(storage, host);
+  const usable = isAvailable(storage, host);
+  const figures = usable ? storageFigures(storage, host) : { total: 0, used: 0, avail: 0 };
   return {
     storage: storage.id,
     type: storage.type,
     content: storage.content.join(','),
     shared: storage.shared ? 1 : 0,
-    enabled: storage.enabled ? 1 : 0,
-    active: storage.active && storage.enabled ? 1 : 0,
+    enabled: usable ? 1 : 0,
+    active: storage.active && usable ? 1 : 0,
     ...figures,
     ...(figures.total > 0 ? { used_fraction: figures.used / figures.total } : {}),
   };

@@ -6,7 +6,7 @@ import { nodeEntry, usedMemory } from './node-stats.ts';
 function version(call: Call): Record<string, string> {
   return call.world.version === '8.4'
     ? { version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' }
-    : { version: '9.2.1', release: '9.2', repoid: '7e5d6c4b3a291807' };
+    : { version: '9.2.11', release: '9.2', repoid: '7e5d6c4b3a291807' };
 }
 
 function list(call: Call): unknown {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools and managed resources.
+// Pools: names for sets of VMs and storages.
 import { failure } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
-import type { HaResource, Pool } from '../world/model.ts';
+import type { Pool } from '../world/model.ts';
 import { storageFigures } from './node-stats.ts';
+import { inUserFile } from './user-file.ts';
 
 function poolOf(call: Call): Pool {
   const id = call.text('poolid');
@@ -73,120 +74,91 @@ function listPools(call: Call): unknown {
 
 function createPool(call: Call): null {
   const id = call.text('poolid');
-  if (call.world.pools.has(id)) throw failure(`create pool failed: pool '${id}' already exists`);
-  call.world.pools.set(id, {
-    comment: call.optional('comment'),
-    vms: new Set(),
-    storages: new Set(),
+  return inUserFile(call, 'create pool failed', () => {
+    const parent = id.includes('/') ? id.slice(0, id.lastIndexOf('/')) : undefined;
+    if (call.world.pools.has(id)) throw failure(`pool '${id}' already exists`);
+    if (parent !== undefined && !call.world.pools.has(parent)) {
+      throw failure(`parent '${parent}' of pool '${id}' does not exist`);
+    }
+    const comment = call.optional('comment');
+    call.world.pools.set(id, {
+      comment: comment === '' ? undefined : comment,
+      vms: new Set(),
+      storages: new Set(),
+    });
+    return null;
   });
-  call.world.accessVersion += 1;
-  return null;
 }
 
-function changeVms(call: Call, pool: Pool, remove: boolean): void {
-  for (const text of splitList(call.text('vms'))) {
-    const id = Number(text);
-    call.require({
-      path: `/vms/${id}`,
-      privileges: ['Permissions.Modify', 'VM.Allocate'],
-      any: true,
-    });
-    if (remove) {
-      if (!pool.vms.delete(id)) throw failure(`VM ${id} is not a pool member`);
-      continue;
-    }
-    const other = call.world.poolOf(id);
-    if (pool.vms.has(id)) throw failure(`VM ${id} is already a pool member`);
-    if (other !== undefined && !call.flag('allow-move')) {
-      throw failure(`VM ${id} belongs already to pool '${other}' and 'allow-move' is not set`);
-    }
-    if (other !== undefined) call.world.pools.get(other)?.vms.delete(id);
-    pool.vms.add(id);
+function changeVm(call: Call, pool: Pool, id: number): void {
+  call.require({
+    path: `/vms/${id}`,
+    privileges: ['Permissions.Modify', 'VM.Allocate'],
+    any: true,
+  });
+  if (call.flag('delete')) {
+    if (!pool.vms.delete(id)) throw failure(`VM ${id} is not a pool member`);
+    return;
   }
+  const other = call.world.poolOf(id);
+  if (pool.vms.has(id)) throw failure(`VM ${id} is already a pool member`);
+  if (other !== undefined && !call.flag('allow-move')) {
+    throw failure(`VM ${id} belongs already to pool '${other}' and 'allow-move' is not set`);
+  }
+  if (other !== undefined) call.world.pools.get(other)?.vms.delete(id);
+  pool.vms.add(id);
 }
 
+function changeStorage(call: Call, pool: Pool, id: string): void {
+  call.require({
+    path: `/storage/${id}`,
+    privileges: ['Permissions.Modify', 'Datastore.Allocate'],
+    any: true,
+  });
+  if (call.flag('delete')) {
+    if (!pool.storages.delete(id)) throw failure(`Storage '${id}' is not a pool member`);
+    return;
+  }
+  if (pool.storages.has(id)) throw failure(`Storage '${id}' is already a pool member`);
+  pool.storages.add(id);
+}
+
+/** All or nothing: the file is written when every member has passed. */
 function updatePool(call: Call): null {
-  const pool = poolOf(call);
-  const remove = call.flag('delete');
-  if (call.optional('comment') !== undefined) pool.comment = call.optional('comment');
-  changeVms(call, pool, remove);
-  for (const id of splitList(call.text('storage'))) {
-    call.require({
-      path: `/storage/${id}`,
-      privileges: ['Permissions.Modify', 'Datastore.Allocate'],
-      any: true,
-    });
-    if (remove) pool.storages.delete(id);
-    else pool.storages.add(id);
-  }
-  call.world.accessVersion += 1;
-  return null;
+  return inUserFile(call, 'update pools failed', () => {
+    const pool = poolOf(call);
+    const before = [...call.world.pools].map(
+      ([id, { comment, vms, storages }]) =>
+        [id, { comment, vms: new Set(vms), storages: new Set(storages) }] as const,
+    );
+    try {
+      if (call.optional('comment') !== undefined) pool.comment = call.optional('comment');
+      for (const id of splitList(call.text('vms'))) changeVm(call, pool, Number(id));
+      for (const id of splitList(call.text('storage'))) changeStorage(call, pool, id);
+    } catch (error) {
+      for (const [id, old] of before) call.world.pools.set(id, old);
+      throw error;
+    }
+    return null;
+  });
 }
 
 function deletePool(call: Call): null {
-  const pool = poolOf(call);
   const id = call.text('poolid');
-  const [vm] = pool.vms;
-  if (vm !== undefined)
-    throw failure(`delete pool failed: pool '${id}' is not empty (contains VM ${vm})`);
-  const [storage] = pool.storages;
-  if (storage !== undefined) {
-    throw failure(`delete pool failed: pool '${id}' is not empty (contains storage '${storage}')`);
-  }
-  call.world.pools.delete(id);
-  call.world.accessVersion += 1;
-  return null;
-}
-
-function showHa(resource: HaResource): Record<string, unknown> {
-  return {
-    sid: resource.sid,
-    type: resource.sid.split(':')[0],
-    state: resource.state,
-    digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709',
-    ...(resource.group === undefined ? {} : { group: resource.group }),
-    ...(resource.comment === undefined ? {} : { comment: resource.comment }),
-  };
-}
-
-function sidOf(call: Call): string {
-  const text = call.text('sid');
-  return text.includes(':') ? text : `vm:${text}`;
-}
-
-function haOf(call: Call): HaResource {
-  const resource = call.world.ha.get(sidOf(call));
-  if (resource === undefined) throw failure(`no such resource '${sidOf(call)}'`);
-  return resource;
-}
-
-function addHa(call: Call): null {
-  const sid = sidOf(call);
-  if (call.world.ha.has(sid)) throw failure(`resource ID '${sid}' already defined`);
-  if (!call.world.vms.has(Number(sid.split(':')[1]))) {
-    throw failure(`unable to add resource '${sid}' - VM does not exist`);
-  }
-  call.world.ha.set(sid, {
-    sid,
-    state: call.optional('state') ?? 'started',
-    group: call.optional('group'),
-    comment: call.optional('comment'),
+  return inUserFile(call, 'delete pool failed', () => {
+    const pool = poolOf(call);
+    const child = [...call.world.pools.keys()].find((name) => name.startsWith(`${id}/`));
+    if (child !== undefined) throw failure(`pool '${id}' is not empty (contains pool '${child}')`);
+    const vm = [...pool.vms].find((known) => call.world.guestHost(known) !== undefined);
+    if (vm !== undefined) throw failure(`pool '${id}' is not empty (contains VM ${vm})`);
+    const storage = [...pool.storages].find((known) => call.world.storages.has(known));
+    if (storage !== undefined) {
+      throw failure(`pool '${id}' is not empty (contains storage '${storage}')`);
+    }
+    call.world.pools.delete(id);
+    call.world.acl = call.world.acl.filter((entry) => entry.path !== `/pool/${id}`);
+    return null;
   });
-  return null;
-}
-
-function updateHa(call: Call): null {
-  const resource = haOf(call);
-  resource.state = call.optional('state') ?? resource.state;
-  resource.comment = call.optional('comment') ?? resource.comment;
-  return null;
-}
-
-function haGroupsGone(call: Call): null {
-  if (call.world.version === '9.2') {
-    throw failure('cannot create group: ha groups have been migrated to rules');
-  }
-  throw failure('HA groups are not simulated');
 }
 
 export const POOLS: Handlers = {
@@ -197,16 +169,4 @@ export const POOLS: Handlers = {
   'GET /pools/{poolid}': showPool,
   'PUT /pools/{poolid}': updatePool,
   'DELETE /pools/{poolid}': deletePool,
-  'GET /cluster/ha': () => ['status', 'resources', 'groups'].map((id) => ({ id })),
-  'GET /cluster/ha/resources': (call) => [...call.world.ha.values()].map(showHa),
-  'POST /cluster/ha/resources': addHa,
-  'GET /cluster/ha/resources/{sid}': (call) => showHa(haOf(call)),
-  'PUT /cluster/ha/resources/{sid}': updateHa,
-  'DELETE /cluster/ha/resources/{sid}': (call) => {
-    call.world.ha.delete(haOf(call).sid);
-    return null;
-  },
-  'GET /cluster/ha/groups': () => [],
-  'POST /cluster/ha/groups': haGroupsGone,
-  'GET /cluster/ha/rules': () => [],
 };

@@ -2,10 +2,19 @@
 // /nodes/{node}/qemu: lists, configuration, power, and the calls whose work lives in vm/.
 import { ROOT } from '../access/permissions.ts';
 import { failure, parameterError } from '../api-error.ts';
-import { type Call, type Handlers, startTask } from '../core.ts';
+import { type Call, type Handlers, requireQuorum, startTask } from '../core.ts';
+import { HA_REACTION_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
-import { cloneVm, requireRunningHost } from '../vm/clone.ts';
-import { agentEnabled, cpusOf, memoryMib, shownConfig, shownValue, vmOn } from '../vm/config.ts';
+import { cloneVm } from '../vm/clone.ts';
+import {
+  agentEnabled,
+  cpusOf,
+  memoryMib,
+  shownConfig,
+  shownValue,
+  vmFoundOn,
+  vmOn,
+} from '../vm/config.ts';
 import { createVm } from '../vm/create.ts';
 import { destroyVm } from '../vm/destroy.ts';
 import { moveDisk, resizeDisk, templateVm } from '../vm/disk-work.ts';
@@ -30,6 +39,7 @@ import {
 import { updateVm, updateVmInTask } from '../vm/update.ts';
 import type { Vm } from '../world/model.ts';
 import { parseSize } from '../world/world.ts';
+import { managedResource } from './ha.ts';
 
 function diskBytes(vm: Vm): number {
   const size = /,size=(\d+[KMGT]?)/.exec(vm.config['scsi0'] ?? vm.config['virtio0'] ?? '')?.[1];
@@ -138,6 +148,7 @@ const ROOT_ONLY = [
   'targetstorage',
   'force-cpu',
   'nets-host-mtu',
+  'with-conntrack-state',
 ];
 
 function order(call: Call): PowerOrder {
@@ -155,16 +166,13 @@ function order(call: Call): PowerOrder {
   };
 }
 
-/** The resource manager looks every so often at what is wanted. */
-const HA_REACTION_MS = 10_000;
-
 type PowerWork = (order: PowerOrder, context: TaskContext) => Promise<void>;
 
 /** A managed VM is only asked for a state; the manager acts later, in its own task. */
 function viaHa(call: Call, wanted: 'started' | 'stopped', work: PowerWork): string | undefined {
-  const resource = call.world.ha.get(`vm:${call.integer('vmid')}`);
-  if (resource === undefined || resource.state === 'ignored') return undefined;
   const id = call.integer('vmid');
+  const resource = managedResource(call, id);
+  if (resource === undefined) return undefined;
   const type = wanted === 'started' ? 'hastart' : 'hastop';
   return call.fork({ type, id }, async (context) => {
     context.log(`Requesting HA ${wanted === 'started' ? 'start' : 'stop'} for VM ${id}`);
@@ -183,6 +191,7 @@ function viaHa(call: Call, wanted: 'started' | 'stopped', work: PowerWork): stri
 
 function start(call: Call): string {
   const wanted = order(call);
+  requireQuorum(call.core);
   const work: PowerWork = (what, context) => startVm(call.core, what, context);
   return (
     viaHa(call, 'started', work) ??
@@ -204,7 +213,7 @@ function overrule(call: Call, id: number): void {
 function stop(call: Call): string {
   const wanted = order(call);
   const work: PowerWork = (what, context) => stopVm(call.core, what, context);
-  const isManaged = call.world.ha.has(`vm:${wanted.id}`);
+  const isManaged = managedResource(call, wanted.id) !== undefined;
   if (isManaged && call.flag('overrule-shutdown')) {
     throw parameterError({ 'overrule-shutdown': 'Not applicable for HA resources.' });
   }
@@ -234,7 +243,7 @@ function shutdown(call: Call): string {
 }
 
 function requireRunning(call: Call, id: number): void {
-  const vm = requireRunningHost(call, id);
+  const vm = vmFoundOn(call.core, call.host, id);
   if (vm.running === undefined) throw failure(`VM ${id} not running`);
 }
 
@@ -313,15 +322,12 @@ export const QEMU: Handlers = {
   'GET /nodes/{node}/qemu/{vmid}/pending': pending,
   'PUT /nodes/{node}/qemu/{vmid}/unlink': unlink,
   'GET /nodes/{node}/qemu/{vmid}/cloudinit': cloudInit,
-  'GET /nodes/{node}/qemu/{vmid}/status': names(
-    'current',
-    'start',
-    'stop',
-    'reset',
-    'shutdown',
-    'suspend',
-    'reboot',
-  ),
+  'GET /nodes/{node}/qemu/{vmid}/status': (call) => {
+    vmOn(call.core, call.host, call.integer('vmid'));
+    return ['current', 'start', 'stop', 'reset', 'shutdown', 'suspend', 'reboot'].map((subdir) => ({
+      subdir,
+    }));
+  },
   'GET /nodes/{node}/qemu/{vmid}/status/current': current,
   'POST /nodes/{node}/qemu/{vmid}/status/start': start,
   'POST /nodes/{node}/qemu/{vmid}/status/stop': stop,

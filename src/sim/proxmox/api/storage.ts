@@ -23,34 +23,42 @@ import { DOWNLOADS } from './transfer.ts';
 
 const SEEN = { privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'], any: true } as const;
 
+/** Storages of other hosts and disabled ones are listed, too, unless a content is asked for. */
+function isListed(call: Call, storage: Storage): boolean {
+  const contents = call.optional('content');
+  if (contents === undefined) return true;
+  const wanted = splitList(contents).some((type) => storage.content.includes(type));
+  return wanted && isAvailable(storage, call.host);
+}
+
 function listOnNode(call: Call): unknown {
   const only = call.optional('storage');
-  const contents = splitList(call.text('content'));
-  const target = call.optional('target');
-  if (only !== undefined) storageOf(call.world, only);
-  return [...call.world.storages.values()]
-    .filter((storage) => only === undefined || storage.id === only)
+  const asked = call.optional('target');
+  const target = asked === call.host || asked === 'localhost' ? undefined : asked;
+  const listed = [...call.world.storages.values()].filter((storage) => isListed(call, storage));
+  if (only !== undefined && !listed.some(({ id }) => id === only)) {
+    throw parameterError({ storage: 'No such storage.' });
+  }
+  return listed
     .filter((storage) => call.may({ path: `/storage/${storage.id}`, ...SEEN }))
-    .filter((storage) => isListed(call, storage))
-    .filter((storage) => target === undefined || (storage.shared && isAvailable(storage, target)))
+    .filter((storage) => only === undefined || storage.id === only)
+    .filter((storage) => storage.enabled || !call.flag('enabled'))
     .filter(
-      (storage) => contents.length === 0 || contents.some((type) => storage.content.includes(type)),
+      (storage) =>
+        target === undefined ||
+        (storage.shared && isMeantFor(storage, call.host) && isMeantFor(storage, target)),
     )
     .map((storage) => storageEntry(storage, call.host));
 }
 
-/** A disabled storage is listed unless only enabled ones are wanted; one of other hosts never. */
-function isListed(call: Call, storage: Storage): boolean {
-  if (storage.hosts !== undefined && !storage.hosts.includes(call.host)) return false;
-  return storage.enabled || !call.flag('enabled');
+function isMeantFor(storage: Storage, host: string): boolean {
+  return storage.hosts === undefined || storage.hosts.includes(host);
 }
 
 function status(call: Call): unknown {
   const storage = call.world.storages.get(call.text('storage'));
-  if (storage === undefined || !isListed(call, storage)) {
-    throw parameterError({ storage: 'No such storage.' });
-  }
-  const { storage: _id, ...entry } = storageEntry(storage, call.host);
+  if (storage === undefined) throw parameterError({ storage: 'No such storage.' });
+  const { storage: _id, used_fraction: _fraction, ...entry } = storageEntry(storage, call.host);
   return entry;
 }
 
@@ -62,10 +70,21 @@ function volumeEntry(storage: Storage, volume: Volume): Record<string, unknown> 
     format: volume.format,
     size: volume.size,
     ctime: volume.createdAt,
-    ...(volume.content === 'images' ? { used: 0 } : {}),
+    ...(volume.content === 'images' && storage.path !== undefined ? { used: 0 } : {}),
     ...(volume.vmId === undefined ? {} : { vmid: volume.vmId }),
     ...base,
   };
+}
+
+/** Disks of VMs and of containers are not told apart. */
+function isKept(storage: Storage, { content }: Volume): boolean {
+  if (content !== 'images') return storage.content.includes(content);
+  return storage.content.includes('images') || storage.content.includes('rootdir');
+}
+
+/** Snippets and images for import belong to nobody, and are shown for everybody. */
+function isOf({ content, vmId }: Volume, id: number): boolean {
+  return content === 'snippets' || content === 'import' || vmId === id;
 }
 
 function mayRead(call: Call, volumeId: string): boolean {
@@ -83,8 +102,8 @@ function listContent(call: Call): unknown {
   const vmid = call.optional('vmid');
   return [...volumesOn(storage, call.host).values()]
     .filter((volume) => content === undefined || volume.content === content)
-    .filter((volume) => storage.content.includes(volume.content) || volume.content === 'images')
-    .filter((volume) => vmid === undefined || volume.vmId === Number(vmid))
+    .filter((volume) => isKept(storage, volume))
+    .filter((volume) => vmid === undefined || isOf(volume, Number(vmid)))
     .filter((volume) => mayRead(call, `${storage.id}:${volume.name}`))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .map((volume) => volumeEntry(storage, volume));
@@ -190,12 +209,13 @@ function listDefinitions(call: Call): unknown {
 
 export const STORAGE: Handlers = {
   'GET /nodes/{node}/storage': listOnNode,
-  'GET /nodes/{node}/storage/{storage}': () =>
+  'GET /nodes/{node}/storage/{storage}': (call) =>
     [
       'content',
       'download-url',
       'file-restore',
       'import-metadata',
+      ...(call.world.version === '8.4' ? [] : ['oci-registry-pull']),
       'prunebackups',
       'rrd',
       'rrddata',

@@ -7,7 +7,7 @@ import type { Caller } from '../access/sessions.ts';
 import { HANDLERS } from '../api/handlers.ts';
 import { ApiError, failure, parameterError, permissionError } from '../api-error.ts';
 import type { FaultRule, Faults, FaultTarget } from '../control/faults.ts';
-import { Call, type Core, Paged, requireQuorum } from '../core.ts';
+import { Call, type Core, Paged } from '../core.ts';
 import {
   normalise,
   type Params,
@@ -118,6 +118,12 @@ export class Pipeline {
     return this.#core.sessions.byToken(token);
   }
 
+  /** Whether a token is what the caller came with, even where nobody needs to log in. */
+  #sendsToken({ cookie, authorization }: Readonly<Record<string, string>>): boolean {
+    const ticket = authValue(cookie, 'PVEAuthCookie') ?? authValue(authorization, 'PVEAuthCookie');
+    return ticket === undefined && authValue(authorization, 'PVEAPIToken') !== undefined;
+  }
+
   async #serve(incoming: Incoming, at: Serving): Promise<SimResponse> {
     try {
       const params = mergeParams(at.params, at.route.pathParams);
@@ -135,7 +141,7 @@ export class Pipeline {
 
   #permit(incoming: Incoming, at: Serving, params: Params): void {
     const { endpoint } = at.route;
-    if (at.caller?.isToken === true && endpoint.allowtoken === 0) {
+    if (endpoint.allowtoken === 0 && this.#sendsToken(incoming.request.headers ?? {})) {
       throw permissionError(
         `URI '${incoming.path}' not available with API token, need proper ticket.\n`,
       );
@@ -209,7 +215,6 @@ export class Pipeline {
     const params = normalise(endpoint, at.params);
     const errors = verifyParams(endpoint, params);
     if (Object.keys(errors).length > 0) throw parameterError(errors);
-    if (writesCluster(endpoint)) requireQuorum(this.#core);
     const name = `${endpoint.method} ${endpoint.path}`;
     const handler = HANDLERS[name];
     if (handler === undefined) throw new ApiError(501, `${name} is not simulated\n`);
@@ -264,12 +269,6 @@ interface Serving extends RequestBody {
 
 interface Placed extends Serving {
   readonly host: string;
-}
-
-/** Reads, log-ins, guests, files and tasks need no majority; the cluster's own configuration does. */
-function writesCluster(endpoint: EndpointFact): boolean {
-  if (endpoint.method === 'GET' || endpoint.path === '/access/ticket') return false;
-  return !/\/(?:agent|storage|tasks)(?:\/|$)/.test(endpoint.path);
 }
 
 function envelope(status: number, reason: string, body: unknown): SimResponse {

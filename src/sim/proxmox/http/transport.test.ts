@@ -191,6 +191,10 @@ describe('log-in', () => {
     const bench = new Bench();
     const login = (password: string) =>
       bench.call('POST', '/access/ticket', { username: 'scaler@pve', password });
+    expect((await login('simulated')).reason).toBe(
+      "Permission check failed (URI '/access/ticket' not available with API token, need proper ticket.",
+    );
+    bench.authorization = '';
     const { data } = await login('simulated');
     expect(data).toMatchObject({ username: 'scaler@pve', cap: { vms: { 'VM.Allocate': 1 } } });
     expect((await login(data.ticket)).status).toBe(200);

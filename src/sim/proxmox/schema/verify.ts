@@ -6,6 +6,7 @@ import {
   INDEX_RANGES,
   type ParamFact,
 } from '../../../proxmox/wire-facts/index.ts';
+import { verifyCpu } from './cpu-model.ts';
 import { verifyFormat } from './formats.ts';
 import { parseProperties, propertyFields } from './property-string.ts';
 
@@ -184,9 +185,11 @@ function checkObject(fields: Fields, values: Params, prefix: string): Errors {
 
 function verifyProperties(name: string, text: string, path: string): void {
   const fields = propertyFields(name);
-  const errors = checkObject(fields, parseProperties(fields, text), `${path}.`);
+  const values = parseProperties(fields, text);
+  const errors = checkObject(fields, values, `${path}.`);
   const lines = Object.entries(errors).map(([key, problem]) => `${key}: ${problem}\n`);
   if (lines.length > 0) throw new Error(`format error\n${lines.join('')}`);
+  if (name.startsWith('pve-vm-cpu-conf')) verifyCpu(values, fields);
 }
 
 /** What forms cannot express: one value for an array, an array for a list. */

@@ -88,12 +88,27 @@ function plainFileKind(content: string, name: string): VolumeKind {
   };
 }
 
+/** What a file's name must look like to be one of its kind. */
+const FILE_NAMES: Readonly<Record<string, RegExp>> = {
+  iso: /\.(?:iso|img)$/i,
+  vztmpl: /\.tar(?:\.(?:gz|xz|zst|bz2))?$/i,
+  import: /^[a-zA-Z0-9.+=_-]+\.(?:ova|ovf|qcow2|raw|vmdk)$/,
+  snippets: /./,
+  backup: /\.(?:tgz|(?:tar|vma)(?:\.(?:gz|lzo|zst|bz2))?)$/,
+};
+
 function fileKind(name: string): VolumeKind | undefined {
   const file = /^(iso|vztmpl|import|snippets|backup)\/([^/]+)$/.exec(name);
-  if (file !== null) return plainFileKind(file[1] ?? '', name);
-  const image = /^(?:(\d+\/base-\d+-[^/]+)\/)?(\d+)\/([^/]+\.(raw|qcow2|vmdk))$/.exec(name);
+  if (file !== null) {
+    const [, content = '', short = ''] = file;
+    return FILE_NAMES[content]?.test(short) === true ? plainFileKind(content, name) : undefined;
+  }
+  const image = /^(?:(\d+\/[^\s/]+)\/)?(\d+)\/([^\s/]+)$/.exec(name);
   if (image === null) return undefined;
-  return { content: 'images', format: image[4] ?? 'raw', vmId: Number(image[2]), base: image[1] };
+  const [, base, vmId, short = ''] = image;
+  const format = /\.(raw|qcow2|vmdk|subvol)$/.exec(short)?.[1];
+  if (format === undefined) throw failure(`unable to parse volume filename '${short}'`);
+  return { content: 'images', format, vmId: Number(vmId), base };
 }
 
 function blockKind(name: string): VolumeKind | undefined {

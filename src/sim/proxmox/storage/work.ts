@@ -63,7 +63,7 @@ export async function free(
   await withStorageLock(core, { storage, host: at.host }, async () => {
     const [clone] = clonesOf(storage, at.host, name);
     if (clone !== undefined) {
-      throw failure(`base volume '${name}' is still in use by linked cloned`);
+      throw failure(`base volume '${name}' is still in use by linked clones`);
     }
     await work(SIMULATED_DURATIONS.free);
     volumesOn(storage, at.host).delete(name);

@@ -38,3 +38,6 @@ export const SIMULATED_TIMEOUTS = {
   unauthorized: 3_000,
   proxy: 30_000,
 } as const;
+
+/** The resource manager looks every so often at what is wanted. */
+export const HA_REACTION_MS = 10_000;

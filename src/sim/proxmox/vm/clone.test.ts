@@ -162,9 +162,13 @@ describe('migration', () => {
     expect((await move({ disk: 'scsi9', storage: 'shared' })).reason).toBe(
       "disk 'scsi9' does not exist",
     );
-    expect((await move({ disk: 'scsi0', storage: 'local' })).reason).toBe(
-      "storage 'local' does not support content-type 'images'",
-    );
+    expect((await move({ disk: 'scsi0', storage: 'local' })).errors).toEqual({
+      storage: "storage 'local' does not support vm images",
+    });
+    expect((await move({ disk: 'scsi0' })).errors).toEqual({
+      storage: "both 'storage' and 'target-vmid' missing, either needs to be set",
+      'target-vmid': "both 'storage' and 'target-vmid' missing, either needs to be set",
+    });
     expect(await bench.task(await move({ disk: 'scsi0', storage: 'shared', delete: 1 }))).toBe(
       'OK',
     );

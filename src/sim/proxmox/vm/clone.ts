@@ -8,7 +8,7 @@ import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm } from '../world/model.ts';
 import { formatSize } from '../world/world.ts';
-import { checkLock, isTemplate, withSmbiosUuid } from './config.ts';
+import { checkLock, isTemplate, vmFoundOn, withSmbiosUuid } from './config.ts';
 import { emptyVm } from './create.ts';
 import {
   type Drive,
@@ -28,14 +28,6 @@ interface Plan {
   readonly newId: number;
   readonly full: boolean;
   readonly target: string | undefined;
-}
-
-export function requireRunningHost(call: Call, id: number): Vm {
-  const vm = call.world.vms.get(id);
-  if (vm === undefined || vm.host !== call.host) {
-    throw failure(`unable to find configuration file for VM ${id} on node '${call.host}'`);
-  }
-  return vm;
 }
 
 function checkTarget(call: Call, target: string | undefined): void {
@@ -109,7 +101,7 @@ function check(call: Call): Plan {
   const newId = call.integer('newid');
   const wanted = call.optional('target');
   const target = wanted === call.host || wanted === 'localhost' ? undefined : wanted;
-  const source = requireRunningHost(call, id);
+  const source = vmFoundOn(call.core, call.host, id);
   const pool = call.optional('pool');
   if (pool !== undefined) call.core.access.requirePool(pool);
   checkTarget(call, target);
@@ -122,7 +114,7 @@ function check(call: Call): Plan {
   if (target !== undefined && !shared) {
     throw failure(`can't clone VM to node '${target}' (VM uses local storage)`);
   }
-  if (call.world.guestHost(newId)?.host === call.host) {
+  if (call.world.vms.get(newId)?.host === call.host) {
     throw failure(`unable to create VM ${newId}: config file already exists`);
   }
   requireCloneable(call, source, full);
@@ -149,9 +141,11 @@ function newConfig(call: Call, plan: Plan): Record<string, string> {
   return config;
 }
 
-/** The name a linked clone rests on, as its own name shows it. */
-function baseName(call: Call, storage: string, name: string): string {
-  const isFile = storageOf(call.world, storage).path !== undefined;
+/** The name a linked clone rests on, as its own name shows it; thin LVM does not show it. */
+function baseName(call: Call, storage: string, name: string): string | undefined {
+  const { path, type } = storageOf(call.world, storage);
+  if (type === 'lvmthin') return undefined;
+  const isFile = path !== undefined;
   return name
     .split('/')
     .slice(isFile ? -2 : -1)
@@ -162,9 +156,14 @@ function baseName(call: Call, storage: string, name: string): string {
 async function cloneDrive(
   call: Call,
   plan: Plan,
-  at: { readonly drive: Drive; readonly context: TaskContext; readonly made: string[] },
+  at: {
+    readonly slot: string;
+    readonly drive: Drive;
+    readonly context: TaskContext;
+    readonly made: string[];
+  },
 ): Promise<Drive> {
-  const { drive, context } = at;
+  const { slot, drive, context } = at;
   const { core, host } = call;
   const volume = findVolume(core.world, host, drive.file);
   const origin = parseVolumeId(drive.file);
@@ -172,7 +171,7 @@ async function cloneDrive(
   const isCi = isCloudInit(drive);
   const linked = !plan.full && !isCi;
   const storage = call.optional('storage') ?? origin.storage;
-  context.log(`create ${linked ? 'linked' : 'full'} clone of drive (${drive.file})`);
+  context.log(`create ${linked ? 'linked' : 'full'} clone of drive ${slot} (${drive.file})`);
   const fresh = {
     vmId: plan.newId,
     size: volume.size,
@@ -202,7 +201,7 @@ async function copyDrives(
 ): Promise<void> {
   for (const [slot, drive] of drivesOf(plan.config)) {
     if (isPlainCdrom(drive) || drive.file === 'none') continue;
-    const copy = await cloneDrive(call, plan, { drive, context: at.context, made: at.made });
+    const copy = await cloneDrive(call, plan, { slot, drive, context: at.context, made: at.made });
     at.config[slot] = printDrive(copy);
   }
 }
@@ -210,9 +209,13 @@ async function copyDrives(
 async function clone(call: Call, context: TaskContext): Promise<void> {
   const plan = check(call);
   const { world } = call;
+  if (world.version !== '8.4') {
+    context.log(`creating a clone of VM ${plan.source.id} with ID ${plan.newId}`);
+  }
   const config = newConfig(call, plan);
   if (world.guestHost(plan.newId) !== undefined) {
-    throw failure(`unable to create VM ${plan.newId}: config file already exists`);
+    const file = `/etc/pve/nodes/${call.host}/qemu-server/${plan.newId}.conf`;
+    throw failure(`close (rename) atomic file '${file}' failed: File exists`);
   }
   const vm = emptyVm(plan.newId, call.host, world.clock.now());
   vm.config = { lock: 'clone' };

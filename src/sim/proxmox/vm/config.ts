@@ -19,6 +19,24 @@ export function vmOn(core: Core, host: string, id: number): Vm {
   return vm;
 }
 
+/** The same question, asked by those who look for the process first: another text. */
+export function vmFoundOn(core: Core, host: string, id: number): Vm {
+  const vm = core.world.vms.get(id);
+  if (vm === undefined || vm.host !== host) {
+    throw failure(`unable to find configuration file for VM ${id} on node '${host}'`);
+  }
+  return vm;
+}
+
+/** Without a majority the cluster's files can be read only. */
+export function requireWritable(core: Core, vm: Vm): void {
+  if (core.world.quorate) return;
+  const pid = core.world.hosts.get(vm.host)?.nextPid ?? 1;
+  throw failure(
+    `unable to open file '/etc/pve/nodes/${vm.host}/qemu-server/${vm.id}.conf.tmp.${pid}' - Permission denied`,
+  );
+}
+
 export function checkLock(vm: Vm): void {
   const lock = vm.config['lock'];
   if (lock !== undefined) throw failure(`VM is locked (${lock})`);
@@ -104,6 +122,11 @@ export function normaliseTags(world: World, text: string): string {
   const tags = splitList(text).map((tag) => (caseSensitive ? tag : tag.toLowerCase()));
   const unique = [...new Set(tags)];
   return (/ordering=config/.test(style) ? unique : unique.toSorted()).join(';');
+}
+
+/** Shares of CPU time, as far as the host's control groups can express them. */
+export function clampCpuUnits(value: string): string {
+  return String(Math.min(Math.max(Number(value), 1), 10_000));
 }
 
 export function memoryMib(config: Options): number {

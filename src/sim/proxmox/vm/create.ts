@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /nodes/{node}/qemu: everything that is refused before the task, the id claimed, then the task.
-import { failure, permissionError, textOf } from '../api-error.ts';
+import { failure, parameterError, permissionError, textOf } from '../api-error.ts';
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
 import { isDriveName } from '../schema/formats.ts';
 import { scalarText } from '../schema/verify.ts';
+import { kindOf, splitVolumeId, storageOf } from '../storage/volumes.ts';
 import { freeAll } from '../storage/work.ts';
 import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm } from '../world/model.ts';
-import { normaliseTags, withSmbiosUuid } from './config.ts';
+import { clampCpuUnits, normaliseTags, withSmbiosUuid } from './config.ts';
 import { makeDrives, requireDrives } from './disks.ts';
-import { checkDriveForm, defaultBootOrder, parseNic, printDrive, printNic } from './drives.ts';
+import {
+  checkDriveForm,
+  type Drive,
+  defaultBootOrder,
+  isCdrom,
+  newDiskOf,
+  parseNic,
+  printDrive,
+  printNic,
+} from './drives.ts';
 import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
 import { startVm } from './power.ts';
 import { checkSshKeys } from './ssh-keys.ts';
@@ -52,7 +62,8 @@ export function optionsOf(call: Call, without: readonly string[]): Record<string
   for (const [name, value] of Object.entries(call.params)) {
     if (!without.includes(name)) options[name] = scalarText(value);
   }
-  const { cdrom } = options;
+  const { cdrom, cpuunits } = options;
+  if (cpuunits !== undefined) options['cpuunits'] = clampCpuUnits(cpuunits);
   if (cdrom !== undefined) {
     options['ide2'] = /media=/.test(cdrom) ? cdrom : `${cdrom},media=cdrom`;
     delete options['cdrom'];
@@ -60,10 +71,22 @@ export function optionsOf(call: Call, without: readonly string[]): Record<string
   return options;
 }
 
+/** An ISO that is no CD-ROM is refused by its kind, so its name must make sense to its storage. */
+function requireForm(call: Call, slot: string, text: string): Drive {
+  const drive = checkDriveForm(slot, text);
+  const id = splitVolumeId(drive.file);
+  if (id === undefined || newDiskOf(drive) !== undefined || id.name === 'cloudinit') return drive;
+  const { content } = kindOf(storageOf(call.world, id.storage), id.name);
+  if (content === 'iso' && !isCdrom(drive)) {
+    throw parameterError({ [slot]: "explicit 'media=cdrom' is required for iso images" });
+  }
+  return drive;
+}
+
 /** Drives in their written form, network cards with a MAC. */
 export function completeOptions(call: Call, options: Record<string, string>): void {
   for (const [name, value] of Object.entries(options)) {
-    if (isDriveName(name)) options[name] = printDrive(checkDriveForm(name, value));
+    if (isDriveName(name)) options[name] = printDrive(requireForm(call, name, value));
     else if (/^net\d+$/.test(name)) options[name] = printNic(parseNic(value), call.world.newMac());
   }
 }

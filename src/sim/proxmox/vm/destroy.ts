@@ -8,7 +8,7 @@ import { free } from '../storage/work.ts';
 import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm } from '../world/model.ts';
-import { checkLock, isTemplate, vmOn } from './config.ts';
+import { checkLock, isTemplate, requireWritable, vmOn } from './config.ts';
 import { drivesOf, isPlainCdrom, nicsOf } from './drives.ts';
 
 function earlyChecks(call: Call, id: number): Vm {
@@ -94,14 +94,18 @@ async function destroyTask(call: Call, id: number, context: TaskContext): Promis
   const { core } = call;
   await withVmLock(core, { host: call.host, id }, async () => {
     const vm = earlyChecks(call, id);
-    if (!call.flag('skiplock')) checkLock(vm);
+    if (!call.flag('skiplock') && vm.config['lock'] !== 'suspended') checkLock(vm);
     if (isTemplate(vm)) checkBases(core, vm);
+    requireWritable(core, vm);
     await context.work(SIMULATED_DURATIONS.destroy);
     await removeVolumes(core, vm, { volumes: ownedVolumes(core, vm), context });
     if (call.flag('destroy-unreferenced-disks')) {
       await removeVolumes(core, vm, { volumes: unreferenced(core, vm), context });
     }
-    if (call.flag('purge')) core.world.ha.delete(`vm:${id}`);
+    if (call.flag('purge')) {
+      context.log(`purging VM ${id} from related configurations..`);
+      core.world.ha.delete(`vm:${id}`);
+    }
     forgetVm(core, vm);
   });
 }

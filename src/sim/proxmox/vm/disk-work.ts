@@ -4,7 +4,9 @@ import { failure, parameterError } from '../api-error.ts';
 import { type Call, type Core, withVmLock } from '../core.ts';
 import {
   activeStorage,
+  enabledStorage,
   findVolume,
+  kindOf,
   parseVolumeId,
   splitVolumeId,
   storageOf,
@@ -15,8 +17,16 @@ import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm, Volume } from '../world/model.ts';
 import { formatSize, parseSize } from '../world/world.ts';
-import { checkDigest, checkLock, isTemplate, vmOn } from './config.ts';
-import { drivesOf, isCdrom, isCloudInit, parseDrive, printDrive } from './drives.ts';
+import { checkDigest, checkLock, digestOf, isTemplate, requireWritable, vmOn } from './config.ts';
+import {
+  type Drive,
+  drivesOf,
+  isCdrom,
+  isCloudInit,
+  isPlainCdrom,
+  parseDrive,
+  printDrive,
+} from './drives.ts';
 
 function wantedSize(text: string, now: number): number {
   const bytes = parseSize(text.replace(/^\+/, '')) ?? 0;
@@ -24,24 +34,37 @@ function wantedSize(text: string, now: number): number {
   return Math.ceil(size / 1024) * 1024;
 }
 
+/** The volume in a slot, if it can be made larger. */
+function growable(call: Call, vm: Vm, slot: string): Volume {
+  const { world } = call;
+  const text = vm.config[slot];
+  if (text === undefined) throw failure(`disk '${slot}' does not exist`);
+  const drive = parseDrive(slot, text);
+  const { storage: id, name } = parseVolumeId(drive.file);
+  const { format } = kindOf(storageOf(world, id), name);
+  if (world.version === '8.4' && vm.snapshots.length > 0 && format === 'qcow2') {
+    throw failure(`can't resize volume: ${slot} if snapshot exists`);
+  }
+  if (isCdrom(drive)) throw failure("you can't resize a cdrom");
+  call.require({ path: `/storage/${id}`, privileges: ['Datastore.AllocateSpace'] });
+  activeStorage(world, id, vm.host);
+  const volume = findVolume(world, vm.host, drive.file);
+  if (volume === undefined) throw failure(`volume '${drive.file}' does not exist`);
+  return volume;
+}
+
 async function resize(call: Call, context: TaskContext): Promise<void> {
   const { core } = call;
   const vm = vmOn(core, call.host, call.integer('vmid'));
   checkDigest(vm, call.optional('digest'));
-  checkLock(vm);
+  if (!call.flag('skiplock')) checkLock(vm);
   const slot = call.text('disk');
-  const text = vm.config[slot];
-  if (text === undefined) throw failure(`disk '${slot}' does not exist`);
-  const drive = parseDrive(slot, text);
-  if (isCdrom(drive)) throw failure("you can't resize a cdrom");
-  const path = `/storage/${parseVolumeId(drive.file).storage}`;
-  call.require({ path, privileges: ['Datastore.AllocateSpace'] });
-  const volume = findVolume(core.world, vm.host, drive.file);
-  if (volume === undefined)
-    throw failure(`Could not determine current size of volume '${drive.file}'`);
+  const volume = growable(call, vm, slot);
+  const drive = parseDrive(slot, vm.config[slot] ?? '');
   const size = wantedSize(call.text('size'), volume.size);
   if (size < volume.size) throw failure('shrinking disks is not supported');
   if (size === volume.size) return;
+  requireWritable(core, vm);
   await context.work(SIMULATED_DURATIONS.resize);
   volume.size = size;
   vm.config[slot] = printDrive({ ...drive, options: { ...drive.options, size: formatSize(size) } });
@@ -106,6 +129,7 @@ export async function templateVm(call: Call): Promise<string> {
     return call.fork({ type: 'qmtemplate', id }, (context) =>
       withVmLock(call.core, lock, async () => {
         const vm = checkTemplate(call);
+        requireWritable(call.core, vm);
         await context.work(SIMULATED_DURATIONS.template);
         makeTemplate(call.core, vm, call.optional('disk'));
         call.world.touch(vm);
@@ -114,14 +138,44 @@ export async function templateVm(call: Call): Promise<string> {
   });
 }
 
+function requireUnmodified(vm: Vm, digest: string): void {
+  if (digest === '' || digest === digestOf(vm)) return;
+  throw failure('detected modified configuration - file changed by other user? Try again.');
+}
+
+/** The drive that is to move, after everything that stands against it. */
+function movable(call: Call, vm: Vm): Drive {
+  const slot = call.text('disk');
+  const storage = call.text('storage');
+  checkLock(vm);
+  requireUnmodified(vm, call.text('digest'));
+  const text = vm.config[slot];
+  if (text === undefined) throw failure(`disk '${slot}' does not exist`);
+  const drive = parseDrive(slot, text);
+  if (isPlainCdrom(drive)) throw failure("you can't move a cdrom");
+  const { storage: from, name } = parseVolumeId(drive.file);
+  const format = call.optional('format');
+  const known = kindOf(storageOf(call.world, from), name).format;
+  if (from === storage && (format === undefined || known === format)) {
+    throw failure("you can't move to the same storage with same format");
+  }
+  if (!enabledStorage(call.world, storage, call.host).content.includes('images')) {
+    throw parameterError({ storage: `storage '${storage}' does not support vm images` });
+  }
+  if (call.flag('delete') && vm.snapshots.some(({ config }) => config[slot] === text)) {
+    throw failure("you can't move a disk with snapshots and delete the source");
+  }
+  return drive;
+}
+
 async function move(call: Call, context: TaskContext): Promise<void> {
   const { core } = call;
   const vm = vmOn(core, call.host, call.integer('vmid'));
-  checkLock(vm);
   const slot = call.text('disk');
-  const drive = parseDrive(slot, vm.config[slot] ?? '');
+  const drive = movable(call, vm);
   const volume = findVolume(core.world, vm.host, drive.file);
   if (volume === undefined) throw failure(`volume '${drive.file}' does not exist`);
+  requireWritable(core, vm);
   const fresh = {
     vmId: vm.id,
     size: volume.size,
@@ -143,28 +197,24 @@ async function move(call: Call, context: TaskContext): Promise<void> {
   vm.config[`unused${index}`] = drive.file;
 }
 
+/** Either to another storage or to another VM; only the first is simulated. */
+function requireOneTarget(call: Call): void {
+  const storage = call.optional('storage') !== undefined;
+  const other = call.optional('target-vmid') !== undefined;
+  if (storage !== other) return;
+  const text = storage
+    ? "either set 'storage' or 'target-vmid', but not both"
+    : "both 'storage' and 'target-vmid' missing, either needs to be set";
+  throw parameterError({ 'target-vmid': text, storage: text });
+}
+
 export function moveDisk(call: Call): string {
   const id = call.integer('vmid');
-  const vm = vmOn(call.core, call.host, id);
-  checkDigest(vm, call.optional('digest'));
-  checkLock(vm);
-  const slot = call.text('disk');
+  requireOneTarget(call);
   const storage = call.optional('storage');
   if (storage === undefined) throw failure('moving a disk to another VM is not simulated');
   call.require({ path: `/storage/${storage}`, privileges: ['Datastore.AllocateSpace'] });
-  const text = vm.config[slot];
-  if (text === undefined) throw failure(`disk '${slot}' does not exist`);
-  const drive = parseDrive(slot, text);
-  if (isCdrom(drive)) throw failure("you can't move a cdrom");
-  activeStorage(call.world, storage, call.host);
-  if (!storageOf(call.world, storage).content.includes('images')) {
-    throw failure(`storage '${storage}' does not support content-type 'images'`);
-  }
-  const current = parseVolumeId(drive.file).storage;
-  const format = call.optional('format');
-  if (current === storage && (format === undefined || drive.file.endsWith(format))) {
-    throw failure(`you can't move to the same storage with same format`);
-  }
+  movable(call, vmOn(call.core, call.host, id));
   return call.fork({ type: 'qmmove', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, () => move(call, context)),
   );

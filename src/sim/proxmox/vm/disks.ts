@@ -113,9 +113,22 @@ function requireDrive(
   if (source !== undefined) requireImportSource(core, order, { slot: at.slot, source });
 }
 
+/** A volume that is only to be remembered must be a disk, and the caller's to use. */
+function requireUnused(core: Core, order: DiskOrder): void {
+  for (const [name, value] of Object.entries(order.settings)) {
+    if (!/^unused\d+$/.test(name)) continue;
+    const volumeId = value.split(',')[0]?.replace(/^file=/, '') ?? '';
+    if (splitVolumeId(volumeId) === undefined) {
+      throw parameterError({ [name]: `not a valid volid: ${volumeId}` });
+    }
+    requireVolumeAccess(core, { who: order.who, vmId: order.vmId, volumeId, content: 'images' });
+  }
+}
+
 /** The checks before a task: storages, volumes, sources of imports. */
 export function requireDrives(core: Core, order: DiskOrder): void {
   for (const [slot, drive] of drivesOf(order.settings)) requireDrive(core, order, { slot, drive });
+  requireUnused(core, order);
   const { vmstatestorage, cicustom } = order.settings;
   if (vmstatestorage !== undefined) {
     core.access.require(order.who, {
@@ -238,7 +251,13 @@ function useVolume(making: Making, slot: string, drive: Drive): void {
   const volume = findVolume(core.world, host, drive.file);
   if (id !== undefined) activeStorage(core.world, id.storage, host);
   if (volume === undefined) throw failure(`volume '${drive.file}' does not exist`);
-  const { format: _format, ...options } = drive.options;
+  const { options } = drive;
+  const { format } = options;
+  if (format !== undefined && format !== volume.format) {
+    throw failure(
+      `drive '${slot}' - volume '${drive.file}' - 'format=${format}' option different from storage format '${volume.format}'`,
+    );
+  }
   making.result[slot] = printDrive({
     file: drive.file,
     options: { ...options, size: formatSize(volume.size) },

@@ -79,7 +79,7 @@ export function newDiskOf(drive: Drive): NewDisk | undefined {
   return { storage: match[2], bytes: Math.floor(Number(match[3]) * 2 ** 30) };
 }
 
-/** Checks that need no storage: the form of an import, ISOs that must be CD-ROMs. */
+/** What needs no storage to be judged: the form of an import. */
 export function checkDriveForm(slot: string, text: string): Drive {
   const drive = parseDrive(slot, text);
   const order = newDiskOf(drive);
@@ -87,10 +87,6 @@ export function checkDriveForm(slot: string, text: string): Drive {
     throw parameterError({
       [slot]: "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>",
     });
-  }
-  const name = splitVolumeId(drive.file)?.name ?? '';
-  if (order === undefined && name.startsWith('iso/') && !isCdrom(drive)) {
-    throw parameterError({ [slot]: "explicit 'media=cdrom' is required for iso images" });
   }
   return drive;
 }
@@ -121,13 +117,24 @@ export function nicsOf(config: Options): readonly (readonly [string, Nic])[] {
     .map((name) => [name, parseNic(config[name] ?? '')] as const);
 }
 
-/** Disks first, CD-ROMs next, then network cards: what Proxmox boots from when nobody says. */
+const BOOT_BUSES = ['ide', 'scsi', 'virtio', 'sata'];
+
+/** The first disk, the first CD-ROM (a cloud-init drive is one), the first network card. */
 export function defaultBootOrder(config: Options): string {
-  const drives = drivesOf(config).filter(([name]) => /^(?:ide|sata|scsi|virtio)/.test(name));
-  const disk = drives.find(([, drive]) => !isCdrom(drive) && !isCloudInit(drive))?.[0];
-  const cdrom = drives.find(([, drive]) => isPlainCdrom(drive))?.[0];
+  const rank = (name: string) =>
+    BOOT_BUSES.indexOf(name.replace(/\d+$/, '')) * 100 + Number(/\d+$/.exec(name)?.[0] ?? 0);
+  const drives = drivesOf(config)
+    .filter(([name]) => BOOT_BUSES.includes(name.replace(/\d+$/, '')))
+    .toSorted(([a], [b]) => rank(a) - rank(b));
+  const disk = drives.find(([, drive]) => !isCdrom(drive))?.[0];
+  const cdrom = drives.find(([, drive]) => isCdrom(drive))?.[0];
   const nic = nicsOf(config)[0]?.[0];
-  return `order=${[disk, cdrom, nic].filter((name) => name !== undefined).join(';')}`;
+  return printBootOrder([disk, cdrom, nic].filter((name) => name !== undefined));
+}
+
+/** Nothing to boot from is written as a space. */
+export function printBootOrder(devices: readonly string[]): string {
+  return devices.length === 0 ? ' ' : `order=${devices.join(';')}`;
 }
 
 /** The slots that a config boots from, in order. */

@@ -2,9 +2,9 @@
 // Moving a VM to another host: over the API, and for whoever meddles.
 import { ROOT } from '../access/permissions.ts';
 import { failure, parameterError } from '../api-error.ts';
-import { type Call, type Core, withVmLock } from '../core.ts';
+import { type Call, type Core, requireQuorum, startTask, withVmLock } from '../core.ts';
 import { enabledStorage, splitVolumeId, volumesOn } from '../storage/volumes.ts';
-import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import { HA_REACTION_MS, SIMULATED_DURATIONS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm } from '../world/model.ts';
 import { checkLock, memoryMib, vmOn } from './config.ts';
@@ -89,10 +89,26 @@ function checkStorages(call: Call, vm: Vm): void {
   }
 }
 
+/** A managed VM is moved by the resource manager, when it next looks. */
+function requestMigration(call: Call, vm: Vm): string {
+  const { core, host } = call;
+  const target = call.text('target');
+  return call.fork({ type: 'hamigrate', id: vm.id }, async (context) => {
+    context.log(`Requesting HA migration for VM ${vm.id} to node ${target}`);
+    const task = { type: 'qmigrate', id: vm.id, host, user: ROOT };
+    startTask(core, task, async (inner) => {
+      await inner.work(HA_REACTION_MS);
+      await withVmLock(core, { host, id: vm.id }, () => migrate(call, inner));
+    });
+    await Promise.resolve();
+  });
+}
+
 export function migrateVm(call: Call): string {
   const id = call.integer('vmid');
   const target = call.text('target');
   if (target === call.host) throw parameterError({ target: 'target is local node.' });
+  requireQuorum(call.core);
   if (!call.world.hosts.has(target)) throw failure(`no such cluster node '${target}'`);
   refuseRootOptions(call);
   const vm = vmOn(call.core, call.host, id);
@@ -101,6 +117,8 @@ export function migrateVm(call: Call): string {
     throw failure("can't migrate running VM without --online");
   }
   checkStorages(call, vm);
+  const managed = call.world.ha.get(`vm:${id}`);
+  if (managed !== undefined && managed.state !== 'ignored') return requestMigration(call, vm);
   return call.fork({ type: 'qmigrate', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, () => migrate(call, context)),
   );

@@ -20,7 +20,7 @@ function isJudgedElsewhere(name: string): boolean {
     isDriveName(name) ||
     name === 'cdrom' ||
     name === 'tags' ||
-    /^(?:unused|serial|usb|hostpci)\d+$/.test(name)
+    /^(?:unused|serial|usb|hostpci|virtiofs)\d+$/.test(name)
   );
 }
 
@@ -91,13 +91,28 @@ function requirePci(core: Core, user: OptionUser, option: readonly [string, stri
   }
 }
 
+function requireRandom(core: Core, user: OptionUser, option: readonly [string, string]): void {
+  core.access.requireVm(user.who, user, HARDWARE);
+  const { source } = parseProperties(propertyFields('pve-qm-rng'), option[1]);
+  if (source !== '/dev/hwrng') return;
+  core.access.require(user.who, { path: '/mapping/hwrng', privileges: ['Mapping.Use'] });
+}
+
+function requireDirectory(core: Core, user: OptionUser, option: readonly [string, string]): void {
+  core.access.requireVm(user.who, user, { privileges: ['VM.Config.Disk'] });
+  const { dirid = '' } = parseProperties(propertyFields('virtiofsN'), option[1]);
+  core.access.require(user.who, { path: `/mapping/dir/${dirid}`, privileges: ['Mapping.Use'] });
+}
+
 function requireDevice(core: Core, user: OptionUser, option: readonly [string, string]): void {
   if (/^serial\d+$/.test(option[0])) requireSerial(core, user, option);
   else if (/^usb\d+$/.test(option[0])) requireUsb(core, user, option);
   else if (/^hostpci\d+$/.test(option[0])) requirePci(core, user, option);
+  else if (option[0] === 'rng0') requireRandom(core, user, option);
+  else if (/^virtiofs\d+$/.test(option[0])) requireDirectory(core, user, option);
 }
 
-/** Serial ports, USB and PCI devices. */
+/** Serial ports, USB and PCI devices, random numbers, shared directories. */
 export function requireDevices(core: Core, user: OptionUser, options: Options): void {
   if (user.who === ROOT) return;
   for (const option of Object.entries(options)) requireDevice(core, user, option);

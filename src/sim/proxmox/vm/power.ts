@@ -2,12 +2,12 @@
 // Starting and stopping, as workers do it: under the VM's lock, with the checks that only a start makes.
 import { failure } from '../api-error.ts';
 import { type Core, withVmLock } from '../core.ts';
-import { activeStorage, findVolume, splitVolumeId } from '../storage/volumes.ts';
+import { activeStorage, findVolume, kindOf, splitVolumeId, storageOf } from '../storage/volumes.ts';
 import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import type { Vm } from '../world/model.ts';
-import { checkLock, isTemplate, vmOn } from './config.ts';
-import { drivesOf, nicsOf } from './drives.ts';
+import { checkLock, isTemplate, vmFoundOn, vmOn } from './config.ts';
+import { drivesOf, isCloudInit, nicsOf } from './drives.ts';
 import { powerOff, powerOn } from './guest-link.ts';
 import { applyPending } from './pending.ts';
 
@@ -19,12 +19,16 @@ export interface PowerOrder {
   readonly forceStop?: boolean;
 }
 
-function checkHardware(core: Core, vm: Vm): void {
+function checkCpus(core: Core, vm: Vm): void {
   const host = core.world.hosts.get(vm.host);
   const cpus = Number(vm.config['cores'] ?? 1) * Number(vm.config['sockets'] ?? 1);
   if (host !== undefined && cpus > host.cpus) {
     throw failure(`MAX ${host.cpus} vcpus allowed per VM on this node`);
   }
+}
+
+function checkBridges(core: Core, vm: Vm): void {
+  const host = core.world.hosts.get(vm.host);
   for (const [, nic] of nicsOf(vm.config)) {
     const { bridge } = nic.options;
     if (bridge !== undefined && !host?.bridges.some(({ name }) => name === bridge)) {
@@ -43,27 +47,54 @@ function warnAboutDrives(vm: Vm, context: TaskContext): void {
   }
 }
 
-function checkVolumes(core: Core, vm: Vm): void {
-  const snippets = (vm.config['cicustom'] ?? '').split(',').map((part) => part.split('=')[1]);
-  const files = drivesOf(vm.config).map(([, drive]) => drive.file);
-  for (const file of [...snippets, ...files]) {
-    const id = file === undefined ? undefined : splitVolumeId(file);
-    if (file === undefined || id === undefined) continue;
-    activeStorage(core.world, id.storage, vm.host);
-    if (findVolume(core.world, vm.host, file) === undefined) {
-      throw failure(`volume '${file}' does not exist`);
+function requireVolume(core: Core, vm: Vm, file: string): void {
+  const id = splitVolumeId(file);
+  if (id === undefined) return;
+  activeStorage(core.world, id.storage, vm.host);
+  if (findVolume(core.world, vm.host, file) === undefined) {
+    throw failure(`volume '${file}' does not exist`);
+  }
+}
+
+function checkSnippets(core: Core, vm: Vm): void {
+  if (!drivesOf(vm.config).some(([, drive]) => isCloudInit(drive))) return;
+  for (const part of (vm.config['cicustom'] ?? '').split(',')) {
+    const file = part.split('=')[1];
+    if (file !== undefined) requireVolume(core, vm, file);
+  }
+}
+
+/** What a drive holds must be something that its storage is meant for. */
+function checkContents(core: Core, vm: Vm): void {
+  for (const [, drive] of drivesOf(vm.config)) {
+    const id = splitVolumeId(drive.file);
+    if (id === undefined) continue;
+    const storage = storageOf(core.world, id.storage);
+    const { content } = kindOf(storage, id.name);
+    if (!storage.content.includes(content)) {
+      throw failure(`storage '${id.storage}' does not support content-type '${content}'`);
     }
   }
+}
+
+function checkStart(core: Core, vm: Vm): void {
+  checkSnippets(core, vm);
+  checkCpus(core, vm);
+  checkContents(core, vm);
+  checkBridges(core, vm);
+  for (const [, drive] of drivesOf(vm.config)) requireVolume(core, vm, drive.file);
 }
 
 async function startLocked(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
   const vm = vmOn(core, order.host, order.id);
   if (isTemplate(vm)) throw failure("you can't start a vm if it's a template");
-  if (order.skipLock !== true) checkLock(vm);
+  // A VM that was suspended to disk is started to go on.
+  const isSuspended = vm.config['lock'] === 'suspended';
+  if (order.skipLock !== true && !isSuspended) checkLock(vm);
   if (vm.running !== undefined) throw failure(`VM ${vm.id} already running`);
+  if (isSuspended) delete vm.config['lock'];
   applyPending(vm);
-  checkVolumes(core, vm);
-  checkHardware(core, vm);
+  checkStart(core, vm);
   warnAboutDrives(vm, context);
   await context.work(SIMULATED_DURATIONS.start);
   powerOn(core, vm, applyPending);
@@ -74,11 +105,10 @@ export async function startVm(core: Core, order: PowerOrder, context: TaskContex
 }
 
 export async function stopVm(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
-  const lock = { ...order, ...(order.timeoutS ? { timeoutMs: order.timeoutS * 1000 } : {}) };
-  await withVmLock(core, lock, async () => {
-    const vm = vmOn(core, order.host, order.id);
-    if (order.skipLock !== true) checkLock(vm);
+  await withVmLock(core, order, async () => {
+    const vm = vmFoundOn(core, order.host, order.id);
     if (vm.running === undefined) return;
+    if (order.skipLock !== true) checkLock(vm);
     await context.work(SIMULATED_DURATIONS.stop);
     powerOff(core, vm, applyPending);
   });
@@ -114,12 +144,14 @@ async function shutDown(
   at: { readonly order: PowerOrder; readonly context: TaskContext },
 ): Promise<void> {
   const { order, context } = at;
-  const ms = order.timeoutS === undefined ? SIMULATED_TIMEOUTS.shutdown : order.timeoutS * 1000;
+  const down = /(?:^|,)down=(\d+)/.exec(vm.config['startup'] ?? '')?.[1];
+  const seconds = order.timeoutS ?? (down === undefined ? undefined : Number(down));
+  const ms = seconds === undefined ? SIMULATED_TIMEOUTS.shutdown : seconds * 1000;
   // A guest that takes no notice answers at once; the wait is the same.
   void vm.running?.guest.requestShutdown();
   if (await waitForOff(core, vm, { ms, signal: context.signal })) return;
   if (order.forceStop !== true) throw failure('VM quit/powerdown failed - got timeout');
-  context.log('VM quit/powerdown failed - terminating now with SIGTERM');
+  context.log('VM still running - terminating now with SIGTERM');
   powerOff(core, vm, applyPending);
 }
 
@@ -129,9 +161,10 @@ export async function shutdownVm(
   context: TaskContext,
 ): Promise<void> {
   await withVmLock(core, order, async () => {
-    const vm = vmOn(core, order.host, order.id);
+    const vm = vmFoundOn(core, order.host, order.id);
+    if (vm.running === undefined) return;
     if (order.skipLock !== true) checkLock(vm);
-    if (vm.running !== undefined) await shutDown(core, vm, { order, context });
+    await shutDown(core, vm, { order, context });
   });
 }
 

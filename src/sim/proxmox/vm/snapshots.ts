@@ -2,9 +2,13 @@
 // Snapshots: listed, taken, deleted, rolled back to. Only configurations are kept, not the disks' content.
 import { failure } from '../api-error.ts';
 import { type Call, withVmLock } from '../core.ts';
+import { splitVolumeId } from '../storage/volumes.ts';
 import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
 import type { Snapshot, Vm } from '../world/model.ts';
-import { checkLock, digestOf, isTemplate, vmOn } from './config.ts';
+import { checkLock, digestOf, isTemplate, requireWritable, vmOn } from './config.ts';
+import { drivesOf, isCdrom } from './drives.ts';
+import { powerOff } from './guest-link.ts';
+import { startVm } from './power.ts';
 
 export function listSnapshots(call: Call): unknown {
   const vm = vmOn(call.core, call.host, call.integer('vmid'));
@@ -34,6 +38,17 @@ function find(vm: Vm, name: string): Snapshot {
   return snapshot;
 }
 
+/** Plain LVM and raw files cannot keep what was. */
+export function canSnapshot(call: Call, vm: Vm): boolean {
+  return drivesOf(vm.config).every(([, drive]) => {
+    if (isCdrom(drive)) return true;
+    const id = splitVolumeId(drive.file);
+    const storage = call.world.storages.get(id?.storage ?? '');
+    if (id === undefined || storage === undefined || storage.type === 'lvm') return false;
+    return storage.path === undefined || storage.type === 'btrfs' || id.name.endsWith('.qcow2');
+  });
+}
+
 export function takeSnapshot(call: Call): string {
   const id = call.integer('vmid');
   const name = call.text('snapname');
@@ -49,6 +64,8 @@ export function takeSnapshot(call: Call): string {
       if (vm.snapshots.some((known) => known.name === name)) {
         throw failure(`snapshot name '${name}' already used`);
       }
+      if (!canSnapshot(call, vm)) throw failure('snapshot feature is not available');
+      requireWritable(call.core, vm);
       vm.config['lock'] = 'snapshot';
       await context.work(SIMULATED_DURATIONS.snapshot);
       delete vm.config['lock'];
@@ -68,26 +85,40 @@ export function deleteSnapshot(call: Call): string {
   return call.fork({ type: 'qmdelsnapshot', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, async () => {
       const vm = vmOn(call.core, call.host, id);
+      if (isTemplate(vm)) throw failure("you can't delete a snapshot if vm is a template");
       checkLock(vm);
       const snapshot = find(vm, call.text('snapname'));
+      requireWritable(call.core, vm);
       await context.work(SIMULATED_DURATIONS.snapshot);
       vm.snapshots = vm.snapshots.filter((known) => known !== snapshot);
     }),
   );
 }
 
+/** The VM is off afterwards, unless its start is asked for. */
 export function rollback(call: Call): string {
   const id = call.integer('vmid');
-  return call.fork({ type: 'qmrollback', id }, (context) =>
-    withVmLock(call.core, { host: call.host, id }, async () => {
-      const vm = vmOn(call.core, call.host, id);
-      checkLock(vm);
+  const { core, host } = call;
+  if (call.flag('start')) {
+    call.require({ path: `/vms/${id}`, privileges: ['VM.PowerMgmt'] });
+  }
+  return call.fork({ type: 'qmrollback', id }, async (context) => {
+    await withVmLock(core, { host, id }, async () => {
+      const vm = vmOn(core, host, id);
+      if (isTemplate(vm)) throw failure("you can't rollback if vm is a template");
       const snapshot = find(vm, call.text('snapname'));
+      checkLock(vm);
+      requireWritable(core, vm);
       await context.work(SIMULATED_DURATIONS.snapshot);
+      powerOff(core, vm, () => undefined);
+      vm.pending = {};
+      vm.pendingDelete = new Set();
       vm.config = { ...snapshot.config };
       call.world.touch(vm);
-    }),
-  );
+    });
+    if (!call.flag('start')) return;
+    call.fork({ type: 'qmstart', id }, (inner) => startVm(core, { host, id }, inner));
+  });
 }
 
 /** Only the description can change. */

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT and POST config: what changes, what is refused, what waits for the VM to be off.
 import { ROOT } from '../access/permissions.ts';
-import { failure, parameterError } from '../api-error.ts';
+import { failure, parameterError, textOf } from '../api-error.ts';
 import { type Call, withVmLock } from '../core.ts';
 import { isDriveName, splitList } from '../schema/formats.ts';
+import { findVolume, kindOf, parseVolumeId, storageOf } from '../storage/volumes.ts';
 import { free } from '../storage/work.ts';
 import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
 import type { Vm } from '../world/model.ts';
-import { checkDigest, checkLock, memoryMib, normaliseTags, optionExists, vmOn } from './config.ts';
+import {
+  checkDigest,
+  checkLock,
+  memoryMib,
+  normaliseTags,
+  optionExists,
+  requireWritable,
+  vmOn,
+} from './config.ts';
 import { completeOptions, optionsOf } from './create.ts';
 import { type Labour, makeDrives, requireDrives } from './disks.ts';
-import { isCdrom, isCloudInit, isPlainCdrom, parseDrive } from './drives.ts';
+import { isCdrom, isCloudInit, isPlainCdrom, parseDrive, printBootOrder } from './drives.ts';
 import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
 import { applyPending, hotplugPending } from './pending.ts';
 import { checkSshKeys } from './ssh-keys.ts';
@@ -70,6 +79,22 @@ function removeList(
   });
 }
 
+/** The script must lie among the snippets; whether it can be run is not simulated. */
+function checkHookScript(call: Call, volumeId: string | undefined): void {
+  if (volumeId === undefined) return;
+  try {
+    const { storage: id, name } = parseVolumeId(volumeId);
+    if (kindOf(storageOf(call.world, id), name).content !== 'snippets') {
+      throw failure(`'${volumeId}' is not in the snippets directory`);
+    }
+    if (findVolume(call.world, call.host, volumeId) === undefined) {
+      throw failure(`script '${volumeId}' does not exist`);
+    }
+  } catch (error) {
+    throw parameterError({ hookscript: `${textOf(error)}\n` });
+  }
+}
+
 function readChange(call: Call): Change {
   const id = call.integer('vmid');
   if (call.flag('skiplock') && call.who !== ROOT) {
@@ -86,6 +111,7 @@ function readChange(call: Call): Change {
   completeOptions(call, set);
   if (set['vmgenid'] === '1') set['vmgenid'] = call.world.random.uuid();
   const user = { who: call.who, id };
+  checkHookScript(call, set['hookscript']);
   requireOptions(call.core, user, remove);
   requireOptions(call.core, user, names);
   requireDrives(call.core, { who: call.who, host: call.host, vmId: id, settings: set });
@@ -156,10 +182,27 @@ async function removeOption(
     requireDrive(call, vm, { slot: name, text: value });
   } else if (name === 'tags') {
     requireTags(call.core, { who: call.who, id: vm.id }, { from: value, to: '' });
+  } else {
+    requireRemoval(call, vm, { name, value });
   }
   delete vm.pending[name];
   if (vm.config[name] !== undefined) vm.pendingDelete.add(name);
   dropFromBoot(vm, name);
+}
+
+/** Who may not give a VM a device may not take it away either. */
+function requireRemoval(
+  call: Call,
+  vm: Vm,
+  option: { readonly name: string; readonly value: string },
+): void {
+  const { name, value } = option;
+  if (/^net\d+$/.test(name)) return requireNic(call, vm, name);
+  if (/^serial\d+$/.test(name) && value !== 'socket') {
+    if (call.who === ROOT) return;
+    throw failure(`only root can delete '${name}' config for real devices`);
+  }
+  requireDevices(call.core, { who: call.who, id: vm.id }, { [name]: value });
 }
 
 /** A device that goes also leaves the boot order. */
@@ -167,7 +210,7 @@ function dropFromBoot(vm: Vm, name: string): void {
   const boot = vm.pending['boot'] ?? vm.config['boot'];
   const order = /^order=(.*)$/.exec(boot ?? '')?.[1]?.split(';');
   if (order === undefined || !order.includes(name)) return;
-  vm.pending['boot'] = `order=${order.filter((device) => device !== name).join(';')}`;
+  vm.pending['boot'] = printBootOrder(order.filter((device) => device !== name));
 }
 
 interface Setting {
@@ -181,7 +224,7 @@ interface Setting {
 function appendToBoot(vm: Vm, name: string, value: string): void {
   const order = /^order=(.*)$/.exec(vm.pending['boot'] ?? vm.config['boot'] ?? '')?.[1]?.split(';');
   if (order === undefined || order.includes(name) || !isPlainCdrom(parseDrive(name, value))) return;
-  vm.pending['boot'] = `order=${[...order.filter((device) => device !== ''), name].join(';')}`;
+  vm.pending['boot'] = printBootOrder([...order.filter((device) => device !== ''), name]);
 }
 
 async function setDrive(call: Call, vm: Vm, at: Setting): Promise<void> {
@@ -268,6 +311,7 @@ function checkChange(call: Call, change: Change): Vm {
 async function update(call: Call, change: Change, labour: Labour): Promise<void> {
   await withVmLock(call.core, { host: call.host, id: change.id }, async () => {
     const vm = checkChange(call, change);
+    requireWritable(call.core, vm);
     for (const name of change.revert) {
       delete vm.pending[name];
       vm.pendingDelete.delete(name);
@@ -287,15 +331,22 @@ export async function updateVm(call: Call): Promise<null> {
   return null;
 }
 
+/** What was asked for, as the task's log repeats it. */
+function givenOptions(call: Call): string {
+  const notRepeated = ['node', 'vmid', 'digest', 'background_delay', 'import-working-storage'];
+  return Object.keys(call.params)
+    .filter((name) => !notRepeated.includes(name))
+    .toSorted()
+    .map((name) => `-${name} ${name === 'cipassword' ? '<hidden>' : call.text(name)}`)
+    .join(' ');
+}
+
 /** POST: a task, since making disks takes time. */
 export async function updateVmInTask(call: Call): Promise<string | null> {
   const change = readChange(call);
   checkChange(call, change);
-  const names = Object.keys(change.set)
-    .toSorted()
-    .map((name) => `-${name} ${change.set[name]}`);
   const upid = call.fork({ type: 'qmconfig', id: change.id }, async (context) => {
-    context.log(`update VM ${change.id}: ${names.join(' ')}`);
+    context.log(`update VM ${change.id}: ${givenOptions(call)}`);
     await context.work(SIMULATED_DURATIONS.configTask);
     await update(call, change, context);
   });

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** A file that the guest gets, before it joins. */
+export interface GuestFile {
+  readonly path: string;
+  readonly content: string;
+  /** Octal, four digits. */
+  readonly mode: string;
+}
+
+/** Holds a join secret: only root may read it, and it is gone after the join. */
+export function secretFile(path: string, content: string): GuestFile {
+  return { path, content, mode: '0600' };
+}
+
+/** Anything but these may be changed on the way through YAML: carriage returns, control characters. */
+const TEXT = /^[\t\n\x20-\x7e\u00a1-\u1fff\u2030-\u2fff\u3001-\ud7ff]*$/;
+
+/** An entry of cloud-init's `write_files`. */
+export function writeFilesEntry({ path, content, mode }: GuestFile) {
+  const encoded = TEXT.test(content)
+    ? { content }
+    : { encoding: 'b64', content: base64(new TextEncoder().encode(content)) };
+  return { path, permissions: mode, ...encoded };
+}
+
+function base64(bytes: Uint8Array): string {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Secrets inside a longer text, such as the arguments of a program: `--token x`, `password=x`, `joinKey=x`.
+import { isSecretKey } from './looks-secret.ts';
+import { MASK } from './secret.ts';
+
+// Bounded: a text may be long.
+const SECRET_NAME = '-{0,2}[\\w.-]{0,64}(?:pass|pwd|secret|token|credential|key)[\\w.-]{0,64}';
+const ASSIGNED = new RegExp(`(${SECRET_NAME})(=|:\\s+)(\\S+)`, 'gi');
+const FOLLOWING = new RegExp(`(^${SECRET_NAME}|(?<=\\s)-${SECRET_NAME})(\\s+)(\\S+)`, 'gi');
+const IN_QUERY = /([?&][^=&#]*=)[^&#]+/g;
+
+/** The text with dots where a secret may be. */
+export function maskedText(text: string): string {
+  return text
+    .replaceAll(IN_QUERY, `$1${MASK}`)
+    .replaceAll(ASSIGNED, maskValue)
+    .replaceAll(FOLLOWING, maskValue);
+}
+
+// oxlint-disable-next-line max-params -- what replaceAll hands over
+function maskValue(whole: string, name: string, separator: string, _value: string): string {
+  return isSecretName(name) ? `${name}${separator}${MASK}` : whole;
+}
+
+/** Whether the next argument is the secret: `--password`, and `-t`, which is `--token` for k3s. */
+export function announcesSecret(argument: string): boolean {
+  return argument === '-t' || (/^-{1,2}[\w.-]+$/.test(argument) && isSecretName(argument));
+}
+
+/** `joinKey` is one; `key` alone is what a label or taint is called in every example. */
+function isSecretName(option: string): boolean {
+  const name = option.replace(/^-+/, '');
+  return isSecretKey(name) || /[\w.-]key$/i.test(name);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { COOL_DOWN_MS } from '../cool-down.ts';
+import { ask, fixed, given, lease, MINUTE, NOW, V6 } from '../testing/address-builders.ts';
+import { addressText, readAddress } from './address.ts';
+
+describe('properties of addresses', () => {
+  const anAddress = (family: 4 | 6) =>
+    fc.integer({ min: 0, max: 40 }).map((offset) =>
+      addressText({
+        family,
+        value: readAddress(family === 4 ? '10.0.0.0' : '2001:db8::')!.value + BigInt(offset),
+      }),
+    );
+  const aCase = (family: 4 | 6) =>
+    fc.record({
+      ends: fc.tuple(anAddress(family), anAddress(family)),
+      prefix: family === 4 ? fc.integer({ min: 27, max: 32 }) : fc.integer({ min: 64, max: 128 }),
+      gateway: fc.option(anAddress(family), { nil: undefined }),
+      taken: fc.array(anAddress(family), { maxLength: 12 }),
+      leases: fc.array(
+        fc
+          .record({ address: anAddress(family), ago: fc.option(fc.nat(60), { nil: undefined }) })
+          .map(({ address, ago }) =>
+            lease(address, ago === undefined ? {} : { releasedAt: NOW - ago * MINUTE }),
+          ),
+        { maxLength: 12 },
+      ),
+    });
+
+  it.each([4, 6] as const)(
+    'IPv%d: never one that is in use, and order does not matter',
+    (family) => {
+      fc.assert(
+        fc.property(aCase(family), ({ ends, prefix, gateway, taken, leases }) => {
+          const [from, to] = ends;
+          const rule = fixed(from, to, { prefix, gateway });
+          const families = family === 4 ? { v4: rule } : { v4: { kind: 'off' } as const, v6: rule };
+          const choice = ask({ ...families, taken, leases });
+          const turned = { taken: taken.toReversed(), leases: leases.toReversed() };
+          expect(ask({ ...families, ...turned })).toEqual(choice);
+          if (!choice.chosen) return;
+          const [text = ''] = choice.addresses;
+          const bare = text.replace(/\/.*/, '');
+          const held = leases.filter(({ releasedAt = NOW }) => releasedAt > NOW - COOL_DOWN_MS);
+          expect(text).toBe(`${bare}/${prefix}`);
+          expect([gateway, ...taken, ...held.map(({ address }) => address)]).not.toContain(bare);
+          const value = readAddress(bare)!.value;
+          expect(value >= readAddress(from)!.value && value <= readAddress(to)!.value).toBe(true);
+        }),
+        { numRuns: 500 },
+      );
+    },
+  );
+
+  it('a huge range is not walked through', () => {
+    const taken = Array.from(
+      { length: 5_000 },
+      (_, index) => `2001:db8::${(index + 2).toString(16)}`,
+    );
+    expect(given({ v4: { kind: 'off' }, v6: V6, taken })).toEqual([
+      `2001:db8::${(5_002).toString(16)}/64`,
+    ]);
+  });
+});

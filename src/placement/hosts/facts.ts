@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a region at the time of the choice.
+import type { Host } from '../../model/host.ts';
+import { type Machine, mayExist, type Phase } from '../../model/machine.ts';
+
+/** A VM of anybody, by configuration. */
+export interface VmFacts {
+  readonly vmId: number;
+  readonly host: string;
+  readonly power: 'running' | 'stopped' | 'unknown';
+  readonly isTemplate: boolean;
+  /** Undefined while it is being made. A stranger's then counts nothing yet: no host is closed for it. */
+  readonly cpus: number | undefined;
+  readonly memoryBytes: number | undefined;
+}
+
+/**
+ * What a machine of ours was promised, seen on Proxmox or not. One that is seen counts once, with the larger of
+ * the two sizes: a fresh clone still shows the size of its template.
+ */
+export interface Reservation {
+  readonly vmId: number;
+  readonly pool: string;
+  readonly host: string;
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly storage: string;
+  /** What the free space of the storage does not show yet. */
+  readonly pendingDiskBytes: number;
+}
+
+export interface RegionFacts {
+  readonly hosts: readonly Host[];
+  readonly vms: readonly VmFacts[];
+  readonly reservations: readonly Reservation[];
+  /** Hosts with as many creations under way as they may have. */
+  readonly busyHosts?: readonly string[] | undefined;
+}
+
+const DISK_IN_THE_MAKING: readonly Phase[] = ['placed', 'creating', 'configuring'];
+
+/** Of all machine records, what those of one region hold. */
+export function reservationsOf(
+  machines: readonly Pick<Machine, 'pool' | 'phase' | 'size' | 'placement'>[],
+  region: string,
+): readonly Reservation[] {
+  return machines.flatMap(({ pool, phase, size, placement }) => {
+    if (placement === undefined || placement.region !== region || !mayExist(phase)) return [];
+    const { vmId, host, diskStorage } = placement;
+    return [
+      {
+        vmId,
+        pool,
+        host,
+        cpus: size.cpu,
+        memoryBytes: size.memoryBytes,
+        storage: diskStorage,
+        pendingDiskBytes: DISK_IN_THE_MAKING.includes(phase) ? size.diskBytes : 0,
+      },
+    ];
+  });
+}

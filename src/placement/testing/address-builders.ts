@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AddressLease } from '../../model/address-lease.ts';
+import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import {
+  type AddressRequest,
+  chooseAddresses,
+  type FamilyRule,
+} from '../addresses/choose-addresses.ts';
+
+export const NOW = 1_000_000_000;
+export const MINUTE = 60_000;
+export const ME = machineId('3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10');
+const OTHER = machineId('aaaaaaaa-7d1b-4c5e-9a6f-0b2d4e6f8a10');
+
+export type StaticRule = Extract<FamilyRule, { kind: 'static' }>;
+
+export function fixed(from: string, to: string, overrides: Partial<StaticRule> = {}): StaticRule {
+  return { kind: 'static', ranges: [{ from, to }], prefix: 24, gateway: undefined, ...overrides };
+}
+
+export const V4 = fixed('10.10.10.11', '10.10.10.14', { gateway: '10.10.10.1' });
+export const V6 = fixed('2001:db8::', '2001:db8::ffff:ffff:ffff:ffff', {
+  prefix: 64,
+  gateway: '2001:db8::1',
+});
+
+export function lease(address: string, overrides: Partial<AddressLease> = {}): AddressLease {
+  return {
+    address,
+    region: 'lab',
+    pool: 'small',
+    machine: OTHER,
+    leasedAt: NOW - MINUTE,
+    ...overrides,
+  };
+}
+
+export function ask(overrides: Partial<AddressRequest> = {}) {
+  return chooseAddresses({
+    region: 'lab',
+    machine: ME,
+    v4: V4,
+    v6: { kind: 'auto' },
+    taken: [],
+    leases: [],
+    now: NOW,
+    ...overrides,
+  });
+}
+
+export function given(overrides: Partial<AddressRequest> = {}): readonly string[] | string {
+  const choice = ask(overrides);
+  return choice.chosen ? choice.addresses : choice.code;
+}
+
+function machineId(text: string): MachineId {
+  const parsed = parseMachineId(text);
+  if (!parsed.ok) throw new Error(parsed.problem);
+  return parsed.value;
+}

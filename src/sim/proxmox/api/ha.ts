@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Managed resources: which VMs the resource manager looks after. What it does with them is in `api/qemu.ts`.
+import { failure } from '../api-error.ts';
+import { type Call, type Handlers, requireQuorum } from '../core.ts';
+import type { HaResource } from '../world/model.ts';
+
+function show(resource: HaResource): Record<string, unknown> {
+  return {
+    sid: resource.sid,
+    type: resource.sid.split(':')[0],
+    state: resource.state,
+    digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709',
+    ...(resource.group === undefined ? {} : { group: resource.group }),
+    ...(resource.comment === undefined ? {} : { comment: resource.comment }),
+  };
+}
+
+/** `100` stands for the guest of that id, whichever kind it is. */
+function sidOf(call: Call): string {
+  const text = call.text('sid');
+  if (text.includes(':')) return text;
+  return `${call.world.containers.has(Number(text)) ? 'ct' : 'vm'}:${text}`;
+}
+
+function find(call: Call, what = ''): HaResource {
+  const resource = call.world.ha.get(sidOf(call));
+  if (resource === undefined) throw failure(`${what}no such resource '${sidOf(call)}'`);
+  return resource;
+}
+
+/** An ignored resource counts as not managed. */
+export function managedResource(call: Call, id: number): HaResource | undefined {
+  const resource = call.world.ha.get(`vm:${id}`) ?? call.world.ha.get(`ct:${id}`);
+  return resource?.state === 'ignored' ? undefined : resource;
+}
+
+function requireManaged(call: Call): HaResource {
+  const sid = sidOf(call);
+  const resource = call.world.ha.get(sid);
+  if (resource === undefined || resource.state === 'ignored') {
+    throw failure(`resource '${sid}' is not HA managed`);
+  }
+  return resource;
+}
+
+/** Changes are made under a lock of the whole cluster. */
+function requireDomainLock(call: Call, what: string): void {
+  if (!call.world.quorate) throw failure(`${what}: cfs-lock 'domain-ha' error: no quorum!`);
+}
+
+function add(call: Call): null {
+  requireQuorum(call.core);
+  const sid = sidOf(call);
+  const id = sid.split(':')[1] ?? '';
+  if (call.world.guestHost(Number(id)) === undefined) {
+    throw failure(`resource '${id}' does not exist in cluster`);
+  }
+  if (call.world.ha.has(sid)) {
+    throw failure(`create resource failed: resource ID '${sid}' already defined`);
+  }
+  call.world.ha.set(sid, {
+    sid,
+    state: call.optional('state') ?? 'started',
+    group: call.optional('group'),
+    comment: call.optional('comment'),
+  });
+  return null;
+}
+
+function update(call: Call): null {
+  const group = call.optional('group');
+  if (group !== undefined) throw failure(`HA group '${group}' does not exist`);
+  requireDomainLock(call, 'update resource failed');
+  const resource = find(call, 'update resource failed: ');
+  resource.state = call.optional('state') ?? resource.state;
+  resource.comment = call.optional('comment') ?? resource.comment;
+  return null;
+}
+
+function remove(call: Call): null {
+  const resource = requireManaged(call);
+  requireDomainLock(call, 'delete resource failed');
+  call.world.ha.delete(resource.sid);
+  return null;
+}
+
+function groupsGone(call: Call): null {
+  if (call.world.version === '9.2') {
+    throw failure('cannot create group: ha groups have been migrated to rules');
+  }
+  throw failure('HA groups are not simulated');
+}
+
+function current(call: Call): unknown {
+  const { world } = call;
+  const services = [...world.ha.values()].map((resource) => {
+    const node = world.guestHost(Number(resource.sid.split(':')[1]))?.host ?? '';
+    return {
+      id: `service:${resource.sid}`,
+      type: 'service',
+      sid: resource.sid,
+      node,
+      state: resource.state,
+      request_state: resource.state,
+      crm_state: resource.state,
+      status: `${resource.sid} (${node}, ${resource.state})`,
+    };
+  });
+  const quorum = {
+    id: 'quorum',
+    type: 'quorum',
+    node: call.host,
+    status: world.quorate ? 'OK' : 'No quorum on this node!',
+    quorate: world.quorate ? 1 : 0,
+  };
+  return [quorum, ...services];
+}
+
+function request(call: Call): null {
+  requireManaged(call);
+  return null;
+}
+
+export const HA: Handlers = {
+  'GET /cluster/ha': () => ['status', 'resources', 'groups', 'rules'].map((id) => ({ id })),
+  'GET /cluster/ha/resources': (call) => [...call.world.ha.values()].map(show),
+  'POST /cluster/ha/resources': add,
+  'GET /cluster/ha/resources/{sid}': (call) => show(find(call)),
+  'PUT /cluster/ha/resources/{sid}': update,
+  'DELETE /cluster/ha/resources/{sid}': remove,
+  'POST /cluster/ha/resources/{sid}/migrate': request,
+  'POST /cluster/ha/resources/{sid}/relocate': request,
+  'GET /cluster/ha/groups': () => [],
+  'POST /cluster/ha/groups': groupsGone,
+  'GET /cluster/ha/rules': () => [],
+  'GET /cluster/ha/status': () => ['current', 'manager_status'].map((name) => ({ name })),
+  'GET /cluster/ha/status/current': current,
+};

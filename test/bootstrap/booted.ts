@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine made from a seed, booted in a simulated guest: what the seed says is held against what a guest
+// does with it. The two share no code.
+import {
+  type RenderedSeed,
+  renderSeed,
+  type SeedInput,
+  seedIso,
+} from '../../src/bootstrap/index.ts';
+import { value } from '../../src/bootstrap/testing/a-seed.ts';
+import type { DownloadAnswer, GuestInput } from '../../src/sim/proxmox/guest/guest.ts';
+import { aGuest, type GuestBench } from '../../src/sim/proxmox/guest/testing/a-guest.ts';
+
+export interface Booted extends GuestBench {
+  readonly seed: RenderedSeed;
+  /** Takes the agent's steps as an engine would; the name of the step that failed, if one did. */
+  readonly join: () => Promise<string | undefined>;
+}
+
+export function seedOf(input: SeedInput): {
+  readonly seed: RenderedSeed;
+  readonly iso: Uint8Array;
+} {
+  const seed = value(renderSeed(input));
+  const files = {
+    'meta-data': seed.metaData,
+    'user-data': seed.userData,
+    'network-config': seed.networkConfig,
+  };
+  return { seed, iso: seedIso(files, 1_767_225_600_000) };
+}
+
+export async function booted(
+  input: SeedInput,
+  overrides: Partial<GuestInput> = {},
+): Promise<Booted> {
+  const { seed, iso } = seedOf(input);
+  const bench = aGuest({ seedIso: iso, ...overrides });
+  await bench.boot();
+  return { ...bench, seed, join: () => takeSteps(bench, seed) };
+}
+
+async function takeSteps(bench: GuestBench, seed: RenderedSeed): Promise<string | undefined> {
+  for (const step of seed.agentSteps) {
+    const input = step.kind === 'run' ? step.input : undefined;
+    const status = await bench.exec(step.command, input);
+    const isDone =
+      step.kind === 'run'
+        ? status.exitcode === 0
+        : step.until.includes((status['out-data'] ?? '').trim());
+    if (!isDone) return step.name;
+  }
+  return undefined;
+}
+
+/** Downloads that answer from a table; everything else is the simulator's stand-in. */
+export function downloads(answers: Readonly<Record<string, DownloadAnswer>>) {
+  return (url: string): DownloadAnswer | undefined => answers[url];
+}
+
+/** An image with what kubeadm needs. */
+export const KUBEADM_PACKAGES = ['containerd', 'kubeadm', 'kubelet'];

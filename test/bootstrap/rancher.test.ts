@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { aK3sJoin, anRke2Join, aSeedInput, K3S_TOKEN } from '../../src/bootstrap/testing/a-seed.ts';
+import { aGuest } from '../../src/sim/proxmox/guest/testing/a-guest.ts';
+import { booted, downloads } from './booted.ts';
+
+const K3S_URL = 'https://github.com/k3s-io/k3s/releases/download/v1.34.4%2Bk3s1';
+const LABELS = [
+  'autoscaler.proxmox/group=small',
+  'autoscaler.proxmox/vmid=1250',
+  'node.kubernetes.io/instance-type=medium',
+  'tier=small',
+  'topology.kubernetes.io/region=lab',
+  'topology.kubernetes.io/zone=pve1',
+];
+
+describe('k3s', () => {
+  it('joins at the first boot with everything that makes the node ours', async () => {
+    const { guest } = await booted(aSeedInput());
+    const report = guest.report();
+    expect(report.errors).toEqual([]);
+    expect(report.warnings).toEqual([]);
+    expect(report.joinAttempts).toEqual([
+      {
+        distribution: 'k3s',
+        server: 'https://10.0.0.2:6443',
+        token: K3S_TOKEN,
+        nodeName: 'worker-7c9e6679',
+        labels: LABELS,
+        taints: [],
+        kubeletArgs: ['provider-id=proxmox://lab/1250'],
+        providerId: 'proxmox://lab/1250',
+        caCertHashes: [],
+        source: '/etc/rancher/k3s/config.yaml',
+        atMs: expect.any(Number),
+      },
+    ]);
+    expect(report.downloads).toEqual([`${K3S_URL}/k3s`, 'https://10.0.0.2:6443/ping']);
+    expect(report.hostname).toBe('worker-7c9e6679');
+    expect(report.instanceId).toBe('7c9e6679-7425-40de-944b-e07fc1f90ae7');
+    expect(report.services).toMatchObject({
+      'k3s-agent': { enabled: true, active: true },
+      'qemu-guest-agent': { active: true },
+      'pvescaler-join': { enabled: false },
+    });
+    expect(report.users).toContainEqual(expect.objectContaining({ name: 'ubuntu' }));
+  });
+
+  it('leaves no secret behind, and cloud-init switched off', async () => {
+    const { guest } = await booted(aSeedInput());
+    const { files, cloudInitDisabled, commandsRun } = guest.report();
+    const holders = Object.entries(files).filter(([, file]) => file.content.includes(K3S_TOKEN));
+    expect(holders.map(([path]) => path)).toEqual([]);
+    expect(commandsRun.filter(({ text }) => text.includes(K3S_TOKEN))).toEqual([]);
+    expect(cloudInitDisabled).toBe(true);
+    expect(files['/etc/rancher/k3s/config.yaml.d/99-pvescaler-join.yaml']).toBeUndefined();
+  });
+
+  it('does nothing at the second boot, with or without the seed', async () => {
+    const first = await booted(aSeedInput());
+    const before = first.guest.report();
+    first.guest.stop();
+    await first.boot();
+    expect(first.guest.report().joinAttempts).toHaveLength(1);
+    expect(first.guest.report().commandsRun).toEqual(before.commandsRun);
+    const { disk } = first.input;
+    const again = aGuest({ disk: { ...disk, firstBoot: false, state: first.guest.diskState() } });
+    await again.boot();
+    expect(again.guest.report()).toMatchObject({
+      hostname: 'worker-7c9e6679',
+      joinAttempts: [],
+      commandsRun: [],
+      downloads: [],
+    });
+  });
+
+  it('brings taints, the startup taint, registries, further arguments and a mirror', async () => {
+    const input = aSeedInput({
+      pool: {
+        labels: { 'node-role.kubernetes.io/worker': '' },
+        groupLabel: 'example.org/pool',
+        taints: [{ key: 'dedicated', value: 'gpu', effect: 'NoExecute' }],
+        architecture: 'arm64',
+      },
+      join: aK3sJoin({
+        downloadUrl: 'https://mirror.example/k3s/',
+        registries: 'mirrors: {}\n',
+        agentArgs: ['--node-ip=10.0.0.9', '--kubelet-arg=max-pods=50'],
+      }),
+    });
+    const { guest, seed } = await booted(input);
+    const report = guest.report();
+    expect(report.errors).toEqual([]);
+    expect(report.downloads[0]).toBe('https://mirror.example/k3s/v1.34.4%2Bk3s1/k3s-arm64');
+    expect(seed.labelsToPatch).toEqual({ 'node-role.kubernetes.io/worker': '' });
+    expect(report.joinAttempts).toMatchObject([
+      {
+        taints: ['dedicated=gpu:NoExecute', 'pvescaler.dev/starting:NoSchedule'],
+        kubeletArgs: ['provider-id=proxmox://lab/1250', 'max-pods=50'],
+      },
+    ]);
+    expect(report.joinAttempts[0]?.labels).toContain('example.org/pool=small');
+    expect(report.files['/etc/rancher/k3s/registries.yaml']).toMatchObject({ mode: '0600' });
+    expect(report.files['/etc/rancher/k3s/config.yaml']?.content).toContain('node-ip: "10.0.0.9"');
+  });
+
+  it('verifies the pinned checksum before anything runs', async () => {
+    const sha256 = createHash('sha256').update('the real k3s').digest('hex');
+    const join = aK3sJoin({ sha256 });
+    const answer = (content: string) => ({
+      download: downloads({ [`${K3S_URL}/k3s`]: { content } }),
+    });
+    const wrong = await booted(aSeedInput({ join }), answer('something else'));
+    expect(wrong.guest.report().joinAttempts).toEqual([]);
+    expect(wrong.guest.report().files['/usr/local/bin/k3s']).toBeUndefined();
+    expect(wrong.guest.report().errors.join()).toContain('pvescaler-join');
+    expect(wrong.guest.report().cloudInitDisabled).toBe(true);
+    const right = await booted(aSeedInput({ join }), answer('the real k3s'));
+    expect(right.guest.report().joinAttempts).toHaveLength(1);
+  });
+
+  it.each([
+    ['right', 'the real k3s', 1],
+    ['wrong', 'something else', 0],
+  ])(
+    "takes the release's own list where no checksum is given: %s",
+    async (_, content, attempts) => {
+      const sum = createHash('sha256').update('the real k3s').digest('hex');
+      const list = `${'00'.repeat(32)}  k3s-airgap-images-amd64.tar\n${sum}  k3s\n`;
+      const download = downloads({
+        [`${K3S_URL}/k3s`]: { content },
+        [`${K3S_URL}/sha256sum-amd64.txt`]: { content: list },
+      });
+      const { guest } = await booted(aSeedInput({ join: aK3sJoin({ sha256: undefined }) }), {
+        download,
+      });
+      expect(guest.report().joinAttempts).toHaveLength(attempts);
+    },
+  );
+
+  it('waits for a server that does not answer yet, and gives up loudly on one that never does', async () => {
+    const refused = { exitCode: 7, message: 'Connection refused' };
+    let calls = 0;
+    const late = (url: string) => {
+      if (!url.endsWith('/ping')) return undefined;
+      calls += 1;
+      return calls < 5 ? refused : undefined;
+    };
+    const { guest } = await booted(aSeedInput(), { download: late });
+    expect(guest.report().joinAttempts).toHaveLength(1);
+    expect(calls).toBe(5);
+    const never = await booted(aSeedInput(), {
+      download: downloads({ 'https://10.0.0.2:6443/ping': refused }),
+    });
+    await never.clock.advance(1_200_000);
+    expect(never.guest.report().joinAttempts).toEqual([]);
+    expect(never.guest.report().errors.join()).toContain('does not answer');
+  });
+
+  it('goes on after a power failure in the middle of the join', async () => {
+    const input = aSeedInput();
+    const first = await booted(input, {
+      download: downloads({
+        'https://10.0.0.2:6443/ping': { exitCode: 7, message: 'Connection refused' },
+      }),
+    });
+    first.guest.stop();
+    const { disk } = first.input;
+    const second = aGuest({
+      seedIso: first.input.seedIso,
+      disk: { ...disk, firstBoot: false, state: first.guest.diskState() },
+    });
+    await second.boot();
+    expect(second.guest.report().joinAttempts).toMatchObject([{ token: K3S_TOKEN }]);
+    expect(second.guest.report().files['/var/lib/pvescaler/join-token']).toBeUndefined();
+  });
+
+  it("uses the vendor's script where asked to", async () => {
+    const { guest } = await booted(aSeedInput({ join: aK3sJoin({ install: 'script' }) }));
+    const report = guest.report();
+    expect(report.errors).toEqual([]);
+    expect(report.downloads[0]).toBe('https://get.k3s.io');
+    expect(report.joinAttempts).toMatchObject([{ token: K3S_TOKEN, labels: LABELS }]);
+  });
+});
+
+describe('RKE2', () => {
+  it.each(['binary', 'script'] as const)('joins with its %s', async (install) => {
+    const { guest } = await booted(aSeedInput({ join: anRke2Join({ install }) }));
+    const report = guest.report();
+    expect(report.errors).toEqual([]);
+    expect(report.joinAttempts).toMatchObject([
+      {
+        distribution: 'rke2',
+        server: 'https://10.0.0.2:9345',
+        token: K3S_TOKEN,
+        nodeName: 'worker-7c9e6679',
+        labels: LABELS,
+        providerId: 'proxmox://lab/1250',
+        source: '/etc/rancher/rke2/config.yaml',
+      },
+    ]);
+    expect(report.files['/var/lib/pvescaler/join-token']).toBeUndefined();
+    expect(report.services['rke2-agent']).toEqual({ enabled: true, active: true });
+  });
+
+  it('finds the archive in the list of its release', async () => {
+    const base = 'https://github.com/rancher/rke2/releases/download/v1.34.4%2Brke2r1';
+    const list = `${'ab'.repeat(32)}  rke2.linux-amd64\n${'ab'.repeat(32)}  rke2.linux-amd64.tar.gz\n`;
+    const { guest } = await booted(aSeedInput({ join: anRke2Join({ sha256: undefined }) }), {
+      download: downloads({ [`${base}/sha256sum-amd64.txt`]: { content: list } }),
+    });
+    expect(guest.report().joinAttempts).toHaveLength(1);
+  });
+});
