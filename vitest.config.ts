@@ -6,7 +6,7 @@ export default defineConfig({
     include: [
       'src/**/*.test.ts',
       'scripts/**/*.test.ts',
-      'test/{cli,proxmox,bootstrap,system}/**/*.test.ts',
+      'test/{cli,proxmox,bootstrap,fleet,system}/**/*.test.ts',
     ],
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',

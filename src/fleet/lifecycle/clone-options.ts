@@ -32,9 +32,9 @@ export function cloneChanges(
   };
 }
 
+/** Its template's tags are not its own. */
 function tagChange(config: VmConfig, tags: readonly string[]): Record<string, string> {
-  const wanted = [...new Set([...config.tags, ...tags])].sort();
-  return wanted.join() === [...config.tags].sort().join() ? {} : { tags: wanted.join(';') };
+  return tags.join() === config.tags.join() ? {} : { tags: tags.join(';') };
 }
 
 function cardText(card: NetworkInterface): string {
