@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The composition root: the only file that knows the process and every adapter. Adapters are imported when
 // a command asks for them, so that `--help` does not pay for SQLite or an HTTP client.
-import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { homedir, hostname, tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 import { type CliContext, type ProxmoxSimOrder, type RunningSim, runCli } from './cli/index.ts';
-import { InvalidConfig, InvalidRequest, StoreUnusable } from './ports/errors.ts';
+import type { RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
+import {
+  InvalidConfig,
+  InvalidRequest,
+  StoreUnusable,
+  UnsupportedVersion,
+} from './ports/errors.ts';
+import type { Credentials } from './proxmox/index.ts';
 import type { ProxmoxSim, SimState } from './sim/proxmox/index.ts';
-import { systemClock, systemRandom } from './system/index.ts';
+import { openHttpTransport, systemClock, systemRandom, type TransportTls } from './system/index.ts';
 
 const SIGNAL_EXIT_CODE = 130;
 
@@ -94,6 +101,87 @@ async function startProxmoxSim(order: ProxmoxSimOrder): Promise<RunningSim> {
   };
 }
 
+async function openStore(path: string) {
+  const { fileSystemWarnings, openSqliteStore } = await import('./store/index.ts');
+  const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
+  return { store, warnings: await fileSystemWarnings(path) };
+}
+
+async function readSecret(source: SecretSource): Promise<ResolvedSecret> {
+  const { resolveSecret } = await import('./config/index.ts');
+  return resolveSecret(source, {
+    environment: process.env,
+    async readFile(path) {
+      const [text, { mode }] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
+      return { text, mode };
+    },
+  });
+}
+
+type Login = RegionConfig['login'];
+
+/** Read anew whenever asked for, so that a rotated secret is picked up. */
+async function credentialsOf(login: Login): Promise<Credentials> {
+  if (login.kind === 'none') {
+    throw new UnsupportedVersion('FEATURE_NOT_THERE', 'Proxmox over SSH is not in this release');
+  }
+  const reveal = (source: SecretSource) => async () => (await readSecret(source)).secret.reveal();
+  if (login.kind === 'password') {
+    return { kind: 'password', user: login.user, password: reveal(login.password) };
+  }
+  const id = typeof login.id === 'string' ? login.id : await reveal(login.id)();
+  return { kind: 'token', id, secret: reveal(login.secret) };
+}
+
+async function tlsOf({
+  caPath,
+  fingerprints,
+  insecure,
+}: RegionConfig['tls']): Promise<TransportTls> {
+  if (insecure) return { kind: 'insecure' };
+  if (fingerprints.length > 0) return { kind: 'fingerprints', sha256: fingerprints };
+  if (caPath === undefined) return { kind: 'verify' };
+  const caPem = await readFile(caPath, 'utf8').catch((cause: unknown) => {
+    throw new InvalidConfig('CONFIG_UNREADABLE', `tls.caFile ${caPath} cannot be read`, { cause });
+  });
+  return { kind: 'verify', caPem };
+}
+
+async function connect(region: RegionConfig) {
+  const { createProxmoxHypervisor } = await import('./proxmox/index.ts');
+  const { login, tls } = region;
+  const credentials = await credentialsOf(login);
+  const secret = login.kind === 'token' ? login.secret : undefined;
+  const warnings = secret === undefined ? [] : (await readSecret(secret)).warnings;
+  const hypervisor = createProxmoxHypervisor({
+    region: region.name,
+    endpoints: region.endpoints,
+    credentials,
+    transport: await openHttpTransport({ tls: await tlsOf(tls) }),
+    clock: systemClock,
+    random: systemRandom,
+  });
+  const insecure = `region ${region.name}: anybody in between can read the token (tls.insecure)`;
+  return { hypervisor, warnings: tls.insecure ? [...warnings, insecure] : warnings };
+}
+
+const URL_TIMEOUT_MS = 30_000;
+
+async function readUrl(url: string): Promise<string> {
+  const transport = await openHttpTransport({});
+  try {
+    const answer = await transport.request({ method: 'GET', url, headTimeoutMs: URL_TIMEOUT_MS });
+    const parts: Uint8Array[] = [];
+    for await (const part of answer.body) parts.push(part);
+    if (answer.status !== 200) {
+      throw new InvalidConfig('CONFIG_INVALID', `${url} answers ${answer.status}`);
+    }
+    return Buffer.concat(parts).toString('utf8');
+  } finally {
+    await transport.close();
+  }
+}
+
 function contextOfThisProcess(): CliContext {
   return {
     out: (text) => void process.stdout.write(text),
@@ -115,17 +203,22 @@ function contextOfThisProcess(): CliContext {
     random: systemRandom,
     signal: endOnSignals(),
     version: manifest.version,
+    processName: `${hostname()}/${process.pid}`,
     adapters: {
       startProxmoxSim,
+      connect,
+      readUrl,
+      async makeStore(path) {
+        await mkdir(dirname(path), { recursive: true });
+        return openStore(path);
+      },
       async openStore(path) {
-        const { fileSystemWarnings, openSqliteStore } = await import('./store/index.ts');
         await access(path).catch((cause: unknown) => {
           throw new StoreUnusable('STORE_UNREADABLE', `there is no state database at ${path}`, {
             cause,
           });
         });
-        const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
-        return { store, warnings: await fileSystemWarnings(path) };
+        return openStore(path);
       },
     },
   };

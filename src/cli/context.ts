@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a command may use of the world. main.ts fills it in; tests fill it in with what they like.
+import type { RegionConfig } from '../config/index.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
 
@@ -54,6 +56,8 @@ export interface CliContext {
   /** Aborted by the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
   readonly version: string;
+  /** Host and process, for people who ask who drives. */
+  readonly processName: string;
   /** Adapters, loaded when asked for. */
   readonly adapters: {
     /** InvalidConfig with every problem of the cluster file; InvalidRequest when it cannot listen there. */
@@ -62,6 +66,16 @@ export interface CliContext {
     openStore(
       path: string,
     ): Promise<{ readonly store: Store; readonly warnings: readonly string[] }>;
+    /** As openStore, but makes the database where there is none. */
+    makeStore(
+      path: string,
+    ): Promise<{ readonly store: Store; readonly warnings: readonly string[] }>;
+    /** Reads the region's secrets; nothing is sent yet. */
+    connect(
+      region: RegionConfig,
+    ): Promise<{ readonly hypervisor: Hypervisor; readonly warnings: readonly string[] }>;
+    /** A small text from the web. */
+    readUrl(url: string): Promise<string>;
   };
 }
 

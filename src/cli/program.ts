@@ -9,6 +9,12 @@ import { addConfigSchema } from './config-schema.ts';
 import { addConfigShow } from './config-show.ts';
 import { addConfigValidate } from './config-validate.ts';
 import type { CliContext, CommandHost } from './context.ts';
+import { addMachineDelete } from './machine-delete.ts';
+import { addMachineShow } from './machine-show.ts';
+import { addMachines } from './machines.ts';
+import { addOrphans } from './orphans.ts';
+import { addPoolScale } from './pool-scale.ts';
+import { addPools } from './pools.ts';
 import { addServe } from './serve.ts';
 import { addSimProxmox } from './sim-proxmox.ts';
 import { addStateJournal } from './state-journal.ts';
@@ -33,6 +39,14 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
     .exitOverride();
 
   addServe(program, host);
+  addPools(program, host);
+  const pool = program.command('pool').description('change one pool');
+  addPoolScale(pool, host);
+  addMachines(program, host);
+  const machine = program.command('machine').description('look at, or delete, single machines');
+  addMachineShow(machine, host);
+  addMachineDelete(machine, host);
+  addOrphans(program, host);
   const config = program
     .command('config')
     .description('check, explain, write and import config files');

@@ -20,8 +20,6 @@ export interface DriveEvents {
   readonly onTrouble?: (error: PvescalerError) => void;
 }
 
-/** Between rounds while something is under way. */
-const BUSY_PAUSE_MS = 1_000;
 /** How soon a new intent is noticed while nothing is. */
 const IDLE_POLL_MS = 1_000;
 
@@ -119,7 +117,8 @@ class Reign {
       if (report === 'lost') return;
       if (report !== undefined) events.onRound?.(report);
       const isBusy = report === undefined || report.underWay > 0;
-      await this.#pause(isBusy ? BUSY_PAUSE_MS : this.#options.settings.reconcileMs, {
+      const { busyMs, reconcileMs } = this.#options.settings;
+      await this.#pause(isBusy ? busyMs : reconcileMs, {
         revision: isBusy ? undefined : revision,
         signal: acting,
       });

@@ -3,6 +3,7 @@ import type { Lease } from '../model/lease.ts';
 import type { MachineId } from '../model/machine-id.ts';
 import { type DriveEvents, drive } from './drive.ts';
 import type { FleetOptions } from './options.ts';
+import { listOrphans, type Orphan } from './orphans/list.ts';
 import { type Asked, Requests, type Why } from './requests.ts';
 import { type RoundReport, runRound } from './round.ts';
 import { type FleetStatus, readStatus } from './status.ts';
@@ -16,6 +17,8 @@ export interface Fleet {
   /** Asks for whatever makes the pool that large. */
   scaleTo(pool: string, size: number, why: Why): Promise<Asked>;
   status(): Promise<FleetStatus>;
+  /** What has lost its counterpart, read from Proxmox and the records; nothing is changed. */
+  orphans(): Promise<readonly Orphan[]>;
   /** One round under a lease that the caller holds. */
   round(lease: Lease, options?: { readonly signal?: AbortSignal }): Promise<RoundReport>;
   /** Drives whenever nobody else does, until the signal. */
@@ -30,6 +33,7 @@ export function createFleet(options: FleetOptions): Fleet {
     remove: (machines, why) => requests.remove(machines, why),
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
     status: () => readStatus(options),
+    orphans: () => listOrphans(options),
     round: (lease, { signal } = {}) =>
       runRound(options, { lease, expiresAt: () => lease.expiresAt, signal }, memory),
     drive: (signal, events) => drive(options, signal, events),

@@ -5,6 +5,7 @@
 export type { DriveEvents } from './drive.ts';
 export { createFleet, type Fleet } from './fleet.ts';
 export type { FleetOptions } from './options.ts';
+export type { Orphan } from './orphans/list.ts';
 export type { Asked, Why } from './requests.ts';
 export type { RoundReport } from './round.ts';
 export type {

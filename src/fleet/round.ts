@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One round: read everything, converge a step. Level-triggered: what happened before does not matter, only what is.
 import { mayExist } from '../model/machine.ts';
-import { InvalidConfig, PvescalerError } from '../ports/errors.ts';
-import type { Hypervisor, RegionView } from '../ports/hypervisor.ts';
+import { InvalidConfig } from '../ports/errors.ts';
 import { adopt } from './adoption/adopt.ts';
 import { atOnce } from './at-once.ts';
 import { Books } from './books.ts';
@@ -17,6 +16,7 @@ import type { FleetOptions } from './options.ts';
 import { collect } from './orphans/collect.ts';
 import { sweep } from './orphans/sweep.ts';
 import { type Leadership, type Memory, Turn } from './turn.ts';
+import { readViews } from './views.ts';
 
 export interface RoundReport {
   /** Regions that could not be read, with the reason: nothing of theirs was judged. */
@@ -28,7 +28,6 @@ export interface RoundReport {
 }
 
 const MACHINES_AT_ONCE = 8;
-const VIEW_TOO_OLD_MS = 60_000;
 
 export async function runRound(
   options: FleetOptions,
@@ -57,32 +56,7 @@ function countUnderWay(turn: Turn): number {
   return turn.books.machines.filter(({ phase }) => !atRest.includes(phase)).length;
 }
 
-interface Views {
-  readonly views: ReadonlyMap<string, RegionView>;
-  readonly stale: Readonly<Record<string, string>>;
-}
-
-async function readViews(
-  { hypervisors, clock }: FleetOptions,
-  signal: AbortSignal | undefined,
-): Promise<Views> {
-  const views = new Map<string, RegionView>();
-  const stale: Record<string, string> = {};
-  const read = async (name: string, hypervisor: Hypervisor) => {
-    try {
-      const view = await hypervisor.view({ signal });
-      if (clock.now() - view.takenAt > VIEW_TOO_OLD_MS) stale[name] = 'its overview is too old';
-      else views.set(name, view);
-    } catch (error) {
-      if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;
-      stale[name] = error.message;
-    }
-  };
-  await Promise.all([...hypervisors].map(([name, hypervisor]) => read(name, hypervisor)));
-  return { views, stale };
-}
-
-async function tellStale(turn: Turn, stale: Views['stale']): Promise<void> {
+async function tellStale(turn: Turn, stale: Readonly<Record<string, string>>): Promise<void> {
   for (const region of turn.views.keys()) turn.memory.told.delete(`region ${region}`);
   for (const [region, why] of Object.entries(stale)) {
     await turn.tellOnce(`region ${region}`, {

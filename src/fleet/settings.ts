@@ -106,4 +106,6 @@ export interface FleetSettings {
   /** What belongs to no machine that is known: told, or removed. */
   readonly orphans: 'report' | 'delete';
   readonly reconcileMs: number;
+  /** Between rounds while something is under way. */
+  readonly busyMs: number;
 }

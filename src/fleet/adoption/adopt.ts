@@ -23,7 +23,7 @@ export async function adopt(turn: Turn): Promise<ReadonlySet<string>> {
 }
 
 /** Not known from a record, and in our range or with one of our tags: nobody else's VM costs us a call. */
-function candidates(turn: Turn, view: RegionView): readonly VmSummary[] {
+export function candidates(turn: Turn, view: RegionView): readonly VmSummary[] {
   const region = turn.region(view.region);
   const { from, to } = region.vmIds;
   const claimed = new Set(

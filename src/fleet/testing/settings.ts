@@ -130,6 +130,7 @@ export function someSettings(
     lostAfterMs: 5 * 60_000,
     orphans: 'report',
     reconcileMs: 20_000,
+    busyMs: 1_000,
     ...overrides,
   };
 }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine is told, from what the config says.
+import type { Config, PoolConfig, RegionConfig } from '../config/index.ts';
+import type {
+  FleetSettings,
+  ImageSettings,
+  NetworkSettings,
+  PoolSettings,
+  RegionSettings,
+  SeedSettings,
+  SourceSettings,
+} from '../fleet/index.ts';
+import { Bug } from '../ports/errors.ts';
+
+export interface SettingsExtras {
+  readonly cluster: string;
+  readonly holder: string;
+  /** By image name, where the config names a list of checksums instead of one. */
+  readonly checksums: Readonly<Record<string, NonNullable<ImageSettings['checksum']>>>;
+  /** Keys of files that the config names, beside those in the config itself. */
+  readonly publicKeys: readonly string[];
+}
+
+/** Between rounds while something is under way. */
+const BUSY_MS = 1_000;
+
+export function fleetSettings(config: Config, extras: SettingsExtras): FleetSettings {
+  return {
+    cluster: extras.cluster,
+    holder: extras.holder,
+    regions: Object.fromEntries(
+      Object.entries(config.regions).map(([name, region]) => [name, regionSettings(region)]),
+    ),
+    pools: Object.fromEntries(
+      config.pools.map((pool) => [pool.name, poolSettings(pool, config, extras)]),
+    ),
+    backoff: config.guards.backoff,
+    lostAfterMs: config.cleanup.lostAfterMs,
+    orphans: config.cleanup.orphans,
+    reconcileMs: config.intervals.reconcileMs,
+    busyMs: BUSY_MS,
+  };
+}
+
+function regionSettings(region: RegionConfig): RegionSettings {
+  const { name, hosts, vmIds, storage, limits, managedTag, tags, resourcePool } = region;
+  return {
+    name,
+    hosts,
+    vmIds,
+    storage,
+    limits,
+    tags: [managedTag, ...tags],
+    resourcePool,
+    taskTimeoutMs: region.taskTimeoutMs,
+  };
+}
+
+/** Joining a cluster is not in this release: such a pool keeps no minimum, and is not scaled up. */
+export function joins(pool: Pick<PoolConfig, 'join'>): boolean {
+  return pool.join !== 'none';
+}
+
+function poolSettings(pool: PoolConfig, config: Config, extras: SettingsExtras): PoolSettings {
+  const { min, max } = pool.limits;
+  return {
+    name: pool.name,
+    regions: pool.regions,
+    source: sourceOf(pool, config, extras),
+    size: sizeOf(pool),
+    memoryOverheadBytes: pool.memoryOverheadBytes,
+    balloonBytes: pool.balloonBytes,
+    names: pool.names,
+    limits: { min: joins(pool) ? 0 : min, max },
+    network: networkOf(pool),
+    diskStorage: pool.disk.storage,
+    options: optionsOf(pool),
+    placement: pool.placement,
+    provisionTimeoutMs: pool.provisionTimeoutMs,
+    deletion: pool.deletion,
+    seed: pool.from.kind === 'netboot' ? undefined : seedOf(pool, config, extras),
+  };
+}
+
+function sizeOf({ size }: PoolConfig): PoolSettings['size'] {
+  const first = size.kind === 'span' ? size.min : size.sizes[0];
+  if (first === undefined) throw new Bug('BUG', 'a pool without a size passed the checks');
+  const { cpu, memoryBytes, diskBytes } = first;
+  return { cpu, memoryBytes, diskBytes };
+}
+
+function sourceOf({ from }: PoolConfig, config: Config, extras: SettingsExtras): SourceSettings {
+  if (from.kind === 'netboot') return { kind: 'netboot' };
+  if (from.kind === 'image') {
+    const image = config.images[from.image];
+    if (image === undefined) throw new Bug('BUG', `image ${from.image} passed the checks`);
+    const { url, format, verifyCertificates } = image;
+    const checksum = image.checksum ?? extras.checksums[from.image];
+    return { kind: 'image', url, format, verifyCertificates, checksum };
+  }
+  const template = config.templates[from.template];
+  if (template === undefined) throw new Bug('BUG', `template ${from.template} passed the checks`);
+  const { id, idByHost, name } = template;
+  return { kind: 'template', id, idByHost, name, clone: from.clone };
+}
+
+function networkOf({ network }: PoolConfig): NetworkSettings {
+  return {
+    interfaces: network.interfaces.map((card) => ({
+      model: card.model,
+      bridge: card.bridge,
+      vlan: card.vlan,
+      mtu: card.mtu,
+      queues: card.queues === 0 ? undefined : card.queues,
+      macPrefix: card.macPrefix,
+      firewall: card.firewall,
+    })),
+    v4: network.v4,
+    v6: network.v6,
+    dns: network.dns,
+    search: network.search,
+  };
+}
+
+function optionsOf({ vmOptions, onboot }: PoolConfig): Readonly<Record<string, string>> {
+  const text = (value: string | number | boolean) =>
+    typeof value === 'boolean' ? String(Number(value)) : String(value);
+  return {
+    onboot: text(onboot),
+    ...Object.fromEntries(Object.entries(vmOptions).map(([name, value]) => [name, text(value)])),
+  };
+}
+
+function seedOf(pool: PoolConfig, config: Config, extras: SettingsExtras): SeedSettings {
+  const { labels, groupLabel, taints, architecture, size } = pool;
+  return {
+    registration: { labels, groupLabel, taints, architecture },
+    login: {
+      user: config.ssh.user,
+      publicKeys: [...config.ssh.publicKeys, ...extras.publicKeys],
+    },
+    instanceType: size.kind === 'choice' ? size.sizes[0]?.name : undefined,
+    // A template is built with everything in it; an image has to be completed at the first boot.
+    preinstalled: pool.from.kind === 'template',
+    join: { kind: 'none', packages: [], files: [], cloudConfig: undefined, proxy: undefined },
+  };
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from 'commander';
+import type { MachineId } from '../model/machine-id.ts';
+import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import type { CommandHost } from './context.ts';
+import { findMachine } from './machine.ts';
+import { type OpenFleet, withFleet } from './with-fleet.ts';
+import { workUntilDone } from './work-until.ts';
+
+interface DeleteOptions extends ConfigOptions {
+  readonly reason: string;
+}
+
+export function addMachineDelete(parent: Command, host: CommandHost): void {
+  withConfigOptions(
+    parent
+      .command('delete')
+      .description('delete machines with everything that belongs to them, and see it done')
+      .argument('<machines...>', 'names, ids, or beginnings of ids')
+      .option('--reason <text>', 'why, for the journal', 'asked for on the command line'),
+  ).action((texts: readonly string[], options: DeleteOptions) =>
+    withFleet(host, options, {
+      to: 'drive',
+      use: (open) => remove(host, open, { texts, reason: options.reason }),
+    }),
+  );
+}
+
+interface Order {
+  readonly texts: readonly string[];
+  readonly reason: string;
+}
+
+async function remove(host: CommandHost, open: OpenFleet, { texts, reason }: Order): Promise<void> {
+  const ids = new Set<MachineId>();
+  await workUntilDone(host, open, {
+    regions: Object.keys(open.config.regions),
+    ask: async () => {
+      for (const text of texts) ids.add((await findMachine(open, text)).id);
+      await open.fleet.remove([...ids], { by: 'cli', reason });
+    },
+    isDone: async () => {
+      const { machines, openIntents } = await open.fleet.status();
+      const left = machines.filter(({ id, phase }) => ids.has(id) && !isOver(phase));
+      return openIntents === 0 && left.length === 0;
+    },
+  });
+  host.context.out(`${ids.size} machines are gone\n`);
+}
+
+function isOver(phase: string): boolean {
+  return phase === 'gone' || phase === 'failed';
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from 'commander';
+import type { Machine } from '../model/machine.ts';
+import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import type { CommandHost } from './context.ts';
+import { table } from './table.ts';
+import { type OpenFleet, withFleet } from './with-fleet.ts';
+
+interface MachinesOptions extends ConfigOptions {
+  readonly json?: true;
+  readonly watch?: true;
+  readonly all?: true;
+}
+
+const LOOK_EVERY_MS = 500;
+
+export function addMachines(parent: Command, host: CommandHost): void {
+  withConfigOptions(
+    parent
+      .command('machines')
+      .description('the machines: where they are and how far they have got'),
+  )
+    .option('--all', 'also those that are gone')
+    .option('--watch', 'print again whenever something changes')
+    .option('--json', 'as JSON; with --watch one line per change')
+    .action((options: MachinesOptions) =>
+      withFleet(host, options, { to: 'look', use: (open) => show(host, open, options) }),
+    );
+}
+
+async function show(host: CommandHost, open: OpenFleet, options: MachinesOptions): Promise<void> {
+  const { clock, signal, out } = host.context;
+  let revision: number | undefined;
+  do {
+    const current = await open.store.revision();
+    if (current !== revision) out(await rendered(host, open, options));
+    revision = current;
+    if (options.watch !== true) return;
+    await clock.sleep(LOOK_EVERY_MS, { signal }).catch(() => undefined);
+  } while (!signal.aborted);
+}
+
+async function rendered(
+  host: CommandHost,
+  { fleet }: OpenFleet,
+  options: MachinesOptions,
+): Promise<string> {
+  const { machines } = await fleet.status();
+  const shown = machines.filter(({ phase }) => options.all === true || phase !== 'gone');
+  if (options.json !== true) return `${render(shown, host.context.clock.now())}`;
+  return options.watch === true
+    ? `${JSON.stringify(shown)}\n`
+    : `${JSON.stringify(shown, null, 2)}\n`;
+}
+
+function render(machines: readonly Machine[], now: number): string {
+  const rows = machines.map(({ id, pool, phase, phaseSince, placement, failure }) => [
+    placement?.name ?? '-',
+    pool,
+    phase,
+    `${Math.max(0, Math.round((now - phaseSince) / 1_000))}s`,
+    placement?.host ?? '-',
+    placement === undefined ? '-' : String(placement.vmId),
+    placement?.addresses.join(',') ?? '',
+    failure?.message ?? '',
+    id,
+  ]);
+  const head = ['NAME', 'POOL', 'PHASE', 'SINCE', 'HOST', 'VM', 'ADDRESS', 'FAILURE', 'ID'];
+  return table([head, ...rows]);
+}

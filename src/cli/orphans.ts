@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from 'commander';
+import type { Orphan } from '../fleet/index.ts';
+import { NotFound } from '../ports/errors.ts';
+import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import type { CommandHost } from './context.ts';
+import { table } from './table.ts';
+import { type OpenFleet, withFleet } from './with-fleet.ts';
+import { workUntilDone } from './work-until.ts';
+
+interface OrphansOptions extends ConfigOptions {
+  readonly fix?: true;
+  readonly json?: true;
+}
+
+export function addOrphans(parent: Command, host: CommandHost): void {
+  withConfigOptions(
+    parent
+      .command('orphans')
+      .description('VMs, records, seeds and addresses of ours that have lost their counterpart'),
+  )
+    .option('--fix', 'adopt or remove them; what only a person can decide stays')
+    .option('--json', 'as JSON')
+    .action((options: OrphansOptions) =>
+      withFleet(host, options, {
+        to: 'drive',
+        adjust: (settings) =>
+          options.fix === true ? { ...settings, orphans: 'delete', lostAfterMs: 0 } : settings,
+        use: (open) => run(host, open, options),
+      }),
+    );
+}
+
+async function run(host: CommandHost, open: OpenFleet, options: OrphansOptions): Promise<void> {
+  if (options.fix === true) await fix(host, open);
+  const found = await open.fleet.orphans();
+  host.context.out(options.json === true ? `${JSON.stringify(found, null, 2)}\n` : render(found));
+  if (found.length > 0) host.exitWith(new NotFound('RECORD_NOT_FOUND', '').surface.exitCode);
+}
+
+/** A driver sets right what it meets; it has to look, and then to finish. */
+async function fix(host: CommandHost, open: OpenFleet): Promise<void> {
+  await workUntilDone(host, open, {
+    regions: [],
+    ask: () => Promise.resolve(),
+    isDone: async () => {
+      const { machines } = await open.fleet.status();
+      const isMoving = machines.some(({ phase }) =>
+        ['configuring', 'starting', 'booting', 'deleting'].includes(phase),
+      );
+      if (isMoving) return false;
+      return (await open.fleet.orphans()).every(({ fixable }) => !fixable);
+    },
+  });
+}
+
+function render(orphans: readonly Orphan[]): string {
+  if (orphans.length === 0) return 'nothing is orphaned\n';
+  return table([
+    ['KIND', 'REGION', 'WHAT', ''],
+    ...orphans.map(({ kind, region, what, message }) => [kind, region, what, message]),
+  ]);
+}

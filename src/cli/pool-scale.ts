@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Command } from 'commander';
+import type { FleetStatus } from '../fleet/index.ts';
+import type { Machine } from '../model/machine.ts';
+import { InvalidRequest, NotFound, TaskFailed, UnsupportedVersion } from '../ports/errors.ts';
+import { type ConfigOptions, withConfigOptions } from './config-options.ts';
+import type { CommandHost } from './context.ts';
+import { joins } from './fleet-settings.ts';
+import { type OpenFleet, withFleet } from './with-fleet.ts';
+import { workUntilDone } from './work-until.ts';
+
+interface ScaleOptions extends ConfigOptions {
+  readonly to: string;
+  readonly reason: string;
+}
+
+const AT_REST: readonly Machine['phase'][] = ['ready', 'draining', 'failed', 'gone'];
+
+export function addPoolScale(parent: Command, host: CommandHost): void {
+  withConfigOptions(
+    parent
+      .command('scale')
+      .description('make a pool larger or smaller, and see it done')
+      .argument('<name>', 'the pool')
+      .requiredOption('--to <number>', 'so many machines')
+      .option('--reason <text>', 'why, for the journal', 'asked for on the command line'),
+  ).action((name: string, options: ScaleOptions) =>
+    withFleet(host, options, { to: 'drive', use: (open) => scale(host, open, { name, options }) }),
+  );
+}
+
+interface Order {
+  readonly name: string;
+  readonly options: ScaleOptions;
+}
+
+async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<void> {
+  const { name, options } = order;
+  const size = wholeNumber(options.to);
+  const pool = open.config.pools.find((one) => one.name === name);
+  if (pool === undefined) throw new NotFound('POOL_NOT_FOUND', `no pool ${name} in the config`);
+  const why = { by: 'cli', reason: options.reason };
+  const asked = new Set<string>();
+  await workUntilDone(host, open, {
+    regions: pool.regions,
+    ask: async () => {
+      const { pools } = await open.fleet.status();
+      const target = pools.find((one) => one.name === name)?.target ?? 0;
+      if (joins(pool) && size > target) throw cannotJoin(name);
+      for (const id of (await open.fleet.scaleTo(name, size, why)).machines) asked.add(id);
+    },
+    isDone: async () => {
+      const status = await open.fleet.status();
+      if (!isAtRest(status, name)) return false;
+      if (targetOf(status, name) <= size) return true;
+      // A VM that came to light only now: the pool is larger than was known.
+      for (const id of (await open.fleet.scaleTo(name, size, why)).machines) asked.add(id);
+      return false;
+    },
+  });
+  await conclude(host, open, { name, asked });
+}
+
+function isAtRest({ machines, openIntents }: FleetStatus, pool: string): boolean {
+  const own = machines.filter((machine) => machine.pool === pool);
+  return openIntents === 0 && own.every(({ phase }) => AT_REST.includes(phase));
+}
+
+function targetOf({ pools }: FleetStatus, name: string): number {
+  return pools.find((pool) => pool.name === name)?.target ?? 0;
+}
+
+async function conclude(
+  host: CommandHost,
+  open: OpenFleet,
+  { name, asked }: { readonly name: string; readonly asked: ReadonlySet<string> },
+): Promise<void> {
+  const { machines, pools } = await open.fleet.status();
+  const ready = pools.find((pool) => pool.name === name)?.ready ?? 0;
+  host.context.out(`pool ${name} has ${ready} machines\n`);
+  const failed = machines.filter(({ id, phase }) => phase === 'failed' && asked.has(id));
+  const [first] = failed;
+  if (first === undefined) return;
+  throw new TaskFailed(
+    'TASK_FAILED',
+    `${failed.length} of ${asked.size} machines failed: ${first.failure?.message ?? 'no reason kept'}`,
+    { hint: `pvescaler machine show ${first.id} tells what was tried.` },
+  );
+}
+
+function cannotJoin(name: string): UnsupportedVersion {
+  return new UnsupportedVersion(
+    'FEATURE_NOT_THERE',
+    `pool ${name} joins its machines to a cluster, which this release cannot do yet`,
+    { hint: "Set 'join: none' for the pool to make machines that join nothing." },
+  );
+}
+
+function wholeNumber(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text);
+  throw new InvalidRequest('USAGE', `--to ${text} is not a number of machines`);
+}

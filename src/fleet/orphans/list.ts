@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that has lost its counterpart, both ways: on Proxmox without a record, in the records without a VM.
+
+import type { Machine } from '../../model/machine.ts';
+import { judgeOwnership, readMarker } from '../../model/marker.ts';
+import { Unreachable } from '../../ports/errors.ts';
+import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
+import { candidates } from '../adoption/adopt.ts';
+import { Books } from '../books.ts';
+import { isBeingMade } from '../lifecycle/look.ts';
+import type { FleetOptions } from '../options.ts';
+import { Memory, Turn } from '../turn.ts';
+import { readViews } from '../views.ts';
+import { orphanSeeds } from './sweep.ts';
+
+export interface Orphan {
+  readonly kind:
+    | 'vm-without-record'
+    | 'half-made-vm'
+    | 'damaged-marker'
+    | 'record-without-vm'
+    | 'seed-without-machine'
+    | 'address-without-machine';
+  readonly region: string;
+  /** A VM id, a volume, a machine, an address. */
+  readonly what: string;
+  readonly message: string;
+  /** Whether a driver sets it right by itself, or a person has to. */
+  readonly fixable: boolean;
+}
+
+const NOBODY = { name: 'none', holder: 'nobody', token: 0, expiresAt: 0 };
+
+export async function listOrphans(options: FleetOptions): Promise<readonly Orphan[]> {
+  const { store, clock } = options;
+  const { views, stale } = await readViews(options, undefined);
+  const [unread] = Object.entries(stale);
+  if (unread !== undefined) {
+    throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);
+  }
+  const books = await Books.open(store, NOBODY, () => clock.now());
+  const leadership = { lease: NOBODY, expiresAt: () => 0 };
+  const memory = new Memory();
+  const turn = new Turn({ ...options, journal: store.journal, books, leadership, memory, views });
+  const found: Orphan[] = [];
+  for (const view of views.values()) {
+    for (const vm of candidates(turn, view)) found.push(...(await orphanVm(turn, view.region, vm)));
+    found.push(...lostVms(turn, view));
+    for (const { region, volume, machine } of await orphanSeeds(turn, view)) {
+      const message = `seed of machine ${machine}, which is over or unknown`;
+      found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
+    }
+  }
+  return [...found, ...orphanAddresses(turn)];
+}
+
+async function orphanVm(turn: Turn, region: string, vm: VmSummary): Promise<readonly Orphan[]> {
+  const config = await turn.hypervisor(region).vmConfig(vm, turn.reading);
+  const what = `VM ${vm.vmId}`;
+  if (isBeingMade(config)) {
+    const message = `locked (${config.lock ?? ''}) and unnamed on ${config.host}: being made, or left by a task that died`;
+    return [{ kind: 'half-made-vm', region, what, message, fixable: false }];
+  }
+  const reading = readMarker(config.description);
+  if (reading.kind === 'damaged') {
+    return [{ kind: 'damaged-marker', region, what, message: reading.problem, fixable: false }];
+  }
+  const ownership = judgeOwnership({ ...config, configured: false }, turn.settings.cluster);
+  if (!ownership.owned) return [];
+  const { pool, machine } = ownership.marker;
+  const message = `machine ${machine} of pool ${pool} on ${config.host} has no record`;
+  return [{ kind: 'vm-without-record', region, what, message, fixable: true }];
+}
+
+const HAS_A_VM: readonly Machine['phase'][] = [
+  'configuring',
+  'starting',
+  'booting',
+  'joining',
+  'ready',
+  'draining',
+];
+
+function lostVms(turn: Turn, view: RegionView): readonly Orphan[] {
+  const seen = new Set(view.vms.map(({ vmId }) => vmId));
+  return turn.books.machines.flatMap(({ id, phase, placement }): readonly Orphan[] => {
+    if (placement?.region !== view.region || !HAS_A_VM.includes(phase)) return [];
+    if (seen.has(placement.vmId)) return [];
+    const message = `${placement.name} is ${phase}, but VM ${placement.vmId} is gone`;
+    return [{ kind: 'record-without-vm', region: view.region, what: id, message, fixable: true }];
+  });
+}
+
+function orphanAddresses(turn: Turn): readonly Orphan[] {
+  return turn.books.addresses.flatMap(({ address, region, machine, releasedAt }) => {
+    const holder = turn.books.find(machine);
+    const isHeld = holder !== undefined && holder.phase !== 'gone' && holder.phase !== 'failed';
+    if (releasedAt !== undefined || isHeld) return [];
+    const message = `leased to machine ${machine}, which is over or unknown`;
+    return [
+      { kind: 'address-without-machine', region, what: address, message, fixable: true } as const,
+    ];
+  });
+}
