@@ -1,38 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run demo`: a simulated Proxmox VE on a loopback port, and the real client walking one VM through its
-// life over HTTPS: image, create, boot, agent, delete. `-- --once` does the same as fast as it goes. Ends
-// with exit code 0 only if nothing is left on the simulated site.
+// `npm run demo`: a simulated Proxmox VE with three hosts on a loopback port, and the real engine, client and
+// database scaling a pool 0 → 5 → 1 → 0 on it. `-- --once` does the same as fast as it goes. Ends with exit code 0
+// only if nothing is left on the simulated site.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { type MachineId, parseMachineId, shortMachineId } from '../src/model/machine-id.ts';
-import { formatMarker } from '../src/model/marker.ts';
-import { poolTag } from '../src/model/pool-name.ts';
-import type { Hypervisor, TaskRef, VmRef } from '../src/ports/hypervisor.ts';
-import { createProxmoxHypervisor, TaskFollower } from '../src/proxmox/index.ts';
+import { createFleet, type Fleet, type FleetSettings } from '../src/fleet/index.ts';
+import type { Machine } from '../src/model/machine.ts';
+import { shortMachineId } from '../src/model/machine-id.ts';
+import { createProxmoxHypervisor } from '../src/proxmox/index.ts';
 import { createProxmoxSim, defaultCluster, serveProxmoxSim } from '../src/sim/proxmox/index.ts';
+import { openSqliteStore } from '../src/store/index.ts';
 import { openHttpTransport, systemClock, systemRandom } from '../src/system/index.ts';
 
 const isOnce = process.argv.includes('--once');
 /** How much faster than a real Proxmox: slow enough to watch, or as fast as the polling allows. */
-const speed = isOnce ? 500 : 6;
+const speed = isOnce ? 500 : 8;
 const GIB = 2 ** 30;
+const POOL = 'workers';
+const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
 const IMAGE_URL = 'https://images.example/noble-with-agent.img';
+const GIVE_UP_MS = 120_000;
 
-const site = defaultCluster(3);
+const settings: FleetSettings = {
+  cluster: systemRandom.uuid(),
+  holder: 'demo',
+  regions: {
+    lab: {
+      name: 'lab',
+      hosts: { allow: [], deny: [] },
+      vmIds: { from: 1_250, to: 1_299 },
+      storage: { images: 'local', seeds: 'shared', disks: ['local-lvm'] },
+      limits: { createsPerHost: 1, createsPerStorage: 1 },
+      tags: ['pvescaler'],
+      resourcePool: undefined,
+      taskTimeoutMs: 600_000,
+    },
+  },
+  pools: {
+    [POOL]: {
+      name: POOL,
+      regions: ['lab'],
+      source: {
+        kind: 'image',
+        url: IMAGE_URL,
+        format: 'qcow2',
+        checksum: { algorithm: 'sha256', hex: SHA256 },
+        verifyCertificates: true,
+      },
+      size: { cpu: 2, memoryBytes: 4 * GIB, diskBytes: 20 * GIB },
+      memoryOverheadBytes: 0,
+      balloonBytes: 0,
+      names: { prefix: 'worker', role: undefined, suffix: 'id' },
+      limits: { min: 0, max: 5 },
+      network: {
+        interfaces: [
+          {
+            model: 'virtio',
+            bridge: 'vmbr0',
+            vlan: undefined,
+            mtu: undefined,
+            queues: undefined,
+            macPrefix: undefined,
+            firewall: false,
+          },
+        ],
+        v4: { kind: 'dhcp' },
+        v6: { kind: 'auto' },
+        dns: [],
+        search: [],
+      },
+      diskStorage: undefined,
+      options: { cpu: 'host' },
+      placement: {
+        strategy: 'spread',
+        hosts: { allow: [], deny: [] },
+        cpuOvercommit: 2,
+        memoryOvercommit: 1,
+        memoryReserveBytes: 2 * GIB,
+      },
+      provisionTimeoutMs: GIVE_UP_MS,
+      deletion: { mode: 'shutdown', shutdownTimeoutMs: 30_000 },
+      seed: {
+        registration: {
+          labels: {},
+          groupLabel: 'autoscaler.proxmox/group',
+          taints: [],
+          architecture: 'amd64',
+        },
+        login: { user: 'ubuntu', publicKeys: [] },
+        instanceType: undefined,
+        preinstalled: true,
+        join: { kind: 'none', packages: [], files: [], cloudConfig: undefined, proxy: undefined },
+      },
+    },
+  },
+  backoff: { initialMs: 1_000, maxMs: 10_000 },
+  lostAfterMs: 60_000,
+  orphans: 'delete',
+  reconcileMs: 1_000,
+  busyMs: isOnce ? 10 : 100,
+};
+
 const sim = createProxmoxSim({
-  cluster: { ...site, urls: [{ url: IMAGE_URL, size: 600 * 2 ** 20, virtualSize: 3 * GIB }] },
+  cluster: {
+    ...defaultCluster(3),
+    urls: [
+      { url: IMAGE_URL, size: 600 * 2 ** 20, virtualSize: 3 * GIB, checksums: { sha256: SHA256 } },
+    ],
+  },
   clock: systemClock,
   random: systemRandom,
   speed,
 });
-const before = JSON.stringify(remains());
 const served = await serveProxmoxSim(sim, { listen: '127.0.0.1:0', tls: true });
 console.log(`A simulated Proxmox VE ${sim.version} with 3 hosts listens on ${served.url}`);
-console.log(`its certificate: ${served.fingerprint}\n`);
-
-const transport = await openHttpTransport({
-  tls: { kind: 'fingerprints', sha256: [served.fingerprint ?? ''] },
+const folder = await mkdtemp(join(tmpdir(), 'pvescaler-demo-'));
+const store = await openSqliteStore({
+  path: join(folder, 'state.db'),
+  clock: systemClock,
+  random: systemRandom,
 });
-const proxmox: Hypervisor = createProxmoxHypervisor({
+const proxmox = createProxmoxHypervisor({
   region: 'lab',
   endpoints: [served.url],
   credentials: {
@@ -40,158 +130,97 @@ const proxmox: Hypervisor = createProxmoxHypervisor({
     id: 'scaler@pve!sim',
     secret: () => '00000000-0000-4000-8000-000000000001',
   },
-  transport,
+  transport: await openHttpTransport({
+    tls: { kind: 'fingerprints', sha256: [served.fingerprint ?? ''] },
+  }),
   clock: systemClock,
   random: systemRandom,
 });
-const tasks = new TaskFollower(proxmox, systemClock);
+const fleet = createFleet({
+  store,
+  hypervisors: new Map([['lab', proxmox]]),
+  clock: systemClock,
+  random: systemRandom,
+  settings,
+});
 
-/** What a run must not change: VMs and volumes of the site. */
-function remains(): unknown {
+/** VMs and seeds; the image stays, as on a real site. */
+function left(): readonly string[] {
   const { vms, volumes } = sim.inspect();
-  return { vms: vms.map(({ id }) => id), volumes: volumes.map(({ id }) => id) };
+  return [
+    ...vms.map(({ id }) => `VM ${id}`),
+    ...volumes.filter(({ content }) => content !== 'import').map(({ id }) => id),
+  ];
 }
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/** One line per step; on a terminal it turns while the step is under way. */
-async function step<T>(title: string, work: () => Promise<T>): Promise<T> {
-  const started = performance.now();
-  const took = () => {
-    const seconds = (performance.now() - started) / 1000;
-    return isOnce ? `${seconds.toFixed(1)} s` : `${Math.round(seconds * speed)} s on a real one`;
-  };
-  let frame = 0;
-  const timer = process.stdout.isTTY
-    ? setInterval(() => {
-        frame += 1;
-        process.stdout.write(`\r${FRAMES[frame % FRAMES.length]} ${title} (${took()}) `);
-      }, 80)
-    : undefined;
-  try {
-    const result = await work();
-    clearInterval(timer);
-    process.stdout.write(`${process.stdout.isTTY ? '\r' : ''}✓ ${title} (${took()})\n`);
-    return result;
-  } catch (error) {
-    clearInterval(timer);
-    process.stdout.write(`${process.stdout.isTTY ? '\r' : ''}✗ ${title}\n`);
-    throw error;
+/** One line per machine and phase; on a terminal a last line turns while something is under way. */
+class Progress {
+  readonly #phases = new Map<string, string>();
+  readonly #started = performance.now();
+  #frame = 0;
+
+  show(machines: readonly Machine[]): void {
+    for (const { id, phase, placement } of machines) {
+      if (this.#phases.get(id) === phase) continue;
+      this.#phases.set(id, phase);
+      const where = placement === undefined ? '' : ` VM ${placement.vmId} on ${placement.host}`;
+      this.#line(
+        `${this.#clock()}  ${(placement?.name ?? shortMachineId(id)).padEnd(16)} ${phase.padEnd(12)}${where}`,
+      );
+    }
+    if (!process.stdout.isTTY) return;
+    this.#frame += 1;
+    const counts = new Map<string, number>();
+    for (const { phase } of machines) counts.set(phase, (counts.get(phase) ?? 0) + 1);
+    const words = [...counts].map(([phase, count]) => `${count} ${phase}`).join(', ');
+    process.stdout.write(`\r\u001b[K${FRAMES[this.#frame % FRAMES.length]} ${words}`);
+  }
+
+  #line(text: string): void {
+    process.stdout.write(`${process.stdout.isTTY ? '\r\u001b[K' : ''}${text}\n`);
+  }
+
+  #clock(): string {
+    return `${((performance.now() - this.#started) / 1_000).toFixed(1).padStart(6)} s`;
   }
 }
 
-async function ended(task: TaskRef | undefined): Promise<void> {
-  if (task === undefined) return;
-  const { succeeded, message } = await tasks.follow(task, { timeoutMs: 600_000 });
-  if (!succeeded) throw new Error(`task ${task.upid}: ${message}`);
+async function scale(to: number, progress: Progress, driven: Fleet): Promise<void> {
+  console.log(`\n${process.stdout.isTTY ? '\r\u001b[K' : ''}scale ${POOL} to ${to}`);
+  await driven.scaleTo(POOL, to, { by: 'demo', reason: 'the demo says so' });
+  const giveUpAt = performance.now() + GIVE_UP_MS;
+  while (performance.now() < giveUpAt) {
+    const { machines, pools, openIntents } = await driven.status();
+    progress.show(machines);
+    const [pool] = pools;
+    const failed = machines.find(({ phase }) => phase === 'failed');
+    if (failed !== undefined) throw new Error(`a machine failed: ${failed.failure?.message}`);
+    const isSettled = openIntents === 0 && pool?.ready === to && pool.target === to;
+    if (isSettled && pool.leaving === 0) return;
+    await systemClock.sleep(isOnce ? 10 : 80);
+  }
+  throw new Error(`${POOL} did not reach ${to} machines`);
 }
 
-function aMachineId(): MachineId {
-  const id = parseMachineId(systemRandom.uuid());
-  if (!id.ok) throw new Error(id.problem);
-  return id.value;
-}
-
-async function guestIsUp(vm: VmRef): Promise<void> {
-  while (!(await proxmox.guestIsUp(vm))) await systemClock.sleep(isOnce ? 20 : 250);
-}
-
-async function systemIsRunning(vm: VmRef): Promise<boolean> {
-  const command = ['systemctl', 'is-system-running'];
-  const { output } = await proxmox.guestExec(vm, { command, timeoutMs: 60_000 });
-  return output.trim() === 'running';
-}
-
-/** The least loaded host by memory that VMs are configured with, as placement will do it. */
-async function chooseHost(): Promise<string> {
-  const { hosts, vms } = await proxmox.view();
-  const taken = (host: string) =>
-    vms.filter((vm) => vm.host === host).reduce((sum, vm) => sum + (vm.memoryBytes ?? 0), 0);
-  const [best] = hosts
-    .filter(({ online }) => online)
-    .toSorted((a, b) => b.memoryBytes - taken(b.name) - (a.memoryBytes - taken(a.name)));
-  if (best === undefined) throw new Error('no host is online');
-  return best.name;
-}
-
-function createWorker(vm: VmRef): Promise<TaskRef> {
-  const machine = aMachineId();
-  return proxmox.createVm({
-    ...vm,
-    identity: {
-      name: `worker-${shortMachineId(machine)}`,
-      description: formatMarker({
-        cluster: 'demo',
-        pool: 'workers',
-        machine,
-        vmId: vm.vmId,
-        createdAtSeconds: Math.floor(systemClock.now() / 1000),
-        addresses: [],
-      }),
-      tags: ['pvescaler', poolTag('workers')],
-      smbiosUuid: machine,
-    },
-    hardware: {
-      cores: 2,
-      memoryBytes: 4 * GIB,
-      balloonBytes: 0,
-      networks: [{ model: 'virtio', bridge: 'vmbr0' }],
-      bootFrom: 'disk',
-      options: { cpu: 'host' },
-    },
-    disk: {
-      storage: 'local-lvm',
-      bytes: 20 * GIB,
-      importFrom: 'local:import/noble-with-agent.qcow2',
-    },
-  });
-}
-
-async function walk(): Promise<void> {
-  const host = await step('look at the site, choose a host', chooseHost);
-  const vm: VmRef = { host, vmId: 1250 };
-  await step(`download the image to ${host}, once`, async () =>
-    ended(
-      await proxmox.downloadImage({
-        host,
-        storage: 'local',
-        url: IMAGE_URL,
-        fileName: 'noble-with-agent.qcow2',
-        verifyCertificates: true,
-      }),
-    ),
-  );
-  await step(`create VM ${vm.vmId}: id, name, marker and SMBIOS UUID in one call`, async () =>
-    ended(await createWorker(vm)),
-  );
-  await step('grow its disk to 20 GiB', async () =>
-    ended(await proxmox.growDisk(vm, { slot: 'scsi0', bytes: 20 * GIB })),
-  );
-  await step('start it', async () => ended(await proxmox.startVm(vm)));
-  await step('wait for the guest agent', () => guestIsUp(vm));
-  await step('wait until its system is running, asked by a command in the guest', async () => {
-    while (!(await systemIsRunning(vm))) await systemClock.sleep(isOnce ? 20 : 250);
-  });
-  const [network] = await proxmox.guestInterfaces(vm);
-  console.log(`  it has the address ${network?.addresses.join(', ')}`);
-  await step('shut it down', async () => ended(await proxmox.shutdownVm(vm, 60_000)));
-  await step('destroy it with everything that belongs to it', async () =>
-    ended(await proxmox.destroyVm(vm)),
-  );
-  await step('remove the image', () =>
-    proxmox.deleteVolume(host, 'local:import/noble-with-agent.qcow2'),
-  );
-}
-
+const stop = new AbortController();
+process.once('SIGINT', () => stop.abort());
+const driving = fleet.drive(stop.signal);
 try {
-  await walk();
+  const progress = new Progress();
+  for (const to of [5, 1, 0]) await scale(to, progress, fleet);
 } finally {
+  stop.abort();
+  await driving;
   await proxmox.close();
+  await store.close();
   await served.close();
+  await rm(folder, { recursive: true, force: true });
 }
-const isClean = JSON.stringify(remains()) === before;
 const calls = [...sim.inspect().requests.values()].reduce((sum, count) => sum + count, 0);
+const isClean = left().length === 0;
 console.log(
-  `\n${calls} requests. ${isClean ? 'Nothing is left behind.' : 'SOMETHING IS LEFT BEHIND.'}`,
+  `\n${calls} requests. ${isClean ? 'Nothing is left behind.' : `LEFT BEHIND: ${left().join(', ')}`}`,
 );
 process.exitCode = isClean ? 0 : 1;

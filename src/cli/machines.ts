@@ -47,7 +47,7 @@ async function rendered(
 ): Promise<string> {
   const { machines } = await fleet.status();
   const shown = machines.filter(({ phase }) => options.all === true || phase !== 'gone');
-  if (options.json !== true) return `${render(shown, host.context.clock.now())}`;
+  if (options.json !== true) return render(shown, host.context.clock.now());
   return options.watch === true
     ? `${JSON.stringify(shown)}\n`
     : `${JSON.stringify(shown, null, 2)}\n`;

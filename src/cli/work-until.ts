@@ -85,19 +85,23 @@ class Watch {
 
   /** What has changed since the last look: phases, and everything that was refused or failed. */
   async tellNews(): Promise<void> {
-    const { machines } = await this.#open.fleet.status();
-    for (const machine of machines) {
-      const before = this.#phases.get(machine.id);
-      this.#phases.set(machine.id, machine.phase);
-      if (before === undefined && isOver(machine)) continue;
-      if (before !== machine.phase) this.#say(`${nameOf(machine)}: ${machine.phase}`);
-    }
+    await this.#tellPhases();
     const isFirst = this.#sequence === undefined;
     const news = await this.#open.store.journal.read({ after: this.#sequence ?? 0 });
     this.#sequence = news.at(-1)?.sequence ?? this.#sequence ?? 0;
     if (isFirst) return;
     for (const { kind, message } of news) {
       if (kind === 'refused' || kind === 'failed') this.#say(message);
+    }
+  }
+
+  async #tellPhases(): Promise<void> {
+    const { machines } = await this.#open.fleet.status();
+    for (const machine of machines) {
+      const before = this.#phases.get(machine.id);
+      this.#phases.set(machine.id, machine.phase);
+      if (before === undefined && isOver(machine)) continue;
+      if (before !== machine.phase) this.#say(`${nameOf(machine)}: ${machine.phase}`);
     }
   }
 

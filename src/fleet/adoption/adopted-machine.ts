@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Machine, Phase } from '../../model/machine.ts';
+import type { Machine, MachineSize, Phase } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
 import type { VmConfig, VmState } from '../../ports/hypervisor.ts';
 import { bootDiskSlot } from '../lifecycle/clone-options.ts';
 import { seedFileName } from '../lifecycle/identity.ts';
+import type { PoolSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
 
 interface Found {
@@ -33,11 +34,7 @@ export function adoptedMachine(turn: Turn, found: Found): Machine {
     phase: phaseOf(turn, found),
     phaseSince: turn.now,
     requestedAt: marker.createdAtSeconds * 1_000,
-    size: {
-      cpu: config.cpus,
-      memoryBytes: Math.max(0, config.memoryBytes - (pool?.memoryOverheadBytes ?? 0)),
-      diskBytes: Math.max(diskBytes(disk), pool?.size.diskBytes ?? 0),
-    },
+    size: sizeOf(config, disk, pool),
     placement: {
       region,
       host: config.host,
@@ -56,6 +53,14 @@ export function adoptedMachine(turn: Turn, found: Found): Machine {
     ...(marker.deletingSinceSeconds !== undefined && {
       deletionReason: 'it was being deleted when its record was lost',
     }),
+  };
+}
+
+function sizeOf(config: VmConfig, disk: string, pool: PoolSettings | undefined): MachineSize {
+  return {
+    cpu: config.cpus,
+    memoryBytes: Math.max(0, config.memoryBytes - (pool?.memoryOverheadBytes ?? 0)),
+    diskBytes: Math.max(diskBytes(disk), pool?.size.diskBytes ?? 0),
   };
 }
 

@@ -47,17 +47,23 @@ const LONGEST_PAUSE_MS = 30_000;
 
 export async function advance(turn: Turn, id: MachineId): Promise<void> {
   const job = new Job(turn, id);
-  const { placement } = job.machine;
-  if (placement !== undefined && !turn.views.has(placement.region)) return;
-  if ((turn.memory.pauses.get(id)?.until ?? 0) > turn.now) return;
+  if (!isInSight(job) || (turn.memory.pauses.get(id)?.until ?? 0) > turn.now) return;
   try {
-    if (await isOverdue(job)) return;
-    let step: Step = 'again';
-    for (let count = 0; step === 'again' && count < MOST_STEPS; count += 1) {
-      step = (await HANDLERS[job.machine.phase]?.(job)) ?? 'wait';
-    }
+    if (!(await isOverdue(job))) await goOn(job);
   } catch (error) {
     await afterTrouble(job, error);
+  }
+}
+
+/** A machine whose region cannot be read now is left as it is. */
+function isInSight({ machine, turn }: Job): boolean {
+  return machine.placement === undefined || turn.views.has(machine.placement.region);
+}
+
+async function goOn(job: Job): Promise<void> {
+  let step: Step = 'again';
+  for (let count = 0; step === 'again' && count < MOST_STEPS; count += 1) {
+    step = (await HANDLERS[job.machine.phase]?.(job)) ?? 'wait';
   }
 }
 

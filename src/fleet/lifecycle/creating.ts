@@ -3,7 +3,7 @@
 // looking tells whether it was made. Calling again is harmless, because Proxmox gives an id out once: the second
 // of two calls is refused, and the VM's marker says whose the first one was.
 import { formatMarker } from '../../model/marker.ts';
-import { Conflict, InvalidConfig, NotFound, PvescalerError } from '../../ports/errors.ts';
+import { Conflict, InvalidConfig, NotFound, type PvescalerError } from '../../ports/errors.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
 import type { PoolSettings } from '../settings.ts';
 import { taskSubjectOf } from '../upid.ts';

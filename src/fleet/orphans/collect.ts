@@ -10,15 +10,8 @@ const FAILED_MS = 60 * MINUTE_MS;
 const INTENT_MS = 60 * MINUTE_MS;
 
 export async function collect(turn: Turn): Promise<void> {
+  await collectMachines(turn);
   const { books, now } = turn;
-  for (const { id, phase, phaseSince } of books.machines) {
-    const keptMs = phase === 'gone' ? GONE_MS : FAILED_MS;
-    const isOver = phase === 'gone' || phase === 'failed';
-    if (!isOver || now - phaseSince <= keptMs) continue;
-    await books.removeMachine(id);
-    turn.memory.told.delete(id);
-    turn.memory.pauses.delete(id);
-  }
   for (const { id, state, requestedAt } of books.intents) {
     if (state === 'done' && now - requestedAt > INTENT_MS) await books.removeIntent(id);
   }
@@ -26,5 +19,16 @@ export async function collect(turn: Turn): Promise<void> {
     if (lease.releasedAt !== undefined && now - lease.releasedAt > GONE_MS) {
       await books.removeAddress(lease);
     }
+  }
+}
+
+async function collectMachines({ books, memory, now }: Turn): Promise<void> {
+  for (const { id, phase, phaseSince } of books.machines) {
+    const keptMs = phase === 'gone' ? GONE_MS : FAILED_MS;
+    const isOver = phase === 'gone' || phase === 'failed';
+    if (!isOver || now - phaseSince <= keptMs) continue;
+    await books.removeMachine(id);
+    memory.told.delete(id);
+    memory.pauses.delete(id);
   }
 }

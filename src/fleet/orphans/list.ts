@@ -7,7 +7,7 @@ import { Unreachable } from '../../ports/errors.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import { candidates } from '../adoption/adopt.ts';
 import { Books } from '../books.ts';
-import { isBeingMade } from '../lifecycle/look.ts';
+import { isBeingMade, isVmGone } from '../lifecycle/look.ts';
 import type { FleetOptions } from '../options.ts';
 import { Memory, Turn } from '../turn.ts';
 import { readViews } from '../views.ts';
@@ -45,7 +45,7 @@ export async function listOrphans(options: FleetOptions): Promise<readonly Orpha
   const found: Orphan[] = [];
   for (const view of views.values()) {
     for (const vm of candidates(turn, view)) found.push(...(await orphanVm(turn, view.region, vm)));
-    found.push(...lostVms(turn, view));
+    found.push(...(await lostVms(turn, view)));
     for (const { region, volume, machine } of await orphanSeeds(turn, view)) {
       const message = `seed of machine ${machine}, which is over or unknown`;
       found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
@@ -81,14 +81,31 @@ const HAS_A_VM: readonly Machine['phase'][] = [
   'draining',
 ];
 
-function lostVms(turn: Turn, view: RegionView): readonly Orphan[] {
+async function lostVms(turn: Turn, view: RegionView): Promise<readonly Orphan[]> {
   const seen = new Set(view.vms.map(({ vmId }) => vmId));
-  return turn.books.machines.flatMap(({ id, phase, placement }): readonly Orphan[] => {
-    if (placement?.region !== view.region || !HAS_A_VM.includes(phase)) return [];
-    if (seen.has(placement.vmId)) return [];
+  const unseen = turn.books.machines.filter(
+    ({ phase, placement }) =>
+      placement?.region === view.region && HAS_A_VM.includes(phase) && !seen.has(placement.vmId),
+  );
+  // The records are younger than the view: what it does not have may have been made since.
+  const lost = await Promise.all(
+    unseen.map(async (machine) => ((await isGone(turn, machine)) ? [machine] : [])),
+  );
+  return lost.flat().flatMap(({ id, phase, placement }): readonly Orphan[] => {
+    if (placement === undefined) return [];
     const message = `${placement.name} is ${phase}, but VM ${placement.vmId} is gone`;
     return [{ kind: 'record-without-vm', region: view.region, what: id, message, fixable: true }];
   });
+}
+
+async function isGone(turn: Turn, { placement }: Machine): Promise<boolean> {
+  if (placement === undefined) return false;
+  try {
+    await turn.hypervisor(placement.region).vmConfig(placement, turn.reading);
+    return false;
+  } catch (error) {
+    return isVmGone(error);
+  }
 }
 
 function orphanAddresses(turn: Turn): readonly Orphan[] {
