@@ -4,10 +4,10 @@
 // being deleted; one whose machine is over, or lives elsewhere, is removed.
 import { type Machine, mayExist } from '../../model/machine.ts';
 import { judgeOwnership, type Marker, readMarker } from '../../model/marker.ts';
-import { PvescalerError } from '../../ports/errors.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { isBeingMade, isVmGone } from '../lifecycle/look.ts';
 import { removeVm } from '../orphans/remove-vm.ts';
+import { isLocalTrouble } from '../trouble.ts';
 import type { Turn } from '../turn.ts';
 import { adoptedMachine } from './adopted-machine.ts';
 
@@ -51,15 +51,15 @@ async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verd
   if (config === undefined || isBeingMade(config)) return 'undecided';
   const ownership = judgeOwnership({ ...config, configured: false }, turn.settings.cluster);
   if (ownership.owned && !config.isTemplate) {
-    const isTaken = await take(turn, region, { config, marker: ownership.marker });
-    if (isTaken) return 'ours';
+    const taken = await tryToTake(turn, region, { config, marker: ownership.marker });
+    if (taken !== 'stranger') return taken;
   }
   turn.memory.strangers.set(key, looks);
   await tellDamage(turn, region, config);
   return 'stranger';
 }
 
-/** Undefined while its host does not answer: it may be ours. */
+/** Undefined while it cannot be read: it may be ours. */
 async function configOf(
   turn: Turn,
   region: string,
@@ -69,7 +69,7 @@ async function configOf(
     return await turn.hypervisor(region).vmConfig(vm, turn.reading);
   } catch (error) {
     if (isVmGone(error)) return 'gone';
-    if (error instanceof PvescalerError && error.retry === 'backoff') return undefined;
+    if (isLocalTrouble(error)) return undefined;
     throw error;
   }
 }
@@ -77,6 +77,22 @@ async function configOf(
 interface Found {
   readonly config: VmConfig;
   readonly marker: Marker;
+}
+
+/** Trouble with this one VM is tried again in the next round. */
+async function tryToTake(turn: Turn, region: string, found: Found): Promise<Verdict> {
+  try {
+    return (await take(turn, region, found)) ? 'ours' : 'stranger';
+  } catch (error) {
+    if (!isLocalTrouble(error)) throw error;
+    await turn.tellOnce(`${region}/${found.config.vmId}`, {
+      kind: 'failed',
+      subject: { region, host: found.config.host },
+      reason: error.code,
+      message: `VM ${found.config.vmId}: ${error.message}`,
+    });
+    return 'undecided';
+  }
 }
 
 async function take(turn: Turn, region: string, { config, marker }: Found): Promise<boolean> {

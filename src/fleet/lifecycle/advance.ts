@@ -3,13 +3,8 @@
 
 import type { Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
-import {
-  Cancelled,
-  LostLeadership,
-  PvescalerError,
-  StoreUnusable,
-  TimedOut,
-} from '../../ports/errors.ts';
+import { type PvescalerError, TimedOut } from '../../ports/errors.ts';
+import { isLocalTrouble } from '../trouble.ts';
 import type { Turn } from '../turn.ts';
 import { configuring } from './configuring.ts';
 import { creating, placed } from './creating.ts';
@@ -82,8 +77,7 @@ async function isOverdue(job: Job): Promise<boolean> {
 }
 
 async function afterTrouble(job: Job, error: unknown): Promise<void> {
-  // The end of our own right to act, a broken store, or a fault of ours: not this machine's trouble.
-  if (!(error instanceof PvescalerError) || endsTheRound(error)) throw error;
+  if (!isLocalTrouble(error)) throw error;
   const { phase, attempts } = job.machine;
   if (!ON_ITS_WAY.includes(phase)) {
     await job.update({ attempts: attempts + 1 });
@@ -94,16 +88,6 @@ async function afterTrouble(job: Job, error: unknown): Promise<void> {
   if (attempts + 1 >= MOST_ATTEMPTS) return fail(job, error);
   await job.update({ attempts: attempts + 1 });
   await pause(job, error);
-}
-
-function endsTheRound(error: PvescalerError): boolean {
-  return (
-    error instanceof LostLeadership ||
-    error instanceof Cancelled ||
-    error instanceof StoreUnusable ||
-    error.code === 'RECORD_CHANGED' ||
-    error.code === 'RECORD_NOT_FOUND'
-  );
 }
 
 /** Nothing was tried, or nobody knows: only looking again tells. */

@@ -70,7 +70,7 @@ async function awaitDecision(job: Job, lock: string): Promise<Step> {
       kind: 'failed',
       subject: { pool: job.machine.pool, machine: job.id, host },
       reason: 'HalfMadeVm',
-      message: `VM ${vmId} kept its lock '${lock}' when its task died; run 'qm unlock ${vmId}' and 'qm destroy ${vmId}' on ${host}`,
+      message: `VM ${vmId} kept its lock '${lock}' when its task died; run 'qm unlock ${vmId}' and 'qm destroy ${vmId} --destroy-unreferenced-disks 1' on ${host}`,
     });
   }
   return 'wait';

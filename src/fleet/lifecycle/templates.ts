@@ -2,9 +2,9 @@
 // Which VM is cloned: by id, by an id per host, or by name; on the machine's own host, or on shared storage.
 
 import type { Template } from '../../placement/index.ts';
-import { PvescalerError } from '../../ports/errors.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import type { SourceSettings } from '../settings.ts';
+import { isLocalTrouble } from '../trouble.ts';
 import type { Turn } from '../turn.ts';
 import { bootDiskSlot } from './clone-options.ts';
 
@@ -37,8 +37,8 @@ async function withStorage(
     const [storage = ''] = (config.options[bootDiskSlot(config) ?? ''] ?? '').split(':');
     return storage === '' ? undefined : { vmId, host, storage };
   } catch (error) {
-    // A host that does not answer now offers no template now.
-    if (error instanceof PvescalerError && error.retry !== 'never') return undefined;
+    // What cannot be read now is no template now.
+    if (isLocalTrouble(error)) return undefined;
     throw error;
   }
 }

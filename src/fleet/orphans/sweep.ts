@@ -2,9 +2,9 @@
 // Things of ours without their machine: seeds on the storages kept for them, addresses in the records.
 import type { Machine } from '../../model/machine.ts';
 import { parseMachineId } from '../../model/machine-id.ts';
-import { PvescalerError } from '../../ports/errors.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { seedOwner } from '../lifecycle/identity.ts';
+import { isLocalTrouble } from '../trouble.ts';
 import type { Turn } from '../turn.ts';
 
 const SWEEP_EVERY_MS = 5 * 60_000;
@@ -31,15 +31,24 @@ async function judgeSeed(turn: Turn, seed: SeedFound, isUndecided: boolean): Pro
   const known = machineOf(turn, seed.machine);
   const mayDelete = known !== undefined || (turn.settings.orphans === 'delete' && !isUndecided);
   const subject = { region: seed.region, host: seed.host, machine: seed.machine };
-  if (mayDelete) {
-    await turn.hypervisor(seed.region).deleteVolume(seed.host, seed.volume, turn.acting);
-  }
+  if (mayDelete && !(await isDeleted(turn, seed))) return;
   await turn.tellOnce(seed.volume, {
     kind: mayDelete ? 'did' : 'saw',
     subject,
     reason: 'OrphanSeed',
     message: `${seed.volume} belongs to no machine${mayDelete ? ' and was removed' : ''}`,
   });
+}
+
+/** One that cannot be deleted now is tried again with the next sweep. */
+async function isDeleted(turn: Turn, { region, host, volume }: SeedFound): Promise<boolean> {
+  try {
+    await turn.hypervisor(region).deleteVolume(host, volume, turn.acting);
+    return true;
+  } catch (error) {
+    if (!isLocalTrouble(error)) throw error;
+    return false;
+  }
 }
 
 /** Seeds whose machine is over, or unknown. */
@@ -77,7 +86,7 @@ async function seedsOn(turn: Turn, region: string, host: string): Promise<readon
     });
   } catch (error) {
     // A storage that cannot be read now is swept another time.
-    if (error instanceof PvescalerError && error.retry !== 'never') return [];
+    if (isLocalTrouble(error)) return [];
     throw error;
   }
 }
