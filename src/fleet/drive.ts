@@ -52,8 +52,9 @@ async function acquire(
     } catch (error) {
       const ours = asPvescalerError(error);
       if (ours instanceof Cancelled) return undefined;
-      if (ours.code !== 'LEASE_HELD') throw error;
-      events.onWaiting?.(String(ours.facts['holder'] ?? 'another process'));
+      if (ours.retry !== 'backoff') throw error;
+      if (ours.code === 'LEASE_HELD') events.onWaiting?.(String(ours.facts['holder']));
+      else events.onTrouble?.(ours);
       await clock.sleep(IDLE_POLL_MS, { signal }).catch(() => undefined);
     }
   }
@@ -112,7 +113,7 @@ class Reign {
     const { signal, events } = this.#terms;
     const acting = AbortSignal.any([signal, this.#lost.signal]);
     while (!acting.aborted) {
-      const revision = await this.#options.store.revision();
+      const revision = await this.#revision();
       const report = await this.#round(acting);
       if (report === 'lost') return;
       if (report !== undefined) events.onRound?.(report);
@@ -123,6 +124,14 @@ class Reign {
         signal: acting,
       });
     }
+  }
+
+  /** Undefined while the store is busy: then the pause is not cut short. */
+  #revision(): Promise<number | undefined> {
+    return this.#options.store.revision().catch((error: unknown) => {
+      if (error instanceof PvescalerError && error.retry === 'backoff') return undefined;
+      throw error;
+    });
   }
 
   /** Undefined when it ended in trouble. */
@@ -144,13 +153,13 @@ class Reign {
     ms: number,
     { revision, signal }: { readonly revision: number | undefined; readonly signal: AbortSignal },
   ): Promise<void> {
-    const { clock, store } = this.#options;
+    const { clock } = this.#options;
     const until = clock.monotonic() + ms;
     while (!signal.aborted && clock.monotonic() < until) {
       const napMs = Math.min(IDLE_POLL_MS, until - clock.monotonic());
       await clock.sleep(napMs, { signal }).catch(() => undefined);
       if (signal.aborted || revision === undefined) continue;
-      if ((await store.revision()) !== revision) return;
+      if ((await this.#revision()) !== revision) return;
     }
   }
 }

@@ -34,6 +34,7 @@ export class Memory {
   /** VMs that were looked at and are not ours, by what the overview said of them. */
   readonly strangers = new Map<string, string>();
   sweptAt = Number.NEGATIVE_INFINITY;
+  prunedAt = Number.NEGATIVE_INFINITY;
 }
 
 export interface TurnParts {
@@ -120,6 +121,11 @@ export class Turn {
       ...telling,
       ...(numbers !== undefined && { numbers }),
     });
+  }
+
+  /** Forgets the oldest entries of the journal. */
+  async pruneJournal(rule: { readonly beforeMs: number; readonly keep: number }): Promise<void> {
+    await this.#parts.journal.prune(rule);
   }
 
   /** Says it once, until something else is said about the same subject. */

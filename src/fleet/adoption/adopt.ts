@@ -106,15 +106,7 @@ async function take(turn: Turn, region: string, { config, marker }: Found): Prom
   // A clone that was never configured has not run either.
   if (!hasIdentity && power === 'running') return false;
   const machine = adoptedMachine(turn, { region, config, marker, power });
-  for (const cidr of marker.addresses) {
-    await turn.books.leaseAddress({
-      address: cidr.split('/')[0] ?? cidr,
-      region,
-      pool: marker.pool,
-      machine: machine.id,
-      leasedAt: turn.now,
-    });
-  }
+  await leaseAddresses(turn, region, marker);
   await turn.books.putMachine(machine);
   await turn.tellOf(machine, {
     kind: 'saw',
@@ -123,6 +115,20 @@ async function take(turn: Turn, region: string, { config, marker }: Found): Prom
     numbers: { vmId: config.vmId },
   });
   return true;
+}
+
+/** An address that somebody holds stays theirs: two machines with one address are a person's to untangle. */
+async function leaseAddresses(turn: Turn, region: string, marker: Marker): Promise<void> {
+  const { machine, pool } = marker;
+  for (const cidr of marker.addresses) {
+    const address = cidr.split('/')[0] ?? cidr;
+    const isHeld = turn.books.addresses.some(
+      (lease) =>
+        lease.region === region && lease.address === address && lease.releasedAt === undefined,
+    );
+    if (isHeld) continue;
+    await turn.books.leaseAddress({ address, region, pool, machine, leasedAt: turn.now });
+  }
 }
 
 function whyDouble({ phase, placement }: Machine): string {

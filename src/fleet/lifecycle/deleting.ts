@@ -7,6 +7,9 @@ import { isCloneUnderWay } from './creating.ts';
 import type { Job, Step } from './job.ts';
 import { look, type Sight } from './look.ts';
 
+/** After so many troubles a guest is not asked any more. */
+const PATIENCE = 3;
+
 export async function deleting(job: Job): Promise<Step> {
   if (job.machine.placement === undefined) return over(job);
   const task = await job.task();
@@ -39,7 +42,7 @@ async function remove(
     return job.started(await job.hypervisor.destroyVm(job.vm, job.turn.acting));
   }
   const { mode, shutdownTimeoutMs } = job.pool?.deletion ?? { mode: 'stop', shutdownTimeoutMs: 0 };
-  const isAsked = lastTask === 'qmshutdown' || job.machine.attempts > 0;
+  const isAsked = lastTask === 'qmshutdown' || job.machine.attempts >= PATIENCE;
   if (mode === 'stop' || isAsked) {
     return job.started(await job.hypervisor.stopVm(job.vm, job.turn.acting));
   }

@@ -9,7 +9,12 @@ const GONE_MS = COOL_DOWN_MS + 5 * MINUTE_MS;
 const FAILED_MS = 60 * MINUTE_MS;
 const INTENT_MS = 60 * MINUTE_MS;
 
+const JOURNAL_MS = 30 * 24 * 60 * MINUTE_MS;
+const JOURNAL_KEPT = 100_000;
+const PRUNE_EVERY_MS = 60 * MINUTE_MS;
+
 export async function collect(turn: Turn): Promise<void> {
+  await prune(turn);
   await collectMachines(turn);
   const { books, now } = turn;
   for (const { id, state, requestedAt } of books.intents) {
@@ -20,6 +25,12 @@ export async function collect(turn: Turn): Promise<void> {
       await books.removeAddress(lease);
     }
   }
+}
+
+async function prune(turn: Turn): Promise<void> {
+  if (turn.now - turn.memory.prunedAt < PRUNE_EVERY_MS) return;
+  turn.memory.prunedAt = turn.now;
+  await turn.pruneJournal({ beforeMs: turn.now - JOURNAL_MS, keep: JOURNAL_KEPT });
 }
 
 async function collectMachines({ books, memory, now }: Turn): Promise<void> {

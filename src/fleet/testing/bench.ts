@@ -31,6 +31,8 @@ export function aBench(settings: FleetSettings = someSettings()): Bench {
     clock,
     random: new SeededRandom(5),
     hosts: [aHost('pve1'), aHost('pve2'), aHost('pve3')],
+    taskMs: 1_500,
+    bootMs: 3_000,
   });
   for (const [index, host] of ['pve1', 'pve2', 'pve3'].entries()) {
     hypervisor.state.vms.set(9_001 + index, {
