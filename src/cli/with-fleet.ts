@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens what a command needs to look at the fleet, or to drive it, and closes it whatever happens.
 import type { Config } from '../config/index.ts';
-import { createFleet, type Fleet, type FleetSettings } from '../fleet/index.ts';
+import type { Fleet, FleetSettings } from '../fleet/index.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Store } from '../ports/store.ts';
 import { type ConfigOptions, readConfigFor } from './config-options.ts';
@@ -41,6 +41,7 @@ export async function withFleet(
     if (isDriving) await connectAll(host, config, hypervisors);
     const settings = await settingsOf(host, config, { store: opened.store, isDriving });
     const { clock, random } = host.context;
+    const { createFleet } = await import('../fleet/index.ts');
     const fleet = createFleet({
       store: opened.store,
       hypervisors,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { RECONCILE_LEASE } from '../model/lease.ts';
-import { MemoryStore } from '../ports/fakes/memory-store.ts';
+import type { MemoryStore } from '../ports/fakes/memory-store.ts';
 import { untilSettled } from '../ports/fakes/until-settled.ts';
 import { aBench, aFleet, type Bench, machinesIn, remains, WHY } from './testing/bench.ts';
 import { someSettings } from './testing/settings.ts';
