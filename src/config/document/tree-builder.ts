@@ -73,7 +73,13 @@ export class TreeBuilder {
 
   #convertAlias(alias: Alias, path: ConfigPath): unknown {
     const target = alias.resolve(this.#document);
-    if (target !== undefined) return this.#convert(target, path);
+    if (target !== undefined) {
+      const value = this.#convert(target, path);
+      // What stands here is the alias; what is inside it stands at the anchor.
+      const known = this.#places.get(pathKey(path));
+      this.#places.set(pathKey(path), { ...known, value: this.#positionOf(alias) });
+      return value;
+    }
     this.#report(alias, 'this alias (*name) has no anchor (&name) before it');
     return null;
   }
