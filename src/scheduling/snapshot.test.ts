@@ -77,6 +77,34 @@ describe('what-ifs', () => {
     expect(empty.podsOn('a')).toEqual([]);
   });
 
+  test('pods go with their node, also in the eyes of others', () => {
+    const nodes = ['1', '2'].map((name) => ({ name, zone: 'a' }));
+    const root = aCluster({
+      nodes,
+      pods: [{ name: 'p', labels: { app: 'x' }, on: '1', cpu: '1' }],
+    });
+    const near = aPod({
+      name: 'near',
+      spec: {
+        affinity: {
+          podAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: [
+              { topologyKey: ZONE, labelSelector: select({ app: 'x' }) },
+            ],
+          },
+        },
+      },
+    });
+    expect(fits(root, near, '2').fits).toBe(true);
+    const without = withoutNodes(root, ['1']);
+    expect(fits(without, near, '2').fits).toBe(false);
+    expect(fits(root, near, '2').fits).toBe(true);
+    const back = withNodes(without, [aNode({ name: '1', zone: 'a' })]);
+    expect(fits(back, near, '2').fits).toBe(false);
+    expect(fits(back, aPod({ cpu: '4' }), '1').fits).toBe(true);
+    expect(fits(root, aPod({ cpu: '4' }), '1').fits).toBe(false);
+  });
+
   test('a question asked in one is answered in another', () => {
     const root = aCluster(two);
     const apart = aPod({
