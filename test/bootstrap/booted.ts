@@ -5,6 +5,7 @@ import {
   type RenderedSeed,
   renderSeed,
   type SeedInput,
+  seedFiles,
   seedIso,
 } from '../../src/bootstrap/index.ts';
 import { value } from '../../src/bootstrap/testing/a-seed.ts';
@@ -22,12 +23,7 @@ export function seedOf(input: SeedInput): {
   readonly iso: Uint8Array;
 } {
   const seed = value(renderSeed(input));
-  const files = {
-    'meta-data': seed.metaData,
-    'user-data': seed.userData,
-    'network-config': seed.networkConfig,
-  };
-  return { seed, iso: seedIso(files, 1_767_225_600_000) };
+  return { seed, iso: seedIso(seedFiles(seed), 1_767_225_600_000) };
 }
 
 export async function booted(
