@@ -9,6 +9,7 @@ import { HA } from './ha.ts';
 import { NODES } from './nodes.ts';
 import { POOLS } from './pools.ts';
 import { QEMU } from './qemu.ts';
+import { QEMU_FACTS } from './qemu-facts.ts';
 import { STORAGE } from './storage.ts';
 import { TASKS } from './tasks.ts';
 
@@ -50,6 +51,7 @@ export const HANDLERS: Handlers = {
   ...NODES,
   ...POOLS,
   ...QEMU,
+  ...QEMU_FACTS,
   ...STORAGE,
   ...TASKS,
 };
