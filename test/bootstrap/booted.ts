@@ -9,8 +9,10 @@ import {
   seedIso,
 } from '../../src/bootstrap/index.ts';
 import { value } from '../../src/bootstrap/testing/a-seed.ts';
-import type { DownloadAnswer, GuestInput } from '../../src/sim/proxmox/guest/guest.ts';
 import { aGuest, type GuestBench } from '../../src/sim/proxmox/guest/testing/a-guest.ts';
+
+type GuestInput = GuestBench['input'];
+type DownloadAnswer = ReturnType<NonNullable<GuestInput['download']>>;
 
 export interface Booted extends GuestBench {
   readonly seed: RenderedSeed;
@@ -51,7 +53,7 @@ async function takeSteps(bench: GuestBench, seed: RenderedSeed): Promise<string 
 
 /** Downloads that answer from a table; everything else is the simulator's stand-in. */
 export function downloads(answers: Readonly<Record<string, DownloadAnswer>>) {
-  return (url: string): DownloadAnswer | undefined => answers[url];
+  return (url: string): DownloadAnswer => answers[url];
 }
 
 /** An image with what kubeadm needs. */

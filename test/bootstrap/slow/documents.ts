@@ -7,6 +7,7 @@ import { type RenderedSeed, renderSeed, type SeedInput } from '../../../src/boot
 import { value } from '../../../src/bootstrap/testing/a-seed.ts';
 import type { Tally } from './tally.ts';
 import { PYTHON, run } from './tools.ts';
+import { checkUnits, type GuestRootFile } from './units.ts';
 
 export interface DocumentsCheck {
   readonly name: string;
@@ -59,14 +60,13 @@ function readBack({ name, folder, tally }: DocumentsCheck, kind: string, text: s
   return theirs;
 }
 
-interface WrittenFile {
-  readonly path: string;
-  readonly content: string;
+interface WrittenFile extends GuestRootFile {
   readonly encoding?: string;
 }
 
 /** Extra files arrive byte by byte; scripts are scripts to dash; configs in configs are YAML. */
-function checkFiles({ name, input, folder, tally }: DocumentsCheck, parsed: unknown): void {
+function checkFiles(check: DocumentsCheck, parsed: unknown): void {
+  const { name, input, folder, tally } = check;
   const files = (parsed as { readonly write_files?: readonly WrittenFile[] })?.write_files ?? [];
   for (const wanted of input.join.files) {
     const found = files.find(({ path }) => path === wanted.path);
@@ -82,4 +82,5 @@ function checkFiles({ name, input, folder, tally }: DocumentsCheck, parsed: unkn
     const { status, text } = run('/bin/dash', ['-n', copy]);
     tally.check(`${name}: dash reads ${path}`, status === 0, () => text);
   }
+  checkUnits(check, files);
 }

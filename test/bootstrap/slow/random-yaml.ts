@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { yamlText } from '../../../src/bootstrap/yaml-text.ts';
+import { yamlText } from '../../../src/bootstrap/testing/yaml.ts';
 import type { Tally } from './tally.ts';
 import { PYTHON, run } from './tools.ts';
 

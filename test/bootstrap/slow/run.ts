@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds what the product makes for first boots against programs that are not ours: Debian's cloud-init for the
-// documents; isoinfo, xorriso and pycdlib for the ISO; PyYAML for the way through YAML; dash for the scripts.
+// documents; isoinfo, xorriso and pycdlib for the ISO; PyYAML for the way through YAML; dash for the scripts;
+// systemd for the units.
 // Usage: npm run test:bootstrap. Needs root on Debian or Ubuntu the first time, to install them.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +27,7 @@ function main(): void {
     for (const [name, input] of Object.entries(SAMPLES)) {
       checkDocuments({ name, input, folder, tally });
     }
-    say(`${Object.keys(SAMPLES).length} seeds read by cloud-init, PyYAML and dash`);
+    say(`${Object.keys(SAMPLES).length} seeds read by cloud-init, PyYAML, dash and systemd`);
     const seed = Math.floor(Math.random() * 2 ** 31);
     say(`${checkRandomYaml(folder, tally, seed)} random values of seed ${seed} through PyYAML`);
     const isos = checkIsos({ samples: SAMPLES, folder, tally, pycdlib });

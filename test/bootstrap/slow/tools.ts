@@ -29,6 +29,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'cloud-init': '/usr/bin/cloud-init',
   xorriso: '/usr/bin/xorriso',
   genisoimage: '/usr/bin/isoinfo',
+  systemd: '/usr/bin/systemd-analyze',
   'python3-pip': '/usr/bin/pip3',
 };
 
