@@ -174,6 +174,8 @@ export interface NewVolume {
   readonly format?: string | undefined;
   /** `cloudinit` instead of a numbered disk. */
   readonly suffix?: string;
+  /** The whole file or volume name, when it is not to be made up. */
+  readonly name?: string;
   readonly base?: string | undefined;
   readonly image?: string | undefined;
   readonly guestState?: unknown;
@@ -196,6 +198,20 @@ function freeName(
   return `vm-${vmId}-disk-${index}`;
 }
 
+function requireSpace(
+  at: { readonly storage: Storage; readonly host: string },
+  wanted: { readonly name: string; readonly size: number },
+): void {
+  const { storage, host } = at;
+  const thick = storage.type === 'lvm' || storage.type === 'zfspool';
+  if (!thick || usedBytes(storage, host) + wanted.size <= storage.size) return;
+  throw failure(
+    storage.type === 'lvm'
+      ? `lvcreate '${storage.id}/${wanted.name}' error:   Volume group "${storage.id}" has insufficient free space`
+      : `zfs error: cannot create '${storage.id}/${wanted.name}': out of space`,
+  );
+}
+
 /** Makes a volume and returns its id. */
 export function addVolume(
   world: World,
@@ -204,18 +220,12 @@ export function addVolume(
 ): string {
   const { storage, host } = at;
   const volumes = volumesOn(storage, host);
-  const thick = storage.type === 'lvm' || storage.type === 'zfspool';
-  if (thick && usedBytes(storage, host) + wanted.size > storage.size) {
-    throw failure(
-      storage.type === 'lvm'
-        ? `lvcreate '${storage.id}/${freeName(volumes, wanted.vmId, wanted.suffix)}' error:   Volume group "${storage.id}" has insufficient free space`
-        : `zfs error: cannot create '${storage.id}/${freeName(volumes, wanted.vmId, wanted.suffix)}': out of space`,
-    );
-  }
   const isFile = storage.path !== undefined;
   const format = isFile ? (wanted.format ?? 'raw') : 'raw';
   const short = freeName(volumes, wanted.vmId, wanted.suffix);
-  const own = isFile ? `${wanted.vmId}/${short}.${format}` : short;
+  requireSpace(at, { name: short, size: wanted.size });
+  const file = wanted.name ?? (isFile ? `${short}.${format}` : short);
+  const own = isFile ? `${wanted.vmId}/${file}` : file;
   const name = wanted.base === undefined ? own : `${wanted.base}/${own}`;
   volumes.set(name, {
     name,
