@@ -95,6 +95,21 @@ describe('the tree', () => {
     });
   });
 
+  it('is read as if an unknown tag were not there', () => {
+    const text =
+      'a: !x 2\nb: !x 1.5\nc: !x true\nd: !x text\ne: !x ""\nf: !x "2"\ng: !x\nh: !x {i: 1}\n';
+    expect(readDocument(text).tree).toEqual({
+      a: 2,
+      b: 1.5,
+      c: true,
+      d: 'text',
+      e: '',
+      f: '2',
+      g: null,
+      h: { i: 1 },
+    });
+  });
+
   it('does not count a byte order mark', () => {
     expect(readDocument('\uFEFFa: b').places).toEqual(readDocument('a: b').places);
     expect(readDocument('\uFEFFa: b').tree).toEqual({ a: 'b' });
