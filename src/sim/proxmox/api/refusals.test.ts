@@ -77,6 +77,19 @@ const PARAMETERS: readonly Row[] = [
 ];
 
 const FAILURES: readonly Row[] = [
+  ['POST', NEW, { vmid: 101, scsi0: 'cdrom' }, 'Only root can pass arbitrary filesystem paths.'],
+  [
+    'POST',
+    NEW,
+    { vmid: 101, archive: 'local:backup/vzdump-qemu-9-x.vma' },
+    "volume 'local:backup/vzdump-qemu-9-x.vma' does not exist",
+  ],
+  [
+    'POST',
+    '/nodes/pve1/storage/shared/content',
+    { filename: 'x', vmid: 100, size: '1G' },
+    "unable to parse volume filename 'x'",
+  ],
   [
     'PUT',
     `${VM}/config`,
@@ -147,6 +160,12 @@ const FAILURES: readonly Row[] = [
 ];
 
 const TASKS: readonly Row[] = [
+  [
+    'POST',
+    '/nodes/pve1/storage/local/download-url',
+    { content: 'iso', filename: 'n.iso', url: 'http://x/y', compression: 'rar' },
+    'no decompression method found',
+  ],
   [
     'POST',
     '/nodes/pve1/qemu/999/status/stop',

@@ -50,10 +50,14 @@ export function enabledStorage(world: World, id: string, host: string): Storage 
   return storage;
 }
 
+/** Servers are asked whether they are there before anything is mounted. */
+const ASKED_FIRST = new Set(['nfs', 'cifs', 'glusterfs', 'iscsi', 'iscsidirect', 'pbs', 'esxi']);
+
 /** As above, and mounted. */
 export function activeStorage(world: World, id: string, host: string): Storage {
   const storage = enabledStorage(world, id, host);
   if (storage.active) return storage;
+  if (ASKED_FIRST.has(storage.type)) throw failure(`storage '${id}' is not online`);
   throw failure(
     storage.path === undefined
       ? `no such volume group '${id}'`
