@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { fits, Snapshot, withNodes, withoutNodes, withoutPod, withPod } from './index.ts';
 import { aCluster, aNode, aPod, HOSTNAME, select, ZONE } from './testing/builders.ts';
-import { aClaim, aClass, aVolume, using } from './testing/storage.ts';
+import { aClaim, aClass, aVolume, boundClaim, using } from './testing/storage.ts';
 
 const spread = {
   topologySpreadConstraints: [
@@ -132,6 +132,41 @@ describe('what-ifs', () => {
     expect(fits(placed, other, 'a').fits).toBe(false);
   });
 
+  test('pods of a kind that nobody had seen when the question was first asked', () => {
+    const root = aCluster(two);
+    const wanting = (labels: Record<string, string>): ReturnType<typeof aPod> =>
+      aPod({
+        name: 'wanting',
+        spec: {
+          affinity: {
+            podAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: [
+                { topologyKey: ZONE, labelSelector: select(labels) },
+              ],
+            },
+          },
+        },
+      });
+    expect(fits(root, app('1'), 'a').fits).toBe(true);
+    expect(fits(root, wanting({ app: 'x' }), 'a').fits).toBe(false);
+    const strange = aPod({ name: 'strange', labels: { app: 'z' } });
+    const other = withPod(root, strange, 'a');
+    expect(fits(other, app('1'), 'a').fits).toBe(true);
+    expect(fits(other, wanting({ app: 'x' }), 'a').fits).toBe(false);
+    const newer = aPod({ name: 'newer', labels: { app: 'x', version: '2' } });
+    const after = withPod(root, newer, 'a');
+    expect(fits(after, app('1'), 'a').fits).toBe(false);
+    expect(fits(after, wanting({ app: 'x' }), 'a').fits).toBe(true);
+    expect(fits(after, wanting({ app: 'x' }), 'b').fits).toBe(false);
+    const going = withPod(
+      root,
+      { ...newer, labels: { app: 'x', v: '3' }, isTerminating: true },
+      'a',
+    );
+    expect(fits(going, app('1'), 'a').fits).toBe(true);
+    expect(fits(going, wanting({ app: 'x' }), 'a').fits).toBe(true);
+  });
+
   test('a node that is not there is a mistake of the caller', () => {
     expect(() => withPod(aCluster(), aPod(), 'ghost')).toThrow("no node 'ghost'");
     expect(() => withoutNodes(aCluster(), ['ghost'])).toThrow("no node 'ghost'");
@@ -178,6 +213,20 @@ describe('storage in what-ifs', () => {
       reasons: [{ problem: 'other-node-selected' }],
     });
     expect(fits(before, pod('q', 'c'), 'b').fits).toBe(true);
+  });
+
+  test('a claim for one pod is free again when its pod is gone', () => {
+    const before = aCluster({
+      persistentVolumes: [aVolume('pv')],
+      persistentVolumeClaims: [boundClaim('c', 'pv', { accessModes: ['ReadWriteOncePod'] })],
+    });
+    const taken = withPod(before, pod('p', 'c'), 'node-1');
+    expect(fits(taken, pod('q', 'c'), 'node-1')).toMatchObject({
+      reasons: [{ problem: 'claim-in-use' }],
+    });
+    const free = withoutPod(taken, pod('p', 'c'), 'node-1');
+    expect(fits(free, pod('q', 'c'), 'node-1').fits).toBe(true);
+    expect(fits(before, pod('q', 'c'), 'node-1').fits).toBe(true);
   });
 
   test('a pod is placed even where its claims have no answer', () => {
