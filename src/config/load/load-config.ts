@@ -29,6 +29,8 @@ export interface LoadInput {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly flags: readonly FlagValue[];
   readonly homeFolder: string;
+  /** What a relative path of the config file itself starts at. */
+  readonly workingFolder?: string;
   /** The system's own, beside /tmp and the like. */
   readonly tempFolders?: readonly string[];
 }
@@ -152,6 +154,8 @@ function scopeFolders(input: LoadInput): ScopeFolders {
   };
 }
 
-function foldersOf({ file, homeFolder }: LoadInput) {
-  return { home: homeFolder, base: file === undefined ? '.' : posix.dirname(file.path) };
+function foldersOf({ file, homeFolder, workingFolder = '.' }: LoadInput) {
+  const folder = file === undefined ? '.' : posix.dirname(file.path);
+  const base = posix.isAbsolute(folder) ? folder : posix.join(workingFolder, folder);
+  return { home: homeFolder, base };
 }
