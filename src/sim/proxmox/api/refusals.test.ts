@@ -194,6 +194,22 @@ describe('refusals', () => {
     expect(await made.task(await made.call(method, path, params))).toBe(end);
   });
 
+  it.each([
+    ['no-route', 'No route to host', 3000],
+    ['refused', 'Connection refused', 0],
+    ['timed-out', 'Connection timed out', 30_000],
+  ] as const)('a host that is off: %s', async (whenOff, reason, ms) => {
+    const base = testCluster(3);
+    const hosts = base.hosts.map((host) =>
+      host.name === 'pve3' ? { ...host, online: false, whenOff } : host,
+    );
+    const made = new Bench({ cluster: { ...base, hosts } });
+    const before = made.clock.now();
+    const answer = await made.call('GET', '/nodes/pve3/qemu');
+    expect([answer.status, answer.reason, answer.body]).toEqual([595, reason, '']);
+    expect(made.clock.now() - before).toBe(ms);
+  });
+
   it('the flags that a VM may name grew with 9.x', async () => {
     const of = async (version: '8.4' | '9.2') => {
       const row: Row = ['PUT', `${VM}/config`, { cpu: 'host,flags=+nested-virt' }, null];

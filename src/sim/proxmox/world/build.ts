@@ -52,6 +52,7 @@ function addHost(world: World, host: HostDescription, index: number): void {
       dhcp: bridge.dhcp,
     })),
     online: host.online ?? true,
+    whenOff: host.whenOff ?? 'no-route',
     since: world.clock.now(),
     nextPid: 1000 + index * 37,
   });

@@ -31,6 +31,8 @@ export interface HostDescription {
   readonly cpus: number;
   readonly memory: number;
   readonly online?: boolean;
+  /** How connections to it fail while it is off: at once, after 3 s (`no-route`, as absent) or after 30 s. */
+  readonly whenOff?: 'no-route' | 'refused' | 'timed-out';
   readonly address?: string;
   readonly bridges?: readonly BridgeDescription[];
 }

@@ -127,6 +127,7 @@ const CLUSTER = object(
           cpus: number,
           memory: size,
           online: flag,
+          whenOff: oneOf('no-route', 'refused', 'timed-out'),
           address: text,
           bridges: list(object({ name: text, dhcp: text }, 'name')),
         },
