@@ -102,7 +102,7 @@ function masked(file: unknown, path: ConfigPath, value: unknown): unknown {
 }
 
 /** Public by nature, though they look like keys. */
-const PUBLIC_KEYS = new Set(['publicKeys', 'checksum', 'fingerprints', 'caCertHashes']);
+const PUBLIC_KEYS = new Set(['publicKeys', 'checksum', 'fingerprints', 'caCertHashes', 'sha256']);
 
 function keyOf(path: ConfigPath): string {
   return path.findLast((step) => typeof step === 'string') ?? '';
