@@ -6,6 +6,7 @@ import { ACCESS } from './access.ts';
 import { AGENT } from './agent.ts';
 import { CLUSTER } from './cluster.ts';
 import { HA } from './ha.ts';
+import { HOST_FACTS } from './host-facts.ts';
 import { NODES } from './nodes.ts';
 import { POOLS } from './pools.ts';
 import { QEMU } from './qemu.ts';
@@ -48,6 +49,7 @@ export const HANDLERS: Handlers = {
   ...AGENT,
   ...CLUSTER,
   ...HA,
+  ...HOST_FACTS,
   ...NODES,
   ...POOLS,
   ...QEMU,

@@ -23,6 +23,7 @@ async function answerOf(made: Bench, [method, path, params]: Row): Promise<unkno
 }
 
 const PARAMETERS: readonly Row[] = [
+  ['GET', '/nodes/pve1/network/vmbr9', {}, { iface: 'interface does not exist' }],
   [
     'PUT',
     `${VM}/config`,
@@ -77,6 +78,12 @@ const PARAMETERS: readonly Row[] = [
 ];
 
 const FAILURES: readonly Row[] = [
+  [
+    'PUT',
+    '/nodes/pve1/storage/local/content/iso/debian.iso',
+    { notes: 'x' },
+    'only backups can have notes',
+  ],
   ['POST', NEW, { vmid: 101, scsi0: 'cdrom' }, 'Only root can pass arbitrary filesystem paths.'],
   [
     'POST',

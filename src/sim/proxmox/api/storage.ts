@@ -143,6 +143,21 @@ function show(call: Call): unknown {
   };
 }
 
+/** Only backups can be annotated or protected, and none are simulated. */
+function annotate(call: Call): null {
+  const id = volumeId(call);
+  requireVolumeAccess(call.core, { who: call.who, volumeId: id });
+  const { storage: storageId, name } = parseVolumeId(id);
+  const isBackup = kindOf(storageOf(call.world, storageId), name).content === 'backup';
+  if (!isBackup && call.optional('notes') !== undefined) {
+    throw failure('only backups can have notes');
+  }
+  if (!isBackup && call.optional('protected') !== undefined) {
+    throw failure("only backups support attribute 'protected'");
+  }
+  return null;
+}
+
 async function remove(call: Call): Promise<string | null> {
   const id = volumeId(call);
   const { storage: storageId, name } = parseVolumeId(id);
@@ -254,6 +269,7 @@ export const STORAGE: Handlers = {
   'GET /nodes/{node}/storage/{storage}/content': listContent,
   'POST /nodes/{node}/storage/{storage}/content': allocateVolume,
   'GET /nodes/{node}/storage/{storage}/content/{volume}': show,
+  'PUT /nodes/{node}/storage/{storage}/content/{volume}': annotate,
   'DELETE /nodes/{node}/storage/{storage}/content/{volume}': remove,
   'GET /storage': listDefinitions,
   'GET /storage/{storage}': (call) => definition(storageOf(call.world, call.text('storage'))),
