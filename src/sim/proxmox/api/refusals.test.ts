@@ -236,6 +236,24 @@ describe('what is written', () => {
     expect((await made.call('GET', `${VM}/config`)).data.boot).toBe('order=scsi0;ide0;net0');
   });
 
+  it.each([
+    ['dir', 'vm-101-disk-1.raw', 'vm-101-disk-2.raw'],
+    ['nfs', 'vm-101-disk-0.raw', 'vm-101-disk-1.raw'],
+  ] as const)('disks on %s have numbers of their own', async (type, second, third) => {
+    const base = testCluster();
+    const storages = base.storages.map((storage) =>
+      storage.name === 'shared' ? { ...storage, type } : storage,
+    );
+    const made = new Bench({ cluster: { ...base, storages } });
+    await made.vm(101, { scsi0: 'shared:1,format=qcow2', scsi1: 'shared:1', scsi2: 'shared:1' });
+    const { data } = await made.call('GET', '/nodes/pve1/qemu/101/config');
+    expect([data.scsi0, data.scsi1, data.scsi2]).toEqual([
+      'shared:101/vm-101-disk-0.qcow2,size=1G',
+      `shared:101/${second},size=1G`,
+      `shared:101/${third},size=1G`,
+    ]);
+  });
+
   it('a base volume with linked clones is refused one way by the storage, another by the VM', async () => {
     const made = await bench();
     await made.task(await made.call('POST', `${VM}/template`));

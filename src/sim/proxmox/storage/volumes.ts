@@ -186,20 +186,31 @@ export interface NewVolume {
   readonly everBooted?: boolean;
 }
 
+/** Where a raw disk 0 does not stand against a qcow2 disk 0. */
+const COUNTED_BY_FORMAT = new Set(['nfs', 'cifs', 'glusterfs']);
+
 function freeName(
+  storage: Storage,
   volumes: ReadonlyMap<string, Volume>,
-  vmId: number,
-  suffix: string | undefined,
+  wanted: {
+    readonly vmId: number;
+    readonly suffix: string | undefined;
+    readonly extension: string;
+  },
 ): string {
-  if (suffix !== undefined) return `vm-${vmId}-${suffix}`;
+  const { vmId, suffix, extension } = wanted;
+  const counted = COUNTED_BY_FORMAT.has(storage.type) ? extension : '';
+  if (suffix !== undefined) return `vm-${vmId}-${suffix}${extension}`;
   const taken = new Set<number>();
   for (const name of volumes.keys()) {
-    const match = /(?:^|\/)(?:vm|base)-(\d+)-disk-(\d+)/.exec(name.split('/').at(-1) ?? '');
-    if (match !== null && Number(match[1]) === vmId) taken.add(Number(match[2]));
+    const last = name.split('/').at(-1) ?? '';
+    const match = /^(?:vm|base)-(\d+)-disk-(\d+)/.exec(last);
+    if (match === null || Number(match[1]) !== vmId || !last.endsWith(counted)) continue;
+    taken.add(Number(match[2]));
   }
   let index = 0;
   while (taken.has(index)) index += 1;
-  return `vm-${vmId}-disk-${index}`;
+  return `vm-${vmId}-disk-${index}${extension}`;
 }
 
 function requireSpace(
@@ -226,9 +237,11 @@ export function addVolume(
   const volumes = volumesOn(storage, host);
   const isFile = storage.path !== undefined;
   const format = isFile ? (wanted.format ?? 'raw') : 'raw';
-  const short = freeName(volumes, wanted.vmId, wanted.suffix);
-  requireSpace(at, { name: short, size: wanted.size });
-  const file = wanted.name ?? (isFile ? `${short}.${format}` : short);
+  const extension = isFile ? `.${format}` : '';
+  const file =
+    wanted.name ??
+    freeName(storage, volumes, { vmId: wanted.vmId, suffix: wanted.suffix, extension });
+  requireSpace(at, { name: file, size: wanted.size });
   const own = isFile ? `${wanted.vmId}/${file}` : file;
   const name = wanted.base === undefined ? own : `${wanted.base}/${own}`;
   volumes.set(name, {
