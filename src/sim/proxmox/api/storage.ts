@@ -66,7 +66,7 @@ function volumeEntry(storage: Storage, volume: Volume): Record<string, unknown> 
   return {
     volid: `${storage.id}:${volume.name}`,
     content: volume.content,
-    format: volume.format,
+    format: volume.content === 'vztmpl' ? `t${volume.format}` : volume.format,
     size: volume.size,
     ctime: volume.createdAt,
     ...(volume.content === 'images' && storage.path !== undefined ? { used: 0 } : {}),
@@ -139,7 +139,7 @@ function show(call: Call): unknown {
     path: pathOf(storage, name),
     size: volume.virtualSize ?? volume.size,
     used: volume.size,
-    format: volume.format === 'iso' ? 'raw' : volume.format,
+    format: volume.content === 'images' || volume.content === 'import' ? volume.format : 'raw',
   };
 }
 
