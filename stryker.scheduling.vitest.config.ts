@@ -9,6 +9,7 @@ export default defineConfig({
     exclude: ['src/scheduling/properties.test.ts'],
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',
+    isolate: false,
     testTimeout: 30_000,
   },
 });

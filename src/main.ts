@@ -188,6 +188,7 @@ function contextOfThisProcess(): CliContext {
     err: (text) => void process.stderr.write(text),
     environment: process.env,
     homeFolder: homedir(),
+    workingFolder: process.cwd(),
     tempFolders: [tmpdir()],
     files: {
       read: (path) => readFile(path, 'utf8').catch(unless('ENOENT', undefined)),

@@ -8,5 +8,5 @@ export { type SeedFileName, type SeedFiles, seedIso } from './iso9660/seed-iso.t
 export type { JoiningNode, JoinPlan } from './recipes/join-plan.ts';
 export { recipeFor } from './recipes/recipe-for.ts';
 export { type Registration, registrationOf, STARTUP_TAINT, VMID_LABEL } from './registration.ts';
-export { type RenderedSeed, renderSeed } from './render-seed.ts';
+export { type RenderedSeed, renderSeed, seedFiles } from './render-seed.ts';
 export type * from './seed-input.ts';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The user's cloud-config joined with ours. Lists add up, maps are merged, and where both say different things
 // of the same thing nobody wins: a refusal names the place. Values are not repeated; they may be secret.
-import { parseDocument } from 'yaml';
+import { parseDocument, type Tags } from 'yaml';
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
 import { isWellFormed } from './yaml-text.ts';
 
@@ -27,16 +27,33 @@ export function parseCloudConfig(text: string): Parsed<CloudConfig> {
   if (!/^#cloud-config[ \t]*\r?(\n|$)/.test(text)) {
     return refused("the cloud-config does not start with a line '#cloud-config'");
   }
-  const document = parseDocument(text, { version: '1.1', logLevel: 'error' });
-  const [error] = document.errors;
+  const document = parseDocument(text, { version: '1.1', customTags: withoutTimes });
+  const [error] = [...document.errors, ...document.warnings];
   if (error !== undefined) return refused(`the cloud-config is not YAML: ${firstLine(error)}`);
   const value: unknown = document.toJS();
   if (value === null || value === undefined) return accepted({});
   if (!isRecord(value)) return refused('the cloud-config is not a mapping');
   const forbidden = Object.keys(value).find((key) => Object.hasOwn(FORBIDDEN, key));
-  return forbidden === undefined
-    ? accepted(value)
-    : refused(`the cloud-config sets '${forbidden}': ${FORBIDDEN[forbidden]}`);
+  if (forbidden !== undefined) {
+    return refused(`the cloud-config sets '${forbidden}': ${FORBIDDEN[forbidden]}`);
+  }
+  const problem = commandsProblem(value, 'bootcmd') ?? commandsProblem(value, 'runcmd');
+  return problem === undefined ? accepted(value) : refused(problem);
+}
+
+/** A date stays the text that it was, which is what the modules with dates want; binary data has `encoding`. */
+function withoutTimes(tags: Tags): Tags {
+  return tags.filter((tag) => !/timestamp|binary/.test(typeof tag === 'string' ? tag : tag.tag));
+}
+
+/** One bad entry, and cloud-init runs none of them, ours neither. */
+function commandsProblem(config: CloudConfig, key: string): string | undefined {
+  const commands = config[key];
+  if (commands === undefined || commands === null) return undefined;
+  if (!Array.isArray(commands)) return `the cloud-config's ${key} is not a list`;
+  const at = commands.findIndex((each) => typeof each !== 'string' && !Array.isArray(each));
+  if (at < 0) return undefined;
+  return `entry ${at + 1} of the cloud-config's ${key} is neither a text nor a list; a text with ': ' needs quotes`;
 }
 
 function firstLine({ message, code }: Error & { readonly code: string }): string {
@@ -58,9 +75,6 @@ export function mergeCloudConfig(
   if (problem !== undefined) return refused(problem);
   const { runcmd, ...rest } = ours;
   const { runcmd: commands, ...others } = theirs;
-  if (commands !== undefined && !Array.isArray(commands)) {
-    return refused("the cloud-config's runcmd is not a list");
-  }
   const merged = mergeMaps(rest, others, '');
   // Ours is last: it joins, and what the user prepares has to be there by then.
   const all = [commands ?? [], runcmd ?? []].flat();

@@ -3,6 +3,6 @@ import type { MachineInput } from './seed-input.ts';
 import { yamlText } from './yaml-text.ts';
 
 /** The machine's id is the instance: a disk that is copied to another machine starts anew there. */
-export function metaData({ id, name }: MachineInput): string {
+export function metaDataOf({ id, name }: MachineInput): string {
   return yamlText({ 'instance-id': id, 'local-hostname': name });
 }

@@ -4,7 +4,7 @@
 import type { FamilyInput, InterfaceInput, NetworkInput } from './seed-input.ts';
 import { yamlText } from './yaml-text.ts';
 
-export function networkConfig({ interfaces, dns, search }: NetworkInput): string {
+export function networkConfigOf({ interfaces, dns, search }: NetworkInput): string {
   const ethernets = interfaces.map((each, index) => [
     `eth${index}`,
     {

@@ -19,7 +19,6 @@ export const VMID_LABEL = 'autoscaler.proxmox/vmid';
 export interface Registration {
   readonly nodeName: string;
   readonly providerId: string;
-  /** Sorted by key, as all labels here: the same machine always gives the same text. */
   readonly kubeletLabels: Labels;
   /** Admission refuses them from a kubelet; whoever patches them takes the startup taint away after. */
   readonly labelsToPatch: Labels;
@@ -57,7 +56,7 @@ function placeLabels({ region, host, instanceType }: MachineInput): Labels {
 }
 
 function picked(labels: Labels, isWanted: (key: string) => boolean): Labels {
-  const keys = Object.keys(labels).filter(isWanted).sort();
+  const keys = Object.keys(labels).filter(isWanted);
   return Object.fromEntries(keys.map((key) => [key, labels[key] ?? '']));
 }
 

@@ -5,11 +5,12 @@ import { type AgentStep, agentSteps } from './agent-steps.ts';
 import { extrasProblem, loginProblem, machineProblem } from './check-guest.ts';
 import { networkProblem } from './check-network.ts';
 import { firstBootOf } from './first-boot.ts';
-import { metaData } from './meta-data.ts';
-import { networkConfig } from './network-config.ts';
+import type { SeedFiles } from './iso9660/seed-iso.ts';
+import { metaDataOf } from './meta-data.ts';
+import { networkConfigOf } from './network-config.ts';
 import { type Registration, registrationOf } from './registration.ts';
 import type { SeedInput } from './seed-input.ts';
-import { userData } from './user-data.ts';
+import { userDataOf } from './user-data.ts';
 
 export interface RenderedSeed {
   readonly metaData: string;
@@ -31,16 +32,21 @@ export function renderSeed(input: SeedInput): Parsed<RenderedSeed> {
   if (!firstBoot.ok) return firstBoot;
   const steps = agentSteps(firstBoot.value.filesByAgent);
   if (!steps.ok) return steps;
-  const user = userData(input, firstBoot.value);
+  const user = userDataOf(input, firstBoot.value);
   if (!user.ok) return user;
   return accepted({
-    metaData: metaData(input.machine),
+    metaData: metaDataOf(input.machine),
     userData: user.value,
-    networkConfig: networkConfig(input.network),
+    networkConfig: networkConfigOf(input.network),
     labelsToPatch: registration.value.labelsToPatch,
     agentSteps: steps.value,
     registration: registration.value,
   });
+}
+
+/** The documents by the names that cloud-init looks for. */
+export function seedFiles({ metaData, userData, networkConfig }: RenderedSeed): SeedFiles {
+  return { 'meta-data': metaData, 'user-data': userData, 'network-config': networkConfig };
 }
 
 function problemOf({ machine, login, network, join }: SeedInput): string | undefined {

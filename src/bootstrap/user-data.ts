@@ -9,7 +9,7 @@ import type { LoginInput, SeedInput } from './seed-input.ts';
 import { yamlText } from './yaml-text.ts';
 
 /** Keys in the order in which cloud-init acts on them. */
-export function userData(input: SeedInput, firstBoot: FirstBoot): Parsed<string> {
+export function userDataOf(input: SeedInput, firstBoot: FirstBoot): Parsed<string> {
   const { machine, login, join } = input;
   const { files, packages, filesByAgent } = firstBoot;
   const ours: CloudConfig = {

@@ -6,8 +6,8 @@
 import { Document, Scalar, visit } from 'yaml';
 
 const PLAIN = /^[A-Za-z/][A-Za-z0-9_./-]*$/;
-/** Words that YAML 1.1 takes for something else. */
-const RESERVED = /^(y|n|yes|no|on|off|true|false|null)$/i;
+/** Words that a reader of YAML 1.1 takes for something else; the last one is a number to some. */
+const RESERVED = /^(y|n|yes|no|on|off|true|false|null|e\d+)$/i;
 /** Printable, several lines, and neither indented nor empty where a reader would have to guess. */
 const BLOCK = /^[^\s][^\n]*\n(?:[^\n]*\n)*(?:[^\n]*[^\s])?$/;
 const HARMLESS = /^[\n\x20-\x7e\u00a1-\u1fff\u2030-\u2fff\u3001-\ud7ff]*$/;
@@ -15,7 +15,8 @@ const HARMLESS = /^[\n\x20-\x7e\u00a1-\u1fff\u2030-\u2fff\u3001-\ud7ff]*$/;
 const ESCAPED = /[\u007f-\u00a0\u2000-\u202f\ufeff\ufffe\uffff]/g;
 
 export function yamlText(value: unknown): string {
-  const document = new Document(value, { version: '1.1', aliasDuplicateObjects: false });
+  // Written as 1.2, where `<<` may be quoted; the styles are ours, so the reader's dialect does not matter.
+  const document = new Document(value, { version: '1.2', aliasDuplicateObjects: false });
   visit(document, {
     Scalar(key, node) {
       if (typeof node.value === 'string') node.type = styleOf(node.value, key === 'key');

@@ -53,6 +53,7 @@ export async function readConfigFor(
     path: file ?? options.config,
     environment: context.environment,
     homeFolder: context.homeFolder,
+    workingFolder: context.workingFolder,
     tempFolders: context.tempFolders,
     flags: OVERRIDES.flatMap(([name, flags]) => {
       const value = options[name];

@@ -48,6 +48,7 @@ export interface CliContext {
   readonly err: (text: string) => void;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly homeFolder: string;
+  readonly workingFolder: string;
   /** Folders whose files a reboot may remove. */
   readonly tempFolders: readonly string[];
   readonly files: Files;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { fits, Snapshot, withNodes, withoutNodes, withoutPod, withPod } from './index.ts';
 import { aCluster, aNode, aPod, HOSTNAME, select, ZONE } from './testing/builders.ts';
-import { aClaim, aClass, aVolume, using } from './testing/storage.ts';
+import { aClaim, aClass, aVolume, boundClaim, using } from './testing/storage.ts';
 
 const spread = {
   topologySpreadConstraints: [
@@ -77,6 +77,34 @@ describe('what-ifs', () => {
     expect(empty.podsOn('a')).toEqual([]);
   });
 
+  test('pods go with their node, also in the eyes of others', () => {
+    const nodes = ['1', '2'].map((name) => ({ name, zone: 'a' }));
+    const root = aCluster({
+      nodes,
+      pods: [{ name: 'p', labels: { app: 'x' }, on: '1', cpu: '1' }],
+    });
+    const near = aPod({
+      name: 'near',
+      spec: {
+        affinity: {
+          podAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: [
+              { topologyKey: ZONE, labelSelector: select({ app: 'x' }) },
+            ],
+          },
+        },
+      },
+    });
+    expect(fits(root, near, '2').fits).toBe(true);
+    const without = withoutNodes(root, ['1']);
+    expect(fits(without, near, '2').fits).toBe(false);
+    expect(fits(root, near, '2').fits).toBe(true);
+    const back = withNodes(without, [aNode({ name: '1', zone: 'a' })]);
+    expect(fits(back, near, '2').fits).toBe(false);
+    expect(fits(back, aPod({ cpu: '4' }), '1').fits).toBe(true);
+    expect(fits(root, aPod({ cpu: '4' }), '1').fits).toBe(false);
+  });
+
   test('a question asked in one is answered in another', () => {
     const root = aCluster(two);
     const apart = aPod({
@@ -102,6 +130,41 @@ describe('what-ifs', () => {
     expect(fits(moved, other, 'a').fits).toBe(true);
     expect(fits(moved, other, 'b').fits).toBe(false);
     expect(fits(placed, other, 'a').fits).toBe(false);
+  });
+
+  test('pods of a kind that nobody had seen when the question was first asked', () => {
+    const root = aCluster(two);
+    const wanting = (labels: Record<string, string>): ReturnType<typeof aPod> =>
+      aPod({
+        name: 'wanting',
+        spec: {
+          affinity: {
+            podAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: [
+                { topologyKey: ZONE, labelSelector: select(labels) },
+              ],
+            },
+          },
+        },
+      });
+    expect(fits(root, app('1'), 'a').fits).toBe(true);
+    expect(fits(root, wanting({ app: 'x' }), 'a').fits).toBe(false);
+    const strange = aPod({ name: 'strange', labels: { app: 'z' } });
+    const other = withPod(root, strange, 'a');
+    expect(fits(other, app('1'), 'a').fits).toBe(true);
+    expect(fits(other, wanting({ app: 'x' }), 'a').fits).toBe(false);
+    const newer = aPod({ name: 'newer', labels: { app: 'x', version: '2' } });
+    const after = withPod(root, newer, 'a');
+    expect(fits(after, app('1'), 'a').fits).toBe(false);
+    expect(fits(after, wanting({ app: 'x' }), 'a').fits).toBe(true);
+    expect(fits(after, wanting({ app: 'x' }), 'b').fits).toBe(false);
+    const going = withPod(
+      root,
+      { ...newer, labels: { app: 'x', v: '3' }, isTerminating: true },
+      'a',
+    );
+    expect(fits(going, app('1'), 'a').fits).toBe(true);
+    expect(fits(going, wanting({ app: 'x' }), 'a').fits).toBe(true);
   });
 
   test('a node that is not there is a mistake of the caller', () => {
@@ -150,6 +213,20 @@ describe('storage in what-ifs', () => {
       reasons: [{ problem: 'other-node-selected' }],
     });
     expect(fits(before, pod('q', 'c'), 'b').fits).toBe(true);
+  });
+
+  test('a claim for one pod is free again when its pod is gone', () => {
+    const before = aCluster({
+      persistentVolumes: [aVolume('pv')],
+      persistentVolumeClaims: [boundClaim('c', 'pv', { accessModes: ['ReadWriteOncePod'] })],
+    });
+    const taken = withPod(before, pod('p', 'c'), 'node-1');
+    expect(fits(taken, pod('q', 'c'), 'node-1')).toMatchObject({
+      reasons: [{ problem: 'claim-in-use' }],
+    });
+    const free = withoutPod(taken, pod('p', 'c'), 'node-1');
+    expect(fits(free, pod('q', 'c'), 'node-1').fits).toBe(true);
+    expect(fits(before, pod('q', 'c'), 'node-1').fits).toBe(true);
   });
 
   test('a pod is placed even where its claims have no answer', () => {

@@ -5,11 +5,14 @@ import {
   type RenderedSeed,
   renderSeed,
   type SeedInput,
+  seedFiles,
   seedIso,
 } from '../../src/bootstrap/index.ts';
 import { value } from '../../src/bootstrap/testing/a-seed.ts';
-import type { DownloadAnswer, GuestInput } from '../../src/sim/proxmox/guest/guest.ts';
 import { aGuest, type GuestBench } from '../../src/sim/proxmox/guest/testing/a-guest.ts';
+
+type GuestInput = GuestBench['input'];
+type DownloadAnswer = ReturnType<NonNullable<GuestInput['download']>>;
 
 export interface Booted extends GuestBench {
   readonly seed: RenderedSeed;
@@ -22,12 +25,7 @@ export function seedOf(input: SeedInput): {
   readonly iso: Uint8Array;
 } {
   const seed = value(renderSeed(input));
-  const files = {
-    'meta-data': seed.metaData,
-    'user-data': seed.userData,
-    'network-config': seed.networkConfig,
-  };
-  return { seed, iso: seedIso(files, 1_767_225_600_000) };
+  return { seed, iso: seedIso(seedFiles(seed), 1_767_225_600_000) };
 }
 
 export async function booted(
@@ -55,7 +53,7 @@ async function takeSteps(bench: GuestBench, seed: RenderedSeed): Promise<string 
 
 /** Downloads that answer from a table; everything else is the simulator's stand-in. */
 export function downloads(answers: Readonly<Record<string, DownloadAnswer>>) {
-  return (url: string): DownloadAnswer | undefined => answers[url];
+  return (url: string): DownloadAnswer => answers[url];
 }
 
 /** An image with what kubeadm needs. */

@@ -95,10 +95,10 @@ describe('kubeadm', () => {
 
 const SCRIPT = `#!/bin/sh
 set -eu
-echo "$PVESCALER_NODE_NAME $PVESCALER_PROVIDER_ID $PVESCALER_NODE_LABELS $PVESCALER_VM_ID" > /root/said
+echo "$PVESCALER_NODE_NAME $PVESCALER_PROVIDER_ID $PVESCALER_NODE_LABELS $PVESCALER_VM_ID" > /srv/said
 test "$PVESCALER_TOKEN" = "$(cat "$PVESCALER_TOKEN_FILE")"
 test "$PVESCALER_TOKEN" = my-token
-touch /root/joined
+touch /srv/joined
 `;
 
 describe('custom', () => {
@@ -107,10 +107,10 @@ describe('custom', () => {
     expect(await bench.join()).toBeUndefined();
     const { files, errors } = bench.guest.report();
     expect(errors).toEqual([]);
-    expect(files['/root/said']?.content).toMatch(
+    expect(files['/srv/said']?.content).toMatch(
       /^worker-7c9e6679 proxmox:\/\/lab\/1250 autoscaler\S+,tier=small\S+ 1250\n$/,
     );
-    expect(files['/root/joined']).toBeDefined();
+    expect(files['/srv/joined']).toBeDefined();
     expect(files['/var/lib/pvescaler/join-token']).toBeUndefined();
   });
 
@@ -120,15 +120,15 @@ packages: [nfs-common]
 write_files:
   - {path: /etc/mine, content: "mine\\n"}
 runcmd:
-  - cp /var/lib/pvescaler/join-token /root/seen
-  - [touch, /root/ran]
+  - cp /var/lib/pvescaler/join-token /srv/seen
+  - [touch, /srv/ran]
 `;
     const join = aCustomJoin({ script: undefined, cloudConfig });
     const { guest } = await booted(aSeedInput({ join }));
     const { files, packages, errors, warnings, cloudInitDisabled } = guest.report();
     expect([errors, warnings]).toEqual([[], []]);
-    expect(files['/root/seen']?.content).toBe('my-token\n');
-    expect(files['/root/ran']).toBeDefined();
+    expect(files['/srv/seen']?.content).toBe('my-token\n');
+    expect(files['/srv/ran']).toBeDefined();
     expect(files['/etc/mine']?.content).toBe('mine\n');
     expect(files['/var/lib/pvescaler/join-token']).toBeUndefined();
     expect(packages).toEqual(expect.arrayContaining(['nfs-common', 'qemu-guest-agent']));

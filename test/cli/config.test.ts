@@ -103,6 +103,15 @@ describe('config validate', () => {
   });
 });
 
+describe('the place of the database', () => {
+  it('is warned about when a temporary folder holds it, also by a relative path', () => {
+    const { folder } = aConfig((text) => `${text}state: { path: state.db }\n`);
+    const { exitCode, err } = pvescaler(['config', 'validate', 'pvescaler.yaml'], { cwd: folder });
+    expect(exitCode).toBe(0);
+    expect(err).toMatch(/pvescaler\.yaml:\d+:\d+: warning: state\.path: .* may be emptied/);
+  });
+});
+
 describe('config show', () => {
   it('lets a flag beat a variable beat the file beat the default, and says which', () => {
     const { file } = aConfig((text) => `${text}state: { path: /var/lib/from-file.db }\n`);

@@ -36,6 +36,6 @@ function split(argument: string): string[] {
 }
 
 function isOurs([name, value]: Setting): boolean {
-  const isKubelet = name === 'kubelet-arg' && typeof value === 'string';
-  return OURS.has(name) || (isKubelet && OURS_OF_KUBELET.test(value.replace(/^--/, '')));
+  const text = name === 'kubelet-arg' && typeof value === 'string' ? value : name;
+  return OURS.has(name) || OURS_OF_KUBELET.test(text.replace(/^--/, ''));
 }

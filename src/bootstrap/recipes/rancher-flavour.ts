@@ -29,12 +29,7 @@ export const FLAVOURS: Readonly<Record<RancherJoin['kind'], Flavour>> = {
     program: '/usr/local/bin/k3s',
     asset: (architecture) => (architecture === 'amd64' ? 'k3s' : `k3s-${architecture}`),
     installs: (asset) => `install -m 0755 ${asset} /usr/local/bin/k3s`,
-    // Left to itself the script makes a unit that is "up" before it has joined.
-    scriptSettings: (version) => [
-      `INSTALL_K3S_VERSION=${version}`,
-      'INSTALL_K3S_TYPE=notify',
-      'INSTALL_K3S_SKIP_START=true',
-    ],
+    scriptSettings: (version) => [`INSTALL_K3S_VERSION=${version}`, 'INSTALL_K3S_SKIP_START=true'],
   },
   rke2: {
     name: 'rke2',

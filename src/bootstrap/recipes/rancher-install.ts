@@ -21,18 +21,31 @@ export function installation(
 ): Installation {
   switch (join.install) {
     case 'none':
-      return { script: '', files: [], packages: [] };
+      return { script: '', files: [notifies(flavour)], packages: [] };
     case 'script':
-      return { script: once(byScript(join, flavour)), files: [], packages: DOWNLOAD_PACKAGES };
+      return {
+        script: once(byScript(join, flavour)),
+        files: [notifies(flavour)],
+        packages: DOWNLOAD_PACKAGES,
+      };
     case 'binary':
       return {
         script: once(byBinary(join, flavour, architecture)),
         files: [
-          { path: unitPath(`${flavour.unit}.service`), content: unit(flavour), mode: '0644' },
+          { path: unitPath(`${flavour.unit}.service`), content: unitOf(flavour), mode: '0644' },
         ],
         packages: DOWNLOAD_PACKAGES,
       };
   }
+}
+
+/** A vendor's unit may count as started before it has read the token, which would then be gone. */
+function notifies({ unit }: Flavour): GuestFile {
+  return {
+    path: `${unitPath(`${unit}.service`)}.d/10-pvescaler.conf`,
+    content: lines('[Service]', 'Type=notify'),
+    mode: '0644',
+  };
 }
 
 /** A join that is tried again does not download again. */
@@ -81,7 +94,7 @@ function base(url: string): string {
   return url.replace(/\/+$/, '');
 }
 
-function unit({ name, program }: Flavour): string {
+function unitOf({ name, program }: Flavour): string {
   return lines(
     '[Unit]',
     `Description=Kubernetes node agent (${name})`,

@@ -31,6 +31,10 @@ describe('regions', () => {
       ["proxmox.lab.user: cannot stand beside 'token'; keep one of them"],
     ],
     [
+      `${ENDPOINT}, ${TOKEN}, passwordFile: x`,
+      ["proxmox.lab.passwordFile: has no effect beside 'token'; keep one of them"],
+    ],
+    [
       `${ENDPOINT}, token: { secretFile: x, secretEnv: Y }`,
       [
         "proxmox.lab.token: has no 'id'; it is of the form user@realm!name",
@@ -90,6 +94,21 @@ describe('regions', () => {
     ],
   ])('%s', (lines, expected) => {
     expect([...found(region(lines))].sort()).toEqual([...expected].sort());
+  });
+
+  it('allow hosts of which pools may use some', () => {
+    const text = (allow: string) =>
+      VALID.replace('images:', '    hosts: { allow: [pve1, pve2], deny: [pve3] }\nimages:').concat(
+        `    placement: { hosts: { allow: [${allow}] } }\n`,
+      );
+    expect(found(text('pve2'))).toEqual([]);
+    expect(found(text('pve1, pve9'))).toEqual([
+      "pools[0].placement.hosts.allow[1]: host 'pve9' is in no region of the pool",
+    ]);
+    const denied = text('pve3').replace('allow: [pve1, pve2], deny', 'deny');
+    expect(found(denied)).toEqual([
+      "pools[0].placement.hosts.allow[0]: host 'pve3' is in no region of the pool",
+    ]);
   });
 
   it('one Proxmox is one region', () => {
@@ -241,6 +260,40 @@ describe('pools', () => {
       [`${POOL}, regions: [lap]`],
       ["pools[0].regions[0]: region 'lap' is not defined; did you mean 'lab'?"],
     ],
+    [[`${POOL}, regions: [lab, lab]`], ['pools[0].regions[1]: stands twice in the list']],
+    [
+      [`${POOL}, placement: { hosts: { allow: [pve1], deny: [pve1, pve2] } }`],
+      ["pools[0].placement.hosts.deny[0]: host 'pve1' is also in 'allow'"],
+    ],
+    [
+      [`${POOL}, extendedResources: { cpu: 1 }`],
+      [
+        "pools[0].extendedResources.cpu: is not an extended resource: those have a domain of their own, as 'example.com/device'",
+      ],
+    ],
+    [
+      [`${POOL}, extendedResources: { kubernetes.io/x: 1 }`],
+      [
+        'pools[0].extendedResources["kubernetes.io/x"]: is not an extended resource: those have a domain of their own, as \'example.com/device\'',
+      ],
+    ],
+    [
+      [`${POOL}, extendedResources: { a/b: 1.5 }`],
+      ['pools[0].extendedResources["a/b"]: must be a whole number'],
+    ],
+    [[`${POOL}, extendedResources: { a/b: 2, hugepages-2Mi: 1Gi }`], []],
+    [
+      [`${POOL}, gpu: { type: t4, resource: cpu }`],
+      [
+        "pools[0].gpu.resource: is not an extended resource: those have a domain of their own, as 'example.com/device'",
+      ],
+    ],
+    [
+      [`${POOL}, schedules: [{ start: "99 99 * * *", duration: 1h }]`],
+      [
+        "pools[0].schedules[0].start: has a wrong minute: a '*' or numbers from 0 to 59, as 'a,b', 'a-b' or '*/step'",
+      ],
+    ],
     [['name: a, size: bigg'], ["pools[0].size: size 'bigg' is not defined; did you mean 'big'?"]],
     [
       ['name: a, size: [big, huge]'],
@@ -256,7 +309,9 @@ describe('pools', () => {
     ],
     [
       [`${POOL}, from: { image: jammy, template: t }`],
-      ['pools[0].from: expected a mapping with one of image, template or netboot, not a mapping'],
+      [
+        "pools[0].from: expected a mapping with one of image, template or netboot, not a mapping with 'image', 'template'",
+      ],
     ],
     [
       [`${POOL}, join: k3s`],
@@ -324,7 +379,7 @@ describe('pools', () => {
     const text = `${VALID.replace('images:\n', 'images:\n  noble: { url: https://x/n.img, checksumUrl: https://x/S }\n')}join: { kubeadm: {}, custom: { scriptFile: x } }\n`;
     expect(found(text)).toEqual([
       "pools[0]: needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no only one to take",
-      "pools[0]: needs 'join': there is more than one recipe to choose from",
+      "pools[0]: needs 'join': there is more than one recipe",
     ]);
   });
 

@@ -13,7 +13,7 @@ import { checkServers } from './servers.ts';
 import { checkSources } from './sources.ts';
 import { checkVmIds } from './vm-ids.ts';
 
-export { CheckScope } from './scope.ts';
+export { CheckScope, type ScopeFolders } from './scope.ts';
 
 export function checkFile(file: ConfigFile, scope: CheckScope): readonly Finding[] {
   return [

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools: names, references, limits.
 import type { ConfigPath } from '../config-path.ts';
-import { type Finding, wrong } from '../issues/finding.ts';
+import { depending, type Finding, wrong } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile } from '../schema/index.ts';
 import { quoted, quotedKey } from '../secrets/looks-secret.ts';
+import { checkPlacement } from './placement.ts';
 import { checkPoolSize } from './pool-size.ts';
 import { checkReference } from './references.ts';
 import type { CheckScope } from './scope.ts';
@@ -22,6 +23,7 @@ export function checkPools(file: ConfigFile, scope: CheckScope): readonly Findin
       ...checkLimits(path, pool),
       ...checkLabels(path, pool),
       ...checkPoolSize(path, pool, file),
+      ...checkPlacement(path, pool, file),
     ];
   });
 }
@@ -97,17 +99,26 @@ function checkFrom(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly
   const findings: Finding[] = [];
   if (pool.from === undefined) {
     findings.push(
-      wrong(
-        path,
-        "needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no only one to take",
+      depending(
+        [['images'], ['templates']],
+        wrong(
+          path,
+          "needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no only one to take",
+        ),
       ),
     );
   }
   if (pool.join === undefined) {
-    findings.push(wrong(path, "needs 'join': there is more than one recipe to choose from"));
+    findings.push(wrong(path, "needs 'join': there is more than one recipe"));
   } else if (pool.join !== 'none' && file.join[pool.join] === undefined) {
     findings.push(
-      wrong([...path, 'join'], `join recipe '${pool.join}' is not defined; 'join' has no such key`),
+      depending(
+        [['join']],
+        wrong(
+          [...path, 'join'],
+          `join recipe '${pool.join}' is not defined; 'join' has no such key`,
+        ),
+      ),
     );
   }
   return findings;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A name that has to be defined elsewhere in the file.
 import type { ConfigPath } from '../config-path.ts';
-import { type Finding, wrong } from '../issues/finding.ts';
+import { depending, type Finding, wrong } from '../issues/finding.ts';
 import { isShown, quoted } from '../secrets/looks-secret.ts';
 import { nearest } from '../values/nearest.ts';
 
@@ -22,9 +22,9 @@ export function checkReference(reference: Reference): readonly Finding[] {
     name,
     defined.filter((known) => isShown(known)),
   );
-  return [
-    wrong(path, `${kind} ${quoted(name)} is not defined${advice(meant, section, defined)}`, meant),
-  ];
+  const message = `${kind} ${quoted(name)} is not defined${advice(meant, section, defined)}`;
+  const finding = { ...wrong(path, message, meant), standsAlone: true };
+  return [depending([[section]], finding)];
 }
 
 function advice(meant: string | undefined, section: string, defined: readonly string[]): string {

@@ -3,14 +3,20 @@
 // broken image is reported once and not again by every pool that names it.
 import { isMapping } from '../config-path.ts';
 
+export interface ScopeFolders {
+  /** Folders that a reboot empties. */
+  readonly temp: readonly string[];
+  /** Where a path of the file leads to. */
+  readonly resolve: (path: string) => string;
+}
+
 export class CheckScope {
   readonly #tree: Readonly<Record<string, unknown>>;
-  /** Folders that a reboot empties. */
-  readonly tempFolders: readonly string[];
+  readonly folders: ScopeFolders;
 
-  constructor(tree: Readonly<Record<string, unknown>>, tempFolders: readonly string[]) {
+  constructor(tree: Readonly<Record<string, unknown>>, folders: ScopeFolders) {
     this.#tree = tree;
-    this.tempFolders = tempFolders;
+    this.folders = folders;
   }
 
   mentions(section: string): boolean {

@@ -8,7 +8,7 @@ import { isLoopback, type ListenAddress, parseListenAddress } from '../values/li
 import type { CheckScope } from './scope.ts';
 
 export function checkServers(file: ConfigFile, scope: CheckScope): readonly Finding[] {
-  const volatile = stateFolderProblem(file.state.path, scope.tempFolders);
+  const volatile = stateFolderProblem(scope.folders.resolve(file.state.path), scope.folders.temp);
   return [
     ...checkGrpc(file),
     ...checkDashboard(file),

@@ -26,6 +26,17 @@ describe('syntax', () => {
     ['a: 1\nb: 2\na: 3', ["3:1 key 'a' appears twice, first in line 1"]],
     ['? [x]\n: 1', ['1:3 a key must be plain text']],
     ['a: {<<: 3}', ["1:5 '<<' takes an alias of a mapping, or a list of them"]],
+    [
+      'a: !x 1\na: 2',
+      [
+        '1:4 this tag (!name) is not known; a config file needs none',
+        "2:1 key 'a' appears twice, first in line 1",
+      ],
+    ],
+    ['a: 1\nb: x\uFFFDy', ['2:5 the file is not UTF-8 text; save it as UTF-8']],
+    ['\uFFFD\uFFFDa\0:\0 \0b\0', ['1:1 the file is not UTF-8 text; save it as UTF-8']],
+    ['a\0:\0 \0b\0', ['1:2 the file is not UTF-8 text; save it as UTF-8']],
+    ['\uFEFFa: b: c', problems('a: b: c')],
     ['a: &x [*x]', ['1:8 aliases or nesting make the file too large']],
   ])('%j', (text, expected) => {
     expect(problems(text)).toEqual(expected);
@@ -81,6 +92,36 @@ describe('the tree', () => {
     expect(places.get(pathKey(['pools', 0, 'size']))).toEqual({
       key: { line: 3, col: 5 },
       value: { line: 3, col: 11 },
+    });
+  });
+
+  it('is read as if an unknown tag were not there', () => {
+    const text =
+      'a: !x 2\nb: !x 1.5\nc: !x true\nd: !x text\ne: !x ""\nf: !x "2"\ng: !x\nh: !x {i: 1}\n';
+    expect(readDocument(text).tree).toEqual({
+      a: 2,
+      b: 1.5,
+      c: true,
+      d: 'text',
+      e: '',
+      f: '2',
+      g: null,
+      h: { i: 1 },
+    });
+  });
+
+  it('does not count a byte order mark', () => {
+    expect(readDocument('\uFEFFa: b').places).toEqual(readDocument('a: b').places);
+    expect(readDocument('\uFEFFa: b').tree).toEqual({ a: 'b' });
+  });
+
+  it('puts a value at its alias, and what is inside it at the anchor', () => {
+    const { places } = readDocument('a: &x { k: 1 }\nb: *x\nc: &n 1\nd: *n\n');
+    expect(places.get(pathKey(['b']))?.value).toEqual({ line: 2, col: 4 });
+    expect(places.get(pathKey(['b', 'k']))?.value).toEqual({ line: 1, col: 12 });
+    expect(places.get(pathKey(['d']))).toEqual({
+      key: { line: 4, col: 1 },
+      value: { line: 4, col: 4 },
     });
   });
 

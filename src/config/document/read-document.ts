@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML text to a plain tree, with the position of every key and value. Anchors, aliases and merge keys are
 // followed, within bounds: a small file must not become a large tree.
-import { LineCounter, parseDocument } from 'yaml';
+import { type ErrorCode, LineCounter, parseDocument } from 'yaml';
 import type { DocumentProblem, ReadDocument } from './document.ts';
 import { syntaxMessage } from './syntax-message.ts';
 import { TreeBuilder } from './tree-builder.ts';
@@ -9,7 +9,17 @@ import { TreeBuilder } from './tree-builder.ts';
 const SYNTAX_PROBLEMS_SHOWN = 20;
 const LARGEST_FILE = 4_000_000;
 
-export function readDocument(text: string): ReadDocument {
+/** Wrong, but what the file says can be read all the same. */
+const HARMLESS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['TAG_RESOLVE_FAILED']);
+const BYTE_ORDER_MARK = /^\uFEFF/;
+
+export function readDocument(source: string): ReadDocument {
+  const text = source.replace(BYTE_ORDER_MARK, '');
+  const undecoded = text.search(/[\0\uFFFD]/);
+  if (undecoded >= 0) {
+    const message = 'the file is not UTF-8 text; save it as UTF-8';
+    return failed([{ ...positionIn(text, undecoded), message }]);
+  }
   if (text.length > LARGEST_FILE) {
     return failed([
       { line: 1, col: 1, message: 'the file is larger than 4 MB; this is no config' },
@@ -35,12 +45,19 @@ function read(text: string): ReadDocument {
     logLevel: 'error',
     lineCounter,
   });
-  const syntax = [...document.errors, ...document.warnings].map(({ code, pos }) => ({
+  const found = [...document.errors, ...document.warnings].slice(0, SYNTAX_PROBLEMS_SHOWN);
+  const syntax = found.map(({ code, pos }) => ({
     ...linePosition(lineCounter, pos[0]),
     message: syntaxMessage(code),
   }));
-  if (syntax.length > 0) return failed(syntax.slice(0, SYNTAX_PROBLEMS_SHOWN));
-  return new TreeBuilder(document, (offset) => linePosition(lineCounter, offset)).build();
+  if (found.some(({ code }) => !HARMLESS.has(code))) return failed(syntax);
+  const built = new TreeBuilder(document, (offset) => linePosition(lineCounter, offset)).build();
+  return { ...built, problems: [...syntax, ...built.problems] };
+}
+
+function positionIn(text: string, offset: number): { line: number; col: number } {
+  const before = text.slice(0, offset).split('\n');
+  return { line: before.length, col: (before.at(-1) ?? '').length + 1 };
 }
 
 function linePosition(lineCounter: LineCounter, offset: number): { line: number; col: number } {

@@ -9,6 +9,7 @@ import {
   isSeq,
   type Node,
   type Pair,
+  type Scalar,
   type YAMLMap,
 } from 'yaml';
 import { type ConfigPath, isMapping, pathKey } from '../config-path.ts';
@@ -61,7 +62,7 @@ export class TreeBuilder {
     this.#places.set(pathKey(path), { ...known, value: at });
     if (isMap(node)) return this.#convertMap(node, path);
     if (isSeq(node)) return node.items.map((item, index) => this.#convert(item, [...path, index]));
-    return isScalar(node) ? node.value : null;
+    return isScalar(node) ? scalarValue(node) : null;
   }
 
   /** Said once; nothing more is converted then. */
@@ -73,7 +74,13 @@ export class TreeBuilder {
 
   #convertAlias(alias: Alias, path: ConfigPath): unknown {
     const target = alias.resolve(this.#document);
-    if (target !== undefined) return this.#convert(target, path);
+    if (target !== undefined) {
+      const value = this.#convert(target, path);
+      // What stands here is the alias; what is inside it stands at the anchor.
+      const known = this.#places.get(pathKey(path));
+      this.#places.set(pathKey(path), { ...known, value: this.#positionOf(alias) });
+      return value;
+    }
     this.#report(alias, 'this alias (*name) has no anchor (&name) before it');
     return null;
   }
@@ -167,6 +174,14 @@ export class TreeBuilder {
   #report(node: unknown, message: string): void {
     this.#problems.push({ ...this.#positionOf(node), message });
   }
+}
+
+/** A tag that nobody knows makes text of everything; it is told, and the value read as if it were not there. */
+function scalarValue({ value, type, tag }: Scalar): unknown {
+  if (typeof value !== 'string' || type !== 'PLAIN' || tag?.startsWith('!') !== true) return value;
+  if (/^(true|false)$/i.test(value)) return value.toLowerCase() === 'true';
+  if (/^(null|~|)$/i.test(value)) return null;
+  return /^[+-]?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
 }
 
 function isNode(value: unknown): value is Node {

@@ -44,6 +44,7 @@ function buildAgent(
     server: recipe.server,
     version: recipe.version,
     install: recipe.install,
+    sha256: recipe.sha256?.toLowerCase(),
     downloadUrl: recipe.downloadUrl,
     registriesPath: optionalPath(recipe.registriesFile, context),
     agentArgs: recipe.agentArgs,

@@ -10,6 +10,10 @@ export interface Finding {
   readonly suggestion?: string;
   /** Point at the key rather than the value: the key itself is what is wrong. */
   readonly atKey?: boolean;
+  /** Sections without which nobody can tell: nothing is said where one of them was refused as a whole. */
+  readonly dependsOn?: readonly ConfigPath[];
+  /** Is about the value alone, whatever is wrong beside it. */
+  readonly standsAlone?: boolean;
 }
 
 export function wrong(path: ConfigPath, message: string, suggestion?: string): Finding {
@@ -22,4 +26,8 @@ export function wrongKey(path: ConfigPath, message: string, suggestion?: string)
 
 export function doubtful(path: ConfigPath, message: string): Finding {
   return { path, severity: 'warning', message };
+}
+
+export function depending(dependsOn: readonly ConfigPath[], finding: Finding): Finding {
+  return { ...finding, dependsOn };
 }

@@ -319,7 +319,7 @@ pools:
   });
 
   it('says nothing about references to what is defined, but wrongly', () => {
-    const text = `${REGION_LINES}images: { jammy: { url: 3 } }\npools: [{ name: a, size: { cpu: 1, memory: 1Gi }, from: { image: jammy } }]\n`;
+    const text = `${REGION_LINES}images: { jammy: { url: 3, checksumUrl: https://x/y } }\npools: [{ name: a, size: { cpu: 1, memory: 1Gi }, from: { image: jammy } }]\n`;
     expect(problemsOf(text)).toEqual([
       'c.yaml:5:25: error: images.jammy.url: expected a URL, not a number; put it in quotes',
     ]);
@@ -341,7 +341,91 @@ pools:
       'c.yaml:2:17: proxmox.lab.token: expected a mapping, not a number',
       'c.yaml:4:13: images.a.url: expected a URL, not a number; put it in quotes',
       'c.yaml:4:29: images.a.checksumUrl: expected a URL, not a number; put it in quotes',
+      "c.yaml:5:6: images.b: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without",
       'c.yaml:5:13: images.b.url: expected a URL, not a number; put it in quotes',
+    ]);
+  });
+
+  const found = (text: string) =>
+    loadText(text).problems.map(({ path, message }) => `${path}: ${message}`);
+  const images = (text: string) => VALID.replace(IMAGE_LINES, text);
+
+  it.each([
+    'images: { jammy: { url: 3, unverified: true } }\n',
+    'images: { jammy: 3 }\n',
+    'images: 3\n',
+    'templates: { t: 3 }\n',
+    'templates: { t: { nam: x } }\n',
+  ])('says nothing of a source that is there, but wrongly: %s', (text) => {
+    expect(found(images(text)).filter((line) => line.includes("'from'"))).toEqual([]);
+    expect(found(images(text)).length).toBeGreaterThan(0);
+  });
+
+  it('asks for a source where there are two, also when one of them is wrong', () => {
+    const text = 'images: { a: { url: 3 }, b: { url: https://x/y, unverified: true } }\n';
+    expect(found(images(text)).filter((line) => line.includes("'from'"))).toHaveLength(1);
+  });
+
+  it('knows a recipe that is there, but wrongly, also when it counts them', () => {
+    const text = `${VALID}    join: k3s
+  - name: b
+    size: { cpu: 1, memory: 1Gi }
+join: { k3s: { server: 3 }, kubeadm: {} }
+`;
+    expect(found(text)).toEqual([
+      "pools[1]: needs 'join': there is more than one recipe",
+      'join.k3s.server: expected a URL, not a number; put it in quotes',
+    ]);
+    expect(found(`${VALID}    join: k3s\njoin: 3\n`)).toEqual([
+      'join: expected a mapping, not a number',
+    ]);
+    expect(found(`${VALID}    join: k3s\njoin: { k3s: 3 }\n`)).toEqual([
+      'join.k3s: expected a mapping, not a number',
+    ]);
+  });
+
+  it('looks at a reference beside a wrong key', () => {
+    const text = `${VALID}    from: { template: t, clone: Linked }\n`;
+    expect(found(text)).toEqual([
+      "pools[0].from.template: template 't' is not defined; 'templates' defines none",
+      "pools[0].from.clone: must be one of full, linked; did you mean 'linked'?",
+    ]);
+  });
+
+  it.each([
+    ['[{ cpu: 1, memory: 1Gi, dsk: 1 }, nope]', 'dsk: unknown key'],
+    ['[{ cpu: 1, memory: 1gb }, nope]', 'memory: unknown suffix'],
+    ['[{ cpu: 1 }, nope]', "key 'memory' is missing"],
+    ['[3, nope]', 'expected the name of a size'],
+  ])('looks at a size beside a wrong one: %s', (size, first) => {
+    const lines = found(pool(`    size: ${size}\n`));
+    expect(lines[0]).toContain(first);
+    expect(lines.slice(1)).toEqual([
+      "pools[0].size[1]: size 'nope' is not defined; 'sizes' defines none",
+    ]);
+  });
+
+  it('looks at all VM options, whatever one of them is', () => {
+    const text = pool(`${SIZE}    vmOptions: { cpu: {}, args: -x, hookscript: "local:x.pl" }\n`);
+    expect(found(text).map((line) => line.slice(0, 38))).toEqual([
+      'pools[0].vmOptions.cpu: expected text,',
+      'pools[0].vmOptions.args: is refused: i',
+      'pools[0].vmOptions.hookscript: is refu',
+    ]);
+  });
+
+  it('finds a name twice where it stands the second time, be it by an alias', () => {
+    const text = VALID.replace('name: small', 'name: &n small');
+    expect(problemsOf(`${text}  - name: *n\n${SIZE}`)).toEqual([
+      "c.yaml:10:11: error: pools[1].name: pool 'small' is already defined",
+    ]);
+  });
+
+  it('goes on after a tag', () => {
+    expect(problemsOf(`x: !foo 1\nlog: {}\nlog: {}\n${VALID}`)).toEqual([
+      expect.stringMatching(/^c\.yaml:1:1: error: x: unknown key/),
+      'c.yaml:1:4: error: this tag (!name) is not known; a config file needs none',
+      "c.yaml:3:1: error: key 'log' appears twice, first in line 2",
     ]);
   });
 
@@ -390,6 +474,16 @@ describe('the effective config', () => {
       capacity: { evictionThreshold: { memoryBytes: 100 * 1024 ** 2 } },
       provisionTimeoutMs: 900_000,
     });
+  });
+
+  it('judges the place of the state by where it leads to', () => {
+    const text = `${VALID}state: { path: state.db }\n`;
+    const messages = (path: string) =>
+      loadText(undefined, { file: { path, text } }).problems.map(({ message }) => message);
+    expect(messages('/tmp/x/c.yaml')).toEqual([
+      expect.stringContaining('/tmp may be emptied at any time'),
+    ]);
+    expect(messages('/etc/pvescaler/c.yaml')).toEqual([]);
   });
 
   it('resolves paths from the home folder and the folder of the file', () => {

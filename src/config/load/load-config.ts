@@ -2,14 +2,16 @@
 // From text, environment and flags to an effective config, or to everything that is wrong with it. No input
 // or output happens here.
 import { posix } from 'node:path';
-import { CheckScope, checkFile } from '../checks/index.ts';
+import { CheckScope, checkFile, type ScopeFolders } from '../checks/index.ts';
 import type { ConfigPath } from '../config-path.ts';
 import type { ReadDocument } from '../document/document.ts';
 import { readDocument } from '../document/read-document.ts';
 import { completeFile } from '../effective/complete.ts';
 import { buildConfig, type Config } from '../effective/config.ts';
+import { resolvePath } from '../effective/resolve-path.ts';
 import { explainIssues } from '../issues/explain.ts';
 import type { Finding } from '../issues/finding.ts';
+import { plainIssues, refusedPaths } from '../issues/plain-issues.ts';
 import { applyOverrides, type FlagValue } from '../overrides/apply.ts';
 import type { Origin } from '../overrides/origin.ts';
 import { strayVariables } from '../overrides/stray-variables.ts';
@@ -27,6 +29,8 @@ export interface LoadInput {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly flags: readonly FlagValue[];
   readonly homeFolder: string;
+  /** What a relative path of the config file itself starts at. */
+  readonly workingFolder?: string;
   /** The system's own, beside /tmp and the like. */
   readonly tempFolders?: readonly string[];
 }
@@ -65,7 +69,7 @@ export function loadConfig(input: LoadInput): LoadResult {
   const judged: Judged =
     document.tree === undefined
       ? { findings: [], file: undefined }
-      : judge(overridden.tree, input.tempFolders ?? []);
+      : judge(overridden.tree, scopeFolders(input));
   const problems = [
     ...documentProblems(document, input.file?.path),
     ...overridden.problems,
@@ -89,14 +93,15 @@ interface Judged {
   readonly file: ConfigFile | undefined;
 }
 
-function judge(tree: Readonly<Record<string, unknown>>, tempFolders: readonly string[]): Judged {
-  const scope = new CheckScope(tree, tempFolders);
+function judge(tree: Readonly<Record<string, unknown>>, folders: ScopeFolders): Judged {
+  const scope = new CheckScope(tree, folders);
   const parsed = configSchema.safeParse(tree);
   if (parsed.success) {
     const file = completeFile(parsed.data);
     return { findings: checkFile(file, scope), file };
   }
   const findings = explainIssues(parsed.error.issues, tree);
+  const refused = plainIssues(parsed.error.issues, tree).flatMap(refusedPaths);
   const rest = salvage(tree, parsed.error.issues);
   const further = rest === undefined ? [] : checkFile(completeFile(rest.file), scope);
   return {
@@ -104,7 +109,7 @@ function judge(tree: Readonly<Record<string, unknown>>, tempFolders: readonly st
       ...findings,
       ...further
         .map((finding) => ({ ...finding, path: moved(finding.path, rest?.poolIndices ?? []) }))
-        .filter((finding) => !findings.some(({ path }) => isAbout(path, finding))),
+        .filter((finding) => !refused.some((path) => isAbout(path, finding))),
     ],
     file: undefined,
   };
@@ -119,12 +124,19 @@ function moved(path: ConfigPath, poolIndices: readonly number[]): ConfigPath {
 }
 
 /** About what the schema has refused nothing more is said: the check missed the part that was taken out. */
-function isAbout(refused: ConfigPath, { path, message }: Finding): boolean {
+function isAbout(refused: ConfigPath, finding: Finding): boolean {
+  const { path, message } = finding;
+  const depends = finding.dependsOn?.some((other) => startsWith(other, refused)) ?? false;
+  if (depends || startsWith(path, refused)) return true;
+  if (finding.standsAlone === true) return false;
   const around = path.length > 3 ? path.slice(0, -1) : path;
-  if (!around.every((step, index) => refused[index] === step)) return false;
+  if (!startsWith(refused, around)) return false;
   // Of a mapping around it, only what names the refused key.
-  const key = refused[path.length];
-  return path.length > 3 || key === undefined || message.includes(String(key));
+  return path.length > 3 || message.includes(String(refused[path.length]));
+}
+
+function startsWith(path: ConfigPath, beginning: ConfigPath): boolean {
+  return beginning.every((step, index) => path[index] === step);
 }
 
 function documentProblems(document: ReadDocument, file = 'config'): readonly Problem[] {
@@ -135,6 +147,15 @@ function emptyDocument(): ReadDocument {
   return { tree: {}, places: new Map(), problems: [] };
 }
 
-function foldersOf({ file, homeFolder }: LoadInput) {
-  return { home: homeFolder, base: file === undefined ? '.' : posix.dirname(file.path) };
+function scopeFolders(input: LoadInput): ScopeFolders {
+  return {
+    temp: input.tempFolders ?? [],
+    resolve: (path) => resolvePath(path, foldersOf(input)),
+  };
+}
+
+function foldersOf({ file, homeFolder, workingFolder = '.' }: LoadInput) {
+  const folder = file === undefined ? '.' : posix.dirname(file.path);
+  const base = posix.isAbsolute(folder) ? folder : posix.join(workingFolder, folder);
+  return { home: homeFolder, base };
 }

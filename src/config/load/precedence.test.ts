@@ -166,6 +166,7 @@ describe('problems of variables and flags', () => {
       'proxmox.lab.tls.insecure: must be true or false (also 1, t, y, yes, on; 0, f, n, no, off)',
     ],
     ['PORT', 'http', 'grpc.listen: must be a port, 1 to 65535'],
+    ['PORT', '0', 'grpc.listen: must be a port, 1 to 65535'],
     ['PORT', '70000', 'grpc.listen: has port 70000; ports end at 65535'],
     ['RECONCILE_INTERVAL_SECONDS', '20s', 'intervals.reconcile: must be a whole number of seconds'],
     [

@@ -53,7 +53,9 @@ export const asListenHost: Convert = ({ text, present }) => {
 
 /** The port of a listen address; the host stays. */
 export const asListenPort: Convert = ({ text, present }) => {
-  if (!/^\d{1,5}$/.test(text)) return refused('must be a port, 1 to 65535');
+  if (!/^\d{1,5}$/.test(text) || Number(text) === 0) {
+    return refused('must be a port, 1 to 65535');
+  }
   const parsed = typeof present === 'string' ? parseListenAddress(present) : undefined;
   return listen(parsed?.ok === true ? parsed.value.host : '', Number(text));
 };

@@ -21,11 +21,14 @@ all errors come in one run (\`pvescaler config validate\`). A value is taken fro
 default; \`pvescaler config show\` prints what came out of it and from where. The file is found by \`--config\`, else by the
 variables ${CONFIG_PATH_VARIABLES.map((name) => `\`${name}\``).join(', ')}, else at \`/etc/pvescaler/config.yaml\`.
 
-* **Quantities** are written as in Kubernetes: \`512Mi\`, \`2Gi\`. **Durations** as in Go: \`20s\`, \`10m\`, \`1h30m\`.
+* **Quantities** are written as in Kubernetes: \`512Mi\`, \`2Gi\`; a suffix without a number is an error. **Durations**
+  as in Go: \`20s\`, \`10m\`, \`1h30m\`.
 * **Paths** may begin with \`~/\`; other relative paths start at the folder of the config file.
 * **Secrets** never stand in the file. Each is named by a file (\`…File\`), an environment variable (\`…Env\`) or a key of a
   Kubernetes Secret (\`…Ref\`: a mapping with \`name\`, \`namespace\`, by default \`cluster.namespace\`, and \`key\`); exactly one
-  of the three.
+  of the three. Arguments of an agent that hand over a token are refused. \`config show\` masks whatever may be a secret by its
+  form, by its key (\`labels.password\`), or by the argument it belongs to (\`--password x\`).
+* The file is UTF-8 text, with or without a byte order mark.
 * Anchors, aliases and merge keys (\`<<: *base\`) are fine; several documents in one file are not.
 * Editors complete and check the file with [config.schema.json](config.schema.json): put
   \`# yaml-language-server: $schema=<path or URL of it>\` in its first line.
@@ -143,6 +146,10 @@ function environmentSection(): string {
     'no more than one; where there is none, it makes one named `default`. Booleans: `1 t true y yes on` and `0 f false n no off`,',
     'in any case; other text is refused. A variable that holds a secret is referred to, never copied. Where two stand for one key,',
     'the one further up counts.',
+    '',
+    'Where a variable wins, keys of the file that cannot stand beside it are dropped: `tls.caFile` and `tls.fingerprints` where',
+    'certificates are not to be checked, `user` and its password where a token comes, `token` where `PXE_USER` comes,',
+    '`hosts.deny` where `PM_NODE` comes. `CLOUD_IMAGE_URL` leaves the checksum of the file in force, and a warning says so.',
     '',
     '| variable | key | meaning | known from |',
     '|---|---|---|---|',

@@ -110,7 +110,7 @@ export const intervalsSchema = section({
 export const cleanupSchema = section({
   lostAfter: key(
     duration().prefault('5m'),
-    'A machine of ours whose Node is gone or not ready this long counts as lost and is replaced.',
+    'A machine of ours whose Node or VM has been gone this long counts as lost and is replaced. A Node that is only not ready is left alone.',
     { replaces: { 'proxmox-autoscaler': 'pxe_vm_lost_cleanup_delay' } },
   ),
   orphans: key(

@@ -64,7 +64,7 @@ const guestKeys = {
   files: key(z.array(fileSchema).prefault([]), 'Files that are written first.'),
   cloudConfigFile: key(
     path().optional(),
-    'Your own cloud-config, merged with ours; ours wins where both say something.',
+    'Your own cloud-config, merged with ours. Where both say something different, the machine is refused.',
   ),
   proxy: key(
     z
@@ -82,6 +82,14 @@ const nodeAgentKeys = {
   install: key(
     z.enum(['binary', 'script', 'none']).prefault('binary'),
     'A pinned binary with verified checksum, the vendor’s script, or nothing since the image has it.',
+  ),
+  sha256: key(
+    textLeaf(
+      { type: 'SHA-256 in hex', json: { type: 'string', pattern: '^[0-9a-fA-F]{64}$' } },
+      (value) => matches(value, /^[0-9a-f]{64}$/i, 'is not a SHA-256 sum: 64 hex digits'),
+    ).optional(),
+    'Checksum of the binary, so that nobody can exchange it together with its list of checksums.',
+    { defaultText: 'the one that the release publishes' },
   ),
   downloadUrl: key(url().optional(), 'Mirror to download from.', { defaultText: 'the vendor’s' }),
   registriesFile: key(path().optional(), 'Registry settings (`registries.yaml`) for the guest.', {

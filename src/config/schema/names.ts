@@ -57,6 +57,23 @@ export function labelValue() {
   return textLeaf({ type: 'label value', json: { type: 'string' }, quotes: true }, parseLabelValue);
 }
 
+/** A resource beyond those that every node has: `example.com/device`, also huge pages. */
+export function extendedResource() {
+  return textLeaf(
+    { type: 'resource name', json: { type: 'string', pattern: '/|^hugepages-' }, quotes: true },
+    (value) => {
+      const parsed = parseLabelKey(value);
+      if (!parsed.ok || /^hugepages-./.test(value)) return parsed;
+      const domain = value.includes('/') ? value.replace(/\/.*/, '') : '';
+      return domain === '' || /(^|\.)kubernetes\.io$/.test(domain)
+        ? refused(
+            "is not an extended resource: those have a domain of their own, as 'example.com/device'",
+          )
+        : parsed;
+    },
+  );
+}
+
 /** Proxmox lower-cases tags and splits them at blanks, commas and semicolons. */
 export function tag() {
   return textLeaf(

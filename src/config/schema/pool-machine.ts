@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import { bytes, cpuAmount, wholeNumber } from './amounts.ts';
 import { key, section } from './key.ts';
-import { hostNameStem, labelKey, labelValue, proxmoxHost, storageId } from './names.ts';
+import { extendedResource, hostNameStem, labelValue, proxmoxHost, storageId } from './names.ts';
 
 const reserveSchema = section({
   cpu: key(cpuAmount().prefault(0), 'CPU.'),
@@ -94,6 +94,9 @@ export const poolGpuSchema = z
   .strictObject({
     type: key(labelValue(), 'Kind of GPU, the value of the label `gpu.label`.'),
     count: key(wholeNumber(1, 64).prefault(1), 'GPUs per machine.'),
-    resource: key(labelKey().prefault('nvidia.com/gpu'), 'Extended resource that pods ask for.'),
+    resource: key(
+      extendedResource().prefault('nvidia.com/gpu'),
+      'Extended resource that pods ask for.',
+    ),
   })
   .optional();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a pool grows and shrinks.
 import * as z from 'zod';
-import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+import { accepted, refused } from '../../model/parsed.ts';
+import { parseCron } from '../values/cron.ts';
 import { bytes, duration, ratio, wholeNumber } from './amounts.ts';
 import { key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
@@ -110,14 +111,6 @@ export const headroomSchema = section({
 
 function cron() {
   return textLeaf({ type: 'cron expression', json: { type: 'string' } }, parseCron);
-}
-
-/** Five fields of numbers, names, lists, spans and steps; whether a day exists is the clock's business. */
-function parseCron(value: string): Parsed<string> {
-  const fields = value.trim().split(/\s+/);
-  if (fields.length !== 5) return refused('is not five fields: minute, hour, day, month, weekday');
-  const wrong = fields.findIndex((field) => !/^[\dA-Za-z*?]+([-,/][\dA-Za-z*]+)*$/.test(field));
-  return wrong < 0 ? accepted(value) : refused(`has a wrong field, number ${wrong + 1}`);
 }
 
 function timeZone() {

@@ -6,7 +6,7 @@ import { bytes, countAmount, duration, wholeNumber } from './amounts.ts';
 import { JOIN_KINDS } from './join.ts';
 import { form, key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { labelKey, labelValue, poolName, text } from './names.ts';
+import { extendedResource, labelKey, labelValue, poolName, text } from './names.ts';
 import { networkSchema } from './network.ts';
 import {
   capacitySchema,
@@ -174,8 +174,8 @@ export const poolSchema = z.strictObject({
     'GPUs of a machine; the device itself is passed by `vmOptions.hostpci0: mapping=…`.',
   ),
   extendedResources: key(
-    z.record(labelKey(), countAmount()).prefault({}),
-    'Other resources that a node of the pool will offer.',
+    z.record(extendedResource(), countAmount()).prefault({}),
+    'Other resources that a node of the pool will offer: whole numbers of `example.com/device`.',
   ),
   capacity: key(
     capacitySchema,

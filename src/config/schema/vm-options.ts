@@ -53,25 +53,23 @@ function isMapped(name: string, text: string): boolean {
 
 // Anything at first: a wrong kind of value must not hide that another option is a dangerous one.
 const scalar = z
-  .unknown()
+  .custom<VmOptionValue>()
   .meta({ type: ['string', 'number', 'boolean'], 'x-type': 'text, number or boolean' });
 
 export const vmOptionsSchema = z
   .record(z.string(), scalar)
-  .transform((options, context): Record<string, VmOptionValue> => {
-    const passed = Object.entries(options).flatMap(([name, value]) => {
+  .superRefine((options, context) => {
+    for (const [name, value] of Object.entries(options)) {
       if (!isScalar(value)) {
         const params = { expected: 'text, number or boolean' };
         context.addIssue({ code: 'custom', params, path: [name] });
-        return [];
+        continue;
       }
       const checked = checkVmOption(name, value);
-      if (checked.ok) return [[name, value] as const];
+      if (checked.ok) continue;
       const params = { quotes: false };
       context.addIssue({ code: 'custom', message: checked.problem, params, path: [name] });
-      return [];
-    });
-    return Object.fromEntries(passed);
+    }
   })
   .prefault({});
 

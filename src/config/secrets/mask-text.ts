@@ -5,7 +5,9 @@ import { MASK } from './secret.ts';
 
 // Bounded: a text may be long.
 const SECRET_NAME = '-{0,2}[\\w.-]{0,64}(?:pass|pwd|secret|token|credential|key)[\\w.-]{0,64}';
-const ASSIGNED = new RegExp(`(${SECRET_NAME})(=|:\\s+)(\\S+)`, 'gi');
+const ASSIGNED = new RegExp(`(${SECRET_NAME})(["']?(?:=|:\\s+))(\\S+)`, 'gi');
+// Without a blank behind the colon it may be a host and its port, unless it is an option.
+const OPTION = new RegExp(`(?<![\\w.-])(-${SECRET_NAME})(["']?:)(\\S+)`, 'gi');
 const FOLLOWING = new RegExp(`(^${SECRET_NAME}|(?<=\\s)-${SECRET_NAME})(\\s+)(\\S+)`, 'gi');
 const IN_QUERY = /([?&][^=&#]*=)[^&#]+/g;
 
@@ -14,11 +16,11 @@ export function maskedText(text: string): string {
   return text
     .replaceAll(IN_QUERY, `$1${MASK}`)
     .replaceAll(ASSIGNED, maskValue)
+    .replaceAll(OPTION, maskValue)
     .replaceAll(FOLLOWING, maskValue);
 }
 
-// oxlint-disable-next-line max-params -- what replaceAll hands over
-function maskValue(whole: string, name: string, separator: string, _value: string): string {
+function maskValue(whole: string, name: string, separator: string): string {
   return isSecretName(name) ? `${name}${separator}${MASK}` : whole;
 }
 

@@ -68,6 +68,9 @@ images2: &x {}
     ['join: { k3s: { server: https://k:6443, agentArgs: ["--kubelet-arg=my-token=hunter2"] } }'],
     ['join: { kubeadm: { kubeletArgs: ["bootstrap-secret hunter2", "--client-secret hunter2"] } }'],
     ['join: { kubeadm: { kubeletArgs: ["--client-secret", "hunter2"] } }'],
+    [`join: { kubeadm: { kubeletArgs: ["K3S_TOKEN=hunter2", '"--password"=hunter2'] } }`],
+    ['join: { kubeadm: { kubeletArgs: ["--password:hunter2", "v --Password hunter2"] } }'],
+    ['join: { custom: { scriptFile: "join.sh --token hunter2" } }'],
     ['    labels: { password: hunter2 }'],
     ['    labels: { example.com/api-key: hunter2 }'],
     ['    taints: ["password=hunter2:NoSchedule"]'],
@@ -93,10 +96,11 @@ join:
       - --image-credential-provider-config
       - /etc/v7
       - --kubelet-arg=authentication-token-webhook=v8
+    proxy: { http: "http://token-proxy:1239" }
 `;
     const shown = effectiveConfigYaml(loaded(text));
     expect(
-      ['v1', 'v2', 'v3', '4', 'v5', 'v6', 'v7', 'v8'].filter((v) => !shown.includes(v)),
+      ['v1', 'v2', 'v3', '4', 'v5', 'v6', 'v7', 'v8', '1239'].filter((v) => !shown.includes(v)),
     ).toEqual([]);
     expect(shown).toContain('token: auto');
     expect(shown.replaceAll('the secret: ••••', '')).not.toContain('••••');

@@ -16,15 +16,21 @@ export interface ShownValue {
 
 /** By path: for scripts and `--json`. */
 export function effectiveConfigJson(loaded: LoadedConfig): Readonly<Record<string, ShownValue>> {
-  return Object.fromEntries(
-    [...leavesOf(loaded.file)].map(({ path, value }) => [
-      pathText(path),
-      {
-        value: masked(loaded.file, path, value),
-        origin: loaded.origins.get(pathText(path)) ?? DEFAULT_ORIGIN,
-      },
-    ]),
-  );
+  const shown: Record<string, ShownValue> = {};
+  for (const { path, value } of leavesOf(loaded.file)) {
+    shown[freeName(shown, pathText(path))] = {
+      value: masked(loaded.file, path, value),
+      origin: loaded.origins.get(pathText(path)) ?? DEFAULT_ORIGIN,
+    };
+  }
+  return shown;
+}
+
+/** Keys that could be secrets are all written `[…]`; none of their values may get lost for it. */
+function freeName(taken: Readonly<Record<string, unknown>>, name: string): string {
+  let free = name;
+  for (let count = 2; Object.hasOwn(taken, free); count += 1) free = `${name}#${count}`;
+  return free;
 }
 
 /** YAML that can be read back, with a comment behind each value. */
@@ -96,7 +102,7 @@ function masked(file: unknown, path: ConfigPath, value: unknown): unknown {
 }
 
 /** Public by nature, though they look like keys. */
-const PUBLIC_KEYS = new Set(['publicKeys', 'checksum', 'fingerprints', 'caCertHashes']);
+const PUBLIC_KEYS = new Set(['publicKeys', 'checksum', 'fingerprints', 'caCertHashes', 'sha256']);
 
 function keyOf(path: ConfigPath): string {
   return path.findLast((step) => typeof step === 'string') ?? '';

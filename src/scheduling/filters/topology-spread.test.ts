@@ -232,4 +232,61 @@ describe('PodTopologySpread', () => {
       { filter: 'PodTopologySpread', matching: 1 },
     ]);
   });
+
+  describe('two pods with the same selector in one cluster', () => {
+    const nodes = [
+      { name: 'a1', zone: 'a' },
+      { name: 'b1', zone: 'b', taints: [{ key: 'k', effect: 'NoSchedule' }] },
+    ];
+    const snapshot = aCluster({ nodes, pods: pods('a1') });
+    const ask = (over: PodSpecSource, constraint: SpreadConstraintSource = {}): boolean =>
+      fits(
+        snapshot,
+        aPod({ labels: APP, spec: { topologySpreadConstraints: [spread(constraint)], ...over } }),
+        'a1',
+      ).fits;
+
+    test('do not share what depends on where each may go', () => {
+      expect(ask({})).toBe(false);
+      expect(ask({ nodeSelector: { [ZONE]: 'a' } })).toBe(true);
+      expect(ask({ nodeSelector: { [HOSTNAME]: 'a1' } })).toBe(true);
+      expect(ask({ nodeSelector: { [ZONE]: 'a' } }, { nodeAffinityPolicy: 'Ignore' })).toBe(false);
+      expect(ask({ affinity: inZones('a') })).toBe(true);
+      expect(ask({ affinity: inZones('a', 'b') })).toBe(false);
+    });
+
+    test('nor what depends on the taints they bear', () => {
+      const honor = { nodeTaintsPolicy: 'Honor' };
+      expect(ask({}, honor)).toBe(true);
+      expect(ask({ tolerations: [{ operator: 'Exists' }] }, honor)).toBe(false);
+      expect(ask({ tolerations: [{ key: 'other', operator: 'Exists' }] }, honor)).toBe(true);
+      expect(ask({})).toBe(false);
+    });
+
+    test('nor what depends on their namespaces and keys', () => {
+      const foreign = aPod({
+        namespace: 'other',
+        labels: APP,
+        spec: { topologySpreadConstraints: [spread()] },
+      });
+      expect(fits(snapshot, foreign, 'a1').fits).toBe(true);
+      expect(ask({ topologySpreadConstraints: [spread(), spread({ topologyKey: 'rack' })] })).toBe(
+        false,
+      );
+      expect(ask({ topologySpreadConstraints: [spread({ topologyKey: HOSTNAME })] })).toBe(false);
+      expect(
+        ask({ topologySpreadConstraints: [spread({ labelSelector: select({ app: 'y' }) })] }),
+      ).toBe(true);
+    });
+  });
 });
+
+function inZones(...values: string[]): NonNullable<PodSpecSource['affinity']> {
+  return {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: ZONE, operator: 'In', values }] }],
+      },
+    },
+  };
+}

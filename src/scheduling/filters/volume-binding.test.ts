@@ -245,7 +245,25 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
     ]);
   });
 
-  test('small claims choose first, and take the smallest volume', () => {
+  test('small claims choose first: they may have no other choice', () => {
+    const size = (storage: string): object => ({ resources: { requests: { storage } } });
+    const volumes = [
+      aVolume('only', { capacity: { storage: '10Gi' } }, { labels: { only: 'd' } }),
+      aVolume('other', { capacity: { storage: '20Gi' } }),
+    ];
+    const picky = { selector: { matchLabels: { only: 'd' } } };
+    const claims = [aClaim('c', size('5Gi')), aClaim('d', { ...size('1Gi'), ...picky })];
+    expect(where(cluster(volumes, ...claims), using('c', 'd'))).toEqual(['a', 'b']);
+    expect(where(cluster(volumes, ...claims), using('d', 'c'))).toEqual(['a', 'b']);
+    const modest = [aClaim('c', size('5Gi')), aClaim('d', { ...picky, resources: null })];
+    expect(where(cluster(volumes, ...modest), using('c', 'd'))).toEqual(['a', 'b']);
+    expect(where(cluster(volumes, ...modest), using('d', 'c'))).toEqual(['a', 'b']);
+    // The other way round the picky one comes too late.
+    const large = [aClaim('c', size('5Gi')), aClaim('d', { ...size('6Gi'), ...picky })];
+    expect(where(cluster(volumes, ...large), using('d', 'c'))).toEqual([]);
+  });
+
+  test('large and small claims find their volumes', () => {
     const size = (storage: string): object => ({ resources: { requests: { storage } } });
     const volumes = [
       aVolume('large', { capacity: { storage: '50Gi' } }),
@@ -277,6 +295,7 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
       expect(where(provisioned(topology(inB)))).toEqual(['b']);
       expect(where(provisioned(topology([{ key: 'gone', values: ['x'] }], inB)))).toEqual(['b']);
       expect(where(provisioned(topology([])))).toEqual([]);
+      expect(ofFilter(provisioned(topology([])))).toEqual(no('no-volume'));
       expect(where(provisioned(topology([...inB, { key: 'gone', values: ['x'] }])))).toEqual([]);
     });
 

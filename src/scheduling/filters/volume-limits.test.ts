@@ -62,6 +62,53 @@ describe('NodeVolumeLimits', () => {
     expect(ofFilter({ ...twins, pods: running('c1') }, using('c2'))).toBeUndefined();
   });
 
+  test('every driver has its own limit', () => {
+    const mixed: ClusterWish = {
+      csiNodes: [
+        {
+          metadata: { name: 'node-1' },
+          spec: {
+            drivers: [
+              { name: DRIVER, allocatable: { count: 2 } },
+              { name: 'b', allocatable: { count: 1 } },
+              { name: 'unlimited' },
+            ],
+          },
+        },
+      ],
+      persistentVolumes: [
+        csiVolume('pv1'),
+        csiVolume('pv2'),
+        aVolume('pv3', { csi: { driver: 'b', volumeHandle: 'h' } }),
+        aVolume('pv4', { csi: { driver: 'unlimited', volumeHandle: 'h' } }),
+        aVolume('pv5', { csi: { driver: 'b', volumeHandle: 'i' } }),
+      ],
+      persistentVolumeClaims: ['1', '2', '3', '4', '5'].map((n) => boundClaim(`c${n}`, `pv${n}`)),
+    };
+    expect(ofFilter({ ...mixed, pods: running('c1') }, using('c2', 'c3', 'c4'))).toBeUndefined();
+    expect(ofFilter({ ...mixed, pods: running('c1', 'c3') }, using('c2', 'c5'))).toEqual({
+      filter: 'NodeVolumeLimits',
+      problem: 'too-many',
+      driver: 'b',
+      attached: 1,
+      adding: 1,
+      limit: 1,
+    });
+  });
+
+  test('what is attached without a handle is passed over', () => {
+    const cluster: ClusterWish = {
+      ...limited(1),
+      persistentVolumes: [csiVolume('pv1'), aVolume('local')],
+      volumeAttachments: [
+        {
+          spec: { attacher: DRIVER, nodeName: 'node-1', source: { persistentVolumeName: 'local' } },
+        },
+      ],
+    };
+    expect(ofFilter(cluster, using('c1'))).toBeUndefined();
+  });
+
   test('claims without a volume count by their class', () => {
     const cluster = {
       ...limited(1),
@@ -209,6 +256,18 @@ describe('NodeVolumeLimits', () => {
         problem: 'claim-of-another-pod',
         claim: 'default/new-e',
       });
+    });
+
+    test('disks of running pods are nobody’s claims', () => {
+      const pods = [
+        {
+          name: 'running',
+          spec: { nodeName: 'node-1', volumes: [{ name: 'v', iscsi: { iqn: 'q' } }] },
+        },
+      ];
+      expect(ofFilter({ ...limited(1), pods }, using('c1'))).toBeUndefined();
+      const two = [...pods, { name: 'b', spec: { nodeName: 'node-1', ...using('gone') } }];
+      expect(ofFilter({ ...limited(1), pods: two }, using('c1'))).toBeUndefined();
     });
 
     test('a running pod with a claim that is not its own makes the node unusable', () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
 import { ResourceNames } from '../state/resource-names.ts';
-import { aPod } from '../testing/builders.ts';
+import { aPod, type PodWish } from '../testing/builders.ts';
 import { aPool, aSize, room } from '../testing/offers.ts';
 import { type Ladder, listLadder, rangeLadder } from './ladder.ts';
 import { weigh, weightOf } from './weights.ts';
@@ -39,8 +39,11 @@ describe('a list of sizes', () => {
     expect(ladder.fit([3000], 0)?.index).toBe(1);
   });
 
-  test('knows the most of each resource, from whatever size', () => {
-    expect(list('8x4', '2x32').top.slice(0, 2)).toEqual([8000, 32 * GIB]);
+  test('no size need have the most of everything', () => {
+    const ladder = list('8x4', '2x32');
+    expect(ladder.fit([8000, 4 * GIB], 0)?.size.name).toBe('8x4');
+    expect(ladder.fit([2000, 32 * GIB], 0)?.size.name).toBe('2x32');
+    expect(ladder.fit([8000, 32 * GIB], 0)).toBeUndefined();
   });
 
   test('a resource that no size has holds nothing', () => {
@@ -100,26 +103,24 @@ describe('a range of sizes', () => {
     expect(ladder.fit([9000, 15 * GIB], 0)).toBe(ladder.largest);
     expect(ladder.fit([2100], 0)).not.toBe(ladder.fit([2000], 0));
     expect(ladder.fit([2100], 0)).toMatchObject({ cost: 6, index: 0, size: { name: '' } });
-    expect(ladder.top.slice(0, 2)).toEqual([9000, 15 * GIB]);
   });
 });
 
 describe('weights', () => {
   test('follow what the pods ask for', () => {
     const pods = [aPod({ cpu: '1', memory: '1Gi' }), aPod({ cpu: '3', memory: '1Gi' })];
-    expect(weigh(pods, [])).toEqual({ cpu: 1 / 4000, memory: 1 / (2 * GIB), isPriced: true });
-    expect(weightOf({ cpuMilli: 2000, memoryBytes: GIB }, weigh(pods, []))).toBe(1);
+    expect(weigh(pods, [])).toEqual({ cpu: 1, memory: 2000 / GIB, isPriced: true });
+    expect(weightOf({ cpuMilli: 2000, memoryBytes: GIB }, weigh(pods, []))).toBe(4000);
   });
 
-  test('what nobody asks for decides between equals only', () => {
-    const cpu = weigh([aPod({ cpu: '1' })], []);
-    expect(cpu.cpu).toBe(1 / 1000);
-    expect(cpu.memory * 4 * GIB).toBeCloseTo(1e-6, 12);
-    const memory = weigh([aPod({ memory: '4Gi' })], []);
-    expect(memory.memory).toBe(1 / (4 * GIB));
-    expect(memory.cpu * 1000).toBeCloseTo(1e-6, 12);
-    const none = weigh([aPod()], []);
-    expect(none.cpu * 1000).toBeCloseTo(none.memory * 4 * GIB, 9);
+  test('stay within reason where hardly any is asked for', () => {
+    const gibPerCpu = (...pods: PodWish[]): number =>
+      1000 / (weigh(pods.map(aPod), []).memory * GIB);
+    expect(gibPerCpu({ cpu: '1' })).toBeCloseTo(0.25);
+    expect(gibPerCpu({ cpu: '1', memory: '1Mi' })).toBeCloseTo(0.25);
+    expect(gibPerCpu({ memory: '1Gi' })).toBeCloseTo(64);
+    expect(gibPerCpu({ cpu: '1', memory: '8Gi' })).toBeCloseTo(8);
+    expect(gibPerCpu()).toBeCloseTo(0.25);
   });
 
   test('prices count when all have one', () => {

@@ -16,8 +16,6 @@ export interface Rung {
 }
 
 export interface Ladder {
-  /** The most of each resource that any size has; no size need have all of it. */
-  readonly top: readonly number[];
   fit(load: readonly number[], from: number): Rung | undefined;
   /** The dearest one, to say by how much it falls short. */
   readonly largest: Rung;
@@ -47,10 +45,11 @@ export function listLadder(
     .map((rung, index): Rung => ({ ...rung, index }));
   const largest = rungs.at(-1);
   if (largest === undefined) return undefined;
+  const top = mostOfEach(rungs);
   return {
-    top: mostOfEach(rungs),
     largest,
     fit: (load, from) => {
+      if (!isHeld(load, top)) return undefined;
       for (let i = from; i < rungs.length; i += 1) {
         const rung = rungs[i];
         if (rung !== undefined && isHeld(load, rung.holds)) return rung;
@@ -60,6 +59,7 @@ export function listLadder(
   };
 }
 
+/** The most of each resource that any size has; no size need have all of it. */
 function mostOfEach(rungs: readonly Rung[]): readonly number[] {
   const top: number[] = [];
   for (const { holds } of rungs) {
@@ -84,7 +84,6 @@ export function rangeLadder(range: SizeRange, names: ResourceNames, weights: Wei
     return found;
   };
   return {
-    top,
     largest: rung(range.max),
     fit: (load) => (isHeld(load, top) ? rung(capacityFor(load, range)) : undefined),
   };

@@ -5,7 +5,7 @@ import { type Bin, newBin } from './bins.ts';
 import { enlargement, newMachine } from './budget.ts';
 import type { PodGroup } from './groups.ts';
 import type { Rung } from './ladder.ts';
-import { canHold, loadWith } from './load.ts';
+import { loadWith } from './load.ts';
 import type { Placer } from './placer.ts';
 import { Spare } from './spare.ts';
 import type { Template } from './template.ts';
@@ -62,22 +62,28 @@ export class Machines {
     return growth && this.#grow(growth);
   }
 
-  /** Tells how many pods of a group are to come later; fewer, when negative. */
+  /** Tells how many more pods of other groups than the one at hand are to come; fewer, when negative. */
   expect(group: PodGroup, pods: number): void {
-    const weight = weightOf(group, this.#weights) * pods;
-    for (const spare of this.#spares) if (spare.allows(group)) spare.template.coming += weight;
+    for (const spare of this.#spares) {
+      if (!spare.allows(group)) continue;
+      spare.template.expect(group.cpuMilli * pods, group.memoryBytes * pods);
+    }
   }
 
-  // Half of a step at least must be filled by what may still come, unless any new machine would be larger.
+  // What is still to come must fill half of the step at least, in cpu or in memory, unless any new machine
+  // would be larger than the step.
   #isWorth({ bin, rung }: Growing, group: PodGroup, left: number): boolean {
     const { machine } = bin;
     if (machine === undefined) return false;
-    const step = this.#weight(rung) - this.#weight(machine.rung);
-    const coming = machine.template.coming + left * weightOf(group, this.#weights);
-    if (step <= 2 * coming) return true;
+    const { template } = machine;
+    const step = enlargement(machine.rung.size.capacity, rung.size.capacity);
+    const cpu = template.comingCpuMilli + left * group.cpuMilli;
+    const memory = template.comingMemoryBytes + left * group.memoryBytes;
+    if (step.cpuMilli <= 2 * cpu || step.memoryBytes <= 2 * memory) return true;
+    const weight = weightOf(step, this.#weights);
     return !this.#spares.some((spare) => {
       const alone = spare.rungFor(group);
-      return alone !== undefined && this.#weight(alone) < step;
+      return alone !== undefined && this.#weight(alone) < weight;
     });
   }
 
@@ -166,7 +172,6 @@ function costOf({ machine }: Bin): number {
 function grownRung(group: PodGroup, { slot, machine }: Bin): Rung | undefined {
   if (machine === undefined) return undefined;
   const { template, rung } = machine;
-  if (!canHold(group, slot, template.ladder.top)) return undefined;
   const larger = template.ladder.fit(loadWith(group, slot), rung.index);
   if (larger === undefined || !template.isLimited) return larger;
   const growth = enlargement(rung.size.capacity, larger.size.capacity);

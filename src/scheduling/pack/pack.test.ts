@@ -117,6 +117,49 @@ describe('machines of several sizes', () => {
     expect(sizes(packed(many(60, { cpu: '1' }), [leaping]))).toEqual(['64x128']);
   });
 
+  test('a leap is worth it for what others will fill, if they may', () => {
+    const leaping = aPool({ name: 'leaping', sizes: [aSize('2x4'), aSize('16x32')] });
+    const first = many(3, { name: 'a', cpu: '1', memory: '10Mi' });
+    const others = (spec: object): readonly Pod[] =>
+      many(13, {
+        name: 'b',
+        spec: { containers: [{ resources: { requests: { cpu: '1' } } }], ...spec },
+      });
+    expect(sizes(packed([...first, ...others({})], [leaping]))).toEqual(['16x32']);
+    const elsewhere = aPool({
+      name: 'elsewhere',
+      labels: { only: 'b' },
+      sizes: [aSize('64x64')],
+      taints: [{ key: 'b', value: '', effect: 'NoSchedule' }],
+    });
+    const apart = others({ nodeSelector: { only: 'b' }, tolerations: [{ operator: 'Exists' }] });
+    expect(sizes(packed([...first, ...apart], [leaping, elsewhere])).toSorted()).toEqual([
+      '2x4',
+      '2x4',
+      '64x64',
+    ]);
+  });
+
+  test('the cheapest step is taken', () => {
+    const spec = (memory: string): object => ({
+      containers: [{ resources: { requests: { cpu: '1', memory } } }],
+      affinity: {
+        podAntiAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            { topologyKey: HOSTNAME, labelSelector: select({ app: 'x' }) },
+          ],
+        },
+      },
+    });
+    const apart = [
+      aPod({ name: 'large', labels: { app: 'x' }, spec: spec('15Gi') }),
+      aPod({ name: 'small', labels: { app: 'x' }, spec: spec('1Gi') }),
+    ];
+    const steps = aPool({ sizes: [aSize('1x2'), aSize('2x3'), aSize('1x16'), aSize('8x24')] });
+    const packing = packed([...apart, ...many(1, { name: 'free', cpu: '1' })], [steps]);
+    expect(sizes(packing)).toEqual(['1x16', '2x3']);
+  });
+
   test('sizes that differ in shape are chosen by shape', () => {
     const shapes = aPool({ sizes: [aSize('8x8'), aSize('2x32')] });
     expect(sizes(packed(many(1, { cpu: '1', memory: '20Gi' }), [shapes]))).toEqual(['2x32']);
@@ -456,6 +499,34 @@ describe('places', () => {
     const packing = packed(many(8, { labels: { app: 'x' }, spec }), pools);
     expect(packing.unplaced).toEqual([]);
     expect(packing.machines.map(({ domain }) => domain)).toEqual(['a', 'b']);
+  });
+
+  test('a place that is too small for a pod does not hold it up when nobody else goes there', () => {
+    const spread = {
+      containers: [{ resources: { requests: { cpu: '2' } } }],
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: ZONE,
+          whenUnsatisfiable: 'DoNotSchedule',
+          labelSelector: select({ app: 'x' }),
+        },
+      ],
+    };
+    const pods = [
+      ...many(4, { labels: { app: 'x' }, spec: spread }),
+      ...many(1, { name: 'tiny', memory: '1Mi' }),
+    ];
+    const tiny = aPool({ name: 'tiny', domains: zones('c'), sizes: [aSize('1x1')], priority: -1 });
+    const fixed = packed(pods, [aPool({ domains: zones('a', 'b') }), tiny]);
+    expect(fixed.unplaced).toEqual([]);
+    expect(sizes(fixed)).toEqual(['4x8', '4x8']);
+    const growing = packed(pods, [
+      aPool({ domains: zones('a', 'b'), sizes: [aSize('2x4'), aSize('4x8')] }),
+      tiny,
+    ]);
+    expect(growing.unplaced).toEqual([]);
+    expect(sizes(growing)).toEqual(['4x8', '4x8']);
   });
 
   test('a full place does not hold up the others', () => {

@@ -9,7 +9,7 @@ import type { Draft } from '../snapshot.ts';
 import type { Resident } from '../state/resident.ts';
 import { CPU, MEMORY } from '../state/resource-names.ts';
 import type { Slot } from '../state/slot.ts';
-import { type Bin, Bins, type Need, newBin } from './bins.ts';
+import { type Bin, Bins, newBin } from './bins.ts';
 import type { PodGroup } from './groups.ts';
 
 export interface Placement {
@@ -20,8 +20,6 @@ export interface Placement {
 const UNKNOWN = 0;
 const YES = 1;
 const NO = 2;
-
-const EVERYTHING: Need = { cpuMilli: 0, memoryBytes: 0 };
 
 export class Placer {
   readonly draft: Draft;
@@ -36,8 +34,6 @@ export class Placer {
   readonly #models = new Map<PodGroup['candidate'], Resident>();
   #ruleClasses = 0;
   #names = 0;
-  /** Bins with less than this are not looked at: nobody who is still to come fits in. */
-  #floor = EVERYTHING;
 
   constructor(draft: Draft, weights: { readonly cpu: number; readonly memory: number }) {
     this.draft = draft;
@@ -67,26 +63,13 @@ export class Placer {
     return bin;
   }
 
-  /** From here on every bin counts again, and who said no is asked again. */
+  /** From here on who said no is asked again. */
   startRound(): void {
-    this.#floor = EVERYTHING;
     this.#barredBins.length = 0;
-    for (const bin of this.#open) this.refresh(bin);
-  }
-
-  /** The least of what is still to come in this round; it can only rise. */
-  raiseFloor(floor: Need): void {
-    this.#floor = floor;
   }
 
   refresh(bin: Bin): void {
-    const cpuMilli = roomIn(bin, CPU);
-    const memoryBytes = roomIn(bin, MEMORY);
-    const isFull =
-      (this.#floor.cpuMilli > 0 && cpuMilli < this.#floor.cpuMilli) ||
-      (this.#floor.memoryBytes > 0 && memoryBytes < this.#floor.memoryBytes);
-    if (!isFull) this.#bins.put(bin, { cpuMilli, memoryBytes });
-    else this.#bins.drop(bin);
+    this.#bins.put(bin, { cpuMilli: roomIn(bin, CPU), memoryBytes: roomIn(bin, MEMORY) });
   }
 
   /** Places as many as there is room for; returns how many that were. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In what order groups of pods are placed, and who is tried again when things have changed.
 
-import { type Bin, type Need, newBin } from './bins.ts';
+import { type Bin, newBin } from './bins.ts';
 import type { PodGroup } from './groups.ts';
 import { Machines } from './machines.ts';
 import type { Placer } from './placer.ts';
@@ -19,19 +19,16 @@ export function newWork(groups: readonly PodGroup[]): readonly Progress[] {
 }
 
 export function unfinished(work: readonly Progress[]): readonly Progress[] {
-  return work.filter(({ group, placed }) => placed < group.pods.length);
+  return work.filter((progress) => left(progress) > 0);
 }
 
-/** Makes room for one more pod of a group, of which so many are left. */
-type More = (group: PodGroup, left: number) => Bin | undefined;
+/** Makes room for one more pod of the group. */
+type More = (progress: Progress) => Bin | undefined;
 
 /** Into the bins that are open, nothing else. */
 export function fillNodes(work: readonly Progress[], placer: Placer): void {
-  round(work, placer, (progress) => fillGroup(progress, placer, NO_MORE));
-  again(work, placer, NO_MORE);
+  rounds(work, placer, (progress) => fillGroup(progress, placer, () => undefined));
 }
-
-const NO_MORE: More = () => undefined;
 
 export interface Workshop {
   readonly placer: Placer;
@@ -42,40 +39,35 @@ export interface Workshop {
 export function fillMachines(work: readonly Progress[], workshop: Workshop): Machines {
   const { placer, weights } = workshop;
   const machines = new Machines(usefulTemplates(work, workshop), placer, weights);
-  for (const { group, placed } of work) machines.expect(group, group.pods.length - placed);
-  const room: More = (group, left) => machines.room(group, left);
-  round(work, placer, (progress) => {
-    machines.expect(progress.group, progress.placed - progress.group.pods.length);
-    fillGroup(progress, placer, room);
+  for (const progress of work) machines.expect(progress.group, left(progress));
+  rounds(work, placer, (progress) => {
+    machines.expect(progress.group, -left(progress));
+    fillGroup(progress, placer, ({ group }) => machines.room(group, left(progress)));
+    machines.expect(progress.group, left(progress));
   });
-  again(work, placer, room);
   // What the machines to come kept from its place may have one now that it is known which ones come.
   machines.close();
-  fillNodes(unfinished(work), placer);
-  again(work, placer, (group) => machines.grow(group));
+  rounds(work, placer, (progress) => {
+    fillGroup(progress, placer, ({ group }) => machines.grow(group));
+  });
   return machines;
 }
 
-function round(
+function left({ group, placed }: Progress): number {
+  return group.pods.length - placed;
+}
+
+// Whoever waited for others may have a place now, and others again may have waited for it.
+function rounds(
   work: readonly Progress[],
   placer: Placer,
   fill: (progress: Progress) => void,
 ): void {
-  const floors = floorsOf(work);
-  placer.startRound();
-  for (const [i, progress] of work.entries()) {
-    placer.raiseFloor(floors[i] ?? NOTHING);
-    fill(progress);
-  }
-  placer.startRound();
-}
-
-// Whoever waited for others may have a place now, and others again may have waited for it.
-function again(work: readonly Progress[], placer: Placer, more: More): void {
   let before: number;
   do {
     before = placer.placements.length;
-    for (const progress of unfinished(work)) fillGroup(progress, placer, more);
+    placer.startRound();
+    for (const progress of unfinished(work)) fill(progress);
   } while (placer.placements.length > before);
 }
 
@@ -83,28 +75,12 @@ function fillGroup(progress: Progress, placer: Placer, more: More): void {
   const { group } = progress;
   for (;;) {
     progress.placed += placer.fill(group, progress.placed);
-    if (progress.placed === group.pods.length) return;
-    const bin = more(group, group.pods.length - progress.placed);
+    if (left(progress) === 0) return;
+    const bin = more(progress);
     if (bin === undefined) return;
     placer.place(group, progress.placed, bin);
     progress.placed += 1;
   }
-}
-
-const NOTHING: Need = { cpuMilli: 0, memoryBytes: 0 };
-
-/** For each group the least that it or any later one asks for. */
-function floorsOf(work: readonly Progress[]): readonly Need[] {
-  const floors: Need[] = [];
-  let floor: Need = { cpuMilli: Number.POSITIVE_INFINITY, memoryBytes: Number.POSITIVE_INFINITY };
-  for (const { group } of work.toReversed()) {
-    floor = {
-      cpuMilli: Math.min(floor.cpuMilli, group.cpuMilli),
-      memoryBytes: Math.min(floor.memoryBytes, group.memoryBytes),
-    };
-    floors.push(floor);
-  }
-  return floors.toReversed();
 }
 
 // A pool that nobody here can use brings no node, so its places are no domains either.

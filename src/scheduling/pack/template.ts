@@ -29,8 +29,9 @@ export class Template {
   readonly #daemonSets: readonly DaemonSet[];
   /** Machines made from it so far. */
   machines = 0;
-  /** The weight of pods that may use it and have no place yet. */
-  coming = 0;
+  /** What pods ask for that may use it and have no place yet. */
+  comingCpuMilli = 0;
+  comingMemoryBytes = 0;
 
   constructor(parts: {
     readonly pool: PoolOffer;
@@ -66,6 +67,11 @@ export class Template {
 
   get isLimited(): boolean {
     return this.#budgets.length > 0;
+  }
+
+  expect(cpuMilli: number, memoryBytes: number): void {
+    this.comingCpuMilli += cpuMilli;
+    this.comingMemoryBytes += memoryBytes;
   }
 
   hit(growth: Growth): LimitHit | undefined {

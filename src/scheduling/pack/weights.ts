@@ -14,25 +14,21 @@ export interface Weights {
   readonly isPriced: boolean;
 }
 
-/** A machine of common shape: so many bytes for a thousandth of a cpu. */
-const BYTES_PER_MILLI = (4 * 2 ** 30) / 1000;
+const GIB_PER_CPU = 2 ** 30 / 1000;
 
-// What nobody asks for decides only between equals.
-const NEXT_TO_NOTHING = 1e-6;
+/** What a byte is worth must not be decided by pods that hardly ask for any. */
+const LEAST_RATIO = GIB_PER_CPU / 4;
+const MOST_RATIO = 64 * GIB_PER_CPU;
 
-/** Each is worth as much as the pods ask for it. */
+/** All the cpu that the pods ask for is worth as much as all the memory. */
 export function weigh(pods: readonly Pod[], pools: readonly PoolOffer[]): Weights {
   const cpu = pods.reduce((sum, pod) => sum + pod.requests.cpuMilli, 0);
   const memory = pods.reduce((sum, pod) => sum + pod.requests.memoryBytes, 0);
+  const ratio = Math.min(MOST_RATIO, Math.max(LEAST_RATIO, memory / Math.max(cpu, 1)));
   const isPriced = pools.every(
     ({ sizes }) => !isRange(sizes) && sizes.every((size) => size.price !== undefined),
   );
-  if (cpu === 0 && memory === 0) return { cpu: 1, memory: 1 / BYTES_PER_MILLI, isPriced };
-  return {
-    cpu: cpu === 0 ? (NEXT_TO_NOTHING / memory) * BYTES_PER_MILLI : 1 / cpu,
-    memory: memory === 0 ? NEXT_TO_NOTHING / cpu / BYTES_PER_MILLI : 1 / memory,
-    isPriced,
-  };
+  return { cpu: 1, memory: 1 / ratio, isPriced };
 }
 
 export function weightOf(

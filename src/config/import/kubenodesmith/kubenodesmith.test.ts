@@ -87,6 +87,10 @@ describe('providers', () => {
     expect(result.at('proxmox.second-one')).toBeUndefined();
     expect(result.at('pools.0.regions')).toStrictEqual(['rack-one']);
     expect(result.at('pools.0.placement.hosts.allow')).toStrictEqual(['yew']);
+    const first = imported('kubenodesmith', FILE).at('proxmox.rack-one.hosts.allow');
+    expect(first).not.toContain('yew');
+    expect(result.at('pools.1.placement.hosts.allow')).toStrictEqual(first);
+    expect(result.at('proxmox.rack-one.hosts.allow')).toStrictEqual([first, 'yew'].flat());
     expect(result.about('providers.Second_One').join()).toContain('one Proxmox is one region');
   });
 

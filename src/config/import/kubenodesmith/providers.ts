@@ -18,7 +18,7 @@ export interface Provider {
   readonly options: Section;
   /** How many VMs its range of ids can hold. */
   readonly ids: number;
-  /** Another provider has the same Proxmox, and its settings are those of the region. */
+  /** Another provider has the same Proxmox; the settings of the first are those of the region. */
   readonly isShared: boolean;
 }
 
@@ -47,7 +47,36 @@ export function mapProviders(context: Context, section: Section): ReadonlyMap<st
     context.work.note(where, 'not-carried', OTHER_TYPE);
   }
   if (providers.size === 0) placeRegion(context, section);
-  return providers;
+  return widenShared(context, providers);
+}
+
+/** A region of several providers has the hosts of all of them; each one's pools keep to its own. */
+function widenShared(
+  { work }: Context,
+  providers: ReadonlyMap<string, Provider>,
+): ReadonlyMap<string, Provider> {
+  const sharing = (region: string) => [...providers.values()].filter((it) => it.region === region);
+  const shared = [...providers.values()].filter(({ isShared }) => isShared);
+  for (const { region, options } of shared) {
+    const lists = sharing(region).map((provider) => hostsOf(provider.options));
+    const isAny = lists.some((hosts) => hosts.length === 0);
+    const where = options.where('nodeWhitelist');
+    const path = ['proxmox', region, 'hosts', 'allow'];
+    work.carry(path, isAny ? [] : [...new Set(lists.flat())], where);
+  }
+  return new Map(
+    [...providers].map(([name, provider]) => [
+      name,
+      { ...provider, isShared: sharing(provider.region).length > 1 },
+    ]),
+  );
+}
+
+/** Without a word about what is no text: that was said when the provider was read. */
+function hostsOf(options: Section): readonly string[] {
+  return options
+    .items('nodeWhitelist')
+    .flatMap((item) => (item.kind === 'scalar' && item.value !== null ? [String(item.value)] : []));
 }
 
 const OTHER_TYPE =

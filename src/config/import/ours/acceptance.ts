@@ -48,6 +48,9 @@ function errorsOf(yaml: string): readonly Finding[] {
   }
   const parsed = configSchema.safeParse(tree);
   if (!parsed.success) return explainIssues(parsed.error.issues, tree);
-  const findings = checkFile(completeFile(parsed.data), new CheckScope(tree, []));
+  const findings = checkFile(
+    completeFile(parsed.data),
+    new CheckScope(tree, { temp: [], resolve: (path) => path }),
+  );
   return findings.filter(({ severity }) => severity === 'error');
 }

@@ -4,6 +4,7 @@
 import type { Context } from '../context.ts';
 import type { DraftPath } from '../ours/draft.ts';
 import { fromMiB, fromSeconds } from '../ours/units.ts';
+import { isNull } from '../source/reader.ts';
 import { Section, type Tree } from '../source/tree.ts';
 import {
   carryDisks,
@@ -21,7 +22,7 @@ const GIB = 1024;
 export function mapPlan(context: Context, root: Section): void {
   const { read } = context;
   for (const key of ['vm_template', 'cloud_init', 'vm_sizes', 'readiness_check'])
-    read.expect(root.find(key), 'map');
+    expectMap(context, root.find(key));
   mapHosts(context, root);
   const template = root.section('vm_template');
   mapTemplate(context, template);
@@ -36,6 +37,13 @@ export function mapPlan(context: Context, root: Section): void {
   });
   for (const section of [root, template, cloudInit, readiness])
     read.unknown(section, 'not-carried', UNKNOWN);
+}
+
+/** The plan has no program for which a key without a value would mean something. */
+function expectMap({ work, read }: Context, tree: Tree | undefined): void {
+  if (tree !== undefined && isNull(tree)) {
+    work.note(tree, 'not-carried', 'has no value, so it was treated as absent');
+  } else read.expect(tree, 'map');
 }
 
 function mapHosts(context: Context, root: Section): void {
@@ -146,7 +154,7 @@ function mapPublicKey({ work, read }: Context, section: Section): void {
 function mapSizes(context: Context, sizes: Section): void {
   for (const name of sizes.keys()) {
     const tree = sizes.find(name);
-    context.read.expect(tree, 'map');
+    expectMap(context, tree);
     if (tree?.kind !== 'map') continue;
     const section = new Section(tree.path, tree);
     const ours = givenName(name, 'size');

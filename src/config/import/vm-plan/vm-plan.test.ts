@@ -52,6 +52,17 @@ describe("the plan's config.yaml", () => {
     expect(result.about('vm_sizes.odd').join()).toContain('not a mapping');
   });
 
+  it.each([
+    ['vm_sizes: { x: null }', 'vm_sizes.x'],
+    ['vm_sizes:', 'vm_sizes'],
+    ['vm_template:', 'vm_template'],
+    ['cloud_init: null', 'cloud_init'],
+    ['readiness_check: ~', 'readiness_check'],
+  ])('says of %s that it was not carried', (line, path) => {
+    const result = imported('vm-plan', `proxmox_nodes: [alder]\n${line}\n`);
+    expect(result.about(path).join()).toContain('has no value');
+  });
+
   it('works with nothing but hosts', () => {
     const result = imported('vm-plan', 'proxmox_nodes: [alder]');
     expect(result.at('proxmox.pve.transport.ssh.privateKeyFile')).toBe('~/.ssh/id_ed25519');

@@ -102,6 +102,7 @@ export class AccessChecks {
 
   #userParam(rest: PermissionCheck, at: Asking): boolean {
     const user = scalarText(at.params['userid'] ?? '');
+    verifyUserName(user);
     if (rest[0] === 'self') {
       return this.#userExists(user, at) && (user === at.who || refuse(at));
     }
@@ -112,6 +113,7 @@ export class AccessChecks {
   #userExists(user: string, at: Asking): boolean {
     if (this.#world.users.has(user)) return true;
     if (at.quiet) return false;
+    verifyUserName(user);
     throw failure(`no such user ('${user}')`);
   }
 
@@ -158,6 +160,14 @@ interface Asking {
 function refuse(at: Asking): boolean {
   if (at.quiet) return false;
   throw permissionError();
+}
+
+/** Asked before the parameters are verified, and so not answered as a wrong parameter. */
+function verifyUserName(user: string): void {
+  if (user.length < 3) throw failure(`user name '${user}' is too short`);
+  if (user.length > 64) throw failure(`user name '${user}' is too long (${user.length} > 64)`);
+  if (/^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$/.test(user)) return;
+  throw failure(`value '${user}' does not look like a valid user name`);
 }
 
 /** Whoever names no group, or one that is not theirs to fill, is told which right is missing. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guest agent through the API: its three refusals in their order, then what the guest says.
 import { ApiError, failure } from '../api-error.ts';
-import type { Call, Handlers } from '../core.ts';
+import { type Call, type Handlers, withVmLock } from '../core.ts';
 import type { Guest } from '../guest/guest.ts';
 import { SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
-import { shownConfig, vmOn } from '../vm/config.ts';
+import { checkLock, cpusOf, shownConfig, vmOn } from '../vm/config.ts';
 import { decodeSshKeys } from '../vm/ssh-keys.ts';
 
 async function guestOf(call: Call): Promise<Guest> {
@@ -52,19 +52,41 @@ const INFO = {
   ].map((name) => ({ name, enabled: true, 'success-response': true })),
 };
 
-/** The single entry that dispatches by name; it only knows what is simulated. */
-function byName(call: Call): Promise<unknown> {
-  const answers: Readonly<Record<string, (guest: Guest) => unknown>> = {
-    ping,
-    info: () => INFO,
-    'network-get-interfaces': (guest) => guest.agent.networkGetInterfaces(),
-    'get-host-name': (guest) => guest.agent.getHostName(),
-    'get-osinfo': (guest) => guest.agent.getOsInfo(),
-  };
-  const answer = answers[call.text('command')];
-  if (answer === undefined)
-    throw failure(`agent command '${call.text('command')}' is not simulated`);
-  return result(call, answer);
+const ANSWERS: Readonly<Record<string, (guest: Guest, call: Call) => unknown>> = {
+  ping,
+  info: () => INFO,
+  'network-get-interfaces': (guest) => guest.agent.networkGetInterfaces(),
+  'get-host-name': (guest) => guest.agent.getHostName(),
+  'get-osinfo': (guest) => guest.agent.getOsInfo(),
+  'get-time': (_guest, call) => call.world.clock.now() * 1_000_000,
+  'get-timezone': () => ({ offset: 0, zone: 'UTC' }),
+  'get-users': () => [],
+  'get-vcpus': (_guest, call) => {
+    const config = vmOn(call.core, call.host, call.integer('vmid')).config;
+    return Array.from({ length: cpusOf(config) }, (_, index) => ({
+      'logical-id': index,
+      online: true,
+      'can-offline': index > 0,
+    }));
+  },
+  'get-fsinfo': () => [],
+  'get-memory-blocks': () => [],
+  'get-memory-block-info': () => ({ size: 128 * 2 ** 20 }),
+  'fsfreeze-status': () => 'thawed',
+  'fsfreeze-freeze': () => 0,
+  'fsfreeze-thaw': () => 0,
+  fstrim: () => ({ paths: [] }),
+  shutdown: (guest) => {
+    void guest.requestShutdown();
+    return {};
+  },
+};
+
+async function answer(call: Call, name: string): Promise<unknown> {
+  const known = ANSWERS[name];
+  if (known !== undefined) return await result(call, (guest) => known(guest, call));
+  await guestOf(call);
+  throw new ApiError(501, `agent command '${name}' is not simulated\n`);
 }
 
 function dump(call: Call): unknown {
@@ -92,22 +114,58 @@ function dump(call: Call): unknown {
 
 const AGENT_PATH = '/nodes/{node}/qemu/{vmid}/agent';
 
+const COMMANDS: readonly (readonly [string, string])[] = [
+  ['POST', 'ping'],
+  ['GET', 'info'],
+  ['GET', 'network-get-interfaces'],
+  ['GET', 'get-host-name'],
+  ['GET', 'get-osinfo'],
+  ['GET', 'get-time'],
+  ['GET', 'get-timezone'],
+  ['GET', 'get-users'],
+  ['GET', 'get-vcpus'],
+  ['GET', 'get-fsinfo'],
+  ['GET', 'get-memory-blocks'],
+  ['GET', 'get-memory-block-info'],
+  ['POST', 'fsfreeze-status'],
+  ['POST', 'fsfreeze-freeze'],
+  ['POST', 'fsfreeze-thaw'],
+  ['POST', 'fstrim'],
+  ['POST', 'shutdown'],
+  ['POST', 'suspend-disk'],
+  ['POST', 'suspend-hybrid'],
+  ['POST', 'suspend-ram'],
+  ['POST', 'set-user-password'],
+  ['GET', 'file-read'],
+  ['POST', 'file-write'],
+];
+
+const BY_PATH: Handlers = Object.fromEntries(
+  COMMANDS.map(([method, name]) => [
+    `${method} ${AGENT_PATH}/${name}`,
+    (call: Call) => answer(call, name),
+  ]),
+);
+
+async function refreshDrive(call: Call): Promise<null> {
+  const id = call.integer('vmid');
+  return await withVmLock(call.core, { host: call.host, id }, async () => {
+    checkLock(vmOn(call.core, call.host, id));
+    await Promise.resolve();
+    return null;
+  });
+}
+
 export const AGENT: Handlers = {
-  [`POST ${AGENT_PATH}`]: byName,
+  ...BY_PATH,
+  [`POST ${AGENT_PATH}`]: (call) => answer(call, call.text('command')),
   [`GET ${AGENT_PATH}`]: () =>
-    ['exec', 'exec-status', 'info', 'network-get-interfaces', 'ping'].map((name) => ({ name })),
-  [`POST ${AGENT_PATH}/ping`]: (call) => result(call, ping),
-  [`GET ${AGENT_PATH}/info`]: (call) => result(call, () => INFO),
-  [`GET ${AGENT_PATH}/network-get-interfaces`]: (call) =>
-    result(call, (guest) => guest.agent.networkGetInterfaces()),
-  [`GET ${AGENT_PATH}/get-host-name`]: (call) => result(call, (guest) => guest.agent.getHostName()),
-  [`GET ${AGENT_PATH}/get-osinfo`]: (call) => result(call, (guest) => guest.agent.getOsInfo()),
+    [...COMMANDS.map(([, name]) => name), 'exec', 'exec-status']
+      .toSorted()
+      .map((name) => ({ name })),
   [`POST ${AGENT_PATH}/exec`]: exec,
   [`GET ${AGENT_PATH}/exec-status`]: (call) =>
     ask(call, (guest) => guest.agent.execStatus(call.integer('pid'))),
   'GET /nodes/{node}/qemu/{vmid}/cloudinit/dump': dump,
-  'PUT /nodes/{node}/qemu/{vmid}/cloudinit': (call) => {
-    vmOn(call.core, call.host, call.integer('vmid'));
-    return null;
-  },
+  'PUT /nodes/{node}/qemu/{vmid}/cloudinit': refreshDrive,
 };

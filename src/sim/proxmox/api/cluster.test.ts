@@ -171,10 +171,10 @@ describe('cluster', () => {
     expect(
       (await bench.call('POST', '/cluster/ha/groups', { group: 'gg', nodes: 'pve1' })).reason,
     ).toBe('cannot create group: ha groups have been migrated to rules');
-    const answer = await bench.call('GET', '/nodes/pve1/hardware/pci');
+    const answer = await bench.call('POST', '/nodes/pve1/startall');
     expect([answer.status, answer.reason]).toEqual([
       501,
-      'GET /nodes/{node}/hardware/pci is not simulated',
+      'POST /nodes/{node}/startall is not simulated',
     ]);
   });
 });

@@ -10,6 +10,17 @@ import type { Container, Storage, Vm } from '../world/model.ts';
 import { nodeEntry, seesOnline, storageFigures } from './node-stats.ts';
 import { maySeeTask, taskEntry } from './tasks.ts';
 
+/** 9.x tells apart what the guest uses and what the host spends on it. */
+function load(
+  call: Call,
+  seen: { readonly status: string; readonly memory: number },
+): Record<string, number> {
+  const running = seen.status === 'running';
+  const mem = running ? Math.floor(seen.memory * 0.6) : 0;
+  const cpu = running ? 0.01 : 0;
+  return call.world.version === '8.4' ? { cpu, mem } : { cpu, mem, memhost: mem };
+}
+
 function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
   const { world } = call;
   const seen = world.overview(vm);
@@ -33,9 +44,8 @@ function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
     name: seen.name,
     status: seen.status,
     template: vm.config['template'] === '1' ? 1 : 0,
-    cpu: seen.status === 'running' ? 0.01 : 0,
     maxcpu: seen.cpus,
-    mem: seen.status === 'running' ? Math.floor(seen.memory * 0.6) : 0,
+    ...load(call, seen),
     maxmem: seen.memory,
     disk: 0,
     maxdisk: seen.disk,
@@ -233,6 +243,7 @@ function options(call: Call): unknown {
 }
 
 function setOptions(call: Call): null {
+  if (!call.world.quorate) throw failure("cfs-lock 'file-datacenter_cfg' error: no quorum!");
   for (const [name, value] of Object.entries(call.params)) {
     if (name !== 'delete') call.world.datacenter[name] = scalarText(value);
   }

@@ -6,9 +6,11 @@ import { ACCESS } from './access.ts';
 import { AGENT } from './agent.ts';
 import { CLUSTER } from './cluster.ts';
 import { HA } from './ha.ts';
+import { HOST_FACTS } from './host-facts.ts';
 import { NODES } from './nodes.ts';
 import { POOLS } from './pools.ts';
 import { QEMU } from './qemu.ts';
+import { QEMU_FACTS } from './qemu-facts.ts';
 import { STORAGE } from './storage.ts';
 import { TASKS } from './tasks.ts';
 
@@ -47,9 +49,11 @@ export const HANDLERS: Handlers = {
   ...AGENT,
   ...CLUSTER,
   ...HA,
+  ...HOST_FACTS,
   ...NODES,
   ...POOLS,
   ...QEMU,
+  ...QEMU_FACTS,
   ...STORAGE,
   ...TASKS,
 };

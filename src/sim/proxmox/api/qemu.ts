@@ -80,6 +80,12 @@ function list(call: Call): unknown {
     .map((vm) => summary(call, vm));
 }
 
+function runningVersions(call: Call): Record<string, string> {
+  return call.world.version === '8.4'
+    ? { 'running-qemu': '9.2.0', 'running-machine': 'pc-i440fx-9.2+pve1' }
+    : { 'running-qemu': '10.1.2', 'running-machine': 'pc-i440fx-10.1+pve0' };
+}
+
 function current(call: Call): unknown {
   const vm = vmOn(call.core, call.host, call.integer('vmid'));
   const ha = call.world.ha.get(`vm:${vm.id}`);
@@ -90,9 +96,7 @@ function current(call: Call): unknown {
     qmpstatus: paused ? 'paused' : shown['status'],
     ha: ha === undefined ? { managed: 0 } : { managed: 1, state: ha.state },
     ...(agentEnabled(vm.config) ? { agent: 1 } : {}),
-    ...(vm.running === undefined
-      ? {}
-      : { 'running-qemu': '10.1.2', 'running-machine': 'pc-i440fx-10.1+pve0' }),
+    ...(vm.running === undefined ? {} : runningVersions(call)),
     ...(call.world.version === '9.2'
       ? {
           memhost: shown['mem'],

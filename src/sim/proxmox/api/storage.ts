@@ -6,7 +6,6 @@ import { splitList } from '../schema/formats.ts';
 import { requireVolumeAccess } from '../storage/access.ts';
 import {
   activeStorage,
-  enabledStorage,
   findVolume,
   isAvailable,
   kindOf,
@@ -67,7 +66,7 @@ function volumeEntry(storage: Storage, volume: Volume): Record<string, unknown> 
   return {
     volid: `${storage.id}:${volume.name}`,
     content: volume.content,
-    format: volume.format,
+    format: volume.content === 'vztmpl' ? `t${volume.format}` : volume.format,
     size: volume.size,
     ctime: volume.createdAt,
     ...(volume.content === 'images' && storage.path !== undefined ? { used: 0 } : {}),
@@ -140,8 +139,23 @@ function show(call: Call): unknown {
     path: pathOf(storage, name),
     size: volume.virtualSize ?? volume.size,
     used: volume.size,
-    format: volume.format === 'iso' ? 'raw' : volume.format,
+    format: volume.content === 'images' || volume.content === 'import' ? volume.format : 'raw',
   };
+}
+
+/** Only backups can be annotated or protected, and none are simulated. */
+function annotate(call: Call): null {
+  const id = volumeId(call);
+  requireVolumeAccess(call.core, { who: call.who, volumeId: id });
+  const { storage: storageId, name } = parseVolumeId(id);
+  const isBackup = kindOf(storageOf(call.world, storageId), name).content === 'backup';
+  if (!isBackup && call.optional('notes') !== undefined) {
+    throw failure('only backups can have notes');
+  }
+  if (!isBackup && call.optional('protected') !== undefined) {
+    throw failure("only backups support attribute 'protected'");
+  }
+  return null;
 }
 
 async function remove(call: Call): Promise<string | null> {
@@ -169,18 +183,47 @@ async function remove(call: Call): Promise<string | null> {
   throw failure(result);
 }
 
-const SIZE_UNITS: Readonly<Record<string, number>> = { '': 2 ** 10, M: 2 ** 20, G: 2 ** 30 };
+function kibibytes(text: string): number {
+  const factor = text.endsWith('G') ? 2 ** 20 : 2 ** 10;
+  return /^\d+$/.test(text) ? Number(text) : Number.parseInt(text, 10) * factor;
+}
+
+/** A name of one's own must fit the format on a file storage and the VM on any other. */
+function requireFreeName(
+  call: Call,
+  storage: Storage,
+  at: { readonly vmId: number; readonly format: string },
+): void {
+  const name = call.text('filename');
+  if (name === '') return;
+  if (storage.path === undefined) {
+    if (name.startsWith(`vm-${at.vmId}-`)) return;
+    throw failure(`illegal name '${name}' - should be 'vm-${at.vmId}-*'`);
+  }
+  const { format } = kindOf(storage, `${at.vmId}/${name}`);
+  if (format !== at.format) {
+    throw failure(
+      `illegal name '${name}' - wrong extension for format ('${format} != '${at.format}')`,
+    );
+  }
+  if (volumesOn(storage, call.host).has(`${at.vmId}/${name}`)) {
+    throw failure(`disk image '${pathOf(storage, `${at.vmId}/${name}`)}' already exists`);
+  }
+}
 
 async function allocateVolume(call: Call): Promise<string> {
-  const match = /^(\d+)([MG]?)$/.exec(call.text('size'));
-  const bytes = Number(match?.[1]) * (SIZE_UNITS[match?.[2] ?? ''] ?? 1);
+  const bytes = kibibytes(call.text('size')) * 1024;
   const format = call.optional('format');
   const named = /\.(raw|qcow2|vmdk)$/.exec(call.text('filename'))?.[1];
   if (named !== undefined && format !== undefined && named !== format) {
     throw parameterError({ format: `different storage formats (${format} != ${named})` });
   }
-  enabledStorage(call.world, call.text('storage'), call.host);
-  const volume = { vmId: call.integer('vmid'), size: bytes, format: format ?? named };
+  const storage = activeStorage(call.world, call.text('storage'), call.host);
+  const wanted = format ?? named ?? 'raw';
+  const vmId = call.integer('vmid');
+  requireFreeName(call, storage, { vmId, format: wanted });
+  const name = call.text('filename');
+  const volume = { vmId, size: bytes, format: wanted, ...(name === '' ? {} : { name }) };
   const place = { storage: call.text('storage'), host: call.host };
   const work = (ms: number) => call.world.clock.sleep(ms / call.world.speed);
   return await allocate(call.core, place, { volume, work });
@@ -226,6 +269,7 @@ export const STORAGE: Handlers = {
   'GET /nodes/{node}/storage/{storage}/content': listContent,
   'POST /nodes/{node}/storage/{storage}/content': allocateVolume,
   'GET /nodes/{node}/storage/{storage}/content/{volume}': show,
+  'PUT /nodes/{node}/storage/{storage}/content/{volume}': annotate,
   'DELETE /nodes/{node}/storage/{storage}/content/{volume}': remove,
   'GET /storage': listDefinitions,
   'GET /storage/{storage}': (call) => definition(storageOf(call.world, call.text('storage'))),

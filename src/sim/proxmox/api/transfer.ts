@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { CONTENT_FILE_NAMES } from '../../../proxmox/wire-facts/index.ts';
 import { failure, parameterError } from '../api-error.ts';
-import type { Call, Handlers } from '../core.ts';
+import type { Call, Handlers, Upload } from '../core.ts';
 import { activeStorage, enabledStorage, pathOf, volumesOn } from '../storage/volumes.ts';
 import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
@@ -72,6 +72,15 @@ function verifyUpload(call: Call, bytes: Uint8Array, context: TaskContext): void
   context.log('calculating checksum...OK, checksum verified');
 }
 
+const QCOW2 = [0x51, 0x46, 0x49, 0xfb];
+
+/** An image is opened as what its name says; anything can be opened as raw. */
+function verifyImage(call: Call, name: string, file: Upload): void {
+  if (call.text('content') !== 'import' || !name.endsWith('.qcow2')) return;
+  if (QCOW2.every((byte, index) => file.bytes[index] === byte)) return;
+  throw failure(`qemu-img: Could not open '${file.tmpName}': Image is not in qcow2 format`);
+}
+
 function upload(call: Call): string {
   const storage = enabledStorage(
     call.world,
@@ -91,6 +100,7 @@ function upload(call: Call): string {
   return call.fork({ type: 'imgcopy' }, async (context) => {
     context.log(`starting file import from: ${file.tmpName}`);
     verifyUpload(call, file.bytes, context);
+    verifyImage(call, name, file);
     context.log(`target node: ${call.host}`);
     context.log(`target file: ${target}`);
     context.log(`file size is: ${file.bytes.length}`);
@@ -175,15 +185,22 @@ function verifyDownload(
   return { ...found.checksums, [algorithm]: expected };
 }
 
+/** Asked inside the task: the parameter itself takes any text. */
+function checkCompression(compression: string, content: string): void {
+  if (compression === '' || compression === '0') return;
+  if (content !== 'iso') throw failure(`decompression not supported for ${content}`);
+  if (!['gz', 'lzo', 'zst', 'bz2'].includes(compression)) {
+    throw failure('no decompression method found');
+  }
+}
+
 async function downloadTask(
   call: Call,
   at: { readonly storage: Storage; readonly name: string; readonly context: TaskContext },
 ): Promise<void> {
   const { storage, name, context } = at;
   const content = call.text('content');
-  if (call.optional('compression') !== undefined && content !== 'iso') {
-    throw failure(`decompression not supported for ${content}`);
-  }
+  checkCompression(call.text('compression'), content);
   if (isThere(call, at)) return;
   const found = await fetched(call, context);
   const checksums = verifyDownload(call, found);
@@ -211,17 +228,23 @@ function download(call: Call): string {
   );
 }
 
+function placeOf(url: string): string {
+  const { hostname, port, protocol } = new URL(url);
+  const usual = protocol === 'https:' ? '443' : '80';
+  return `${hostname}:${port === '' ? usual : port}`;
+}
+
 async function metadata(call: Call): Promise<unknown> {
   const url = call.text('url');
   const found = await lookUp(call, url);
   if (found === undefined)
     throw failure(
-      `invalid server response: '500 Can't connect to ${new URL(url).host} (Name or service not known)'`,
+      `invalid server response: '500 Can't connect to ${placeOf(url)} (Name or service not known)'`,
     );
   const status = found.status ?? 200;
   if (status >= 400)
     throw failure(`invalid server response: '${status} ${status === 404 ? 'Not Found' : 'Error'}'`);
-  const filename = new URL(url).pathname.split('/').at(-1) ?? '';
+  const filename = /^[^?]+\/([^?/]*)(?:\?.*)?$/s.exec(url)?.[1] ?? '';
   return {
     ...(filename === '' ? {} : { filename }),
     ...(found.size === undefined ? {} : { size: found.size }),

@@ -51,19 +51,36 @@ function fromJson(value: unknown): ParamValue | undefined {
     : '';
 }
 
+/** Up to twenty characters of what could not be read. */
+function shownRest(text: string): string {
+  if (text === '') return '(end of string)';
+  return text.length > 20 ? `${text.slice(0, 20)}...` : text;
+}
+
+/** The texts of the real parser, as far as the usual mistakes go. */
+function jsonProblem(text: string): string {
+  const key = /^\s*\{\s*(?=[^\s"}])/.exec(text);
+  const comma = /,\s*(?=\})/.exec(text);
+  const at = key?.[0].length ?? (comma === null ? undefined : comma.index + comma[0].length);
+  const what =
+    at === undefined
+      ? 'malformed JSON string, neither tag, array, object, number, string or atom'
+      : `'"' expected`;
+  return `${what}, at character offset ${at ?? 0} (before "${shownRest(text.slice(at ?? 0))}")\n`;
+}
+
 export function decodeJson(text: string): Params {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
   } catch {
-    const near = text === '' ? '(end of string)' : text.slice(0, 20);
-    throw new ApiError(
-      500,
-      `malformed JSON string, neither tag, array, object, number, string or atom, at character offset 0 (before "${near}")\n`,
-    );
+    throw new ApiError(500, jsonProblem(text));
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw new ApiError(500, 'Not a HASH reference\n');
   }
   const result: Record<string, ParamValue> = {};
-  for (const [key, value] of Object.entries(parsed ?? {})) {
+  for (const [key, value] of Object.entries(parsed)) {
     const given = fromJson(value);
     if (given !== undefined) result[key] = given;
   }

@@ -36,6 +36,13 @@ import { type Route, Router } from './router.ts';
 
 const HANG_MS = 600_000;
 
+/** What the proxy is told by a host that is off. */
+const OFF = {
+  'no-route': { reason: 'No route to host', afterMs: 3_000 },
+  refused: { reason: 'Connection refused', afterMs: 0 },
+  'timed-out': { reason: 'Connection timed out', afterMs: 30_000 },
+} as const;
+
 export interface PipelineHooks {
   readonly faults: Faults;
   readonly hostDown: (host: string) => void;
@@ -162,8 +169,9 @@ export class Pipeline {
       );
     }
     if (!host.online) {
-      await this.#pause(3000);
-      throw new Early(bare(595, 'No route to host'));
+      const { reason, afterMs } = OFF[host.whenOff];
+      await this.#pause(afterMs);
+      throw new Early(bare(595, reason));
     }
     return name;
   }

@@ -4,20 +4,20 @@ import type { ParamFact } from '../../../proxmox/wire-facts/index.ts';
 
 const GENERIC = new Set(['x86-64-v2', 'x86-64-v2-AES', 'x86-64-v3', 'x86-64-v4']);
 const FLAGS_OF_8 = [
-  'md-clear',
   'pcid',
   'spec-ctrl',
-  'ssbd',
   'ibpb',
+  'ssbd',
   'virt-ssbd',
   'amd-ssbd',
   'amd-no-ssb',
   'pdpe1gb',
+  'md-clear',
   'hv-tlbflush',
   'hv-evmcs',
   'aes',
 ];
-const FLAGS_OF_9 = ['nested-virt', ...FLAGS_OF_8];
+const FLAGS_OF_9 = [...FLAGS_OF_8, 'nested-virt'].toSorted();
 
 type Fields = Readonly<Record<string, ParamFact>>;
 

@@ -50,10 +50,14 @@ export function enabledStorage(world: World, id: string, host: string): Storage 
   return storage;
 }
 
+/** Servers are asked whether they are there before anything is mounted. */
+const ASKED_FIRST = new Set(['nfs', 'cifs', 'glusterfs', 'iscsi', 'iscsidirect', 'pbs', 'esxi']);
+
 /** As above, and mounted. */
 export function activeStorage(world: World, id: string, host: string): Storage {
   const storage = enabledStorage(world, id, host);
   if (storage.active) return storage;
+  if (ASKED_FIRST.has(storage.type)) throw failure(`storage '${id}' is not online`);
   throw failure(
     storage.path === undefined
       ? `no such volume group '${id}'`
@@ -174,26 +178,53 @@ export interface NewVolume {
   readonly format?: string | undefined;
   /** `cloudinit` instead of a numbered disk. */
   readonly suffix?: string;
+  /** The whole file or volume name, when it is not to be made up. */
+  readonly name?: string;
   readonly base?: string | undefined;
   readonly image?: string | undefined;
   readonly guestState?: unknown;
   readonly everBooted?: boolean;
 }
 
+/** Where a raw disk 0 does not stand against a qcow2 disk 0. */
+const COUNTED_BY_FORMAT = new Set(['nfs', 'cifs', 'glusterfs']);
+
 function freeName(
+  storage: Storage,
   volumes: ReadonlyMap<string, Volume>,
-  vmId: number,
-  suffix: string | undefined,
+  wanted: {
+    readonly vmId: number;
+    readonly suffix: string | undefined;
+    readonly extension: string;
+  },
 ): string {
-  if (suffix !== undefined) return `vm-${vmId}-${suffix}`;
+  const { vmId, suffix, extension } = wanted;
+  const counted = COUNTED_BY_FORMAT.has(storage.type) ? extension : '';
+  if (suffix !== undefined) return `vm-${vmId}-${suffix}${extension}`;
   const taken = new Set<number>();
   for (const name of volumes.keys()) {
-    const match = /(?:^|\/)(?:vm|base)-(\d+)-disk-(\d+)/.exec(name.split('/').at(-1) ?? '');
-    if (match !== null && Number(match[1]) === vmId) taken.add(Number(match[2]));
+    const last = name.split('/').at(-1) ?? '';
+    const match = /^(?:vm|base)-(\d+)-disk-(\d+)/.exec(last);
+    if (match === null || Number(match[1]) !== vmId || !last.endsWith(counted)) continue;
+    taken.add(Number(match[2]));
   }
   let index = 0;
   while (taken.has(index)) index += 1;
-  return `vm-${vmId}-disk-${index}`;
+  return `vm-${vmId}-disk-${index}${extension}`;
+}
+
+function requireSpace(
+  at: { readonly storage: Storage; readonly host: string },
+  wanted: { readonly name: string; readonly size: number },
+): void {
+  const { storage, host } = at;
+  const thick = storage.type === 'lvm' || storage.type === 'zfspool';
+  if (!thick || usedBytes(storage, host) + wanted.size <= storage.size) return;
+  throw failure(
+    storage.type === 'lvm'
+      ? `lvcreate '${storage.id}/${wanted.name}' error:   Volume group "${storage.id}" has insufficient free space`
+      : `zfs error: cannot create '${storage.id}/${wanted.name}': out of space`,
+  );
 }
 
 /** Makes a volume and returns its id. */
@@ -204,18 +235,14 @@ export function addVolume(
 ): string {
   const { storage, host } = at;
   const volumes = volumesOn(storage, host);
-  const thick = storage.type === 'lvm' || storage.type === 'zfspool';
-  if (thick && usedBytes(storage, host) + wanted.size > storage.size) {
-    throw failure(
-      storage.type === 'lvm'
-        ? `lvcreate '${storage.id}/${freeName(volumes, wanted.vmId, wanted.suffix)}' error:   Volume group "${storage.id}" has insufficient free space`
-        : `zfs error: cannot create '${storage.id}/${freeName(volumes, wanted.vmId, wanted.suffix)}': out of space`,
-    );
-  }
   const isFile = storage.path !== undefined;
   const format = isFile ? (wanted.format ?? 'raw') : 'raw';
-  const short = freeName(volumes, wanted.vmId, wanted.suffix);
-  const own = isFile ? `${wanted.vmId}/${short}.${format}` : short;
+  const extension = isFile ? `.${format}` : '';
+  const file =
+    wanted.name ??
+    freeName(storage, volumes, { vmId: wanted.vmId, suffix: wanted.suffix, extension });
+  requireSpace(at, { name: file, size: wanted.size });
+  const own = isFile ? `${wanted.vmId}/${file}` : file;
   const name = wanted.base === undefined ? own : `${wanted.base}/${own}`;
   volumes.set(name, {
     name,

@@ -174,9 +174,9 @@ describe('a new VM', () => {
     expect(data).toMatchObject({
       description: 'Grüße\nzwei = 2; drei',
       scsi0: 'shared:171/vm-171-disk-0.raw,size=8G',
-      scsi1: 'shared:171/vm-171-disk-1.qcow2,size=1G',
+      scsi1: 'shared:171/vm-171-disk-0.qcow2,size=1G',
       ide0: 'shared:171/vm-171-cloudinit.qcow2,media=cdrom',
-      virtio0: 'shared:171/vm-171-disk-2.qcow2,size=3G',
+      virtio0: 'shared:171/vm-171-disk-1.qcow2,size=3G',
     });
   });
 

@@ -4,7 +4,8 @@ import { failure, parameterError, permissionError, textOf } from '../api-error.t
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
 import { isDriveName } from '../schema/formats.ts';
 import { scalarText } from '../schema/verify.ts';
-import { kindOf, splitVolumeId, storageOf } from '../storage/volumes.ts';
+import { requireVolumeAccess } from '../storage/access.ts';
+import { activeStorage, findVolume, kindOf, splitVolumeId, storageOf } from '../storage/volumes.ts';
 import { freeAll } from '../storage/work.ts';
 import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
@@ -89,6 +90,25 @@ export function completeOptions(call: Call, options: Record<string, string>): vo
     if (isDriveName(name)) options[name] = printDrive(requireForm(call, name, value));
     else if (/^net\d+$/.test(name)) options[name] = printNic(parseNic(value), call.world.newMac());
   }
+}
+
+/** The checks of a restore; the restore itself is not simulated. */
+function refuseRestore(call: Call, options: Readonly<Record<string, string>>): never {
+  const archive = call.text('archive');
+  const drive = Object.keys(options).toSorted().find(isDriveName);
+  if (drive !== undefined) {
+    throw parameterError({ [drive]: "option conflicts with option 'archive'" });
+  }
+  if (archive === '-') throw failure('pipe requires cli environment');
+  const vmId = call.integer('vmid');
+  requireVolumeAccess(call.core, { who: call.who, vmId, volumeId: archive, content: 'backup' });
+  const id = splitVolumeId(archive);
+  if (id === undefined) throw failure(`can't find file '${archive}'`);
+  activeStorage(call.world, id.storage, call.host);
+  if (findVolume(call.world, call.host, archive) === undefined) {
+    throw failure(`volume '${archive}' does not exist`);
+  }
+  throw failure('restoring from a backup is not simulated');
 }
 
 function requireAllocation(call: Call, id: number, pool: string | undefined): void {
@@ -205,9 +225,6 @@ export async function createVm(call: Call): Promise<string> {
   const { core, host, who } = call;
   const id = call.integer('vmid');
   const pool = call.optional('pool');
-  if (call.optional('archive') !== undefined) {
-    throw failure('restoring from a backup is not simulated');
-  }
   const options = optionsOf(call, NOT_OPTIONS);
   checkSshKeys(options['sshkeys']);
   requireQuorum(core);
@@ -222,6 +239,7 @@ export async function createVm(call: Call): Promise<string> {
     core.access.requireVm(who, user, { privileges: ['VM.PowerMgmt'] });
   }
   requireAllocation(call, id, pool);
+  if (call.optional('archive') !== undefined) refuseRestore(call, options);
   requireDrives(core, { who, host, vmId: id, settings: options, defaultStorage: storage });
   requireOptions(core, user, Object.keys(options));
   requireDevices(core, user, options);

@@ -64,6 +64,7 @@ async function resize(call: Call, context: TaskContext): Promise<void> {
   const size = wantedSize(call.text('size'), volume.size);
   if (size < volume.size) throw failure('shrinking disks is not supported');
   if (size === volume.size) return;
+  if (volume.format === 'vmdk') throw failure("can't resize this image format");
   requireWritable(core, vm);
   await context.work(SIMULATED_DURATIONS.resize);
   volume.size = size;

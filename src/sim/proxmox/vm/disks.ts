@@ -97,7 +97,7 @@ function requireDrive(
   const disk = isCdrom(drive) ? undefined : newDiskOf(drive);
   if (drive.file === 'none' || isCloudInit(drive)) {
     // Nothing to check.
-  } else if (drive.file === 'cdrom') {
+  } else if (isCdrom(drive) && drive.file === 'cdrom') {
     if (
       order.who !== ROOT &&
       !core.access.allows(order.who, { path: '/', privileges: ['Sys.Console'] })

@@ -99,7 +99,7 @@ export function deleteSnapshot(call: Call): string {
 export function rollback(call: Call): string {
   const id = call.integer('vmid');
   const { core, host } = call;
-  if (call.flag('start')) {
+  if (call.flag('start') && call.world.version !== '8.4') {
     call.require({ path: `/vms/${id}`, privileges: ['VM.PowerMgmt'] });
   }
   return call.fork({ type: 'qmrollback', id }, async (context) => {

@@ -27,8 +27,19 @@ import type { Acl, Storage, Vm, Volume } from './model.ts';
 import { SYSTEM_STORAGE_PATHS } from './paths.ts';
 import { formatSize, parseSize, World, type WorldOptions } from './world.ts';
 
-const FILE_BASED = new Set(['dir', 'nfs', 'cifs', 'cephfs', 'btrfs']);
-const SHARED_TYPES = new Set(['nfs', 'cifs', 'cephfs', 'rbd']);
+const FILE_BASED = new Set(['dir', 'nfs', 'cifs', 'cephfs', 'btrfs', 'glusterfs']);
+const SHARED_TYPES = new Set([
+  'nfs',
+  'cifs',
+  'cephfs',
+  'rbd',
+  'glusterfs',
+  'iscsi',
+  'iscsidirect',
+  'zfs',
+  'pbs',
+  'esxi',
+]);
 
 function addHost(world: World, host: HostDescription, index: number): void {
   world.hosts.set(host.name, {
@@ -41,6 +52,7 @@ function addHost(world: World, host: HostDescription, index: number): void {
       dhcp: bridge.dhcp,
     })),
     online: host.online ?? true,
+    whenOff: host.whenOff ?? 'no-route',
     since: world.clock.now(),
     nextPid: 1000 + index * 37,
   });
@@ -103,7 +115,7 @@ function addUser(world: World, described: UserDescription): void {
           secret: token.secret,
           privsep: token.privsep ?? true,
           expire: token.expire ?? 0,
-          comment: undefined,
+          comment: token.comment,
         },
       ] as const,
   );
@@ -151,6 +163,7 @@ function setDatacenter(world: World, described: DatacenterDescription): void {
   ]);
   put('registered-tags', [registeredTags?.join(';')]);
   put('mac_prefix', [macPrefix]);
+  Object.assign(world.datacenter, described.options);
 }
 
 /** A volume that the description names as if it had always been there. */
@@ -189,9 +202,10 @@ function addDisks(world: World, vm: Vm, image: string | undefined): void {
       addNamedVolume(world, vm, { file: drive.file, size, image });
       continue;
     }
-    const volume = { vmId: vm.id, size: order.bytes, image };
+    const { format, ...rest } = drive.options;
+    const volume = { vmId: vm.id, size: order.bytes, image, format };
     const file = addVolume(world, { storage, host: vm.host }, volume);
-    const options = { ...drive.options, size: formatSize(order.bytes) };
+    const options = { ...rest, size: formatSize(order.bytes) };
     vm.config[slot] = printDrive({ file, options });
   }
 }
@@ -214,6 +228,11 @@ function addVm(world: World, described: VmDescription): Vm {
   vm.config['smbios1'] ??= withSmbiosUuid(undefined, world.random.uuid());
   addDisks(world, vm, described.image);
   vm.config['boot'] ??= defaultBootOrder(vm.config);
+  for (const { name, description } of described.snapshots ?? []) {
+    const parent = vm.snapshots.at(-1)?.name;
+    const takenAt = world.seconds();
+    vm.snapshots.push({ name, description, takenAt, parent, config: { ...vm.config } });
+  }
   world.vms.set(vm.id, vm);
   // Long known: the overview has it from the first moment.
   world.touch(vm);

@@ -12,7 +12,13 @@ export type StorageType =
   | 'cifs'
   | 'rbd'
   | 'cephfs'
-  | 'btrfs';
+  | 'btrfs'
+  | 'glusterfs'
+  | 'iscsi'
+  | 'iscsidirect'
+  | 'zfs'
+  | 'pbs'
+  | 'esxi';
 
 export interface BridgeDescription {
   readonly name: string;
@@ -25,6 +31,8 @@ export interface HostDescription {
   readonly cpus: number;
   readonly memory: number;
   readonly online?: boolean;
+  /** How connections to it fail while it is off: at once, after 3 s (`no-route`, as absent) or after 30 s. */
+  readonly whenOff?: 'no-route' | 'refused' | 'timed-out';
   readonly address?: string;
   readonly bridges?: readonly BridgeDescription[];
 }
@@ -61,6 +69,7 @@ export interface StorageDescription {
 export interface TokenDescription {
   readonly id: string;
   readonly secret: string;
+  readonly comment?: string;
   readonly privsep?: boolean;
   /** Seconds since 1970; 0 = never. */
   readonly expire?: number;
@@ -91,6 +100,8 @@ export interface VmDescription {
   readonly config?: Readonly<Record<string, string>>;
   readonly running?: boolean;
   readonly template?: boolean;
+  /** Taken of the configuration as it is described, oldest first. */
+  readonly snapshots?: readonly { readonly name: string; readonly description?: string }[];
   /** The image that its first disk was made from; absent = an empty disk. */
   readonly image?: string;
   readonly guest?: GuestBehaviour;
@@ -151,6 +162,8 @@ export interface DatacenterDescription {
   };
   readonly registeredTags?: readonly string[];
   readonly macPrefix?: string;
+  /** Further options, written as in datacenter.cfg: `keyboard: de`, `migration: type=secure`. */
+  readonly options?: Readonly<Record<string, string>>;
 }
 
 export interface ClusterDescription {

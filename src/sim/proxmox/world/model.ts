@@ -16,6 +16,8 @@ export interface Host {
   readonly address: string;
   readonly bridges: Bridge[];
   online: boolean;
+  /** How a connection to it fails while it is off. */
+  readonly whenOff: 'no-route' | 'refused' | 'timed-out';
   /** Clock time of the last change of `online`. */
   since: number;
   nextPid: number;

@@ -35,7 +35,14 @@ describe('the cluster file', () => {
     expect(vms.map(({ id, running }) => [id, running])).toEqual([
       [110, true],
       [9000, false],
+      [130, false],
+      [131, false],
     ]);
+    expect(vms[2]?.config).toMatchObject({
+      protection: '1',
+      scsi0: 'attic:130/vm-130-disk-0.qcow2,size=8G',
+    });
+    expect(vms[3]?.config).toMatchObject({ lock: 'clone' });
     expect(vms[1]?.config).toMatchObject({
       template: '1',
       scsi0: 'fast:base-9000-disk-0,size=16G',

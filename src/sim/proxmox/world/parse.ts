@@ -56,7 +56,23 @@ const FILE = object(
 const STORAGE = object(
   {
     name: text,
-    type: oneOf('dir', 'lvmthin', 'lvm', 'zfspool', 'nfs', 'cifs', 'rbd', 'cephfs', 'btrfs'),
+    type: oneOf(
+      'dir',
+      'lvmthin',
+      'lvm',
+      'zfspool',
+      'nfs',
+      'cifs',
+      'rbd',
+      'cephfs',
+      'btrfs',
+      'glusterfs',
+      'iscsi',
+      'iscsidirect',
+      'zfs',
+      'pbs',
+      'esxi',
+    ),
     content: list(text),
     shared: flag,
     hosts: list(text),
@@ -79,7 +95,13 @@ const USER = object(
     password: text,
     enabled: flag,
     expire: number,
-    tokens: list(object({ id: text, secret: text, privsep: flag, expire: number }, 'id', 'secret')),
+    tokens: list(
+      object(
+        { id: text, secret: text, privsep: flag, expire: number, comment: text },
+        'id',
+        'secret',
+      ),
+    ),
   },
   'id',
 );
@@ -90,6 +112,7 @@ const DATACENTER = object({
   userTagAccess: object({ allow: oneOf('none', 'list', 'existing', 'free'), list: list(text) }),
   registeredTags: list(text),
   macPrefix: text,
+  options: texts,
 });
 
 const CLUSTER = object(
@@ -104,6 +127,7 @@ const CLUSTER = object(
           cpus: number,
           memory: size,
           online: flag,
+          whenOff: oneOf('no-route', 'refused', 'timed-out'),
           address: text,
           bridges: list(object({ name: text, dhcp: text }, 'name')),
         },
@@ -132,6 +156,7 @@ const CLUSTER = object(
           config: texts,
           running: flag,
           template: flag,
+          snapshots: list(object({ name: text, description: text }, 'name')),
           image: text,
           guest: BEHAVIOUR,
         },

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be asked about a VM besides its state: features, where it could go, its firewall, figures over time.
+import { failure } from '../api-error.ts';
+import { type Call, type Handlers, requireQuorum, withVmLock } from '../core.ts';
+import { isAvailable, parseVolumeId, splitVolumeId, storageOf } from '../storage/volumes.ts';
+import { checkLock, vmFoundOn, vmOn } from '../vm/config.ts';
+import { drivesOf, isCdrom } from '../vm/drives.ts';
+import { canSnapshot } from '../vm/snapshots.ts';
+import type { Vm } from '../world/model.ts';
+
+function storagesOf(vm: Vm): readonly string[] {
+  const ids = drivesOf(vm.config).map(([, drive]) => splitVolumeId(drive.file)?.storage);
+  return [...new Set(ids.filter((id) => id !== undefined))];
+}
+
+function isBase(file: string): boolean {
+  return parseVolumeId(file).name.split('/').at(-1)?.startsWith('base-') === true;
+}
+
+function feature(call: Call): unknown {
+  const id = call.integer('vmid');
+  const vm = vmFoundOn(call.core, call.host, id);
+  const name = call.optional('snapname');
+  if (name !== undefined && !vm.snapshots.some((known) => known.name === name)) {
+    throw failure(`snapshot '${name}' does not exist`);
+  }
+  const disks = drivesOf(vm.config).filter(([, drive]) => !isCdrom(drive));
+  const has = {
+    snapshot: canSnapshot(call, vm),
+    clone: disks.every(([, drive]) => isBase(drive.file)),
+    copy: true,
+  };
+  const storages = storagesOf(vm).map((storage) => storageOf(call.world, storage));
+  const nodes = [...call.world.hosts.keys()].filter((host) =>
+    storages.every((storage) => storage.shared && isAvailable(storage, host)),
+  );
+  const wanted = call.text('feature');
+  const hasFeature = wanted === 'snapshot' || wanted === 'clone' ? has[wanted] : has.copy;
+  return { hasFeature: hasFeature ? 1 : 0, nodes };
+}
+
+/** What stands against moving the VM to each of the other hosts. */
+function preconditions(call: Call): unknown {
+  requireQuorum(call.core);
+  const { world } = call;
+  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  checkLock(vm);
+  const others = [...world.hosts.keys()].filter((host) => host !== call.host);
+  const missing = (host: string) =>
+    storagesOf(vm).filter((id) => !isAvailable(storageOf(world, id), host));
+  const local = drivesOf(vm.config).filter(([, drive]) => {
+    const id = splitVolumeId(drive.file);
+    return id !== undefined && !storageOf(world, id.storage).shared;
+  });
+  return {
+    running: vm.running === undefined ? 0 : 1,
+    allowed_nodes: others.filter((host) => missing(host).length === 0),
+    not_allowed_nodes: Object.fromEntries(
+      others
+        .filter((host) => missing(host).length > 0)
+        .map((host) => [host, { unavailable_storages: missing(host) }]),
+    ),
+    local_disks: local.map(([slot, drive]) => ({
+      volid: drive.file,
+      drivename: slot,
+      cdrom: isCdrom(drive) ? 1 : 0,
+    })),
+    local_resources: [],
+    'mapped-resources': [],
+    'mapped-resource-info': {},
+    ...(world.version === '8.4' ? {} : { 'has-dbus-vmstate': 1 }),
+  };
+}
+
+async function sendKey(call: Call): Promise<null> {
+  const id = call.integer('vmid');
+  return await withVmLock(call.core, { host: call.host, id }, async () => {
+    const vm = vmOn(call.core, call.host, id);
+    if (vm.running === undefined) throw failure(`VM ${id} not running`);
+    await Promise.resolve();
+    return null;
+  });
+}
+
+const VM = '/nodes/{node}/qemu/{vmid}';
+
+/** Nobody has set up a firewall or collects figures here: there is nothing to list. */
+const NOTHING = ['aliases', 'ipset', 'rules', 'refs'].map(
+  (name) => [`GET ${VM}/firewall/${name}`, () => []] as const,
+);
+
+export const QEMU_FACTS: Handlers = {
+  ...Object.fromEntries(NOTHING),
+  [`GET ${VM}/firewall`]: () =>
+    ['rules', 'aliases', 'ipset', 'refs', 'options', 'log'].map((name) => ({ name })),
+  [`GET ${VM}/firewall/options`]: () => ({
+    digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709',
+  }),
+  [`GET ${VM}/feature`]: feature,
+  [`GET ${VM}/migrate`]: preconditions,
+  [`PUT ${VM}/sendkey`]: sendKey,
+  [`GET ${VM}/rrddata`]: () => [],
+  'GET /nodes/{node}/storage/{storage}/rrddata': () => [],
+  'GET /cluster/mapping/dir': () => [],
+  'GET /cluster/mapping/pci': () => [],
+  'GET /cluster/mapping/usb': () => [],
+  'GET /cluster/sdn/vnets': () => [],
+  'GET /cluster/sdn/zones': () => [],
+  'GET /nodes/{node}/hardware/pci': () => [],
+  'GET /nodes/{node}/hardware/usb': () => [],
+};

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the real API refuses, and with which words: one row per request.
+import { describe, expect, it } from 'vitest';
+import { Bench, testCluster } from '../support/bench.ts';
+
+type Params = Readonly<Record<string, string | number>>;
+type Row = readonly [method: string, path: string, params: Params, answer: unknown];
+
+const VM = '/nodes/pve1/qemu/100';
+const NEW = '/nodes/pve1/qemu';
+
+async function bench(version: '8.4' | '9.2' = '9.2'): Promise<Bench> {
+  const made = new Bench({ version, cluster: testCluster(2) });
+  await made.vm(100, { scsi0: 'shared:1', ide0: 'shared:cloudinit', net0: 'virtio,bridge=vmbr0' });
+  return made;
+}
+
+/** Errors of parameters as a map, other refusals as their reason. */
+async function answerOf(made: Bench, [method, path, params]: Row): Promise<unknown> {
+  const answer = await made.call(method, path, params);
+  if (answer.status === 200) return answer.data;
+  return answer.errors ?? answer.reason;
+}
+
+const PARAMETERS: readonly Row[] = [
+  ['GET', '/nodes/pve1/network/vmbr9', {}, { iface: 'interface does not exist' }],
+  [
+    'PUT',
+    `${VM}/config`,
+    { cpu: 'foo' },
+    {
+      cpu: "invalid format - Built-in cputype 'foo' is not defined (missing 'custom-' prefix?)\n",
+    },
+  ],
+  [
+    'PUT',
+    `${VM}/config`,
+    { cpu: 'custom-x' },
+    { cpu: "invalid format - Custom cputype 'x' not found\n" },
+  ],
+  [
+    'PUT',
+    `${VM}/config`,
+    { cpu: 'flags=+aes' },
+    { cpu: 'invalid format - CPU is missing cputype\n' },
+  ],
+  [
+    'GET',
+    '/nodes/pve1/storage/local/content',
+    { content: 'foo' },
+    { content: "invalid format - invalid content type 'foo'\n" },
+  ],
+  ['GET', '/nodes/pve1/storage', { storage: 'nosuch' }, { storage: 'No such storage.' }],
+  [
+    'PUT',
+    '/access/acl',
+    { roles: 'PVEAdmin' },
+    { path: 'property is missing and it is not optional' },
+  ],
+  [
+    'PUT',
+    '/access/acl',
+    { path: '/vms/5', roles: 'PVEAdmin', users: 'weak@pve' },
+    { path: "invalid ACL path '/vms/5'" },
+  ],
+  [
+    'POST',
+    '/access/roles',
+    { roleid: 'pvex' },
+    { roleid: "cannot use role ID starting with the (case-insensitive) 'PVE' namespace" },
+  ],
+  [
+    'PUT',
+    `${VM}/config`,
+    { hookscript: 'local:snippets/x.pl' },
+    { hookscript: "script 'local:snippets/x.pl' does not exist\n" },
+  ],
+];
+
+const FAILURES: readonly Row[] = [
+  [
+    'PUT',
+    '/nodes/pve1/storage/local/content/iso/debian.iso',
+    { notes: 'x' },
+    'only backups can have notes',
+  ],
+  ['POST', NEW, { vmid: 101, scsi0: 'cdrom' }, 'Only root can pass arbitrary filesystem paths.'],
+  [
+    'POST',
+    NEW,
+    { vmid: 101, archive: 'local:backup/vzdump-qemu-9-x.vma' },
+    "volume 'local:backup/vzdump-qemu-9-x.vma' does not exist",
+  ],
+  [
+    'POST',
+    '/nodes/pve1/storage/shared/content',
+    { filename: 'x', vmid: 100, size: '1G' },
+    "unable to parse volume filename 'x'",
+  ],
+  [
+    'PUT',
+    `${VM}/config`,
+    { ide2: 'local:iso/x.txt,media=cdrom' },
+    "unable to parse directory volume name 'iso/x.txt'",
+  ],
+  ['PUT', `${VM}/config`, { scsi1: 'shared:100/x.txt' }, "unable to parse volume filename 'x.txt'"],
+  [
+    'GET',
+    '/nodes/pve1/qemu/999/status',
+    {},
+    "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist",
+  ],
+  ['GET', `${VM}/agent/get-time`, {}, 'No QEMU guest agent configured'],
+  ['GET', `${VM}/agent/file-read`, { file: '/x' }, 'No QEMU guest agent configured'],
+  [
+    'POST',
+    `${VM}/move_disk`,
+    { disk: 'scsi0', storage: 'shared' },
+    "you can't move to the same storage with same format",
+  ],
+  ['POST', '/access/users', { userid: 'x' }, "user name 'x' is too short"],
+  ['GET', '/access/users/no@pve', {}, "no such user ('no@pve')"],
+  [
+    'POST',
+    '/access/users',
+    { userid: 'n@pve', groups: 'g' },
+    "create user failed: no such group 'g'",
+  ],
+  [
+    'POST',
+    '/access/roles',
+    { roleid: 'NoAccess' },
+    "create role failed: role 'NoAccess' already exists",
+  ],
+  [
+    'PUT',
+    '/access/acl',
+    { path: '/', roles: 'Nope', users: 'weak@pve' },
+    "ACL update failed: role 'Nope' does not exist",
+  ],
+  [
+    'PUT',
+    '/access/acl',
+    { path: '/', roles: 'PVEAdmin', tokens: 'weak@pve!nope' },
+    "ACL update failed: no such token 'nope' for user 'weak@pve'",
+  ],
+  [
+    'PUT',
+    '/pools',
+    { poolid: 'nope', comment: 'x' },
+    "update pools failed: pool 'nope' does not exist",
+  ],
+  [
+    'POST',
+    '/pools',
+    { poolid: 'a/b' },
+    "create pool failed: parent 'a' of pool 'a/b' does not exist",
+  ],
+  ['POST', '/cluster/ha/resources', { sid: 'vm:999' }, "resource '999' does not exist in cluster"],
+  ['DELETE', '/cluster/ha/resources/vm:999', {}, "resource 'vm:999' is not HA managed"],
+  [
+    'PUT',
+    '/cluster/ha/resources/vm:999',
+    { state: 'stopped' },
+    "update resource failed: no such resource 'vm:999'",
+  ],
+];
+
+const TASKS: readonly Row[] = [
+  [
+    'POST',
+    '/nodes/pve1/storage/local/download-url',
+    { content: 'iso', filename: 'n.iso', url: 'http://x/y', compression: 'rar' },
+    'no decompression method found',
+  ],
+  [
+    'POST',
+    '/nodes/pve1/qemu/999/status/stop',
+    {},
+    "unable to find configuration file for VM 999 on node 'pve1'",
+  ],
+  [
+    'POST',
+    '/nodes/pve1/qemu/999/status/shutdown',
+    {},
+    "unable to find configuration file for VM 999 on node 'pve1'",
+  ],
+  ['PUT', `${VM}/resize`, { disk: 'ide0', size: '+1G' }, "you can't resize a cdrom"],
+  ['POST', `${VM}/snapshot`, { snapname: 'aa' }, 'snapshot feature is not available'],
+  ['POST', `${VM}/snapshot/aa/rollback`, {}, "snapshot 'aa' does not exist"],
+];
+
+describe('refusals', () => {
+  it.each([...PARAMETERS, ...FAILURES])('%s %s %o', async (...row) => {
+    expect(await answerOf(await bench(), row)).toEqual(row[3]);
+  });
+
+  it.each(TASKS)('in a task: %s %s %o', async (...row) => {
+    const [method, path, params, end] = row;
+    const made = await bench();
+    expect(await made.task(await made.call(method, path, params))).toBe(end);
+  });
+
+  it.each([
+    ['no-route', 'No route to host', 3000],
+    ['refused', 'Connection refused', 0],
+    ['timed-out', 'Connection timed out', 30_000],
+  ] as const)('a host that is off: %s', async (whenOff, reason, ms) => {
+    const base = testCluster(3);
+    const hosts = base.hosts.map((host) =>
+      host.name === 'pve3' ? { ...host, online: false, whenOff } : host,
+    );
+    const made = new Bench({ cluster: { ...base, hosts } });
+    const before = made.clock.now();
+    const answer = await made.call('GET', '/nodes/pve3/qemu');
+    expect([answer.status, answer.reason, answer.body]).toEqual([595, reason, '']);
+    expect(made.clock.now() - before).toBe(ms);
+  });
+
+  it('the flags that a VM may name grew with 9.x', async () => {
+    const of = async (version: '8.4' | '9.2') => {
+      const row: Row = ['PUT', `${VM}/config`, { cpu: 'host,flags=+nested-virt' }, null];
+      return await answerOf(await bench(version), row);
+    };
+    expect(await of('9.2')).toBeNull();
+    expect(await of('8.4')).toMatchObject({ cpu: expect.stringContaining('must be a subset of') });
+  });
+});
+
+describe('what is written', () => {
+  it('a VM without devices boots from a space, a cloud-init drive counts as a CD-ROM', async () => {
+    const made = await bench();
+    await made.vm(101, { cpuunits: 50_000 });
+    const { data } = await made.call('GET', '/nodes/pve1/qemu/101/config');
+    expect([data.boot, data.cpuunits]).toEqual([' ', 10_000]);
+    expect((await made.call('GET', `${VM}/config`)).data.boot).toBe('order=scsi0;ide0;net0');
+  });
+
+  it.each([
+    ['dir', 'vm-101-disk-1.raw', 'vm-101-disk-2.raw'],
+    ['nfs', 'vm-101-disk-0.raw', 'vm-101-disk-1.raw'],
+  ] as const)('disks on %s have numbers of their own', async (type, second, third) => {
+    const base = testCluster();
+    const storages = base.storages.map((storage) =>
+      storage.name === 'shared' ? { ...storage, type } : storage,
+    );
+    const made = new Bench({ cluster: { ...base, storages } });
+    await made.vm(101, { scsi0: 'shared:1,format=qcow2', scsi1: 'shared:1', scsi2: 'shared:1' });
+    const { data } = await made.call('GET', '/nodes/pve1/qemu/101/config');
+    expect([data.scsi0, data.scsi1, data.scsi2]).toEqual([
+      'shared:101/vm-101-disk-0.qcow2,size=1G',
+      `shared:101/${second},size=1G`,
+      `shared:101/${third},size=1G`,
+    ]);
+  });
+
+  it('a base volume with linked clones is refused one way by the storage, another by the VM', async () => {
+    const made = await bench();
+    await made.task(await made.call('POST', `${VM}/template`));
+    await made.task(await made.call('POST', `${VM}/clone`, { newid: 200 }));
+    const base = '100/base-100-disk-0.raw';
+    const path = `/nodes/pve1/storage/shared/content/${base}`;
+    expect(await made.task(await made.call('DELETE', path))).toBe(
+      `base volume '${base}' is still in use by linked clones`,
+    );
+    expect(await made.task(await made.call('DELETE', VM))).toBe(
+      `base volume 'shared:${base}' is still in use by linked cloned`,
+    );
+  });
+
+  it('thin LVM does not know what rests on a base volume', async () => {
+    const made = new Bench();
+    await made.vm(100, { scsi0: 'local-lvm:1' });
+    await made.task(await made.call('POST', `${VM}/template`));
+    await made.task(await made.call('POST', `${VM}/clone`, { newid: 200 }));
+    const { data } = await made.call('GET', `${NEW}/200/config`);
+    expect(data.scsi0).toBe('local-lvm:vm-200-disk-0,size=1G');
+    expect(await made.task(await made.call('DELETE', VM))).toBe('OK');
+  });
+
+  it('an id that another host has is found taken only when the file is written', async () => {
+    const made = await bench();
+    await made.task(await made.call('POST', '/nodes/pve2/qemu', { vmid: 300 }));
+    expect(await made.task(await made.call('POST', `${VM}/clone`, { newid: 300 }))).toBe(
+      "close (rename) atomic file '/etc/pve/nodes/pve1/qemu-server/300.conf' failed: File exists",
+    );
+  });
+
+  it('a rollback leaves the VM off, unless its start is wanted', async () => {
+    const made = new Bench();
+    await made.vm(100, { scsi0: 'local-lvm:1', name: 'before' });
+    await made.task(await made.call('POST', `${VM}/snapshot`, { snapname: 'aa' }));
+    await made.task(await made.call('POST', `${VM}/status/start`));
+    await made.call('PUT', `${VM}/config`, { name: 'after' });
+    const back = (params: Params) => made.call('POST', `${VM}/snapshot/aa/rollback`, params);
+    expect(await made.task(await back({}))).toBe('OK');
+    const { data } = await made.call('GET', `${VM}/status/current`);
+    expect([data.status, data.name]).toEqual(['stopped', 'before']);
+    expect(await made.task(await back({ start: 1 }))).toBe('OK');
+    await made.clock.advance(5000);
+    expect((await made.call('GET', `${VM}/status/current`)).data.status).toBe('running');
+  });
+
+  it('storages of other hosts are listed as not enabled', async () => {
+    const base = testCluster(2);
+    const storages = [
+      ...base.storages,
+      { name: 'far', type: 'dir' as const, content: ['images'], size: 1024, hosts: ['pve2'] },
+    ];
+    const made = new Bench({ cluster: { ...base, storages } });
+    const rows = async (params: Params) =>
+      (await made.call('GET', '/nodes/pve1/storage', params)).data.filter(
+        (row: { storage: string }) => row.storage === 'far',
+      );
+    expect(await rows({})).toMatchObject([{ enabled: 0, active: 0, total: 0 }]);
+    expect(await rows({ content: 'images' })).toEqual([]);
+  });
+});

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads YAML as cloud-init does and prints it as JSON."""
+import json
+import sys
+
+import yaml
+
+with open(sys.argv[1], encoding="utf-8", newline="") as file:
+    json.dump(yaml.safe_load(file.read()), sys.stdout)

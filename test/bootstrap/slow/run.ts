@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds what the product makes for first boots against programs that are not ours: Debian's cloud-init for the
+// documents; isoinfo, xorriso and pycdlib for the ISO; PyYAML for the way through YAML; dash for the scripts;
+// systemd for the units.
+// Usage: npm run test:bootstrap. Needs root on Debian or Ubuntu the first time, to install them.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { checkDocuments } from './documents.ts';
+import { checkIsos } from './isos.ts';
+import { checkRandomYaml } from './random-yaml.ts';
+import { SAMPLES } from './samples.ts';
+import { Tally } from './tally.ts';
+import { CannotRun, ensureTools } from './tools.ts';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+
+function say(text: string): void {
+  console.log(`bootstrap: ${text}`);
+}
+
+function main(): void {
+  const pycdlib = ensureTools(join(root, '.cache', 'bootstrap'), say);
+  const folder = mkdtempSync(join(tmpdir(), 'pvescaler-bootstrap-'));
+  const tally = new Tally(say);
+  try {
+    for (const [name, input] of Object.entries(SAMPLES)) {
+      checkDocuments({ name, input, folder, tally });
+    }
+    say(`${Object.keys(SAMPLES).length} seeds read by cloud-init, PyYAML, dash and systemd`);
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    say(`${checkRandomYaml(folder, tally, seed)} random values of seed ${seed} through PyYAML`);
+    const isos = checkIsos({ samples: SAMPLES, folder, tally, pycdlib });
+    say(`${isos} ISOs read by isoinfo, xorriso and pycdlib`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  say(`${tally.passed} checks passed, ${tally.failed} failed`);
+  mkdirSync(join(root, '.test-results'), { recursive: true });
+  writeFileSync(
+    join(root, '.test-results', 'bootstrap.json'),
+    `${JSON.stringify({ numPassedTests: tally.passed, numFailedTests: tally.failed })}\n`,
+  );
+  // None at all is no success either.
+  if (tally.failed > 0 || tally.passed === 0) process.exitCode = 1;
+}
+
+try {
+  main();
+} catch (error) {
+  if (!(error instanceof CannotRun)) throw error;
+  console.error(`bootstrap: ${error.message}`);
+  process.exitCode = 1;
+}
