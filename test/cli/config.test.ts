@@ -53,6 +53,16 @@ describe('config validate', () => {
     },
   );
 
+  it('accepts the example for the simulated site, and warns of what nobody should do elsewhere', () => {
+    const { exitCode, err } = pvescaler([
+      'config',
+      'validate',
+      join(root, 'examples/sim/machines.yaml'),
+    ]);
+    expect(exitCode).toBe(0);
+    expect(err).toMatch(/tls\.insecure/);
+  });
+
   it('tells all problems in one run, by file:line:col', () => {
     const { file } = aConfig((text) =>
       text
