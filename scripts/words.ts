@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps out of the repository what has no business there and what no linter sees: absolute paths of somebody's
-// machine, hosts of package registries (the lock file must work behind any mirror), merge leftovers, a clock
-// read past its port.
+// Keeps out of the repository what has no business there and what no linter sees: the path of this checkout, hosts
+// of package registries (the lock file must work behind any mirror), merge leftovers, a clock read past its port.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +18,6 @@ const UNWANTED: readonly Unwanted[] = [
     why: 'the time comes from the Clock port',
     where: /^src\/(?!system\/|main\.ts$)/,
   },
-  { pattern: /(?<![\w.])\/(?:work|root|home\/[a-z]+)\//, why: 'a path of one machine' },
   {
     pattern:
       /registry\.npm(?:js|mirror)\.(?:org|com)|proxy\.golang\.org|deb\.debian\.org|pypi\.org/,
@@ -40,10 +38,14 @@ export async function wordProblems(root: string): Promise<readonly string[]> {
   if (listed.status !== 0) return [`git ls-files failed: ${listed.stderr}`];
   const files = listed.stdout.split('\0').filter((path) => path !== '' && !EXEMPT.has(path));
   if (files.length === 0) return ['git lists no file'];
-  return files.flatMap((path) => problemsIn(root, path));
+  const here = {
+    pattern: new RegExp(`${RegExp.escape(root)}\\b`),
+    why: 'the path of this checkout',
+  };
+  return files.flatMap((path) => problemsIn(root, path, [...UNWANTED, here]));
 }
 
-function problemsIn(root: string, path: string): string[] {
+function problemsIn(root: string, path: string, unwanted: readonly Unwanted[]): string[] {
   let text: string;
   try {
     text = readFileSync(join(root, path), 'utf8');
@@ -51,7 +53,7 @@ function problemsIn(root: string, path: string): string[] {
     return []; // deleted in the work tree
   }
   if (text.includes('\0')) return [];
-  return UNWANTED.flatMap(({ pattern, why, where }) => {
+  return unwanted.flatMap(({ pattern, why, where }) => {
     if (where?.test(path) === false) return [];
     const at = text.search(pattern);
     return at < 0 ? [] : [`${path}:${text.slice(0, at).split('\n').length}: ${why}`];

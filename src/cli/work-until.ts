@@ -72,7 +72,7 @@ class Watch {
     const making = this.#regions.find((region) => undecided.includes(region));
     if (unread !== undefined) this.#sayOnce(`region ${unread} cannot be read: ${stale[unread]}`);
     else if (making !== undefined) {
-      this.#sayOnce(`waiting for a VM that is being made in region ${making}`);
+      this.#sayOnce(`region ${making}: waiting for a VM of which nobody can say yet whose it is`);
     } else this.isSighted = true;
   };
 

@@ -65,6 +65,7 @@ export class Books {
   readonly #intents: Shelf<Intent>;
   readonly #pools: Shelf<PoolState>;
   readonly #now: () => number;
+  #poolChanges: Promise<void> = Promise.resolve();
 
   private constructor(store: Store, fence: Lease, now: () => number) {
     this.#machines = new Shelf(store.machines, fence);
@@ -108,8 +109,24 @@ export class Books {
     return this.#pools.get(name) ?? { pool: name, allocatable: {} };
   }
 
-  putPool(state: PoolState): Promise<void> {
-    return this.#pools.put(state.pool, state);
+  /**
+   * One change after the other: machines are worked on side by side, and several of one pool may have something to
+   * say about it. Undefined changes nothing.
+   */
+  changePool(name: string, change: (state: PoolState) => PoolState | undefined): Promise<void> {
+    const next = this.#changePool(this.#poolChanges, name, change);
+    this.#poolChanges = next.catch(() => undefined);
+    return next;
+  }
+
+  async #changePool(
+    before: Promise<void>,
+    name: string,
+    change: (state: PoolState) => PoolState | undefined,
+  ): Promise<void> {
+    await before;
+    const state = change(this.pool(name));
+    if (state !== undefined) await this.#pools.put(name, state);
   }
 
   putIntent(intent: Intent): Promise<void> {

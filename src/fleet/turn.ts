@@ -33,6 +33,8 @@ export class Memory {
   readonly imageChecks = new Map<string, Promise<boolean>>();
   /** VMs that were looked at and are not ours, by what the overview said of them. */
   readonly strangers = new Map<string, string>();
+  /** Addresses that strangers' configurations and markers name, by region and VM id. */
+  readonly strangersAddresses = new Map<string, readonly string[]>();
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
 }

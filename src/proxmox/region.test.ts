@@ -221,7 +221,7 @@ describe('tasks', () => {
     const done = upid(99);
     const region = aRegion({
       'GET /nodes/pve1/tasks': ok([
-        ...running.map((text) => ({ upid: text })),
+        ...running.map((text, index) => ({ upid: text, ...(index > 3 && { status: 'RUNNING' }) })),
         { upid: done, endtime: 5, status: 'OK' },
       ]),
       [`GET /nodes/pve1/tasks/${done}/status`]: ended('OK'),

@@ -109,7 +109,7 @@ export class Tasks {
       signal: options.signal,
     });
     return recordsOf(data)
-      .filter((entry) => entry['endtime'] === undefined && entry['status'] === undefined)
+      .filter((entry) => entry['endtime'] === undefined)
       .flatMap((entry) => parseUpid(textOf(entry['upid']) ?? '') ?? []);
   }
 

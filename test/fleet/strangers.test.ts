@@ -44,6 +44,8 @@ describe('strangers', () => {
     await untilAtRest(other, theirs);
     expect(remains(site).vms).toHaveLength(4);
     expect(await machinesIn(site.store)).toHaveLength(2);
+    const all = [...(await machinesIn(site.store)), ...(await machinesIn(other.store))];
+    expect(new Set(all.flatMap(({ placement }) => placement?.addresses)).size).toBe(4);
     await ours.scaleTo('workers', 0, WHY);
     await untilAtRest(site, ours);
     const left = (await machinesIn(other.store)).map(({ id }) => id).sort();

@@ -55,6 +55,7 @@ async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verd
     if (taken !== 'stranger') return taken;
   }
   turn.memory.strangers.set(key, looks);
+  turn.memory.strangersAddresses.set(key, addressesOf(config));
   await tellDamage(turn, region, config);
   return 'stranger';
 }
@@ -135,6 +136,12 @@ function whyDouble({ phase, placement }: Machine): string {
   return mayExist(phase) && placement !== undefined
     ? `its machine is VM ${placement.vmId}`
     : `its machine is ${phase}`;
+}
+
+/** What another cluster's machine, or a person's VM, says of its addresses: none of them is given out twice. */
+function addressesOf({ addresses, description }: VmConfig): readonly string[] {
+  const reading = readMarker(description);
+  return reading.kind === 'marked' ? [...addresses, ...reading.marker.addresses] : addresses;
 }
 
 async function tellDamage(turn: Turn, region: string, config: VmConfig): Promise<void> {

@@ -9,17 +9,16 @@ interface Trouble {
 }
 
 export async function backOff(turn: Turn, pool: string, trouble: Trouble): Promise<void> {
-  const state = turn.books.pool(pool);
-  const { initialMs, maxMs } = turn.settings.backoff;
-  const { failures: before = 0, since = turn.now, until: last = 0 } = state.backoff ?? {};
-  // Machines that fail together are one failure.
-  const failures = last > turn.now ? before : before + 1;
-  const pauseMs = Math.min(initialMs * 2 ** (failures - 1), maxMs);
-  const until = Math.max(last, turn.now + pauseMs);
-  const backoff: PoolBackoff = { failures, since, until, ...trouble };
-  await turn.books.putPool({ ...state, backoff });
-  if (failures === before) return;
-  const seconds = Math.round(pauseMs / 1_000);
+  let isNew = false;
+  await turn.books.changePool(pool, (state) => {
+    // Machines that fail together are one failure.
+    isNew = (state.backoff?.until ?? 0) <= turn.now;
+    return { ...state, backoff: nextBackoff(turn, state.backoff, { ...trouble, isNew }) };
+  });
+  const { backoff } = turn.books.pool(pool);
+  if (!isNew || backoff === undefined) return;
+  const { failures, until } = backoff;
+  const seconds = Math.round((until - turn.now) / 1_000);
   await turn.tell({
     kind: 'refused',
     subject: { pool },
@@ -27,6 +26,18 @@ export async function backOff(turn: Turn, pool: string, trouble: Trouble): Promi
     message: `pool ${pool} makes no new machine for ${seconds} s after ${failures} failures in a row: ${trouble.message}`,
     numbers: { failures, seconds },
   });
+}
+
+function nextBackoff(
+  { now, settings }: Turn,
+  last: PoolBackoff | undefined,
+  { isNew, code, message }: Trouble & { readonly isNew: boolean },
+): PoolBackoff {
+  const { initialMs, maxMs } = settings.backoff;
+  const failures = (last?.failures ?? 0) + (isNew ? 1 : 0);
+  const pauseMs = Math.min(initialMs * 2 ** (failures - 1), maxMs);
+  const until = Math.max(last?.until ?? 0, now + pauseMs);
+  return { failures, since: last?.since ?? now, until, code, message };
 }
 
 export function backoffOf(turn: Turn, pool: string): PoolBackoff | undefined {

@@ -69,13 +69,18 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
     machine: machine.id,
     v4: where.pool.network.v4,
     v6: where.pool.network.v6,
-    taken: [],
+    taken: strangersAddresses(turn, where.view),
     leases: turn.books.addresses,
     now: turn.now,
   });
   if (!addresses.chosen) return addresses;
   await settle(turn, machine, { where, host, vmId: id.vmId, addresses: addresses.addresses });
   return undefined;
+}
+
+/** Of VMs that are still there. */
+function strangersAddresses({ memory }: Turn, { region, vms }: RegionView): readonly string[] {
+  return vms.flatMap(({ vmId }) => memory.strangersAddresses.get(`${region}/${vmId}`) ?? []);
 }
 
 interface Decided {

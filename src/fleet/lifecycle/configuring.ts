@@ -70,11 +70,23 @@ async function upload(job: Job, pool: PoolSettings): Promise<Step> {
   const { host } = job.placement;
   const bytes = seedBytes(job, seed, pool.network);
   if (job.machine.seedVolume === undefined) await job.update({ seedVolume: seedVolume(job) });
+  else if (await isUploadUnderWay(job)) return 'wait';
   const name = seedFileName(job.turn.settings.cluster, job.id);
   const storage = job.region.storage.seeds;
   return job.started(
     await job.hypervisor.uploadIso({ host, storage, name, bytes }, job.turn.acting),
   );
+}
+
+/**
+ * Whether an upload that nobody followed may still be running: it would put the file back after it was deleted. Its
+ * task names no file; those of other machines are known by their records.
+ */
+export async function isUploadUnderWay(job: Job): Promise<boolean> {
+  const { host } = job.placement;
+  const known = new Set(job.turn.books.machines.map(({ task }) => task?.upid));
+  const running = await job.hypervisor.runningTasks(host, 'imgcopy', job.turn.reading);
+  return running.some(({ upid }) => !known.has(upid));
 }
 
 function attach(job: Job): Promise<void> {

@@ -3,6 +3,7 @@
 // else that belonged to the machine. A VM that is not ours is left alone; the machine ends without it.
 import { withMarker } from '../../model/marker.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
+import { isUploadUnderWay } from './configuring.ts';
 import { isCloneUnderWay } from './creating.ts';
 import type { Job, Step } from './job.ts';
 import { look, type Sight } from './look.ts';
@@ -38,6 +39,7 @@ async function remove(
   const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
   if (power === 'stopped') {
     // The VM goes last: as long as it is there, whoever finds it knows what else belonged to it.
+    if (job.machine.seedVolume !== undefined && (await isUploadUnderWay(job))) return 'wait';
     await deleteSeed(job);
     return job.started(await job.hypervisor.destroyVm(job.vm, job.turn.acting));
   }

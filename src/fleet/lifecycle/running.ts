@@ -33,12 +33,9 @@ export async function booting(job: Job): Promise<Step> {
 async function becomeReady(job: Job): Promise<Step> {
   requireOurs(await look(job), job);
   await job.move('ready');
-  const { pool } = job.machine;
-  const state = job.turn.books.pool(pool);
-  if (state.backoff !== undefined) {
-    const { backoff: _over, ...rest } = state;
-    await job.turn.books.putPool(rest);
-  }
+  await job.turn.books.changePool(job.machine.pool, ({ backoff, ...rest }) =>
+    backoff === undefined ? undefined : rest,
+  );
   const { name, host, vmId } = job.placement;
   await job.tell({
     kind: 'did',

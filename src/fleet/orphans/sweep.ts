@@ -51,7 +51,7 @@ async function isDeleted(turn: Turn, { region, host, volume }: SeedFound): Promi
   }
 }
 
-/** Seeds whose machine is over, or unknown. */
+/** Seeds whose machine is over, unknown, or done with them. */
 export async function orphanSeeds(turn: Turn, view: RegionView): Promise<readonly SeedFound[]> {
   const found: SeedFound[] = [];
   for (const host of hostsToAsk(turn, view)) {
@@ -59,8 +59,13 @@ export async function orphanSeeds(turn: Turn, view: RegionView): Promise<readonl
   }
   return found.filter(({ machine }) => {
     const known = machineOf(turn, machine);
-    return known === undefined || known.phase === 'gone' || known.phase === 'failed';
+    return known === undefined || hasNoUse(known);
   });
+}
+
+/** Over, or ready and rid of its seed: then this is a late upload. */
+function hasNoUse({ phase, seedVolume }: Machine): boolean {
+  return phase === 'gone' || phase === 'failed' || (phase === 'ready' && seedVolume === undefined);
 }
 
 function hostsToAsk(turn: Turn, view: RegionView): readonly string[] {

@@ -106,12 +106,12 @@ export function aPool(overrides: Partial<PoolSettings> = {}): PoolSettings {
   };
 }
 
-/** Static addresses: enough for three machines. */
+/** Static addresses: enough for six machines. */
 export const STATIC_NETWORK: PoolSettings['network'] = {
   ...aPool().network,
   v4: {
     kind: 'static',
-    ranges: [{ from: '10.10.10.11', to: '10.10.10.13' }],
+    ranges: [{ from: '10.10.10.11', to: '10.10.10.16' }],
     prefix: 24,
     gateway: '10.10.10.1',
   },

@@ -5,7 +5,7 @@
 export { endpointsOf, INDEX_RANGES } from './endpoints.ts';
 export { CONTENT_FILE_NAMES, type FormatFact, NAMED_FORMATS, NEW_DISK, UPID } from './formats.ts';
 export { PROPERTY_STRINGS } from './gen/property-strings.ts';
-export { builtInRoles, CLOUD_INIT_OPTIONS, OPTION_PRIVILEGES, PRIVILEGES } from './privileges.ts';
+export { builtInRoles, CLOUD_INIT_OPTIONS, OPTION_PRIVILEGES } from './privileges.ts';
 export type {
   ApiVersion,
   EndpointFact,

@@ -46,7 +46,7 @@ const COMMON = [
   'VM.Snapshot.Rollback',
 ] as const;
 
-export const PRIVILEGES: Readonly<Record<ApiVersion, readonly string[]>> = {
+const PRIVILEGES: Readonly<Record<ApiVersion, readonly string[]>> = {
   '8.4': [...COMMON, 'VM.Monitor'],
   '9.2': [
     ...COMMON,

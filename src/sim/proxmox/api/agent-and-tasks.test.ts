@@ -136,6 +136,9 @@ describe('tasks', () => {
       );
     expect(await types({})).toEqual(['qmstart 999', 'qmcreate 101', 'qmcreate 100']);
     expect(await types({ source: 'active' })).toEqual(['qmstart 100']);
+    const [active] = (await bench.call('GET', '/nodes/pve1/tasks', { source: 'active' })).data;
+    expect(active).toMatchObject({ status: 'RUNNING' });
+    expect(active).not.toHaveProperty('endtime');
     expect(await types({ vmid: 101 })).toEqual(['qmcreate 101']);
     expect(await types({ typefilter: 'qmcreate', limit: 1 })).toEqual(['qmcreate 101']);
     expect(await types({ errors: 1 })).toEqual(['qmstart 999']);

@@ -89,7 +89,9 @@ function list(call: Call): Paged {
   const start = call.integer('start');
   const limit = call.optional('limit') === undefined ? 50 : call.integer('limit');
   const end = limit === 0 ? rows.length : start + limit;
-  return new Paged(rows.slice(start, end).map(taskEntry), rows.length);
+  // A task in this list that has no status yet is told as running, in capitals.
+  const told = rows.slice(start, end).map((row) => ({ status: 'RUNNING', ...taskEntry(row) }));
+  return new Paged(told, rows.length);
 }
 
 function status(call: Call): unknown {
