@@ -4,7 +4,7 @@ import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock } from '../../src/system/index.ts';
 import { Lab, ownVms, type Ran, type Snapshot } from './lab.ts';
-import { nameOf, type Point, pointsOf, sampled } from './points.ts';
+import { isDecisive, nameOf, type Point, pointsOf, sampled } from './points.ts';
 import type { SourceName } from './sources.ts';
 import type { Tally } from './tally.ts';
 
@@ -20,6 +20,8 @@ export interface MatrixOptions {
 
 const AT_ONCE = 2;
 
+const DATABASE = ['kept', 'lost'] as const;
+
 interface Scenario {
   readonly source: SourceName;
   readonly direction: 'create' | 'delete';
@@ -30,7 +32,7 @@ interface Scenario {
 interface Case {
   readonly scenario: Scenario;
   readonly point: Point;
-  readonly database: 'kept' | 'lost';
+  readonly database: (typeof DATABASE)[number];
 }
 
 export async function crashMatrix(source: SourceName, options: MatrixOptions): Promise<void> {
@@ -56,11 +58,9 @@ async function runAll(
 ): Promise<void> {
   const { seed, only, most, tally, say } = options;
   const chosen = sampled(recorded, most[scenario.direction], seed);
+  const isWhole = chosen.length === recorded.length;
   const cases = chosen
-    .flatMap((point): Case[] => [
-      { scenario, point, database: 'kept' },
-      { scenario, point, database: 'lost' },
-    ])
+    .flatMap((point, at) => casesOf(scenario, point, isWhole ? 'both' : (at + seed) % 2))
     .filter((one) => only === undefined || caseName(one).includes(only));
   let missed = 0;
   await inParallel(cases, async (one) => {
@@ -72,6 +72,12 @@ async function runAll(
     `${scenario.source} ${scenario.direction}: ${recorded.length} points recorded, ${chosen.length} taken, ` +
       `${cases.length} crashes with the database kept or lost; ${missed} were over before their point came`,
   );
+}
+
+/** In a sample, an instant that decides nothing is met either with the database or without it. */
+function casesOf(scenario: Scenario, point: Point, which: 'both' | number): readonly Case[] {
+  const cases = DATABASE.map((database) => ({ scenario, point, database }));
+  return which === 'both' || isDecisive(point) ? cases : cases.filter((_, at) => at === which);
 }
 
 function caseName({ scenario, point, database }: Case): string {

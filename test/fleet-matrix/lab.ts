@@ -26,7 +26,7 @@ import { aCluster, configText, type SourceName, TOKEN } from './sources.ts';
 const root = join(import.meta.dirname, '../..');
 const LONGEST_MS = 60_000;
 /** Beside the speed of time itself. */
-const SIM_SPEED = 4;
+const SIM_SPEED = 8;
 
 const certificate = makeCertificate(['localhost', '127.0.0.1']);
 

@@ -36,8 +36,9 @@ export function sampled(points: readonly Point[], most: number, seed: number): r
   ];
 }
 
-function isDecisive(point: Point): boolean {
-  return point.kind !== 'write' && !point.call.startsWith('GET ');
+/** Around a call that changes something on the site. */
+export function isDecisive(point: Point): boolean {
+  return point.kind !== 'write' && !/^GET |\/ping$/.test(point.call);
 }
 
 function spread(points: readonly Point[], most: number, seed: number): readonly Point[] {
