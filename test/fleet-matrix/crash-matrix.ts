@@ -3,9 +3,9 @@
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock } from '../../src/system/index.ts';
-import { Lab, ownVms, type Ran, type Snapshot } from './lab.ts';
+import { Lab, ownVms, type Ran, type Snapshot, strangersOf } from './lab.ts';
 import { isDecisive, nameOf, type Point, pointsOf, sampled } from './points.ts';
-import type { SourceName } from './sources.ts';
+import { isStranger, PERSONS_COPY, type SourceName } from './sources.ts';
 import type { Tally } from './tally.ts';
 
 export interface MatrixOptions {
@@ -42,9 +42,13 @@ export async function crashMatrix(source: SourceName, options: MatrixOptions): P
     const up = await lab.scale(create.wanted);
     options.tally.count(`${source} create without a crash`, await problemsOf(lab, up, create));
     await runAll(create, pointsOf({ writes: up.writes, calls: lab.calls }), options);
+    const [ours] = ownVms(lab.sim);
+    // A person copies the machine, with its tags and its description.
+    if (ours !== undefined) lab.sim.meddler.copy(ours.id, PERSONS_COPY);
     const remove = { source, direction: 'delete', wanted: 0, from: lab.snapshot() } as const;
     const calm = await Lab.open(source, options.seed, remove.from);
-    const down = await calm.scale(remove.wanted).finally(() => calm.close());
+    const down = await calm.scale(remove.wanted);
+    await calm.close();
     await runAll(remove, pointsOf({ writes: down.writes, calls: calm.calls }), options);
   } finally {
     await lab.close();
@@ -107,10 +111,11 @@ async function problemsOf(lab: Lab, ran: Ran, { wanted, from }: Scenario): Promi
   const { volumes } = lab.sim.inspect();
   const found: Readonly<Record<string, readonly [number, number]>> = {
     VMs: [ownVms(lab.sim).length, wanted],
-    disks: [volumes.filter(({ vmId }) => vmId !== undefined && vmId < 9_000).length, wanted],
+    disks: [volumes.filter(({ vmId }) => vmId !== undefined && !isStranger(vmId)).length, wanted],
     ISOs: [volumes.filter(({ content }) => content === 'iso').length, 0],
     'addresses in use': [await addressesInUse(lab.statePath), wanted],
     'VMs at once': [lab.peak, Math.max(before, wanted)],
+    'strangers as they were': [Number(strangersOf(lab.sim) === lab.strangers), 1],
     'exit code': [ran.exitCode ?? -1, 0],
   };
   const problems = Object.entries(found)

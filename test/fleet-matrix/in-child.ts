@@ -22,15 +22,16 @@ function hastenTime(): void {
   const { setTimeout: later, setInterval: often } = globalThis;
   Date.now = () => Math.round(epoch + ahead + (now() - epoch) * speed);
   Object.defineProperty(performance, 'now', { value: () => monotonic() * speed });
-  const faster = (timer: typeof later | typeof often) =>
-    Object.assign((work: () => void, ms = 0, ...rest: []) => timer(work, ms / speed, ...rest), {
-      ...timer,
-    });
+  const faster =
+    (timer: typeof later | typeof often) =>
+    (work: () => void, ms = 0, ...rest: []) =>
+      timer(work, ms / speed, ...rest);
   Object.assign(globalThis, { setTimeout: faster(later), setInterval: faster(often) });
 }
 
 /** Every transaction of the store ends in one COMMIT; a few are the schema's own. */
 function countWrites(last: number): void {
+  // oxlint-disable-next-line typescript/unbound-method -- it is called with its own database below
   const { exec } = DatabaseSync.prototype;
   let writes = 0;
   DatabaseSync.prototype.exec = function execAndCount(this: DatabaseSync, sql: string): void {

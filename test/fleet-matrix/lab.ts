@@ -21,7 +21,7 @@ import {
 import { callName } from './call-name.ts';
 import { EPOCH, FastClock, SPEED } from './fast-time.ts';
 import type { Point } from './points.ts';
-import { aCluster, configText, type SourceName, TOKEN } from './sources.ts';
+import { aCluster, configText, isStranger, type SourceName, TOKEN } from './sources.ts';
 
 const root = join(import.meta.dirname, '../..');
 const LONGEST_MS = 60_000;
@@ -51,6 +51,8 @@ export class Lab {
   readonly #clock = new FastClock();
   /** The most VMs of ours that were there at once. */
   peak = 0;
+  /** What was there of others when this began. */
+  strangers = '';
   #served: ServedSim | undefined;
   #child: ChildProcess | undefined;
   #wish: Point | undefined;
@@ -71,6 +73,7 @@ export class Lab {
       cpSync(join(from.folder, 'state'), join(lab.folder, 'state'), { recursive: true });
       lab.sim.loadState(structuredClone(from.state));
     }
+    lab.strangers = strangersOf(lab.sim);
     const { cert, key } = certificate;
     const handle = (request: SimRequest) => lab.#handle(request);
     lab.#served = await serveProxmoxSim(
@@ -175,7 +178,15 @@ export class Lab {
 }
 
 export function ownVms(sim: ProxmoxSim) {
-  return sim.inspect().vms.filter(({ id }) => id < 9_000);
+  return sim.inspect().vms.filter(({ id }) => !isStranger(id));
+}
+
+/** Everything about what is not ours, to be compared. */
+export function strangersOf(sim: ProxmoxSim): string {
+  const { vms, volumes } = sim.inspect();
+  const theirs = vms.filter(({ id }) => isStranger(id));
+  const disks = volumes.filter(({ vmId }) => vmId !== undefined && isStranger(vmId));
+  return JSON.stringify([theirs, disks.map(({ id }) => id).toSorted()]);
 }
 
 function textOf(stream: NodeJS.ReadableStream): () => string {

@@ -41,14 +41,15 @@ export function isDecisive(point: Point): boolean {
   return point.kind !== 'write' && !/^GET |\/ping$/.test(point.call);
 }
 
-function spread(points: readonly Point[], most: number, seed: number): readonly Point[] {
+/** So many of them, evenly. */
+export function spread<T>(points: readonly T[], most: number, seed: number): readonly T[] {
   if (points.length <= most) return points;
   const step = points.length / most;
   const offset = (seed % 997) / 997;
   return Array.from(
     { length: most },
     (_, at) => points[Math.floor((at + offset) * step) % points.length],
-  ).flatMap((point) => point ?? []);
+  ).filter((point) => point !== undefined);
 }
 
 export function nameOf(point: Point): string {

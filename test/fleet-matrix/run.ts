@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hardest tests of the fleet: the built program as real processes that die at every recorded instant, on a
-// simulated site behind real sockets.
+// The hardest tests of the fleet. Crashes: the built program as real processes that die at recorded instants, on a
+// simulated site behind real sockets. Faults and meddling: in one process, on virtual time.
 // Usage: npm run test:fleet -- [--source image|full|linked|netboot] [--seed S] [--only TEXT] [--all]
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { crashMatrix } from './crash-matrix.ts';
+import { faultMatrix } from './fault-matrix.ts';
+import { meddlingMatrix } from './meddling-matrix.ts';
 import { SOURCE_NAMES } from './sources.ts';
 import { Tally } from './tally.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const SAMPLE = { create: 42, delete: 18 };
-const EVERYTHING = { create: Infinity, delete: Infinity };
+
+/** Per source, in minutes rather than hours; the seed decides which, so that every run sees others. */
+const SAMPLE = { create: 42, delete: 18, faults: 80, meddlings: 80 };
+const EVERYTHING = {
+  create: Infinity,
+  delete: Infinity,
+  faults: Infinity,
+  meddlings: Infinity,
+};
+
+/** The in-process tests have their own names. */
+const IN_PROCESS = {
+  image: 'image',
+  full: 'full clone',
+  linked: 'linked clone',
+  netboot: 'netboot',
+} as const;
 
 const { values: options } = parseArgs({
   options: {
@@ -36,16 +53,19 @@ function build(): void {
 
 async function main(): Promise<void> {
   const seed = Number(options.seed ?? Math.floor(Math.random() * 2 ** 31));
-  const sources = SOURCE_NAMES.filter((name) => [undefined, name].includes(options.source));
+  const sources = SOURCE_NAMES.filter((name) => (options.source ?? name) === name);
   if (!Number.isInteger(seed) || sources.length === 0) throw new Error('no such seed or source');
   const started = Date.now();
-  say(`seed ${seed} (repeat: --seed ${seed})`);
+  say(`seed ${seed} (repeat: --seed ${seed}, with --only and the name of a test for that one)`);
   build();
   const tally = new Tally(say);
   const isWhole = options.all === true || options.only !== undefined;
+  const { faults, meddlings, ...crashes } = isWhole ? EVERYTHING : SAMPLE;
+  const common = { seed, only: options.only, tally, say };
   for (const source of sources) {
-    const most = isWhole ? EVERYTHING : SAMPLE;
-    await crashMatrix(source, { seed, only: options.only, most, tally, say });
+    await meddlingMatrix(IN_PROCESS[source], { ...common, most: meddlings });
+    await faultMatrix(IN_PROCESS[source], { ...common, most: faults });
+    await crashMatrix(source, { ...common, most: crashes });
   }
   const seconds = Math.round((Date.now() - started) / 1_000);
   say(`${tally.passed} passed, ${tally.failed} failed, after ${seconds} s`);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The site, and the config of a pool for each source a VM can come from.
+import type { MachineId } from '../../src/model/machine-id.ts';
+import { formatMarker } from '../../src/model/marker.ts';
 import { type ClusterDescription, defaultCluster } from '../../src/sim/proxmox/index.ts';
 
 export const SOURCE_NAMES = ['image', 'full', 'linked', 'netboot'] as const;
@@ -16,7 +18,39 @@ const FROM: Readonly<Record<SourceName, string>> = {
   netboot: '{ netboot: {} }',
 };
 
-/** A template of the same name on each host, as local storage demands it. */
+const OTHER_CLUSTER = 'c0ffee00-0000-4000-8000-00000000000f';
+const OTHER_MACHINE = '0a1b2c3d-7777-4000-8000-000000000001';
+/** A machine of another cluster of ours, in the same range and with the same pool. */
+const OTHERS_VM = 1_250;
+/** Ids of VMs that are never to be touched, templates included. */
+export const PERSONS_COPY = 1_299;
+
+export function isStranger(vmId: number): boolean {
+  return vmId >= 9_000 || vmId === OTHERS_VM || vmId === PERSONS_COPY;
+}
+
+function othersVm() {
+  const marker = formatMarker({
+    cluster: OTHER_CLUSTER,
+    pool: 'workers',
+    machine: OTHER_MACHINE as MachineId,
+    vmId: OTHERS_VM,
+    createdAtSeconds: 1_700_000_000,
+    addresses: ['10.20.10.99/16'],
+  });
+  return {
+    id: OTHERS_VM,
+    host: 'pve1',
+    config: {
+      name: 'workers-0a1b2c3d',
+      tags: 'ca-group-workers;pvescaler',
+      description: marker,
+      scsi0: 'local-lvm:3',
+      smbios1: `uuid=${OTHER_MACHINE}`,
+    },
+  };
+}
+
 export function aCluster(): ClusterDescription {
   return {
     ...defaultCluster(3),
@@ -28,24 +62,29 @@ export function aCluster(): ClusterDescription {
         checksums: { sha256: SHA256 },
       },
     ],
-    vms: ['pve1', 'pve2', 'pve3'].map((host, at) => ({
-      id: 9_000 + at,
-      host,
-      template: true,
-      image: 'noble-with-agent.qcow2',
-      config: {
-        name: 'base',
-        cores: '1',
-        memory: '1024',
-        agent: '1',
-        scsihw: 'virtio-scsi-single',
-        scsi0: 'local-lvm:3',
-        net0: 'virtio,bridge=vmbr0',
-        boot: 'order=scsi0',
-        smbios1: `uuid=0a1b2c3d-9999-4000-8000-00000000000${at}`,
-      },
-    })),
+    vms: [othersVm(), ...templates()],
   };
+}
+
+/** One of the same name on each host, as local storage demands it. */
+function templates() {
+  return ['pve1', 'pve2', 'pve3'].map((host, at) => ({
+    id: 9_000 + at,
+    host,
+    template: true,
+    image: 'noble-with-agent.qcow2',
+    config: {
+      name: 'base',
+      cores: '1',
+      memory: '1024',
+      agent: '1',
+      scsihw: 'virtio-scsi-single',
+      scsi0: 'local-lvm:3',
+      net0: 'virtio,bridge=vmbr0',
+      boot: 'order=scsi0',
+      smbios1: `uuid=0a1b2c3d-9999-4000-8000-00000000000${at}`,
+    },
+  }));
 }
 
 export interface Site {
