@@ -24,12 +24,12 @@ export function addServe(parent: Command, host: CommandHost): void {
 
 /** Saying what is missing beats starting something that silently does less than the config asks for. */
 function refuse({ config, planned }: LoadedConfig): never {
-  const lines = planned.map(({ path, feature }) => `  ${path}: ${feature}`);
+  const lines = planned.map(({ path, feature }) => `\n  ${path}: ${feature}`);
+  const asked =
+    lines.length === 0 ? '' : ` What the config asks for and is not there yet:${lines.join('')}`;
   throw new UnsupportedVersion(
     'FEATURE_NOT_THERE',
-    [
-      `mode ${config.mode} cannot be served by this release. The config is valid, but asks for:`,
-      ...lines,
-    ].join('\n'),
+    `mode ${config.mode} cannot be served by this release.${asked}`,
+    { hint: 'Until then pvescaler pool scale makes and removes machines; see the changelog.' },
   );
 }

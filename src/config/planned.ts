@@ -18,11 +18,6 @@ interface PlannedRow {
 export const PLANNED: readonly PlannedRow[] = [
   { prefix: ['grpc'], feature: 'the gRPC server for the Cluster Autoscaler' },
   { prefix: ['http'], feature: 'health, metrics and dashboard' },
-  { prefix: ['intervals'], feature: 'the reconcile loop' },
-  { prefix: ['cleanup'], feature: 'clean-up of lost machines' },
-  { prefix: ['proxmox'], feature: 'driving Proxmox from this config' },
-  { prefix: ['images'], feature: 'machines from images' },
-  { prefix: ['templates'], feature: 'templates' },
   { prefix: ['ssh'], feature: 'SSH into machines' },
   { prefix: ['readiness'], feature: 'vm create' },
   { prefix: ['join'], feature: 'joining nodes' },
@@ -30,7 +25,16 @@ export const PLANNED: readonly PlannedRow[] = [
   { prefix: ['autoscaler'], feature: 'the standalone autoscaler' },
   { prefix: ['pricing'], feature: 'prices' },
   { prefix: ['gpu'], feature: 'GPUs' },
-  { prefix: ['pools'], feature: 'making machines for pools' },
+  { prefix: ['pools', '*', 'gpu'], feature: 'GPUs' },
+  { prefix: ['pools', '*', 'scaleUp'], feature: 'the standalone autoscaler' },
+  { prefix: ['pools', '*', 'scaleDown'], feature: 'the standalone autoscaler' },
+  { prefix: ['pools', '*', 'headroom'], feature: 'the standalone autoscaler' },
+  { prefix: ['pools', '*', 'schedules'], feature: 'the standalone autoscaler' },
+  {
+    prefix: ['pools', '*', 'clusterAutoscaler'],
+    feature: 'the gRPC server for the Cluster Autoscaler',
+  },
+  { prefix: ['pools', '*', 'pricePerHour'], feature: 'prices' },
 ];
 
 /** The rows that this config (before defaults) sets something of. */

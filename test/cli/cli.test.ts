@@ -129,7 +129,7 @@ describe('pvescaler serve', () => {
     pvescaler(['config', 'init', '-o', 'a.yaml'], { cwd: folder });
     const { exitCode, err } = pvescaler(['serve', '--config', 'a.yaml'], { cwd: folder });
     expect(err).toMatch(/mode standalone cannot be served by this release/);
-    expect(err).toMatch(/pools: making machines for pools/);
+    expect(err).toMatch(/join: joining nodes/);
     expect(err).toMatch(/\[FEATURE_NOT_THERE\]/);
     expect(exitCode).toBe(11);
   });

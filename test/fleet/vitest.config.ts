@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// `npm run test:fleet`: the engine with client and simulator at every crash, fault and disorder, and as processes.
+import { join } from 'node:path';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  root: join(import.meta.dirname, '../..'),
+  test: {
+    include: ['test/fleet/**/*.test.ts'],
+    setupFiles: ['test/support/node-guard.ts'],
+    pool: 'threads',
+    testTimeout: 180_000,
+    reporters: ['default', 'json'],
+    outputFile: { json: '.test-results/fleet.json' },
+  },
+});
