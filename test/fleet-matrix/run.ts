@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hardest tests of the fleet. Crashes: the built program as real processes that die at recorded instants, on a
 // simulated site behind real sockets. Faults and meddling: in one process, on virtual time.
-// Usage: npm run test:fleet -- [--source image|full|linked|netboot] [--seed S] [--only TEXT] [--all]
+// Usage: npm run test:fleet-matrix -- [--source image|full|linked|netboot] [--seed S] [--only TEXT] [--all]
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ const { values: options } = parseArgs({
 });
 
 function say(text: string): void {
-  console.log(`fleet: ${text}`);
+  console.log(`fleet-matrix: ${text}`);
 }
 
 function build(): void {
@@ -71,7 +71,7 @@ async function main(): Promise<void> {
   say(`${tally.passed} passed, ${tally.failed} failed, after ${seconds} s`);
   mkdirSync(join(root, '.test-results'), { recursive: true });
   writeFileSync(
-    join(root, '.test-results', 'fleet.json'),
+    join(root, '.test-results', 'fleet-matrix.json'),
     `${JSON.stringify({ numPassedTests: tally.passed, numFailedTests: tally.failed })}\n`,
   );
   // None at all is no success either.
