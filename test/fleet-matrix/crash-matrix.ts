@@ -12,6 +12,8 @@ export interface MatrixOptions {
   readonly seed: number;
   /** Only points whose name has this in it. */
   readonly only: string | undefined;
+  /** So many are made and deleted at once. */
+  readonly machines: number;
   /** Points per source and direction; the rest is left to other seeds. */
   readonly most: { readonly create: number; readonly delete: number };
   readonly tally: Tally;
@@ -26,7 +28,7 @@ interface Scenario {
   readonly source: SourceName;
   readonly direction: 'create' | 'delete';
   readonly wanted: number;
-  readonly from: Snapshot | undefined;
+  readonly from: (Snapshot & { readonly machines: number }) | undefined;
 }
 
 interface Case {
@@ -38,14 +40,16 @@ interface Case {
 export async function crashMatrix(source: SourceName, options: MatrixOptions): Promise<void> {
   const lab = await Lab.open(source, options.seed);
   try {
-    const create = { source, direction: 'create', wanted: 1, from: undefined } as const;
+    const { machines } = options;
+    const create = { source, direction: 'create', wanted: machines, from: undefined } as const;
     const up = await lab.scale(create.wanted);
     options.tally.count(`${source} create without a crash`, await problemsOf(lab, up, create));
     await runAll(create, pointsOf({ writes: up.writes, calls: lab.calls }), options);
     const [ours] = ownVms(lab.sim);
     // A person copies the machine, with its tags and its description.
     if (ours !== undefined) lab.sim.meddler.copy(ours.id, PERSONS_COPY);
-    const remove = { source, direction: 'delete', wanted: 0, from: lab.snapshot() } as const;
+    const from = { ...lab.snapshot(), machines };
+    const remove = { source, direction: 'delete', wanted: 0, from } as const;
     const calm = await Lab.open(source, options.seed, remove.from);
     const down = await calm.scale(remove.wanted);
     await calm.close();
@@ -107,7 +111,7 @@ async function runCase(
 }
 
 async function problemsOf(lab: Lab, ran: Ran, { wanted, from }: Scenario): Promise<string[]> {
-  const before = from === undefined ? 0 : 1;
+  const before = from?.machines ?? 0;
   const { volumes } = lab.sim.inspect();
   const found: Readonly<Record<string, readonly [number, number]>> = {
     VMs: [ownVms(lab.sim).length, wanted],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hardest tests of the fleet. Crashes: the built program as real processes that die at recorded instants, on a
 // simulated site behind real sockets. Faults and meddling: in one process, on virtual time.
-// Usage: npm run test:fleet-matrix -- [--source image|full|linked|netboot] [--seed S] [--only TEXT] [--all]
+// Usage: npm run test:fleet-matrix -- [--source image|full|linked|netboot] [--seed S] [--only TEXT] [--machines 1|2|3] [--all]
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { Tally } from './tally.ts';
 const root = join(import.meta.dirname, '..', '..');
 
 /** Per source, in minutes rather than hours; the seed decides which, so that every run sees others. */
-const SAMPLE = { create: 42, delete: 18, faults: 80, meddlings: 80 };
+const SAMPLE = { create: 42, delete: 18, faults: 250, meddlings: 160 };
 const EVERYTHING = {
   create: Infinity,
   delete: Infinity,
@@ -36,6 +36,7 @@ const { values: options } = parseArgs({
     source: { type: 'string' },
     seed: { type: 'string' },
     only: { type: 'string' },
+    machines: { type: 'string' },
     all: { type: 'boolean' },
   },
 });
@@ -53,6 +54,7 @@ function build(): void {
 
 async function main(): Promise<void> {
   const seed = Number(options.seed ?? Math.floor(Math.random() * 2 ** 31));
+  const machines = Number(options.machines ?? 1);
   const sources = SOURCE_NAMES.filter((name) => (options.source ?? name) === name);
   if (!Number.isInteger(seed) || sources.length === 0) throw new Error('no such seed or source');
   const started = Date.now();
@@ -65,7 +67,7 @@ async function main(): Promise<void> {
   for (const source of sources) {
     await meddlingMatrix(IN_PROCESS[source], { ...common, most: meddlings });
     await faultMatrix(IN_PROCESS[source], { ...common, most: faults });
-    await crashMatrix(source, { ...common, most: crashes });
+    await crashMatrix(source, { ...common, machines, most: crashes });
   }
   const seconds = Math.round((Date.now() - started) / 1_000);
   say(`${tally.passed} passed, ${tally.failed} failed, after ${seconds} s`);
