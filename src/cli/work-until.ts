@@ -38,7 +38,8 @@ export async function workUntilDone(
   try {
     while (!watch.isSighted) await goOn();
     await errand.ask();
-    while (!(await errand.isDone())) await goOn();
+    // A machine that is ready has its seed removed in the same round.
+    while (watch.isInRound || !(await errand.isDone())) await goOn();
     await watch.tellNews();
   } finally {
     over.abort();
@@ -60,12 +61,21 @@ class Watch {
   #sequence: number | undefined;
   #said = '';
   isSighted = false;
+  isInRound = false;
 
   constructor(host: CommandHost, open: OpenFleet, regions: readonly string[]) {
     this.#host = host;
     this.#open = open;
     this.#regions = regions;
   }
+
+  readonly onRoundBegin = (): void => {
+    this.isInRound = true;
+  };
+
+  readonly onRoundEnd = (): void => {
+    this.isInRound = false;
+  };
 
   readonly onRound = ({ stale, undecided }: RoundReport): void => {
     const unread = this.#regions.find((region) => stale[region] !== undefined);

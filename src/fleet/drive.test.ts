@@ -30,6 +30,24 @@ describe('drive', () => {
     expect((await bench.fleet.status()).driver).toBeUndefined();
   });
 
+  it('tells when a round begins and ends', async () => {
+    const bench = aBench();
+    const stop = new AbortController();
+    const told: string[] = [];
+    const driving = driver(bench, 'a', 2).drive(stop.signal, {
+      onRoundBegin: () => told.push('begin'),
+      onRound: () => told.push('round'),
+      onRoundEnd: () => told.push('end'),
+    });
+    await passes(bench, 1);
+    stop.abort();
+    await untilSettled(bench.clock, driving);
+    expect(told.slice(0, 2)).toEqual(['begin', 'end']);
+    expect(told.filter((word) => word === 'begin')).toHaveLength(
+      told.filter((word) => word === 'end').length,
+    );
+  });
+
   it('of two processes one drives; the other takes over when it stops', async () => {
     const bench = aBench();
     const [stopA, stopB] = [new AbortController(), new AbortController()];

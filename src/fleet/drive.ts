@@ -12,7 +12,10 @@ import { type RoundReport, runRound } from './round.ts';
 import { Memory } from './turn.ts';
 
 export interface DriveEvents {
-  /** After each round of this process. */
+  /** Before and after each round of this process, however it ends. Who stops it in between leaves things half done. */
+  readonly onRoundBegin?: () => void;
+  readonly onRoundEnd?: () => void;
+  /** After each round of this process that was no trouble. */
   readonly onRound?: (report: RoundReport) => void;
   /** While another process drives; it does the work. */
   readonly onWaiting?: (holder: string) => void;
@@ -137,14 +140,18 @@ class Reign {
   /** Undefined when it ended in trouble. */
   async #round(signal: AbortSignal): Promise<RoundReport | 'lost' | undefined> {
     const leadership = { lease: this.#lease, expiresAt: () => this.#lease.expiresAt, signal };
+    const { events } = this.#terms;
+    events.onRoundBegin?.();
     try {
       return await runRound(this.#options, leadership, this.#memory);
     } catch (error) {
       if (error instanceof LostLeadership) return 'lost';
       if (error instanceof Cancelled && signal.aborted) return undefined;
       if (!(error instanceof PvescalerError) || error.class === 'Bug') throw error;
-      this.#terms.events.onTrouble?.(error);
+      events.onTrouble?.(error);
       return undefined;
+    } finally {
+      events.onRoundEnd?.();
     }
   }
 

@@ -87,6 +87,22 @@ describe('strangers', () => {
     expect(refusal?.message).toContain('left alone');
   });
 
+  it('a copy in the very place of ours is not ours, also when the machine is over', async () => {
+    const site = aSite('image');
+    const { fleet, vmId, id } = await withOneReady(site);
+    site.sim.meddler.copy(vmId, 1_290);
+    site.sim.meddler.delete(vmId);
+    site.sim.meddler.copy(1_290, vmId);
+    site.sim.meddler.delete(1_290);
+    const before = configOf(site, vmId);
+    await fleet.remove([id], WHY);
+    await untilAtRest(site, fleet);
+    await untilAtRest(site, aProcess(site, { seed: 9 }));
+    expect((await machinesIn(site.store))[0]?.phase).toBe('gone');
+    expect(configOf(site, vmId)).toEqual(before);
+    expect(await site.settled(fleet.orphans())).toEqual([]);
+  });
+
   it('an id that somebody takes first is given up for another', async () => {
     const site = aSite('image');
     const fleet = aProcess(site);

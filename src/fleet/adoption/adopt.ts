@@ -3,7 +3,7 @@
 // Everything needed is on the VM. Each becomes a machine again, where it stands; one that was being deleted goes on
 // being deleted; one whose machine is over, or lives elsewhere, is removed.
 import { type Machine, mayExist } from '../../model/machine.ts';
-import { judgeOwnership, type Marker, readMarker } from '../../model/marker.ts';
+import { judgeOwnership, type Marker, type Ownership, readMarker } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { isBeingMade, isVmGone } from '../lifecycle/look.ts';
 import { removeVm } from '../orphans/remove-vm.ts';
@@ -49,7 +49,7 @@ async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verd
   const config = await configOf(turn, region, vm);
   if (config === 'gone') return 'stranger';
   if (config === undefined || isBeingMade(config)) return 'undecided';
-  const ownership = judgeOwnership({ ...config, configured: false }, turn.settings.cluster);
+  const ownership = ownershipOf(turn, config);
   if (ownership.owned && !config.isTemplate) {
     const taken = await tryToTake(turn, region, { config, marker: ownership.marker });
     if (taken !== 'stranger') return taken;
@@ -58,6 +58,16 @@ async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verd
   turn.memory.strangersAddresses.set(key, addressesOf(config));
   await tellDamage(turn, region, config);
   return 'stranger';
+}
+
+/** Of a VM that no machine claims: one that is over still tells whether this is its VM or a copy in its place. */
+export function ownershipOf(turn: Turn, config: VmConfig): Ownership {
+  const { cluster } = turn.settings;
+  const ownership = judgeOwnership({ ...config, configured: false }, cluster);
+  if (!ownership.owned) return ownership;
+  const known = turn.books.find(ownership.marker.machine);
+  const configured = known?.configured === true && known.placement?.vmId === config.vmId;
+  return judgeOwnership({ ...config, configured }, cluster);
 }
 
 /** Undefined while it cannot be read: it may be ours. */

@@ -2,10 +2,10 @@
 // Everything that has lost its counterpart, both ways: on Proxmox without a record, in the records without a VM.
 
 import type { Machine } from '../../model/machine.ts';
-import { judgeOwnership, readMarker } from '../../model/marker.ts';
+import { readMarker } from '../../model/marker.ts';
 import { Unreachable } from '../../ports/errors.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
-import { candidates } from '../adoption/adopt.ts';
+import { candidates, ownershipOf } from '../adoption/adopt.ts';
 import { Books } from '../books.ts';
 import { isBeingMade, isVmGone } from '../lifecycle/look.ts';
 import type { FleetOptions } from '../options.ts';
@@ -65,7 +65,7 @@ async function orphanVm(turn: Turn, region: string, vm: VmSummary): Promise<read
   if (reading.kind === 'damaged') {
     return [{ kind: 'damaged-marker', region, what, message: reading.problem, fixable: false }];
   }
-  const ownership = judgeOwnership({ ...config, configured: false }, turn.settings.cluster);
+  const ownership = ownershipOf(turn, config);
   if (!ownership.owned) return [];
   const { pool, machine } = ownership.marker;
   const message = `machine ${machine} of pool ${pool} on ${config.host} has no record`;

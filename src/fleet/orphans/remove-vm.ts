@@ -29,6 +29,7 @@ export async function removeVm(turn: Turn, region: string, { config, why }: Orph
   }
   const fresh = await hypervisor.vmConfig(config, turn.reading);
   const { cluster } = turn.settings;
+  if (fresh.smbiosUuid !== config.smbiosUuid) return;
   if (!judgeOwnership({ ...fresh, configured: false }, cluster).owned) return;
   await ended(turn, region, await hypervisor.destroyVm(config, turn.acting));
 }

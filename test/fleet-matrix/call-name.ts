@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call to Proxmox without what differs from run to run: hosts, ids, tasks, query.
+
+const API = '/api2/json';
+
+export function callName(method: string, target: string): string {
+  const [path = ''] = target.split('?');
+  const plain = path
+    .replace(API, '')
+    .replace(/\/nodes\/[^/]+/, '/nodes/{node}')
+    .replace(/\/(qemu)\/\d+/, '/$1/{vmid}')
+    .replace(/\/tasks\/[^/]+/, '/tasks/{upid}')
+    .replace(/\/content\/.+/, '/content/{volume}');
+  return `${method} ${plain}`;
+}

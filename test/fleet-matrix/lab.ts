@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated site on a socket, a folder with config and state, and the built program as processes of their own.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RECONCILE_LEASE_MS } from '../../src/model/lease.ts';
+import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
+import {
+  createProxmoxSim,
+  makeCertificate,
+  type ProxmoxSim,
+  type ServedSim,
+  SimConnectionError,
+  type SimRequest,
+  type SimResponse,
+  type SimState,
+  serveProxmoxSim,
+} from '../../src/sim/proxmox/index.ts';
+import { callName } from './call-name.ts';
+import { EPOCH, FastClock, SPEED } from './fast-time.ts';
+import type { Point } from './points.ts';
+import { aCluster, configText, isStranger, type SourceName, TOKEN } from './sources.ts';
+
+const root = join(import.meta.dirname, '../..');
+const LONGEST_MS = 60_000;
+/** Beside the speed of time itself. */
+const SIM_SPEED = 8;
+
+const certificate = makeCertificate(['localhost', '127.0.0.1']);
+
+export interface Ran {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly out: string;
+  readonly err: string;
+  readonly writes: number;
+}
+
+/** What a lab can begin from. */
+export interface Snapshot {
+  readonly folder: string;
+  readonly state: SimState;
+}
+
+export class Lab {
+  readonly folder = mkdtempSync(join(tmpdir(), 'pvescaler-matrix-'));
+  readonly sim: ProxmoxSim;
+  readonly calls: string[] = [];
+  readonly #clock = new FastClock();
+  /** The most VMs of ours that were there at once. */
+  peak = 0;
+  /** What was there of others when this began. */
+  strangers = '';
+  #served: ServedSim | undefined;
+  #child: ChildProcess | undefined;
+  #wish: Point | undefined;
+  #left = 0;
+
+  private constructor(seed: number) {
+    this.sim = createProxmoxSim({
+      cluster: aCluster(),
+      clock: this.#clock,
+      random: new SeededRandom(seed),
+      speed: SIM_SPEED,
+    });
+  }
+
+  static async open(source: SourceName, seed: number, from?: Snapshot): Promise<Lab> {
+    const lab = new Lab(seed);
+    if (from !== undefined) {
+      cpSync(join(from.folder, 'state'), join(lab.folder, 'state'), { recursive: true });
+      lab.sim.loadState(structuredClone(from.state));
+    }
+    lab.strangers = strangersOf(lab.sim);
+    const { cert, key } = certificate;
+    const handle = (request: SimRequest) => lab.#handle(request);
+    lab.#served = await serveProxmoxSim(
+      { ...lab.sim, handle },
+      { listen: '127.0.0.1:0', tls: { cert, key } },
+    );
+    const { folder } = lab;
+    const site = { folder, url: lab.#served.url, fingerprint: certificate.fingerprint };
+    writeFileSync(join(folder, 'config.yaml'), configText(source, site));
+    writeFileSync(join(folder, 'token'), `${TOKEN}\n`, { mode: 0o600 });
+    return lab;
+  }
+
+  get statePath(): string {
+    return join(this.folder, 'state/state.db');
+  }
+
+  snapshot(): Snapshot {
+    return { folder: this.folder, state: this.sim.saveState() };
+  }
+
+  /** The id of the cluster is beside the database, and stays. */
+  loseDatabase(): void {
+    for (const end of ['', '-wal', '-shm']) rmSync(`${this.statePath}${end}`, { force: true });
+  }
+
+  /** Until the lease of a dead process is over. */
+  waitForLease(): void {
+    this.#clock.aheadMs += RECONCILE_LEASE_MS;
+  }
+
+  /** One process from its start to its end, which comes at `point` if it gets there. */
+  async scale(to: number, point?: Point): Promise<Ran> {
+    const report = join(this.folder, 'writes');
+    rmSync(report, { force: true });
+    this.#wish = point;
+    this.#left = point?.kind === 'unseen' ? point.number : 0;
+    const args = ['pool', 'scale', 'workers', '--to', `${to}`];
+    const child = spawn(
+      process.execPath,
+      [
+        '--import',
+        this.#preload(report, point),
+        join(root, 'bin/pvescaler.js'),
+        ...args,
+        '--config',
+        join(this.folder, 'config.yaml'),
+      ],
+      {
+        cwd: this.folder,
+        env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        timeout: LONGEST_MS,
+        killSignal: 'SIGTERM',
+      },
+    );
+    this.#child = child;
+    const out = textOf(child.stdout);
+    const err = textOf(child.stderr);
+    const [exitCode, signal] = (await once(child, 'close')) as [number | null, string | null];
+    this.#wish = undefined;
+    const writes = existsSync(report) ? Number(readFileSync(report, 'utf8')) : 0;
+    return { exitCode, signal, out: out(), err: err(), writes };
+  }
+
+  async close(): Promise<void> {
+    await this.#served?.close();
+    this.sim.faults.clear();
+    for (const { id } of this.sim.inspect().vms) this.sim.meddler.stop(id);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #preload(report: string, point: Point | undefined): string {
+    const url = new URL('./in-child.ts', import.meta.url);
+    url.searchParams.set('speed', `${SPEED}`);
+    url.searchParams.set('epoch', `${EPOCH}`);
+    url.searchParams.set('ahead', `${this.#clock.aheadMs}`);
+    url.searchParams.set('report', report);
+    if (point?.kind === 'write') url.searchParams.set('write', `${point.number}`);
+    if (point?.kind === 'seen') {
+      url.searchParams.set('call', point.call);
+      url.searchParams.set('number', `${point.number}`);
+    }
+    return url.href;
+  }
+
+  async #handle(request: SimRequest): Promise<SimResponse> {
+    const answer = await this.sim.handle(request);
+    const name = callName(request.method, request.target);
+    this.calls.push(name);
+    this.peak = Math.max(this.peak, ownVms(this.sim).length);
+    const wish = this.#wish;
+    if (wish?.kind === 'unseen' && wish.call === name) {
+      this.#left -= 1;
+      if (this.#left <= 0) {
+        this.#child?.kill('SIGKILL');
+        throw new SimConnectionError('ECONNRESET');
+      }
+    }
+    return answer;
+  }
+}
+
+export function ownVms(sim: ProxmoxSim) {
+  return sim.inspect().vms.filter(({ id }) => !isStranger(id));
+}
+
+/** Everything about what is not ours, to be compared. */
+export function strangersOf(sim: ProxmoxSim): string {
+  const { vms, volumes } = sim.inspect();
+  const theirs = vms.filter(({ id }) => isStranger(id));
+  const disks = volumes.filter(({ vmId }) => vmId !== undefined && isStranger(vmId));
+  return JSON.stringify([theirs, disks.map(({ id }) => id).toSorted()]);
+}
+
+function textOf(stream: NodeJS.ReadableStream): () => string {
+  let text = '';
+  stream.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  return () => text;
+}
