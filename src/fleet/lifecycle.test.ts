@@ -203,3 +203,17 @@ describe('asking', () => {
     expect(await bench.store.intents.list()).toEqual([]);
   });
 });
+
+describe('machines that fail side by side', () => {
+  it('write their pool down one after the other, and each is done in that round', async () => {
+    const bench = aBench();
+    const refusal = new InvalidConfig('CONFIG_INVALID', 'no such bridge');
+    bench.hypervisor.failNext('createVm', refusal);
+    bench.hypervisor.failNext('createVm', refusal);
+    await bench.fleet.scaleTo('workers', 2, WHY);
+    await untilAtRest(bench.fleet, bench);
+    expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['failed', 'failed']);
+    const { pools } = await bench.fleet.status();
+    expect(pools[0]?.backoff?.failures).toBe(1);
+  });
+});

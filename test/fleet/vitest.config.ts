@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run test:fleet`: the engine with client and simulator at every crash, fault and disorder, and as processes.
+// `npm run test:fleet`: the engine with client and simulator at every crash, fault and disorder, and as processes;
+// and that the soak notices what it is there to notice.
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   root: join(import.meta.dirname, '../..'),
   test: {
-    include: ['test/fleet/**/*.test.ts'],
+    include: ['test/{fleet,soak}/**/*.test.ts'],
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',
     testTimeout: 180_000,
