@@ -19,7 +19,6 @@ const TIERS = [
   { name: 'check', command: ['npm', 'run', '--silent', 'check'] },
   { name: 'test', command: ['npm', 'test', '--silent', '--', ...json('test')] },
   { name: 'parity', command: ['npm', 'run', '--silent', 'test:parity'] },
-  { name: 'soak', command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '300'] },
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
   { name: 'bootstrap', command: ['npm', 'run', '--silent', 'test:bootstrap'] },
   { name: 'oracle', command: ['npm', 'run', '--silent', 'test:oracle'] },
