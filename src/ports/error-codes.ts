@@ -122,6 +122,16 @@ export const ERROR_CODES = {
     retry: 'backoff',
     hint: 'Somebody changed the VM in between; read again.',
   }),
+  NODE_CHANGED: code({
+    class: 'Conflict',
+    retry: 'backoff',
+    hint: 'Somebody keeps changing the Kubernetes Node at the same time; it is tried again.',
+  }),
+  PROVIDER_ID_SET: code({
+    class: 'Conflict',
+    retry: 'never',
+    hint: 'The Node has another provider id already, and Kubernetes never lets it change: look for another cloud provider in the cluster.',
+  }),
   LEASE_HELD: code({
     class: 'Conflict',
     retry: 'backoff',

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The groups that nodes authenticate as while they join, with a bootstrap token of their own.
+
+/**
+ * Each distribution binds the right to ask for a node certificate to a group of its own; the token must be in that
+ * one, or the kubelet's certificate request is never approved.
+ */
+export const BOOTSTRAP_GROUPS = {
+  kubeadm: 'system:bootstrappers:kubeadm:default-node-token',
+  k3s: 'system:bootstrappers:k3s:default-node-token',
+  rke2: 'system:bootstrappers:rke2:default-node-token',
+} as const;

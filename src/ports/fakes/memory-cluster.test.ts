@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { mayAct } from '../cluster.ts';
+import { clusterContract } from '../contract/cluster.contract.ts';
+import type { NodeToAdd } from '../contract/cluster-bench.ts';
+import { Unauthorized } from '../errors.ts';
+import { type ClusterCall, MemoryCluster } from './memory-cluster.ts';
+import { aClusterNode, aClusterPod } from './sample-cluster.ts';
+import { SeededRandom } from './seeded-random.ts';
+import { untilSettled } from './until-settled.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+function memory() {
+  const clock = new VirtualClock();
+  const random = new SeededRandom(7);
+  return { clock, random, cluster: new MemoryCluster({ clock, random }) };
+}
+
+clusterContract('memory', () => {
+  const { clock, random, cluster } = memory();
+  const { state } = cluster;
+  const peers: MemoryCluster[] = [];
+  return Promise.resolve({
+    cluster,
+    peer: () => {
+      const peer = new MemoryCluster({ clock, random, state });
+      peers.push(peer);
+      return Promise.resolve(peer);
+    },
+    pass: (ms: number) => clock.advance(ms),
+    settled: <T>(work: Promise<T>) => untilSettled(clock, work),
+    now: () => clock.now(),
+    cutOff: () => cluster.cutOff(),
+    reconnect: () => cluster.reconnect(),
+    addNode: (wanted: NodeToAdd) => {
+      const isReady = wanted.ready ?? true;
+      const node = aClusterNode({
+        ...wanted,
+        uid: random.uuid(),
+        systemUuid: wanted.systemUuid?.toLowerCase() ?? '',
+        notReadyReason: isReady ? '' : 'KubeletNotReady',
+      });
+      state.putNode(node);
+      return Promise.resolve({ name: node.name, uid: node.uid });
+    },
+    labelNode: (name: string, [key, value]: readonly [string, string]) => {
+      const labels = state.nodes.get(name)?.labels;
+      return Promise.resolve(state.updateNode(name, { labels: { ...labels, [key]: value } }));
+    },
+    removeNode: (name: string) => Promise.resolve(state.removeNode(name)),
+    addPod: (name: string, nodeName: string) => {
+      const pod = aClusterPod({ name, nodeName, uid: random.uuid() });
+      state.putPod(pod);
+      return Promise.resolve({ namespace: pod.namespace, name, uid: pod.uid });
+    },
+    protectPod: ({ namespace, name }) => {
+      state.protectedPods.set(`${namespace}/${name}`, 'the budget needs 1 healthy pod');
+      return Promise.resolve();
+    },
+    tokens: () => Promise.resolve(state.tokens),
+    events: (node: string) =>
+      Promise.resolve(
+        state.events
+          .filter(({ about }) => about.name === node)
+          .map(({ type, reason, message }) => `${type} ${reason} ${message}`),
+      ),
+    cleanup: async () => {
+      for (const one of [cluster, ...peers]) await one.close();
+    },
+  });
+});
+
+describe('MemoryCluster', () => {
+  const NODE = { name: 'worker-1', uid: 'uid-of-worker-1' };
+
+  it('fails the next call as told, once, and shows calls to whoever watches', async () => {
+    const { cluster } = memory();
+    cluster.state.putNode(aClusterNode());
+    const shown: ClusterCall[] = [];
+    cluster.onCall = (call) => shown.push(call);
+    cluster.failNext('deleteNode', new Unauthorized('PERMISSION_MISSING', 'no'));
+    await expect(cluster.deleteNode(NODE)).rejects.toMatchObject({ code: 'PERMISSION_MISSING' });
+    expect(cluster.state.nodes.size).toBe(1);
+    await cluster.deleteNode(NODE);
+    expect(cluster.state.nodes.size).toBe(0);
+    expect(shown).toEqual([
+      { method: 'deleteNode', subject: 'worker-1' },
+      { method: 'deleteNode', subject: 'worker-1' },
+    ]);
+    expect(cluster.calls).toEqual(shown);
+  });
+
+  it('loses an answer after the work is done', async () => {
+    const { cluster } = memory();
+    cluster.state.putNode(aClusterNode());
+    cluster.loseAnswer('deleteNode');
+    await expect(cluster.deleteNode(NODE)).rejects.toMatchObject({
+      code: 'KUBERNETES_UNREACHABLE',
+      facts: { requestSent: true },
+    });
+    expect(cluster.state.nodes.size).toBe(0);
+  });
+
+  it('has nothing to show before its first connection', async () => {
+    const { clock, random } = memory();
+    const cluster = new MemoryCluster({ clock, random, startCutOff: true });
+    await expect(cluster.view()).rejects.toMatchObject({ code: 'VIEW_STALE' });
+    const synced = cluster.changed();
+    cluster.reconnect();
+    await synced;
+    await expect(cluster.view()).resolves.toMatchObject({ nodes: [], pods: [] });
+  });
+
+  it('keeps its view fresh while connected, though nothing changes', async () => {
+    const { clock, cluster } = memory();
+    const before = await cluster.view();
+    await clock.advance(60_000);
+    const after = await cluster.view();
+    expect(after).toMatchObject({ revision: before.revision, freshAt: clock.now() });
+  });
+});
+
+describe('whether a holder may act', () => {
+  it('goes by the clock that says no first', async () => {
+    const { clock, cluster } = memory();
+    const request = { name: 'x', holder: 'a', durationMs: 10_000 };
+    const lease = await cluster.acquireLease(request);
+    const start = clock.now();
+    await clock.advance(9_999);
+    expect(mayAct(lease, clock)).toBe(true);
+    // The machine slept: only the wall clock went on.
+    clock.setWallClock(start + 10_000);
+    expect(mayAct(lease, clock)).toBe(false);
+    // Somebody set the wall clock back.
+    clock.setWallClock(start);
+    expect(mayAct(lease, clock)).toBe(true);
+    await clock.advance(1);
+    expect(mayAct(lease, clock)).toBe(false);
+  });
+});

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes and pods for tests: sane defaults, overridden where it matters.
+import type { Pod } from '../../model/pod.ts';
+import { NO_RESOURCES } from '../../model/resources.ts';
+import type { ClusterNode } from '../cluster.ts';
+
+const MEDIUM = { cpu: '2', memory: '4Gi', pods: '110' };
+
+/** Ready, empty, of no pool. */
+export function aClusterNode(overrides: Partial<ClusterNode> = {}): ClusterNode {
+  const name = overrides.name ?? 'worker-1';
+  return {
+    name,
+    uid: `uid-of-${name}`,
+    providerId: '',
+    systemUuid: '',
+    ready: true,
+    readyChangedAt: Date.UTC(2026, 0, 1),
+    notReadyReason: '',
+    unschedulable: false,
+    isTerminating: false,
+    createdAt: Date.UTC(2026, 0, 1),
+    labels: { 'kubernetes.io/hostname': name },
+    annotations: {},
+    taints: [],
+    capacity: MEDIUM,
+    allocatable: MEDIUM,
+    ...overrides,
+  };
+}
+
+/** Asks for nothing, waits for a place. */
+export function aClusterPod(overrides: Partial<Pod> = {}): Pod {
+  const name = overrides.name ?? 'web-1';
+  return {
+    name,
+    namespace: 'default',
+    uid: `uid-of-${name}`,
+    labels: {},
+    isMirror: false,
+    nodeName: '',
+    nominatedNodeName: '',
+    isFinished: false,
+    isTerminating: false,
+    isGated: false,
+    priority: 0,
+    requests: { ...NO_RESOURCES, pods: 1 },
+    held: { ...NO_RESOURCES, pods: 1 },
+    tolerations: [],
+    nodeSelector: {},
+    preferredNodes: [],
+    affinity: [],
+    antiAffinity: [],
+    spread: [],
+    hostPorts: [],
+    volumes: [],
+    ...overrides,
+  };
+}
