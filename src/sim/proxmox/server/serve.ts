@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated cluster on a socket, plain or TLS. Only what HTTP needs is here; node:http itself, because a
-// reason phrase and a broken connection are part of what Proxmox says.
-import { Buffer } from 'node:buffer';
-import {
-  createServer,
-  get as getPlain,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+// A simulated cluster on a socket, plain or TLS: the listening side of app.ts.
+import type { Buffer } from 'node:buffer';
+import { createServer, get as getPlain, type Server } from 'node:http';
 import { createServer as createTlsServer, get as getTls } from 'node:https';
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
 import type { UrlSource } from '../core.ts';
-import { SimConnectionError, type SimResponse } from '../http/messages.ts';
 import type { ProxmoxSim } from '../sim.ts';
+import { answer, bodyOf, listenerOf, proxmoxApp, redirectApp } from './app.ts';
 import { makeCertificate } from './certificate.ts';
 
 export interface ServeOptions {
@@ -40,68 +33,6 @@ function splitAddress(listen: string): { readonly host: string; readonly port: n
   const at = listen.lastIndexOf(':');
   const host = listen.slice(0, Math.max(0, at)).replace(/^\[(.*)\]$/, '$1');
   return { host: host === '' ? '127.0.0.1' : host, port: Number(listen.slice(at + 1)) };
-}
-
-function headersOf(message: IncomingMessage): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(message.headers)) {
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join('; ') : value;
-  }
-  return headers;
-}
-
-async function bodyOf(message: IncomingMessage): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of message) if (chunk instanceof Uint8Array) chunks.push(chunk);
-  return Buffer.concat(chunks);
-}
-
-function send(response: ServerResponse, answer: SimResponse): void {
-  const body = Buffer.from(answer.body, 'utf8');
-  response.sendDate = true;
-  // Status lines are bytes: what is not Latin is sent as UTF-8, as the real server does.
-  const reason = Buffer.from(answer.reason, 'utf8').toString('latin1');
-  response.writeHead(answer.status, reason, {
-    ...answer.headers,
-    server: 'pve-api-daemon/3.0',
-    'cache-control': 'max-age=0',
-    pragma: 'no-cache',
-    'content-length': body.length,
-    ...(answer.status >= 400 ? { connection: 'close' } : {}),
-  });
-  response.end(body);
-}
-
-async function answer(
-  sim: ProxmoxSim,
-  host: string | undefined,
-  exchange: { readonly request: IncomingMessage; readonly response: ServerResponse },
-): Promise<void> {
-  const { request, response } = exchange;
-  const headers = headersOf(request);
-  try {
-    // A chunked body is refused unread.
-    const body = headers['transfer-encoding'] === undefined ? await bodyOf(request) : undefined;
-    const result = await sim.handle({
-      method: request.method ?? 'GET',
-      target: request.url ?? '/',
-      headers,
-      body,
-      ...(host === undefined ? {} : { host }),
-    });
-    send(response, result);
-  } catch (error) {
-    if (!(error instanceof SimConnectionError))
-      response.destroy(error instanceof Error ? error : undefined);
-    request.socket.destroy();
-  }
-}
-
-/** Whoever speaks plain HTTP to a TLS port is sent to the right scheme. */
-function redirect(request: IncomingMessage, response: ServerResponse): void {
-  const location = `https://${request.headers.host ?? 'localhost'}${request.url ?? '/'}`;
-  response.writeHead(request.method === 'GET' ? 301 : 308, { location, connection: 'close' });
-  response.end();
 }
 
 function byFirstByte(secure: Server, plain: Server): (socket: Socket) => void {
@@ -153,9 +84,9 @@ export async function serveProxmoxSim(sim: ProxmoxSim, options: ServeOptions): P
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   };
-  const onRequest = (request: IncomingMessage, response: ServerResponse) => {
-    void answer(sim, options.host, { request, response });
-  };
+  const onRequest = listenerOf(proxmoxApp(sim, options.host), (exchange) =>
+    answer(sim, options.host, exchange),
+  );
   const close = (server: Listener) => async () => {
     for (const socket of sockets) socket.destroy();
     await new Promise<void>((resolve) => {
@@ -173,7 +104,13 @@ export async function serveProxmoxSim(sim: ProxmoxSim, options: ServeOptions): P
   const secure = tuned(
     createTlsServer(own ?? (options.tls === true ? {} : options.tls), onRequest),
   );
-  const server = createSocketServer(byFirstByte(secure, createServer(redirect)));
+  const plain = createServer(
+    listenerOf(redirectApp(), ({ outgoing }) => {
+      outgoing.writeHead(400, { connection: 'close' }).end();
+      return Promise.resolve();
+    }),
+  );
+  const server = createSocketServer(byFirstByte(secure, plain));
   server.on('connection', track);
   const port = await listenOn(server, at);
   return { url: `https://${at.host}:${port}`, fingerprint: own?.fingerprint, close: close(server) };

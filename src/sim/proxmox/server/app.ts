@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Hono app of a simulated cluster. An answer is written on the connection itself: a reason phrase is part
+// of what Proxmox says, and a `Response` loses it on its way to the socket.
+import { Buffer } from 'node:buffer';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { Hono } from 'hono';
+import { SimConnectionError, type SimResponse } from '../http/messages.ts';
+import type { ProxmoxSim } from '../sim.ts';
+
+type App = Hono<{ Bindings: HttpBindings }>;
+
+/** Every path and method: what is refused, and how, is the cluster's to say. */
+export function proxmoxApp(sim: ProxmoxSim, host: string | undefined): App {
+  const app: App = new Hono();
+  app.all('*', async ({ env }) => {
+    await answer(sim, host, env);
+    return RESPONSE_ALREADY_SENT;
+  });
+  return app;
+}
+
+/** Whoever speaks plain HTTP to a TLS port is sent to the right scheme. */
+export function redirectApp(): App {
+  const app: App = new Hono();
+  app.all('*', (context) => {
+    const { headers, method, url } = context.env.incoming;
+    const location = `https://${headers.host ?? 'localhost'}${url ?? '/'}`;
+    return context.body(null, method === 'GET' ? 301 : 308, { location, connection: 'close' });
+  });
+  return app;
+}
+
+/** `odd` answers request lines that make no URL: Proxmox reads them, the adapter does not. */
+export function listenerOf(
+  app: App,
+  odd: (exchange: HttpBindings) => Promise<void>,
+): RequestListener {
+  return (incoming, outgoing) => {
+    const listener = getRequestListener(app.fetch, {
+      hostname: 'localhost',
+      overrideGlobalObjects: false,
+      errorHandler: () => odd({ incoming, outgoing }),
+    });
+    void listener(incoming, outgoing);
+  };
+}
+
+export async function answer(
+  sim: ProxmoxSim,
+  host: string | undefined,
+  { incoming, outgoing }: HttpBindings,
+): Promise<void> {
+  const headers = headersOf(incoming);
+  try {
+    // A chunked body is refused unread.
+    const body = headers['transfer-encoding'] === undefined ? await bodyOf(incoming) : undefined;
+    const result = await sim.handle({
+      method: incoming.method ?? 'GET',
+      target: incoming.url ?? '/',
+      headers,
+      body,
+      ...(host === undefined ? {} : { host }),
+    });
+    send(outgoing, result);
+  } catch (error) {
+    if (!(error instanceof SimConnectionError)) {
+      outgoing.destroy(error instanceof Error ? error : undefined);
+    }
+    incoming.socket.destroy();
+  }
+}
+
+function headersOf(message: IncomingMessage): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(message.headers)) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join('; ') : value;
+  }
+  return headers;
+}
+
+export async function bodyOf(message: IncomingMessage): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of message) if (chunk instanceof Uint8Array) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+function send(response: ServerResponse, result: SimResponse): void {
+  const body = Buffer.from(result.body, 'utf8');
+  response.sendDate = true;
+  // Status lines are bytes: what is not Latin is sent as UTF-8, as the real server does.
+  const reason = Buffer.from(result.reason, 'utf8').toString('latin1');
+  response.writeHead(result.status, reason, {
+    ...result.headers,
+    server: 'pve-api-daemon/3.0',
+    'cache-control': 'max-age=0',
+    pragma: 'no-cache',
+    'content-length': body.length,
+    ...(result.status >= 400 ? { connection: 'close' } : {}),
+  });
+  response.end(body);
+}
