@@ -12,6 +12,7 @@ import {
   WHY,
 } from './testing/bench.ts';
 import {
+  aHost,
   aPool,
   aRegion,
   IMAGE_SOURCE,
@@ -140,6 +141,19 @@ describe('creations', () => {
     await untilAtRest(bench.fleet, bench);
     const [machine] = await machinesIn(bench.store);
     expect(machine).toMatchObject({ phase: 'failed', failure: { code: 'PARAMETER_REFUSED' } });
+  });
+
+  it('leave to containers what they were given', async () => {
+    const bench = aBench();
+    for (const [index, host] of ['pve1', 'pve3'].entries()) {
+      const known = { power: 'stopped', isTemplate: false, cpus: 1 } as const;
+      const memoryBytes = aHost(host).memoryBytes;
+      bench.hypervisor.state.containers.push({ vmId: 500 + index, host, memoryBytes, ...known });
+    }
+    await bench.fleet.scaleTo('workers', 3, WHY);
+    await untilAtRest(bench.fleet, bench);
+    const machines = await machinesIn(bench.store);
+    expect(machines.map(({ placement }) => placement?.host)).toEqual(['pve2', 'pve2', 'pve2']);
   });
 
   it('wait for room and say so once', async () => {

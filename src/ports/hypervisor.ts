@@ -24,14 +24,26 @@ export interface VmSummary extends VmRef {
   readonly memoryBytes: number | undefined;
 }
 
+/** A container takes room on its host like a VM does; it is nothing that we make, move or remove. */
+export interface ContainerSummary {
+  readonly vmId: number;
+  readonly host: string;
+  readonly power: 'running' | 'stopped' | 'unknown';
+  readonly isTemplate: boolean;
+  /** Configured; one without a limit has all CPUs of its host. Undefined until the overview tells. */
+  readonly cpus: number | undefined;
+  readonly memoryBytes: number | undefined;
+}
+
 export interface RegionView {
   readonly region: string;
   /** Wall clock at which the reading was complete. */
   readonly takenAt: number;
   readonly version: string;
   readonly hosts: readonly Host[];
-  /** VMs only. `takenVmIds` has the containers' ids too: ids are shared. */
   readonly vms: readonly VmSummary[];
+  readonly containers: readonly ContainerSummary[];
+  /** Of VMs and containers, which share them. */
   readonly takenVmIds: readonly number[];
 }
 

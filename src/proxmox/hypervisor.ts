@@ -25,8 +25,8 @@ export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
   const version = new VersionGate(api, clock);
   const tasks = new Tasks(api);
   const follower = new TaskFollower({ task: (task) => tasks.status(task, {}) }, clock);
-  const vms = new Vms({ api, whereabouts, version });
   const sizes = new Sizes({ api, clock });
+  const vms = new Vms({ api, whereabouts, version, noteConfig: (config) => sizes.note(config) });
   const images = new Images({ api, random, version, follower });
   const agent = new GuestAgent({ api, whereabouts, clock });
   const none: CallOptions = {};

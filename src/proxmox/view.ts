@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Host, HostStorage } from '../model/host.ts';
-import type { VmSummary } from '../ports/hypervisor.ts';
+import type { ContainerSummary, VmSummary } from '../ports/hypervisor.ts';
 import { type Foreign, flagOf, numberOf, recordsOf, textOf } from './json.ts';
 
 /** `/cluster/resources`, sorted out: one reading of everything, whatever the number of VMs. */
 export interface Overview {
   readonly hosts: readonly Host[];
   readonly vms: readonly VmSummary[];
+  readonly containers: readonly ContainerSummary[];
   readonly takenVmIds: readonly number[];
 }
 
@@ -20,8 +21,12 @@ export function overviewOf(region: string, data: unknown): Overview {
       .filter((entry) => entry['type'] === 'qemu')
       .flatMap((entry) => summaryOf(entry, online))
       .sort((a, b) => a.vmId - b.vmId),
+    containers: entries
+      .filter(isContainer)
+      .flatMap((entry) => containerOf(entry, online))
+      .sort((a, b) => a.vmId - b.vmId),
     takenVmIds: entries
-      .filter((entry) => ['qemu', 'lxc', 'openvz'].includes(textOf(entry['type']) ?? ''))
+      .filter((entry) => entry['type'] === 'qemu' || isContainer(entry))
       .flatMap((entry) => numberOf(entry['vmid']) ?? [])
       .sort((a, b) => a - b),
   };
@@ -90,6 +95,24 @@ function summaryOf(entry: Foreign, online: ReadonlySet<string>): readonly VmSumm
       memoryBytes: numberOf(entry['maxmem']),
     },
   ];
+}
+
+function isContainer(entry: Foreign): boolean {
+  return entry['type'] === 'lxc' || entry['type'] === 'openvz';
+}
+
+/** The overview takes a container's figures from its configuration, not from its use. */
+function containerOf(entry: Foreign, online: ReadonlySet<string>): readonly ContainerSummary[] {
+  return summaryOf(entry, online).map(
+    ({ vmId, host, power, isTemplate, cpus, memoryBytes }): ContainerSummary => ({
+      vmId,
+      host,
+      power,
+      isTemplate,
+      cpus,
+      memoryBytes,
+    }),
+  );
 }
 
 function powerOf(status: unknown): VmSummary['power'] {

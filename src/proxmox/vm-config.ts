@@ -25,7 +25,7 @@ export function vmConfigOf(vm: VmRef, data: unknown): VmConfig {
     smbiosUuid: smbiosUuidOf(options['smbios1']),
     lock: options['lock'],
     isTemplate: flagOf(stored['template']),
-    cpus: (numberOf(options['cores']) ?? 1) * (numberOf(options['sockets']) ?? 1),
+    cpus: cpusOf(options),
     memoryBytes: memoryMiBOf(options['memory']) * MEBIBYTE,
     addresses: addressesOf(options),
     options,
@@ -36,6 +36,12 @@ function smbiosUuidOf(smbios1: string | undefined): string | undefined {
   return parseProperties(smbios1 ?? '', 'uuid')
     .get('uuid')
     ?.toLowerCase();
+}
+
+/** With `vcpus`, so many of the cores are plugged in; more than there are means all of them. */
+function cpusOf(options: Readonly<Record<string, string>>): number {
+  const cores = (numberOf(options['cores']) ?? 1) * (numberOf(options['sockets']) ?? 1);
+  return Math.min(cores, numberOf(options['vcpus']) ?? cores);
 }
 
 /** `2048`, or since 8.1 `current=2048`. */

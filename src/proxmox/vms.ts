@@ -25,6 +25,8 @@ interface Collaborators {
   readonly api: Api;
   readonly whereabouts: Whereabouts;
   readonly version: VersionGate;
+  /** Sees every configuration that is read. */
+  readonly noteConfig: (config: VmConfig) => void;
 }
 
 type VmCall = Omit<ApiCall, 'path' | 'host' | 'doing' | 'facts'> & { readonly doing: string };
@@ -34,11 +36,13 @@ export class Vms {
   readonly #api: Api;
   readonly #whereabouts: Whereabouts;
   readonly #version: VersionGate;
+  readonly #noteConfig: (config: VmConfig) => void;
 
   constructor(collaborators: Collaborators) {
     this.#api = collaborators.api;
     this.#whereabouts = collaborators.whereabouts;
     this.#version = collaborators.version;
+    this.#noteConfig = collaborators.noteConfig;
   }
 
   config(vm: VmRef, options: CallOptions): Promise<VmConfig> {
@@ -46,7 +50,10 @@ export class Vms {
       vm,
       async (host) => {
         const call = { method: 'GET', doing: 'read the configuration of', ...options } as const;
-        return vmConfigOf({ vmId: vm.vmId, host }, await this.#on(vm, host, '/config', call));
+        const data = await this.#on(vm, host, '/config', call);
+        const config = vmConfigOf({ vmId: vm.vmId, host }, data);
+        this.#noteConfig(config);
+        return config;
       },
       options.signal,
     );

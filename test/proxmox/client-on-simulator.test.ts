@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { hypervisorContract } from '../../src/ports/contract/hypervisor.contract.ts';
-import { IMAGE, simulatedRegion, TEMPLATE } from './simulated-region.ts';
+import { CONTAINER, IMAGE, simulatedRegion, TEMPLATE } from './simulated-region.ts';
 
 const ENDPOINT = {
   createVm: 'POST /nodes/{node}/qemu',
@@ -18,6 +18,7 @@ for (const version of ['9.2', '8.4'] as const) {
       hosts: ['pve1', 'pve2'] as const,
       storages: { disks: 'local-lvm', isos: 'local', images: 'local' },
       template: TEMPLATE,
+      container: CONTAINER,
       image: IMAGE,
       loseAnswer: (method: keyof typeof ENDPOINT) => {
         sim.faults.add({ endpoint: ENDPOINT[method], kind: 'lost' });

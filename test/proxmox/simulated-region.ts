@@ -31,6 +31,8 @@ export const CREDENTIALS: Credentials = {
 };
 export const TEMPLATE = { vmId: 9_000, host: 'pve1' };
 
+export const CONTAINER = { vmId: 8_000, cpus: 2, memoryBytes: 2 ** 31 };
+
 export interface SimulatedRegion {
   readonly sim: ProxmoxSim;
   readonly clock: VirtualClock;
@@ -49,6 +51,15 @@ export function aCluster(): ClusterDescription {
         size: 600 * 2 ** 20,
         virtualSize: 3 * 2 ** 30,
         checksums: { sha256: IMAGE.sha256 },
+      },
+    ],
+    containers: [
+      {
+        id: CONTAINER.vmId,
+        host: 'pve2',
+        cpus: CONTAINER.cpus,
+        memory: CONTAINER.memoryBytes,
+        running: true,
       },
     ],
     vms: [

@@ -11,7 +11,8 @@ export function placementFacts(
 ): RegionFacts {
   return {
     hosts: view.hosts,
-    vms: view.vms,
+    // A container takes its part of a host as a VM does.
+    vms: [...view.vms, ...view.containers],
     reservations: reservationsOf(turn.books.machines, view.region),
     busyHosts,
   };

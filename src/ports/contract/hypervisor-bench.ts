@@ -19,6 +19,12 @@ export interface HypervisorUnderTest {
   readonly storages: { readonly disks: string; readonly isos: string; readonly images: string };
   /** A template on the first host, its disk on `storages.disks`. */
   readonly template: VmRef;
+  /** A running container of somebody, on the second host. */
+  readonly container: {
+    readonly vmId: number;
+    readonly cpus: number;
+    readonly memoryBytes: number;
+  };
   /** Something that can be downloaded. */
   readonly image: { readonly url: string; readonly sha256: string };
   /** The next such call has its effect, and its answer is lost. */

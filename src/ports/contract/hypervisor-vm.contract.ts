@@ -27,6 +27,36 @@ export function vmContract(bench: () => Bench): void {
       expect(view.takenVmIds).toContain(under.template.vmId);
     });
 
+    it('shows what containers take of their host, and that their ids are taken', async () => {
+      const { hypervisor, it: under, order } = bench();
+      const { vmId, cpus, memoryBytes } = under.container;
+      const view = await under.settled(hypervisor.view());
+      const known = { power: 'running', isTemplate: false };
+      expect(view.containers).toEqual([
+        { vmId, host: under.hosts[1], cpus, memoryBytes, ...known },
+      ]);
+      expect(view.vms.map((vm) => vm.vmId)).not.toContain(vmId);
+      expect(view.takenVmIds).toContain(vmId);
+      await expect(under.settled(hypervisor.createVm(order({ vmId })))).rejects.toMatchObject({
+        code: 'VM_ID_TAKEN',
+      });
+    });
+
+    it('counts a VM by its configuration as soon as that is there', async () => {
+      const { hypervisor, it: under, created } = bench();
+      const vm = await created();
+      const sizeSeen = async () => {
+        const view = await under.settled(hypervisor.view());
+        const { cpus, memoryBytes } = view.vms.find((one) => one.vmId === vm.vmId) ?? {};
+        return [cpus, memoryBytes];
+      };
+      expect(await sizeSeen()).toEqual([2, 2 * GIBIBYTE]);
+      const set = { cores: '3', sockets: '2', memory: '4096' };
+      await under.settled(hypervisor.configureVm(vm, { set }));
+      await under.pass(15_000);
+      expect(await sizeSeen()).toEqual([6, 4 * GIBIBYTE]);
+    });
+
     it('shows a VM at once by id, host and lock, and all of it after a while', async () => {
       const { hypervisor, it: under, order, end } = bench();
       const wanted = order();

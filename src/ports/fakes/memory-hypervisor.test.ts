@@ -23,6 +23,8 @@ function host(name: string): Host {
   };
 }
 
+const CONTAINER = { vmId: 8_000, cpus: 2, memoryBytes: 2 ** 31 };
+
 function memory() {
   const clock = new VirtualClock();
   const hypervisor = new MemoryHypervisor({
@@ -39,6 +41,12 @@ function memory() {
   ]);
   const template = { vmId: 9_000, host: 'pve1', options, revision: 1, startedAt: undefined };
   hypervisor.state.vms.set(9_000, template);
+  hypervisor.state.containers.push({
+    ...CONTAINER,
+    host: 'pve2',
+    power: 'running',
+    isTemplate: false,
+  });
   return { clock, hypervisor };
 }
 
@@ -51,6 +59,7 @@ hypervisorContract('memory', () => {
     hosts: ['pve1', 'pve2'] as const,
     storages: { disks: 'local', isos: 'local', images: 'local' },
     template: { vmId: 9_000, host: 'pve1' },
+    container: CONTAINER,
     image: { url: 'https://images.example/x.qcow2', sha256: 'ab'.repeat(32) },
     loseAnswer: (method: 'createVm' | 'startVm' | 'destroyVm') => hypervisor.loseAnswer(method),
     move: (vmId: number, to: string) => hypervisor.move(vmId, to),

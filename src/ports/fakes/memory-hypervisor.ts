@@ -114,7 +114,12 @@ export class MemoryHypervisor implements Hypervisor {
         version: this.#version,
         hosts: [...this.state.hosts],
         vms: vms.map((vm) => summaryOf(vm, online.has(vm.host))),
-        takenVmIds: vms.map((vm) => vm.vmId),
+        containers: this.state.containers.map((one) =>
+          online.has(one.host) ? one : { ...one, power: 'unknown' as const },
+        ),
+        takenVmIds: [...vms, ...this.state.containers]
+          .map((guest) => guest.vmId)
+          .sort((a, b) => a - b),
       };
     });
   }

@@ -218,7 +218,8 @@ export class MemoryOperations {
 
   #claim(order: VmRef, options: Map<string, string>): MemoryVm {
     this.#requireHost(order.host);
-    if (this.#state.vms.has(order.vmId)) {
+    const isContainer = this.#state.containers.some((one) => one.vmId === order.vmId);
+    if (this.#state.vms.has(order.vmId) || isContainer) {
       throw new Conflict('VM_ID_TAKEN', `VM ${order.vmId} already exists`);
     }
     const { vmId, host } = order;

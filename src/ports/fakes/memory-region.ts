@@ -2,7 +2,7 @@
 // The state behind MemoryHypervisor: VMs, volumes and tasks of one region, and nothing that talks.
 import type { Host } from '../../model/host.ts';
 import { NotFound, PvescalerError } from '../errors.ts';
-import type { TaskRef, TaskStatus, Volume } from '../hypervisor.ts';
+import type { ContainerSummary, TaskRef, TaskStatus, Volume } from '../hypervisor.ts';
 
 export interface MemoryVm {
   readonly vmId: number;
@@ -47,6 +47,8 @@ export interface TaskOrder {
 export class MemoryRegion {
   readonly hosts: Host[];
   readonly vms = new Map<number, MemoryVm>();
+  /** Somebody's; nothing here changes them. */
+  readonly containers: ContainerSummary[] = [];
   readonly volumes = new Map<string, MemoryVolume>();
   readonly #tasks = new Map<string, MemoryTask>();
   readonly #plannedFailures = new Map<string, PvescalerError[]>();

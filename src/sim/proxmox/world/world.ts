@@ -120,16 +120,21 @@ export class World {
 
   #facts(vm: Vm): Omit<Broadcast, 'at'> {
     const memory = /^(?:current=)?(\d+)/.exec(vm.config['memory'] ?? '512')?.[1] ?? '512';
-    const cores = Number(vm.config['cores'] ?? 1) * Number(vm.config['sockets'] ?? 1);
-    const vcpus = Number(vm.config['vcpus'] ?? cores);
     return {
       name: vm.config['name'] ?? `VM ${vm.id}`,
       status: vm.running === undefined ? 'stopped' : 'running',
-      cpus: Math.min(cores, vcpus),
+      cpus: this.#cpus(vm),
       memory: Number(memory) * 2 ** 20,
       disk: bootDiskBytes(vm.config),
       startedAt: vm.running?.startedAt,
     };
+  }
+
+  /** Those plugged in; the status daemon never tells of more than its host has. */
+  #cpus({ host, config }: Vm): number {
+    const cores = Number(config['cores'] ?? 1) * Number(config['sockets'] ?? 1);
+    const most = this.hosts.get(host)?.cpus ?? cores;
+    return Math.min(cores, Number(config['vcpus'] ?? cores), most);
   }
 
   /** Hosts do not broadcast at the same moment. */

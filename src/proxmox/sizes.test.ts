@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { aRegion, ok, type Route, refused } from './scripted-region.fixture.ts';
+
+const HOST = { type: 'node', node: 'pve1', status: 'online', maxcpu: 8, maxmem: 2 ** 35 };
+const MIB = 2 ** 20;
+
+type Entry = Readonly<Record<string, unknown>>;
+
+function entry(vmid: number, more: Entry = {}): Entry {
+  return { type: 'qemu', vmid, node: 'pve1', status: 'stopped', ...more };
+}
+
+/** A region whose VMs can be edited between two views. */
+function edited(vms: Record<number, Entry>, configs: Record<number, Entry>) {
+  const routes: Record<string, Route> = {};
+  for (const id of Object.keys(configs)) {
+    for (const host of ['pve1', 'pve2']) {
+      routes[`GET /nodes/${host}/qemu/${id}/config`] = () => ok(configs[Number(id)]);
+    }
+  }
+  const region = aRegion({
+    'GET /cluster/resources': () => ok([HOST, { ...HOST, node: 'pve2' }, ...Object.values(vms)]),
+    ...routes,
+  });
+  return {
+    region,
+    vms,
+    configs,
+    reads: () => region.calls().filter((name) => name.endsWith('/config')).length,
+    size: async (vmId: number) => {
+      const view = await region.hypervisor.view();
+      const vm = view.vms.find((one) => one.vmId === vmId);
+      return [vm?.cpus, vm?.memoryBytes];
+    },
+  };
+}
+
+describe('what a VM takes of its host', () => {
+  it('is what its configuration says, where the overview says less', async () => {
+    const { size } = edited(
+      {
+        160: entry(160, { name: 'a', maxcpu: 8, maxmem: 512 * MIB }),
+        161: entry(161, { name: 'b', maxcpu: 2, maxmem: 1024 * MIB }),
+      },
+      {
+        160: { digest: 'a', cores: 8, sockets: 2, memory: 'current=2048' },
+        161: { digest: 'b', cores: 4, vcpus: 2, memory: '1024', balloon: 256 },
+      },
+    );
+    expect(await size(160)).toEqual([16, 2048 * MIB]);
+    expect(await size(161)).toEqual([2, 1024 * MIB]);
+  });
+
+  it('is read once, and again only when the overview shows a change', async () => {
+    const known = { name: 'a', maxcpu: 2, maxmem: 1024 * MIB };
+    const bench = edited(
+      { 160: entry(160, known) },
+      { 160: { digest: 'a', cores: 2, memory: 1024 } },
+    );
+    for (let turn = 0; turn < 5; turn += 1) expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
+    expect(bench.reads()).toBe(1);
+    bench.configs[160] = { digest: 'b', cores: 4, memory: 1024 };
+    bench.vms[160] = entry(160, { ...known, maxcpu: 4 });
+    for (let turn = 0; turn < 5; turn += 1) expect(await bench.size(160)).toEqual([4, 1024 * MIB]);
+    expect(bench.reads()).toBe(2);
+    for (const sign of [{ name: 'b' }, { tags: 'x' }, { status: 'running' }, { node: 'pve2' }]) {
+      const before = bench.reads();
+      bench.vms[160] = entry(160, { ...bench.vms[160], ...sign });
+      await bench.size(160);
+      await bench.size(160);
+      expect([sign, bench.reads() - before]).toEqual([sign, 1]);
+    }
+  });
+
+  it('needs no second reading when the overview catches up', async () => {
+    const bench = edited(
+      { 160: entry(160, { status: 'unknown' }) },
+      { 160: { digest: 'a', cores: 2, memory: 1024 } },
+    );
+    expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
+    bench.vms[160] = entry(160, { name: 'a', maxcpu: 2, maxmem: 1024 * MIB });
+    expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
+    // Its host was away for a while: nothing is known, and nothing has changed.
+    bench.vms[160] = entry(160, { status: 'unknown' });
+    expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
+    expect(bench.reads()).toBe(1);
+  });
+
+  it('is learnt from any reading of the configuration, by its digest', async () => {
+    const known = { name: 'a', status: 'running', maxcpu: 2, maxmem: 1024 * MIB };
+    const bench = edited(
+      { 160: entry(160, known) },
+      { 160: { digest: 'a', cores: 2, memory: 1024 } },
+    );
+    await bench.size(160);
+    bench.configs[160] = { digest: 'b', cores: 2, memory: 4096 };
+    expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
+    await bench.region.hypervisor.vmConfig({ vmId: 160, host: 'pve1' });
+    expect(await bench.size(160)).toEqual([2, 4096 * MIB]);
+    await bench.region.hypervisor.vmConfig({ vmId: 160, host: 'pve1' });
+    await bench.size(160);
+    expect(bench.reads()).toBe(3);
+  });
+
+  it('stays what a running VM was started with, until it is started with less', async () => {
+    const known = { name: 'a', status: 'running', maxcpu: 4, maxmem: 4096 * MIB };
+    const bench = edited(
+      { 160: entry(160, known) },
+      { 160: { digest: 'a', cores: 1, memory: 512 } },
+    );
+    expect(await bench.size(160)).toEqual([4, 4096 * MIB]);
+    bench.vms[160] = entry(160, { ...known, status: 'stopped' });
+    expect(await bench.size(160)).toEqual([1, 512 * MIB]);
+  });
+
+  it('is not asked of a VM that is being made, and not often of one that may not be read', async () => {
+    const vms = {
+      162: entry(162, { status: 'unknown', lock: 'clone' }),
+      163: entry(163, { status: 'unknown' }),
+      164: entry(164, { status: 'unknown' }),
+      170: { ...entry(170, { status: 'unknown' }), node: 'pve9' },
+    };
+    const refusal = refused(403, 'Permission check failed (/vms/163, VM.Audit)');
+    const region = aRegion({
+      'GET /cluster/resources': () => ok([HOST, ...Object.values(vms)]),
+      'GET /nodes/pve1/qemu/163/config': refusal,
+      'GET /nodes/pve1/qemu/164/config': ok({ digest: 'a', memory: 1024 }),
+    });
+    for (let turn = 0; turn < 3; turn += 1) {
+      const view = await region.hypervisor.view();
+      expect(view.vms.map((vm) => [vm.vmId, vm.cpus, vm.memoryBytes])).toEqual([
+        [162, undefined, undefined],
+        [163, undefined, undefined],
+        [164, 1, 1024 * MIB],
+        [170, undefined, undefined],
+      ]);
+    }
+    const reads = () => region.calls().filter((name) => name.endsWith('/config'));
+    expect(reads()).toEqual(['GET /nodes/pve1/qemu/163/config', 'GET /nodes/pve1/qemu/164/config']);
+    await region.clock.advance(61_000);
+    await region.hypervisor.view();
+    expect(reads()).toHaveLength(3);
+  });
+
+  it('is forgotten with the VM: another under the same id is another', async () => {
+    const bench = edited(
+      { 160: entry(160, { name: 'a', maxcpu: 2, maxmem: 1024 * MIB }) },
+      { 160: { digest: 'a', cores: 2, memory: 1024 } },
+    );
+    await bench.size(160);
+    bench.vms[160] = entry(160, { status: 'unknown', lock: 'create' });
+    expect(await bench.size(160)).toEqual([undefined, undefined]);
+    bench.configs[160] = { digest: 'b', cores: 6, memory: 512 };
+    bench.vms[160] = entry(160, { status: 'unknown' });
+    expect(await bench.size(160)).toEqual([6, 512 * MIB]);
+  });
+
+  it('of a whole region is learnt at once, unless that takes long', async () => {
+    const ids = Array.from({ length: 200 }, (_, index) => 1_000 + index);
+    let delayMs = 0;
+    const slow: Route = async () => {
+      await region.clock.sleep(delayMs);
+      return ok({ digest: 'a', cores: 3 });
+    };
+    const region = aRegion({
+      'GET /cluster/resources': ok([
+        HOST,
+        ...ids.map((id) => entry(id, { maxcpu: 1, maxmem: 512 * MIB })),
+      ]),
+      ...Object.fromEntries(ids.map((id) => [`GET /nodes/pve1/qemu/${id}/config`, slow])),
+    });
+    delayMs = 100;
+    const first = await region.settled(region.hypervisor.view());
+    const learnt = first.vms.filter((vm) => vm.cpus === 3).length;
+    expect(learnt).toBeGreaterThan(20);
+    expect(learnt).toBeLessThan(40);
+    expect(region.clock.monotonic()).toBeLessThan(3_500);
+    delayMs = 0;
+    const second = await region.settled(region.hypervisor.view());
+    expect(second.vms.filter((vm) => vm.cpus === 3)).toHaveLength(200);
+  });
+});
