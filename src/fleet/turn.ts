@@ -6,7 +6,13 @@ import type { Lease } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Bug, LostLeadership } from '../ports/errors.ts';
-import type { CallOptions, Hypervisor, RegionView, TaskRef } from '../ports/hypervisor.ts';
+import type {
+  CallOptions,
+  Hypervisor,
+  RegionView,
+  TaskRef,
+  VmSummary,
+} from '../ports/hypervisor.ts';
 import type { Journal } from '../ports/journal.ts';
 import type { Random } from '../ports/random.ts';
 import type { Books } from './books.ts';
@@ -67,6 +73,8 @@ export class Turn {
   readonly random: Random;
   readonly clock: Clock;
   readonly views: ReadonlyMap<string, RegionView>;
+  /** Of each region a VM that may be ours and could not be read: nobody knows its addresses. */
+  readonly unread = new Map<string, VmSummary>();
   readonly #parts: TurnParts;
 
   constructor(parts: TurnParts) {

@@ -54,6 +54,10 @@ describe('marker', () => {
     expect(twice).toBe(`${before}\n${line} deleting=1767225700\nmore notes`);
     expect(readMarker(twice)).toEqual({ kind: 'marked', marker: deleting });
     expect(withMarker('', marker)).toBe(line);
+    const ready = { ...deleting, readySinceSeconds: 1_767_225_650 };
+    const thrice = withMarker(twice, ready);
+    expect(thrice).toBe(`${before}\n${line} ready=1767225650 deleting=1767225700\nmore notes`);
+    expect(readMarker(thrice)).toEqual({ kind: 'marked', marker: ready });
   });
 
   it('keeps fields that a newer version wrote', () => {
@@ -74,6 +78,7 @@ describe('marker', () => {
     ['the same field twice', `${line} pool=other`, 'damaged'],
     ['a pool in capitals', line.replace('pool=small', 'pool=Small'), 'damaged'],
     ['a bare word', `${line} oops`, 'damaged'],
+    ['a readiness without time', `${line} ready=yes`, 'damaged'],
     ['a deletion without time', `${line} deleting=now`, 'damaged'],
   ])('reads %s as it is', (_case, description, kind) => {
     expect(readMarker(description).kind).toBe(kind);

@@ -2,7 +2,7 @@
 // The marker in a VM's description is the proof of ownership, and everything needed to adopt a running
 // machine when the database is lost. It is one line; people may write whatever they like around it:
 //
-//   pvescaler/v1 cluster=<uid> pool=<name> machine=<uuid> vmid=<n> created=<seconds> [address=<cidr>]… [deleting=<seconds>]
+//   pvescaler/v1 cluster=<uid> pool=<name> machine=<uuid> vmid=<n> created=<seconds> [address=<cidr>]… [ready=<seconds>] [deleting=<seconds>]
 //
 // A VM is ours only if the marker's vmid is the VM's own: clones, copies and restores inherit the text but
 // get another id. Once configured, the SMBIOS UUID must equal the machine id too.
@@ -20,6 +20,8 @@ export interface Marker {
   readonly createdAtSeconds: number;
   /** Static addresses in CIDR form; empty with DHCP. */
   readonly addresses: readonly string[];
+  /** Since when it has been ready (seconds): from then on only somebody who asks takes it away. */
+  readonly readySinceSeconds?: number;
   /** Since when it is being deleted (seconds); a crash or a lost database never revives it. */
   readonly deletingSinceSeconds?: number;
   /** Keys a newer version added; kept as they are when this version rewrites the line. */
@@ -46,12 +48,15 @@ export function formatMarker(marker: Marker): string {
     ['vmid', String(marker.vmId)],
     ['created', String(marker.createdAtSeconds)],
     ...marker.addresses.map((address) => ['address', address] as const),
-    ...(marker.deletingSinceSeconds === undefined
-      ? []
-      : [['deleting', String(marker.deletingSinceSeconds)] as const]),
+    ...since('ready', marker.readySinceSeconds),
+    ...since('deleting', marker.deletingSinceSeconds),
     ...(marker.unknown ?? []),
   ];
   return [PREFIX, ...fields.map(([key, value]) => `${key}=${value}`)].join(' ');
+}
+
+function since(key: string, seconds: number | undefined): readonly (readonly [string, string])[] {
+  return seconds === undefined ? [] : [[key, String(seconds)]];
 }
 
 /** Puts the marker into a description: replaces the line that is there, keeps every word around it. */
@@ -85,7 +90,7 @@ export function readMarker(description: string | undefined): MarkerReading {
     : { kind: 'damaged', problem: marker.problem };
 }
 
-const SINGLE = ['cluster', 'pool', 'machine', 'vmid', 'created', 'deleting'];
+const SINGLE = ['cluster', 'pool', 'machine', 'vmid', 'created', 'ready', 'deleting'];
 
 function parseFields(text: string): Parsed<Marker> {
   const single = new Map<string, string>();
@@ -124,17 +129,26 @@ function buildMarker(fields: ReadonlyMap<string, string>, extras: Extras): Parse
   });
 }
 
-type Numbers = Pick<Marker, 'vmId' | 'createdAtSeconds' | 'deletingSinceSeconds'>;
+type Since = Pick<Marker, 'readySinceSeconds' | 'deletingSinceSeconds'>;
+type Numbers = Pick<Marker, 'vmId' | 'createdAtSeconds'> & Since;
 
 function readNumbers(fields: ReadonlyMap<string, string>): Parsed<Numbers> {
   const vmId = wholeNumber(fields.get('vmid'));
   if (vmId === undefined) return refused('marker has no valid vmid');
   const createdAtSeconds = wholeNumber(fields.get('created'));
   if (createdAtSeconds === undefined) return refused('marker has no valid created');
-  if (!fields.has('deleting')) return accepted({ vmId, createdAtSeconds });
+  const invalid = ['ready', 'deleting'].find(
+    (key) => fields.has(key) && wholeNumber(fields.get(key)) === undefined,
+  );
+  if (invalid !== undefined) return refused(`marker has an invalid ${invalid}`);
+  const readySinceSeconds = wholeNumber(fields.get('ready'));
   const deletingSinceSeconds = wholeNumber(fields.get('deleting'));
-  if (deletingSinceSeconds === undefined) return refused('marker has an invalid deleting');
-  return accepted({ vmId, createdAtSeconds, deletingSinceSeconds });
+  return accepted({
+    vmId,
+    createdAtSeconds,
+    ...(readySinceSeconds !== undefined && { readySinceSeconds }),
+    ...(deletingSinceSeconds !== undefined && { deletingSinceSeconds }),
+  });
 }
 
 function wholeNumber(text: string | undefined): number | undefined {

@@ -16,7 +16,9 @@ export async function adopt(turn: Turn): Promise<ReadonlySet<string>> {
   const undecided = new Set<string>();
   for (const view of turn.views.values()) {
     for (const vm of candidates(turn, view)) {
-      if ((await consider(turn, view.region, vm)) === 'undecided') undecided.add(view.region);
+      const verdict = await consider(turn, view.region, vm);
+      if (verdict === 'unread') turn.unread.set(view.region, vm);
+      if (verdict === 'unread' || verdict === 'undecided') undecided.add(view.region);
     }
   }
   return undecided;
@@ -26,11 +28,7 @@ export async function adopt(turn: Turn): Promise<ReadonlySet<string>> {
 export function candidates(turn: Turn, view: RegionView): readonly VmSummary[] {
   const region = turn.region(view.region);
   const { from, to } = region.vmIds;
-  const claimed = new Set(
-    turn.books.machines
-      .filter(({ phase, placement }) => mayExist(phase) && placement?.region === view.region)
-      .map(({ placement }) => placement?.vmId),
-  );
+  const claimed = claimedVmIds(turn, view.region);
   return view.vms.filter(
     (vm) =>
       !vm.isTemplate &&
@@ -39,7 +37,16 @@ export function candidates(turn: Turn, view: RegionView): readonly VmSummary[] {
   );
 }
 
-type Verdict = 'ours' | 'undecided' | 'stranger';
+/** The ids of a region that machines stand for, whatever is there under them. */
+export function claimedVmIds({ books }: Turn, region: string): ReadonlySet<number> {
+  return new Set(
+    books.machines.flatMap(({ phase, placement }) =>
+      mayExist(phase) && placement?.region === region ? [placement.vmId] : [],
+    ),
+  );
+}
+
+type Verdict = 'ours' | 'unread' | 'undecided' | 'stranger';
 
 async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verdict> {
   const key = `${region}/${vm.vmId}`;
@@ -48,14 +55,16 @@ async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verd
   turn.memory.strangers.delete(key);
   const config = await configOf(turn, region, vm);
   if (config === 'gone') return 'stranger';
-  if (config === undefined || isBeingMade(config)) return 'undecided';
+  if (config === undefined) return 'unread';
+  if (isBeingMade(config)) return 'undecided';
+  // Known before anything is done with it: whatever becomes of that, none of them is given out twice.
+  turn.memory.strangersAddresses.set(key, addressesOf(config));
   const ownership = ownershipOf(turn, config);
   if (ownership.owned && !config.isTemplate) {
     const taken = await tryToTake(turn, region, { config, marker: ownership.marker });
     if (taken !== 'stranger') return taken;
   }
   turn.memory.strangers.set(key, looks);
-  turn.memory.strangersAddresses.set(key, addressesOf(config));
   await tellDamage(turn, region, config);
   return 'stranger';
 }
@@ -65,8 +74,10 @@ export function ownershipOf(turn: Turn, config: VmConfig): Ownership {
   const { cluster } = turn.settings;
   const ownership = judgeOwnership({ ...config, configured: false }, cluster);
   if (!ownership.owned) return ownership;
-  const known = turn.books.find(ownership.marker.machine);
-  const configured = known?.configured === true && known.placement?.vmId === config.vmId;
+  const { machine, readySinceSeconds } = ownership.marker;
+  const known = turn.books.find(machine);
+  const wasConfigured = known?.configured === true && known.placement?.vmId === config.vmId;
+  const configured = wasConfigured || readySinceSeconds !== undefined;
   return judgeOwnership({ ...config, configured }, cluster);
 }
 
@@ -116,7 +127,8 @@ async function take(turn: Turn, region: string, { config, marker }: Found): Prom
   const hasIdentity = config.smbiosUuid === marker.machine;
   // A clone that was never configured has not run either.
   if (!hasIdentity && power === 'running') return false;
-  const machine = adoptedMachine(turn, { region, config, marker, power });
+  const adopted = adoptedMachine(turn, { region, config, marker, power });
+  const machine = withoutDoubleAddress(turn, adopted, marker);
   await leaseAddresses(turn, region, marker);
   await turn.books.putMachine(machine);
   await turn.tellOf(machine, {
@@ -128,18 +140,36 @@ async function take(turn: Turn, region: string, { config, marker }: Found): Prom
   return true;
 }
 
-/** An address that somebody holds stays theirs: two machines with one address are a person's to untangle. */
+/**
+ * A call that came through late may have made a machine whose address has been given to another since. It has
+ * never run, so it is taken away again. One that runs stays: two at work with one address are a person's to
+ * untangle.
+ */
+function withoutDoubleAddress(turn: Turn, machine: Machine, marker: Marker): Machine {
+  const isNew = machine.phase === 'configuring';
+  const { region = '' } = machine.placement ?? {};
+  const double = marker.addresses.map(bare).find((address) => isHeld(turn, region, address));
+  if (double === undefined || !isNew) return machine;
+  return { ...machine, phase: 'deleting', deletionReason: `another machine holds ${double}` };
+}
+
 async function leaseAddresses(turn: Turn, region: string, marker: Marker): Promise<void> {
   const { machine, pool } = marker;
-  for (const cidr of marker.addresses) {
-    const address = cidr.split('/')[0] ?? cidr;
-    const isHeld = turn.books.addresses.some(
-      (lease) =>
-        lease.region === region && lease.address === address && lease.releasedAt === undefined,
-    );
-    if (isHeld) continue;
+  for (const address of marker.addresses.map(bare)) {
+    if (isHeld(turn, region, address)) continue;
     await turn.books.leaseAddress({ address, region, pool, machine, leasedAt: turn.now });
   }
+}
+
+function bare(cidr: string): string {
+  return cidr.split('/')[0] ?? cidr;
+}
+
+function isHeld(turn: Turn, region: string, address: string): boolean {
+  return turn.books.addresses.some(
+    (lease) =>
+      lease.region === region && lease.address === address && lease.releasedAt === undefined,
+  );
 }
 
 function whyDouble({ phase, placement }: Machine): string {

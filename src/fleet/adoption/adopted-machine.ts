@@ -64,13 +64,13 @@ function sizeOf(config: VmConfig, disk: string, pool: PoolSettings | undefined):
   };
 }
 
-function phaseOf(turn: Turn, { config, marker, power }: Found): Phase {
+function phaseOf(turn: Turn, { marker, power }: Found): Phase {
   if (marker.deletingSinceSeconds !== undefined) return 'deleting';
   // Without its pool's settings nothing can be made of it; it is left as it is.
   if (turn.pool(marker.pool) === undefined) return 'ready';
-  if (power === 'running') return 'booting';
-  const isSeedOut = (config.options['ide2'] ?? '').startsWith('none');
-  return isSeedOut && config.smbiosUuid === marker.machine ? 'starting' : 'configuring';
+  // It may be at work: no trouble in coming up again may cost it its life.
+  if (marker.readySinceSeconds !== undefined) return 'ready';
+  return power === 'running' ? 'booting' : 'configuring';
 }
 
 function diskBytes(option: string): number {

@@ -11,6 +11,7 @@ import {
   type Source,
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
+import { claimedVmIds } from '../adoption/adopt.ts';
 import { templatesIn } from '../lifecycle/templates.ts';
 import type { PoolSettings, RegionSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
@@ -64,6 +65,8 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
     now: turn.now,
   });
   if (!id.chosen) return id;
+  const unread = unknownAddresses(turn, where);
+  if (unread !== undefined) return unread;
   const addresses = chooseAddresses({
     region: where.region.name,
     machine: machine.id,
@@ -78,9 +81,21 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
   return undefined;
 }
 
-/** Of VMs that are still there. */
-function strangersAddresses({ memory }: Turn, { region, vms }: RegionView): readonly string[] {
-  return vms.flatMap(({ vmId }) => memory.strangersAddresses.get(`${region}/${vmId}`) ?? []);
+/** After the records were lost, a VM that cannot be read may have any address. */
+function unknownAddresses({ unread }: Turn, { region, pool }: Where): Refused | undefined {
+  const vm = unread.get(region.name);
+  const { v4, v6 } = pool.network;
+  if (vm === undefined || (v4.kind !== 'static' && v6.kind !== 'static')) return undefined;
+  const sentence = `VM ${vm.vmId} on host ${vm.host} cannot be read: its addresses might be given out twice`;
+  return { code: 'VIEW_STALE', sentence };
+}
+
+/** Of VMs that are still there and no machine's. */
+function strangersAddresses(turn: Turn, { region, vms }: RegionView): readonly string[] {
+  const claimed = claimedVmIds(turn, region);
+  return vms
+    .filter(({ vmId }) => !claimed.has(vmId))
+    .flatMap(({ vmId }) => turn.memory.strangersAddresses.get(`${region}/${vmId}`) ?? []);
 }
 
 interface Decided {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deleting → gone, or failed where a creation failed. Mark, shut down, stop, destroy, verify, then everything
 // else that belonged to the machine. A VM that is not ours is left alone; the machine ends without it.
-import { withMarker } from '../../model/marker.ts';
-import type { VmConfig } from '../../ports/hypervisor.ts';
 import { isUploadUnderWay } from './configuring.ts';
 import { isCloneUnderWay } from './creating.ts';
 import type { Job, Step } from './job.ts';
 import { look, type Sight } from './look.ts';
+import { mark } from './mark.ts';
 
 /** After so many troubles a guest is not asked any more. */
 const PATIENCE = 3;
@@ -32,10 +31,10 @@ export async function deleting(job: Job): Promise<Step> {
 
 async function remove(
   job: Job,
-  { config, marker }: Extract<Sight, { kind: 'ours' }>,
+  sight: Extract<Sight, { kind: 'ours' }>,
   lastTask: string | undefined,
 ): Promise<Step> {
-  if (marker.deletingSinceSeconds === undefined) await mark(job, config, marker);
+  await mark(job, sight, 'deletingSinceSeconds');
   const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
   if (power === 'stopped') {
     // The VM goes last: as long as it is there, whoever finds it knows what else belonged to it.
@@ -49,21 +48,6 @@ async function remove(
     return job.started(await job.hypervisor.stopVm(job.vm, job.turn.acting));
   }
   return job.started(await job.hypervisor.shutdownVm(job.vm, shutdownTimeoutMs, job.turn.acting));
-}
-
-/** From here on nobody who finds the VM without our records revives it. */
-async function mark(
-  job: Job,
-  config: VmConfig,
-  marker: Extract<Sight, { kind: 'ours' }>['marker'],
-): Promise<void> {
-  const deletingSinceSeconds = Math.floor(job.turn.now / 1_000);
-  const description = withMarker(config.description ?? '', { ...marker, deletingSinceSeconds });
-  await job.hypervisor.configureVm(
-    job.vm,
-    { set: { description }, digest: config.digest },
-    job.turn.acting,
-  );
 }
 
 /** A VM whose creation died keeps its lock; only root can take it away. Told, and looked at again. */

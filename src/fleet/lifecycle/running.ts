@@ -5,6 +5,7 @@
 import { removeSeed, requireOurs } from './configuring.ts';
 import type { Job, Step } from './job.ts';
 import { look } from './look.ts';
+import { mark } from './mark.ts';
 
 export async function starting(job: Job): Promise<Step> {
   const task = await job.task();
@@ -31,7 +32,7 @@ export async function booting(job: Job): Promise<Step> {
 }
 
 async function becomeReady(job: Job): Promise<Step> {
-  requireOurs(await look(job), job);
+  await mark(job, requireOurs(await look(job), job), 'readySinceSeconds');
   await job.move('ready');
   await job.turn.books.changePool(job.machine.pool, ({ backoff, ...rest }) =>
     backoff === undefined ? undefined : rest,

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has become of a machine is written on its VM before it is written down here: whoever finds the VM without
+// our records must neither revive one that was being deleted nor give one up that has been ready.
+import { type Marker, withMarker } from '../../model/marker.ts';
+import type { Job } from './job.ts';
+import type { Sight } from './look.ts';
+
+type Milestone = 'readySinceSeconds' | 'deletingSinceSeconds';
+
+export async function mark(
+  job: Job,
+  { config, marker }: Extract<Sight, { kind: 'ours' }>,
+  milestone: Milestone,
+): Promise<void> {
+  if (marker[milestone] !== undefined) return;
+  const next: Marker = { ...marker, [milestone]: Math.floor(job.turn.now / 1_000) };
+  // The digest refuses the change if somebody else wrote meanwhile: their words are kept.
+  await job.hypervisor.configureVm(
+    job.vm,
+    { set: { description: withMarker(config.description ?? '', next) }, digest: config.digest },
+    job.turn.acting,
+  );
+}
