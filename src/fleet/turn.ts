@@ -4,6 +4,7 @@
 import type { JournalKind, JournalSubject } from '../model/journal-entry.ts';
 import type { Lease } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
+import type { Template } from '../placement/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Bug, LostLeadership } from '../ports/errors.ts';
 import type {
@@ -75,6 +76,8 @@ export class Turn {
   readonly views: ReadonlyMap<string, RegionView>;
   /** Of each region a VM that may be ours and could not be read: nobody knows its addresses. */
   readonly unread = new Map<string, VmSummary>();
+  /** What the sources of pools name, by region and source. */
+  readonly templates = new Map<string, Promise<readonly Template[]>>();
   readonly #parts: TurnParts;
 
   constructor(parts: TurnParts) {

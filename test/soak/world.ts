@@ -100,6 +100,8 @@ export class World extends Known {
       this.round(process).catch((error: unknown) => this.#trouble(error)),
     );
     await Promise.all(this.#pending.splice(0));
+    // A day's requests, seeds included, are too much to remember.
+    this.region.transport.requests.length = 0;
     const machines = await check(this);
     if (outcome !== undefined && outcome !== 'dead') {
       this.log(machines.map(({ id, phase }) => `${id.slice(0, 4)}=${phase}`).join(' '));

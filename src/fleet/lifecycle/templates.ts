@@ -10,8 +10,19 @@ import { bootDiskSlot } from './clone-options.ts';
 
 export type TemplateSource = Extract<SourceSettings, { kind: 'template' }>;
 
-/** The templates of a region that the source names, and where their disks are. */
-export async function templatesIn(
+/** The templates of a region that the source names, and where their disks are; looked up once a round. */
+export function templatesIn(
+  turn: Turn,
+  view: RegionView,
+  source: TemplateSource,
+): Promise<readonly Template[]> {
+  const key = `${view.region} ${JSON.stringify(source)}`;
+  const known = turn.templates.get(key) ?? findTemplates(turn, view, source);
+  turn.templates.set(key, known);
+  return known;
+}
+
+async function findTemplates(
   turn: Turn,
   view: RegionView,
   source: TemplateSource,

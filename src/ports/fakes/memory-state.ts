@@ -3,8 +3,8 @@ import { isCurrent, type Lease, leaseExpiry } from '../../model/lease.ts';
 import { Conflict, LostLeadership, NotFound } from '../errors.ts';
 import type { JournalQuery } from '../journal.ts';
 import { assertKey } from '../record-codec.ts';
-import type { CollectionName } from '../record-shapes.ts';
-import type { LeaseRequest } from '../store.ts';
+import type { CollectionName, RecordKinds } from '../record-shapes.ts';
+import type { LeaseRequest, Versioned } from '../store.ts';
 
 export interface StoredText {
   readonly key: string;
@@ -20,6 +20,10 @@ export interface JournalRow {
   readonly node: string | undefined;
   readonly json: string;
 }
+
+type Decoded = {
+  readonly [N in CollectionName]: WeakMap<StoredText, Versioned<RecordKinds[N]>>;
+};
 
 /** The newest read revision of a record and the lease, if any, under which it is written. */
 interface Write {
@@ -37,8 +41,16 @@ export class MemoryState {
     drains: new Map(),
     pools: new Map(),
   };
+  /** What was read from the texts: frozen, so that all readers may share it. */
+  readonly decoded: Decoded = {
+    intents: new WeakMap(),
+    machines: new WeakMap(),
+    addresses: new WeakMap(),
+    drains: new WeakMap(),
+    pools: new WeakMap(),
+  };
   readonly #leases = new Map<string, Lease>();
-  #journal: readonly JournalRow[] = [];
+  #journal: JournalRow[] = [];
   #lastSequence = 0;
   #revision = 0;
   #installationId: string | undefined;
@@ -124,7 +136,7 @@ export class MemoryState {
   append(row: Omit<JournalRow, 'sequence'>): JournalRow {
     this.#lastSequence += 1;
     const kept = { ...row, sequence: this.#lastSequence };
-    this.#journal = [...this.#journal, kept];
+    this.#journal.push(kept);
     return kept;
   }
 

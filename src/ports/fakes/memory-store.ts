@@ -106,12 +106,14 @@ export class MemoryStore implements Store {
     type T = RecordKinds[N];
     const shape: Shape<T> = RECORD_SHAPES[target];
     const encode = (key: string, value: T) => encodeRecord(shape, value, `${target} ${key}`);
-    const versioned = (stored: StoredText): Versioned<T> =>
-      Object.freeze({
-        key: stored.key,
-        value: decoded(shape, stored.json),
-        revision: stored.revision,
-      });
+    const versioned = (stored: StoredText): Versioned<T> => {
+      const known = this.#state.decoded[target].get(stored);
+      if (known !== undefined) return known;
+      const { key, json, revision } = stored;
+      const record = Object.freeze({ key, value: decoded(shape, json), revision });
+      this.#state.decoded[target].set(stored, record);
+      return record;
+    };
     return {
       get: (key, { signal } = {}) =>
         this.#act({ access: 'read', signal }, () => {
