@@ -20,6 +20,7 @@ const TIERS = [
   { name: 'test', command: ['npm', 'test', '--silent', '--', ...json('test')] },
   { name: 'parity', command: ['npm', 'run', '--silent', 'test:parity'] },
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
+  { name: 'e2e', command: ['npm', 'run', '--silent', 'test:e2e'] },
   { name: 'bootstrap', command: ['npm', 'run', '--silent', 'test:bootstrap'] },
   { name: 'oracle', command: ['npm', 'run', '--silent', 'test:oracle'] },
   { name: 'fresh-clone', command: ['npm', 'run', '--silent', 'test:fresh-clone'] },

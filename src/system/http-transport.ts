@@ -11,9 +11,15 @@ import type {
 import { translateSocketError, type UnreachablePeer } from './socket-errors.ts';
 import { pinnedConnector } from './tls-pinning.ts';
 
+/** Who we are to the server, where it asks for a certificate. */
+export interface ClientIdentity {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
 export type TransportTls =
   /** Chain and host name are checked, against the system's roots or only against these. */
-  | { readonly kind: 'verify'; readonly caPem?: string }
+  | { readonly kind: 'verify'; readonly caPem?: string; readonly client?: ClientIdentity }
   /** The leaf certificate is one of these (SHA-256, hex, colons optional); chain and name do not matter. */
   | { readonly kind: 'fingerprints'; readonly sha256: readonly string[] }
   /** Anybody in between can read and change everything. The caller warns. */
@@ -162,7 +168,9 @@ function connector(options: HttpTransportOptions): buildConnector.connector {
     return buildConnector({ timeout, allowH2: false, rejectUnauthorized: false });
   }
   const ca = tls.caPem === undefined ? {} : { ca: tls.caPem };
-  return buildConnector({ timeout, allowH2: false, ...ca });
+  const { client } = tls;
+  const identity = client === undefined ? {} : { cert: client.certPem, key: client.keyPem };
+  return buildConnector({ timeout, allowH2: false, ...ca, ...identity });
 }
 
 function target(url: string): { readonly origin: string; readonly path: string } {

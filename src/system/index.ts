@@ -5,7 +5,7 @@ import type { Transport } from '../ports/transport.ts';
 import type { HttpTransportOptions } from './http-transport.ts';
 
 export { systemClock } from './clock.ts';
-export type { HttpTransportOptions, TransportTls } from './http-transport.ts';
+export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-transport.ts';
 export { systemRandom } from './random.ts';
 
 /** The HTTP client is large; it is loaded by the first command that talks to somebody. */

@@ -18,6 +18,9 @@ export interface GoProgram {
   readonly source: string;
   /** Path of the program. */
   readonly program: string;
+  /** What to build, when it is a program of a required module; absent = the folder itself. */
+  readonly target?: string;
+  readonly linkerFlags?: string;
   readonly say: (text: string) => void;
 }
 
@@ -29,18 +32,20 @@ function findGo(): string {
   return go;
 }
 
-function fingerprint(source: string, go: string): string {
+function fingerprint({ source, target, linkerFlags = '' }: GoProgram, go: string): string {
   const hash = createHash('sha256').update(spawnSync(go, ['version']).stdout);
+  if (target !== undefined) hash.update(`${target} ${linkerFlags}\n`);
   for (const file of readdirSync(source).sort())
     hash.update(`${file}\n`).update(readFileSync(join(source, file)));
   return hash.digest('hex');
 }
 
 /** Throws with the operator's next step when it cannot be built. */
-export function buildGoProgram({ source, program, say }: GoProgram): void {
+export function buildGoProgram(order: GoProgram): void {
+  const { source, program, say, target = '.', linkerFlags = '' } = order;
   const go = findGo();
   const stamp = `${program}.source`;
-  const wanted = fingerprint(source, go);
+  const wanted = fingerprint(order, go);
   const isBuilt = existsSync(program) && existsSync(stamp);
   if (isBuilt && readFileSync(stamp, 'utf8') === wanted) return;
   say(`building ${basename(program)} with Go (minutes the first time)…`);
@@ -48,7 +53,8 @@ export function buildGoProgram({ source, program, say }: GoProgram): void {
   mkdirSync(dirname(program), { recursive: true });
   // Built aside: a program that is still running somewhere keeps its file.
   const fresh = `${program}.new`;
-  const build = spawnSync(go, ['build', '-trimpath', '-o', fresh, '.'], {
+  const args = ['build', '-trimpath', `-ldflags=${linkerFlags}`, '-o', fresh, target];
+  const build = spawnSync(go, args, {
     cwd: source,
     stdio: ['ignore', 'inherit', 'inherit'],
     env: { ...process.env, CGO_ENABLED: '0' },

@@ -5,6 +5,7 @@ import type { AccessChecks, Need } from './access/checks.ts';
 import type { Permissions } from './access/permissions.ts';
 import type { Sessions } from './access/sessions.ts';
 import { failure } from './api-error.ts';
+import type { OpenConnection } from './guest/guest.ts';
 import { type Params, type ParamValue, scalarText } from './schema/verify.ts';
 import { SIMULATED_TIMEOUTS } from './tasks/durations.ts';
 import type { TaskContext, TaskEngine } from './tasks/engine.ts';
@@ -25,6 +26,8 @@ export interface Core {
   readonly access: AccessChecks;
   readonly sessions: Sessions;
   readonly urlSource: UrlSource;
+  /** How guests reach Kubernetes servers; undefined = not at all. */
+  readonly connect: OpenConnection | undefined;
 }
 
 export interface Upload {

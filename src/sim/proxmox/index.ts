@@ -13,6 +13,7 @@ export {
   type GuestBehaviour,
   type GuestInput,
   type GuestReport,
+  type OpenConnection,
 } from './guest/guest.ts';
 export { SimConnectionError, type SimRequest, type SimResponse } from './http/messages.ts';
 export { makeCertificate } from './server/certificate.ts';

@@ -11,7 +11,7 @@ import { type Inspection, inspectCore } from './control/inspect.ts';
 import { Meddler } from './control/meddler.ts';
 import { restoreState, type SimState, stateOf } from './control/state.ts';
 import type { Core, UrlSource } from './core.ts';
-import type { Guest } from './guest/guest.ts';
+import type { Guest, OpenConnection } from './guest/guest.ts';
 import type { SimRequest, SimResponse } from './http/messages.ts';
 import { Pipeline } from './http/pipeline.ts';
 import { TaskEngine } from './tasks/engine.ts';
@@ -31,6 +31,8 @@ export interface SimOptions {
   readonly version?: ApiVersion;
   /** Where downloads come from that the description does not have; absent = nowhere. */
   readonly urlSource?: UrlSource;
+  /** How guests reach the Kubernetes server that their user-data names; absent = a join is recorded only. */
+  readonly connect?: OpenConnection;
 }
 
 export interface ProxmoxSim {
@@ -68,6 +70,7 @@ function makeCore(options: SimOptions): { readonly core: Core; readonly faults: 
     access: new AccessChecks(world, permissions),
     sessions: new Sessions(world),
     urlSource: options.urlSource ?? (() => Promise.resolve(undefined)),
+    connect: options.connect,
   };
   tasks.setHook((order) => {
     const vmId = Number(order.id) || undefined;

@@ -2,6 +2,7 @@
 // What the simulator around the guests hands in and gets back. Values and method shapes only.
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
+import type { OpenConnection } from './kubelet/server-api.ts';
 
 export type GuestBehaviour = 'normal' | 'never-boots' | 'hangs' | 'no-agent' | 'ignores-shutdown';
 
@@ -17,6 +18,7 @@ export interface GuestDiskInput {
   readonly image: string | undefined;
   /** Nothing was ever booted from this disk: the first boot takes longer. */
   readonly firstBoot: boolean;
+  readonly sizeBytes: number;
   /** What diskState() returned before; a clone starts from its template's. Anything else is a fresh image. */
   readonly state: unknown;
 }
@@ -46,6 +48,8 @@ export interface GuestInput {
   leaseAddress(mac: string, bridge: string): string;
   /** Absent or undefined for a URL: the download succeeds with a stand-in for the content. */
   readonly download?: ((url: string) => DownloadAnswer | undefined) | undefined;
+  /** The way to Kubernetes servers outside. Absent: a join is recorded and counts as done. */
+  readonly connect?: OpenConnection | undefined;
 }
 
 export interface GuestIpAddress {

@@ -6,6 +6,7 @@ import { aGuest, aSeed, bootWith, MAC } from './testing/a-guest.ts';
 const CLOUD_IMAGE = {
   image: 'noble-server-cloudimg-amd64.qcow2',
   firstBoot: true,
+  sizeBytes: 2 ** 34,
   state: undefined,
 };
 
@@ -75,7 +76,7 @@ describe('boot', () => {
 
   it('boots from the network onto an empty disk', async () => {
     const { guest, boot } = aGuest({
-      disk: { image: undefined, firstBoot: true, state: undefined },
+      disk: { image: undefined, firstBoot: true, sizeBytes: 2 ** 34, state: undefined },
     });
     await boot();
     expect(guest.report()).toMatchObject({ phase: 'running', hostname: 'netboot' });

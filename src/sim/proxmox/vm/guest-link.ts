@@ -66,6 +66,7 @@ function guestInput(core: Core, vm: Vm): GuestInput {
     disk: {
       image: volume?.image,
       firstBoot: volume?.everBooted !== true,
+      sizeBytes: volume?.size ?? 0,
       state: volume?.guestState,
     },
     seedIso: seedIso(core, vm),
@@ -75,6 +76,7 @@ function guestInput(core: Core, vm: Vm): GuestInput {
     clock: world.clock,
     random: world.random,
     speed: world.speed,
+    connect: core.connect,
     leaseAddress: (mac, bridge) => {
       const network = world.hosts.get(vm.host)?.bridges.find(({ name }) => name === bridge)?.dhcp;
       return network === undefined ? '' : world.leases.lease(mac, network);

@@ -361,7 +361,12 @@ describe('once per instance', () => {
 
   async function again(state: unknown, seedIso: Uint8Array | undefined) {
     const bench = aGuest({
-      disk: { image: 'jammy', firstBoot: false, state: JSON.parse(JSON.stringify(state)) },
+      disk: {
+        image: 'jammy',
+        firstBoot: false,
+        sizeBytes: 2 ** 34,
+        state: JSON.parse(JSON.stringify(state)),
+      },
       seedIso,
     });
     await bench.boot();

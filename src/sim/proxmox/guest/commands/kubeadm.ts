@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `kubeadm join`, from flags or from a JoinConfiguration, behind the checks that a forgotten line of a recipe
 // runs into.
+
+import { KUBEADM_IDENTITY } from '../kubelet/identity.ts';
 import {
   isRecord,
   listOf,
@@ -20,18 +22,22 @@ import {
   readOptions,
 } from '../shell/command.ts';
 import type { GuestSystem } from '../system/system.ts';
-import { kubeletFlag, recordJoin } from './join.ts';
+import { joinWith, kubeletFlag, rejoin } from './join.ts';
 
 const VALUED = [
   'config token discovery-token discovery-token-ca-cert-hash discovery-file tls-bootstrap-token node-name',
   'cri-socket ignore-preflight-errors v',
 ].flatMap((line) => line.split(' '));
 
+const VERSION = 'v1.33.0';
+/** What `kubeadm join` leaves for the kubelet's unit. */
+const FLAGS_FILE = '/var/lib/kubelet/kubeadm-flags.env';
+
 const RUNTIMES = ['containerd', 'crio', 'docker'];
 
-export function kubeadm(call: Call): Outcome {
+export function kubeadm(call: Call): Outcome | Promise<Outcome> {
   const options = readOptions(call.args, VALUED);
-  if (options.operands[0] === 'version') return { code: 0, out: 'v1.33.0\n' };
+  if (options.operands[0] === 'version') return { code: 0, out: `${VERSION}\n` };
   if (options.operands[0] !== 'join') return OK;
   const problem = preflight(call.system, options.value('ignore-preflight-errors') ?? '');
   if (problem !== undefined) return failure(1, `error execution phase preflight: ${problem}`);
@@ -45,7 +51,7 @@ function joinConfiguration(text: string): PlainRecord {
   return parseYamlDocuments(text).find((each) => each['kind'] === 'JoinConfiguration') ?? {};
 }
 
-function join(call: Call, options: Options, config: PlainRecord): Outcome {
+async function join(call: Call, options: Options, config: PlainRecord): Promise<Outcome> {
   const { server, token, caCertHashes } = discoveryOf(call.system, options, config);
   if (server === undefined || token === undefined) {
     return failure(1, 'error: discovery: Invalid value: "": bootstrapToken or file must be set');
@@ -54,18 +60,53 @@ function join(call: Call, options: Options, config: PlainRecord): Outcome {
   const name = textOf(registration['name']) ?? options.value('node-name') ?? call.system.hostname;
   const kubeletArgs = [...extraArgs(registration['kubeletExtraArgs']), ...defaultArgs(call.system)];
   const taints = listOf(registration['taints']).filter(isRecord).map(taintText);
-  call.system.activeUnits.add('kubelet');
-  call.system.enabledUnits.add('kubelet');
-  return recordJoin(call, {
-    distribution: 'kubeadm',
-    server,
-    token,
+  const node = {
+    distribution: 'kubeadm' as const,
     nodeName: name.toLowerCase(),
     labels: kubeletFlag(kubeletArgs, 'node-labels'),
     taints: [...taints, ...kubeletFlag(kubeletArgs, 'register-with-taints')],
     kubeletArgs,
-    caCertHashes,
-    source: options.value('config') ?? 'kubeadm join',
+  };
+  const source = options.value('config') ?? 'kubeadm join';
+  const outcome = await joinWith(call, {
+    attempt: { ...node, server, token, caCertHashes, source },
+    version: VERSION,
+    paths: KUBEADM_IDENTITY,
+  });
+  if (outcome.code !== 0) return outcome;
+  call.system.files.makeDirectory('/var/lib/kubelet');
+  call.system.files.write(FLAGS_FILE, flagsText(node.nodeName, node.taints, kubeletArgs));
+  call.system.activeUnits.add('kubelet');
+  call.system.enabledUnits.add('kubelet');
+  call.system.changed();
+  return outcome;
+}
+
+function flagsText(
+  nodeName: string,
+  taints: readonly string[],
+  kubeletArgs: readonly string[],
+): string {
+  const own = kubeletArgs.filter((arg) => !arg.startsWith('register-with-taints='));
+  const words = [
+    `hostname-override=${nodeName}`,
+    ...own,
+    ...(taints.length > 0 ? [`register-with-taints=${taints.join(',')}`] : []),
+  ];
+  return `KUBELET_KUBEADM_ARGS="${words.map((word) => `--${word}`).join(' ')}"\n`;
+}
+
+/** The kubelet's unit at a later boot: what the join left on the disk is all it has. */
+export async function startKubeletUnit(system: GuestSystem): Promise<void> {
+  const kubeletArgs = argumentsIn(system, FLAGS_FILE, 'KUBELET_KUBEADM_ARGS');
+  const [override] = kubeletFlag(kubeletArgs, 'hostname-override');
+  await rejoin(system, KUBEADM_IDENTITY, {
+    distribution: 'kubeadm',
+    nodeName: (override ?? system.hostname).toLowerCase(),
+    labels: kubeletFlag(kubeletArgs, 'node-labels'),
+    taints: kubeletFlag(kubeletArgs, 'register-with-taints'),
+    kubeletArgs,
+    version: VERSION,
   });
 }
 
@@ -109,8 +150,12 @@ function extraArgs(value: unknown): string[] {
 }
 
 function defaultArgs(system: GuestSystem): string[] {
-  const text = system.files.read('/etc/default/kubelet') ?? '';
-  const value = /^\s*KUBELET_EXTRA_ARGS=["']?(.*?)["']?\s*$/m.exec(text)?.[1] ?? '';
+  return argumentsIn(system, '/etc/default/kubelet', 'KUBELET_EXTRA_ARGS');
+}
+
+function argumentsIn(system: GuestSystem, path: string, variable: string): string[] {
+  const text = system.files.read(path) ?? '';
+  const value = new RegExp(`^\\s*${variable}=["']?(.*?)["']?\\s*$`, 'm').exec(text)?.[1] ?? '';
   const words = value.split(/\s+/).filter((arg) => arg !== '');
   return words.map((arg) => arg.replace(/^--/, ''));
 }

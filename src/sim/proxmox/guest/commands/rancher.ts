@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `k3s agent` and `rke2 agent`: two programs with one way of reading their settings.
+
+import { rancherIdentity } from '../kubelet/identity.ts';
 import { parseYaml, recordOf, textsOf } from '../plain-values.ts';
 import {
   type Call,
@@ -9,7 +11,8 @@ import {
   type Outcome,
   readOptions,
 } from '../shell/command.ts';
-import { kubeletFlag, recordJoin } from './join.ts';
+import { urlOfStandIn } from './downloads.ts';
+import { joinWith, kubeletFlag, rejoin } from './join.ts';
 
 type Distribution = 'k3s' | 'rke2';
 type Settings = Map<string, readonly string[]>;
@@ -19,6 +22,8 @@ const VALUED = [
   'node-external-ip data-dir d flannel-iface log v node-id',
 ].flatMap((line) => line.split(' '));
 
+const DEFAULT_VERSIONS = { k3s: 'v1.33.0+k3s1', rke2: 'v1.33.0+rke2r1' } as const;
+
 const ENVIRONMENT = {
   URL: 'server',
   TOKEN: 'token',
@@ -27,31 +32,47 @@ const ENVIRONMENT = {
 };
 const SHORT: Readonly<Record<string, string>> = { s: 'server', t: 'token' };
 
-export function rancherAgent(call: Call): Outcome {
+export async function rancherAgent(call: Call): Promise<Outcome> {
   const distribution: Distribution = call.name === 'rke2' ? 'rke2' : 'k3s';
   const options = readOptions(call.args, VALUED);
-  if (options.has('version', 'v')) return { code: 0, out: `${distribution} version simulated\n` };
+  const version = versionOf(call, distribution);
+  if (options.has('version', 'v')) return { code: 0, out: `${distribution} version ${version}\n` };
   if (options.operands[0] !== 'agent') return OK;
   const files = configFiles(call, options, distribution);
   const settings = readSettings(call, { files, options, distribution });
   const all = (key: string) => settings.get(key) ?? [];
   const [server, token] = [all('server').at(-1), tokenOf(call, settings)];
-  if (server === undefined || token === undefined) {
-    const missing = server === undefined ? '--server' : '--token';
-    return failure(1, `level=fatal msg="Error: ${missing} is required"`);
-  }
+  if (server === undefined) return missing('--server');
   const kubeletArgs = all('kubelet-arg').map((arg) => arg.replace(/^--/, ''));
-  return recordJoin(call, {
+  const node = {
     distribution,
-    server,
-    token,
     nodeName: (all('node-name').at(-1) ?? call.system.hostname).toLowerCase(),
     labels: [...all('node-label'), ...kubeletFlag(kubeletArgs, 'node-labels')],
     taints: [...all('node-taint'), ...kubeletFlag(kubeletArgs, 'register-with-taints')],
     kubeletArgs,
-    caCertHashes: [],
-    source: files[0] ?? `${distribution} agent`,
+  };
+  const paths = rancherIdentity(distribution, all('data-dir').at(-1));
+  if (token === undefined) {
+    const hasJoined = await rejoin(call.system, paths, { ...node, version });
+    return hasJoined ? OK : missing('--token');
+  }
+  const source = files[0] ?? `${distribution} agent`;
+  return joinWith(call, {
+    attempt: { ...node, server, token, caCertHashes: [], source },
+    version,
+    paths,
   });
+}
+
+function missing(flag: string): Outcome {
+  return failure(1, `level=fatal msg="Error: ${flag} is required"`);
+}
+
+/** Told by where the program was downloaded from. */
+function versionOf(call: Call, distribution: Distribution): string {
+  const url = urlOfStandIn(call.system.files.read(`/usr/local/bin/${distribution}`) ?? '');
+  const release = /\/(v\d+\.[^/]+)\//.exec(url)?.[1];
+  return release === undefined ? DEFAULT_VERSIONS[distribution] : decodeURIComponent(release);
 }
 
 function tokenOf(call: Call, settings: Settings): string | undefined {

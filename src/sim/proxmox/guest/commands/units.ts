@@ -2,6 +2,7 @@
 // systemd's units: found in files or brought by packages, started by running what their file says.
 import { failure, OK, type Outcome, type Runner } from '../shell/command.ts';
 import type { GuestSystem } from '../system/system.ts';
+import { startKubeletUnit } from './kubeadm.ts';
 
 const UNIT_DIRECTORIES = [
   '/etc/systemd/system',
@@ -61,8 +62,12 @@ export function known(call: UnitCall, act: () => Outcome | void): Outcome {
   return failure(5, `Failed: Unit file ${call.unit}.service does not exist.`);
 }
 
+/** Units in whose process the kubelet runs. */
+const KUBELETS = new Set(['k3s-agent', 'rke2-agent', 'kubelet']);
+
 export function stopUnit({ unit, system }: UnitCall): Outcome {
   system.activeUnits.delete(unit);
+  if (KUBELETS.has(unit)) system.kubelet?.abort();
   system.changed();
   return OK;
 }
@@ -75,7 +80,7 @@ export async function startUnit(call: UnitCall): Promise<Outcome> {
   const hasPort = unit !== 'qemu-guest-agent' || system.input.agentEnabled;
   if (!hasPort) return failure(1, `A dependency job for ${unit}.service failed: no virtio port.`);
   const text = unitFile(system, unit);
-  const outcome = text === undefined ? OK : await runUnit(call, text);
+  const outcome = text === undefined ? await startPackaged(call) : await runUnit(call, text);
   const now = outcome.code === 0 ? system.activeUnits : system.failedUnits;
   system.activeUnits.delete(unit);
   system.failedUnits.delete(unit);
@@ -87,6 +92,11 @@ export async function startUnit(call: UnitCall): Promise<Outcome> {
     1,
     `Job for ${unit}.service failed because the control process exited with error code.`,
   );
+}
+
+async function startPackaged({ unit, system }: UnitCall): Promise<Outcome> {
+  if (unit === 'kubelet') await startKubeletUnit(system);
+  return OK;
 }
 
 export function unitFile(system: GuestSystem, unit: string): string | undefined {

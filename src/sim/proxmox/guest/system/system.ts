@@ -53,6 +53,8 @@ export class GuestSystem {
   /** What a command or cloud-init asked of the power; the guest acts on it when the command has ended. */
   powerRequest: 'off' | 'reboot' | undefined;
   boots: number;
+  /** Ends the kubelet that runs on this machine, if one does. */
+  kubelet: AbortController | undefined;
   readonly #options: SystemOptions;
 
   constructor(options: SystemOptions) {
@@ -96,8 +98,13 @@ export class GuestSystem {
     while (!this.bootFinished) await this.pass(250);
   }
 
+  /** Ends when the power goes. */
+  get signal(): AbortSignal {
+    return this.#options.signal;
+  }
+
   get isOff(): boolean {
-    return this.#options.signal.aborted;
+    return this.signal.aborted;
   }
 
   now(): number {

@@ -25,7 +25,12 @@ export function aGuest(overrides: Partial<GuestInput> = {}): GuestBench {
     cpus: 2,
     memoryBytes: 4 * 2 ** 30,
     interfaces: [{ slot: 'net0', mac: MAC, bridge: 'vmbr0' }],
-    disk: { image: 'jammy-with-agent.qcow2', firstBoot: true, state: undefined },
+    disk: {
+      image: 'jammy-with-agent.qcow2',
+      firstBoot: true,
+      sizeBytes: 20 * 2 ** 30,
+      state: undefined,
+    },
     seedIso: undefined,
     cloudInitDrive: undefined,
     agentEnabled: true,

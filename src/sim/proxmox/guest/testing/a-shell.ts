@@ -42,7 +42,7 @@ export function aShell(overrides: Partial<GuestInput> = {}): ShellBench {
     cpus: 2,
     memoryBytes: 4 * 2 ** 30,
     interfaces: [{ slot: 'net0', mac: 'BC:24:11:00:00:07', bridge: 'vmbr0' }],
-    disk: { image: 'jammy.qcow2', firstBoot: true, state: undefined },
+    disk: { image: 'jammy.qcow2', firstBoot: true, sizeBytes: 2 ** 34, state: undefined },
     seedIso: undefined,
     cloudInitDrive: undefined,
     agentEnabled: true,

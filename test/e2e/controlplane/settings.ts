@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command lines and files of the four programs.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Authority, type KeyAndCertificate, keyPair, keyPem } from './authority.ts';
+
+export interface Site {
+  readonly folder: string;
+  readonly authority: Authority;
+  readonly ports: { readonly api: number; readonly etcd: number; readonly etcdPeer: number };
+  /** How long a node may be silent before it is NotReady. */
+  readonly nodeMonitorGraceSeconds: number;
+}
+
+export const LOOPBACK = '127.0.0.1';
+
+export function apiServerUrl({ ports }: Site): string {
+  return `https://${LOOPBACK}:${ports.api}`;
+}
+
+export function kubeconfigText(
+  server: string,
+  caPem: string,
+  user: KeyAndCertificate | { readonly token: string },
+): string {
+  const base64 = (text: string) => Buffer.from(text).toString('base64');
+  const credentials =
+    'token' in user
+      ? { token: user.token }
+      : {
+          'client-certificate-data': base64(user.certPem),
+          'client-key-data': base64(user.keyPem),
+        };
+  // JSON is YAML.
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority-data': base64(caPem) } }],
+    users: [{ name: 'test', user: credentials }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+  });
+}
+
+export function etcdArgs({ folder, ports }: Site): string[] {
+  const client = `http://${LOOPBACK}:${ports.etcd}`;
+  const peer = `http://${LOOPBACK}:${ports.etcdPeer}`;
+  return [
+    `--data-dir=${join(folder, 'etcd')}`,
+    `--listen-client-urls=${client}`,
+    `--advertise-client-urls=${client}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=default=${peer}`,
+    // Nothing here outlives the test, and a disk under load must not make it slow.
+    '--unsafe-no-fsync',
+    '--log-level=warn',
+  ];
+}
+
+/** Writes what the API server reads, and says how to start it. */
+export function apiServerArgs(site: Site): string[] {
+  const { authority, ports } = site;
+  const serving = authority.server();
+  const serviceAccounts = keyPair();
+  const file = (name: string, text: string) => writeSecret(site, name, text);
+  const key = file('service-accounts.key', keyPem(serviceAccounts.privateKey));
+  const ca = file('ca.crt', authority.certPem);
+  file('ca.key', authority.keyPem);
+  return [
+    `--etcd-servers=http://${LOOPBACK}:${ports.etcd}`,
+    `--bind-address=${LOOPBACK}`,
+    `--advertise-address=${LOOPBACK}`,
+    `--secure-port=${ports.api}`,
+    '--endpoint-reconciler-type=none',
+    `--tls-cert-file=${file('server.crt', serving.certPem)}`,
+    `--tls-private-key-file=${file('server.key', serving.keyPem)}`,
+    `--client-ca-file=${ca}`,
+    '--service-account-issuer=https://kubernetes.default.svc',
+    `--service-account-key-file=${key}`,
+    `--service-account-signing-key-file=${key}`,
+    '--service-cluster-ip-range=10.96.0.0/16',
+    '--authorization-mode=Node,RBAC',
+    '--enable-admission-plugins=NodeRestriction',
+    '--enable-bootstrap-token-auth',
+    '--allow-privileged',
+  ];
+}
+
+export function controllerManagerArgs(site: Site): string[] {
+  const { folder, authority } = site;
+  const user = 'system:kube-controller-manager';
+  const config = kubeconfigText(
+    apiServerUrl(site),
+    authority.certPem,
+    authority.client({ commonName: user }),
+  );
+  return [
+    `--kubeconfig=${writeSecret(site, 'controller-manager.conf', config)}`,
+    '--secure-port=0',
+    '--leader-elect=false',
+    '--use-service-account-credentials',
+    `--service-account-private-key-file=${join(folder, 'service-accounts.key')}`,
+    `--root-ca-file=${join(folder, 'ca.crt')}`,
+    `--cluster-signing-cert-file=${join(folder, 'ca.crt')}`,
+    `--cluster-signing-key-file=${join(folder, 'ca.key')}`,
+    '--controllers=*,bootstrap-signer-controller,token-cleaner-controller',
+    '--kube-api-qps=500',
+    '--kube-api-burst=500',
+    '--node-monitor-period=1s',
+    `--node-monitor-grace-period=${site.nodeMonitorGraceSeconds}s`,
+  ];
+}
+
+export function schedulerArgs(site: Site): string[] {
+  const { authority } = site;
+  const client = authority.client({ commonName: 'system:kube-scheduler' });
+  const kubeconfig = kubeconfigText(apiServerUrl(site), authority.certPem, client);
+  const configuration = {
+    apiVersion: 'kubescheduler.config.k8s.io/v1',
+    kind: 'KubeSchedulerConfiguration',
+    clientConnection: { kubeconfig: writeSecret(site, 'scheduler.conf', kubeconfig) },
+    leaderElection: { leaderElect: false },
+    podInitialBackoffSeconds: 1,
+    podMaxBackoffSeconds: 1,
+  };
+  const file = writeSecret(site, 'scheduler.json', JSON.stringify(configuration));
+  return [`--config=${file}`, '--secure-port=0'];
+}
+
+function writeSecret({ folder }: Site, name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text, { mode: 0o600 });
+  return path;
+}

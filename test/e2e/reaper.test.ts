@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nothing that a suite started outlives it, however it ends.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { waitUntil } from './controlplane/index.ts';
+
+const STARTER = `
+import { reapFolder } from ${JSON.stringify(join(import.meta.dirname, 'controlplane/reaper.ts'))};
+import { Program } from ${JSON.stringify(join(import.meta.dirname, 'controlplane/program.ts'))};
+const folder = process.argv[1];
+reapFolder(folder);
+const start = () => new Program({ name: 'sleep', path: '/bin/sleep', args: ['600'], logFile: folder + '/log' });
+const [stays, goes] = [start(), start()];
+await goes.kill();
+console.log(stays.pid);
+setInterval(() => undefined, 1000);
+`;
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+it.each(['SIGKILL', 'SIGINT', 'SIGTERM'] as const)(
+  'is gone after %s of the test process',
+  async (signal) => {
+    const folder = mkdtempSync(join(tmpdir(), 'pvescaler-reaper-'));
+    const args = ['--input-type=module', '-e', STARTER, folder];
+    const starter = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [line] = (await once(starter.stdout, 'data')) as [Buffer];
+    const pid = Number(line.toString());
+    expect(isAlive(pid)).toBe(true);
+    starter.kill(signal);
+    await waitUntil('the program is gone', () => !isAlive(pid) && !existsSync(folder));
+  },
+);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// `npm run test:e2e`: the product against a real control plane. One file after the other: each starts a control plane
+// of its own, and two of them would only slow each other down.
+import { join } from 'node:path';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  root: join(import.meta.dirname, '../..'),
+  test: {
+    include: ['test/e2e/**/*.test.ts'],
+    setupFiles: ['test/support/node-guard.ts'],
+    globalSetup: ['test/e2e/controlplane/build.ts'],
+    pool: 'forks',
+    fileParallelism: false,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    reporters: ['default', 'json'],
+    outputFile: { json: '.test-results/e2e.json' },
+  },
+});
