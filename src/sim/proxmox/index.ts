@@ -27,3 +27,5 @@ export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
 export { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from './tasks/durations.ts';
 export { type ClusterDescription, defaultCluster } from './world/description.ts';
 export { parseClusterDescription } from './world/parse.ts';
+/** For tests that need certificates of their own. */
+export * as x509 from './x509/der.ts';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain JSON calls to an API server, for what a test sets up and looks at. No watch, no cache, no retry.
 import type { Transport } from '../../../src/ports/transport.ts';
-import { createHttpTransport } from '../../../src/system/http-transport.ts';
+import { openHttpTransport } from '../../../src/system/index.ts';
 import type { KeyAndCertificate } from './authority.ts';
 
 const HEAD_TIMEOUT_MS = 30_000;
@@ -36,7 +36,7 @@ export class ApiCallFailed extends Error {
 
 export class Api {
   readonly server: string;
-  readonly #transport: Transport;
+  readonly #transport: Promise<Transport>;
   readonly #headers: Readonly<Record<string, string>>;
 
   constructor(
@@ -51,7 +51,7 @@ export class Api {
     this.server = server;
     this.#headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
     const identity = client === undefined ? {} : { client };
-    this.#transport = createHttpTransport({
+    this.#transport = openHttpTransport({
       tls: { kind: 'verify', caPem, ...identity },
       unreachable: 'KUBERNETES_UNREACHABLE',
     });
@@ -64,7 +64,8 @@ export class Api {
     body?: unknown,
   ): Promise<Answer> {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
-    const answer = await this.#transport.request({
+    const transport = await this.#transport;
+    const answer = await transport.request({
       method,
       url: `${this.server}${path}`,
       headers: { accept: 'application/json', 'content-type': type, ...this.#headers },
@@ -104,8 +105,8 @@ export class Api {
     return this.demand('DELETE', path, body);
   }
 
-  close(): Promise<void> {
-    return this.#transport.close();
+  async close(): Promise<void> {
+    await (await this.#transport).close();
   }
 }
 

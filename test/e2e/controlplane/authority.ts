@@ -9,17 +9,9 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto';
-import {
-  bitString,
-  der,
-  ECDSA_SHA256,
-  oid,
-  pem,
-  sequence,
-  set,
-  time,
-  utf8,
-} from '../../../src/sim/proxmox/x509/der.ts';
+import { x509 } from '../../../src/sim/proxmox/index.ts';
+
+const { bitString, der, ECDSA_SHA256, oid, pem, sequence, set, time, utf8 } = x509;
 
 export interface KeyAndCertificate {
   readonly certPem: string;
