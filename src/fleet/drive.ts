@@ -7,7 +7,7 @@ import {
   RECONCILE_RENEW_MS,
 } from '../model/lease.ts';
 import { asPvescalerError, Cancelled, LostLeadership, PvescalerError } from '../ports/errors.ts';
-import type { FleetOptions } from './options.ts';
+import type { EngineOptions } from './options.ts';
 import { type RoundReport, runRound } from './round.ts';
 import { Memory } from './turn.ts';
 
@@ -28,7 +28,7 @@ const IDLE_POLL_MS = 1_000;
 
 /** Until the signal: whenever the lease is free, this process drives. */
 export async function drive(
-  options: FleetOptions,
+  options: EngineOptions,
   signal: AbortSignal,
   events: DriveEvents = {},
 ): Promise<void> {
@@ -40,7 +40,7 @@ export async function drive(
 }
 
 async function acquire(
-  { store, clock, settings }: FleetOptions,
+  { store, clock, settings }: EngineOptions,
   signal: AbortSignal,
   events: DriveEvents,
 ): Promise<Lease | undefined> {
@@ -70,14 +70,14 @@ interface Terms {
 }
 
 class Reign {
-  readonly #options: FleetOptions;
+  readonly #options: EngineOptions;
   readonly #terms: Terms;
   readonly #memory = new Memory();
   readonly #lost = new AbortController();
   readonly #over = new AbortController();
   #lease: Lease;
 
-  constructor(options: FleetOptions, lease: Lease, terms: Terms) {
+  constructor(options: EngineOptions, lease: Lease, terms: Terms) {
     this.#options = options;
     this.#lease = lease;
     this.#terms = terms;

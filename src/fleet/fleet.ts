@@ -2,6 +2,7 @@
 import type { Lease } from '../model/lease.ts';
 import type { MachineId } from '../model/machine-id.ts';
 import { type DriveEvents, drive } from './drive.ts';
+import { Mirror } from './mirror/mirror.ts';
 import type { FleetOptions } from './options.ts';
 import { listOrphans, type Orphan } from './orphans/list.ts';
 import { type Asked, Requests, type Why } from './requests.ts';
@@ -16,6 +17,8 @@ export interface Fleet {
   remove(machines: readonly MachineId[], why: Why): Promise<Asked>;
   /** Asks for whatever makes the pool that large. */
   scaleTo(pool: string, size: number, why: Why): Promise<Asked>;
+  /** Calls off as many creations as asked for of which nothing was made yet; fewer if there are fewer. */
+  cancel(pool: string, count: number, why: Why): Promise<Asked>;
   status(): Promise<FleetStatus>;
   /** What has lost its counterpart, read from Proxmox and the records; nothing is changed. */
   orphans(): Promise<readonly Orphan[]>;
@@ -26,16 +29,18 @@ export interface Fleet {
 }
 
 export function createFleet(options: FleetOptions): Fleet {
-  const requests = new Requests(options);
+  const mirror = new Mirror(options.store);
+  const requests = new Requests(options, mirror);
   const memory = new Memory();
   return {
     request: (pool, count, why) => requests.request(pool, count, why),
     remove: (machines, why) => requests.remove(machines, why),
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
-    status: () => readStatus(options),
-    orphans: () => listOrphans(options),
+    cancel: (pool, count, why) => requests.cancel(pool, count, why),
+    status: () => readStatus(options, mirror),
+    orphans: () => listOrphans(options, mirror),
     round: (lease, { signal } = {}) =>
-      runRound(options, { lease, expiresAt: () => lease.expiresAt, signal }, memory),
-    drive: (signal, events) => drive(options, signal, events),
+      runRound({ ...options, mirror }, { lease, expiresAt: () => lease.expiresAt, signal }, memory),
+    drive: (signal, events) => drive({ ...options, mirror }, signal, events),
   };
 }

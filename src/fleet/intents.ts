@@ -2,7 +2,7 @@
 // Carries out what was asked for, as far as records go: afterwards each machine's record carries the wish, and the
 // intent has no more effect. Doing it twice does nothing twice.
 import type { CreateIntent, Intent } from '../model/intent.ts';
-import type { Machine } from '../model/machine.ts';
+import type { Machine, MachineFailure } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
 import type { Turn } from './turn.ts';
 
@@ -14,11 +14,13 @@ export async function carryOutIntents(turn: Turn): Promise<void> {
 export function openIntents(intents: readonly Intent[]): readonly Intent[] {
   return intents
     .filter(({ state }) => state === 'open')
-    .toSorted((a, b) => a.requestedAt - b.requestedAt || order(a.id, b.id));
+    .toSorted((a, b) => a.requestedAt - b.requestedAt || order(a, b));
 }
 
-function order(a: string, b: string): number {
-  return a < b ? -1 : 1;
+/** In the same instant creations come first, so that a deletion finds what it speaks of. */
+function order(a: Intent, b: Intent): number {
+  const isCreate = (intent: Intent) => Number(intent.kind === 'create');
+  return isCreate(b) - isCreate(a) || (a.id < b.id ? -1 : 1);
 }
 
 async function carryOut(turn: Turn, intent: Intent): Promise<void> {
@@ -44,7 +46,7 @@ const REASONS: Readonly<Record<Intent['kind'], string>> = {
 
 async function request(turn: Turn, intent: CreateIntent, id: MachineId): Promise<void> {
   if (turn.books.find(id) !== undefined) return;
-  await turn.books.putMachine({
+  const machine: Machine = {
     id,
     pool: intent.pool,
     phase: 'requested',
@@ -53,12 +55,28 @@ async function request(turn: Turn, intent: CreateIntent, id: MachineId): Promise
     intent: intent.id,
     size: intent.size,
     attempts: 0,
-  });
+  };
+  const failure = surplusOf(turn, intent.pool);
+  await turn.books.putMachine(
+    failure === undefined ? machine : { ...machine, phase: 'failed', failure },
+  );
+}
+
+/** Two processes may have asked at once, each finding room for its own: only here is everything known. */
+function surplusOf(turn: Turn, pool: string): MachineFailure | undefined {
+  const max = turn.pool(pool)?.limits.max;
+  if (max === undefined) return undefined;
+  const recorded = turn.books.membersOf(pool).filter(({ phase }) => phase !== undefined);
+  if (recorded.length < max) return undefined;
+  const message = `pool ${pool} has its ${max} machines already`;
+  return { code: 'POOL_AT_MAXIMUM', message, at: turn.now, phase: 'requested' };
 }
 
 async function takeAway(turn: Turn, intent: Intent, id: MachineId): Promise<void> {
   const machine = turn.books.find(id);
-  if (machine === undefined || isOnItsWayOut(machine)) return;
+  if (machine === undefined) return;
+  if (isOnItsWayOut(machine))
+    return intent.kind === 'delete' ? forgetFailure(turn, machine) : undefined;
   const deletionReason = `${intent.requestedBy}: ${intent.reason}`;
   if (machine.phase === 'requested' || machine.phase === 'placed') {
     await turn.books.releaseAddresses(id);
@@ -70,6 +88,13 @@ async function takeAway(turn: Turn, intent: Intent, id: MachineId): Promise<void
   const { task } = machine;
   await turn.books.move(id, 'deleting', { deletionReason, ...(task !== undefined && { task }) });
   turn.memory.pauses.delete(id);
+}
+
+/** A failed creation is shown until somebody has taken note of it. */
+async function forgetFailure({ books }: Turn, { id, phase, failure }: Machine): Promise<void> {
+  if (phase === 'failed') await books.move(id, 'gone');
+  else if (phase === 'deleting' && failure !== undefined)
+    await books.update(id, { failure: undefined });
 }
 
 function isOnItsWayOut({ phase }: Machine): boolean {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who belongs to a pool: the machines that are there or on their way, plus those that were asked for and have no
 // record yet, minus those that somebody asked to take away.
-import type { Intent } from '../model/intent.ts';
 import { countsTowardsTarget, type Machine, PHASES, type Phase } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
 
@@ -12,24 +11,22 @@ export interface Member {
   readonly requestedAt: number;
 }
 
-interface Records {
-  readonly machines: readonly Machine[];
-  readonly intents: readonly Intent[];
+interface Coming {
+  readonly id: MachineId;
+  readonly requestedAt: number;
 }
 
-export function membersOf(pool: string, { machines, intents }: Records): readonly Member[] {
-  const open = intents.filter((intent) => intent.state === 'open' && intent.pool === pool);
-  const leaving = new Set(open.filter(({ kind }) => kind !== 'create').flatMap((i) => i.machines));
-  const recorded = new Set(machines.map(({ id }) => id));
-  const coming = open
-    .filter(({ kind }) => kind === 'create')
-    .flatMap(({ machines: ids, requestedAt }) => ids.map((id) => ({ id, requestedAt })))
-    .filter(({ id }) => !recorded.has(id))
-    .map((member) => ({ ...member, phase: undefined }));
+export function membersFrom(
+  coming: readonly Coming[],
+  machines: readonly Machine[],
+  isLeaving: (id: MachineId) => boolean,
+): readonly Member[] {
   const present = machines
-    .filter((machine) => machine.pool === pool && countsTowardsTarget(machine.phase))
+    .filter(({ phase }) => countsTowardsTarget(phase))
     .map(({ id, phase, requestedAt }) => ({ id, phase, requestedAt }));
-  return [...coming, ...present].filter(({ id }) => !leaving.has(id));
+  return [...coming.map((member) => ({ ...member, phase: undefined })), ...present].filter(
+    ({ id }) => !isLeaving(id),
+  );
 }
 
 /** Whoever is furthest from being of use goes first; among equals the youngest. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { backoffOf } from './capacity/backoff.ts';
-import { membersOf } from './members.ts';
 import { machineIdFrom } from './new-id.ts';
 import type { PoolSettings } from './settings.ts';
 import type { Turn } from './turn.ts';
@@ -14,7 +13,7 @@ export async function keepMinimum(turn: Turn, undecided: ReadonlySet<string>): P
   for (const pool of Object.values(turn.settings.pools)) {
     const isInSight = pool.regions.every((name) => turn.views.has(name) && !undecided.has(name));
     if (!isInSight || backoffOf(turn, pool.name) !== undefined) continue;
-    const lacking = pool.limits.min - membersOf(pool.name, turn.books).length;
+    const lacking = pool.limits.min - turn.books.membersOf(pool.name).length;
     if (lacking > 0) await ask(turn, pool, lacking);
   }
 }

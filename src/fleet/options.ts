@@ -3,6 +3,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
+import type { Mirror } from './mirror/mirror.ts';
 import type { FleetSettings } from './settings.ts';
 
 export interface FleetOptions {
@@ -11,4 +12,9 @@ export interface FleetOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly settings: FleetSettings;
+}
+
+/** The same with the records in memory, which everything of one process shares. */
+export interface EngineOptions extends FleetOptions {
+  readonly mirror: Mirror;
 }

@@ -4,7 +4,9 @@ import type { Intent } from '../model/intent.ts';
 import type { MachineSize } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
 import { InvalidRequest, NoCapacity, NotFound } from '../ports/errors.ts';
-import { firstToGo, membersOf } from './members.ts';
+import { throwIfAborted } from '../ports/store-gate.ts';
+import { firstToGo, type Member } from './members.ts';
+import type { Mirror } from './mirror/mirror.ts';
 import { machineIdFrom } from './new-id.ts';
 import type { FleetOptions } from './options.ts';
 import type { PoolSettings } from './settings.ts';
@@ -16,6 +18,8 @@ export interface Why {
   readonly reason: string;
   /** Another size than the pool's own. */
   readonly size?: MachineSize;
+  /** Given up before it is durable, it was never asked for. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Asked {
@@ -26,41 +30,57 @@ export interface Asked {
 
 const NOTHING: Asked = { intent: undefined, machines: [] };
 
+/** One call after the other, each knowing what the one before asked for: two together never exceed a maximum. */
 export class Requests {
   readonly #options: FleetOptions;
+  readonly #mirror: Mirror;
+  #last: Promise<unknown> = Promise.resolve();
 
-  constructor(options: FleetOptions) {
+  constructor(options: FleetOptions, mirror: Mirror) {
     this.#options = options;
+    this.#mirror = mirror;
   }
 
-  async request(name: string, count: number, why: Why): Promise<Asked> {
+  request(name: string, count: number, why: Why): Promise<Asked> {
+    return this.#inTurn(why, () => this.#request(name, count, why));
+  }
+
+  /** Also machines of a pool that is no longer in the config, and such that have no record yet. */
+  remove(ids: readonly MachineId[], why: Why): Promise<Asked> {
+    return this.#inTurn(why, () => this.#remove(ids, why));
+  }
+
+  scaleTo(name: string, size: number, why: Why): Promise<Asked> {
+    return this.#inTurn(why, () => this.#scaleTo(name, size, why));
+  }
+
+  cancel(name: string, count: number, why: Why): Promise<Asked> {
+    return this.#inTurn(why, () => this.#cancel(name, count, why));
+  }
+
+  async #request(name: string, count: number, why: Why): Promise<Asked> {
     const pool = this.#pool(name);
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
     if (count === 0) return NOTHING;
-    const members = await this.#members(name);
+    const members = this.#mirror.roster.membersOf(name);
     if (members.length + count > pool.limits.max) throw tooMany(pool, members.length + count);
     const { random } = this.#options;
     const machines = Array.from({ length: count }, () => machineIdFrom(random));
-    return this.#write({
-      ...this.#common(name, why),
-      kind: 'create',
-      machines,
-      size: why.size ?? pool.size,
-    });
+    const size = why.size ?? pool.size;
+    return this.#write({ ...this.#common(name, why), kind: 'create', machines, size }, why);
   }
 
-  /** Also machines of a pool that is no longer in the config. */
-  async remove(ids: readonly MachineId[], why: Why): Promise<Asked> {
-    const records = await this.#options.store.machines.list();
-    const found = records.filter(({ value }) => ids.includes(value.id)).map(({ value }) => value);
-    const missing = ids.find((id) => !found.some((machine) => machine.id === id));
-    if (missing !== undefined) throw new NotFound('MACHINE_NOT_FOUND', `no machine ${missing}`);
-    const [first] = found;
-    if (first === undefined) return NOTHING;
-    return this.#write({ ...this.#common(first.pool, why), kind: 'delete', machines: [...ids] });
+  async #remove(ids: readonly MachineId[], why: Why): Promise<Asked> {
+    const { machines, roster } = this.#mirror;
+    const found = ids.map((id) => ({ id, there: machines.get(id) ?? roster.coming(id) }));
+    const missing = found.find(({ there }) => there === undefined);
+    if (missing !== undefined) throw new NotFound('MACHINE_NOT_FOUND', `no machine ${missing.id}`);
+    const pool = found[0]?.there?.pool;
+    if (pool === undefined) return NOTHING;
+    return this.#write({ ...this.#common(pool, why), kind: 'delete', machines: [...ids] }, why);
   }
 
-  async scaleTo(name: string, size: number, why: Why): Promise<Asked> {
+  async #scaleTo(name: string, size: number, why: Why): Promise<Asked> {
     const pool = this.#pool(name);
     if (!Number.isInteger(size) || size < 0) throw notACount(size);
     if (size > pool.limits.max) throw tooMany(pool, size);
@@ -70,22 +90,32 @@ export class Requests {
         `pool ${name} keeps at least ${pool.limits.min} machines`,
       );
     }
-    const members = await this.#members(name);
-    if (members.length <= size) return this.request(name, size - members.length, why);
+    const members = this.#mirror.roster.membersOf(name);
+    if (members.length <= size) return this.#request(name, size - members.length, why);
     const machines = firstToGo(members)
       .slice(0, members.length - size)
       .map(({ id }) => id);
-    return this.#write({ ...this.#common(name, why), kind: 'delete', machines });
+    return this.#write({ ...this.#common(name, why), kind: 'delete', machines }, why);
   }
 
-  async #members(pool: string) {
-    const { store } = this.#options;
-    const intents = await store.intents.list();
-    const machines = await store.machines.list();
-    return membersOf(pool, {
-      intents: intents.map(({ value }) => value),
-      machines: machines.map(({ value }) => value),
+  async #cancel(name: string, count: number, why: Why): Promise<Asked> {
+    this.#pool(name);
+    if (!Number.isInteger(count) || count < 0) throw notACount(count);
+    const machines = firstToGo(this.#mirror.roster.membersOf(name).filter(isNotMade))
+      .slice(0, count)
+      .map(({ id }) => id);
+    if (machines.length === 0) return NOTHING;
+    return this.#write({ ...this.#common(name, why), kind: 'cancel', machines }, why);
+  }
+
+  #inTurn<T>({ signal }: Why, work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(async () => {
+      throwIfAborted(signal);
+      await this.#mirror.follow();
+      return work();
     });
+    this.#last = turn.catch(() => undefined);
+    return turn;
   }
 
   #common(pool: string, { by, reason }: Why) {
@@ -100,9 +130,17 @@ export class Requests {
     } as const;
   }
 
-  async #write(intent: Intent): Promise<Asked> {
-    await this.#options.store.intents.create(intent.id, intent);
+  /** The last instant at which a caller that gave up changes nothing is inside the write. */
+  async #write(intent: Intent, { signal }: Why): Promise<Asked> {
+    const stated = { ...intent, requestedAt: Math.max(intent.requestedAt, this.#newest(intent)) };
+    await this.#mirror.intents.put(intent.id, stated, { signal });
     return { intent: intent.id, machines: intent.machines };
+  }
+
+  /** Whoever takes away what was just asked for asked later, whatever the clocks of two processes say. */
+  #newest({ machines }: Intent): number {
+    const { roster } = this.#mirror;
+    return Math.max(0, ...machines.map((id) => roster.coming(id)?.requestedAt ?? 0));
   }
 
   #pool(name: string): PoolSettings {
@@ -110,6 +148,11 @@ export class Requests {
     if (pool === undefined) throw new NotFound('POOL_NOT_FOUND', `no pool ${name} in the config`);
     return pool;
   }
+}
+
+/** Nothing of it is on a host, and nobody is about to make it. */
+function isNotMade({ phase }: Member): boolean {
+  return phase === undefined || phase === 'requested' || phase === 'placed';
 }
 
 function notACount(count: number): InvalidRequest {

@@ -12,7 +12,7 @@ import { advance } from './lifecycle/advance.ts';
 import { fail } from './lifecycle/fail.ts';
 import { Job } from './lifecycle/job.ts';
 import { keepMinimum } from './minimum.ts';
-import type { FleetOptions } from './options.ts';
+import type { EngineOptions } from './options.ts';
 import { collect } from './orphans/collect.ts';
 import { sweep } from './orphans/sweep.ts';
 import { type Leadership, type Memory, Turn } from './turn.ts';
@@ -30,12 +30,12 @@ export interface RoundReport {
 const MACHINES_AT_ONCE = 8;
 
 export async function runRound(
-  options: FleetOptions,
+  options: EngineOptions,
   leadership: Leadership,
   memory: Memory,
 ): Promise<RoundReport> {
-  const { store, clock } = options;
-  const books = await Books.open(store, leadership.lease, () => clock.now());
+  const { store, clock, mirror } = options;
+  const books = await Books.open(mirror, leadership.lease, () => clock.now());
   const { views, stale } = await readViews(options, leadership.signal);
   const turn = new Turn({ ...options, journal: store.journal, books, leadership, memory, views });
   await tellStale(turn, stale);
@@ -70,7 +70,8 @@ async function tellStale(turn: Turn, stale: Readonly<Record<string, string>>): P
 
 async function placeAll(turn: Turn): Promise<void> {
   const waiting = turn.books.machines
-    .filter(({ phase }) => phase === 'requested')
+    // Who was called off meanwhile is not begun: what follows would take away what nobody sees made.
+    .filter(({ id, phase }) => phase === 'requested' && !turn.books.isLeaving(id))
     .toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
   for (const machine of waiting) {
     const pool = turn.pool(machine.pool);

@@ -3,7 +3,7 @@
 import { RECONCILE_LEASE } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
 import type { PoolBackoff } from '../model/pool.ts';
-import { membersOf } from './members.ts';
+import type { Mirror } from './mirror/mirror.ts';
 import type { FleetOptions } from './options.ts';
 
 export interface PoolStatus {
@@ -27,20 +27,22 @@ export interface FleetStatus {
   readonly driver: string | undefined;
 }
 
-export async function readStatus({ store, clock, settings }: FleetOptions): Promise<FleetStatus> {
-  const intents = (await store.intents.list()).map(({ value }) => value);
-  const machines = (await store.machines.list()).map(({ value }) => value);
-  const states = await store.pools.list();
+export async function readStatus(
+  { store, clock, settings }: FleetOptions,
+  mirror: Mirror,
+): Promise<FleetStatus> {
+  await mirror.follow();
+  const machines = mirror.machines.all();
   const lease = await store.leases.read(RECONCILE_LEASE);
   const now = clock.now();
   const pools = Object.values(settings.pools).map(({ name, limits }): PoolStatus => {
-    const own = machines.filter(({ pool }) => pool === name);
+    const own = mirror.roster.machinesOf(name);
     const count = (phase: Machine['phase']) => own.filter((one) => one.phase === phase).length;
-    const backoff = states.find(({ key }) => key === name)?.value.backoff;
+    const backoff = mirror.pools.get(name)?.backoff;
     return {
       name,
       ...limits,
-      target: membersOf(name, { machines, intents }).length,
+      target: mirror.roster.membersOf(name).length,
       ready: count('ready'),
       failed: count('failed'),
       leaving: count('deleting') + count('draining'),
@@ -50,7 +52,7 @@ export async function readStatus({ store, clock, settings }: FleetOptions): Prom
   return {
     pools,
     machines: machines.toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1)),
-    openIntents: intents.filter(({ state }) => state === 'open').length,
+    openIntents: mirror.intents.all().filter(({ state }) => state === 'open').length,
     driver: lease !== undefined && lease.expiresAt > now ? lease.holder : undefined,
   };
 }

@@ -82,6 +82,19 @@ export interface Leases {
   read(name: string, options?: ReadOptions): Promise<Lease | undefined>;
 }
 
+/** What became of a store between two revisions; of a record only its newest value. */
+export interface StoreChanges {
+  /** A picture of the revision asked about, with these changes put on it, is a picture of this one. */
+  readonly revision: number;
+  readonly intents: readonly Versioned<Intent>[];
+  readonly machines: readonly Versioned<Machine>[];
+  readonly addresses: readonly Versioned<AddressLease>[];
+  readonly drains: readonly Versioned<Drain>[];
+  readonly pools: readonly Versioned<PoolState>[];
+  /** Comes first: a key that was made anew is among the records too. */
+  readonly removed: readonly { readonly collection: string; readonly key: string }[];
+}
+
 /** Several processes may have the same store open at once. */
 export interface Store {
   /** Written by faces, closed by the driver. Key = intent id. */
@@ -101,6 +114,12 @@ export interface Store {
    * and with nothing else: equal means that a list read since would be the same. Cheap enough to poll.
    */
   revision(options?: ReadOptions): Promise<number>;
+  /**
+   * Everything that was written after that revision, in one consistent reading; without a revision, everything.
+   * Undefined when what was removed since is no longer known: read everything then. A record's own revision is
+   * the store's at its last write, so they grow from write to write.
+   */
+  changes(since: number | undefined, options?: ReadOptions): Promise<StoreChanges | undefined>;
   /**
    * The id of this installation where Kubernetes cannot give one: the first caller's `candidate` is kept for
    * ever, every later call gets that one back.

@@ -76,6 +76,20 @@ export class Connection {
     });
   }
 
+  /** Work of several statements that all see the same instant. */
+  readTogether<T>(signal: AbortSignal | undefined, work: () => T): Promise<T> {
+    return this.#attempt(signal, () =>
+      inTransaction(
+        this.#database,
+        () => {
+          this.#assertSchema();
+          return work();
+        },
+        'BEGIN DEFERRED',
+      ),
+    );
+  }
+
   /**
    * One transaction, which holds the write lock from its first statement on: what the work reads, the lease
    * and the clock included, stays true until its writes are durable. An error undoes all of it. Work may run
@@ -133,8 +147,12 @@ export class Connection {
   }
 }
 
-export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
-  database.exec('BEGIN IMMEDIATE');
+export function inTransaction<T>(
+  database: DatabaseSync,
+  work: () => T,
+  begin: 'BEGIN IMMEDIATE' | 'BEGIN DEFERRED' = 'BEGIN IMMEDIATE',
+): T {
+  database.exec(begin);
   try {
     const result = work();
     database.exec('COMMIT');

@@ -4,6 +4,9 @@ import type { CollectionName } from '../ports/record-shapes.ts';
 /** "PVES": tells our databases from those of other programs, for us and for file(1). */
 export const APPLICATION_ID = 0x50_56_45_53;
 
+/** How many revisions back removals are remembered. Whoever is further behind reads everything. */
+export const REMOVALS_KEPT = 20_000;
+
 const RECORDS: Readonly<Record<CollectionName, true>> = {
   intents: true,
   machines: true,
@@ -52,4 +55,13 @@ export const MIGRATIONS: readonly string[] = [
     id TEXT
   ) STRICT;
   INSERT INTO installation (one, revision) VALUES (1, 0);`,
+  // What was removed lately, so that others can follow the changes instead of reading everything again.
+  `${Object.keys(RECORDS)
+    .map((name) => `CREATE INDEX ${name}_by_revision ON ${name} (revision);`)
+    .join('\n')}
+  CREATE TABLE removals (
+    revision INTEGER NOT NULL PRIMARY KEY,
+    collection TEXT NOT NULL,
+    key TEXT NOT NULL
+  ) STRICT;`,
 ];

@@ -7,6 +7,7 @@ import type { Shape } from '../ports/shape.ts';
 import type { Collection, ReadOptions, Versioned, WriteOptions } from '../ports/store.ts';
 import type { StoreObserver, StoreWrite } from '../ports/store-write.ts';
 import type { Connection, Row, Statement } from './connection.ts';
+import { REMOVALS_KEPT } from './schema.ts';
 import { corrupt } from './store-errors.ts';
 
 interface CollectionParts<N extends CollectionName> {
@@ -28,6 +29,9 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
   readonly #count: Statement;
   readonly #upsert: Statement;
   readonly #delete: Statement;
+  readonly #selectSince: Statement;
+  readonly #noteRemoval: Statement;
+  readonly #forgetRemovals: Statement;
 
   constructor(connection: Connection, parts: CollectionParts<N>) {
     const { table } = parts;
@@ -44,6 +48,13 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
        ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, value = excluded.value`,
     );
     this.#delete = connection.prepare(`DELETE FROM ${table} WHERE key = ?`);
+    this.#selectSince = connection.prepare(
+      `SELECT key, revision, value FROM ${table} WHERE revision > ?`,
+    );
+    this.#noteRemoval = connection.prepare(
+      `INSERT INTO removals (revision, collection, key) VALUES (?, '${table}', ?)`,
+    );
+    this.#forgetRemovals = connection.prepare('DELETE FROM removals WHERE revision <= ?');
   }
 
   get(key: string, options: ReadOptions = {}): Promise<Versioned<RecordKinds[N]> | undefined> {
@@ -91,9 +102,16 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
   remove(seen: Versioned<RecordKinds[N]>, options: WriteOptions = {}): Promise<void> {
     return this.#write({ action: 'remove', key: seen.key }, options, () => {
       this.#assertNewest(seen);
-      this.#nextRevision();
+      const revision = this.#nextRevision();
       this.#delete.run(seen.key);
+      this.#noteRemoval.run(revision, seen.key);
+      this.#forgetRemovals.run(revision - REMOVALS_KEPT);
     });
+  }
+
+  /** Inside a transaction of the caller's. */
+  since(revision: number): readonly Versioned<RecordKinds[N]>[] {
+    return this.#selectSince.all(revision).map((row) => this.#versioned(row));
   }
 
   async #write<T>(

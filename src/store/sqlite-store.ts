@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CollectionName } from '../ports/record-shapes.ts';
-import type { ReadOptions, Store } from '../ports/store.ts';
+import type { ReadOptions, Store, StoreChanges } from '../ports/store.ts';
 import type { StoreObserver } from '../ports/store-write.ts';
 import type { Connection, Statement } from './connection.ts';
+import { REMOVALS_KEPT } from './schema.ts';
 import { SqliteCollection } from './sqlite-collection.ts';
 import { SqliteJournal } from './sqlite-journal.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
@@ -22,6 +23,7 @@ export class SqliteStore implements Store {
   readonly #onWrite: StoreObserver;
   readonly #installation: Statement;
   readonly #setId: Statement;
+  readonly #removals: Statement;
 
   constructor(connection: Connection, onWrite: StoreObserver) {
     this.#connection = connection;
@@ -35,10 +37,30 @@ export class SqliteStore implements Store {
     this.pools = this.#collection('pools');
     this.#installation = connection.prepare('SELECT revision, id FROM installation');
     this.#setId = connection.prepare('UPDATE installation SET id = ?');
+    this.#removals = connection.prepare(
+      'SELECT collection, key FROM removals WHERE revision > ? ORDER BY revision',
+    );
   }
 
   revision(options: ReadOptions = {}): Promise<number> {
     return this.#connection.read(options.signal, () => this.#facts().revision);
+  }
+
+  changes(since: number | undefined, options: ReadOptions = {}): Promise<StoreChanges | undefined> {
+    return this.#connection.readTogether(options.signal, () => {
+      const { revision } = this.#facts();
+      if (since !== undefined && since < revision - REMOVALS_KEPT) return undefined;
+      const after = since ?? 0;
+      return {
+        revision,
+        intents: this.intents.since(after),
+        machines: this.machines.since(after),
+        addresses: this.addresses.since(after),
+        drains: this.drains.since(after),
+        pools: this.pools.since(after),
+        removed: since === undefined ? [] : this.#removedSince(since),
+      };
+    });
   }
 
   async installationId(candidate: string): Promise<string> {
@@ -65,6 +87,12 @@ export class SqliteStore implements Store {
     }
     const { revision, id } = row;
     return { revision, id: typeof id === 'string' ? id : undefined };
+  }
+
+  #removedSince(since: number): StoreChanges['removed'] {
+    return this.#removals
+      .all(since)
+      .map(({ collection, key }) => ({ collection: String(collection), key: String(key) }));
   }
 
   #collection<N extends CollectionName>(table: N): SqliteCollection<N> {

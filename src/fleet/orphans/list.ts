@@ -8,6 +8,7 @@ import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import { candidates, ownershipOf } from '../adoption/adopt.ts';
 import { Books } from '../books.ts';
 import { isBeingMade, isVmGone } from '../lifecycle/look.ts';
+import type { Mirror } from '../mirror/mirror.ts';
 import type { FleetOptions } from '../options.ts';
 import { Memory, Turn } from '../turn.ts';
 import { readViews } from '../views.ts';
@@ -31,14 +32,17 @@ export interface Orphan {
 
 const NOBODY = { name: 'none', holder: 'nobody', token: 0, expiresAt: 0 };
 
-export async function listOrphans(options: FleetOptions): Promise<readonly Orphan[]> {
+export async function listOrphans(
+  options: FleetOptions,
+  mirror: Mirror,
+): Promise<readonly Orphan[]> {
   const { store, clock } = options;
   const { views, stale } = await readViews(options, undefined);
   const [unread] = Object.entries(stale);
   if (unread !== undefined) {
     throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);
   }
-  const books = await Books.open(store, NOBODY, () => clock.now());
+  const books = await Books.open(mirror, NOBODY, () => clock.now());
   const leadership = { lease: NOBODY, expiresAt: () => 0 };
   const memory = new Memory();
   const turn = new Turn({ ...options, journal: store.journal, books, leadership, memory, views });

@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { aJournalEntry, aPoolState } from '../fakes/sample-records.ts';
 import type { Store } from '../store.ts';
+import { changesContract } from './store-changes.contract.ts';
 import { codeOf, type OpenStore, onStore } from './store-harness.contract.ts';
 import { journalContract } from './store-journal.contract.ts';
 import { leasesContract } from './store-leases.contract.ts';
@@ -14,6 +15,7 @@ export function storeContract(name: string, open: OpenStore): void {
   describe(`Store contract: ${name}`, () => {
     recordsContract(open);
     sharingContract(open);
+    changesContract(open);
     leasesContract(open);
     journalContract(open);
     wholeStoreContract(open);
@@ -124,6 +126,7 @@ function closingContract(open: OpenStore): void {
           (one) => one.journal.read(),
           (one) => one.journal.prune({ beforeMs: 0, keep: 0 }),
           (one) => one.revision(),
+          (one) => one.changes(undefined),
           (one) => one.installationId('x'),
         ];
         for (const call of calls) expect(await codeOf(call(store))).toBe('CANCELLED');

@@ -32,6 +32,14 @@ interface Write {
   readonly fence: Lease | undefined;
 }
 
+interface Removal {
+  readonly collection: CollectionName;
+  readonly key: string;
+}
+
+/** How many revisions back removals are remembered: few, so that tests meet the end of it. */
+const REMOVALS_KEPT = 200;
+
 /** What a database file holds, without the file; every method is one atomic step. */
 export class MemoryState {
   readonly #records: Readonly<Record<CollectionName, Map<string, StoredText>>> = {
@@ -49,6 +57,7 @@ export class MemoryState {
     drains: new WeakMap(),
     pools: new WeakMap(),
   };
+  #removals: readonly (Removal & { readonly revision: number })[] = [];
   readonly #leases = new Map<string, Lease>();
   #journal: JournalRow[] = [];
   #lastSequence = 0;
@@ -80,6 +89,18 @@ export class MemoryState {
     return [...this.#records[collection].values()].sort((a, b) => (a.key < b.key ? -1 : 1));
   }
 
+  since(collection: CollectionName, revision: number): readonly StoredText[] {
+    return [...this.#records[collection].values()].filter((one) => one.revision > revision);
+  }
+
+  /** Undefined when it is too long ago. */
+  removedSince(revision: number): readonly Removal[] | undefined {
+    if (revision < this.#revision - REMOVALS_KEPT) return undefined;
+    return this.#removals
+      .filter((one) => one.revision > revision)
+      .map(({ collection, key }) => ({ collection, key }));
+  }
+
   create(write: Write, json: string): StoredText {
     assertKey(write.key);
     this.#assertFence(write.fence);
@@ -96,8 +117,13 @@ export class MemoryState {
 
   remove(write: Write & { readonly revision: number }): void {
     this.#assertSeen(write);
-    this.#records[write.collection].delete(write.key);
+    const { collection, key } = write;
+    this.#records[collection].delete(key);
     this.#revision += 1;
+    const revision = this.#revision;
+    this.#removals = [...this.#removals, { collection, key, revision }].filter(
+      (one) => one.revision > revision - REMOVALS_KEPT,
+    );
   }
 
   lease(name: string): Lease | undefined {

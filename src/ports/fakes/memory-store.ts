@@ -14,7 +14,7 @@ import {
   type RecordKinds,
 } from '../record-shapes.ts';
 import type { Shape } from '../shape.ts';
-import type { Collection, Leases, Store, Versioned } from '../store.ts';
+import type { Collection, Leases, Store, StoreChanges, Versioned } from '../store.ts';
 import { StoreGate, throwIfAborted } from '../store-gate.ts';
 import type { StoreObserver, StoreWrite } from '../store-write.ts';
 import { type JournalRow, MemoryState, type StoredText } from './memory-state.ts';
@@ -86,6 +86,31 @@ export class MemoryStore implements Store {
     }));
   }
 
+  changes(
+    since: number | undefined,
+    options: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<StoreChanges | undefined> {
+    return this.#act({ access: 'read', signal: options.signal }, () => ({
+      answer: this.#changes(since),
+    }));
+  }
+
+  #changes(since: number | undefined): StoreChanges | undefined {
+    const removed = since === undefined ? [] : this.#state.removedSince(since);
+    if (removed === undefined) return undefined;
+    const of = <N extends CollectionName>(target: N): readonly Versioned<RecordKinds[N]>[] =>
+      this.#state.since(target, since ?? 0).map((stored) => this.#versioned(target, stored));
+    return {
+      revision: this.#state.revision,
+      intents: of('intents'),
+      machines: of('machines'),
+      addresses: of('addresses'),
+      drains: of('drains'),
+      pools: of('pools'),
+      removed,
+    };
+  }
+
   installationId(candidate: string): Promise<string> {
     return this.#act({ access: 'write' }, () => {
       const known = this.#state.installationId;
@@ -102,18 +127,21 @@ export class MemoryStore implements Store {
     return this.#gate.close(() => undefined);
   }
 
+  #versioned<N extends CollectionName>(target: N, stored: StoredText): Versioned<RecordKinds[N]> {
+    const shape: Shape<RecordKinds[N]> = RECORD_SHAPES[target];
+    const known = this.#state.decoded[target].get(stored);
+    if (known !== undefined) return known;
+    const { key, json, revision } = stored;
+    const record = Object.freeze({ key, value: decoded(shape, json), revision });
+    this.#state.decoded[target].set(stored, record);
+    return record;
+  }
+
   #collection<N extends CollectionName>(target: N): Collection<RecordKinds[N]> {
     type T = RecordKinds[N];
     const shape: Shape<T> = RECORD_SHAPES[target];
     const encode = (key: string, value: T) => encodeRecord(shape, value, `${target} ${key}`);
-    const versioned = (stored: StoredText): Versioned<T> => {
-      const known = this.#state.decoded[target].get(stored);
-      if (known !== undefined) return known;
-      const { key, json, revision } = stored;
-      const record = Object.freeze({ key, value: decoded(shape, json), revision });
-      this.#state.decoded[target].set(stored, record);
-      return record;
-    };
+    const versioned = (stored: StoredText): Versioned<T> => this.#versioned(target, stored);
     return {
       get: (key, { signal } = {}) =>
         this.#act({ access: 'read', signal }, () => {
