@@ -91,6 +91,12 @@ describe('what others write', () => {
   });
 });
 
+interface Step {
+  readonly what: 'machine' | 'intent' | 'remove';
+  readonly number: number;
+  readonly pool: string;
+}
+
 const step = fc.record({
   who: fc.constantFrom('us' as const, 'them' as const),
   what: fc.constantFrom('machine' as const, 'intent' as const, 'remove' as const),
@@ -127,7 +133,7 @@ describe('any order of writes', () => {
   });
 });
 
-function act(mirror: Mirror, { what, number, pool }: Omit<fc.infer<typeof step>, never>) {
+function act(mirror: Mirror, { what, number, pool }: Step) {
   const id = aMachineId(number);
   switch (what) {
     case 'machine':
