@@ -73,7 +73,7 @@ describe('a daemon that a neighbour refuses', () => {
     const packing = pack(snapshot, [aPod({ cpu: '1' })], { pools: [inA] });
     expect(packing.machines).toHaveLength(1);
     expect(names(packing)).toEqual({ daemons: ['net-pool-new-1'], latecomers: [], unplaced: [] });
-    expect(replay(snapshot, packing)).toEqual([]);
+    expect(replay(snapshot, packing, 'in turn')).toEqual([]);
   });
 
   test('is refused by pods of the same plan, too', () => {
@@ -88,7 +88,7 @@ describe('a daemon that a neighbour refuses', () => {
     });
     expect(packing.existing).toMatchObject([{ pod: { name: 'first' }, node: 'old' }]);
     expect(names(packing)).toEqual({ daemons: [], latecomers: [], unplaced: [] });
-    expect(replay(snapshot, packing)).toEqual([]);
+    expect(replay(snapshot, packing, 'in turn')).toEqual([]);
   });
 
   test('keeps its room', () => {
@@ -151,7 +151,7 @@ describe('daemons and each other', () => {
     const snapshot = aCluster({ nodes: [], daemonSets: sets });
     const packing = pack(snapshot, [aPod({ cpu: '1' })], { pools: [aPool()] });
     expect(names(packing)).toMatchObject({ daemons: ['one-pool-new-1'], latecomers: [] });
-    expect(replay(snapshot, packing)).toEqual([]);
+    expect(replay(snapshot, packing, 'in turn')).toEqual([]);
   });
 
   test('one that wants company comes after it', () => {
@@ -176,7 +176,7 @@ describe('daemons and each other', () => {
       latecomers: ['first-pool-new-1', 'second-pool-new-1'],
       unplaced: [],
     });
-    expect(replay(snapshot, packing)).toEqual([]);
+    expect(replay(snapshot, packing, 'in turn')).toEqual([]);
   });
 
   test('one that came late has room', () => {
@@ -207,7 +207,7 @@ describe('daemons and each other', () => {
       pools: [aPool({ domains: zones('a', 'b') })],
     });
     expect(names(packing).daemons).toHaveLength(1);
-    expect(replay(snapshot, packing)).toEqual([]);
+    expect(replay(snapshot, packing, 'in turn')).toEqual([]);
   });
 
   test('a volume that is made for the pod is no reason to wait', () => {
@@ -254,7 +254,7 @@ describe('daemons of machines that are not made', () => {
       pools: [aPool({ domains: zones('a'), labels: { new: 'yes' } })],
     });
     expect(both.unplaced).toEqual([]);
-    expect(replay(snapshot, both)).toEqual([]);
+    expect(replay(snapshot, both, 'in turn')).toEqual([]);
   });
 
   test('keep nobody away', () => {
@@ -279,6 +279,6 @@ describe('daemons of machines that are not made', () => {
       },
     );
     expect(packing.machines).toMatchObject([{ pool: 'other', daemons: [] }]);
-    expect(replay(snapshot, packing)).toEqual([]);
+    expect(replay(snapshot, packing, 'in turn')).toEqual([]);
   });
 });

@@ -27,9 +27,9 @@ export interface ExistingPlacement {
 }
 
 /**
- * In the order in which everything was placed. Replayed in this order every step passes every filter, with
- * all planned machines there from the first step on that uses one, and each machine's daemons, in their
- * order, from just before its first pod.
+ * In the order in which everything was placed. Replayed in this order every step passes every filter when
+ * each planned machine comes, with its daemons in their order, just before its first pod. Without DaemonSets
+ * the machines may as well come all at once.
  */
 export interface Step {
   readonly pod: Pod;
