@@ -5,17 +5,33 @@ import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { type CliContext, type ProxmoxSimOrder, type RunningSim, runCli } from './cli/index.ts';
-import type { RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
+import {
+  type CliContext,
+  type ConnectOptions,
+  type HealthOrder,
+  type ProxmoxSimOrder,
+  type RunningSim,
+  runCli,
+  type Telemetry,
+} from './cli/index.ts';
+import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
 import {
   InvalidConfig,
   InvalidRequest,
   StoreUnusable,
   UnsupportedVersion,
 } from './ports/errors.ts';
+import type { Meters } from './ports/meters.ts';
+import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
 import type { ProxmoxSim, SimState } from './sim/proxmox/index.ts';
-import { openHttpTransport, systemClock, systemRandom, type TransportTls } from './system/index.ts';
+import {
+  fencedTransport,
+  openHttpTransport,
+  systemClock,
+  systemRandom,
+  type TransportTls,
+} from './system/index.ts';
 
 const SIGNAL_EXIT_CODE = 130;
 
@@ -147,22 +163,49 @@ async function tlsOf({
   return { kind: 'verify', caPem };
 }
 
-async function connect(region: RegionConfig) {
+async function connect(region: RegionConfig, { fence, meters }: ConnectOptions) {
   const { createProxmoxHypervisor } = await import('./proxmox/index.ts');
   const { login, tls } = region;
   const credentials = await credentialsOf(login);
   const secret = login.kind === 'token' ? login.secret : undefined;
   const warnings = secret === undefined ? [] : (await readSecret(secret)).warnings;
+  const direct = fencedTransport(await openHttpTransport({ tls: await tlsOf(tls) }), fence);
   const hypervisor = createProxmoxHypervisor({
     region: region.name,
     endpoints: region.endpoints,
     credentials,
-    transport: await openHttpTransport({ tls: await tlsOf(tls) }),
+    transport: meters === undefined ? direct : await metered(direct, region.name, meters),
     clock: systemClock,
     random: systemRandom,
   });
   const insecure = `region ${region.name}: anybody in between can read the token (tls.insecure)`;
   return { hypervisor, warnings: tls.insecure ? [...warnings, insecure] : warnings };
+}
+
+async function metered(transport: Transport, region: string, meters: Meters): Promise<Transport> {
+  const { meteredTransport } = await import('./telemetry/index.ts');
+  return meteredTransport(transport, { region, meters, clock: systemClock });
+}
+
+async function openTelemetry(log: Config['log']): Promise<Telemetry> {
+  const { createLog, createMetrics, tellingStore } = await import('./telemetry/index.ts');
+  const metrics = createMetrics({ ofProcess: true });
+  const lines = createLog({
+    ...log,
+    write: (line) => void process.stdout.write(line),
+    now: () => systemClock.now(),
+  });
+  return {
+    log: lines,
+    meters: metrics,
+    metrics,
+    telling: (store) => tellingStore(store, { log: lines, meters: metrics }),
+  };
+}
+
+async function serveHealth({ listen: address, ...sources }: HealthOrder) {
+  const { healthApp, listen } = await import('./http/index.ts');
+  return listen(healthApp(sources), address);
 }
 
 const URL_TIMEOUT_MS = 30_000;
@@ -208,6 +251,15 @@ function contextOfThisProcess(): CliContext {
     adapters: {
       startProxmoxSim,
       connect,
+      // The adapter of the cluster and the faces are joined in here.
+      connectCluster: () => Promise.resolve(undefined),
+      startFace: () => Promise.resolve(undefined),
+      openTelemetry,
+      serveHealth,
+      async readSecret(source) {
+        const { secret, warnings } = await readSecret(source);
+        return { value: secret.reveal(), warnings };
+      },
       readUrl,
       async makeStore(path) {
         await mkdir(dirname(path), { recursive: true });

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a command may use of the world. main.ts fills it in; tests fill it in with what they like.
-import type { RegionConfig } from '../config/index.ts';
+import type { Config, RegionConfig, SecretSource } from '../config/index.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Cluster } from '../ports/cluster.ts';
+import type { Fence } from '../ports/fence.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
+import type { Log } from '../ports/log.ts';
+import type { Meters } from '../ports/meters.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
+import type { FaceParts, RunningFace } from './serve/face.ts';
 
 export interface Files {
   /** Undefined when there is no such file. Rejects with the system's own error otherwise. */
@@ -41,6 +46,40 @@ export interface RunningSim {
   close(): Promise<void>;
 }
 
+export interface Telemetry {
+  readonly log: Log;
+  readonly meters: Meters;
+  readonly metrics: { readonly contentType: string; read(): Promise<string> };
+  /** The same store; its journal is told to the log and counted. */
+  telling(store: Store): Store;
+}
+
+/** What an adapter is opened with. */
+export interface ConnectOptions {
+  /** Asked before anything is sent that changes something. */
+  readonly fence: Fence;
+  /** Absent where nobody reads them. */
+  readonly meters?: Meters | undefined;
+}
+
+export interface ConnectedCluster {
+  readonly cluster: Cluster;
+  /** URL of the API server, as the kubeconfig names it. */
+  readonly server: string;
+}
+
+export interface HealthOrder {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly health: () => { readonly healthy: boolean; readonly problems: readonly string[] };
+  readonly readiness: () => {
+    readonly ready: boolean;
+    readonly waitingFor: readonly string[];
+    readonly limits: readonly string[];
+    readonly leader: boolean;
+  };
+  readonly metrics: Telemetry['metrics'] | undefined;
+}
+
 export interface CliContext {
   /** Results. Nothing else goes there, so that it can be piped. */
   readonly out: (text: string) => void;
@@ -74,7 +113,24 @@ export interface CliContext {
     /** Reads the region's secrets; nothing is sent yet. */
     connect(
       region: RegionConfig,
+      options: ConnectOptions,
     ): Promise<{ readonly hypervisor: Hypervisor; readonly warnings: readonly string[] }>;
+    /** Undefined when no kubeconfig is named or found and this is no pod. Nothing has been answered yet. */
+    connectCluster(
+      cluster: Config['cluster'],
+      options: ConnectOptions,
+    ): Promise<ConnectedCluster | undefined>;
+    /** Read anew each time; the value is nobody's to keep. */
+    readSecret(
+      source: SecretSource,
+    ): Promise<{ readonly value: string; readonly warnings: readonly string[] }>;
+    openTelemetry(log: Config['log']): Promise<Telemetry>;
+    /** InvalidConfig when it cannot listen there. */
+    serveHealth(
+      order: HealthOrder,
+    ): Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+    /** The face that the mode asks for; undefined where the fleet alone is driven. */
+    startFace(parts: FaceParts): Promise<RunningFace | undefined>;
     /** A small text from the web. */
     readUrl(url: string): Promise<string>;
   };

@@ -6,8 +6,17 @@ import { asPvescalerError, type PvescalerError } from '../ports/errors.ts';
 import type { CliContext } from './context.ts';
 import { buildProgram } from './program.ts';
 
-export type { CliContext, ProxmoxSimOrder, RunningSim } from './context.ts';
+export type {
+  CliContext,
+  ConnectedCluster,
+  ConnectOptions,
+  HealthOrder,
+  ProxmoxSimOrder,
+  RunningSim,
+  Telemetry,
+} from './context.ts';
 export { buildProgram } from './program.ts';
+export type { FaceParts, RunningFace } from './serve/face.ts';
 
 const USAGE_EXIT_CODE = 2;
 

@@ -4,7 +4,8 @@ import type { MachineId } from '../model/machine-id.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { findMachine } from './machine.ts';
-import { type OpenFleet, withFleet } from './with-fleet.ts';
+import type { OpenFleet } from './open-fleet.ts';
+import { withFleet } from './with-fleet.ts';
 import { workUntilDone } from './work-until.ts';
 
 interface DeleteOptions extends ConfigOptions {

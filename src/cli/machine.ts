@@ -2,7 +2,7 @@
 // Which machine a person means: its id, the beginning of it, or its name.
 import type { Machine } from '../model/machine.ts';
 import { InvalidRequest, NotFound } from '../ports/errors.ts';
-import type { OpenFleet } from './with-fleet.ts';
+import type { OpenFleet } from './open-fleet.ts';
 
 export async function findMachine({ fleet }: OpenFleet, text: string): Promise<Machine> {
   const { machines } = await fleet.status();

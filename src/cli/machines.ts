@@ -3,8 +3,9 @@ import type { Command } from 'commander';
 import type { Machine } from '../model/machine.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import type { OpenFleet } from './open-fleet.ts';
 import { table } from './table.ts';
-import { type OpenFleet, withFleet } from './with-fleet.ts';
+import { withFleet } from './with-fleet.ts';
 
 interface MachinesOptions extends ConfigOptions {
   readonly json?: true;

@@ -4,8 +4,9 @@ import type { Orphan } from '../fleet/index.ts';
 import { NotFound } from '../ports/errors.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
+import type { OpenFleet } from './open-fleet.ts';
 import { table } from './table.ts';
-import { type OpenFleet, withFleet } from './with-fleet.ts';
+import { withFleet } from './with-fleet.ts';
 import { workUntilDone } from './work-until.ts';
 
 interface OrphansOptions extends ConfigOptions {

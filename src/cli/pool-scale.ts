@@ -6,7 +6,8 @@ import { InvalidRequest, NotFound, TaskFailed, UnsupportedVersion } from '../por
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { joins } from './fleet-settings.ts';
-import { type OpenFleet, withFleet } from './with-fleet.ts';
+import type { OpenFleet } from './open-fleet.ts';
+import { withFleet } from './with-fleet.ts';
 import { workUntilDone } from './work-until.ts';
 
 interface ScaleOptions extends ConfigOptions {

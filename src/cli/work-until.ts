@@ -5,7 +5,7 @@ import type { RoundReport } from '../fleet/index.ts';
 import type { Machine } from '../model/machine.ts';
 import { asPvescalerError, Cancelled } from '../ports/errors.ts';
 import type { CommandHost } from './context.ts';
-import type { OpenFleet } from './with-fleet.ts';
+import type { OpenFleet } from './open-fleet.ts';
 
 export interface Errand {
   /** Regions that must have been seen before anything is asked for: what is there decides what is lacking. */
@@ -26,7 +26,7 @@ export async function workUntilDone(
   const watch = new Watch(host, open, errand.regions);
   const signal = AbortSignal.any([context.signal, over.signal]);
   let broken: unknown;
-  const driving = open.fleet.drive(signal, watch).catch((error: unknown) => {
+  const driving = open.fleet.drive({ signal, events: watch }).catch((error: unknown) => {
     broken = error;
   });
   const goOn = async () => {

@@ -17,11 +17,12 @@ interface PlannedRow {
 
 export const PLANNED: readonly PlannedRow[] = [
   { prefix: ['grpc'], feature: 'the gRPC server for the Cluster Autoscaler' },
-  { prefix: ['http'], feature: 'health, metrics and dashboard' },
+  { prefix: ['http', 'dashboard'], feature: 'the dashboard' },
   { prefix: ['ssh'], feature: 'SSH into machines' },
   { prefix: ['readiness'], feature: 'vm create' },
   { prefix: ['join'], feature: 'joining nodes' },
-  { prefix: ['guards'], feature: 'the standalone autoscaler' },
+  { prefix: ['guards', 'maxTotalUnreadyPercentage'], feature: 'the standalone autoscaler' },
+  { prefix: ['guards', 'okTotalUnreadyCount'], feature: 'the standalone autoscaler' },
   { prefix: ['autoscaler'], feature: 'the standalone autoscaler' },
   { prefix: ['pricing'], feature: 'prices' },
   { prefix: ['gpu'], feature: 'GPUs' },

@@ -19,7 +19,7 @@ describe('drive', () => {
   it('takes the lease, carries out what is asked for, and gives the lease back', async () => {
     const bench = aBench();
     const stop = new AbortController();
-    const driving = driver(bench, 'a', 2).drive(stop.signal);
+    const driving = driver(bench, 'a', 2).drive({ signal: stop.signal });
     await passes(bench, 3);
     await bench.fleet.scaleTo('workers', 2, WHY);
     await passes(bench, 120);
@@ -34,10 +34,13 @@ describe('drive', () => {
     const bench = aBench();
     const stop = new AbortController();
     const told: string[] = [];
-    const driving = driver(bench, 'a', 2).drive(stop.signal, {
-      onRoundBegin: () => told.push('begin'),
-      onRound: () => told.push('round'),
-      onRoundEnd: () => told.push('end'),
+    const driving = driver(bench, 'a', 2).drive({
+      signal: stop.signal,
+      events: {
+        onRoundBegin: () => told.push('begin'),
+        onRound: () => told.push('round'),
+        onRoundEnd: () => told.push('end'),
+      },
     });
     await passes(bench, 1);
     stop.abort();
@@ -52,9 +55,12 @@ describe('drive', () => {
     const bench = aBench();
     const [stopA, stopB] = [new AbortController(), new AbortController()];
     const waiting: string[] = [];
-    const a = driver(bench, 'a', 2).drive(stopA.signal);
+    const a = driver(bench, 'a', 2).drive({ signal: stopA.signal });
     await passes(bench, 1);
-    const b = driver(bench, 'b', 3).drive(stopB.signal, { onWaiting: (who) => waiting.push(who) });
+    const b = driver(bench, 'b', 3).drive({
+      signal: stopB.signal,
+      events: { onWaiting: (who) => waiting.push(who) },
+    });
     await bench.fleet.scaleTo('workers', 3, WHY);
     await passes(bench, 8);
     expect(new Set(waiting)).toEqual(new Set(['a']));
@@ -70,7 +76,7 @@ describe('drive', () => {
   it('stops acting at once when the lease is lost', async () => {
     const bench = aBench();
     const stop = new AbortController();
-    const driving = driver(bench, 'a', 2).drive(stop.signal);
+    const driving = driver(bench, 'a', 2).drive({ signal: stop.signal });
     await bench.fleet.scaleTo('workers', 2, WHY);
     await passes(bench, 4);
     const lease = await bench.store.leases.read(RECONCILE_LEASE);
@@ -96,7 +102,10 @@ describe('drive', () => {
     const trouble: string[] = [];
     const stop = new AbortController();
     const fleet = aFleet({ ...bench, store, settings: someSettings(), seed: 2 });
-    const driving = fleet.drive(stop.signal, { onTrouble: ({ code }) => trouble.push(code) });
+    const driving = fleet.drive({
+      signal: stop.signal,
+      events: { onTrouble: ({ code }) => trouble.push(code) },
+    });
     await passes(bench, 2);
     store.failNext(new StoreUnusable('STORE_BUSY', 'locked'), 'read');
     await bench.fleet.scaleTo('workers', 1, WHY);

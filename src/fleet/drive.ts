@@ -7,6 +7,8 @@ import {
   RECONCILE_RENEW_MS,
 } from '../model/lease.ts';
 import { asPvescalerError, Cancelled, LostLeadership, PvescalerError } from '../ports/errors.ts';
+import type { Fence } from '../ports/fence.ts';
+import { Election } from './election.ts';
 import type { EngineOptions } from './options.ts';
 import { type RoundReport, runRound } from './round.ts';
 import { Memory } from './turn.ts';
@@ -21,77 +23,124 @@ export interface DriveEvents {
   readonly onWaiting?: (holder: string) => void;
   /** A round ended in trouble that is no machine's; the next one tries again. */
   readonly onTrouble?: (error: PvescalerError) => void;
+  /** This process begins to drive, or has stopped. */
+  readonly onLeading?: (isLeading: boolean) => void;
+  /** Every second or so outside of rounds: whoever hears nothing for long knows that something hangs. */
+  readonly onPulse?: () => void;
+}
+
+export interface DriveTerms {
+  /** Ends everything at once; what was begun is left half done. */
+  readonly signal: AbortSignal;
+  /** No new round is begun; the present one is finished. */
+  readonly finish?: AbortSignal | undefined;
+  readonly events?: DriveEvents | undefined;
 }
 
 /** How soon a new intent is noticed while nothing is. */
 const IDLE_POLL_MS = 1_000;
 
 /** Until the signal: whenever the lease is free, this process drives. */
-export async function drive(
-  options: EngineOptions,
-  signal: AbortSignal,
-  events: DriveEvents = {},
-): Promise<void> {
-  while (!signal.aborted) {
-    const lease = await acquire(options, signal, events);
+export async function drive(options: EngineOptions, given: DriveTerms): Promise<void> {
+  const { signal, finish, events = {} } = given;
+  const ending = finish === undefined ? signal : AbortSignal.any([signal, finish]);
+  const terms = { signal, ending, events };
+  while (!ending.aborted) {
+    const lease = await acquire(options, terms);
     if (lease === undefined) return;
-    await new Reign(options, lease, { signal, events }).run();
+    await new Reign(options, lease, terms).run();
   }
+}
+
+interface Terms {
+  readonly signal: AbortSignal;
+  /** Either way of ending. */
+  readonly ending: AbortSignal;
+  readonly events: DriveEvents;
 }
 
 async function acquire(
   { store, clock, settings }: EngineOptions,
-  signal: AbortSignal,
-  events: DriveEvents,
+  { ending, events }: Terms,
 ): Promise<Lease | undefined> {
   const request = {
     name: RECONCILE_LEASE,
     holder: settings.holder,
     durationMs: RECONCILE_LEASE_MS,
   };
-  while (!signal.aborted) {
+  while (!ending.aborted) {
     try {
-      return await store.leases.acquire(request, { signal });
+      return await store.leases.acquire(request, { signal: ending });
     } catch (error) {
       const ours = asPvescalerError(error);
       if (ours instanceof Cancelled) return undefined;
       if (ours.retry !== 'backoff') throw error;
       if (ours.code === 'LEASE_HELD') events.onWaiting?.(String(ours.facts['holder']));
       else events.onTrouble?.(ours);
-      await clock.sleep(IDLE_POLL_MS, { signal }).catch(() => undefined);
+      events.onPulse?.();
+      await clock.sleep(IDLE_POLL_MS, { signal: ending }).catch(() => undefined);
     }
   }
   return undefined;
 }
 
-interface Terms {
-  readonly signal: AbortSignal;
-  readonly events: DriveEvents;
-}
-
-class Reign {
+class Reign implements Fence {
   readonly #options: EngineOptions;
   readonly #terms: Terms;
   readonly #memory = new Memory();
   readonly #lost = new AbortController();
   readonly #over = new AbortController();
+  readonly #election: Election | undefined;
   #lease: Lease;
 
   constructor(options: EngineOptions, lease: Lease, terms: Terms) {
     this.#options = options;
     this.#lease = lease;
     this.#terms = terms;
+    const { cluster } = options;
+    this.#election = cluster === undefined ? undefined : new Election(options, cluster);
+  }
+
+  mayAct(): boolean {
+    return (
+      !this.#lost.signal.aborted &&
+      this.#options.clock.now() < this.#lease.expiresAt &&
+      (this.#election?.mayAct() ?? true)
+    );
   }
 
   async run(): Promise<void> {
+    const { events } = this.#terms;
     const renewing = this.#renew();
     try {
+      if (!(await this.#isElected())) return;
+      this.#options.throne?.take(this);
+      events.onLeading?.(true);
       await this.#rounds();
     } finally {
+      this.#options.throne?.leave(this);
+      events.onLeading?.(false);
+      await this.#election?.end();
       this.#over.abort();
       await renewing;
       await this.#options.store.leases.release(this.#lease).catch(() => undefined);
     }
+  }
+
+  async #isElected(): Promise<boolean> {
+    const { ending, events } = this.#terms;
+    if (this.#election === undefined) return true;
+    const signal = AbortSignal.any([ending, this.#lost.signal]);
+    return this.#election.win(signal, {
+      onWaiting: (holder) => {
+        events.onWaiting?.(holder);
+        events.onPulse?.();
+      },
+      onTrouble: (error) => {
+        events.onTrouble?.(error);
+        events.onPulse?.();
+      },
+    });
   }
 
   /** A lease that cannot be renewed is lost when it expires, whatever the reason. */
@@ -113,9 +162,14 @@ class Reign {
   }
 
   async #rounds(): Promise<void> {
-    const { signal, events } = this.#terms;
-    const acting = AbortSignal.any([signal, this.#lost.signal]);
-    while (!acting.aborted) {
+    const { signal, ending, events } = this.#terms;
+    const lost = [
+      this.#lost.signal,
+      ...(this.#election === undefined ? [] : [this.#election.lost]),
+    ];
+    const acting = AbortSignal.any([signal, ...lost]);
+    const going = AbortSignal.any([ending, ...lost]);
+    while (!going.aborted) {
       const revision = await this.#revision();
       const report = await this.#round(acting);
       if (report === 'lost') return;
@@ -124,7 +178,7 @@ class Reign {
       const { busyMs, reconcileMs } = this.#options.settings;
       await this.#pause(isBusy ? busyMs : reconcileMs, {
         revision: isBusy ? undefined : revision,
-        signal: acting,
+        signal: going,
       });
     }
   }
@@ -139,7 +193,7 @@ class Reign {
 
   /** Undefined when it ended in trouble. */
   async #round(signal: AbortSignal): Promise<RoundReport | 'lost' | undefined> {
-    const leadership = { lease: this.#lease, expiresAt: () => this.#lease.expiresAt, signal };
+    const leadership = { lease: this.#lease, mayAct: () => this.mayAct(), signal };
     const { events } = this.#terms;
     events.onRoundBegin?.();
     try {
@@ -165,6 +219,7 @@ class Reign {
     while (!signal.aborted && clock.monotonic() < until) {
       const napMs = Math.min(IDLE_POLL_MS, until - clock.monotonic());
       await clock.sleep(napMs, { signal }).catch(() => undefined);
+      this.#terms.events.onPulse?.();
       if (signal.aborted || revision === undefined) continue;
       if ((await this.#revision()) !== revision) return;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
 import type { MachineId } from '../model/machine-id.ts';
-import { type DriveEvents, drive } from './drive.ts';
+import { type DriveTerms, drive } from './drive.ts';
 import { Mirror } from './mirror/mirror.ts';
 import type { FleetOptions } from './options.ts';
 import { listOrphans, type Orphan } from './orphans/list.ts';
@@ -25,7 +25,7 @@ export interface Fleet {
   /** One round under a lease that the caller holds. */
   round(lease: Lease, options?: { readonly signal?: AbortSignal }): Promise<RoundReport>;
   /** Drives whenever nobody else does, until the signal. */
-  drive(signal: AbortSignal, events?: DriveEvents): Promise<void>;
+  drive(terms: DriveTerms): Promise<void>;
 }
 
 export function createFleet(options: FleetOptions): Fleet {
@@ -40,7 +40,11 @@ export function createFleet(options: FleetOptions): Fleet {
     status: () => readStatus(options, mirror),
     orphans: () => listOrphans(options, mirror),
     round: (lease, { signal } = {}) =>
-      runRound({ ...options, mirror }, { lease, expiresAt: () => lease.expiresAt, signal }, memory),
-    drive: (signal, events) => drive({ ...options, mirror }, signal, events),
+      runRound(
+        { ...options, mirror },
+        { lease, mayAct: () => options.clock.now() < lease.expiresAt, signal },
+        memory,
+      ),
+    drive: (terms) => drive({ ...options, mirror }, terms),
   };
 }

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
+import type { Cluster } from '../ports/cluster.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
+import type { Throne } from './leadership.ts';
 import type { Mirror } from './mirror/mirror.ts';
 import type { FleetSettings } from './settings.ts';
 
 export interface FleetOptions {
   readonly store: Store;
   readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  /** The cluster that machines join. Without it, a machine whose guest is up is ready. */
+  readonly cluster?: Cluster | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly settings: FleetSettings;
+  /** Told who drives, so that adapters can ask before they send something that changes the world. */
+  readonly throne?: Throne | undefined;
 }
 
 /** The same with the records in memory, which everything of one process shares. */

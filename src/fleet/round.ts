@@ -8,6 +8,7 @@ import { Books } from './books.ts';
 import { backoffOf } from './capacity/backoff.ts';
 import { place } from './capacity/place.ts';
 import { carryOutIntents } from './intents.ts';
+import type { Leadership } from './leadership.ts';
 import { advance } from './lifecycle/advance.ts';
 import { fail } from './lifecycle/fail.ts';
 import { Job } from './lifecycle/job.ts';
@@ -15,7 +16,7 @@ import { keepMinimum } from './minimum.ts';
 import type { EngineOptions } from './options.ts';
 import { collect } from './orphans/collect.ts';
 import { sweep } from './orphans/sweep.ts';
-import { type Leadership, type Memory, Turn } from './turn.ts';
+import { type Memory, Turn } from './turn.ts';
 import { readViews } from './views.ts';
 
 export interface RoundReport {
@@ -25,6 +26,11 @@ export interface RoundReport {
   readonly undecided: readonly string[];
   /** Machines that are on their way to somewhere. */
   readonly underWay: number;
+  /** Wall clock of the last fresh reading of each side in this process. */
+  readonly seenAt: {
+    readonly regions: Readonly<Record<string, number>>;
+    readonly cluster: number | undefined;
+  };
 }
 
 const MACHINES_AT_ONCE = 8;
@@ -38,6 +44,7 @@ export async function runRound(
   const books = await Books.open(mirror, leadership.lease, () => clock.now());
   const { views, stale } = await readViews(options, leadership.signal);
   const turn = new Turn({ ...options, journal: store.journal, books, leadership, memory, views });
+  for (const [region, { takenAt }] of views) memory.seenAt.set(region, takenAt);
   await tellStale(turn, stale);
   const undecided = await adopt(turn);
   await carryOutIntents(turn);
@@ -48,7 +55,12 @@ export async function runRound(
   await atOnce(moving, MACHINES_AT_ONCE, ({ id }) => advance(turn, id));
   await sweep(turn, undecided);
   await collect(turn);
-  return { stale, undecided: [...undecided], underWay: countUnderWay(turn) };
+  return {
+    stale,
+    undecided: [...undecided],
+    underWay: countUnderWay(turn),
+    seenAt: { regions: Object.fromEntries(memory.seenAt), cluster: undefined },
+  };
 }
 
 function countUnderWay(turn: Turn): number {

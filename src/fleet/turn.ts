@@ -2,7 +2,6 @@
 // What one round works with: the records, a view of each region, the right to act, and what the process
 // remembers from earlier rounds. The memory makes rounds cheaper and quieter; losing it loses nothing.
 import type { JournalKind, JournalSubject } from '../model/journal-entry.ts';
-import type { Lease } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
 import type { Template } from '../placement/index.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -17,15 +16,8 @@ import type {
 import type { Journal } from '../ports/journal.ts';
 import type { Random } from '../ports/random.ts';
 import type { Books } from './books.ts';
+import type { Leadership } from './leadership.ts';
 import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
-
-/** The right to act, for as long as it lasts. */
-export interface Leadership {
-  readonly lease: Lease;
-  /** Of the lease as it was last renewed. */
-  readonly expiresAt: () => number;
-  readonly signal?: AbortSignal | undefined;
-}
 
 export class Memory {
   /** Machines that are left alone until then, after trouble. */
@@ -42,6 +34,8 @@ export class Memory {
   readonly strangers = new Map<string, string>();
   /** Addresses that strangers' configurations and markers name, by region and VM id. */
   readonly strangersAddresses = new Map<string, readonly string[]>();
+  /** Of each region the last fresh reading. */
+  readonly seenAt = new Map<string, number>();
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
 }
@@ -121,8 +115,9 @@ export class Turn {
 
   /** For calls that change something: asked for right before each, since the lease may have passed on. */
   get acting(): CallOptions {
-    const { lease, expiresAt, signal } = this.#parts.leadership;
-    if (signal?.aborted === true || this.now >= expiresAt()) {
+    const { leadership } = this.#parts;
+    const { lease, signal } = leadership;
+    if (signal?.aborted === true || !leadership.mayAct()) {
       throw new LostLeadership('LEASE_LOST', `${lease.holder} no longer holds ${lease.name}`);
     }
     return { signal };

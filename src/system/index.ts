@@ -5,6 +5,7 @@ import type { Transport } from '../ports/transport.ts';
 import type { HttpTransportOptions } from './http-transport.ts';
 
 export { systemClock } from './clock.ts';
+export { fencedTransport } from './fenced-transport.ts';
 export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-transport.ts';
 export { systemRandom } from './random.ts';
 

@@ -127,11 +127,10 @@ describe('pvescaler serve', () => {
   it('says plainly what this release cannot do, and does nothing', () => {
     const folder = aFolder();
     pvescaler(['config', 'init', '-o', 'a.yaml'], { cwd: folder });
-    const { exitCode, err } = pvescaler(['serve', '--config', 'a.yaml'], { cwd: folder });
-    expect(err).toMatch(/mode standalone cannot be served by this release/);
-    expect(err).toMatch(/join: joining nodes/);
-    expect(err).toMatch(/\[FEATURE_NOT_THERE\]/);
-    expect(exitCode).toBe(11);
+    const args = ['serve', '--config', 'a.yaml', '--mode', 'externalgrpc', '--state', 's.db'];
+    const { exitCode, err } = pvescaler(args, { cwd: folder });
+    expect(err).toMatch(/mode externalgrpc needs 'tls'/);
+    expect(exitCode).toBe(3);
   });
 
   it('names the file that is not there', () => {

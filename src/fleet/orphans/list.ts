@@ -43,7 +43,7 @@ export async function listOrphans(
     throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);
   }
   const books = await Books.open(mirror, NOBODY, () => clock.now());
-  const leadership = { lease: NOBODY, expiresAt: () => 0 };
+  const leadership = { lease: NOBODY, mayAct: () => false };
   const memory = new Memory();
   const turn = new Turn({ ...options, journal: store.journal, books, leadership, memory, views });
   const found: Orphan[] = [];

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fleet on the adapters that the config asks for.
+import type { Config } from '../config/index.ts';
+import type { Fleet, FleetSettings, Throne } from '../fleet/index.ts';
+import type { Cluster } from '../ports/cluster.ts';
+import type { Hypervisor } from '../ports/hypervisor.ts';
+import type { Store } from '../ports/store.ts';
+import { clusterId } from './cluster-id.ts';
+import type { CliContext, ConnectedCluster, Telemetry } from './context.ts';
+import { fleetSettings, joins } from './fleet-settings.ts';
+import { imageChecksums } from './image-checksums.ts';
+
+export interface OpenFleet {
+  readonly fleet: Fleet;
+  readonly store: Store;
+  readonly config: Config;
+  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  /** Undefined without access to Kubernetes, and for commands that only look. */
+  readonly cluster: Cluster | undefined;
+  close(): Promise<void>;
+}
+
+export interface OpenOptions {
+  readonly to: 'look' | 'drive';
+  readonly adjust?: ((settings: FleetSettings) => FleetSettings) | undefined;
+  readonly warn: (warning: string) => void;
+  readonly telemetry?: Telemetry | undefined;
+}
+
+type Closing = () => Promise<unknown>;
+
+export async function openFleet(
+  context: CliContext,
+  config: Config,
+  options: OpenOptions,
+): Promise<OpenFleet> {
+  const closings: Closing[] = [];
+  const close = async () => {
+    for (const closing of closings.splice(0).toReversed()) await closing();
+  };
+  try {
+    return { ...(await open(context, config, { ...options, closings })), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface Opening extends OpenOptions {
+  readonly closings: Closing[];
+}
+
+async function open(
+  context: CliContext,
+  config: Config,
+  opening: Opening,
+): Promise<Omit<OpenFleet, 'close'>> {
+  const { adapters, clock, random } = context;
+  const isDriving = opening.to === 'drive';
+  const { path } = config.state;
+  const opened = await (isDriving ? adapters.makeStore(path) : adapters.openStore(path));
+  opening.closings.push(() => opened.store.close());
+  for (const warning of opened.warnings) opening.warn(warning);
+  const store = opening.telemetry?.telling(opened.store) ?? opened.store;
+  const { createFleet, Throne: ThroneOfProcess } = await import('../fleet/index.ts');
+  const throne = new ThroneOfProcess();
+  const outside = isDriving
+    ? await connectAll(context, config, { ...opening, throne })
+    : { hypervisors: new Map<string, Hypervisor>(), connected: undefined };
+  const { hypervisors, connected } = outside;
+  const settings = await settingsOf(context, config, { store, isDriving, connected });
+  const fleet = createFleet({
+    store,
+    hypervisors,
+    cluster: connected?.cluster,
+    clock,
+    random,
+    settings: opening.adjust?.(settings) ?? settings,
+    throne,
+  });
+  return { fleet, store, config, hypervisors, cluster: connected?.cluster };
+}
+
+interface Outside {
+  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  readonly connected: ConnectedCluster | undefined;
+}
+
+async function connectAll(
+  { adapters }: CliContext,
+  config: Config,
+  { warn, telemetry, throne, closings }: Opening & { readonly throne: Throne },
+): Promise<Outside> {
+  const how = { fence: throne, meters: telemetry?.meters };
+  const hypervisors = new Map<string, Hypervisor>();
+  for (const region of Object.values(config.regions)) {
+    const { hypervisor, warnings } = await adapters.connect(region, how);
+    closings.push(() => hypervisor.close());
+    for (const warning of warnings) warn(warning);
+    hypervisors.set(region.name, hypervisor);
+  }
+  const connected = wantsCluster(config)
+    ? await adapters.connectCluster(config.cluster, how)
+    : undefined;
+  if (connected !== undefined) closings.push(() => connected.cluster.close());
+  return { hypervisors, connected };
+}
+
+/** Somebody's kubeconfig lying around is no reason to look at a cluster that no pool joins. */
+export function wantsCluster({ cluster, pools }: Config): boolean {
+  return cluster.kubeconfigPath !== undefined || pools.some(joins);
+}
+
+interface Known {
+  readonly store: Store;
+  readonly isDriving: boolean;
+  readonly connected: ConnectedCluster | undefined;
+}
+
+async function settingsOf(
+  context: CliContext,
+  config: Config,
+  { store, isDriving, connected }: Known,
+): Promise<FleetSettings> {
+  const keys = isDriving ? config.ssh.publicKeyPaths : [];
+  const files = await Promise.all(keys.map((path) => context.files.read(path)));
+  return fleetSettings(config, {
+    cluster: await clusterId(context, config, { store, cluster: connected?.cluster }),
+    holder: `${context.processName}/${context.random.uuid().slice(0, 8)}`,
+    checksums: isDriving ? await imageChecksums(context, config) : {},
+    publicKeys: files.flatMap((text) => (text === undefined ? [] : [text.trim()])),
+  });
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Lease in Kubernetes, for drivers that do not share a store. Its holder stops beginning anything so long before
+// the end that what it began is over by then; who takes it from somebody else waits as long once more, for a request
+// that was on its way when its sender died, and looks twice before it acts.
+import type { Cluster, ClusterLease } from '../ports/cluster.ts';
+import { mayAct } from '../ports/cluster.ts';
+import { asPvescalerError, Cancelled, LostLeadership } from '../ports/errors.ts';
+import type { Fence } from '../ports/fence.ts';
+import type { FleetOptions } from './options.ts';
+import { readViews } from './views.ts';
+
+/** The name of the Lease. */
+export const DRIVER_LEASE = 'pvescaler-driver';
+
+/** No request to Proxmox is waited for longer than this. */
+export const LONGEST_REQUEST_MS = 36_000;
+const LEASE_MS = 50_000;
+const RENEW_MS = 5_000;
+const ASK_AGAIN_MS = 1_000;
+const BETWEEN_READS_MS = 2_000;
+
+export interface ElectionEvents {
+  readonly onWaiting?: ((holder: string) => void) | undefined;
+  readonly onTrouble?: ((error: ReturnType<typeof asPvescalerError>) => void) | undefined;
+}
+
+export class Election implements Fence {
+  readonly #options: FleetOptions;
+  readonly #cluster: Cluster;
+  readonly #lost = new AbortController();
+  readonly #over = new AbortController();
+  #lease: ClusterLease | undefined;
+  #isTakenOver = false;
+  #keeping: Promise<unknown> = Promise.resolve();
+
+  constructor(options: FleetOptions, cluster: Cluster) {
+    this.#options = options;
+    this.#cluster = cluster;
+  }
+
+  /** Aborted when the lease is lost, or so near its end that nothing may be begun. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  mayAct(): boolean {
+    const lease = this.#lease;
+    if (lease === undefined || this.#lost.signal.aborted) return false;
+    const { clock } = this.#options;
+    return (
+      mayAct(lease, clock) &&
+      clock.monotonic() < lease.actUntil - LONGEST_REQUEST_MS &&
+      clock.now() < lease.expiresAt - LONGEST_REQUEST_MS
+    );
+  }
+
+  /** False when called off. Resolves when this process may act. */
+  async win(signal: AbortSignal, events: ElectionEvents): Promise<boolean> {
+    if (!(await this.#acquire(signal, events))) return false;
+    this.#keeping = Promise.all([this.#renew(), this.#guard()]);
+    if (!this.#isTakenOver) return true;
+    try {
+      await this.#settle(AbortSignal.any([signal, this.#lost.signal]));
+      return true;
+    } catch (error) {
+      if (error instanceof Cancelled) return false;
+      throw error;
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#over.abort();
+    await this.#keeping;
+    const lease = this.#lease;
+    this.#lease = undefined;
+    if (lease !== undefined) await this.#cluster.releaseLease(lease).catch(() => undefined);
+  }
+
+  async #acquire(signal: AbortSignal, events: ElectionEvents): Promise<boolean> {
+    const { clock, settings } = this.#options;
+    const request = { name: DRIVER_LEASE, holder: settings.holder, durationMs: LEASE_MS };
+    while (!signal.aborted) {
+      try {
+        this.#lease = await this.#cluster.acquireLease(request, { signal });
+        return true;
+      } catch (error) {
+        const ours = asPvescalerError(error);
+        if (ours instanceof Cancelled) return false;
+        if (ours.class === 'Bug') throw ours;
+        if (ours.code === 'LEASE_HELD') {
+          this.#isTakenOver = true;
+          events.onWaiting?.(String(ours.facts['holder']));
+        } else events.onTrouble?.(ours);
+        await clock.sleep(ASK_AGAIN_MS, { signal }).catch(() => undefined);
+      }
+    }
+    return false;
+  }
+
+  async #settle(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    await clock.sleep(LONGEST_REQUEST_MS, { signal });
+    await readViews(this.#options, signal);
+    await clock.sleep(BETWEEN_READS_MS, { signal });
+    await readViews(this.#options, signal);
+  }
+
+  async #renew(): Promise<void> {
+    const { clock } = this.#options;
+    const signal = AbortSignal.any([this.#over.signal, this.#lost.signal]);
+    for (;;) {
+      await clock.sleep(RENEW_MS, { signal }).catch(() => undefined);
+      if (signal.aborted || this.#lease === undefined) return;
+      try {
+        this.#lease = await this.#cluster.renewLease(this.#lease, LEASE_MS, { signal });
+      } catch (error) {
+        if (error instanceof LostLeadership) this.#lost.abort();
+      }
+    }
+  }
+
+  /** A renewal may hang; the end of the lease does not wait for it. */
+  async #guard(): Promise<void> {
+    const { clock } = this.#options;
+    const signal = AbortSignal.any([this.#over.signal, this.#lost.signal]);
+    while (!signal.aborted) {
+      if (!this.mayAct()) {
+        this.#lost.abort();
+        return;
+      }
+      await clock.sleep(ASK_AGAIN_MS, { signal }).catch(() => undefined);
+    }
+  }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { Bug, Unreachable } from '../ports/errors.ts';
+import { createLog, type LogOptions } from './log.ts';
+
+function aLog(overrides: Partial<LogOptions> = {}) {
+  const lines: string[] = [];
+  const log = createLog({
+    level: 'info',
+    format: 'json',
+    write: (line) => lines.push(line),
+    now: () => Date.UTC(2026, 0, 2, 3, 4, 5),
+    ...overrides,
+  });
+  return { log, lines, parsed: () => lines.map((line) => JSON.parse(line) as unknown) };
+}
+
+const TOKEN = 'abcdef.0123456789abcdef';
+
+describe('the log', () => {
+  it('writes one object per line, with level, time and facts', () => {
+    const { log, parsed } = aLog();
+    log.debug('too quiet');
+    log.with({ pool: 'small' }).warn('a pool rests', { seconds: 60 });
+    expect(parsed()).toEqual([
+      {
+        level: 'warn',
+        time: '2026-01-02T03:04:05.000Z',
+        message: 'a pool rests',
+        pool: 'small',
+        seconds: 60,
+      },
+    ]);
+  });
+
+  it('writes text for people', () => {
+    const { log, lines } = aLog({ format: 'text' });
+    log.info('ready', { name: 'a b', vmId: 1250 });
+    expect(lines).toEqual(['2026-01-02T03:04:05.000Z INFO  ready name="a b" vmId=1250\n']);
+  });
+
+  it('shows errors of ours as data, without their cause', () => {
+    const { log, parsed, lines } = aLog();
+    const cause = new Error('PVEAPIToken=scaler@pve!k8s=1-2-3 was refused');
+    log.error('trouble', { error: new Unreachable('PVE_UNREACHABLE', 'no answer', { cause }) });
+    log.error('fault', { error: new Bug('BUG', 'oh') });
+    expect(parsed()).toMatchObject([
+      { error: { class: 'Unreachable', code: 'PVE_UNREACHABLE', message: 'no answer' } },
+      { error: { class: 'Bug', stack: expect.stringContaining('Bug: oh') as unknown } },
+    ]);
+    expect(lines.join('')).not.toContain('refused');
+  });
+
+  it.each([
+    ['a field', { token: TOKEN }],
+    ['a field below', { join: { secret: 'hunter2-hunter2' } }],
+    ['a field further below', { a: { b: { password: 'hunter2-hunter2' } } }],
+  ])('never shows a secret in %s', (_where, facts) => {
+    for (const format of ['json', 'text'] as const) {
+      const { log, lines } = aLog({ format });
+      log.info('x', facts);
+      expect(lines.join('')).not.toMatch(/hunter2|0123456789abcdef/);
+      expect(lines.join('')).toContain('••••');
+    }
+  });
+
+  it.each([
+    `joined with ${TOKEN}`,
+    `K10${'ab'.repeat(32)}::${TOKEN}`,
+    `K10${'ab'.repeat(32)}::server:swordfish`,
+    'PVEAPIToken=scaler@pve!k8s=12345678-swordfish',
+    'Authorization: Bearer swordfish.swordfish',
+    'PVE:root@pam:6655AABB::swordfish==',
+  ])('never shows what looks like a secret in words: %s', (words) => {
+    const { log, lines } = aLog();
+    log.info(words);
+    expect(lines.join('')).not.toMatch(/swordfish|0123456789abcdef/);
+  });
+});

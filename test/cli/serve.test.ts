@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pvescaler serve` as a user runs it: a process, a simulated site, probes over HTTP, signals.
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { describe, expect, it } from 'vitest';
+import { METRIC_NAMES } from '../../src/ports/metric-table.ts';
+import { aLab, start } from '../support/lab.ts';
+
+interface Line {
+  readonly level: string;
+  readonly message: string;
+  readonly [fact: string]: unknown;
+}
+
+interface Served {
+  readonly process: ChildProcess;
+  readonly lines: Line[];
+  readonly url: string;
+}
+
+async function serve(path: string, ...args: string[]): Promise<Served> {
+  const child = start(['serve', '--config', path, ...args]);
+  const lines: Line[] = [];
+  const started = Promise.withResolvers<string>();
+  createInterface(child.stdout!).on('line', (text) => {
+    const line = JSON.parse(text) as Line;
+    lines.push(line);
+    if (line.message === 'pvescaler starts') started.resolve(String(line['health']));
+  });
+  void once(child, 'exit').then(() => started.reject(new Error('it ended before it began')));
+  return { process: child, lines, url: await started.promise };
+}
+
+/** Asks until the answer is as wanted; the time limit is the test's own. */
+async function until(ask: () => Promise<boolean>): Promise<void> {
+  while (!(await ask())) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+async function answer(served: Served, path: string) {
+  const response = await fetch(`${served.url}${path}`);
+  return { status: response.status, text: await response.text() };
+}
+
+const isReady = (served: Served) => () =>
+  answer(served, '/readyz').then(({ status }) => status === 200);
+
+async function valueOf(served: Served, series: string): Promise<number | undefined> {
+  const { text } = await answer(served, '/metrics');
+  const line = text.split('\n').find((one) => one.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+async function ended({ process }: Served): Promise<number | null> {
+  if (process.exitCode !== null) return process.exitCode;
+  const [code] = (await once(process, 'exit')) as [number | null];
+  return code;
+}
+
+describe('pvescaler serve', () => {
+  it('keeps the minimum, answers probes and metrics, and ends on SIGTERM', async () => {
+    const { path, run } = await aLab({ min: 1 });
+    const served = await serve(path);
+    expect((await answer(served, '/healthz')).status).toBe(200);
+    await until(isReady(served));
+    const ready = 'pvescaler_machines{pool="workers",phase="ready"}';
+    await until(async () => (await valueOf(served, ready)) === 1);
+    expect(await valueOf(served, 'pvescaler_leader')).toBe(1);
+    expect(await valueOf(served, 'pvescaler_pool_target{pool="workers"}')).toBe(1);
+    const { text } = await answer(served, '/metrics');
+    for (const name of METRIC_NAMES) expect(text).toContain(`# HELP ${name} `);
+    for (const line of text.trim().split('\n')) {
+      expect(line).toMatch(/^($|#.*|[a-z_][a-z0-9_]*(\{.*\})? [-+0-9.eNaIinf]+)$/);
+      if (line.startsWith('pvescaler_')) {
+        expect(line.replace(/ \S+$/, '')).not.toMatch(/125\d|pve1|pve2|workers-/);
+      }
+    }
+    expect(text).toMatch(
+      /pvescaler_proxmox_requests_total\{region="lab",endpoint="POST \/nodes\/\{host\}\/qemu",outcome="2xx"\} 1/,
+    );
+    served.process.kill('SIGTERM');
+    expect(await ended(served)).toBe(0);
+    expect(served.lines.at(-1)).toMatchObject({ message: 'pvescaler has ended' });
+    expect(served.lines.some(({ reason }) => reason === 'MachineReady')).toBe(true);
+    expect(served.lines.map((line) => line.message).join('\n')).toMatch(
+      /the standalone scaling loop is not in this release/,
+    );
+    // The lease is free again: the next driver need not wait for its end.
+    expect(run('pool', 'scale', 'workers', '--to', '1').out).toBe('pool workers has 1 machines\n');
+  }, 120_000);
+
+  it('goes on after SIGKILL, and carries out what the command line asks for meanwhile', async () => {
+    const { path, run } = await aLab({ min: 2 });
+    const first = await serve(path);
+    await until(() =>
+      valueOf(first, 'pvescaler_machines{pool="workers",phase="requested"}').then(
+        (count) => count !== undefined,
+      ),
+    );
+    first.process.kill('SIGKILL');
+    await ended(first);
+    const second = await serve(path);
+    await until(isReady(second));
+    expect(run('pool', 'scale', 'workers', '--to', '3').out).toBe('pool workers has 3 machines\n');
+    expect(run('machines').out.match(/ready/g)).toHaveLength(3);
+    const third = await serve(path);
+    await until(isReady(third));
+    expect(await valueOf(third, 'pvescaler_leader')).toBe(0);
+    second.process.kill('SIGTERM');
+    expect(await ended(second)).toBe(0);
+    await until(async () => (await valueOf(third, 'pvescaler_leader')) === 1);
+    expect(run('pool', 'scale', 'workers', '--to', '2').out).toBe('pool workers has 2 machines\n');
+    expect(run('orphans').out).toBe('nothing is orphaned\n');
+  }, 180_000);
+
+  it('is healthy but not ready while Proxmox does not answer, and says why', async () => {
+    const { path, sim } = await aLab();
+    sim.kill('SIGKILL');
+    await once(sim, 'exit');
+    const served = await serve(path);
+    expect((await answer(served, '/healthz')).status).toBe(200);
+    await until(async () => {
+      const { status, text } = await answer(served, '/readyz');
+      return status === 503 && /Proxmox region lab: (?!not read yet)/.test(text);
+    });
+    served.process.kill('SIGINT');
+    expect(await ended(served)).toBe(0);
+  }, 120_000);
+
+  it('ends with a reason when it cannot listen', async () => {
+    const { path, run } = await aLab();
+    const served = await serve(path);
+    const { port } = new URL(served.url);
+    const { readFileSync, writeFileSync } = await import('node:fs');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('127.0.0.1:0', `127.0.0.1:${port}`));
+    const { exitCode, err } = run('serve');
+    expect(err).toMatch(/cannot listen on 127\.0\.0\.1:\d+ \(EADDRINUSE\)/);
+    expect(exitCode).toBe(3);
+  }, 60_000);
+});

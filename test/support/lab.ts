@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated site with real sockets and a config for it, for tests that run the built CLI.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { onTestFinished } from 'vitest';
+import { aFolder, pvescaler, root } from './pvescaler.ts';
+
+const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
+const SECRET = '00000000-0000-4000-8000-000000000001';
+
+const CLUSTER = `
+version: "9.2"
+name: sim
+hosts:
+  - { name: pve1, cpus: 16, memory: 64GiB, address: 192.0.2.11, bridges: [{ name: vmbr0, dhcp: 10.10.0.0/16 }] }
+  - { name: pve2, cpus: 16, memory: 64GiB, address: 192.0.2.12, bridges: [{ name: vmbr0, dhcp: 10.10.0.0/16 }] }
+storages:
+  - { name: local, type: dir, content: [iso, import], size: 200GiB }
+  - { name: local-lvm, type: lvmthin, content: [images], size: 900GiB }
+  - { name: seeds, type: nfs, content: [iso], size: 20GiB }
+users:
+  - id: scaler@pve
+    tokens: [{ id: sim, secret: ${SECRET}, privsep: false }]
+acl: [{ path: /, role: Administrator, user: scaler@pve }]
+urls:
+  - { url: https://images.example/noble-with-agent.img, size: 600MiB, virtualSize: 3584MiB, checksums: { sha256: ${SHA256} } }
+`;
+
+export interface LabOptions {
+  /** Lines beside the region and the image. */
+  readonly config?: string;
+  readonly min?: number;
+}
+
+function configOf(site: { folder: string; url: string; fingerprint: string }, options: LabOptions) {
+  return `
+apiVersion: pvescaler.dev/v1alpha1
+state: { path: ${site.folder}/state/state.db }
+http: { health: "127.0.0.1:0", dashboard: off }
+intervals: { reconcile: 5s }
+proxmox:
+  lab:
+    endpoints: ["${site.url}"]
+    tls: { fingerprints: ["${site.fingerprint}"] }
+    token: { id: "scaler@pve!sim", secretFile: ${site.folder}/token }
+    vmIds: 1250-1300
+    storage: { images: local, seeds: seeds, disks: local-lvm }
+images:
+  noble: { url: https://images.example/noble-with-agent.img, checksum: "sha256:${SHA256}" }
+pools:
+  - name: workers
+    from: { image: noble }
+    join: none
+    size: { cpu: 2, memory: 2Gi, disk: 20Gi }
+    limits: { min: ${options.min ?? 0}, max: 5 }
+${options.config ?? ''}`;
+}
+
+/** A process of the built CLI that is gone when the test is over. */
+export function start(args: readonly string[]): ChildProcess {
+  const child = spawn(process.execPath, [join(root, 'bin/pvescaler.js'), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return child;
+}
+
+export async function aLab(options: LabOptions = {}) {
+  const folder = aFolder();
+  writeFileSync(join(folder, 'cluster.yaml'), CLUSTER);
+  writeFileSync(join(folder, 'token'), `${SECRET}\n`, { mode: 0o600 });
+  const sim = start(
+    `sim proxmox --cluster ${folder}/cluster.yaml --listen 127.0.0.1:0 --tls --speed 200 --json`.split(
+      ' ',
+    ),
+  );
+  const [line] = (await once(createInterface(sim.stdout!), 'line')) as [string];
+  const { url, fingerprint } = JSON.parse(line) as { url: string; fingerprint: string };
+  const path = join(folder, 'config.yaml');
+  writeFileSync(path, configOf({ folder, url: new URL(url).origin, fingerprint }, options));
+  const run = (...args: string[]) => pvescaler([...args, '--config', path]);
+  return { folder, path, run, sim };
+}
