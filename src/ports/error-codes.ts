@@ -76,6 +76,11 @@ export const ERROR_CODES = {
     retry: 'never',
     hint: 'The Kubernetes Node is gone; nothing to do unless you expected it.',
   }),
+  KUBERNETES_OBJECT_NOT_FOUND: code({
+    class: 'NotFound',
+    retry: 'on-change',
+    hint: 'The object or namespace named is not in the cluster; apply the manifests in deploy/.',
+  }),
   POOL_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'never',
@@ -121,6 +126,11 @@ export const ERROR_CODES = {
     class: 'Conflict',
     retry: 'backoff',
     hint: 'Somebody changed the VM in between; read again.',
+  }),
+  KUBERNETES_OBJECT_CHANGED: code({
+    class: 'Conflict',
+    retry: 'backoff',
+    hint: 'Somebody changed the Kubernetes object in between; it is tried again.',
   }),
   NODE_CHANGED: code({
     class: 'Conflict',

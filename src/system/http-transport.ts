@@ -19,11 +19,17 @@ export interface ClientIdentity {
 
 export type TransportTls =
   /** Chain and host name are checked, against the system's roots or only against these. */
-  | { readonly kind: 'verify'; readonly caPem?: string; readonly client?: ClientIdentity }
+  | {
+      readonly kind: 'verify';
+      readonly caPem?: string;
+      readonly client?: ClientIdentity;
+      /** What the certificate is checked for, where it is not the URL's host. */
+      readonly serverName?: string;
+    }
   /** The leaf certificate is one of these (SHA-256, hex, colons optional); chain and name do not matter. */
   | { readonly kind: 'fingerprints'; readonly sha256: readonly string[] }
   /** Anybody in between can read and change everything. The caller warns. */
-  | { readonly kind: 'insecure' };
+  | { readonly kind: 'insecure'; readonly client?: ClientIdentity };
 
 export interface HttpTransportOptions {
   readonly tls?: TransportTls;
@@ -164,13 +170,16 @@ function connector(options: HttpTransportOptions): buildConnector.connector {
   const timeout = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
   const tls = options.tls ?? { kind: 'verify' };
   if (tls.kind === 'fingerprints') return pinnedConnector(tls.sha256, timeout);
-  if (tls.kind === 'insecure') {
-    return buildConnector({ timeout, allowH2: false, rejectUnauthorized: false });
-  }
-  const ca = tls.caPem === undefined ? {} : { ca: tls.caPem };
   const { client } = tls;
   const identity = client === undefined ? {} : { cert: client.certPem, key: client.keyPem };
-  return buildConnector({ timeout, allowH2: false, ...ca, ...identity });
+  const common = { timeout, allowH2: false, ...identity };
+  if (tls.kind === 'insecure') return buildConnector({ ...common, rejectUnauthorized: false });
+  const { caPem, serverName } = tls;
+  return buildConnector({
+    ...common,
+    ...(caPem !== undefined && { ca: caPem }),
+    ...(serverName !== undefined && { servername: serverName }),
+  });
 }
 
 function target(url: string): { readonly origin: string; readonly path: string } {

@@ -6,7 +6,7 @@ import { aborted, codeOf, tally } from './store-harness.contract.ts';
 
 const NAME = 'reconcile';
 
-function take(cluster: Cluster, holder: string, durationMs = 10_000): Promise<ClusterLease> {
+function take(cluster: Cluster, holder: string, durationMs = 60_000): Promise<ClusterLease> {
   return cluster.acquireLease({ name: NAME, holder, durationMs });
 }
 
@@ -15,8 +15,11 @@ export function clusterLeasesContract(open: OpenCluster): void {
     it(
       'give a new one at once',
       onCluster(open, async ({ cluster, now }) => {
+        const before = now();
         const lease = await take(cluster, 'a');
-        expect(lease).toMatchObject({ name: NAME, holder: 'a', expiresAt: now() + 10_000 });
+        expect(lease).toMatchObject({ name: NAME, holder: 'a' });
+        expect(lease.expiresAt).toBeGreaterThanOrEqual(before + 60_000);
+        expect(lease.expiresAt).toBeLessThanOrEqual(now() + 60_000);
         expect(lease.token).toBeGreaterThan(0);
       }),
     );
@@ -31,10 +34,10 @@ export function clusterLeasesContract(open: OpenCluster): void {
             code: 'LEASE_HELD',
             facts: { holder: 'a' },
           });
-          await pass(9_000);
-          lease = await cluster.renewLease(lease, 10_000);
+          await pass(45_000);
+          lease = await cluster.renewLease(lease, 60_000);
         }
-        expect(lease.token).toBe((await cluster.renewLease(lease, 10_000)).token);
+        expect(lease.token).toBe((await cluster.renewLease(lease, 60_000)).token);
       }),
     );
 
@@ -46,12 +49,12 @@ export function clusterLeasesContract(open: OpenCluster): void {
         const other = await peer();
         // Expired for long, says its record; but this process cannot know whose clock was right.
         expect(await codeOf(take(other, 'b'))).toBe('LEASE_HELD');
-        await pass(9_999);
+        await pass(45_000);
         expect(await codeOf(take(other, 'b'))).toBe('LEASE_HELD');
-        await pass(1);
+        await pass(15_000);
         const second = await take(other, 'b');
         expect(second).toMatchObject({ holder: 'b', token: first.token + 1 });
-        expect(await codeOf(cluster.renewLease(first, 10_000))).toBe('LEASE_LOST');
+        expect(await codeOf(cluster.renewLease(first, 60_000))).toBe('LEASE_LOST');
         expect(await codeOf(take(cluster, 'a'))).toBe('LEASE_HELD');
       }),
     );
@@ -60,8 +63,8 @@ export function clusterLeasesContract(open: OpenCluster): void {
       'are not renewed once expired, though nobody took them',
       onCluster(open, async ({ cluster, pass }) => {
         const lease = await take(cluster, 'a');
-        await pass(10_000);
-        expect(await codeOf(cluster.renewLease(lease, 10_000))).toBe('LEASE_LOST');
+        await pass(60_000);
+        expect(await codeOf(cluster.renewLease(lease, 60_000))).toBe('LEASE_LOST');
       }),
     );
 
@@ -71,7 +74,7 @@ export function clusterLeasesContract(open: OpenCluster): void {
         const first = await take(cluster, 'a');
         const second = await take(await peer(), 'a');
         expect(second.token).toBe(first.token + 1);
-        expect(await codeOf(cluster.renewLease(first, 10_000))).toBe('LEASE_LOST');
+        expect(await codeOf(cluster.renewLease(first, 60_000))).toBe('LEASE_LOST');
       }),
     );
 
@@ -82,7 +85,7 @@ export function clusterLeasesContract(open: OpenCluster): void {
         const first = await take(cluster, 'a');
         expect(await codeOf(take(other, 'b'))).toBe('LEASE_HELD');
         await cluster.releaseLease(first);
-        expect(await codeOf(cluster.renewLease(first, 10_000))).toBe('LEASE_LOST');
+        expect(await codeOf(cluster.renewLease(first, 60_000))).toBe('LEASE_LOST');
         const second = await take(other, 'b');
         expect(second.token).toBeGreaterThan(first.token);
         await cluster.releaseLease(first);
@@ -118,14 +121,14 @@ export function clusterLeasesContract(open: OpenCluster): void {
       onCluster(open, async ({ cluster, pass, ...bench }) => {
         const lease = await take(cluster, 'a');
         bench.cutOff();
-        expect(await codeOf(cluster.renewLease(lease, 10_000))).toBe('KUBERNETES_UNREACHABLE');
+        expect(await codeOf(cluster.renewLease(lease, 60_000))).toBe('KUBERNETES_UNREACHABLE');
         bench.reconnect();
         await pass(5_000);
-        const renewed = await cluster.renewLease(lease, 10_000);
-        expect(renewed.actUntil).toBe(lease.actUntil + 5_000);
+        const renewed = await cluster.renewLease(lease, 60_000);
+        expect(renewed.actUntil).toBeGreaterThanOrEqual(lease.actUntil + 5_000);
         bench.cutOff();
-        await pass(10_000);
-        expect(await codeOf(cluster.renewLease(renewed, 10_000))).toBe('LEASE_LOST');
+        await pass(60_000);
+        expect(await codeOf(cluster.renewLease(renewed, 60_000))).toBe('LEASE_LOST');
       }),
     );
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Cluster } from '../ports/cluster.ts';
+import { KubernetesCluster, type KubernetesClusterOptions } from './cluster.ts';
+import { AuthorizedTransport } from './connection/authorized-transport.ts';
+import type { ConnectionSource, OpenTransport } from './connection/connection.ts';
+
+export {
+  DEFAULT_NAMESPACE,
+  DEFAULT_REQUEST_TIMEOUT_MS,
+  KubernetesCluster,
+  type KubernetesClusterOptions,
+} from './cluster.ts';
+export type { ConnectionSource, ConnectionTls, OpenTransport } from './connection/connection.ts';
+
+export interface OpenClusterOptions
+  extends Omit<KubernetesClusterOptions, 'transport' | 'server' | 'caPem'> {
+  readonly source: ConnectionSource;
+  readonly openTransport: OpenTransport;
+}
+
+/** Reads the connection and begins to watch; resolves before anything was heard from the API server. */
+export async function openKubernetesCluster(options: OpenClusterOptions): Promise<Cluster> {
+  const { loadConnection } = await import('./connection/load-connection.ts');
+  const { source, openTransport, ...rest } = options;
+  const connection = await loadConnection(source);
+  const transport = new AuthorizedTransport(connection, openTransport);
+  const { server, caPem } = connection;
+  return new KubernetesCluster({ ...rest, transport, server, caPem });
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leader election on Lease objects. Every write names the version it is based on, so of many only one succeeds;
+// and nobody's clock is believed: a lease has expired when this process has watched it not change for as long as
+// it lasts.
+import { leaseExpiry } from '../model/lease.ts';
+import type { Clock } from '../ports/clock.ts';
+import {
+  type ClusterCallOptions,
+  type ClusterLease,
+  type ClusterLeaseRequest,
+  mayAct,
+} from '../ports/cluster.ts';
+import { Conflict, LostLeadership } from '../ports/errors.ts';
+import { type Api, FIELD_MANAGER, pathOf } from './api.ts';
+import type { LeaseObject } from './objects.ts';
+import { type ApiStatus, translateStatus } from './status.ts';
+
+const DEFAULT_SECONDS = 15;
+const RELEASED_SECONDS = 1;
+
+interface Sighting {
+  readonly version: string;
+  readonly at: number;
+}
+
+interface Writing extends ClusterLeaseRequest {
+  readonly token: number;
+  /** Of the object it is based on; undefined: there is none yet. */
+  readonly base: LeaseObject | undefined;
+}
+
+type Written =
+  | { readonly ok: true; readonly lease: ClusterLease }
+  | { readonly ok: false; readonly status: ApiStatus };
+
+export interface LeasesOptions {
+  readonly api: Api;
+  readonly clock: Clock;
+  readonly namespace: string;
+}
+
+export class Leases {
+  readonly #api: Api;
+  readonly #clock: Clock;
+  readonly #namespace: string;
+  readonly #seen = new Map<string, Sighting>();
+
+  constructor(options: LeasesOptions) {
+    this.#api = options.api;
+    this.#clock = options.clock;
+    this.#namespace = options.namespace;
+  }
+
+  async acquire(
+    request: ClusterLeaseRequest,
+    { signal }: ClusterCallOptions = {},
+  ): Promise<ClusterLease> {
+    const askedAt = this.#clock.monotonic();
+    const base = await this.#read(request.name, signal);
+    if (base !== undefined && !this.#isFree(base, request, askedAt)) {
+      throw held(request.name, holderOf(base));
+    }
+    const token = (base?.spec?.leaseTransitions ?? 0) + 1;
+    const written = await this.#take({ ...request, token, base }, signal);
+    if (written.ok) return written.lease;
+    // Somebody was faster; whoever it was, it is theirs now.
+    if (written.status.code === 409) {
+      throw held(request.name, holderOf(await this.#read(request.name, signal)));
+    }
+    throw translateStatus(written.status, `take lease ${request.name}`);
+  }
+
+  async renew(
+    lease: ClusterLease,
+    durationMs: number,
+    { signal }: ClusterCallOptions = {},
+  ): Promise<ClusterLease> {
+    if (!mayAct(lease, this.#clock)) throw lost(lease);
+    const base = await this.#read(lease.name, signal);
+    // Looked at again, because the answer may have taken long: an expired lease is nobody's to renew.
+    if (!isTheirs(base, lease) || !mayAct(lease, this.#clock)) throw lost(lease);
+    const { name, holder, token } = lease;
+    const written = await this.#write({ name, holder, durationMs, token, base }, signal);
+    if (written.ok) return written.lease;
+    if (written.status.code === 404) throw lost(lease);
+    // 409: changed since it was read, which may have been an earlier try of ours; the next one reads again.
+    throw translateStatus(written.status, `renew lease ${name}`);
+  }
+
+  async release(lease: ClusterLease, { signal }: ClusterCallOptions = {}): Promise<void> {
+    const base = await this.#read(lease.name, signal);
+    if (!isTheirs(base, lease)) return;
+    const { name, token } = lease;
+    const durationMs = RELEASED_SECONDS * 1_000;
+    const written = await this.#write({ name, holder: '', durationMs, token, base }, signal);
+    if (written.ok || written.status.code === 409 || written.status.code === 404) return;
+    throw translateStatus(written.status, `release lease ${name}`);
+  }
+
+  async #take(writing: Writing, signal: AbortSignal | undefined): Promise<Written> {
+    const written = await this.#write(writing, signal);
+    const isNowhere = !written.ok && written.status.code === 404 && writing.base === undefined;
+    if (!isNowhere) return written;
+    await this.#makeNamespace(signal);
+    return this.#write(writing, signal);
+  }
+
+  /** Its own name may take it: this process lost an answer, or is the successor of one that had the name. */
+  #isFree(base: LeaseObject, { name, holder }: ClusterLeaseRequest, askedAt: number): boolean {
+    const current = holderOf(base);
+    if (current === '' || current === holder) return true;
+    const version = base.metadata.resourceVersion ?? '';
+    const durationMs = (base.spec?.leaseDurationSeconds ?? DEFAULT_SECONDS) * 1_000;
+    const seen = this.#seen.get(name);
+    // From after the first sight of it until before this one was asked for: the shorter of all readings.
+    if (seen?.version === version) return askedAt - seen.at >= durationMs;
+    this.#seen.set(name, { version, at: this.#clock.monotonic() });
+    return false;
+  }
+
+  async #read(name: string, signal: AbortSignal | undefined): Promise<LeaseObject | undefined> {
+    const doing = `read lease ${name}`;
+    const answer = await this.#api.ask<LeaseObject>({ path: this.#path(name), doing, signal });
+    if (answer.ok) return answer.value;
+    if (answer.status.code === 404) return undefined;
+    throw translateStatus(answer.status, doing);
+  }
+
+  async #write(writing: Writing, signal: AbortSignal | undefined): Promise<Written> {
+    const { name, holder, token, base } = writing;
+    const seconds = Math.max(1, Math.ceil(writing.durationMs / 1_000));
+    // Counted from before it is sent: a successor counts from after it saw it, which is later.
+    const sentAt = this.#clock.monotonic();
+    const expiresAt = leaseExpiry(this.#clock.now(), seconds * 1_000);
+    const isNew = base === undefined;
+    const answer = await this.#api.ask({
+      method: isNew ? 'POST' : 'PUT',
+      path: isNew ? this.#path() : this.#path(name),
+      query: { fieldManager: FIELD_MANAGER },
+      body: this.#object(writing, seconds),
+      doing: `write lease ${name}`,
+      signal,
+    });
+    if (!answer.ok) return answer;
+    const lease = { name, holder, token, expiresAt, actUntil: sentAt + seconds * 1_000 };
+    return { ok: true, lease };
+  }
+
+  #object({ name, holder, token, base }: Writing, seconds: number): LeaseObject {
+    const now = microTime(this.#clock.now());
+    const isSame = base?.spec?.leaseTransitions === token && base.spec.acquireTime !== undefined;
+    return {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: base?.metadata ?? { name: objectName(name), namespace: this.#namespace },
+      spec: {
+        holderIdentity: holder,
+        leaseDurationSeconds: seconds,
+        leaseTransitions: token,
+        acquireTime: isSame ? (base.spec?.acquireTime ?? now) : now,
+        renewTime: now,
+      },
+    };
+  }
+
+  /** Outside the manifests, under a person's own account, it may not be there yet. */
+  async #makeNamespace(signal: AbortSignal | undefined): Promise<void> {
+    const doing = `create namespace ${this.#namespace}`;
+    const metadata = { name: this.#namespace };
+    const answer = await this.#api.ask({
+      method: 'POST',
+      path: '/api/v1/namespaces',
+      body: { apiVersion: 'v1', kind: 'Namespace', metadata },
+      doing,
+      signal,
+    });
+    if (!answer.ok && answer.status.code !== 409) throw translateStatus(answer.status, doing);
+  }
+
+  #path(name?: string): string {
+    const api = pathOf('apis', 'coordination.k8s.io', 'v1', 'namespaces', this.#namespace);
+    return `${api}/leases${name === undefined ? '' : pathOf(objectName(name))}`;
+  }
+}
+
+/** Unmistakable, also where the namespace is shared. */
+export function objectName(name: string): string {
+  return `pvescaler-${name}`;
+}
+
+function isTheirs(base: LeaseObject | undefined, { holder, token }: ClusterLease): boolean {
+  return holderOf(base) === holder && base?.spec?.leaseTransitions === token;
+}
+
+function holderOf(base: LeaseObject | undefined): string {
+  return base?.spec?.holderIdentity ?? '';
+}
+
+/** Times of leases have six digits after the second. */
+function microTime(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z');
+}
+
+function held(name: string, holder: string): Conflict {
+  const message = `lease ${name} is held by ${holder === '' ? 'somebody' : holder}`;
+  return new Conflict('LEASE_HELD', message, { facts: { holder } });
+}
+
+function lost({ name, holder }: ClusterLease): LostLeadership {
+  return new LostLeadership('LEASE_LOST', `lease ${name} is no longer ${holder}'s`);
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects of the Kubernetes API, as far as they are read here.
+
+export interface ObjectMeta {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly creationTimestamp?: string | null;
+  readonly deletionTimestamp?: string | null;
+  readonly labels?: Readonly<Record<string, string>> | null;
+  readonly annotations?: Readonly<Record<string, string>> | null;
+}
+
+export interface ApiObject {
+  readonly metadata: ObjectMeta;
+}
+
+export interface ApiList<T> {
+  readonly metadata: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly items?: readonly T[] | null;
+}
+
+interface NodeCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastTransitionTime?: string | null;
+}
+
+export interface NodeObject extends ApiObject {
+  readonly spec?: {
+    readonly providerID?: string;
+    readonly unschedulable?: boolean;
+    readonly taints?: readonly TaintObject[] | null;
+  };
+  readonly status?: {
+    readonly capacity?: Readonly<Record<string, string>> | null;
+    readonly allocatable?: Readonly<Record<string, string>> | null;
+    readonly conditions?: readonly NodeCondition[] | null;
+    readonly nodeInfo?: { readonly systemUUID?: string };
+  };
+}
+
+export interface TaintObject {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: string;
+  readonly timeAdded?: string | null;
+}
+
+export interface LeaseObject extends ApiObject {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly spec?: {
+    readonly holderIdentity?: string;
+    readonly leaseDurationSeconds?: number;
+    readonly leaseTransitions?: number;
+    readonly acquireTime?: string;
+    readonly renewTime?: string;
+  };
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract's bench on an API server, real or simulated: what others do is done by plain requests, without the
+// adapter's code.
+import { KubernetesCluster } from '../../src/kubernetes/index.ts';
+import type { PodRef } from '../../src/ports/cluster.ts';
+import type {
+  ClusterBench,
+  NodeToAdd,
+  StoredToken,
+} from '../../src/ports/contract/cluster-bench.ts';
+import { textOf } from '../../src/ports/contract/transport.contract.ts';
+import type { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
+import type { Random } from '../../src/ports/random.ts';
+import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
+import { SeverableTransport } from './severable-transport.ts';
+
+export interface ApiServer {
+  readonly url: string;
+  readonly caPem: string;
+  readonly clock: SkippingClock;
+  readonly random: Random;
+  /** As an administrator. */
+  readonly openTransport: () => Promise<Transport>;
+  readonly cleanup: () => Promise<void>;
+}
+
+interface Item {
+  readonly metadata: { readonly name: string; readonly uid: string };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly [field: string]: unknown;
+}
+
+const PODS = '/api/v1/namespaces/default/pods';
+const BUDGETS = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
+const MEDIUM = { cpu: '2', memory: '4Gi', pods: '110' };
+
+/** The hands of others. */
+class Admin {
+  readonly #server: ApiServer;
+  readonly #transport: Transport;
+
+  constructor(server: ApiServer, transport: Transport) {
+    this.#server = server;
+    this.#transport = transport;
+  }
+
+  // oxlint-disable-next-line max-params -- as in HTTP
+  async ask(method: TransportRequest['method'], path: string, body?: object): Promise<Item> {
+    const isPatch = method === 'PATCH';
+    const response = await this.#transport.request({
+      method,
+      url: `${this.#server.url}${path}`,
+      headers: { 'content-type': isPatch ? 'application/merge-patch+json' : 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+      headTimeoutMs: 10_000,
+    });
+    const text = await textOf(response.body);
+    if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return JSON.parse(text) as Item;
+  }
+
+  async list(path: string): Promise<readonly Item[]> {
+    const { items } = (await this.ask('GET', path)) as unknown as { items: Item[] };
+    return items;
+  }
+
+  async addNode(wanted: NodeToAdd) {
+    const { name, labels, taints, providerId } = wanted;
+    const { metadata } = await this.ask('POST', '/api/v1/nodes', {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name, ...(labels && { labels }) },
+      spec: { ...(taints && { taints }), ...(providerId && { providerID: providerId }) },
+    });
+    await this.ask('PATCH', `/api/v1/nodes/${name}/status`, { status: this.#statusOf(wanted) });
+    return { name, uid: metadata.uid };
+  }
+
+  #statusOf({ systemUuid, ready = true }: NodeToAdd): object {
+    const info = Object.fromEntries(
+      ['machineID', 'bootID', 'kernelVersion', 'osImage', 'containerRuntimeVersion']
+        .concat(['kubeletVersion', 'kubeProxyVersion', 'operatingSystem', 'architecture'])
+        .map((field) => [field, '']),
+    );
+    const time = new Date(this.#server.clock.now()).toISOString().replace(/\.\d+Z/, 'Z');
+    return {
+      capacity: MEDIUM,
+      allocatable: MEDIUM,
+      nodeInfo: { ...info, systemUUID: systemUuid ?? '' },
+      conditions: [
+        {
+          type: 'Ready',
+          status: ready ? 'True' : 'False',
+          reason: ready ? 'KubeletReady' : 'KubeletNotReady',
+          message: ready ? 'kubelet is posting ready status' : 'the runtime is down',
+          lastHeartbeatTime: time,
+          lastTransitionTime: time,
+        },
+      ],
+    };
+  }
+
+  async addPod(name: string, nodeName: string): Promise<PodRef> {
+    const { metadata } = await this.ask('POST', PODS, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: { app: name } },
+      spec: {
+        nodeName,
+        automountServiceAccountToken: false,
+        containers: [{ name: 'main', image: 'none.example/none' }],
+      },
+    });
+    // A pod that is pending may always be evicted, whatever its budget says.
+    const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
+    await this.ask('PATCH', `${PODS}/${name}/status`, { status });
+    return { namespace: 'default', name, uid: metadata.uid };
+  }
+
+  protect({ name }: PodRef): Promise<Item> {
+    return this.ask('POST', BUDGETS, {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name },
+      spec: { maxUnavailable: 0, selector: { matchLabels: { app: name } } },
+    });
+  }
+
+  async tokens(): Promise<readonly StoredToken[]> {
+    const secrets = await this.list('/api/v1/namespaces/kube-system/secrets');
+    return secrets
+      .filter((secret) => secret['type'] === 'bootstrap.kubernetes.io/token')
+      .map(({ data = {} }) => {
+        const text = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString('utf8');
+        return {
+          token: `${text('token-id')}.${text('token-secret')}`,
+          expiresAt: Date.parse(text('expiration')),
+          description: text('description'),
+          groups: text('auth-extra-groups').split(','),
+          usages: ['authentication', 'signing'].filter(
+            (usage) => text(`usage-bootstrap-${usage}`) === 'true',
+          ),
+        };
+      });
+  }
+
+  async events(node: string): Promise<readonly string[]> {
+    const events = await this.list('/apis/events.k8s.io/v1/namespaces/default/events');
+    return events
+      .filter(({ regarding }) => (regarding as { name: string }).name === node)
+      .map((event) => [event['type'], event['reason'], event['note']].join(' '));
+  }
+}
+
+export async function clusterBench(server: ApiServer): Promise<ClusterBench> {
+  const { clock } = server;
+  const lines: SeverableTransport[] = [];
+  const clusters: KubernetesCluster[] = [];
+  const connect = async () => {
+    const { random, url, caPem } = server;
+    const transport = new SeverableTransport(await server.openTransport());
+    const cluster = new KubernetesCluster({ transport, server: url, caPem, clock, random });
+    lines.push(transport);
+    clusters.push(cluster);
+    await cluster.changed({ after: 0 });
+    return cluster;
+  };
+  const cluster = await connect();
+  const adminTransport = await server.openTransport();
+  const admin = new Admin(server, adminTransport);
+  return {
+    cluster,
+    peer: connect,
+    pass: (ms) => Promise.resolve(clock.skip(ms)),
+    settled: (work) => work,
+    now: () => clock.now(),
+    cutOff: () => lines[0]?.cutOff(),
+    reconnect: () => lines[0]?.mend(),
+    addNode: (node) => admin.addNode(node),
+    labelNode: async (name, [key, value]) => {
+      await admin.ask('PATCH', `/api/v1/nodes/${name}`, { metadata: { labels: { [key]: value } } });
+    },
+    removeNode: async (name) => {
+      await admin.ask('DELETE', `/api/v1/nodes/${name}`);
+    },
+    addPod: (name, nodeName) => admin.addPod(name, nodeName),
+    protectPod: async (pod) => {
+      await admin.protect(pod);
+    },
+    tokens: () => admin.tokens(),
+    events: (node) => admin.events(node),
+    cleanup: async () => {
+      for (const one of clusters) await one.close();
+      await adminTransport.close();
+      await server.cleanup();
+    },
+  };
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Cancelled, Unreachable } from '../../src/ports/errors.ts';
+import type { Transport, TransportRequest, TransportResponse } from '../../src/ports/transport.ts';
+import type { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
+
+/** The simulator without sockets, so that virtual time alone decides. */
+export class SimTransport implements Transport {
+  readonly #sim: KubernetesSim;
+
+  constructor(sim: KubernetesSim) {
+    this.#sim = sim;
+  }
+
+  async request({ signal, ...request }: TransportRequest): Promise<TransportResponse> {
+    const answer = this.#sim.fetch(
+      new Request(request.url, {
+        method: request.method,
+        ...(request.headers && { headers: request.headers }),
+        ...(typeof request.body === 'string' && { body: request.body }),
+      }),
+    );
+    const response = await orAborted(answer, signal);
+    return {
+      status: response.status,
+      reason: response.statusText,
+      headers: Object.fromEntries(response.headers),
+      body: read(response, signal),
+    };
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+async function* read(
+  response: Response,
+  signal: AbortSignal | undefined,
+): AsyncIterable<Uint8Array> {
+  const reader = (response.body ?? new ReadableStream()).getReader();
+  try {
+    for (;;) {
+      const part = await orAborted(reader.read(), signal);
+      if (part.done) return;
+      yield part.value;
+    }
+  } catch (error) {
+    if (error instanceof Cancelled) throw error;
+    throw new Unreachable('KUBERNETES_UNREACHABLE', 'the connection broke', { cause: error });
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(new Cancelled('CANCELLED', 'called off'));
+    if (signal?.aborted === true) return onAbort();
+    signal?.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort));
+  });
+}
