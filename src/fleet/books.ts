@@ -136,14 +136,14 @@ export class Books {
     await this.#mirror.addresses.put(key, lease, this.#fence);
   }
 
-  async releaseAddresses(machine: MachineId): Promise<void> {
+  /** All but those under the keys that it keeps. */
+  async releaseAddresses(machine: MachineId, kept: readonly string[] = []): Promise<void> {
     for (const lease of this.addresses) {
       if (lease.machine !== machine || lease.releasedAt !== undefined) continue;
-      await this.#mirror.addresses.put(
-        addressLeaseKey(lease.region, lease.address),
-        { ...lease, releasedAt: this.#now() },
-        this.#fence,
-      );
+      const key = addressLeaseKey(lease.region, lease.address);
+      if (kept.includes(key)) continue;
+      const released = { ...lease, releasedAt: this.#now() };
+      await this.#mirror.addresses.put(key, released, this.#fence);
     }
   }
 

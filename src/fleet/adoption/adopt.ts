@@ -62,6 +62,7 @@ async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verd
   const ownership = ownershipOf(turn, config);
   if (ownership.owned && !config.isTemplate) {
     const taken = await tryToTake(turn, region, { config, marker: ownership.marker });
+    if (taken === 'ours') turn.memory.strangersAddresses.delete(key);
     if (taken !== 'stranger') return taken;
   }
   turn.memory.strangers.set(key, looks);

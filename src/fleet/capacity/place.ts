@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // requested → placed: host, storage, VM id, name and addresses are decided, one machine after the other, each
 // seeing what the one before got. Nothing is made here; whoever gets nothing stays, with the reason told.
+import { addressLeaseKey } from '../../model/address-lease.ts';
 import type { Machine, Placement } from '../../model/machine.ts';
 import {
   chooseAddresses,
@@ -109,9 +110,13 @@ interface Decided {
 async function settle(turn: Turn, machine: Machine, decided: Decided): Promise<void> {
   const { where, host, vmId, addresses } = decided;
   const region = where.region.name;
-  for (const cidr of addresses) {
+  const bare = addresses.map((cidr) => cidr.split('/')[0] ?? cidr);
+  // What it was given for an earlier place, and cannot have any more.
+  const kept = bare.map((address) => addressLeaseKey(region, address));
+  await turn.books.releaseAddresses(machine.id, kept);
+  for (const address of bare) {
     await turn.books.leaseAddress({
-      address: cidr.split('/')[0] ?? cidr,
+      address,
       region,
       pool: machine.pool,
       machine: machine.id,
