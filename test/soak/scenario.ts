@@ -6,14 +6,15 @@ import { aFault, PHASES, pick } from './faults.ts';
 import { checkReached } from './invariants.ts';
 import { meddle, removeImages, tidyUp } from './meddling.ts';
 import type { Sabotage } from './sabotage.ts';
+import { BUSY_MS } from './setting.ts';
 import { type Process, World } from './world.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-const BUSY_MS = 20 * SECOND_MS;
 const IDLE_MS = 10 * MINUTE_MS;
+const DRIVE_MS = 10 * MINUTE_MS;
 const LARGEST = 4;
 
 type Kind = 'scale' | 'fault' | 'crash' | 'stall' | 'meddle' | 'tidy' | 'quiet';
@@ -34,8 +35,17 @@ const HOW_OFTEN: Readonly<Record<Kind, number>> = {
   quiet: 2,
 };
 
-function planOf(random: SeededRandom): readonly Event[] {
-  const events = Object.entries(HOW_OFTEN).flatMap(([kind, count]) =>
+/** Every so many seeds troubles come thick and fast, and meet each other. */
+const STORM_EVERY = 9;
+const STORM = 5;
+const TROUBLES: readonly Kind[] = ['fault', 'crash', 'stall', 'meddle'];
+
+function planOf(random: SeededRandom, seed: number): readonly Event[] {
+  const isStormy = seed % STORM_EVERY === 0;
+  const often = (kind: Kind) =>
+    HOW_OFTEN[kind] * (isStormy && TROUBLES.includes(kind) ? STORM : 1);
+  const counts = Object.keys(HOW_OFTEN).map((kind) => [kind, often(kind as Kind)] as const);
+  const events = counts.flatMap(([kind, count]) =>
     Array.from({ length: count }, (_, at) => ({
       kind: kind as Kind,
       at: Math.floor(((at + random.fraction()) * DAY_MS) / count),
@@ -93,7 +103,7 @@ class Run {
   }
 
   async all(): Promise<void> {
-    for (const event of planOf(this.world.random)) {
+    for (const event of planOf(this.world.random, this.world.seed)) {
       await this.#until(this.#start + event.at);
       await this.#happen(event.kind);
       if (this.world.violations.length > 0) return;
@@ -140,6 +150,8 @@ class Run {
     }
     world.log(row);
     if (this.#losesDatabase) world.loseDatabase();
+    // Recovery is cut short now and then.
+    if (world.random.integer(3) === 0) return this.#replaceByMortal();
     this.#isMortal = false;
     this.#process = world.aProcess();
   }
@@ -172,13 +184,40 @@ class Run {
 
   /** The process will die soon; one that was to die and has not, dies now. */
   async #doom(): Promise<void> {
-    const { random } = this.world;
     if (this.#isMortal) await this.#die();
+    this.#replaceByMortal();
+    if (this.world.random.integer(2) === 0) await this.#drive();
+  }
+
+  #replaceByMortal(): void {
+    const { random } = this.world;
     const kind = pick(random, ['write', 'unseen', 'seen'] as const);
     const wish: DeathWish = { kind, number: 1 + random.integer(kind === 'write' ? 25 : 8) };
     this.#losesDatabase = random.integer(3) === 0;
     this.#isMortal = true;
     this.#process = this.world.aProcess(wish);
+  }
+
+  /** The process drives by itself for a while, and is stopped in the middle of whatever it does, if it lives. */
+  async #drive(): Promise<void> {
+    const { world } = this;
+    await this.#scale();
+    const stop = new AbortController();
+    const driving = world.drive(this.#process, stop.signal);
+    const state = { isOver: false };
+    void driving.then(() => {
+      state.isOver = true;
+    });
+    const until = world.now + DRIVE_MS;
+    while (!state.isOver && world.now < until && world.violations.length === 0) {
+      await world.region.clock.advance(1 + world.random.integer(BUSY_MS));
+      await world.judge();
+    }
+    stop.abort();
+    const outcome = await world.settled(driving);
+    world.log(`driving: ${outcome}`);
+    await world.judge();
+    if (outcome === 'dead') await this.#die();
   }
 
   /** The process hangs in the middle of a round until long after its lease, and wakes up beside its successor. */

@@ -15,10 +15,13 @@ import { aCluster } from '../proxmox/simulated-region.ts';
 
 export const HOSTS = ['pve1', 'pve2', 'pve3'] as const;
 export const TEMPLATES_FROM = 9_000;
+/** Between rounds while something is under way. */
+export const BUSY_MS = 20_000;
 const SOURCES: readonly SourceSettings[] = [
   IMAGE_SOURCE,
   templateSource('full'),
   templateSource('linked'),
+  { kind: 'netboot' },
 ];
 
 /** A template per host, as local storage demands it. */
@@ -41,9 +44,13 @@ export function soakSettings(seed: number): FleetSettings {
     storage: { images: 'local', seeds: 'shared', disks: ['local-lvm'] },
     vmIds: { from: 1_250, to: 1_399 },
   });
-  return someSettings([aPool({ source, network })], {
+  const isNetboot = source.kind === 'netboot';
+  const pool = aPool({ source, network, ...(isNetboot && { seed: undefined }) });
+  return someSettings([pool], {
     regions: { [REGION]: region },
     backoff: { initialMs: 60_000, maxMs: 5 * 60_000 },
     orphans: 'delete',
+    busyMs: BUSY_MS,
+    reconcileMs: 5 * 60_000,
   });
 }

@@ -9,7 +9,8 @@ import {
 } from '../../src/fleet/index.ts';
 import { type DeathWish, Mortal } from '../../src/fleet/testing/mortal.ts';
 import { REGION } from '../../src/fleet/testing/settings.ts';
-import { RECONCILE_LEASE } from '../../src/model/lease.ts';
+import { type Lease, RECONCILE_LEASE } from '../../src/model/lease.ts';
+import type { Machine } from '../../src/model/machine.ts';
 import { PvescalerError } from '../../src/ports/errors.ts';
 import { SimulatedCrash } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
@@ -21,6 +22,7 @@ import { Known } from './known.ts';
 import { Monitor, type Watched } from './monitor.ts';
 import type { Sabotage } from './sabotage.ts';
 import { soakCluster, soakSettings } from './setting.ts';
+import { watchedStore } from './watched-store.ts';
 
 const LEASE_MS = 120_000;
 const WHY = { by: 'soak', reason: 'the plan wants it' };
@@ -63,14 +65,21 @@ export class World extends Known {
     const guarded = new Monitor(this, watched).wrap(this.region.hypervisor);
     const mortal = new Mortal(this.store, guarded, wish);
     const { store = (one) => one, hypervisor = (one) => one } = this.#sabotage;
+    const holder = `process-${this.#processes}`;
     const fleet = createFleet({
       clock: this.region.clock,
-      store: store(mortal.store),
+      store: store(watchedStore(mortal.store, (lease) => this.#led(watched, lease))),
       hypervisors: new Map([[REGION, hypervisor(mortal.hypervisor)]]),
       random: new SeededRandom(this.seed * 1_000 + this.#processes),
-      settings: this.settings,
+      settings: { ...this.settings, holder },
     });
-    return Object.assign(watched, { holder: `process-${this.#processes}`, fleet });
+    return Object.assign(watched, { holder, fleet });
+  }
+
+  #led(process: Watched, lease: Lease): Lease {
+    process.token = lease.token;
+    this.token = lease.token;
+    return this.#sabotage.lease?.(lease) ?? lease;
   }
 
   /** Asked by a face, which is a process of its own. */
@@ -89,28 +98,41 @@ export class World extends Known {
       holder: process.holder,
       durationMs: LEASE_MS,
     });
-    process.token = lease.token;
-    this.token = lease.token;
-    return process.fleet.round(this.#sabotage.lease?.(lease) ?? lease);
+    return process.fleet.round(this.#led(process, lease));
+  }
+
+  /** Drives by itself, until it is stopped or dead. */
+  async drive(process: Process, signal: AbortSignal): Promise<'dead' | 'stopped'> {
+    const onTrouble = (error: Error) => this.log(`trouble: ${String(error)}`);
+    try {
+      await process.fleet.drive(signal, { onTrouble });
+    } catch (error) {
+      if (this.#trouble(error) === 'dead') return 'dead';
+    }
+    return 'stopped';
   }
 
   /** Undefined when the round did not come to its end. */
   async step(process: Process): Promise<RoundReport | 'dead' | undefined> {
-    const outcome = await this.#settled(
+    const outcome = await this.settled(
       this.round(process).catch((error: unknown) => this.#trouble(error)),
     );
-    await Promise.all(this.#pending.splice(0));
-    // A day's requests, seeds included, are too much to remember.
-    this.region.transport.requests.length = 0;
-    const machines = await check(this);
+    const machines = await this.judge();
     if (outcome !== undefined && outcome !== 'dead') {
       this.log(machines.map(({ id, phase }) => `${id.slice(0, 4)}=${phase}`).join(' '));
     }
     return outcome;
   }
 
+  async judge(): Promise<readonly Machine[]> {
+    await Promise.all(this.#pending.splice(0));
+    // A day's requests, seeds included, are too much to remember.
+    this.region.transport.requests.length = 0;
+    return check(this);
+  }
+
   /** Lets no more time pass than the work needs: somebody else may be asleep for longer. */
-  async #settled<T>(work: Promise<T>): Promise<T> {
+  async settled<T>(work: Promise<T>): Promise<T> {
     const { clock } = this.region;
     const state = { isOver: false };
     const end = () => {
