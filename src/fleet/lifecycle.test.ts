@@ -231,3 +231,42 @@ describe('machines that fail side by side', () => {
     expect(pools[0]?.backoff?.failures).toBe(1);
   });
 });
+
+describe('a machine whose VM was taken away', () => {
+  it('is over after a while, also when its seed is still there', async () => {
+    const bench = aBench(someSettings([aPool({ network: STATIC_NETWORK })]));
+    const refusal = new Unreachable('PVE_UNREACHABLE', 'nobody answers');
+    for (let n = 0; n < 3; n += 1) bench.hypervisor.failNext('deleteVolume', refusal);
+    bench.hypervisor.onCall = ({ method }) => {
+      if (method === 'deleteVolume') bench.hypervisor.state.vms.delete(1_250);
+    };
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await untilAtRest(bench.fleet, bench);
+    bench.hypervisor.onCall = undefined;
+    expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'ready' }]);
+    for (let minute = 0; minute < 8; minute += 1) {
+      await bench.clock.advance(60_000);
+      await oneRound(bench.fleet, bench);
+    }
+    expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'gone' }]);
+    expect(remains(bench.hypervisor)).toEqual({ vms: [], machines: [], isos: [] });
+    expect(await addressesInUse(bench.store)).toEqual([]);
+  });
+
+  it('is not over for having been missing twice for a moment', async () => {
+    const bench = aBench();
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await untilAtRest(bench.fleet, bench);
+    const { vms } = bench.hypervisor.state;
+    const [vm] = [...vms.values()].filter(({ vmId }) => vmId === 1_250);
+    vm?.options.set('name', 'mine');
+    for (let time = 0; time < 2; time += 1) {
+      vms.delete(1_250);
+      await oneRound(bench.fleet, bench);
+      if (vm !== undefined) vms.set(1_250, vm);
+      await oneRound(bench.fleet, bench);
+      await bench.clock.advance(10 * 60_000);
+    }
+    expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'ready' }]);
+  });
+});

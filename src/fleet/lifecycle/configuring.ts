@@ -95,10 +95,9 @@ function attach(job: Job): Promise<void> {
 }
 
 /** Takes the seed out and deletes it: what it says is secret and has been read. */
-export async function removeSeed(job: Job): Promise<void> {
+export async function removeSeed(job: Job, config: VmConfig): Promise<void> {
   const { seedVolume: volume } = job.machine;
   if (volume === undefined) return;
-  const { config } = requireOurs(await look(job), job);
   if ((config.options[SEED_SLOT] ?? '').startsWith(volume)) {
     const set = { [SEED_SLOT]: 'none,media=cdrom' };
     await job.hypervisor.configureVm(job.vm, { set }, job.turn.acting);

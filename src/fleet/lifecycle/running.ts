@@ -48,22 +48,31 @@ async function becomeReady(job: Job): Promise<Step> {
 }
 
 export async function ready(job: Job): Promise<Step> {
-  await removeSeed(job);
-  const view = job.turn.views.get(job.placement.region);
-  if (view === undefined) return 'wait';
-  const seen = view.vms.find(({ vmId }) => vmId === job.placement.vmId);
-  const isAsKnown =
-    seen?.host === job.placement.host && (seen.name ?? job.placement.name) === job.placement.name;
-  if (isAsKnown) {
-    job.turn.memory.missingSince.delete(job.id);
-    return 'wait';
-  }
+  if (job.machine.seedVolume === undefined && isAsKnown(job)) return found(job);
   const sight = await look(job);
-  if (sight.kind === 'ours' || sight.kind === 'undecided') return 'wait';
-  return missing(
-    job,
-    sight.kind === 'foreign' ? `its VM id is somebody else's: ${sight.reason}` : 'its VM is gone',
-  );
+  switch (sight.kind) {
+    case 'ours':
+      await removeSeed(job, sight.config);
+      return found(job);
+    case 'undecided':
+      return 'wait';
+    case 'foreign':
+      return missing(job, `its VM id is somebody else's: ${sight.reason}`);
+    default:
+      return missing(job, 'its VM is gone');
+  }
+}
+
+/** As far as the overview tells: then nothing more is asked. */
+function isAsKnown({ turn, placement }: Job): boolean {
+  const { region, vmId, host, name } = placement;
+  const seen = turn.views.get(region)?.vms.find((vm) => vm.vmId === vmId);
+  return seen?.host === host && (seen.name ?? name) === name;
+}
+
+function found(job: Job): Step {
+  job.turn.memory.missingSince.delete(job.id);
+  return 'wait';
 }
 
 /** Not at once: a VM may be on its way between hosts. */
