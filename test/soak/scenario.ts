@@ -42,8 +42,7 @@ const TROUBLES: readonly Kind[] = ['fault', 'crash', 'stall', 'meddle'];
 
 function planOf(random: SeededRandom, seed: number): readonly Event[] {
   const isStormy = seed % STORM_EVERY === 0;
-  const often = (kind: Kind) =>
-    HOW_OFTEN[kind] * (isStormy && TROUBLES.includes(kind) ? STORM : 1);
+  const often = (kind: Kind) => HOW_OFTEN[kind] * (isStormy && TROUBLES.includes(kind) ? STORM : 1);
   const counts = Object.keys(HOW_OFTEN).map((kind) => [kind, often(kind as Kind)] as const);
   const events = counts.flatMap(([kind, count]) =>
     Array.from({ length: count }, (_, at) => ({
@@ -198,22 +197,23 @@ class Run {
     this.#process = this.world.aProcess(wish);
   }
 
-  /** The process drives by itself for a while, and is stopped in the middle of whatever it does, if it lives. */
+  /** The process drives by itself for a while, and is stopped if it lives: at once, or after its round. */
   async #drive(): Promise<void> {
     const { world } = this;
     await this.#scale();
-    const stop = new AbortController();
-    const driving = world.drive(this.#process, stop.signal);
+    const [stop, finish] = [new AbortController(), new AbortController()];
+    const driving = world.drive(this.#process, { signal: stop.signal, finish: finish.signal });
     const state = { isOver: false };
-    void driving.then(() => {
+    const end = () => {
       state.isOver = true;
-    });
+    };
+    driving.then(end, end);
     const until = world.now + DRIVE_MS;
     while (!state.isOver && world.now < until && world.violations.length === 0) {
       await world.region.clock.advance(1 + world.random.integer(BUSY_MS));
       await world.judge();
     }
-    stop.abort();
+    pick(world.random, [stop, finish]).abort();
     const outcome = await world.settled(driving);
     world.log(`driving: ${outcome}`);
     await world.judge();

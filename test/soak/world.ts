@@ -32,6 +32,12 @@ export interface Process extends Watched {
   readonly fleet: Fleet;
 }
 
+/** At once, or after the present round. */
+export interface Ends {
+  readonly signal: AbortSignal;
+  readonly finish: AbortSignal;
+}
+
 export class World extends Known {
   readonly settings: FleetSettings;
   readonly random: SeededRandom;
@@ -102,10 +108,10 @@ export class World extends Known {
   }
 
   /** Drives by itself, until it is stopped or dead. */
-  async drive(process: Process, signal: AbortSignal): Promise<'dead' | 'stopped'> {
+  async drive(process: Process, { signal, finish }: Ends): Promise<'dead' | 'stopped'> {
     const onTrouble = (error: Error) => this.log(`trouble: ${String(error)}`);
     try {
-      await process.fleet.drive(signal, { onTrouble });
+      await process.fleet.drive({ signal, finish, events: { onTrouble } });
     } catch (error) {
       if (this.#trouble(error) === 'dead') return 'dead';
     }
