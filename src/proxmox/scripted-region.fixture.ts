@@ -11,6 +11,7 @@ import { untilSettled } from '../ports/fakes/until-settled.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import { createProxmoxHypervisor, type ProxmoxOptions } from './index.ts';
+import { judge } from './testing/judge.ts';
 
 export const UPID = 'UPID:pve1:0003E1A4:12345678:66A0B2C3:qmcreate:160:scaler@pve!main:';
 export const SECRET = '11111111-2222-3333-4444-555555555555';
@@ -57,6 +58,7 @@ export function aRegion(
   };
   const transport = new ScriptedTransport(
     (request) => {
+      judge(request);
       const name = nameOf(request);
       const route = all[name];
       if (route === undefined) throw new Error(`the test has no answer for ${name}`);

@@ -11,6 +11,7 @@ import {
   createProxmoxHypervisor,
   type ProxmoxOptions,
 } from '../../src/proxmox/index.ts';
+import { judge } from '../../src/proxmox/testing/judge.ts';
 import {
   type ClusterDescription,
   createProxmoxSim,
@@ -128,7 +129,9 @@ export function simulatedRegion(
 }
 
 function peerOf(sim: ProxmoxSim): ScriptedPeer {
-  return async ({ method, url, headers, bytes }) => {
+  return async (request) => {
+    judge(request);
+    const { method, url, headers, bytes } = request;
     try {
       return await sim.handle({
         method,

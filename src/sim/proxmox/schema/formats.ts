@@ -82,6 +82,17 @@ function oneOf(error: string, ...tests: readonly ((value: string) => boolean)[])
   };
 }
 
+/** `0-3,8`; commas at the end do not count. */
+function isCpuSet(value: string): boolean {
+  return value
+    .replace(/,+$/, '')
+    .split(',')
+    .every((part) => {
+      const match = /^\s*(\d+)(?:-(\d+))?\s*$/.exec(part);
+      return match !== null && Number(match[2] ?? match[1]) >= Number(match[1]);
+    });
+}
+
 const isDnsName = (value: string) => NAMED_FORMATS['dns-name']?.regex.test(value) === true;
 const HOTPLUG = /^(?:network|disk|cpu|memory|usb|cloudinit)$/;
 
@@ -134,9 +145,7 @@ const CODED: Readonly<Record<string, Verifier>> = {
   'pve-ha-resource-or-vm-id': oneOf('value does not look like a valid ha resource id', (v) =>
     /^(?:(?:vm|ct):)?[1-9][0-9]{2,8}$/.test(v),
   ),
-  'pve-cpuset': oneOf("unable to parse cpuset '<value>'", (v) =>
-    /^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$/.test(v),
-  ),
+  'pve-cpuset': oneOf('unable to parse cpuset option', isCpuSet),
 };
 
 /** The API's lists: separated by commas, semicolons, spaces or NUL; empty entries do not count. */

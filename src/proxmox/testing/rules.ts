@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API's parameter rules, applied to a request: what the real one would say about each parameter. Written
+// from the facts alone, apart from the simulator's own verification, so that each can be held against the other.
+import {
+  type ApiVersion,
+  type EndpointFact,
+  endpointsOf,
+  INDEX_RANGES,
+  type ParamFact,
+} from '../wire-facts/index.ts';
+import { scalarProblem } from './value-rules.ts';
+
+export type Given = Readonly<Record<string, string | readonly string[]>>;
+export type Problems = Readonly<Record<string, string>>;
+
+const UNKNOWN =
+  'property is not defined in schema and the schema does not allow additional properties';
+
+export interface Addressed {
+  readonly endpoint: EndpointFact;
+  /** What the path itself says. */
+  readonly inPath: Readonly<Record<string, string>>;
+}
+
+/** Which endpoint a path below /api2/json means; literal segments go before parameters. */
+export function addressed(
+  version: ApiVersion,
+  method: string,
+  path: string,
+): Addressed | undefined {
+  const candidates = endpointsOf(version)
+    .filter((endpoint) => endpoint.method === method)
+    .flatMap((endpoint) => {
+      const names: string[] = [];
+      const source = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
+        names.push(name);
+        return name === 'volume' ? '(.+)' : '([^/]+)';
+      });
+      const match = new RegExp(`^${source}$`).exec(path);
+      if (match === null) return [];
+      const inPath = Object.fromEntries(names.map((name, at) => [name, decode(match[at + 1])]));
+      return [{ endpoint, inPath }];
+    });
+  const parameters = ({ inPath }: Addressed) => Object.keys(inPath).length;
+  return candidates.sort((a, b) => parameters(a) - parameters(b))[0];
+}
+
+function decode(text: string | undefined): string {
+  return decodeURIComponent(text ?? '');
+}
+
+/** `net3` → `net[n]`, as far as the numbers go; every other name is its own. */
+export function tableName(
+  fields: Readonly<Record<string, ParamFact>>,
+  name: string,
+): string | undefined {
+  if (Object.hasOwn(fields, name)) return name;
+  const match = /^([a-z]+)(\d+)$/.exec(name);
+  const [, stem = '', digits = ''] = match ?? [];
+  const isInRange =
+    String(Number(digits)) === digits && Number(digits) <= (INDEX_RANGES[stem] ?? -1);
+  return isInRange && Object.hasOwn(fields, `${stem}[n]`) ? `${stem}[n]` : undefined;
+}
+
+/** Every parameter that would be refused, with the text. */
+export function problemsOf(endpoint: EndpointFact, given: Given): Problems {
+  const problems = new Map<string, string[]>();
+  const add = (name: string, text: string) =>
+    problems.set(name, [...(problems.get(name) ?? []), text]);
+  for (const [name, fact] of Object.entries(endpoint.params)) {
+    const isNamed = !name.endsWith('[n]') && given[name] === undefined;
+    if (isNamed && fact.optional !== 1) add(name, 'property is missing and it is not optional');
+  }
+  for (const [name, value] of Object.entries(given)) {
+    const fact = endpoint.params[tableName(endpoint.params, name) ?? ''];
+    if (fact === undefined) {
+      add(name, UNKNOWN);
+      continue;
+    }
+    for (const text of valueProblems(fact, value, name)) add(text[0], text[1]);
+    if (fact.requires !== undefined && given[fact.requires] === undefined) {
+      add(fact.requires, `missing property - '${name}' requires this property`);
+    }
+  }
+  return Object.fromEntries([...problems].map(([name, texts]) => [name, texts.join('\\n')]));
+}
+
+function valueProblems(
+  fact: ParamFact,
+  value: string | readonly string[],
+  name: string,
+): readonly (readonly [string, string])[] {
+  if (fact.type === 'array') {
+    // A form says one value for a list of one; nothing at all is no list.
+    if (value === '' || value === '0') return [[name, "type check ('array') failed"]];
+    const items = typeof value === 'string' ? [value] : value;
+    return items.flatMap((item, at) => {
+      const text = scalarProblem(fact.items ?? {}, item, `${name}[${at}]`);
+      return text === undefined ? [] : [[`${name}[${at}]`, text] as const];
+    });
+  }
+  const isList = fact.type === 'string' && fact.format?.endsWith('-list') === true;
+  if (typeof value !== 'string' && !isList) {
+    return [[name, `type check ('${fact.type}') failed - got ARRAY`]];
+  }
+  const text = scalarProblem(fact, typeof value === 'string' ? value : value.join(','), name);
+  return text === undefined ? [] : [[name, text]];
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with one value: its type, its format, its length and range; and property strings (`key=value,…`).
+import { type ParamFact, PROPERTY_STRINGS } from '../wire-facts/index.ts';
+import { ruleOf } from './format-rules.ts';
+
+const WHOLE = /^[+-]?\d+$/;
+const FRACTION = /^[+-]?(\d+\.\d+|\d+\.|\.\d+|\d+)([eE][+-]?\d+)?$/;
+
+const TYPES: Readonly<Record<string, (text: string) => boolean>> = {
+  boolean: (text) => text === '0' || text === '1',
+  integer: (text) => WHOLE.test(text),
+  number: (text) => FRACTION.test(text),
+};
+
+/** The first thing wrong with one value, in the order in which it is looked at. */
+export function scalarProblem(fact: ParamFact, text: string, name: string): string | undefined {
+  if (TYPES[fact.type ?? '']?.(text) === false) {
+    return `type check ('${fact.type}') failed - got '${text}'`;
+  }
+  const format = formatProblem(fact, text, name);
+  if (format !== undefined) return `invalid format - ${format}\n`;
+  return lengthProblem(fact, text) ?? rangeProblem(fact, text) ?? enumProblem(fact, text);
+}
+
+function lengthProblem(fact: ParamFact, text: string): string | undefined {
+  if (fact.pattern !== undefined && !wholly(fact.pattern).test(text)) {
+    return 'value does not match the regex pattern';
+  }
+  const length = Array.from(text).length;
+  if (length > (fact.maxLength ?? length)) {
+    return `value may only be ${fact.maxLength} characters long`;
+  }
+  return length < (fact.minLength ?? length)
+    ? `value must be at least ${fact.minLength} characters long`
+    : undefined;
+}
+
+function wholly(pattern: string): RegExp {
+  const source = pattern.replaceAll(/\(\?\^(\w*):/g, (_, flags: string) =>
+    flags.includes('i') ? '(?i:' : '(?:',
+  );
+  return new RegExp(`^(?:${source.replaceAll('{,', '{0,')})$`);
+}
+
+function rangeProblem(fact: ParamFact, text: string): string | undefined {
+  if (!FRACTION.test(text)) return undefined;
+  const number = Number(text);
+  if (number > (fact.maximum ?? number)) {
+    return `value must have a maximum value of ${fact.maximum}`;
+  }
+  return number < (fact.minimum ?? number)
+    ? `value must have a minimum value of ${fact.minimum}`
+    : undefined;
+}
+
+function enumProblem(fact: ParamFact, text: string): string | undefined {
+  const known = fact.enum ?? undefined;
+  if (known === undefined || known.includes(text)) return undefined;
+  return `value '${text}' does not have a value in the enumeration '${known.join(', ')}'`;
+}
+
+/** Formats that a test can expect a verdict on. */
+export function isJudged({ format, propertyString }: ParamFact): boolean {
+  if (propertyString !== undefined) {
+    // CPU models and flags have rules beyond their keys.
+    if (propertyString.startsWith('pve-vm-cpu-conf')) return false;
+    return Object.values(PROPERTY_STRINGS[propertyString] ?? {}).every(isJudged);
+  }
+  return format === undefined || ruleOf(format) !== undefined;
+}
+
+function formatProblem(fact: ParamFact, text: string, name: string): string | undefined {
+  if (fact.propertyString !== undefined) return propertyProblem(fact.propertyString, text, name);
+  return fact.format === undefined ? undefined : ruleOf(fact.format)?.(text);
+}
+
+class Broken extends Error {}
+
+function propertyProblem(propertyString: string, text: string, name: string): string | undefined {
+  const fields = PROPERTY_STRINGS[propertyString] ?? {};
+  let values: ReadonlyMap<string, string>;
+  try {
+    values = valuesIn(text, fields);
+  } catch (error) {
+    if (error instanceof Broken) return error.message;
+    throw error;
+  }
+  const lines = [...missing(fields, values), ...wrong(fields, values, name)].map(
+    ([key, problem]) => `${name}.${key}: ${problem}`,
+  );
+  return lines.length === 0 ? undefined : ['format error', ...lines].join('\n');
+}
+
+type Fields = Readonly<Record<string, ParamFact>>;
+
+function missing(fields: Fields, values: ReadonlyMap<string, string>) {
+  return Object.entries(fields)
+    .filter(([key, fact]) => fact.optional !== 1 && fact.alias === undefined && !values.has(key))
+    .map(([key]) => [key, 'property is missing and it is not optional'] as const);
+}
+
+function wrong(fields: Fields, values: ReadonlyMap<string, string>, name: string) {
+  return [...values].flatMap(([key, value]) => {
+    const fact = fields[key];
+    if (fact === undefined) {
+      return [
+        [
+          key,
+          'property is not defined in schema and the schema does not allow additional properties',
+        ] as const,
+      ];
+    }
+    const problem = scalarProblem(fact, value, `${name}.${key}`);
+    const { requires } = fact;
+    const lacks = requires !== undefined && !values.has(requires);
+    return [
+      ...(problem === undefined ? [] : [[key, problem] as const]),
+      ...(lacks
+        ? [[requires, `missing property - '${name}.${key}' requires this property`] as const]
+        : []),
+    ];
+  });
+}
+
+function valuesIn(text: string, fields: Fields): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  const unnamed = Object.keys(fields).find((key) => fields[key]?.default_key === 1);
+  const set = (key: string, value: string) => {
+    if (values.has(key)) {
+      throw new Broken(`duplicate key in comma-separated list property: ${key}`);
+    }
+    values.set(key, fields[key]?.type === 'boolean' ? flag(value) : value);
+  };
+  for (const part of text.split(',').filter((piece) => piece.trim() !== '')) {
+    const at = part.indexOf('=');
+    if (at === -1) {
+      if (unnamed === undefined) {
+        throw new Broken('value without key, but schema does not define a default key');
+      }
+      set(unnamed, part);
+      continue;
+    }
+    if (at === 0 || at === part.length - 1) {
+      throw new Broken('missing key in comma-separated list property');
+    }
+    const key = part.slice(0, at);
+    const { alias, keyAlias } = fields[key] ?? {};
+    // `virtio=MAC` says model and address in one.
+    if (keyAlias !== undefined) set(keyAlias, key);
+    set(alias ?? key, part.slice(at + 1));
+  }
+  return values;
+}
+
+function flag(text: string): string {
+  if (/^(1|on|yes|true)$/i.test(text)) return '1';
+  return /^(0|off|no|false)$/i.test(text) ? '0' : text;
+}
