@@ -69,9 +69,7 @@ const word = fc.constantFrom(...WORDS);
 function valueOf(fact: ParamFact): fc.Arbitrary<string> {
   const known = (fact.enum ?? []).map(String);
   const edges = [fact.minimum, fact.maximum]
-    .flatMap((edge) =>
-      edge === undefined ? [] : [Number(edge) - 1, Number(edge), Number(edge) + 1],
-    )
+    .flatMap((edge) => (edge === undefined ? [] : [edge - 1, edge, edge + 1]))
     .map(String);
   const own = [...known, ...edges];
   const properties = PROPERTY_STRINGS[fact.propertyString ?? ''];

@@ -124,32 +124,45 @@ function wrong(fields: Fields, values: ReadonlyMap<string, string>, name: string
 
 function valuesIn(text: string, fields: Fields): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
-  const unnamed = Object.keys(fields).find((key) => fields[key]?.default_key === 1);
-  const set = (key: string, value: string) => {
-    if (values.has(key)) {
-      throw new Broken(`duplicate key in comma-separated list property: ${key}`);
-    }
-    values.set(key, fields[key]?.type === 'boolean' ? flag(value) : value);
-  };
+  let unnamed: string | undefined;
   for (const part of text.split(',').filter((piece) => piece.trim() !== '')) {
     const at = part.indexOf('=');
     if (at === -1) {
+      if (unnamed !== undefined) throw duplicate(unnamed);
+      unnamed = Object.keys(fields).find((key) => fields[key]?.default_key === 1);
       if (unnamed === undefined) {
         throw new Broken('value without key, but schema does not define a default key');
       }
-      set(unnamed, part);
-      continue;
-    }
-    if (at === 0 || at === part.length - 1) {
+      if (!['', '0', undefined].includes(values.get(unnamed))) throw duplicate(unnamed);
+      values.set(unnamed, part);
+    } else if (at === 0 || at === part.length - 1) {
       throw new Broken('missing key in comma-separated list property');
+    } else {
+      setNamed(values, fields, [part.slice(0, at), part.slice(at + 1)]);
     }
-    const key = part.slice(0, at);
-    const { alias, keyAlias } = fields[key] ?? {};
-    // `virtio=MAC` says model and address in one.
-    if (keyAlias !== undefined) set(keyAlias, key);
-    set(alias ?? key, part.slice(at + 1));
   }
   return values;
+}
+
+/** Another word for a key may repeat it; the key itself may not. */
+function setNamed(
+  values: Map<string, string>,
+  fields: Fields,
+  [key, value]: readonly [string, string],
+): void {
+  if (values.has(key)) throw duplicate(key);
+  const { alias, keyAlias } = fields[key] ?? {};
+  // `virtio=MAC` says model and address in one.
+  if (keyAlias !== undefined) {
+    if (values.has(keyAlias)) throw new Broken(`key alias '${keyAlias}' is already defined`);
+    values.set(keyAlias, key);
+  }
+  const name = alias ?? key;
+  values.set(name, fields[name]?.type === 'boolean' ? flag(value) : value);
+}
+
+function duplicate(key: string): Broken {
+  return new Broken(`duplicate key in comma-separated list property: ${key}`);
 }
 
 function flag(text: string): string {
