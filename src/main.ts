@@ -24,7 +24,7 @@ import {
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
-import type { ProxmoxSim, SimState } from './sim/proxmox/index.ts';
+import type { OpenConnection, ProxmoxSim, SimState } from './sim/proxmox/index.ts';
 import {
   fencedTransport,
   openHttpTransport,
@@ -84,6 +84,16 @@ function loadSimState(sim: ProxmoxSim, text: string): void {
   }
 }
 
+/** How simulated guests reach the Kubernetes server that their user-data names. */
+const connectGuest: OpenConnection = ({ caPem, client }) =>
+  openHttpTransport({
+    tls:
+      caPem === undefined
+        ? { kind: 'insecure' }
+        : { kind: 'verify', caPem, ...(client !== undefined && { client }) },
+    unreachable: 'KUBERNETES_UNREACHABLE',
+  });
+
 async function startProxmoxSim(order: ProxmoxSimOrder): Promise<RunningSim> {
   const sim = await import('./sim/proxmox/index.ts');
   const { cluster, hosts, speed, version, state, listen, tls } = order;
@@ -99,6 +109,7 @@ async function startProxmoxSim(order: ProxmoxSimOrder): Promise<RunningSim> {
     random: systemRandom,
     speed,
     urlSource: sim.networkUrlSource(),
+    connect: connectGuest,
     ...(version !== undefined && { version }),
   });
   if (state !== undefined) loadSimState(simulated, state);

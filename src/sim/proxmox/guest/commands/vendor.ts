@@ -36,6 +36,16 @@ export const ARCHIVES: readonly Archive[] = [
   { pattern: /crictl-/, files: { crictl: { mode: '0755' } } },
 ];
 
+/** Files of a release of k3s and of RKE2 that a list of checksums names. */
+export function releaseFiles(architecture: string): readonly string[] {
+  return [
+    architecture === 'amd64' ? 'k3s' : `k3s-${architecture}`,
+    `k3s-airgap-images-${architecture}.tar.zst`,
+    `rke2.linux-${architecture}.tar.gz`,
+    `rke2-images.linux-${architecture}.tar.zst`,
+  ];
+}
+
 const K3S_INSTALL = `set -e
 mkdir -p /etc/systemd/system /etc/rancher/k3s
 curl -fsSL -o /usr/local/bin/k3s "https://github.com/k3s-io/k3s/releases/download/\${INSTALL_K3S_VERSION:-latest}/k3s"

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes and pods, as far as the suites look at them.
+import type { Api, ApiObject } from '../controlplane/index.ts';
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+}
+
+export interface NodeObject extends ApiObject {
+  readonly spec: {
+    readonly providerID?: string;
+    readonly unschedulable?: boolean;
+    readonly taints?: readonly { key: string; value?: string; effect: string }[];
+  };
+  readonly status: {
+    readonly capacity: Readonly<Record<string, string>>;
+    readonly allocatable: Readonly<Record<string, string>>;
+    readonly conditions: readonly Condition[];
+    readonly addresses: readonly { type: string; address: string }[];
+    readonly nodeInfo: { readonly systemUUID: string; readonly kubeletVersion: string };
+  };
+}
+
+export interface PodObject extends ApiObject {
+  readonly spec: { readonly nodeName?: string };
+  readonly status: { readonly phase: string; readonly conditions?: readonly Condition[] };
+}
+
+function statusOf(conditions: readonly Condition[] | undefined, type: string): string | undefined {
+  return conditions?.find((each) => each.type === type)?.status;
+}
+
+export function readiness(object: NodeObject | PodObject): string | undefined {
+  return statusOf(object.status.conditions, 'Ready');
+}
+
+export function nodes(api: Api): Promise<readonly NodeObject[]> {
+  return api.list<NodeObject>('/api/v1/nodes');
+}
+
+/** Undefined while there is none. */
+export async function nodeNamed(api: Api, name: string): Promise<NodeObject | undefined> {
+  return (await nodes(api)).find(({ metadata }) => metadata.name === name);
+}
+
+export async function podNamed(api: Api, name: string): Promise<PodObject | undefined> {
+  const pods = await api.list<PodObject>('/api/v1/namespaces/default/pods');
+  return pods.find(({ metadata }) => metadata.name === name);
+}
