@@ -72,6 +72,8 @@ describe('k3s', () => {
       joinAttempts: [],
       commandsRun: [],
       downloads: [],
+      errors: [],
+      services: { 'k3s-agent': { active: true } },
     });
   });
 
@@ -136,6 +138,14 @@ describe('k3s', () => {
         download,
       });
       expect(guest.report().joinAttempts).toHaveLength(attempts);
+    },
+  );
+
+  it.each([aK3sJoin({ sha256: undefined }), anRke2Join({ sha256: undefined })])(
+    "finds its release's list of checksums by itself",
+    async (join) => {
+      const { guest } = await booted(aSeedInput({ join }));
+      expect(guest.report()).toMatchObject({ errors: [], joinAttempts: [{ token: K3S_TOKEN }] });
     },
   );
 

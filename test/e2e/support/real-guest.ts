@@ -74,7 +74,7 @@ export interface RealGuest {
   readonly machineId: string;
   readonly seed: ReturnType<typeof seedOf>;
   /** The same disk in a VM without the seed, as after the seed was ejected. Powers it on. */
-  againWithoutSeed(): Guest;
+  readonly againWithoutSeed: () => Guest;
 }
 
 function seedOf(order: GuestOrder, id: string) {

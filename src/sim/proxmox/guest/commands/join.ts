@@ -3,6 +3,7 @@
 // recorded, and it counts as joined; with one, the server that it names decides.
 import type { JoinAttempt } from '../guest-types.ts';
 import { type IdentityPaths, readIdentity, writeIdentity } from '../kubelet/identity.ts';
+import { joinCluster, runKubelet } from '../kubelet/kubelet-service.ts';
 import type { KubeletSettings } from '../kubelet/settings.ts';
 import { type Call, failure, OK, type Outcome } from '../shell/command.ts';
 import type { GuestSystem } from '../system/system.ts';
@@ -27,14 +28,15 @@ export async function joinWith(call: Call, { attempt, version, paths }: Join): P
     writeIdentity(system.files, paths, standIn(attempt.nodeName, attempt.server));
     return OK;
   }
-  const { joinCluster } = await import('../kubelet/kubelet-service.ts');
   const { server, token, caCertHashes } = attempt;
   const settings = settingsOf({ ...attempt, providerId, version });
   try {
     await joinCluster(system, { settings, server, token, caCertHashes, paths, connect });
   } catch (error) {
     system.signal.throwIfAborted();
-    return failure(1, `${attempt.distribution}: ${error instanceof Error ? error.message : ''}`);
+    const message = `${attempt.distribution}: ${error instanceof Error ? error.message : ''}`;
+    system.fail(message);
+    return failure(1, message);
   }
   system.changed();
   return OK;
@@ -50,7 +52,6 @@ export async function rejoin(
   if (identity === undefined) return false;
   const { connect } = system.input;
   if (connect === undefined) return true;
-  const { runKubelet } = await import('../kubelet/kubelet-service.ts');
   const [providerId] = kubeletFlag(known.kubeletArgs, 'provider-id');
   await runKubelet(system, { settings: settingsOf({ ...known, providerId }), identity, connect });
   return true;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet as a service of a guest: joins once with a token, then runs until it is stopped or the power goes. Loaded
-// only in a guest that has a way out.
+// The kubelet as a service of a guest: joins once with a token, then runs until it is stopped or the power goes.
 import type { GuestSystem } from '../system/system.ts';
 import { discover } from './discovery.ts';
 import { type IdentityPaths, type NodeIdentity, writeIdentity } from './identity.ts';

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// A guest that joins a server without sockets, on virtual time. test/e2e does the same with a real one.
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { aGuest, aSeed, type GuestBench } from '../testing/a-guest.ts';
+import { type AServer, aServer, CA_PREFIX, refusal } from '../testing/a-server.ts';
+
+const TOKEN = 'abcdef.0123456789abcdef';
+const LEASE = /^(POST|PUT) .*\/leases/;
+
+function k3sSeed(config: readonly string[] = [], token = `${CA_PREFIX}${TOKEN}`): Uint8Array {
+  return aSeed({
+    userData: `#cloud-config
+write_files:
+  - path: /etc/rancher/k3s/config.yaml
+    content: |
+      server: https://lb.example:6443
+      token: ${token}
+      node-label: ["tier=small"]
+      kubelet-arg: ["provider-id=proxmox://lab/1250"]
+${config.map((line) => `      ${line}\n`).join('')}
+runcmd:
+  - curl -fsSLo /usr/local/bin/k3s https://example.org/download/v1.34.4%2Bk3s1/k3s
+  - chmod 0755 /usr/local/bin/k3s
+  - k3s agent
+`,
+  });
+}
+
+interface Bench extends GuestBench {
+  readonly server: AServer;
+}
+
+function bench(seedIso: Uint8Array): Bench {
+  const server = aServer();
+  return { ...aGuest({ seedIso, connect: server.connect }), server };
+}
+
+function count(calls: readonly string[], pattern: RegExp): number {
+  return calls.filter((call) => pattern.test(call)).length;
+}
+
+describe('a node', () => {
+  it('trusts nobody, then the CA, then is known by its certificate', async () => {
+    const { server, guest, clock } = bench(k3sSeed());
+    guest.start();
+    await clock.advance(60_000);
+    expect(
+      server.trusts.map(({ caPem, client }) => [caPem !== undefined, client?.certPem]),
+    ).toEqual([
+      [false, undefined],
+      [true, undefined],
+      [true, undefined],
+      [true, 'cert'],
+    ]);
+    expect(server.bodies.get('POST /api/v1/nodes')).toMatchObject({
+      metadata: { name: 'worker-1', labels: { tier: 'small' } },
+      spec: { providerID: 'proxmox://lab/1250' },
+      status: {
+        nodeInfo: { systemUUID: '7c9e6679-7425-40de-944b-e07fc1f90ae7' },
+      },
+    });
+    expect(guest.report()).toMatchObject({ phase: 'running', errors: [] });
+  });
+
+  it('renews its lease while it runs, and says nothing once the power is off', async () => {
+    const { server, guest, clock } = bench(k3sSeed());
+    guest.start();
+    await clock.advance(60_000);
+    const before = count(server.calls, LEASE);
+    await clock.advance(60_000);
+    expect(count(server.calls, LEASE) - before).toBe(6);
+    guest.stop();
+    const last = server.calls.length;
+    await clock.advance(600_000);
+    expect(server.calls).toHaveLength(last);
+  });
+
+  it('says again that it is ready when somebody gave it up', async () => {
+    const { server, guest, clock } = bench(k3sSeed());
+    const answer = (ready: string) => ({
+      status: 200,
+      body: JSON.stringify({ status: { conditions: [{ type: 'Ready', status: ready }] } }),
+    });
+    let ready = 'True';
+    server.override = (call) => (call === 'GET /api/v1/nodes/worker-1' ? answer(ready) : undefined);
+    guest.start();
+    await clock.advance(60_000);
+    const reports = () => count(server.calls, /^PATCH .*\/status$/);
+    const before = reports();
+    await clock.advance(60_000);
+    expect(reports()).toBe(before);
+    ready = 'Unknown';
+    await clock.advance(10_000);
+    expect(reports()).toBe(before + 1);
+    expect(server.bodies.get('PATCH /api/v1/nodes/worker-1/status')).toMatchObject({
+      status: {
+        conditions: expect.arrayContaining([
+          expect.objectContaining({ type: 'Ready', status: 'True' }),
+        ]),
+      },
+    });
+  });
+
+  it('stops with its service', async () => {
+    const { server, exec, boot, clock } = bench(k3sSeed());
+    await boot();
+    await exec(['systemctl', 'stop', 'k3s-agent']);
+    const last = server.calls.length;
+    await clock.advance(600_000);
+    expect(server.calls).toHaveLength(last);
+  });
+
+  it('runs a pod from bound to gone, once', async () => {
+    const { server, guest, clock } = bench(k3sSeed());
+    guest.start();
+    await clock.advance(60_000);
+    const pod = {
+      metadata: { uid: 'p1', name: 'app', namespace: 'default' },
+      spec: { containers: [{ name: 'c', image: 'i', readinessProbe: { initialDelaySeconds: 5 } }] },
+    };
+    const path = '/api/v1/namespaces/default/pods/app';
+    const told = () =>
+      server.bodies.get(`PATCH ${path}/status`) as
+        | { status: { phase: string; containerStatuses: { ready: boolean }[] } }
+        | undefined;
+    server.tellPod('ADDED', pod);
+    await clock.advance(2_000);
+    expect(told()?.status).toMatchObject({
+      phase: 'Running',
+      containerStatuses: [{ ready: false }],
+    });
+    server.tellPod('MODIFIED', pod);
+    await clock.advance(10_000);
+    expect(told()?.status.containerStatuses).toMatchObject([{ ready: true }]);
+    expect(count(server.calls, /^PATCH .*pods\/app\/status/)).toBe(2);
+    const dying = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 30 };
+    server.tellPod('MODIFIED', { ...pod, metadata: { ...pod.metadata, ...dying } });
+    await clock.advance(500);
+    expect(count(server.calls, /^DELETE/)).toBe(0);
+    await clock.advance(500);
+    expect(server.bodies.get(`DELETE ${path}`)).toMatchObject({
+      gracePeriodSeconds: 0,
+      preconditions: { uid: 'p1' },
+    });
+  });
+});
+
+describe('a join', () => {
+  it('waits for a server that is away', async () => {
+    const { server, guest, clock } = bench(k3sSeed());
+    server.isDown = true;
+    guest.start();
+    await clock.advance(120_000);
+    expect(guest.report()).toMatchObject({ phase: 'cloud-init', errors: [] });
+    server.isDown = false;
+    await clock.advance(30_000);
+    expect(guest.report().phase).toBe('running');
+    expect(server.calls).toContain('POST /api/v1/nodes');
+  });
+
+  it('gives up on a token that nobody takes', async () => {
+    const { server, guest, boot } = bench(k3sSeed());
+    server.override = (call) =>
+      call.startsWith('POST') ? refusal(401, 'Unauthorized') : undefined;
+    await boot();
+    expect(guest.report().errors.join()).toMatch(/timed out.*401 Unauthorized/);
+    expect(count(server.calls, /nodes/)).toBe(0);
+  });
+
+  it.each([
+    ['a CA that is not the one in the token', [], `K10${'0'.repeat(64)}::${TOKEN}`, 'CA hash'],
+    ['a token of another kind', [], `${CA_PREFIX}server:password`, 'no bootstrap token'],
+    [
+      "a label of Kubernetes' own",
+      ['node-label+: [node-role.kubernetes.io/worker=x]'],
+      undefined,
+      'node-role',
+    ],
+    ['a taint that is none', ['node-taint: ["a=b:Never"]'], undefined, 'taint'],
+  ])('is refused at once for %s', async (_, config, token, message) => {
+    const { server, guest, clock } = bench(k3sSeed(config, token));
+    guest.start();
+    await clock.advance(60_000);
+    expect(guest.report().phase).toBe('running');
+    expect(guest.report().errors.join()).toContain(message);
+    expect(count(server.calls, /nodes|certificates/)).toBe(0);
+  });
+
+  it('that the API server refuses is said once', async () => {
+    const { server, guest, boot } = bench(k3sSeed());
+    server.override = (call) =>
+      call === 'POST /api/v1/nodes' ? refusal(403, 'is not allowed to modify labels') : undefined;
+    await boot();
+    expect(count(server.calls, /^POST \/api\/v1\/nodes/)).toBeGreaterThan(100);
+    expect(guest.report().errors).toEqual([
+      expect.stringContaining('not allowed to modify labels'),
+    ]);
+  });
+
+  it('needs no token the second time, and asks nobody for one', async () => {
+    const first = bench(k3sSeed());
+    await first.boot();
+    first.guest.stop();
+    const state = first.guest.diskState();
+    const { server, input } = first;
+    const second = aGuest({
+      connect: server.connect,
+      disk: { ...input.disk, firstBoot: false, state },
+    });
+    await second.boot();
+    const before = server.calls.length;
+    await second.exec(['sh', '-c', 'sed -i /token/d /etc/rancher/k3s/config.yaml; k3s agent']);
+    expect(second.guest.report().errors).toEqual([]);
+    expect(second.guest.report().joinAttempts).toEqual([]);
+    const calls = server.calls.slice(before);
+    expect(count(calls, /cacerts|certificates/)).toBe(0);
+    expect(count(calls, LEASE)).toBeGreaterThan(0);
+  });
+});
+
+describe('kubeadm', () => {
+  const kubeconfig = JSON.stringify({
+    clusters: [
+      { cluster: { server: 'https://api.example:6443', 'certificate-authority-data': '' } },
+    ],
+  });
+  const header = Buffer.from('{"alg":"HS256","kid":"abcdef"}').toString('base64url');
+  const sign = (text: string, secret: string) => {
+    const body = `${header}.${Buffer.from(text).toString('base64url')}`;
+    return `${header}..${createHmac('sha256', secret).update(body).digest('base64url')}`;
+  };
+  const seed = aSeed({
+    userData: `#cloud-config
+packages: [containerd, kubeadm, kubelet]
+runcmd:
+  - sysctl -w net.ipv4.ip_forward=1
+  - kubeadm join lb.example:6443 --token ${TOKEN}
+`,
+  });
+
+  it.each([
+    ['signed with its token', sign(kubeconfig, '0123456789abcdef'), true, ''],
+    ['signed with another', sign(kubeconfig, 'fedcba9876543210'), false, 'signature'],
+    ['changed by somebody', sign(`${kubeconfig} `, '0123456789abcdef'), false, 'signature'],
+  ])('believes what is %s', async (_, jws, joins, message) => {
+    const { server, guest, boot } = bench(seed);
+    server.override = (call) =>
+      call.endsWith('/cluster-info')
+        ? {
+            status: 200,
+            body: JSON.stringify({ data: { kubeconfig, 'jws-kubeconfig-abcdef': jws } }),
+          }
+        : undefined;
+    await boot();
+    expect(guest.report().errors.join()).toContain(message);
+    expect(server.calls.includes('POST /api/v1/nodes')).toBe(joins);
+    expect(guest.report().services['kubelet']?.active ?? false).toBe(joins);
+  });
+});
