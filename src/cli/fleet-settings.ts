@@ -22,7 +22,7 @@ export interface SettingsExtras {
 }
 
 /** Between rounds while something is under way. */
-const BUSY_MS = 1_000;
+const BUSY_MS = 500;
 
 export function fleetSettings(config: Config, extras: SettingsExtras): FleetSettings {
   return {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import type { FleetStatus } from '../fleet/index.ts';
-import type { Machine } from '../model/machine.ts';
+import { isAtRest, type Machine } from '../model/machine.ts';
 import { InvalidRequest, NotFound, TaskFailed, UnsupportedVersion } from '../ports/errors.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
@@ -15,7 +15,8 @@ interface ScaleOptions extends ConfigOptions {
   readonly reason: string;
 }
 
-const AT_REST: readonly Machine['phase'][] = ['ready', 'draining', 'failed', 'gone'];
+/** After so many failures of removing a machine's seed the command ends and says so; other drivers go on trying. */
+const MOST_ATTEMPTS = 3;
 
 export function addPoolScale(parent: Command, host: CommandHost): void {
   withConfigOptions(
@@ -52,7 +53,7 @@ async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<
     },
     isDone: async () => {
       const status = await open.fleet.status();
-      if (!isAtRest(status, name)) return false;
+      if (!isOver(status, name)) return false;
       if (targetOf(status, name) <= size) return true;
       // A VM that came to light only now: the pool is larger than was known.
       for (const id of (await open.fleet.scaleTo(name, size, why)).machines) asked.add(id);
@@ -62,9 +63,13 @@ async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<
   await conclude(host, open, { name, asked });
 }
 
-function isAtRest({ machines, openIntents }: FleetStatus, pool: string): boolean {
+function isOver({ machines, openIntents }: FleetStatus, pool: string): boolean {
   const own = machines.filter((machine) => machine.pool === pool);
-  return openIntents === 0 && own.every(({ phase }) => AT_REST.includes(phase));
+  return openIntents === 0 && own.every((machine) => isAtRest(machine) || keepsItsSeed(machine));
+}
+
+function keepsItsSeed({ phase, seedVolume, attempts }: Machine): boolean {
+  return phase === 'ready' && seedVolume !== undefined && attempts >= MOST_ATTEMPTS;
 }
 
 function targetOf({ pools }: FleetStatus, name: string): number {
@@ -81,11 +86,23 @@ async function conclude(
   host.context.out(`pool ${name} has ${ready} machines\n`);
   const failed = machines.filter(({ id, phase }) => phase === 'failed' && asked.has(id));
   const [first] = failed;
-  if (first === undefined) return;
+  if (first === undefined) return tellLeftSeeds(machines.filter(keepsItsSeed));
   throw new TaskFailed(
     'TASK_FAILED',
     `${failed.length} of ${asked.size} machines failed: ${first.failure?.message ?? 'no reason kept'}`,
     { hint: `pvescaler machine show ${first.id} tells what was tried.` },
+  );
+}
+
+function tellLeftSeeds(machines: readonly Machine[]): void {
+  if (machines.length === 0) return;
+  const volumes = machines.map(({ seedVolume }) => seedVolume).join(', ');
+  throw new TaskFailed(
+    'TASK_FAILED',
+    `seeds of machines that are ready could not be removed: ${volumes}`,
+    {
+      hint: 'They hold what the machines were told at their first boot. Any other driver tries again.',
+    },
   );
 }
 

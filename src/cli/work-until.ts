@@ -38,7 +38,7 @@ export async function workUntilDone(
   try {
     while (!watch.isSighted) await goOn();
     await errand.ask();
-    // A machine that is ready has its seed removed in the same round.
+    // What a round has begun it brings to an end.
     while (watch.isInRound || !(await errand.isDone())) await goOn();
     await watch.tellNews();
   } finally {

@@ -4,7 +4,9 @@ import { RECONCILE_LEASE } from '../model/lease.ts';
 import type { MemoryStore } from '../ports/fakes/memory-store.ts';
 import { untilSettled } from '../ports/fakes/until-settled.ts';
 import { aBench, aFleet, type Bench, machinesIn, remains, WHY } from './testing/bench.ts';
-import { someSettings } from './testing/settings.ts';
+import { aPool, someSettings } from './testing/settings.ts';
+
+const HUGE = { cpu: 2, memoryBytes: 2 ** 50, diskBytes: 2 ** 34 };
 
 function driver(bench: Bench, holder: string, seed: number) {
   const settings = someSettings(undefined, { holder });
@@ -91,6 +93,35 @@ describe('drive', () => {
     // Calls under way when it was lost may end; none is started after the next write was refused.
     expect(changing() - before).toBeLessThanOrEqual(2);
     expect(await machinesIn(bench.store)).toEqual(records);
+    stop.abort();
+    await untilSettled(bench.clock, driving);
+  });
+
+  it('looks seldom while nothing moves: also while machines wait for room that nobody announces', async () => {
+    const bench = aBench(someSettings([aPool({ size: HUGE })]));
+    const stop = new AbortController();
+    const driving = bench.fleet.drive({ signal: stop.signal });
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await passes(bench, 10);
+    const views = () => bench.hypervisor.calls.filter(({ method }) => method === 'view').length;
+    const before = views();
+    await passes(bench, 100);
+    expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['requested']);
+    expect(views() - before).toBeLessThanOrEqual(6);
+    stop.abort();
+    await untilSettled(bench.clock, driving);
+  });
+
+  it('follows tasks more closely than it reads the whole region', async () => {
+    const bench = aBench();
+    const stop = new AbortController();
+    const driving = bench.fleet.drive({ signal: stop.signal });
+    await bench.fleet.scaleTo('workers', 3, WHY);
+    await passes(bench, 8);
+    const count = (name: string) =>
+      bench.hypervisor.calls.filter(({ method }) => method === name).length;
+    expect(count('task')).toBeGreaterThan(8);
+    expect(count('view')).toBeLessThanOrEqual(6);
     stop.abort();
     await untilSettled(bench.clock, driving);
   });

@@ -39,6 +39,9 @@ export interface DriveTerms {
 
 /** How soon a new intent is noticed while nothing is. */
 const IDLE_POLL_MS = 1_000;
+const AFTER_TROUBLE_MS = 1_000;
+/** Rounds may be that much closer than views. */
+const VIEW_AGE_MS = 2_000;
 
 /** Until the signal: whenever the lease is free, this process drives. */
 export async function drive(options: EngineOptions, given: DriveTerms): Promise<void> {
@@ -163,6 +166,7 @@ class Reign implements Fence {
 
   async #rounds(): Promise<void> {
     const { signal, ending, events } = this.#terms;
+    const { clock } = this.#options;
     const lost = [
       this.#lost.signal,
       ...(this.#election === undefined ? [] : [this.#election.lost]),
@@ -174,12 +178,8 @@ class Reign implements Fence {
       const report = await this.#round(acting);
       if (report === 'lost') return;
       if (report !== undefined) events.onRound?.(report);
-      const isBusy = report === undefined || report.underWay > 0;
-      const { busyMs, reconcileMs } = this.#options.settings;
-      await this.#pause(isBusy ? busyMs : reconcileMs, {
-        revision: isBusy ? undefined : revision,
-        signal: going,
-      });
+      const pauseMs = report === undefined ? AFTER_TROUBLE_MS : report.nextAt - clock.now();
+      await this.#pause(pauseMs, { revision, signal: going });
     }
   }
 
@@ -193,7 +193,12 @@ class Reign implements Fence {
 
   /** Undefined when it ended in trouble. */
   async #round(signal: AbortSignal): Promise<RoundReport | 'lost' | undefined> {
-    const leadership = { lease: this.#lease, mayAct: () => this.mayAct(), signal };
+    const leadership = {
+      lease: this.#lease,
+      mayAct: () => this.mayAct(),
+      signal,
+      viewAgeMs: VIEW_AGE_MS,
+    };
     const { events } = this.#terms;
     events.onRoundBegin?.();
     try {

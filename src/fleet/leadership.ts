@@ -6,6 +6,8 @@ import type { Fence } from '../ports/fence.ts';
 export interface Leadership extends Fence {
   readonly lease: Lease;
   readonly signal?: AbortSignal | undefined;
+  /** How old a view may be to be used once more; absent = none is. */
+  readonly viewAgeMs?: number;
 }
 
 /** Whoever drives in this process right now. Nobody: then nothing may be changed. */

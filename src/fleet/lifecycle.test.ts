@@ -241,7 +241,7 @@ describe('a machine whose VM was taken away', () => {
       if (method === 'deleteVolume') bench.hypervisor.state.vms.delete(1_250);
     };
     await bench.fleet.scaleTo('workers', 1, WHY);
-    await untilAtRest(bench.fleet, bench);
+    await untilAtRest(bench.fleet, bench, 30);
     bench.hypervisor.onCall = undefined;
     expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'ready' }]);
     for (let minute = 0; minute < 8; minute += 1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One round: read everything, converge a step. Level-triggered: what happened before does not matter, only what is.
-import { mayExist } from '../model/machine.ts';
+import { isAtRest, type Machine, mayExist } from '../model/machine.ts';
 import { InvalidConfig } from '../ports/errors.ts';
 import { adopt } from './adoption/adopt.ts';
 import { atOnce } from './at-once.ts';
@@ -16,8 +16,9 @@ import { keepMinimum } from './minimum.ts';
 import type { EngineOptions } from './options.ts';
 import { collect } from './orphans/collect.ts';
 import { sweep } from './orphans/sweep.ts';
+import { nextRoundAt } from './pace.ts';
 import { type Memory, Turn } from './turn.ts';
-import { readViews } from './views.ts';
+import { recentViews } from './views.ts';
 
 export interface RoundReport {
   /** Regions that could not be read, with the reason: nothing of theirs was judged. */
@@ -31,6 +32,8 @@ export interface RoundReport {
     readonly regions: Readonly<Record<string, number>>;
     readonly cluster: number | undefined;
   };
+  /** When there may be something to do again, if nobody asks for anything. */
+  readonly nextAt: number;
 }
 
 const MACHINES_AT_ONCE = 8;
@@ -42,7 +45,7 @@ export async function runRound(
 ): Promise<RoundReport> {
   const { store, clock, mirror } = options;
   const books = await Books.open(mirror, leadership.lease, () => clock.now());
-  const { views, stale } = await readViews(options, leadership.signal);
+  const { views, stale } = await recentViews(options, leadership, memory);
   const turn = new Turn({ ...options, journal: store.journal, books, leadership, memory, views });
   for (const [region, { takenAt }] of views) memory.seenAt.set(region, takenAt);
   await tellStale(turn, stale);
@@ -51,21 +54,25 @@ export async function runRound(
   await keepMinimum(turn, undecided);
   await carryOutIntents(turn);
   await placeAll(turn);
-  const moving = turn.books.machines.filter(({ phase }) => mayExist(phase));
-  await atOnce(moving, MACHINES_AT_ONCE, ({ id }) => advance(turn, id));
+  await advanceAll(turn, ({ phase }) => mayExist(phase));
+  // Creations that have ended in this round make room for others.
+  const late = await placeAll(turn);
+  await advanceAll(turn, ({ id }) => late.has(id));
   await sweep(turn, undecided);
   await collect(turn);
+  const underWay = turn.books.machines.filter((machine) => !isAtRest(machine));
   return {
     stale,
     undecided: [...undecided],
-    underWay: countUnderWay(turn),
+    underWay: underWay.length,
+    nextAt: nextRoundAt(turn, underWay),
     seenAt: { regions: Object.fromEntries(memory.seenAt), cluster: undefined },
   };
 }
 
-function countUnderWay(turn: Turn): number {
-  const atRest = ['ready', 'draining', 'failed', 'gone'];
-  return turn.books.machines.filter(({ phase }) => !atRest.includes(phase)).length;
+async function advanceAll(turn: Turn, which: (machine: Machine) => boolean): Promise<void> {
+  const moving = turn.books.machines.filter(which);
+  await atOnce(moving, MACHINES_AT_ONCE, ({ id }) => advance(turn, id));
 }
 
 async function tellStale(turn: Turn, stale: Readonly<Record<string, string>>): Promise<void> {
@@ -80,7 +87,8 @@ async function tellStale(turn: Turn, stale: Readonly<Record<string, string>>): P
   }
 }
 
-async function placeAll(turn: Turn): Promise<void> {
+/** Those that have a place now. */
+async function placeAll(turn: Turn): Promise<ReadonlySet<string>> {
   const waiting = turn.books.machines
     // Who was called off meanwhile is not begun: what follows would take away what nobody sees made.
     .filter(({ id, phase }) => phase === 'requested' && !turn.books.isLeaving(id))
@@ -94,4 +102,6 @@ async function placeAll(turn: Turn): Promise<void> {
     }
     if (backoffOf(turn, machine.pool) === undefined) await place(turn, machine, pool);
   }
+  const isPlaced = ({ id }: Machine) => turn.books.machine(id).phase === 'placed';
+  return new Set(waiting.filter(isPlaced).map(({ id }) => id));
 }

@@ -2,7 +2,7 @@
 // What one round works with: the records, a view of each region, the right to act, and what the process
 // remembers from earlier rounds. The memory makes rounds cheaper and quieter; losing it loses nothing.
 import type { JournalKind, JournalSubject } from '../model/journal-entry.ts';
-import type { Machine } from '../model/machine.ts';
+import type { Machine, Placement } from '../model/machine.ts';
 import type { Template } from '../placement/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import { Bug, LostLeadership } from '../ports/errors.ts';
@@ -16,8 +16,17 @@ import type {
 import type { Journal } from '../ports/journal.ts';
 import type { Random } from '../ports/random.ts';
 import type { Books } from './books.ts';
+import { Errands } from './errands.ts';
 import type { Leadership } from './leadership.ts';
+import { Guests } from './lifecycle/guests.ts';
 import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
+
+export interface Views {
+  /** Fresh ones only. */
+  readonly views: ReadonlyMap<string, RegionView>;
+  /** Why the others could not be read. */
+  readonly stale: Readonly<Record<string, string>>;
+}
 
 export class Memory {
   /** Machines that are left alone until then, after trouble. */
@@ -36,6 +45,11 @@ export class Memory {
   readonly strangersAddresses = new Map<string, readonly string[]>();
   /** Of each region the last fresh reading. */
   readonly seenAt = new Map<string, number>();
+  readonly guests = new Guests();
+  /** Seeds being deleted, by machine. */
+  readonly seedRemovals = new Errands();
+  /** The last views, for rounds that follow each other closely. */
+  views: Views | undefined;
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
 }
@@ -73,6 +87,7 @@ export class Turn {
   /** What the sources of pools name, by region and source. */
   readonly templates = new Map<string, Promise<readonly Template[]>>();
   readonly #parts: TurnParts;
+  readonly #seen = new Map<string, ReadonlyMap<number, VmSummary>>();
 
   constructor(parts: TurnParts) {
     this.#parts = parts;
@@ -106,6 +121,14 @@ export class Turn {
 
   knows(region: string): boolean {
     return this.#parts.hypervisors.has(region) && this.settings.regions[region] !== undefined;
+  }
+
+  /** A VM as its region's view shows it. */
+  seen({ region, vmId }: Pick<Placement, 'region' | 'vmId'>): VmSummary | undefined {
+    const vms =
+      this.#seen.get(region) ?? new Map(this.views.get(region)?.vms.map((vm) => [vm.vmId, vm]));
+    this.#seen.set(region, vms);
+    return vms.get(vmId);
   }
 
   /** For calls that only look. */

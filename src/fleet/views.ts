@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor, RegionView } from '../ports/hypervisor.ts';
+import type { Leadership } from './leadership.ts';
 import type { FleetOptions } from './options.ts';
+import type { Memory, Views } from './turn.ts';
 
 const VIEW_TOO_OLD_MS = 60_000;
 
-export interface Views {
-  /** Fresh ones only. */
-  readonly views: ReadonlyMap<string, RegionView>;
-  /** Why the others could not be read. */
-  readonly stale: Readonly<Record<string, string>>;
+/** Rounds that follow each other closely share a view: tasks are what moves between them, not the region. */
+export async function recentViews(
+  options: FleetOptions,
+  { signal, viewAgeMs = 0 }: Pick<Leadership, 'signal' | 'viewAgeMs'>,
+  memory: Memory,
+): Promise<Views> {
+  const known = memory.views;
+  if (known !== undefined && isRecent(known, options.clock.now() - viewAgeMs)) return known;
+  memory.views = await readViews(options, signal);
+  return memory.views;
+}
+
+function isRecent({ views, stale }: Views, since: number): boolean {
+  const all = [...views.values()];
+  return Object.keys(stale).length === 0 && all.every(({ takenAt }) => takenAt > since);
 }
 
 export async function readViews(

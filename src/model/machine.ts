@@ -56,6 +56,12 @@ export function mayExist(phase: Phase): boolean {
   return phase !== 'requested' && phase !== 'failed' && phase !== 'gone';
 }
 
+/** Nothing is left to be done about it until somebody wants something else. */
+export function isAtRest({ phase, seedVolume }: Pick<Machine, 'phase' | 'seedVolume'>): boolean {
+  if (phase === 'ready') return seedVolume === undefined;
+  return phase === 'draining' || phase === 'failed' || phase === 'gone';
+}
+
 export interface MachineSize {
   readonly cpu: number;
   readonly memoryBytes: number;

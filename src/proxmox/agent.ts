@@ -37,7 +37,12 @@ export class GuestAgent {
 
   async isUp(vm: VmRef, options: CallOptions): Promise<boolean> {
     try {
-      const call = { method: 'POST', doing: 'ping', repeatable: true } as const;
+      const call = {
+        method: 'POST',
+        doing: 'ping',
+        repeatable: true,
+        waitsForGuest: true,
+      } as const;
       await this.#ask(vm, '/ping', { ...call, ...options });
       return true;
     } catch (error) {

@@ -8,7 +8,12 @@ export interface Endpoint {
   readonly origin: string;
   readonly hostname: string;
   readonly gate: Gate;
+  /** For calls that only wait for a guest, mostly on another host: they must not keep the others out. */
+  readonly waitingRoom: Gate;
 }
+
+/** Whoever asks guests sees to it that no single host is asked about many. */
+const GUESTS_PER_REQUEST = 4;
 
 /**
  * The hosts at which a region's API can be asked: any of them answers for all. One that failed goes to the
@@ -52,7 +57,9 @@ export class Endpoints {
     if (this.#all.every((other) => this.#isResting(other))) return;
     const message = `${endpoint.origin} does not answer`;
     const facts = { requestSent: false };
-    endpoint.gate.turnAway(new Unreachable('PVE_UNREACHABLE', message, { facts }));
+    const error = new Unreachable('PVE_UNREACHABLE', message, { facts });
+    endpoint.gate.turnAway(error);
+    endpoint.waitingRoom.turnAway(error);
   }
 
   #isResting(endpoint: Endpoint): boolean {
@@ -69,5 +76,10 @@ function endpoint(text: string, requestsAtOnce: number): Endpoint {
   const url = new URL(withScheme);
   const hasPort = url.port !== '' || /:\d+(\/|$)/.test(withScheme.slice('https://'.length - 1));
   if (!hasPort) url.port = '8006';
-  return { origin: url.origin, hostname: url.hostname, gate: new Gate(requestsAtOnce) };
+  return {
+    origin: url.origin,
+    hostname: url.hostname,
+    gate: new Gate(requestsAtOnce),
+    waitingRoom: new Gate(requestsAtOnce * GUESTS_PER_REQUEST),
+  };
 }

@@ -27,6 +27,8 @@ export interface ApiCall {
   readonly host?: string;
   readonly facts?: Facts;
   readonly timeoutMs?: number;
+  /** A guest that is silent keeps it for seconds. */
+  readonly waitsForGuest?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -160,7 +162,8 @@ export class Api {
     let last: unknown;
     for (const endpoint of this.#endpoints.inOrder(call.host)) {
       try {
-        return await endpoint.gate.run(() => this.#attempt(endpoint, call, headers), call.signal);
+        const gate = call.waitsForGuest === true ? endpoint.waitingRoom : endpoint.gate;
+        return await gate.run(() => this.#attempt(endpoint, call, headers), call.signal);
       } catch (error) {
         if (!isEndpointTrouble(error, call)) throw error;
         if (call.repeatable !== true && error.facts['requestSent'] !== false) throw error;

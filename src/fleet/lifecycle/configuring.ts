@@ -94,14 +94,26 @@ function attach(job: Job): Promise<void> {
   return job.hypervisor.configureVm(job.vm, { set }, job.turn.acting);
 }
 
-/** Takes the seed out and deletes it: what it says is secret and has been read. */
+/** Whether nothing has to be done about it now: it is gone, or on its way out. */
+export async function isSeedSeenTo(job: Job): Promise<boolean> {
+  if (job.machine.seedVolume === undefined) return true;
+  const removal = job.turn.memory.seedRemovals.take(job.id);
+  if (removal === 'done') await job.update({ seedVolume: undefined });
+  return removal !== 'none';
+}
+
+/**
+ * Takes the seed out and deletes it: what it says is secret and has been read. Deleting waits for the lock of a
+ * storage that may be everybody's; the round does not.
+ */
 export async function removeSeed(job: Job, config: VmConfig): Promise<void> {
   const { seedVolume: volume } = job.machine;
-  if (volume === undefined) return;
+  const { seedRemovals } = job.turn.memory;
+  if (volume === undefined || seedRemovals.isRunning(job.id)) return;
   if ((config.options[SEED_SLOT] ?? '').startsWith(volume)) {
     const set = { [SEED_SLOT]: 'none,media=cdrom' };
     await job.hypervisor.configureVm(job.vm, { set }, job.turn.acting);
   }
-  await job.hypervisor.deleteVolume(job.placement.host, volume, job.turn.acting);
-  await job.update({ seedVolume: undefined });
+  const { host } = job.placement;
+  seedRemovals.begin(job.id, job.hypervisor.deleteVolume(host, volume, job.turn.acting));
 }

@@ -9,6 +9,7 @@ import { mark } from './mark.ts';
 
 /** After so many troubles a guest is not asked any more. */
 const PATIENCE = 3;
+const LOOK_AGAIN_MS = 10_000;
 
 export async function deleting(job: Job): Promise<Step> {
   if (job.machine.placement === undefined) return over(job);
@@ -61,6 +62,8 @@ async function awaitDecision(job: Job, lock: string): Promise<Step> {
       reason: 'HalfMadeVm',
       message: `VM ${vmId} kept its lock '${lock}' when its task died; run 'qm unlock ${vmId}' and 'qm destroy ${vmId} --destroy-unreferenced-disks 1' on ${host}`,
     });
+    const { pauses } = job.turn.memory;
+    pauses.set(job.id, { until: job.turn.now + LOOK_AGAIN_MS, count: 0 });
   }
   return 'wait';
 }

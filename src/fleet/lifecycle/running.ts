@@ -2,7 +2,7 @@
 // starting → booting → ready, and what is looked after while a machine is ready. `joining` has its place between
 // booting and ready once there is a cluster to join.
 
-import { removeSeed, requireOurs } from './configuring.ts';
+import { isSeedSeenTo, removeSeed, requireOurs } from './configuring.ts';
 import type { Job, Step } from './job.ts';
 import { look } from './look.ts';
 import { mark } from './mark.ts';
@@ -10,25 +10,37 @@ import { mark } from './mark.ts';
 export async function starting(job: Job): Promise<Step> {
   const task = await job.task();
   if (task.state === 'running') return 'wait';
-  requireOurs(await look(job), job);
   const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
   if (power === 'running') return job.move('booting');
   if (task.state === 'ended' && task.failure !== undefined) {
     await job.update({ task: undefined });
     throw task.failure;
   }
+  requireOurs(await look(job), job);
   return job.started(await job.hypervisor.startVm(job.vm, job.turn.acting));
 }
 
 export async function booting(job: Job): Promise<Step> {
   const task = await job.task();
   if (task.state === 'running') return 'wait';
-  if (await job.hypervisor.guestIsUp(job.vm, job.turn.reading)) return becomeReady(job);
+  const answer = job.turn.memory.guests.answerTo({
+    machine: job.machine,
+    machines: job.turn.books.machines,
+    now: job.turn.now,
+    ask: () => job.hypervisor.guestIsUp(job.vm, job.turn.reading),
+  });
+  if (answer === 'up') return becomeReady(job);
+  if (answer === 'unknown' || isSeenRunning(job)) return 'wait';
   const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
   if (power === 'running') return 'wait';
   // A guest that powered itself off while installing is switched on again.
   requireOurs(await look(job), job);
   return job.started(await job.hypervisor.startVm(job.vm, job.turn.acting));
+}
+
+/** The overview is some seconds late, which here costs nothing but those seconds. */
+function isSeenRunning({ placement, turn }: Job): boolean {
+  return turn.seen(placement)?.power === 'running';
 }
 
 async function becomeReady(job: Job): Promise<Step> {
@@ -48,7 +60,7 @@ async function becomeReady(job: Job): Promise<Step> {
 }
 
 export async function ready(job: Job): Promise<Step> {
-  if (job.machine.seedVolume === undefined && isAsKnown(job)) return found(job);
+  if ((await isSeedSeenTo(job)) && isAsKnown(job)) return found(job);
   const sight = await look(job);
   switch (sight.kind) {
     case 'ours':
@@ -65,8 +77,8 @@ export async function ready(job: Job): Promise<Step> {
 
 /** As far as the overview tells: then nothing more is asked. */
 function isAsKnown({ turn, placement }: Job): boolean {
-  const { region, vmId, host, name } = placement;
-  const seen = turn.views.get(region)?.vms.find((vm) => vm.vmId === vmId);
+  const { host, name } = placement;
+  const seen = turn.seen(placement);
   return seen?.host === host && (seen.name ?? name) === name;
 }
 

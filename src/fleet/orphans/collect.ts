@@ -41,5 +41,7 @@ async function collectMachines({ books, memory, now }: Turn): Promise<void> {
     await books.removeMachine(id);
     memory.told.delete(id);
     memory.pauses.delete(id);
+    memory.guests.forget(id);
+    memory.seedRemovals.forget(id);
   }
 }

@@ -62,10 +62,8 @@ function packInto(draft: Draft, question: Question): Packing {
     domainLimits: options.domainLimits ?? new Map(),
   });
   const machines = fillMachines(unfinished(work), { placer, templates, weights });
-  const latecomers = machines.settle();
   return {
     ...report(placer, machines, nominated),
-    latecomers: latecomers.map(({ pod, bin }) => ({ pod, node: bin.slot.node.name })),
     unplaced: explain(unfinished(work), templates, world),
     skipped,
   };
@@ -158,7 +156,7 @@ function planned({ slot, machine }: Bin, pods: readonly Pod[]): PlannedMachine {
     size: rung.size,
     node: { ...slot.node, allocatable: rung.size.allocatable },
     pods,
-    daemons: machine.settled,
+    daemons: template.daemons(slot.node.name),
   };
 }
 

@@ -200,6 +200,5 @@ export class Placer {
 
 function roomIn({ slot, machine }: Bin, resource: number): number {
   if (machine === undefined) return slot.free(resource);
-  const taken = (slot.used[resource] ?? 0) + (machine.kept[resource] ?? 0);
-  return (machine.rung.holds[resource] ?? 0) - taken;
+  return (machine.rung.holds[resource] ?? 0) - (slot.used[resource] ?? 0);
 }

@@ -6,6 +6,7 @@ import type { ApiVersion } from '../../proxmox/wire-facts/index.ts';
 import { AccessChecks } from './access/checks.ts';
 import { Permissions } from './access/permissions.ts';
 import { Sessions } from './access/sessions.ts';
+import { criticalPathMs } from './control/critical-path.ts';
 import { Faults } from './control/faults.ts';
 import { type Inspection, inspectCore } from './control/inspect.ts';
 import { Meddler } from './control/meddler.ts';
@@ -42,6 +43,8 @@ export interface ProxmoxSim {
   readonly faults: Faults;
   readonly meddler: Meddler;
   inspect(): Inspection;
+  /** The least time in which the machines that run now could have been made, with so many creations per host. */
+  criticalPathMs(creationsPerHost: number): number;
   /** The guest in a running VM. */
   guest(vmId: number): Guest | undefined;
   /** Everything, as JSON can hold it. */
@@ -105,6 +108,7 @@ export function createProxmoxSim(options: SimOptions): ProxmoxSim {
     faults,
     meddler,
     inspect: () => inspectCore(core, requests),
+    criticalPathMs: (creationsPerHost) => criticalPathMs(core, creationsPerHost),
     guest: (vmId) => core.world.vms.get(vmId)?.running?.guest,
     saveState: () => stateOf(core),
     loadState: (state) => restoreState(core, state),

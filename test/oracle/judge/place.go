@@ -72,12 +72,9 @@ func (b *bench) place(world cache.Cache, step placement) ([]string, error) {
 		h := b.hear(plugin, step.Pod, nodes)
 		if b.refuses(h, step.Pod, node) {
 			refusing = append(refusing, plugin.Name())
-		} else if reserves, can := plugin.(fwk.ReservePlugin); can && !h.passed && !step.Probe {
+		} else if reserves, can := plugin.(fwk.ReservePlugin); can && !h.passed {
 			b.note(plugin, step.Pod, reserves.Reserve(context.Background(), h.state, step.Pod, step.Node))
 		}
-	}
-	if step.Probe {
-		return refusing, nil
 	}
 	placed := withUID(step.Pod)
 	placed.Spec.NodeName = step.Node

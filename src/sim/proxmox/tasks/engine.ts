@@ -41,6 +41,8 @@ export interface TaskRecord {
   endTime: number | undefined;
   /** `OK`, `WARNINGS: N` or the error; undefined while it runs. */
   status: string | undefined;
+  /** Work done so far, at speed 1; waiting for locks is no work. */
+  workMs: number;
   readonly log: string[];
 }
 
@@ -100,6 +102,7 @@ export class TaskEngine {
       startTime,
       endTime: undefined,
       status: undefined,
+      workMs: 0,
       log: [],
     };
     const abort = new AbortController();
@@ -180,6 +183,7 @@ export class TaskEngine {
       work: async (ms) => {
         const left = (doom?.afterMs ?? Number.POSITIVE_INFINITY) - worked;
         worked += ms;
+        record.workMs += ms;
         await this.#work(Math.min(ms, Math.max(0, left)), abort.signal);
         if (doom === undefined || left > ms) return;
         if (doom.killed) abort.abort(new Error(doom.message));

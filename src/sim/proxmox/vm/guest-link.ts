@@ -99,6 +99,7 @@ export function powerOn(core: Core, vm: Vm, afterStop: AfterStop): void {
   const running: Running = {
     guest,
     startedAt: core.world.clock.now(),
+    agentSince: undefined,
     pid: (core.world.hosts.get(vm.host)?.nextPid ?? 1) + 1,
     paused: false,
     bootConfig: { ...vm.config },
@@ -106,6 +107,7 @@ export function powerOn(core: Core, vm: Vm, afterStop: AfterStop): void {
   vm.running = running;
   core.world.touch(vm);
   guest.onChange(() => {
+    if (guest.agentAnswers()) running.agentSince ??= core.world.clock.now();
     if (!guest.poweredOff || vm.running !== running) return;
     remember(core, vm, running);
     vm.running = undefined;

@@ -63,6 +63,8 @@ export interface Storage {
 export interface Running {
   readonly guest: Guest;
   readonly startedAt: number;
+  /** When its agent answered for the first time. */
+  agentSince: number | undefined;
   readonly pid: number;
   paused: boolean;
   /** The configuration that the machine was started with: what `agent` and the hardware are right now. */

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the built program takes of a machine's memory while it drives a fleet at rest: a process of its own, over real
+// sockets, in real time.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createProxmoxSim, makeCertificate, serveProxmoxSim } from '../../src/sim/proxmox/index.ts';
+import { systemClock, systemRandom } from '../../src/system/index.ts';
+import { benchCluster } from './site.ts';
+
+const root = join(import.meta.dirname, '../..');
+const TOKEN = '00000000-0000-4000-8000-000000000001';
+
+export async function measureIdle(seconds: number): Promise<number> {
+  const sim = createProxmoxSim({
+    cluster: benchCluster({ hosts: 3 }),
+    clock: systemClock,
+    random: systemRandom,
+  });
+  const certificate = makeCertificate(['localhost', '127.0.0.1']);
+  const { cert, key, fingerprint } = certificate;
+  const served = await serveProxmoxSim(sim, { listen: '127.0.0.1:0', tls: { cert, key } });
+  const folder = mkdtempSync(join(tmpdir(), 'pvescaler-idle-'));
+  try {
+    writeFileSync(join(folder, 'token'), `${TOKEN}\n`, { mode: 0o600 });
+    writeFileSync(join(folder, 'config.yaml'), configText(folder, served.url, fingerprint));
+    return await rssMiB(folder, seconds);
+  } finally {
+    await served.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A machine that fits on no host is waited for: the process drives and has nothing to do. */
+function configText(folder: string, url: string, fingerprint: string): string {
+  return `
+apiVersion: pvescaler.dev/v1alpha1
+state: { path: ${folder}/state/state.db }
+proxmox:
+  lab:
+    endpoints: ["${url}"]
+    tls: { fingerprints: ["${fingerprint}"] }
+    token: { id: "scaler@pve!sim", secretFile: ${folder}/token }
+    vmIds: 1250-1300
+    storage: { images: local, seeds: shared, disks: local-lvm }
+pools:
+  - name: workers
+    from: { netboot: {} }
+    join: none
+    size: { cpu: 2, memory: 16Ti, disk: 20Gi }
+`;
+}
+
+async function rssMiB(folder: string, seconds: number): Promise<number> {
+  const program = join(root, 'bin/pvescaler.js');
+  const args = ['pool', 'scale', 'workers', '--to', '1', '--config', join(folder, 'config.yaml')];
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const ended = once(child, 'close');
+  let told = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    told += text;
+  });
+  try {
+    await Promise.race([sleep(seconds * 1_000), ended]);
+    if (child.exitCode !== null) throw new Error(`the process ended: ${told}`);
+    return residentMiB(child.pid ?? 0);
+  } finally {
+    child.kill('SIGKILL');
+    await ended;
+  }
+}
+
+function residentMiB(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? Number.NaN) / 1_024;
+}

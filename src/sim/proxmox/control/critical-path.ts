@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The least time in which the running machines could have been made, whoever had made them: from the work that
+// each one's tasks took and the time its guest needed, without any time between them.
+import type { Core } from '../core.ts';
+import type { TaskRecord } from '../tasks/engine.ts';
+
+const CREATIONS = ['qmcreate', 'qmclone'];
+
+export function criticalPathMs(core: Core, creationsPerHost: number): number {
+  const tasks = core.tasks.snapshot().filter(({ status }) => status === 'OK');
+  const hosts = [...core.world.hosts.keys()];
+  return Math.max(0, ...hosts.map((host) => hostMs(core, { host, tasks, creationsPerHost })));
+}
+
+interface OnHost {
+  readonly host: string;
+  readonly tasks: readonly TaskRecord[];
+  readonly creationsPerHost: number;
+}
+
+function hostMs(core: Core, { host, tasks, creationsPerHost }: OnHost): number {
+  const here = tasks.filter((task) => task.host === host);
+  const tails = tailsMs(core, host, here);
+  if (tails.length === 0) return 0;
+  const { speed } = core.world;
+  const download = leastWork(here, ['download']) / speed;
+  const creation = leastWork(here, CREATIONS) / speed;
+  // Where all creations take the same time, no order beats "the longest way after its creation first".
+  const ends = tails
+    .toSorted((a, b) => b - a)
+    .map((tail, at) => Math.ceil((at + 1) / creationsPerHost) * creation + tail);
+  return download + Math.max(...ends);
+}
+
+/** Of each machine, what comes after its creation. */
+function tailsMs(core: Core, host: string, tasks: readonly TaskRecord[]): readonly number[] {
+  const upload = leastWork(tasks, ['imgcopy']);
+  return [...core.world.vms.values()].flatMap((vm) => {
+    const { running } = vm;
+    if (vm.host !== host || running?.agentSince === undefined) return [];
+    const own = tasks.filter(({ id }) => id === String(vm.id));
+    const start = leastWork(own, ['qmstart']);
+    const work = leastWork(own, ['resize']) + upload + start;
+    return [work / core.world.speed + running.agentSince - running.startedAt];
+  });
+}
+
+/** Of the tasks of these types, the one with the least work; none at all is none. */
+function leastWork(tasks: readonly TaskRecord[], types: readonly string[]): number {
+  const works = tasks.filter(({ type }) => types.includes(type)).map(({ workMs }) => workMs);
+  return works.length === 0 ? 0 : Math.min(...works);
+}
