@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { renderConfigReference, renderJsonSchema } from '../src/config/index.ts';
 import { renderCliReference } from './cli-reference.ts';
 import { renderErrorReference } from './error-reference.ts';
+import { renderAdmissionManifest, renderRbacManifest, renderRightsReference } from './manifests.ts';
 import { renderMetricsReference } from './metrics-reference.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -20,6 +21,9 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { path: 'docs/reference/config.md', text: renderConfigReference() },
     { path: 'docs/reference/config.schema.json', text: renderJsonSchema() },
     { path: 'docs/reference/errors.md', text: renderErrorReference() },
+    { path: 'docs/reference/rights.md', text: renderRightsReference() },
+    { path: 'deploy/manifests/rbac.yaml', text: renderRbacManifest() },
+    { path: 'deploy/manifests/admission-policy.yaml', text: renderAdmissionManifest() },
     { path: 'docs/reference/metrics.md', text: renderMetricsReference() },
     { path: 'docs/reference/cli.md', text: await renderCliReference() },
   ];

@@ -11,6 +11,7 @@ export {
   type KubernetesClusterOptions,
 } from './cluster.ts';
 export type { ConnectionSource, ConnectionTls, OpenTransport } from './connection/connection.ts';
+export { ACCOUNT, RIGHTS, type Right } from './rights.ts';
 
 export interface OpenClusterOptions
   extends Omit<KubernetesClusterOptions, 'transport' | 'server' | 'caPem'> {

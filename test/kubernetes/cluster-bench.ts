@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract's bench on an API server, real or simulated: what others do is done by plain requests, without the
 // adapter's code.
-import { KubernetesCluster } from '../../src/kubernetes/index.ts';
-import type { PodRef } from '../../src/ports/cluster.ts';
+import { type ConnectionTls, openKubernetesCluster } from '../../src/kubernetes/index.ts';
+import type { Cluster, PodRef } from '../../src/ports/cluster.ts';
 import type {
   ClusterBench,
   NodeToAdd,
@@ -12,16 +12,38 @@ import { textOf } from '../../src/ports/contract/transport.contract.ts';
 import type { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
 import type { Random } from '../../src/ports/random.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
+import { openHttpTransport } from '../../src/system/index.ts';
 import { SeverableTransport } from './severable-transport.ts';
 
 export interface ApiServer {
   readonly url: string;
-  readonly caPem: string;
+  /** Path of an administrator's. */
+  readonly kubeconfig: string;
   readonly clock: SkippingClock;
   readonly random: Random;
   /** As an administrator. */
   readonly openTransport: () => Promise<Transport>;
   readonly cleanup: () => Promise<void>;
+}
+
+/** As the program itself does it. */
+export function openClusterTransport({
+  caPem,
+  isInsecure,
+  serverName,
+  client,
+}: ConnectionTls): Promise<Transport> {
+  return openHttpTransport({
+    unreachable: 'KUBERNETES_UNREACHABLE',
+    tls: isInsecure
+      ? { kind: 'insecure', ...(client && { client }) }
+      : {
+          kind: 'verify',
+          ...(caPem !== undefined && { caPem }),
+          ...(serverName !== undefined && { serverName }),
+          ...(client && { client }),
+        },
+  });
 }
 
 interface Item {
@@ -155,12 +177,18 @@ class Admin {
 export async function clusterBench(server: ApiServer): Promise<ClusterBench> {
   const { clock } = server;
   const lines: SeverableTransport[] = [];
-  const clusters: KubernetesCluster[] = [];
+  const clusters: Cluster[] = [];
   const connect = async () => {
-    const { random, url, caPem } = server;
-    const transport = new SeverableTransport(await server.openTransport());
-    const cluster = new KubernetesCluster({ transport, server: url, caPem, clock, random });
-    lines.push(transport);
+    const cluster = await openKubernetesCluster({
+      source: { kind: 'kubeconfig', path: server.kubeconfig },
+      openTransport: async (tls) => {
+        const line = new SeverableTransport(await openClusterTransport(tls));
+        lines.push(line);
+        return line;
+      },
+      clock,
+      random: server.random,
+    });
     clusters.push(cluster);
     await cluster.changed({ after: 0 });
     return cluster;

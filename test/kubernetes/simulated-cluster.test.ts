@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { clusterContract } from '../../src/ports/contract/cluster.contract.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
@@ -6,17 +9,40 @@ import { KubernetesSim, serveKubernetes } from '../../src/sim/kubernetes/index.t
 import { openHttpTransport, systemClock } from '../../src/system/index.ts';
 import { clusterBench } from './cluster-bench.ts';
 
+function kubeconfigFor(server: string): string {
+  const ca = Buffer.from('-----BEGIN CERTIFICATE-----\nc2lt\n-----END CERTIFICATE-----\n');
+  const cluster = {
+    server,
+    'certificate-authority-data': ca.toString('base64'),
+    'insecure-skip-tls-verify': true,
+  };
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'sim', cluster }],
+    users: [{ name: 'sim', user: { token: 'of-the-simulator' } }],
+    contexts: [{ name: 'sim', context: { cluster: 'sim', user: 'sim' } }],
+    'current-context': 'sim',
+  });
+}
+
 clusterContract('adapter and simulator over loopback', async () => {
   const clock = new SkippingClock(systemClock);
   const random = new SeededRandom(11);
   const sim = new KubernetesSim({ clock, random });
   const served = await serveKubernetes(sim);
+  const folder = await mkdtemp(join(tmpdir(), 'pvescaler-kubernetes-'));
+  const kubeconfig = join(folder, 'kubeconfig');
+  await writeFile(kubeconfig, kubeconfigFor(served.url));
   return clusterBench({
     url: served.url,
-    caPem: '-----BEGIN CERTIFICATE-----\nc2lt\n-----END CERTIFICATE-----\n',
+    kubeconfig,
     clock,
     random,
     openTransport: () => openHttpTransport({ unreachable: 'KUBERNETES_UNREACHABLE' }),
-    cleanup: () => served.close(),
+    cleanup: async () => {
+      await served.close();
+      await rm(folder, { recursive: true });
+    },
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kubeconfig files and service accounts are read by the official client, which knows every way of signing in. It
 // is large, so it is loaded when the first connection is made, and used for nothing else.
-import type { KubeConfig } from '@kubernetes/client-node';
+import type { KubeConfig, Cluster as KubernetesServer } from '@kubernetes/client-node';
 import { InvalidConfig, Unauthorized } from '../../ports/errors.ts';
 import type { Connection, ConnectionSource, Credentials } from './connection.ts';
 
@@ -25,12 +25,9 @@ export async function loadConnection(source: ConnectionSource): Promise<Connecti
     throw unreadable(source, 'it cannot be read', error);
   }
   const cluster = config.getCurrentCluster();
-  if (cluster === null || cluster === undefined || cluster.server === '') {
-    throw unreadable(source, 'its current context names no cluster');
-  }
-  if (cluster.proxyUrl !== undefined && cluster.proxyUrl !== '') {
-    throw unreadable(source, 'proxy-url is not supported');
-  }
+  if (cluster === null) throw unreadable(source, 'its current context names no cluster');
+  const problem = problemOf(cluster);
+  if (problem !== undefined) throw unreadable(source, problem);
   return {
     server: cluster.server,
     caPem: textOf((await signed(config)).ca),
@@ -38,6 +35,14 @@ export async function loadConnection(source: ConnectionSource): Promise<Connecti
     serverName: cluster.tlsServerName,
     credentials: async () => credentialsOf(await signed(config)),
   };
+}
+
+function problemOf({ server, proxyUrl, skipTLSVerify }: KubernetesServer): string | undefined {
+  if (!/^https?:\/\//.test(server)) return 'its cluster has no server';
+  if (server.startsWith('http:') && !skipTLSVerify) {
+    return 'its server is plain HTTP; set insecure-skip-tls-verify if that is meant';
+  }
+  return (proxyUrl ?? '') === '' ? undefined : 'proxy-url is not supported';
 }
 
 function read(config: KubeConfig, source: ConnectionSource): void {

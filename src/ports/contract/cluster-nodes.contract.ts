@@ -58,8 +58,10 @@ export function clusterNodesContract(open: OpenCluster): void {
           }),
         );
         await settled(Promise.all(changes));
-        const node = await seenNode(cluster, 'n1', ({ taints }) => taints.length >= keys.length);
-        expect(node.taints.map(({ key }) => key)).toEqual(expect.arrayContaining(keys));
+        // The view follows each of them; what was lost would never come.
+        await seenNode(cluster, 'n1', ({ taints }) =>
+          keys.every((wanted) => taints.some(({ key }) => key === wanted)),
+        );
       }),
     );
 

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifests that give pvescaler its account, made from the table of rights.
+import { stringify } from 'yaml';
+import { ACCOUNT, RIGHTS, type Right } from '../src/kubernetes/index.ts';
+import { LONGEST_BOOTSTRAP_TOKEN_MS } from '../src/ports/cluster.ts';
+
+const RBAC = 'rbac.authorization.k8s.io/v1';
+const ADMISSION = 'admissionregistration.k8s.io/v1';
+const HEADER = '# Made by `npm run gen`; do not edit.\n';
+const LABELS = { 'app.kubernetes.io/name': 'pvescaler' };
+const SUBJECT = { kind: 'ServiceAccount', ...ACCOUNT };
+
+export function renderRbacManifest(): string {
+  const namespaces = new Set(RIGHTS.flatMap(({ namespace }) => namespace ?? []));
+  return documents([
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ACCOUNT.namespace, labels: LABELS } },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...ACCOUNT, labels: LABELS } },
+    ...roleAndBinding(undefined),
+    ...[...namespaces].flatMap(roleAndBinding),
+  ]);
+}
+
+function roleAndBinding(namespace: string | undefined): readonly object[] {
+  const prefix = namespace === undefined ? 'Cluster' : '';
+  const metadata = {
+    name: ACCOUNT.name,
+    ...(namespace !== undefined && { namespace }),
+    labels: LABELS,
+  };
+  const rules = RIGHTS.filter((right) => right.namespace === namespace).map(ruleOf);
+  const role = { apiGroup: 'rbac.authorization.k8s.io', kind: `${prefix}Role`, name: ACCOUNT.name };
+  return [
+    { apiVersion: RBAC, kind: `${prefix}Role`, metadata, rules },
+    {
+      apiVersion: RBAC,
+      kind: `${prefix}RoleBinding`,
+      metadata,
+      roleRef: role,
+      subjects: [SUBJECT],
+    },
+  ];
+}
+
+function ruleOf({ group, resource, verbs, names }: Right): object {
+  return {
+    apiGroups: [group],
+    resources: [resource],
+    ...(names && { resourceNames: names }),
+    verbs,
+  };
+}
+
+const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+/** The letters of an instant, from code 45 on: `-./0123456789:;<=>?@A…Z`. */
+const FIRST_CODE = 45;
+const LETTERS = Array.from({ length: 46 }, (_, index) =>
+  String.fromCharCode(FIRST_CODE + index),
+).join('');
+
+/** The language of admission policies cannot decode Base64, so it is done by arithmetic: 28 letters are 20 bytes. */
+const VARIABLES = [
+  {
+    name: 'expiration',
+    expression: "'data' in object && 'expiration' in object.data ? object.data['expiration'] : ''",
+  },
+  {
+    name: 'isInstant',
+    expression: "variables.expiration.matches('^[A-Za-z0-9+/]{27}=$')",
+  },
+  {
+    name: 'sextets',
+    expression: `variables.expiration.split('').map(c, c == '=' ? 0 : '${BASE64}'.indexOf(c))`,
+  },
+  {
+    name: 'triples',
+    expression: [
+      '[0, 4, 8, 12, 16, 20, 24].map(i,',
+      'variables.sextets[i] * 262144 + variables.sextets[i + 1] * 4096',
+      '+ variables.sextets[i + 2] * 64 + variables.sextets[i + 3])',
+    ].join(' '),
+  },
+  {
+    name: 'instant',
+    expression: [
+      'variables.triples.map(n,',
+      `${letter('n / 65536')} + ${letter('(n / 256) % 256')}`,
+      `+ (n % 256 == 0 ? '' : ${letter('n % 256')})).join('')`,
+    ].join(' '),
+  },
+];
+
+function letter(code: string): string {
+  return `'${LETTERS}'.charAt(${code} - ${FIRST_CODE})`;
+}
+
+export function renderAdmissionManifest(): string {
+  const name = 'pvescaler-bootstrap-tokens';
+  const seconds = LONGEST_BOOTSTRAP_TOKEN_MS / 1_000;
+  const user = `system:serviceaccount:${ACCOUNT.namespace}:${ACCOUNT.name}`;
+  const rule = {
+    apiGroups: [''],
+    apiVersions: ['v1'],
+    operations: ['CREATE', 'UPDATE'],
+    resources: ['secrets'],
+  };
+  return documents([
+    {
+      apiVersion: ADMISSION,
+      kind: 'ValidatingAdmissionPolicy',
+      metadata: { name, labels: LABELS },
+      spec: {
+        failurePolicy: 'Fail',
+        matchConstraints: { resourceRules: [rule] },
+        matchConditions: [
+          { name: 'by-pvescaler', expression: `request.userInfo.username == '${user}'` },
+        ],
+        variables: VARIABLES,
+        validations: [
+          {
+            expression:
+              "object.metadata.namespace == 'kube-system' && object.type == 'bootstrap.kubernetes.io/token'",
+            message: 'pvescaler creates bootstrap tokens in kube-system, and no other Secret',
+          },
+          {
+            expression: 'variables.isInstant',
+            message:
+              'a bootstrap token of pvescaler has an expiration such as 2026-01-31T12:00:00Z',
+          },
+          {
+            expression: [
+              '!variables.isInstant ||',
+              'timestamp(variables.instant) - timestamp(object.metadata.creationTimestamp)',
+              `<= duration('${seconds}s')`,
+            ].join(' '),
+            message: 'a bootstrap token of pvescaler lasts an hour at most',
+          },
+        ],
+      },
+    },
+    {
+      apiVersion: ADMISSION,
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata: { name, labels: LABELS },
+      spec: { policyName: name, validationActions: ['Deny'] },
+    },
+  ]);
+}
+
+export function renderRightsReference(): string {
+  const rows = RIGHTS.map(({ group, resource, verbs, names, namespace, why }) =>
+    [
+      `\`${resource}\`${group === '' ? '' : ` (${group})`}`,
+      verbs.map((verb) => `\`${verb}\``).join(', '),
+      namespace === undefined ? 'the whole cluster' : `namespace \`${namespace}\``,
+      names === undefined ? 'all' : names.map((name) => `\`${name}\``).join(', '),
+      why,
+    ].join(' | '),
+  );
+  return [
+    '<!-- Made by `npm run gen`; do not edit. -->',
+    '# Rights in Kubernetes',
+    '',
+    'What the account that pvescaler uses must be allowed to do. `deploy/manifests/rbac.yaml` gives exactly this to the',
+    `service account \`${ACCOUNT.namespace}/${ACCOUNT.name}\`; \`deploy/manifests/admission-policy.yaml\` (Kubernetes 1.30 or newer) limits the`,
+    'Secrets it creates to bootstrap tokens of at most an hour.',
+    '',
+    '| resource | verbs | where | objects | why |',
+    '|---|---|---|---|---|',
+    ...rows.map((row) => `| ${row} |`),
+    '',
+  ].join('\n');
+}
+
+function documents(objects: readonly object[]): string {
+  const texts = objects.map((one) =>
+    stringify(one, { lineWidth: 0, aliasDuplicateObjects: false }),
+  );
+  return HEADER + texts.join('---\n');
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifests on a real API server: their account can do what it must, and nothing else.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { ACCOUNT, openKubernetesCluster, RIGHTS } from '../../src/kubernetes/index.ts';
+import { BOOTSTRAP_GROUPS } from '../../src/model/bootstrap-groups.ts';
+import { RECONCILE_LEASE } from '../../src/model/lease.ts';
+import type { Cluster } from '../../src/ports/cluster.ts';
+import type { PvescalerError } from '../../src/ports/errors.ts';
+import { systemClock, systemRandom } from '../../src/system/index.ts';
+import { openClusterTransport } from '../kubernetes/cluster-bench.ts';
+import { type Api, type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
+
+const MANIFESTS = join(import.meta.dirname, '../../deploy/manifests');
+const SECRETS = '/api/v1/namespaces/kube-system/secrets';
+
+let plane: ControlPlane;
+let cluster: Cluster;
+let api: Api;
+const troubles: PvescalerError[] = [];
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+}
+
+const PLURALS: Readonly<Record<string, string>> = {
+  ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
+};
+
+async function apply(file: string): Promise<void> {
+  for (const document of parseAllDocuments(readFileSync(join(MANIFESTS, file), 'utf8'))) {
+    const manifest = document.toJS() as Manifest;
+    const { apiVersion, kind, metadata } = manifest;
+    const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
+    const scope = metadata.namespace === undefined ? '' : `/namespaces/${metadata.namespace}`;
+    await plane.api.create(
+      `${root}${scope}/${PLURALS[kind] ?? `${kind.toLowerCase()}s`}`,
+      manifest,
+    );
+  }
+}
+
+beforeAll(async () => {
+  plane = await startControlPlane({ nodeMonitorGraceSeconds: 600 });
+  await apply('rbac.yaml');
+  await apply('admission-policy.yaml');
+  const token = await plane.serviceAccountToken(ACCOUNT.namespace, ACCOUNT.name);
+  api = plane.apiAs({ token });
+  cluster = await openKubernetesCluster({
+    source: { kind: 'kubeconfig', path: plane.kubeconfigFor({ token }) },
+    openTransport: openClusterTransport,
+    clock: systemClock,
+    random: systemRandom,
+    onTrouble: (error) => troubles.push(error),
+  });
+  // A new policy takes a moment until it is in force.
+  await waitUntil('the admission policy is in force', async () => {
+    const answer = await api.call('POST', `${SECRETS}?dryRun=All`, secret({}, { type: 'Opaque' }));
+    return answer.status !== 201;
+  });
+});
+afterAll(async () => {
+  await cluster.close();
+  await api.close();
+  await plane.stop();
+});
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+function inSeconds(seconds: number): string {
+  return new Date(Date.now() + seconds * 1_000).toISOString().replace(/\.\d+Z/, 'Z');
+}
+
+function secret(data: Readonly<Record<string, string>>, change: object = {}): object {
+  const all = { 'token-id': 'abcdef', 'token-secret': '0123456789abcdef', ...data };
+  return {
+    metadata: { name: 'bootstrap-token-abcdef' },
+    type: 'bootstrap.kubernetes.io/token',
+    data: Object.fromEntries(Object.entries(all).map(([key, text]) => [key, base64(text)])),
+    ...change,
+  };
+}
+
+async function aNode(name: string) {
+  const { metadata } = await plane.api.create('/api/v1/nodes', { metadata: { name } });
+  return { name, uid: metadata.uid };
+}
+
+async function aPod(name: string, nodeName: string) {
+  const { metadata } = await plane.api.create('/api/v1/namespaces/default/pods', {
+    metadata: { name },
+    spec: { nodeName, containers: [{ name: 'main', image: 'none.example/none' }] },
+  });
+  return { namespace: 'default', name, uid: metadata.uid };
+}
+
+describe('the account of the manifests', () => {
+  it('can do everything the adapter does', async () => {
+    expect(await cluster.uid()).toBe(plane.uid);
+    const node = await aNode('worker-1');
+    const pod = await aPod('web-1', 'worker-1');
+    const view = await cluster.refresh();
+    expect(view.nodes.map(({ name }) => name)).toEqual(['worker-1']);
+    expect(view.pods.map(({ name }) => name)).toEqual(['web-1']);
+    await cluster.changeNode(node, {
+      labels: { 'node-role.kubernetes.io/worker': '' },
+      annotations: { a: 'b' },
+      addTaints: [{ key: 'k', value: '', effect: 'NoSchedule' }],
+      unschedulable: true,
+      providerId: 'proxmox://lab/100',
+    });
+    expect(await cluster.evict(pod)).toEqual({ outcome: 'evicted' });
+    expect(await cluster.evict({ ...pod, uid: node.uid })).toEqual({ outcome: 'already-gone' });
+    await cluster.deleteNode(node);
+    const event = { type: 'Normal', reason: 'Test', message: 'twice' } as const;
+    await cluster.emit({ ...event, about: { kind: 'Node', name: 'worker-1' } });
+    await cluster.emit({ ...event, about: { kind: 'Node', name: 'worker-1' } });
+    const lease = await cluster.acquireLease({
+      name: RECONCILE_LEASE,
+      holder: 'a',
+      durationMs: 15_000,
+    });
+    await cluster.releaseLease(await cluster.renewLease(lease, 15_000));
+    expect(troubles).toEqual([]);
+  });
+
+  it.each(Object.keys(BOOTSTRAP_GROUPS) as (keyof typeof BOOTSTRAP_GROUPS)[])(
+    'can create tokens for %s, of up to an hour',
+    async (kind) => {
+      const groups = [BOOTSTRAP_GROUPS[kind]];
+      for (const lifetimeMs of [60_000, 3_590_000]) {
+        const { token } = await cluster.createBootstrapToken({
+          description: 'for a test',
+          lifetimeMs,
+          groups,
+          usages: ['authentication', 'signing'],
+        });
+        const joining = plane.apiAs({ token });
+        const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
+        const review = await joining.demand<{ status: { userInfo: object } }>('POST', path, {});
+        await joining.close();
+        expect(review.status.userInfo).toMatchObject({
+          username: `system:bootstrap:${token.slice(0, 6)}`,
+          groups: expect.arrayContaining(groups),
+        });
+      }
+    },
+  );
+
+  it('has the rights of the table, and no other', async () => {
+    for (const namespace of ['default', 'kube-system', ACCOUNT.namespace]) {
+      const path = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
+      const { status } = await api.demand<{ status: { resourceRules: readonly Rule[] } }>(
+        'POST',
+        path,
+        { spec: { namespace } },
+      );
+      const own = status.resourceRules.filter(({ apiGroups }) => !apiGroups.every(isEverybodys));
+      const wanted = RIGHTS.filter((right) => [undefined, namespace].includes(right.namespace));
+      expect(own.flatMap(rightsOf).sort()).toEqual(
+        wanted
+          .flatMap(({ group, resource, verbs, names }) =>
+            rightsOf({
+              apiGroups: [group],
+              resources: [resource],
+              verbs,
+              ...(names && { resourceNames: names }),
+            }),
+          )
+          .sort(),
+      );
+    }
+  });
+});
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+/** Whoever is signed in may ask about himself. */
+function isEverybodys(group: string): boolean {
+  return ['authorization.k8s.io', 'authentication.k8s.io'].includes(group);
+}
+
+function rightsOf({ apiGroups, resources, resourceNames = ['*'], verbs }: Rule): readonly string[] {
+  return apiGroups.flatMap((group) =>
+    resources.flatMap((resource) =>
+      resourceNames.flatMap((name) => verbs.map((verb) => `${verb} ${group}/${resource} ${name}`)),
+    ),
+  );
+}
+
+type Attempt = readonly [Parameters<Api['call']>[0], string];
+
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
+const FORBIDDEN: readonly Attempt[] = [
+  ['GET', SECRETS],
+  ['GET', `${SECRETS}/some`],
+  ['PATCH', `${SECRETS}/some`],
+  ['PUT', `${SECRETS}/some`],
+  ['DELETE', `${SECRETS}/some`],
+  ['DELETE', SECRETS],
+  ['GET', '/api/v1/secrets'],
+  ['POST', '/api/v1/namespaces/default/secrets'],
+  ['POST', '/api/v1/namespaces/pvescaler/secrets'],
+  ['POST', '/api/v1/nodes'],
+  ['PUT', '/api/v1/nodes/some'],
+  ['DELETE', '/api/v1/nodes'],
+  ['PATCH', '/api/v1/nodes/some/status'],
+  ['GET', '/api/v1/nodes/some/proxy/'],
+  ['POST', '/api/v1/namespaces/default/pods'],
+  ['DELETE', '/api/v1/namespaces/default/pods/some'],
+  ['PATCH', '/api/v1/namespaces/default/pods/some'],
+  ['POST', '/api/v1/namespaces/default/pods/some/binding'],
+  ['GET', '/api/v1/namespaces/default/pods/some/log'],
+  ['POST', '/api/v1/namespaces/default/pods/some/exec?command=sh'],
+  ['GET', '/api/v1/namespaces'],
+  ['GET', '/api/v1/namespaces/default'],
+  ['POST', '/api/v1/namespaces'],
+  ['GET', '/api/v1/namespaces/kube-system/configmaps'],
+  ['GET', '/api/v1/namespaces/kube-system/configmaps/cluster-info'],
+  ['PATCH', '/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt'],
+  ['GET', '/apis/events.k8s.io/v1/events'],
+  ['GET', `${LEASES}/pvescaler/leases`],
+  ['GET', `${LEASES}/pvescaler/leases/some`],
+  ['DELETE', `${LEASES}/pvescaler/leases/pvescaler-reconcile`],
+  ['POST', `${LEASES}/kube-system/leases`],
+  ['GET', `${LEASES}/kube-node-lease/leases`],
+  ['POST', '/api/v1/namespaces/pvescaler/serviceaccounts/pvescaler/token'],
+  ['POST', '/api/v1/namespaces/kube-system/serviceaccounts/default/token'],
+  ['GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles'],
+  ['POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings'],
+  ['GET', '/apis/certificates.k8s.io/v1/certificatesigningrequests'],
+  ['PATCH', '/apis/certificates.k8s.io/v1/certificatesigningrequests/some/approval'],
+  [
+    'DELETE',
+    '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/pvescaler-bootstrap-tokens',
+  ],
+  ['GET', '/apis/apps/v1/deployments'],
+];
+
+describe('what the account may not do', () => {
+  it.each(FORBIDDEN)('%s %s', async (method, path) => {
+    const body = method === 'GET' ? undefined : { metadata: { name: 'some' } };
+    expect((await api.call(method, path, body)).status).toBe(403);
+  });
+
+  it('impersonate somebody', async () => {
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+    const resourceAttributes = { verb: 'impersonate', resource: 'users', name: 'admin' };
+    const answer = await api.demand<{ status: { allowed: boolean } }>('POST', path, {
+      spec: { resourceAttributes },
+    });
+    expect(answer.status.allowed).toBe(false);
+  });
+});
+
+describe('the admission policy', () => {
+  const refused: readonly (readonly [string, object])[] = [
+    ['another type', secret({ expiration: inSeconds(600) }, { type: 'Opaque' })],
+    ['the token of a service account', secret({}, { type: 'kubernetes.io/service-account-token' })],
+    ['no expiration', secret({})],
+    [
+      'no data',
+      { metadata: { name: 'bootstrap-token-abcdef' }, type: 'bootstrap.kubernetes.io/token' },
+    ],
+    ['more than an hour', secret({ expiration: inSeconds(3_660) })],
+    ['a day', secret({ expiration: inSeconds(86_400) })],
+    ['the year 9999', secret({ expiration: '9999-12-31T23:59:59Z' })],
+    ['an expiration with an offset', secret({ expiration: '2026-01-01T00:00:00-12:00' })],
+    ['an expiration that is none', secret({ expiration: 'never' })],
+    ['20 letters that are no instant', secret({ expiration: 'AAAA-AA-AATAA:AA:AAZ' })],
+    ['letters beyond the table', secret({ expiration: '~~~~-~~-~~T~~:~~:~~Z' })],
+  ];
+
+  it.each(refused)('refuses a Secret with %s', async (_what, body) => {
+    const answer = await api.call('POST', `${SECRETS}?dryRun=All`, body);
+    expect([403, 422]).toContain(answer.status);
+  });
+
+  it('says why', async () => {
+    const body = secret({ expiration: inSeconds(3_660) });
+    const answer = await api.call('POST', `${SECRETS}?dryRun=All`, body);
+    expect(JSON.stringify(answer.body)).toContain('lasts an hour at most');
+  });
+
+  it('lets a token of an hour pass, at every letter of an instant', async () => {
+    for (let step = 0; step < 60; step += 1) {
+      const body = secret({ expiration: inSeconds(step * 59 + 61) });
+      expect((await api.call('POST', `${SECRETS}?dryRun=All`, body)).status).toBe(201);
+    }
+  });
+
+  it('does not touch what others create', async () => {
+    const body = secret({}, { metadata: { name: 'other' }, type: 'Opaque' });
+    expect((await plane.api.call('POST', `${SECRETS}?dryRun=All`, body)).status).toBe(201);
+  });
+});
