@@ -18,6 +18,7 @@ import {
 import { allocate, free } from '../storage/work.ts';
 import type { Storage, Volume } from '../world/model.ts';
 import { storageEntry } from './node-stats.ts';
+import { STORAGE_DEFINITIONS } from './storage-definitions.ts';
 import { DOWNLOADS } from './transfer.ts';
 
 const SEEN = { privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'], any: true } as const;
@@ -229,27 +230,6 @@ async function allocateVolume(call: Call): Promise<string> {
   return await allocate(call.core, place, { volume, work });
 }
 
-function definition(storage: Storage): Record<string, unknown> {
-  return {
-    storage: storage.id,
-    type: storage.type,
-    content: storage.content.join(','),
-    ...(storage.path === undefined ? {} : { path: storage.path }),
-    ...(storage.shared ? { shared: 1 } : {}),
-    ...(storage.hosts === undefined ? {} : { nodes: storage.hosts.join(',') }),
-    ...(storage.enabled ? {} : { disable: 1 }),
-    digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709',
-  };
-}
-
-function listDefinitions(call: Call): unknown {
-  const type = call.optional('type');
-  return [...call.world.storages.values()]
-    .filter((storage) => call.may({ path: `/storage/${storage.id}`, ...SEEN }))
-    .filter((storage) => type === undefined || storage.type === type)
-    .map(definition);
-}
-
 export const STORAGE: Handlers = {
   'GET /nodes/{node}/storage': listOnNode,
   'GET /nodes/{node}/storage/{storage}': (call) =>
@@ -271,7 +251,6 @@ export const STORAGE: Handlers = {
   'GET /nodes/{node}/storage/{storage}/content/{volume}': show,
   'PUT /nodes/{node}/storage/{storage}/content/{volume}': annotate,
   'DELETE /nodes/{node}/storage/{storage}/content/{volume}': remove,
-  'GET /storage': listDefinitions,
-  'GET /storage/{storage}': (call) => definition(storageOf(call.world, call.text('storage'))),
+  ...STORAGE_DEFINITIONS,
   ...DOWNLOADS,
 };

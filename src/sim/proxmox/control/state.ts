@@ -7,7 +7,7 @@ import type { GuestBehaviour } from '../guest/guest.ts';
 import type { TaskRecord } from '../tasks/engine.ts';
 import { powerOn } from '../vm/guest-link.ts';
 import { applyPending } from '../vm/pending.ts';
-import type { Acl, HaResource, Snapshot, Token, Volume } from '../world/model.ts';
+import type { Acl, HaResource, Snapshot, Storage, Token, Volume } from '../world/model.ts';
 
 interface SavedVm {
   readonly id: number;
@@ -41,6 +41,8 @@ export interface SimState {
   readonly datacenter: Readonly<Record<string, string>>;
   readonly offlineHosts: readonly string[];
   readonly vms: readonly SavedVm[];
+  /** Absent in states that were saved before definitions could be changed. */
+  readonly storages?: readonly Omit<Storage, 'volumes'>[];
   readonly volumes: readonly SavedVolume[];
   readonly users: readonly SavedUser[];
   readonly groups: readonly (readonly [string, readonly string[]])[];
@@ -88,6 +90,7 @@ export function stateOf(core: Core): SimState {
       behaviour: vm.behaviour,
       createdAt: vm.createdAt,
     })),
+    storages: [...world.storages.values()].map(({ volumes: _held, ...storage }) => storage),
     volumes: savedVolumes(core),
     users: [...world.users.values()].map((user) => ({
       ...user,
@@ -145,6 +148,15 @@ function restoreAccess(core: Core, state: SimState): void {
   world.accessVersion += 1;
 }
 
+function restoreStorages(core: Core, { storages }: SimState): void {
+  if (storages === undefined) return;
+  core.world.storages.clear();
+  for (const storage of storages) {
+    const { hosts, path } = storage;
+    core.world.storages.set(storage.id, { ...storage, hosts, path, volumes: new Map() });
+  }
+}
+
 function restoreVolumes(core: Core, state: SimState): void {
   for (const storage of core.world.storages.values()) storage.volumes.clear();
   for (const { storage: id, place, base64, ...volume } of state.volumes) {
@@ -188,6 +200,7 @@ export function restoreState(core: Core, state: SimState): void {
   Object.assign(world.datacenter, state.datacenter);
   for (const host of world.hosts.values()) host.online = !state.offlineHosts.includes(host.name);
   restoreAccess(core, state);
+  restoreStorages(core, state);
   restoreVolumes(core, state);
   restoreVms(core, state);
   world.ha.clear();

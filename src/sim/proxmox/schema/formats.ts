@@ -145,6 +145,17 @@ const CODED: Readonly<Record<string, Verifier>> = {
   'pve-ha-resource-or-vm-id': oneOf('value does not look like a valid ha resource id', (v) =>
     /^(?:(?:vm|ct):)?[1-9][0-9]{2,8}$/.test(v),
   ),
+  'pve-storage-path': oneOf('value does not look like a valid absolute path', (v) =>
+    /^\/[^;()]/.test(v),
+  ),
+  'pve-storage-server': oneOf(
+    'value does not look like a valid server name or IP address',
+    (v) => isIP(v) !== 0,
+    (v) => isDnsName(v),
+  ),
+  'pve-storage-vgname': oneOf("lvm name '<value>' contains illegal characters", (v) =>
+    /^[a-z0-9][a-z0-9\-_.]*[a-z0-9]$/i.test(v),
+  ),
   'pve-cpuset': oneOf('unable to parse cpuset option', isCpuSet),
 };
 

@@ -9,6 +9,9 @@ import { Hono } from 'hono';
 import { SimConnectionError, type SimResponse } from '../http/messages.ts';
 import type { ProxmoxSim } from '../sim.ts';
 
+const MAX_HEADER_LINES = 64;
+const MAX_HEADER_BYTES = 8 * 1024;
+
 type App = Hono<{ Bindings: HttpBindings }>;
 
 /** Every path and method: what is refused, and how, is the cluster's to say. */
@@ -53,6 +56,8 @@ export async function answer(
   { incoming, outgoing }: HttpBindings,
 ): Promise<void> {
   const headers = headersOf(incoming);
+  // The real server stops reading there, and says nothing.
+  if (isOverlong(incoming)) return void incoming.socket.destroy();
   try {
     // A chunked body is refused unread.
     const body = headers['transfer-encoding'] === undefined ? await bodyOf(incoming) : undefined;
@@ -70,6 +75,14 @@ export async function answer(
     }
     incoming.socket.destroy();
   }
+}
+
+/** An empty line ends the headers and counts as one of them. */
+function isOverlong({ rawHeaders }: IncomingMessage): boolean {
+  const lines = rawHeaders.length / 2 + 1;
+  // Two characters of each line stand between name and value.
+  const bytes = rawHeaders.reduce((sum, text) => sum + text.length, 0) + rawHeaders.length;
+  return lines >= MAX_HEADER_LINES || bytes >= MAX_HEADER_BYTES;
 }
 
 function headersOf(message: IncomingMessage): Record<string, string> {

@@ -129,6 +129,23 @@ describe('the status line', () => {
     expect((await exchange(served.url, request)).split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
   });
 
+  it('hangs up on too many headers and on too long ones', async () => {
+    const one = (headers: readonly string[]): Case => ({
+      line: 'GET /api2/json/version',
+      headers,
+      says: '',
+    });
+    const many = (count: number) => Array.from({ length: count }, (_, at) => `X-${at}: 1`);
+    // Host, authorization and connection come with each.
+    expect(await exchange(served.url, bytesOf(one(many(59)), '1.1'))).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(await exchange(served.url, bytesOf(one(many(60)), '1.1'))).toBe('');
+    const long = (length: number) => [`X: ${'x'.repeat(length)}`];
+    expect(await exchange(served.url, bytesOf(one(long(7_900)), '1.1'))).toMatch(
+      /^HTTP\/1\.1 200 OK/,
+    );
+    expect(await exchange(served.url, bytesOf(one(long(8_200)), '1.1'))).toBe('');
+  });
+
   it('gives up on a host that is too slow with 596', async () => {
     const sim = makeSim();
     sim.faults.add({ kind: 'error', status: 596, message: 'Connection timed out' });

@@ -83,13 +83,14 @@ function storagePath({ type, path, name }: StorageDescription): string | undefin
   return path ?? SYSTEM_STORAGE_PATHS[name] ?? `/mnt/pve/${name}`;
 }
 
-function addStorage(world: World, described: StorageDescription): void {
+export function addStorage(world: World, described: StorageDescription): void {
   const storage: Storage = {
     id: described.name,
     type: described.type,
     content: described.content,
     shared: described.shared ?? SHARED_TYPES.has(described.type),
     hosts: described.hosts,
+    options: {},
     path: storagePath(described),
     size: described.size,
     used: described.used ?? 0,

@@ -3,22 +3,25 @@
 import type { ApiVersion } from '../../../proxmox/wire-facts/index.ts';
 import type { GuestBehaviour } from '../guest/guest.ts';
 
-export type StorageType =
-  | 'dir'
-  | 'lvmthin'
-  | 'lvm'
-  | 'zfspool'
-  | 'nfs'
-  | 'cifs'
-  | 'rbd'
-  | 'cephfs'
-  | 'btrfs'
-  | 'glusterfs'
-  | 'iscsi'
-  | 'iscsidirect'
-  | 'zfs'
-  | 'pbs'
-  | 'esxi';
+export const STORAGE_TYPE_NAMES = [
+  'dir',
+  'lvmthin',
+  'lvm',
+  'zfspool',
+  'nfs',
+  'cifs',
+  'rbd',
+  'cephfs',
+  'btrfs',
+  'glusterfs',
+  'iscsi',
+  'iscsidirect',
+  'zfs',
+  'pbs',
+  'esxi',
+] as const;
+
+export type StorageType = (typeof STORAGE_TYPE_NAMES)[number];
 
 export interface BridgeDescription {
   readonly name: string;

@@ -47,9 +47,11 @@ export interface Volume {
 export interface Storage {
   readonly id: string;
   readonly type: StorageType;
-  readonly content: readonly string[];
-  readonly shared: boolean;
-  readonly hosts: readonly string[] | undefined;
+  content: readonly string[];
+  shared: boolean;
+  hosts: readonly string[] | undefined;
+  /** Further options of its definition, as the API writes them. */
+  options: Readonly<Record<string, string>>;
   /** Set for file based types only. */
   readonly path: string | undefined;
   readonly size: number;

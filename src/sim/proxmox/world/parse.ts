@@ -10,7 +10,7 @@ import {
   type Pair,
   parseDocument,
 } from 'yaml';
-import type { ClusterDescription } from './description.ts';
+import { type ClusterDescription, STORAGE_TYPE_NAMES } from './description.ts';
 
 export type ParsedCluster =
   | { readonly ok: true; readonly cluster: ClusterDescription }
@@ -56,23 +56,7 @@ const FILE = object(
 const STORAGE = object(
   {
     name: text,
-    type: oneOf(
-      'dir',
-      'lvmthin',
-      'lvm',
-      'zfspool',
-      'nfs',
-      'cifs',
-      'rbd',
-      'cephfs',
-      'btrfs',
-      'glusterfs',
-      'iscsi',
-      'iscsidirect',
-      'zfs',
-      'pbs',
-      'esxi',
-    ),
+    type: oneOf(...STORAGE_TYPE_NAMES),
     content: list(text),
     shared: flag,
     hosts: list(text),
