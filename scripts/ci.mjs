@@ -21,6 +21,7 @@ const TIERS = [
   { name: 'parity', command: ['npm', 'run', '--silent', 'test:parity'] },
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
   { name: 'e2e', command: ['npm', 'run', '--silent', 'test:e2e'] },
+  { name: 'soak', command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '300'] },
   { name: 'bootstrap', command: ['npm', 'run', '--silent', 'test:bootstrap'] },
   { name: 'oracle', command: ['npm', 'run', '--silent', 'test:oracle'] },
   { name: 'fresh-clone', command: ['npm', 'run', '--silent', 'test:fresh-clone'] },

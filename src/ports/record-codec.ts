@@ -18,11 +18,18 @@ export function encodeRecord<T>(shape: Shape<T>, value: T, what: string): string
 export function decodeRecord<T>(shape: Shape<T>, json: string): Parsed<T> {
   let value: unknown;
   try {
-    value = JSON.parse(json, (_key, inner: unknown) => Object.freeze(inner));
+    value = frozen(JSON.parse(json));
   } catch {
     return refused('is not JSON');
   }
   return fits(shape, value) ? accepted(value) : refused(shape(value, 'value') ?? '');
+}
+
+/** Faster by far than a reviver, which is called for every number too. */
+function frozen(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const inner of Object.values(value)) frozen(inner);
+  return Object.freeze(value);
 }
 
 function fits<T>(shape: Shape<T>, value: unknown): value is T {

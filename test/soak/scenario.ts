@@ -15,7 +15,8 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const IDLE_MS = 10 * MINUTE_MS;
 const DRIVE_MS = 10 * MINUTE_MS;
-const LARGEST = 4;
+/** Small pools come and go wholly, large ones have several machines under way. */
+const LARGEST = [4, 2];
 
 type Kind = 'scale' | 'fault' | 'crash' | 'stall' | 'meddle' | 'tidy' | 'quiet';
 
@@ -27,7 +28,7 @@ interface Event {
 /** How often a day. */
 const HOW_OFTEN: Readonly<Record<Kind, number>> = {
   scale: 204,
-  fault: 48,
+  fault: 60,
   crash: 8,
   stall: 6,
   meddle: 12,
@@ -108,7 +109,7 @@ class Run {
       if (this.world.violations.length > 0) return;
     }
     await this.#until(this.#start + DAY_MS);
-    await this.#quiet(this.world.random.integer(LARGEST + 1));
+    await this.#quiet(this.#aSize());
     await this.#quiet(0);
     this.#judgeShape();
   }
@@ -163,12 +164,17 @@ class Run {
     else if (kind === 'stall') await this.#stall();
     else if (kind === 'meddle') meddle(world);
     else if (kind === 'tidy') tidyUp(world);
-    else await this.#quiet(world.random.integer(LARGEST + 1));
+    else await this.#quiet(this.#aSize());
+  }
+
+  #aSize(): number {
+    const { random, seed } = this.world;
+    return random.integer((LARGEST[Math.floor(seed / 4) % LARGEST.length] ?? 0) + 1);
   }
 
   async #scale(): Promise<void> {
     this.scalings += 1;
-    await this.world.scaleTo(this.world.random.integer(LARGEST + 1));
+    await this.world.scaleTo(this.#aSize());
   }
 
   #arm(): void {
@@ -233,8 +239,8 @@ class Run {
       (error: unknown) => world.log(`the stalled round: ${String(error)}`),
     );
     await world.region.clock.advance(30 * SECOND_MS);
-    this.#isMortal = false;
-    this.#process = world.aProcess();
+    if (this.#isMortal) this.#replaceByMortal();
+    else this.#process = world.aProcess();
   }
 
   /** No more faults: what is wanted is reached, exactly. */
