@@ -55,8 +55,9 @@ export async function runRound(
   await carryOutIntents(turn);
   await placeAll(turn);
   await advanceAll(turn, ({ phase }) => mayExist(phase));
-  // Creations that have ended in this round make room for others.
-  const late = await placeAll(turn);
+  // Creations that have ended in this round make room for others. Who lost its place to somebody waits: what they
+  // have, addresses too, is known only when everything is looked at again.
+  const late = await placeAll(turn, ({ placement }) => placement === undefined);
   await advanceAll(turn, ({ id }) => late.has(id));
   await sweep(turn, undecided);
   await collect(turn);
@@ -88,10 +89,14 @@ async function tellStale(turn: Turn, stale: Readonly<Record<string, string>>): P
 }
 
 /** Those that have a place now. */
-async function placeAll(turn: Turn): Promise<ReadonlySet<string>> {
+async function placeAll(
+  turn: Turn,
+  which: (machine: Machine) => boolean = () => true,
+): Promise<ReadonlySet<string>> {
   const waiting = turn.books.machines
     // Who was called off meanwhile is not begun: what follows would take away what nobody sees made.
     .filter(({ id, phase }) => phase === 'requested' && !turn.books.isLeaving(id))
+    .filter(which)
     .toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
   for (const machine of waiting) {
     const pool = turn.pool(machine.pool);
