@@ -156,6 +156,23 @@ describe('what a VM takes of its host', () => {
     expect(await bench.size(160)).toEqual([6, 512 * MIB]);
   });
 
+  it('is not learnt for somebody who has given up, and is for the next', async () => {
+    const giveUp = new AbortController();
+    let isSlow = true;
+    const region = aRegion({
+      'GET /cluster/resources': ok([HOST, entry(160, { status: 'unknown' })]),
+      'GET /nodes/pve1/qemu/160/config': () => {
+        if (!isSlow) return ok({ digest: 'a', cores: 2 });
+        giveUp.abort();
+        return new Promise(() => undefined);
+      },
+    });
+    const first = region.settled(region.hypervisor.view({ signal: giveUp.signal }));
+    await expect(first).rejects.toMatchObject({ code: 'CANCELLED' });
+    isSlow = false;
+    expect((await region.hypervisor.view()).vms[0]?.cpus).toBe(2);
+  });
+
   it('of a whole region is learnt at once, unless that takes long', async () => {
     const ids = Array.from({ length: 200 }, (_, index) => 1_000 + index);
     let delayMs = 0;

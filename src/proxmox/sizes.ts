@@ -93,6 +93,7 @@ export class Sizes {
       } catch (error) {
         // A VM that is gone meanwhile, or not for us to see, does not spoil the view.
         if (isGone(error)) continue;
+        if (isCalledOff(error)) throw error;
         const isOfHost = isTrouble(error);
         this.#askAgainAt.set(isOfHost ? host : vm.vmId, this.#clock.monotonic() + REST_MS);
         if (isOfHost) return;
@@ -163,9 +164,12 @@ function isGone(error: unknown): boolean {
   return error instanceof PvescalerError && error.class === 'NotFound';
 }
 
+function isCalledOff(error: unknown): boolean {
+  return error instanceof PvescalerError && error.class === 'Cancelled';
+}
+
 function isTrouble(error: unknown): boolean {
   return (
-    error instanceof PvescalerError &&
-    (error.class === 'Unreachable' || error.class === 'TimedOut' || error.class === 'Cancelled')
+    error instanceof PvescalerError && (error.class === 'Unreachable' || error.class === 'TimedOut')
   );
 }

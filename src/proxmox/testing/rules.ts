@@ -22,27 +22,49 @@ export interface Addressed {
   readonly inPath: Readonly<Record<string, string>>;
 }
 
-/** Which endpoint a path below /api2/json means; literal segments go before parameters. */
+interface Shape {
+  readonly endpoint: EndpointFact;
+  readonly path: RegExp;
+  readonly names: readonly string[];
+}
+
+/** By version and method; those with fewer parameters first, since literal segments go before them. */
+const shapes = new Map<string, readonly Shape[]>();
+
+function shapesOf(version: ApiVersion, method: string): readonly Shape[] {
+  const key = `${version} ${method}`;
+  const known = shapes.get(key);
+  if (known !== undefined) return known;
+  const made = endpointsOf(version)
+    .filter((endpoint) => endpoint.method === method)
+    .map(shapeOf)
+    .sort((one, other) => one.names.length - other.names.length);
+  shapes.set(key, made);
+  return made;
+}
+
+function shapeOf(endpoint: EndpointFact): Shape {
+  const names: string[] = [];
+  const source = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
+    names.push(name);
+    return name === 'volume' ? '(.+)' : '([^/]+)';
+  });
+  return { endpoint, path: new RegExp(`^${source}$`), names };
+}
+
+/** Which endpoint a path below /api2/json means. */
 export function addressed(
   version: ApiVersion,
   method: string,
   path: string,
 ): Addressed | undefined {
-  const candidates = endpointsOf(version)
-    .filter((endpoint) => endpoint.method === method)
-    .flatMap((endpoint) => {
-      const names: string[] = [];
-      const source = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
-        names.push(name);
-        return name === 'volume' ? '(.+)' : '([^/]+)';
-      });
-      const match = new RegExp(`^${source}$`).exec(path);
-      if (match === null) return [];
-      const inPath = Object.fromEntries(names.map((name, at) => [name, decode(match[at + 1])]));
-      return [{ endpoint, inPath }];
-    });
-  const parameters = ({ inPath }: Addressed) => Object.keys(inPath).length;
-  return candidates.sort((a, b) => parameters(a) - parameters(b))[0];
+  for (const { endpoint, path: shape, names } of shapesOf(version, method)) {
+    const match = shape.exec(path);
+    if (match === null) continue;
+    const inPath = Object.fromEntries(names.map((name, at) => [name, decode(match[at + 1])]));
+    return { endpoint, inPath };
+  }
+  return undefined;
 }
 
 function decode(text: string | undefined): string {
