@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Pod } from '../model/pod.ts';
-import { podFromKubernetes } from '../model/pod-from-kubernetes.ts';
 import type { PodSource } from '../model/pod-source.ts';
 import type { Clock } from '../ports/clock.ts';
 import type {
@@ -27,10 +26,12 @@ import { Api } from './api.ts';
 import { createBootstrapToken } from './bootstrap-tokens.ts';
 import { Events } from './events/events.ts';
 import { evict } from './evict.ts';
+import { Interner } from './interner.ts';
 import { Leases } from './leases.ts';
 import { nodeView } from './node-view.ts';
 import { Nodes } from './nodes.ts';
 import type { ApiObject, NodeObject } from './objects.ts';
+import { podView } from './pod-view.ts';
 import { Panorama } from './watch/panorama.ts';
 import { Reflector } from './watch/reflector.ts';
 
@@ -71,6 +72,7 @@ export class KubernetesCluster implements Cluster {
   readonly #leases: Leases;
   readonly #events: Events;
   readonly #panorama: Panorama;
+  readonly #interner = new Interner();
   readonly #closing = new AbortController();
   #uid: string | undefined;
   #ca: string | undefined;
@@ -199,7 +201,7 @@ export class KubernetesCluster implements Cluster {
   }
 
   #podView(object: PodSource): Pod | undefined {
-    const pod = podFromKubernetes(object);
+    const pod = podView(object, this.#interner);
     if (pod.ok) return pod.value;
     this.#options.onTrouble?.(new Bug('UNEXPECTED_ANSWER', pod.problem));
     return undefined;

@@ -3,7 +3,7 @@ import type { Clock } from '../../ports/clock.ts';
 import { Bug, type PvescalerError, TimedOut } from '../../ports/errors.ts';
 import type { Api } from '../api.ts';
 import type { ApiObject } from '../objects.ts';
-import { isExpired, readStatus, recordOf, textOf, translateStatus } from '../status.ts';
+import { isExpired, readStatus, textOf, translateStatus } from '../status.ts';
 import { linesOf } from './lines.ts';
 
 export interface WatchOrder {
@@ -113,7 +113,7 @@ function parseEvent(
     const event = JSON.parse(line) as { type: unknown; object: ApiObject } | null;
     const metadata: unknown = event?.object?.metadata;
     if (event === null || typeof metadata !== 'object' || metadata === null) return undefined;
-    return { type: textOf(recordOf(event)['type']), object: event.object };
+    return { type: textOf(event.type), object: event.object };
   } catch {
     return undefined;
   }

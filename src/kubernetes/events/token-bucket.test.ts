@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from 'vitest';
+import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
+import { TokenBucket } from './token-bucket.ts';
+
+it('gives a burst, then one per interval, and never saves more than a burst', async () => {
+  const clock = new VirtualClock();
+  const bucket = new TokenBucket(clock, { burst: 3, everyMs: 1_000 });
+  const takeAll = () => {
+    let count = 0;
+    while (bucket.take()) count += 1;
+    return count;
+  };
+  expect(takeAll()).toBe(3);
+  await clock.advance(999);
+  expect(takeAll()).toBe(0);
+  await clock.advance(1);
+  expect(takeAll()).toBe(1);
+  await clock.advance(3_600_000);
+  expect(takeAll()).toBe(3);
+});
