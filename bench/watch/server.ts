@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An API server that only lists and streams, in a process of its own, so that its memory and its work do not count.
 // Usage: node server.ts NODES PODS UPDATES; prints its port.
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { nodeObject, podObject } from './objects.ts';
 
@@ -9,7 +9,9 @@ const [nodes = 0, pods = 0, updates = 0] = process.argv.slice(2).map(Number);
 /** One update in this many is about a node. */
 const NODE_EVERY = 10;
 
-let listed = 0;
+/** Both lists are complete before the first event. */
+const complete = new EventEmitter();
+const listed = new Set<string>();
 
 function page(kind: 'nodes' | 'pods', query: URLSearchParams): string {
   const total = kind === 'nodes' ? nodes : pods;
@@ -19,14 +21,14 @@ function page(kind: 'nodes' | 'pods', query: URLSearchParams): string {
     const serial = { index: from + at, version: 1, nodes };
     return kind === 'nodes' ? nodeObject(serial) : podObject(serial);
   });
-  if (end === total) listed += 1;
+  if (end === total) listed.add(kind);
+  if (listed.size === 2) complete.emit('complete');
   const metadata = { resourceVersion: '1', ...(end < total && { continue: String(end) }) };
   return JSON.stringify({ metadata, items });
 }
 
 async function stream(kind: 'nodes' | 'pods', response: ServerResponse): Promise<void> {
-  // Both lists are complete before the first event.
-  while (listed < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  if (listed.size < 2) await once(complete, 'complete');
   for (let update = 0; update < updates; update += 1) {
     if ((update % NODE_EVERY === 0) !== (kind === 'nodes')) continue;
     const version = update + 2;
