@@ -6,7 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { createFleet, type Fleet, type FleetSettings } from '../src/fleet/index.ts';
+import { createFleet, type Fleet } from '../src/fleet/index.ts';
+import { aPool, aRegion, REGION, someSettings } from '../src/fleet/testing/settings.ts';
 import type { Machine } from '../src/model/machine.ts';
 import { shortMachineId } from '../src/model/machine-id.ts';
 import { createProxmoxHypervisor } from '../src/proxmox/index.ts';
@@ -23,25 +24,10 @@ const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44
 const IMAGE_URL = 'https://images.example/noble-with-agent.img';
 const GIVE_UP_MS = 120_000;
 
-const settings: FleetSettings = {
-  cluster: systemRandom.uuid(),
-  holder: 'demo',
-  regions: {
-    lab: {
-      name: 'lab',
-      hosts: { allow: [], deny: [] },
-      vmIds: { from: 1_250, to: 1_299 },
-      storage: { images: 'local', seeds: 'shared', disks: ['local-lvm'] },
-      limits: { createsPerHost: 1, createsPerStorage: 1 },
-      tags: ['pvescaler'],
-      resourcePool: undefined,
-      taskTimeoutMs: 600_000,
-    },
-  },
-  pools: {
-    [POOL]: {
+const settings = someSettings(
+  [
+    aPool({
       name: POOL,
-      regions: ['lab'],
       source: {
         kind: 'image',
         url: IMAGE_URL,
@@ -49,59 +35,26 @@ const settings: FleetSettings = {
         checksum: { algorithm: 'sha256', hex: SHA256 },
         verifyCertificates: true,
       },
-      size: { cpu: 2, memoryBytes: 4 * GIB, diskBytes: 20 * GIB },
-      memoryOverheadBytes: 0,
-      balloonBytes: 0,
-      names: { prefix: 'worker', role: undefined, suffix: 'id' },
-      limits: { min: 0, max: 5 },
-      network: {
-        interfaces: [
-          {
-            model: 'virtio',
-            bridge: 'vmbr0',
-            vlan: undefined,
-            mtu: undefined,
-            queues: undefined,
-            macPrefix: undefined,
-            firewall: false,
-          },
-        ],
-        v4: { kind: 'dhcp' },
-        v6: { kind: 'auto' },
-        dns: [],
-        search: [],
-      },
-      diskStorage: undefined,
-      options: { cpu: 'host' },
-      placement: {
-        strategy: 'spread',
-        hosts: { allow: [], deny: [] },
-        cpuOvercommit: 2,
-        memoryOvercommit: 1,
-        memoryReserveBytes: 2 * GIB,
-      },
+      limits: { ...aPool().limits, max: 5 },
       provisionTimeoutMs: GIVE_UP_MS,
       deletion: { mode: 'shutdown', shutdownTimeoutMs: 30_000 },
-      seed: {
-        registration: {
-          labels: {},
-          groupLabel: 'autoscaler.proxmox/group',
-          taints: [],
-          architecture: 'amd64',
-        },
-        login: { user: 'ubuntu', publicKeys: [] },
-        instanceType: undefined,
-        preinstalled: true,
-        join: { kind: 'none', packages: [], files: [], cloudConfig: undefined, proxy: undefined },
-      },
+    }),
+  ],
+  {
+    cluster: systemRandom.uuid(),
+    holder: 'demo',
+    regions: {
+      [REGION]: aRegion({
+        storage: { images: 'local', seeds: 'shared', disks: ['local-lvm'] },
+        limits: { createsPerHost: 1, createsPerStorage: 1 },
+      }),
     },
+    backoff: { initialMs: 1_000, maxMs: 10_000 },
+    orphans: 'delete',
+    reconcileMs: 1_000,
+    busyMs: isOnce ? 10 : 100,
   },
-  backoff: { initialMs: 1_000, maxMs: 10_000 },
-  lostAfterMs: 60_000,
-  orphans: 'delete',
-  reconcileMs: 1_000,
-  busyMs: isOnce ? 10 : 100,
-};
+);
 
 const sim = createProxmoxSim({
   cluster: {
@@ -123,7 +76,7 @@ const store = await openSqliteStore({
   random: systemRandom,
 });
 const proxmox = createProxmoxHypervisor({
-  region: 'lab',
+  region: REGION,
   endpoints: [served.url],
   credentials: {
     kind: 'token',
@@ -138,7 +91,7 @@ const proxmox = createProxmoxHypervisor({
 });
 const fleet = createFleet({
   store,
-  hypervisors: new Map([['lab', proxmox]]),
+  hypervisors: new Map([[REGION, proxmox]]),
   clock: systemClock,
   random: systemRandom,
   settings,

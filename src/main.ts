@@ -188,6 +188,7 @@ async function connect(region: RegionConfig, { fence, meters }: ConnectOptions) 
     transport: meters === undefined ? direct : await metered(direct, region.name, meters),
     clock: systemClock,
     random: systemRandom,
+    limits: { requestTimeoutMs: region.requestTimeoutMs },
   });
   const insecure = `region ${region.name}: anybody in between can read the token (tls.insecure)`;
   return { hypervisor, warnings: tls.insecure ? [...warnings, insecure] : warnings };

@@ -11,6 +11,7 @@ import type {
   SourceSettings,
 } from '../fleet/index.ts';
 import { Bug } from '../ports/errors.ts';
+import { defaultSize } from './machine-size.ts';
 
 export interface SettingsExtras {
   readonly cluster: string;
@@ -62,18 +63,19 @@ export function joins(pool: Pick<PoolConfig, 'join'>): boolean {
 }
 
 function poolSettings(pool: PoolConfig, config: Config, extras: SettingsExtras): PoolSettings {
-  const { min, max } = pool.limits;
+  const { min, ...limits } = pool.limits;
   return {
     name: pool.name,
     regions: pool.regions,
     source: sourceOf(pool, config, extras),
-    size: sizeOf(pool),
+    size: defaultSize(pool),
+    instanceTypes: instanceTypes(pool),
     memoryOverheadBytes: pool.memoryOverheadBytes,
     balloonBytes: pool.balloonBytes,
     names: pool.names,
-    limits: { min: joins(pool) ? 0 : min, max },
+    limits: { ...limits, min: joins(pool) ? 0 : min },
     network: networkOf(pool),
-    diskStorage: pool.disk.storage,
+    disk: { ...pool.disk, storage: pool.disk.storage },
     options: optionsOf(pool),
     placement: pool.placement,
     provisionTimeoutMs: pool.provisionTimeoutMs,
@@ -82,11 +84,9 @@ function poolSettings(pool: PoolConfig, config: Config, extras: SettingsExtras):
   };
 }
 
-function sizeOf({ size }: PoolConfig): PoolSettings['size'] {
-  const first = size.kind === 'span' ? size.min : size.sizes[0];
-  if (first === undefined) throw new Bug('BUG', 'a pool without a size passed the checks');
-  const { cpu, memoryBytes, diskBytes } = first;
-  return { cpu, memoryBytes, diskBytes };
+function instanceTypes({ size }: PoolConfig): PoolSettings['instanceTypes'] {
+  if (size.kind === 'span') return [];
+  return size.sizes.flatMap(({ name, ...one }) => (name === undefined ? [] : [{ name, ...one }]));
 }
 
 function sourceOf({ from }: PoolConfig, config: Config, extras: SettingsExtras): SourceSettings {
@@ -132,14 +132,13 @@ function optionsOf({ vmOptions, onboot }: PoolConfig): Readonly<Record<string, s
 }
 
 function seedOf(pool: PoolConfig, config: Config, extras: SettingsExtras): SeedSettings {
-  const { labels, groupLabel, taints, architecture, size } = pool;
+  const { labels, groupLabel, taints, architecture } = pool;
   return {
     registration: { labels, groupLabel, taints, architecture },
     login: {
       user: config.ssh.user,
       publicKeys: [...config.ssh.publicKeys, ...extras.publicKeys],
     },
-    instanceType: size.kind === 'choice' ? size.sizes[0]?.name : undefined,
     // A template is built with everything in it; an image has to be completed at the first boot.
     preinstalled: pool.from.kind === 'template',
     join: { kind: 'none', packages: [], files: [], cloudConfig: undefined, proxy: undefined },

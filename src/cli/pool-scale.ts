@@ -6,12 +6,14 @@ import { InvalidRequest, NotFound, TaskFailed, UnsupportedVersion } from '../por
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { joins } from './fleet-settings.ts';
+import { chosenSize } from './machine-size.ts';
 import type { OpenFleet } from './open-fleet.ts';
 import { withFleet } from './with-fleet.ts';
 import { workUntilDone } from './work-until.ts';
 
 interface ScaleOptions extends ConfigOptions {
   readonly to: string;
+  readonly size?: string;
   readonly reason: string;
 }
 
@@ -25,6 +27,10 @@ export function addPoolScale(parent: Command, host: CommandHost): void {
       .description('make a pool larger or smaller, and see it done')
       .argument('<name>', 'the pool')
       .requiredOption('--to <number>', 'so many machines')
+      .option(
+        '--size <size>',
+        'of new machines: a name, or cpu=N,memory=SIZE, of those the pool has',
+      )
       .option('--reason <text>', 'why, for the journal', 'asked for on the command line'),
   ).action((name: string, options: ScaleOptions) =>
     withFleet(host, options, { to: 'drive', use: (open) => scale(host, open, { name, options }) }),
@@ -41,7 +47,11 @@ async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<
   const size = wholeNumber(options.to);
   const pool = open.config.pools.find((one) => one.name === name);
   if (pool === undefined) throw new NotFound('POOL_NOT_FOUND', `no pool ${name} in the config`);
-  const why = { by: 'cli', reason: options.reason };
+  const why = {
+    by: 'cli',
+    reason: options.reason,
+    ...(options.size !== undefined && { size: chosenSize(pool, options.size) }),
+  };
   const asked = new Set<string>();
   await workUntilDone(host, open, {
     regions: pool.regions,

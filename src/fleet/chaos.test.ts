@@ -45,9 +45,12 @@ const TASKS = ['qmcreate', 'qmclone', 'qmstart', 'qmdestroy', 'imgcopy', 'resize
 const HOSTS = ['pve1', 'pve2', 'pve3'];
 
 function settingsOf(source: SourceSettings) {
-  return someSettings([aPool({ source, network: STATIC_NETWORK, limits: { min: 0, max: 5 } })], {
-    backoff: { initialMs: 2_000, maxMs: 10_000 },
-  });
+  return someSettings(
+    [aPool({ source, network: STATIC_NETWORK, limits: { ...aPool().limits, min: 0, max: 5 } })],
+    {
+      backoff: { initialMs: 2_000, maxMs: 10_000 },
+    },
+  );
 }
 
 class Disorder {

@@ -77,7 +77,7 @@ describe('creations', () => {
   });
 
   it('queue behind the limits of hosts and storages', async () => {
-    const settings = someSettings([aPool({ limits: { min: 0, max: 20 } })], {
+    const settings = someSettings([aPool({ limits: { ...aPool().limits, min: 0, max: 20 } })], {
       regions: { [REGION]: aRegion({ limits: { createsPerHost: 2, createsPerStorage: 1 } }) },
     });
     const bench = aBench(settings);
@@ -114,7 +114,7 @@ describe('creations', () => {
   });
 
   it('are tried three times, then the pool backs off with the reason', async () => {
-    const bench = aBench(someSettings([aPool({ limits: { min: 1, max: 5 } })]));
+    const bench = aBench(someSettings([aPool({ limits: { ...aPool().limits, min: 1, max: 5 } })]));
     for (let n = 0; n < 3; n += 1) {
       bench.hypervisor.failNextTask('qmcreate', new TaskFailed('TASK_FAILED', 'disk on fire'));
     }
@@ -176,7 +176,9 @@ describe('creations', () => {
 
 describe('asking', () => {
   it('refuses more than the pool may have, less than it keeps, and unknown pools', async () => {
-    const { fleet } = aBench(someSettings([aPool({ limits: { min: 1, max: 3 } })]));
+    const { fleet } = aBench(
+      someSettings([aPool({ limits: { ...aPool().limits, min: 1, max: 3 } })]),
+    );
     await expect(fleet.scaleTo('workers', 4, WHY)).rejects.toBeInstanceOf(NoCapacity);
     await expect(fleet.scaleTo('workers', 0, WHY)).rejects.toMatchObject({
       code: 'REQUEST_INVALID',
@@ -196,7 +198,7 @@ describe('asking', () => {
   });
 
   it('keeps the minimum, and not while the region cannot be read', async () => {
-    const bench = aBench(someSettings([aPool({ limits: { min: 2, max: 3 } })]));
+    const bench = aBench(someSettings([aPool({ limits: { ...aPool().limits, min: 2, max: 3 } })]));
     bench.hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'nobody answers'));
     const { stale } = await oneRound(bench.fleet, bench);
     expect(stale).toEqual({ [REGION]: 'nobody answers' });

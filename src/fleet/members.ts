@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who belongs to a pool: the machines that are there or on their way, plus those that were asked for and have no
 // record yet, minus those that somebody asked to take away.
-import { countsTowardsTarget, type Machine, PHASES, type Phase } from '../model/machine.ts';
+import {
+  countsTowardsTarget,
+  type Machine,
+  type MachineSize,
+  PHASES,
+  type Phase,
+} from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
 
 export interface Member {
@@ -9,12 +15,10 @@ export interface Member {
   /** Undefined while it has no record. */
   readonly phase: Phase | undefined;
   readonly requestedAt: number;
+  readonly size: MachineSize;
 }
 
-interface Coming {
-  readonly id: MachineId;
-  readonly requestedAt: number;
-}
+type Coming = Omit<Member, 'phase'>;
 
 export function membersFrom(
   coming: readonly Coming[],
@@ -23,7 +27,7 @@ export function membersFrom(
 ): readonly Member[] {
   const present = machines
     .filter(({ phase }) => countsTowardsTarget(phase))
-    .map(({ id, phase, requestedAt }) => ({ id, phase, requestedAt }));
+    .map(({ id, phase, requestedAt, size }) => ({ id, phase, requestedAt, size }));
   return [...coming.map((member) => ({ ...member, phase: undefined })), ...present].filter(
     ({ id }) => !isLeaving(id),
   );

@@ -2,6 +2,7 @@
 
 import { backoffOf } from './capacity/backoff.ts';
 import { machineIdFrom } from './new-id.ts';
+import { roomFor } from './pool-limits.ts';
 import type { PoolSettings } from './settings.ts';
 import type { Turn } from './turn.ts';
 
@@ -13,9 +14,22 @@ export async function keepMinimum(turn: Turn, undecided: ReadonlySet<string>): P
   for (const pool of Object.values(turn.settings.pools)) {
     const isInSight = pool.regions.every((name) => turn.views.has(name) && !undecided.has(name));
     if (!isInSight || backoffOf(turn, pool.name) !== undefined) continue;
-    const lacking = pool.limits.min - turn.books.membersOf(pool.name).length;
-    if (lacking > 0) await ask(turn, pool, lacking);
+    const members = turn.books.membersOf(pool.name);
+    const lacking = pool.limits.min - members.length;
+    const count = roomFor(pool, { members, count: lacking, size: pool.size });
+    if (count < lacking) await tellLimit(turn, pool, members.length + count);
+    if (count > 0) await ask(turn, pool, count);
   }
+}
+
+function tellLimit(turn: Turn, { name, limits }: PoolSettings, most: number): Promise<void> {
+  return turn.tellOnce(`minimum of ${name}`, {
+    kind: 'refused',
+    subject: { pool: name },
+    reason: 'POOL_AT_MAXIMUM',
+    message: `pool ${name} is to keep ${limits.min} machines; its limits of cpu and memory allow ${most}`,
+    numbers: { min: limits.min, most },
+  });
 }
 
 async function ask(turn: Turn, pool: PoolSettings, count: number): Promise<void> {

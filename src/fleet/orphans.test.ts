@@ -98,7 +98,7 @@ describe('VMs', () => {
   });
 
   it('half made and of nobody are listed, keep the minimum waiting, and are not touched', async () => {
-    const bench = aBench(someSettings([aPool({ limits: { min: 1, max: 2 } })]));
+    const bench = aBench(someSettings([aPool({ limits: { ...aPool().limits, min: 1, max: 2 } })]));
     putVm(bench, 1_280, { lock: 'clone' });
     const { undecided } = await oneRound(bench.fleet, bench);
     expect(undecided).toHaveLength(1);

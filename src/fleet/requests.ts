@@ -3,12 +3,13 @@
 import type { Intent } from '../model/intent.ts';
 import type { MachineSize } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
-import { InvalidRequest, NoCapacity, NotFound } from '../ports/errors.ts';
+import { InvalidRequest, NotFound } from '../ports/errors.ts';
 import { throwIfAborted } from '../ports/store-gate.ts';
 import { firstToGo, type Member } from './members.ts';
 import type { Mirror } from './mirror/mirror.ts';
 import { machineIdFrom } from './new-id.ts';
 import type { FleetOptions } from './options.ts';
+import { requireRoom } from './pool-limits.ts';
 import type { PoolSettings } from './settings.ts';
 
 export interface Why {
@@ -62,11 +63,10 @@ export class Requests {
     const pool = this.#pool(name);
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
     if (count === 0) return NOTHING;
-    const members = this.#mirror.roster.membersOf(name);
-    if (members.length + count > pool.limits.max) throw tooMany(pool, members.length + count);
+    const size = why.size ?? pool.size;
+    requireRoom(pool, { members: this.#mirror.roster.membersOf(name), count, size });
     const { random } = this.#options;
     const machines = Array.from({ length: count }, () => machineIdFrom(random));
-    const size = why.size ?? pool.size;
     return this.#write({ ...this.#common(name, why), kind: 'create', machines, size }, why);
   }
 
@@ -83,7 +83,9 @@ export class Requests {
   async #scaleTo(name: string, size: number, why: Why): Promise<Asked> {
     const pool = this.#pool(name);
     if (!Number.isInteger(size) || size < 0) throw notACount(size);
-    if (size > pool.limits.max) throw tooMany(pool, size);
+    if (size > pool.limits.max) {
+      requireRoom(pool, { members: [], count: size, size: why.size ?? pool.size });
+    }
     if (size < pool.limits.min) {
       throw new InvalidRequest(
         'REQUEST_INVALID',
@@ -157,12 +159,4 @@ function isNotMade({ phase }: Member): boolean {
 
 function notACount(count: number): InvalidRequest {
   return new InvalidRequest('REQUEST_INVALID', `${count} is not a number of machines`);
-}
-
-function tooMany(pool: PoolSettings, wanted: number): NoCapacity {
-  return new NoCapacity(
-    'POOL_AT_MAXIMUM',
-    `pool ${pool.name} may have ${pool.limits.max} machines, not ${wanted}`,
-    { facts: { wanted, max: pool.limits.max } },
-  );
 }

@@ -37,6 +37,7 @@ export interface RoundReport {
 }
 
 const MACHINES_AT_ONCE = 8;
+const VIEW_OLD_MS = 10_000;
 
 export async function runRound(
   options: EngineOptions,
@@ -53,12 +54,9 @@ export async function runRound(
   await carryOutIntents(turn);
   await keepMinimum(turn, undecided);
   await carryOutIntents(turn);
-  await placeAll(turn);
+  const { waiting } = await placeAll(turn, () => true);
   await advanceAll(turn, ({ phase }) => mayExist(phase));
-  // Creations that have ended in this round make room for others. Who lost its place to somebody waits: what they
-  // have, addresses too, is known only when everything is looked at again.
-  const late = await placeAll(turn, ({ placement }) => placement === undefined);
-  await advanceAll(turn, ({ id }) => late.has(id));
+  await fillFreedPlaces(turn, waiting);
   await sweep(turn, undecided);
   await collect(turn);
   const underWay = turn.books.machines.filter((machine) => !isAtRest(machine));
@@ -88,11 +86,23 @@ async function tellStale(turn: Turn, stale: Readonly<Record<string, string>>): P
   }
 }
 
-/** Those that have a place now. */
-async function placeAll(
-  turn: Turn,
-  which: (machine: Machine) => boolean = () => true,
-): Promise<ReadonlySet<string>> {
+/**
+ * Creations that have ended in this round make room for machines that were waiting for it. Not for one that lost its
+ * place meanwhile: what took it is not in this view. Nor after a round that took long.
+ */
+async function fillFreedPlaces(turn: Turn, waiting: ReadonlySet<string>): Promise<void> {
+  const isOld = [...turn.views.values()].some(({ takenAt }) => turn.now - takenAt > VIEW_OLD_MS);
+  if (waiting.size === 0 || isOld) return;
+  const { placed } = await placeAll(turn, ({ id }) => waiting.has(id));
+  await advanceAll(turn, ({ id }) => placed.has(id));
+}
+
+interface Placing {
+  readonly placed: ReadonlySet<string>;
+  readonly waiting: ReadonlySet<string>;
+}
+
+async function placeAll(turn: Turn, which: (machine: Machine) => boolean): Promise<Placing> {
   const waiting = turn.books.machines
     // Who was called off meanwhile is not begun: what follows would take away what nobody sees made.
     .filter(({ id, phase }) => phase === 'requested' && !turn.books.isLeaving(id))
@@ -107,6 +117,9 @@ async function placeAll(
     }
     if (backoffOf(turn, machine.pool) === undefined) await place(turn, machine, pool);
   }
-  const isPlaced = ({ id }: Machine) => turn.books.machine(id).phase === 'placed';
-  return new Set(waiting.filter(isPlaced).map(({ id }) => id));
+  const idsOf = (phase: Machine['phase']) =>
+    new Set<string>(
+      waiting.map(({ id }) => id).filter((id) => turn.books.find(id)?.phase === phase),
+    );
+  return { placed: idsOf('placed'), waiting: idsOf('requested') };
 }

@@ -3,6 +3,7 @@
 import type { JoinInput, LoginInput, PoolInput } from '../bootstrap/index.ts';
 import type { MachineSize } from '../model/machine.ts';
 import type { FamilyRule, HostFilter, PlacementRules } from '../placement/index.ts';
+import type { DiskOptions } from '../ports/hypervisor.ts';
 
 export interface RegionSettings {
   readonly name: string;
@@ -60,9 +61,13 @@ export interface NetworkSettings {
 export interface SeedSettings {
   readonly registration: PoolInput;
   readonly login: LoginInput;
-  readonly instanceType: string | undefined;
   readonly preinstalled: boolean;
   readonly join: JoinInput;
+}
+
+/** A size that has a name in the config. */
+export interface NamedSize extends MachineSize {
+  readonly name: string;
 }
 
 export interface PoolSettings {
@@ -72,6 +77,8 @@ export interface PoolSettings {
   readonly source: SourceSettings;
   /** Of machines that nobody asked for in another size. */
   readonly size: MachineSize;
+  /** What Kubernetes calls a machine of that size. */
+  readonly instanceTypes: readonly NamedSize[];
   readonly memoryOverheadBytes: number;
   readonly balloonBytes: number;
   readonly names: {
@@ -79,9 +86,15 @@ export interface PoolSettings {
     readonly role: string | undefined;
     readonly suffix: 'id' | 'ordinal';
   };
-  readonly limits: { readonly min: number; readonly max: number };
+  readonly limits: {
+    readonly min: number;
+    readonly max: number;
+    /** Of all machines together; 0 = no limit. */
+    readonly cpu: number;
+    readonly memoryBytes: number;
+  };
   readonly network: NetworkSettings;
-  readonly diskStorage: string | undefined;
+  readonly disk: DiskOptions & { readonly storage: string | undefined };
   /** Further VM options, already validated. */
   readonly options: Readonly<Record<string, string>>;
   readonly placement: PlacementRules;

@@ -21,6 +21,14 @@ import type { Leadership } from './leadership.ts';
 import { Guests } from './lifecycle/guests.ts';
 import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
 
+/** What a VM's configuration says of its addresses. */
+export interface KnownAddresses {
+  /** What the overview said of the VM when it was read. */
+  readonly looks: string;
+  readonly readAt: number;
+  readonly addresses: readonly string[];
+}
+
 export interface Views {
   /** Fresh ones only. */
   readonly views: ReadonlyMap<string, RegionView>;
@@ -41,8 +49,8 @@ export class Memory {
   readonly imageChecks = new Map<string, Promise<boolean>>();
   /** VMs that were looked at and are not ours, by what the overview said of them. */
   readonly strangers = new Map<string, string>();
-  /** Addresses that strangers' configurations and markers name, by region and VM id. */
-  readonly strangersAddresses = new Map<string, readonly string[]>();
+  /** Addresses that configurations and markers of others name, by region and VM id. */
+  readonly addresses = new Map<string, KnownAddresses>();
   /** Of each region the last fresh reading. */
   readonly seenAt = new Map<string, number>();
   readonly guests = new Guests();
@@ -63,6 +71,7 @@ export interface TurnParts {
   readonly books: Books;
   readonly leadership: Leadership;
   readonly memory: Memory;
+  readonly takenAddresses?: (() => readonly string[]) | undefined;
   /** Fresh ones only: a region that is not in here decides nothing. */
   readonly views: ReadonlyMap<string, RegionView>;
 }
@@ -129,6 +138,11 @@ export class Turn {
       this.#seen.get(region) ?? new Map(this.views.get(region)?.vms.map((vm) => [vm.vmId, vm]));
     this.#seen.set(region, vms);
     return vms.get(vmId);
+  }
+
+  /** Had by Nodes, whoever made those. */
+  takenAddresses(): readonly string[] {
+    return this.#parts.takenAddresses?.() ?? [];
   }
 
   /** For calls that only look. */

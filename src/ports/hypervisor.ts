@@ -119,11 +119,23 @@ export interface VmHardware {
   readonly options: Readonly<Record<string, string>>;
 }
 
+/** How a disk is attached. Absent: freed blocks are handed back, a thread where the controller has them. */
+export interface DiskOptions {
+  readonly discard: boolean;
+  readonly ssd: boolean;
+  readonly iothread: boolean;
+  readonly cache: 'none' | 'writethrough' | 'writeback' | 'directsync' | 'unsafe';
+}
+
 export interface CreateVmOrder extends VmRef {
   readonly identity: VmIdentity;
   readonly hardware: VmHardware;
   /** `importFrom` = volume id of an image (`local:import/x.qcow2`); absent = an empty disk of `bytes`. */
-  readonly disk: { readonly storage: string; readonly bytes: number; readonly importFrom?: string };
+  readonly disk: Partial<DiskOptions> & {
+    readonly storage: string;
+    readonly bytes: number;
+    readonly importFrom?: string;
+  };
   readonly resourcePool?: string;
 }
 

@@ -72,9 +72,12 @@ function diskOf(order: CreateVmOrder, hasThreads: boolean): string {
   const size = disk.importFrom === undefined ? Math.ceil(disk.bytes / GIBIBYTE) : 0;
   return formatProperties(`${disk.storage}:${size}`, {
     'import-from': disk.importFrom,
-    discard: 'on',
+    discard: disk.discard === false ? undefined : 'on',
     // Any other controller has no threads, and a start that asks for one ends with a warning.
-    iothread: hasThreads ? true : undefined,
+    iothread: hasThreads && disk.iothread !== false ? true : undefined,
+    ssd: disk.ssd === true ? true : undefined,
+    // No cache is what Proxmox does unasked.
+    cache: disk.cache === 'none' ? undefined : disk.cache,
   });
 }
 

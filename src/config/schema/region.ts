@@ -184,8 +184,8 @@ export const regionSchema = z.strictObject({
   }),
   resourcePool: key(resourcePoolId().optional(), 'Proxmox resource pool that new VMs join.'),
   requestTimeout: key(
-    duration({ min: '1s' }).prefault('30s'),
-    'How long one API request may take.',
+    duration({ min: '1s' }).prefault('35s'),
+    'How long one API request may take. A host that asks another one on our behalf waits 30 s for it.',
   ),
   taskTimeout: key(
     duration({ min: '10s' }).prefault('15m'),

@@ -5,11 +5,13 @@
 import { type Machine, mayExist } from '../../model/machine.ts';
 import { judgeOwnership, type Marker, type Ownership, readMarker } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
+import { looksOf, noteAddresses } from '../capacity/taken-addresses.ts';
 import { isBeingMade, isVmGone } from '../lifecycle/look.ts';
 import { removeVm } from '../orphans/remove-vm.ts';
 import { isLocalTrouble } from '../trouble.ts';
 import type { Turn } from '../turn.ts';
 import { adoptedMachine } from './adopted-machine.ts';
+import { claimedVmIds } from './claimed.ts';
 
 /** The regions in which somebody makes a VM of which nobody can say yet whose it is. */
 export async function adopt(turn: Turn): Promise<ReadonlySet<string>> {
@@ -37,20 +39,11 @@ export function candidates(turn: Turn, view: RegionView): readonly VmSummary[] {
   );
 }
 
-/** The ids of a region that machines stand for, whatever is there under them. */
-export function claimedVmIds({ books }: Turn, region: string): ReadonlySet<number> {
-  return new Set(
-    books.machines.flatMap(({ phase, placement }) =>
-      mayExist(phase) && placement?.region === region ? [placement.vmId] : [],
-    ),
-  );
-}
-
 type Verdict = 'ours' | 'unread' | 'undecided' | 'stranger';
 
 async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verdict> {
   const key = `${region}/${vm.vmId}`;
-  const looks = [vm.host, vm.name, vm.lock, ...vm.tags].join(' ');
+  const looks = looksOf(vm);
   if (turn.memory.strangers.get(key) === looks && vm.name !== undefined) return 'stranger';
   turn.memory.strangers.delete(key);
   const config = await configOf(turn, region, vm);
@@ -58,11 +51,11 @@ async function consider(turn: Turn, region: string, vm: VmSummary): Promise<Verd
   if (config === undefined) return 'unread';
   if (isBeingMade(config)) return 'undecided';
   // Known before anything is done with it: whatever becomes of that, none of them is given out twice.
-  turn.memory.strangersAddresses.set(key, addressesOf(config));
+  noteAddresses(turn, region, vm, config);
   const ownership = ownershipOf(turn, config);
   if (ownership.owned && !config.isTemplate) {
     const taken = await tryToTake(turn, region, { config, marker: ownership.marker });
-    if (taken === 'ours') turn.memory.strangersAddresses.delete(key);
+    if (taken === 'ours') turn.memory.addresses.delete(key);
     if (taken !== 'stranger') return taken;
   }
   turn.memory.strangers.set(key, looks);
@@ -177,12 +170,6 @@ function whyDouble({ phase, placement }: Machine): string {
   return mayExist(phase) && placement !== undefined
     ? `its machine is VM ${placement.vmId}`
     : `its machine is ${phase}`;
-}
-
-/** What another cluster's machine, or a person's VM, says of its addresses: none of them is given out twice. */
-function addressesOf({ addresses, description }: VmConfig): readonly string[] {
-  const reading = readMarker(description);
-  return reading.kind === 'marked' ? [...addresses, ...reading.marker.addresses] : addresses;
 }
 
 async function tellDamage(turn: Turn, region: string, config: VmConfig): Promise<void> {

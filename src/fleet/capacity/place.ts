@@ -12,11 +12,11 @@ import {
   type Source,
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
-import { claimedVmIds } from '../adoption/adopt.ts';
 import { templatesIn } from '../lifecycle/templates.ts';
 import type { PoolSettings, RegionSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
 import { placementFacts } from './facts.ts';
+import { takenAddresses } from './taken-addresses.ts';
 import { CreationsUnderWay } from './under-way.ts';
 
 /** Why there is no place now. */
@@ -73,7 +73,7 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
     machine: machine.id,
     v4: where.pool.network.v4,
     v6: where.pool.network.v6,
-    taken: strangersAddresses(turn, where.view),
+    taken: asksForAddresses(where) ? [] : await takenAddresses(turn, where.view),
     leases: turn.books.addresses,
     now: turn.now,
   });
@@ -85,18 +85,13 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
 /** After the records were lost, a VM that cannot be read may have any address. */
 function unknownAddresses({ unread }: Turn, { region, pool }: Where): Refused | undefined {
   const vm = unread.get(region.name);
-  const { v4, v6 } = pool.network;
-  if (vm === undefined || (v4.kind !== 'static' && v6.kind !== 'static')) return undefined;
+  if (vm === undefined || asksForAddresses({ pool })) return undefined;
   const sentence = `VM ${vm.vmId} on host ${vm.host} cannot be read: its addresses might be given out twice`;
   return { code: 'VIEW_STALE', sentence };
 }
 
-/** Of VMs that are still there and no machine's. */
-function strangersAddresses(turn: Turn, { region, vms }: RegionView): readonly string[] {
-  const claimed = claimedVmIds(turn, region);
-  return vms
-    .filter(({ vmId }) => !claimed.has(vmId))
-    .flatMap(({ vmId }) => turn.memory.strangersAddresses.get(`${region}/${vmId}`) ?? []);
+function asksForAddresses({ pool: { network } }: Pick<Where, 'pool'>): boolean {
+  return network.v4.kind !== 'static' && network.v6.kind !== 'static';
 }
 
 interface Decided {
@@ -165,7 +160,7 @@ function choose(
           memoryBytes: machine.size.memoryBytes + pool.memoryOverheadBytes,
         },
         source,
-        storages: pool.diskStorage === undefined ? region.storage.disks : [pool.diskStorage],
+        storages: pool.disk.storage === undefined ? region.storage.disks : [pool.disk.storage],
         seedStorage: pool.seed === undefined ? undefined : region.storage.seeds,
         regionHosts: region.hosts,
         placement: pool.placement,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A clone has its template's options; this is what must become of them.
 import type { Machine } from '../../model/machine.ts';
-import type { NetworkInterface, VmConfig } from '../../ports/hypervisor.ts';
+import type { DiskOptions, NetworkInterface, VmConfig } from '../../ports/hypervisor.ts';
 import type { PoolSettings, RegionSettings } from '../settings.ts';
 import { hardwareOf, tagsOf } from './identity.ts';
 
@@ -22,6 +22,12 @@ export function cloneChanges(
     balloon: mebibytes(hardware.balloonBytes),
     ...Object.fromEntries(hardware.networks.map((card, at) => [`net${at}`, cardText(card)])),
   };
+  const slot = bootDiskSlot(config);
+  const disk = config.options[slot ?? ''];
+  if (slot !== undefined && disk !== undefined) {
+    const controller = wanted['scsihw'] ?? config.options['scsihw'];
+    wanted[slot] = diskText(disk, pool.disk, threadsOf(slot, controller));
+  }
   const changed = Object.entries(wanted).filter(
     ([name, value]) => !isSame(config.options[name], value),
   );
@@ -35,6 +41,31 @@ export function cloneChanges(
 /** Its template's tags are not its own. */
 function tagChange(config: VmConfig, tags: readonly string[]): Record<string, string> {
   return tags.join() === config.tags.join() ? {} : { tags: tags.join(';') };
+}
+
+/** The same volume, attached as the pool wants it. */
+function diskText(
+  stored: string,
+  disk: DiskOptions,
+  has: { ssd: boolean; iothread: boolean },
+): string {
+  const [volume = '', ...parts] = stored.split(',');
+  const kept = parts.filter((part) => !/^(discard|ssd|iothread|cache)=/.test(part));
+  return [
+    volume,
+    ...kept,
+    ...(disk.discard ? ['discard=on'] : []),
+    ...(disk.ssd && has.ssd ? ['ssd=1'] : []),
+    ...(disk.iothread && has.iothread ? ['iothread=1'] : []),
+    ...(disk.cache === 'none' ? [] : [`cache=${disk.cache}`]),
+  ].join(',');
+}
+
+/** What a slot can do: threads need a controller per disk, and virtio disks do not pretend to be an SSD. */
+function threadsOf(slot: string, controller: string | undefined) {
+  const isVirtio = slot.startsWith('virtio');
+  const hasOwnController = slot.startsWith('scsi') && controller === 'virtio-scsi-single';
+  return { ssd: !isVirtio, iothread: isVirtio || hasOwnController };
 }
 
 function cardText(card: NetworkInterface): string {

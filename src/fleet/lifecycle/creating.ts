@@ -84,6 +84,7 @@ function create(job: Job, pool: PoolSettings): Promise<TaskRef> {
       },
       hardware: hardwareOf(machine, pool),
       disk: {
+        ...pool.disk,
         storage: placement.diskStorage,
         bytes: machine.size.diskBytes,
         ...(source.kind === 'image' && { importFrom: imageVolume(job, source) }),

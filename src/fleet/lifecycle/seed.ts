@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type FamilyInput, renderSeed, seedIso } from '../../bootstrap/index.ts';
+import type { MachineSize } from '../../model/machine.ts';
 import type { FamilyRule } from '../../placement/index.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
-import type { NetworkSettings, SeedSettings } from '../settings.ts';
+import type { NamedSize, NetworkSettings, SeedSettings } from '../settings.ts';
 import { macOf } from './identity.ts';
 import type { Job } from './job.ts';
 
 /** The same bytes each time: a seed that is uploaded twice is one seed. */
 export function seedBytes(job: Job, seed: SeedSettings, network: NetworkSettings): Uint8Array {
-  const { id, pool, requestedAt } = job.machine;
+  const { id, pool, requestedAt, size } = job.machine;
   const { name, region, host, vmId, addresses } = job.placement;
   const rendered = renderSeed({
-    machine: { id, name, pool, region, host, vmId, instanceType: seed.instanceType },
+    machine: {
+      id,
+      name,
+      pool,
+      region,
+      host,
+      vmId,
+      instanceType: instanceTypeOf(size, job.pool?.instanceTypes ?? []),
+    },
     pool: seed.registration,
     login: seed.login,
     network: {
@@ -36,6 +45,14 @@ export function seedBytes(job: Job, seed: SeedSettings, network: NetworkSettings
     { 'meta-data': metaData, 'user-data': userData, 'network-config': networkConfig },
     requestedAt,
   );
+}
+
+/** A machine of a size that has no name has no instance type. */
+function instanceTypeOf(size: MachineSize, known: readonly NamedSize[]): string | undefined {
+  const { cpu, memoryBytes, diskBytes } = size;
+  return known.find(
+    (one) => one.cpu === cpu && one.memoryBytes === memoryBytes && one.diskBytes === diskBytes,
+  )?.name;
 }
 
 function familyOf(rule: FamilyRule, addresses: readonly string[], family: 4 | 6): FamilyInput {

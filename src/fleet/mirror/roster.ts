@@ -37,7 +37,9 @@ export class Roster {
     const coming = this.#openByPool
       .get(pool)
       .filter((intent) => intent.kind === 'create')
-      .flatMap(({ machines, requestedAt }) => machines.map((id) => ({ id, requestedAt })))
+      .flatMap(({ machines, requestedAt, size }) =>
+        machines.map((id) => ({ id, requestedAt, size })),
+      )
       .filter(({ id }) => this.#find(id) === undefined);
     return membersFrom(coming, this.#byPool.get(pool), (id) => this.#leaving.has(id));
   }

@@ -58,10 +58,11 @@ export function aPool(overrides: Partial<PoolSettings> = {}): PoolSettings {
     regions: [REGION],
     source: IMAGE_SOURCE,
     size: { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB },
+    instanceTypes: [],
     memoryOverheadBytes: 0,
     balloonBytes: 0,
     names: { prefix: 'worker', role: undefined, suffix: 'id' },
-    limits: { min: 0, max: 10 },
+    limits: { min: 0, max: 10, cpu: 0, memoryBytes: 0 },
     network: {
       interfaces: [
         {
@@ -79,7 +80,7 @@ export function aPool(overrides: Partial<PoolSettings> = {}): PoolSettings {
       dns: [],
       search: [],
     },
-    diskStorage: undefined,
+    disk: { storage: undefined, discard: true, ssd: false, iothread: true, cache: 'none' },
     options: {},
     placement: {
       strategy: 'spread',
@@ -98,7 +99,6 @@ export function aPool(overrides: Partial<PoolSettings> = {}): PoolSettings {
         architecture: 'amd64',
       },
       login: { user: 'ubuntu', publicKeys: [] },
-      instanceType: undefined,
       preinstalled: true,
       join: { kind: 'none', packages: [], files: [], cloudConfig: undefined, proxy: undefined },
     },

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
+import { createFleet } from '../fleet.ts';
+import { aBench, type Bench, machinesIn, oneRound, WHY } from '../testing/bench.ts';
+import { aPool, REGION, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
+
+const settings = someSettings([aPool({ network: STATIC_NETWORK })]);
+
+/** Somebody's VM, outside our range and without a tag of ours. */
+function aStranger({ hypervisor }: Bench, vmId: number, address: string | undefined): void {
+  hypervisor.state.vms.set(vmId, {
+    vmId,
+    host: 'pve2',
+    options: new Map([
+      ['name', `theirs-${vmId}`],
+      ...(address === undefined ? [] : [['ipconfig0', `ip=${address}/24,gw=10.10.10.1`] as const]),
+    ]),
+    revision: 1,
+    startedAt: undefined,
+  });
+}
+
+async function addressesOf(bench: Bench): Promise<readonly string[]> {
+  const machines = await machinesIn(bench.store);
+  return machines.flatMap(({ placement }) => placement?.addresses ?? []).toSorted();
+}
+
+function readsOf({ hypervisor }: Bench, vmId: number): number {
+  return hypervisor.calls.filter(({ method, vmId: of }) => method === 'vmConfig' && of === vmId)
+    .length;
+}
+
+describe('an address', () => {
+  it("that anybody's VM is configured with is not given out", async () => {
+    const bench = aBench(settings);
+    aStranger(bench, 100, '10.10.10.11');
+    aStranger(bench, 101, undefined);
+    await bench.fleet.scaleTo('workers', 2, WHY);
+    await oneRound(bench.fleet, bench);
+    expect(await addressesOf(bench)).toEqual(['10.10.10.12/24', '10.10.10.13/24']);
+  });
+
+  it('is looked up once per VM, and again when the VM looks different', async () => {
+    const bench = aBench(settings);
+    aStranger(bench, 100, '10.10.10.11');
+    for (const size of [1, 2]) {
+      await bench.fleet.scaleTo('workers', size, WHY);
+      await oneRound(bench.fleet, bench);
+    }
+    expect(readsOf(bench, 100)).toBe(1);
+    bench.hypervisor.state.vms.get(100)?.options.set('name', 'renamed');
+    await bench.fleet.scaleTo('workers', 3, WHY);
+    await oneRound(bench.fleet, bench);
+    expect(readsOf(bench, 100)).toBe(2);
+  });
+
+  it('costs nothing where machines ask for theirs', async () => {
+    const bench = aBench();
+    aStranger(bench, 100, '10.10.10.11');
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await oneRound(bench.fleet, bench);
+    expect(readsOf(bench, 100)).toBe(0);
+  });
+
+  it('that a Node has is not given out', async () => {
+    const bench = aBench(settings);
+    const fleet = createFleet({
+      ...bench,
+      hypervisors: new Map([[REGION, bench.hypervisor]]),
+      random: new SeededRandom(9),
+      settings,
+      takenAddresses: () => ['10.10.10.11', '10.10.10.12/24'],
+    });
+    await fleet.scaleTo('workers', 1, WHY);
+    await oneRound(fleet, bench);
+    expect(await addressesOf(bench)).toEqual(['10.10.10.13/24']);
+  });
+});
