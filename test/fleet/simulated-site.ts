@@ -47,7 +47,7 @@ export function siteSettings(
 }
 
 /** A template of the same name on each host, as local storage demands it. */
-function cluster() {
+export function cluster() {
   const base = aCluster();
   const [template] = base.vms ?? [];
   if (template === undefined) return base;

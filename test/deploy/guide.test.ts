@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The guide speaks of what is there.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { root } from '../support/pvescaler.ts';
+import { commandsUnder, GUIDE } from './guide.ts';
+import { manifest, textOf, yamlOf } from './manifests.ts';
+
+const values = yamlOf('deploy/cluster-autoscaler/values.yaml');
+const volumes = manifest('deploy/server/deployment.yaml', 'Deployment')['spec'].template.spec
+  .volumes;
+
+describe('the guide', () => {
+  it('names files that exist', () => {
+    const named = GUIDE.match(/\bdeploy\/[\w./-]*\w/g) ?? [];
+    const linked = [...GUIDE.matchAll(/\]\(([^)#:]+)\)/g)].map(
+      ([, to = '']) => `docs/guides/${to}`,
+    );
+    expect(named.length).toBeGreaterThan(8);
+    expect([...named, ...linked].filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
+  it('makes the Secrets that the pods mount, with their keys', () => {
+    const made = [
+      ...commandsUnder('3. The namespace and the Proxmox secret'),
+      ...commandsUnder('With pvescaler certs'),
+    ].filter((words) => words.includes('secret'));
+    const secrets = Object.fromEntries(
+      made.map((words) => [
+        words[words.indexOf('generic') + 1],
+        words.flatMap((word) => /^--from-(?:file|literal)=([^=]+)=/.exec(word)?.[1] ?? []),
+      ]),
+    );
+    const pair = ['tls.crt', 'tls.key', 'ca.crt'];
+    expect(secrets).toEqual({
+      'pvescaler-proxmox': ['secret', 'ca.crt'],
+      'pvescaler-server-tls': pair,
+      'cluster-autoscaler-client-tls': pair,
+    });
+    for (const { secret } of [...volumes, ...values.extraVolumes])
+      if (secret !== undefined) expect(secrets).toHaveProperty([secret.secretName]);
+  });
+
+  it('explains every flag that the values set', () => {
+    const isAboutLogs = (flag: string) => ['logtostderr', 'stderrthreshold', 'v'].includes(flag);
+    const flags = Object.keys(values.extraArgs).filter((flag) => !isAboutLogs(flag));
+    const rows = GUIDE.split('\n').filter((line) => line.startsWith('| `--'));
+    for (const flag of flags) {
+      const row = rows.find((line) => line.includes(`\`--${flag}\``));
+      expect(row, flag).toBeDefined();
+      if (flag !== 'cloud-config') expect(row).toContain(`\`${values.extraArgs[flag]}\``);
+    }
+  });
+
+  it('installs the chart that the values are for', () => {
+    const versions = [...GUIDE.matchAll(/--version (\S+)/g)].map(([, version]) => version);
+    const comment = /--version (\S+)/.exec(textOf('deploy/cluster-autoscaler/values.yaml'))?.[1];
+    expect(versions).toEqual([comment]);
+  });
+
+  it('has the ports of the Service', () => {
+    const { ports } = manifest('deploy/server/service.yaml', 'Service')['spec'];
+    const named = new Set(GUIDE.match(/(?<=pvescaler\.pvescaler\.svc:|[ /]:)5\d{4}/g));
+    const served = ports.map(({ port }: { port: number }) => String(port));
+    expect([...named].every((port) => served.includes(port))).toBe(true);
+    expect(named.size).toBe(2);
+  });
+
+  it('uses the token of the config', () => {
+    const token = commandsUnder('User, rights and token').at(-1) ?? [];
+    const { id } = yamlOf('deploy/server/config.yaml').proxmox.dc1.token;
+    expect(id).toBe(`${token[4]}!${token[5]}`);
+  });
+});

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Dockerfile, followed without Docker: its files are copied, its build is run, and what the image would hold starts.
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { root } from '../support/pvescaler.ts';
+import { textOf } from './manifests.ts';
+
+interface Copy {
+  readonly fromBuild: boolean;
+  readonly sources: readonly string[];
+  readonly target: string;
+}
+
+const place = join(tmpdir(), `pvescaler-image-${process.pid}`);
+const [head = '', build = '', final = ''] = textOf('Dockerfile').split(/^FROM /m);
+const manifest = JSON.parse(textOf('package.json'));
+
+function copiesOf(stage: string): readonly Copy[] {
+  return [...stage.matchAll(/^COPY (--from=build )?(.+)$/gm)].map(([, from, words = '']) => {
+    const paths = words.split(' ');
+    return {
+      fromBuild: from !== undefined,
+      sources: paths.slice(0, -1),
+      target: paths.at(-1) ?? '',
+    };
+  });
+}
+
+/** A folder keeps the name that it gets; a file goes into what ends with a slash. */
+function carryOut({ sources, target }: Copy, from: string, to: string): void {
+  for (const source of sources) {
+    const name = target.endsWith('/') ? join(target, source.split('/').at(-1) ?? '') : target;
+    cpSync(join(from, source.replace(/^\/src\//, '')), join(to, name), { recursive: true });
+  }
+}
+
+function run(command: string, args: readonly string[], cwd: string) {
+  const path = `${join(root, 'node_modules/.bin')}:${process.env['PATH']}`;
+  return spawnSync(command, args, {
+    cwd,
+    encoding: 'utf8',
+    env: { PATH: path, HOME: place, NODE_ENV: 'production' },
+    timeout: 60_000,
+  });
+}
+
+describe('the Dockerfile', () => {
+  const [stage, image] = [join(place, 'src'), join(place, 'app')];
+
+  beforeAll(() => {
+    for (const folder of [stage, image]) mkdirSync(folder, { recursive: true });
+    for (const copy of copiesOf(build)) carryOut(copy, root, stage);
+    // What `npm ci` would bring, from here.
+    symlinkSync(join(root, 'node_modules'), join(stage, 'node_modules'));
+  });
+  afterAll(() => rmSync(place, { recursive: true, force: true }));
+
+  it('is on the Node that the package is developed with', () => {
+    const bases = textOf('Dockerfile').match(/^FROM \S+/gm);
+    const base = `FROM node:${manifest.devDependencies.node}-bookworm-slim`;
+    expect(bases).toEqual([base, base]);
+    expect(head).toMatch(/^# syntax=/);
+  });
+
+  it('copies what exists and .dockerignore lets through', () => {
+    const open = textOf('.dockerignore').match(/(?<=^!).+$/gm) ?? [];
+    const sources = [...copiesOf(build), ...copiesOf(final)]
+      .filter(({ fromBuild }) => !fromBuild)
+      .flatMap((copy) => copy.sources);
+    expect(sources.length).toBeGreaterThan(4);
+    expect(sources.filter((source) => !existsSync(join(root, source)))).toEqual([]);
+    const roots = new Set(sources.map((source) => source.split('/')[0] ?? ''));
+    expect([...roots].toSorted()).toEqual(open.toSorted());
+  });
+
+  it('runs scripts of the package, and builds with what it has copied', () => {
+    const commands = build.match(/(?<=^RUN ).+$/gm) ?? [];
+    expect(commands).toEqual([expect.stringMatching(/^npm ci --ignore-scripts /), 'npm run build']);
+    expect(manifest.scripts).toHaveProperty('build');
+    const built = run('npm', ['run', 'build'], stage);
+    expect(built.status, built.stderr).toBe(0);
+    expect(existsSync(join(stage, 'dist/main.js'))).toBe(true);
+  });
+
+  it('makes an image that needs no node_modules', () => {
+    for (const copy of copiesOf(final)) carryOut(copy, copy.fromBuild ? stage : root, image);
+    expect(existsSync(join(image, 'node_modules'))).toBe(false);
+    const [, entry = ''] = /^ENTRYPOINT \["node", "\/app\/(.+)"\]$/m.exec(final) ?? [];
+    const version = run('node', [entry, '--version'], image);
+    expect(version.stdout.trim(), version.stderr).toBe(manifest.version);
+    const config = join(root, 'deploy/server/config.yaml');
+    const valid = run('node', [entry, 'config', 'validate', config], image);
+    expect(valid.status, valid.stderr).toBe(0);
+  });
+
+  it('starts the server as a user without rights, with a place for its state', () => {
+    expect(final).toMatch(/^CMD \["serve"\]$/m);
+    expect(final).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m);
+    expect(final).toMatch(/^VOLUME \/var\/lib\/pvescaler$/m);
+    const [, owner] = /install -d -o (\d+) -g \d+ \/var\/lib\/pvescaler/.exec(final) ?? [];
+    expect(/^USER (\d+)/m.exec(final)?.[1]).toBe(owner);
+  });
+});

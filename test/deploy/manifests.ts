@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of deploy/ as data.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse, parseAllDocuments } from 'yaml';
+import { root } from '../support/pvescaler.ts';
+
+/** YAML as it comes: a test that reaches for what is not there gets `undefined`, and fails on it. */
+// oxlint-disable-next-line typescript/no-explicit-any
+export type Loose = any;
+
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly [key: string]: Loose;
+}
+
+export function textOf(path: string): string {
+  return readFileSync(join(root, path), 'utf8');
+}
+
+export function yamlOf(path: string): Loose {
+  return parse(textOf(path));
+}
+
+export function manifestsIn(path: string): readonly Manifest[] {
+  return parseAllDocuments(textOf(path)).map((document) => document.toJS() as Manifest);
+}
+
+export function manifest(path: string, kind: string, name?: string): Manifest {
+  const found = manifestsIn(path).filter(
+    (one) => one.kind === kind && (name === undefined || one.metadata.name === name),
+  );
+  if (found.length !== 1 || found[0] === undefined)
+    throw new Error(`${path} has ${found.length} of ${kind} ${name ?? ''}`);
+  return found[0];
+}
+
+/** Every YAML file below deploy/, from there. */
+export function deployedFiles(): readonly string[] {
+  return readdirSync(join(root, 'deploy'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.yaml'))
+    .toSorted();
+}

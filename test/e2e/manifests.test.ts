@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifests of the server on a real API server: it knows every field of them, and the strictest profile for pods
+// lets the server in.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ACCOUNT } from '../../src/kubernetes/index.ts';
+import { type Manifest, manifestsIn, textOf } from '../deploy/manifests.ts';
+import { type ControlPlane, startControlPlane } from './controlplane/index.ts';
+
+const STRICT = '?fieldValidation=Strict';
+const NAMESPACE = `/api/v1/namespaces/${ACCOUNT.namespace}`;
+
+let plane: ControlPlane;
+
+function collection({ apiVersion, kind }: Manifest): string {
+  const group = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
+  return `${group}/namespaces/${ACCOUNT.namespace}/${kind.toLowerCase()}s`;
+}
+
+async function created(manifest: Manifest): Promise<unknown> {
+  const { status, body } = await plane.api.call('POST', collection(manifest) + STRICT, manifest);
+  return status === 201 ? status : body;
+}
+
+beforeAll(async () => {
+  plane = await startControlPlane();
+  const [, account] = manifestsIn('deploy/manifests/rbac.yaml');
+  const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  const metadata = { name: ACCOUNT.namespace, labels: restricted };
+  await plane.api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata });
+  await plane.api.create(`${NAMESPACE}/serviceaccounts`, account);
+});
+afterAll(() => plane.stop());
+
+describe('the manifests of the server', () => {
+  it.each([
+    'server/service.yaml',
+    'server/deployment.yaml',
+    'server/proxmox-secret.example.yaml',
+    'persistent-state/claim.yaml',
+    'cluster-autoscaler/cloud-config.yaml',
+  ])('%s has no field that an API server does not know', async (name) => {
+    for (const manifest of manifestsIn(`deploy/${name}`)) expect(await created(manifest)).toBe(201);
+  });
+
+  it('are refused when a field is misspelt', async () => {
+    const [service] = manifestsIn('deploy/server/service.yaml');
+    const wrong = { ...service, metadata: { name: 'wrong' }, spec: { prots: [] } };
+    expect(await created(wrong as never)).toMatchObject({ code: 400 });
+  });
+
+  it('make a pod that the restricted profile lets in', async () => {
+    const [deployment] = manifestsIn('deploy/server/deployment.yaml');
+    const { spec, metadata } = deployment?.['spec'].template ?? {};
+    const pod = (name: string, changed: object): Manifest => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { ...metadata, name },
+      spec: { ...spec, ...changed },
+    });
+    expect(await created(pod('as-it-is', {}))).toBe(201);
+    expect(await created(pod('with-the-network-of-its-host', { hostNetwork: true }))).toMatchObject(
+      {
+        code: 403,
+      },
+    );
+  });
+
+  it('carry a config that fits into a ConfigMap', async () => {
+    const data = { 'config.yaml': textOf('deploy/server/config.yaml') };
+    const metadata = { name: 'pvescaler-config' };
+    expect(await created({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data })).toBe(201);
+  });
+});
