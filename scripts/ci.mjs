@@ -20,6 +20,7 @@ const TIERS = [
   { name: 'test', command: ['npm', 'test', '--silent', '--', ...json('test')] },
   { name: 'parity', command: ['npm', 'run', '--silent', 'test:parity'] },
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
+  { name: 'fleet-matrix', command: ['npm', 'run', '--silent', 'test:fleet-matrix'] },
   { name: 'e2e', command: ['npm', 'run', '--silent', 'test:e2e'] },
   { name: 'soak', command: ['npm', 'run', '--silent', 'soak', '--', '--seeds', '300'] },
   { name: 'bootstrap', command: ['npm', 'run', '--silent', 'test:bootstrap'] },

@@ -4,7 +4,7 @@ import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock } from '../../src/system/index.ts';
 import { Lab, ownVms, type Ran, type Snapshot, strangersOf } from './lab.ts';
-import { isDecisive, nameOf, type Point, pointsOf, sampled } from './points.ts';
+import { isDecisive, nameOf, type Point, pointsOf, sampled, spread } from './points.ts';
 import { isStranger, PERSONS_COPY, type SourceName } from './sources.ts';
 import type { Tally } from './tally.ts';
 
@@ -15,7 +15,12 @@ export interface MatrixOptions {
   /** So many are made and deleted at once. */
   readonly machines: number;
   /** Points per source and direction; the rest is left to other seeds. */
-  readonly most: { readonly create: number; readonly delete: number };
+  readonly most: {
+    readonly create: number;
+    readonly delete: number;
+    /** Of those, so many whose recovery dies too, each at so many instants. */
+    readonly recoveries: { readonly crashes: number; readonly instants: number };
+  };
   readonly tally: Tally;
   readonly say: (text: string) => void;
 }
@@ -35,6 +40,16 @@ interface Case {
   readonly scenario: Scenario;
   readonly point: Point;
   readonly database: (typeof DATABASE)[number];
+  /** Where the recovery dies, too. */
+  readonly again?: Point;
+}
+
+interface Outcome {
+  readonly problems: readonly string[];
+  /** Whether each death came before the end. */
+  readonly died: boolean;
+  /** The instants of the last run but one: of the recovery, where nothing else is asked for. */
+  readonly recovery: readonly Point[];
 }
 
 export async function crashMatrix(source: SourceName, options: MatrixOptions): Promise<void> {
@@ -71,14 +86,25 @@ async function runAll(
     .flatMap((point, at) => casesOf(scenario, point, isWhole ? 'both' : (at + seed) % 2))
     .filter((one) => only === undefined || caseName(one).includes(only));
   let missed = 0;
-  await inParallel(cases, async (one) => {
-    const { problems, died } = await runCase(one, seed);
+  const run = async (one: Case) => {
+    const { problems, died, recovery } = await runCase(one, seed);
     if (!died) missed += 1;
     tally.count(caseName(one), problems);
+    return recovery;
+  };
+  const repeated = new Set(spread(cases, most.recoveries.crashes, seed));
+  const recoveries: Case[] = [];
+  await inParallel(cases, async (one) => {
+    const recovery = await run(one);
+    if (!repeated.has(one)) return;
+    const instants = spread(recovery, most.recoveries.instants, seed);
+    recoveries.push(...instants.map((again) => ({ ...one, again })));
   });
+  await inParallel(recoveries, async (one) => void (await run(one)));
   say(
     `${scenario.source} ${scenario.direction}: ${recorded.length} points recorded, ${chosen.length} taken, ` +
-      `${cases.length} crashes with the database kept or lost; ${missed} were over before their point came`,
+      `${cases.length} crashes with the database kept or lost, ${recoveries.length} more in their recovery; ` +
+      `${missed} were over before their point came`,
   );
 }
 
@@ -88,23 +114,32 @@ function casesOf(scenario: Scenario, point: Point, which: 'both' | number): read
   return which === 'both' || isDecisive(point) ? cases : cases.filter((_, at) => at === which);
 }
 
-function caseName({ scenario, point, database }: Case): string {
-  return `${scenario.source} ${scenario.direction} ${nameOf(point)} database ${database}`;
+function caseName({ scenario, point, database, again }: Case): string {
+  const name = `${scenario.source} ${scenario.direction} ${nameOf(point)} database ${database}`;
+  return again === undefined ? name : `${name}, then ${nameOf(again)}`;
 }
 
-async function runCase(
-  { scenario, point, database }: Case,
-  seed: number,
-): Promise<{ readonly problems: readonly string[]; readonly died: boolean }> {
+async function runCase(one: Case, seed: number): Promise<Outcome> {
+  const { scenario, point, database, again } = one;
   const lab = await Lab.open(scenario.source, seed, scenario.from);
   try {
     const first = await lab.scale(scenario.wanted, point);
     const died = first.signal === 'SIGKILL';
-    if (!died && first.exitCode !== 0) return { problems: [tellRun('first run', first)], died };
+    if (!died && first.exitCode !== 0) {
+      return { problems: [tellRun('first run', first)], died, recovery: [] };
+    }
     if (database === 'lost') lab.loseDatabase();
     else lab.waitForLease();
-    const second = await lab.scale(scenario.wanted);
-    return { problems: await problemsOf(lab, second, scenario), died };
+    const before = lab.calls.length;
+    const second = await lab.scale(scenario.wanted, again);
+    const recovery = pointsOf({ writes: second.writes, calls: lab.calls.slice(before) });
+    if (again === undefined) {
+      return { problems: await problemsOf(lab, second, scenario), died, recovery };
+    }
+    lab.waitForLease();
+    const third = await lab.scale(scenario.wanted);
+    const diedAgain = died && second.signal === 'SIGKILL';
+    return { problems: await problemsOf(lab, third, scenario), died: diedAgain, recovery };
   } finally {
     await lab.close();
   }

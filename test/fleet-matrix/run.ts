@@ -15,10 +15,17 @@ import { Tally } from './tally.ts';
 const root = join(import.meta.dirname, '..', '..');
 
 /** Per source, in minutes rather than hours; the seed decides which, so that every run sees others. */
-const SAMPLE = { create: 42, delete: 18, faults: 250, meddlings: 160 };
+const SAMPLE = {
+  create: 14,
+  delete: 8,
+  recoveries: { crashes: 3, instants: 2 },
+  faults: 90,
+  meddlings: 50,
+};
 const EVERYTHING = {
   create: Infinity,
   delete: Infinity,
+  recoveries: { crashes: Infinity, instants: 3 },
   faults: Infinity,
   meddlings: Infinity,
 };
