@@ -52,7 +52,7 @@ export class World extends Known {
   #processes = 0;
 
   constructor(seed: number, sabotage: Sabotage = {}) {
-    super(simulatedRegion({ cluster: soakCluster() }, { region: REGION }));
+    super(simulatedRegion({ cluster: soakCluster() }, { region: REGION }, 'changes'));
     this.seed = seed;
     this.#sabotage = sabotage;
     this.random = new SeededRandom(seed);
