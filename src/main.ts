@@ -3,10 +3,11 @@
 // a command asks for them, so that `--help` does not pay for SQLite or an HTTP client.
 import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir } from 'node:os';
-import { dirname } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 import {
   type CliContext,
+  type ConnectedCluster,
   type ConnectOptions,
   type HealthOrder,
   type ProxmoxSimOrder,
@@ -15,6 +16,7 @@ import {
   type Telemetry,
 } from './cli/index.ts';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
+import type { ConnectionSource } from './kubernetes/index.ts';
 import {
   InvalidConfig,
   InvalidRequest,
@@ -194,6 +196,63 @@ async function connect(region: RegionConfig, { fence, meters }: ConnectOptions) 
   return { hypervisor, warnings: tls.insecure ? [...warnings, insecure] : warnings };
 }
 
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+
+/** What is configured; else the pod's own account; else where kubectl looks. */
+async function clusterSource({
+  kubeconfigPath,
+  context,
+}: Config['cluster']): Promise<ConnectionSource | undefined> {
+  if (kubeconfigPath !== undefined) return { kind: 'kubeconfig', path: kubeconfigPath, context };
+  const isThere = (path: string) =>
+    access(path).then(
+      () => true,
+      () => false,
+    );
+  const inPod = process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
+  if (inPod && (await isThere(SERVICE_ACCOUNT))) return { kind: 'in-cluster' };
+  const [named = ''] = (process.env['KUBECONFIG'] ?? '').split(delimiter);
+  const path = named === '' ? join(homedir(), '.kube/config') : named;
+  return (await isThere(path)) ? { kind: 'kubeconfig', path, context } : undefined;
+}
+
+async function connectCluster(
+  cluster: Config['cluster'],
+  { meters, onTrouble }: ConnectOptions,
+): Promise<ConnectedCluster | undefined> {
+  const source = await clusterSource(cluster);
+  if (source === undefined) return undefined;
+  const { openKubernetesCluster } = await import('./kubernetes/index.ts');
+  const opened = await openKubernetesCluster({
+    source,
+    openTransport: ({ caPem, isInsecure, serverName, client }) =>
+      openHttpTransport({
+        unreachable: 'KUBERNETES_UNREACHABLE',
+        tls: isInsecure
+          ? { kind: 'insecure', ...(client !== undefined && { client }) }
+          : {
+              kind: 'verify',
+              ...(caPem !== undefined && { caPem }),
+              ...(client !== undefined && { client }),
+              ...(serverName !== undefined && { serverName }),
+            },
+      }),
+    clock: systemClock,
+    random: systemRandom,
+    namespace: cluster.namespace,
+    instance: `${hostname()}/${process.pid}`,
+    // Nothing in this release looks at pods.
+    watchPods: false,
+    ...(onTrouble !== undefined && { onTrouble }),
+    onWatchRestart: (resource, reason) =>
+      meters?.add('pvescaler_kubernetes_watch_restarts_total', { resource, reason }),
+  });
+  const server = source.kind === 'kubeconfig' ? opened.server : undefined;
+  if (meters === undefined) return { cluster: opened, server };
+  const { meteredCluster } = await import('./telemetry/index.ts');
+  return { cluster: meteredCluster(opened, { meters, clock: systemClock }), server };
+}
+
 async function metered(transport: Transport, region: string, meters: Meters): Promise<Transport> {
   const { meteredTransport } = await import('./telemetry/index.ts');
   return meteredTransport(transport, { region, meters, clock: systemClock });
@@ -263,8 +322,8 @@ function contextOfThisProcess(): CliContext {
     adapters: {
       startProxmoxSim,
       connect,
-      // The adapter of the cluster and the faces are joined in here.
-      connectCluster: () => Promise.resolve(undefined),
+      connectCluster,
+      // Faces are joined in here, by config.mode.
       startFace: () => Promise.resolve(undefined),
       openTelemetry,
       serveHealth,

@@ -62,7 +62,8 @@ export function agentSteps(files: readonly GuestFile[]): Parsed<readonly AgentSt
     WAIT,
     ...writes,
     run('read the units', 'systemctl', 'daemon-reload'),
-    run('join', 'systemctl', 'start', JOIN_UNIT),
+    // Not waited for: the unit is tried again by itself, and the Node tells when it is done.
+    run('join', 'systemctl', 'start', '--no-block', JOIN_UNIT),
   ]);
 }
 

@@ -3,6 +3,7 @@
 import type { Config, RegionConfig, SecretSource } from '../config/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Cluster } from '../ports/cluster.ts';
+import type { PvescalerError } from '../ports/errors.ts';
 import type { Fence } from '../ports/fence.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Log } from '../ports/log.ts';
@@ -60,12 +61,14 @@ export interface ConnectOptions {
   readonly fence: Fence;
   /** Absent where nobody reads them. */
   readonly meters?: Meters | undefined;
+  /** Trouble in the background, where nobody can be told by a rejection. */
+  readonly onTrouble?: ((error: PvescalerError) => void) | undefined;
 }
 
 export interface ConnectedCluster {
   readonly cluster: Cluster;
-  /** URL of the API server, as the kubeconfig names it. */
-  readonly server: string;
+  /** URL of the API server as a kubeconfig names it; one from inside the cluster means nothing to a machine. */
+  readonly server: string | undefined;
 }
 
 export interface HealthOrder {

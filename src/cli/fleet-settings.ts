@@ -4,6 +4,7 @@ import type { Config, PoolConfig, RegionConfig } from '../config/index.ts';
 import type {
   FleetSettings,
   ImageSettings,
+  JoinSettings,
   NetworkSettings,
   PoolSettings,
   RegionSettings,
@@ -11,6 +12,7 @@ import type {
   SourceSettings,
 } from '../fleet/index.ts';
 import { Bug } from '../ports/errors.ts';
+import type { JoinsByKind } from './join-settings.ts';
 import { defaultSize } from './machine-size.ts';
 
 export interface SettingsExtras {
@@ -20,6 +22,7 @@ export interface SettingsExtras {
   readonly checksums: Readonly<Record<string, NonNullable<ImageSettings['checksum']>>>;
   /** Keys of files that the config names, beside those in the config itself. */
   readonly publicKeys: readonly string[];
+  readonly joins: JoinsByKind;
 }
 
 /** Between rounds while something is under way. */
@@ -38,6 +41,8 @@ export function fleetSettings(config: Config, extras: SettingsExtras): FleetSett
     backoff: config.guards.backoff,
     lostAfterMs: config.cleanup.lostAfterMs,
     orphans: config.cleanup.orphans,
+    cloudController: config.cluster.cloudController,
+    namespace: config.cluster.namespace,
     reconcileMs: config.intervals.reconcileMs,
     busyMs: BUSY_MS,
   };
@@ -57,7 +62,7 @@ function regionSettings(region: RegionConfig): RegionSettings {
   };
 }
 
-/** Joining a cluster is not in this release: such a pool keeps no minimum, and is not scaled up. */
+/** Whether its machines become Nodes. */
 export function joins(pool: Pick<PoolConfig, 'join'>): boolean {
   return pool.join !== 'none';
 }
@@ -65,6 +70,9 @@ export function joins(pool: Pick<PoolConfig, 'join'>): boolean {
 function poolSettings(pool: PoolConfig, config: Config, extras: SettingsExtras): PoolSettings {
   const { min, ...limits } = pool.limits;
   return {
+    joins: joins(pool),
+    groupLabel: pool.groupLabel,
+    registrationTimeoutMs: pool.registrationTimeoutMs,
     name: pool.name,
     regions: pool.regions,
     source: sourceOf(pool, config, extras),
@@ -73,7 +81,7 @@ function poolSettings(pool: PoolConfig, config: Config, extras: SettingsExtras):
     memoryOverheadBytes: pool.memoryOverheadBytes,
     balloonBytes: pool.balloonBytes,
     names: pool.names,
-    limits: { ...limits, min: joins(pool) ? 0 : min },
+    limits: { ...limits, min },
     network: networkOf(pool),
     disk: { ...pool.disk, storage: pool.disk.storage },
     options: optionsOf(pool),
@@ -131,6 +139,14 @@ function optionsOf({ vmOptions, onboot }: PoolConfig): Readonly<Record<string, s
   };
 }
 
+const NO_JOIN: JoinSettings = {
+  kind: 'none',
+  packages: [],
+  files: [],
+  cloudConfig: undefined,
+  proxy: undefined,
+};
+
 function seedOf(pool: PoolConfig, config: Config, extras: SettingsExtras): SeedSettings {
   const { labels, groupLabel, taints, architecture } = pool;
   return {
@@ -141,6 +157,6 @@ function seedOf(pool: PoolConfig, config: Config, extras: SettingsExtras): SeedS
     },
     // A template is built with everything in it; an image has to be completed at the first boot.
     preinstalled: pool.from.kind === 'template',
-    join: { kind: 'none', packages: [], files: [], cloudConfig: undefined, proxy: undefined },
+    join: (pool.join === 'none' ? undefined : extras.joins[pool.join]) ?? NO_JOIN,
   };
 }

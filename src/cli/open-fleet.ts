@@ -3,12 +3,14 @@
 import type { Config } from '../config/index.ts';
 import type { Fleet, FleetSettings, Throne } from '../fleet/index.ts';
 import type { Cluster } from '../ports/cluster.ts';
+import type { PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Store } from '../ports/store.ts';
 import { clusterId } from './cluster-id.ts';
 import type { CliContext, ConnectedCluster, Telemetry } from './context.ts';
 import { fleetSettings, joins } from './fleet-settings.ts';
 import { imageChecksums } from './image-checksums.ts';
+import { joinSettings } from './join-settings.ts';
 
 export interface OpenFleet {
   readonly fleet: Fleet;
@@ -68,7 +70,12 @@ async function open(
     ? await connectAll(context, config, { ...opening, throne })
     : { hypervisors: new Map<string, Hypervisor>(), connected: undefined };
   const { hypervisors, connected } = outside;
-  const settings = await settingsOf(context, config, { store, isDriving, connected });
+  const settings = await settingsOf(context, config, {
+    store,
+    isDriving,
+    connected,
+    warn: opening.warn,
+  });
   const fleet = createFleet({
     store,
     hypervisors,
@@ -91,7 +98,9 @@ async function connectAll(
   config: Config,
   { warn, telemetry, throne, closings }: Opening & { readonly throne: Throne },
 ): Promise<Outside> {
-  const how = { fence: throne, meters: telemetry?.meters };
+  const onTrouble = (error: PvescalerError) =>
+    telemetry?.log.debug('trouble in the background', { error });
+  const how = { fence: throne, meters: telemetry?.meters, onTrouble };
   const hypervisors = new Map<string, Hypervisor>();
   for (const region of Object.values(config.regions)) {
     const { hypervisor, warnings } = await adapters.connect(region, how);
@@ -115,12 +124,13 @@ interface Known {
   readonly store: Store;
   readonly isDriving: boolean;
   readonly connected: ConnectedCluster | undefined;
+  readonly warn: (warning: string) => void;
 }
 
 async function settingsOf(
   context: CliContext,
   config: Config,
-  { store, isDriving, connected }: Known,
+  { store, isDriving, connected, warn }: Known,
 ): Promise<FleetSettings> {
   const keys = isDriving ? config.ssh.publicKeyPaths : [];
   const files = await Promise.all(keys.map((path) => context.files.read(path)));
@@ -129,5 +139,8 @@ async function settingsOf(
     holder: `${context.processName}/${context.random.uuid().slice(0, 8)}`,
     checksums: isDriving ? await imageChecksums(context, config) : {},
     publicKeys: files.flatMap((text) => (text === undefined ? [] : [text.trim()])),
+    joins: isDriving
+      ? await joinSettings(config, { context, server: connected?.server, warn })
+      : {},
   });
 }

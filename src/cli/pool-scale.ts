@@ -2,12 +2,12 @@
 import type { Command } from 'commander';
 import type { FleetStatus } from '../fleet/index.ts';
 import { isAtRest, type Machine } from '../model/machine.ts';
-import { InvalidRequest, NotFound, TaskFailed, UnsupportedVersion } from '../ports/errors.ts';
+import { InvalidConfig, InvalidRequest, NotFound, TaskFailed } from '../ports/errors.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { joins } from './fleet-settings.ts';
 import { chosenSize } from './machine-size.ts';
 import type { OpenFleet } from './open-fleet.ts';
+import { missingAccess } from './serve/access.ts';
 import { withFleet } from './with-fleet.ts';
 import { workUntilDone } from './work-until.ts';
 
@@ -58,7 +58,7 @@ async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<
     ask: async () => {
       const { pools } = await open.fleet.status();
       const target = pools.find((one) => one.name === name)?.target ?? 0;
-      if (joins(pool) && size > target) throw cannotJoin(name);
+      if (size > target) requireAccess(open, name);
       for (const id of (await open.fleet.scaleTo(name, size, why)).machines) asked.add(id);
     },
     isDone: async () => {
@@ -116,12 +116,13 @@ function tellLeftSeeds(machines: readonly Machine[]): void {
   );
 }
 
-function cannotJoin(name: string): UnsupportedVersion {
-  return new UnsupportedVersion(
-    'FEATURE_NOT_THERE',
-    `pool ${name} joins its machines to a cluster, which this release cannot do yet`,
-    { hint: "Set 'join: none' for the pool to make machines that join nothing." },
-  );
+/** Better refused than waited for: nothing in this process will make such a machine. */
+function requireAccess(open: OpenFleet, pool: string): void {
+  const missing = missingAccess(open).find((one) => one.pool === pool && one.isFatal);
+  if (missing === undefined) return;
+  throw new InvalidConfig('CONFIG_INVALID', missing.message, {
+    hint: "Name a kubeconfig by cluster.kubeconfig or --kubeconfig, or set 'join: none' for the pool.",
+  });
 }
 
 function wholeNumber(text: string): number {

@@ -20,7 +20,6 @@ export const PLANNED: readonly PlannedRow[] = [
   { prefix: ['http', 'dashboard'], feature: 'the dashboard' },
   { prefix: ['ssh'], feature: 'SSH into machines' },
   { prefix: ['readiness'], feature: 'vm create' },
-  { prefix: ['join'], feature: 'joining nodes' },
   { prefix: ['guards', 'maxTotalUnreadyPercentage'], feature: 'the standalone autoscaler' },
   { prefix: ['guards', 'okTotalUnreadyCount'], feature: 'the standalone autoscaler' },
   { prefix: ['autoscaler'], feature: 'the standalone autoscaler' },

@@ -9,9 +9,9 @@ import {
 import { asPvescalerError, Cancelled, LostLeadership, PvescalerError } from '../ports/errors.ts';
 import type { Fence } from '../ports/fence.ts';
 import { Election } from './election.ts';
+import { Memory } from './memory.ts';
 import type { EngineOptions } from './options.ts';
 import { type RoundReport, runRound } from './round.ts';
-import { Memory } from './turn.ts';
 
 export interface DriveEvents {
   /** Before and after each round of this process, however it ends. Who stops it in between leaves things half done. */

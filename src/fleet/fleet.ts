@@ -2,13 +2,13 @@
 import type { Lease } from '../model/lease.ts';
 import type { MachineId } from '../model/machine-id.ts';
 import { type DriveTerms, drive } from './drive.ts';
+import { Memory } from './memory.ts';
 import { Mirror } from './mirror/mirror.ts';
 import type { FleetOptions } from './options.ts';
 import { listOrphans, type Orphan } from './orphans/list.ts';
 import { type Asked, Requests, type Why } from './requests.ts';
 import { type RoundReport, runRound } from './round.ts';
 import { type FleetStatus, readStatus } from './status.ts';
-import { Memory } from './turn.ts';
 
 export interface Fleet {
   /** Asks for more machines. NoCapacity/POOL_AT_MAXIMUM beyond the pool's limit: nothing was asked for. */

@@ -2,6 +2,7 @@
 
 import { backoffOf } from './capacity/backoff.ts';
 import { machineIdFrom } from './new-id.ts';
+import { cannotJoin } from './nodes/can-join.ts';
 import { roomFor } from './pool-limits.ts';
 import type { PoolSettings } from './settings.ts';
 import type { Turn } from './turn.ts';
@@ -13,7 +14,8 @@ import type { Turn } from './turn.ts';
 export async function keepMinimum(turn: Turn, undecided: ReadonlySet<string>): Promise<void> {
   for (const pool of Object.values(turn.settings.pools)) {
     const isInSight = pool.regions.every((name) => turn.views.has(name) && !undecided.has(name));
-    if (!isInSight || backoffOf(turn, pool.name) !== undefined) continue;
+    if (!isInSight || cannotJoin(turn, pool) !== undefined) continue;
+    if (backoffOf(turn, pool.name) !== undefined) continue;
     const members = turn.books.membersOf(pool.name);
     const lacking = pool.limits.min - members.length;
     const count = roomFor(pool, { members, count: lacking, size: pool.size });

@@ -12,12 +12,15 @@ import type { Leadership } from './leadership.ts';
 import { advance } from './lifecycle/advance.ts';
 import { fail } from './lifecycle/fail.ts';
 import { Job } from './lifecycle/job.ts';
+import type { Memory } from './memory.ts';
 import { keepMinimum } from './minimum.ts';
+import { removeGhosts } from './nodes/ghosts.ts';
+import { readCluster } from './nodes/sight.ts';
 import type { EngineOptions } from './options.ts';
 import { collect } from './orphans/collect.ts';
 import { sweep } from './orphans/sweep.ts';
 import { nextRoundAt } from './pace.ts';
-import { type Memory, Turn } from './turn.ts';
+import { Turn } from './turn.ts';
 import { recentViews } from './views.ts';
 
 export interface RoundReport {
@@ -47,9 +50,12 @@ export async function runRound(
   const { store, clock, mirror } = options;
   const books = await Books.open(mirror, leadership.lease, () => clock.now());
   const { views, stale } = await recentViews(options, leadership, memory);
-  const turn = new Turn({ ...options, journal: store.journal, books, leadership, memory, views });
+  const sight = await readCluster(options, memory);
+  const { journal } = store;
+  const turn = new Turn({ ...options, journal, books, leadership, memory, views, sight });
   for (const [region, { takenAt }] of views) memory.seenAt.set(region, takenAt);
   await tellStale(turn, stale);
+  await tellCluster(turn);
   const undecided = await adopt(turn);
   await carryOutIntents(turn);
   await keepMinimum(turn, undecided);
@@ -58,6 +64,7 @@ export async function runRound(
   await advanceAll(turn, ({ phase }) => mayExist(phase));
   await fillFreedPlaces(turn, waiting);
   await sweep(turn, undecided);
+  await removeGhosts(turn);
   await collect(turn);
   const underWay = turn.books.machines.filter((machine) => !isAtRest(machine));
   return {
@@ -65,7 +72,7 @@ export async function runRound(
     undecided: [...undecided],
     underWay: underWay.length,
     nextAt: nextRoundAt(turn, underWay),
-    seenAt: { regions: Object.fromEntries(memory.seenAt), cluster: undefined },
+    seenAt: { regions: Object.fromEntries(memory.seenAt), cluster: memory.clusterSeenAt },
   };
 }
 
@@ -84,6 +91,16 @@ async function tellStale(turn: Turn, stale: Readonly<Record<string, string>>): P
       message: `region ${region} cannot be read, nothing of it is judged: ${why}`,
     });
   }
+}
+
+async function tellCluster(turn: Turn): Promise<void> {
+  if (turn.sight.kind !== 'stale') return void turn.memory.told.delete('kubernetes');
+  await turn.tellOnce('kubernetes', {
+    kind: 'saw',
+    subject: {},
+    reason: 'ViewStale',
+    message: `Kubernetes cannot be read, nothing of it is judged: ${turn.sight.why}`,
+  });
 }
 
 /**

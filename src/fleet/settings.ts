@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine is told: complete, valid, readonly. Whoever reads the config file makes it.
-import type { JoinInput, LoginInput, PoolInput } from '../bootstrap/index.ts';
+import type { LoginInput, PoolInput } from '../bootstrap/index.ts';
 import type { MachineSize } from '../model/machine.ts';
 import type { FamilyRule, HostFilter, PlacementRules } from '../placement/index.ts';
 import type { DiskOptions } from '../ports/hypervisor.ts';
+import type { JoinSettings } from './nodes/join-settings.ts';
 
 export interface RegionSettings {
   readonly name: string;
@@ -62,7 +63,7 @@ export interface SeedSettings {
   readonly registration: PoolInput;
   readonly login: LoginInput;
   readonly preinstalled: boolean;
-  readonly join: JoinInput;
+  readonly join: JoinSettings;
 }
 
 /** A size that has a name in the config. */
@@ -98,7 +99,13 @@ export interface PoolSettings {
   /** Further VM options, already validated. */
   readonly options: Readonly<Record<string, string>>;
   readonly placement: PlacementRules;
+  /** Whether its machines become Nodes. */
+  readonly joins: boolean;
+  /** Key of the label that names the pool on its Nodes. */
+  readonly groupLabel: string;
   readonly provisionTimeoutMs: number;
+  /** From a guest that is up to its Node. */
+  readonly registrationTimeoutMs: number;
   readonly deletion: {
     readonly mode: 'shutdown' | 'stop';
     readonly shutdownTimeoutMs: number;
@@ -118,6 +125,10 @@ export interface FleetSettings {
   readonly lostAfterMs: number;
   /** What belongs to no machine that is known: told, or removed. */
   readonly orphans: 'report' | 'delete';
+  /** A cloud controller sets provider ids and removes Nodes: we do neither. */
+  readonly cloudController: boolean;
+  /** Where Events go that are about no Node. */
+  readonly namespace: string;
   readonly reconcileMs: number;
   /** Between rounds while something is under way. */
   readonly busyMs: number;

@@ -1,66 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one round works with: the records, a view of each region, the right to act, and what the process
 // remembers from earlier rounds. The memory makes rounds cheaper and quieter; losing it loses nothing.
-import type { JournalKind, JournalSubject } from '../model/journal-entry.ts';
+import type { JournalEntry, JournalKind, JournalSubject } from '../model/journal-entry.ts';
 import type { Machine, Placement } from '../model/machine.ts';
 import type { Template } from '../placement/index.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Cluster } from '../ports/cluster.ts';
 import { Bug, LostLeadership } from '../ports/errors.ts';
-import type {
-  CallOptions,
-  Hypervisor,
-  RegionView,
-  TaskRef,
-  VmSummary,
-} from '../ports/hypervisor.ts';
+import type { CallOptions, Hypervisor, RegionView, VmSummary } from '../ports/hypervisor.ts';
 import type { Journal } from '../ports/journal.ts';
 import type { Random } from '../ports/random.ts';
 import type { Books } from './books.ts';
-import { Errands } from './errands.ts';
 import type { Leadership } from './leadership.ts';
-import { Guests } from './lifecycle/guests.ts';
+import type { Memory } from './memory.ts';
+import { eventOf } from './nodes/events.ts';
+import { type ClusterSight, knownNodes } from './nodes/sight.ts';
 import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
-
-/** What a VM's configuration says of its addresses. */
-export interface KnownAddresses {
-  /** What the overview said of the VM when it was read. */
-  readonly looks: string;
-  readonly readAt: number;
-  readonly addresses: readonly string[];
-}
-
-export interface Views {
-  /** Fresh ones only. */
-  readonly views: ReadonlyMap<string, RegionView>;
-  /** Why the others could not be read. */
-  readonly stale: Readonly<Record<string, string>>;
-}
-
-export class Memory {
-  /** Machines that are left alone until then, after trouble. */
-  readonly pauses = new Map<string, { readonly until: number; readonly count: number }>();
-  /** The last reason told about a subject: told again only when it changes. */
-  readonly told = new Map<string, string>();
-  /** Since when a VM that should be there has not been seen. */
-  readonly missingSince = new Map<string, number>();
-  /** Image downloads under way, by where they go. */
-  readonly downloads = new Map<string, TaskRef>();
-  /** Looks at images under way, shared by all machines that wait for the same one. */
-  readonly imageChecks = new Map<string, Promise<boolean>>();
-  /** VMs that were looked at and are not ours, by what the overview said of them. */
-  readonly strangers = new Map<string, string>();
-  /** Addresses that configurations and markers of others name, by region and VM id. */
-  readonly addresses = new Map<string, KnownAddresses>();
-  /** Of each region the last fresh reading. */
-  readonly seenAt = new Map<string, number>();
-  readonly guests = new Guests();
-  /** Seeds being deleted, by machine. */
-  readonly seedRemovals = new Errands();
-  /** The last views, for rounds that follow each other closely. */
-  views: Views | undefined;
-  sweptAt = Number.NEGATIVE_INFINITY;
-  prunedAt = Number.NEGATIVE_INFINITY;
-}
 
 export interface TurnParts {
   readonly settings: FleetSettings;
@@ -74,6 +29,8 @@ export interface TurnParts {
   readonly takenAddresses?: (() => readonly string[]) | undefined;
   /** Fresh ones only: a region that is not in here decides nothing. */
   readonly views: ReadonlyMap<string, RegionView>;
+  readonly cluster?: Cluster | undefined;
+  readonly sight: ClusterSight;
 }
 
 export interface Telling {
@@ -91,6 +48,9 @@ export class Turn {
   readonly random: Random;
   readonly clock: Clock;
   readonly views: ReadonlyMap<string, RegionView>;
+  /** To act on; what may be decided on is in `sight`. Undefined without access to Kubernetes. */
+  readonly cluster: Cluster | undefined;
+  readonly sight: ClusterSight;
   /** Of each region a VM that may be ours and could not be read: nobody knows its addresses. */
   readonly unread = new Map<string, VmSummary>();
   /** What the sources of pools name, by region and source. */
@@ -106,6 +66,8 @@ export class Turn {
     this.random = parts.random;
     this.clock = parts.clock;
     this.views = parts.views;
+    this.cluster = parts.cluster;
+    this.sight = parts.sight;
   }
 
   get now(): number {
@@ -142,7 +104,8 @@ export class Turn {
 
   /** Had by Nodes, whoever made those. */
   takenAddresses(): readonly string[] {
-    return this.#parts.takenAddresses?.() ?? [];
+    const nodes = knownNodes(this.sight).flatMap(({ addresses }) => addresses);
+    return [...nodes, ...(this.#parts.takenAddresses?.() ?? [])];
   }
 
   /** For calls that only look. */
@@ -161,11 +124,19 @@ export class Turn {
   }
 
   async tell({ numbers, ...telling }: Telling): Promise<void> {
-    await this.#parts.journal.append({
-      at: this.now,
-      ...telling,
-      ...(numbers !== undefined && { numbers }),
-    });
+    const entry = { at: this.now, ...telling, ...(numbers !== undefined && { numbers }) };
+    await this.#parts.journal.append(entry);
+    this.#emit(entry);
+  }
+
+  /** Nobody waits for an Event, and nothing depends on one. */
+  #emit(entry: JournalEntry): void {
+    if (this.cluster === undefined) return;
+    const { node } = entry.subject;
+    const nodeUid = knownNodes(this.sight).find(({ name }) => name === node)?.uid;
+    const { namespace } = this.settings;
+    const event = eventOf(entry, { namespace, nodeUid });
+    if (event !== undefined) this.cluster.emit(event).catch(() => undefined);
   }
 
   /** Forgets the oldest entries of the journal. */
@@ -186,10 +157,11 @@ export class Turn {
   }
 }
 
-export function subjectOf({ id, pool, placement }: Machine): JournalSubject {
+export function subjectOf({ id, pool, placement, nodeName }: Machine): JournalSubject {
   return {
     pool,
     machine: id,
+    ...(nodeName !== undefined && { node: nodeName }),
     ...(placement !== undefined && { host: placement.host, region: placement.region }),
   };
 }

@@ -2,8 +2,8 @@
 import { PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor, RegionView } from '../ports/hypervisor.ts';
 import type { Leadership } from './leadership.ts';
+import type { Memory, Views } from './memory.ts';
 import type { FleetOptions } from './options.ts';
-import type { Memory, Views } from './turn.ts';
 
 const VIEW_TOO_OLD_MS = 60_000;
 

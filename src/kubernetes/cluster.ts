@@ -52,6 +52,8 @@ export interface KubernetesClusterOptions {
   readonly watchPods?: boolean;
   /** What went wrong in the background, where nobody can be told by a rejection. */
   readonly onTrouble?: (error: PvescalerError) => void;
+  /** A watch of a collection (`nodes`, `pods`) is over, and another one begins. */
+  readonly onWatchRestart?: (resource: string, reason: string) => void;
   /** The longest any single request may take. */
   readonly requestTimeoutMs?: number;
   readonly pageSize?: number;
@@ -97,6 +99,11 @@ export class KubernetesCluster implements Cluster {
       }),
     });
     this.#panorama.start();
+  }
+
+  /** URL of the API server. */
+  get server(): string {
+    return this.#options.server;
   }
 
   async uid(options?: ClusterCallOptions): Promise<string> {
@@ -195,6 +202,7 @@ export class KubernetesCluster implements Cluster {
       project,
       onChange: () => this.#panorama.touch(),
       onTrouble: (error) => this.#options.onTrouble?.(error),
+      onRestart: (reason) => this.#options.onWatchRestart?.(path.split('/').at(-1) ?? '', reason),
       ...(pageSize !== undefined && { pageSize }),
       ...(watchSeconds !== undefined && { watchSeconds }),
     });

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Cluster } from '../ports/cluster.ts';
 import { KubernetesCluster, type KubernetesClusterOptions } from './cluster.ts';
 import { AuthorizedTransport } from './connection/authorized-transport.ts';
 import type { ConnectionSource, OpenTransport } from './connection/connection.ts';
@@ -20,7 +19,9 @@ export interface OpenClusterOptions
 }
 
 /** Reads the connection and begins to watch; resolves before anything was heard from the API server. */
-export async function openKubernetesCluster(options: OpenClusterOptions): Promise<Cluster> {
+export async function openKubernetesCluster(
+  options: OpenClusterOptions,
+): Promise<KubernetesCluster> {
   const { loadConnection } = await import('./connection/load-connection.ts');
   const { source, openTransport, ...rest } = options;
   const connection = await loadConnection(source);

@@ -15,6 +15,7 @@ export function nodeView({ metadata, spec = {}, status = {} }: NodeObject): Clus
     ...readiness(status.conditions ?? []),
     unschedulable: spec.unschedulable ?? false,
     taints: taintsOf(spec.taints ?? []),
+    addresses: addressesOf(status.addresses),
     capacity: status.capacity ?? {},
     allocatable: status.allocatable ?? {},
   };
@@ -29,6 +30,12 @@ function identity(metadata: ObjectMeta) {
     labels: metadata.labels ?? {},
     annotations: annotationsOf(metadata.annotations ?? {}),
   };
+}
+
+type Addresses = NonNullable<NodeObject['status']>['addresses'];
+
+function addressesOf(addresses: Addresses): readonly string[] {
+  return (addresses ?? []).filter(({ type }) => type.endsWith('IP')).map(({ address }) => address);
 }
 
 type Conditions = NonNullable<NonNullable<NodeObject['status']>['conditions']>;

@@ -39,6 +39,7 @@ export interface NodeObject extends ApiObject {
     readonly capacity?: Readonly<Record<string, string>> | null;
     readonly allocatable?: Readonly<Record<string, string>> | null;
     readonly conditions?: readonly NodeCondition[] | null;
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[] | null;
     readonly nodeInfo?: { readonly systemUUID?: string };
   };
 }

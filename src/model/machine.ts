@@ -115,6 +115,7 @@ export interface Machine {
   readonly seedVolume?: string;
   /** Known once the Node exists: its name and spec.providerID, verbatim. */
   readonly nodeName?: string;
+  readonly nodeUid?: string;
   readonly providerId?: string;
   /** How often the present phase was tried in vain. */
   readonly attempts: number;

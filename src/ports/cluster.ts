@@ -24,6 +24,8 @@ export interface ClusterNode {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
+  /** Where it is reached, inside and outside; no names. */
+  readonly addresses: readonly string[];
   /** Quantities as Kubernetes writes them: what the machine has, and what of it pods may use. */
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;

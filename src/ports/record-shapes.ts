@@ -85,6 +85,7 @@ const machine = object<Machine>({
   task: optional(object<TaskUnderWay>({ upid: text, startedAt: finite })),
   seedVolume: optional(text),
   nodeName: optional(text),
+  nodeUid: optional(text),
   providerId: optional(text),
   attempts: whole,
   failure: optional(object<MachineFailure>({ code: text, message: text, at: finite, phase })),

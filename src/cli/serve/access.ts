@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-import { joins } from '../fleet-settings.ts';
+import type { Config } from '../../config/index.ts';
 import type { OpenFleet } from '../open-fleet.ts';
 
-/** What cannot be done without access to Kubernetes, in sentences. */
+interface MissingAccess {
+  readonly pool: string;
+  /** Whether machines can be made all the same. */
+  readonly isFatal: boolean;
+  readonly message: string;
+}
+
+/** What cannot be done without access to Kubernetes. */
 export function missingAccess({
   cluster,
   config,
-}: Pick<OpenFleet, 'cluster' | 'config'>): readonly string[] {
+}: Pick<OpenFleet, 'cluster' | 'config'>): readonly MissingAccess[] {
   if (cluster !== undefined) return [];
   return config.pools
-    .filter(joins)
-    .map(
-      ({ name }) => `pool ${name} joins its machines to a cluster, and there is no access to one`,
-    );
+    .filter(({ join }) => join !== 'none')
+    .map(({ name, join }) => {
+      const isFatal = makesTokens(config, join);
+      const message = isFatal
+        ? `pool ${name} joins its machines to a cluster, and there is no access to one: none can be made`
+        : `pool ${name} joins its machines to a cluster that cannot be seen: a machine counts as ready when its guest is up, and its Node is not removed`;
+      return { pool: name, isFatal, message };
+    });
+}
+
+function makesTokens({ join }: Config, kind: keyof Config['join'] | 'none'): boolean {
+  if (kind === 'none') return false;
+  const recipe = join[kind];
+  if (recipe === undefined || recipe.token.kind === 'auto') return true;
+  return kind === 'kubeadm' && (join.kubeadm?.caCertHashes.length ?? 0) === 0;
 }

@@ -84,12 +84,12 @@ async function work(serving: Serving, open: OpenFleet): Promise<void> {
   const { log, meters } = telemetry;
   const { clock, signal } = context;
   serving.fleet = open;
-  for (const limit of missingAccess(open)) {
-    vigil.cannot(limit, limit);
-    log.warn(limit);
+  if (open.cluster === undefined) vigil.seen('Kubernetes');
+  for (const { pool, message, isFatal } of missingAccess(open)) {
+    if (isFatal) vigil.awaits('Kubernetes', message);
+    vigil.cannot(pool, message);
+    log.warn(message);
   }
-  const hasCluster = open.cluster !== undefined;
-  if (!hasCluster) vigil.seen('Kubernetes');
   const end = new AbortController();
   const ending = new AbortController();
   let face: RunningFace | undefined;

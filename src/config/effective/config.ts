@@ -35,6 +35,7 @@ function build(file: ConfigFile, context: BuildContext) {
       name: file.cluster.name,
       kubeconfigPath: optionalPath(file.cluster.kubeconfig, context),
       context: file.cluster.context,
+      cloudController: file.cluster.cloudController,
       namespace: file.cluster.namespace,
     },
     state: { path: resolvePath(file.state.path, context.folders) },

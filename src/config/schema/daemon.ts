@@ -22,6 +22,10 @@ export const clusterSchema = section({
   context: key(text().optional(), 'Context inside the kubeconfig.', {
     defaultText: 'the kubeconfig’s current context',
   }),
+  cloudController: key(
+    z.boolean().prefault(false),
+    'Whether a cloud controller manager for Proxmox runs in the cluster: it sets provider ids and removes Nodes then, and we do neither.',
+  ),
   namespace: key(
     namespace().prefault('pvescaler'),
     'Namespace of our Lease and Events, and of Secrets that name none.',

@@ -13,6 +13,8 @@ import {
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { templatesIn } from '../lifecycle/templates.ts';
+import { cannotJoin } from '../nodes/can-join.ts';
+import { knownNodes } from '../nodes/sight.ts';
 import type { PoolSettings, RegionSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
 import { placementFacts } from './facts.ts';
@@ -32,8 +34,8 @@ interface Where {
 }
 
 export async function place(turn: Turn, machine: Machine, pool: PoolSettings): Promise<void> {
-  let refused: Refused | undefined;
-  for (const name of pool.regions) {
+  let refused: Refused | undefined = cannotJoin(turn, pool);
+  for (const name of refused === undefined ? pool.regions : []) {
     const view = turn.views.get(name);
     if (view === undefined) {
       refused ??= { code: 'VIEW_STALE', sentence: `region ${name} cannot be read` };
@@ -62,7 +64,7 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
     range: where.region.vmIds,
     takenVmIds: where.view.takenVmIds,
     machines: turn.books.machines,
-    nodeProviderIds: [],
+    nodeProviderIds: knownNodes(turn.sight).map(({ providerId }) => providerId),
     now: turn.now,
   });
   if (!id.chosen) return id;
@@ -127,7 +129,7 @@ async function settle(turn: Turn, machine: Machine, decided: Decided): Promise<v
       machine: machine.id,
       machines: turn.books.machines,
       vmNames: where.view.vms.map(({ name }) => name),
-      nodeNames: [],
+      nodeNames: knownNodes(turn.sight).map((node) => node.name),
     }),
     diskStorage: host.storage,
     addresses,

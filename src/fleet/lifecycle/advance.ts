@@ -11,6 +11,7 @@ import { creating, placed } from './creating.ts';
 import { deleting } from './deleting.ts';
 import { fail } from './fail.ts';
 import { Job, type Step } from './job.ts';
+import { joining } from './joining.ts';
 import { booting, ready, starting } from './running.ts';
 
 const HANDLERS: Readonly<Partial<Record<Phase, (job: Job) => Promise<Step>>>> = {
@@ -19,6 +20,7 @@ const HANDLERS: Readonly<Partial<Record<Phase, (job: Job) => Promise<Step>>>> = 
   configuring,
   starting,
   booting,
+  joining,
   ready,
   deleting,
 };
@@ -67,13 +69,18 @@ async function isOverdue(job: Job): Promise<boolean> {
   const timeoutMs = job.pool?.provisionTimeoutMs;
   if (!ON_ITS_WAY.includes(phase) || placedAt === undefined || timeoutMs === undefined)
     return false;
-  if (job.turn.now - placedAt <= timeoutMs) return false;
+  if (job.turn.now - beganAt(job, placedAt) <= timeoutMs) return false;
   const seconds = Math.round(timeoutMs / 1_000);
   const last = job.turn.memory.told.get(job.id);
   const why = last === undefined ? '' : `; the last trouble was ${last}`;
   const message = `it was still ${phase} after ${seconds} s${why}`;
   await fail(job, new TimedOut('PROVISION_TIMED_OUT', message));
   return true;
+}
+
+/** Nobody gets a token or becomes a Node while the cluster cannot be read, and that is not the machine's fault. */
+function beganAt({ pool, turn }: Job, placedAt: number): number {
+  return pool?.joins === true ? Math.max(placedAt, turn.memory.clusterStaleAt) : placedAt;
 }
 
 async function afterTrouble(job: Job, error: unknown): Promise<void> {

@@ -2,6 +2,7 @@
 // configuring → starting. Every step looks first whether it is done, so that it may be interrupted anywhere.
 import { NotFound } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
+import { joinOfSeed } from '../nodes/join-input.ts';
 import type { PoolSettings } from '../settings.ts';
 import { bootDiskSlot, cloneChanges } from './clone-options.ts';
 import { poolOf } from './creating.ts';
@@ -68,9 +69,10 @@ async function upload(job: Job, pool: PoolSettings): Promise<Step> {
   const { seed } = pool;
   if (seed === undefined) return 'again';
   const { host } = job.placement;
-  const bytes = seedBytes(job, seed, pool.network);
   if (job.machine.seedVolume === undefined) await job.update({ seedVolume: seedVolume(job) });
   else if (await isUploadUnderWay(job)) return 'wait';
+  const { network } = pool;
+  const bytes = seedBytes(job, { seed, network }, await joinOfSeed(job, seed.join));
   const name = seedFileName(job.turn.settings.cluster, job.id);
   const storage = job.region.storage.seeds;
   return job.started(

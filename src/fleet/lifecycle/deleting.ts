@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deleting → gone, or failed where a creation failed. Mark, shut down, stop, destroy, verify, then everything
 // else that belonged to the machine. A VM that is not ours is left alone; the machine ends without it.
+import { removeNode } from '../nodes/remove.ts';
 import { isUploadUnderWay } from './configuring.ts';
 import { isCloneUnderWay } from './creating.ts';
 import type { Job, Step } from './job.ts';
@@ -80,6 +81,7 @@ function tellLeftAlone(job: Job, reason: string): Promise<void> {
 /** Nothing of the VM is left. */
 async function over(job: Job): Promise<Step> {
   await deleteSeed(job);
+  if ((await removeNode(job)) === 'wait') return 'wait';
   await job.turn.books.releaseAddresses(job.id);
   const { failure, deletionReason, placement } = job.machine;
   const name = placement?.name ?? job.id;

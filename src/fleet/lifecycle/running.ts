@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// starting → booting → ready, and what is looked after while a machine is ready. `joining` has its place between
-// booting and ready once there is a cluster to join.
-
+// starting → booting → joining or ready, and what is looked after while a machine is ready.
+import { myNode } from '../nodes/my-node.ts';
+import { tendNode } from '../nodes/tend.ts';
+import { becomeReady } from './become-ready.ts';
 import { isSeedSeenTo, removeSeed, requireOurs } from './configuring.ts';
 import type { Job, Step } from './job.ts';
 import { look } from './look.ts';
-import { mark } from './mark.ts';
+import { isSeenRunning } from './seen-running.ts';
 
 export async function starting(job: Job): Promise<Step> {
   const task = await job.task();
@@ -23,40 +24,22 @@ export async function starting(job: Job): Promise<Step> {
 export async function booting(job: Job): Promise<Step> {
   const task = await job.task();
   if (task.state === 'running') return 'wait';
+  // Where nothing joins, or nobody can see it, a guest that is up is all there is to wait for.
+  const isJoining = job.pool?.joins === true && job.turn.cluster !== undefined;
+  if (isJoining && myNode(job) !== undefined) return job.move('joining');
   const answer = job.turn.memory.guests.answerTo({
     machine: job.machine,
     machines: job.turn.books.machines,
     now: job.turn.now,
     ask: () => job.hypervisor.guestIsUp(job.vm, job.turn.reading),
   });
-  if (answer === 'up') return becomeReady(job);
+  if (answer === 'up') return isJoining ? job.move('joining') : becomeReady(job);
   if (answer === 'unknown' || isSeenRunning(job)) return 'wait';
   const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
   if (power === 'running') return 'wait';
   // A guest that powered itself off while installing is switched on again.
   requireOurs(await look(job), job);
   return job.started(await job.hypervisor.startVm(job.vm, job.turn.acting));
-}
-
-/** The overview is some seconds late, which here costs nothing but those seconds. */
-function isSeenRunning({ placement, turn }: Job): boolean {
-  return turn.seen(placement)?.power === 'running';
-}
-
-async function becomeReady(job: Job): Promise<Step> {
-  await mark(job, requireOurs(await look(job), job), 'readySinceSeconds');
-  await job.move('ready');
-  await job.turn.books.changePool(job.machine.pool, ({ backoff, ...rest }) =>
-    backoff === undefined ? undefined : rest,
-  );
-  const { name, host, vmId } = job.placement;
-  await job.tell({
-    kind: 'did',
-    reason: 'MachineReady',
-    message: `${name} is up: VM ${vmId} on host ${host}`,
-    numbers: { vmId, seconds: Math.round((job.turn.now - job.machine.requestedAt) / 1_000) },
-  });
-  return 'again';
 }
 
 export async function ready(job: Job): Promise<Step> {
@@ -82,9 +65,9 @@ function isAsKnown({ turn, placement }: Job): boolean {
   return seen?.host === host && (seen.name ?? name) === name;
 }
 
-function found(job: Job): Step {
+function found(job: Job): Promise<Step> {
   job.turn.memory.missingSince.delete(job.id);
-  return 'wait';
+  return tendNode(job);
 }
 
 /** Not at once: a VM may be on its way between hosts. */

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type FamilyInput, renderSeed, seedIso } from '../../bootstrap/index.ts';
+import {
+  type FamilyInput,
+  type JoinInput,
+  type MachineInput,
+  type RenderedSeed,
+  renderSeed,
+  seedFiles,
+  seedIso,
+} from '../../bootstrap/index.ts';
 import type { MachineSize } from '../../model/machine.ts';
 import type { FamilyRule } from '../../placement/index.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
@@ -7,20 +15,25 @@ import type { NamedSize, NetworkSettings, SeedSettings } from '../settings.ts';
 import { macOf } from './identity.ts';
 import type { Job } from './job.ts';
 
-/** The same bytes each time: a seed that is uploaded twice is one seed. */
-export function seedBytes(job: Job, seed: SeedSettings, network: NetworkSettings): Uint8Array {
-  const { id, pool, requestedAt, size } = job.machine;
-  const { name, region, host, vmId, addresses } = job.placement;
+interface SeedParts {
+  readonly seed: SeedSettings;
+  readonly network: NetworkSettings;
+}
+
+/** The same bytes each time, but for the join token: a seed that is uploaded twice is one seed. */
+export function seedBytes(job: Job, parts: SeedParts, join: JoinInput): Uint8Array {
+  return seedIso(seedFiles(renderedSeed(job, parts, join)), job.machine.requestedAt);
+}
+
+export function renderedSeed(
+  job: Job,
+  { seed, network }: SeedParts,
+  join: JoinInput,
+): RenderedSeed {
+  const { id } = job.machine;
+  const { name, addresses } = job.placement;
   const rendered = renderSeed({
-    machine: {
-      id,
-      name,
-      pool,
-      region,
-      host,
-      vmId,
-      instanceType: instanceTypeOf(size, job.pool?.instanceTypes ?? []),
-    },
+    machine: machineInput(job),
     pool: seed.registration,
     login: seed.login,
     network: {
@@ -36,15 +49,17 @@ export function seedBytes(job: Job, seed: SeedSettings, network: NetworkSettings
       search: network.search,
     },
     preinstalled: seed.preinstalled,
-    join: seed.join,
+    join,
   });
-  if (!rendered.ok)
-    throw new InvalidConfig('CONFIG_INVALID', `the seed of ${name}: ${rendered.problem}`);
-  const { metaData, userData, networkConfig } = rendered.value;
-  return seedIso(
-    { 'meta-data': metaData, 'user-data': userData, 'network-config': networkConfig },
-    requestedAt,
-  );
+  if (rendered.ok) return rendered.value;
+  throw new InvalidConfig('CONFIG_INVALID', `the seed of ${name}: ${rendered.problem}`);
+}
+
+export function machineInput({ machine, placement, pool: settings }: Job): MachineInput {
+  const { id, pool, size } = machine;
+  const { name, region, host, vmId } = placement;
+  const instanceType = instanceTypeOf(size, settings?.instanceTypes ?? []);
+  return { id, name, pool, region, host, vmId, instanceType };
 }
 
 /** A machine of a size that has no name has no instance type. */

@@ -8,9 +8,12 @@ import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import { candidates, ownershipOf } from '../adoption/adopt.ts';
 import { Books } from '../books.ts';
 import { isBeingMade, isVmGone } from '../lifecycle/look.ts';
+import { Memory } from '../memory.ts';
 import type { Mirror } from '../mirror/mirror.ts';
+import { ghostsIn } from '../nodes/ghosts.ts';
+import { readCluster } from '../nodes/sight.ts';
 import type { FleetOptions } from '../options.ts';
-import { Memory, Turn } from '../turn.ts';
+import { Turn } from '../turn.ts';
 import { readViews } from '../views.ts';
 import { orphanSeeds } from './sweep.ts';
 
@@ -21,7 +24,8 @@ export interface Orphan {
     | 'damaged-marker'
     | 'record-without-vm'
     | 'seed-without-machine'
-    | 'address-without-machine';
+    | 'address-without-machine'
+    | 'node-without-vm';
   readonly region: string;
   /** A VM id, a volume, a machine, an address. */
   readonly what: string;
@@ -45,7 +49,9 @@ export async function listOrphans(
   const books = await Books.open(mirror, NOBODY, () => clock.now());
   const leadership = { lease: NOBODY, mayAct: () => false };
   const memory = new Memory();
-  const turn = new Turn({ ...options, journal: store.journal, books, leadership, memory, views });
+  const sight = await readCluster(options, memory);
+  const { journal } = store;
+  const turn = new Turn({ ...options, journal, books, leadership, memory, views, sight });
   const found: Orphan[] = [];
   for (const view of views.values()) {
     for (const vm of candidates(turn, view)) found.push(...(await orphanVm(turn, view.region, vm)));
@@ -55,7 +61,7 @@ export async function listOrphans(
       found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
     }
   }
-  return [...found, ...orphanAddresses(turn)];
+  return [...found, ...orphanAddresses(turn), ...orphanNodes(turn)];
 }
 
 async function orphanVm(turn: Turn, region: string, vm: VmSummary): Promise<readonly Orphan[]> {
@@ -110,6 +116,15 @@ async function isGone(turn: Turn, { placement }: Machine): Promise<boolean> {
   } catch (error) {
     return isVmGone(error);
   }
+}
+
+/** A cluster that cannot be read is no reason not to tell the rest. */
+function orphanNodes(turn: Turn): readonly Orphan[] {
+  if (turn.sight.kind !== 'fresh') return [];
+  return ghostsIn(turn, turn.sight.view.nodes).map(({ node, region, vmId }) => {
+    const message = `node ${node.name} is not ready, and VM ${vmId} is gone`;
+    return { kind: 'node-without-vm', region, what: node.name, message, fixable: true } as const;
+  });
 }
 
 function orphanAddresses(turn: Turn): readonly Orphan[] {

@@ -3,6 +3,8 @@
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
+import type { Cluster } from '../../ports/cluster.ts';
+import type { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
 import { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
@@ -21,10 +23,16 @@ export interface Bench {
   readonly store: MemoryStore;
   readonly hypervisor: MemoryHypervisor;
   readonly fleet: Fleet;
+  /** Undefined: machines that join nothing. */
+  readonly cluster?: MemoryCluster | undefined;
 }
 
-export function aBench(settings: FleetSettings = someSettings()): Bench {
+export function aBench(
+  settings: FleetSettings = someSettings(),
+  clusterOn: (clock: VirtualClock) => MemoryCluster | undefined = () => undefined,
+): Bench {
   const clock = new VirtualClock();
+  const cluster = clusterOn(clock);
   const store = new MemoryStore({ clock });
   const hypervisor = new MemoryHypervisor({
     region: REGION,
@@ -48,8 +56,8 @@ export function aBench(settings: FleetSettings = someSettings()): Bench {
       startedAt: undefined,
     });
   }
-  const fleet = aFleet({ clock, store, hypervisor, settings, seed: 1 });
-  return { clock, store, hypervisor, fleet };
+  const fleet = aFleet({ clock, store, hypervisor, settings, seed: 1, cluster });
+  return { clock, store, hypervisor, fleet, cluster };
 }
 
 interface FleetParts {
@@ -58,23 +66,34 @@ interface FleetParts {
   readonly hypervisor: Hypervisor;
   readonly settings: FleetSettings;
   readonly seed: number;
+  readonly cluster?: Cluster | undefined;
 }
 
 /** Another process with the same settings. */
-export function aFleet({ clock, store, hypervisor, settings, seed }: FleetParts): Fleet {
+export function aFleet(parts: FleetParts): Fleet {
+  const { clock, store, hypervisor, settings, seed, cluster } = parts;
   return createFleet({
     clock,
     store,
     hypervisors: new Map([[REGION, hypervisor]]),
     random: new SeededRandom(seed),
     settings,
+    cluster,
   });
+}
+
+interface RoundParts {
+  readonly store: Store;
+  readonly clock: VirtualClock;
+  /** What happens in guests meanwhile. */
+  readonly guests?: { settle(): void } | undefined;
 }
 
 export async function oneRound(
   fleet: Fleet,
-  { store, clock }: { readonly store: Store; readonly clock: VirtualClock },
+  { store, clock, guests }: RoundParts,
 ): Promise<RoundReport> {
+  guests?.settle();
   const lease = await store.leases.acquire({
     name: RECONCILE_LEASE,
     holder: 'test',
@@ -86,11 +105,7 @@ export async function oneRound(
 }
 
 /** Rounds until two in a row found nothing under way, or the patience is over. */
-export async function untilAtRest(
-  fleet: Fleet,
-  at: { readonly store: Store; readonly clock: VirtualClock },
-  mostRounds = 2_000,
-): Promise<void> {
+export async function untilAtRest(fleet: Fleet, at: RoundParts, mostRounds = 2_000): Promise<void> {
   let quiet = 0;
   for (let round = 0; round < mostRounds && quiet < 2; round += 1) {
     const { underWay, undecided } = await oneRound(fleet, at);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that dies at a chosen instant: after a durable write, or at a call to Proxmox, whose effect is there
 // while its answer was never seen, or was seen and never written down. Afterwards nothing gets through to anybody.
+import type { Cluster } from '../../ports/cluster.ts';
 import { type MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store.ts';
 import type { Hypervisor } from '../../ports/hypervisor.ts';
 
@@ -18,6 +19,13 @@ const CHANGING = [
   'uploadIso',
   'deleteVolume',
 ] as const satisfies readonly (keyof Hypervisor)[];
+
+/** Calls to the cluster that leave something behind. */
+const CHANGING_CLUSTER = [
+  'changeNode',
+  'deleteNode',
+  'createBootstrapToken',
+] as const satisfies readonly (keyof Cluster)[];
 
 export type DeathWish =
   | { readonly kind: 'never' }
@@ -41,13 +49,14 @@ export class Mortal {
       },
     });
     if (wish.kind === 'write') this.store.crashAfterWrites(wish.number);
-    this.hypervisor = this.#wrapped(hypervisor);
+    this.hypervisor = this.reach(hypervisor);
   }
 
   writes = 0;
 
-  #wrapped(hypervisor: Hypervisor): Hypervisor {
-    return new Proxy(hypervisor, {
+  /** Another side that this process talks to, for as long as it lives. */
+  reach<Port extends object>(port: Port): Port {
+    return new Proxy(port, {
       get: (target, name, receiver) => {
         const member: unknown = Reflect.get(target, name, receiver);
         if (typeof member !== 'function') return member;
@@ -58,7 +67,7 @@ export class Mortal {
 
   async #call(name: string, work: () => unknown): Promise<unknown> {
     this.#assertAlive();
-    const isChanging = CHANGING.some((one) => one === name);
+    const isChanging = [...CHANGING, ...CHANGING_CLUSTER].some((one) => one === name);
     if (isChanging) this.calls.push(name);
     const number = this.calls.length;
     const isFatal = isChanging && this.#wish.kind !== 'never' && number === this.#wish.number;

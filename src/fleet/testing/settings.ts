@@ -89,7 +89,10 @@ export function aPool(overrides: Partial<PoolSettings> = {}): PoolSettings {
       memoryOvercommit: 1,
       memoryReserveBytes: 0,
     },
+    joins: false,
+    groupLabel: 'autoscaler.proxmox/group',
     provisionTimeoutMs: 15 * 60_000,
+    registrationTimeoutMs: 5 * 60_000,
     deletion: { mode: 'shutdown', shutdownTimeoutMs: 60_000 },
     seed: {
       registration: {
@@ -129,6 +132,8 @@ export function someSettings(
     backoff: { initialMs: 60_000, maxMs: 30 * 60_000 },
     lostAfterMs: 5 * 60_000,
     orphans: 'report',
+    cloudController: false,
+    namespace: 'pvescaler',
     reconcileMs: 20_000,
     busyMs: 1_000,
     ...overrides,

@@ -19,6 +19,8 @@ export interface ReflectorOptions<T> {
   readonly project: (object: ApiObject) => T | undefined;
   readonly onChange: () => void;
   readonly onTrouble: (error: PvescalerError) => void;
+  /** A watch is over and another one begins. */
+  readonly onRestart?: ((reason: WatchEnd['kind']) => void) | undefined;
   readonly pageSize?: number;
   readonly watchSeconds?: number;
 }
@@ -124,6 +126,7 @@ export class Reflector<T> {
     const startedAt = clock.monotonic();
     const end = await this.#watch(signal);
     if (end.kind === 'failed') throw end.error;
+    if (!signal.aborted) this.#options.onRestart?.(end.kind);
     if (end.kind === 'expired') this.#wanted += 1;
     const hasWorked =
       this.#version !== versionBefore || clock.monotonic() - startedAt >= TOO_SHORT_MS;
@@ -203,6 +206,7 @@ export class Reflector<T> {
     this.#lastTrouble = trouble;
     this.#isProven = false;
     this.#options.onTrouble(trouble);
+    this.#options.onRestart?.('failed');
     for (const { reject } of this.#waiting) reject(trouble);
     this.#waiting = [];
     await this.#backoff.pause(this.#turn.signal).catch(() => undefined);

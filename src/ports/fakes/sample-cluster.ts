@@ -23,6 +23,7 @@ export function aClusterNode(overrides: Partial<ClusterNode> = {}): ClusterNode 
     labels: { 'kubernetes.io/hostname': name },
     annotations: {},
     taints: [],
+    addresses: [],
     capacity: MEDIUM,
     allocatable: MEDIUM,
     ...overrides,

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two processes with stores of their own and one cluster between them: never do both act, and who takes over waits.
+import { describe, expect, it } from 'vitest';
+import { MemoryCluster } from '../ports/fakes/memory-cluster.ts';
+import { MemoryHypervisor } from '../ports/fakes/memory-hypervisor.ts';
+import { MemoryStore } from '../ports/fakes/memory-store.ts';
+import { SeededRandom } from '../ports/fakes/seeded-random.ts';
+import { untilSettled } from '../ports/fakes/until-settled.ts';
+import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
+import { LONGEST_REQUEST_MS } from './election.ts';
+import { createFleet, type Fleet } from './fleet.ts';
+import { Throne } from './leadership.ts';
+import { aHost, aPool, REGION, someSettings } from './testing/settings.ts';
+
+interface Replica {
+  readonly fleet: Fleet;
+  readonly cluster: MemoryCluster;
+  readonly throne: Throne;
+  readonly stop: AbortController;
+  readonly finish: AbortController;
+  readonly told: string[];
+  driving: Promise<void>;
+  onLeading: () => void;
+}
+
+interface Site {
+  readonly clock: VirtualClock;
+  readonly hypervisor: MemoryHypervisor;
+  readonly a: Replica;
+  readonly b: Replica;
+}
+
+function aSite(): Site {
+  const clock = new VirtualClock();
+  const hypervisor = new MemoryHypervisor({
+    region: REGION,
+    clock,
+    random: new SeededRandom(5),
+    hosts: [aHost('pve1')],
+    taskMs: 1_500,
+    bootMs: 3_000,
+  });
+  const first = new MemoryCluster({ clock, random: new SeededRandom(6) });
+  const second = new MemoryCluster({ clock, random: new SeededRandom(7), state: first.state });
+  const replica = (holder: string, cluster: MemoryCluster, seed: number): Replica => {
+    const throne = new Throne();
+    const settings = someSettings([aPool({ limits: { ...aPool().limits, min: 1, max: 3 } })], {
+      holder,
+    });
+    const fleet = createFleet({
+      clock,
+      store: new MemoryStore({ clock }),
+      hypervisors: new Map([[REGION, hypervisor]]),
+      random: new SeededRandom(seed),
+      settings,
+      cluster,
+      throne,
+    });
+    return {
+      fleet,
+      cluster,
+      throne,
+      stop: new AbortController(),
+      finish: new AbortController(),
+      told: [],
+      driving: Promise.resolve(),
+      onLeading: () => undefined,
+    };
+  };
+  return { clock, hypervisor, a: replica('a', first, 1), b: replica('b', second, 2) };
+}
+
+function start(replica: Replica): void {
+  const { fleet, stop, finish, told } = replica;
+  replica.driving = fleet.drive({
+    signal: stop.signal,
+    finish: finish.signal,
+    events: {
+      onLeading: (isLeading) => {
+        told.push(isLeading ? 'leads' : 'led');
+        if (isLeading) replica.onLeading();
+      },
+      onWaiting: (holder) => {
+        if (told.at(-1) !== `waits for ${holder}`) told.push(`waits for ${holder}`);
+      },
+    },
+  });
+}
+
+/** Second by second; both asked at each. */
+async function passes({ clock, a, b }: Site, seconds: number): Promise<number[]> {
+  const together: number[] = [];
+  for (let second = 0; second < seconds; second += 1) {
+    await clock.advance(1_000);
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+    if (a.throne.mayAct() && b.throne.mayAct()) together.push(second);
+  }
+  return together;
+}
+
+async function end({ clock, a, b }: Site): Promise<void> {
+  for (const { stop } of [a, b]) stop.abort();
+  await untilSettled(clock, Promise.all([a.driving, b.driving]));
+}
+
+describe('the Lease in the cluster', () => {
+  it('lets one drive; the other takes over when it is given back', async () => {
+    const site = aSite();
+    const { a, b } = site;
+    start(a);
+    await passes(site, 5);
+    start(b);
+    expect(await passes(site, 20)).toEqual([]);
+    expect(a.told).toEqual(['leads']);
+    expect(b.told).toEqual(['waits for a']);
+    a.finish.abort();
+    await untilSettled(site.clock, a.driving);
+    await passes(site, LONGEST_REQUEST_MS / 1_000 + 5);
+    expect(b.told).toEqual(['waits for a', 'leads']);
+    await end(site);
+  });
+
+  it('stops a driver that cannot renew it before another may begin', async () => {
+    const site = aSite();
+    const { a, b } = site;
+    start(a);
+    await passes(site, 5);
+    start(b);
+    await passes(site, 5);
+    a.cluster.cutOff();
+    while (a.throne.mayAct()) await passes(site, 1);
+    expect(b.throne.mayAct()).toBe(false);
+    const together = await passes(site, 200);
+    expect(together).toEqual([]);
+    expect(a.told.slice(0, 2)).toEqual(['leads', 'led']);
+    expect(b.told).toContain('leads');
+    // It stopped a longest request before the end of its lease; the other began a longest request after it.
+    const calls = site.hypervisor.calls.filter(({ method }) => method === 'createVm');
+    expect(calls).toHaveLength(1);
+    await end(site);
+  });
+
+  it('is not taken over before two more looks at Proxmox', async () => {
+    const site = aSite();
+    const { a, b, hypervisor } = site;
+    start(a);
+    await passes(site, 5);
+    start(b);
+    await passes(site, 5);
+    a.cluster.cutOff();
+    while (a.throne.mayAct()) await passes(site, 1);
+    const views = () => hypervisor.calls.filter(({ method }) => method === 'view').length;
+    const before = views();
+    let atTakeOver = 0;
+    b.onLeading = () => {
+      atTakeOver = views();
+    };
+    while (!b.told.includes('leads')) await passes(site, 1);
+    expect(atTakeOver - before).toBe(2);
+    await end(site);
+  });
+});

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machines that become Nodes: what is done for them, what is waited for, and what is never taken for theirs.
+import { describe, expect, it } from 'vitest';
+import { STARTUP_TAINT, VMID_LABEL } from '../bootstrap/index.ts';
+import { vmProviderId } from '../model/provider-id.ts';
+import type { ClusterNode } from '../ports/cluster.ts';
+import { Unreachable } from '../ports/errors.ts';
+import { aClusterNode } from '../ports/fakes/sample-cluster.ts';
+import type { JoinSettings } from './nodes/join-settings.ts';
+import { aFleet, machinesIn, oneRound, remains, untilAtRest, WHY } from './testing/bench.ts';
+import {
+  aJoiningBench,
+  aJoiningPool,
+  aJoiningSeed,
+  type JoiningBench,
+  joiningSettings,
+} from './testing/joining.ts';
+import { REGION, someSettings } from './testing/settings.ts';
+
+async function rounds(bench: JoiningBench, count: number): Promise<void> {
+  for (let round = 0; round < count; round += 1) await oneRound(bench.fleet, bench);
+}
+
+async function aReadyMachine(bench: JoiningBench) {
+  await bench.fleet.scaleTo('workers', 1, WHY);
+  await untilAtRest(bench.fleet, bench);
+  const [machine] = await machinesIn(bench.store);
+  if (machine?.placement === undefined) throw new Error('there is no machine');
+  return { ...machine, placement: machine.placement };
+}
+
+async function phases({ store }: JoiningBench): Promise<readonly string[]> {
+  return (await machinesIn(store)).map(({ phase }) => phase);
+}
+
+async function reasons({ store }: JoiningBench): Promise<readonly string[]> {
+  return (await store.journal.read()).map(({ reason }) => reason);
+}
+
+/** A pool whose join is changed a little. */
+function joinedBy(change: (join: JoinSettings) => JoinSettings) {
+  const seed = aJoiningSeed();
+  return someSettings([aJoiningPool({ seed: { ...seed, join: change(seed.join) } })]);
+}
+
+describe('a machine that joins', () => {
+  it('is ready when its Node is; labels are set behind the startup taint', async () => {
+    const bench = aJoiningBench();
+    const changes: string[] = [];
+    bench.cluster.onCall = ({ method }) => {
+      const [node] = bench.cluster.state.nodes.values();
+      const isTainted = node?.taints.some(({ key }) => key === STARTUP_TAINT.key);
+      if (method === 'changeNode') changes.push(isTainted === true ? 'tainted' : 'open');
+    };
+    const machine = await aReadyMachine(bench);
+    const node = bench.cluster.state.nodes.get(machine.placement.name);
+    expect(machine).toMatchObject({
+      phase: 'ready',
+      nodeName: machine.placement.name,
+      nodeUid: node?.uid,
+      providerId: vmProviderId(REGION, machine.placement.vmId),
+    });
+    expect(node?.labels).toMatchObject({
+      tier: 'small',
+      'node-role.kubernetes.io/worker': '',
+      'autoscaler.proxmox/group': 'workers',
+      [VMID_LABEL]: String(machine.placement.vmId),
+    });
+    expect(node?.taints).toEqual([]);
+    expect(changes).toEqual(['tainted', 'tainted']);
+    expect(remains(bench.hypervisor).isos).toEqual([]);
+  });
+
+  it('gets its provider id patched where its kubelet set none', async () => {
+    const bench = aJoiningBench();
+    bench.guests.habits = { withoutProviderId: true };
+    const { placement, providerId } = await aReadyMachine(bench);
+    expect(providerId).toBe(vmProviderId(REGION, placement.vmId));
+    expect(bench.cluster.state.nodes.get(placement.name)?.providerId).toBe(providerId);
+  });
+
+  it('is told of by what its Node says, whatever the form', async () => {
+    const bench = aJoiningBench();
+    bench.guests.habits = { withoutProviderId: true };
+    bench.cluster.onCall = ({ method }) => {
+      const [node] = bench.cluster.state.nodes.values();
+      if (method === 'changeNode' && node?.providerId === '') {
+        bench.cluster.state.updateNode(node.name, { providerId: `k3s://${node.name}` });
+      }
+    };
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await rounds(bench, 60);
+    const [machine] = await machinesIn(bench.store);
+    expect(machine).toMatchObject({ phase: 'ready', providerId: `k3s://${machine?.nodeName}` });
+  });
+
+  it('teaches what a node of its size offers to pods', async () => {
+    const bench = aJoiningBench();
+    const { size } = await aReadyMachine(bench);
+    const state = await bench.store.pools.get('workers');
+    const key = `${size.cpu}x${size.memoryBytes}x${size.diskBytes}`;
+    expect(state?.value.allocatable[key]).toMatchObject({
+      cpuMilli: 2_000,
+      memoryBytes: 4 * 2 ** 30,
+      pods: 110,
+    });
+  });
+
+  it('is checked against its pool, and what differs is told once', async () => {
+    const bench = aJoiningBench();
+    bench.cluster.onCall = ({ method }) => {
+      const [node] = bench.cluster.state.nodes.values();
+      if (method === 'changeNode' && node !== undefined && node.labels['tier'] !== 'large') {
+        bench.cluster.state.updateNode(node.name, { labels: { ...node.labels, tier: 'large' } });
+      }
+    };
+    await aReadyMachine(bench);
+    await rounds(bench, 3);
+    const told = (await bench.store.journal.read()).filter(
+      ({ reason }) => reason === 'NodeDiffers',
+    );
+    expect(told).toHaveLength(1);
+    expect(told[0]?.message).toContain("label tier is 'large', not 'small'");
+    expect(bench.cluster.state.events).toContainEqual(
+      expect.objectContaining({ reason: 'NodeDiffers', type: 'Warning' }),
+    );
+  });
+
+  it('is ready when its guest is up where there is no access to a cluster', async () => {
+    const bench = aJoiningBench();
+    const settings = joinedBy((join) =>
+      join.kind === 'none'
+        ? join
+        : { ...join, token: { kind: 'static', read: () => Promise.resolve('a-static-token') } },
+    );
+    const fleet = aFleet({ ...bench, cluster: undefined, settings, seed: 9 });
+    await fleet.scaleTo('workers', 1, WHY);
+    await untilAtRest(fleet, bench);
+    expect(await phases(bench)).toEqual(['ready']);
+  });
+});
+
+describe('a token', () => {
+  it('is made for each machine, for an hour, in the group of its distribution', async () => {
+    const bench = aJoiningBench();
+    await bench.fleet.scaleTo('workers', 2, WHY);
+    await untilAtRest(bench.fleet, bench);
+    expect(bench.cluster.state.tokens).toHaveLength(2);
+    expect(bench.cluster.state.tokens[0]).toMatchObject({
+      lifetimeMs: 3_600_000,
+      groups: ['system:bootstrappers:k3s:default-node-token'],
+      usages: ['authentication'],
+    });
+  });
+
+  it('serves a second try, and is not made while the cluster does not answer', async () => {
+    const bench = aJoiningBench();
+    bench.hypervisor.failNext('uploadIso', new Unreachable('PVE_UNREACHABLE', 'gone'));
+    await aReadyMachine(bench);
+    expect(bench.cluster.state.tokens).toHaveLength(1);
+  });
+
+  it('goes to the guest by standard input where the agent joins, and is not in the seed', async () => {
+    const bench = aJoiningBench(
+      joinedBy((join) => (join.kind === 'k3s' ? { ...join, via: 'agent' } : join)),
+    );
+    const asked: { command: string; input: string }[] = [];
+    let isSystemUp = false;
+    bench.hypervisor.guestCommand = (_vm, { command, input = '' }) => {
+      asked.push({ command: command.join(' '), input });
+      const output = isSystemUp ? 'degraded\n' : 'starting\n';
+      isSystemUp = true;
+      return { exitCode: 0, output, errorOutput: '' };
+    };
+    const seeds: string[] = [];
+    bench.hypervisor.onCall = () => {
+      for (const { data } of bench.hypervisor.state.volumes.values()) {
+        if (data !== undefined) seeds.push(new TextDecoder().decode(data));
+      }
+    };
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await rounds(bench, 30);
+    const [token] = bench.cluster.state.tokens;
+    const secret = token?.token.split('.')[1] ?? 'none';
+    expect(bench.cluster.state.tokens).toHaveLength(1);
+    expect(asked[0]?.command).toBe('systemctl is-system-running');
+    expect(asked.at(-1)?.command).toBe('systemctl start --no-block pvescaler-join.service');
+    expect(asked.some(({ input }) => input.includes(`::${token?.token}`))).toBe(true);
+    expect(asked.map(({ command }) => command).join('\n')).not.toContain(secret);
+    expect(seeds.length).toBeGreaterThan(0);
+    expect(seeds.join('\n')).not.toContain(secret);
+  });
+
+  it('is not asked for without access to a cluster: the machine is not begun, and the pool says why', async () => {
+    const bench = aJoiningBench();
+    const settings = joiningSettings();
+    const fleet = aFleet({ ...bench, cluster: undefined, settings, seed: 9 });
+    await fleet.scaleTo('workers', 1, WHY);
+    for (let round = 0; round < 5; round += 1) await oneRound(fleet, bench);
+    expect(await phases(bench)).toEqual(['requested']);
+    expect(await reasons(bench)).toContain('NoClusterAccess');
+  });
+});
+
+describe('a Node that is not the machine’s', () => {
+  it.each([
+    ['of another UUID', { systemUuid: '99999999-0000-4000-8000-000000000000' }],
+    ['older than the machine', { createdAt: Date.UTC(2020, 0, 1) }],
+  ])('is never taken for it: %s', async (_what, overrides: Partial<ClusterNode>) => {
+    const bench = aJoiningBench();
+    bench.guests.habits = { mute: true };
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await rounds(bench, 2);
+    const [machine] = await machinesIn(bench.store);
+    const { name = '', vmId = 0 } = machine?.placement ?? {};
+    bench.cluster.state.putNode(
+      aClusterNode({
+        name,
+        providerId: vmProviderId(REGION, vmId),
+        createdAt: bench.clock.now(),
+        ...overrides,
+      }),
+    );
+    await rounds(bench, 30);
+    expect(await phases(bench)).toEqual(['joining']);
+    await bench.clock.advance(5 * 60_000);
+    await untilAtRest(bench.fleet, bench);
+    const [failed] = await machinesIn(bench.store);
+    expect(failed).toMatchObject({ phase: 'failed', failure: { code: 'REGISTRATION_TIMED_OUT' } });
+    expect(remains(bench.hypervisor)).toMatchObject({ vms: [], isos: [] });
+    expect(bench.cluster.state.nodes.has(name)).toBe(true);
+  });
+
+  it('keeps its VM id: no new machine gets it', async () => {
+    const bench = aJoiningBench();
+    for (const vmId of [1_250, 1_251, 1_252]) {
+      bench.cluster.state.putNode(
+        aClusterNode({ name: `old-${vmId}`, providerId: vmProviderId(REGION, vmId) }),
+      );
+    }
+    const { placement } = await aReadyMachine(bench);
+    expect(placement.vmId).toBe(1_253);
+  });
+});
+
+describe('a cluster that cannot be read', () => {
+  it('decides nothing: nobody is begun, given up or missed', async () => {
+    const bench = aJoiningBench();
+    const { placement } = await aReadyMachine(bench);
+    bench.guests.habits = { mute: true };
+    await bench.fleet.request('workers', 1, WHY);
+    await rounds(bench, 25);
+    expect(await phases(bench)).toEqual(expect.arrayContaining(['ready', 'joining']));
+    bench.cluster.cutOff();
+    bench.cluster.state.removeNode(placement.name);
+    await bench.clock.advance(2 * 60_000);
+    await bench.fleet.request('workers', 1, WHY);
+    for (let minute = 0; minute < 30; minute += 1) {
+      await bench.clock.advance(60_000);
+      await rounds(bench, 1);
+    }
+    expect((await phases(bench)).toSorted()).toEqual(['joining', 'ready', 'requested']);
+    bench.cluster.reconnect();
+    bench.guests.habits = {};
+    await untilAtRest(bench.fleet, bench);
+    expect((await phases(bench)).filter((phase) => phase === 'ready')).toHaveLength(3);
+  });
+
+  it('costs no machine its life that was begun before it was noticed', async () => {
+    const bench = aJoiningBench();
+    bench.cluster.cutOff();
+    await bench.fleet.request('workers', 1, WHY);
+    for (let minute = 0; minute < 30; minute += 1) {
+      await rounds(bench, 3);
+      await bench.clock.advance(60_000);
+    }
+    bench.cluster.reconnect();
+    await untilAtRest(bench.fleet, bench);
+    expect(await phases(bench)).toEqual(['ready']);
+  });
+});
+
+describe('a ready machine', () => {
+  it('whose Node is gone for long is lost; one that is only not ready is left alone', async () => {
+    const bench = aJoiningBench();
+    const { id, placement } = await aReadyMachine(bench);
+    bench.guests.habits = { neverReady: true };
+    await bench.clock.advance(30 * 60_000);
+    await rounds(bench, 3);
+    expect(await phases(bench)).toEqual(['ready']);
+    bench.guests.habits = { mute: true };
+    bench.cluster.state.removeNode(placement.name);
+    await rounds(bench, 3);
+    expect(await phases(bench)).toEqual(['ready']);
+    await bench.clock.advance(6 * 60_000);
+    await untilAtRest(bench.fleet, bench);
+    const gone = (await machinesIn(bench.store)).find((machine) => machine.id === id);
+    expect(gone).toMatchObject({
+      phase: 'gone',
+      deletionReason: expect.stringMatching(/Node/) as unknown,
+    });
+  });
+});
+
+describe('a machine that goes', () => {
+  it('takes its Node with it, after its VM', async () => {
+    const bench = aJoiningBench();
+    const { placement } = await aReadyMachine(bench);
+    const order: string[] = [];
+    bench.cluster.onCall = ({ method }) => {
+      if (method === 'deleteNode') order.push(`VMs left: ${remains(bench.hypervisor).vms.length}`);
+    };
+    await bench.fleet.scaleTo('workers', 0, WHY);
+    await untilAtRest(bench.fleet, bench);
+    expect(order).toEqual(['VMs left: 0']);
+    expect(bench.cluster.state.nodes.has(placement.name)).toBe(false);
+  });
+
+  it('leaves its Node to the cloud controller where there is one', async () => {
+    const bench = aJoiningBench(joiningSettings({ cloudController: true }));
+    const { placement } = await aReadyMachine(bench);
+    await bench.fleet.scaleTo('workers', 0, WHY);
+    await untilAtRest(bench.fleet, bench);
+    await bench.clock.advance(10 * 60_000);
+    await rounds(bench, 3);
+    expect(bench.cluster.state.nodes.has(placement.name)).toBe(true);
+  });
+
+  it('waits for the cluster before it is over', async () => {
+    const bench = aJoiningBench();
+    await aReadyMachine(bench);
+    bench.cluster.cutOff();
+    await bench.fleet.scaleTo('workers', 0, WHY);
+    await rounds(bench, 30);
+    expect(remains(bench.hypervisor).vms).toEqual([]);
+    expect(await phases(bench)).toEqual(['deleting']);
+    bench.cluster.reconnect();
+    await untilAtRest(bench.fleet, bench);
+    expect(await phases(bench)).toEqual(['gone']);
+    expect(bench.cluster.state.nodes.size).toBe(0);
+  });
+});
+
+describe('ghosts', () => {
+  const ghost = (overrides: Partial<ClusterNode> = {}) =>
+    aClusterNode({
+      name: 'ghost',
+      providerId: vmProviderId(REGION, 1_270),
+      ready: false,
+      labels: { 'autoscaler.proxmox/group': 'workers', [VMID_LABEL]: '1270' },
+      ...overrides,
+    });
+
+  async function afterLong(node: ClusterNode, bench = aJoiningBench()): Promise<boolean> {
+    bench.cluster.state.putNode(node);
+    await rounds(bench, 2);
+    expect(bench.cluster.state.nodes.has(node.name)).toBe(true);
+    await bench.clock.advance(6 * 60_000);
+    await rounds(bench, 2);
+    return bench.cluster.state.nodes.has(node.name);
+  }
+
+  it('are removed after they have been without a VM for long', async () => {
+    expect(await afterLong(ghost())).toBe(false);
+  });
+
+  it.each([
+    ['is ready', { ready: true }],
+    ['has no group label', { labels: { [VMID_LABEL]: '1270' } }],
+    [
+      'says another VM id',
+      { labels: { 'autoscaler.proxmox/group': 'workers', [VMID_LABEL]: '1' } },
+    ],
+    ['is of another region', { providerId: vmProviderId('elsewhere', 1_270) }],
+    ['has another provider', { providerId: 'aws:///eu-west-1a/i-0123' }],
+    [
+      'has a VM',
+      {
+        providerId: vmProviderId(REGION, 9_001),
+        labels: { 'autoscaler.proxmox/group': 'workers', [VMID_LABEL]: '9001' },
+      },
+    ],
+  ])('are not those whose Node %s', async (_what, overrides: Partial<ClusterNode>) => {
+    const guests = { settle: () => undefined };
+    expect(await afterLong(ghost(overrides), { ...aJoiningBench(), guests } as never)).toBe(true);
+  });
+
+  it('are told by orphans', async () => {
+    const bench = aJoiningBench();
+    bench.cluster.state.putNode(ghost());
+    expect(await bench.fleet.orphans()).toMatchObject([{ kind: 'node-without-vm', what: 'ghost' }]);
+  });
+
+  it('stay while Proxmox cannot be read', async () => {
+    const bench = aJoiningBench();
+    bench.cluster.state.putNode(ghost());
+    await rounds(bench, 2);
+    for (let minute = 0; minute < 8; minute += 1) {
+      bench.hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'gone'));
+      await bench.clock.advance(60_000);
+      await rounds(bench, 1);
+    }
+    expect(bench.cluster.state.nodes.has('ghost')).toBe(true);
+  });
+});

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process remembers from earlier rounds. It makes rounds cheaper and quieter; losing it loses nothing.
+import type { BootstrapToken, ClusterNode } from '../ports/cluster.ts';
+import type { RegionView, TaskRef } from '../ports/hypervisor.ts';
+import { Errands } from './errands.ts';
+import { Guests } from './lifecycle/guests.ts';
+
+/** What a VM's configuration says of its addresses. */
+export interface KnownAddresses {
+  /** What the overview said of the VM when it was read. */
+  readonly looks: string;
+  readonly readAt: number;
+  readonly addresses: readonly string[];
+}
+
+export interface Views {
+  /** Fresh ones only. */
+  readonly views: ReadonlyMap<string, RegionView>;
+  /** Why the others could not be read. */
+  readonly stale: Readonly<Record<string, string>>;
+}
+
+export class Memory {
+  /** Machines that are left alone until then, after trouble. */
+  readonly pauses = new Map<string, { readonly until: number; readonly count: number }>();
+  /** The last reason told about a subject: told again only when it changes. */
+  readonly told = new Map<string, string>();
+  /** Since when a VM that should be there has not been seen. */
+  readonly missingSince = new Map<string, number>();
+  /** Image downloads under way, by where they go. */
+  readonly downloads = new Map<string, TaskRef>();
+  /** Looks at images under way, shared by all machines that wait for the same one. */
+  readonly imageChecks = new Map<string, Promise<boolean>>();
+  /** VMs that were looked at and are not ours, by what the overview said of them. */
+  readonly strangers = new Map<string, string>();
+  /** Addresses that configurations and markers of others name, by region and VM id. */
+  readonly addresses = new Map<string, KnownAddresses>();
+  /** Of each region the last fresh reading. */
+  readonly seenAt = new Map<string, number>();
+  readonly guests = new Guests();
+  /** Seeds being deleted, by machine. */
+  readonly seedRemovals = new Errands();
+  /** The last views, for rounds that follow each other closely. */
+  views: Views | undefined;
+  /** The last time that the cluster could not be read. */
+  clusterStaleAt = Number.NEGATIVE_INFINITY;
+  clusterSeenAt: number | undefined;
+  lastNodes: readonly ClusterNode[] = [];
+  /** Since when the Node of a ready machine has not been seen. */
+  readonly nodeMissingSince = new Map<string, number>();
+  /** Since when a Node has been without a VM, by uid. */
+  readonly ghostSince = new Map<string, number>();
+  /** Join tokens of machines that have not started yet. Secret, and nowhere else. */
+  readonly tokens = new Map<string, BootstrapToken>();
+  readonly joinedByAgent = new Set<string>();
+  sweptAt = Number.NEGATIVE_INFINITY;
+  prunedAt = Number.NEGATIVE_INFINITY;
+}

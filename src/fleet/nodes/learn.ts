@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a joined node really offers to pods, by size of machine: corrects what schedulers are shown of the next one.
+import type { Machine } from '../../model/machine.ts';
+import type { LearnedAllocatable } from '../../model/pool.ts';
+import { parseResources } from '../../model/resources.ts';
+import type { ClusterNode } from '../../ports/cluster.ts';
+import type { Turn } from '../turn.ts';
+
+export function sizeKey({ size }: Pick<Machine, 'size'>): string {
+  return `${size.cpu}x${size.memoryBytes}x${size.diskBytes}`;
+}
+
+export async function learnAllocatable(
+  turn: Turn,
+  machine: Machine,
+  node: ClusterNode,
+): Promise<void> {
+  const parsed = parseResources(node.allocatable);
+  if (!parsed.ok || parsed.value.memoryBytes === 0) return;
+  const { cpuMilli, memoryBytes, ephemeralStorageBytes, pods } = parsed.value;
+  const facts = { cpuMilli, memoryBytes, ephemeralStorageBytes, pods };
+  const key = sizeKey(machine);
+  await turn.books.changePool(machine.pool, (state) => {
+    const known = state.allocatable[key];
+    if (known !== undefined && isSame(known, facts)) return undefined;
+    const learned = { ...facts, learnedAt: turn.now };
+    return { ...state, allocatable: { ...state.allocatable, [key]: learned } };
+  });
+}
+
+function isSame(known: LearnedAllocatable, facts: Omit<LearnedAllocatable, 'learnedAt'>): boolean {
+  return (
+    known.cpuMilli === facts.cpuMilli &&
+    known.memoryBytes === facts.memoryBytes &&
+    known.ephemeralStorageBytes === facts.ephemeralStorageBytes &&
+    known.pods === facts.pods
+  );
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a round knows of the cluster. A view that is too old decides nothing; what it said last still counts where
+// only care is asked for: no VM id, name or address that a Node has is given to another machine.
+import type { Cluster, ClusterNode, ClusterView } from '../../ports/cluster.ts';
+import { PvescalerError } from '../../ports/errors.ts';
+import type { Memory } from '../memory.ts';
+import type { FleetOptions } from '../options.ts';
+
+/** A healthy connection proves itself once a minute. */
+const TOO_OLD_MS = 90_000;
+
+export type ClusterSight =
+  /** There is no cluster: a machine whose guest is up is ready. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'stale'; readonly why: string; readonly lastNodes: readonly ClusterNode[] }
+  | { readonly kind: 'fresh'; readonly cluster: Cluster; readonly view: ClusterView };
+
+export async function readCluster(
+  { cluster, clock }: Pick<FleetOptions, 'cluster' | 'clock'>,
+  memory: Memory,
+): Promise<ClusterSight> {
+  if (cluster === undefined) return { kind: 'none' };
+  const view = await viewOf(cluster);
+  const now = clock.now();
+  if (typeof view !== 'string' && now - view.freshAt <= TOO_OLD_MS) {
+    memory.lastNodes = view.nodes;
+    memory.clusterSeenAt = view.freshAt;
+    return { kind: 'fresh', cluster, view };
+  }
+  memory.clusterStaleAt = now;
+  const why = typeof view === 'string' ? view : 'nothing has been heard from it for too long';
+  return { kind: 'stale', why, lastNodes: memory.lastNodes };
+}
+
+async function viewOf(cluster: Cluster): Promise<ClusterView | string> {
+  try {
+    return await cluster.view();
+  } catch (error) {
+    if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;
+    const { lastTrouble } = error.facts;
+    return lastTrouble === undefined ? error.message : String(lastTrouble);
+  }
+}
+
+/** Of the newest view there was. */
+export function knownNodes(sight: ClusterSight): readonly ClusterNode[] {
+  if (sight.kind === 'none') return [];
+  return sight.kind === 'fresh' ? sight.view.nodes : sight.lastNodes;
+}
