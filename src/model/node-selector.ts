@@ -47,6 +47,12 @@ export function readNodeSelector(sources: readonly NodeSelectorTermSource[]): No
   };
 }
 
+/** Selects one node by its name. */
+export function onlyNode(name: string): NodeSelector {
+  const field = { field: 'metadata.name', isEqual: true, value: name };
+  return { terms: [{ requirements: [], fields: [field] }], problems: [] };
+}
+
 export function parseNodeSelectorTerm(source: NodeSelectorTermSource): Parsed<NodeSelectorTerm> {
   const requirements = parseEach(source.matchExpressions ?? [], parseRequirement);
   if (!requirements.ok) return requirements;

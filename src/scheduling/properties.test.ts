@@ -81,6 +81,23 @@ const nodes = fc
   .array(node, { minLength: 1, maxLength: 4 })
   .map((all) => all.map((one, i) => ({ ...one, name: `node-${i}` })));
 
+const daemonSets = fc
+  .array(fc.record({ labels, spec: spec(true), port: fc.constantFrom(0, 0, 80) }), { maxLength: 3 })
+  .map((all) =>
+    all.map(({ labels: own, spec: { containers, ...rest }, port }, i) => ({
+      metadata: { name: `daemon-${i}`, namespace: 'default' },
+      spec: {
+        template: {
+          metadata: { labels: own },
+          spec: {
+            ...rest,
+            containers: [...(containers ?? []), { ports: port === 0 ? [] : [{ hostPort: port }] }],
+          },
+        },
+      },
+    })),
+  );
+
 /** A cluster with pods spread over its nodes, whatever the filters say to that. */
 function cluster(withSpread: boolean): fc.Arbitrary<ClusterWish> {
   return fc.record({ nodes, pods: pods(withSpread, 6) }).map(({ nodes: all, pods: running }) => ({
@@ -208,9 +225,27 @@ describe('pack', () => {
       fc.property(cluster(true), pods(true, 12), pools, (wish, asking, offer) => {
         const snapshot = aCluster(wish);
         const packing = pack(snapshot, asking.map(aPod), { pools: offer });
-        expect(replay(snapshot, packing)).toEqual([]);
+        expect(replay(snapshot, packing, 'together')).toEqual([]);
+        expect(replay(snapshot, packing, 'in turn')).toEqual([]);
         expect(everybody(packing)).toEqual(asking.map(({ name }) => name ?? '').sort());
       }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('so it does with daemons, who pass them, too', () => {
+    fc.assert(
+      fc.property(
+        fc.record({ wish: cluster(true), sets: daemonSets }),
+        pods(true, 12),
+        pools,
+        ({ wish, sets }, asking, offer) => {
+          const snapshot = aCluster({ ...wish, daemonSets: sets });
+          const packing = pack(snapshot, asking.map(aPod), { pools: offer });
+          expect(replay(snapshot, packing, 'in turn')).toEqual([]);
+          expect(everybody(packing)).toEqual(asking.map(({ name }) => name ?? '').sort());
+        },
+      ),
       { numRuns: 300 },
     );
   });

@@ -7,7 +7,14 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { podFromKubernetes } from '../model/pod-from-kubernetes.ts';
 import type { PodSource } from '../model/pod-source.ts';
-import { fits, type KubernetesObjects, snapshotFromKubernetes } from './index.ts';
+import {
+  fits,
+  type KubernetesObjects,
+  type PoolOffer,
+  pack,
+  snapshotFromKubernetes,
+} from './index.ts';
+import { replay } from './testing/replay.ts';
 
 interface Stored {
   readonly title: string;
@@ -17,13 +24,24 @@ interface Stored {
   readonly rejections: readonly (readonly (readonly string[])[])[];
 }
 
+/** A packing that was once wrong. It may change and stay right, so no outcome is stored. */
+interface StoredPacking extends Pick<Stored, 'cluster' | 'pending'> {
+  readonly daemonSets: NonNullable<KubernetesObjects['daemonSets']>;
+  readonly pools: readonly PoolOffer[];
+}
+
+function read(folder: string): readonly { readonly file: string; readonly found: unknown }[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.json'))
+    .map((file) => ({ file, found: JSON.parse(readFileSync(join(folder, file), 'utf8')) }));
+}
+
 const folder = join(import.meta.dirname, '..', '..', 'test', 'oracle', 'regressions');
-const stored = readdirSync(folder)
-  .filter((file) => file.endsWith('.json'))
-  .map((file) => ({
-    file,
-    found: JSON.parse(readFileSync(join(folder, file), 'utf8')) as Stored,
-  }));
+const stored = read(folder).map(({ file, found }) => ({ file, found: found as Stored }));
+const packings = read(join(folder, 'packings')).map(({ file, found }) => ({
+  file,
+  found: found as StoredPacking,
+}));
 
 function rejections({ cluster, pending }: Stored): Stored['rejections'] {
   const snapshot = snapshotFromKubernetes(cluster);
@@ -46,5 +64,20 @@ describe('verdicts of kube-scheduler’s own plugins', () => {
   test.each(stored)('$file: $found.title', ({ found }) => {
     const expected = found.rejections.map((nodes) => nodes.map((plugins) => [...plugins].sort()));
     expect(rejections(found)).toEqual(expected);
+  });
+});
+
+describe('packings that were once wrong', () => {
+  test.each(packings)('$file: every step and every daemon passes every filter', ({ found }) => {
+    const snapshot = snapshotFromKubernetes({ ...found.cluster, daemonSets: found.daemonSets });
+    if (!snapshot.ok) throw new Error(snapshot.problem);
+    const pending = found.pending.map((source) => {
+      const pod = podFromKubernetes(source);
+      if (!pod.ok) throw new Error(pod.problem);
+      return pod.value;
+    });
+    const packing = pack(snapshot.value, pending, { pools: found.pools });
+    expect(packing.machines).not.toEqual([]);
+    expect(replay(snapshot.value, packing, 'in turn')).toEqual([]);
   });
 });

@@ -9,6 +9,7 @@ export interface Task {
   readonly judge: Judges;
   readonly seed: number;
   readonly cases: number;
+  readonly packings: number;
   readonly features: readonly string[];
   /** Whether counterexamples become regressions. */
   readonly keep: boolean;

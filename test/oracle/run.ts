@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holds the scheduling simulation against kube-scheduler's own plugins on random clusters.
-// Usage: npm run test:oracle -- [--cases N] [--seed S] [--features NAME,…] [--keep]
+// Usage: npm run test:oracle -- [--cases N] [--packings N] [--seed S] [--features NAME,…] [--keep]
+//   --packings  so many, instead of one for every 20 cases;
 //   --features  only these features' shares are measured; --keep  shrunk counterexamples go to regressions/;
 //   --examples  writes a small case per feature to regressions/ instead
-// Case number i has the seed S + i, so `--seed <that> --cases 1` repeats it.
+// Case number i has the seed S + i, so `--seed <that> --cases 1` repeats it; so has packing number i.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,6 +17,9 @@ import { Judges } from './judges.ts';
 import { runPacks } from './packs.ts';
 import { type Report, replay } from './replay.ts';
 
+/** One packing asks for dozens of verdicts, so few are as good as many of the others. */
+const SHARE = 20;
+
 const root = join(import.meta.dirname, '..', '..');
 const program = join(root, '.cache', 'oracle', 'judge');
 
@@ -23,6 +27,7 @@ const { values: options } = parseArgs({
   options: {
     seed: { type: 'string' },
     cases: { type: 'string' },
+    packings: { type: 'string' },
     features: { type: 'string' },
     keep: { type: 'boolean', default: false },
     examples: { type: 'boolean', default: false },
@@ -58,11 +63,12 @@ function total(reports: readonly Report[]): Report {
 async function main(): Promise<void> {
   const seed = wholeNumber('seed', options.seed ?? `${Math.floor(Math.random() * 2 ** 30)}`);
   const cases = wholeNumber('cases', options.cases ?? '20000');
+  const packings = wholeNumber('packings', options.packings ?? `${Math.ceil(cases / SHARE)}`);
   const features = chosenFeatures();
   buildGoProgram({ source: join(import.meta.dirname, 'judge'), program, say });
   await using judges = new Judges(program);
   say(`${cases} cases with seed ${seed} (repeat: --seed ${seed} --cases ${cases})`);
-  const task = { judge: judges, seed, cases, features, keep: options.keep, say };
+  const task = { judge: judges, seed, cases, packings, features, keep: options.keep, say };
   if (options.examples) {
     await writeExamples(task);
     return;

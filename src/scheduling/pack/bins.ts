@@ -2,13 +2,21 @@
 // Places that are open, sorted by the room they have left: looking for a tight fit does not look at all of
 // them, so that the cost of a search does not grow with their number.
 
+import type { Pod } from '../../model/pod.ts';
 import type { Slot } from '../state/slot.ts';
+import type { Daemons } from './daemons.ts';
 import type { Rung } from './ladder.ts';
+import type { Load } from './load.ts';
 import type { Template } from './template.ts';
 
 export interface Machine {
   readonly template: Template;
   rung: Rung;
+  readonly daemons: Daemons;
+  /** Those of the daemons that were there before the first pod. */
+  readonly settled: readonly Pod[];
+  /** Room for daemons that must wait. */
+  kept: Load;
 }
 
 export interface Bin {

@@ -21,7 +21,7 @@ export interface Ladder {
   readonly largest: Rung;
 }
 
-function isHeld(load: readonly number[], holds: readonly number[]): boolean {
+export function isHeld(load: readonly number[], holds: readonly number[]): boolean {
   for (let id = 0; id < load.length; id += 1) {
     const amount = load[id] ?? 0;
     if (amount > 0 && amount > (holds[id] ?? 0)) return false;

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Slot } from '../state/slot.ts';
-import type { PodGroup } from './groups.ts';
+import type { Demand } from '../state/resource-names.ts';
 
-/** What a node would hold with one more pod of the group, by resource number. */
-export function loadWith({ candidate }: PodGroup, { used }: Slot): readonly number[] {
+/** What is held on a node, by resource number; absent is none. */
+export type Load = readonly number[];
+
+export const NOTHING: Load = [];
+
+/** What a node would hold with one more pod. */
+export function loadWith({ ids, amounts }: Demand, held: Load): Load {
   const load: number[] = [];
-  for (let id = 0; id < used.length; id += 1) load.push(used[id] ?? 0);
-  const { ids, amounts } = candidate.demand;
+  for (let id = 0; id < held.length; id += 1) load.push(held[id] ?? 0);
   for (let i = 0; i < ids.length; i += 1) {
     const id = ids[i] ?? 0;
     while (load.length <= id) load.push(0);
     load[id] = (load[id] ?? 0) + (amounts[i] ?? 0);
   }
   return load;
+}
+
+export function addLoads(left: Load, right: Load): Load {
+  if (right.length === 0) return left;
+  const length = Math.max(left.length, right.length);
+  return Array.from({ length }, (_, id) => (left[id] ?? 0) + (right[id] ?? 0));
 }

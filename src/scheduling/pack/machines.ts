@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Machines that are planned: opening them, and letting them grow while nothing is made yet.
 
-import { type Bin, newBin } from './bins.ts';
+import type { Bin } from './bins.ts';
 import { enlargement, newMachine } from './budget.ts';
 import type { PodGroup } from './groups.ts';
-import type { Rung } from './ladder.ts';
-import { loadWith } from './load.ts';
-import type { Placer } from './placer.ts';
+import { isHeld, type Rung } from './ladder.ts';
+import { addLoads, loadWith, NOTHING } from './load.ts';
+import type { Placement, Placer } from './placer.ts';
 import { Spare } from './spare.ts';
 import type { Template } from './template.ts';
 import { type Weights, weightOf } from './weights.ts';
@@ -52,14 +52,44 @@ export class Machines {
     const growth = this.#cheapestGrowth(group);
     if (growth !== undefined && this.#isWorth(growth, group, left)) return this.#grow(growth);
     const opening = this.#bestOpening(group);
-    if (opening !== undefined) return this.#open(opening);
+    if (opening !== undefined) return this.#open(opening, group);
     return growth && this.#grow(growth);
   }
 
-  /** Only growth, for when nothing new may be opened. */
+  /** Only growth, for when nothing new may be opened; at last into the room that was kept for daemons. */
   grow(group: PodGroup): Bin | undefined {
     const growth = this.#cheapestGrowth(group);
-    return growth && this.#grow(growth);
+    return growth === undefined ? this.#squeeze(group) : this.#grow(growth);
+  }
+
+  #squeeze(group: PodGroup): Bin | undefined {
+    for (const bin of this.opened) {
+      const { machine, slot } = bin;
+      if (machine === undefined || machine.kept.length === 0) continue;
+      if (!this.#placer.accepts(group, bin)) continue;
+      const isRoom = isHeld(loadWith(group.candidate.demand, slot.used), machine.rung.holds);
+      const rung = isRoom ? machine.rung : grownRung(group, bin, NOTHING);
+      if (rung === undefined) continue;
+      machine.kept = NOTHING;
+      if (!isRoom) return this.#grow({ bin, rung });
+      this.#placer.refresh(bin);
+      return bin;
+    }
+    return undefined;
+  }
+
+  /** Brings daemons that had to wait for others, once nothing more is placed; they may wait for each other. */
+  settle(): readonly Placement[] {
+    const settled: Placement[] = [];
+    let before: number;
+    do {
+      before = settled.length;
+      for (const bin of this.opened) {
+        const pods = bin.machine?.daemons.settle(this.#placer.draft, bin.machine.rung) ?? [];
+        for (const pod of pods) settled.push({ pod, bin });
+      }
+    } while (settled.length > before);
+    return settled;
   }
 
   /** Tells how many more pods of other groups than the one at hand are to come; fewer, when negative. */
@@ -151,9 +181,9 @@ export class Machines {
     return best;
   }
 
-  #open({ spare, rung }: Opening): Bin {
+  #open({ spare, rung }: Opening, group: PodGroup): Bin {
     const { template } = spare;
-    const bin = this.#placer.open(newBin(spare.take(), spare.ruleClass, { template, rung }));
+    const bin = this.#placer.open(spare.take(group, rung));
     template.take(newMachine(rung.size.capacity));
     this.opened.push(bin);
     this.#growing.push(bin);
@@ -169,10 +199,15 @@ function costOf({ machine }: Bin): number {
   return machine?.rung.cost ?? 0;
 }
 
-function grownRung(group: PodGroup, { slot, machine }: Bin): Rung | undefined {
+function grownRung(
+  group: PodGroup,
+  { slot, machine }: Bin,
+  kept = machine?.kept ?? NOTHING,
+): Rung | undefined {
   if (machine === undefined) return undefined;
   const { template, rung } = machine;
-  const larger = template.ladder.fit(loadWith(group, slot), rung.index);
+  const load = addLoads(loadWith(group.candidate.demand, slot.used), kept);
+  const larger = template.ladder.fit(load, rung.index);
   if (larger === undefined || !template.isLimited) return larger;
   const growth = enlargement(rung.size.capacity, larger.size.capacity);
   return template.hit(growth) === undefined ? larger : undefined;

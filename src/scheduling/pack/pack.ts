@@ -62,8 +62,10 @@ function packInto(draft: Draft, question: Question): Packing {
     domainLimits: options.domainLimits ?? new Map(),
   });
   const machines = fillMachines(unfinished(work), { placer, templates, weights });
+  const latecomers = machines.settle();
   return {
     ...report(placer, machines, nominated),
+    latecomers: latecomers.map(({ pod, bin }) => ({ pod, node: bin.slot.node.name })),
     unplaced: explain(unfinished(work), templates, world),
     skipped,
   };
@@ -156,7 +158,7 @@ function planned({ slot, machine }: Bin, pods: readonly Pod[]): PlannedMachine {
     size: rung.size,
     node: { ...slot.node, allocatable: rung.size.allocatable },
     pods,
-    daemons: template.daemons(slot.node.name),
+    daemons: machine.settled,
   };
 }
 

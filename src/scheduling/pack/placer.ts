@@ -200,5 +200,6 @@ export class Placer {
 
 function roomIn({ slot, machine }: Bin, resource: number): number {
   if (machine === undefined) return slot.free(resource);
-  return (machine.rung.holds[resource] ?? 0) - (slot.used[resource] ?? 0);
+  const taken = (slot.used[resource] ?? 0) + (machine.kept[resource] ?? 0);
+  return (machine.rung.holds[resource] ?? 0) - taken;
 }

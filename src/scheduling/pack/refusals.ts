@@ -7,6 +7,7 @@ import { Draft } from '../snapshot.ts';
 import type { Slot } from '../state/slot.ts';
 import type { World } from '../state/world.ts';
 import { newMachine } from './budget.ts';
+import { Daemons } from './daemons.ts';
 import type { PodGroup } from './groups.ts';
 import type { Rung } from './ladder.ts';
 import { loadWith } from './load.ts';
@@ -34,9 +35,7 @@ export function refusals(
 
 function probe(template: Template, draft: Draft): Slot {
   const slot = draft.addNode(template.node(ANY_MACHINE));
-  for (const pod of template.daemons(ANY_MACHINE)) {
-    draft.place(draft.world.resident(pod, pod.requests), slot);
-  }
+  new Daemons(template.daemons(ANY_MACHINE), slot, draft.world).settle(draft);
   return slot;
 }
 
@@ -46,7 +45,7 @@ function refusal(
   { slot, world }: { readonly slot: Slot; readonly world: World },
 ): Refusal {
   const { pool, domain, ladder } = template;
-  const rung = ladder.fit(loadWith(group, slot), 0);
+  const rung = ladder.fit(loadWith(group.candidate.demand, slot.used), 0);
   // The node of a template has no size yet: room is judged by the sizes there are.
   const others = allReasons(group.candidate, slot, world).filter(
     ({ filter }) => filter !== 'NodeResourcesFit',

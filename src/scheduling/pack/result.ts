@@ -15,7 +15,7 @@ export interface PlannedMachine {
   /** The node it would be, under a name that only this plan uses. */
   readonly node: Node;
   readonly pods: readonly Pod[];
-  /** What DaemonSets would run on it. */
+  /** What DaemonSets would run on it from the start; the scheduler may let others wait. */
   readonly daemons: readonly Pod[];
 }
 
@@ -27,8 +27,9 @@ export interface ExistingPlacement {
 }
 
 /**
- * In the order in which everything was placed. Replayed in this order every step passes every filter, with
- * all planned machines there from the first step on that uses one.
+ * In the order in which everything was placed. Replayed in this order every step passes every filter when
+ * each planned machine comes, with its daemons in their order, just before its first pod. Without DaemonSets
+ * the machines may as well come all at once.
  */
 export interface Step {
   readonly pod: Pod;
@@ -59,6 +60,8 @@ export interface Packing {
   readonly machines: readonly PlannedMachine[];
   readonly existing: readonly ExistingPlacement[];
   readonly steps: readonly Step[];
+  /** Pods of DaemonSets that had to wait and come to machines after the last step, in this order. */
+  readonly latecomers: readonly Step[];
   readonly unplaced: readonly Unplaced[];
   readonly skipped: readonly Skipped[];
 }

@@ -4,6 +4,7 @@
 import type { DaemonSet } from '../../model/daemon-set.ts';
 import { formatLabels, type Labels } from '../../model/labels.ts';
 import type { Node } from '../../model/node.ts';
+import { onlyNode } from '../../model/node-selector.ts';
 import type { Pod } from '../../model/pod.ts';
 import { NO_RESOURCES } from '../../model/resources.ts';
 import { findUntolerated } from '../../model/taints.ts';
@@ -60,9 +61,9 @@ export class Template {
     };
   }
 
-  /** What DaemonSets would run on it. */
+  /** What the controllers of DaemonSets would make for it. */
   daemons(nodeName: string): readonly Pod[] {
-    return this.#daemonSets.map(({ pod }) => ({ ...pod, name: `${pod.name}-${nodeName}` }));
+    return this.#daemonSets.map(({ pod }) => podFor(pod, nodeName));
   }
 
   get isLimited(): boolean {
@@ -86,6 +87,17 @@ export class Template {
     this.machines += growth.machines;
     for (const budget of this.#budgets) budget.take(growth);
   }
+}
+
+// The controller puts the node's name in place of the affinity that it has already heeded, so spread counts
+// that node alone. Claims for its ephemeral volumes do not exist before the pod does.
+function podFor(pod: Pod, nodeName: string): Pod {
+  return {
+    ...pod,
+    name: `${pod.name}-${nodeName}`,
+    nodeAffinity: onlyNode(nodeName),
+    volumes: pod.volumes.filter(({ kind }) => kind !== 'ephemeral'),
+  };
 }
 
 // A DaemonSet asks for no room: its controller makes the pod, and the node has to hold it.

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a packing step by step, as the scheduler would live through it: before the first step that needs
-// one all machines are there with their daemons. Returns the steps that some filter refuses.
+// Replays a packing step by step, as the scheduler would live through it, and returns what some filter
+// refuses. Machines come either together, before the first step that needs one, or each in its turn, before
+// the first pod on it; then come its daemons.
 
-import { fits, type Packing, type Reason, type Snapshot, withNodes, withPod } from '../index.ts';
+import type { Pod } from '../../model/pod.ts';
+import {
+  fits,
+  type Packing,
+  type PlannedMachine,
+  type Reason,
+  type Snapshot,
+  withNodes,
+  withPod,
+} from '../index.ts';
 
 export interface BadStep {
   readonly pod: string;
@@ -10,33 +20,49 @@ export interface BadStep {
   readonly reasons: readonly Reason[];
 }
 
-export function replay(snapshot: Snapshot, packing: Packing): readonly BadStep[] {
-  const machines = new Set(packing.machines.map(({ node }) => node.name));
-  const bad: BadStep[] = [];
-  let now = snapshot;
-  for (const { pod, node, how } of packing.existing) {
-    if (how === 'nominated') now = withPod(now, pod, node);
-  }
-  let haveArrived = false;
+export function replay(
+  snapshot: Snapshot,
+  packing: Packing,
+  machines: 'together' | 'in turn' = 'together',
+): readonly BadStep[] {
+  const coming = new Map(packing.machines.map((machine) => [machine.node.name, machine]));
+  const run = new Run(snapshot);
+  for (const { pod, node, how } of packing.existing) if (how === 'nominated') run.put(pod, node);
   for (const { pod, node } of packing.steps) {
-    if (machines.has(node) && !haveArrived) {
-      now = withMachines(now, packing);
-      haveArrived = true;
+    const machine = coming.get(node);
+    if (machine !== undefined) {
+      run.join(machines === 'together' ? [...coming.values()] : [machine]);
+      for (const daemon of machine.daemons) run.place(daemon, node);
     }
-    const verdict = fits(now, pod, node);
-    if (!verdict.fits) bad.push({ pod: pod.name, node, reasons: verdict.reasons });
-    now = withPod(now, pod, node);
+    coming.delete(node);
+    run.place(pod, node);
   }
-  return bad;
+  for (const { pod, node } of packing.latecomers) run.place(pod, node);
+  return run.bad;
 }
 
-function withMachines(snapshot: Snapshot, { machines }: Packing): Snapshot {
-  let now = withNodes(
-    snapshot,
-    machines.map(({ node }) => node),
-  );
-  for (const { node, daemons } of machines) {
-    for (const daemon of daemons) now = withPod(now, daemon, node.name);
+class Run {
+  readonly bad: BadStep[] = [];
+  readonly #joined = new Set<string>();
+  #now: Snapshot;
+
+  constructor(from: Snapshot) {
+    this.#now = from;
   }
-  return now;
+
+  join(machines: readonly PlannedMachine[]): void {
+    const nodes = machines.map(({ node }) => node).filter(({ name }) => !this.#joined.has(name));
+    for (const { name } of nodes) this.#joined.add(name);
+    this.#now = withNodes(this.#now, nodes);
+  }
+
+  place(pod: Pod, node: string): void {
+    const verdict = fits(this.#now, pod, node);
+    if (!verdict.fits) this.bad.push({ pod: pod.name, node, reasons: verdict.reasons });
+    this.put(pod, node);
+  }
+
+  put(pod: Pod, node: string): void {
+    this.#now = withPod(this.#now, pod, node);
+  }
 }

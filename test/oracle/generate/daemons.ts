@@ -3,8 +3,10 @@
 
 import type { Pod, PodSpec, Toleration } from '../objects.ts';
 import type { Random } from '../random.ts';
+import { addAffinity, addSpread } from './neighbours.ts';
 import { requests } from './requests.ts';
-import { addNodeAffinity, addNodeSelector, addTolerations } from './rules.ts';
+import { addHostPorts, addNodeAffinity, addNodeSelector, addTolerations } from './rules.ts';
+import { podIdentity } from './words.ts';
 
 export interface DaemonSet {
   metadata: { name: string; namespace: string; uid: string };
@@ -26,21 +28,49 @@ const ADDED: readonly Toleration[] = [
 
 export function daemonSet(random: Random, name: string): DaemonSet {
   const containers = [{ name: 'main', resources: { requests: requests(random, 'small') } }];
-  const pod: Pod = { metadata: { name, namespace: 'default', uid: name }, spec: { containers } };
+  const identity = random.chance(0.5)
+    ? { namespace: 'default', labels: { app: 'daemon' } }
+    : podIdentity(random, false);
+  const pod: Pod = { metadata: { name, uid: name, ...identity }, spec: { containers } };
   if (random.chance(0.3)) addNodeSelector(random, pod);
   if (random.chance(0.2)) addNodeAffinity(random, pod);
   if (random.chance(0.4)) addTolerations(random, pod);
+  if (random.chance(0.4)) addNeighbours(random, pod);
   return {
-    metadata: { name, namespace: 'default', uid: `uid-${name}` },
-    spec: { template: { metadata: { labels: { app: 'daemon' } }, spec: pod.spec } },
+    metadata: { name, namespace: identity.namespace, uid: `uid-${name}` },
+    spec: { template: { metadata: { labels: identity.labels }, spec: pod.spec } },
   };
 }
 
-export function daemonPod({ metadata, spec: { template } }: DaemonSet, node: string): Pod {
-  const { namespace } = metadata;
-  const name = `${metadata.name}-${node}`;
+function addNeighbours(random: Random, pod: Pod): void {
+  const kind = random.pick(['ports', 'affinity', 'anti-affinity', 'anti-affinity', 'spread']);
+  if (kind === 'ports') addHostPorts(random, pod);
+  else if (kind === 'affinity') addAffinity(random, pod, 'podAffinity');
+  else if (kind === 'anti-affinity') addAffinity(random, pod, 'podAntiAffinity');
+  else addSpread(random, pod);
+}
+
+/** What the controller asks about before it makes a pod for a node. */
+export function templatePod({ metadata, spec: { template } }: DaemonSet): Pod {
+  const { name, namespace } = metadata;
   return {
     metadata: { name, namespace, uid: `uid-${name}`, labels: template.metadata.labels },
     spec: { ...template.spec, tolerations: [...(template.spec.tolerations ?? []), ...ADDED] },
+  };
+}
+
+/** The pod that it makes: the node's name takes the place of the required node affinity. */
+export function daemonPod(set: DaemonSet, node: string): Pod {
+  const { metadata, spec } = templatePod(set);
+  const name = `${metadata.name}-${node}`;
+  const byName = { key: 'metadata.name', operator: 'In', values: [node] };
+  const nodeAffinity = {
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [{ matchFields: [byName] }],
+    },
+  };
+  return {
+    metadata: { ...metadata, name, uid: `uid-${name}` },
+    spec: { ...spec, affinity: { ...spec.affinity, nodeAffinity } },
   };
 }

@@ -30,6 +30,8 @@ type question struct {
 type placement struct {
 	Pod  *v1.Pod `json:"pod"`
 	Node string  `json:"node"`
+	// Probe: only asked, the pod does not stay.
+	Probe bool `json:"probe"`
 }
 
 // answer carries, per pending pod and node in the order asked, the plugins that refuse (none: the pod may run

@@ -72,9 +72,12 @@ func (b *bench) place(world cache.Cache, step placement) ([]string, error) {
 		h := b.hear(plugin, step.Pod, nodes)
 		if b.refuses(h, step.Pod, node) {
 			refusing = append(refusing, plugin.Name())
-		} else if reserves, can := plugin.(fwk.ReservePlugin); can && !h.passed {
+		} else if reserves, can := plugin.(fwk.ReservePlugin); can && !h.passed && !step.Probe {
 			b.note(plugin, step.Pod, reserves.Reserve(context.Background(), h.state, step.Pod, step.Node))
 		}
+	}
+	if step.Probe {
+		return refusing, nil
 	}
 	placed := withUID(step.Pod)
 	placed.Spec.NodeName = step.Node
