@@ -36,8 +36,8 @@ export interface ClusterView {
   /** Finished ones included; empty when the adapter was told not to watch pods. */
   readonly pods: readonly Pod[];
   /**
-   * Wall clock of the last proof that the view is current: a list, or an event or a bookmark of the watch, of
-   * whichever collection has the oldest. A healthy connection proves itself at least once a minute, however quiet
+   * Wall clock of the last proof that the view is current: a list, an event or a bookmark of the watch, or its orderly
+   * end, of whichever collection has the oldest. A healthy connection proves itself at least once a minute, however quiet
    * the cluster is.
    */
   readonly freshAt: number;

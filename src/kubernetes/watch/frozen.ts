@@ -28,8 +28,10 @@ export class Frozen {
     );
   }
 
-  async watch(signal: AbortSignal): Promise<void> {
+  /** Until the signal; `onThaw` is called when it goes on after it was stopped. */
+  async watch(signal: AbortSignal, onThaw: () => void): Promise<void> {
     while (!signal.aborted) {
+      if (this.sinceLong) onThaw();
       this.#beatAt = this.#clock.monotonic();
       this.#wallBeatAt = this.#clock.now();
       await this.#clock.sleep(BEAT_MS, { signal }).catch(() => undefined);

@@ -29,12 +29,12 @@ export interface ReflectorOptions<T> {
 const PAGE_SIZE = 200;
 
 /**
- * Short, because the only certain bookmark is the one that comes just before the end: it bounds how long a quiet
- * view goes without proof. Going on from where it stopped costs the server next to nothing.
+ * Short, because a quiet collection has no events, and bookmarks only when something happened: its proof is that the
+ * server ended the watch as announced, having said all it had to say. Going on from there costs it next to nothing.
  */
 const WATCH_SECONDS = 40;
 
-/** After trouble nobody knows whether the view is current; the bookmark before an early end proves it soon. */
+/** After trouble nobody knows whether the view is current; an early end proves it soon. */
 const FIRST_WATCH_SECONDS = 5;
 
 /** A watch that ends sooner without having brought anything is taken for trouble, or it would be asked for in a loop. */
@@ -85,7 +85,7 @@ export class Reflector<T> {
   }
 
   start(): void {
-    void this.#frozen.watch(this.#stopping.signal);
+    void this.#frozen.watch(this.#stopping.signal, () => this.#thaw());
     this.#running ??= this.#run();
   }
 
@@ -128,6 +128,7 @@ export class Reflector<T> {
     if (end.kind === 'failed') throw end.error;
     if (!signal.aborted) this.#options.onRestart?.(end.kind);
     if (end.kind === 'expired') this.#wanted += 1;
+    if (end.kind === 'ended' && end.isAsAnnounced) this.#prove();
     const hasWorked =
       this.#version !== versionBefore || clock.monotonic() - startedAt >= TOO_SHORT_MS;
     if (hasWorked) this.#backoff.succeeded();
@@ -185,14 +186,21 @@ export class Reflector<T> {
 
   #reached(version: string): void {
     this.#version = version;
+    this.#prove();
+  }
+
+  /** Everything up to now was heard. */
+  #prove(): void {
     // What lay in the socket while the whole process was stopped says nothing about now.
-    if (this.#frozen.sinceLong) {
-      this.#isProven = false;
-      this.#turn.abort();
-    }
+    if (this.#frozen.sinceLong) this.#thaw();
     if (this.#turn.signal.aborted) return;
     this.#freshAt = this.#options.clock.now();
     this.#works();
+  }
+
+  #thaw(): void {
+    this.#isProven = false;
+    this.#turn.abort();
   }
 
   #works(): void {

@@ -11,7 +11,7 @@ export interface WatchOrder {
   readonly clock: Clock;
   readonly path: string;
   readonly resourceVersion: string;
-  /** The server ends the watch after this; it sends a bookmark shortly before. */
+  /** The server ends the watch after this. */
   readonly seconds: number;
   readonly signal: AbortSignal;
   readonly on: {
@@ -22,12 +22,18 @@ export interface WatchOrder {
   };
 }
 
+/** Servers count from when they received the request, in whole seconds. */
+const EARLY_MS = 1_000;
+
 /** Beyond the server's own end of the watch: a connection that is this late is dead and does not know it. */
 const GRACE_MS = 10_000;
 
 export type WatchEnd =
-  /** As announced; go on from where it stopped. */
-  | { readonly kind: 'ended' }
+  /**
+   * Go on from where it stopped. As announced: neither sooner nor much later than the server was asked to, so it was
+   * the server that ended it, after all it had to say.
+   */
+  | { readonly kind: 'ended'; readonly isAsAnnounced: boolean }
   /** The server no longer remembers so far back: everything is to be read anew. */
   | { readonly kind: 'expired' }
   | { readonly kind: 'failed'; readonly error: PvescalerError };
@@ -36,13 +42,16 @@ export type WatchEnd =
 export async function watchOnce(order: WatchOrder): Promise<WatchEnd> {
   const quiet = new Quiet(order.clock, order.seconds * 1_000 + GRACE_MS);
   const signal = AbortSignal.any([order.signal, quiet.signal]);
+  const startedAt = order.clock.monotonic();
   try {
     const answer = await order.api.open({ ...requestOf(order), signal });
     if (!answer.ok) {
       if (isExpired(answer.status)) return { kind: 'expired' };
       return { kind: 'failed', error: translateStatus(answer.status, `watch ${order.path}`) };
     }
-    return await follow(quiet.listening(answer.body), order);
+    const end = await follow(quiet.listening(answer.body), order);
+    const lateMs = order.clock.monotonic() - startedAt - order.seconds * 1_000;
+    return end ?? { kind: 'ended', isAsAnnounced: lateMs >= -EARLY_MS && lateMs <= GRACE_MS };
   } catch (error) {
     if (!quiet.signal.aborted || order.signal.aborted) throw error;
     const message = `watch ${order.path}: the connection is silent beyond its end`;
@@ -65,12 +74,16 @@ function requestOf({ path, resourceVersion, seconds }: WatchOrder) {
   };
 }
 
-async function follow(body: AsyncIterable<Uint8Array>, order: WatchOrder): Promise<WatchEnd> {
+/** Undefined: the stream came to its end. */
+async function follow(
+  body: AsyncIterable<Uint8Array>,
+  order: WatchOrder,
+): Promise<WatchEnd | undefined> {
   for await (const line of linesOf(body)) {
     const end = take(line, order);
     if (end !== undefined) return end;
   }
-  return { kind: 'ended' };
+  return undefined;
 }
 
 function take(line: string, { on, path }: WatchOrder): WatchEnd | undefined {

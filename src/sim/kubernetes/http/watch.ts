@@ -59,6 +59,7 @@ class Watch {
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #unwatch: (() => void) | undefined;
   #isSilent = false;
+  #from = 0;
 
   constructor(options: WatchOptions, onEnd: (watch: Watch) => void) {
     this.#options = options;
@@ -95,8 +96,8 @@ class Watch {
     const { query, store, lastWords } = this.#options;
     if (lastWords !== undefined) return this.lastWords(lastWords);
     try {
-      const from = Number(query.get('resourceVersion') ?? 0) || store.version;
-      this.#unwatch = store.watch(from, (change) => this.#tell(change));
+      this.#from = Number(query.get('resourceVersion') ?? 0) || store.version;
+      this.#unwatch = store.watch(this.#from, (change) => this.#tell(change));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       return this.lastWords(JSON.stringify({ type: 'ERROR', object: error.toStatus() }));
@@ -129,7 +130,10 @@ class Watch {
     const { resource, query, store } = this.#options;
     if (query.get('allowWatchBookmarks') !== 'true') return;
     const { kind, apiVersion } = resource;
-    const metadata = { resourceVersion: String(store.version), creationTimestamp: null };
+    const version = store.lastChange(resource);
+    // Like the real one, it has none for who has seen everything of that kind already.
+    if (version <= this.#from) return;
+    const metadata = { resourceVersion: String(version), creationTimestamp: null };
     this.#write(JSON.stringify({ type: 'BOOKMARK', object: { kind, apiVersion, metadata } }));
   }
 

@@ -31,6 +31,7 @@ export class Store {
   readonly #watchers = new Set<(change: Change) => void>();
   #log: Change[] = [];
   #version = 1;
+  readonly #lastChanges = new Map<Resource, number>();
   /** Changes up to this version are forgotten. */
   #forgotten = 0;
 
@@ -41,6 +42,11 @@ export class Store {
 
   get version(): number {
     return this.#version;
+  }
+
+  /** Version of the last change of such an object. */
+  lastChange(resource: Resource): number {
+    return this.#lastChanges.get(resource) ?? 0;
   }
 
   list(resource: Resource, namespace: string): readonly SimObject[] {
@@ -169,6 +175,7 @@ export class Store {
 
   #tell(change: Change): void {
     this.#log.push(change);
+    this.#lastChanges.set(change.resource, change.version);
     if (this.#log.length > 2 * LONGEST_LOG) {
       this.#log = this.#log.slice(LONGEST_LOG);
       this.#forgotten = (this.#log[0]?.version ?? 1) - 1;
