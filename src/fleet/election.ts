@@ -2,15 +2,13 @@
 // The Lease in Kubernetes, for drivers that do not share a store. Its holder stops beginning anything so long before
 // the end that what it began is over by then; who takes it from somebody else waits as long once more, for a request
 // that was on its way when its sender died, and looks twice before it acts.
+import { RECONCILE_LEASE } from '../model/lease.ts';
 import type { Cluster, ClusterLease } from '../ports/cluster.ts';
 import { mayAct } from '../ports/cluster.ts';
 import { asPvescalerError, Cancelled, LostLeadership } from '../ports/errors.ts';
 import type { Fence } from '../ports/fence.ts';
 import type { FleetOptions } from './options.ts';
 import { readViews } from './views.ts';
-
-/** The name of the Lease. */
-export const DRIVER_LEASE = 'pvescaler-driver';
 
 /** No request to Proxmox is waited for longer than this. */
 export const LONGEST_REQUEST_MS = 36_000;
@@ -78,7 +76,7 @@ export class Election implements Fence {
 
   async #acquire(signal: AbortSignal, events: ElectionEvents): Promise<boolean> {
     const { clock, settings } = this.#options;
-    const request = { name: DRIVER_LEASE, holder: settings.holder, durationMs: LEASE_MS };
+    const request = { name: RECONCILE_LEASE, holder: settings.holder, durationMs: LEASE_MS };
     while (!signal.aborted) {
       try {
         this.#lease = await this.#cluster.acquireLease(request, { signal });

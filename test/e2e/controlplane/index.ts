@@ -233,18 +233,10 @@ class RunningControlPlane implements ControlPlane {
     });
   }
 
-  /** A program that has ended would only let the wait run into its limit. */
   async #until<T>(what: string, look: () => Promise<T>): Promise<void> {
-    let dead: unknown;
-    await waitUntil(what, async () => {
-      try {
-        for (const program of this.#programs.values()) program.demandRunning();
-      } catch (error) {
-        dead = error;
-        return true;
-      }
+    await waitUntil(what, () => {
+      for (const program of this.#programs.values()) program.demandRunning();
       return look();
     });
-    if (dead !== undefined) throw dead;
   }
 }

@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { reap } from './reaper.ts';
+import { WaitingIsNoUse } from './wait-until.ts';
 
 export interface ProgramOrder {
   readonly name: string;
@@ -62,7 +63,7 @@ export class Program {
   demandRunning(): void {
     if (this.isRunning) return;
     const tail = this.log().trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
-    throw new Error(`${this.#order.name} ended by itself:\n${tail}`);
+    throw new WaitingIsNoUse(`${this.#order.name} ended by itself:\n${tail}`);
   }
 }
 
