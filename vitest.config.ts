@@ -6,7 +6,7 @@ export default defineConfig({
     include: [
       'src/**/*.test.ts',
       'scripts/**/*.test.ts',
-      'test/{cli,proxmox,kubernetes,bootstrap,system,deploy}/**/*.test.ts',
+      'test/{cli,proxmox,kubernetes,bootstrap,system,deploy,interop}/**/*.test.ts',
       'test/fleet/{lifecycle,strangers}.test.ts',
     ],
     setupFiles: ['test/support/node-guard.ts'],

@@ -8,6 +8,7 @@ import { renderCliReference } from './cli-reference.ts';
 import { renderErrorReference } from './error-reference.ts';
 import { renderAdmissionManifest, renderRbacManifest, renderRightsReference } from './manifests.ts';
 import { renderMetricsReference } from './metrics-reference.ts';
+import { protobufFiles } from './protobuf-files.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -26,6 +27,7 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { path: 'deploy/manifests/admission-policy.yaml', text: renderAdmissionManifest() },
     { path: 'docs/reference/metrics.md', text: renderMetricsReference() },
     { path: 'docs/reference/cli.md', text: await renderCliReference() },
+    ...(await protobufFiles(root)),
   ];
 }
 

@@ -9,8 +9,11 @@ import {
   type CliContext,
   type ConnectedCluster,
   type ConnectOptions,
+  externalGrpcSettings,
+  type FaceParts,
   type HealthOrder,
   type ProxmoxSimOrder,
+  type RunningFace,
   type RunningSim,
   runCli,
   type Telemetry,
@@ -279,6 +282,35 @@ async function serveHealth({ listen: address, ...sources }: HealthOrder) {
   return listen(healthApp(sources), address);
 }
 
+async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
+  const { config, fleet, clock, log, meters } = parts;
+  if (config.mode !== 'externalgrpc') return undefined;
+  const { serveExternalGrpc } = await import('./externalgrpc/index.ts');
+  const { grpc } = config;
+  const face = await serveExternalGrpc({
+    fleet,
+    settings: externalGrpcSettings(config),
+    listen: grpc.listen,
+    tls: grpc.tls,
+    insecure: grpc.insecure,
+    expander: grpc.expander,
+    clock,
+    read: (path) => readFile(path, 'utf8'),
+    warn: (message) => log.warn(message),
+    onCall({ rpc, code, ms }) {
+      meters.add('pvescaler_grpc_calls_total', { rpc, code });
+      meters.observe('pvescaler_grpc_call_duration_seconds', { rpc }, ms / 1_000);
+    },
+  });
+  const { port, expanderPort } = face;
+  const plugin = expanderPort === undefined ? '' : `, expander on port ${expanderPort}`;
+  return {
+    what: `gRPC for the Cluster Autoscaler on port ${port}${grpc.insecure ? ' without TLS' : ''}${plugin}`,
+    waitingFor: () => face.waitingFor(),
+    close: () => face.close(),
+  };
+}
+
 const URL_TIMEOUT_MS = 30_000;
 
 async function readUrl(url: string): Promise<string> {
@@ -323,8 +355,7 @@ function contextOfThisProcess(): CliContext {
       startProxmoxSim,
       connect,
       connectCluster,
-      // Faces are joined in here, by config.mode.
-      startFace: () => Promise.resolve(undefined),
+      startFace,
       openTelemetry,
       serveHealth,
       async readSecret(source) {

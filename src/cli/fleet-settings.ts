@@ -27,6 +27,8 @@ export interface SettingsExtras {
 
 /** Between rounds while something is under way. */
 const BUSY_MS = 500;
+/** Longer than the autoscaler takes to look again, so that a place that comes free in between is used. */
+const UNPLACED_MS = 30_000;
 
 export function fleetSettings(config: Config, extras: SettingsExtras): FleetSettings {
   return {
@@ -43,6 +45,8 @@ export function fleetSettings(config: Config, extras: SettingsExtras): FleetSett
     orphans: config.cleanup.orphans,
     cloudController: config.cluster.cloudController,
     namespace: config.cluster.namespace,
+    // The Cluster Autoscaler would rather grow another pool than wait.
+    unplacedTimeoutMs: config.mode === 'externalgrpc' ? UNPLACED_MS : undefined,
     reconcileMs: config.intervals.reconcileMs,
     busyMs: BUSY_MS,
   };
@@ -148,7 +152,8 @@ const NO_JOIN: JoinSettings = {
 };
 
 function seedOf(pool: PoolConfig, config: Config, extras: SettingsExtras): SeedSettings {
-  const { labels, groupLabel, taints, architecture } = pool;
+  const { groupLabel, taints, architecture, gpu } = pool;
+  const labels = gpu === undefined ? pool.labels : { [config.gpu.label]: gpu.type, ...pool.labels };
   return {
     registration: { labels, groupLabel, taints, architecture },
     login: {

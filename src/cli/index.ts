@@ -6,6 +6,7 @@ import { asPvescalerError, type PvescalerError } from '../ports/errors.ts';
 import type { CliContext } from './context.ts';
 import { buildProgram } from './program.ts';
 
+export { Authority, makeAuthority } from './certs/authority.ts';
 export type {
   CliContext,
   ConnectedCluster,
@@ -17,6 +18,7 @@ export type {
 } from './context.ts';
 export { buildProgram } from './program.ts';
 export type { FaceParts, RunningFace } from './serve/face.ts';
+export { externalGrpcSettings } from './serve/face-settings.ts';
 
 const USAGE_EXIT_CODE = 2;
 

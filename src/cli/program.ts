@@ -2,6 +2,7 @@
 // The tree of commands. Each file of this folder adds one; what a command needs beyond its declaration is
 // imported when it runs.
 import { Command } from 'commander';
+import { addCerts } from './certs.ts';
 import { addCompletion } from './completion.ts';
 import { addConfigImport } from './config-import.ts';
 import { addConfigInit } from './config-init.ts';
@@ -47,6 +48,7 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
   addMachineShow(machine, host);
   addMachineDelete(machine, host);
   addOrphans(program, host);
+  addCerts(program, host);
   const config = program
     .command('config')
     .description('check, explain, write and import config files');

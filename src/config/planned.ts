@@ -16,25 +16,16 @@ interface PlannedRow {
 }
 
 export const PLANNED: readonly PlannedRow[] = [
-  { prefix: ['grpc'], feature: 'the gRPC server for the Cluster Autoscaler' },
   { prefix: ['http', 'dashboard'], feature: 'the dashboard' },
   { prefix: ['ssh'], feature: 'SSH into machines' },
   { prefix: ['readiness'], feature: 'vm create' },
   { prefix: ['guards', 'maxTotalUnreadyPercentage'], feature: 'the standalone autoscaler' },
   { prefix: ['guards', 'okTotalUnreadyCount'], feature: 'the standalone autoscaler' },
   { prefix: ['autoscaler'], feature: 'the standalone autoscaler' },
-  { prefix: ['pricing'], feature: 'prices' },
-  { prefix: ['gpu'], feature: 'GPUs' },
-  { prefix: ['pools', '*', 'gpu'], feature: 'GPUs' },
   { prefix: ['pools', '*', 'scaleUp'], feature: 'the standalone autoscaler' },
   { prefix: ['pools', '*', 'scaleDown'], feature: 'the standalone autoscaler' },
   { prefix: ['pools', '*', 'headroom'], feature: 'the standalone autoscaler' },
   { prefix: ['pools', '*', 'schedules'], feature: 'the standalone autoscaler' },
-  {
-    prefix: ['pools', '*', 'clusterAutoscaler'],
-    feature: 'the gRPC server for the Cluster Autoscaler',
-  },
-  { prefix: ['pools', '*', 'pricePerHour'], feature: 'prices' },
 ];
 
 /** The rows that this config (before defaults) sets something of. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
 import type { MachineId } from '../model/machine-id.ts';
+import { Outlook } from './capacity/outlook.ts';
 import { type DriveTerms, drive } from './drive.ts';
 import { Memory } from './memory.ts';
-import { Mirror } from './mirror/mirror.ts';
+import { Mirror, type Picture } from './mirror/mirror.ts';
 import type { FleetOptions } from './options.ts';
 import { listOrphans, type Orphan } from './orphans/list.ts';
 import { type Asked, Requests, type Why } from './requests.ts';
@@ -11,6 +12,10 @@ import { type RoundReport, runRound } from './round.ts';
 import { type FleetStatus, readStatus } from './status.ts';
 
 export interface Fleet {
+  /** The records in memory, to read. What others wrote is in it after `follow`. */
+  readonly picture: Picture;
+  /** What the last rounds of this process saw, to read. */
+  readonly outlook: Pick<Outlook, 'takenAt' | 'trouble' | 'hasVm' | 'room'>;
   /** Asks for more machines. NoCapacity/POOL_AT_MAXIMUM beyond the pool's limit: nothing was asked for. */
   request(pool: string, count: number, why: Why): Promise<Asked>;
   /** Asks for these to be taken away. */
@@ -30,9 +35,13 @@ export interface Fleet {
 
 export function createFleet(options: FleetOptions): Fleet {
   const mirror = new Mirror(options.store);
+  const outlook = new Outlook();
+  const engine = { ...options, mirror, outlook };
   const requests = new Requests(options, mirror);
   const memory = new Memory();
   return {
+    picture: mirror,
+    outlook,
     request: (pool, count, why) => requests.request(pool, count, why),
     remove: (machines, why) => requests.remove(machines, why),
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
@@ -41,10 +50,10 @@ export function createFleet(options: FleetOptions): Fleet {
     orphans: () => listOrphans(options, mirror),
     round: (lease, { signal } = {}) =>
       runRound(
-        { ...options, mirror },
+        engine,
         { lease, mayAct: () => options.clock.now() < lease.expiresAt, signal },
         memory,
       ),
-    drive: (terms) => drive({ ...options, mirror }, terms),
+    drive: (terms) => drive(engine, terms),
   };
 }

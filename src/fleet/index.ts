@@ -5,6 +5,7 @@
 export type { DriveEvents, DriveTerms } from './drive.ts';
 export { createFleet, type Fleet } from './fleet.ts';
 export { Throne } from './leadership.ts';
+export type { Picture } from './mirror/mirror.ts';
 export type { JoinSettings, TokenSettings } from './nodes/join-settings.ts';
 export type { FleetOptions } from './options.ts';
 export type { Orphan } from './orphans/list.ts';

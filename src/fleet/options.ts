@@ -4,6 +4,7 @@ import type { Cluster } from '../ports/cluster.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
+import type { Outlook } from './capacity/outlook.ts';
 import type { Throne } from './leadership.ts';
 import type { Mirror } from './mirror/mirror.ts';
 import type { FleetSettings } from './settings.ts';
@@ -22,7 +23,8 @@ export interface FleetOptions {
   readonly throne?: Throne | undefined;
 }
 
-/** The same with the records in memory, which everything of one process shares. */
+/** The same with the records and the last views in memory, which everything of one process shares. */
 export interface EngineOptions extends FleetOptions {
   readonly mirror: Mirror;
+  readonly outlook: Outlook;
 }

@@ -6,7 +6,8 @@ import { adopt } from './adoption/adopt.ts';
 import { atOnce } from './at-once.ts';
 import { Books } from './books.ts';
 import { backoffOf } from './capacity/backoff.ts';
-import { place } from './capacity/place.ts';
+import { place, type Refused } from './capacity/place.ts';
+import { countRooms } from './capacity/room.ts';
 import { carryOutIntents } from './intents.ts';
 import type { Leadership } from './leadership.ts';
 import { advance } from './lifecycle/advance.ts';
@@ -50,6 +51,7 @@ export async function runRound(
   const { store, clock, mirror } = options;
   const books = await Books.open(mirror, leadership.lease, () => clock.now());
   const { views, stale } = await recentViews(options, leadership, memory);
+  options.outlook.saw(views, stale);
   const sight = await readCluster(options, memory);
   const { journal } = store;
   const turn = new Turn({ ...options, journal, books, leadership, memory, views, sight });
@@ -66,6 +68,7 @@ export async function runRound(
   await sweep(turn, undecided);
   await removeGhosts(turn);
   await collect(turn);
+  await countRooms(turn, options.outlook);
   const underWay = turn.books.machines.filter((machine) => !isAtRest(machine));
   return {
     stale,
@@ -78,7 +81,10 @@ export async function runRound(
 
 async function advanceAll(turn: Turn, which: (machine: Machine) => boolean): Promise<void> {
   const moving = turn.books.machines.filter(which);
-  await atOnce(moving, MACHINES_AT_ONCE, ({ id }) => advance(turn, id));
+  await atOnce(moving, MACHINES_AT_ONCE, async ({ id }) => {
+    await advance(turn, id);
+    await turn.breathe();
+  });
 }
 
 async function tellStale(turn: Turn, stale: Readonly<Record<string, string>>): Promise<void> {
@@ -132,11 +138,43 @@ async function placeAll(turn: Turn, which: (machine: Machine) => boolean): Promi
       await fail(new Job(turn, machine.id), new InvalidConfig('CONFIG_INVALID', message));
       continue;
     }
-    if (backoffOf(turn, machine.pool) === undefined) await place(turn, machine, pool);
+    const backoff = backoffOf(turn, machine.pool);
+    const refused =
+      backoff === undefined
+        ? await place(turn, machine, pool)
+        : { code: backoff.code, sentence: backoff.message };
+    if (refused !== undefined) await giveUpIfDue(turn, machine, refused);
+    await turn.breathe();
   }
   const idsOf = (phase: Machine['phase']) =>
     new Set<string>(
       waiting.map(({ id }) => id).filter((id) => turn.books.find(id)?.phase === phase),
     );
   return { placed: idsOf('placed'), waiting: idsOf('requested') };
+}
+
+/** Refusals that pass by themselves: nothing is known, or it is only not its turn. */
+const PASSING: readonly string[] = ['VIEW_STALE', 'HOSTS_BUSY'];
+
+/**
+ * Where whoever asks would rather ask elsewhere than wait, a machine without a place is given up after a while. What
+ * keeps a minimum goes on waiting: it would only be asked for again.
+ */
+async function giveUpIfDue(turn: Turn, machine: Machine, refused: Refused): Promise<void> {
+  const { unplacedTimeoutMs } = turn.settings;
+  if (unplacedTimeoutMs === undefined || PASSING.includes(refused.code)) return;
+  if (turn.now - machine.requestedAt < unplacedTimeoutMs) return;
+  const intent = turn.books.intents.find(({ id }) => id === machine.intent);
+  if (intent?.requestedBy === 'minimum') return;
+  const { code, sentence: message } = refused;
+  await turn.books.releaseAddresses(machine.id);
+  await turn.books.move(machine.id, 'failed', {
+    failure: { code, message, at: turn.now, phase: machine.phase },
+    deletionReason: message,
+  });
+  await turn.tellOf(machine, {
+    kind: 'failed',
+    reason: code,
+    message: `${machine.id}: ${message}`,
+  });
 }

@@ -129,6 +129,8 @@ export interface FleetSettings {
   readonly cloudController: boolean;
   /** Where Events go that are about no Node. */
   readonly namespace: string;
+  /** How long a machine may wait for a place before it has failed; absent: for ever. */
+  readonly unplacedTimeoutMs?: number | undefined;
   readonly reconcileMs: number;
   /** Between rounds while something is under way. */
   readonly busyMs: number;

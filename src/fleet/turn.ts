@@ -17,6 +17,9 @@ import { eventOf } from './nodes/events.ts';
 import { type ClusterSight, knownNodes } from './nodes/sight.ts';
 import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
 
+/** How long a round may work without giving others a turn. */
+const BREATH_MS = 5;
+
 export interface TurnParts {
   readonly settings: FleetSettings;
   readonly hypervisors: ReadonlyMap<string, Hypervisor>;
@@ -57,6 +60,7 @@ export class Turn {
   readonly templates = new Map<string, Promise<readonly Template[]>>();
   readonly #parts: TurnParts;
   readonly #seen = new Map<string, ReadonlyMap<number, VmSummary>>();
+  #breathedAt: number;
 
   constructor(parts: TurnParts) {
     this.#parts = parts;
@@ -68,6 +72,7 @@ export class Turn {
     this.views = parts.views;
     this.cluster = parts.cluster;
     this.sight = parts.sight;
+    this.#breathedAt = parts.clock.monotonic();
   }
 
   get now(): number {
@@ -121,6 +126,16 @@ export class Turn {
       throw new LostLeadership('LEASE_LOST', `${lease.holder} no longer holds ${lease.name}`);
     }
     return { signal };
+  }
+
+  /**
+   * A turn for timers and sockets, when it is time for one: a round over thousands of machines would otherwise keep
+   * every caller of this process waiting until it ends.
+   */
+  async breathe(): Promise<void> {
+    if (this.clock.monotonic() - this.#breathedAt < BREATH_MS) return;
+    await this.clock.sleep(1).catch(() => undefined);
+    this.#breathedAt = this.clock.monotonic();
   }
 
   async tell({ numbers, ...telling }: Telling): Promise<void> {

@@ -54,6 +54,17 @@ export const METRICS = {
     labels: ['pool', 'phase'],
     help: 'Machines by pool and phase.',
   }),
+  pvescaler_grpc_calls_total: metric({
+    type: 'counter',
+    labels: ['rpc', 'code'],
+    help: 'Calls of the Cluster Autoscaler by RPC and outcome (`OK`, else the name of the gRPC status).',
+  }),
+  pvescaler_grpc_call_duration_seconds: metric({
+    type: 'histogram',
+    labels: ['rpc'],
+    help: 'How long a call of the Cluster Autoscaler took to answer.',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5],
+  }),
   pvescaler_pool_target: metric({
     type: 'gauge',
     labels: ['pool'],

@@ -2,13 +2,14 @@
 // requested → placed: host, storage, VM id, name and addresses are decided, one machine after the other, each
 // seeing what the one before got. Nothing is made here; whoever gets nothing stays, with the reason told.
 import { addressLeaseKey } from '../../model/address-lease.ts';
-import type { Machine, Placement } from '../../model/machine.ts';
+import type { Machine, MachineSize, Placement } from '../../model/machine.ts';
 import {
   chooseAddresses,
   chooseHost,
   chooseName,
   chooseVmId,
   type Placed,
+  type PlacementRequest,
   type Source,
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
@@ -22,7 +23,7 @@ import { takenAddresses } from './taken-addresses.ts';
 import { CreationsUnderWay } from './under-way.ts';
 
 /** Why there is no place now. */
-interface Refused {
+export interface Refused {
   readonly code: string;
   readonly sentence: string;
 }
@@ -33,7 +34,12 @@ interface Where {
   readonly pool: PoolSettings;
 }
 
-export async function place(turn: Turn, machine: Machine, pool: PoolSettings): Promise<void> {
+/** Undefined when it has been placed. */
+export async function place(
+  turn: Turn,
+  machine: Machine,
+  pool: PoolSettings,
+): Promise<Refused | undefined> {
   let refused: Refused | undefined = cannotJoin(turn, pool);
   for (const name of refused === undefined ? pool.regions : []) {
     const view = turn.views.get(name);
@@ -42,7 +48,7 @@ export async function place(turn: Turn, machine: Machine, pool: PoolSettings): P
       continue;
     }
     const outcome = await placeIn(turn, machine, { region: turn.region(name), view, pool });
-    if (outcome === undefined) return;
+    if (outcome === undefined) return undefined;
     refused = outcome;
   }
   const { code, sentence } = refused ?? { code: 'HOST_NOT_FOUND', sentence: 'it has no region' };
@@ -52,6 +58,7 @@ export async function place(turn: Turn, machine: Machine, pool: PoolSettings): P
     reason: code,
     message: sentence,
   });
+  return { code, sentence };
 }
 
 /** Undefined when it has been placed. */
@@ -155,18 +162,7 @@ function choose(
   const busy = [...underWay.busyHosts()];
   for (;;) {
     const decision = chooseHost(
-      {
-        pool: pool.name,
-        size: {
-          ...machine.size,
-          memoryBytes: machine.size.memoryBytes + pool.memoryOverheadBytes,
-        },
-        source,
-        storages: pool.disk.storage === undefined ? region.storage.disks : [pool.disk.storage],
-        seedStorage: pool.seed === undefined ? undefined : region.storage.seeds,
-        regionHosts: region.hosts,
-        placement: pool.placement,
-      },
+      placementRequest({ region, view, pool, source }, machine.size),
       placementFacts(turn, { view, busyHosts: busy }),
     );
     if (!decision.placed || !underWay.isStorageBusy(decision.host, decision.storage)) {
@@ -176,7 +172,23 @@ function choose(
   }
 }
 
-async function sourceOf(turn: Turn, { pool, region, view }: Where): Promise<Source> {
+/** What a machine of that size asks of a host. */
+export function placementRequest(
+  { region, pool, source }: Where & { readonly source: Source },
+  size: MachineSize,
+): PlacementRequest {
+  return {
+    pool: pool.name,
+    size: { ...size, memoryBytes: size.memoryBytes + pool.memoryOverheadBytes },
+    source,
+    storages: pool.disk.storage === undefined ? region.storage.disks : [pool.disk.storage],
+    seedStorage: pool.seed === undefined ? undefined : region.storage.seeds,
+    regionHosts: region.hosts,
+    placement: pool.placement,
+  };
+}
+
+export async function sourceOf(turn: Turn, { pool, region, view }: Where): Promise<Source> {
   const { source } = pool;
   switch (source.kind) {
     case 'image':

@@ -94,3 +94,10 @@ export class Mirror {
     this.#tide.reached(revision);
   }
 }
+
+/** The mirror for those who only look. */
+export interface Picture extends Pick<Mirror, 'isRead' | 'follow'> {
+  readonly roster: Omit<Roster, 'machineChanged' | 'intentChanged'>;
+  readonly machines: Pick<Shelf<Machine>, 'get' | 'all'>;
+  readonly pools: Pick<Shelf<PoolState>, 'get' | 'all'>;
+}

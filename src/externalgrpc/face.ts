@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the services on their listeners and keeps the picture they answer from up to date.
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
+import type { Clock } from '../ports/clock.ts';
+import { asPvescalerError, InvalidConfig } from '../ports/errors.ts';
+import { expander } from './expander/expander.ts';
+import { CloudProvider } from './gen/externalgrpc/cloud_provider_pb.js';
+import { Expander } from './gen/grpcplugin/expander_pb.js';
+import { Health } from './gen/health/health_pb.js';
+import { ServerReflection } from './gen/reflection/reflection_pb.js';
+import { cloudProvider, Provider, type ProviderParts } from './provider/cloud-provider.ts';
+import { grpcError } from './provider/grpc-error.ts';
+import type { CertificatePaths, ReadText } from './server/certificates.ts';
+import { health } from './server/health.ts';
+import { type Listener, listen, type Security } from './server/listener.ts';
+import { reflection } from './server/reflection.ts';
+import { differences } from './template/differences.ts';
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface ExternalGrpcOptions extends Pick<ProviderParts, 'fleet' | 'settings'> {
+  readonly listen: Address;
+  readonly tls: (Required<CertificatePaths> & { readonly allow: readonly string[] }) | undefined;
+  /** Without TLS; whoever reaches the port can make and delete machines. */
+  readonly insecure: boolean;
+  readonly expander: { readonly listen: Address } | undefined;
+  readonly clock: Clock;
+  readonly read: ReadText;
+  readonly warn: (message: string) => void;
+  /** After each call: for metrics and logs. */
+  readonly onCall?: (call: {
+    readonly rpc: string;
+    readonly code: string;
+    readonly ms: number;
+  }) => void;
+}
+
+export interface RunningExternalGrpc {
+  readonly port: number;
+  readonly expanderPort: number | undefined;
+  /** Empty when the autoscaler can be answered; else what is missing, in words. */
+  waitingFor(): readonly string[];
+  close(): Promise<void>;
+}
+
+const FOLLOW_EVERY_MS = 1_000;
+
+export async function serveExternalGrpc(
+  options: ExternalGrpcOptions,
+): Promise<RunningExternalGrpc> {
+  const provider = new Provider(options);
+  const waitingFor = () => missing(options);
+  const security = securityOf(options);
+  const abort = new AbortController();
+  const shared = {
+    clock: options.clock,
+    read: options.read,
+    warn: options.warn,
+  };
+  const main = await listen({
+    ...shared,
+    listen: options.listen,
+    security,
+    interceptors: [observe(options), translate(), requireReady(waitingFor)],
+    routes: (router) => {
+      const services = [CloudProvider, Health, ServerReflection];
+      const names = services.map(({ typeName }) => typeName);
+      const isReady = () => waitingFor().length === 0;
+      router.service(CloudProvider, cloudProvider(provider));
+      router.service(Health, health({ services: names, isReady, clock: options.clock }));
+      router.service(ServerReflection, reflection(services));
+    },
+  });
+  const second = await listenExpander(options, provider, security).catch(async (error: unknown) => {
+    await main.close();
+    throw error;
+  });
+  const following = follow(options, abort.signal);
+  return {
+    port: main.port,
+    expanderPort: second?.port,
+    waitingFor,
+    async close() {
+      abort.abort();
+      await Promise.all([main.close(), second?.close(), following]);
+    },
+  };
+}
+
+function listenExpander(
+  options: ExternalGrpcOptions,
+  provider: Provider,
+  security: Security,
+): Promise<Listener | undefined> {
+  if (options.expander === undefined) return Promise.resolve(undefined);
+  if (security.kind === 'plaintext') {
+    const message = 'grpc.expander needs grpc.tls: the autoscaler speaks to it by TLS only';
+    return Promise.reject(new InvalidConfig('CONFIG_INVALID', message));
+  }
+  const { certPath, keyPath } = security.paths;
+  return listen({
+    ...options,
+    listen: options.expander.listen,
+    // The autoscaler shows no certificate there; nothing can be changed through it.
+    security: { kind: 'tls', paths: { certPath, keyPath }, allow: undefined },
+    interceptors: [observe(options), translate()],
+    routes: (router) => {
+      router.service(Expander, expander(provider.groups));
+      router.service(ServerReflection, reflection([Expander, ServerReflection]));
+    },
+  });
+}
+
+function securityOf({ tls, insecure, warn, listen: at }: ExternalGrpcOptions): Security {
+  if (tls !== undefined) {
+    if (tls.allow.length === 0) warn('grpc.tls.allow is empty: no client is let in');
+    const { certPath, keyPath, clientCaPath, allow } = tls;
+    return { kind: 'tls', paths: { certPath, keyPath, clientCaPath }, allow };
+  }
+  if (!insecure) {
+    const hint = 'Set grpc.tls (pvescaler certs makes what it needs), or grpc.insecure: true.';
+    throw new InvalidConfig('CONFIG_INVALID', 'grpc has neither tls nor insecure: true', { hint });
+  }
+  warn(
+    `grpc.insecure: port ${at.port} is open without TLS; whoever reaches it can make and delete VMs`,
+  );
+  return { kind: 'plaintext' };
+}
+
+/** Before the first look at everything, an answer would show an empty world. */
+function missing({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
+  const regions = new Set(settings.groups.flatMap((group) => group.regions));
+  const unread = [...regions].filter((region) => fleet.outlook.takenAt(region) === undefined);
+  return [
+    ...(fleet.picture.isRead ? [] : ['the records']),
+    ...(unread.length < regions.size || regions.size === 0
+      ? []
+      : unread.map((region) => `the first look at region ${region}`)),
+  ];
+}
+
+/** Rounds and requests follow by themselves; this is for what other processes write meanwhile. */
+async function follow(options: ExternalGrpcOptions, signal: AbortSignal): Promise<void> {
+  const { fleet, clock, warn } = options;
+  const told = new Set<string>();
+  while (!signal.aborted) {
+    await fleet.picture.follow({ signal }).catch((error: unknown) => {
+      if (!signal.aborted) tellOnce(told, asPvescalerError(error).message, warn);
+    });
+    for (const words of differences(options)) tellOnce(told, words, warn);
+    await clock.sleep(FOLLOW_EVERY_MS, { signal }).catch(() => undefined);
+  }
+}
+
+function tellOnce(told: Set<string>, words: string, warn: (message: string) => void): void {
+  if (told.has(words)) return;
+  told.add(words);
+  warn(words);
+}
+
+function requireReady(waitingFor: () => readonly string[]): Interceptor {
+  return (next) => (request) => {
+    const waits = request.service.typeName === CloudProvider.typeName ? waitingFor() : [];
+    if (waits.length === 0) return next(request);
+    throw new ConnectError(`not ready, waiting for ${waits.join(' and ')}`, Code.Unavailable);
+  };
+}
+
+function translate(): Interceptor {
+  return (next) => async (request) => {
+    try {
+      return await next(request);
+    } catch (error) {
+      throw grpcError(error);
+    }
+  };
+}
+
+function observe({ clock, onCall }: ExternalGrpcOptions): Interceptor {
+  return (next) => async (request) => {
+    const since = clock.monotonic();
+    const told = (code: string) =>
+      onCall?.({ rpc: request.method.name, code, ms: clock.monotonic() - since });
+    try {
+      const answer = await next(request);
+      told('OK');
+      return answer;
+    } catch (error) {
+      told(Code[ConnectError.from(error).code]);
+      throw error;
+    }
+  };
+}

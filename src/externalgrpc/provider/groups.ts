@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node groups: the pools with their limits as they are now. What was worked out from a pool's records is kept until
+// they change, since the autoscaler asks for it again and again.
+import type { Fleet } from '../../fleet/index.ts';
+import { NotFound } from '../../ports/errors.ts';
+import type { FaceSettings, GroupSettings } from '../settings.ts';
+import { type InstanceShape, instancesOf } from './instances.ts';
+
+export interface GroupView {
+  readonly id: string;
+  readonly minSize: number;
+  readonly maxSize: number;
+  readonly debug: string;
+}
+
+interface Kept {
+  readonly version: number;
+  readonly target: number;
+  /** Of the target, those that have no place yet. */
+  readonly waiting: number;
+  instances: readonly InstanceShape[] | undefined;
+}
+
+export class Groups {
+  readonly #fleet: Pick<Fleet, 'picture' | 'outlook'>;
+  readonly #settings: ReadonlyMap<string, GroupSettings>;
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(fleet: Pick<Fleet, 'picture' | 'outlook'>, { groups }: FaceSettings) {
+    this.#fleet = fleet;
+    this.#settings = new Map(groups.map((group) => [group.name, group]));
+  }
+
+  all(): readonly GroupView[] {
+    return Array.from(this.#settings.values(), (group) => this.#view(group));
+  }
+
+  /** Undefined for a pool that is not, or no longer, in the config. */
+  find(id: string): GroupView | undefined {
+    const group = this.#settings.get(id);
+    return group === undefined ? undefined : this.#view(group);
+  }
+
+  settings(id: string): GroupSettings {
+    const group = this.#settings.get(id);
+    if (group === undefined) throw new NotFound('POOL_NOT_FOUND', `no node group ${quoted(id)}`);
+    return group;
+  }
+
+  targetSize(id: string): number {
+    return this.#keep(this.settings(id)).target;
+  }
+
+  instances(id: string): readonly InstanceShape[] {
+    const kept = this.#keep(this.settings(id));
+    kept.instances ??= instancesOf(id, this.#fleet.picture);
+    return kept.instances;
+  }
+
+  /** For how many more there is room; undefined while nobody knows. */
+  roomLeft(id: string): number | undefined {
+    const room = this.#fleet.outlook.room(id);
+    if (room === undefined) return undefined;
+    return Math.max(0, room.machines - this.#keep(this.settings(id)).waiting);
+  }
+
+  /** Never below the target, which would make the autoscaler take machines away. */
+  #view(group: GroupSettings): GroupView {
+    const { target } = this.#keep(group);
+    const left = this.roomLeft(group.name);
+    const fits = left === undefined ? group.max : Math.min(group.max, target + left);
+    const maxSize = Math.max(target, fits);
+    return { id: group.name, minSize: group.min, maxSize, debug: this.#debug(group, target, left) };
+  }
+
+  #debug({ name, min, max }: GroupSettings, target: number, left: number | undefined): string {
+    const reason = this.#fleet.outlook.room(name)?.reason;
+    const room = left === undefined ? 'room not counted yet' : `room for ${left} more`;
+    return `${name} (${min}-${max}, target ${target}, ${reason ?? room})`;
+  }
+
+  #keep({ name }: GroupSettings): Kept {
+    const { roster } = this.#fleet.picture;
+    const version = roster.version(name);
+    const known = this.#kept.get(name);
+    if (known?.version === version) return known;
+    const members = roster.membersOf(name);
+    const waiting = members.filter(({ phase }) => phase === undefined || phase === 'requested');
+    const kept = {
+      version,
+      target: members.length,
+      waiting: waiting.length,
+      instances: undefined,
+    };
+    this.#kept.set(name, kept);
+    return kept;
+  }
+}
+
+/** Ids come from outside and may be anything of any length. */
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}

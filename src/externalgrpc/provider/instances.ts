@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine as the Cluster Autoscaler sees it, from the moment it was asked for until nothing of it is left.
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Picture } from '../../fleet/index.ts';
+import type { Machine, MachineFailure } from '../../model/machine.ts';
+import type { MachineId } from '../../model/machine-id.ts';
+import { placeholderProviderId, vmProviderId } from '../../model/provider-id.ts';
+import { ERROR_CODES, type ErrorClass } from '../../ports/error-codes.ts';
+import {
+  type InstanceSchema,
+  InstanceStatus_InstanceState as State,
+} from '../gen/externalgrpc/cloud_provider_pb.js';
+
+export type InstanceShape = MessageInitShape<typeof InstanceSchema>;
+
+const OUT_OF_RESOURCES = 1;
+const OTHER_ERROR = 99;
+
+/** Asked for and without a record, recorded, and failed lately; not what is gone or was called off. */
+export function instancesOf(pool: string, { roster, machines }: Picture): readonly InstanceShape[] {
+  const coming = roster
+    .membersOf(pool)
+    .filter(({ id }) => machines.get(id) === undefined)
+    .map(({ id }) => ({
+      id: placeholderProviderId(id),
+      status: { instanceState: State.instanceCreating },
+    }));
+  const recorded = roster
+    .machinesOf(pool)
+    .flatMap((machine) => instanceOf(machine, roster.isLeaving(machine.id)) ?? []);
+  return [...coming, ...recorded];
+}
+
+function instanceOf(machine: Machine, isLeaving: boolean): InstanceShape | undefined {
+  const { phase, failure } = machine;
+  if (phase === 'gone') return undefined;
+  if (failure !== undefined) return isLeaving ? undefined : failedInstance(machine.id, failure);
+  // Nothing was made of it, and nothing will be.
+  if (isLeaving && (phase === 'requested' || phase === 'placed')) return undefined;
+  return { id: instanceId(machine), status: { instanceState: stateOf(machine, isLeaving) } };
+}
+
+/** The only form in which the autoscaler takes note: being created, with an error. */
+function failedInstance(id: MachineId, { code, message }: MachineFailure): InstanceShape {
+  return {
+    // Not its VM's: that id may be another machine's before this one is forgotten.
+    id: placeholderProviderId(id),
+    status: {
+      instanceState: State.instanceCreating,
+      errorInfo: {
+        errorCode: code,
+        errorMessage: message,
+        instanceErrorClass: classOf(code) === 'NoCapacity' ? OUT_OF_RESOURCES : OTHER_ERROR,
+      },
+    },
+  };
+}
+
+const CLASSES: ReadonlyMap<string, ErrorClass> = new Map(
+  Object.entries(ERROR_CODES).map(([code, facts]) => [code, facts.class]),
+);
+
+function classOf(code: string): ErrorClass | undefined {
+  return CLASSES.get(code);
+}
+
+function stateOf({ phase }: Machine, isLeaving: boolean): State {
+  if (isLeaving || phase === 'deleting') return State.instanceDeleting;
+  switch (phase) {
+    case 'booting':
+    case 'joining':
+    case 'ready':
+    case 'draining':
+      return State.instanceRunning;
+    default:
+      return State.instanceCreating;
+  }
+}
+
+/** Once a Node exists, what it says; the autoscaler compares letter by letter. */
+export function instanceId({ id, phase, placement, providerId }: Machine): string {
+  if (providerId !== undefined && providerId !== '') return providerId;
+  if (placement === undefined || phase === 'requested' || phase === 'placed') {
+    return placeholderProviderId(id);
+  }
+  return vmProviderId(placement.region, placement.vmId);
+}

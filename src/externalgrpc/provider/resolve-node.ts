@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which machine the autoscaler speaks of. It knows real Nodes, and it invents nodes for instances without one: name
+// and provider id are the instance's id then, and there is not a single label.
+import type { Picture } from '../../fleet/index.ts';
+import type { CreateIntent } from '../../model/intent.ts';
+import type { Machine } from '../../model/machine.ts';
+import type { MachineId } from '../../model/machine-id.ts';
+import { readProviderId } from '../../model/provider-id.ts';
+
+export interface AskedNode {
+  readonly providerID: string;
+  readonly name: string;
+}
+
+export type Resolved =
+  | { readonly kind: 'machine'; readonly id: MachineId; readonly machine: Machine }
+  /** Asked for, without a record yet. */
+  | { readonly kind: 'coming'; readonly id: MachineId; readonly intent: CreateIntent }
+  /** In the form of ours, and no machine has it any more. */
+  | { readonly kind: 'past'; readonly region?: string; readonly vmId?: number }
+  | { readonly kind: 'foreign' };
+
+const FOREIGN: Resolved = { kind: 'foreign' };
+
+export function resolveNode(node: AskedNode, picture: Picture): Resolved {
+  const byId = node.providerID === '' ? FOREIGN : byProviderId(node.providerID, picture);
+  if (byId.kind === 'machine' || byId.kind === 'coming') return byId;
+  return byName(node, picture) ?? byId;
+}
+
+/** A Node whose provider id says something else than its machine's known one is not that machine's. */
+function byName({ name, providerID }: AskedNode, picture: Picture): Resolved | undefined {
+  if (name === '') return undefined;
+  const machine = picture.roster.named(name);
+  if (machine === undefined) return undefined;
+  const isOther =
+    providerID !== '' && machine.providerId !== undefined && machine.providerId !== providerID;
+  if (isOther || isOtherVm(machine, providerID)) return undefined;
+  return { kind: 'machine', id: machine.id, machine };
+}
+
+function isOtherVm({ placement }: Machine, providerID: string): boolean {
+  const id = readProviderId(providerID);
+  if (id.kind !== 'vm' || placement === undefined) return false;
+  return id.region !== placement.region || id.vmId !== placement.vmId;
+}
+
+function byProviderId(providerId: string, picture: Picture): Resolved {
+  const { roster } = picture;
+  const known = roster.withProviderId(providerId);
+  if (known !== undefined) return { kind: 'machine', id: known.id, machine: known };
+  const id = readProviderId(providerId);
+  switch (id.kind) {
+    case 'placeholder':
+      return byMachineId(id.machine, picture) ?? { kind: 'past' };
+    case 'smbios':
+      return byMachineId(id.machine, picture) ?? FOREIGN;
+    case 'vm': {
+      const machine = roster.atVm(id.region, id.vmId);
+      if (machine !== undefined) return { kind: 'machine', id: machine.id, machine };
+      return { kind: 'past', region: id.region, vmId: id.vmId };
+    }
+    case 'node-name': {
+      const machine = roster.named(id.nodeName);
+      if (machine === undefined || machine.providerId !== undefined) return FOREIGN;
+      return { kind: 'machine', id: machine.id, machine };
+    }
+    default:
+      return FOREIGN;
+  }
+}
+
+function byMachineId(id: MachineId, { roster, machines }: Picture): Resolved | undefined {
+  const machine = machines.get(id);
+  if (machine !== undefined) return { kind: 'machine', id, machine };
+  const intent = roster.coming(id);
+  return intent === undefined ? undefined : { kind: 'coming', id, intent };
+}

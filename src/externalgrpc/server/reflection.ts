@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells tools what the server speaks.
+import {
+  type DescFile,
+  type DescService,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { Code, type ServiceImpl } from '@connectrpc/connect';
+import type {
+  ServerReflection,
+  ServerReflectionRequest,
+  ServerReflectionResponseSchema,
+} from '../gen/reflection/reflection_pb.js';
+
+type Answer = NonNullable<
+  MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']
+>;
+
+export function reflection(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
+  const files = filesOf(services.map(({ file }) => file));
+  return {
+    async *serverReflectionInfo(requests) {
+      for await (const request of requests) {
+        yield {
+          validHost: request.host,
+          originalRequest: request,
+          messageResponse: answer(request, services, files),
+        };
+      }
+    },
+  };
+}
+
+function answer(
+  { messageRequest }: ServerReflectionRequest,
+  services: readonly DescService[],
+  files: readonly DescFile[],
+): Answer {
+  switch (messageRequest.case) {
+    case 'listServices':
+      return {
+        case: 'listServicesResponse',
+        value: { service: services.map(({ typeName }) => ({ name: typeName })) },
+      };
+    case 'fileByFilename':
+      return described(files.find((file) => `${file.name}.proto` === messageRequest.value));
+    case 'fileContainingSymbol':
+      return described(files.find((file) => declares(file, messageRequest.value)));
+    case 'allExtensionNumbersOfType':
+      return {
+        case: 'allExtensionNumbersResponse',
+        value: { baseTypeName: messageRequest.value, extensionNumber: [] },
+      };
+    default:
+      return nothing();
+  }
+}
+
+function described(file: DescFile | undefined): Answer {
+  if (file === undefined) return nothing();
+  const bytes = filesOf([file]).map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+  return { case: 'fileDescriptorResponse', value: { fileDescriptorProto: bytes } };
+}
+
+function nothing(): Answer {
+  return {
+    case: 'errorResponse',
+    value: { errorCode: Code.NotFound, errorMessage: 'there is no such thing here' },
+  };
+}
+
+/** Types, services, and methods of services. */
+function declares(file: DescFile, symbol: string): boolean {
+  const types = [...file.messages, ...file.enums, ...file.services].map(({ typeName }) => typeName);
+  return types.some((name) => symbol === name || symbol.startsWith(`${name}.`));
+}
+
+/** Each before those that import it is not asked for; each once is. */
+function filesOf(roots: readonly DescFile[]): readonly DescFile[] {
+  const found = new Map<string, DescFile>();
+  const visit = (file: DescFile) => {
+    if (found.has(file.name)) return;
+    found.set(file.name, file);
+    for (const dependency of file.dependencies) visit(dependency);
+  };
+  for (const root of roots) visit(root);
+  return [...found.values()];
+}

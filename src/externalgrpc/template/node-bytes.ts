@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A core/v1 Node in the protobuf form of Kubernetes, as its Go code marshals it: no envelope around it. Only the
+// fields that a template needs; their numbers are Kubernetes' and never change.
+import { BinaryWriter } from '@bufbuild/protobuf/wire';
+import type { Taint } from '../../model/taints.ts';
+
+export interface NodeTemplate {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+  /** Quantities as Kubernetes writes them. */
+  readonly capacity: Readonly<Record<string, string>>;
+  readonly allocatable: Readonly<Record<string, string>>;
+  readonly architecture: string;
+}
+
+const NODE = { metadata: 1, spec: 2, status: 3 } as const;
+const OBJECT_META = { name: 1, labels: 11 } as const;
+const NODE_SPEC = { taints: 5 } as const;
+const TAINT = { key: 1, value: 2, effect: 3 } as const;
+const NODE_STATUS = { capacity: 1, allocatable: 2, conditions: 4, nodeInfo: 7 } as const;
+const CONDITION = { type: 1, status: 2, reason: 5 } as const;
+const NODE_INFO = { operatingSystem: 9, architecture: 10 } as const;
+const QUANTITY = { string: 1 } as const;
+const ENTRY = { key: 1, value: 2 } as const;
+
+const LENGTH_DELIMITED = 2;
+
+/** Pressure conditions say no, so that nothing reads their absence as trouble. */
+const CONDITIONS: readonly (readonly [type: string, status: string])[] = [
+  ['MemoryPressure', 'False'],
+  ['DiskPressure', 'False'],
+  ['PIDPressure', 'False'],
+  ['Ready', 'True'],
+];
+
+export function nodeBytes(node: NodeTemplate): Uint8Array {
+  const writer = new BinaryWriter();
+  message(writer, NODE.metadata, (meta) => {
+    text(meta, OBJECT_META.name, node.name);
+    for (const [key, value] of Object.entries(node.labels)) {
+      message(meta, OBJECT_META.labels, (entry) => {
+        text(entry, ENTRY.key, key);
+        text(entry, ENTRY.value, value);
+      });
+    }
+  });
+  message(writer, NODE.spec, (spec) => {
+    for (const taint of node.taints) {
+      message(spec, NODE_SPEC.taints, (one) => {
+        text(one, TAINT.key, taint.key);
+        text(one, TAINT.value, taint.value);
+        text(one, TAINT.effect, taint.effect);
+      });
+    }
+  });
+  message(writer, NODE.status, (status) => writeStatus(status, node));
+  return writer.finish();
+}
+
+function writeStatus(status: BinaryWriter, node: NodeTemplate): void {
+  writeResources(status, NODE_STATUS.capacity, node.capacity);
+  writeResources(status, NODE_STATUS.allocatable, node.allocatable);
+  for (const [type, value] of CONDITIONS) {
+    message(status, NODE_STATUS.conditions, (condition) => {
+      text(condition, CONDITION.type, type);
+      text(condition, CONDITION.status, value);
+      text(condition, CONDITION.reason, 'Template');
+    });
+  }
+  message(status, NODE_STATUS.nodeInfo, (info) => {
+    text(info, NODE_INFO.operatingSystem, 'linux');
+    text(info, NODE_INFO.architecture, node.architecture);
+  });
+}
+
+function writeResources(
+  status: BinaryWriter,
+  field: number,
+  resources: Readonly<Record<string, string>>,
+): void {
+  for (const [name, amount] of Object.entries(resources)) {
+    message(status, field, (entry) => {
+      text(entry, ENTRY.key, name);
+      message(entry, ENTRY.value, (quantity) => text(quantity, QUANTITY.string, amount));
+    });
+  }
+}
+
+function message(writer: BinaryWriter, field: number, fill: (inner: BinaryWriter) => void): void {
+  writer.tag(field, LENGTH_DELIMITED).fork();
+  fill(writer);
+  writer.join();
+}
+
+/** Empty ones too: Kubernetes' own code writes them. */
+function text(writer: BinaryWriter, field: number, value: string): void {
+  writer.tag(field, LENGTH_DELIMITED).string(value);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Template nodes, ready to be sent; made anew when a joined node taught something.
+import type { Picture } from '../../fleet/index.ts';
+import type { LearnedAllocatable } from '../../model/pool.ts';
+import type { FaceSettings, GroupSettings } from '../settings.ts';
+import { sizeKey } from './allocatable.ts';
+import { nodeBytes } from './node-bytes.ts';
+import { templateNode } from './template-node.ts';
+
+interface Kept {
+  readonly learned: LearnedAllocatable | undefined;
+  readonly bytes: Uint8Array;
+}
+
+export class Templates {
+  readonly #picture: Pick<Picture, 'pools'>;
+  readonly #gpuLabel: string;
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(picture: Pick<Picture, 'pools'>, { gpu }: FaceSettings) {
+    this.#picture = picture;
+    this.#gpuLabel = gpu.label;
+  }
+
+  bytes(group: GroupSettings): Uint8Array {
+    const learned = this.#picture.pools.get(group.name)?.allocatable[sizeKey(group)];
+    const known = this.#kept.get(group.name);
+    if (known !== undefined && known.learned === learned) return known.bytes;
+    const place = { region: group.regions[0] ?? '', gpuLabel: this.#gpuLabel };
+    const bytes = nodeBytes(templateNode(group, place, learned));
+    this.#kept.set(group.name, { learned, bytes });
+    return bytes;
+  }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of creations that fail, and of groups that have no room.
+import { describe, expect, it } from 'vitest';
+import { NoCapacity } from '../../src/ports/errors.ts';
+import {
+  fakeNode,
+  groupOf,
+  grow,
+  ids,
+  instances,
+  remove,
+  target,
+  vmCount,
+} from './expectations.ts';
+import { aPool, onStage } from './stage.ts';
+
+describe('failed creations', () => {
+  it(
+    'stay with their reason until the autoscaler takes note, and lower the target once',
+    onStage({}, async (stage) => {
+      const { client, hypervisor } = stage;
+      await grow(client, 2);
+      hypervisor.failNextTask('qmcreate', new NoCapacity('NO_STORAGE_SPACE', 'local-lvm is full'));
+      await stage.rest();
+      const failed = (await instances(client)).filter((one) => one['status'].errorInfo !== null);
+      expect(failed.map((one) => one['status'])).toEqual([
+        {
+          instanceState: 'instanceCreating',
+          errorInfo: {
+            errorCode: 'NO_STORAGE_SPACE',
+            errorMessage: 'local-lvm is full',
+            instanceErrorClass: 1,
+          },
+        },
+      ]);
+      expect(await target(client)).toBe(1);
+      await client.call('NodeGroupDecreaseTargetSize', { id: 'workers', delta: -1 });
+      expect(await target(client)).toBe(1);
+      const id: string = failed[0]?.['id'];
+      expect(await groupOf(client, fakeNode(id, 'create-error'))).toBe('workers');
+      await remove(client, [fakeNode(id, 'create-error')]);
+      expect(await ids(client)).not.toContain(id);
+      expect(await target(client)).toBe(1);
+      await stage.rest();
+      expect(await target(client)).toBe(1);
+      expect(await ids(client)).not.toContain(id);
+      expect(vmCount(stage)).toBe(1);
+    }),
+  );
+
+  it(
+    'are forgotten after an hour when nobody takes note',
+    onStage({}, async (stage) => {
+      const { client, hypervisor } = stage;
+      await grow(client, 1);
+      hypervisor.failNextTask('qmcreate', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+      await stage.rest();
+      await stage.clock.advance(59 * 60_000);
+      await stage.round();
+      expect(await instances(client)).toHaveLength(1);
+      await stage.clock.advance(2 * 60_000);
+      await stage.round();
+      expect(await instances(client)).toEqual([]);
+    }),
+  );
+});
+
+describe('room', () => {
+  const large = aPool({ size: { cpu: 16, memoryBytes: 30 * 2 ** 30, diskBytes: 20 * 2 ** 30 } });
+
+  it(
+    'limits the maximum to what fits, never below the target',
+    onStage({ pools: [large] }, async (stage) => {
+      const { client } = stage;
+      const max = async () => (await client.call('NodeGroups'))['nodeGroups'][0].maxSize;
+      expect(await max()).toBe(6);
+      await grow(client, 2);
+      expect(await max()).toBe(6);
+      await stage.rest();
+      await stage.clock.advance(5_000);
+      await stage.round();
+      expect(await max()).toBe(6);
+      for (const host of ['pve1', 'pve2', 'pve3']) stage.hypervisor.setOnline(host, false);
+      await stage.clock.advance(5_000);
+      await stage.round();
+      expect(await max()).toBe(2);
+    }),
+  );
+
+  it(
+    'that vanishes after the call was accepted becomes a failed creation within a minute',
+    onStage({ pools: [large] }, async (stage) => {
+      const { client, hypervisor, clock } = stage;
+      await grow(client, 1);
+      for (const host of ['pve1', 'pve2', 'pve3']) hypervisor.setOnline(host, false);
+      for (let round = 0; round < 4; round += 1) {
+        await stage.round();
+        await clock.advance(15_000);
+      }
+      const [only] = await instances(client);
+      expect(only?.['status']).toMatchObject({
+        instanceState: 'instanceCreating',
+        errorInfo: { errorCode: 'NO_HOST_FITS', instanceErrorClass: 1 },
+      });
+      expect(await target(client)).toBe(0);
+    }),
+  );
+});

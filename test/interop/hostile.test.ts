@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a hostile or broken client may try: each gets a clear status, nothing changes, the server lives.
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect as connectHttp2, constants } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { credentials } from '@grpc/grpc-js';
+import { describe, expect, it } from 'vitest';
+import { Authority, makeAuthority } from '../../src/cli/index.ts';
+import { RpcClient } from './client.ts';
+import { fakeNode, grow, ids, remove, target } from './expectations.ts';
+import { onStage, type Stage } from './stage.ts';
+
+const METHOD =
+  '/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/NodeGroupIncreaseSize';
+
+/** Still there, and nothing has changed. */
+async function expectUnharmed({ client, store }: Stage, size: number): Promise<void> {
+  const open = (await store.intents.list()).filter(({ value }) => value.state === 'open');
+  expect(open).toEqual([]);
+  expect(await target(client)).toBe(size);
+}
+
+describe('hostile calls', () => {
+  it(
+    'unknown groups, deltas out of range and foreign nodes are refused with a status',
+    onStage({}, async (stage) => {
+      const { client } = stage;
+      await grow(client, 2);
+      await stage.rest();
+      const codes = async (rpc: string, ...requests: readonly object[]) =>
+        Promise.all(requests.map(async (request) => (await client.failure(rpc, request)).code));
+      const long = 'x'.repeat(100_000);
+      for (const rpc of [
+        'NodeGroupTargetSize',
+        'NodeGroupNodes',
+        'NodeGroupTemplateNodeInfo',
+        'NodeGroupGetOptions',
+      ]) {
+        expect(
+          await codes(rpc, { id: '' }, { id: 'nobody' }, { id: '__proto__' }, { id: long }),
+        ).toEqual([5, 5, 5, 5]);
+      }
+      const id = 'workers';
+      expect(
+        await codes(
+          'NodeGroupIncreaseSize',
+          { id, delta: 0 },
+          { id, delta: -1 },
+          { id, delta: 2_147_483_647 },
+          { id: long, delta: 1 },
+        ),
+      ).toEqual([3, 3, 8, 5]);
+      expect(
+        await codes(
+          'NodeGroupDecreaseTargetSize',
+          { id, delta: 0 },
+          { id, delta: 7 },
+          { id: 'nobody', delta: -1 },
+        ),
+      ).toEqual([3, 3, 5]);
+      await client.call('NodeGroupDecreaseTargetSize', { id, delta: -2_147_483_648 });
+      expect(
+        await codes(
+          'NodeGroupDeleteNodes',
+          { id, nodes: [{}] },
+          { id, nodes: [{ name: long }] },
+          { id: 'nobody', nodes: [] },
+        ),
+      ).toEqual([9, 9, 5]);
+      expect((await client.failure('PricingNodePrice', {})).code).toBe(3);
+      expect(
+        (
+          await client.failure('PricingPodPrice', {
+            pod_bytes: Buffer.from('ff'.repeat(40), 'hex'),
+          })
+        ).code,
+      ).toBe(3);
+      await expectUnharmed(stage, 2);
+    }),
+  );
+
+  it(
+    'ten thousand nodes in one call: refused whole with one stranger among them, taken once if it is always the same',
+    onStage({}, async (stage) => {
+      const { client } = stage;
+      await grow(client, 2);
+      await stage.rest();
+      const [first = '', second = ''] = await ids(client);
+      const many = (last: string) => [
+        ...Array.from({ length: 9_999 }, () => fakeNode(first)),
+        fakeNode(last),
+      ];
+      expect(
+        (await client.failure('NodeGroupDeleteNodes', { id: 'workers', nodes: many('aws:///x/y') }))
+          .code,
+      ).toBe(9);
+      await expectUnharmed(stage, 2);
+      await remove(client, many(second));
+      expect(await target(client)).toBe(0);
+      expect(
+        (await stage.store.intents.list()).filter(({ value }) => value.kind === 'delete'),
+      ).toHaveLength(1);
+    }),
+  );
+
+  it(
+    'garbage and a message of a hundred megabytes end with a status',
+    onStage({}, async (stage) => {
+      const rejected = async (path: string, bytes: Buffer) => {
+        const client = stage.clientOf('c');
+        const code = await client.raw(path, bytes).then(
+          () => 0,
+          (error: { readonly code: number }) => error.code,
+        );
+        client.close();
+        return code;
+      };
+      expect(await rejected(METHOD, Buffer.from('ffffffffffffffffff01020304', 'hex'))).toBe(13);
+      expect(await rejected(METHOD, Buffer.alloc(100 * 2 ** 20))).toBe(8);
+      expect(await rejected('/no.such.Service/Call', Buffer.alloc(0))).toBe(12);
+      await expectUnharmed(stage, 0);
+    }),
+  );
+
+  it(
+    'speaks neither JSON nor gRPC-Web',
+    onStage({}, async (stage) => {
+      const session = connectHttp2(`http://127.0.0.1:${stage.face.port}`);
+      const statusOf = (contentType: string) => {
+        const { promise, resolve, reject } = Promise.withResolvers<number>();
+        const call = session.request({
+          ':method': 'POST',
+          ':path': METHOD,
+          'content-type': contentType,
+        });
+        call.on('response', (headers) => resolve(Number(headers[constants.HTTP2_HEADER_STATUS])));
+        call.on('error', reject);
+        call.end('{}');
+        return promise;
+      };
+      for (const type of [
+        'application/json',
+        'application/grpc-web',
+        'application/grpc-web+proto',
+        'application/connect+json',
+        'application/grpc+json',
+      ]) {
+        expect(await statusOf(type), type).toBe(415);
+      }
+      session.close();
+      await expectUnharmed(stage, 0);
+    }),
+  );
+
+  it(
+    'a thousand connections, half of them silent or slow, keep nobody else waiting',
+    onStage({}, async (stage) => {
+      const sockets: Socket[] = [];
+      for (let number = 0; number < 1_000; number += 1) {
+        const socket = connect(stage.face.port, '127.0.0.1');
+        socket.on('error', () => undefined);
+        sockets.push(socket);
+        await new Promise((resolve) => socket.once('connect', resolve));
+        if (number % 2 === 0) socket.write('PRI * HTTP/2.0\r\n');
+        if (number % 5 === 0) socket.write(Buffer.from('deadbeef'.repeat(20), 'hex'));
+      }
+      await stage.client.call('NodeGroups', {}, { deadlineMs: 5_000 });
+      await expectUnharmed(stage, 0);
+      for (const socket of sockets) socket.destroy();
+    }),
+  );
+});
+
+interface Files {
+  readonly folder: string;
+  readonly authority: Authority;
+  readonly caPem: string;
+  renewServer(name: string): Promise<void>;
+}
+
+const FROM = Date.now() - 3_600_000;
+const VALIDITY = { from: FROM, until: FROM + 86_400_000 };
+
+async function withFiles(test: (files: Files) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'pvescaler-tls-'));
+  const ca = makeAuthority('test CA', VALIDITY);
+  const authority = new Authority(ca, VALIDITY);
+  const renewServer = async (name: string) => {
+    const server = authority.server([name, '127.0.0.1']);
+    await writeFile(join(folder, 'server.key'), server.keyPem);
+    await writeFile(join(folder, 'server.crt'), server.certPem);
+  };
+  try {
+    await writeFile(join(folder, 'ca.crt'), ca.certPem);
+    await renewServer('first');
+    await test({ folder, authority, caPem: ca.certPem, renewServer });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+function tlsOf({ folder }: Files, allow: readonly string[]) {
+  return {
+    serve: {
+      insecure: false,
+      expander: { listen: { host: '127.0.0.1', port: 0 } },
+      tls: {
+        certPath: join(folder, 'server.crt'),
+        keyPath: join(folder, 'server.key'),
+        clientCaPath: join(folder, 'ca.crt'),
+        allow,
+      },
+      read: (path: string) => readFile(path, 'utf8'),
+    },
+  };
+}
+
+function clientWith(
+  { caPem }: Files,
+  port: number,
+  pair?: { certPem: string; keyPem: string },
+): RpcClient {
+  const text = (pem: string | undefined) => (pem === undefined ? null : Buffer.from(pem));
+  return new RpcClient(
+    `127.0.0.1:${port}`,
+    'c.proto',
+    credentials.createSsl(Buffer.from(caPem), text(pair?.keyPem), text(pair?.certPem)),
+  );
+}
+
+describe('certificates', () => {
+  it('let in whom the list names, by common name or DNS name, and nobody else', () =>
+    withFiles((files) =>
+      onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face }) => {
+        const { authority } = files;
+        const good = clientWith(files, face.port, authority.client('cluster-autoscaler'));
+        await good.call('NodeGroups');
+        const wrong = clientWith(files, face.port, authority.client('somebody'));
+        expect(await wrong.failure('NodeGroups')).toEqual({
+          code: 7,
+          details: expect.stringContaining('somebody'),
+        });
+        const none = clientWith(files, face.port);
+        expect((await none.failure('NodeGroups')).code).toBe(14);
+        const foreignCa = new Authority(makeAuthority('other', VALIDITY), VALIDITY);
+        const foreign = clientWith(files, face.port, foreignCa.client('cluster-autoscaler'));
+        expect((await foreign.failure('NodeGroups')).code).toBe(14);
+        const plain = new RpcClient(`127.0.0.1:${face.port}`, 'c.proto');
+        expect((await plain.failure('NodeGroups')).code).toBe(14);
+        await good.call('NodeGroups');
+        for (const client of [good, wrong, none, foreign, plain]) client.close();
+      })(),
+    ));
+
+  it('let in nobody by an empty list', () =>
+    withFiles((files) =>
+      onStage(tlsOf(files, []), async ({ face, warnings }) => {
+        const client = clientWith(files, face.port, files.authority.client('cluster-autoscaler'));
+        expect((await client.failure('NodeGroups')).code).toBe(7);
+        expect(warnings).toContainEqual(expect.stringContaining('no client is let in'));
+        client.close();
+      })(),
+    ));
+
+  it('are read again while the server runs; a broken one changes nothing', () =>
+    withFiles((files) =>
+      onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face, clock, warnings }) => {
+        const pair = files.authority.client('cluster-autoscaler');
+        const shown = () => {
+          const { promise, resolve, reject } = Promise.withResolvers<string>();
+          const socket = connectTls(
+            {
+              port: face.port,
+              host: '127.0.0.1',
+              ca: files.caPem,
+              cert: pair.certPem,
+              key: pair.keyPem,
+              ALPNProtocols: ['h2'],
+            },
+            () => {
+              resolve(String(socket.getPeerCertificate().subject.CN));
+              socket.destroy();
+            },
+          );
+          socket.on('error', reject);
+          return promise;
+        };
+        /** Files are read outside virtual time. */
+        const settled = async (isDone: () => Promise<boolean> | boolean) => {
+          for (let look = 0; look < 200 && !(await isDone()); look += 1)
+            await clock.advance(10_000);
+        };
+        const open = clientWith(files, face.port, pair);
+        await open.call('NodeGroups');
+        expect(await shown()).toBe('first');
+        await files.renewServer('second');
+        await settled(async () => (await shown()) === 'second');
+        expect(await shown()).toBe('second');
+        await writeFile(join(files.folder, 'server.crt'), 'broken');
+        await settled(() =>
+          warnings.some((words) => words.includes('keeps the certificate it has')),
+        );
+        expect(warnings).toContainEqual(expect.stringContaining('keeps the certificate it has'));
+        expect(await shown()).toBe('second');
+        open.close();
+      })(),
+    ));
+
+  it('are at least of TLS 1.2', () =>
+    withFiles((files) =>
+      onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face }) => {
+        const { promise, resolve } = Promise.withResolvers<string>();
+        const socket = connectTls(
+          {
+            port: face.port,
+            host: '127.0.0.1',
+            rejectUnauthorized: false,
+            minVersion: 'TLSv1',
+            maxVersion: 'TLSv1.1',
+            ciphers: 'DEFAULT@SECLEVEL=0',
+          },
+          () => resolve('connected'),
+        );
+        socket.on('error', (error) => resolve(error.message));
+        expect(await promise).not.toBe('connected');
+        socket.destroy();
+      })(),
+    ));
+
+  it('are not asked of clients of the expander, which prefers groups with room', () =>
+    withFiles((files) =>
+      onStage(tlsOf(files, []), async ({ face }) => {
+        for (const file of ['expander-a.proto', 'expander-c.proto']) {
+          const client = new RpcClient(
+            `127.0.0.1:${face.expanderPort}`,
+            file,
+            credentials.createSsl(Buffer.from(files.caPem)),
+          );
+          const options = [
+            { nodeGroupId: 'workers', nodeCount: 99, debug: 'too many' },
+            { nodeGroupId: 'workers', nodeCount: 3, debug: 'fits' },
+          ];
+          const answer = await client.call('BestOptions', { options });
+          expect(answer['options'].map((one: { debug: string }) => one.debug)).toEqual(['fits']);
+          expect((await client.call('BestOptions', { options: [] }))['options']).toEqual([]);
+          client.close();
+        }
+      })(),
+    ));
+});
