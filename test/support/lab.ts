@@ -33,6 +33,9 @@ export interface LabOptions {
   /** Lines beside the region and the image. */
   readonly config?: string;
   readonly min?: number;
+  /** Of the pool; none unless told. */
+  readonly join?: string;
+  readonly labels?: string;
 }
 
 function configOf(site: { folder: string; url: string; fingerprint: string }, options: LabOptions) {
@@ -53,7 +56,8 @@ images:
 pools:
   - name: workers
     from: { image: noble }
-    join: none
+    join: ${options.join ?? 'none'}
+    labels: { ${options.labels ?? ''} }
     size: { cpu: 2, memory: 2Gi, disk: 20Gi }
     limits: { min: ${options.min ?? 0}, max: 5 }
 ${options.config ?? ''}`;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pvescaler serve` between a simulated Proxmox and a simulated Kubernetes API; this test plays the kubelet.
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { expect, it, onTestFinished } from 'vitest';
+import { KubernetesSim, serveKubernetes } from '../../src/sim/kubernetes/index.ts';
+import { systemClock, systemRandom } from '../../src/system/index.ts';
+import { aLab, start } from '../support/lab.ts';
+import { aFolder } from '../support/pvescaler.ts';
+
+const JOIN = `
+join:
+  k3s: { server: "https://192.0.2.1:6443", install: none }
+`;
+
+async function aCluster() {
+  const sim = new KubernetesSim({ clock: systemClock, random: systemRandom });
+  const served = await serveKubernetes(sim);
+  onTestFinished(() => served.close());
+  sim.create('v1', 'configmaps', {
+    metadata: { name: 'kube-root-ca.crt', namespace: 'kube-system' },
+    data: { 'ca.crt': '-----BEGIN CERTIFICATE-----\nc2lt\n-----END CERTIFICATE-----\n' },
+  });
+  const kubeconfig = join(aFolder(), 'kubeconfig');
+  writeFileSync(
+    kubeconfig,
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [
+        { name: 'sim', cluster: { server: served.url, 'insecure-skip-tls-verify': true } },
+      ],
+      users: [{ name: 'sim', user: { token: 'sim' } }],
+      contexts: [{ name: 'sim', context: { cluster: 'sim', user: 'sim' } }],
+      'current-context': 'sim',
+    }),
+  );
+  return { sim, kubeconfig };
+}
+
+async function serve(path: string, ...more: string[]): Promise<string> {
+  const child = start(['serve', '--config', path, ...more]);
+  const started = Promise.withResolvers<string>();
+  createInterface(child.stdout!).on('line', (text) => {
+    const line = JSON.parse(text) as { message: string; health?: string };
+    if (line.message === 'pvescaler starts') started.resolve(line.health ?? '');
+  });
+  void once(child, 'exit').then(() => started.reject(new Error('it ended before it began')));
+  return started.promise;
+}
+
+async function until(ask: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await ask())) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+async function metric(url: string, series: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const line = text.split('\n').find((one) => one.startsWith(`${series} `));
+  return Number(line?.slice(series.length + 1));
+}
+
+interface Shown {
+  readonly id: string;
+  readonly placement: { readonly name: string; readonly vmId: number };
+}
+
+it('makes a token, finds the Node, completes it, and removes it after its VM', async () => {
+  const { sim, kubeconfig } = await aCluster();
+  const lab = await aLab({
+    join: 'k3s',
+    config: JOIN,
+    labels: '"node-role.kubernetes.io/worker": ""',
+  });
+  const url = await serve(lab.path, '--kubeconfig', kubeconfig);
+  await until(async () => (await fetch(`${url}/readyz`)).status === 200);
+  const scale = (size: number) => {
+    const order = `pool scale workers --to ${size} --config ${lab.path} --kubeconfig ${kubeconfig}`;
+    return start(order.split(' '));
+  };
+  const scaling = scale(1);
+  const phase = (name: string) => metric(url, `pvescaler_machines{pool="workers",phase="${name}"}`);
+  await until(async () => (await phase('joining')) === 1);
+  const [secret] = sim.list('v1', 'secrets');
+  expect(secret).toMatchObject({
+    metadata: { namespace: 'kube-system' },
+    type: 'bootstrap.kubernetes.io/token',
+  });
+  const [machine] = JSON.parse(lab.run('machines', '--json').out) as Shown[];
+  const { name, vmId } = machine!.placement;
+  sim.create('v1', 'nodes', {
+    metadata: { name, labels: { 'autoscaler.proxmox/group': 'workers' } },
+    spec: { taints: [{ key: 'pvescaler.dev/starting', effect: 'NoSchedule' }] },
+  });
+  sim.change('v1', 'nodes', {
+    metadata: { name },
+    status: {
+      nodeInfo: { systemUUID: machine!.id.toUpperCase() },
+      allocatable: { cpu: '2', memory: '2Gi', pods: '110' },
+      conditions: [{ type: 'Ready', status: 'True' }],
+    },
+  });
+  expect(await once(scaling, 'exit')).toEqual([0, null]);
+  expect(await phase('ready')).toBe(1);
+  const [node] = sim.list('v1', 'nodes');
+  expect(node).toMatchObject({
+    metadata: { labels: { 'node-role.kubernetes.io/worker': '' } },
+    spec: { providerID: `proxmox://lab/${vmId}` },
+  });
+  expect(JSON.stringify(node)).not.toContain('pvescaler.dev/starting');
+  const other = await serve(lab.path, '--kubeconfig', kubeconfig, '--state', `${lab.folder}/b.db`);
+  await until(async () => (await fetch(`${other}/readyz`)).status === 200);
+  expect(await metric(other, 'pvescaler_leader')).toBe(0);
+  expect(await metric(url, 'pvescaler_leader')).toBe(1);
+  const down = scale(0);
+  expect(await once(down, 'exit')).toEqual([0, null]);
+  expect(sim.list('v1', 'nodes')).toEqual([]);
+}, 180_000);
+
+it('says what it cannot do without access to Kubernetes, and is not ready', async () => {
+  const lab = await aLab({ join: 'k3s', config: JOIN });
+  const url = await serve(lab.path);
+  let text = '';
+  await until(async () => {
+    const answer = await fetch(`${url}/readyz`);
+    text = await answer.text();
+    return answer.status === 503 && text.includes('there is no access');
+  });
+  expect(text).toContain('pool workers joins its machines to a cluster');
+  expect(lab.run('pool', 'scale', 'workers', '--to', '1')).toMatchObject({ exitCode: 3 });
+}, 60_000);
