@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guide's commands, run on the simulator: what they give suffices, and nothing in it is superfluous.
 import { describe, expect, it } from 'vitest';
+import { anOrder } from '../proxmox/simulated-region.ts';
 import { commandsUnder, GUIDE } from './guide.ts';
-import { lifeOfAMachine, type Trial } from './site-with-role.ts';
+import { lifeOfAMachine, siteWithRole, type Trial } from './site-with-role.ts';
 
 const VERSIONS = [
   { version: '8.4', heading: 'The role on 8.4' },
@@ -84,4 +85,36 @@ describe.each(VERSIONS)('the role of the guide on Proxmox VE $version', ({ versi
     const blind = beforeToken.filter((words) => words[3] !== '/pool/kubernetes');
     expect(await life(blind, 'image', 'kubernetes')).not.toBe(WELL);
   });
+
+  it('needs what the guide adds for commands in the guest, and for devices', async () => {
+    const more = (...names: readonly string[]) => [
+      [...role.slice(0, -1), [...privilegesOf(role), ...names].join(' ')],
+      ...RIGHTS,
+    ];
+    const exec = (privileges: readonly string[]) =>
+      lifeOfAMachine(
+        { version, source: 'image', commands: more(...privileges) },
+        async ({ hypervisor }, vm) =>
+          hypervisor.guestExec(vm, { command: ['/bin/true'], timeoutMs: 30_000 }),
+      );
+    if (version === '9.2') await expect(exec([])).rejects.toThrow('VM.GuestAgent.Unrestricted');
+    expect(await exec(version === '9.2' ? ['VM.GuestAgent.Unrestricted'] : [])).toBe(WELL);
+    expect(await creationWithDevice(more())).toContain('/mapping/pci/gpu, Mapping.Use');
+    const onMapping =
+      'pveum acl modify /mapping/pci/gpu --users pvescaler@pve --roles MachineScaler';
+    expect(await creationWithDevice([...more('Mapping.Use'), onMapping.split(' ')])).toBe('done');
+  });
+
+  async function creationWithDevice(commands: readonly Words[]): Promise<string> {
+    const site = await siteWithRole({ version, source: 'image', commands });
+    const order = anOrder(1_250);
+    const options = { machine: 'q35', hostpci0: 'mapping=gpu,pcie=1' };
+    const withDevice = { ...order, hardware: { ...order.hardware, options } };
+    return site.settled(
+      site.hypervisor.createVm(withDevice).then(
+        () => 'done',
+        (error: Error) => error.message,
+      ),
+    );
+  }
 });

@@ -2,11 +2,13 @@
 // A site of three hosts on which nobody but root has rights, until the guide's commands have been run.
 import { aRegion, REGION } from '../../src/fleet/testing/settings.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
+import type { VmRef } from '../../src/ports/hypervisor.ts';
 import {
   aProcess,
   cluster,
   machinesIn,
   remains,
+  type Site,
   type SourceName,
   siteSettings,
   untilAtRest,
@@ -27,19 +29,17 @@ export interface Trial {
 /** Half as many are enough for one that goes well. */
 const ROUNDS = 90;
 
-/** `came and went`, or where it stuck. */
-export async function lifeOfAMachine({
+/** With the account that the commands make. */
+export async function siteWithRole({
   version,
   source,
   commands,
   resourcePool,
-}: Trial): Promise<string> {
+}: Trial): Promise<Site> {
   let secret = '';
+  const users = [{ id: 'root@pam', password: 'simulated' }];
   const region = simulatedRegion(
-    {
-      version,
-      cluster: { ...cluster(), users: [{ id: 'root@pam', password: 'simulated' }], acl: [] },
-    },
+    { version, cluster: { ...cluster(), users, acl: [] } },
     {
       region: REGION,
       credentials: { kind: 'token', id: 'pvescaler@pve!server', secret: () => secret },
@@ -51,16 +51,25 @@ export async function lifeOfAMachine({
     secret = answer?.value ?? secret;
   }
   const storage = { images: 'local', seeds: 'local', disks: ['local-lvm'] };
-  const settings = siteSettings(source, {
-    regions: { [REGION]: aRegion({ storage, resourcePool }) },
-  });
-  const site = { ...region, settings, store: new MemoryStore({ clock: region.clock }) };
+  const regions = { [REGION]: aRegion({ storage, resourcePool }) };
+  const settings = siteSettings(source, { regions });
+  return { ...region, settings, store: new MemoryStore({ clock: region.clock }) };
+}
+
+/** `came and went`, or where it stuck. `meanwhile` is done while it is ready. */
+export async function lifeOfAMachine(
+  trial: Trial,
+  meanwhile?: (site: Site, vm: VmRef) => Promise<unknown>,
+): Promise<string> {
+  const site = await siteWithRole(trial);
   const fleet = aProcess(site);
   await fleet.scaleTo('workers', 1, WHY);
   await untilAtRest(site, fleet, { rounds: ROUNDS });
   const [machine] = await machinesIn(site.store);
-  if (machine?.phase !== 'ready') return `stuck: ${machine?.phase} ${machine?.failure?.message}`;
+  if (machine?.phase !== 'ready' || machine.placement === undefined)
+    return `stuck: ${machine?.phase} ${machine?.failure?.message}`;
   if (remains(site).isos.length > 0) return 'the seed stayed';
+  if (meanwhile !== undefined) await site.settled(meanwhile(site, machine.placement));
   await fleet.scaleTo('workers', 0, WHY);
   await untilAtRest(site, fleet, { rounds: ROUNDS });
   const left = remains(site);
