@@ -72,4 +72,16 @@ describe('the guide', () => {
     const { id } = yamlOf('deploy/server/config.yaml').proxmox.dc1.token;
     expect(id).toBe(`${token[4]}!${token[5]}`);
   });
+
+  it('uses commands and options that the command line has', () => {
+    const reference = textOf('docs/reference/cli.md').split(/^## /m);
+    const said = /(?:(?<=^|`)pvescaler|pvescaler\.js) ((?:config )?[a-z]+)((?: --[a-z]+)*)/gm;
+    const used = [...GUIDE.matchAll(said)];
+    expect(used.length).toBeGreaterThan(5);
+    for (const [, command = '', options = ''] of used) {
+      const section = reference.find((text) => text.startsWith(`pvescaler ${command}\n`));
+      expect(section, command).toBeDefined();
+      for (const option of options.trim().split(' ')) expect(section).toContain(option);
+    }
+  });
 });
