@@ -7,6 +7,7 @@ import { mark } from './mark.ts';
 export async function becomeReady(job: Job): Promise<Step> {
   await mark(job, requireOurs(await look(job), job), 'readySinceSeconds');
   await job.move('ready');
+  job.turn.memory.tokens.delete(job.id);
   await job.turn.books.changePool(job.machine.pool, ({ backoff, ...rest }) =>
     backoff === undefined ? undefined : rest,
   );

@@ -41,6 +41,9 @@ async function collectMachines({ books, memory, now }: Turn): Promise<void> {
     await books.removeMachine(id);
     memory.told.delete(id);
     memory.pauses.delete(id);
+    memory.tokens.delete(id);
+    memory.joinedByAgent.delete(id);
+    memory.nodeMissingSince.delete(id);
     memory.guests.forget(id);
     memory.seedRemovals.forget(id);
   }
