@@ -161,6 +161,13 @@ it('a kubeadm node joins by the guest agent, with nothing of it on the seed', as
   expect((await ready('by-agent')).spec.providerID).toBe(`proxmox://lab/${lastVmId}`);
 });
 
+it('a guest believes its seed: with that of another VM it is the wrong node, and its UUID tells', async () => {
+  const { machineId } = boot('mistaken', { join: await joinWithToken('k3s'), seedOf: 9_999 });
+  const node = await ready('mistaken');
+  expect(node.spec.providerID).toBe('proxmox://lab/9999');
+  expect(node.status.nodeInfo.systemUUID).toBe(machineId);
+});
+
 it('every certificate was asked for with a bootstrap token and signed by the cluster', async () => {
   const requests = await plane.api.list<CertificateRequest>(
     '/apis/certificates.k8s.io/v1/certificatesigningrequests',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two replicas of `serve`, and what happens when the one that drives dies, or is frozen and wakes up much later.
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, it, type TestContext } from 'vitest';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
 import { nodes, readiness } from './support/kube-objects.ts';
 import { accountKubeconfig, applyManifests } from './support/manifests.ts';
@@ -19,18 +19,28 @@ const TAKEOVER_MS = 180_000;
 const SIZE = 6;
 
 interface Scene {
+  readonly expect: TestContext['expect'];
   readonly plane: ControlPlane;
   readonly site: SimulatedSite;
   readonly leader: Replica;
   readonly other: Replica;
 }
 
-async function aScene(stores: 'one' | 'each its own'): Promise<Scene> {
+async function aScene(
+  { expect, onTestFinished }: TestContext,
+  stores: 'one' | 'each its own',
+): Promise<Scene> {
   const plane = await startControlPlane();
   onTestFinished(() => plane.stop());
   await applyManifests(plane);
   const kubeconfig = await accountKubeconfig(plane);
-  const site = await startSite({ plane, distribution: 'kubeadm', kubeconfig, stores });
+  const site = await startSite({
+    plane,
+    distribution: 'kubeadm',
+    kubeconfig,
+    stores,
+    onTestFinished,
+  });
   onTestFinished(() => site.close());
   const leader = await site.serve('first');
   await ready(leader);
@@ -38,7 +48,7 @@ async function aScene(stores: 'one' | 'each its own'): Promise<Scene> {
   const other = await site.serve('second');
   await ready(other);
   expect(await other.isLeading()).toBe(false);
-  return { plane, site, leader, other };
+  return { expect, plane, site, leader, other };
 }
 
 /** Every VM is one Node and every Node one VM. */
@@ -57,12 +67,13 @@ async function oneToOne({ plane, site }: Scene): Promise<void> {
   );
 }
 
-describe('the other one takes over', () => {
+// Side by side, each with a cluster of its own: nearly all of their time they wait for a lease to run out.
+describe.concurrent('the other one takes over', () => {
   it(
     'from a leader that was killed, and ends what it began',
-    async () => {
-      const scene = await aScene('one');
-      const { site, leader, other } = scene;
+    async (context) => {
+      const scene = await aScene(context, 'one');
+      const { expect, site, leader, other } = scene;
       const middle = site.untilCreations(3);
       const scaling = site.cliOf('first', 'pool', 'scale', POOL, '--to', String(SIZE));
       await middle;
@@ -79,9 +90,9 @@ describe('the other one takes over', () => {
 
   it(
     'from a leader that was frozen, which does nothing when it wakes',
-    async () => {
-      const scene = await aScene('each its own');
-      const { site, leader, other } = scene;
+    async (context) => {
+      const scene = await aScene(context, 'each its own');
+      const { expect, site, leader, other } = scene;
       const middle = site.untilCreations(3);
       const scaling = site.cliOf('first', 'pool', 'scale', POOL, '--to', String(SIZE));
       await middle;
@@ -100,7 +111,7 @@ describe('the other one takes over', () => {
   );
 });
 
-async function emptied({ plane, site }: Scene, by: string): Promise<void> {
+async function emptied({ expect, plane, site }: Scene, by: string): Promise<void> {
   const { exitCode } = await site.cliOf(by, 'pool', 'scale', POOL, '--to', '0').ended;
   expect(exitCode).toBe(0);
   await waitUntil('no Node is left', async () => (await nodes(plane.api)).length === 0);

@@ -67,6 +67,8 @@ export interface GuestOrder {
   readonly vmId: number;
   readonly join: JoinInput;
   readonly pool?: Partial<SeedInput['pool']>;
+  /** The VM that the seed was made for, when it is not this one. */
+  readonly seedOf?: number;
 }
 
 export interface RealGuest {
@@ -82,7 +84,12 @@ function seedOf(order: GuestOrder, id: string) {
   return value(
     renderSeed({
       ...base,
-      machine: { ...base.machine, id: aMachineId(id), name: order.name, vmId: order.vmId },
+      machine: {
+        ...base.machine,
+        id: aMachineId(id),
+        name: order.name,
+        vmId: order.seedOf ?? order.vmId,
+      },
       pool: { ...base.pool, ...order.pool },
       join: order.join,
     }),

@@ -4,7 +4,7 @@
 import { type ChildProcess, type ExecFileException, execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, type TestContext } from 'vitest';
 import {
   createProxmoxSim,
   defaultCluster,
@@ -35,6 +35,10 @@ export interface SiteOptions {
   /** One database for all, as on one machine; or one for each, as in pods. */
   readonly stores?: 'one' | 'each its own';
   readonly mostMachines?: number;
+  /** Another Proxmox than the simulator in this process. */
+  readonly proxmox?: { readonly url: string; readonly fingerprint: string };
+  /** Of the test's own context, where tests run side by side. */
+  readonly onTestFinished?: TestContext['onTestFinished'];
   /** Lines of YAML added to the config. */
   readonly config?: string;
 }
@@ -158,7 +162,8 @@ class RunningSite implements SimulatedSite {
       logFile: join(this.folder, `${name}.log`),
       env: { HOME: '/nonexistent' },
     });
-    onTestFinished(({ task }) => {
+    const atTheEnd = this.#options.onTestFinished ?? onTestFinished;
+    atTheEnd(({ task }) => {
       if (task.result?.state !== 'fail') return;
       const tail = program.log().trimEnd().split('\n').slice(-SHOWN_LINES).join('\n');
       process.stderr.write(`--- ${name}\n${tail}\n`);
@@ -250,7 +255,7 @@ class RunningSite implements SimulatedSite {
   }
 
   async #configFor({ name, storeOf, healthPort }: ConfigOrder): Promise<string> {
-    const { url, fingerprint } = await this.#endpoint(name);
+    const { url, fingerprint } = this.#options.proxmox ?? (await this.#endpoint(name));
     const path = join(this.folder, `${name}.yaml`);
     const { plane, kubeconfig = plane.kubeconfig, mostMachines = 10, config = '' } = this.#options;
     const store = this.#options.stores === 'each its own' ? storeOf : 'state';
