@@ -8,6 +8,7 @@ import type { Benchmark } from './benchmark.ts';
 const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   scheduling: async () => (await import('./scheduling/index.ts')).schedulingBenchmark,
   watch: async () => (await import('./watch/index.ts')).watchBenchmark,
+  grpc: async () => (await import('./grpc/index.ts')).grpcBenchmark,
   fleet: async () => (await import('./fleet/index.ts')).fleetBenchmark,
 };
 

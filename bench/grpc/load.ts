@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Cluster Autoscaler's mix of calls, open loop, from a thread of its own: a call begins when it is due, whether or
+// not the ones before have been answered, and is measured from then.
+import { parentPort, workerData } from 'node:worker_threads';
+import { Client, credentials } from '@grpc/grpc-js';
+
+export interface Load {
+  readonly port: number;
+  readonly seconds: number;
+  readonly perSecond: number;
+  readonly mutationsPerSecond: number;
+  /** Requests in protobuf form, to be taken in turn; a share of all reads each. */
+  readonly reads: readonly {
+    readonly rpc: string;
+    readonly share: number;
+    readonly requests: readonly Uint8Array[];
+  }[];
+  readonly mutations: readonly { readonly rpc: string; readonly request: Uint8Array }[];
+}
+
+export interface Measured {
+  /** Milliseconds of every call. */
+  readonly calls: Readonly<Record<string, readonly number[]>>;
+  readonly mutations: readonly number[];
+  readonly failures: number;
+  readonly firstFailure: string | undefined;
+  readonly seconds: number;
+}
+
+const SERVICE = '/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider';
+
+async function run(load: Load): Promise<Measured> {
+  const client = new Client(`127.0.0.1:${load.port}`, credentials.createInsecure());
+  const calls: Record<string, number[]> = {};
+  const mutations: number[] = [];
+  let failures = 0;
+  let firstFailure: string | undefined;
+  const running: Promise<void>[] = [];
+  const same = (bytes: Buffer) => bytes;
+  const call = (rpc: string, request: Uint8Array, { due, into }: { due: number; into: number[] }) =>
+    running.push(
+      new Promise((resolve) => {
+        client.makeUnaryRequest(`${SERVICE}/${rpc}`, same, same, Buffer.from(request), (error) => {
+          into.push(performance.now() - due);
+          if (error !== null) {
+            failures += 1;
+            firstFailure ??= `${rpc}: ${error.message}`;
+          }
+          resolve();
+        });
+      }),
+    );
+  const wheel = load.reads.flatMap((read) => Array.from({ length: read.share }, () => read));
+  const started = performance.now();
+  let reads = 0;
+  let writes = 0;
+  for (;;) {
+    const elapsed = (performance.now() - started) / 1_000;
+    if (elapsed >= load.seconds) break;
+    while (reads < elapsed * load.perSecond) {
+      // A stride without a common divisor mixes the kinds.
+      const read = wheel[(reads * 37) % wheel.length];
+      const request = read?.requests[Math.floor(reads / 3) % read.requests.length];
+      const due = started + (reads / load.perSecond) * 1_000;
+      if (read !== undefined && request !== undefined) {
+        calls[read.rpc] ??= [];
+        call(read.rpc, request, { due, into: calls[read.rpc] ?? [] });
+      }
+      reads += 1;
+    }
+    while (writes < elapsed * load.mutationsPerSecond) {
+      const mutation = load.mutations[writes % load.mutations.length];
+      const due = started + (writes / load.mutationsPerSecond) * 1_000;
+      if (mutation !== undefined) call(mutation.rpc, mutation.request, { due, into: mutations });
+      writes += 1;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await Promise.all(running);
+  client.close();
+  return {
+    calls,
+    mutations,
+    failures,
+    firstFailure,
+    seconds: (performance.now() - started) / 1_000,
+  };
+}
+
+if (parentPort !== null) parentPort.postMessage(await run(workerData as Load));
