@@ -4,14 +4,7 @@ import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { create, type DescMessage, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import {
-  NodeGroupAutoscalingOptionsRequestSchema,
-  NodeGroupDecreaseTargetSizeRequestSchema,
-  NodeGroupForNodeRequestSchema,
-  NodeGroupIncreaseSizeRequestSchema,
-  NodeGroupTargetSizeRequestSchema,
-} from '../../src/externalgrpc/gen/externalgrpc/cloud_provider_pb.js';
+import { loadSync } from '@grpc/proto-loader';
 import { serveExternalGrpc } from '../../src/externalgrpc/index.ts';
 import { createFleet } from '../../src/fleet/index.ts';
 import { REGION } from '../../src/fleet/testing/settings.ts';
@@ -25,25 +18,34 @@ import { hypervisorOf, machinesOf, poolsOf, type Scale, settingsOf, storeWith } 
 const QUICK: Scale = { pools: 5, machinesPerPool: 50 };
 const FULL: Scale = { pools: 50, machinesPerPool: 1_000 };
 
-function bytes<S extends DescMessage>(schema: S, value: MessageInitShape<S>): Uint8Array {
-  return toBinary(schema, create(schema, value));
+const PROTOS = join(import.meta.dirname, '../../test/interop/protos');
+const SERVICE = 'clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider';
+const METHODS = loadSync(join(PROTOS, 'c.proto'), { includeDirs: [PROTOS], keepCase: true })[
+  SERVICE
+];
+
+/** A request as the newest autoscaler writes it. */
+function bytes(rpc: string, request: object): Uint8Array {
+  const method: unknown = Object.entries(METHODS ?? {}).find(([name]) => name === rpc)?.[1];
+  const { requestSerialize } = method as { requestSerialize: (value: object) => Uint8Array };
+  return requestSerialize(request);
 }
 
 /** Shares of the autoscaler's calls in a loop over fifty groups: nodes and options dominate. */
 function readsOf(machines: readonly Machine[], groups: readonly string[]): Load['reads'] {
-  const byId = groups.map((id) => bytes(NodeGroupTargetSizeRequestSchema, { id }));
+  const byId = groups.map((id) => bytes('NodeGroupTargetSize', { id }));
   const none = [new Uint8Array()];
   const nodes = machines
     .filter((_, index) => index % 97 === 0)
     .map(({ nodeName: name = '', providerId: providerID = '' }) =>
-      bytes(NodeGroupForNodeRequestSchema, { node: { name, providerID } }),
+      bytes('NodeGroupForNode', { node: { name, providerID } }),
     );
   return [
     { rpc: 'NodeGroupForNode', share: 40, requests: nodes },
     {
       rpc: 'NodeGroupGetOptions',
       share: 30,
-      requests: groups.map((id) => bytes(NodeGroupAutoscalingOptionsRequestSchema, { id })),
+      requests: groups.map((id) => bytes('NodeGroupGetOptions', { id })),
     },
     { rpc: 'NodeGroupTargetSize', share: 12, requests: byId },
     { rpc: 'NodeGroupTemplateNodeInfo', share: 6, requests: byId },
@@ -57,90 +59,98 @@ function readsOf(machines: readonly Machine[], groups: readonly string[]): Load[
 export const grpcBenchmark: Benchmark = async ({ quick, say }) => {
   const scale = quick ? QUICK : FULL;
   const folder = mkdtempSync(join(tmpdir(), 'pvescaler-bench-'));
-  const abort = new AbortController();
   try {
     say(`${scale.pools} pools of ${scale.machinesPerPool} machines are set up`);
     const machines = machinesOf(scale);
-    const store = await storeWith(folder, machines);
-    const settings = settingsOf(scale);
-    const hypervisors = new Map([[REGION, hypervisorOf(machines)]]);
-    const fleet = createFleet({
-      store,
-      hypervisors,
-      clock: systemClock,
-      random: systemRandom,
-      settings,
-    });
-    const pools = poolsOf(scale);
-    const face = await serveExternalGrpc({
-      fleet,
-      settings: {
-        groups: pools.map((pool) => aGroup(pool)),
-        pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
-        gpu: { label: 'gpu', types: [] },
-      },
-      listen: { host: '127.0.0.1', port: 0 },
-      tls: undefined,
-      insecure: true,
-      expander: undefined,
-      clock: systemClock,
-      read: () => Promise.reject(new Error('no files')),
-      warn: () => undefined,
-    });
-    const rounds: number[] = [];
-    let begunAt = 0;
-    const driving = fleet.drive({
-      signal: abort.signal,
-      events: {
-        onRoundBegin: () => {
-          begunAt = performance.now();
-        },
-        onRoundEnd: () => void rounds.push(performance.now() - begunAt),
-      },
-    });
-    while (face.waitingFor().length > 0) await systemClock.sleep(50);
+    const running = await start(scale, machines, folder);
     say('100 machines are asked for, and the calls begin');
-    for (const { name } of pools)
-      await fleet.request(name, Math.ceil(100 / pools.length), {
-        by: 'bench',
-        reason: 'to have some under way',
-      });
-    const names = pools.map(({ name }) => name);
-    const load: Load = {
-      port: face.port,
-      seconds: quick ? 3 : 20,
-      perSecond: quick ? 100 : 300,
-      mutationsPerSecond: 5,
-      reads: readsOf(machines, names),
-      mutations: names.flatMap((id) => [
-        {
-          rpc: 'NodeGroupIncreaseSize',
-          request: bytes(NodeGroupIncreaseSizeRequestSchema, { id, delta: 1 }),
-        },
-        {
-          rpc: 'NodeGroupDecreaseTargetSize',
-          request: bytes(NodeGroupDecreaseTargetSizeRequestSchema, { id, delta: -1 }),
-        },
-      ]),
-    };
-    const measured = await fromWorker(load);
+    const measured = await running.under(loadOf(scale, machines, { quick, port: running.port }));
     const rssMiB = Math.round(process.memoryUsage().rss / 2 ** 20);
-    abort.abort();
-    await Promise.all([driving, face.close()]);
-    await store.close();
-    if (measured.failures > 0)
+    const rounds = await running.end();
+    if (measured.failures > 0) {
       throw new Error(`${measured.failures} calls failed: ${measured.firstFailure}`);
-    return outcome(measured, {
-      rssMiB,
-      fsyncMs: fsyncMs(folder),
-      roundMs: Math.round(median(rounds)),
-      ...scale,
-    });
+    }
+    const roundMs = Math.round(median(rounds));
+    return outcome(measured, { rssMiB, fsyncMs: fsyncMs(folder), roundMs, ...scale });
   } finally {
-    abort.abort();
     rmSync(folder, { recursive: true });
   }
 };
+
+function loadOf(
+  scale: Scale,
+  machines: readonly Machine[],
+  { quick, port }: { readonly quick: boolean; readonly port: number },
+): Load {
+  const names = poolsOf(scale).map(({ name }) => name);
+  return {
+    port,
+    seconds: quick ? 3 : 20,
+    perSecond: quick ? 100 : 300,
+    mutationsPerSecond: 5,
+    reads: readsOf(machines, names),
+    mutations: names.flatMap((id) =>
+      (['NodeGroupIncreaseSize', 'NodeGroupDecreaseTargetSize'] as const).map((rpc, index) => ({
+        rpc,
+        request: bytes(rpc, { id, delta: index === 0 ? 1 : -1 }),
+      })),
+    ),
+  };
+}
+
+/** Fleet and face in this process, driving. */
+async function start(scale: Scale, machines: readonly Machine[], folder: string) {
+  const store = await storeWith(folder, machines);
+  const fleet = createFleet({
+    store,
+    hypervisors: new Map([[REGION, hypervisorOf(machines)]]),
+    clock: systemClock,
+    random: systemRandom,
+    settings: settingsOf(scale),
+  });
+  const pools = poolsOf(scale);
+  const face = await serveExternalGrpc({
+    fleet,
+    settings: {
+      groups: pools.map((pool) => aGroup(pool)),
+      pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
+      gpu: { label: 'gpu', types: [] },
+    },
+    listen: { host: '127.0.0.1', port: 0 },
+    tls: undefined,
+    insecure: true,
+    expander: undefined,
+    clock: systemClock,
+    read: () => Promise.reject(new Error('no files')),
+    warn: () => undefined,
+  });
+  const abort = new AbortController();
+  const { rounds, events } = stopwatch();
+  const driving = fleet.drive({ signal: abort.signal, events });
+  while (face.waitingFor().length > 0) await systemClock.sleep(50);
+  const why = { by: 'bench', reason: 'to have some under way' };
+  for (const { name } of pools) await fleet.request(name, Math.ceil(100 / pools.length), why);
+  return {
+    port: face.port,
+    under: fromWorker,
+    async end(): Promise<readonly number[]> {
+      abort.abort();
+      await Promise.all([driving, face.close()]);
+      await store.close();
+      return rounds;
+    },
+  };
+}
+
+function stopwatch() {
+  const rounds: number[] = [];
+  let begunAt = 0;
+  const onRoundBegin = () => {
+    begunAt = performance.now();
+  };
+  const onRoundEnd = () => void rounds.push(performance.now() - begunAt);
+  return { rounds, events: { onRoundBegin, onRoundEnd } };
+}
 
 function fromWorker(load: Load): Promise<Measured> {
   const { promise, resolve, reject } = Promise.withResolvers<Measured>();

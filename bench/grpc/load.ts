@@ -87,4 +87,5 @@ async function run(load: Load): Promise<Measured> {
   };
 }
 
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
 if (parentPort !== null) parentPort.postMessage(await run(workerData as Load));
