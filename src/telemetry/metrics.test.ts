@@ -21,6 +21,9 @@ const BOUNDED = [
   'endpoint',
   'call',
   'resource',
+  // The methods of services that we define, and the status codes of gRPC.
+  'rpc',
+  'code',
 ];
 
 describe('the table of metrics', () => {

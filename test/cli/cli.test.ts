@@ -94,7 +94,7 @@ describe('pvescaler', () => {
     [['config', 'validate', ''], /^$/],
     [['serve', '--config', ''], /^$/],
     [['compl'], /^completion\t/],
-    [[''], /^completion\t.*\nconfig\t/],
+    [[''], /^certs\t.*\ncompletion\t.*\nconfig\t/],
     [['nonsense', 'more', ''], /^$/],
   ])('completes %j', (words, expected) => {
     const { exitCode, out } = pvescaler(['complete', '--', ...words]);
