@@ -42,7 +42,7 @@ export class Memory {
   readonly seedRemovals = new Errands();
   /** The last views, for rounds that follow each other closely. */
   views: Views | undefined;
-  /** The last time that the cluster could not be read. */
+  /** The last time that the cluster could not be read, or was read for the first time. */
   clusterStaleAt = Number.NEGATIVE_INFINITY;
   clusterSeenAt: number | undefined;
   lastNodes: readonly ClusterNode[] = [];

@@ -14,14 +14,20 @@ export async function recentViews(
   memory: Memory,
 ): Promise<Views> {
   const known = memory.views;
-  if (known !== undefined && isRecent(known, options.clock.now() - viewAgeMs)) return known;
+  const now = options.clock.now();
+  if (known !== undefined && isRecent(known, { since: now - viewAgeMs, now })) return known;
   memory.views = await readViews(options, signal);
   return memory.views;
 }
 
-function isRecent({ views, stale }: Views, since: number): boolean {
+/** One from the future is as old as nobody knows: the wall clock was set back since. */
+function isRecent(
+  { views, stale }: Views,
+  { since, now }: { readonly since: number; readonly now: number },
+): boolean {
   const all = [...views.values()];
-  return Object.keys(stale).length === 0 && all.every(({ takenAt }) => takenAt > since);
+  const isNew = all.every(({ takenAt }) => takenAt > since && takenAt <= now);
+  return Object.keys(stale).length === 0 && isNew;
 }
 
 export async function readViews(

@@ -4,6 +4,7 @@
 import type { Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { type PvescalerError, TimedOut } from '../../ports/errors.ts';
+import { myNode } from '../nodes/my-node.ts';
 import { isLocalTrouble } from '../trouble.ts';
 import type { Turn } from '../turn.ts';
 import { configuring } from './configuring.ts';
@@ -70,6 +71,8 @@ async function isOverdue(job: Job): Promise<boolean> {
   if (!ON_ITS_WAY.includes(phase) || placedAt === undefined || timeoutMs === undefined)
     return false;
   if (job.turn.now - beganAt(job, placedAt) <= timeoutMs) return false;
+  // It came while nobody looked, and may be at work already.
+  if (myNode(job)?.ready === true) return false;
   const seconds = Math.round(timeoutMs / 1_000);
   const last = job.turn.memory.told.get(job.id);
   const why = last === undefined ? '' : `; the last trouble was ${last}`;
@@ -90,8 +93,8 @@ async function afterTrouble(job: Job, error: unknown): Promise<void> {
     await job.update({ attempts: attempts + 1 });
     return pause(job, error);
   }
+  if (isPassing(error) || isRefusedLate(job, error)) return pause(job, error);
   if (error.retry !== 'backoff') return fail(job, error);
-  if (isPassing(error)) return pause(job, error);
   if (attempts + 1 >= MOST_ATTEMPTS) return fail(job, error);
   await job.update({ attempts: attempts + 1 });
   await pause(job, error);
@@ -102,6 +105,14 @@ function isPassing({ class: kind, code }: PvescalerError): boolean {
   return (
     kind === 'Unreachable' || kind === 'TimedOut' || code === 'VM_LOCKED' || code === 'VM_CHANGED'
   );
+}
+
+/**
+ * An account that may not finish what it began, for a moment or until somebody gives it the right: the machine has
+ * come that far, and the next one would come no further.
+ */
+function isRefusedLate({ machine }: Job, { class: kind }: PvescalerError): boolean {
+  return kind === 'Unauthorized' && machine.phase === 'joining';
 }
 
 async function pause(job: Job, error: PvescalerError): Promise<void> {

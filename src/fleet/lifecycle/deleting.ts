@@ -25,7 +25,7 @@ export async function deleting(job: Job): Promise<Step> {
       return awaitDecision(job, sight.lock);
     case 'foreign':
       await tellLeftAlone(job, sight.reason);
-      return over(job);
+      return over(job, { keepsNode: sight.isSameVm });
     default:
       return (await isCloneUnderWay(job, job.pool)) ? 'wait' : over(job);
   }
@@ -78,10 +78,10 @@ function tellLeftAlone(job: Job, reason: string): Promise<void> {
   });
 }
 
-/** Nothing of the VM is left. */
-async function over(job: Job): Promise<Step> {
+/** Nothing of the VM is left; or it is somebody else's now, and so is its Node. */
+async function over(job: Job, { keepsNode } = { keepsNode: false }): Promise<Step> {
   await deleteSeed(job);
-  if ((await removeNode(job)) === 'wait') return 'wait';
+  if (!keepsNode && (await removeNode(job)) === 'wait') return 'wait';
   await job.turn.books.releaseAddresses(job.id);
   const { failure, deletionReason, placement } = job.machine;
   const name = placement?.name ?? job.id;

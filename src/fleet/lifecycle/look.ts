@@ -11,7 +11,8 @@ export type Sight =
   /** It is being made: it has a lock and no marker yet, and nobody can say whose it is. */
   | { readonly kind: 'undecided'; readonly lock: string }
   | { readonly kind: 'ours'; readonly config: VmConfig; readonly marker: Marker }
-  | { readonly kind: 'foreign'; readonly reason: string };
+  /** `isSameVm`: it is the machine's VM all the same, and somebody took it over. */
+  | { readonly kind: 'foreign'; readonly reason: string; readonly isSameVm: boolean };
 
 const BEING_MADE = ['create', 'clone'];
 
@@ -49,12 +50,14 @@ export function isBeingMade(config: Pick<VmConfig, 'lock' | 'description'>): boo
 
 function judge(config: VmConfig, machine: Machine, cluster: string): Sight {
   if (isBeingMade(config)) return { kind: 'undecided', lock: config.lock ?? '' };
+  const foreign = (reason: string): Sight => {
+    const isSameVm = config.smbiosUuid === machine.id && !config.isTemplate;
+    return { kind: 'foreign', reason, isSameVm };
+  };
   const ownership = judgeOwnership({ ...config, configured: machine.configured === true }, cluster);
-  if (!ownership.owned) return { kind: 'foreign', reason: ownership.reason };
+  if (!ownership.owned) return foreign(ownership.reason);
   const { marker } = ownership;
-  if (marker.machine !== machine.id) {
-    return { kind: 'foreign', reason: `it is machine ${marker.machine}` };
-  }
-  if (config.isTemplate) return { kind: 'foreign', reason: 'somebody made a template of it' };
+  if (marker.machine !== machine.id) return foreign(`it is machine ${marker.machine}`);
+  if (config.isTemplate) return foreign('somebody made a template of it');
   return { kind: 'ours', config, marker };
 }

@@ -8,6 +8,8 @@ import type { FleetOptions } from '../options.ts';
 
 /** A healthy connection proves itself once a minute. */
 const TOO_OLD_MS = 90_000;
+/** A clock that is kept in step goes back a little now and then. */
+const CLOCK_TREMBLES_MS = 1_000;
 
 export type ClusterSight =
   /** There is no cluster: a machine whose guest is up is ready. */
@@ -22,7 +24,9 @@ export async function readCluster(
   if (cluster === undefined) return { kind: 'none' };
   const view = await viewOf(cluster);
   const now = clock.now();
-  if (typeof view !== 'string' && now - view.freshAt <= TOO_OLD_MS) {
+  if (typeof view !== 'string' && isFresh(view, now)) {
+    // Nobody knows how it was before the first look: Kubernetes may have been away as long as there was no driver.
+    if (memory.clusterSeenAt === undefined) memory.clusterStaleAt = now;
     memory.lastNodes = view.nodes;
     memory.clusterSeenAt = view.freshAt;
     return { kind: 'fresh', cluster, view };
@@ -30,6 +34,12 @@ export async function readCluster(
   memory.clusterStaleAt = now;
   const why = typeof view === 'string' ? view : 'nothing has been heard from it for too long';
   return { kind: 'stale', why, lastNodes: memory.lastNodes };
+}
+
+/** One from the future is as old as nobody knows: the wall clock was set back since. */
+function isFresh({ freshAt }: ClusterView, now: number): boolean {
+  const ageMs = now - freshAt;
+  return ageMs <= TOO_OLD_MS && ageMs >= -CLOCK_TREMBLES_MS;
 }
 
 async function viewOf(cluster: Cluster): Promise<ClusterView | string> {

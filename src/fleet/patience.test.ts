@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is not a machine's fault costs it nothing: nobody who drives, a side that is away, rights that are missing, a
+// wall clock that is set, a person who took the VM over.
+import { describe, expect, it } from 'vitest';
+import { Unauthorized, Unreachable } from '../ports/errors.ts';
+import { Memory } from './memory.ts';
+import { aFleet, machinesIn, oneRound, remains, untilAtRest, WHY } from './testing/bench.ts';
+import { aJoiningBench, type JoiningBench, joiningSettings } from './testing/joining.ts';
+import { recentViews } from './views.ts';
+
+const MINUTE_MS = 60_000;
+
+async function rounds(bench: JoiningBench, count: number): Promise<void> {
+  for (let round = 0; round < count; round += 1) await oneRound(bench.fleet, bench);
+}
+
+async function aJoiningMachine(bench: JoiningBench) {
+  bench.guests.habits = { mute: true };
+  await bench.fleet.scaleTo('workers', 1, WHY);
+  await rounds(bench, 25);
+  return onlyMachine(bench, 'joining');
+}
+
+async function aReadyMachine(bench: JoiningBench) {
+  await bench.fleet.scaleTo('workers', 1, WHY);
+  await untilAtRest(bench.fleet, bench);
+  return onlyMachine(bench, 'ready');
+}
+
+async function onlyMachine(bench: JoiningBench, phase: string) {
+  const [machine, ...others] = await machinesIn(bench.store);
+  expect(others).toEqual([]);
+  if (machine?.placement === undefined) throw new Error('there is no machine');
+  expect(machine.phase).toBe(phase);
+  return { ...machine, placement: machine.placement };
+}
+
+function anotherProcess(bench: JoiningBench): JoiningBench {
+  return { ...bench, fleet: aFleet({ ...bench, settings: joiningSettings(), seed: 2 }) };
+}
+
+/** Time passes in the guests alone: nobody drives. */
+async function unattended(bench: JoiningBench, minutes: number): Promise<void> {
+  for (let minute = 0; minute < minutes; minute += 1) {
+    await bench.clock.advance(MINUTE_MS);
+    bench.guests.settle();
+  }
+}
+
+describe('while nobody drives', () => {
+  it('a machine that joins meanwhile is ready, however long that was', async () => {
+    const bench = aJoiningBench();
+    const { id } = await aJoiningMachine(bench);
+    bench.guests.habits = {};
+    await unattended(bench, 40);
+    const next = anotherProcess(bench);
+    await untilAtRest(next.fleet, next);
+    expect((await onlyMachine(next, 'ready')).id).toBe(id);
+  });
+
+  it('a machine that could not join is given its time once there is a driver again', async () => {
+    const bench = aJoiningBench();
+    const { id } = await aJoiningMachine(bench);
+    await unattended(bench, 40);
+    const next = anotherProcess(bench);
+    await rounds(next, 5);
+    next.guests.habits = {};
+    await untilAtRest(next.fleet, next);
+    expect((await onlyMachine(next, 'ready')).id).toBe(id);
+  });
+
+  it('time does not stand still: who does not come is given up in the end', async () => {
+    const bench = aJoiningBench();
+    await aJoiningMachine(bench);
+    const next = anotherProcess(bench);
+    await rounds(next, 5);
+    await bench.clock.advance(6 * MINUTE_MS);
+    await untilAtRest(next.fleet, next);
+    expect((await machinesIn(bench.store))[0]?.failure?.code).toBe('REGISTRATION_TIMED_OUT');
+  });
+});
+
+describe('while Proxmox is away', () => {
+  it('a machine whose Node is Ready meanwhile is not overdue', async () => {
+    const bench = aJoiningBench();
+    const { id } = await aJoiningMachine(bench);
+    bench.guests.habits = {};
+    for (let minute = 0; minute < 40; minute += 1) {
+      bench.hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'gone'));
+      await bench.clock.advance(MINUTE_MS);
+      await rounds(bench, 1);
+    }
+    await untilAtRest(bench.fleet, bench);
+    expect((await onlyMachine(bench, 'ready')).id).toBe(id);
+  });
+});
+
+describe('without the rights to change a Node', () => {
+  it('a machine that has joined is not thrown away; it is tried again', async () => {
+    const bench = aJoiningBench();
+    for (let time = 0; time < 5; time += 1) {
+      bench.cluster.failNext('changeNode', new Unauthorized('PERMISSION_MISSING', 'not now'));
+    }
+    await aReadyMachine(bench);
+    const told = (await bench.store.journal.read()).map(({ reason }) => reason);
+    expect(told).toContain('PERMISSION_MISSING');
+    expect(told).not.toContain('PoolBackedOff');
+  });
+});
+
+describe('when the wall clock is set back', () => {
+  it('no old view of Proxmox is decided on', async () => {
+    const bench = aJoiningBench();
+    const { clock, hypervisor } = bench;
+    const options = { ...bench, hypervisors: new Map([['memory', hypervisor]]) } as never;
+    const memory = new Memory();
+    const recent = () => recentViews(options, { viewAgeMs: 2_000 }, memory);
+    const first = await recent();
+    expect(await recent()).toBe(first);
+    clock.setWallClock(clock.now() - 60 * MINUTE_MS);
+    await clock.advance(MINUTE_MS);
+    expect(await recent()).not.toBe(first);
+  });
+
+  it('no old view of Kubernetes is decided on', async () => {
+    const bench = aJoiningBench();
+    await aReadyMachine(bench);
+    bench.cluster.cutOff();
+    bench.clock.setWallClock(bench.clock.now() - 60 * MINUTE_MS);
+    await bench.clock.advance(3 * MINUTE_MS);
+    await rounds(bench, 1);
+    expect((await bench.store.journal.read()).at(-1)?.reason).toBe('ViewStale');
+  });
+});
+
+describe('a VM that a person took over', () => {
+  it('keeps its Node: it is still there', async () => {
+    const bench = aJoiningBench();
+    const { placement } = await aReadyMachine(bench);
+    const vm = bench.hypervisor.state.vms.get(placement.vmId);
+    vm?.options.set('description', 'mine now');
+    vm?.options.set('name', 'mine');
+    await rounds(bench, 3);
+    await bench.clock.advance(6 * MINUTE_MS);
+    await untilAtRest(bench.fleet, bench);
+    expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['gone']);
+    expect(remains(bench.hypervisor).vms).toEqual([placement.vmId]);
+    expect(bench.cluster.state.nodes.get(placement.name)?.ready).toBe(true);
+  });
+});
