@@ -42,6 +42,7 @@ export function fleetSettings(config: Config, extras: SettingsExtras): FleetSett
     ),
     backoff: config.guards.backoff,
     lostAfterMs: config.cleanup.lostAfterMs,
+    nodeLostAfterMs: config.cleanup.lostAfterMs,
     orphans: config.cleanup.orphans,
     cloudController: config.cluster.cloudController,
     namespace: config.cluster.namespace,

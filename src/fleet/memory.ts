@@ -55,4 +55,20 @@ export class Memory {
   readonly joinedByAgent = new Set<string>();
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
+
+  /** A machine that is over. */
+  forget(id: string): void {
+    const byMachine = [
+      this.pauses,
+      this.told,
+      this.missingSince,
+      this.nodeMissingSince,
+      this.tokens,
+      this.joinedByAgent,
+    ];
+    for (const known of byMachine) known.delete(id);
+    this.told.delete(`node ${id}`);
+    this.guests.forget(id);
+    this.seedRemovals.forget(id);
+  }
 }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is not a machine's fault costs it nothing: nobody who drives, a side that is away, rights that are missing, a
 // wall clock that is set, a person who took the VM over.
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import { Unauthorized, Unreachable } from '../ports/errors.ts';
+import { Outlook } from './capacity/outlook.ts';
 import { Memory } from './memory.ts';
+import { Mirror } from './mirror/mirror.ts';
+import { runRound } from './round.ts';
 import { aFleet, machinesIn, oneRound, remains, untilAtRest, WHY } from './testing/bench.ts';
 import { aJoiningBench, type JoiningBench, joiningSettings } from './testing/joining.ts';
+import { REGION } from './testing/settings.ts';
 import { recentViews } from './views.ts';
 
 const MINUTE_MS = 60_000;
@@ -146,5 +152,54 @@ describe('a VM that a person took over', () => {
     expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['gone']);
     expect(remains(bench.hypervisor).vms).toEqual([placement.vmId]);
     expect(bench.cluster.state.nodes.get(placement.name)?.ready).toBe(true);
+  });
+});
+
+describe('a person who has orphans removed at once', () => {
+  it('loses no machine whose VM is there, only because its Node is not', async () => {
+    const bench = aJoiningBench(joiningSettings({ lostAfterMs: 0 }));
+    const { id, placement } = await aReadyMachine(bench);
+    bench.guests.habits = { mute: true };
+    bench.cluster.state.removeNode(placement.name);
+    await rounds(bench, 5);
+    expect((await onlyMachine(bench, 'ready')).id).toBe(id);
+  });
+});
+
+describe('what a process remembers', () => {
+  it('holds no token longer than it is needed, and nothing of a machine that is over', async () => {
+    const bench = aJoiningBench();
+    const { store, clock, hypervisor } = bench;
+    const memory = new Memory();
+    const engine = {
+      ...bench,
+      settings: joiningSettings(),
+      random: new SeededRandom(3),
+      hypervisors: new Map([[REGION, hypervisor]]),
+      mirror: new Mirror(store),
+      outlook: new Outlook(),
+    };
+    const lease = await store.leases.acquire({ name: 'r', holder: 't', durationMs: 3_600_000 });
+    const work = async (count: number) => {
+      for (let round = 0; round < count; round += 1) {
+        bench.guests.settle();
+        await runRound(engine, { lease, mayAct: () => true }, memory);
+        await clock.advance(1_000);
+      }
+    };
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await work(40);
+    const { id, placement } = await onlyMachine(bench, 'ready');
+    expect(bench.cluster.state.tokens).toHaveLength(1);
+    expect(memory.tokens.size).toBe(0);
+    bench.guests.habits = { mute: true };
+    bench.cluster.state.removeNode(placement.name);
+    await work(2);
+    await bench.fleet.scaleTo('workers', 0, WHY);
+    await work(20);
+    await clock.advance(40 * MINUTE_MS);
+    await work(2);
+    expect(await machinesIn(store)).toEqual([]);
+    expect(inspect(memory, { depth: 6 })).not.toContain(id);
   });
 });

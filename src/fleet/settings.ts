@@ -123,6 +123,8 @@ export interface FleetSettings {
   readonly backoff: { readonly initialMs: number; readonly maxMs: number };
   /** How long a machine's VM must have been missing before the machine is given up. */
   readonly lostAfterMs: number;
+  /** The same for its Node, where the VM is there: a kubelet that registers anew takes a while. */
+  readonly nodeLostAfterMs: number;
   /** What belongs to no machine that is known: told, or removed. */
   readonly orphans: 'report' | 'delete';
   /** A cloud controller sets provider ids and removes Nodes: we do neither. */

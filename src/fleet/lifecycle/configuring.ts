@@ -29,6 +29,7 @@ export async function configuring(job: Job): Promise<Step> {
     if (!isUploaded) return upload(job, pool);
     await attach(job);
   }
+  job.turn.memory.tokens.delete(job.id);
   return job.move('starting', { configured: true });
 }
 

@@ -23,6 +23,7 @@ export async function joinByAgent(job: Job): Promise<void> {
   if (first?.kind === 'wait' && !(await isFarEnough(job, first))) return;
   for (const step of stepsOf(job, pool, await joinOfAgent(job, join))) await run(job, step);
   turn.memory.joinedByAgent.add(job.id);
+  turn.memory.tokens.delete(job.id);
   const message = `${job.placement.name} was told to join`;
   await job.tell({ kind: 'did', reason: 'JoinStarted', message });
 }

@@ -26,7 +26,7 @@ async function missingNode(job: Job): Promise<Step> {
   const { nodeMissingSince, clusterStaleAt } = turn.memory;
   const since = Math.max(nodeMissingSince.get(job.id) ?? turn.now, clusterStaleAt);
   nodeMissingSince.set(job.id, since);
-  if (turn.now - since < turn.settings.lostAfterMs) return 'wait';
+  if (turn.now - since < turn.settings.nodeLostAfterMs) return 'wait';
   if (!(await isReallyMissing(job))) return 'wait';
   const why = `its Node ${machine.nodeName} is gone`;
   await job.tell({ kind: 'saw', reason: 'MachineLost', message: `${job.placement.name}: ${why}` });

@@ -39,12 +39,6 @@ async function collectMachines({ books, memory, now }: Turn): Promise<void> {
     const isOver = phase === 'gone' || phase === 'failed';
     if (!isOver || now - phaseSince <= keptMs) continue;
     await books.removeMachine(id);
-    memory.told.delete(id);
-    memory.pauses.delete(id);
-    memory.tokens.delete(id);
-    memory.joinedByAgent.delete(id);
-    memory.nodeMissingSince.delete(id);
-    memory.guests.forget(id);
-    memory.seedRemovals.forget(id);
+    memory.forget(id);
   }
 }

@@ -131,6 +131,7 @@ export function someSettings(
     pools: Object.fromEntries(pools.map((pool) => [pool.name, pool])),
     backoff: { initialMs: 60_000, maxMs: 30 * 60_000 },
     lostAfterMs: 5 * 60_000,
+    nodeLostAfterMs: 5 * 60_000,
     orphans: 'report',
     cloudController: false,
     namespace: 'pvescaler',
