@@ -3,8 +3,8 @@
 // wall clock that is set, a person who took the VM over.
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import { Unauthorized, Unreachable } from '../ports/errors.ts';
+import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import { Outlook } from './capacity/outlook.ts';
 import { Memory } from './memory.ts';
 import { Mirror } from './mirror/mirror.ts';
