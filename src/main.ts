@@ -370,6 +370,7 @@ function contextOfThisProcess(): CliContext {
       async openStore(path) {
         await access(path).catch((cause: unknown) => {
           throw new StoreUnusable('STORE_UNREADABLE', `there is no state database at ${path}`, {
+            hint: 'Whatever drives makes it: pvescaler serve, pool scale, orphans. If one has, check state.path.',
             cause,
           });
         });

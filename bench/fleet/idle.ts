@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the built program takes of a machine's memory while it drives a fleet at rest: a process of its own, over real
-// sockets, in real time.
+// What `pvescaler serve` takes of a machine's memory while it drives a fleet at rest, without Kubernetes: the built
+// program as a process of its own, over real sockets, in real time.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,11 +14,17 @@ import { benchCluster } from './site.ts';
 const root = join(import.meta.dirname, '../..');
 const TOKEN = '00000000-0000-4000-8000-000000000001';
 
+const MACHINES = 3;
+/** They are soon there; the rest of the time nothing happens. */
+const SIM_SPEED = 100;
+const MOST_MS = 120_000;
+
 export async function measureIdle(seconds: number): Promise<number> {
   const sim = createProxmoxSim({
     cluster: benchCluster({ hosts: 3 }),
     clock: systemClock,
     random: systemRandom,
+    speed: SIM_SPEED,
   });
   const certificate = makeCertificate(['localhost', '127.0.0.1']);
   const { cert, key, fingerprint } = certificate;
@@ -34,11 +40,11 @@ export async function measureIdle(seconds: number): Promise<number> {
   }
 }
 
-/** A machine that fits on no host is waited for: the process drives and has nothing to do. */
 function configText(folder: string, url: string, fingerprint: string): string {
   return `
 apiVersion: pvescaler.dev/v1alpha1
 state: { path: ${folder}/state/state.db }
+http: { health: "127.0.0.1:0", dashboard: off }
 proxmox:
   lab:
     endpoints: ["${url}"]
@@ -50,23 +56,30 @@ pools:
   - name: workers
     from: { netboot: {} }
     join: none
-    size: { cpu: 2, memory: 16Ti, disk: 20Gi }
+    size: { cpu: 2, memory: 2Gi, disk: 20Gi }
+    limits: { min: ${MACHINES}, max: 5 }
 `;
 }
 
 async function rssMiB(folder: string, seconds: number): Promise<number> {
   const program = join(root, 'bin/pvescaler.js');
-  const args = ['pool', 'scale', 'workers', '--to', '1', '--config', join(folder, 'config.yaml')];
+  const args = ['serve', '--config', join(folder, 'config.yaml')];
   const child = spawn(process.execPath, [program, ...args], {
     env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = once(child, 'close');
+  const atRest = Promise.withResolvers<void>();
   let told = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    told += text;
-  });
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      told += text;
+      if (told.split('"MachineReady"').length > MACHINES) atRest.resolve();
+    });
+  }
   try {
+    await Promise.race([atRest.promise, sleep(MOST_MS, undefined, { ref: false }), ended]);
+    if (told.split('"MachineReady"').length <= MACHINES) throw new Error(`no machines: ${told}`);
     await Promise.race([sleep(seconds * 1_000), ended]);
     if (child.exitCode !== null) throw new Error(`the process ended: ${told}`);
     return residentMiB(child.pid ?? 0);

@@ -45,11 +45,14 @@ function render(machine: Machine, journal: readonly JournalRecord[]): string {
     ['pool', machine.pool],
     ['phase', machine.phase],
     ['since', new Date(machine.phaseSince).toISOString()],
-    ['size', `${machine.size.cpu} CPUs, ${Math.round(machine.size.memoryBytes / 2 ** 20)} MiB`],
+    ['size', sizeText(machine.size)],
     ['region', placement?.region],
     ['host', placement?.host],
     ['vm', placement === undefined ? undefined : String(placement.vmId)],
     ['addresses', placement?.addresses.join(', ')],
+    ['node', machine.nodeName],
+    ['provider id', machine.providerId],
+    ['seed', machine.seedVolume],
     ['failure', failure === undefined ? undefined : `${failure.message} [${failure.code}]`],
     ['leaves', deletionReason],
   ];
@@ -62,4 +65,9 @@ function render(machine: Machine, journal: readonly JournalRecord[]): string {
     message,
   ]);
   return entries.length === 0 ? table(shown) : `${table(shown)}\n${table(entries)}`;
+}
+
+function sizeText({ cpu, memoryBytes, diskBytes }: Machine['size']): string {
+  const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;
+  return `${cpu} CPUs, ${mebibytes(memoryBytes)}, disk ${mebibytes(diskBytes)}`;
 }

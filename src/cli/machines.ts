@@ -32,26 +32,32 @@ export function addMachines(parent: Command, host: CommandHost): void {
 async function show(host: CommandHost, open: OpenFleet, options: MachinesOptions): Promise<void> {
   const { clock, signal, out } = host.context;
   let revision: number | undefined;
+  let last = '';
   do {
     const current = await open.store.revision();
-    if (current !== revision) out(await rendered(host, open, options));
+    if (current !== revision) {
+      const machines = await shown(open, options);
+      // Leases and journals change too.
+      const facts = JSON.stringify(machines);
+      if (facts !== last) out(rendered(machines, host.context.clock.now(), options));
+      last = facts;
+    }
     revision = current;
     if (options.watch !== true) return;
     await clock.sleep(LOOK_EVERY_MS, { signal }).catch(() => undefined);
   } while (!signal.aborted);
 }
 
-async function rendered(
-  host: CommandHost,
-  { fleet }: OpenFleet,
-  options: MachinesOptions,
-): Promise<string> {
+async function shown({ fleet }: OpenFleet, { all }: MachinesOptions): Promise<readonly Machine[]> {
   const { machines } = await fleet.status();
-  const shown = machines.filter(({ phase }) => options.all === true || phase !== 'gone');
-  if (options.json !== true) return render(shown, host.context.clock.now());
+  return machines.filter(({ phase }) => all === true || phase !== 'gone');
+}
+
+function rendered(machines: readonly Machine[], now: number, options: MachinesOptions): string {
+  if (options.json !== true) return render(machines, now);
   return options.watch === true
-    ? `${JSON.stringify(shown)}\n`
-    : `${JSON.stringify(shown, null, 2)}\n`;
+    ? `${JSON.stringify(machines)}\n`
+    : `${JSON.stringify(machines, null, 2)}\n`;
 }
 
 function render(machines: readonly Machine[], now: number): string {

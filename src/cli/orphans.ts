@@ -39,17 +39,23 @@ async function run(host: CommandHost, open: OpenFleet, options: OrphansOptions):
   if (found.length > 0) host.exitWith(new NotFound('RECORD_NOT_FOUND', '').surface.exitCode);
 }
 
+/** What so many looks at everything did not set right stays: the reason has been told, and is beyond this process. */
+const ENOUGH_ROUNDS = 3;
+
 /** A driver sets right what it meets; it has to look, and then to finish. */
 async function fix(host: CommandHost, open: OpenFleet): Promise<void> {
   await workUntilDone(host, open, {
     regions: [],
     ask: () => Promise.resolve(),
-    isDone: async () => {
+    ifAnotherDrives:
+      "It adopts VMs and gives lost machines up by itself; with 'cleanup: { orphans: delete }' it removes the rest too. Or stop it and run this again.",
+    isDone: async (rounds) => {
       const { machines } = await open.fleet.status();
       const isMoving = machines.some(({ phase }) =>
         ['configuring', 'starting', 'booting', 'deleting'].includes(phase),
       );
       if (isMoving) return false;
+      if (rounds >= ENOUGH_ROUNDS) return true;
       return (await open.fleet.orphans()).every(({ fixable }) => !fixable);
     },
   });

@@ -96,7 +96,9 @@ async function conclude(
   host.context.out(`pool ${name} has ${ready} machines\n`);
   const failed = machines.filter(({ id, phase }) => phase === 'failed' && asked.has(id));
   const [first] = failed;
-  if (first === undefined) return tellLeftSeeds(machines.filter(keepsItsSeed));
+  if (first === undefined) {
+    return tellLeftSeeds(machines.filter((one) => one.pool === name && keepsItsSeed(one)));
+  }
   throw new TaskFailed(
     'TASK_FAILED',
     `${failed.length} of ${asked.size} machines failed: ${first.failure?.message ?? 'no reason kept'}`,

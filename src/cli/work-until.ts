@@ -2,8 +2,9 @@
 // Asks the fleet for something and sees it done: this process drives if nobody does, and watches otherwise. What
 // was asked for is durable; whoever interrupts this leaves a state from which the next driver goes on.
 import type { RoundReport } from '../fleet/index.ts';
+import { RECONCILE_LEASE_MS } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
-import { asPvescalerError, Cancelled } from '../ports/errors.ts';
+import { asPvescalerError, Cancelled, Conflict } from '../ports/errors.ts';
 import type { CommandHost } from './context.ts';
 import type { OpenFleet } from './open-fleet.ts';
 
@@ -11,10 +12,15 @@ export interface Errand {
   /** Regions that must have been seen before anything is asked for: what is there decides what is lacking. */
   readonly regions: readonly string[];
   readonly ask: () => Promise<void>;
-  readonly isDone: () => Promise<boolean>;
+  /** Told how many rounds of this process have seen everything. */
+  readonly isDone: (rounds: number) => Promise<boolean>;
+  /** What to do about another process that drives, where its work is no help; absent: it is watched. */
+  readonly ifAnotherDrives?: string;
 }
 
 const LOOK_EVERY_MS = 250;
+/** Longer than the lease of a dead process lasts. */
+const ANOTHER_LIVES_MS = RECONCILE_LEASE_MS + 5_000;
 
 export async function workUntilDone(
   host: CommandHost,
@@ -32,6 +38,7 @@ export async function workUntilDone(
   const goOn = async () => {
     if (broken !== undefined) throw asPvescalerError(broken);
     if (context.signal.aborted) throw interrupted();
+    requireDriving(watch, errand.ifAnotherDrives);
     await watch.tellNews();
     await context.clock.sleep(LOOK_EVERY_MS, { signal: context.signal }).catch(() => undefined);
   };
@@ -39,12 +46,17 @@ export async function workUntilDone(
     while (!watch.isSighted) await goOn();
     await errand.ask();
     // What a round has begun it brings to an end.
-    while (watch.isInRound || !(await errand.isDone())) await goOn();
+    while (watch.isInRound || !(await errand.isDone(watch.rounds))) await goOn();
     await watch.tellNews();
   } finally {
     over.abort();
     await driving;
   }
+}
+
+function requireDriving({ other }: Watch, hint: string | undefined): void {
+  if (hint === undefined || other === undefined || other.forMs < ANOTHER_LIVES_MS) return;
+  throw new Conflict('LEASE_HELD', `${other.holder} drives the fleet`, { hint });
 }
 
 function interrupted(): Cancelled {
@@ -60,8 +72,10 @@ class Watch {
   readonly #phases = new Map<string, string>();
   #sequence: number | undefined;
   #said = '';
+  #other: { readonly holder: string; readonly since: number } | undefined;
   isSighted = false;
   isInRound = false;
+  rounds = 0;
 
   constructor(host: CommandHost, open: OpenFleet, regions: readonly string[]) {
     this.#host = host;
@@ -69,8 +83,16 @@ class Watch {
     this.#regions = regions;
   }
 
+  /** Who drives in the place of this process, and for how long by now. */
+  get other(): { readonly holder: string; readonly forMs: number } | undefined {
+    if (this.#other === undefined) return undefined;
+    const { holder, since } = this.#other;
+    return { holder, forMs: this.#host.context.clock.monotonic() - since };
+  }
+
   readonly onRoundBegin = (): void => {
     this.isInRound = true;
+    this.#other = undefined;
   };
 
   readonly onRoundEnd = (): void => {
@@ -78,6 +100,7 @@ class Watch {
   };
 
   readonly onRound = ({ stale, undecided }: RoundReport): void => {
+    if (Object.keys(stale).length + undecided.length === 0) this.rounds += 1;
     const unread = this.#regions.find((region) => stale[region] !== undefined);
     const making = this.#regions.find((region) => undecided.includes(region));
     if (unread !== undefined) this.#sayOnce(`region ${unread} cannot be read: ${stale[unread]}`);
@@ -88,6 +111,9 @@ class Watch {
 
   readonly onWaiting = (holder: string): void => {
     this.#sayOnce(`${holder} drives; watching`);
+    if (this.#other?.holder !== holder) {
+      this.#other = { holder, since: this.#host.context.clock.monotonic() };
+    }
     this.isSighted = true;
   };
 

@@ -17,6 +17,8 @@ import {
 } from './testing/joining.ts';
 import { REGION, someSettings } from './testing/settings.ts';
 
+const GIB = 2 ** 30;
+
 async function rounds(bench: JoiningBench, count: number): Promise<void> {
   for (let round = 0; round < count; round += 1) await oneRound(bench.fleet, bench);
 }
@@ -77,6 +79,23 @@ describe('a machine that joins', () => {
     const { placement, providerId } = await aReadyMachine(bench);
     expect(providerId).toBe(vmProviderId(REGION, placement.vmId));
     expect(bench.cluster.state.nodes.get(placement.name)?.providerId).toBe(providerId);
+  });
+
+  it.each([
+    ['the name of its size', { cpu: 4, memoryBytes: 8 * GIB, diskBytes: 80 * GIB }, 'large'],
+    ["its pool's own size", undefined, 'small'],
+    ['no name', { cpu: 3, memoryBytes: 8 * GIB, diskBytes: 80 * GIB }, undefined],
+  ])('has %s as its instance type', async (_what, size, instanceType) => {
+    const small = aJoiningPool().size;
+    const instanceTypes = [
+      { name: 'small', ...small },
+      { name: 'large', cpu: 4, memoryBytes: 8 * GIB, diskBytes: 80 * GIB },
+    ];
+    const bench = aJoiningBench(someSettings([aJoiningPool({ instanceTypes })]));
+    await bench.fleet.scaleTo('workers', 1, size === undefined ? WHY : { ...WHY, size });
+    await untilAtRest(bench.fleet, bench);
+    const [node] = bench.cluster.state.nodes.values();
+    expect(node?.labels['node.kubernetes.io/instance-type']).toBe(instanceType);
   });
 
   it('is told of by what its Node says, whatever the form', async () => {
@@ -240,6 +259,21 @@ describe('a Node that is not the machine’s', () => {
     }
     const { placement } = await aReadyMachine(bench);
     expect(placement.vmId).toBe(1_253);
+  });
+
+  it('keeps its VM id by its label where its provider id is of another form', async () => {
+    const bench = aJoiningBench();
+    const labels = { [VMID_LABEL]: '1250' };
+    for (const [name, providerId] of Object.entries({
+      old: 'k3s://old',
+      other: vmProviderId(REGION, 1_251),
+      elsewhere: vmProviderId('elsewhere', 1_252),
+    })) {
+      const own = name === 'elsewhere' ? { [VMID_LABEL]: '1252' } : labels;
+      bench.cluster.state.putNode(aClusterNode({ name, providerId, labels: own }));
+    }
+    const { placement } = await aReadyMachine(bench);
+    expect(placement.vmId).toBe(1_252);
   });
 });
 

@@ -17,8 +17,6 @@ export interface FleetOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly settings: FleetSettings;
-  /** Addresses that Nodes have, ours or not: none of them is given out. Bare or in CIDR form. */
-  readonly takenAddresses?: (() => readonly string[]) | undefined;
   /** Told who drives, so that adapters can ask before they send something that changes the world. */
   readonly throne?: Throne | undefined;
 }

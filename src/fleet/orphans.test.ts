@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { formatMarker } from '../model/marker.ts';
+import { Unauthorized } from '../ports/errors.ts';
 import { aMachineId } from '../ports/fakes/sample-records.ts';
 import { seedFileName, seedOwner } from './lifecycle/identity.ts';
 import {
@@ -65,6 +66,23 @@ describe('seeds', () => {
     const theirs = putSeed(remove, 2, 'another-cluster');
     await oneRound(remove.fleet, remove);
     expect(remains(remove.hypervisor).isos).toEqual([theirs]);
+  });
+
+  it('that cannot be deleted are told once, with the reason, and tried again later', async () => {
+    const bench = aBench(someSettings(undefined, { orphans: 'delete' }));
+    const volume = putSeed(bench, 1);
+    const failures = 2;
+    for (let count = 0; count < failures; count += 1) {
+      bench.hypervisor.failNext('deleteVolume', new Unauthorized('PERMISSION_MISSING', 'no right'));
+      await oneRound(bench.fleet, bench);
+      await bench.clock.advance(6 * 60_000);
+    }
+    const told = (await bench.store.journal.read()).filter(({ kind }) => kind === 'failed');
+    expect(told.map(({ message }) => message)).toEqual([
+      `${volume} belongs to no machine and could not be removed: no right`,
+    ]);
+    await oneRound(bench.fleet, bench);
+    expect(remains(bench.hypervisor).isos).toEqual([]);
   });
 });
 

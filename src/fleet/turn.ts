@@ -29,7 +29,6 @@ export interface TurnParts {
   readonly books: Books;
   readonly leadership: Leadership;
   readonly memory: Memory;
-  readonly takenAddresses?: (() => readonly string[]) | undefined;
   /** Fresh ones only: a region that is not in here decides nothing. */
   readonly views: ReadonlyMap<string, RegionView>;
   readonly cluster?: Cluster | undefined;
@@ -105,12 +104,6 @@ export class Turn {
       this.#seen.get(region) ?? new Map(this.views.get(region)?.vms.map((vm) => [vm.vmId, vm]));
     this.#seen.set(region, vms);
     return vms.get(vmId);
-  }
-
-  /** Had by Nodes, whoever made those. */
-  takenAddresses(): readonly string[] {
-    const nodes = knownNodes(this.sight).flatMap(({ addresses }) => addresses);
-    return [...nodes, ...(this.#parts.takenAddresses?.() ?? [])];
   }
 
   /** For calls that only look. */

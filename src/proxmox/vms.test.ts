@@ -77,6 +77,21 @@ describe('creating', () => {
     });
   });
 
+  it.each([
+    [{}, 'discard=on,iothread=1'],
+    [{ discard: false, iothread: false, ssd: false, cache: 'none' }, undefined],
+    [{ ssd: true, cache: 'writeback' }, 'discard=on,iothread=1,ssd=1,cache=writeback'],
+    [{ discard: false, cache: 'unsafe' }, 'iothread=1,cache=unsafe'],
+  ] as const)('attaches the disk as asked: %j', async (disk, options) => {
+    const region = aRegion({ 'POST /nodes/pve1/qemu': ok(UPID) });
+    await region.hypervisor.createVm({
+      ...ORDER,
+      disk: { storage: 'fast', bytes: 20 * GIB, ...disk },
+    });
+    const expected = options === undefined ? 'fast:20' : `fast:20,${options}`;
+    expect(region.form()).toMatchObject({ scsi0: expected });
+  });
+
   it('refuses to import before 8.4, with the reason, and sends nothing', async () => {
     const region = aRegion({ 'GET /version': ok({ version: '8.3.5' }) });
     await expect(region.hypervisor.createVm(ORDER)).rejects.toMatchObject({

@@ -25,15 +25,25 @@ export function pointsOf({ writes, calls }: Recording): readonly Point[] {
   ];
 }
 
-/** What changes something is never left out; of the rest an even spread, at another offset for another seed. */
+/**
+ * Some of each sort, evenly, others for another seed: half of them around calls that change something, the rest after
+ * writes and around calls that look. What one sort has too few of goes to the others.
+ */
 export function sampled(points: readonly Point[], most: number, seed: number): readonly Point[] {
-  if (points.length <= most) return points;
-  const decisive = points.filter(isDecisive);
-  const rest = points.filter((point) => !isDecisive(point));
-  return [
-    ...spread(decisive, most, seed),
-    ...spread(rest, Math.max(0, most - decisive.length), seed),
+  const sorts = [
+    points.filter(isDecisive),
+    points.filter(({ kind }) => kind === 'write'),
+    points.filter((point) => point.kind !== 'write' && !isDecisive(point)),
   ];
+  const shares = [Math.ceil(most / 2), Math.ceil(most / 4), Math.floor(most / 4)];
+  let left = most;
+  const taken = sorts.map((sort, at) => Math.min(sort.length, shares[at] ?? 0));
+  for (const count of taken) left -= count;
+  return sorts.flatMap((sort, at) => {
+    const more = Math.min(sort.length - (taken[at] ?? 0), Math.max(0, left));
+    left -= more;
+    return spread(sort, (taken[at] ?? 0) + more, seed);
+  });
 }
 
 /** Around a call that changes something on the site. */

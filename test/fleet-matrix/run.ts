@@ -16,8 +16,8 @@ const root = join(import.meta.dirname, '..', '..');
 
 /** Per source, in minutes rather than hours; the seed decides which, so that every run sees others. */
 const SAMPLE = {
-  create: 14,
-  delete: 8,
+  create: 18,
+  delete: 10,
   recoveries: { crashes: 3, instants: 2 },
   faults: 90,
   meddlings: 50,

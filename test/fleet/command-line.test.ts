@@ -80,8 +80,19 @@ interface Shown {
   readonly placement: { readonly name: string; readonly vmId: number };
 }
 
+/** `machines --watch --json`: a line for each change, and for nothing else. */
+function watch(path: string) {
+  const child = start(['machines', '--watch', '--json', '--config', path]);
+  const lines: string[] = [];
+  const reader = createInterface(child.stdout!).on('line', (line) => lines.push(line));
+  const until = async (isThere: (shown: readonly Shown[]) => boolean) => {
+    while (!lines.some((line) => isThere(JSON.parse(line) as Shown[]))) await once(reader, 'line');
+  };
+  return { lines, until };
+}
+
 it('scales a pool up and down, shows it, and finds nothing orphaned', async () => {
-  const { run } = await aLab();
+  const { path, run } = await aLab();
   const up = run('pool', 'scale', 'workers', '--to', '3');
   expect(up).toMatchObject({ exitCode: 0, out: 'pool workers has 3 machines\n' });
   expect(up.err).toMatch(/workers-[0-9a-f]{8}: ready/);
@@ -90,10 +101,15 @@ it('scales a pool up and down, shows it, and finds nothing orphaned', async () =
   const [first] = machines;
   expect(run('machine', 'show', first!.placement.name).out).toContain('MachineReady');
   expect(run('pools').out).toMatch(/workers\s+3\s+3\s+0\s+0\s+0-5/);
+  const watched = watch(path);
+  await watched.until((shown) => shown.length === 3);
   expect(run('machine', 'delete', first!.id.slice(0, 8))).toMatchObject({
     exitCode: 0,
     out: '1 machines are gone\n',
   });
+  await watched.until((shown) => shown.length === 2);
+  expect(watched.lines.some((line) => line.includes('"deleting"'))).toBe(true);
+  for (const [at, line] of watched.lines.entries()) expect(line).not.toBe(watched.lines[at - 1]);
   expect(run('pool', 'scale', 'workers', '--to', '9')).toMatchObject({ exitCode: 6 });
   expect(run('pool', 'scale', 'nobody', '--to', '1')).toMatchObject({ exitCode: 4 });
   expect(run('pool', 'scale', 'workers', '--to', '0').out).toBe('pool workers has 0 machines\n');

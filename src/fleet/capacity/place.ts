@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // requested → placed: host, storage, VM id, name and addresses are decided, one machine after the other, each
 // seeing what the one before got. Nothing is made here; whoever gets nothing stays, with the reason told.
+import { VMID_LABEL } from '../../bootstrap/index.ts';
 import { addressLeaseKey } from '../../model/address-lease.ts';
 import type { Machine, MachineSize, Placement } from '../../model/machine.ts';
+import { readProviderId } from '../../model/provider-id.ts';
 import {
   chooseAddresses,
   chooseHost,
@@ -12,6 +14,7 @@ import {
   type PlacementRequest,
   type Source,
 } from '../../placement/index.ts';
+import type { ClusterNode } from '../../ports/cluster.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { templatesIn } from '../lifecycle/templates.ts';
 import { cannotJoin } from '../nodes/can-join.ts';
@@ -71,7 +74,7 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
     range: where.region.vmIds,
     takenVmIds: where.view.takenVmIds,
     machines: turn.books.machines,
-    nodeProviderIds: knownNodes(turn.sight).map(({ providerId }) => providerId),
+    nodeProviderIds: knownNodes(turn.sight).flatMap((node) => namesOfVm(node, where.region.name)),
     now: turn.now,
   });
   if (!id.chosen) return id;
@@ -89,6 +92,13 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
   if (!addresses.chosen) return addresses;
   await settle(turn, machine, { where, host, vmId: id.vmId, addresses: addresses.addresses });
   return undefined;
+}
+
+/** By its provider id; where somebody else chose that one (`k3s://…`), by the label its kubelet came with. */
+function namesOfVm({ providerId, labels }: ClusterNode, region: string): readonly string[] {
+  const vmId = labels[VMID_LABEL];
+  if (vmId === undefined || readProviderId(providerId).kind === 'vm') return [providerId];
+  return [`proxmox://${region}/${vmId}`];
 }
 
 /** After the records were lost, a VM that cannot be read may have any address. */

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import type { ClusterNode } from '../../ports/cluster.ts';
+import { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
+import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
-import { createFleet } from '../fleet.ts';
+import type { FleetSettings } from '../settings.ts';
 import { aBench, type Bench, machinesIn, oneRound, WHY } from '../testing/bench.ts';
-import { aPool, REGION, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
+import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 
 const settings = someSettings([aPool({ network: STATIC_NETWORK })]);
 
@@ -18,6 +21,14 @@ function aStranger({ hypervisor }: Bench, vmId: number, address: string | undefi
     ]),
     revision: 1,
     startedAt: undefined,
+  });
+}
+
+function withNodes(settingsOfFleet: FleetSettings, nodes: readonly ClusterNode[]): Bench {
+  return aBench(settingsOfFleet, (clock) => {
+    const cluster = new MemoryCluster({ clock, random: new SeededRandom(6) });
+    for (const node of nodes) cluster.state.putNode(node);
+    return cluster;
   });
 }
 
@@ -63,17 +74,31 @@ describe('an address', () => {
     expect(readsOf(bench, 100)).toBe(0);
   });
 
-  it('that a Node has is not given out', async () => {
-    const bench = aBench(settings);
-    const fleet = createFleet({
-      ...bench,
-      hypervisors: new Map([[REGION, bench.hypervisor]]),
-      random: new SeededRandom(9),
-      settings,
-      takenAddresses: () => ['10.10.10.11', '10.10.10.12/24'],
-    });
-    await fleet.scaleTo('workers', 1, WHY);
-    await oneRound(fleet, bench);
-    expect(await addressesOf(bench)).toEqual(['10.10.10.13/24']);
+  it('that a Node has is not given out, whoever made the Node', async () => {
+    const bench = withNodes(settings, [aClusterNode({ addresses: ['10.10.10.11', 'fd00::1'] })]);
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await oneRound(bench.fleet, bench);
+    expect(await addressesOf(bench)).toEqual(['10.10.10.12/24']);
+  });
+
+  it('that a Node had when the cluster was read last is not given out while it cannot be', async () => {
+    const bench = withNodes(settings, [aClusterNode({ addresses: ['10.10.10.11'] })]);
+    await oneRound(bench.fleet, bench);
+    bench.cluster?.cutOff();
+    await bench.clock.advance(10 * 60_000);
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await oneRound(bench.fleet, bench);
+    expect(await addressesOf(bench)).toEqual(['10.10.10.12/24']);
+  });
+});
+
+describe('a name', () => {
+  it('that a Node has is not given to another machine', async () => {
+    const names = { prefix: 'worker', role: undefined, suffix: 'ordinal' } as const;
+    const bench = withNodes(someSettings([aPool({ names })]), [aClusterNode({ name: 'worker-1' })]);
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await oneRound(bench.fleet, bench);
+    const [machine] = await machinesIn(bench.store);
+    expect(machine?.placement?.name).toBe('worker-2');
   });
 });

@@ -7,6 +7,7 @@ import { readMarker } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { claimedVmIds } from '../adoption/claimed.ts';
 import { atOnce } from '../at-once.ts';
+import { knownNodes } from '../nodes/sight.ts';
 import { isLocalTrouble } from '../trouble.ts';
 import type { Turn } from '../turn.ts';
 
@@ -25,7 +26,7 @@ export async function takenAddresses(turn: Turn, view: RegionView): Promise<read
   const known = others.flatMap(
     (vm) => turn.memory.addresses.get(keyOf(view.region, vm))?.addresses ?? [],
   );
-  return [...known, ...turn.takenAddresses()];
+  return [...known, ...knownNodes(turn.sight).flatMap(({ addresses }) => addresses)];
 }
 
 function forgetGone({ memory }: Turn, { region, vms }: RegionView): void {

@@ -41,12 +41,19 @@ async function judgeSeed(turn: Turn, seed: SeedFound, isUndecided: boolean): Pro
 }
 
 /** One that cannot be deleted now is tried again with the next sweep. */
-async function isDeleted(turn: Turn, { region, host, volume }: SeedFound): Promise<boolean> {
+async function isDeleted(turn: Turn, seed: SeedFound): Promise<boolean> {
+  const { region, host, volume, machine } = seed;
   try {
     await turn.hypervisor(region).deleteVolume(host, volume, turn.acting);
     return true;
   } catch (error) {
     if (!isLocalTrouble(error)) throw error;
+    await turn.tellOnce(volume, {
+      kind: 'failed',
+      subject: { region, host, machine },
+      reason: error.code,
+      message: `${volume} belongs to no machine and could not be removed: ${error.message}`,
+    });
     return false;
   }
 }
