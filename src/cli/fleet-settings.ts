@@ -48,9 +48,15 @@ export function fleetSettings(config: Config, extras: SettingsExtras): FleetSett
     namespace: config.cluster.namespace,
     // The Cluster Autoscaler would rather grow another pool than wait.
     unplacedTimeoutMs: config.mode === 'externalgrpc' ? UNPLACED_MS : undefined,
+    longestRequestMs: longestRequestMs(config),
     reconcileMs: config.intervals.reconcileMs,
     busyMs: BUSY_MS,
   };
+}
+
+/** A second more: who gives up does so a little late. */
+function longestRequestMs({ regions }: Config): number {
+  return Math.max(0, ...Object.values(regions).map((one) => one.requestTimeoutMs)) + 1_000;
 }
 
 function regionSettings(region: RegionConfig): RegionSettings {

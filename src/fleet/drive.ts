@@ -135,6 +135,7 @@ class Reign implements Fence {
     if (this.#election === undefined) return true;
     const signal = AbortSignal.any([ending, this.#lost.signal]);
     return this.#election.win(signal, {
+      onPulse: () => events.onPulse?.(),
       onWaiting: (holder) => {
         events.onWaiting?.(holder);
         events.onPulse?.();

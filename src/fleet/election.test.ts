@@ -10,6 +10,7 @@ import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import { LONGEST_REQUEST_MS } from './election.ts';
 import { createFleet, type Fleet } from './fleet.ts';
 import { Throne } from './leadership.ts';
+import type { FleetSettings } from './settings.ts';
 import { aHost, aPool, REGION, someSettings } from './testing/settings.ts';
 
 interface Replica {
@@ -20,6 +21,7 @@ interface Replica {
   readonly finish: AbortController;
   readonly told: string[];
   driving: Promise<void>;
+  pulses: number;
   onLeading: () => void;
 }
 
@@ -30,7 +32,7 @@ interface Site {
   readonly b: Replica;
 }
 
-function aSite(): Site {
+function aSite(overrides: Partial<FleetSettings> = {}): Site {
   const clock = new VirtualClock();
   const hypervisor = new MemoryHypervisor({
     region: REGION,
@@ -46,6 +48,7 @@ function aSite(): Site {
     const throne = new Throne();
     const settings = someSettings([aPool({ limits: { ...aPool().limits, min: 1, max: 3 } })], {
       holder,
+      ...overrides,
     });
     const fleet = createFleet({
       clock,
@@ -64,6 +67,7 @@ function aSite(): Site {
       finish: new AbortController(),
       told: [],
       driving: Promise.resolve(),
+      pulses: 0,
       onLeading: () => undefined,
     };
   };
@@ -79,6 +83,9 @@ function start(replica: Replica): void {
       onLeading: (isLeading) => {
         told.push(isLeading ? 'leads' : 'led');
         if (isLeading) replica.onLeading();
+      },
+      onPulse: () => {
+        replica.pulses += 1;
       },
       onWaiting: (holder) => {
         if (told.at(-1) !== `waits for ${holder}`) told.push(`waits for ${holder}`);
@@ -157,6 +164,29 @@ describe('the Lease in the cluster', () => {
     };
     while (!b.told.includes('leads')) await passes(site, 1);
     expect(atTakeOver - before).toBe(2);
+    await end(site);
+  });
+
+  it('waits out the longest request, however long the config lets one take', async () => {
+    const longestRequestMs = 120_000;
+    const site = aSite({ longestRequestMs });
+    const { a, b } = site;
+    start(a);
+    await passes(site, 5);
+    start(b);
+    await passes(site, 5);
+    a.cluster.cutOff();
+    while (a.throne.mayAct()) await passes(site, 1);
+    const stoppedAt = site.clock.monotonic();
+    let longestSilence = 0;
+    for (let silence = 0; !b.told.includes('leads'); silence += 1) {
+      const before = b.pulses;
+      await passes(site, 1);
+      if (b.pulses > before) silence = 0;
+      longestSilence = Math.max(longestSilence, silence);
+    }
+    expect(longestSilence).toBeLessThan(10);
+    expect(site.clock.monotonic() - stoppedAt).toBeGreaterThanOrEqual(2 * longestRequestMs - 2_000);
     await end(site);
   });
 });

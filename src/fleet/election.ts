@@ -10,9 +10,10 @@ import type { Fence } from '../ports/fence.ts';
 import type { FleetOptions } from './options.ts';
 import { readViews } from './views.ts';
 
-/** No request to Proxmox is waited for longer than this. */
+/** No request to Proxmox is waited for longer than this, unless the settings say so. */
 export const LONGEST_REQUEST_MS = 36_000;
-const LEASE_MS = 50_000;
+/** For acting: a renewal may fail twice before it is over. */
+const ACTING_MS = 14_000;
 const RENEW_MS = 5_000;
 const ASK_AGAIN_MS = 1_000;
 const BETWEEN_READS_MS = 2_000;
@@ -20,6 +21,8 @@ const BETWEEN_READS_MS = 2_000;
 export interface ElectionEvents {
   readonly onWaiting?: ((holder: string) => void) | undefined;
   readonly onTrouble?: ((error: ReturnType<typeof asPvescalerError>) => void) | undefined;
+  /** Now and then while a takeover waits. */
+  readonly onPulse?: (() => void) | undefined;
 }
 
 export class Election implements Fence {
@@ -27,6 +30,7 @@ export class Election implements Fence {
   readonly #cluster: Cluster;
   readonly #lost = new AbortController();
   readonly #over = new AbortController();
+  readonly #longestMs: number;
   #lease: ClusterLease | undefined;
   #isTakenOver = false;
   #keeping: Promise<unknown> = Promise.resolve();
@@ -34,6 +38,11 @@ export class Election implements Fence {
   constructor(options: FleetOptions, cluster: Cluster) {
     this.#options = options;
     this.#cluster = cluster;
+    this.#longestMs = Math.max(LONGEST_REQUEST_MS, options.settings.longestRequestMs ?? 0);
+  }
+
+  get #durationMs(): number {
+    return this.#longestMs + ACTING_MS;
   }
 
   /** Aborted when the lease is lost, or so near its end that nothing may be begun. */
@@ -47,8 +56,8 @@ export class Election implements Fence {
     const { clock } = this.#options;
     return (
       mayAct(lease, clock) &&
-      clock.monotonic() < lease.actUntil - LONGEST_REQUEST_MS &&
-      clock.now() < lease.expiresAt - LONGEST_REQUEST_MS
+      clock.monotonic() < lease.actUntil - this.#longestMs &&
+      clock.now() < lease.expiresAt - this.#longestMs
     );
   }
 
@@ -58,7 +67,7 @@ export class Election implements Fence {
     this.#keeping = Promise.all([this.#renew(), this.#guard()]);
     if (!this.#isTakenOver) return true;
     try {
-      await this.#settle(AbortSignal.any([signal, this.#lost.signal]));
+      await this.#settle(AbortSignal.any([signal, this.#lost.signal]), events);
       return true;
     } catch (error) {
       if (error instanceof Cancelled) return false;
@@ -76,7 +85,11 @@ export class Election implements Fence {
 
   async #acquire(signal: AbortSignal, events: ElectionEvents): Promise<boolean> {
     const { clock, settings } = this.#options;
-    const request = { name: RECONCILE_LEASE, holder: settings.holder, durationMs: LEASE_MS };
+    const request = {
+      name: RECONCILE_LEASE,
+      holder: settings.holder,
+      durationMs: this.#durationMs,
+    };
     while (!signal.aborted) {
       try {
         this.#lease = await this.#cluster.acquireLease(request, { signal });
@@ -95,9 +108,13 @@ export class Election implements Fence {
     return false;
   }
 
-  async #settle(signal: AbortSignal): Promise<void> {
+  async #settle(signal: AbortSignal, { onPulse }: ElectionEvents): Promise<void> {
     const { clock } = this.#options;
-    await clock.sleep(LONGEST_REQUEST_MS, { signal });
+    const until = clock.monotonic() + this.#longestMs;
+    for (let leftMs = this.#longestMs; leftMs > 0; leftMs = until - clock.monotonic()) {
+      await clock.sleep(Math.min(leftMs, ASK_AGAIN_MS), { signal });
+      onPulse?.();
+    }
     await readViews(this.#options, signal);
     await clock.sleep(BETWEEN_READS_MS, { signal });
     await readViews(this.#options, signal);
@@ -110,7 +127,7 @@ export class Election implements Fence {
       await clock.sleep(RENEW_MS, { signal }).catch(() => undefined);
       if (signal.aborted || this.#lease === undefined) return;
       try {
-        this.#lease = await this.#cluster.renewLease(this.#lease, LEASE_MS, { signal });
+        this.#lease = await this.#cluster.renewLease(this.#lease, this.#durationMs, { signal });
       } catch (error) {
         if (error instanceof LostLeadership) this.#lost.abort();
       }

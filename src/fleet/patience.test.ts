@@ -3,7 +3,7 @@
 // wall clock that is set, a person who took the VM over.
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { Unauthorized, Unreachable } from '../ports/errors.ts';
+import { Bug, Unauthorized, Unreachable } from '../ports/errors.ts';
 import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import { Outlook } from './capacity/outlook.ts';
 import { Memory } from './memory.ts';
@@ -111,6 +111,17 @@ describe('without the rights to change a Node', () => {
     const told = (await bench.store.journal.read()).map(({ reason }) => reason);
     expect(told).toContain('PERMISSION_MISSING');
     expect(told).not.toContain('PoolBackedOff');
+  });
+});
+
+describe('an answer that makes no sense', () => {
+  it('is no reason to throw a machine away that has joined', async () => {
+    const bench = aJoiningBench();
+    bench.cluster.failNext('changeNode', new Bug('UNEXPECTED_ANSWER', 'not JSON'));
+    await aReadyMachine(bench);
+    expect((await bench.store.journal.read()).map(({ reason }) => reason)).toContain(
+      'UNEXPECTED_ANSWER',
+    );
   });
 });
 

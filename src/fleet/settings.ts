@@ -133,6 +133,8 @@ export interface FleetSettings {
   readonly namespace: string;
   /** How long a machine may wait for a place before it has failed; absent: for ever. */
   readonly unplacedTimeoutMs?: number | undefined;
+  /** A request to Proxmox that changes something is over after this; absent: the default is not exceeded. */
+  readonly longestRequestMs?: number | undefined;
   readonly reconcileMs: number;
   /** Between rounds while something is under way. */
   readonly busyMs: number;

@@ -118,8 +118,8 @@ describe('a kubeconfig', () => {
 
   it('asks a plugin, and makes new connections for a new certificate', async () => {
     const plugin = join(folder, 'plugin');
-    const write = (certificate: string) => {
-      const status = { token: 'p-1', clientCertificateData: certificate, clientKeyData: 'k' };
+    const write = (certificate: string, key = 'k') => {
+      const status = { token: 'p-1', clientCertificateData: certificate, clientKeyData: key };
       // Over already: asked again each time.
       const expirationTimestamp = '2020-01-01T00:00:00Z';
       const answer = JSON.stringify({ status: { ...status, expirationTimestamp } });
@@ -133,6 +133,10 @@ describe('a kubeconfig', () => {
     await write('c-2');
     await cluster.deleteNode({ name: 'x', uid: 'y' });
     expect(opened.map(({ tls }) => tls.client?.certPem)).toEqual(['c-1', 'c-2']);
+    // Who writes two files does so one after the other.
+    await write('c-2', 'k-2');
+    await cluster.deleteNode({ name: 'x', uid: 'y' });
+    expect(opened.at(-1)?.tls.client).toEqual({ certPem: 'c-2', keyPem: 'k-2' });
     await writeFile(plugin, "#!/bin/sh\necho 'hunter2' >&2\nexit 1\n");
     const failure = await cluster
       .deleteNode({ name: 'x', uid: 'y' })

@@ -108,11 +108,11 @@ function isPassing({ class: kind, code }: PvescalerError): boolean {
 }
 
 /**
- * An account that may not finish what it began, for a moment or until somebody gives it the right: the machine has
- * come that far, and the next one would come no further.
+ * An account that may not finish what it began, for a moment or until somebody gives it the right, or an answer that
+ * makes no sense: the machine has come that far, and the next one would come no further.
  */
 function isRefusedLate({ machine }: Job, { class: kind }: PvescalerError): boolean {
-  return kind === 'Unauthorized' && machine.phase === 'joining';
+  return machine.phase === 'joining' && (kind === 'Unauthorized' || kind === 'Bug');
 }
 
 async function pause(job: Job, error: PvescalerError): Promise<void> {

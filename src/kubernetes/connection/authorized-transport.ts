@@ -3,7 +3,7 @@ import type { Transport, TransportRequest, TransportResponse } from '../../ports
 import type { Connection, Credentials, OpenTransport } from './connection.ts';
 
 interface Opened {
-  readonly certPem: string;
+  readonly identity: string;
   readonly transport: Promise<Transport>;
 }
 
@@ -31,13 +31,14 @@ export class AuthorizedTransport implements Transport {
   }
 
   #transportFor({ client }: Credentials): Promise<Transport> {
-    const certPem = client?.certPem ?? '';
-    if (this.#opened?.certPem !== certPem) {
+    // The key too: read while both were being replaced, a certificate may have come with the key before.
+    const identity = `${client?.certPem ?? ''}${client?.keyPem ?? ''}`;
+    if (this.#opened?.identity !== identity) {
       // Requests under way on the old one are left to end.
-      void this.#opened?.transport.then((old) => old.close());
+      this.#opened?.transport.then((old) => old.close()).catch(() => undefined);
       const { caPem, isInsecure, serverName } = this.#connection;
       const tls = { caPem, isInsecure, serverName, ...(client && { client }) };
-      this.#opened = { certPem, transport: this.#open(tls) };
+      this.#opened = { identity, transport: this.#open(tls) };
     }
     return this.#opened.transport;
   }
