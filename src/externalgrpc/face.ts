@@ -130,15 +130,18 @@ function securityOf({ tls, insecure, warn, listen: at }: ExternalGrpcOptions): S
   return { kind: 'plaintext' };
 }
 
-/** Before the first look at everything, an answer would show an empty world. */
+/**
+ * Before the first look at everything, an answer would show an empty world; after the leadership is lost, one that
+ * another process has changed since.
+ */
 function missing({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
   const regions = new Set(settings.groups.flatMap((group) => group.regions));
-  const unread = [...regions].filter((region) => fleet.outlook.takenAt(region) === undefined);
+  const unread = [...regions].filter((region) => !fleet.outlook.isKnown(region));
   return [
     ...(fleet.picture.isRead ? [] : ['the records']),
     ...(unread.length < regions.size || regions.size === 0
       ? []
-      : unread.map((region) => `the first look at region ${region}`)),
+      : unread.map((region) => `the first look at region ${region} by the process that drives`)),
   ];
 }
 

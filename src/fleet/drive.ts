@@ -118,10 +118,12 @@ class Reign implements Fence {
     try {
       if (!(await this.#isElected())) return;
       this.#options.throne?.take(this);
+      this.#options.outlook.begin(this);
       events.onLeading?.(true);
       await this.#rounds();
     } finally {
       this.#options.throne?.leave(this);
+      this.#options.outlook.end(this);
       events.onLeading?.(false);
       await this.#election?.end();
       this.#over.abort();

@@ -15,7 +15,7 @@ export interface Fleet {
   /** The records in memory, to read. What others wrote is in it after `follow`. */
   readonly picture: Picture;
   /** What the last rounds of this process saw, to read. */
-  readonly outlook: Pick<Outlook, 'takenAt' | 'trouble' | 'hasVm' | 'room'>;
+  readonly outlook: Pick<Outlook, 'takenAt' | 'trouble' | 'hasVm' | 'room' | 'isKnown'>;
   /** Asks for more machines. NoCapacity/POOL_AT_MAXIMUM beyond the pool's limit: nothing was asked for. */
   request(pool: string, count: number, why: Why): Promise<Asked>;
   /** Asks for these to be taken away. */

@@ -59,6 +59,7 @@ export async function runRound(
   await tellStale(turn, stale);
   await tellCluster(turn);
   const undecided = await adopt(turn);
+  options.outlook.adopted(views.keys());
   await carryOutIntents(turn);
   await keepMinimum(turn, undecided);
   await carryOutIntents(turn);

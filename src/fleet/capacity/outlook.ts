@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the last rounds saw, for those who ask in between: how old the view of each region is, and for how many more
-// machines of each pool there was room. Rounds write it, faces read it; nobody waits for Proxmox here.
+// machines of each pool there was room. Rounds write it, faces read it; nobody waits for Proxmox here. It ends with the
+// leadership: what another process did since then is in nobody's records here.
+import type { Fence } from '../../ports/fence.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 
 /** How many machines beyond those that have their place would find one. */
@@ -15,7 +17,29 @@ export class Outlook {
   readonly #vmIds = new Map<string, ReadonlySet<number>>();
   readonly #troubles = new Map<string, string>();
   readonly #rooms = new Map<string, Room>();
+  readonly #adopted = new Set<string>();
+  #driver: Fence | undefined;
   roomsAt = Number.NEGATIVE_INFINITY;
+
+  /** Somebody begins to drive: whatever was seen under another is old. */
+  begin(driver: Fence): void {
+    this.#forget();
+    this.#driver = driver;
+  }
+
+  end(driver: Fence): void {
+    if (this.#driver === driver) this.#forget();
+  }
+
+  /** Every VM of ours in these regions has a record now. */
+  adopted(regions: Iterable<string>): void {
+    for (const region of regions) this.#adopted.add(region);
+  }
+
+  /** Whether the records are all there is in that region, by a process that still drives. */
+  isKnown(region: string): boolean {
+    return this.#adopted.has(region) && (this.#driver?.mayAct() ?? true);
+  }
 
   saw(views: ReadonlyMap<string, RegionView>, stale: Readonly<Record<string, string>>): void {
     for (const [region, { takenAt, vms }] of views) {
@@ -48,5 +72,12 @@ export class Outlook {
   /** Undefined while nobody has counted. */
   room(pool: string): Room | undefined {
     return this.#rooms.get(pool);
+  }
+
+  #forget(): void {
+    for (const kept of [this.#takenAt, this.#vmIds, this.#troubles, this.#rooms, this.#adopted]) {
+      kept.clear();
+    }
+    this.roomsAt = Number.NEGATIVE_INFINITY;
   }
 }

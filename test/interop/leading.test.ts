@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may answer: only the process that drives, and only once it knows every machine. Another one's records are its
+// own, and may be those of yesterday.
+import { describe, expect, it } from 'vitest';
+import { RECONCILE_LEASE } from '../../src/model/lease.ts';
+import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
+import { fakeNode, grow, ids, target } from './expectations.ts';
+import { onStage, type Stage } from './stage.ts';
+
+async function passes({ clock }: Stage, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second += 1) await clock.advance(1_000);
+}
+
+async function whileDriving(stage: Stage, test: () => Promise<void>): Promise<void> {
+  const stop = new AbortController();
+  const driving = stage.fleet.drive({ signal: stop.signal });
+  try {
+    await passes(stage, 3);
+    await test();
+  } finally {
+    stop.abort();
+    await untilSettled(stage.clock, driving);
+  }
+}
+
+/** As when another replica has become the leader; gives the lease back on call. */
+async function takeLease({ store }: Stage): Promise<() => Promise<void>> {
+  const held = await store.leases.read(RECONCILE_LEASE);
+  await store.leases.release(held!);
+  const lease = await store.leases.acquire({
+    name: RECONCILE_LEASE,
+    holder: 'other',
+    durationMs: 3_600_000,
+  });
+  return () => store.leases.release(lease);
+}
+
+const CHANGES = [
+  ['NodeGroupIncreaseSize', { id: 'workers', delta: 1 }],
+  ['NodeGroupDecreaseTargetSize', { id: 'workers', delta: -1 }],
+  ['NodeGroupDeleteNodes', { id: 'workers', nodes: [fakeNode('x')] }],
+] as const;
+
+describe('answers', () => {
+  it(
+    'come from nobody who has never driven',
+    onStage({ isReady: false }, async (stage) => {
+      await stage.fleet.picture.follow();
+      for (const [rpc, request] of [['NodeGroups', {}] as const, ...CHANGES])
+        expect((await stage.client.failure(rpc, request)).code, rpc).toBe(14);
+    }),
+  );
+
+  it(
+    'end with the leadership, for what is read and for what is asked',
+    onStage({ isReady: false }, (stage) =>
+      whileDriving(stage, async () => {
+        const { client } = stage;
+        await grow(client, 1);
+        await passes(stage, 30);
+        const [id = ''] = await ids(client);
+        const before = await stage.store.intents.list();
+        const giveBack = await takeLease(stage);
+        await passes(stage, 6);
+        for (const [rpc, request] of [['NodeGroups', {}] as const, ...CHANGES])
+          expect((await client.failure(rpc, request)).code, rpc).toBe(14);
+        expect(await stage.store.intents.list()).toEqual(before);
+        await giveBack();
+        await passes(stage, 5);
+        expect(await ids(client)).toEqual([id]);
+      }),
+    ),
+  );
+
+  it(
+    'wait until machines without a record have one again',
+    onStage({ isReady: false }, (stage) =>
+      whileDriving(stage, async () => {
+        const { client, store, hypervisor } = stage;
+        await grow(client, 2);
+        await passes(stage, 60);
+        const giveBack = await takeLease(stage);
+        await passes(stage, 6);
+        for (const record of await store.machines.list()) await store.machines.remove(record);
+        const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+        const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+        const config = hypervisor.vmConfig.bind(hypervisor);
+        hypervisor.vmConfig = async (...about) => {
+          ask();
+          await answered;
+          return config(...about);
+        };
+        await giveBack();
+        await passes(stage, 2);
+        await asked;
+        expect((await client.failure('NodeGroups')).code).toBe(14);
+        answer();
+        await passes(stage, 3);
+        expect(await target(client)).toBe(2);
+      }),
+    ),
+  );
+});
