@@ -297,6 +297,7 @@ async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
     clock,
     read: (path) => readFile(path, 'utf8'),
     warn: (message) => log.warn(message),
+    signal: parts.signal,
     onCall({ rpc, code, ms }) {
       meters.add('pvescaler_grpc_calls_total', { rpc, code });
       meters.observe('pvescaler_grpc_call_duration_seconds', { rpc }, ms / 1_000);

@@ -30,6 +30,8 @@ export interface ExternalGrpcOptions extends Pick<ProviderParts, 'fleet' | 'sett
   readonly clock: Clock;
   readonly read: ReadText;
   readonly warn: (message: string) => void;
+  /** Aborted when the process shall end: what is asked from then on, nobody might carry out. */
+  readonly signal?: AbortSignal;
   /** After each call: for metrics and logs. */
   readonly onCall?: (call: {
     readonly rpc: string;
@@ -47,6 +49,9 @@ export interface RunningExternalGrpc {
 }
 
 const FOLLOW_EVERY_MS = 1_000;
+const CALLS_AT_ONCE = 1_024;
+/** Anybody may call it; the autoscaler does so once at a time, and without an answer decides by itself. */
+const EXPANDER_CALLS_AT_ONCE = 16;
 
 export async function serveExternalGrpc(
   options: ExternalGrpcOptions,
@@ -64,7 +69,8 @@ export async function serveExternalGrpc(
     ...shared,
     listen: options.listen,
     security,
-    interceptors: [observe(options), translate(), requireReady(waitingFor)],
+    callsAtOnce: CALLS_AT_ONCE,
+    interceptors: [observe(options), translate(), requireReady(options, waitingFor)],
     routes: (router) => {
       const services = [CloudProvider, Health, ServerReflection];
       const names = services.map(({ typeName }) => typeName);
@@ -106,6 +112,7 @@ function listenExpander(
     listen: options.expander.listen,
     // The autoscaler shows no certificate there; nothing can be changed through it.
     security: { kind: 'tls', paths: { certPath, keyPath }, allow: undefined },
+    callsAtOnce: EXPANDER_CALLS_AT_ONCE,
     interceptors: [observe(options), translate()],
     routes: (router) => {
       router.service(Expander, expander(provider.groups));
@@ -164,9 +171,13 @@ function tellOnce(told: Set<string>, words: string, warn: (message: string) => v
   warn(words);
 }
 
-function requireReady(waitingFor: () => readonly string[]): Interceptor {
+function requireReady(
+  { signal }: ExternalGrpcOptions,
+  waitingFor: () => readonly string[],
+): Interceptor {
   return (next) => (request) => {
-    const waits = request.service.typeName === CloudProvider.typeName ? waitingFor() : [];
+    if (request.service.typeName !== CloudProvider.typeName) return next(request);
+    const waits = signal?.aborted === true ? ['the next process, this one ends'] : waitingFor();
     if (waits.length === 0) return next(request);
     throw new ConnectError(`not ready, waiting for ${waits.join(' and ')}`, Code.Unavailable);
   };

@@ -8,6 +8,7 @@ import {
   grow,
   ids,
   instances,
+  outage,
   remove,
   target,
   vmCount,
@@ -84,6 +85,24 @@ describe('room', () => {
       await stage.clock.advance(5_000);
       await stage.round();
       expect(await max()).toBe(2);
+    }),
+  );
+
+  it(
+    'is what it was while Proxmox has been silent for less than a minute',
+    onStage({ pools: [large] }, async (stage) => {
+      const { client } = stage;
+      const group = async () => (await client.call('NodeGroups'))['nodeGroups'][0];
+      await grow(client, 1);
+      await outage(stage, 2);
+      expect((await group()).maxSize).toBe(6);
+      await grow(client, 1);
+      expect((await group()).maxSize).toBe(6);
+      await outage(stage, 3);
+      expect(await group()).toMatchObject({
+        maxSize: 2,
+        debug: expect.stringContaining('its hosts cannot be read'),
+      });
     }),
   );
 

@@ -78,6 +78,9 @@ describe('hostile calls', () => {
           })
         ).code,
       ).toBe(3);
+      // Parts of two bytes each: work must not grow with their square.
+      const parts = Buffer.from('1200'.repeat(40_000), 'hex');
+      expect((await client.failure('PricingPodPrice', { pod_bytes: parts })).code).toBe(3);
       await expectUnharmed(stage, 2);
     }),
   );
@@ -231,6 +234,39 @@ function clientWith(
   );
 }
 
+describe('the expander’s port, where nobody shows a certificate', () => {
+  it('takes so many calls at once and no more', () =>
+    withFiles((files) =>
+      onStage(tlsOf(files, []), async ({ face }) => {
+        const session = connectHttp2(`https://127.0.0.1:${face.expanderPort}`, {
+          ca: files.caPem,
+        });
+        const begin = () =>
+          session.request({
+            ':method': 'POST',
+            ':path': '/grpcplugin.Expander/BestOptions',
+            'content-type': 'application/grpc',
+          });
+        const slow = Array.from({ length: 16 }, begin);
+        for (const call of slow) call.on('error', () => undefined);
+        const refused = begin();
+        const { promise, resolve } = Promise.withResolvers<string>();
+        refused.on('response', (headers) => resolve(String(headers['grpc-status'])));
+        expect(await promise).toBe('8');
+        for (const call of slow) call.close(constants.NGHTTP2_CANCEL);
+        await Promise.all(slow.map((call) => new Promise((closed) => call.once('close', closed))));
+        const client = new RpcClient(
+          `127.0.0.1:${face.expanderPort}`,
+          'expander-c.proto',
+          credentials.createSsl(Buffer.from(files.caPem)),
+        );
+        expect((await client.call('BestOptions', { options: [] }))['options']).toEqual([]);
+        client.close();
+        session.close();
+      })(),
+    ));
+});
+
 describe('certificates', () => {
   it('let in whom the list names, by common name or DNS name, and nobody else', () =>
     withFiles((files) =>
@@ -306,6 +342,28 @@ describe('certificates', () => {
         expect(warnings).toContainEqual(expect.stringContaining('keeps the certificate it has'));
         expect(await shown()).toBe('second');
         open.close();
+      })(),
+    ));
+
+  it('of a CA that is no longer trusted end, also on connections that are open', () =>
+    withFiles((files) =>
+      onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face, clock }) => {
+        const client = clientWith(
+          files,
+          face.port,
+          files.authority.client('cluster-autoscaler'),
+        );
+        await client.call('NodeGroups');
+        await writeFile(join(files.folder, 'ca.crt'), makeAuthority('next CA', VALIDITY).certPem);
+        const code = () =>
+          client.call('NodeGroups').then(
+            () => 0,
+            (error: { readonly code: number }) => error.code,
+          );
+        for (let look = 0; look < 200 && (await code()) === 0; look += 1)
+          await clock.advance(10_000);
+        expect(await code()).toBe(14);
+        client.close();
       })(),
     ));
 

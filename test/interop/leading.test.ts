@@ -72,6 +72,17 @@ describe('answers', () => {
     ),
   );
 
+  it('end when the process is told to end: nobody might carry out what is asked', async () => {
+    const end = new AbortController();
+    await onStage({ serve: { signal: end.signal } }, async (stage) => {
+      await stage.client.call('NodeGroups');
+      end.abort();
+      for (const [rpc, request] of CHANGES)
+        expect((await stage.client.failure(rpc, request)).code, rpc).toBe(14);
+      expect(await stage.store.intents.list()).toEqual([]);
+    })();
+  });
+
   it(
     'wait until machines without a record have one again',
     onStage({ isReady: false }, (stage) =>
@@ -93,8 +104,12 @@ describe('answers', () => {
         await giveBack();
         await passes(stage, 2);
         await asked;
-        expect((await client.failure('NodeGroups')).code).toBe(14);
+        const early = await client.call('NodeGroups').then(
+          () => 0,
+          (error: { readonly code: number }) => error.code,
+        );
         answer();
+        expect(early).toBe(14);
         await passes(stage, 3);
         expect(await target(client)).toBe(2);
       }),

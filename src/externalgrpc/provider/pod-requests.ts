@@ -15,6 +15,8 @@ const CONTAINER_RESOURCES = 8;
 const RESOURCES_REQUESTS = 2;
 const ENTRY = { key: 1, value: 2 } as const;
 const QUANTITY_STRING = 1;
+/** Far more than any pod has. Two bytes make a part, and each costs a hundred here. */
+const PARTS_MAX = 10_000;
 
 const NOTHING: PodDemand = { cpuMilli: 0, memoryBytes: 0 };
 
@@ -60,10 +62,13 @@ function amount(
 function fieldsOf(bytes: Uint8Array): ReadonlyMap<number, readonly Uint8Array[]> {
   const reader = new BinaryReader(bytes);
   const fields = new Map<number, Uint8Array[]>();
-  while (reader.pos < reader.len) {
+  for (let count = 0; reader.pos < reader.len; count += 1) {
+    if (count === PARTS_MAX) throw new InvalidRequest('REQUEST_INVALID', 'the pod has no end');
     const [field, wireType] = reader.tag();
     if (wireType === WireType.LengthDelimited) {
-      fields.set(field, [...(fields.get(field) ?? []), reader.bytes()]);
+      const parts = fields.get(field) ?? [];
+      parts.push(reader.bytes());
+      fields.set(field, parts);
     } else {
       reader.skip(wireType, field);
     }

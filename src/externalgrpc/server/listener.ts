@@ -11,7 +11,7 @@ import {
   type ServerHttp2Session,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import { type SecureContextOptions, TLSSocket } from 'node:tls';
 import type { ConnectRouter, Interceptor } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import type { Clock } from '../../ports/clock.ts';
@@ -48,6 +48,8 @@ export interface ListenerOptions {
   readonly security: Security;
   readonly routes: (router: ConnectRouter) => void;
   readonly interceptors: readonly Interceptor[];
+  /** Over all connections; the messages of all of them are in memory together. */
+  readonly callsAtOnce: number;
   readonly clock: Clock;
   readonly read: ReadText;
   readonly warn: (message: string) => void;
@@ -69,6 +71,8 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     grpcWeb: false,
     connect: false,
     readMaxBytes: MESSAGE_MAX_BYTES,
+    // Each would cost a hundred times what it is on the wire.
+    binaryOptions: { readUnknownFields: false },
     interceptors: [...options.interceptors],
     shutdownSignal: abort.signal,
     fallback: (_request, response) => {
@@ -77,9 +81,12 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
         refuseGrpc(response, UNIMPLEMENTED, 'no such RPC');
     },
   });
-  const guarded = guard(handler, options.security);
-  const { server, watching } = await open(options, guarded, abort.signal);
   const sessions = new Set<ServerHttp2Session>();
+  const { server, watching } = await open(options, {
+    handler: guard(handler, options),
+    signal: abort.signal,
+    onClientCa: () => sayGoodbye(sessions),
+  });
   server.on('session', (session: ServerHttp2Session) => {
     sessions.add(session);
     session.once('close', () => sessions.delete(session));
@@ -102,10 +109,16 @@ interface Opened {
   readonly watching: Promise<void>;
 }
 
+interface Opening {
+  readonly handler: Handler;
+  readonly signal: AbortSignal;
+  /** Clients of another CA than so far are let in now, and maybe those of the former no longer. */
+  readonly onClientCa: () => void;
+}
+
 async function open(
   options: ListenerOptions,
-  handler: Handler,
-  signal: AbortSignal,
+  { handler, signal, onClientCa }: Opening,
 ): Promise<Opened> {
   const limits = {
     maxSessionMemory: SESSION_MEMORY_MIB,
@@ -130,15 +143,20 @@ async function open(
   );
   // Failed handshakes are the client's trouble.
   server.on('tlsClientError', () => undefined);
-  const onChange = (context: Parameters<Http2SecureServer['setSecureContext']>[0]) =>
+  let { ca } = current;
+  const onChange = (context: SecureContextOptions) => {
     server.setSecureContext(context);
+    if (context.ca !== ca) onClientCa();
+    ({ ca } = context);
+  };
   const watching = watchCertificates({ paths, read, clock, signal, current, onChange, warn });
   return { server, watching };
 }
 
 /** Only gRPC, and only for those on the list; a refused client learns why. */
-function guard(handler: Handler, security: Security): Handler {
+function guard(next: Handler, { security, callsAtOnce }: ListenerOptions): Handler {
   const allow = security.kind === 'tls' ? security.allow : undefined;
+  const handler = limited(next, callsAtOnce);
   return (request, response) => {
     response.stream.on('error', () => undefined);
     response.stream.setTimeout(STREAM_IDLE_MS, () => response.stream.close());
@@ -156,6 +174,20 @@ function guard(handler: Handler, security: Security): Handler {
   };
 }
 
+function limited(handler: Handler, callsAtOnce: number): Handler {
+  let calls = 0;
+  return (request, response) => {
+    if (calls >= callsAtOnce) {
+      return refuseGrpc(response, RESOURCE_EXHAUSTED, `${callsAtOnce} calls are under way`);
+    }
+    calls += 1;
+    response.stream.once('close', () => {
+      calls -= 1;
+    });
+    handler(request, response);
+  };
+}
+
 function isGrpc(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/grpc(\+proto)?(;|$)/.test(contentType);
 }
@@ -166,6 +198,7 @@ function refuse(response: Http2ServerResponse): void {
 }
 
 const PERMISSION_DENIED = '7';
+const RESOURCE_EXHAUSTED = '8';
 const UNIMPLEMENTED = '12';
 
 function refuseGrpc({ stream }: Http2ServerResponse, status: string, message: string): void {
@@ -202,6 +235,11 @@ function portOf(server: Http2Server | Http2SecureServer): number {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
+/** What was begun on them ends; whatever comes next needs a new connection. */
+function sayGoodbye(sessions: ReadonlySet<ServerHttp2Session>): void {
+  for (const session of sessions) session.close();
+}
+
 /** Sessions of the autoscaler stay open for ever; they are told to go, and made to. */
 async function ended(
   server: Http2Server | Http2SecureServer,
@@ -210,7 +248,7 @@ async function ended(
 ): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   server.close(() => resolve());
-  for (const session of sessions) session.close();
+  sayGoodbye(sessions);
   const patience = new AbortController();
   const late = clock.sleep(CLOSE_WITHIN_MS, { signal: patience.signal }).catch(() => undefined);
   await Promise.race([closed, late]);

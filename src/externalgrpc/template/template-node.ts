@@ -8,7 +8,8 @@ import type { NodeTemplate } from './node-bytes.ts';
 
 /** What does not depend on the pool alone. */
 interface Place {
-  readonly region: string;
+  /** Undefined where there are several. */
+  readonly region: string | undefined;
   readonly gpuLabel: string;
 }
 
@@ -40,7 +41,7 @@ export function templateLabels(
     'kubernetes.io/os': 'linux',
     'kubernetes.io/arch': architecture,
     'kubernetes.io/hostname': `template-of-${name}`,
-    'topology.kubernetes.io/region': region,
+    ...(region !== undefined && { 'topology.kubernetes.io/region': region }),
     // The zone of a node is its host: unknown before, unless there is only one.
     ...(zone !== undefined && { 'topology.kubernetes.io/zone': zone }),
     ...(instanceType !== undefined && { 'node.kubernetes.io/instance-type': instanceType }),

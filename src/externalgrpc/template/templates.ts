@@ -26,9 +26,14 @@ export class Templates {
     const learned = this.#picture.pools.get(group.name)?.allocatable[sizeKey(group)];
     const known = this.#kept.get(group.name);
     if (known !== undefined && known.learned === learned) return known.bytes;
-    const place = { region: group.regions[0] ?? '', gpuLabel: this.#gpuLabel };
+    const place = { region: onlyOf(group.regions), gpuLabel: this.#gpuLabel };
     const bytes = nodeBytes(templateNode(group, place, learned));
     this.#kept.set(group.name, { learned, bytes });
     return bytes;
   }
+}
+
+/** Which of several a machine will stand in is decided when it is made. */
+function onlyOf(regions: readonly string[]): string | undefined {
+  return regions.length === 1 ? regions[0] : undefined;
 }

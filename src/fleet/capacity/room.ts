@@ -15,6 +15,8 @@ import type { Outlook, Room } from './outlook.ts';
 import { placementRequest, sourceOf } from './place.ts';
 
 const COUNT_EVERY_MS = 5_000;
+/** A region that was seen a moment ago has the room it had. */
+const UNSEEN_FOR_MS = 60_000;
 
 export async function countRooms(turn: Turn, outlook: Outlook): Promise<void> {
   if (turn.now - outlook.roomsAt < COUNT_EVERY_MS) return;
@@ -22,9 +24,20 @@ export async function countRooms(turn: Turn, outlook: Outlook): Promise<void> {
   const regions = new Map<string, Summed>();
   for (const view of turn.views.values()) regions.set(view.region, summedUp(turn, view));
   for (const pool of Object.values(turn.settings.pools)) {
+    if (isUnseenForAMoment(turn, pool, outlook)) continue;
     outlook.setRoom(pool.name, await roomOf(turn, pool, regions));
     await turn.breathe();
   }
+}
+
+function isUnseenForAMoment(turn: Turn, pool: PoolSettings, outlook: Outlook): boolean {
+  if (outlook.room(pool.name) === undefined) return false;
+  return pool.regions.some((region) => {
+    const takenAt = outlook.takenAt(region);
+    return (
+      !turn.views.has(region) && takenAt !== undefined && turn.now - takenAt <= UNSEEN_FOR_MS
+    );
+  });
 }
 
 async function roomOf(
@@ -46,8 +59,10 @@ async function roomOf(
     const request = placementRequest({ ...where, source }, pool.size);
     machines += freeSlots(request, summed.facts, atMost).total;
   }
-  const reason = machines === 0 ? 'no host has room for another' : undefined;
-  return { machines, reason };
+  const reason = pool.regions.some((region) => turn.views.has(region))
+    ? 'no host has room for another'
+    : 'its hosts cannot be read';
+  return { machines, reason: machines === 0 ? reason : undefined };
 }
 
 interface Summed {
