@@ -348,11 +348,7 @@ describe('certificates', () => {
   it('of a CA that is no longer trusted end, also on connections that are open', () =>
     withFiles((files) =>
       onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face, clock }) => {
-        const client = clientWith(
-          files,
-          face.port,
-          files.authority.client('cluster-autoscaler'),
-        );
+        const client = clientWith(files, face.port, files.authority.client('cluster-autoscaler'));
         await client.call('NodeGroups');
         await writeFile(join(files.folder, 'ca.crt'), makeAuthority('next CA', VALIDITY).certPem);
         const code = () =>

@@ -319,15 +319,6 @@ describe('pitfalls', () => {
   );
 
   it(
-    'pitfall-12: where a machine may stand in one of several regions, no region is promised',
-    onStage({ group: { regions: [REGION, 'elsewhere'] } }, async ({ client }) => {
-      expect((await template(client))['metadata'].labels).not.toHaveProperty(
-        'topology.kubernetes.io/region',
-      );
-    }),
-  );
-
-  it(
     'pitfall-11: a template is never empty; where there is no group there is an error',
     onStage({}, async ({ client }) => {
       const answer = await client.call('NodeGroupTemplateNodeInfo', { id: 'workers' });

@@ -34,9 +34,7 @@ function isUnseenForAMoment(turn: Turn, pool: PoolSettings, outlook: Outlook): b
   if (outlook.room(pool.name) === undefined) return false;
   return pool.regions.some((region) => {
     const takenAt = outlook.takenAt(region);
-    return (
-      !turn.views.has(region) && takenAt !== undefined && turn.now - takenAt <= UNSEEN_FOR_MS
-    );
+    return !turn.views.has(region) && takenAt !== undefined && turn.now - takenAt <= UNSEEN_FOR_MS;
   });
 }
 
