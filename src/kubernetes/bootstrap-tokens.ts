@@ -19,6 +19,12 @@ const ATTEMPTS = 5;
 /** The API server accepts no other group in a token. */
 const GROUP = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/;
 
+/**
+ * The admission policy counts from the server's clock. Ours may be ahead of it by this much before a token that shall
+ * last as long as any may is refused.
+ */
+const CLOCKS_APART_MS = 5 * 60_000;
+
 interface Parts {
   readonly api: Api;
   readonly clock: Clock;
@@ -32,11 +38,12 @@ export async function createBootstrapToken(
   { signal }: ClusterCallOptions = {},
 ): Promise<BootstrapToken> {
   check(order);
+  const lifetimeMs = Math.min(order.lifetimeMs, LONGEST_BOOTSTRAP_TOKEN_MS - CLOCKS_APART_MS);
   for (let attempt = 1; ; attempt += 1) {
     const id = letters(random, 6);
     const secret = letters(random, 16);
     // Written in whole seconds; never later than promised.
-    const expiresAt = Math.floor((clock.now() + order.lifetimeMs) / 1_000) * 1_000;
+    const expiresAt = Math.floor((clock.now() + lifetimeMs) / 1_000) * 1_000;
     const doing = `create bootstrap token ${id}`;
     const answer = await api.ask({
       method: 'POST',

@@ -78,7 +78,10 @@ export const LONGEST_BOOTSTRAP_TOKEN_MS = 3_600_000;
 
 export interface BootstrapTokenOrder {
   readonly description: string;
-  /** More than zero, at most LONGEST_BOOTSTRAP_TOKEN_MS: InvalidRequest otherwise. */
+  /**
+   * More than zero, at most LONGEST_BOOTSTRAP_TOKEN_MS: InvalidRequest otherwise. One near that is made some minutes
+   * shorter, in case the clocks differ; `expiresAt` tells.
+   */
   readonly lifetimeMs: number;
   /** Groups the joining node authenticates as: one of BOOTSTRAP_GROUPS. All begin with `system:bootstrappers:`. */
   readonly groups: readonly string[];

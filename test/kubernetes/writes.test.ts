@@ -228,6 +228,14 @@ describe('bootstrap tokens', () => {
     ]);
   });
 
+  it('last no longer than allowed by the server’s clock, where ours is ahead', async () => {
+    const { clock, connect } = scene();
+    const ahead = connect(new VirtualClock(clock.now() + 4 * 60_000));
+    const { expiresAt } = await ahead.createBootstrapToken({ ...order, lifetimeMs: 3_600_000 });
+    expect(expiresAt - clock.now()).toBeLessThanOrEqual(3_600_000);
+    expect(expiresAt - clock.now()).toBeGreaterThan(50 * 60_000);
+  });
+
   it('are refused with groups or usages that make no sense', async () => {
     const { cluster } = scene();
     for (const wrong of [{ groups: ['system:masters'] }, { usages: [] }, { lifetimeMs: 999 }]) {
