@@ -66,6 +66,7 @@ export async function faultMatrix(source: SourceName, options: FaultOptions): Pr
   const { seed, only, most, tally, say } = options;
   const recorded = await record(source);
   const cells = spread(recorded, most, seed);
+  if (only === undefined) tally.count(`fault ${source}: some of each`, missingIn(cells, recorded));
   for (const cell of cells) {
     const name = `fault ${source} ${JSON.stringify(cell)}`;
     if (only !== undefined && !name.includes(only)) continue;
@@ -95,8 +96,22 @@ async function record(source: SourceName): Promise<readonly Cell[]> {
       }
     }
   }
-  // First what there is little of, so that an even spread takes its share of it.
-  return cells.toSorted((a, b) => Number(a.at !== undefined) - Number(b.at !== undefined));
+  // Fault by fault, tasks first: an even spread takes its share of each, however many calls there were.
+  return cells.toSorted((a, b) => CALL_FAULTS.indexOf(a.fault) - CALL_FAULTS.indexOf(b.fault));
+}
+
+/** What a sample may not do without. */
+function missingIn(cells: readonly Cell[], recorded: readonly Cell[]): readonly string[] {
+  const sorts = (among: readonly Cell[]) =>
+    new Set(
+      among.flatMap(({ phase, fault, at }) => [phase, at === undefined ? 'task' : nameOf(fault)]),
+    );
+  const taken = sorts(cells);
+  return [...sorts(recorded)].filter((sort) => !taken.has(sort)).map((sort) => `no ${sort}`);
+}
+
+function nameOf({ kind, status, times }: Fault): string {
+  return [kind, status, times].join(' ').trim();
 }
 
 async function scale(site: Site, phase: Cell['phase'], rounds?: number): Promise<void> {

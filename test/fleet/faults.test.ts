@@ -21,6 +21,7 @@ const MINUTE_MS = 60_000;
 /** What may happen to one call. */
 const KINDS: readonly Omit<FaultRule, 'endpoint'>[] = [
   { kind: 'error', status: 500, message: 'something went wrong' },
+  { kind: 'error', status: 401, message: 'No ticket' },
   { kind: 'error', status: 403, message: 'Permission check failed' },
   { kind: 'error', status: 596, message: 'Connection timed out' },
   { kind: 'error', status: 500, message: "can't lock file '/var/lock/x' - got timeout" },
@@ -58,7 +59,7 @@ async function suffered(source: SourceName, fault: FaultRule, when: 'up' | 'down
   const revive = async () => {
     await site.clock.advance(2 * MINUTE_MS);
     for (const host of ['pve1', 'pve2', 'pve3']) site.sim.meddler.hostUp(host);
-    if (fault.kind.startsWith('host-down')) removeHalfMade(site);
+    if (/^host-down|^task-killed/.test(fault.kind)) removeHalfMade(site);
   };
   if (when === 'up') site.sim.faults.add(fault);
   await fleet.scaleTo('workers', 1, WHY);
@@ -75,7 +76,7 @@ async function suffered(source: SourceName, fault: FaultRule, when: 'up' | 'down
   expect(await addressesInUse(site.store)).toBe(0);
 }
 
-/** A host that died while it made a VM left one with a lock: only a person can remove it, and its disks. */
+/** A host or worker that died while it made a VM left one with a lock: only a person can remove it, and its disks. */
 function removeHalfMade({ sim }: Site): void {
   const { vms, volumes } = sim.inspect();
   for (const { id, host, config } of vms) {
@@ -119,8 +120,12 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fault, source %s', (sourc
   it('in any task ends settled, once and for ever', async () => {
     const tasks = ['qmcreate', 'qmclone', 'imgcopy', 'resize', 'qmstart', 'download'];
     for (const taskType of tasks) {
-      for (const times of [1, 50]) {
-        const fault = { kind: 'task-fails', taskType, times, delayMs: 1_000 } as const;
+      for (const end of [
+        { kind: 'task-fails', times: 1 },
+        { kind: 'task-fails', times: 50 },
+        { kind: 'task-killed', times: 1 },
+      ] as const) {
+        const fault = { ...end, taskType, delayMs: 1_000 };
         await suffered(source, fault, 'up').catch((cause: unknown) => {
           throw new Error(JSON.stringify(fault), { cause });
         });

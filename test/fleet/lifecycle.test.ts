@@ -39,5 +39,22 @@ describe.each(Object.keys(SOURCES) as SourceName[])(
       expect(remains(site)).toEqual({ vms: [], machines: [], isos: [], disks: [] });
       expect(await addressesInUse(site.store)).toBe(0);
     });
+
+    it('have their disk attached as the pool says', async () => {
+      const plain = aSite(source);
+      const pool = plain.settings.pools['workers']!;
+      const disk = { ...pool.disk, discard: false, ssd: true, cache: 'writeback' } as const;
+      const site = {
+        ...plain,
+        settings: { ...plain.settings, pools: { workers: { ...pool, disk } } },
+      };
+      const fleet = aProcess(site);
+      await fleet.scaleTo('workers', 1, WHY);
+      await untilAtRest(site, fleet);
+      const [vm] = site.sim.inspect().vms.filter(({ id }) => id < 9_000);
+      const parts = (vm?.config['scsi0'] ?? '').split(',');
+      expect(parts).toEqual(expect.arrayContaining(['ssd=1', 'iothread=1', 'cache=writeback']));
+      expect(parts).not.toContain('discard=on');
+    });
   },
 );
