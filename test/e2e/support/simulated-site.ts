@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished, type TestContext } from 'vitest';
 import {
+  type ClusterDescription,
   createProxmoxSim,
   defaultCluster,
   type ProxmoxSim,
@@ -39,6 +40,11 @@ export interface SiteOptions {
   readonly proxmox?: { readonly url: string; readonly fingerprint: string };
   /** Of the test's own context, where tests run side by side. */
   readonly onTestFinished?: TestContext['onTestFinished'];
+  /** Absent = standalone. */
+  readonly mode?: 'standalone' | 'externalgrpc';
+  /** Of the simulated Proxmox; absent = three. */
+  readonly hosts?: number;
+  readonly guests?: ClusterDescription['guests'];
   /** Lines of YAML added to the config. */
   readonly config?: string;
 }
@@ -102,7 +108,8 @@ export async function startSite(options: SiteOptions): Promise<SimulatedSite> {
   mkdirSync(join(folder, 'state'));
   const sim = createProxmoxSim({
     cluster: {
-      ...defaultCluster(3),
+      ...defaultCluster(options.hosts ?? 3),
+      ...(options.guests !== undefined && { guests: options.guests }),
       urls: [
         { url: IMAGE, size: 600 * 2 ** 20, virtualSize: 3 * GIB, checksums: { sha256: SHA256 } },
       ],
@@ -262,7 +269,7 @@ class RunningSite implements SimulatedSite {
     writeFileSync(
       path,
       `apiVersion: pvescaler.dev/v1alpha1
-mode: standalone
+mode: ${this.#options.mode ?? 'standalone'}
 cluster: { name: test, kubeconfig: ${kubeconfig} }
 state: { path: ${this.folder}/state/${store}.db }
 http: { health: "127.0.0.1:${healthPort}" }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built `serve` as the Cluster Autoscaler's provider, with the certificates that `pvescaler certs` makes and the
+// rights that the manifests give.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import { type Generation, RpcClient } from '../../../interop/client.ts';
+import { pvescaler } from '../../../support/pvescaler.ts';
+import { freePorts } from '../../controlplane/free-ports.ts';
+import type { ControlPlane } from '../../controlplane/index.ts';
+import { accountKubeconfig } from '../manifests.ts';
+import {
+  type Replica,
+  ready,
+  type SimulatedSite,
+  type SiteOptions,
+  startSite,
+} from '../simulated-site.ts';
+import { ScriptedAutoscaler } from './scripted-autoscaler.ts';
+
+export interface ProviderSite {
+  readonly site: SimulatedSite;
+  readonly replica: Replica;
+  client(generation: Generation): RpcClient;
+  autoscaler(
+    generation: Generation,
+    groups: readonly string[],
+    provisionMs?: number,
+  ): ScriptedAutoscaler;
+  close(): Promise<void>;
+}
+
+export interface ProviderOptions
+  extends Pick<SiteOptions, 'hosts' | 'guests' | 'onTestFinished' | 'mostMachines'> {
+  readonly plane: ControlPlane;
+  /** Items of `pools`, beside `workers`. */
+  readonly pools?: string;
+}
+
+export async function startProvider(options: ProviderOptions): Promise<ProviderSite> {
+  const { plane, pools = '', ...others } = options;
+  const certs = join(plane.folder, 'certs');
+  const made = pvescaler(['certs', '--output', certs]);
+  if (made.exitCode !== 0) throw new Error(made.err);
+  const [port = 0] = await freePorts(1);
+  const site = await startSite({
+    ...others,
+    plane,
+    distribution: 'k3s',
+    kubeconfig: await accountKubeconfig(plane),
+    mode: 'externalgrpc',
+    config: `${pools}
+grpc:
+  listen: "127.0.0.1:${port}"
+  tls: { cert: ${certs}/server.crt, key: ${certs}/server.key, clientCa: ${certs}/ca.crt }
+`,
+  });
+  const replica = await site.serve('serve');
+  await ready(replica);
+  const pem = (name: string) => readFileSync(join(certs, name));
+  const secure = credentials.createSsl(pem('ca.crt'), pem('client.key'), pem('client.crt'));
+  const clients: RpcClient[] = [];
+  const client = (generation: Generation) => {
+    const one = new RpcClient(`localhost:${port}`, `${generation}.proto`, secure);
+    clients.push(one);
+    return one;
+  };
+  return {
+    site,
+    replica,
+    client,
+    autoscaler: (generation, groups, provisionMs = 600_000) =>
+      new ScriptedAutoscaler({
+        api: plane.api,
+        client: client(generation),
+        generation,
+        groups,
+        provisionMs,
+      }),
+    close: async () => {
+      for (const one of clients) one.close();
+      await site.close();
+    },
+  };
+}
