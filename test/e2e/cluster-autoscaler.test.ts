@@ -84,7 +84,9 @@ describe.concurrent('the Cluster Autoscaler', () => {
     async (generation, { expect }) => {
       const group = `gen-${generation}`;
       const autoscaler = provider.autoscaler(generation, [group]);
+      const caller = { client: provider.client(generation), generation };
       await autoscaler.startUp();
+      const promised = (await templateOf(caller, group)).allocatable;
       const nodeSelector = { [GROUP_LABEL]: group };
       const workload = await start(plane.api, { name: group, count: 3, nodeSelector });
       await autoscaler.until(() => workload.running());
@@ -95,10 +97,10 @@ describe.concurrent('the Cluster Autoscaler', () => {
           .map((id) => `proxmox://lab/${id}`)
           .sort(),
       );
-      const caller = { client: provider.client(generation), generation };
+      const real = joined[0]?.status.allocatable ?? {};
+      expect(amount(real['memory'])).not.toBe(amount(promised['memory']));
       await waitUntil('the template says what the nodes offer', async () => {
         const { allocatable } = await templateOf(caller, group);
-        const real = joined[0]?.status.allocatable ?? {};
         return ['cpu', 'memory', 'ephemeral-storage', 'pods'].every(
           (name) => amount(allocatable[name]) === amount(real[name]),
         );

@@ -2,10 +2,11 @@
 // The Cluster Autoscaler's loop, as far as a provider notices it: the same calls in the same order, decisions of the
 // same kind, on the Nodes and pods that the API server really has. Minutes are seconds here.
 import { performance } from 'node:perf_hooks';
-import type { ServiceError } from '@grpc/grpc-js';
+import { type ServiceError, status as Status } from '@grpc/grpc-js';
 import type { Answer, Generation, RpcClient } from '../../../interop/client.ts';
 import { fakeNode } from '../../../interop/expectations.ts';
-import type { Api } from '../../controlplane/index.ts';
+import { type Api, waitUntil } from '../../controlplane/index.ts';
+import { WaitingIsNoUse } from '../../controlplane/wait-until.ts';
 import { type NodeObject, nodes, readiness } from '../kube-objects.ts';
 import { type Group, lookAt } from './group-look.ts';
 import {
@@ -64,13 +65,21 @@ export class ScriptedAutoscaler {
 
   /** Loops until that is so; a provider that is not there ends a loop, as it does for the real one. */
   async until(look: () => boolean | Promise<boolean>, limitMs = 100_000): Promise<void> {
-    const giveUpAt = performance.now() + limitMs;
-    while (!(await look())) {
-      if (performance.now() > giveUpAt) {
-        throw new Error(`not within ${limitMs} ms; decided: ${JSON.stringify(this.decisions)}`);
-      }
-      await this.loop();
-    }
+    await waitUntil(
+      'what the autoscaler works for',
+      async () => {
+        try {
+          if (await look()) return true;
+          await this.loop();
+          return false;
+        } catch (error) {
+          // What goes wrong in one loop is not made good by the next.
+          const decided = JSON.stringify(this.decisions);
+          throw new WaitingIsNoUse(`${String(error)}; decided: ${decided}`, { cause: error });
+        }
+      },
+      limitMs,
+    );
   }
 
   async loop(): Promise<readonly Group[]> {
@@ -80,7 +89,7 @@ export class ScriptedAutoscaler {
       await this.#act(groups);
       return groups;
     } catch (error) {
-      if ((error as ServiceError).code !== 14) throw error;
+      if ((error as ServiceError).code !== Status.UNAVAILABLE) throw error;
       this.failedLoops += 1;
       return [];
     }
