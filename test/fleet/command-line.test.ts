@@ -1,78 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first face as a user runs it: processes, sockets, a database file, a simulated site.
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { expect, it, onTestFinished } from 'vitest';
-import { aFolder, pvescaler, root } from '../support/pvescaler.ts';
-
-const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
-const CLUSTER = `
-version: "9.2"
-name: sim
-hosts:
-  - { name: pve1, cpus: 16, memory: 64GiB, address: 192.0.2.11, bridges: [{ name: vmbr0, dhcp: 10.10.0.0/16 }] }
-  - { name: pve2, cpus: 16, memory: 64GiB, address: 192.0.2.12, bridges: [{ name: vmbr0, dhcp: 10.10.0.0/16 }] }
-storages:
-  - { name: local, type: dir, content: [iso, import], size: 200GiB }
-  - { name: local-lvm, type: lvmthin, content: [images], size: 900GiB }
-  - { name: seeds, type: nfs, content: [iso], size: 20GiB }
-users:
-  - id: scaler@pve
-    tokens: [{ id: sim, secret: 00000000-0000-4000-8000-000000000001, privsep: false }]
-acl: [{ path: /, role: Administrator, user: scaler@pve }]
-urls:
-  - { url: https://images.example/noble-with-agent.img, size: 600MiB, virtualSize: 3584MiB, checksums: { sha256: ${SHA256} } }
-`;
-
-function config(folder: string, url: string, fingerprint: string): string {
-  return `
-apiVersion: pvescaler.dev/v1alpha1
-state: { path: ${folder}/state/state.db }
-proxmox:
-  lab:
-    endpoints: ["${url}"]
-    tls: { fingerprints: ["${fingerprint}"] }
-    token: { id: "scaler@pve!sim", secretFile: ${folder}/token }
-    vmIds: 1250-1300
-    storage: { images: local, seeds: seeds, disks: local-lvm }
-images:
-  noble: { url: https://images.example/noble-with-agent.img, checksum: "sha256:${SHA256}" }
-pools:
-  - name: workers
-    from: { image: noble }
-    join: none
-    size: { cpu: 2, memory: 2Gi, disk: 20Gi }
-    limits: { min: 0, max: 5 }
-`;
-}
-
-function start(args: readonly string[]): ChildProcess {
-  const child = spawn(process.execPath, [join(root, 'bin/pvescaler.js'), ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  return child;
-}
-
-async function aLab() {
-  const folder = aFolder();
-  writeFileSync(join(folder, 'cluster.yaml'), CLUSTER);
-  writeFileSync(join(folder, 'token'), '00000000-0000-4000-8000-000000000001\n', { mode: 0o600 });
-  const sim = start(
-    `sim proxmox --cluster ${folder}/cluster.yaml --listen 127.0.0.1:0 --tls --speed 200 --json`.split(
-      ' ',
-    ),
-  );
-  const [line] = (await once(createInterface(sim.stdout!), 'line')) as [string];
-  const { url, fingerprint } = JSON.parse(line) as { url: string; fingerprint: string };
-  const path = join(folder, 'config.yaml');
-  writeFileSync(path, config(folder, new URL(url).origin, fingerprint));
-  const run = (...args: string[]) => pvescaler([...args, '--config', path]);
-  return { folder, path, run };
-}
+import { expect, it } from 'vitest';
+import { aLab, start } from '../support/lab.ts';
 
 interface Shown {
   readonly id: string;
@@ -116,14 +49,22 @@ it('scales a pool up and down, shows it, and finds nothing orphaned', async () =
   expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'nothing is orphaned\n' });
 }, 120_000);
 
+/** As many lines of progress as told, then SIGKILL. */
+async function killAfter(steps: number, path: string): Promise<void> {
+  const child = start(['pool', 'scale', 'workers', '--to', '2', '--config', path]);
+  const ended = once(child, 'close');
+  let told = 0;
+  createInterface(child.stderr!).on('line', () => {
+    told += 1;
+    if (told === steps) child.kill('SIGKILL');
+  });
+  const [, signal] = (await ended) as [number | null, string | null];
+  expect(signal).toBe('SIGKILL');
+}
+
 it('goes on after a kill, and after the database was lost', async () => {
   const { folder, path, run } = await aLab();
-  for (const pause of [400, 900]) {
-    const child = start(['pool', 'scale', 'workers', '--to', '2', '--config', path]);
-    await new Promise((resolve) => setTimeout(resolve, pause));
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  }
+  for (const steps of [1, 2]) await killAfter(steps, path);
   expect(run('pool', 'scale', 'workers', '--to', '2').out).toBe('pool workers has 2 machines\n');
   for (const end of ['', '-wal', '-shm']) {
     rmSync(join(folder, `state/state.db${end}`), { force: true });
