@@ -6,14 +6,15 @@ export async function atOnce<T>(
   limit: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  const queue = [...items];
+  // One iterator for all: taking from the front of a long array moves everything behind it.
+  const queue = [...items].values();
   const failures: unknown[] = [];
   const worker = async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
-      await work(item).catch((error: unknown) => {
+    for (let next = queue.next(); next.done !== true; next = queue.next()) {
+      await work(next.value).catch((error: unknown) => {
         failures.push(error);
-        queue.length = 0;
       });
+      if (failures.length > 0) return;
     }
   };
   await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));

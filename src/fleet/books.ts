@@ -16,6 +16,7 @@ import type { MachineId } from '../model/machine-id.ts';
 import type { PoolState } from '../model/pool.ts';
 import { Bug, Conflict } from '../ports/errors.ts';
 import type { Member } from './members.ts';
+import type { Census } from './mirror/census.ts';
 import type { Mirror } from './mirror/mirror.ts';
 
 /** What may be changed without a move. `undefined` takes a fact away. */
@@ -54,6 +55,11 @@ export class Books {
 
   get intents(): readonly Intent[] {
     return this.#mirror.intents.all();
+  }
+
+  /** The same machines, by what placement asks of them. */
+  get census(): Omit<Census, 'machineChanged'> {
+    return this.#mirror.census;
   }
 
   membersOf(pool: string): readonly Member[] {

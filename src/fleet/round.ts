@@ -127,9 +127,10 @@ interface Placing {
 }
 
 async function placeAll(turn: Turn, which: (machine: Machine) => boolean): Promise<Placing> {
-  const waiting = turn.books.machines
+  const waiting = turn.books.census
+    .inPhase('requested')
     // Who was called off meanwhile is not begun: what follows would take away what nobody sees made.
-    .filter(({ id, phase }) => phase === 'requested' && !turn.books.isLeaving(id))
+    .filter(({ id }) => !turn.books.isLeaving(id))
     .filter(which)
     .toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
   for (const machine of waiting) {

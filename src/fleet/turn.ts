@@ -11,6 +11,7 @@ import type { CallOptions, Hypervisor, RegionView, VmSummary } from '../ports/hy
 import type { Journal } from '../ports/journal.ts';
 import type { Random } from '../ports/random.ts';
 import type { Books } from './books.ts';
+import { vmsById } from './capacity/taken.ts';
 import type { Leadership } from './leadership.ts';
 import type { Memory } from './memory.ts';
 import { eventOf } from './nodes/events.ts';
@@ -58,7 +59,6 @@ export class Turn {
   /** What the sources of pools name, by region and source. */
   readonly templates = new Map<string, Promise<readonly Template[]>>();
   readonly #parts: TurnParts;
-  readonly #seen = new Map<string, ReadonlyMap<number, VmSummary>>();
   #breathedAt: number;
 
   constructor(parts: TurnParts) {
@@ -100,10 +100,8 @@ export class Turn {
 
   /** A VM as its region's view shows it. */
   seen({ region, vmId }: Pick<Placement, 'region' | 'vmId'>): VmSummary | undefined {
-    const vms =
-      this.#seen.get(region) ?? new Map(this.views.get(region)?.vms.map((vm) => [vm.vmId, vm]));
-    this.#seen.set(region, vms);
-    return vms.get(vmId);
+    const view = this.views.get(region);
+    return view === undefined ? undefined : vmsById(view).get(vmId);
   }
 
   /** For calls that only look. */

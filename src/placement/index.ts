@@ -24,12 +24,15 @@ export type {
   RefusalReason,
 } from './hosts/decision.ts';
 export {
+  DISK_IN_THE_MAKING,
   type RegionFacts,
   type Reservation,
+  reservationOf,
   reservationsOf,
   type VmFacts,
 } from './hosts/facts.ts';
 export { type FreeSlots, freeSlots } from './hosts/free-slots.ts';
+export { HostLedger } from './hosts/host-ledger.ts';
 export type {
   HostFilter,
   PlacementRequest,
@@ -38,5 +41,14 @@ export type {
   Strategy,
   Template,
 } from './hosts/request.ts';
-export { chooseName, type NameRequest } from './machine-name.ts';
-export { chooseVmId, type VmIdChoice, type VmIdRequest } from './vm-id.ts';
+export { chooseName, type NameRequest, nameFor } from './machine-name.ts';
+export {
+  chooseVmId,
+  highestTaken,
+  idHoldOf,
+  idsOfNodes,
+  laterFirst,
+  nextFreeVmId,
+  type VmIdChoice,
+  type VmIdRequest,
+} from './vm-id.ts';

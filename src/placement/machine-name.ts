@@ -23,21 +23,29 @@ const NAME_MAX = 63;
 
 export function chooseName(request: NameRequest): string {
   const taken = takenNames(request);
-  const stem = [request.names.prefix, request.names.role].filter(Boolean).join('-');
-  return request.names.suffix === 'id'
-    ? nameById(stem, request.machine, taken)
-    : nameByNumber(stem, taken);
+  return nameFor(request, (name) => taken.has(name));
 }
+
+/** The same where somebody knows which names are taken; names are asked for in lower case. */
+export function nameFor(
+  { names, machine }: Pick<NameRequest, 'names' | 'machine'>,
+  isTaken: IsTaken,
+): string {
+  const stem = [names.prefix, names.role].filter(Boolean).join('-');
+  return names.suffix === 'id' ? nameById(stem, machine, isTaken) : nameByNumber(stem, isTaken);
+}
+
+type IsTaken = (name: string) => boolean;
 
 /** A longer piece where eight digits are taken; the whole id is nobody else's. */
-function nameById(stem: string, id: MachineId, taken: ReadonlySet<string>): string {
+function nameById(stem: string, id: MachineId, isTaken: IsTaken): string {
   const name = joined(stem, shortMachineId(id));
-  return taken.has(name) ? joined(stem, id) : name;
+  return isTaken(name) ? joined(stem, id) : name;
 }
 
-function nameByNumber(stem: string, taken: ReadonlySet<string>): string {
+function nameByNumber(stem: string, isTaken: IsTaken): string {
   let number = 1;
-  while (taken.has(joined(stem, String(number)))) number += 1;
+  while (isTaken(joined(stem, String(number)))) number += 1;
   return joined(stem, String(number));
 }
 

@@ -35,15 +35,25 @@ export type VmIdChoice =
 type Hold = 'exists' | 'reserved' | 'resting' | 'namedByNode';
 
 export function chooseVmId(request: VmIdRequest): VmIdChoice {
-  const { from, to } = request.range;
   const holds = holdsOf(request);
-  const start = startOf(request);
+  const last = request.lastGiven ?? lastAskedFor(request) ?? highestTaken(request);
+  const vmId = nextFreeVmId({ range: request.range, last }, (one) => holds.has(one));
+  return vmId === undefined ? noneFree(request, holds) : { chosen: true, vmId };
+}
+
+/** The next free one after the last, where somebody knows which are held. Undefined if none is. */
+export function nextFreeVmId(
+  { range, last }: Pick<VmIdRequest, 'range'> & { readonly last: number | undefined },
+  isHeld: (vmId: number) => boolean,
+): number | undefined {
+  const { from, to } = range;
+  const start = last === undefined || last < from || last >= to ? from : last + 1;
   // Ends at the latest after the ids that are held: a range may have a thousand million.
   for (let step = 0; step <= to - from; step += 1) {
     const vmId = from + ((start - from + step) % (to - from + 1));
-    if (!holds.has(vmId)) return { chosen: true, vmId };
+    if (!isHeld(vmId)) return vmId;
   }
-  return noneFree(request, holds);
+  return undefined;
 }
 
 /** What holds an id of the range; the firmest hold of several. */
@@ -56,13 +66,25 @@ function holdsOf(request: VmIdRequest): ReadonlyMap<number, Hold> {
   return new Map(all.filter(([vmId]) => isInRange(vmId, request)));
 }
 
-// A record that was put back to `requested` keeps what it lost: somebody else has that id now.
 function holdOfRecord(
-  { vmId, phase, phaseSince }: PlacedRecord,
-  { now, coolDownMs = COOL_DOWN_MS }: VmIdRequest,
+  record: PlacedRecord,
+  { now, coolDownMs }: VmIdRequest,
 ): readonly (readonly [number, Hold])[] {
-  if (phase !== 'gone' && phase !== 'failed') return [[vmId, 'reserved']];
-  return restLeftMs(phaseSince, now, coolDownMs) > 0 ? [[vmId, 'resting']] : [];
+  const hold = idHoldOf(record, now, coolDownMs);
+  return hold === undefined ? [] : [[record.vmId, hold]];
+}
+
+/**
+ * How a record holds the id of its placement; undefined once that has rested. One that was put back to `requested`
+ * keeps what it lost: somebody else has that id now.
+ */
+export function idHoldOf(
+  { phase, phaseSince }: Pick<Machine, 'phase' | 'phaseSince'>,
+  now: number,
+  coolDownMs = COOL_DOWN_MS,
+): 'reserved' | 'resting' | undefined {
+  if (phase !== 'gone' && phase !== 'failed') return 'reserved';
+  return restLeftMs(phaseSince, now, coolDownMs) > 0 ? 'resting' : undefined;
 }
 
 interface PlacedRecord extends Omit<IdRecord, 'placement'> {
@@ -78,32 +100,42 @@ function placedHere({ machines, region }: VmIdRequest): readonly PlacedRecord[] 
   return [...here.filter(isOver), ...here.filter((record) => !isOver(record))];
 }
 
-function idsOfNodes({ nodeProviderIds, region }: VmIdRequest): readonly number[] {
+/** The VM ids of a region that Nodes name. */
+export function idsOfNodes({
+  nodeProviderIds,
+  region,
+}: Pick<VmIdRequest, 'nodeProviderIds' | 'region'>): readonly number[] {
   return nodeProviderIds.flatMap((text) => {
     const id = readProviderId(text);
     return id.kind === 'vm' && id.region === region ? [id.vmId] : [];
   });
 }
 
-function isInRange(vmId: number, { range }: VmIdRequest): boolean {
+function isInRange(vmId: number, { range }: Pick<VmIdRequest, 'range'>): boolean {
   return vmId >= range.from && vmId <= range.to;
-}
-
-function startOf(request: VmIdRequest): number {
-  const { from, to } = request.range;
-  const last = request.lastGiven ?? lastAskedFor(request) ?? highestTaken(request);
-  return last === undefined || last < from || last >= to ? from : last + 1;
 }
 
 function lastAskedFor(request: VmIdRequest): number | undefined {
   const [last] = placedHere(request)
     .filter(({ vmId }) => isInRange(vmId, request))
-    .toSorted((left, right) => right.requestedAt - left.requestedAt || right.vmId - left.vmId);
+    .toSorted(laterFirst);
   return last?.vmId;
 }
 
+/** Whose id was given out later, as far as anybody remembers. */
+export function laterFirst(left: Asked, right: Asked): number {
+  return right.requestedAt - left.requestedAt || right.vmId - left.vmId;
+}
+
+interface Asked {
+  readonly requestedAt: number;
+  readonly vmId: number;
+}
+
 // Without records nobody knows what was freed lately; most likely it lies below the highest id in use.
-function highestTaken(request: VmIdRequest): number | undefined {
+export function highestTaken(
+  request: Pick<VmIdRequest, 'takenVmIds' | 'range'>,
+): number | undefined {
   return request.takenVmIds
     .filter((vmId) => isInRange(vmId, request))
     .reduce<number | undefined>((high, vmId) => Math.max(high ?? vmId, vmId), undefined);

@@ -4,6 +4,7 @@
 // leadership: what another process did since then is in nobody's records here.
 import type { Fence } from '../../ports/fence.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
+import { vmsById } from './taken.ts';
 
 /** How many machines beyond those that have their place would find one. */
 export interface Room {
@@ -13,8 +14,7 @@ export interface Room {
 }
 
 export class Outlook {
-  readonly #takenAt = new Map<string, number>();
-  readonly #vmIds = new Map<string, ReadonlySet<number>>();
+  readonly #views = new Map<string, RegionView>();
   readonly #troubles = new Map<string, string>();
   readonly #rooms = new Map<string, Room>();
   readonly #adopted = new Set<string>();
@@ -42,9 +42,8 @@ export class Outlook {
   }
 
   saw(views: ReadonlyMap<string, RegionView>, stale: Readonly<Record<string, string>>): void {
-    for (const [region, { takenAt, vms }] of views) {
-      this.#takenAt.set(region, takenAt);
-      this.#vmIds.set(region, new Set(vms.map(({ vmId }) => vmId)));
+    for (const [region, view] of views) {
+      this.#views.set(region, view);
       this.#troubles.delete(region);
     }
     for (const [region, why] of Object.entries(stale)) this.#troubles.set(region, why);
@@ -52,7 +51,7 @@ export class Outlook {
 
   /** Wall clock of the newest view; undefined before the first. */
   takenAt(region: string): number | undefined {
-    return this.#takenAt.get(region);
+    return this.#views.get(region)?.takenAt;
   }
 
   /** Why the last try to read it failed. */
@@ -62,7 +61,8 @@ export class Outlook {
 
   /** Whether the newest view has a VM of that id, anybody's. */
   hasVm(region: string, vmId: number): boolean {
-    return this.#vmIds.get(region)?.has(vmId) === true;
+    const view = this.#views.get(region);
+    return view !== undefined && vmsById(view).has(vmId);
   }
 
   setRoom(pool: string, room: Room): void {
@@ -75,7 +75,7 @@ export class Outlook {
   }
 
   #forget(): void {
-    for (const kept of [this.#takenAt, this.#vmIds, this.#troubles, this.#rooms, this.#adopted]) {
+    for (const kept of [this.#views, this.#troubles, this.#rooms, this.#adopted]) {
       kept.clear();
     }
     this.roomsAt = Number.NEGATIVE_INFINITY;

@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // requested → placed: host, storage, VM id, name and addresses are decided, one machine after the other, each
 // seeing what the one before got. Nothing is made here; whoever gets nothing stays, with the reason told.
-import { VMID_LABEL } from '../../bootstrap/index.ts';
 import { addressLeaseKey } from '../../model/address-lease.ts';
 import type { Machine, MachineSize, Placement } from '../../model/machine.ts';
-import { readProviderId } from '../../model/provider-id.ts';
 import {
   chooseAddresses,
   chooseHost,
-  chooseName,
-  chooseVmId,
   type Placed,
   type PlacementRequest,
   type Source,
 } from '../../placement/index.ts';
-import type { ClusterNode } from '../../ports/cluster.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { templatesIn } from '../lifecycle/templates.ts';
 import { cannotJoin } from '../nodes/can-join.ts';
-import { knownNodes } from '../nodes/sight.ts';
 import type { PoolSettings, RegionSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
 import { placementFacts } from './facts.ts';
+import { nameIn, vmIdIn } from './identity.ts';
 import { takenAddresses } from './taken-addresses.ts';
 import { CreationsUnderWay } from './under-way.ts';
 
@@ -69,14 +64,7 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
   const source = await sourceOf(turn, where);
   const host = choose(turn, machine, { ...where, source });
   if (!host.placed) return host;
-  const id = chooseVmId({
-    region: where.region.name,
-    range: where.region.vmIds,
-    takenVmIds: where.view.takenVmIds,
-    machines: turn.books.machines,
-    nodeProviderIds: knownNodes(turn.sight).flatMap((node) => namesOfVm(node, where.region.name)),
-    now: turn.now,
-  });
+  const id = vmIdIn(turn, where.view);
   if (!id.chosen) return id;
   const unread = unknownAddresses(turn, where);
   if (unread !== undefined) return unread;
@@ -92,13 +80,6 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
   if (!addresses.chosen) return addresses;
   await settle(turn, machine, { where, host, vmId: id.vmId, addresses: addresses.addresses });
   return undefined;
-}
-
-/** By its provider id; where somebody else chose that one (`k3s://…`), by the label its kubelet came with. */
-function namesOfVm({ providerId, labels }: ClusterNode, region: string): readonly string[] {
-  const vmId = labels[VMID_LABEL];
-  if (vmId === undefined || readProviderId(providerId).kind === 'vm') return [providerId];
-  return [`proxmox://${region}/${vmId}`];
 }
 
 /** After the records were lost, a VM that cannot be read may have any address. */
@@ -141,13 +122,7 @@ async function settle(turn: Turn, machine: Machine, decided: Decided): Promise<v
     region,
     host: host.host,
     vmId,
-    name: chooseName({
-      names: where.pool.names,
-      machine: machine.id,
-      machines: turn.books.machines,
-      vmNames: where.view.vms.map(({ name }) => name),
-      nodeNames: knownNodes(turn.sight).map((node) => node.name),
-    }),
+    name: nameIn(turn, where.view, { pool: where.pool, machine: machine.id }),
     diskStorage: host.storage,
     addresses,
   };
@@ -168,7 +143,7 @@ function choose(
   machine: Machine,
   { region, view, pool, source }: Where & { readonly source: Source },
 ): Placed | ({ readonly placed: false } & Refused) {
-  const underWay = new CreationsUnderWay(region, view, turn.books.machines);
+  const underWay = new CreationsUnderWay(region, view, turn.books.census);
   const busy = [...underWay.busyHosts()];
   for (;;) {
     const decision = chooseHost(

@@ -3,6 +3,7 @@
 // once end in lock timeouts.
 import type { Machine, Phase } from '../../model/machine.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
+import type { Census } from '../mirror/census.ts';
 import type { RegionSettings } from '../settings.ts';
 
 const MAKING: readonly Phase[] = ['placed', 'creating'];
@@ -12,12 +13,12 @@ export class CreationsUnderWay {
   readonly #view: RegionView;
   readonly #machines: readonly Machine[];
 
-  constructor(region: RegionSettings, view: RegionView, machines: readonly Machine[]) {
+  constructor(region: RegionSettings, view: RegionView, census: Pick<Census, 'inPhase'>) {
     this.#region = region;
     this.#view = view;
-    this.#machines = machines.filter(
-      ({ phase, placement }) => MAKING.includes(phase) && placement?.region === region.name,
-    );
+    this.#machines = census
+      .inPhase(...MAKING)
+      .filter(({ placement }) => placement?.region === region.name);
   }
 
   busyHosts(): readonly string[] {

@@ -14,7 +14,7 @@ export type Answer = 'up' | 'silent' | 'unknown';
 export interface Question {
   readonly machine: Machine;
   readonly now: number;
-  /** All machines, for whose turn it is. */
+  /** All that are booting, for whose turn it is. */
   readonly machines: Iterable<Machine>;
   readonly ask: () => Promise<boolean>;
 }

@@ -29,7 +29,7 @@ export async function booting(job: Job): Promise<Step> {
   if (isJoining && myNode(job) !== undefined) return job.move('joining');
   const answer = job.turn.memory.guests.answerTo({
     machine: job.machine,
-    machines: job.turn.books.machines,
+    machines: job.turn.books.census.inPhase('booting'),
     now: job.turn.now,
     ask: () => job.hypervisor.guestIsUp(job.vm, job.turn.reading),
   });

@@ -8,12 +8,14 @@ import type { Intent } from '../../model/intent.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { PoolState } from '../../model/pool.ts';
 import type { ReadOptions, Store, StoreChanges } from '../../ports/store.ts';
+import { Census } from './census.ts';
 import { Roster } from './roster.ts';
 import { Shelf } from './shelf.ts';
 import { Tide } from './tide.ts';
 
 export class Mirror {
   readonly roster: Roster;
+  readonly census: Census;
   readonly intents: Shelf<Intent>;
   readonly machines: Shelf<Machine>;
   readonly addresses: Shelf<AddressLease>;
@@ -26,9 +28,10 @@ export class Mirror {
 
   constructor(store: Store) {
     this.#store = store;
-    const machines: Shelf<Machine> = new Shelf(store.machines, this.#tide, (before, after) =>
-      this.roster.machineChanged(before, after),
-    );
+    const machines: Shelf<Machine> = new Shelf(store.machines, this.#tide, (before, after) => {
+      this.roster.machineChanged(before, after);
+      this.census.machineChanged(before, after);
+    });
     this.machines = machines;
     this.intents = new Shelf(store.intents, this.#tide, (before, after) =>
       this.roster.intentChanged(before, after),
@@ -37,6 +40,7 @@ export class Mirror {
     this.drains = new Shelf(store.drains, this.#tide);
     this.pools = new Shelf(store.pools, this.#tide);
     this.roster = new Roster((id) => machines.get(id));
+    this.census = new Census(() => machines.all());
   }
 
   /** False until the first reading: there is nothing to show yet. */

@@ -34,10 +34,9 @@ async function prune(turn: Turn): Promise<void> {
 }
 
 async function collectMachines({ books, memory, now }: Turn): Promise<void> {
-  for (const { id, phase, phaseSince } of books.machines) {
+  for (const { id, phase, phaseSince } of books.census.inPhase('gone', 'failed')) {
     const keptMs = phase === 'gone' ? GONE_MS : FAILED_MS;
-    const isOver = phase === 'gone' || phase === 'failed';
-    if (!isOver || now - phaseSince <= keptMs) continue;
+    if (now - phaseSince <= keptMs) continue;
     await books.removeMachine(id);
     memory.forget(id);
   }

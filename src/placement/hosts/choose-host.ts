@@ -26,7 +26,7 @@ export function chooseHost(request: PlacementRequest, facts: RegionFacts): Decis
 }
 
 /** Of the hosts that have room now, the preferred first. */
-export function rankedOffers(survey: Survey): readonly Offer[] {
+function rankedOffers(survey: Survey): readonly Offer[] {
   const { strategy } = survey.request.placement;
   return survey.candidates
     .flatMap((candidate) => (candidate.isBusy ? [] : (offerOf(candidate, survey) ?? [])))

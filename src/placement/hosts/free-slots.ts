@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many machines of a size there is room for, by the very steps in which they would be placed: hosts that
 // share a storage take from one account, so the sum over hosts would promise too much.
-import { rankedOffers } from './choose-host.ts';
 import type { RegionFacts } from './facts.ts';
 import type { PlacementRequest } from './request.ts';
-import { slotsOf } from './room.ts';
-import { type Survey, surveyHosts } from './survey.ts';
+import { type Offer, offerOf, slotsOf } from './room.ts';
+import { compareOffers } from './strategies.ts';
+import { type Candidate, type Survey, surveyHosts } from './survey.ts';
 
 export interface FreeSlots {
   /** As many as would be placed, one after the other. */
@@ -39,12 +39,50 @@ function slotsByHost(survey: Survey, { hosts }: RegionFacts, atMost: number) {
   return Object.fromEntries(slots);
 }
 
+/** One after the other, as they would be placed. Only what a step changes is looked at again. */
 function countSlots(survey: Survey, atMost: number): number {
+  const { strategy } = survey.request.placement;
+  const before = (left: Open, right: Open) => compareOffers(strategy, left.offer, right.offer);
+  let queue = openOnes(survey.candidates, survey).sort(before);
   for (let count = 0; count < atMost; count += 1) {
-    const [best] = rankedOffers(survey);
+    const best = queue.shift();
     if (best === undefined) return count;
-    survey.hostBooks.book(best.host);
-    survey.storageBooks.reserve(best.host, best.way.storage, survey.request.size.diskBytes);
+    const { host, way } = best.offer;
+    survey.hostBooks.book(host);
+    survey.storageBooks.reserve(host, way.storage, survey.request.size.diskBytes);
+    if (survey.storageBooks.isShared(way.storage)) {
+      queue = openOnes(
+        [best, ...queue].map(({ candidate }) => candidate),
+        survey,
+      ).sort(before);
+    } else {
+      for (const again of openOnes([best.candidate], survey)) insert(queue, again, before);
+    }
   }
   return atMost;
+}
+
+interface Open {
+  readonly candidate: Candidate;
+  readonly offer: Offer;
+}
+
+/** A host that has no room has none later either: nothing is given back while slots are counted. */
+function openOnes(candidates: readonly Candidate[], survey: Survey): Open[] {
+  return candidates.flatMap((candidate) => {
+    const offer = candidate.isBusy ? undefined : offerOf(candidate, survey);
+    return offer === undefined ? [] : [{ candidate, offer }];
+  });
+}
+
+/** Into a sorted list, at its place. */
+function insert(queue: Open[], one: Open, before: (left: Open, right: Open) => number): void {
+  let [low, high] = [0, queue.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const there = queue[middle];
+    if (there !== undefined && before(there, one) < 0) low = middle + 1;
+    else high = middle;
+  }
+  queue.splice(low, 0, one);
 }

@@ -36,6 +36,11 @@ export class StorageBooks {
     return this.#pending.get(this.#account(host, storage)) ?? 0;
   }
 
+  /** Whether hosts take from one account there. */
+  isShared(storage: string): boolean {
+    return this.#shared.has(storage);
+  }
+
   reserve(host: string, storage: string, bytes: number): void {
     this.#pending.set(this.#account(host, storage), this.pending(host, storage) + bytes);
   }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a view or the Nodes have, by VM id and by name. Put together once per view and once per list of Nodes: both stay
+// the same while many machines are looked at.
+import { VMID_LABEL } from '../../bootstrap/index.ts';
+import { readProviderId } from '../../model/provider-id.ts';
+import { idsOfNodes } from '../../placement/index.ts';
+import type { ClusterNode } from '../../ports/cluster.ts';
+import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
+
+interface TakenInView {
+  readonly vmIds: ReadonlySet<number>;
+  /** Lower case. */
+  readonly names: ReadonlySet<string>;
+}
+
+const inViews = new WeakMap<RegionView, TakenInView>();
+
+export function takenInView(view: RegionView): TakenInView {
+  const known = inViews.get(view);
+  if (known !== undefined) return known;
+  const names = view.vms.flatMap(({ name }) => name?.toLowerCase() ?? []);
+  const taken = { vmIds: new Set(view.takenVmIds), names: new Set(names) };
+  inViews.set(view, taken);
+  return taken;
+}
+
+const byIds = new WeakMap<RegionView, ReadonlyMap<number, VmSummary>>();
+
+export function vmsById(view: RegionView): ReadonlyMap<number, VmSummary> {
+  const known = byIds.get(view);
+  if (known !== undefined) return known;
+  const vms = new Map<number, VmSummary>();
+  for (const vm of view.vms) vms.set(vm.vmId, vm);
+  byIds.set(view, vms);
+  return vms;
+}
+
+interface TakenByNodes {
+  readonly names: ReadonlySet<string>;
+  readonly vmIds: Map<string, ReadonlySet<number>>;
+}
+
+const byNodes = new WeakMap<readonly ClusterNode[], TakenByNodes>();
+
+function takenByNodes(nodes: readonly ClusterNode[]): TakenByNodes {
+  const known = byNodes.get(nodes);
+  if (known !== undefined) return known;
+  const taken = { names: new Set(nodes.map(({ name }) => name.toLowerCase())), vmIds: new Map() };
+  byNodes.set(nodes, taken);
+  return taken;
+}
+
+/** Lower case. */
+export function namesOfNodes(nodes: readonly ClusterNode[]): ReadonlySet<string> {
+  return takenByNodes(nodes).names;
+}
+
+export function vmIdsOfNodes(nodes: readonly ClusterNode[], region: string): ReadonlySet<number> {
+  const { vmIds } = takenByNodes(nodes);
+  const known = vmIds.get(region);
+  if (known !== undefined) return known;
+  const nodeProviderIds = namesOfVms(nodes, region);
+  const ids = new Set(idsOfNodes({ nodeProviderIds, region }));
+  vmIds.set(region, ids);
+  return ids;
+}
+
+export function namesOfVms(nodes: readonly ClusterNode[], region: string): readonly string[] {
+  return nodes.flatMap((node) => namesOfVm(node, region));
+}
+
+/** By its provider id; where somebody else chose that one (`k3s://…`), by the label its kubelet came with. */
+function namesOfVm({ providerId, labels }: ClusterNode, region: string): readonly string[] {
+  const vmId = labels[VMID_LABEL];
+  if (vmId === undefined || readProviderId(providerId).kind === 'vm') return [providerId];
+  return [`proxmox://${region}/${vmId}`];
+}
