@@ -3,12 +3,13 @@
 // between.
 import { freeSlots } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
+import { cannotJoin } from '../nodes/can-join.ts';
 import type { PoolSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
 import { backoffOf } from './backoff.ts';
-import { placementFacts } from './facts.ts';
 import type { Outlook, Room } from './outlook.ts';
 import { placementRequest, sourceOf } from './place.ts';
+import { Queue } from './queue.ts';
 import { takenInView } from './taken.ts';
 
 const COUNT_EVERY_MS = 5_000;
@@ -19,11 +20,12 @@ export async function countRooms(turn: Turn, outlook: Outlook): Promise<void> {
   if (turn.now - outlook.roomsAt < COUNT_EVERY_MS) return;
   outlook.roomsAt = turn.now;
   const ids = new Map<string, number>();
-  for (const view of turn.views.values()) ids.set(view.region, freeIds(turn, view));
+  for (const view of turn.views.values()) ids.set(view.region, countFreeIds(turn, view));
   await turn.breathe();
+  const queue = await Queue.of(turn);
   for (const pool of Object.values(turn.settings.pools)) {
     if (isUnseenForAMoment(turn, pool, outlook)) continue;
-    outlook.setRoom(pool.name, await roomOf(turn, pool, ids));
+    outlook.setRoom(pool.name, await roomOf(turn, pool, { ids, queue }));
     await turn.breathe();
   }
 }
@@ -36,33 +38,41 @@ function isUnseenForAMoment(turn: Turn, pool: PoolSettings, outlook: Outlook): b
   });
 }
 
-async function roomOf(
-  turn: Turn,
-  pool: PoolSettings,
-  ids: ReadonlyMap<string, number>,
-): Promise<Room> {
+interface Counted {
+  /** Free VM ids by region. */
+  readonly ids: ReadonlyMap<string, number>;
+  readonly queue: Queue;
+}
+
+async function roomOf(turn: Turn, pool: PoolSettings, { ids, queue }: Counted): Promise<Room> {
   const backoff = backoffOf(turn, pool.name);
   if (backoff !== undefined) return { machines: 0, reason: backoff.message };
+  const refused = cannotJoin(turn, pool);
+  // What is only not seen just now passes; what was never there does not.
+  if (refused !== undefined && turn.sight.kind !== 'stale')
+    return { machines: 0, reason: refused.sentence };
   let machines = 0;
   for (const name of pool.regions) {
     const view = turn.views.get(name);
     if (view === undefined) continue;
     const where = { region: turn.region(name), view, pool };
     const source = await sourceOf(turn, where);
-    const atMost = Math.min(pool.limits.max - machines, ids.get(name) ?? 0);
+    const freeIds = (ids.get(name) ?? 0) - queue.heldIn(name);
+    const atMost = Math.min(pool.limits.max - machines, freeIds);
     if (atMost <= 0) continue;
     const request = placementRequest({ ...where, source }, pool.size);
-    const facts = placementFacts(turn, { view, busyHosts: [] });
-    machines += freeSlots(request, facts, atMost).total;
+    machines += freeSlots(request, queue.facts(view), atMost).total;
   }
   const reason = pool.regions.some((region) => turn.views.has(region))
     ? 'no host has room for another'
     : 'its hosts cannot be read';
-  return { machines, reason: machines === 0 ? reason : undefined };
+  // Its own that wait have their room already, and are taken off by whoever asks.
+  const own = queue.waitingOf(pool.name);
+  return { machines: machines + own, reason: machines === 0 ? reason : undefined };
 }
 
 /** Ids that rest after their last owner are not free either: his record is still there. */
-function freeIds(turn: Turn, view: RegionView): number {
+function countFreeIds(turn: Turn, view: RegionView): number {
   const { from, to } = turn.region(view.region).vmIds;
   const isInRange = (id: number) => id >= from && id <= to;
   const seen = takenInView(view).vmIds;
