@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two processes with stores of their own and one cluster between them: never do both act, and who takes over waits.
 import { describe, expect, it } from 'vitest';
+import { Unreachable } from '../ports/errors.ts';
 import { MemoryCluster } from '../ports/fakes/memory-cluster.ts';
 import { MemoryHypervisor } from '../ports/fakes/memory-hypervisor.ts';
 import { MemoryStore } from '../ports/fakes/memory-store.ts';
@@ -147,7 +148,10 @@ describe('the Lease in the cluster', () => {
     await end(site);
   });
 
-  it('is not taken over before two more looks at Proxmox', async () => {
+  it.each([
+    ['two more looks at Proxmox', 0],
+    ['two that succeeded', 3],
+  ])('is not taken over before %s', async (_, failures) => {
     const site = aSite();
     const { a, b, hypervisor } = site;
     start(a);
@@ -158,12 +162,15 @@ describe('the Lease in the cluster', () => {
     while (a.throne.mayAct()) await passes(site, 1);
     const views = () => hypervisor.calls.filter(({ method }) => method === 'view').length;
     const before = views();
+    for (let count = 0; count < failures; count += 1) {
+      hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'nobody answers'));
+    }
     let atTakeOver = 0;
     b.onLeading = () => {
       atTakeOver = views();
     };
     while (!b.told.includes('leads')) await passes(site, 1);
-    expect(atTakeOver - before).toBe(2);
+    expect(atTakeOver - before).toBe(2 + failures);
     await end(site);
   });
 

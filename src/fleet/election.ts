@@ -5,7 +5,7 @@
 import { RECONCILE_LEASE } from '../model/lease.ts';
 import type { Cluster, ClusterLease } from '../ports/cluster.ts';
 import { mayAct } from '../ports/cluster.ts';
-import { asPvescalerError, Cancelled, LostLeadership } from '../ports/errors.ts';
+import { asPvescalerError, Cancelled, LostLeadership, Unreachable } from '../ports/errors.ts';
 import type { Fence } from '../ports/fence.ts';
 import type { FleetOptions } from './options.ts';
 import { readViews } from './views.ts';
@@ -16,6 +16,7 @@ export const LONGEST_REQUEST_MS = 36_000;
 const ACTING_MS = 14_000;
 const RENEW_MS = 5_000;
 const ASK_AGAIN_MS = 1_000;
+const LOOKS = 2;
 const BETWEEN_READS_MS = 2_000;
 
 export interface ElectionEvents {
@@ -108,16 +109,32 @@ export class Election implements Fence {
     return false;
   }
 
-  async #settle(signal: AbortSignal, { onPulse }: ElectionEvents): Promise<void> {
+  async #settle(signal: AbortSignal, events: ElectionEvents): Promise<void> {
     const { clock } = this.#options;
     const until = clock.monotonic() + this.#longestMs;
     for (let leftMs = this.#longestMs; leftMs > 0; leftMs = until - clock.monotonic()) {
       await clock.sleep(Math.min(leftMs, ASK_AGAIN_MS), { signal });
-      onPulse?.();
+      events.onPulse?.();
     }
-    await readViews(this.#options, signal);
-    await clock.sleep(BETWEEN_READS_MS, { signal });
-    await readViews(this.#options, signal);
+    await this.#lookTwice(signal, events);
+  }
+
+  /** While nothing can be read there is nothing to act on either; why not is told once. */
+  async #lookTwice(signal: AbortSignal, { onPulse, onTrouble }: ElectionEvents): Promise<void> {
+    const { clock, hypervisors } = this.#options;
+    let isTold = false;
+    for (let looks = 0; looks < LOOKS; ) {
+      if (looks > 0 || isTold) await clock.sleep(BETWEEN_READS_MS, { signal });
+      const { views, stale } = await readViews(this.#options, signal);
+      onPulse?.();
+      if (views.size > 0 || hypervisors.size === 0) {
+        looks += 1;
+      } else if (!isTold) {
+        isTold = true;
+        const why = Object.values(stale).join('; ');
+        onTrouble?.(new Unreachable('PVE_UNREACHABLE', `the takeover waits: ${why}`));
+      }
+    }
   }
 
   async #renew(): Promise<void> {
