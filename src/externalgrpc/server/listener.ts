@@ -26,6 +26,9 @@ import {
 
 export const MESSAGE_MAX_BYTES = 4 * 2 ** 20;
 
+/** The autoscaler is next door: packing an answer takes longer than sending it. */
+const COMPRESS_FROM_BYTES = 2 ** 20;
+
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** A stream on which nothing moves; the autoscaler gives a call 5 seconds by default. */
 const STREAM_IDLE_MS = 60_000;
@@ -71,6 +74,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     grpcWeb: false,
     connect: false,
     readMaxBytes: MESSAGE_MAX_BYTES,
+    compressMinBytes: COMPRESS_FROM_BYTES,
     // Each would cost a hundred times what it is on the wire.
     binaryOptions: { readUnknownFields: false },
     interceptors: [...options.interceptors],
