@@ -34,7 +34,8 @@ export interface Fleet {
 }
 
 export function createFleet(options: FleetOptions): Fleet {
-  const mirror = new Mirror(options.store);
+  const { store, settings } = options;
+  const mirror = new Mirror(store, (pool) => settings.pools[pool]?.memoryOverheadBytes ?? 0);
   const outlook = new Outlook();
   const engine = { ...options, mirror, outlook };
   const requests = new Requests(options, mirror);

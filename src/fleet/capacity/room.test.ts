@@ -40,3 +40,12 @@ it('of a pool whose machines wait is what is left beside them', async () => {
     (outlook.room('workers')?.machines ?? 0) + (outlook.room('others')?.machines ?? 0);
   expect(waiting).toBe(3);
 });
+
+it('counts what a VM takes beyond its size before the VM is seen', async () => {
+  const small = { cpu: 4, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
+  const bench = aBench(someSettings([aPool({ size: small, memoryOverheadBytes: 28 * GIB })]));
+  await bench.fleet.request('workers', 3, WHY);
+  await oneRound(bench.fleet, bench);
+  // Two of 30 GiB fill a host, and three are on their way: three more fit, whatever the view still shows.
+  expect(bench.fleet.outlook.room('workers')?.machines).toBe(3);
+});

@@ -6,6 +6,7 @@ import {
   HostLedger,
   idHoldOf,
   laterFirst,
+  type Reservation,
   reservationOf,
   type VmFacts,
 } from '../../placement/index.ts';
@@ -28,16 +29,21 @@ interface Kept {
   sighting: Sighting | undefined;
 }
 
+/** Memory that VMs of a pool get beyond their size. */
+export type OverheadOf = (pool: string) => number;
+
 export class Census {
   readonly #all: () => readonly Machine[];
+  readonly #overheadOf: OverheadOf;
   readonly #byPhase = new Index<Machine>();
   readonly #byVm = new Index<Machine>();
   readonly #byName = new Index<Machine>();
   readonly #ledgers = new Map<string, Kept>();
   readonly #newest = new Map<string, NewestId>();
 
-  constructor(all: () => readonly Machine[]) {
+  constructor(all: () => readonly Machine[], overheadOf: OverheadOf = () => 0) {
     this.#all = all;
+    this.#overheadOf = overheadOf;
   }
 
   inPhase(...phases: readonly Phase[]): readonly Machine[] {
@@ -82,17 +88,25 @@ export class Census {
     if (after !== undefined) this.#note(after);
     for (const [region, { ledger }] of this.#ledgers) {
       const id = after?.id ?? before?.id ?? '';
-      ledger.reserve(id, after === undefined ? undefined : reservationOf(after, region));
+      ledger.reserve(id, after === undefined ? undefined : this.#reservationOf(after, region));
     }
     for (const newest of this.#newest.values()) newest.changed(before, after);
   }
 
   #newLedger(region: string): Kept {
     const ledger = new HostLedger();
-    for (const machine of this.#all()) ledger.reserve(machine.id, reservationOf(machine, region));
+    for (const machine of this.#all())
+      ledger.reserve(machine.id, this.#reservationOf(machine, region));
     const kept = { ledger, sighting: undefined };
     this.#ledgers.set(region, kept);
     return kept;
+  }
+
+  /** Its size is what pods get; its VM takes more where the pool says so. */
+  #reservationOf(machine: Machine, region: string): Reservation | undefined {
+    const own = reservationOf(machine, region);
+    if (own === undefined) return undefined;
+    return { ...own, memoryBytes: own.memoryBytes + this.#overheadOf(machine.pool) };
   }
 
   #note(machine: Machine): void {

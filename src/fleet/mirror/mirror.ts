@@ -8,7 +8,7 @@ import type { Intent } from '../../model/intent.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { PoolState } from '../../model/pool.ts';
 import type { ReadOptions, Store, StoreChanges } from '../../ports/store.ts';
-import { Census } from './census.ts';
+import { Census, type OverheadOf } from './census.ts';
 import { Roster } from './roster.ts';
 import { Shelf } from './shelf.ts';
 import { Tide } from './tide.ts';
@@ -26,7 +26,7 @@ export class Mirror {
   #following: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 
-  constructor(store: Store) {
+  constructor(store: Store, overheadOf?: OverheadOf) {
     this.#store = store;
     const machines: Shelf<Machine> = new Shelf(store.machines, this.#tide, (before, after) => {
       this.roster.machineChanged(before, after);
@@ -40,7 +40,7 @@ export class Mirror {
     this.drains = new Shelf(store.drains, this.#tide);
     this.pools = new Shelf(store.pools, this.#tide);
     this.roster = new Roster((id) => machines.get(id));
-    this.census = new Census(() => machines.all());
+    this.census = new Census(() => machines.all(), overheadOf);
   }
 
   /** False until the first reading: there is nothing to show yet. */
