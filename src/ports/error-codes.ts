@@ -142,6 +142,11 @@ export const ERROR_CODES = {
     retry: 'never',
     hint: 'The Node has another provider id already, and Kubernetes never lets it change: look for another cloud provider in the cluster.',
   }),
+  MACHINE_JOINED: code({
+    class: 'Conflict',
+    retry: 'backoff',
+    hint: 'It became a Node after whoever asks looked at it; look again, it goes by the provider id of its Node now.',
+  }),
   LEASE_HELD: code({
     class: 'Conflict',
     retry: 'backoff',

@@ -5,9 +5,10 @@ import { create } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Fleet } from '../../fleet/index.ts';
+import type { Machine } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { InvalidRequest, NotFound, NotOwned, Unreachable } from '../../ports/errors.ts';
+import { Conflict, InvalidRequest, NotFound, NotOwned, Unreachable } from '../../ports/errors.ts';
 import type {
   CloudProvider,
   NodeGroupAutoscalingOptionsRequest,
@@ -128,7 +129,9 @@ export class Provider {
     }
     switch (resolved.kind) {
       case 'machine':
-        return resolved.machine.phase === 'gone' ? undefined : resolved.id;
+        if (resolved.machine.phase === 'gone') return undefined;
+        requireSameId(node, resolved.machine);
+        return resolved.id;
       case 'coming':
         return resolved.id;
       case 'past':
@@ -168,6 +171,23 @@ function poolOf(resolved: Resolved): string | undefined {
   if (resolved.kind === 'coming') return resolved.intent.pool;
   if (resolved.kind !== 'machine' || resolved.machine.phase === 'gone') return undefined;
   return resolved.machine.pool;
+}
+
+/**
+ * The autoscaler's list of instances is up to two minutes old. It takes away what does not register in time, by the id
+ * that it had then; whoever has registered meanwhile has another one, and is at work.
+ */
+function requireSameId({ name, providerID }: AskedNode, machine: Machine): void {
+  const { nodeName, providerId, failure, phase } = machine;
+  const isFake = name === providerID;
+  if (!isFake || nodeName === undefined || providerId === undefined || providerId === providerID) {
+    return;
+  }
+  if (failure !== undefined || phase === 'deleting') return;
+  throw new Conflict(
+    'MACHINE_JOINED',
+    `${said({ name, providerID })} has become node ${nodeName}, ${providerId}`,
+  );
 }
 
 function invalid(problem: string): InvalidRequest {

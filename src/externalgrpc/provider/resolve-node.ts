@@ -3,9 +3,9 @@
 // and provider id are the instance's id then, and there is not a single label.
 import type { Picture } from '../../fleet/index.ts';
 import type { CreateIntent } from '../../model/intent.ts';
-import type { Machine } from '../../model/machine.ts';
+import { type Machine, mayExist } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
-import { readProviderId } from '../../model/provider-id.ts';
+import { type ProviderId, readProviderId } from '../../model/provider-id.ts';
 
 export interface AskedNode {
   readonly providerID: string;
@@ -31,12 +31,12 @@ export function resolveNode(node: AskedNode, picture: Picture): Resolved {
 /** A Node whose provider id says something else than its machine's known one is not that machine's. */
 function byName({ name, providerID }: AskedNode, picture: Picture): Resolved | undefined {
   if (name === '') return undefined;
-  const machine = picture.roster.named(name);
+  const machine = withNode(picture.roster.named(name));
   if (machine === undefined) return undefined;
   const isOther =
     providerID !== '' && machine.providerId !== undefined && machine.providerId !== providerID;
   if (isOther || isOtherVm(machine, providerID)) return undefined;
-  return { kind: 'machine', id: machine.id, machine };
+  return found(machine);
 }
 
 function isOtherVm({ placement }: Machine, providerID: string): boolean {
@@ -45,29 +45,49 @@ function isOtherVm({ placement }: Machine, providerID: string): boolean {
   return id.region !== placement.region || id.vmId !== placement.vmId;
 }
 
+/** Ids come round: whoever has it now goes before those who had it. */
 function byProviderId(providerId: string, picture: Picture): Resolved {
+  const known = picture.roster.withProviderId(providerId);
+  if (known !== undefined && mayExist(known.phase)) return found(known);
+  const read = byForm(readProviderId(providerId), picture);
+  if (known === undefined || read.kind === 'machine' || read.kind === 'coming') return read;
+  if (known.phase === 'gone') return found(known);
+  return read.kind === 'past' ? read : { kind: 'past' };
+}
+
+function byForm(id: ProviderId, picture: Picture): Resolved {
   const { roster } = picture;
-  const known = roster.withProviderId(providerId);
-  if (known !== undefined) return { kind: 'machine', id: known.id, machine: known };
-  const id = readProviderId(providerId);
   switch (id.kind) {
     case 'placeholder':
       return byMachineId(id.machine, picture) ?? { kind: 'past' };
     case 'smbios':
       return byMachineId(id.machine, picture) ?? FOREIGN;
     case 'vm': {
-      const machine = roster.atVm(id.region, id.vmId);
-      if (machine !== undefined) return { kind: 'machine', id: machine.id, machine };
-      return { kind: 'past', region: id.region, vmId: id.vmId };
+      const machine = withNode(roster.atVm(id.region, id.vmId));
+      return machine === undefined
+        ? { kind: 'past', region: id.region, vmId: id.vmId }
+        : found(machine);
     }
     case 'node-name': {
-      const machine = roster.named(id.nodeName);
-      if (machine === undefined || machine.providerId !== undefined) return FOREIGN;
-      return { kind: 'machine', id: machine.id, machine };
+      const machine = withNode(roster.named(id.nodeName));
+      return machine === undefined || machine.providerId !== undefined ? FOREIGN : found(machine);
     }
     default:
       return FOREIGN;
   }
+}
+
+/**
+ * Nothing is left of one that failed, and nothing is made yet of one that waits: a Node at the VM id or with the name
+ * that its record still has is somebody else's.
+ */
+function withNode(machine: Machine | undefined): Machine | undefined {
+  if (machine === undefined) return undefined;
+  return mayExist(machine.phase) || machine.phase === 'gone' ? machine : undefined;
+}
+
+function found(machine: Machine): Resolved {
+  return { kind: 'machine', id: machine.id, machine };
 }
 
 function byMachineId(id: MachineId, { roster, machines }: Picture): Resolved | undefined {
