@@ -17,7 +17,7 @@ import { aPool, onStage } from './stage.ts';
 
 describe('failed creations', () => {
   it(
-    'stay with their reason until the autoscaler takes note, and lower the target once',
+    'stay with their reason and in the target until the autoscaler takes note, and lower it once',
     onStage({}, async (stage) => {
       const { client, hypervisor } = stage;
       await grow(client, 2);
@@ -34,9 +34,10 @@ describe('failed creations', () => {
           },
         },
       ]);
-      expect(await target(client)).toBe(1);
+      // A target that is reached would be a scale-up that succeeded: no back-off.
+      expect(await target(client)).toBe(2);
       await client.call('NodeGroupDecreaseTargetSize', { id: 'workers', delta: -1 });
-      expect(await target(client)).toBe(1);
+      expect(await target(client)).toBe(2);
       const id: string = failed[0]?.['id'];
       expect(await groupOf(client, fakeNode(id, 'create-error'))).toBe('workers');
       await remove(client, [fakeNode(id, 'create-error')]);
@@ -59,9 +60,11 @@ describe('failed creations', () => {
       await stage.clock.advance(59 * 60_000);
       await stage.round();
       expect(await instances(client)).toHaveLength(1);
+      expect(await target(client)).toBe(1);
       await stage.clock.advance(2 * 60_000);
       await stage.round();
       expect(await instances(client)).toEqual([]);
+      expect(await target(client)).toBe(0);
     }),
   );
 });
@@ -107,6 +110,25 @@ describe('room', () => {
   );
 
   it(
+    'ends half a minute before growing is refused: whoever was offered room in his loop gets it',
+    onStage({ pools: [large] }, async (stage) => {
+      const { client, clock } = stage;
+      const max = async () => (await client.call('NodeGroups'))['nodeGroups'][0].maxSize;
+      // No round ends meanwhile, as when every connection hangs.
+      await clock.advance(59_000);
+      expect(await max()).toBe(6);
+      await clock.advance(2_000);
+      expect(await max()).toBe(0);
+      await grow(client, 1);
+      expect(await max()).toBe(1);
+      await clock.advance(30_000);
+      expect((await client.failure('NodeGroupIncreaseSize', { id: 'workers', delta: 1 })).code).toBe(
+        14,
+      );
+    }),
+  );
+
+  it(
     'that vanishes after the call was accepted becomes a failed creation within a minute',
     onStage({ pools: [large] }, async (stage) => {
       const { client, hypervisor, clock } = stage;
@@ -121,6 +143,8 @@ describe('room', () => {
         instanceState: 'instanceCreating',
         errorInfo: { errorCode: 'NO_HOST_FITS', instanceErrorClass: 1 },
       });
+      expect(await target(client)).toBe(1);
+      await remove(client, [fakeNode(only?.['id'], 'create-error')]);
       expect(await target(client)).toBe(0);
     }),
   );

@@ -31,8 +31,11 @@ export interface ProviderParts {
 
 export const REQUESTED_BY = 'cluster-autoscaler';
 
-/** Older than this, a view of Proxmox is no ground to promise anything on. */
-const VIEW_TOO_OLD_MS = 60_000;
+/**
+ * Older than this, a view of Proxmox is no ground to promise anything on. Room is not offered any more half a minute
+ * before: who asks for what was offered at the beginning of his loop is not refused, which would cost the group minutes.
+ */
+const VIEW_TOO_OLD_MS = 90_000;
 
 const NO_GROUP = { id: '', minSize: 0, maxSize: 0, debug: '' };
 
@@ -43,7 +46,7 @@ export class Provider {
 
   constructor(parts: ProviderParts) {
     this.#parts = parts;
-    this.groups = new Groups(parts.fleet, parts.settings);
+    this.groups = new Groups(parts);
     this.#templates = new Templates(parts.fleet.picture, parts.settings);
   }
 
@@ -149,12 +152,10 @@ export class Provider {
     return outlook.takenAt(region) === undefined || outlook.hasVm(region, vmId);
   }
 
-  #requireFreshView({ name, regions }: GroupSettings): void {
+  #requireFreshView(group: GroupSettings): void {
+    if (this.groups.isSeen(group, VIEW_TOO_OLD_MS)) return;
+    const { name, regions } = group;
     const { outlook } = this.#parts.fleet;
-    const now = this.#parts.clock.now();
-    const isFresh = (region: string) =>
-      now - (outlook.takenAt(region) ?? Number.NEGATIVE_INFINITY) <= VIEW_TOO_OLD_MS;
-    if (regions.some(isFresh)) return;
     const reasons = regions.map((region) => {
       const why = outlook.trouble(region) ?? 'it has not been read yet';
       return `region ${region}: ${why}`;

@@ -2,9 +2,10 @@
 // Node groups: the pools with their limits as they are now. What was worked out from a pool's records is kept until
 // they change, since the autoscaler asks for it again and again.
 import type { Fleet } from '../../fleet/index.ts';
+import type { Clock } from '../../ports/clock.ts';
 import { NotFound } from '../../ports/errors.ts';
 import type { FaceSettings, GroupSettings } from '../settings.ts';
-import { type InstanceShape, instancesOf } from './instances.ts';
+import { type InstanceShape, instancesOf, isUnnoticedFailure } from './instances.ts';
 
 export interface GroupView {
   readonly id: string;
@@ -15,20 +16,32 @@ export interface GroupView {
 
 interface Kept {
   readonly version: number;
+  /** Members, and creations that failed until the autoscaler has taken note. */
   readonly target: number;
   /** Of the target, those that have no place yet. */
   readonly waiting: number;
   instances: readonly InstanceShape[] | undefined;
 }
 
+/** Longer ago, what was seen of the hosts is no room to offer: where they are silent, nothing can be made. */
+const ROOM_HOLDS_MS = 60_000;
+
+export interface GroupParts {
+  readonly fleet: Pick<Fleet, 'picture' | 'outlook'>;
+  readonly settings: FaceSettings;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
 export class Groups {
-  readonly #fleet: Pick<Fleet, 'picture' | 'outlook'>;
+  readonly #fleet: GroupParts['fleet'];
+  readonly #clock: GroupParts['clock'];
   readonly #settings: ReadonlyMap<string, GroupSettings>;
   readonly #kept = new Map<string, Kept>();
 
-  constructor(fleet: Pick<Fleet, 'picture' | 'outlook'>, { groups }: FaceSettings) {
+  constructor({ fleet, settings, clock }: GroupParts) {
     this.#fleet = fleet;
-    this.#settings = new Map(groups.map((group) => [group.name, group]));
+    this.#clock = clock;
+    this.#settings = new Map(settings.groups.map((group) => [group.name, group]));
   }
 
   all(): readonly GroupView[] {
@@ -61,7 +74,15 @@ export class Groups {
   roomLeft(id: string): number | undefined {
     const room = this.#fleet.outlook.room(id);
     if (room === undefined) return undefined;
-    return Math.max(0, room.machines - this.#keep(this.settings(id)).waiting);
+    const group = this.settings(id);
+    if (!this.isSeen(group, ROOM_HOLDS_MS)) return 0;
+    return Math.max(0, room.machines - this.#keep(group).waiting);
+  }
+
+  /** Whether one of its regions has been seen within that time. */
+  isSeen({ regions }: GroupSettings, withinMs: number): boolean {
+    const since = this.#clock.now() - withinMs;
+    return regions.some((region) => (this.#fleet.outlook.takenAt(region) ?? -Infinity) >= since);
   }
 
   /** Never below the target, which would make the autoscaler take machines away. */
@@ -73,8 +94,12 @@ export class Groups {
     return { id: group.name, minSize: group.min, maxSize, debug: this.#debug(group, target, left) };
   }
 
-  #debug({ name, min, max }: GroupSettings, target: number, left: number | undefined): string {
-    const reason = this.#fleet.outlook.room(name)?.reason;
+  #debug(group: GroupSettings, target: number, left: number | undefined): string {
+    const { name, min, max } = group;
+    const isSilent = left !== undefined && !this.isSeen(group, ROOM_HOLDS_MS);
+    const reason = isSilent
+      ? 'its hosts cannot be read'
+      : this.#fleet.outlook.room(name)?.reason;
     const room = left === undefined ? 'room not counted yet' : `room for ${left} more`;
     return `${name} (${min}-${max}, target ${target}, ${reason ?? room})`;
   }
@@ -86,9 +111,12 @@ export class Groups {
     if (known?.version === version) return known;
     const members = roster.membersOf(name);
     const waiting = members.filter(({ phase }) => phase === undefined || phase === 'requested');
+    const failed = roster
+      .machinesOf(name)
+      .filter((machine) => isUnnoticedFailure(machine, roster.isLeaving(machine.id)));
     const kept = {
       version,
-      target: members.length,
+      target: members.length + failed.length,
       waiting: waiting.length,
       instances: undefined,
     };

@@ -31,6 +31,14 @@ export function instancesOf(pool: string, { roster, machines }: Picture): readon
   return [...coming, ...recorded];
 }
 
+/**
+ * A creation that failed and that nobody has taken note of. It counts towards the target as long as it is shown: the
+ * autoscaler takes a scale-up whose target is reached for a success, and backs no group off for it.
+ */
+export function isUnnoticedFailure({ phase, failure }: Machine, isLeaving: boolean): boolean {
+  return failure !== undefined && phase !== 'gone' && !isLeaving;
+}
+
 function instanceOf(machine: Machine, isLeaving: boolean): InstanceShape | undefined {
   const { phase, failure } = machine;
   if (phase === 'gone') return undefined;
