@@ -158,8 +158,8 @@ describe.concurrent('the Cluster Autoscaler', () => {
         what: 'delete-failed',
         group: 'vanishing',
         count: 1,
-        // Lowered when it failed, not again when it is deleted.
-        targets: [0, 0],
+        // Counted until it is taken note of.
+        targets: [1, 0],
         errors: [{ errorCode: 'NO_STORAGE_SPACE', instanceErrorClass: 1 }],
       },
       { what: 'grow', group: 'spare', count: 1, targets: [0, 1] },

@@ -97,9 +97,7 @@ export class Groups {
   #debug(group: GroupSettings, target: number, left: number | undefined): string {
     const { name, min, max } = group;
     const isSilent = left !== undefined && !this.isSeen(group, ROOM_HOLDS_MS);
-    const reason = isSilent
-      ? 'its hosts cannot be read'
-      : this.#fleet.outlook.room(name)?.reason;
+    const reason = isSilent ? 'its hosts cannot be read' : this.#fleet.outlook.room(name)?.reason;
     const room = left === undefined ? 'room not counted yet' : `room for ${left} more`;
     return `${name} (${min}-${max}, target ${target}, ${reason ?? room})`;
   }
