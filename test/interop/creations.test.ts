@@ -8,7 +8,6 @@ import {
   grow,
   ids,
   instances,
-  joined,
   outage,
   remove,
   target,
@@ -146,33 +145,6 @@ describe('room', () => {
       });
       expect(await target(client)).toBe(1);
       await remove(client, [fakeNode(only?.['id'], 'create-error')]);
-      expect(await target(client)).toBe(0);
-    }),
-  );
-});
-
-describe('a machine at work', () => {
-  it(
-    'is not deleted as one that never came, by an id it had before its Node',
-    onStage({}, async (stage) => {
-      const { client } = stage;
-      await grow(client, 2);
-      await stage.rest();
-      const [before = '', other = ''] = await ids(client);
-      const words = { nodeName: 'node-1', nodeUid: 'u-1', providerId: 'k3s://node-1' };
-      await joined(stage, 0, words);
-      // As from a list of instances that is kept for two minutes.
-      const asked = { id: 'workers', nodes: [fakeNode(before), fakeNode(other)] };
-      const refused = await client.failure('NodeGroupDeleteNodes', asked);
-      expect(refused).toEqual({
-        code: 3,
-        details: `node ${JSON.stringify(before)} is registered as node node-1, and ready`,
-      });
-      expect(await target(client)).toBe(2);
-      await remove(client, [fakeNode(other)]);
-      expect(await target(client)).toBe(1);
-      // All of a group that scales to zero or all, whatever they are.
-      await remove(client, [fakeNode('k3s://node-1', '')]);
       expect(await target(client)).toBe(0);
     }),
   );

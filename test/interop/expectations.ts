@@ -50,7 +50,7 @@ export function remove(client: RpcClient, nodes: readonly object[], id = GROUP):
 export async function joined(
   stage: Stage,
   index: number,
-  words: Pick<Machine, 'nodeName' | 'nodeUid' | 'providerId'>,
+  words: Pick<Machine, 'nodeName' | 'providerId'>,
 ): Promise<Machine> {
   const record = (await stage.store.machines.list())[index];
   if (record === undefined) throw new Error(`no machine ${index}`);
