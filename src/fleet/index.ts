@@ -2,9 +2,12 @@
 // The engine: every machine, one lifecycle, one driver. Owns what happens between an intent and a VM, in both
 // directions, and what is left when something in between dies. Must not know Proxmox, SQLite, the config file or a
 // face. Start reading at round.ts, then lifecycle/advance.ts.
+
+export type { Room } from './capacity/outlook.ts';
 export type { DriveEvents, DriveTerms } from './drive.ts';
 export { createFleet, type Fleet } from './fleet.ts';
 export { Throne } from './leadership.ts';
+export type { Member } from './members.ts';
 export type { Picture } from './mirror/mirror.ts';
 export type { JoinSettings, TokenSettings } from './nodes/join-settings.ts';
 export type { FleetOptions } from './options.ts';

@@ -10,10 +10,14 @@ import {
   instances,
   outage,
   remove,
+  states,
   target,
   vmCount,
 } from './expectations.ts';
 import { aPool, onStage } from './stage.ts';
+
+/** Six of them fill the hosts. */
+const LARGE = { cpu: 16, memoryBytes: 30 * 2 ** 30, diskBytes: 20 * 2 ** 30 };
 
 describe('failed creations', () => {
   it(
@@ -51,6 +55,40 @@ describe('failed creations', () => {
   );
 
   it(
+    'do not stand in the way of a minimum, nor of as many as the pool may have',
+    onStage(
+      { pools: [aPool({ limits: { ...aPool().limits, min: 1, max: 1 } })] },
+      async (stage) => {
+        const { client, hypervisor } = stage;
+        hypervisor.failNextTask('qmcreate', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+        await stage.rest();
+        await stage.clock.advance(2 * 60_000);
+        await stage.rest();
+        const { nodeGroups } = await client.call('NodeGroups');
+        expect(await target(client)).toBe(2);
+        expect(nodeGroups[0].maxSize).toBe(2);
+        expect(vmCount(stage)).toBe(1);
+      },
+    ),
+  );
+
+  it(
+    'offer no room of their own while they are shown',
+    onStage({ pools: [aPool({ size: LARGE })] }, async (stage) => {
+      const { client, hypervisor } = stage;
+      const max = async () => (await client.call('NodeGroups'))['nodeGroups'][0].maxSize;
+      await grow(client, 2);
+      for (let count = 0; count < 2; count += 1)
+        hypervisor.failNextTask('qmcreate', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+      await stage.rest();
+      await stage.clock.advance(5 * 60_000);
+      await stage.round();
+      expect(await target(client)).toBe(2);
+      expect(await max()).toBe(6);
+    }),
+  );
+
+  it(
     'are forgotten after an hour when nobody takes note',
     onStage({}, async (stage) => {
       const { client, hypervisor } = stage;
@@ -70,7 +108,7 @@ describe('failed creations', () => {
 });
 
 describe('room', () => {
-  const large = aPool({ size: { cpu: 16, memoryBytes: 30 * 2 ** 30, diskBytes: 20 * 2 ** 30 } });
+  const large = aPool({ size: LARGE });
 
   it(
     'limits the maximum to what fits, never below the target',
@@ -92,7 +130,24 @@ describe('room', () => {
   );
 
   it(
-    'is what it was while Proxmox has been silent for less than a minute',
+    'is not offered again when those who were accepted get their places, before it is counted anew',
+    onStage({ pools: [large] }, async (stage) => {
+      const { client } = stage;
+      const max = async () => (await client.call('NodeGroups'))['nodeGroups'][0].maxSize;
+      await stage.clock.advance(5_000);
+      await stage.round();
+      await grow(client, 3);
+      for (let round = 0; round < 4; round += 1) {
+        expect(await max()).toBe(6);
+        await stage.round();
+      }
+      expect(await states(client)).toContain('Creating');
+      expect(await max()).toBe(6);
+    }),
+  );
+
+  it(
+    'is what it was while Proxmox has been silent for a moment',
     onStage({ pools: [large] }, async (stage) => {
       const { client } = stage;
       const group = async () => (await client.call('NodeGroups'))['nodeGroups'][0];
@@ -110,18 +165,19 @@ describe('room', () => {
   );
 
   it(
-    'ends half a minute before growing is refused: whoever was offered room in his loop gets it',
+    'ends before growing is refused, after a minute: whoever was offered room in his loop gets it',
     onStage({ pools: [large] }, async (stage) => {
       const { client, clock } = stage;
       const max = async () => (await client.call('NodeGroups'))['nodeGroups'][0].maxSize;
       // No round ends meanwhile, as when every connection hangs.
-      await clock.advance(59_000);
+      await clock.advance(43_000);
       expect(await max()).toBe(6);
       await clock.advance(2_000);
       expect(await max()).toBe(0);
+      await clock.advance(12_000);
       await grow(client, 1);
       expect(await max()).toBe(1);
-      await clock.advance(30_000);
+      await clock.advance(3_000);
       expect(
         (await client.failure('NodeGroupIncreaseSize', { id: 'workers', delta: 1 })).code,
       ).toBe(14);

@@ -32,10 +32,10 @@ export interface ProviderParts {
 export const REQUESTED_BY = 'cluster-autoscaler';
 
 /**
- * Older than this, a view of Proxmox is no ground to promise anything on. Room is not offered any more half a minute
- * before: who asks for what was offered at the beginning of his loop is not refused, which would cost the group minutes.
+ * Older than this, a view of Proxmox is no ground to promise anything on. Room is not offered any more a while before:
+ * who asks for what was offered at the beginning of his loop is not refused, which would cost the group minutes.
  */
-const VIEW_TOO_OLD_MS = 90_000;
+const VIEW_TOO_OLD_MS = 60_000;
 
 const NO_GROUP = { id: '', minSize: 0, maxSize: 0, debug: '' };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node groups: the pools with their limits as they are now. What was worked out from a pool's records is kept until
 // they change, since the autoscaler asks for it again and again.
-import type { Fleet } from '../../fleet/index.ts';
+import type { Fleet, Member, Room } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { NotFound } from '../../ports/errors.ts';
 import type { FaceSettings, GroupSettings } from '../settings.ts';
@@ -16,15 +16,15 @@ export interface GroupView {
 
 interface Kept {
   readonly version: number;
+  readonly members: number;
   /** Members, and creations that failed until the autoscaler has taken note. */
   readonly target: number;
-  /** Of the target, those that have no place yet. */
-  readonly waiting: number;
   instances: readonly InstanceShape[] | undefined;
+  newcomers: { readonly room: Room; readonly count: number } | undefined;
 }
 
 /** Longer ago, what was seen of the hosts is no room to offer: where they are silent, nothing can be made. */
-const ROOM_HOLDS_MS = 60_000;
+const ROOM_HOLDS_MS = 45_000;
 
 export interface GroupParts {
   readonly fleet: Pick<Fleet, 'picture' | 'outlook'>;
@@ -76,7 +76,23 @@ export class Groups {
     if (room === undefined) return undefined;
     const group = this.settings(id);
     if (!this.isSeen(group, ROOM_HOLDS_MS)) return 0;
-    return Math.max(0, room.machines - this.#keep(group).waiting);
+    return Math.max(0, room.machines - this.#newcomers(group, room));
+  }
+
+  /** How many take of the room since it was counted, whether they have their places by now or not. */
+  #newcomers(group: GroupSettings, room: Room): number {
+    const kept = this.#keep(group);
+    if (kept.newcomers?.room === room) return kept.newcomers.count;
+    const { machines, roster } = this.#fleet.picture;
+    const isNew = ({ id, phase }: Member) =>
+      phase === undefined ||
+      phase === 'requested' ||
+      (machines.get(id)?.placedAt ?? 0) > room.countedAt;
+    const count = roster
+      .membersOf(group.name)
+      .filter((member) => !room.waiting.has(member.id) && isNew(member)).length;
+    kept.newcomers = { room, count };
+    return count;
   }
 
   /** Whether one of its regions has been seen within that time. */
@@ -87,9 +103,9 @@ export class Groups {
 
   /** Never below the target, which would make the autoscaler take machines away. */
   #view(group: GroupSettings): GroupView {
-    const { target } = this.#keep(group);
+    const { target, members } = this.#keep(group);
     const left = this.roomLeft(group.name);
-    const fits = left === undefined ? group.max : Math.min(group.max, target + left);
+    const fits = left === undefined ? group.max : Math.min(group.max, members + left);
     const maxSize = Math.max(target, fits);
     return { id: group.name, minSize: group.min, maxSize, debug: this.#debug(group, target, left) };
   }
@@ -108,15 +124,15 @@ export class Groups {
     const known = this.#kept.get(name);
     if (known?.version === version) return known;
     const members = roster.membersOf(name);
-    const waiting = members.filter(({ phase }) => phase === undefined || phase === 'requested');
     const failed = roster
       .machinesOf(name)
       .filter((machine) => isUnnoticedFailure(machine, roster.isLeaving(machine.id)));
     const kept = {
       version,
+      members: members.length,
       target: members.length + failed.length,
-      waiting: waiting.length,
       instances: undefined,
+      newcomers: undefined,
     };
     this.#kept.set(name, kept);
     return kept;

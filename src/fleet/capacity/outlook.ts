@@ -6,9 +6,12 @@ import type { Fence } from '../../ports/fence.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { vmsById } from './taken.ts';
 
-/** How many machines beyond those that have their place would find one. */
+/** How many machines would find a place beyond those that had one and those that waited when it was counted. */
 export interface Room {
   readonly machines: number;
+  readonly countedAt: number;
+  /** Those that waited: they take nothing of it when they get their places. */
+  readonly waiting: ReadonlySet<string>;
   /** One sentence, where there is none. */
   readonly reason: string | undefined;
 }

@@ -23,7 +23,7 @@ interface Held {
 export class Queue {
   readonly #turn: Turn;
   readonly #held = new Map<string, Held>();
-  readonly #waiting = new Map<string, number>();
+  readonly #waiting = new Map<string, Set<string>>();
 
   private constructor(turn: Turn) {
     this.#turn = turn;
@@ -42,9 +42,9 @@ export class Queue {
     return queue;
   }
 
-  /** How many of the pool's own wait and will find a place. */
-  waitingOf(pool: string): number {
-    return this.#waiting.get(pool) ?? 0;
+  /** Those of the pool's own that wait and will find a place. */
+  waitingOf(pool: string): ReadonlySet<string> {
+    return this.#waiting.get(pool) ?? new Set();
   }
 
   heldIn(region: string): number {
@@ -92,7 +92,7 @@ export class Queue {
     };
     held.ledger.reserve(id, reservation);
     held.reservations.push(reservation);
-    this.#waiting.set(pool, this.waitingOf(pool) + 1);
+    this.#waiting.set(pool, new Set(this.waitingOf(pool)).add(id));
   }
 }
 

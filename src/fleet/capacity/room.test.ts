@@ -16,13 +16,15 @@ function twoPoolsOnThreeHosts() {
 it('is not offered twice: machines that wait for their turn have theirs already', async () => {
   const bench = twoPoolsOnThreeHosts();
   const room = (pool: string) => bench.fleet.outlook.room(pool)?.machines;
+  const waiting = (pool: string) => bench.fleet.outlook.room(pool)?.waiting.size;
   await oneRound(bench.fleet, bench);
   expect([room('workers'), room('others')]).toEqual([6, 6]);
   await bench.clock.advance(5_000);
   await bench.fleet.request('workers', 5, WHY);
   await oneRound(bench.fleet, bench);
   // Three are being made, two wait, and there is room for one more.
-  expect([room('workers'), room('others')]).toEqual([3, 1]);
+  expect([room('workers'), room('others')]).toEqual([1, 1]);
+  expect([waiting('workers'), waiting('others')]).toEqual([2, 0]);
   await untilAtRest(bench.fleet, bench);
   await bench.clock.advance(5_000);
   await oneRound(bench.fleet, bench);
@@ -34,11 +36,10 @@ it('of a pool whose machines wait is what is left beside them', async () => {
   await bench.fleet.request('workers', 4, WHY);
   await bench.fleet.request('others', 2, WHY);
   await oneRound(bench.fleet, bench);
-  const { outlook } = bench.fleet;
+  const rooms = ['workers', 'others'].map((pool) => bench.fleet.outlook.room(pool));
   // Three were placed, three wait: everything is promised.
-  const waiting =
-    (outlook.room('workers')?.machines ?? 0) + (outlook.room('others')?.machines ?? 0);
-  expect(waiting).toBe(3);
+  expect(rooms.map((room) => room?.machines)).toEqual([0, 0]);
+  expect(rooms.reduce((sum, room) => sum + (room?.waiting.size ?? 0), 0)).toBe(3);
 });
 
 it('counts what a VM takes beyond its size before the VM is seen', async () => {
@@ -48,4 +49,23 @@ it('counts what a VM takes beyond its size before the VM is seen', async () => {
   await oneRound(bench.fleet, bench);
   // Two of 30 GiB fill a host, and three are on their way: three more fit, whatever the view still shows.
   expect(bench.fleet.outlook.room('workers')?.machines).toBe(3);
+});
+
+it('ends with the limits of the pool, whatever the sizes of the machines that it has', async () => {
+  const limits = { min: 0, max: 10, cpu: 16, memoryBytes: 0 };
+  const small = { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
+  const bench = aBench(someSettings([aPool({ size: small, limits })]));
+  const room = () => bench.fleet.outlook.room('workers');
+  await oneRound(bench.fleet, bench);
+  expect(room()?.machines).toBe(8);
+  await bench.fleet.request('workers', 1, { ...WHY, size: { ...small, cpu: 12 } });
+  await untilAtRest(bench.fleet, bench);
+  await bench.clock.advance(5_000);
+  await oneRound(bench.fleet, bench);
+  expect(room()?.machines).toBe(2);
+  await bench.fleet.request('workers', 2, WHY);
+  await untilAtRest(bench.fleet, bench);
+  await bench.clock.advance(5_000);
+  await oneRound(bench.fleet, bench);
+  expect(room()).toMatchObject({ machines: 0, reason: 'it has what its limits allow' });
 });

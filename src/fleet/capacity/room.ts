@@ -4,6 +4,7 @@
 import { freeSlots } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { cannotJoin } from '../nodes/can-join.ts';
+import { roomFor } from '../pool-limits.ts';
 import type { PoolSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
 import { backoffOf } from './backoff.ts';
@@ -46,11 +47,14 @@ interface Counted {
 
 async function roomOf(turn: Turn, pool: PoolSettings, { ids, queue }: Counted): Promise<Room> {
   const backoff = backoffOf(turn, pool.name);
-  if (backoff !== undefined) return { machines: 0, reason: backoff.message };
+  if (backoff !== undefined) return noRoom(turn, backoff.message);
   const refused = cannotJoin(turn, pool);
   // What is only not seen just now passes; what was never there does not.
-  if (refused !== undefined && turn.sight.kind !== 'stale')
-    return { machines: 0, reason: refused.sentence };
+  if (refused !== undefined && turn.sight.kind !== 'stale') return noRoom(turn, refused.sentence);
+  const members = turn.books.membersOf(pool.name);
+  const { size, limits } = pool;
+  const allowed = roomFor(pool, { members, count: limits.max, size });
+  if (allowed === 0) return noRoom(turn, 'it has what its limits allow');
   let machines = 0;
   for (const name of pool.regions) {
     const view = turn.views.get(name);
@@ -58,17 +62,21 @@ async function roomOf(turn: Turn, pool: PoolSettings, { ids, queue }: Counted): 
     const where = { region: turn.region(name), view, pool };
     const source = await sourceOf(turn, where);
     const freeIds = (ids.get(name) ?? 0) - queue.heldIn(name);
-    const atMost = Math.min(pool.limits.max - machines, freeIds);
+    const atMost = Math.min(allowed - machines, freeIds);
     if (atMost <= 0) continue;
-    const request = placementRequest({ ...where, source }, pool.size);
+    const request = placementRequest({ ...where, source }, size);
     machines += freeSlots(request, queue.facts(view), atMost).total;
   }
   const reason = pool.regions.some((region) => turn.views.has(region))
     ? 'no host has room for another'
     : 'its hosts cannot be read';
-  // Its own that wait have their room already, and are taken off by whoever asks.
-  const own = queue.waitingOf(pool.name);
-  return { machines: machines + own, reason: machines === 0 ? reason : undefined };
+  const waiting = queue.waitingOf(pool.name);
+  const countedAt = turn.now;
+  return { machines, countedAt, waiting, reason: machines === 0 ? reason : undefined };
+}
+
+function noRoom({ now: countedAt }: Turn, reason: string): Room {
+  return { machines: 0, countedAt, waiting: new Set(), reason };
 }
 
 /** Ids that rest after their last owner are not free either: his record is still there. */
