@@ -52,7 +52,9 @@ describe('a machine that joins', () => {
     bench.cluster.onCall = ({ method }) => {
       const [node] = bench.cluster.state.nodes.values();
       const isTainted = node?.taints.some(({ key }) => key === STARTUP_TAINT.key);
-      if (method === 'changeNode') changes.push(isTainted === true ? 'tainted' : 'open');
+      if (['declareNode', 'changeNode'].includes(method)) {
+        changes.push(`${method} ${isTainted === true ? 'tainted' : 'open'}`);
+      }
     };
     const machine = await aReadyMachine(bench);
     const node = bench.cluster.state.nodes.get(machine.placement.name);
@@ -69,7 +71,7 @@ describe('a machine that joins', () => {
       [VMID_LABEL]: String(machine.placement.vmId),
     });
     expect(node?.taints).toEqual([]);
-    expect(changes).toEqual(['tainted', 'tainted']);
+    expect(changes).toEqual(['declareNode tainted', 'changeNode tainted']);
     expect(remains(bench.hypervisor).isos).toEqual([]);
   });
 
@@ -103,7 +105,7 @@ describe('a machine that joins', () => {
     bench.guests.habits = { withoutProviderId: true };
     bench.cluster.onCall = ({ method }) => {
       const [node] = bench.cluster.state.nodes.values();
-      if (method === 'changeNode' && node?.providerId === '') {
+      if (method === 'declareNode' && node?.providerId === '') {
         bench.cluster.state.updateNode(node.name, { providerId: `k3s://${node.name}` });
       }
     };
@@ -143,6 +145,61 @@ describe('a machine that joins', () => {
     expect(bench.cluster.state.events).toContainEqual(
       expect.objectContaining({ reason: 'NodeDiffers', type: 'Warning' }),
     );
+  });
+
+  it('leaves a label to whoever set it, says who, and opens all the same', async () => {
+    const bench = aJoiningBench();
+    const role = 'node-role.kubernetes.io/worker';
+    const label = (value: string) => {
+      const [node] = bench.cluster.state.nodes.values();
+      if (node === undefined || node.labels[role] === value) return;
+      bench.cluster.state.updateNode(node.name, { labels: { ...node.labels, [role]: value } });
+    };
+    bench.cluster.onCall = ({ method }) => {
+      if (method === 'declareNode') label('theirs');
+    };
+    await aReadyMachine(bench);
+    await rounds(bench, 3);
+    const node = () => [...bench.cluster.state.nodes.values()][0];
+    expect(node()).toMatchObject({ labels: { [role]: 'theirs' }, taints: [] });
+    const told = async () =>
+      (await bench.store.journal.read())
+        .filter(({ reason }) => reason === 'NodeDiffers')
+        .map(({ message }) => message);
+    expect(await told()).toHaveLength(1);
+    expect((await told())[0]).toContain(`label ${role} is not '', because others set it`);
+    const asked = () => bench.cluster.calls.filter(({ method }) => method === 'declareNode').length;
+    const before = asked();
+    await rounds(bench, 3);
+    expect(asked()).toBe(before);
+    bench.cluster.onCall = undefined;
+    label('changed again');
+    await rounds(bench, 3);
+    expect(asked()).toBe(before + 1);
+    const { [role]: _theirs, ...labels } = node()?.labels ?? {};
+    bench.cluster.state.updateNode(node()?.name ?? '', { labels });
+    await rounds(bench, 2);
+    expect(node()?.labels[role]).toBe('');
+  });
+
+  it('loses the labels that its pool no longer has, and none that others set', async () => {
+    const bench = aJoiningBench();
+    const role = 'node-role.kubernetes.io/worker';
+    const { placement } = await aReadyMachine(bench);
+    const node = () => bench.cluster.state.nodes.get(placement.name);
+    const theirs = 'node-role.kubernetes.io/theirs';
+    const labels = { ...node()?.labels, [theirs]: '' };
+    bench.cluster.state.updateNode(placement.name, { labels });
+    const without = aFleet({ ...bench, settings: someSettings([]), seed: 9 });
+    await oneRound(without, bench);
+    expect(node()?.labels).toMatchObject({ [role]: '', [theirs]: '' });
+    const seed = aJoiningSeed();
+    const registration = { ...seed.registration, labels: { tier: 'small' } };
+    const settings = someSettings([aJoiningPool({ seed: { ...seed, registration } })]);
+    const fleet = aFleet({ ...bench, settings, seed: 10 });
+    for (let round = 0; round < 3; round += 1) await oneRound(fleet, bench);
+    expect(node()?.labels).toMatchObject({ tier: 'small', [theirs]: '' });
+    expect(Object.keys(node()?.labels ?? {})).not.toContain(role);
   });
 
   it('is ready when its guest is up where there is no access to a cluster', async () => {

@@ -53,6 +53,8 @@ export class Memory {
   /** Join tokens of machines that have not started yet. Secret, and nowhere else. */
   readonly tokens = new Map<string, BootstrapToken>();
   readonly joinedByAgent = new Set<string>();
+  /** Labels of a machine's Node that somebody else holds, and how they looked when it was found out. */
+  readonly contested = new Map<string, string>();
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
 
@@ -65,9 +67,10 @@ export class Memory {
       this.nodeMissingSince,
       this.tokens,
       this.joinedByAgent,
+      this.contested,
     ];
     for (const known of byMachine) known.delete(id);
-    this.told.delete(`node ${id}`);
+    for (const what of ['node', 'labels']) this.told.delete(`${what} ${id}`);
     this.guests.forget(id);
     this.seedRemovals.forget(id);
   }

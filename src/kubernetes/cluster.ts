@@ -14,8 +14,10 @@ import type {
   ClusterLeaseRequest,
   ClusterNode,
   ClusterView,
+  ContestedKey,
   EvictionOutcome,
   NodeChange,
+  NodeDeclaration,
   NodeRef,
   PodRef,
 } from '../ports/cluster.ts';
@@ -127,6 +129,14 @@ export class KubernetesCluster implements Cluster {
 
   changed(options: ChangedOptions = {}): Promise<void> {
     return this.#panorama.changed(options);
+  }
+
+  declareNode(
+    node: NodeRef,
+    declaration: NodeDeclaration,
+    options?: ClusterCallOptions,
+  ): Promise<readonly ContestedKey[]> {
+    return this.#call(options, (signal) => this.#nodes.declare(node, declaration, { signal }));
   }
 
   changeNode(node: NodeRef, change: NodeChange, options?: ClusterCallOptions): Promise<void> {

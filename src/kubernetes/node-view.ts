@@ -2,6 +2,7 @@
 // What is kept of a Node.
 import { checkTaint, type Taint } from '../model/taints.ts';
 import type { ClusterNode } from '../ports/cluster.ts';
+import { heldFields } from './managed-fields.ts';
 import type { NodeObject, ObjectMeta, TaintObject } from './objects.ts';
 
 /** Whole manifests that tools leave on objects: large, and of no use here. */
@@ -22,6 +23,7 @@ export function nodeView({ metadata, spec = {}, status = {} }: NodeObject): Clus
 }
 
 function identity(metadata: ObjectMeta) {
+  const { labels, annotations } = heldFields(metadata);
   return {
     name: metadata.name ?? '',
     uid: metadata.uid ?? '',
@@ -29,6 +31,7 @@ function identity(metadata: ObjectMeta) {
     createdAt: timeOf(metadata.creationTimestamp) ?? 0,
     labels: metadata.labels ?? {},
     annotations: annotationsOf(metadata.annotations ?? {}),
+    declared: { labels, annotations },
   };
 }
 

@@ -1,16 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to Nodes. Taints are a list that others change too, so a change of them names the version it is based on.
-import type { Taint } from '../model/taints.ts';
+// Changes to Nodes. What is ours is applied, field by field. Taints are one list for all, so a change of them is a patch
+// that names the version it is based on. Both name the uid: a Node of the same name may be another.
 import type { Clock } from '../ports/clock.ts';
-import type { ClusterCallOptions, NodeChange, NodeRef } from '../ports/cluster.ts';
+import type {
+  ClusterCallOptions,
+  ContestedKey,
+  NodeChange,
+  NodeDeclaration,
+  NodeRef,
+} from '../ports/cluster.ts';
 import { Conflict, NotFound } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
-import { type Api, FIELD_MANAGER, pathOf } from './api.ts';
-import type { NodeObject, TaintObject } from './objects.ts';
+import { type Api, type ApiAnswer, FIELD_MANAGER, pathOf } from './api.ts';
+import { conflictsIn, declarationBody, without } from './node-declaration.ts';
+import { nodePatch } from './node-patch.ts';
+import type { NodeObject } from './objects.ts';
 import { translateStatus } from './status.ts';
 
 const ATTEMPTS = 12;
 const LONGEST_PAUSE_MS = 400;
+
+const CONTENT_TYPES = {
+  merge: 'application/merge-patch+json',
+  // JSON is YAML; older API servers know this name only.
+  apply: 'application/apply-patch+yaml',
+} as const;
+
+interface Writing {
+  readonly kind: keyof typeof CONTENT_TYPES;
+  readonly body: object;
+  readonly signal: AbortSignal | undefined;
+}
 
 export class Nodes {
   readonly #api: Api;
@@ -23,17 +43,37 @@ export class Nodes {
     this.#random = parts.random;
   }
 
-  async change(ref: NodeRef, change: NodeChange, options?: ClusterCallOptions): Promise<void> {
-    const signal = options?.signal;
+  async declare(
+    ref: NodeRef,
+    declaration: NodeDeclaration,
+    { signal }: ClusterCallOptions = {},
+  ): Promise<readonly ContestedKey[]> {
+    let contested: readonly ContestedKey[] = [];
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-      const node = await this.#read(ref, signal);
-      if (node === undefined) throw gone(ref);
-      const patch = patchOf(ref, node, change);
-      if (patch === undefined || (await this.#patch(ref, patch, signal))) return;
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, 10 * 2 ** attempt) * this.#random.fraction();
-      await this.#clock.sleep(pauseMs, { signal });
+      const node = await this.#demand(ref, signal);
+      const body = declarationBody(ref, node, without(declaration, contested));
+      if (body === undefined) return contested;
+      const answer = await this.#write(ref, { kind: 'apply', body, signal });
+      if (answer.ok) return contested;
+      const conflicts = conflictsIn(answer.status);
+      contested = [...contested, ...conflicts];
+      if (conflicts.length === 0) await this.#pause(attempt, signal);
     }
-    throw new Conflict('NODE_CHANGED', `node ${ref.name} changed ${ATTEMPTS} times in between`);
+    throw changing(ref);
+  }
+
+  async change(
+    ref: NodeRef,
+    change: NodeChange,
+    { signal }: ClusterCallOptions = {},
+  ): Promise<void> {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      const body = nodePatch(ref, await this.#demand(ref, signal), change);
+      if (body === undefined) return;
+      if ((await this.#write(ref, { kind: 'merge', body, signal })).ok) return;
+      await this.#pause(attempt, signal);
+    }
+    throw changing(ref);
   }
 
   async delete(ref: NodeRef, { signal }: ClusterCallOptions = {}): Promise<void> {
@@ -60,21 +100,33 @@ export class Nodes {
     throw translateStatus(answer.status, doing);
   }
 
-  /** False: it changed in between. */
-  async #patch(ref: NodeRef, body: object, signal: AbortSignal | undefined): Promise<boolean> {
+  async #demand(ref: NodeRef, signal: AbortSignal | undefined): Promise<NodeObject> {
+    const node = await this.#read(ref, signal);
+    if (node === undefined) throw gone(ref);
+    return node;
+  }
+
+  /** Done, or a conflict: then it is looked at again. */
+  async #write(ref: NodeRef, { kind, body, signal }: Writing): Promise<ApiAnswer<unknown>> {
     const doing = `change node ${ref.name}`;
     const answer = await this.#api.ask({
       method: 'PATCH',
       path: pathOfNode(ref),
       query: { fieldManager: FIELD_MANAGER },
-      contentType: 'application/merge-patch+json',
+      contentType: CONTENT_TYPES[kind],
       body,
       doing,
       signal,
     });
-    if (answer.ok) return true;
-    if (answer.status.code === 409) return false;
-    throw answer.status.code === 404 ? gone(ref) : translateStatus(answer.status, doing);
+    if (answer.ok || answer.status.code === 409) return answer;
+    // A uid that is another's is an invalid value to the API server: then ours is gone.
+    if (answer.status.code === 404 || answer.status.code === 422) await this.#demand(ref, signal);
+    throw translateStatus(answer.status, doing);
+  }
+
+  #pause(attempt: number, signal: AbortSignal | undefined): Promise<void> {
+    const ms = Math.min(LONGEST_PAUSE_MS, 10 * 2 ** attempt) * this.#random.fraction();
+    return this.#clock.sleep(ms, { signal });
   }
 }
 
@@ -86,77 +138,6 @@ function gone({ name }: NodeRef): NotFound {
   return new NotFound('NODE_NOT_FOUND', `node ${name} is gone, or another has its name`);
 }
 
-/** Undefined: it is as wanted already. */
-function patchOf(ref: NodeRef, node: NodeObject, change: NodeChange): object | undefined {
-  const spec = specPatch(ref, node, change);
-  const labels = different(node.metadata.labels, change.labels);
-  const annotations = different(node.metadata.annotations, change.annotations);
-  if (spec === undefined && labels === undefined && annotations === undefined) return undefined;
-  const isBased = spec !== undefined && ('taints' in spec || 'providerID' in spec);
-  return {
-    metadata: {
-      // A uid in a patch is a precondition.
-      uid: ref.uid,
-      ...(isBased && { resourceVersion: node.metadata.resourceVersion }),
-      ...(labels && { labels }),
-      ...(annotations && { annotations }),
-    },
-    ...(spec && { spec }),
-  };
-}
-
-function specPatch(ref: NodeRef, { spec = {} }: NodeObject, change: NodeChange) {
-  const patch = {
-    ...providerIdPatch(ref, spec.providerID ?? '', change.providerId),
-    ...switchPatch(spec.unschedulable ?? false, change.unschedulable),
-    ...changedTaints(spec.taints ?? [], change),
-  };
-  return Object.keys(patch).length > 0 ? patch : undefined;
-}
-
-function providerIdPatch(ref: NodeRef, current: string, wanted = current) {
-  if (wanted === current) return {};
-  if (current === '') return { providerID: wanted };
-  throw new Conflict('PROVIDER_ID_SET', `node ${ref.name} has the provider id '${current}'`, {
-    facts: { providerId: current },
-  });
-}
-
-function switchPatch(current: boolean, wanted = current) {
-  return wanted === current ? {} : { unschedulable: wanted || null };
-}
-
-/** Others' taints are passed on as they are, with fields that mean nothing here. */
-function changedTaints(
-  current: readonly TaintObject[],
-  { addTaints = [], removeTaintKeys = [] }: NodeChange,
-): { readonly taints?: readonly TaintObject[] } {
-  const missing = addTaints.filter((wanted) => !current.some((one) => isEqual(one, wanted)));
-  const kept = current.filter(
-    (one) => !removeTaintKeys.includes(one.key) && !missing.some((wanted) => isRival(one, wanted)),
-  );
-  if (missing.length === 0 && kept.length === current.length) return {};
-  return { taints: [...kept, ...missing.map(asObject)] };
-}
-
-function isRival(one: TaintObject, wanted: Taint): boolean {
-  return one.key === wanted.key && one.effect === wanted.effect;
-}
-
-function isEqual(one: TaintObject, wanted: Taint): boolean {
-  return isRival(one, wanted) && (one.value ?? '') === wanted.value;
-}
-
-function asObject({ key, value, effect }: Taint): TaintObject {
-  return { key, ...(value !== '' && { value }), effect };
-}
-
-function different(
-  current: Readonly<Record<string, string>> | null | undefined,
-  wanted: Readonly<Record<string, string | null>> = {},
-): Readonly<Record<string, string | null>> | undefined {
-  const changes = Object.entries(wanted).filter(
-    ([key, value]) => (current?.[key] ?? null) !== value,
-  );
-  return changes.length > 0 ? Object.fromEntries(changes) : undefined;
+function changing({ name }: NodeRef): Conflict {
+  return new Conflict('NODE_CHANGED', `node ${name} changed ${ATTEMPTS} times in between`);
 }

@@ -10,6 +10,15 @@ export interface ObjectMeta {
   readonly deletionTimestamp?: string | null;
   readonly labels?: Readonly<Record<string, string>> | null;
   readonly annotations?: Readonly<Record<string, string>> | null;
+  readonly managedFields?: readonly ManagedFieldsEntry[] | null;
+}
+
+/** Who set which fields last, and how. */
+interface ManagedFieldsEntry {
+  readonly manager?: string;
+  readonly operation?: string;
+  readonly subresource?: string;
+  readonly fieldsV1?: unknown;
 }
 
 export interface ApiObject {

@@ -37,7 +37,7 @@ export const RIGHTS: readonly Right[] = [
     group: '',
     resource: 'nodes',
     verbs: ['patch'],
-    why: 'provider id where there is none, labels a kubelet may not set, taints, cordoning',
+    why: 'to apply the provider id where there is none and labels a kubelet may not set; for taints and cordoning',
   },
   {
     group: '',

@@ -17,7 +17,14 @@ export interface ApiStatus {
   readonly code: number;
   readonly reason: string;
   readonly message: string;
-  readonly causes: readonly { readonly reason: string; readonly message: string }[];
+  readonly causes: readonly StatusCause[];
+}
+
+interface StatusCause {
+  readonly reason: string;
+  readonly message: string;
+  /** Path of the field it is about; empty where it is about none. */
+  readonly field: string;
 }
 
 const RIGHTS_HINT =
@@ -35,6 +42,7 @@ export function readStatus(code: number, body: unknown): ApiStatus {
     causes: (Array.isArray(causes) ? causes : []).map((one: unknown) => ({
       reason: textOf(recordOf(one)['reason']),
       message: textOf(recordOf(one)['message']),
+      field: textOf(recordOf(one)['field']),
     })),
   };
 }

@@ -23,12 +23,19 @@ export interface ClusterNode {
   readonly createdAt: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
+  /** What of them `declareNode` set and nobody has changed since; others may hold it too. */
+  readonly declared: DeclaredKeys;
   readonly taints: readonly Taint[];
   /** Where it is reached, inside and outside; no names. */
   readonly addresses: readonly string[];
   /** Quantities as Kubernetes writes them: what the machine has, and what of it pods may use. */
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
+}
+
+export interface DeclaredKeys {
+  readonly labels: readonly string[];
+  readonly annotations: readonly string[];
 }
 
 export interface ClusterView {
@@ -45,20 +52,35 @@ export interface ClusterView {
   readonly revision: number;
 }
 
-/** `null` removes the key. Only what is named changes. */
+/** Only what is named changes; others' taints stay. */
 export interface NodeChange {
-  readonly labels?: Readonly<Record<string, string | null>>;
-  readonly annotations?: Readonly<Record<string, string | null>>;
   /** One with the same key and effect is replaced. */
   readonly addTaints?: readonly Taint[];
   /** Whatever value and effect they have. */
   readonly removeTaintKeys?: readonly string[];
   readonly unschedulable?: boolean;
+}
+
+/**
+ * All that is ours on a Node: what an earlier declaration set and this one does not name goes away, unless somebody
+ * else holds it too.
+ */
+export interface NodeDeclaration {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
   /**
-   * Accepted while it is empty or the same: Kubernetes never lets it change afterwards. Conflict/PROVIDER_ID_SET
-   * otherwise, and nothing else of the change is done either.
+   * Accepted while it is empty or the same: Kubernetes never lets it change afterwards, so it stays without being
+   * named again. Conflict/PROVIDER_ID_SET otherwise, and nothing else of the declaration is done either.
    */
   readonly providerId?: string;
+}
+
+/** A key that somebody else has set to another value. It is left to them. */
+export interface ContestedKey {
+  readonly kind: 'label' | 'annotation';
+  readonly key: string;
+  /** Whoever set it, in Kubernetes' words: `kubectl-label`. */
+  readonly holder: string;
 }
 
 export interface NodeRef {
@@ -162,6 +184,15 @@ export interface Cluster {
   /** Resolves at the next change of the view, the first sync included; a hint to look again, nothing more. */
   changed(options?: ChangedOptions): Promise<void>;
 
+  /**
+   * Sets what is ours and takes away what was. Never makes a Node: NotFound/NODE_NOT_FOUND if it is gone or another.
+   * What somebody else has set to another value is left to them and told; the rest is done.
+   */
+  declareNode(
+    node: NodeRef,
+    declaration: NodeDeclaration,
+    options?: ClusterCallOptions,
+  ): Promise<readonly ContestedKey[]>;
   /** NotFound/NODE_NOT_FOUND if it is gone or another. Conflict/NODE_CHANGED if others never stop changing it. */
   changeNode(node: NodeRef, change: NodeChange, options?: ClusterCallOptions): Promise<void>;
   /** Already gone, or another uid: resolves, nothing deleted. */

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The adapter's contract on a real API server.
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openKubernetesCluster } from '../../src/kubernetes/index.ts';
 import { clusterContract } from '../../src/ports/contract/cluster.contract.ts';
 import { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
+import type { Transport } from '../../src/ports/transport.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
+import { playScript, STEPS } from '../kubernetes/apply-script.ts';
 import { type ApiServer, clusterBench, openClusterTransport } from '../kubernetes/cluster-bench.ts';
+import type { ApiObject } from './controlplane/api.ts';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
 
 let plane: ControlPlane;
@@ -58,6 +62,69 @@ async function adminIdentity() {
 }
 
 clusterContract('adapter and API server', async () => clusterBench(await server()));
+
+it('applies as the script says, by which the simulator is judged', async () => {
+  const { openTransport, url } = await server();
+  const transport = await openTransport();
+  const played = await playScript(transport, url);
+  await transport.close();
+  expect(played).toEqual(STEPS.map(({ what, answer }) => ({ what, answer })));
+});
+
+/** Somebody else comes between reading and writing, once. */
+function meddling(transport: Transport, meddle: () => Promise<unknown>): Transport {
+  let isDone = false;
+  return {
+    request: async (request) => {
+      if (request.method === 'PATCH' && !isDone) {
+        isDone = true;
+        await meddle();
+      }
+      return transport.request(request);
+    },
+    close: () => transport.close(),
+  };
+}
+
+const MEDDLING: readonly (readonly [string, () => Promise<unknown>, number])[] = [
+  ['removed', () => plane.api.delete('/api/v1/nodes/n1'), 0],
+  [
+    'made anew',
+    async () => {
+      await plane.api.delete('/api/v1/nodes/n1');
+      return plane.api.create('/api/v1/nodes', { metadata: { name: 'n1' } });
+    },
+    1,
+  ],
+];
+
+it.each(MEDDLING)('does nothing to a Node that was %s in between', async (_what, meddle, left) => {
+  const { clock, random, kubeconfig } = await server();
+  for (const how of ['declared', 'changed']) {
+    const { metadata } = await plane.api.create('/api/v1/nodes', { metadata: { name: 'n1' } });
+    const node = { name: 'n1', uid: metadata.uid };
+    const cluster = await openKubernetesCluster({
+      source: { kind: 'kubeconfig', path: kubeconfig },
+      openTransport: async (tls) => meddling(await openClusterTransport(tls), meddle),
+      clock,
+      random,
+    });
+    const work =
+      how === 'declared'
+        ? cluster.declareNode(node, { labels: { a: 'b' }, providerId: 'proxmox://lab/1' })
+        : cluster.changeNode(node, { unschedulable: true });
+    await expect(work).rejects.toMatchObject({ code: 'NODE_NOT_FOUND' });
+    const nodes = await plane.api.list<ApiObject & { spec: object }>('/api/v1/nodes');
+    expect(nodes).toHaveLength(left);
+    for (const { metadata: found, spec } of nodes) {
+      expect(found.labels?.['a']).toBeUndefined();
+      expect(spec).not.toHaveProperty('providerID');
+      expect(spec).not.toHaveProperty('unschedulable');
+    }
+    await cluster.close();
+    await wipe();
+  }
+});
 
 it('trusts the server by the very bytes of its CA bundle', async () => {
   const bench = await clusterBench(await server());

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manifests on a real API server: their account can do what it must, and nothing else.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 import { ACCOUNT, openKubernetesCluster, RIGHTS } from '../../src/kubernetes/index.ts';
 import { BOOTSTRAP_GROUPS } from '../../src/model/bootstrap-groups.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
@@ -12,8 +9,8 @@ import type { PvescalerError } from '../../src/ports/errors.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
 import { openClusterTransport } from '../kubernetes/cluster-bench.ts';
 import { type Api, type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
+import { applyManifests } from './support/manifests.ts';
 
-const MANIFESTS = join(import.meta.dirname, '../../deploy/manifests');
 const SECRETS = '/api/v1/namespaces/kube-system/secrets';
 
 let plane: ControlPlane;
@@ -21,33 +18,9 @@ let cluster: Cluster;
 let api: Api;
 const troubles: PvescalerError[] = [];
 
-interface Manifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string };
-}
-
-const PLURALS: Readonly<Record<string, string>> = {
-  ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
-};
-
-async function apply(file: string): Promise<void> {
-  for (const document of parseAllDocuments(readFileSync(join(MANIFESTS, file), 'utf8'))) {
-    const manifest = document.toJS() as Manifest;
-    const { apiVersion, kind, metadata } = manifest;
-    const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
-    const scope = metadata.namespace === undefined ? '' : `/namespaces/${metadata.namespace}`;
-    await plane.api.create(
-      `${root}${scope}/${PLURALS[kind] ?? `${kind.toLowerCase()}s`}`,
-      manifest,
-    );
-  }
-}
-
 beforeAll(async () => {
   plane = await startControlPlane({ nodeMonitorGraceSeconds: 600 });
-  await apply('rbac.yaml');
-  await apply('admission-policy.yaml');
+  await applyManifests(plane);
   const token = await plane.serviceAccountToken(ACCOUNT.namespace, ACCOUNT.name);
   api = plane.apiAs({ token });
   cluster = await openKubernetesCluster({
@@ -108,12 +81,14 @@ describe('the account of the manifests', () => {
     const view = await cluster.refresh();
     expect(view.nodes.map(({ name }) => name)).toEqual(['worker-1']);
     expect(view.pods.map(({ name }) => name)).toEqual(['web-1']);
-    await cluster.changeNode(node, {
+    await cluster.declareNode(node, {
       labels: { 'node-role.kubernetes.io/worker': '' },
       annotations: { a: 'b' },
+      providerId: 'proxmox://lab/100',
+    });
+    await cluster.changeNode(node, {
       addTaints: [{ key: 'k', value: '', effect: 'NoSchedule' }],
       unschedulable: true,
-      providerId: 'proxmox://lab/100',
     });
     expect(await cluster.evict(pod)).toEqual({ outcome: 'evicted' });
     expect(await cluster.evict({ ...pod, uid: node.uid })).toEqual({ outcome: 'already-gone' });
@@ -252,6 +227,16 @@ describe('what the account may not do', () => {
   it.each(FORBIDDEN)('%s %s', async (method, path) => {
     const body = method === 'GET' ? undefined : { metadata: { name: 'some' } };
     expect((await api.call(method, path, body)).status).toBe(403);
+  });
+
+  it('make a Node by applying it, whatever uid it names', async () => {
+    const path = '/api/v1/nodes/none?fieldManager=pvescaler';
+    const about = { apiVersion: 'v1', kind: 'Node' };
+    const uid = '0a1b2c3d-0000-4000-8000-000000000000';
+    const plain = await api.apply(path, { ...about, metadata: { name: 'none' } });
+    const named = await api.apply(path, { ...about, metadata: { name: 'none', uid } });
+    expect([plain.status, named.status]).toEqual([403, 409]);
+    expect((await plane.api.call('GET', '/api/v1/nodes/none')).status).toBe(404);
   });
 
   it('impersonate somebody', async () => {

@@ -36,6 +36,15 @@ function aNode(sim: KubernetesSim, body: { spec?: { taints: [] } } = {}) {
   return { name: metadata.name, uid: metadata.uid };
 }
 
+/** Somebody else comes between reading and writing, once. */
+function onFirstPatch(sim: KubernetesSim, meddle: () => void): void {
+  sim.onRequest = (line) => {
+    if (!line.startsWith('PATCH')) return;
+    sim.onRequest = undefined;
+    meddle();
+  };
+}
+
 const REQUEST = { name: 'reconcile', durationMs: 15_000 };
 
 describe('leases', () => {
@@ -128,14 +137,95 @@ describe('nodes', () => {
     const { sim, cluster } = scene();
     const node = aNode(sim);
     const change = {
-      labels: { a: 'b', gone: null },
       addTaints: [{ key: 'k', value: '', effect: 'NoSchedule' }],
       unschedulable: true,
-      providerId: 'proxmox://lab/1',
     } as const;
-    await cluster.changeNode(node, change);
-    await cluster.changeNode(node, change);
+    const declaration = { labels: { a: 'b' }, providerId: 'proxmox://lab/1' };
+    for (const _again of [1, 2]) {
+      await cluster.changeNode(node, change);
+      await cluster.declareNode(node, declaration);
+    }
+    expect(sim.requests.filter((line) => line.startsWith('PATCH'))).toHaveLength(2);
+  });
+
+  it('are declared by apply, under our name', async () => {
+    const { sim, cluster } = scene();
+    await cluster.declareNode(aNode(sim), { labels: { a: 'b' } });
+    const [node] = sim.list('v1', 'nodes');
+    expect(node?.metadata['managedFields']).toEqual([
+      expect.objectContaining({ manager: 'pvescaler', operation: 'Apply' }),
+    ]);
+  });
+
+  it('are not made by a declaration that comes too late', async () => {
+    const { sim, cluster, later } = scene();
+    const node = aNode(sim);
+    onFirstPatch(sim, () => sim.remove('v1', 'nodes', { name: 'n1' }));
+    await expect(later(cluster.declareNode(node, { labels: { a: 'b' } }))).rejects.toMatchObject({
+      code: 'NODE_NOT_FOUND',
+    });
+    expect(sim.list('v1', 'nodes')).toEqual([]);
+  });
+
+  it.each(['declared', 'changed'])('are not %s when made anew in between', async (how) => {
+    const { sim, cluster, later } = scene();
+    const node = aNode(sim);
+    onFirstPatch(sim, () => {
+      sim.remove('v1', 'nodes', { name: 'n1' });
+      sim.create('v1', 'nodes', { metadata: { name: 'n1' } });
+    });
+    const work: Promise<unknown> =
+      how === 'declared'
+        ? cluster.declareNode(node, { labels: { a: 'b' }, providerId: 'proxmox://lab/1' })
+        : cluster.changeNode(node, { unschedulable: true });
+    await expect(later(work)).rejects.toMatchObject({ code: 'NODE_NOT_FOUND' });
+    const [another] = sim.list('v1', 'nodes');
+    expect(another?.metadata['labels']).toBeUndefined();
+    expect(another?.['spec']).toBeUndefined();
+  });
+
+  it('are left as they are when somebody gives them a provider id in between', async () => {
+    const { sim, cluster, later } = scene();
+    const node = aNode(sim);
+    onFirstPatch(sim, () => {
+      sim.change('v1', 'nodes', { metadata: { name: 'n1' }, spec: { providerID: 'k3s://n1' } });
+    });
+    const declaration = { labels: { half: 'done' }, providerId: 'proxmox://lab/1' };
+    await expect(later(cluster.declareNode(node, declaration))).rejects.toMatchObject({
+      code: 'PROVIDER_ID_SET',
+      facts: { providerId: 'k3s://n1' },
+    });
+    expect(sim.list('v1', 'nodes')[0]?.metadata['labels']).toBeUndefined();
+  });
+
+  it('say who holds a label, and are asked twice for one that was taken in between', async () => {
+    const { sim, cluster } = scene();
+    const node = aNode(sim);
+    onFirstPatch(sim, () => {
+      sim.change('v1', 'nodes', { metadata: { name: 'n1', labels: { tier: 'theirs' } } });
+    });
+    const contested = await cluster.declareNode(node, { labels: { tier: 'ours', a: 'b' } });
+    expect(contested).toEqual([{ kind: 'label', key: 'tier', holder: 'others' }]);
+    expect(sim.list('v1', 'nodes')[0]?.metadata['labels']).toEqual({ tier: 'theirs', a: 'b' });
+  });
+
+  it('are declared again after a lost answer', async () => {
+    const { sim, cluster } = scene();
+    const node = aNode(sim);
+    const declare = () => cluster.declareNode(node, { labels: { a: 'b' } });
+    sim.faults.add({ verb: 'PATCH', path: 'nodes', fault: { kind: 'cut-after' } });
+    await expect(declare()).rejects.toMatchObject({ code: 'KUBERNETES_UNREACHABLE' });
+    expect(await declare()).toEqual([]);
     expect(sim.requests.filter((line) => line.startsWith('PATCH'))).toHaveLength(1);
+  });
+
+  it('are not declared with what is no label', async () => {
+    const { sim, cluster } = scene();
+    const node = aNode(sim);
+    sim.faults.add({ verb: 'PATCH', fault: { kind: 'status', status: 422, reason: 'Invalid' } });
+    await expect(cluster.declareNode(node, { labels: { a: 'b' } })).rejects.toMatchObject({
+      code: 'REQUEST_INVALID',
+    });
   });
 
   it('keep what others know of their taints, and what they add in between', async () => {

@@ -23,6 +23,7 @@ const CHANGING = [
 /** Calls to the cluster that leave something behind. */
 const CHANGING_CLUSTER = [
   'changeNode',
+  'declareNode',
   'deleteNode',
   'createBootstrapToken',
 ] as const satisfies readonly (keyof Cluster)[];

@@ -2,6 +2,7 @@
 import type { Pod } from '../../model/pod.ts';
 import type { ChangedOptions, ClusterNode, ClusterView } from '../../ports/cluster.ts';
 import { Cancelled, Unreachable } from '../../ports/errors.ts';
+import { Waiters } from '../../ports/waiters.ts';
 import type { Reflector } from './reflector.ts';
 
 export interface Collections {
@@ -19,7 +20,7 @@ interface Picture {
 /** The collections as one view, and the waiting for its next change. */
 export class Panorama {
   readonly #collections: Collections;
-  readonly #waiting = new Set<() => void>();
+  readonly #waiters = new Waiters();
   /** Copies are made when somebody looks, not with every event. */
   #picture: Picture | undefined;
   #revision = 0;
@@ -35,14 +36,14 @@ export class Panorama {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#wakeAll();
+    this.#waiters.wakeAll();
     await Promise.all(this.#all().map((one) => one.stop()));
   }
 
   /** Something changed. */
   touch(): void {
     this.#revision += 1;
-    this.#wakeAll();
+    this.#waiters.wakeAll();
   }
 
   async view(): Promise<ClusterView> {
@@ -65,7 +66,7 @@ export class Panorama {
       if (this.#isStopped || signal?.aborted === true) throw ended();
       // Before the first sync there is nothing to look at, whatever changed.
       if (this.#revision > from && this.#freshAt() !== undefined) return;
-      await this.#wake(signal);
+      await this.#waiters.wait(signal);
     }
   }
 
@@ -101,22 +102,6 @@ export class Panorama {
       cause: trouble,
       facts: { lastTrouble: trouble?.message ?? 'the first list is under way' },
     });
-  }
-
-  #wake(signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        this.#waiting.delete(wake);
-        signal?.removeEventListener('abort', wake);
-        resolve();
-      };
-      this.#waiting.add(wake);
-      signal?.addEventListener('abort', wake, { once: true });
-    });
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#waiting) wake();
   }
 }
 

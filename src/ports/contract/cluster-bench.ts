@@ -33,8 +33,11 @@ export interface ClusterBench {
   readonly cutOff: () => void;
   readonly reconnect: () => void;
   readonly addNode: (node: NodeToAdd) => Promise<NodeRef>;
-  /** As somebody else would who changes a label. */
-  readonly labelNode: (name: string, label: readonly [key: string, value: string]) => Promise<void>;
+  /** As somebody else would who changes a label; `null` takes it away. */
+  readonly labelNode: (
+    name: string,
+    label: readonly [key: string, value: string | null],
+  ) => Promise<void>;
   readonly removeNode: (name: string) => Promise<void>;
   /** On a node of that name, running. */
   readonly addPod: (name: string, nodeName: string) => Promise<PodRef>;

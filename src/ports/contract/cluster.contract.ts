@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { BOOTSTRAP_GROUPS } from '../../model/bootstrap-groups.ts';
 import type { BootstrapTokenOrder } from '../cluster.ts';
 import { type OpenCluster, onCluster } from './cluster-bench.ts';
+import { clusterDeclarationContract } from './cluster-declaration.contract.ts';
 import { clusterLeasesContract } from './cluster-leases.contract.ts';
 import { clusterNodesContract } from './cluster-nodes.contract.ts';
 import { clusterViewContract } from './cluster-view.contract.ts';
@@ -19,6 +20,7 @@ export function clusterContract(name: string, open: OpenCluster): void {
   describe(`Cluster: ${name}`, () => {
     clusterViewContract(open);
     clusterNodesContract(open);
+    clusterDeclarationContract(open);
     clusterLeasesContract(open);
     joiningContract(open);
     troubleContract(open);
@@ -98,6 +100,7 @@ function troubleContract(open: OpenCluster): void {
         cutOff();
         const calls = [
           () => cluster.changeNode(node, { unschedulable: true }),
+          () => cluster.declareNode(node, { labels: { a: 'b' } }),
           () => cluster.deleteNode(node),
           () => cluster.evict(pod),
           () => cluster.createBootstrapToken(ORDER),

@@ -6,12 +6,15 @@ import type {
   BootstrapTokenOrder,
   ClusterEvent,
   ClusterNode,
+  ContestedKey,
   EvictionOutcome,
   NodeChange,
+  NodeDeclaration,
   NodeRef,
   PodRef,
 } from '../cluster.ts';
 import { Conflict, NotFound } from '../errors.ts';
+import { NodeHolders } from './memory-node-holders.ts';
 
 export interface RecordedToken extends BootstrapTokenOrder {
   readonly token: string;
@@ -39,6 +42,7 @@ export class MemoryClusterState {
   readonly leases = new Map<string, LeaseRecord>();
   revision = 1;
   readonly #watchers = new Set<() => void>();
+  readonly #holders = new Map<string, NodeHolders>();
 
   constructor(uid: string) {
     this.uid = uid;
@@ -49,12 +53,15 @@ export class MemoryClusterState {
     return () => this.#watchers.delete(onChange);
   }
 
+  /** As the kubelet, a controller or a person would. */
   putNode(node: ClusterNode): void {
-    this.nodes.set(node.name, node);
-    this.#changed();
+    const before = this.nodes.get(node.name);
+    const holders = this.#holdersOf(node);
+    holders.changedByOthers(before?.uid === node.uid ? before : undefined, node);
+    this.#setNode({ ...node, declared: holders.declared });
   }
 
-  /** As the kubelet, a controller or a person would. */
+  /** As they would, too. */
   updateNode(name: string, change: Partial<ClusterNode>): void {
     const node = this.nodes.get(name);
     if (node === undefined) throw new NotFound('NODE_NOT_FOUND', `no node ${name}`);
@@ -62,7 +69,11 @@ export class MemoryClusterState {
   }
 
   removeNode(name: string): void {
-    if (this.nodes.delete(name)) this.#changed();
+    const node = this.nodes.get(name);
+    if (node === undefined) return;
+    this.nodes.delete(name);
+    this.#holders.delete(node.uid);
+    this.#changed();
   }
 
   putPod(pod: Pod): void {
@@ -74,18 +85,22 @@ export class MemoryClusterState {
     if (this.pods.delete(podKey(pod))) this.#changed();
   }
 
-  changeNode(ref: NodeRef, change: NodeChange): void {
-    const node = this.#node(ref);
-    if (node === undefined) throw new NotFound('NODE_NOT_FOUND', `node ${ref.name} is gone`);
-    const { providerId } = change;
-    if (providerId !== undefined && node.providerId !== '' && node.providerId !== providerId) {
+  declareNode(ref: NodeRef, declaration: NodeDeclaration): readonly ContestedKey[] {
+    const node = this.#demand(ref);
+    const { providerId = node.providerId } = declaration;
+    if (node.providerId !== '' && node.providerId !== providerId) {
       throw new Conflict('PROVIDER_ID_SET', `node ${ref.name} has another provider id`);
     }
-    this.putNode({
+    const holders = this.#holdersOf(node);
+    const { contested, labels, annotations } = holders.declare(node, declaration);
+    this.#setNode({ ...node, labels, annotations, providerId, declared: holders.declared });
+    return contested;
+  }
+
+  changeNode(ref: NodeRef, change: NodeChange): void {
+    const node = this.#demand(ref);
+    this.#setNode({
       ...node,
-      providerId: providerId ?? node.providerId,
-      labels: merged(node.labels, change.labels),
-      annotations: merged(node.annotations, change.annotations),
       taints: changedTaints(node.taints, change),
       unschedulable: change.unschedulable ?? node.unschedulable,
     });
@@ -109,18 +124,27 @@ export class MemoryClusterState {
     return node?.uid === uid ? node : undefined;
   }
 
+  #demand(ref: NodeRef): ClusterNode {
+    const node = this.#node(ref);
+    if (node === undefined) throw new NotFound('NODE_NOT_FOUND', `node ${ref.name} is gone`);
+    return node;
+  }
+
+  #setNode(node: ClusterNode): void {
+    this.nodes.set(node.name, node);
+    this.#changed();
+  }
+
+  #holdersOf({ uid }: NodeRef): NodeHolders {
+    const holders = this.#holders.get(uid) ?? new NodeHolders();
+    this.#holders.set(uid, holders);
+    return holders;
+  }
+
   #changed(): void {
     this.revision += 1;
     for (const onChange of this.#watchers) onChange();
   }
-}
-
-function merged(
-  current: Readonly<Record<string, string>>,
-  change: Readonly<Record<string, string | null>> = {},
-): Readonly<Record<string, string>> {
-  const all = Object.entries({ ...current, ...change });
-  return Object.fromEntries(all.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
 function changedTaints(current: readonly Taint[], change: NodeChange): readonly Taint[] {

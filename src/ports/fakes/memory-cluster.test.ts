@@ -43,9 +43,10 @@ clusterContract('memory', () => {
       state.putNode(node);
       return Promise.resolve({ name: node.name, uid: node.uid });
     },
-    labelNode: (name: string, [key, value]: readonly [string, string]) => {
-      const labels = state.nodes.get(name)?.labels;
-      return Promise.resolve(state.updateNode(name, { labels: { ...labels, [key]: value } }));
+    labelNode: (name, [key, value]) => {
+      const { [key]: _old, ...others } = state.nodes.get(name)?.labels ?? {};
+      const labels = value === null ? others : { ...others, [key]: value };
+      return Promise.resolve(state.updateNode(name, { labels }));
     },
     removeNode: (name: string) => Promise.resolve(state.removeNode(name)),
     addPod: (name: string, nodeName: string) => {

@@ -10,14 +10,17 @@ import {
   type ClusterLease,
   type ClusterLeaseRequest,
   type ClusterView,
+  type ContestedKey,
   LONGEST_BOOTSTRAP_TOKEN_MS,
   mayAct,
   type NodeChange,
+  type NodeDeclaration,
   type NodeRef,
   type PodRef,
 } from '../cluster.ts';
 import { Cancelled, InvalidRequest, type PvescalerError, Unreachable } from '../errors.ts';
 import type { Random } from '../random.ts';
+import { Waiters } from '../waiters.ts';
 import { lost, MemoryClusterLeases } from './memory-cluster-leases.ts';
 import { MemoryClusterState } from './memory-cluster-state.ts';
 
@@ -52,7 +55,7 @@ export class MemoryCluster implements Cluster {
   readonly #leases: MemoryClusterLeases;
   readonly #failures = new Map<ClusterMethod, PvescalerError[]>();
   readonly #lost = new Map<ClusterMethod, number>();
-  readonly #waiting = new Set<() => void>();
+  readonly #waiters = new Waiters();
   readonly #unwatch: () => void;
   #isConnected: boolean;
   #isClosed = false;
@@ -112,8 +115,17 @@ export class MemoryCluster implements Cluster {
     const from = after ?? this.#seen?.revision ?? 0;
     while ((this.#seen?.revision ?? 0) <= from) {
       if (this.#isClosed || signal?.aborted === true) throw closed('changed');
-      await this.#wake(signal);
+      await this.#waiters.wait(signal);
     }
+  }
+
+  declareNode(
+    node: NodeRef,
+    declaration: NodeDeclaration,
+    options?: ClusterCallOptions,
+  ): Promise<readonly ContestedKey[]> {
+    const call = { method: 'declareNode', subject: node.name } as const;
+    return this.#call(call, options, () => this.state.declareNode(node, declaration));
   }
 
   changeNode(node: NodeRef, change: NodeChange, options?: ClusterCallOptions): Promise<void> {
@@ -182,7 +194,7 @@ export class MemoryCluster implements Cluster {
   close(): Promise<void> {
     this.#isClosed = true;
     this.#unwatch();
-    this.#wakeAll();
+    this.#waiters.wakeAll();
     return Promise.resolve();
   }
 
@@ -211,7 +223,7 @@ export class MemoryCluster implements Cluster {
     if (!this.#isConnected || this.#isClosed) return undefined;
     const isNew = this.#seen?.revision !== this.state.revision;
     this.#seen = this.#read();
-    if (isNew) this.#wakeAll();
+    if (isNew) this.#waiters.wakeAll();
     return this.#seen;
   }
 
@@ -222,22 +234,6 @@ export class MemoryCluster implements Cluster {
       freshAt: this.#clock.now(),
       revision: this.state.revision,
     };
-  }
-
-  #wake(signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        this.#waiting.delete(wake);
-        signal?.removeEventListener('abort', wake);
-        resolve();
-      };
-      this.#waiting.add(wake);
-      signal?.addEventListener('abort', wake, { once: true });
-    });
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#waiting) wake();
   }
 }
 

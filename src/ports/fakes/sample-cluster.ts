@@ -22,6 +22,7 @@ export function aClusterNode(overrides: Partial<ClusterNode> = {}): ClusterNode 
     createdAt: Date.UTC(2026, 0, 1),
     labels: { 'kubernetes.io/hostname': name },
     annotations: {},
+    declared: { labels: [], annotations: [] },
     taints: [],
     addresses: [],
     capacity: MEDIUM,

@@ -9,6 +9,9 @@ import { Watches } from './http/watch.ts';
 import type { JsonObject, SimObject } from './world/objects.ts';
 import { known, World } from './world/world.ts';
 
+/** Who owns the fields that are set from this process. */
+const OTHERS = 'others';
+
 export interface KubernetesSimOptions {
   readonly clock: Clock;
   readonly random: Random;
@@ -50,7 +53,7 @@ export class KubernetesSim {
   create(apiVersion: string, plural: string, body: JsonObject & NamedBody): SimObject {
     const resource = known(apiVersion, plural);
     const { name, namespace = '' } = body.metadata;
-    return this.#world.create({ resource, namespace, name }, body);
+    return this.#world.create({ resource, namespace, name }, body, OTHERS);
   }
 
   /** By merge patch, status included: as controllers and kubelets do. */
@@ -58,8 +61,9 @@ export class KubernetesSim {
     const resource = known(apiVersion, plural);
     const { name, namespace = '' } = body.metadata;
     const address = { resource, namespace, name };
-    if (body['status'] !== undefined) this.#world.patchStatus(address, 'merge', body);
-    return this.#world.patch(address, 'merge', body);
+    const patch = { kind: 'merge', body, manager: OTHERS } as const;
+    if (body['status'] !== undefined) this.#world.patchStatus(address, patch);
+    return this.#world.patch(address, patch);
   }
 
   remove(apiVersion: string, plural: string, at: NamedBody['metadata']): void {

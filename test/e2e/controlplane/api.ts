@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain JSON calls to an API server, for what a test sets up and looks at. No watch, no cache, no retry.
-import type { Transport } from '../../../src/ports/transport.ts';
+import type { Transport, TransportRequest } from '../../../src/ports/transport.ts';
 import { openHttpTransport } from '../../../src/system/index.ts';
 import type { KeyAndCertificate } from './authority.ts';
 
@@ -23,6 +23,13 @@ export interface ApiObject {
     readonly deletionTimestamp?: string;
     readonly resourceVersion: string;
   };
+}
+
+interface Call {
+  readonly method: TransportRequest['method'];
+  readonly path: string;
+  readonly body: unknown;
+  readonly type: string;
 }
 
 export class ApiCallFailed extends Error {
@@ -58,12 +65,21 @@ export class Api {
   }
 
   /** Whatever the answer is. */
-  async call(
+  call(
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
     body?: unknown,
   ): Promise<Answer> {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    return this.#send({ method, path, body, type });
+  }
+
+  /** Server-side apply, whatever the answer is. */
+  apply(path: string, body: unknown): Promise<Answer> {
+    return this.#send({ method: 'PATCH', path, body, type: 'application/apply-patch+yaml' });
+  }
+
+  async #send({ method, path, body, type }: Call): Promise<Answer> {
     const transport = await this.#transport;
     const answer = await transport.request({
       method,

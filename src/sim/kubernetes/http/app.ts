@@ -2,7 +2,7 @@
 import { type Context, Hono } from 'hono';
 import type { Clock } from '../../../ports/clock.ts';
 import type { FaultKind, Faults } from '../faults.ts';
-import { ApiError } from '../world/api-error.ts';
+import { ApiError, invalid } from '../world/api-error.ts';
 import { isObject, type Json, type JsonObject, objectIn, textIn } from '../world/objects.ts';
 import type { PatchKind, World } from '../world/world.ts';
 import type { Lists } from './list.ts';
@@ -26,6 +26,8 @@ const PATCH_KINDS: Readonly<Record<string, PatchKind>> = {
   'application/json-patch+json': 'json',
   'application/apply-patch+yaml': 'apply',
 };
+
+const PATCH_OPTIONS = 'PatchOptions.meta.k8s.io ""';
 
 export function createApp(parts: AppParts): Hono {
   const app = new Hono();
@@ -106,10 +108,10 @@ async function serve(parts: AppParts, context: Context, url: URL): Promise<Respo
           : world.store.get(route),
       );
     case 'POST':
-      return json(context, create(world, route, await bodyOf(context)), 201);
+      return json(context, await create(world, route, context), 201);
     case 'PUT': {
       const replace = route.subresource === 'status' ? 'replaceStatus' : 'replace';
-      return json(context, world[replace](route, await bodyOf(context)));
+      return json(context, world[replace](route, await bodyOf(context), managerOf(context)));
     }
     case 'PATCH':
       return json(context, await patch(world, route, context));
@@ -122,14 +124,22 @@ async function serve(parts: AppParts, context: Context, url: URL): Promise<Respo
   }
 }
 
-function create(world: World, route: Route, body: JsonObject): object {
+// oxlint-disable-next-line max-params -- who, about what, with what
+async function create(world: World, route: Route, context: Context): Promise<object> {
+  const body = await bodyOf(context);
   if (route.subresource === 'eviction') {
     world.evict(route, body);
     return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
   }
   const metadata = objectIn(body, 'metadata');
   const name = textIn(metadata, 'name');
-  return world.create({ ...route, name }, body);
+  return world.create({ ...route, name }, body, managerOf(context));
+}
+
+/** Who names no manager is called by the name of his program. */
+function managerOf({ req }: Context): string {
+  const program = (req.header('user-agent') ?? '').split('/')[0] ?? '';
+  return req.query('fieldManager') || program || 'unknown';
 }
 
 // oxlint-disable-next-line max-params -- who, about what, with what
@@ -139,9 +149,32 @@ async function patch(world: World, route: Route, context: Context): Promise<obje
   if (kind === undefined) {
     throw new ApiError(415, 'UnsupportedMediaType', `the body of a patch is not ${type}`);
   }
+  demandOptions(kind, context);
   const body = parse(await context.req.text());
   const change = route.subresource === 'status' ? 'patchStatus' : 'patch';
-  return world[change](route, kind, body);
+  const force = ['1', 'true'].includes(context.req.query('force') ?? '');
+  return world[change](route, { kind, body, manager: managerOf(context), force });
+}
+
+function demandOptions(kind: PatchKind, { req }: Context): void {
+  if (kind === 'apply' && (req.query('fieldManager') ?? '') === '') {
+    throw invalid(PATCH_OPTIONS, [
+      {
+        reason: 'FieldValueRequired',
+        message: 'Required value: is required for apply patch',
+        field: 'fieldManager',
+      },
+    ]);
+  }
+  if (kind !== 'apply' && req.query('force') !== undefined) {
+    throw invalid(PATCH_OPTIONS, [
+      {
+        reason: 'FieldValueForbidden',
+        message: 'Forbidden: may not be specified for non-apply patch',
+        field: 'force',
+      },
+    ]);
+  }
 }
 
 async function bodyOf(context: Context): Promise<JsonObject> {

@@ -3,6 +3,7 @@
 export interface Cause {
   readonly reason: string;
   readonly message: string;
+  readonly field?: string;
 }
 
 /** A refusal, as the API server words it. */
@@ -43,6 +44,16 @@ export function conflict(what: string, name: string, why: string): ApiError {
     'Conflict',
     `Operation cannot be fulfilled on ${what} "${name}": ${why}`,
   );
+}
+
+/** A value that may not be so, with what is wrong with which field. */
+export function invalid(
+  what: string,
+  problems: readonly (Cause & { readonly field: string })[],
+): ApiError {
+  const words = problems.map(({ field, message }) => `${field}: ${message}`);
+  const all = words.length === 1 ? words.join() : `[${words.join(', ')}]`;
+  return new ApiError(422, 'Invalid', `${what} is invalid: ${all}`, problems);
 }
 
 export function expired(): ApiError {
