@@ -108,7 +108,7 @@ export const STEPS: readonly Step[] = [
       status: 422,
       reason: 'Invalid',
       message: `Node "n1" is invalid: [metadata.uid: ${IMMUTABLE.message}, spec.providerID: ${FIXED.message}]`,
-      causes: [IMMUTABLE, FIXED],
+      causes: [FIXED, IMMUTABLE],
     },
   },
   {
@@ -426,8 +426,8 @@ function wordsOf(body: Answered, uid: string): unknown {
   const { metadata, spec } = body;
   if (body.kind === 'Status') {
     const { code, reason, message = '', details } = body;
-    // The real one says some of it twice.
-    const causes = [...new Set((details?.causes ?? []).map((one) => JSON.stringify(one)))];
+    // The real one says some of it twice, and in any order.
+    const causes = [...new Set((details?.causes ?? []).map((one) => JSON.stringify(one)))].sort();
     return {
       status: code,
       reason,
