@@ -7,13 +7,12 @@ import { expander } from './expander/expander.ts';
 import { CloudProvider } from './gen/externalgrpc/cloud_provider_pb.js';
 import { Expander } from './gen/grpcplugin/expander_pb.js';
 import { Health } from './gen/health/health_pb.js';
-import { ServerReflection } from './gen/reflection/reflection_pb.js';
 import { cloudProvider, Provider, type ProviderParts } from './provider/cloud-provider.ts';
 import { grpcError } from './provider/grpc-error.ts';
 import type { CertificatePaths, ReadText } from './server/certificates.ts';
 import { health } from './server/health.ts';
 import { type Listener, listen, type Security } from './server/listener.ts';
-import { reflection } from './server/reflection.ts';
+import { REFLECTION, serveReflection } from './server/reflection.ts';
 import { differences } from './template/differences.ts';
 
 interface Address {
@@ -72,12 +71,12 @@ export async function serveExternalGrpc(
     callsAtOnce: CALLS_AT_ONCE,
     interceptors: [observe(options), translate(), requireReady(options, waitingFor)],
     routes: (router) => {
-      const services = [CloudProvider, Health, ServerReflection];
+      const services = [CloudProvider, Health, ...REFLECTION];
       const names = services.map(({ typeName }) => typeName);
       const isReady = () => waitingFor().length === 0;
       router.service(CloudProvider, cloudProvider(provider));
       router.service(Health, health({ services: names, isReady, clock: options.clock }));
-      router.service(ServerReflection, reflection(services));
+      serveReflection(router, services);
     },
   });
   const second = await listenExpander(options, provider, security).catch(async (error: unknown) => {
@@ -116,7 +115,7 @@ function listenExpander(
     interceptors: [observe(options), translate()],
     routes: (router) => {
       router.service(Expander, expander(provider.groups));
-      router.service(ServerReflection, reflection([Expander, ServerReflection]));
+      serveReflection(router, [Expander, ...REFLECTION]);
     },
   });
 }

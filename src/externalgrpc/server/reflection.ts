@@ -1,40 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells tools what the server speaks.
-import {
-  type DescFile,
-  type DescService,
-  type MessageInitShape,
-  toBinary,
-} from '@bufbuild/protobuf';
+import { type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import { Code, type ServiceImpl } from '@connectrpc/connect';
-import type {
-  ServerReflection,
-  ServerReflectionRequest,
-  ServerReflectionResponseSchema,
-} from '../gen/reflection/reflection_pb.js';
+import { Code, type ConnectRouter } from '@connectrpc/connect';
+import { ServerReflection, type ServerReflectionRequest } from '../gen/reflection/reflection_pb.js';
+import {
+  ServerReflection as FirstServerReflection,
+  type ServerReflectionRequest as FirstServerReflectionRequest,
+} from '../gen/reflection/reflection_v1alpha_pb.js';
 
-type Answer = NonNullable<
-  MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']
->;
+type Request = ServerReflectionRequest | FirstServerReflectionRequest;
 
-export function reflection(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
+type Answer =
+  | { case: 'listServicesResponse'; value: { service: { name: string }[] } }
+  | { case: 'fileDescriptorResponse'; value: { fileDescriptorProto: Uint8Array[] } }
+  | {
+      case: 'allExtensionNumbersResponse';
+      value: { baseTypeName: string; extensionNumber: number[] };
+    }
+  | { case: 'errorResponse'; value: { errorCode: number; errorMessage: string } };
+
+/** Under both of its names: older tools know the first one only. */
+export const REFLECTION: readonly DescService[] = [ServerReflection, FirstServerReflection];
+
+export function serveReflection(router: ConnectRouter, services: readonly DescService[]): void {
   const files = filesOf(services.map(({ file }) => file));
-  return {
+  const answerTo = (request: Request) => answer(request, services, files);
+  router.service(ServerReflection, {
     async *serverReflectionInfo(requests) {
-      for await (const request of requests) {
-        yield {
-          validHost: request.host,
-          originalRequest: request,
-          messageResponse: answer(request, services, files),
-        };
-      }
+      for await (const request of requests)
+        yield { ...about(request), messageResponse: answerTo(request) };
     },
-  };
+  });
+  router.service(FirstServerReflection, {
+    async *serverReflectionInfo(requests) {
+      for await (const request of requests)
+        yield { ...about(request), messageResponse: answerTo(request) };
+    },
+  });
+}
+
+function about<R extends Request>(originalRequest: R) {
+  return { validHost: originalRequest.host, originalRequest };
 }
 
 function answer(
-  { messageRequest }: ServerReflectionRequest,
+  { messageRequest }: Request,
   services: readonly DescService[],
   files: readonly DescFile[],
 ): Answer {
