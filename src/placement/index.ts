@@ -10,6 +10,7 @@ export {
   type AddressChoice,
   type AddressRequest,
   chooseAddresses,
+  countAddresses,
   type FamilyRule,
 } from './addresses/choose-addresses.ts';
 export { COOL_DOWN_MS } from './cool-down.ts';

@@ -3,9 +3,9 @@
 // really wait, machines that really join, and what goes wrong on the way.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
-import { templateOf } from './support/autoscaler/group-look.ts';
 import { type ProviderSite, startProvider } from './support/autoscaler/provider-site.ts';
-import { type RunningWorkload, start } from './support/autoscaler/workload.ts';
+import { templateOf } from './support/autoscaler/template-node.ts';
+import { type RunningWorkload, start, startReplicas } from './support/autoscaler/workload.ts';
 import { type NodeObject, nodes } from './support/kube-objects.ts';
 import { applyManifests } from './support/manifests.ts';
 import { judgeTasks, remains } from './support/simulated-site.ts';
@@ -18,9 +18,12 @@ const POOLS = [
   ...GENERATIONS.map((one) => pool(`gen-${one}`, { hosts: ['pve1', 'pve2', 'pve3'] })),
   pool('tight', { hosts: ['pve4'], memory: '20Gi', lot: 'wide' }),
   pool('overflow', { hosts: ['pve1', 'pve2', 'pve3'], lot: 'wide' }),
-  pool('vanishing', { hosts: ['pve5'], lot: 'sure' }),
-  pool('spare', { hosts: ['pve1', 'pve2', 'pve3'], lot: 'sure' }),
-  pool('silent', { hosts: ['pve1', 'pve2', 'pve3'] }),
+  ...GENERATIONS.flatMap((one) => [
+    pool(`vanishing-${one}`, { hosts: ['pve5'], lot: `sure-${one}` }),
+    pool(`spare-${one}`, { hosts: ['pve1', 'pve2', 'pve3'], lot: `sure-${one}` }),
+  ]),
+  ...GENERATIONS.map((one) => pool(`silent-${one}`, { hosts: ['pve1', 'pve2', 'pve3'] })),
+  pool('drained', { hosts: ['pve1', 'pve2', 'pve3'] }),
 ].join('');
 
 function pool(
@@ -47,6 +50,15 @@ beforeAll(async () => {
     guests: [{ match: 'silent-*', behaviour: 'hangs' }],
     pools: POOLS,
     onTestFinished: () => undefined,
+  });
+  provider.site.sim.faults.add({
+    kind: 'task-fails',
+    taskType: 'qmcreate',
+    host: 'pve5',
+    // In the middle of its work, so that it cleans up behind itself.
+    delayMs: 100,
+    message: 'lvcreate error: No space left on device',
+    times: GENERATIONS.length,
   });
 });
 afterAll(async () => {
@@ -108,8 +120,9 @@ describe.concurrent('the Cluster Autoscaler', () => {
       await workload.remove();
       await autoscaler.until(async () => (await workload.gone()) && (await isEmpty(group)));
       expect(await autoscaler.target(group)).toBe(0);
+      await autoscaler.until(async () => (await autoscaler.loop())[0]?.instances.length === 0);
       const [last] = await autoscaler.loop();
-      expect(last).toMatchObject({ target: 0, instances: [], nodes: [] });
+      expect(last).toMatchObject({ target: 0, instances: [], registered: [] });
       expect(sums(autoscaler.decisions)).toEqual({ grow: 3, shrink: 3 });
       await caller.client.call('Cleanup');
     },
@@ -136,68 +149,101 @@ describe.concurrent('the Cluster Autoscaler', () => {
     expect(sums(autoscaler.decisions)).toEqual({ grow: 5, shrink: 5 });
   });
 
-  it('is told when room vanished after the call, and goes elsewhere', async ({ expect }) => {
-    const autoscaler = provider.autoscaler('b', ['vanishing', 'spare']);
-    provider.site.sim.faults.add({
-      kind: 'task-fails',
-      taskType: 'qmcreate',
-      host: 'pve5',
-      // In the middle of its work, so that it cleans up behind itself.
-      delayMs: 100,
-      message: 'lvcreate error: No space left on device',
-    });
-    const workload = await start(plane.api, {
-      name: 'sure',
-      count: 1,
-      nodeSelector: { lot: 'sure' },
-    });
-    await autoscaler.until(() => workload.running());
-    expect(autoscaler.decisions).toMatchObject([
-      { what: 'grow', group: 'vanishing', count: 1, targets: [0, 1] },
-      {
-        what: 'delete-failed',
-        group: 'vanishing',
-        count: 1,
-        // Counted until it is taken note of.
-        targets: [1, 0],
-        errors: [{ errorCode: 'NO_STORAGE_SPACE', instanceErrorClass: 1 }],
-      },
-      { what: 'grow', group: 'spare', count: 1, targets: [0, 1] },
-    ]);
-    expect(vmsOf('vanishing')).toEqual([]);
-    expect(await placesOf(workload)).toEqual(['spare']);
-    await workload.remove();
-    await autoscaler.until(() => isEmpty('spare'));
-  });
+  it.for(GENERATIONS)(
+    'of generation %s is told when room vanished after the call, backs off, and goes elsewhere',
+    async (generation, { expect }) => {
+      const [vanishing, spare] = [`vanishing-${generation}`, `spare-${generation}`];
+      const autoscaler = provider.autoscaler(generation, [vanishing, spare]);
+      const name = `sure-${generation}`;
+      const workload = await start(plane.api, { name, count: 1, nodeSelector: { lot: name } });
+      await autoscaler.until(() => workload.running());
+      expect(autoscaler.decisions).toMatchObject([
+        { what: 'grow', group: vanishing, count: 1, targets: [0, 1] },
+        {
+          what: 'delete-failed',
+          group: vanishing,
+          count: 1,
+          // Counted until it is taken note of: a target that is reached is a success.
+          targets: [1, 0],
+          errors: [{ errorCode: 'NO_STORAGE_SPACE', instanceErrorClass: 1 }],
+        },
+        { what: 'grow', group: spare, count: 1, targets: [0, 1] },
+      ]);
+      expect(autoscaler.isBackedOff(vanishing)).toBe(true);
+      expect(vmsOf(vanishing)).toEqual([]);
+      expect(await placesOf(workload)).toEqual([spare]);
+      await workload.remove();
+      await autoscaler.until(() => isEmpty(spare));
+    },
+  );
 
-  it('gets rid of a machine that never joins, and its target falls once', async ({ expect }) => {
-    const autoscaler = provider.autoscaler('c', ['silent'], 8_000);
-    const workload = await start(plane.api, {
-      name: 'silent',
-      count: 1,
-      nodeSelector: { lot: 'silent' },
-    });
-    await autoscaler.until(() => vmsOf('silent').length === 1);
-    await autoscaler.until(() => autoscaler.decisions.length === 3);
-    expect(autoscaler.decisions).toMatchObject([
-      { what: 'grow', count: 1, targets: [0, 1] },
-      // The VM is there: nothing is called off.
-      { what: 'undo', count: 1, targets: [1, 1] },
-      { what: 'delete-unregistered', count: 1, targets: [1, 0] },
-    ]);
-    await autoscaler.until(() => isEmpty('silent'));
-    await autoscaler.until(async () => (await autoscaler.loop())[0]?.instances.length === 0);
-    expect(await autoscaler.target('silent')).toBe(0);
-    expect(autoscaler.decisions).toHaveLength(3);
-    await workload.remove();
+  it.for(GENERATIONS)(
+    'of generation %s gets rid of a machine that never joins, and its target falls once',
+    async (generation, { expect }) => {
+      const group = `silent-${generation}`;
+      const autoscaler = provider.autoscaler(generation, [group], { provisionMs: 8_000 });
+      const nodeSelector = { lot: group };
+      const workload = await start(plane.api, { name: group, count: 1, nodeSelector });
+      await autoscaler.until(() => vmsOf(group).length === 1);
+      const undo = generation === 'c' ? [{ what: 'undo', count: 1, targets: [1, 1] }] : [];
+      const expected = [
+        { what: 'grow', count: 1, targets: [0, 1] },
+        // The VM is there: nothing is called off.
+        ...undo,
+        { what: 'delete-unregistered', count: 1, targets: [1, 0] },
+      ];
+      await autoscaler.until(() => autoscaler.decisions.length === expected.length);
+      await autoscaler.until(() => isEmpty(group));
+      await autoscaler.until(async () => (await autoscaler.loop())[0]?.instances.length === 0);
+      expect(autoscaler.decisions).toMatchObject(expected);
+      expect(autoscaler.isBackedOff(group)).toBe(true);
+      expect(await autoscaler.target(group)).toBe(0);
+      await workload.remove();
+    },
+  );
+
+  it('empties a node before its machine goes, and its Node goes after that', async ({ expect }) => {
+    const autoscaler = provider.autoscaler('c', ['drained']);
+    const nodeSelector = { [GROUP_LABEL]: 'drained' };
+    const large = await start(plane.api, { name: 'drained', count: 2, nodeSelector });
+    await autoscaler.until(() => large.running());
+    const small = await startReplicas(plane.api, { name: 'small', count: 2, nodeSelector });
+    await autoscaler.until(() => small.running());
+    const before = await nodesOf('drained');
+    const vms = new Map(before.map(({ metadata, spec }) => [metadata.name, vmIdOf(spec)]));
+    expect(new Set((await small.pods()).map(({ spec }) => spec.nodeName)).size).toBe(2);
+    await large.remove();
+    const isOneLeft = async () => {
+      // A Node that was seen missing before its VM was seen there went too early.
+      const there = new Set((await nodesOf('drained')).map(({ metadata }) => metadata.name));
+      for (const [name, id] of vms) {
+        if (!there.has(name)) expect(vmsOf('drained')).not.toContain(id);
+      }
+      return there.size === 1 && (await small.running());
+    };
+    await autoscaler.until(isOneLeft);
+    const [removal] = autoscaler.removals;
+    expect(autoscaler.removals).toHaveLength(1);
+    expect(removal?.evicted).toBe(1);
+    const gone = vms.get(removal?.node ?? '');
+    const ends = provider.site.deeds.filter(
+      ({ call }) => call.includes(`/qemu/${gone}/status/`) && !call.endsWith('/start'),
+    );
+    expect(ends.length).toBeGreaterThan(0);
+    for (const { at } of ends) expect(at).toBeGreaterThan(removal?.askedAt ?? Infinity);
+    // What is left of them has one place, and stays.
+    expect(await placesOf(small)).toEqual(['drained', 'drained']);
+    expect(sums(autoscaler.decisions)).toEqual({ grow: 2, shrink: 1 });
+    await small.remove();
+    await autoscaler.until(() => isEmpty('drained'));
   });
 });
 
 it('nothing is left of any of it, in Proxmox or Kubernetes', async () => {
   await waitUntil('no Node is left', async () => (await nodes(plane.api)).length === 0);
   expect(remains(provider.site)).toEqual({ vms: [], isos: [] });
-  // 4 × 3, 3 + 2, the one in the spare pool, and the one that never joined.
-  expect(judgeTasks(provider.site)).toEqual({ created: 19, destroyed: 19 });
+  // 4 × 3, 3 + 2, 4 in the spare pools, 4 that never joined, and 2 that were drained or emptied.
+  expect(judgeTasks(provider.site)).toEqual({ created: 27, destroyed: 27 });
 });
 
 async function waitForPending(workload: RunningWorkload): Promise<void> {
@@ -212,6 +258,10 @@ function sums(decisions: readonly { readonly what: string; readonly count: numbe
   const total: Record<string, number> = {};
   for (const { what, count } of decisions) total[what] = (total[what] ?? 0) + count;
   return total;
+}
+
+function vmIdOf({ providerID = '' }: NodeObject['spec']): number {
+  return Number(providerID.split('/').at(-1));
 }
 
 /** `2`, `2000m` and `1024Ki` in one unit. */

@@ -4,7 +4,6 @@
 import { addressLeaseKey } from '../../model/address-lease.ts';
 import type { Machine, MachineSize, Placement } from '../../model/machine.ts';
 import {
-  chooseAddresses,
   chooseHost,
   type Placed,
   type PlacementRequest,
@@ -15,9 +14,9 @@ import { templatesIn } from '../lifecycle/templates.ts';
 import { cannotJoin } from '../nodes/can-join.ts';
 import type { PoolSettings, RegionSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
+import { addressesFor } from './addresses.ts';
 import { placementFacts } from './facts.ts';
 import { nameIn, vmIdIn } from './identity.ts';
-import { takenAddresses } from './taken-addresses.ts';
 import { CreationsUnderWay } from './under-way.ts';
 
 /** Why there is no place now. */
@@ -66,32 +65,10 @@ async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refu
   if (!host.placed) return host;
   const id = vmIdIn(turn, where.view);
   if (!id.chosen) return id;
-  const unread = unknownAddresses(turn, where);
-  if (unread !== undefined) return unread;
-  const addresses = chooseAddresses({
-    region: where.region.name,
-    machine: machine.id,
-    v4: where.pool.network.v4,
-    v6: where.pool.network.v6,
-    taken: asksForAddresses(where) ? [] : await takenAddresses(turn, where.view),
-    leases: turn.books.addresses,
-    now: turn.now,
-  });
+  const addresses = await addressesFor(turn, where, machine.id);
   if (!addresses.chosen) return addresses;
   await settle(turn, machine, { where, host, vmId: id.vmId, addresses: addresses.addresses });
   return undefined;
-}
-
-/** After the records were lost, a VM that cannot be read may have any address. */
-function unknownAddresses({ unread }: Turn, { region, pool }: Where): Refused | undefined {
-  const vm = unread.get(region.name);
-  if (vm === undefined || asksForAddresses({ pool })) return undefined;
-  const sentence = `VM ${vm.vmId} on host ${vm.host} cannot be read: its addresses might be given out twice`;
-  return { code: 'VIEW_STALE', sentence };
-}
-
-function asksForAddresses({ pool: { network } }: Pick<Where, 'pool'>): boolean {
-  return network.v4.kind !== 'static' && network.v6.kind !== 'static';
 }
 
 interface Decided {

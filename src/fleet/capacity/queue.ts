@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What machines that wait for their turn will take: they were accepted before whoever asks for room now. Each is put
 // where it would go if all hosts had a turn free; nothing of it is written down.
+import type { AddressLease } from '../../model/address-lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import {
   chooseHost,
@@ -11,6 +12,7 @@ import {
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { Turn } from '../turn.ts';
+import { addressesBeside } from './addresses.ts';
 import { backoffOf } from './backoff.ts';
 import { placementFacts } from './facts.ts';
 import { placementRequest, sourceOf } from './place.ts';
@@ -18,6 +20,7 @@ import { placementRequest, sourceOf } from './place.ts';
 interface Held {
   readonly ledger: HostLedger;
   readonly reservations: Reservation[];
+  readonly addresses: AddressLease[];
 }
 
 export class Queue {
@@ -25,12 +28,16 @@ export class Queue {
   readonly #held = new Map<string, Held>();
   readonly #waiting = new Map<string, Set<string>>();
 
-  private constructor(turn: Turn) {
+  /** Free VM ids by region. */
+  readonly #ids: ReadonlyMap<string, number>;
+
+  private constructor(turn: Turn, ids: ReadonlyMap<string, number>) {
     this.#turn = turn;
+    this.#ids = ids;
   }
 
-  static async of(turn: Turn): Promise<Queue> {
-    const queue = new Queue(turn);
+  static async of(turn: Turn, ids: ReadonlyMap<string, number>): Promise<Queue> {
+    const queue = new Queue(turn, ids);
     const waiting = turn.books.census
       .inPhase('requested')
       .filter(({ id, pool }) => !turn.books.isLeaving(id) && backoffOf(turn, pool) === undefined)
@@ -47,8 +54,13 @@ export class Queue {
     return this.#waiting.get(pool) ?? new Set();
   }
 
-  heldIn(region: string): number {
-    return this.#held.get(region)?.reservations.length ?? 0;
+  /** VM ids that nobody in the queue will take. */
+  freeIds(region: string): number {
+    return (this.#ids.get(region) ?? 0) - (this.#held.get(region)?.reservations.length ?? 0);
+  }
+
+  addresses(region: string): readonly AddressLease[] {
+    return this.#held.get(region)?.addresses ?? [];
   }
 
   /** The region as it will be when everybody in the queue has had his turn. */
@@ -62,14 +74,25 @@ export class Queue {
     const pool = this.#turn.pool(machine.pool);
     for (const name of pool?.regions ?? []) {
       const view = this.#turn.views.get(name);
-      if (pool === undefined || view === undefined) continue;
+      if (pool === undefined || view === undefined || this.freeIds(name) <= 0) continue;
       const where = { region: this.#turn.region(name), view, pool };
       const source = await sourceOf(this.#turn, where);
       const request = placementRequest({ ...where, source }, machine.size);
       const decision = chooseHost(request, this.facts(view));
       if (!decision.placed) continue;
+      const held = this.addresses(name);
+      const own = await addressesBeside(this.#turn, where, { machine: machine.id, held });
+      if (!own.chosen) continue;
       this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
+      this.#holdAddresses(machine, name, own.addresses);
       return;
+    }
+  }
+
+  #holdAddresses({ id, pool }: Machine, region: string, addresses: readonly string[]): void {
+    const held = this.#held.get(region)?.addresses;
+    for (const address of addresses) {
+      held?.push({ address, region, pool, machine: id, leasedAt: this.#turn.now });
     }
   }
 
@@ -78,7 +101,11 @@ export class Queue {
     region: string,
     { decision, memoryBytes }: { readonly decision: Placed; readonly memoryBytes: number },
   ): void {
-    const held = this.#held.get(region) ?? { ledger: new HostLedger(), reservations: [] };
+    const held = this.#held.get(region) ?? {
+      ledger: new HostLedger(),
+      reservations: [],
+      addresses: [],
+    };
     this.#held.set(region, held);
     const reservation = {
       // No VM has it: ids are given out with the place.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
+import type { PoolSettings } from '../settings.ts';
 import { aBench, oneRound, untilAtRest, WHY } from '../testing/bench.ts';
-import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
+import { aPool, aRegion, REGION, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
 
 const GIB = 2 ** 30;
 /** Two of them fill a host. */
@@ -40,6 +41,30 @@ it('of a pool whose machines wait is what is left beside them', async () => {
   // Three were placed, three wait: everything is promised.
   expect(rooms.map((room) => room?.machines)).toEqual([0, 0]);
   expect(rooms.reduce((sum, room) => sum + (room?.waiting.size ?? 0), 0)).toBe(3);
+});
+
+it('is no more than there are static addresses, and says so', async () => {
+  const three = {
+    ...STATIC_NETWORK,
+    v4: { ...STATIC_NETWORK.v4, ranges: [{ from: '10.10.10.11', to: '10.10.10.13' }] },
+  } as PoolSettings['network'];
+  const bench = aBench(
+    someSettings([aPool({ network: three }), aPool({ name: 'others', network: three })]),
+  );
+  const room = (pool: string) => bench.fleet.outlook.room(pool)?.machines;
+  await oneRound(bench.fleet, bench);
+  expect([room('workers'), room('others')]).toEqual([3, 3]);
+  await bench.clock.advance(5_000);
+  await bench.fleet.request('workers', 2, WHY);
+  await oneRound(bench.fleet, bench);
+  expect([room('workers'), room('others')]).toEqual([1, 1]);
+  await bench.clock.advance(5_000);
+  await bench.fleet.request('others', 1, WHY);
+  await oneRound(bench.fleet, bench);
+  expect(bench.fleet.outlook.room('workers')).toMatchObject({
+    machines: 0,
+    reason: expect.stringContaining('no IPv4 address of 10.10.10.11-10.10.10.13 is free'),
+  });
 });
 
 it('counts what a VM takes beyond its size before the VM is seen', async () => {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// For how many more machines of each pool the hosts have room, counted at the end of a round for those who ask in
-// between.
-import { freeSlots } from '../../placement/index.ts';
+// For how many more machines of each pool there are hosts, VM ids and addresses, counted at the end of a round for those
+// who ask in between.
+import { freeSlots, idHoldOf } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { cannotJoin } from '../nodes/can-join.ts';
+import { knownNodes } from '../nodes/sight.ts';
 import { roomFor } from '../pool-limits.ts';
 import type { PoolSettings } from '../settings.ts';
 import type { Turn } from '../turn.ts';
+import { freeAddresses } from './addresses.ts';
 import { backoffOf } from './backoff.ts';
 import type { Outlook, Room } from './outlook.ts';
 import { placementRequest, sourceOf } from './place.ts';
 import { Queue } from './queue.ts';
-import { takenInView } from './taken.ts';
+import { takenInView, vmIdsOfNodes } from './taken.ts';
 
 const COUNT_EVERY_MS = 5_000;
 /** A region that was seen a moment ago has the room it had. */
@@ -23,10 +25,10 @@ export async function countRooms(turn: Turn, outlook: Outlook): Promise<void> {
   const ids = new Map<string, number>();
   for (const view of turn.views.values()) ids.set(view.region, countFreeIds(turn, view));
   await turn.breathe();
-  const queue = await Queue.of(turn);
+  const queue = await Queue.of(turn, ids);
   for (const pool of Object.values(turn.settings.pools)) {
     if (isUnseenForAMoment(turn, pool, outlook)) continue;
-    outlook.setRoom(pool.name, await roomOf(turn, pool, { ids, queue }));
+    outlook.setRoom(pool.name, await roomOf(turn, pool, queue));
     await turn.breathe();
   }
 }
@@ -39,13 +41,7 @@ function isUnseenForAMoment(turn: Turn, pool: PoolSettings, outlook: Outlook): b
   });
 }
 
-interface Counted {
-  /** Free VM ids by region. */
-  readonly ids: ReadonlyMap<string, number>;
-  readonly queue: Queue;
-}
-
-async function roomOf(turn: Turn, pool: PoolSettings, { ids, queue }: Counted): Promise<Room> {
+async function roomOf(turn: Turn, pool: PoolSettings, queue: Queue): Promise<Room> {
   const backoff = backoffOf(turn, pool.name);
   if (backoff !== undefined) return noRoom(turn, backoff.message);
   const refused = cannotJoin(turn, pool);
@@ -54,23 +50,18 @@ async function roomOf(turn: Turn, pool: PoolSettings, { ids, queue }: Counted): 
   const members = turn.books.membersOf(pool.name);
   const { size, limits } = pool;
   const allowed = roomFor(pool, { members, count: limits.max, size });
-  if (allowed === 0) return noRoom(turn, 'it has what its limits allow');
+  const waiting = queue.waitingOf(pool.name);
+  if (allowed === 0) return { ...noRoom(turn, 'it has what its limits allow'), waiting };
   let machines = 0;
+  let reason = 'its hosts cannot be read';
   for (const name of pool.regions) {
     const view = turn.views.get(name);
     if (view === undefined) continue;
-    const where = { region: turn.region(name), view, pool };
-    const source = await sourceOf(turn, where);
-    const freeIds = (ids.get(name) ?? 0) - queue.heldIn(name);
-    const atMost = Math.min(allowed - machines, freeIds);
-    if (atMost <= 0) continue;
-    const request = placementRequest({ ...where, source }, size);
-    machines += freeSlots(request, queue.facts(view), atMost).total;
+    const atMost = allowed - machines;
+    const room = await roomIn(turn, { view, pool, queue, atMost });
+    machines += room.machines;
+    reason = room.reason ?? 'no host has room for another';
   }
-  const reason = pool.regions.some((region) => turn.views.has(region))
-    ? 'no host has room for another'
-    : 'its hosts cannot be read';
-  const waiting = queue.waitingOf(pool.name);
   const countedAt = turn.now;
   return { machines, countedAt, waiting, reason: machines === 0 ? reason : undefined };
 }
@@ -79,17 +70,43 @@ function noRoom({ now: countedAt }: Turn, reason: string): Room {
   return { machines: 0, countedAt, waiting: new Set(), reason };
 }
 
-/** Ids that rest after their last owner are not free either: his record is still there. */
+interface Counting {
+  readonly view: RegionView;
+  readonly pool: PoolSettings;
+  readonly queue: Queue;
+  readonly atMost: number;
+}
+
+async function roomIn(
+  turn: Turn,
+  { view, pool, queue, atMost }: Counting,
+): Promise<Pick<Room, 'machines' | 'reason'>> {
+  const name = view.region;
+  const where = { region: turn.region(name), view, pool };
+  const ids = Math.min(atMost, queue.freeIds(name));
+  if (ids <= 0) return { machines: 0, reason: undefined };
+  const held = queue.addresses(name);
+  const addresses = await freeAddresses(turn, where, { held, atMost: ids });
+  if (addresses.count === 0) return { machines: 0, reason: addresses.reason };
+  const source = await sourceOf(turn, where);
+  const request = placementRequest({ ...where, source }, pool.size);
+  const { total } = freeSlots(request, queue.facts(view), addresses.count);
+  return { machines: total, reason: undefined };
+}
+
+/** Neither seen, nor held by a machine that is there or whose id rests, nor named by a Node. */
 function countFreeIds(turn: Turn, view: RegionView): number {
   const { from, to } = turn.region(view.region).vmIds;
-  const isInRange = (id: number) => id >= from && id <= to;
-  const seen = takenInView(view).vmIds;
-  const unseen = new Set<number>();
-  for (const { placement } of turn.books.machines) {
-    if (placement?.region !== view.region || seen.has(placement.vmId)) continue;
-    if (isInRange(placement.vmId)) unseen.add(placement.vmId);
+  const taken = new Set<number>();
+  const take = (id: number) => {
+    if (id >= from && id <= to) taken.add(id);
+  };
+  for (const id of takenInView(view).vmIds) take(id);
+  for (const id of vmIdsOfNodes(knownNodes(turn.sight), view.region)) take(id);
+  for (const machine of turn.books.machines) {
+    const { placement } = machine;
+    if (placement?.region !== view.region || taken.has(placement.vmId)) continue;
+    if (idHoldOf(machine, turn.now) !== undefined) take(placement.vmId);
   }
-  let taken = unseen.size;
-  for (const id of seen) if (isInRange(id)) taken += 1;
-  return to - from + 1 - taken;
+  return to - from + 1 - taken.size;
 }

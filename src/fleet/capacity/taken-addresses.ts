@@ -16,13 +16,17 @@ const READS_AT_ONCE = 8;
 const OLD_MS = 60 * 60_000;
 const OLD_ONES_PER_TIME = 10;
 
-export async function takenAddresses(turn: Turn, view: RegionView): Promise<readonly string[]> {
+/** As far as it is known after so many more configurations were read. */
+export async function takenAddresses(
+  turn: Turn,
+  view: RegionView,
+  mostReads = Number.POSITIVE_INFINITY,
+): Promise<readonly string[]> {
   const claimed = claimedVmIds(turn, view.region);
   const others = view.vms.filter(({ vmId, isTemplate }) => !claimed.has(vmId) && !isTemplate);
   forgetGone(turn, view);
-  await atOnce(toRead(turn, view.region, others), READS_AT_ONCE, (vm) =>
-    learn(turn, view.region, vm),
-  );
+  const unknown = toRead(turn, view.region, others).slice(0, mostReads);
+  await atOnce(unknown, READS_AT_ONCE, (vm) => learn(turn, view.region, vm));
   const known = others.flatMap(
     (vm) => turn.memory.addresses.get(keyOf(view.region, vm))?.addresses ?? [],
   );

@@ -74,6 +74,18 @@ export class AddressPool {
     return undefined;
   }
 
+  /** Counted no further than that. */
+  countFree(atMost: number): number {
+    // Ranges may overlap.
+    const free = new Set<bigint>();
+    for (const { first, last } of this.#spans) {
+      for (let value = first; value <= last && free.size < atMost; value += 1n) {
+        if (this.#isFree(value)) free.add(value);
+      }
+    }
+    return free.size;
+  }
+
   #isFree(value: bigint): boolean {
     return this.#canGive(value) && !this.#holds.has(value);
   }

@@ -2,8 +2,18 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { COOL_DOWN_MS } from '../cool-down.ts';
-import { ask, fixed, given, lease, MINUTE, NOW, V6 } from '../testing/address-builders.ts';
+import {
+  ask,
+  fixed,
+  given,
+  lease,
+  MINUTE,
+  NOW,
+  type StaticRule,
+  V6,
+} from '../testing/address-builders.ts';
 import { addressText, readAddress } from './address.ts';
+import { countAddresses } from './choose-addresses.ts';
 
 describe('properties of addresses', () => {
   const anAddress = (family: 4 | 6) =>
@@ -53,6 +63,33 @@ describe('properties of addresses', () => {
       );
     },
   );
+
+  it('as many are counted as are given out one after the other', () => {
+    fc.assert(
+      fc.property(aCase(4), aCase(6), fc.nat(20), (one, other, atMost) => {
+        const [v4, v6] = [one, other].map(({ ends: [from, to], prefix, gateway }) =>
+          fixed(from, to, { prefix, gateway }),
+        ) as [StaticRule, StaticRule];
+        const facts = {
+          region: 'lab',
+          v4,
+          v6,
+          taken: [...one.taken, ...other.taken],
+          leases: [...one.leases, ...other.leases],
+          now: NOW,
+        };
+        const all: string[] = [];
+        let count = 0;
+        for (; count < atMost; count += 1) {
+          const choice = ask({ ...facts, taken: [...facts.taken, ...all] });
+          if (!choice.chosen) break;
+          all.push(...choice.addresses);
+        }
+        expect(countAddresses(facts, atMost).count).toBe(count);
+      }),
+      { numRuns: 300 },
+    );
+  });
 
   it('a huge range is not walked through', () => {
     const taken = Array.from(

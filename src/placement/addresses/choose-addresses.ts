@@ -31,24 +31,24 @@ export interface AddressRequest {
 
 export type AddressChoice =
   /** In CIDR form, v4 first; none where nothing is static. */
-  | { readonly chosen: true; readonly addresses: readonly string[] }
-  | {
-      readonly chosen: false;
-      readonly code: 'NO_ADDRESS_FREE';
-      readonly family: Family;
-      readonly sentence: string;
-      readonly numbers: Readonly<Record<string, number | string>>;
-    };
+  { readonly chosen: true; readonly addresses: readonly string[] } | NoneFree;
+
+interface NoneFree {
+  readonly chosen: false;
+  readonly code: 'NO_ADDRESS_FREE';
+  readonly family: Family;
+  readonly sentence: string;
+  readonly numbers: Readonly<Record<string, number | string>>;
+}
 
 type StaticRule = Extract<FamilyRule, { kind: 'static' }>;
 
+/** Of machines that hold nothing yet. */
+type CountRequest = Omit<AddressRequest, 'machine'>;
+
 export function chooseAddresses(request: AddressRequest): AddressChoice {
   const addresses: string[] = [];
-  for (const [family, rule] of [
-    [4, request.v4],
-    [6, request.v6],
-  ] as const) {
-    if (rule.kind !== 'static') continue;
+  for (const { family, rule } of staticFamilies(request)) {
     const pool = new AddressPool(family, rule);
     const found = pickFrom(pool, request);
     if (found === undefined) return noneFree(pool, rule, request);
@@ -57,18 +57,47 @@ export function chooseAddresses(request: AddressRequest): AddressChoice {
   return { chosen: true, addresses };
 }
 
-function pickFrom(pool: AddressPool, request: AddressRequest): bigint | undefined {
+/** As many machines as would get theirs one after the other, at most so many; and why not one more. */
+export function countAddresses(
+  request: CountRequest,
+  atMost: number,
+): { readonly count: number; readonly reason: string | undefined } {
+  let fewest: { readonly count: number; readonly reason: string | undefined } = {
+    count: atMost,
+    reason: undefined,
+  };
+  for (const { family, rule } of staticFamilies(request)) {
+    const pool = new AddressPool(family, rule);
+    holdAll(pool, leasesHere(request), request);
+    const count = pool.countFree(atMost);
+    if (count < fewest.count) fewest = { count, reason: noneFree(pool, rule, request).sentence };
+  }
+  return fewest;
+}
+
+function staticFamilies({ v4, v6 }: Pick<AddressRequest, 'v4' | 'v6'>) {
+  const families: { readonly family: Family; readonly rule: StaticRule }[] = [];
+  if (v4.kind === 'static') families.push({ family: 4, rule: v4 });
+  if (v6.kind === 'static') families.push({ family: 6, rule: v6 });
+  return families;
+}
+
+function holdAll(pool: AddressPool, leases: readonly AddressLease[], request: CountRequest): void {
   for (const text of request.taken) pool.hold(text, 'used');
-  for (const lease of leasesOfOthers(request)) {
+  for (const lease of leases) {
     const hold = holdOf(lease, request);
     if (hold !== undefined) pool.hold(lease.address, hold);
   }
+}
+
+function pickFrom(pool: AddressPool, request: AddressRequest): bigint | undefined {
+  holdAll(pool, leasesOfOthers(request), request);
   // A crash between lease and placement must not cost a second address.
   const own = ownLeases(request).flatMap(({ address }) => pool.freeValue(address) ?? []);
   return own[0] ?? pool.lowestFree();
 }
 
-function leasesHere({ leases, region }: AddressRequest): readonly AddressLease[] {
+function leasesHere({ leases, region }: CountRequest): readonly AddressLease[] {
   return leases.filter((lease) => lease.region === region);
 }
 
@@ -86,17 +115,17 @@ function leasesOfOthers(request: AddressRequest): readonly AddressLease[] {
   return leasesHere(request).filter((lease) => !isOwn(lease, request));
 }
 
-function restLeft({ releasedAt }: AddressLease, request: AddressRequest): number {
+function restLeft({ releasedAt }: AddressLease, request: CountRequest): number {
   const { now, coolDownMs = COOL_DOWN_MS } = request;
   return releasedAt === undefined ? 0 : restLeftMs(releasedAt, now, coolDownMs);
 }
 
-function holdOf(lease: AddressLease, request: AddressRequest): Hold | undefined {
+function holdOf(lease: AddressLease, request: CountRequest): Hold | undefined {
   if (lease.releasedAt === undefined) return 'leased';
   return restLeft(lease, request) > 0 ? 'resting' : undefined;
 }
 
-function noneFree(pool: AddressPool, rule: StaticRule, request: AddressRequest): AddressChoice {
+function noneFree(pool: AddressPool, rule: StaticRule, request: CountRequest): NoneFree {
   const numbers = {
     addresses: pool.size(),
     leased: pool.count('leased'),

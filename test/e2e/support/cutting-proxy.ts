@@ -14,15 +14,25 @@ export interface CuttingProxy {
   /** From now on nobody gets through; those who are through already are cut. */
   block(): void;
   unblock(): void;
+  /** Nobody listens any more, and those who are through are cut; again with the call that comes back. */
+  refuse(): Promise<() => Promise<void>>;
+  /** Everybody is taken in, and no byte passes, also of those who are through; those end with the call that comes back. */
+  hang(): () => void;
   close(): Promise<void>;
 }
 
 export async function startProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const pairs = new Set<readonly [Socket, Socket]>();
+  const stuck = new Set<Socket>();
   let isBlocked = false;
+  let isHanging = false;
   const server = createServer((near) => {
     if (isBlocked) return void near.destroy();
+    if (isHanging) {
+      stuck.add(near.on('error', () => near.destroy()).on('close', () => stuck.delete(near)));
+      return;
+    }
     const far = connect(Number(port), hostname);
     const pair = [near, far] as const;
     pairs.add(pair);
@@ -35,8 +45,11 @@ export async function startProxy(target: string): Promise<CuttingProxy> {
     near.pipe(far);
     far.pipe(near);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const listen = async (at: number) => {
+    server.listen(at, '127.0.0.1');
+    await once(server, 'listening');
+  };
+  await listen(0);
   const address = server.address();
   const ownPort = typeof address === 'object' && address !== null ? address.port : 0;
   const cut = () => {
@@ -58,7 +71,26 @@ export async function startProxy(target: string): Promise<CuttingProxy> {
     unblock: () => {
       isBlocked = false;
     },
+    refuse: async () => {
+      server.close();
+      cut();
+      await once(server, 'close');
+      return () => listen(ownPort);
+    },
+    hang: () => {
+      isHanging = true;
+      for (const [near, far] of pairs) {
+        near.unpipe(far).pause();
+        far.unpipe(near).pause();
+      }
+      return () => {
+        isHanging = false;
+        cut();
+        for (const socket of stuck) socket.destroy();
+      };
+    },
     close: async () => {
+      for (const socket of stuck) socket.destroy();
       cut();
       server.close();
       await once(server, 'close');

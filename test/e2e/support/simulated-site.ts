@@ -18,6 +18,7 @@ import { root } from '../../support/pvescaler.ts';
 import { freePorts } from '../controlplane/free-ports.ts';
 import { type ControlPlane, Program, waitUntil } from '../controlplane/index.ts';
 import { reap } from '../controlplane/reaper.ts';
+import { type CuttingProxy, startProxy } from './cutting-proxy.ts';
 import { connect } from './real-guest.ts';
 
 const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
@@ -47,6 +48,8 @@ export interface SiteOptions {
   readonly guests?: ClusterDescription['guests'];
   /** Lines of YAML added to the config. */
   readonly config?: string;
+  /** Whether the ways to Proxmox can be cut. */
+  readonly severable?: boolean;
 }
 
 export interface Ran {
@@ -81,6 +84,8 @@ export interface SimulatedSite {
   readonly folder: string;
   /** Everything that was asked of Proxmox beyond looking, in order. */
   readonly deeds: readonly Deed[];
+  /** The ways to Proxmox, where they can be cut. */
+  readonly wires: readonly CuttingProxy[];
   /** Resolves with the so-manieth creation of a VM, before it is answered. */
   untilCreations(count: number): Promise<void>;
   /** Another `serve`, with a way to Proxmox of its own, so that its deeds are known from others'. */
@@ -148,6 +153,7 @@ class RunningSite implements SimulatedSite {
   readonly sim: ProxmoxSim;
   readonly folder: string;
   readonly deeds: Deed[] = [];
+  readonly wires: CuttingProxy[] = [];
   readonly #options: SiteOptions;
   readonly #closers: (() => Promise<void>)[] = [];
   readonly #listeners: (() => void)[] = [];
@@ -258,7 +264,12 @@ class RunningSite implements SimulatedSite {
       { listen: '127.0.0.1:0', tls: true },
     );
     this.#closers.push(() => served.close());
-    return { url: served.url, fingerprint: served.fingerprint };
+    const { fingerprint } = served;
+    if (this.#options.severable !== true) return { url: served.url, fingerprint };
+    const wire = await startProxy(served.url);
+    this.#closers.push(() => wire.close());
+    this.wires.push(wire);
+    return { url: wire.url, fingerprint };
   }
 
   async #configFor({ name, storeOf, healthPort }: ConfigOrder): Promise<string> {

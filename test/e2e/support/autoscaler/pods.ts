@@ -5,6 +5,7 @@ import type { Api } from '../../controlplane/index.ts';
 import type { PodObject } from '../kube-objects.ts';
 
 export interface WaitingPod extends PodObject {
+  readonly metadata: PodObject['metadata'] & { readonly ownerReferences?: readonly object[] };
   readonly spec: PodObject['spec'] & {
     readonly nodeSelector?: Readonly<Record<string, string>>;
     readonly containers: readonly {
@@ -71,13 +72,13 @@ export function putInto(rooms: readonly Room[], pod: WaitingPod): boolean {
   return true;
 }
 
-/** How many nodes of this template hold those of the pods that may go there at all. */
-export function nodesFor(waiting: readonly WaitingPod[], template: Room): number {
+/** How many nodes of these templates, the first that will do, hold those of the pods that may go there at all. */
+export function nodesFor(waiting: readonly WaitingPod[], templates: readonly Room[]): number {
   const rooms: Room[] = [];
   for (const pod of waiting) {
     if (putInto(rooms, pod)) continue;
-    const fresh = { ...template };
-    if (putInto([fresh], pod)) rooms.push(fresh);
+    const fresh = templates.map((one) => ({ ...one })).find((one) => putInto([one], pod));
+    if (fresh !== undefined) rooms.push(fresh);
   }
   return rooms.length;
 }

@@ -16,7 +16,7 @@ import {
   type SiteOptions,
   startSite,
 } from '../simulated-site.ts';
-import { ScriptedAutoscaler } from './scripted-autoscaler.ts';
+import { type AutoscalerOrder, ScriptedAutoscaler } from './scripted-autoscaler.ts';
 
 export interface ProviderSite {
   readonly site: SimulatedSite;
@@ -25,13 +25,13 @@ export interface ProviderSite {
   autoscaler(
     generation: Generation,
     groups: readonly string[],
-    provisionMs?: number,
+    pace?: Partial<Pick<AutoscalerOrder, 'provisionMs' | 'scanMs'>>,
   ): ScriptedAutoscaler;
   close(): Promise<void>;
 }
 
 export interface ProviderOptions
-  extends Pick<SiteOptions, 'hosts' | 'guests' | 'onTestFinished' | 'mostMachines'> {
+  extends Pick<SiteOptions, 'hosts' | 'guests' | 'onTestFinished' | 'mostMachines' | 'severable'> {
   readonly plane: ControlPlane;
   /** Items of `pools`, beside `workers`. */
   readonly pools?: string;
@@ -69,13 +69,15 @@ grpc:
     site,
     replica,
     client,
-    autoscaler: (generation, groups, provisionMs = 600_000) =>
+    autoscaler: (generation, groups, pace = {}) =>
       new ScriptedAutoscaler({
         api: plane.api,
         client: client(generation),
         generation,
         groups,
-        provisionMs,
+        provisionMs: 600_000,
+        scanMs: 200,
+        ...pace,
       }),
     close: async () => {
       for (const one of clients) one.close();

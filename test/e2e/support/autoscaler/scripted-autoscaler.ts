@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Cluster Autoscaler's loop, as far as a provider notices it: the same calls in the same order, decisions of the
-// same kind, on the Nodes and pods that the API server really has. Minutes are seconds here.
+// The Cluster Autoscaler's loop, as far as a provider notices it: the same calls in the same order, decisions on the same
+// grounds, on the Nodes and pods that the API server really has. Minutes are seconds here.
 import { performance } from 'node:perf_hooks';
 import { type ServiceError, status as Status } from '@grpc/grpc-js';
 import type { Answer, Generation, RpcClient } from '../../../interop/client.ts';
@@ -8,17 +8,11 @@ import { fakeNode } from '../../../interop/expectations.ts';
 import { type Api, waitUntil } from '../../controlplane/index.ts';
 import { WaitingIsNoUse } from '../../controlplane/wait-until.ts';
 import { type NodeObject, nodes, readiness } from '../kube-objects.ts';
-import { type Group, lookAt } from './group-look.ts';
-import {
-  demandOf,
-  isPending,
-  mayGo,
-  nodesFor,
-  pods,
-  putInto,
-  roomOf,
-  type WaitingPod,
-} from './pods.ts';
+import { type Place, placeOf, placesToCome, putAll } from './places.ts';
+import { isPending, nodesFor, pods, type Room, type WaitingPod } from './pods.ts';
+import { type AskedNode, ProviderClient } from './provider-client.ts';
+import { asAsked, failedOf, type GroupState, isRpcError, Registry } from './registry.ts';
+import { type Removal, ScaleDown } from './scale-down.ts';
 
 export interface AutoscalerOrder {
   readonly api: Api;
@@ -27,40 +21,78 @@ export interface AutoscalerOrder {
   /** The groups it cares for, the one it likes best first. */
   readonly groups: readonly string[];
   /** How long an instance may be without a Node. */
-  readonly provisionMs?: number;
+  readonly provisionMs: number;
+  readonly scanMs: number;
 }
 
 export interface Decision {
   readonly loop: number;
-  readonly what: 'grow' | 'shrink' | 'undo' | 'delete-unregistered' | 'delete-failed';
+  readonly what:
+    | 'grow'
+    | 'grow-refused'
+    | 'shrink'
+    | 'shrink-refused'
+    | 'undo'
+    | 'fix-size'
+    | 'delete-unregistered'
+    | 'delete-failed';
   readonly group: string;
   readonly count: number;
   /** Target of the group before and after. */
-  readonly targets: readonly [number, number];
+  readonly targets?: readonly [number, number];
   readonly errors?: readonly Answer[];
 }
 
-const TO_BE_DELETED = 'ToBeDeletedByClusterAutoscaler';
-const UNNEEDED_MS = 2_000;
+const DELAY_AFTER_ADD_MS = 2_000;
+/** Of real time: more of them may be on their way. */
+const YOUNG_POD_MS = 2_000;
+const OK_UNREADY = 3;
+const MOST_UNREADY = 0.45;
+const PASSING: readonly number[] = [Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED];
 
 export class ScriptedAutoscaler {
   readonly decisions: Decision[] = [];
+  readonly removals: Removal[] = [];
   readonly #order: AutoscalerOrder;
-  readonly #unregisteredSince = new Map<string, number>();
-  readonly #emptySince = new Map<string, number>();
-  readonly #backedOff = new Set<string>();
-  readonly #grownBy = new Map<string, number>();
+  readonly #provider: ProviderClient;
+  readonly #registry: Registry;
+  readonly #scaleDown: ScaleDown;
+  readonly #templates = new Map<string, Room>();
   #loops = 0;
+  #loopedAt = Number.NEGATIVE_INFINITY;
+  #grownAt = Number.NEGATIVE_INFINITY;
   /** Loops that ended because the provider did not answer. */
   failedLoops = 0;
 
   constructor(order: AutoscalerOrder) {
+    const { api, generation } = order;
     this.#order = order;
+    this.#provider = new ProviderClient(order);
+    const provider = this.#provider;
+    this.#registry = new Registry({
+      ...order,
+      provider,
+      onUndo: (group, count) => this.#undo(group, count),
+    });
+    this.#scaleDown = new ScaleDown({
+      api,
+      provider,
+      generation,
+      onRemoval: (removal) => this.#removed(removal),
+    });
   }
 
-  async startUp(): Promise<void> {
-    await this.#order.client.call('GPULabel');
-    await this.#order.client.call('GetAvailableGPUTypes');
+  /** What it logged and went on from. */
+  get troubles(): readonly string[] {
+    return this.#provider.troubles;
+  }
+
+  isBackedOff(group: string): boolean {
+    return this.#registry.isBackedOff(group, performance.now());
+  }
+
+  startUp(): Promise<void> {
+    return this.#provider.startUp();
   }
 
   /** Loops until that is so; a provider that is not there ends a loop, as it does for the real one. */
@@ -70,7 +102,7 @@ export class ScriptedAutoscaler {
       async () => {
         try {
           if (await look()) return true;
-          await this.loop();
+          if (performance.now() - this.#loopedAt > this.#order.scanMs) await this.loop();
           return false;
         } catch (error) {
           // What goes wrong in one loop is not made good by the next.
@@ -82,62 +114,76 @@ export class ScriptedAutoscaler {
     );
   }
 
-  async loop(): Promise<readonly Group[]> {
+  async loop(): Promise<readonly GroupState[]> {
     this.#loops += 1;
+    this.#loopedAt = performance.now();
     try {
-      const groups = await this.#observe();
-      await this.#act(groups);
-      return groups;
+      await this.#runOnce(this.#loopedAt);
+      return this.#registry.states;
     } catch (error) {
-      if ((error as ServiceError).code !== Status.UNAVAILABLE) throw error;
+      if (!isRpcError(error) || !PASSING.includes((error as ServiceError).code)) throw error;
       this.failedLoops += 1;
       return [];
     }
   }
 
-  async #act(groups: readonly Group[]): Promise<void> {
-    if (await this.#deleteFailed(groups)) return;
-    if (await this.#deleteUnregistered(groups)) return;
-    const all = await pods(this.#order.api);
-    const waiting = all.filter(
-      (pod) => isPending(pod) && groups.some(({ template }) => mayGo(pod, template.labels)),
-    );
-    if (waiting.length > 0) await this.#grow(groups, waiting, all);
-    else await this.#shrink(groups, all);
+  async target(id: string): Promise<number> {
+    return this.#provider.target(id);
   }
 
-  async #observe(): Promise<readonly Group[]> {
-    const { api, client, groups } = this.#order;
-    await client.call('Refresh');
-    const { nodeGroups } = await client.call('NodeGroups');
-    const known = new Set<string>(nodeGroups.map((group: Answer) => group['id']));
-    const members = new Map<string, NodeObject[]>();
-    for (const node of await nodes(api)) {
-      const { nodeGroup } = await client.call('NodeGroupForNode', { node: asAsked(node) });
-      if (nodeGroup.id === '') continue;
-      // The real one dereferences nothing here and dies.
-      if (!known.has(nodeGroup.id)) throw new Error(`group ${nodeGroup.id} is not in NodeGroups`);
-      members.set(nodeGroup.id, [...(members.get(nodeGroup.id) ?? []), node]);
+  async #runOnce(now: number): Promise<void> {
+    const { api, generation } = this.#order;
+    const all = await nodes(api);
+    await this.#provider.refresh();
+    await this.#readTemplates(all);
+    await this.#registry.update(all, now);
+    const isOld = generation === 'a0' || generation === 'a';
+    if ((await this.#removeUnregistered()) && isOld) return;
+    if (!isHealthy(all)) return;
+    if (await this.#removeFailed()) {
+      if (isOld) return;
+      await this.#registry.recalculate();
     }
-    const seen: Group[] = [];
-    for (const id of groups) {
-      const group = nodeGroups.find((one: Answer) => one['id'] === id);
-      seen.push(await lookAt(this.#order, group, members.get(id) ?? []));
-    }
-    return seen;
+    if (await this.#fixSizes(now)) return;
+    await this.#scale(await pods(api), now);
   }
 
-  async #deleteFailed(groups: readonly Group[]): Promise<boolean> {
+  /** Of every group; the real one would copy a Node where there is one for a minute. */
+  async #readTemplates(all: readonly NodeObject[]): Promise<void> {
+    for (const node of all.filter((one) => readiness(one) === 'True')) {
+      await this.#provider.groupOf(asAsked(node)).catch((error: unknown) => {
+        if (!isRpcError(error)) throw error;
+        this.#provider.trouble('NodeGroupForNode', error);
+      });
+    }
+    for (const { id } of await this.#provider.groups()) {
+      if (!this.#order.groups.includes(id)) continue;
+      this.#templates.set(id, await this.#provider.template(id));
+    }
+  }
+
+  async #removeUnregistered(): Promise<boolean> {
     let isDone = false;
-    for (const group of groups) {
-      const failed = group.instances.filter(
-        ({ status }) =>
-          status.instanceState === 'instanceCreating' && Boolean(status.errorInfo?.errorCode),
-      );
+    for (const group of this.#registry.states) {
+      const most = Math.max(0, (await this.target(group.id)) - group.min);
+      const ids = group.longUnregistered.slice(0, most);
+      if (ids.length === 0) continue;
+      const targets = await this.#deleteFakes(group.id, ids, 'unregistered');
+      if (targets === undefined) return isDone;
+      this.#decide({ what: 'delete-unregistered', group: group.id, count: ids.length, targets });
+      isDone = true;
+    }
+    return isDone;
+  }
+
+  async #removeFailed(): Promise<boolean> {
+    let isDone = false;
+    for (const group of this.#registry.states) {
+      const failed = failedOf(group.instances);
       if (failed.length === 0) continue;
-      this.#backedOff.add(group.id);
       const ids = failed.map(({ id }) => id as string);
-      const targets = await this.#deleteFakes(group, ids, 'create-error');
+      const targets = await this.#deleteFakes(group.id, ids, 'create-error');
+      if (targets === undefined) continue;
       const errors = failed.map(({ status }) => status.errorInfo);
       this.#decide({ what: 'delete-failed', group: group.id, count: ids.length, targets, errors });
       isDone = true;
@@ -145,137 +191,106 @@ export class ScriptedAutoscaler {
     return isDone;
   }
 
-  async #deleteUnregistered(groups: readonly Group[]): Promise<boolean> {
-    const { provisionMs = 600_000, generation } = this.#order;
-    let isDone = false;
-    for (const group of groups) {
-      const late = this.#unregistered(group).filter(
-        (id) => performance.now() - (this.#unregisteredSince.get(id) ?? 0) > provisionMs,
-      );
-      const ids = late.slice(0, Math.max(0, group.target - group.min));
-      if (ids.length === 0) continue;
-      this.#backedOff.add(group.id);
-      if (generation === 'c') await this.#undoIncrease(group);
-      const targets = await this.#deleteFakes(group, ids, 'unregistered');
-      this.#decide({ what: 'delete-unregistered', group: group.id, count: ids.length, targets });
-      isDone = true;
-    }
-    return isDone;
-  }
-
-  /** 1.36 and later take a scale-up back that timed out, whatever became of it. */
-  async #undoIncrease({ id, target }: Group): Promise<void> {
-    const count = this.#grownBy.get(id) ?? 0;
-    if (count === 0) return;
-    this.#grownBy.delete(id);
-    await this.#order.client.call('NodeGroupDecreaseTargetSize', { id, delta: -count });
-    const targets = [target, await this.target(id)] as const;
-    this.#decide({ what: 'undo', group: id, count, targets });
-  }
-
-  #unregistered({ instances, nodes: members }: Group): readonly string[] {
-    const registered = new Set(members.map(({ spec }) => spec.providerID));
-    const ids = instances
-      .filter(({ status }) => status.instanceState !== 'instanceDeleting')
-      .filter(({ status }) => !status.errorInfo?.errorCode)
-      .map(({ id }) => id as string)
-      .filter((id) => !registered.has(id));
-    for (const id of ids) {
-      if (!this.#unregisteredSince.has(id)) this.#unregisteredSince.set(id, performance.now());
-    }
-    return ids;
-  }
-
+  /** Undefined when it was refused: tried again in the next loop. */
   async #deleteFakes(
-    { id }: Group,
+    id: string,
     ids: readonly string[],
     reason: string,
-  ): Promise<readonly [number, number]> {
-    const { client } = this.#order;
-    const fakes = ids.map((one) => fakeNode(one, reason));
-    for (const node of fakes) {
-      const { nodeGroup } = await client.call('NodeGroupForNode', { node });
-      if (nodeGroup.id !== id) throw new Error(`a fake node is of group "${nodeGroup.id}"`);
+  ): Promise<readonly [number, number] | undefined> {
+    const fakes = ids.map((one) => fakeNode(one, reason) as AskedNode);
+    for (const fake of fakes) {
+      // Without an answer the dead machine would never be cleaned up.
+      const group = await this.#provider.groupOf(fake);
+      if (group?.id !== id) throw new Error(`a fake node is of group "${group?.id}"`);
     }
     const before = await this.target(id);
-    await client.call('NodeGroupDeleteNodes', { id, nodes: fakes });
+    try {
+      await this.#provider.deleteNodes(id, fakes);
+    } catch (error) {
+      if (!isRpcError(error)) throw error;
+      this.#provider.trouble('NodeGroupDeleteNodes', error);
+      return undefined;
+    } finally {
+      this.#registry.cache.forget(id);
+    }
     return [before, await this.target(id)];
   }
 
-  async #grow(
-    groups: readonly Group[],
-    waiting: readonly WaitingPod[],
-    all: readonly WaitingPod[],
-  ): Promise<void> {
-    const rooms = groups.flatMap((group) => roomsOf(group, all));
-    const left = waiting.filter((pod) => !putInto(rooms, pod));
-    for (const { id, max, target, template } of groups) {
-      const count = Math.min(nodesFor(left, template), max - target);
-      if (this.#backedOff.has(id) || count <= 0) continue;
-      await this.#order.client.call('NodeGroupIncreaseSize', { id, delta: count });
-      this.#grownBy.set(id, count);
+  async #undo({ id, target }: GroupState, count: number): Promise<void> {
+    await this.#provider.decrease(id, -count);
+    this.#decide({ what: 'undo', group: id, count, targets: [target, await this.target(id)] });
+  }
+
+  async #fixSizes(now: number): Promise<boolean> {
+    const surplus = this.#registry.surplus(now);
+    for (const { id, count } of surplus) {
+      const before = await this.target(id);
+      await this.#provider.decrease(id, -count);
+      const targets = [before, await this.target(id)] as const;
+      this.#decide({ what: 'fix-size', group: id, count, targets });
+    }
+    return surplus.length > 0;
+  }
+
+  async #scale(all: readonly WaitingPod[], now: number): Promise<void> {
+    const groups = this.#registry.states;
+    const places = groups.flatMap((group) => this.#placesOf(group, all));
+    const templates = groups.map(({ id }) => this.#template(id));
+    const left = putAll(all.filter(isPending), places).filter(
+      (pod) => nodesFor([pod], templates) > 0,
+    );
+    if (left.length > 0) {
+      if (left.every(isYoung)) return;
+      await this.#grow(left, now);
+    }
+    if (now - this.#grownAt < DELAY_AFTER_ADD_MS) return;
+    this.#scaleDown.run(groups, places, all);
+  }
+
+  #placesOf(group: GroupState, all: readonly WaitingPod[]): readonly Place[] {
+    return [
+      ...group.ready.map((node) => placeOf(node, all)),
+      ...placesToCome(this.#template(group.id), this.#registry.upcoming(group)),
+    ];
+  }
+
+  #template(id: string): Room {
+    const template = this.#templates.get(id);
+    if (template === undefined) throw new Error(`no template of ${id}`);
+    return template;
+  }
+
+  /** One group per loop. */
+  async #grow(left: readonly WaitingPod[], now: number): Promise<void> {
+    const states = new Map(this.#registry.states.map((group) => [group.id, group]));
+    for (const id of this.#order.groups) {
+      const group = states.get(id);
+      if (group === undefined || this.#registry.isBackedOff(id, now)) continue;
+      const { target, max } = group;
+      const count = Math.min(nodesFor(left, [this.#template(id)]), max - target);
+      if (count <= 0) continue;
+      this.#grownAt = now;
+      try {
+        await this.#provider.increase(id, count);
+      } catch (error) {
+        if (!isRpcError(error)) throw error;
+        this.#provider.trouble('NodeGroupIncreaseSize', error);
+        this.#registry.backOff(id, now);
+        this.#decide({ what: 'grow-refused', group: id, count });
+        return;
+      }
+      this.#registry.scaledUp(id, count, now);
       const targets = [target, await this.target(id)] as const;
       this.#decide({ what: 'grow', group: id, count, targets });
       return;
     }
   }
 
-  async #shrink(groups: readonly Group[], all: readonly WaitingPod[]): Promise<void> {
-    for (const group of groups) {
-      const idle = group.nodes.filter((node) => this.#isUnneeded(node, all));
-      const most = Math.max(0, group.target - group.min);
-      const leaving = idle.slice(0, most);
-      if (leaving.length === 0) continue;
-      // One call each, at the same time: there is no batching interval by default.
-      await Promise.all(leaving.map((node) => this.#remove(group, node)));
-      const targets = [group.target, await this.target(group.id)] as const;
-      this.#decide({ what: 'shrink', group: group.id, count: leaving.length, targets });
-    }
-  }
-
-  #isUnneeded(node: NodeObject, all: readonly WaitingPod[]): boolean {
-    const { name } = node.metadata;
-    const isBusy = all.some(({ spec }) => spec.nodeName === name);
-    if (isBusy || readiness(node) !== 'True' || isLeaving(node)) {
-      this.#emptySince.delete(name);
-      return false;
-    }
-    const since = this.#emptySince.get(name) ?? performance.now();
-    this.#emptySince.set(name, since);
-    return performance.now() - since > UNNEEDED_MS;
-  }
-
-  async #remove({ id }: Group, node: NodeObject): Promise<void> {
-    const { api, client } = this.#order;
-    const taints = [
-      ...(node.spec.taints ?? []),
-      { key: TO_BE_DELETED, value: String(Math.floor(Date.now() / 1_000)), effect: 'NoSchedule' },
-    ];
-    await api.patch(`/api/v1/nodes/${node.metadata.name}`, {
-      spec: { taints, unschedulable: true },
-    });
-    await this.#drain(node);
-    const { nodeGroup } = await client.call('NodeGroupForNode', { node: asAsked(node) });
-    if (nodeGroup.id !== id) throw new Error(`${node.metadata.name} is of "${nodeGroup.id}" now`);
-    await client.call('NodeGroupDeleteNodes', { id, nodes: [asAsked(node)] });
-  }
-
-  /** What the scheduler put there in the last moment goes elsewhere. */
-  async #drain({ metadata }: NodeObject): Promise<void> {
-    const { api } = this.#order;
-    const there = (await pods(api)).filter(({ spec }) => spec.nodeName === metadata.name);
-    for (const pod of there) {
-      const { name, namespace } = pod.metadata;
-      await api.create(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
-        apiVersion: 'policy/v1',
-        kind: 'Eviction',
-        metadata: { name, namespace },
-      });
-    }
-  }
-
-  async target(id: string): Promise<number> {
-    return (await this.#order.client.call('NodeGroupTargetSize', { id }))['targetSize'];
+  #removed(removal: Removal): void {
+    this.removals.push(removal);
+    this.#registry.cache.forget(removal.group);
+    const what = removal.askedAt === undefined ? 'shrink-refused' : 'shrink';
+    this.#decide({ what, group: removal.group, count: 1 });
   }
 
   #decide(decision: Omit<Decision, 'loop'>): void {
@@ -283,28 +298,12 @@ export class ScriptedAutoscaler {
   }
 }
 
-function isLeaving({ spec }: NodeObject): boolean {
-  return spec.taints?.some(({ key }) => key === TO_BE_DELETED) === true;
+/** With too many nodes that are not Ready it does nothing at all. */
+function isHealthy(all: readonly NodeObject[]): boolean {
+  const unready = all.filter((node) => readiness(node) === 'Unknown').length;
+  return unready <= OK_UNREADY || unready <= MOST_UNREADY * all.length;
 }
 
-/** Members as they are now, and those that are to come as the template says. */
-function roomsOf({ nodes: members, target, template }: Group, all: readonly WaitingPod[]) {
-  const staying = members.filter((node) => !isLeaving(node));
-  const upcoming = Math.max(0, target - staying.length);
-  const rooms = staying.map((node) => {
-    const room = roomOf(node.status.allocatable ?? {}, node.metadata.labels);
-    for (const pod of all.filter(({ spec }) => spec.nodeName === node.metadata.name)) {
-      const { cpuMilli, memoryBytes } = demandOf(pod);
-      room.cpuMilli -= cpuMilli;
-      room.memoryBytes -= memoryBytes;
-    }
-    return room;
-  });
-  return [...rooms, ...Array.from({ length: upcoming }, () => ({ ...template }))];
-}
-
-/** All that the protocol tells of a Node. */
-function asAsked({ metadata, spec }: NodeObject): object {
-  const { name, labels = {}, annotations = {} } = metadata;
-  return { name, providerID: spec.providerID ?? '', labels, annotations };
+function isYoung({ metadata }: WaitingPod): boolean {
+  return Date.now() - Date.parse(metadata.creationTimestamp) < YOUNG_POD_MS;
 }

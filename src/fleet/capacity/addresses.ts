@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which static addresses the next machine of a pool gets in a region, and for how many machines there are some.
+import type { AddressLease } from '../../model/address-lease.ts';
+import type { MachineId } from '../../model/machine-id.ts';
+import { type AddressChoice, chooseAddresses, countAddresses } from '../../placement/index.ts';
+import type { RegionView } from '../../ports/hypervisor.ts';
+import type { PoolSettings } from '../settings.ts';
+import type { Turn } from '../turn.ts';
+import { takenAddresses } from './taken-addresses.ts';
+
+interface Where {
+  readonly view: RegionView;
+  readonly pool: PoolSettings;
+}
+
+interface Unknown {
+  readonly chosen: false;
+  readonly code: 'VIEW_STALE';
+  readonly sentence: string;
+}
+
+/** Counting reads few configurations at a time: a host that does not answer must not hold up every round. */
+const READS_TO_COUNT = 16;
+
+export async function addressesFor(
+  turn: Turn,
+  where: Where,
+  machine: MachineId,
+): Promise<AddressChoice | Unknown> {
+  const unknown = unknownAddresses(turn, where);
+  if (unknown !== undefined) return unknown;
+  const taken = isStatic(where.pool) ? await takenAddresses(turn, where.view) : [];
+  return chooseAddresses({ ...common(turn, where, []), machine, taken });
+}
+
+/** The same when those of others are held who will have theirs before; nothing of it is written down. */
+export async function addressesBeside(
+  turn: Turn,
+  where: Where,
+  { machine, held }: { readonly machine: MachineId; readonly held: readonly AddressLease[] },
+): Promise<AddressChoice | Unknown> {
+  const unknown = unknownAddresses(turn, where);
+  if (unknown !== undefined) return unknown;
+  const taken = await takenToCount(turn, where);
+  return chooseAddresses({ ...common(turn, where, held), machine, taken });
+}
+
+/** How many machines get theirs, one after the other. */
+export async function freeAddresses(
+  turn: Turn,
+  where: Where,
+  { held, atMost }: { readonly held: readonly AddressLease[]; readonly atMost: number },
+): Promise<{ readonly count: number; readonly reason: string | undefined }> {
+  if (!isStatic(where.pool)) return { count: atMost, reason: undefined };
+  const unknown = unknownAddresses(turn, where);
+  if (unknown !== undefined) return { count: 0, reason: unknown.sentence };
+  const taken = await takenToCount(turn, where);
+  return countAddresses({ ...common(turn, where, held), taken }, atMost);
+}
+
+function takenToCount(turn: Turn, { pool, view }: Where): Promise<readonly string[]> {
+  return isStatic(pool) ? takenAddresses(turn, view, READS_TO_COUNT) : Promise.resolve([]);
+}
+
+function common(turn: Turn, { pool, view }: Where, held: readonly AddressLease[]) {
+  return {
+    region: view.region,
+    v4: pool.network.v4,
+    v6: pool.network.v6,
+    leases: held.length === 0 ? turn.books.addresses : [...turn.books.addresses, ...held],
+    now: turn.now,
+  };
+}
+
+/** After the records were lost, a VM that cannot be read may have any address. */
+function unknownAddresses({ unread }: Turn, { view, pool }: Where): Unknown | undefined {
+  const vm = unread.get(view.region);
+  if (vm === undefined || !isStatic(pool)) return undefined;
+  const sentence = `VM ${vm.vmId} on host ${vm.host} cannot be read: its addresses might be given out twice`;
+  return { chosen: false, code: 'VIEW_STALE', sentence };
+}
+
+function isStatic({ network }: PoolSettings): boolean {
+  return network.v4.kind === 'static' || network.v6.kind === 'static';
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect } from 'vitest';
+import type { Answer, Generation, RpcClient } from '../../../interop/client.ts';
+import { nodeOf } from '../../../interop/node-of.ts';
+
+export interface Caller {
+  readonly client: RpcClient;
+  readonly generation: Generation;
+}
+
+/** Every call of the autoscaler has the same, unless somebody says otherwise. */
+export const DEADLINE = { deadlineMs: 5_000 };
+
+/** As the generation reads it: the message in the old field or the bytes in the new one. */
+export async function templateOf(
+  { client, generation }: Caller,
+  id: string,
+): Promise<{
+  readonly labels: Readonly<Record<string, string>>;
+  readonly allocatable: Readonly<Record<string, string>>;
+}> {
+  const answer = await client.call('NodeGroupTemplateNodeInfo', { id }, DEADLINE);
+  const isNew = generation === 'b' || generation === 'c';
+  const { metadata, status } = isNew ? nodeOf(answer['nodeBytes']) : answer['nodeInfo'];
+  expect(status.conditions).toContainEqual(
+    expect.objectContaining({ type: 'Ready', status: 'True' }),
+  );
+  const quantities = Object.entries<Answer>(status.allocatable);
+  return {
+    labels: metadata.labels,
+    allocatable: Object.fromEntries(quantities.map(([name, one]) => [name, one['string']])),
+  };
+}
