@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles src/main.ts into dist/. Code splitting keeps every lazily imported command and library in a
+// Bundles src/main.ts and the thread it starts into dist/. Code splitting keeps every lazily imported command and library in a
 // file of its own, so that `pvescaler --help` loads little. Takes well under a second: run it always.
 
 import { renameSync, rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ const fresh = join(root, `dist.${process.pid}`);
 try {
   await esbuild.build({
     absWorkingDir: root,
-    entryPoints: { main: 'src/main.ts' },
+    entryPoints: { main: 'src/main.ts', 'face-thread': 'src/face-thread.ts' },
     outdir: fresh,
     bundle: true,
     splitting: true,

@@ -19,6 +19,7 @@ import {
   type Telemetry,
 } from './cli/index.ts';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
+import type { FaceOrder } from './externalgrpc/thread/messages.ts';
 import type { ConnectionSource } from './kubernetes/index.ts';
 import {
   InvalidConfig,
@@ -33,6 +34,7 @@ import type { OpenConnection, ProxmoxSim, SimState } from './sim/proxmox/index.t
 import {
   fencedTransport,
   openHttpTransport,
+  startThread,
   systemClock,
   systemRandom,
   type TransportTls,
@@ -283,31 +285,36 @@ async function serveHealth({ listen: address, ...sources }: HealthOrder) {
 }
 
 async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
-  const { config, fleet, clock, log, meters } = parts;
+  const { config, fleet, clock, log, meters, signal } = parts;
   if (config.mode !== 'externalgrpc') return undefined;
-  const { serveExternalGrpc } = await import('./externalgrpc/index.ts');
-  const { grpc } = config;
-  const face = await serveExternalGrpc({
-    fleet,
+  const { supervise } = await import('./externalgrpc/thread/supervise.ts');
+  const { listen, tls, insecure, expander } = config.grpc;
+  const order: FaceOrder = {
     settings: externalGrpcSettings(config),
-    listen: grpc.listen,
-    tls: grpc.tls,
-    insecure: grpc.insecure,
-    expander: grpc.expander,
+    terms: fleet.terms,
+    statePath: config.state.path,
+    listen,
+    tls,
+    insecure,
+    expander,
+  };
+  const face = await supervise({
+    link: startThread(new URL('./face-thread.js', import.meta.url), { name: 'grpc', order }),
+    outlook: fleet.outlook,
     clock,
-    read: (path) => readFile(path, 'utf8'),
     warn: (message) => log.warn(message),
-    signal: parts.signal,
     onCall({ rpc, code, ms }) {
       meters.add('pvescaler_grpc_calls_total', { rpc, code });
       meters.observe('pvescaler_grpc_call_duration_seconds', { rpc }, ms / 1_000);
     },
+    signal,
   });
-  const { port, expanderPort } = face;
+  const { port, expanderPort, failed } = face;
   const plugin = expanderPort === undefined ? '' : `, expander on port ${expanderPort}`;
   return {
-    what: `gRPC for the Cluster Autoscaler on port ${port}${grpc.insecure ? ' without TLS' : ''}${plugin}`,
+    what: `gRPC for the Cluster Autoscaler on port ${port}${insecure ? ' without TLS' : ''}${plugin}`,
     waitingFor: () => face.waitingFor(),
+    failed,
     close: () => face.close(),
   };
 }

@@ -5,15 +5,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { loadSync } from '@grpc/proto-loader';
-import { serveExternalGrpc } from '../../src/externalgrpc/index.ts';
+import type { FaceOrder } from '../../src/externalgrpc/thread/messages.ts';
+import { supervise } from '../../src/externalgrpc/thread/supervise.ts';
 import { createFleet } from '../../src/fleet/index.ts';
 import { REGION } from '../../src/fleet/testing/settings.ts';
 import type { Machine } from '../../src/model/machine.ts';
-import { systemClock, systemRandom } from '../../src/system/index.ts';
+import { startThread, systemClock, systemRandom } from '../../src/system/index.ts';
 import { aGroup } from '../../test/interop/stage.ts';
 import { type Benchmark, median } from '../benchmark.ts';
 import type { Load, Measured } from './load.ts';
-import { hypervisorOf, machinesOf, poolsOf, type Scale, settingsOf, storeWith } from './site.ts';
+import {
+  hypervisorOf,
+  machinesOf,
+  poolsOf,
+  type Scale,
+  settingsOf,
+  statePathIn,
+  storeWith,
+} from './site.ts';
 
 const QUICK: Scale = { pools: 5, machinesPerPool: 50 };
 const FULL: Scale = { pools: 50, machinesPerPool: 1_000 };
@@ -86,6 +95,7 @@ function loadOf(
   return {
     port,
     seconds: quick ? 3 : 20,
+    warmUpSeconds: quick ? 1 : 5,
     perSecond: quick ? 100 : 300,
     mutationsPerSecond: 5,
     reads: readsOf(machines, names),
@@ -98,7 +108,7 @@ function loadOf(
   };
 }
 
-/** Fleet and face in this process, driving. */
+/** Fleet and face in this process, each in its thread, as `serve` has them. */
 async function start(scale: Scale, machines: readonly Machine[], folder: string) {
   const store = await storeWith(folder, machines);
   const fleet = createFleet({
@@ -109,20 +119,27 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
     settings: settingsOf(scale),
   });
   const pools = poolsOf(scale);
-  const face = await serveExternalGrpc({
-    fleet,
+  const order: FaceOrder = {
     settings: {
       groups: pools.map((pool) => aGroup(pool)),
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
+    terms: fleet.terms,
+    statePath: statePathIn(folder),
     listen: { host: '127.0.0.1', port: 0 },
     tls: undefined,
     insecure: true,
     expander: undefined,
+  };
+  const program = new URL('../../src/face-thread.ts', import.meta.url);
+  const face = await supervise({
+    link: startThread(program, { name: 'grpc', order }),
+    outlook: fleet.outlook,
     clock: systemClock,
-    read: () => Promise.reject(new Error('no files')),
     warn: () => undefined,
+    onCall: () => undefined,
+    signal: new AbortController().signal,
   });
   const abort = new AbortController();
   const { rounds, events } = stopwatch();

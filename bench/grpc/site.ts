@@ -94,9 +94,13 @@ export function machinesOf(scale: Scale): readonly Machine[] {
   );
 }
 
+export function statePathIn(folder: string): string {
+  return join(folder, 'state.db');
+}
+
 /** One transaction: fifty thousand flushes to the disk would take longer than the measurement. */
 export async function storeWith(folder: string, machines: readonly Machine[]) {
-  const path = join(folder, 'state.db');
+  const path = statePathIn(folder);
   await (await openSqliteStore({ path, clock: systemClock, random: systemRandom })).close();
   const database = new DatabaseSync(path);
   database.exec('BEGIN');

@@ -2,7 +2,7 @@
 // Turns the table of directions into dependency-cruiser rules and runs them.
 import { readdirSync } from 'node:fs';
 import { cruise, type ICruiseResult } from 'dependency-cruiser';
-import { COMPOSITION_ROOT, ROOMS, type Room, UI_CONTRACT } from './directions.ts';
+import { COMPOSITION_ROOTS, ROOMS, type Room, UI_CONTRACT } from './directions.ts';
 
 export interface LayeringReport {
   readonly modules: number;
@@ -88,11 +88,11 @@ const GENERAL_RULES: Rule[] = [
     to: { circular: true },
   },
   {
-    name: 'nobody imports the composition root',
-    comment: 'main.ts joins the adapters; nothing may depend on how',
+    name: 'nobody imports a composition root',
+    comment: 'they join the adapters; nothing may depend on how',
     severity: 'error',
     from: { path: '^(src|ui)/' },
-    to: { path: `^${COMPOSITION_ROOT}$` },
+    to: { path: COMPOSITION_ROOTS.map((root) => `^${root}$`) },
   },
   {
     name: 'ui knows only the contract',
@@ -124,7 +124,7 @@ function rules(): Rule[] {
 /** A rule sees imports only; a file that imports nothing must have a room all the same. */
 function strayFiles(sources: readonly string[]): string[] {
   return sources
-    .filter((path) => path.startsWith('src/') && path !== COMPOSITION_ROOT)
+    .filter((path) => path.startsWith('src/') && !COMPOSITION_ROOTS.includes(path))
     .filter((path) => !Object.keys(ROOMS).some((room) => path.startsWith(`src/${room}/`)))
     .map((path) => `every file has a room: ${path} (see scripts/layering/directions.ts)`);
 }

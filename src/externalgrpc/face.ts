@@ -32,11 +32,15 @@ export interface ExternalGrpcOptions extends Pick<ProviderParts, 'fleet' | 'sett
   /** Aborted when the process shall end: what is asked from then on, nobody might carry out. */
   readonly signal?: AbortSignal;
   /** After each call: for metrics and logs. */
-  readonly onCall?: (call: {
-    readonly rpc: string;
-    readonly code: string;
-    readonly ms: number;
-  }) => void;
+  readonly onCall?: (call: GrpcCall) => void;
+  /** How soon what others wrote is in the picture. */
+  readonly followEveryMs?: number;
+}
+
+export interface GrpcCall {
+  readonly rpc: string;
+  readonly code: string;
+  readonly ms: number;
 }
 
 export interface RunningExternalGrpc {
@@ -69,7 +73,7 @@ export async function serveExternalGrpc(
     listen: options.listen,
     security,
     callsAtOnce: CALLS_AT_ONCE,
-    interceptors: [observe(options), translate(), requireReady(options, waitingFor)],
+    interceptors: [observe(options), translate(options), requireReady(options, waitingFor)],
     routes: (router) => {
       const services = [CloudProvider, Health, ...REFLECTION];
       const names = services.map(({ typeName }) => typeName);
@@ -112,7 +116,7 @@ function listenExpander(
     // The autoscaler shows no certificate there; nothing can be changed through it.
     security: { kind: 'tls', paths: { certPath, keyPath }, allow: undefined },
     callsAtOnce: EXPANDER_CALLS_AT_ONCE,
-    interceptors: [observe(options), translate()],
+    interceptors: [observe(options), translate(options)],
     routes: (router) => {
       router.service(Expander, expander(provider.groups));
       serveReflection(router, [Expander, ...REFLECTION]);
@@ -153,14 +157,14 @@ function missing({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
 
 /** Rounds and requests follow by themselves; this is for what other processes write meanwhile. */
 async function follow(options: ExternalGrpcOptions, signal: AbortSignal): Promise<void> {
-  const { fleet, clock, warn } = options;
+  const { fleet, clock, warn, followEveryMs = FOLLOW_EVERY_MS } = options;
   const told = new Set<string>();
   while (!signal.aborted) {
     await fleet.picture.follow({ signal }).catch((error: unknown) => {
       if (!signal.aborted) tellOnce(told, asPvescalerError(error).message, warn);
     });
     for (const words of differences(options)) tellOnce(told, words, warn);
-    await clock.sleep(FOLLOW_EVERY_MS, { signal }).catch(() => undefined);
+    await clock.sleep(followEveryMs, { signal }).catch(() => undefined);
   }
 }
 
@@ -182,11 +186,15 @@ function requireReady(
   };
 }
 
-function translate(): Interceptor {
+function translate({ warn }: ExternalGrpcOptions): Interceptor {
   return (next) => async (request) => {
     try {
       return await next(request);
     } catch (error) {
+      const ours = asPvescalerError(error);
+      if (ours.class === 'Bug' && !(error instanceof ConnectError)) {
+        warn(`fault in ${request.method.name}: ${ours.stack ?? ours.message}`);
+      }
       throw grpcError(error);
     }
   };

@@ -7,8 +7,8 @@ import {
   RECONCILE_RENEW_MS,
 } from '../model/lease.ts';
 import { asPvescalerError, Cancelled, LostLeadership, PvescalerError } from '../ports/errors.ts';
-import type { Fence } from '../ports/fence.ts';
 import { Election } from './election.ts';
+import { type Deadline, isBefore, NEVER, PAST, type Tenure } from './leadership.ts';
 import { Memory } from './memory.ts';
 import type { EngineOptions } from './options.ts';
 import { type RoundReport, runRound } from './round.ts';
@@ -87,7 +87,7 @@ async function acquire(
   return undefined;
 }
 
-class Reign implements Fence {
+class Reign implements Tenure {
   readonly #options: EngineOptions;
   readonly #terms: Terms;
   readonly #memory = new Memory();
@@ -105,11 +105,13 @@ class Reign implements Fence {
   }
 
   mayAct(): boolean {
-    return (
-      !this.#lost.signal.aborted &&
-      this.#options.clock.now() < this.#lease.expiresAt &&
-      (this.#election?.mayAct() ?? true)
-    );
+    return isBefore(this.until(), this.#options.clock);
+  }
+
+  until(): Deadline {
+    if (this.#lost.signal.aborted) return PAST;
+    const { wall, monotonic } = this.#election?.until() ?? NEVER;
+    return { wall: Math.min(wall, this.#lease.expiresAt), monotonic };
   }
 
   async run(): Promise<void> {

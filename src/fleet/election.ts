@@ -4,9 +4,8 @@
 // that was on its way when its sender died, and looks twice before it acts.
 import { RECONCILE_LEASE } from '../model/lease.ts';
 import type { Cluster, ClusterLease } from '../ports/cluster.ts';
-import { mayAct } from '../ports/cluster.ts';
 import { asPvescalerError, Cancelled, LostLeadership, Unreachable } from '../ports/errors.ts';
-import type { Fence } from '../ports/fence.ts';
+import { type Deadline, isBefore, PAST, type Tenure } from './leadership.ts';
 import type { FleetOptions } from './options.ts';
 import { readViews } from './views.ts';
 
@@ -26,7 +25,7 @@ export interface ElectionEvents {
   readonly onPulse?: (() => void) | undefined;
 }
 
-export class Election implements Fence {
+export class Election implements Tenure {
   readonly #options: FleetOptions;
   readonly #cluster: Cluster;
   readonly #lost = new AbortController();
@@ -52,14 +51,17 @@ export class Election implements Fence {
   }
 
   mayAct(): boolean {
+    return isBefore(this.until(), this.#options.clock);
+  }
+
+  /** What is begun before then is over when the lease is. */
+  until(): Deadline {
     const lease = this.#lease;
-    if (lease === undefined || this.#lost.signal.aborted) return false;
-    const { clock } = this.#options;
-    return (
-      mayAct(lease, clock) &&
-      clock.monotonic() < lease.actUntil - this.#longestMs &&
-      clock.now() < lease.expiresAt - this.#longestMs
-    );
+    if (lease === undefined || this.#lost.signal.aborted) return PAST;
+    return {
+      wall: lease.expiresAt - this.#longestMs,
+      monotonic: lease.actUntil - this.#longestMs,
+    };
   }
 
   /** False when called off. Resolves when this process may act. */

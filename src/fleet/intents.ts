@@ -4,6 +4,7 @@
 import type { CreateIntent, Intent } from '../model/intent.ts';
 import type { Machine, MachineFailure } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
+import { beyondLimits } from './pool-limits.ts';
 import type { Turn } from './turn.ts';
 
 export async function carryOutIntents(turn: Turn): Promise<void> {
@@ -56,20 +57,21 @@ async function request(turn: Turn, intent: CreateIntent, id: MachineId): Promise
     size: intent.size,
     attempts: 0,
   };
-  const failure = surplusOf(turn, intent.pool);
+  const failure = surplusOf(turn, intent);
   await turn.books.putMachine(
     failure === undefined ? machine : { ...machine, phase: 'failed', failure },
   );
 }
 
 /** Two processes may have asked at once, each finding room for its own: only here is everything known. */
-function surplusOf(turn: Turn, pool: string): MachineFailure | undefined {
-  const max = turn.pool(pool)?.limits.max;
-  if (max === undefined) return undefined;
-  const recorded = turn.books.membersOf(pool).filter(({ phase }) => phase !== undefined);
-  if (recorded.length < max) return undefined;
-  const message = `pool ${pool} has its ${max} machines already`;
-  return { code: 'POOL_AT_MAXIMUM', message, at: turn.now, phase: 'requested' };
+function surplusOf(turn: Turn, { pool: name, size }: CreateIntent): MachineFailure | undefined {
+  const pool = turn.pool(name);
+  if (pool === undefined) return undefined;
+  const members = turn.books.membersOf(name).filter(({ phase }) => phase !== undefined);
+  const beyond = beyondLimits(pool, { members, count: 1, size });
+  if (beyond === undefined) return undefined;
+  const { code, message } = beyond;
+  return { code, message, at: turn.now, phase: 'requested' };
 }
 
 async function takeAway(turn: Turn, intent: Intent, id: MachineId): Promise<void> {

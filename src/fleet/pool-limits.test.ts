@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aBench, machinesIn, oneRound, WHY } from './testing/bench.ts';
+import { aBench, aFleet, machinesIn, oneRound, untilAtRest, WHY } from './testing/bench.ts';
 import { aPool, someSettings } from './testing/settings.ts';
 
 const GIB = 2 ** 30;
@@ -29,6 +29,16 @@ describe('the limits of a pool', () => {
       message: 'pool workers may have 5 GiB of memory; 2 machines would have 6 GiB',
     });
     await expect(fleet.scaleTo('workers', 2, WHY)).resolves.toHaveProperty('machines.length', 1);
+  });
+
+  it('hold when two processes asked at the same instant', async () => {
+    const settings = someSettings([aPool({ limits: { ...LIMITS, cpu: 6 } })]);
+    const bench = aBench(settings);
+    const other = aFleet({ ...bench, settings, seed: 9 });
+    await Promise.all([bench.fleet.request('workers', 2, WHY), other.request('workers', 2, WHY)]);
+    await untilAtRest(bench.fleet, bench);
+    const phases = (await machinesIn(bench.store)).map(({ phase }) => phase);
+    expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready', 'ready']);
   });
 
   it('of 0 are none', async () => {

@@ -6,6 +6,9 @@ import { NoCapacity } from '../ports/errors.ts';
 import type { Member } from './members.ts';
 import type { PoolSettings } from './settings.ts';
 
+/** What of a pool's settings decides about orders. */
+export type PoolTerms = Pick<PoolSettings, 'name' | 'limits' | 'size'>;
+
 interface Wish {
   readonly members: readonly Member[];
   readonly count: number;
@@ -13,7 +16,7 @@ interface Wish {
 }
 
 /** How many of the wished ones the pool may have beside its members. */
-export function roomFor({ limits }: PoolSettings, { members, count, size }: Wish): number {
+export function roomFor({ limits }: PoolTerms, { members, count, size }: Wish): number {
   const left = (limit: number, each: (size: MachineSize) => number) => {
     const used = members.reduce((sum, member) => sum + each(member.size), 0);
     return limit === 0 ? count : Math.floor((limit - used) / each(size));
@@ -28,12 +31,18 @@ export function roomFor({ limits }: PoolSettings, { members, count, size }: Wish
 }
 
 /** Refuses what is beyond the pool's limits, with the one it is beyond. */
-export function requireRoom(pool: PoolSettings, wish: Wish): void {
-  if (wish.count <= 0 || roomFor(pool, wish) === wish.count) return;
-  throw beyond(pool, wish);
+export function requireRoom(pool: PoolTerms, wish: Wish): void {
+  const beyond = beyondLimits(pool, wish);
+  if (beyond !== undefined) throw beyond;
 }
 
-function beyond({ name, limits }: PoolSettings, { members, count, size }: Wish): NoCapacity {
+/** Undefined for what the limits allow. */
+export function beyondLimits(pool: PoolTerms, wish: Wish): NoCapacity | undefined {
+  if (wish.count <= 0 || roomFor(pool, wish) === wish.count) return undefined;
+  return beyondWhich(pool, wish);
+}
+
+function beyondWhich({ name, limits }: PoolTerms, { members, count, size }: Wish): NoCapacity {
   const sum = (each: (size: MachineSize) => number) =>
     members.reduce((total, member) => total + each(member.size), count * each(size));
   const wanted = members.length + count;

@@ -3,14 +3,14 @@
 import type { Intent } from '../model/intent.ts';
 import type { MachineSize } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
+import type { Clock } from '../ports/clock.ts';
 import { InvalidRequest, NotFound } from '../ports/errors.ts';
+import type { Random } from '../ports/random.ts';
 import { throwIfAborted } from '../ports/store-gate.ts';
 import { firstToGo, type Member } from './members.ts';
 import type { Mirror } from './mirror/mirror.ts';
 import { machineIdFrom } from './new-id.ts';
-import type { FleetOptions } from './options.ts';
-import { requireRoom } from './pool-limits.ts';
-import type { PoolSettings } from './settings.ts';
+import { type PoolTerms, requireRoom } from './pool-limits.ts';
 
 export interface Why {
   /** Who asks: `cli`, `autoscaler`, `cluster-autoscaler`. */
@@ -23,6 +23,12 @@ export interface Why {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface RequestTerms {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly random: Random;
+  readonly pools: Readonly<Record<string, PoolTerms>>;
+}
+
 export interface Asked {
   /** Undefined when there was nothing to ask for. */
   readonly intent: string | undefined;
@@ -33,11 +39,11 @@ const NOTHING: Asked = { intent: undefined, machines: [] };
 
 /** One call after the other, each knowing what the one before asked for: two together never exceed a maximum. */
 export class Requests {
-  readonly #options: FleetOptions;
+  readonly #options: RequestTerms;
   readonly #mirror: Mirror;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(options: FleetOptions, mirror: Mirror) {
+  constructor(options: RequestTerms, mirror: Mirror) {
     this.#options = options;
     this.#mirror = mirror;
   }
@@ -145,8 +151,8 @@ export class Requests {
     return Math.max(0, ...machines.map((id) => roster.coming(id)?.requestedAt ?? 0));
   }
 
-  #pool(name: string): PoolSettings {
-    const pool = this.#options.settings.pools[name];
+  #pool(name: string): PoolTerms {
+    const pool = this.#options.pools[name];
     if (pool === undefined) throw new NotFound('POOL_NOT_FOUND', `no pool ${name} in the config`);
     return pool;
   }

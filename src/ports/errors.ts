@@ -83,3 +83,41 @@ export function asPvescalerError(error: unknown): PvescalerError {
   const message = error instanceof Error ? error.message : String(error);
   return new Bug('BUG', message, { cause: error });
 }
+
+/** An error as plain data, for another thread. */
+export interface PlainError {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly hint: string;
+  readonly facts: PvescalerError['facts'];
+}
+
+export function plainError(error: unknown): PlainError {
+  const { code, message, hint, facts } = asPvescalerError(error);
+  return { code, message, hint, facts };
+}
+
+export function revivedError({ code, message, ...details }: PlainError): PvescalerError {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the constructor is that of the code's class
+  return new CLASSES[ERROR_CODES[code].class](code as never, message, details);
+}
+
+const CLASSES: Readonly<
+  Record<ErrorClass, new (code: never, message: string, details?: ErrorDetails) => PvescalerError>
+> = {
+  NotFound,
+  Conflict,
+  NoCapacity,
+  Unauthorized,
+  NotOwned,
+  Unreachable,
+  TimedOut,
+  InvalidConfig,
+  InvalidRequest,
+  UnsupportedVersion,
+  TaskFailed,
+  StoreUnusable,
+  LostLeadership,
+  Cancelled,
+  Bug,
+};

@@ -23,7 +23,8 @@ function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  // The same in every thread of the process: instants of one are told to others.
+  monotonic: () => Number(process.hrtime.bigint()) / 1e6,
   async sleep(ms, options = {}) {
     let left = Number.isNaN(ms) ? 0 : ms;
     do {

@@ -27,6 +27,8 @@ export interface RunningFace {
   readonly what: string;
   /** Empty when it can answer; else what it waits for. */
   waitingFor(): readonly string[];
+  /** Rejects when it can no longer answer and will not recover by itself; never resolves. */
+  readonly failed: Promise<never>;
   /** Finishes what was begun, within a bound of its own. */
   close(): Promise<void>;
 }

@@ -102,7 +102,13 @@ async function work(serving: Serving, open: OpenFleet): Promise<void> {
     else if (config.mode === 'externalgrpc') throw noFace(config.mode);
     else log.warn(NO_LOOP);
     vigil.faceWaitsFor = () => face?.waitingFor() ?? [];
-    await driveUntilEnd(serving, open, end);
+    const driving = driveUntilEnd(serving, open, end);
+    try {
+      await Promise.race([driving, face?.failed ?? driving]);
+    } finally {
+      end.abort();
+      await driving.catch(() => undefined);
+    }
   } finally {
     ending.abort();
     await Promise.all([syncing, face?.close()]);

@@ -4,11 +4,11 @@
 import { create } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import type { Fleet } from '../../fleet/index.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { Conflict, InvalidRequest, NotFound, NotOwned, Unreachable } from '../../ports/errors.ts';
+import type { FleetSide } from '../fleet-side.ts';
 import type {
   CloudProvider,
   NodeGroupAutoscalingOptionsRequest,
@@ -24,7 +24,7 @@ import { hoursOf, nodePricePerHour, pricePerHourOf } from './prices.ts';
 import { type AskedNode, type Resolved, resolveNode } from './resolve-node.ts';
 
 export interface ProviderParts {
-  readonly fleet: Pick<Fleet, 'picture' | 'outlook' | 'request' | 'remove' | 'cancel'>;
+  readonly fleet: FleetSide;
   readonly settings: FaceSettings;
   readonly clock: Pick<Clock, 'now'>;
 }
@@ -228,7 +228,7 @@ export function cloudProvider(provider: Provider): ServiceImpl<typeof CloudProvi
       await provider.decrease(id, delta, signal);
       return {};
     },
-    nodeGroupNodes: ({ id }) => ({ instances: [...provider.groups.instances(id)] }),
+    nodeGroupNodes: ({ id }) => provider.groups.instances(id),
     nodeGroupTemplateNodeInfo: ({ id }) => {
       const bytes = provider.template(id);
       return { nodeInfo: bytes, nodeBytes: bytes };

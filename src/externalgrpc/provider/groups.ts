@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node groups: the pools with their limits as they are now. What was worked out from a pool's records is kept until
 // they change, since the autoscaler asks for it again and again.
-import type { Fleet, Member, Room } from '../../fleet/index.ts';
+import type { Member, Room } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { NotFound } from '../../ports/errors.ts';
+import type { FleetSide } from '../fleet-side.ts';
+import type { NodeGroupNodesResponse } from '../gen/externalgrpc/cloud_provider_pb.js';
 import type { FaceSettings, GroupSettings } from '../settings.ts';
-import { type InstanceShape, instancesOf, isUnnoticedFailure } from './instances.ts';
+import { InstanceLists } from './instance-lists.ts';
+import { isUnnoticedFailure } from './instances.ts';
 
 export interface GroupView {
   readonly id: string;
@@ -19,7 +22,7 @@ interface Kept {
   readonly members: number;
   /** Members, and creations that failed until the autoscaler has taken note. */
   readonly target: number;
-  instances: readonly InstanceShape[] | undefined;
+  instances: NodeGroupNodesResponse | undefined;
   newcomers: { readonly room: Room; readonly count: number } | undefined;
 }
 
@@ -27,7 +30,7 @@ interface Kept {
 const ROOM_HOLDS_MS = 45_000;
 
 export interface GroupParts {
-  readonly fleet: Pick<Fleet, 'picture' | 'outlook'>;
+  readonly fleet: Pick<FleetSide, 'picture' | 'outlook'>;
   readonly settings: FaceSettings;
   readonly clock: Pick<Clock, 'now'>;
 }
@@ -37,10 +40,12 @@ export class Groups {
   readonly #clock: GroupParts['clock'];
   readonly #settings: ReadonlyMap<string, GroupSettings>;
   readonly #kept = new Map<string, Kept>();
+  readonly #lists: InstanceLists;
 
   constructor({ fleet, settings, clock }: GroupParts) {
     this.#fleet = fleet;
     this.#clock = clock;
+    this.#lists = new InstanceLists(fleet.picture);
     this.#settings = new Map(settings.groups.map((group) => [group.name, group]));
   }
 
@@ -64,9 +69,9 @@ export class Groups {
     return this.#keep(this.settings(id)).target;
   }
 
-  instances(id: string): readonly InstanceShape[] {
+  instances(id: string): NodeGroupNodesResponse {
     const kept = this.#keep(this.settings(id));
-    kept.instances ??= instancesOf(id, this.#fleet.picture);
+    kept.instances ??= this.#lists.of(id);
     return kept.instances;
   }
 

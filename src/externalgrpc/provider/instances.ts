@@ -16,19 +16,15 @@ export type InstanceShape = MessageInitShape<typeof InstanceSchema>;
 const OUT_OF_RESOURCES = 1;
 const OTHER_ERROR = 99;
 
-/** Asked for and without a record, recorded, and failed lately; not what is gone or was called off. */
-export function instancesOf(pool: string, { roster, machines }: Picture): readonly InstanceShape[] {
-  const coming = roster
+/** Of machines that were asked for and have no record. */
+export function comingInstances(pool: string, { roster, machines }: Picture): InstanceShape[] {
+  return roster
     .membersOf(pool)
     .filter(({ id }) => machines.get(id) === undefined)
     .map(({ id }) => ({
       id: placeholderProviderId(id),
       status: { instanceState: State.instanceCreating },
     }));
-  const recorded = roster
-    .machinesOf(pool)
-    .flatMap((machine) => instanceOf(machine, roster.isLeaving(machine.id)) ?? []);
-  return [...coming, ...recorded];
 }
 
 /**
@@ -39,7 +35,8 @@ export function isUnnoticedFailure({ phase, failure }: Machine, isLeaving: boole
   return failure !== undefined && phase !== 'gone' && !isLeaving;
 }
 
-function instanceOf(machine: Machine, isLeaving: boolean): InstanceShape | undefined {
+/** Undefined for what is gone or was called off. */
+export function instanceOf(machine: Machine, isLeaving: boolean): InstanceShape | undefined {
   const { phase, failure } = machine;
   if (phase === 'gone') return undefined;
   if (failure !== undefined) return isLeaving ? undefined : failedInstance(machine.id, failure);

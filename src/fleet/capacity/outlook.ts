@@ -2,8 +2,8 @@
 // What the last rounds saw, for those who ask in between: how old the view of each region is, and for how many more
 // machines of each pool there was room. Rounds write it, faces read it; nobody waits for Proxmox here. It ends with the
 // leadership: what another process did since then is in nobody's records here.
-import type { Fence } from '../../ports/fence.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
+import { type Deadline, NEVER, type Tenure } from '../leadership.ts';
 import { vmsById } from './taken.ts';
 
 /** How many machines would find a place beyond those that had one and those that waited when it was counted. */
@@ -16,30 +16,62 @@ export interface Room {
   readonly reason: string | undefined;
 }
 
-export class Outlook {
+/** For those who only look. */
+export interface OutlookReading {
+  /** Whether the records are all there is in that region, by a process that still drives. */
+  isKnown(region: string): boolean;
+  /** Wall clock of the newest view; undefined before the first. */
+  takenAt(region: string): number | undefined;
+  /** Why the last try to read it failed. */
+  trouble(region: string): string | undefined;
+  /** Whether the newest view has a VM of that id, anybody's. */
+  hasVm(region: string, vmId: number): boolean;
+  /** Undefined while nobody has counted. */
+  room(pool: string): Room | undefined;
+}
+
+/** All of it as plain data, for another thread. */
+export interface OutlookReport {
+  readonly until: Deadline;
+  readonly regions: Readonly<Record<string, RegionReport>>;
+  readonly rooms: Readonly<Record<string, Room>>;
+}
+
+export interface RegionReport {
+  readonly isAdopted: boolean;
+  readonly takenAt: number | undefined;
+  readonly trouble: string | undefined;
+  readonly vmIds: Uint32Array;
+}
+
+export class Outlook implements OutlookReading {
   readonly #views = new Map<string, RegionView>();
   readonly #troubles = new Map<string, string>();
   readonly #rooms = new Map<string, Room>();
   readonly #adopted = new Set<string>();
-  #driver: Fence | undefined;
+  #listener: () => void = () => undefined;
+  #driver: Tenure | undefined;
   roomsAt = Number.NEGATIVE_INFINITY;
 
   /** Somebody begins to drive: whatever was seen under another is old. */
-  begin(driver: Fence): void {
+  begin(driver: Tenure): void {
     this.#forget();
     this.#driver = driver;
+    this.#listener();
   }
 
-  end(driver: Fence): void {
-    if (this.#driver === driver) this.#forget();
+  end(driver: Tenure): void {
+    if (this.#driver !== driver) return;
+    this.#forget();
+    this.#listener();
   }
 
   /** Every VM of ours in these regions has a record now. */
   adopted(regions: Iterable<string>): void {
     for (const region of regions) this.#adopted.add(region);
+    this.#listener();
   }
 
-  /** Whether the records are all there is in that region, by a process that still drives. */
   isKnown(region: string): boolean {
     return this.#adopted.has(region) && (this.#driver?.mayAct() ?? true);
   }
@@ -50,19 +82,17 @@ export class Outlook {
       this.#troubles.delete(region);
     }
     for (const [region, why] of Object.entries(stale)) this.#troubles.set(region, why);
+    this.#listener();
   }
 
-  /** Wall clock of the newest view; undefined before the first. */
   takenAt(region: string): number | undefined {
     return this.#views.get(region)?.takenAt;
   }
 
-  /** Why the last try to read it failed. */
   trouble(region: string): string | undefined {
     return this.#troubles.get(region);
   }
 
-  /** Whether the newest view has a VM of that id, anybody's. */
   hasVm(region: string, vmId: number): boolean {
     const view = this.#views.get(region);
     return view !== undefined && vmsById(view).has(vmId);
@@ -72,9 +102,37 @@ export class Outlook {
     this.#rooms.set(pool, room);
   }
 
-  /** Undefined while nobody has counted. */
+  /** The rooms of all pools are of one count now. */
+  counted(): void {
+    this.#listener();
+  }
+
   room(pool: string): Room | undefined {
     return this.#rooms.get(pool);
+  }
+
+  /** One listener, told after each change. */
+  onChange(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  report(): OutlookReport {
+    const names = new Set([...this.#views.keys(), ...this.#troubles.keys(), ...this.#adopted]);
+    return {
+      until: this.#driver?.until() ?? NEVER,
+      regions: Object.fromEntries(Array.from(names, (name) => [name, this.#region(name)])),
+      rooms: Object.fromEntries(this.#rooms),
+    };
+  }
+
+  #region(name: string): RegionReport {
+    const view = this.#views.get(name);
+    return {
+      isAdopted: this.#adopted.has(name),
+      takenAt: view?.takenAt,
+      trouble: this.#troubles.get(name),
+      vmIds: Uint32Array.from(view?.vms ?? [], ({ vmId }) => vmId),
+    };
   }
 
   #forget(): void {

@@ -31,6 +31,7 @@ export async function countRooms(turn: Turn, outlook: Outlook): Promise<void> {
     outlook.setRoom(pool.name, await roomOf(turn, pool, queue));
     await turn.breathe();
   }
+  outlook.counted();
 }
 
 function isUnseenForAMoment(turn: Turn, pool: PoolSettings, outlook: Outlook): boolean {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The face in a thread of its own: whatever a round of the fleet has to work through, the autoscaler's calls do not
+// wait for it. It has its own desk on the store, like any other process; only the outlook comes from the thread that
+// drives.
+import { type OutlookReport, openDesk, type Picture, ReportedOutlook } from '../../fleet/index.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { Link } from '../../ports/link.ts';
+import type { Random } from '../../ports/random.ts';
+import type { Store } from '../../ports/store.ts';
+import {
+  type GrpcCall,
+  type ReadText,
+  type RunningExternalGrpc,
+  serveExternalGrpc,
+} from '../index.ts';
+import type { FaceOrder, FromFace, ToFace } from './messages.ts';
+
+export interface AnsweringParts {
+  readonly link: Link<FromFace, ToFace>;
+  readonly order: FaceOrder;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly read: ReadText;
+}
+
+/** A tenth of a second is less than the autoscaler takes from one call to the next decision. */
+const FOLLOW_EVERY_MS = 100;
+const TELL_EVERY_MS = 250;
+
+/** Resolves when it was told to close and has. */
+export async function answer({ link, order, store, ...parts }: AnsweringParts): Promise<void> {
+  const { clock, random, read } = parts;
+  const desk = openDesk({ store, clock, random, pools: order.terms });
+  const outlook = new ReportedOutlook(clock);
+  const reports = new Reports(desk.picture, outlook);
+  const ending = new AbortController();
+  const closing = new AbortController();
+  const calls: GrpcCall[] = [];
+  link.onMessage((message) => {
+    if (message.kind === 'outlook') void reports.take(message.report);
+    else if (message.kind === 'ending') ending.abort();
+    else closing.abort();
+  });
+  const face = await serveExternalGrpc({
+    ...order,
+    fleet: { ...desk, outlook },
+    clock,
+    read,
+    warn: (message) => link.send({ kind: 'warning', message }),
+    signal: ending.signal,
+    onCall: (call) => void calls.push(call),
+    followEveryMs: FOLLOW_EVERY_MS,
+  });
+  const { port, expanderPort } = face;
+  link.send({ kind: 'listening', port, expanderPort });
+  const teller = new Teller(link, face, calls);
+  while (!closing.signal.aborted) {
+    teller.tell();
+    await clock.sleep(TELL_EVERY_MS, { signal: closing.signal }).catch(() => undefined);
+  }
+  await face.close();
+  teller.tell();
+}
+
+/** A report speaks of records that are in the store already: it holds once they are in the picture. */
+class Reports {
+  readonly #picture: Pick<Picture, 'follow'>;
+  readonly #outlook: ReportedOutlook;
+  #latest = 0;
+
+  constructor(picture: Pick<Picture, 'follow'>, outlook: ReportedOutlook) {
+    this.#picture = picture;
+    this.#outlook = outlook;
+  }
+
+  async take(report: OutlookReport): Promise<void> {
+    this.#latest += 1;
+    const mine = this.#latest;
+    const isOver = Object.keys(report.regions).length === 0;
+    // Why the store cannot be read is told by whoever follows all the time.
+    if (!isOver) await this.#picture.follow().catch(() => undefined);
+    if (mine === this.#latest) this.#outlook.set(report);
+  }
+}
+
+class Teller {
+  readonly #link: Link<FromFace, ToFace>;
+  readonly #face: Pick<RunningExternalGrpc, 'waitingFor'>;
+  readonly #calls: GrpcCall[];
+  #told: string | undefined;
+
+  constructor(
+    link: Link<FromFace, ToFace>,
+    face: Pick<RunningExternalGrpc, 'waitingFor'>,
+    calls: GrpcCall[],
+  ) {
+    this.#link = link;
+    this.#face = face;
+    this.#calls = calls;
+  }
+
+  tell(): void {
+    if (this.#calls.length > 0) this.#link.send({ kind: 'calls', calls: this.#calls.splice(0) });
+    const waitingFor = this.#face.waitingFor();
+    const words = waitingFor.join('\n');
+    if (words === this.#told) return;
+    this.#told = words;
+    this.#link.send({ kind: 'waiting', waitingFor });
+  }
+}

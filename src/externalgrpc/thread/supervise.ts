@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The face as the thread that drives sees it: told what the fleet sees, asked whether it can answer.
+import type { Fleet } from '../../fleet/index.ts';
+import type { Clock } from '../../ports/clock.ts';
+import { revivedError } from '../../ports/errors.ts';
+import type { Link } from '../../ports/link.ts';
+import type { GrpcCall, RunningExternalGrpc } from '../index.ts';
+import type { FromFace, ToFace } from './messages.ts';
+
+export interface SupervisionParts {
+  readonly link: Link<ToFace, FromFace>;
+  readonly outlook: Pick<Fleet['outlook'], 'report' | 'onChange'>;
+  readonly clock: Clock;
+  readonly warn: (message: string) => void;
+  readonly onCall: (call: GrpcCall) => void;
+  /** Aborted when the process shall end. */
+  readonly signal: AbortSignal;
+}
+
+export interface SupervisedFace extends RunningExternalGrpc {
+  /** Rejects when the thread has died; never resolves. */
+  readonly failed: Promise<never>;
+}
+
+/** The right to act is renewed every few seconds: the other thread must hear of it long before the old one ends. */
+const RENEW_EVERY_MS = 1_000;
+
+/** Resolves when it listens; rejects with the reason why it cannot. */
+export async function supervise(parts: SupervisionParts): Promise<SupervisedFace> {
+  const { link, outlook, clock, signal } = parts;
+  const watch = new Watch(parts);
+  const tell = () => link.send({ kind: 'outlook', report: outlook.report() });
+  outlook.onChange(tell);
+  const onEnding = () => link.send({ kind: 'ending' });
+  if (signal.aborted) onEnding();
+  else signal.addEventListener('abort', onEnding, { once: true });
+  const over = new AbortController();
+  const end = async () => {
+    over.abort();
+    outlook.onChange(() => undefined);
+    signal.removeEventListener('abort', onEnding);
+    await link.close();
+  };
+  try {
+    const { port, expanderPort } = await Promise.race([watch.listening, watch.failed]);
+    const renewing = repeat(tell, clock, over.signal);
+    return {
+      port,
+      expanderPort,
+      failed: watch.failed,
+      waitingFor: () => watch.waitingFor,
+      async close() {
+        link.send({ kind: 'close' });
+        // One that has died is closed, too.
+        await Promise.race([watch.closed, watch.failed.catch(() => undefined)]);
+        await Promise.all([end(), renewing]);
+      },
+    };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+async function repeat(work: () => void, clock: Clock, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    work();
+    await clock.sleep(RENEW_EVERY_MS, { signal }).catch(() => undefined);
+  }
+}
+
+type Listening = Extract<FromFace, { kind: 'listening' }>;
+
+/** What the thread has said so far. */
+class Watch {
+  waitingFor: readonly string[] = ['the thread that answers'];
+  readonly listening: Promise<Listening>;
+  readonly closed: Promise<void>;
+  readonly failed: Promise<never>;
+
+  constructor({ link, warn, onCall }: SupervisionParts) {
+    const listening = Promise.withResolvers<Listening>();
+    const closed = Promise.withResolvers<void>();
+    const failed = Promise.withResolvers<never>();
+    link.broken.catch(failed.reject);
+    // Whoever waits for one of them need not be interested in the others.
+    failed.promise.catch(() => undefined);
+    this.listening = listening.promise;
+    this.closed = closed.promise;
+    this.failed = failed.promise;
+    link.onMessage((message) => {
+      switch (message.kind) {
+        case 'listening':
+          return listening.resolve(message);
+        case 'waiting':
+          this.waitingFor = message.waitingFor;
+          return undefined;
+        case 'calls':
+          return message.calls.forEach(onCall);
+        case 'warning':
+          return warn(message.message);
+        case 'closed':
+          return closed.resolve();
+        default:
+          return failed.reject(revivedError(message.error));
+      }
+    });
+  }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The composition root of the thread that answers the Cluster Autoscaler. main.ts starts it.
+import { readFile } from 'node:fs/promises';
+import { answer } from './externalgrpc/thread/answer.ts';
+import type { FaceOrder, FromFace, ToFace } from './externalgrpc/thread/messages.ts';
+import { plainError } from './ports/errors.ts';
+import { openSqliteStore } from './store/index.ts';
+import { linkToParent, systemClock, systemRandom } from './system/index.ts';
+
+const { order, link } = linkToParent<FaceOrder, FromFace, ToFace>();
+const own = { clock: systemClock, random: systemRandom };
+try {
+  const store = await openSqliteStore({ path: order.statePath, ...own });
+  try {
+    await answer({ link, order, store, ...own, read: (path) => readFile(path, 'utf8') });
+  } finally {
+    await store.close();
+  }
+  link.send({ kind: 'closed' });
+} catch (error) {
+  link.send({ kind: 'failed', error: plainError(error) });
+}
+await link.close();

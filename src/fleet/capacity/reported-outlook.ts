@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from '../../ports/clock.ts';
+import { isBefore } from '../leadership.ts';
+import type { OutlookReading, OutlookReport, RegionReport, Room } from './outlook.ts';
+
+/**
+ * The outlook of a thread that does not drive, as the one that does has last told it. A report that no other follows
+ * ends with the right of whoever made it: both may have been stopped and woken up meanwhile.
+ */
+export class ReportedOutlook implements OutlookReading {
+  readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly #vmIds = new WeakMap<RegionReport, ReadonlySet<number>>();
+  #report: OutlookReport | undefined;
+
+  constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  set(report: OutlookReport): void {
+    this.#report = report;
+  }
+
+  isKnown(region: string): boolean {
+    const report = this.#report;
+    if (report === undefined || !isBefore(report.until, this.#clock)) return false;
+    return report.regions[region]?.isAdopted ?? false;
+  }
+
+  takenAt(region: string): number | undefined {
+    return this.#report?.regions[region]?.takenAt;
+  }
+
+  trouble(region: string): string | undefined {
+    return this.#report?.regions[region]?.trouble;
+  }
+
+  hasVm(region: string, vmId: number): boolean {
+    const report = this.#report?.regions[region];
+    if (report === undefined) return false;
+    // Asked for in rare cases only, of a report that may name fifty thousand.
+    const known = this.#vmIds.get(report) ?? new Set(report.vmIds);
+    this.#vmIds.set(report, known);
+    return known.has(vmId);
+  }
+
+  room(pool: string): Room | undefined {
+    return this.#report?.rooms[pool];
+  }
+}
