@@ -49,9 +49,18 @@ export function fleetSettings(config: Config, extras: SettingsExtras): FleetSett
     // The Cluster Autoscaler would rather grow another pool than wait.
     unplacedTimeoutMs: config.mode === 'externalgrpc' ? UNPLACED_MS : undefined,
     longestRequestMs: longestRequestMs(config),
-    reconcileMs: config.intervals.reconcileMs,
+    reconcileMs: reconcileMs(config),
     busyMs: BUSY_MS,
   };
+}
+
+/** The Cluster Autoscaler is offered room on what was seen within 45 s, and nothing on what is older than a minute. */
+const RECONCILE_AT_MOST_MS = 30_000;
+
+function reconcileMs({ mode, intervals }: Config): number {
+  return mode === 'externalgrpc'
+    ? Math.min(intervals.reconcileMs, RECONCILE_AT_MOST_MS)
+    : intervals.reconcileMs;
 }
 
 /** A second more: who gives up does so a little late. */

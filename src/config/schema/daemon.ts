@@ -98,7 +98,7 @@ export const logSchema = section({
 export const intervalsSchema = section({
   reconcile: key(
     duration({ min: '5s' }).prefault('20s'),
-    'Pause between two looks at all machines. At least 5 s.',
+    'Pause between two looks at all machines. At least 5 s; with mode externalgrpc 30 s hold for more.',
     { replaces: { externalgrpc: 'RECONCILE_INTERVAL_SECONDS' } },
   ),
   scan: key(

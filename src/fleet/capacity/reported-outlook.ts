@@ -10,6 +10,7 @@ import type { OutlookReading, OutlookReport, RegionReport, Room } from './outloo
 export class ReportedOutlook implements OutlookReading {
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly #vmIds = new WeakMap<RegionReport, ReadonlySet<number>>();
+  readonly #rooms = new Map<string, Room>();
   #report: OutlookReport | undefined;
 
   constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
@@ -18,6 +19,10 @@ export class ReportedOutlook implements OutlookReading {
 
   set(report: OutlookReport): void {
     this.#report = report;
+    for (const [pool, room] of Object.entries(report.rooms)) {
+      // The same object until it is counted anew: what is worked out from it need not be worked out again.
+      if (this.#rooms.get(pool)?.countedAt !== room.countedAt) this.#rooms.set(pool, room);
+    }
   }
 
   isKnown(region: string): boolean {
@@ -44,6 +49,6 @@ export class ReportedOutlook implements OutlookReading {
   }
 
   room(pool: string): Room | undefined {
-    return this.#report?.rooms[pool];
+    return this.#report?.rooms[pool] === undefined ? undefined : this.#rooms.get(pool);
   }
 }
