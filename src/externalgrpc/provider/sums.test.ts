@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the autoscaler adds up. A target that is not the number of instances, or an id that stands for two of them, is a
 // wrong size to it, which it "fixes" loop after loop and does nothing else.
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { aBench } from '../../fleet/testing/bench.ts';
@@ -8,10 +9,19 @@ import { REGION } from '../../fleet/testing/settings.ts';
 import type { Intent } from '../../model/intent.ts';
 import { type Machine, PHASES } from '../../model/machine.ts';
 import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
-import { InstanceStatus_InstanceState as State } from '../gen/externalgrpc/cloud_provider_pb.js';
+import {
+  type NodeGroupNodesResponse,
+  NodeGroupNodesResponseSchema,
+  InstanceStatus_InstanceState as State,
+} from '../gen/externalgrpc/cloud_provider_pb.js';
 import type { GroupSettings } from '../settings.ts';
 import { Groups } from './groups.ts';
 import { resolveNode } from './resolve-node.ts';
+
+/** Over the wire, which is the form in which lists are kept. */
+function asReceived(list: NodeGroupNodesResponse): NodeGroupNodesResponse {
+  return fromBinary(NodeGroupNodesResponseSchema, toBinary(NodeGroupNodesResponseSchema, list));
+}
 
 const size = { cpu: 2, memoryBytes: 2 ** 31, diskBytes: 2 ** 34 };
 
@@ -139,7 +149,7 @@ it('the target is the number of instances that are not being deleted, each with 
         const pricing = { vcpuHour: 0, memoryGiBHour: 0 };
         const settings = { groups: [GROUP], pricing, gpu: { label: '', types: [] } };
         const groups = new Groups({ fleet, clock, settings });
-        const instances = groups.instances('workers');
+        const { instances } = asReceived(groups.instances('workers'));
         const staying = instances.filter(
           ({ status }) => status?.instanceState !== State.instanceDeleting,
         );
