@@ -169,6 +169,23 @@ describe('the server', () => {
     expect([livenessProbe.httpGet.port, readinessProbe.httpGet.port]).toEqual(['health', 'health']);
   });
 
+  it('is reached by the Cluster Autoscaler only, but for health and metrics', () => {
+    const { spec, metadata } = manifest('deploy/server/network-policy.yaml', 'NetworkPolicy');
+    expect(metadata.namespace).toBe(ACCOUNT.namespace);
+    expect(spec.podSelector).toEqual(deployment['spec'].selector);
+    expect(spec.policyTypes).toEqual(['Ingress']);
+    const name = `${values.cloudProvider}-cluster-autoscaler`;
+    const numbers = (...names: readonly string[]) =>
+      names.map((one) => ({ protocol: 'TCP', port: ports.get(one) }));
+    expect(spec.ingress).toEqual([
+      {
+        from: [{ podSelector: { matchLabels: { 'app.kubernetes.io/name': name } } }],
+        ports: numbers('grpc', 'grpc-expander'),
+      },
+      { ports: numbers('health') },
+    ]);
+  });
+
   it('never runs twice, nor on a machine of its own', () => {
     expect(deployment['spec']).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
     const { groupLabel } = effectiveConfig().pools[0];

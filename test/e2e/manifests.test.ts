@@ -13,7 +13,7 @@ let plane: ControlPlane;
 
 function collection({ apiVersion, kind }: Manifest): string {
   const group = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
-  return `${group}/namespaces/${ACCOUNT.namespace}/${kind.toLowerCase()}s`;
+  return `${group}/namespaces/${ACCOUNT.namespace}/${kind.toLowerCase()}s`.replace(/ys$/, 'ies');
 }
 
 async function created(manifest: Manifest): Promise<unknown> {
@@ -35,6 +35,7 @@ describe('the manifests of the server', () => {
   it.each([
     'server/service.yaml',
     'server/deployment.yaml',
+    'server/network-policy.yaml',
     'server/proxmox-secret.example.yaml',
     'persistent-state/claim.yaml',
     'cluster-autoscaler/cloud-config.yaml',

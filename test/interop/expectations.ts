@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests of the face ask again and again.
+import { expect } from 'vitest';
 import type { Machine } from '../../src/model/machine.ts';
 import { Unreachable } from '../../src/ports/errors.ts';
 import type { Answer, RpcClient } from './client.ts';
@@ -71,4 +72,11 @@ export async function outage(stage: Stage, rounds: number, roundMs = 20_000): Pr
 export function vmCount({ hypervisor }: Pick<Stage, 'hypervisor'>): number {
   return [...hypervisor.state.vms.values()].filter((vm) => vm.options.get('template') !== '1')
     .length;
+}
+
+/** Still there, and nothing has changed. */
+export async function expectUnharmed({ client, store }: Stage, size: number): Promise<void> {
+  const open = (await store.intents.list()).filter(({ value }) => value.state === 'open');
+  expect(open).toEqual([]);
+  expect(await target(client)).toBe(size);
 }

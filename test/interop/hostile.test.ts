@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a hostile or broken client may try: each gets a clear status, nothing changes, the server lives.
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
 import { Authority, makeAuthority } from '../../src/cli/index.ts';
+import { type OddNames, oddCertificate } from '../../src/externalgrpc/testing/odd-certificates.ts';
 import { RpcClient } from './client.ts';
-import { fakeNode, grow, ids, remove, target } from './expectations.ts';
-import { onStage, type Stage } from './stage.ts';
+import { expectUnharmed, fakeNode, grow, ids, remove, target } from './expectations.ts';
+import { onStage } from './stage.ts';
+import { clientWith, tlsOf, VALIDITY, withFiles } from './tls-files.ts';
 
 const METHOD =
   '/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/NodeGroupIncreaseSize';
-
-/** Still there, and nothing has changed. */
-async function expectUnharmed({ client, store }: Stage, size: number): Promise<void> {
-  const open = (await store.intents.list()).filter(({ value }) => value.state === 'open');
-  expect(open).toEqual([]);
-  expect(await target(client)).toBe(size);
-}
 
 describe('hostile calls', () => {
   it(
@@ -121,7 +115,7 @@ describe('hostile calls', () => {
         client.close();
         return code;
       };
-      expect(await rejected(METHOD, Buffer.from('ffffffffffffffffff01020304', 'hex'))).toBe(13);
+      expect(await rejected(METHOD, Buffer.from('ffffffffffffffffff01020304', 'hex'))).toBe(3);
       expect(await rejected(METHOD, Buffer.alloc(100 * 2 ** 20))).toBe(8);
       expect(await rejected('/no.such.Service/Call', Buffer.alloc(0))).toBe(12);
       await expectUnharmed(stage, 0);
@@ -176,63 +170,6 @@ describe('hostile calls', () => {
     }),
   );
 });
-
-interface Files {
-  readonly folder: string;
-  readonly authority: Authority;
-  readonly caPem: string;
-  renewServer(name: string): Promise<void>;
-}
-
-const FROM = Date.now() - 3_600_000;
-const VALIDITY = { from: FROM, until: FROM + 86_400_000 };
-
-async function withFiles(test: (files: Files) => Promise<void>): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'pvescaler-tls-'));
-  const ca = makeAuthority('test CA', VALIDITY);
-  const authority = new Authority(ca, VALIDITY);
-  const renewServer = async (name: string) => {
-    const server = authority.server([name, '127.0.0.1']);
-    await writeFile(join(folder, 'server.key'), server.keyPem);
-    await writeFile(join(folder, 'server.crt'), server.certPem);
-  };
-  try {
-    await writeFile(join(folder, 'ca.crt'), ca.certPem);
-    await renewServer('first');
-    await test({ folder, authority, caPem: ca.certPem, renewServer });
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
-
-function tlsOf({ folder }: Files, allow: readonly string[]) {
-  return {
-    serve: {
-      insecure: false,
-      expander: { listen: { host: '127.0.0.1', port: 0 } },
-      tls: {
-        certPath: join(folder, 'server.crt'),
-        keyPath: join(folder, 'server.key'),
-        clientCaPath: join(folder, 'ca.crt'),
-        allow,
-      },
-      read: (path: string) => readFile(path, 'utf8'),
-    },
-  };
-}
-
-function clientWith(
-  { caPem }: Files,
-  port: number,
-  pair?: { certPem: string; keyPem: string },
-): RpcClient {
-  const text = (pem: string | undefined) => (pem === undefined ? null : Buffer.from(pem));
-  return new RpcClient(
-    `127.0.0.1:${port}`,
-    'c.proto',
-    credentials.createSsl(Buffer.from(caPem), text(pair?.keyPem), text(pair?.certPem)),
-  );
-}
 
 describe('the expander’s port, where nobody shows a certificate', () => {
   it('takes so many calls at once and no more', () =>
@@ -290,6 +227,24 @@ describe('certificates', () => {
         for (const client of [good, wrong, none, foreign, plain]) client.close();
       })(),
     ));
+
+  it('a SPIFFE id opens the door, the same text as a common name does not', () => {
+    const id = 'spiffe://cluster.example/ns/pvescaler/sa/cluster-autoscaler';
+    return withFiles((files) =>
+      onStage(tlsOf(files, [id]), async ({ face }) => {
+        const issuer = { name: 'test CA', keyPem: files.caKeyPem };
+        const as = (names: OddNames) =>
+          clientWith(files, face.port, oddCertificate(names, issuer, VALIDITY.from));
+        const [good, odd] = [as({ uri: [id] }), as({ common: [id], dns: [`x, URI:${id}`] })];
+        await good.call('NodeGroups');
+        expect(await odd.failure('NodeGroups')).toMatchObject({
+          code: 7,
+          details: expect.stringContaining('spiffe'),
+        });
+        for (const client of [good, odd]) client.close();
+      })(),
+    );
+  });
 
   it('let in nobody by an empty list', () =>
     withFiles((files) =>

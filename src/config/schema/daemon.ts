@@ -46,7 +46,10 @@ const grpcTls = z.strictObject({
   clientCa: key(path(), 'CA that signs the certificates of clients (PEM).'),
   allow: key(
     z.array(text()).prefault(['cluster-autoscaler']),
-    'Names (common name or DNS name) that a client certificate may carry. An empty list lets nobody in.',
+    'Who is let in, compared exactly with the names in the client’s certificate. A name counts as common name or DNS name, a URI (`spiffe://…`), an e-mail address or an IP address as alternative name of that sort only. An empty list lets nobody in.',
+    {
+      examples: [['spiffe://cluster.local/ns/pvescaler/sa/cluster-autoscaler']],
+    },
   ),
 });
 

@@ -25,7 +25,7 @@ export function bestOptions(
   groups: Pick<Groups, 'roomLeft' | 'find'>,
 ): readonly Option[] {
   const judged = options.map((option) => ({ option, missing: missingFor(option, groups) }));
-  const least = Math.min(...judged.map(({ missing }) => missing));
+  const least = judged.reduce((sofar, { missing }) => Math.min(sofar, missing), Infinity);
   return judged.filter(({ missing }) => missing === least).map(({ option }) => option);
 }
 

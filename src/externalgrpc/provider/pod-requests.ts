@@ -15,25 +15,27 @@ const CONTAINER_RESOURCES = 8;
 const RESOURCES_REQUESTS = 2;
 const ENTRY = { key: 1, value: 2 } as const;
 const QUANTITY_STRING = 1;
-/** Far more than any pod has. Two bytes make a part, and each costs a hundred here. */
-const PARTS_MAX = 10_000;
+/** Of all levels together; far more than any pod has. Two bytes make a part, and each costs a hundred here. */
+const PARTS_MAX = 20_000;
 
 const NOTHING: PodDemand = { cpuMilli: 0, memoryBytes: 0 };
 
 /** All containers together, or the largest of those that run before them. */
 export function readPodDemand(bytes: Uint8Array): PodDemand {
+  const fieldsOf = partsReader();
+  const demand = (container: Uint8Array) => containerDemand(container, fieldsOf);
   try {
     const spec = merged(fieldsOf(bytes).get(POD_SPEC));
     const parts = fieldsOf(spec);
-    const together = (parts.get(SPEC.containers) ?? []).map(containerDemand).reduce(sum, NOTHING);
-    return (parts.get(SPEC.initContainers) ?? []).map(containerDemand).reduce(larger, together);
+    const together = (parts.get(SPEC.containers) ?? []).map(demand).reduce(sum, NOTHING);
+    return (parts.get(SPEC.initContainers) ?? []).map(demand).reduce(larger, together);
   } catch (cause) {
     if (cause instanceof InvalidRequest) throw cause;
     throw new InvalidRequest('REQUEST_INVALID', 'the pod is not a Kubernetes pod', { cause });
   }
 }
 
-function containerDemand(container: Uint8Array): PodDemand {
+function containerDemand(container: Uint8Array, fieldsOf: ReadParts): PodDemand {
   const resources = fieldsOf(merged(fieldsOf(container).get(CONTAINER_RESOURCES)));
   const requests = new Map(
     (resources.get(RESOURCES_REQUESTS) ?? []).map((entry) => {
@@ -59,21 +61,28 @@ function amount(
 }
 
 /** The length-delimited fields of a message, by number. */
-function fieldsOf(bytes: Uint8Array): ReadonlyMap<number, readonly Uint8Array[]> {
-  const reader = new BinaryReader(bytes);
-  const fields = new Map<number, Uint8Array[]>();
-  for (let count = 0; reader.pos < reader.len; count += 1) {
-    if (count === PARTS_MAX) throw new InvalidRequest('REQUEST_INVALID', 'the pod has no end');
-    const [field, wireType] = reader.tag();
-    if (wireType === WireType.LengthDelimited) {
-      const parts = fields.get(field) ?? [];
-      parts.push(reader.bytes());
-      fields.set(field, parts);
-    } else {
-      reader.skip(wireType, field);
+type ReadParts = (bytes: Uint8Array) => ReadonlyMap<number, readonly Uint8Array[]>;
+
+/** For one pod: what it reads counts together. */
+function partsReader(): ReadParts {
+  let count = 0;
+  return (bytes) => {
+    const reader = new BinaryReader(bytes);
+    const fields = new Map<number, Uint8Array[]>();
+    while (reader.pos < reader.len) {
+      count += 1;
+      if (count > PARTS_MAX) throw new InvalidRequest('REQUEST_INVALID', 'the pod has no end');
+      const [field, wireType] = reader.tag();
+      if (wireType === WireType.LengthDelimited) {
+        const parts = fields.get(field) ?? [];
+        parts.push(reader.bytes());
+        fields.set(field, parts);
+      } else {
+        reader.skip(wireType, field);
+      }
     }
-  }
-  return fields;
+    return fields;
+  };
 }
 
 /** Parts of one message may come apart; put together they are the whole. */

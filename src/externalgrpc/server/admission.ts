@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which calls are begun at all: only gRPC, only for those on the list, and only so many. A refused client learns why.
+import {
+  constants,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import { TLSSocket } from 'node:tls';
+import type { Handler } from './adapter.ts';
+import { isAllowed, namesOf } from './allow-list.ts';
+import type { Connections } from './connections.ts';
+import { refuseGrpc, refuseHttp, STATUS } from './refuse.ts';
+
+/** A stream on which nothing moves; the autoscaler gives a call 5 seconds by default. */
+const STREAM_IDLE_MS = 60_000;
+
+/** Of answers that clients asked for and do not read. */
+const UNREAD_MAX_BYTES = 64 * 2 ** 20;
+
+/** They go into a header. */
+const NAMES_SHOWN_MAX = 500;
+
+export interface AdmissionOptions {
+  /** Undefined: clients show no certificate. */
+  readonly allow: readonly string[] | undefined;
+  readonly callsAtOnce: number;
+  readonly connections: Connections;
+}
+
+export function admitted(next: Handler, options: AdmissionOptions): Handler {
+  const { allow, connections } = options;
+  const handler = limited(next, options.callsAtOnce);
+  return (request, response) => {
+    const { stream } = response;
+    attend(request, response);
+    if (!isGrpc(request.headers['content-type'])) return refuseHttp(stream, 415);
+    const stranger = allow === undefined ? undefined : notAllowed(stream, allow);
+    if (stranger !== undefined) {
+      return refuseGrpc(stream, { status: STATUS.permissionDenied, message: stranger });
+    }
+    connections.callBegins(stream);
+    const { 'grpc-encoding': encoding = 'identity' } = request.headers;
+    if (encoding === 'identity') return handler(request, response);
+    // The autoscaler never packs what it sends, and what is packed may be a thousand times as large.
+    refuseGrpc(stream, {
+      status: STATUS.unimplemented,
+      message: `requests in grpc-encoding ${JSON.stringify(encoding)} are not read`,
+      headers: { 'grpc-accept-encoding': 'identity' },
+    });
+  };
+}
+
+function attend(request: Http2ServerRequest, { stream }: Http2ServerResponse): void {
+  stream.on('error', () => undefined);
+  stream.setTimeout(STREAM_IDLE_MS, () => stream.close());
+  // The answer is out but for its trailers, which are sent first: a reset at once would overtake them. Whoever still
+  // sends is told to stop then; nobody will read it, and the call would count as under way.
+  stream.once('wantTrailers', () => {
+    // oxlint-disable-next-line no-restricted-globals -- Node sends trailers in an immediate of its own
+    setImmediate(() => {
+      if (!request.complete) stream.close(constants.NGHTTP2_NO_ERROR);
+    });
+  });
+}
+
+/** In words, if so. */
+function notAllowed(stream: ServerHttp2Stream, allow: readonly string[]): string | undefined {
+  const { socket } = stream.session ?? {};
+  const names = socket instanceof TLSSocket ? namesOf(socket.getPeerCertificate()) : [];
+  if (isAllowed(names, allow)) return undefined;
+  const said = JSON.stringify(names.map(({ text }) => text)).slice(0, NAMES_SHOWN_MAX);
+  return `client certificate of ${said} is not on the list`;
+}
+
+function limited(handler: Handler, callsAtOnce: number): Handler {
+  const calls = new Set<ServerHttp2Stream>();
+  return (request, response) => {
+    const { stream } = response;
+    const problem = tooMuch(calls, callsAtOnce);
+    if (problem !== undefined) {
+      return refuseGrpc(stream, { status: STATUS.resourceExhausted, message: problem });
+    }
+    calls.add(stream);
+    stream.once('close', () => calls.delete(stream));
+    handler(request, response);
+  };
+}
+
+function tooMuch(calls: ReadonlySet<ServerHttp2Stream>, callsAtOnce: number): string | undefined {
+  if (calls.size >= callsAtOnce) return `${callsAtOnce} calls are under way`;
+  let unread = 0;
+  for (const { writableLength } of calls) unread += writableLength;
+  return unread > UNREAD_MAX_BYTES ? `answers of ${unread} bytes are not read yet` : undefined;
+}
+
+function isGrpc(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/grpc(\+proto)?(;|$)/.test(contentType);
+}
