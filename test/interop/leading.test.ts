@@ -2,10 +2,14 @@
 // Who may answer: only the process that drives, and only once it knows every machine. Another one's records are its
 // own, and may be those of yesterday.
 import { describe, expect, it } from 'vitest';
+import { aRegion } from '../../src/fleet/testing/settings.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
+import type { Machine } from '../../src/model/machine.ts';
+import type { MachineId } from '../../src/model/machine-id.ts';
 import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
-import { fakeNode, grow, ids, target } from './expectations.ts';
-import { onStage, type Stage } from './stage.ts';
+import type { Answer } from './client.ts';
+import { fakeNode, groupOf, grow, ids, target } from './expectations.ts';
+import { aPool, onStage, REGION, type Stage } from './stage.ts';
 
 async function passes({ clock }: Stage, seconds: number): Promise<void> {
   for (let second = 0; second < seconds; second += 1) await clock.advance(1_000);
@@ -34,6 +38,24 @@ async function takeLease({ store }: Stage): Promise<() => Promise<void>> {
   });
   return () => store.leases.release(lease);
 }
+
+const FAR: Machine = {
+  id: '00000000-0000-4000-8000-0000000000fa' as MachineId,
+  pool: 'far',
+  phase: 'ready',
+  phaseSince: 0,
+  requestedAt: 0,
+  size: aPool().size,
+  attempts: 0,
+  placement: {
+    region: 'other',
+    host: 'pve1',
+    vmId: 1_250,
+    name: 'far-1',
+    diskStorage: 'local-lvm',
+    addresses: [],
+  },
+};
 
 const CHANGES = [
   ['NodeGroupIncreaseSize', { id: 'workers', delta: 1 }],
@@ -113,6 +135,33 @@ describe('answers', () => {
         await passes(stage, 3);
         expect(await target(client)).toBe(2);
       }),
+    ),
+  );
+
+  it(
+    'do not speak of a group whose regions were not read, unless the records do',
+    onStage(
+      {
+        pools: [aPool(), aPool({ name: 'far', regions: ['other'] })],
+        fleet: { regions: { [REGION]: aRegion(), other: aRegion({ name: 'other' }) } },
+      },
+      async ({ client, store, fleet }) => {
+        const groups = async () =>
+          (await client.call('NodeGroups'))['nodeGroups'].map((group: Answer) => group['id']);
+        const node = { name: 'far-1', providerID: 'proxmox://other/1250' };
+        expect(await groups()).toEqual(['workers']);
+        expect(await groupOf(client, node)).toBe('');
+        // Not as empty: whatever was made of it is still there.
+        for (const rpc of ['NodeGroupTargetSize', 'NodeGroupNodes'])
+          expect(await client.failure(rpc, { id: 'far' })).toMatchObject({ code: 14 });
+        await store.machines.create(FAR.id, FAR);
+        await fleet.picture.follow();
+        expect(await groups()).toEqual(['workers', 'far']);
+        expect(await groupOf(client, node)).toBe('far');
+        expect(await target(client, 'far')).toBe(1);
+        const [group] = (await client.call('NodeGroups'))['nodeGroups'].slice(1);
+        expect(group).toMatchObject({ maxSize: 1 });
+      },
     ),
   );
 });

@@ -3,7 +3,7 @@
 // they change, since the autoscaler asks for it again and again.
 import type { Member, Room } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { NotFound } from '../../ports/errors.ts';
+import { NotFound, Unreachable } from '../../ports/errors.ts';
 import type { FleetSide } from '../fleet-side.ts';
 import type { NodeGroupNodesResponse } from '../gen/externalgrpc/cloud_provider_pb.js';
 import type { FaceSettings, GroupSettings } from '../settings.ts';
@@ -50,19 +50,40 @@ export class Groups {
   }
 
   all(): readonly GroupView[] {
-    return Array.from(this.#settings.values(), (group) => this.#view(group));
+    const known = [...this.#settings.values()].filter((group) => this.#isKnown(group));
+    return known.map((group) => this.#view(group));
   }
 
-  /** Undefined for a pool that is not, or no longer, in the config. */
+  /** Undefined for a pool that is not, or no longer, in the config, and for one of which nothing is known yet. */
   find(id: string): GroupView | undefined {
     const group = this.#settings.get(id);
-    return group === undefined ? undefined : this.#view(group);
+    return group === undefined || !this.#isKnown(group) ? undefined : this.#view(group);
   }
 
   settings(id: string): GroupSettings {
     const group = this.#settings.get(id);
     if (group === undefined) throw new NotFound('POOL_NOT_FOUND', `no node group ${quoted(id)}`);
-    return group;
+    if (this.#isKnown(group)) return group;
+    const regions = group.regions.join(', ');
+    throw new Unreachable(
+      'VIEW_STALE',
+      `nothing is known of node group ${id}: ${regions} not read yet`,
+    );
+  }
+
+  /**
+   * Whether one of its regions has been read, or the records know something of it. After they were lost, a pool whose
+   * regions cannot be read would look empty, and its machines would be ordered again elsewhere.
+   */
+  #isKnown({ name, regions }: GroupSettings): boolean {
+    const { outlook, picture } = this.#fleet;
+    const { roster, pools } = picture;
+    return (
+      regions.some((region) => outlook.isKnown(region)) ||
+      roster.machinesOf(name).length > 0 ||
+      roster.openIntentsOf(name).length > 0 ||
+      pools.get(name) !== undefined
+    );
   }
 
   targetSize(id: string): number {

@@ -109,6 +109,15 @@ const machine = fc
     };
   });
 
+/** Its region has been read, and nobody has counted its room. */
+const SEEN = {
+  isKnown: () => true,
+  takenAt: () => undefined,
+  trouble: () => undefined,
+  hasVm: () => false,
+  room: () => undefined,
+};
+
 const ASKED_MAX = 4;
 
 interface Asked extends Pick<Intent, 'kind' | 'state'> {
@@ -148,7 +157,8 @@ it('the target is the number of instances that are not being deleted, each with 
         await fleet.picture.follow();
         const pricing = { vcpuHour: 0, memoryGiBHour: 0 };
         const settings = { groups: [GROUP], pricing, gpu: { label: '', types: [] } };
-        const groups = new Groups({ fleet, clock, settings });
+        const { picture } = fleet;
+        const groups = new Groups({ fleet: { picture, outlook: SEEN }, clock, settings });
         const { instances } = asReceived(groups.instances('workers'));
         const staying = instances.filter(
           ({ status }) => status?.instanceState !== State.instanceDeleting,
