@@ -8,10 +8,11 @@ import type { CommandHost } from './context.ts';
 import { chosenSize } from './machine-size.ts';
 import type { OpenFleet } from './open-fleet.ts';
 import { missingAccess } from './serve/access.ts';
+import { type TimeoutOptions, timeoutMsOf, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
 import { workUntilDone } from './work-until.ts';
 
-interface ScaleOptions extends ConfigOptions {
+interface ScaleOptions extends ConfigOptions, TimeoutOptions {
   readonly to: string;
   readonly size?: string;
   readonly reason: string;
@@ -21,7 +22,7 @@ interface ScaleOptions extends ConfigOptions {
 const MOST_ATTEMPTS = 3;
 
 export function addPoolScale(parent: Command, host: CommandHost): void {
-  withConfigOptions(
+  const command = withTimeoutOption(
     parent
       .command('scale')
       .description('make a pool larger or smaller, and see it done')
@@ -32,7 +33,8 @@ export function addPoolScale(parent: Command, host: CommandHost): void {
         'of new machines: a name, or cpu=N,memory=SIZE, of those the pool has',
       )
       .option('--reason <text>', 'why, for the journal', 'asked for on the command line'),
-  ).action((name: string, options: ScaleOptions) =>
+  );
+  withConfigOptions(command).action((name: string, options: ScaleOptions) =>
     withFleet(host, options, { to: 'drive', use: (open) => scale(host, open, { name, options }) }),
   );
 }
@@ -55,6 +57,8 @@ async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<
   const asked = new Set<string>();
   await workUntilDone(host, open, {
     regions: pool.regions,
+    timeoutMs: timeoutMsOf(options),
+    isLeft: (machine) => machine.pool === name && !isAtRest(machine),
     ask: async () => {
       const { pools } = await open.fleet.status();
       const target = pools.find((one) => one.name === name)?.target ?? 0;

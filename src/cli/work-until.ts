@@ -4,9 +4,10 @@
 import type { RoundReport } from '../fleet/index.ts';
 import { RECONCILE_LEASE_MS } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
-import { asPvescalerError, Cancelled, Conflict } from '../ports/errors.ts';
+import { asPvescalerError, Cancelled, Conflict, TimedOut } from '../ports/errors.ts';
 import type { CommandHost } from './context.ts';
 import type { OpenFleet } from './open-fleet.ts';
+import { leftToDo, nameOf, troubleOf } from './unfinished.ts';
 
 export interface Errand {
   /** Regions that must have been seen before anything is asked for: what is there decides what is lacking. */
@@ -14,6 +15,10 @@ export interface Errand {
   readonly ask: () => Promise<void>;
   /** Told how many rounds of this process have seen everything. */
   readonly isDone: (rounds: number) => Promise<boolean>;
+  /** Those whose end is waited for. */
+  readonly isLeft: (machine: Machine) => boolean;
+  /** Absent: as long as it takes. */
+  readonly timeoutMs?: number | undefined;
   /** What to do about another process that drives, where its work is no help; absent: it is watched. */
   readonly ifAnotherDrives?: string;
 }
@@ -35,16 +40,31 @@ export async function workUntilDone(
   const driving = open.fleet.drive({ signal, events: watch }).catch((error: unknown) => {
     broken = error;
   });
+  const giveUpAt = context.clock.monotonic() + (errand.timeoutMs ?? Number.POSITIVE_INFINITY);
   const goOn = async () => {
     if (broken !== undefined) throw asPvescalerError(broken);
-    if (context.signal.aborted) throw interrupted();
+    if (context.signal.aborted) throw new Cancelled('CANCELLED', ...(await ending('interrupted')));
+    if (context.clock.monotonic() >= giveUpAt)
+      throw new TimedOut('REQUEST_TIMED_OUT', ...(await ending('not done in time')));
     requireDriving(watch, errand.ifAnotherDrives);
     await watch.tellNews();
     await context.clock.sleep(LOOK_EVERY_MS, { signal: context.signal }).catch(() => undefined);
   };
+  let isAsked = false;
+  const ending = async (what: string): Promise<readonly [string, { readonly hint: string }]> => {
+    if (!isAsked) return [`${what}; nothing was asked for`, { hint: 'Run the command again.' }];
+    const { machines } = await open.fleet.status();
+    const left = await leftToDo(open, machines.filter(errand.isLeft));
+    const hint =
+      watch.other === undefined
+        ? 'What was asked for is kept. Run the command again, or any other driver, to go on from here.'
+        : `What was asked for is kept, and ${watch.other.holder} goes on with it.`;
+    return [`${what}: ${left}`, { hint }];
+  };
   try {
     while (!watch.isSighted) await goOn();
     await errand.ask();
+    isAsked = true;
     // What a round has begun it brings to an end.
     while (watch.isInRound || !(await errand.isDone(watch.rounds))) await goOn();
     await watch.tellNews();
@@ -57,12 +77,6 @@ export async function workUntilDone(
 function requireDriving({ other }: Watch, hint: string | undefined): void {
   if (hint === undefined || other === undefined || other.forMs < ANOTHER_LIVES_MS) return;
   throw new Conflict('LEASE_HELD', `${other.holder} drives the fleet`, { hint });
-}
-
-function interrupted(): Cancelled {
-  return new Cancelled('CANCELLED', 'interrupted; what was asked for is kept', {
-    hint: 'Run the command again, or any other driver, to go on from here.',
-  });
 }
 
 class Watch {
@@ -137,7 +151,11 @@ class Watch {
       const before = this.#phases.get(machine.id);
       this.#phases.set(machine.id, machine.phase);
       if (before === undefined && isOver(machine)) continue;
-      if (before !== machine.phase) this.#say(`${nameOf(machine)}: ${machine.phase}`);
+      if (before === machine.phase) continue;
+      // Told long ago, by whoever drives, and not again.
+      const trouble = before === undefined ? await troubleOf(this.#open, machine) : undefined;
+      const why = trouble === undefined ? '' : `; ${trouble}`;
+      this.#say(`${nameOf(machine)}: ${machine.phase}${why}`);
     }
   }
 
@@ -154,8 +172,4 @@ class Watch {
 
 function isOver({ phase }: Machine): boolean {
   return phase === 'gone' || phase === 'failed';
-}
-
-export function nameOf({ id, placement }: Machine): string {
-  return placement?.name ?? id;
 }
