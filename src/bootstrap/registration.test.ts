@@ -32,6 +32,8 @@ describe('registrationOf', () => {
     expect(split.labelsToPatch).toEqual({ 'node-role.kubernetes.io/worker': '' });
     expect(split.kubeletLabels).not.toHaveProperty('node-role.kubernetes.io/worker');
     expect(split.taints).toEqual([STARTUP_TAINT]);
+    // What the Cluster Autoscaler asks for of a taint that goes away by itself.
+    expect(STARTUP_TAINT.key).toMatch(/^ignore-taint\.cluster-autoscaler\.kubernetes\.io\/./);
   });
 
   it('splits any labels into two halves that make a whole', () => {

@@ -7,9 +7,13 @@ import { vmProviderId } from '../model/provider-id.ts';
 import type { Taint } from '../model/taints.ts';
 import type { MachineInput, PoolInput } from './seed-input.ts';
 
-/** Keeps pods off a node until the labels are there that its kubelet may not set. */
+/**
+ * Keeps pods off a node until the labels are there that its kubelet may not set. By this prefix every Cluster Autoscaler
+ * since 1.25 takes such a node for one that is still coming. A taint that it does not know would make the node useless
+ * to the pods that it came for, and another one would be ordered.
+ */
 export const STARTUP_TAINT: Taint = {
-  key: 'pvescaler.dev/starting',
+  key: 'ignore-taint.cluster-autoscaler.kubernetes.io/pvescaler-starting',
   value: '',
   effect: 'NoSchedule',
 };

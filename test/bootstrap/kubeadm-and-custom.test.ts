@@ -31,7 +31,10 @@ const JOINED = {
     'topology.kubernetes.io/region=lab',
     'topology.kubernetes.io/zone=pve1',
   ],
-  taints: ['bare:NoExecute', 'pvescaler.dev/starting:NoSchedule'],
+  taints: [
+    'bare:NoExecute',
+    'ignore-taint.cluster-autoscaler.kubernetes.io/pvescaler-starting:NoSchedule',
+  ],
   providerId: 'proxmox://lab/1250',
   caCertHashes: [`sha256:${'5e'.repeat(32)}`],
   source: '/var/lib/pvescaler/kubeadm-v1beta4.yaml',

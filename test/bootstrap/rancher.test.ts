@@ -98,7 +98,10 @@ describe('k3s', () => {
     expect(seed.labelsToPatch).toEqual({ 'node-role.kubernetes.io/worker': '' });
     expect(report.joinAttempts).toMatchObject([
       {
-        taints: ['dedicated=gpu:NoExecute', 'pvescaler.dev/starting:NoSchedule'],
+        taints: [
+          'dedicated=gpu:NoExecute',
+          'ignore-taint.cluster-autoscaler.kubernetes.io/pvescaler-starting:NoSchedule',
+        ],
         kubeletArgs: ['provider-id=proxmox://lab/1250', 'max-pods=50'],
       },
     ]);

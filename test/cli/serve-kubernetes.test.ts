@@ -91,7 +91,14 @@ it('makes a token, finds the Node, completes it, and removes it after its VM', a
   const { name, vmId } = machine!.placement;
   sim.create('v1', 'nodes', {
     metadata: { name, labels: { 'autoscaler.proxmox/group': 'workers' } },
-    spec: { taints: [{ key: 'pvescaler.dev/starting', effect: 'NoSchedule' }] },
+    spec: {
+      taints: [
+        {
+          key: 'ignore-taint.cluster-autoscaler.kubernetes.io/pvescaler-starting',
+          effect: 'NoSchedule',
+        },
+      ],
+    },
   });
   sim.change('v1', 'nodes', {
     metadata: { name },
@@ -108,7 +115,9 @@ it('makes a token, finds the Node, completes it, and removes it after its VM', a
     metadata: { labels: { 'node-role.kubernetes.io/worker': '' } },
     spec: { providerID: `proxmox://lab/${vmId}` },
   });
-  expect(JSON.stringify(node)).not.toContain('pvescaler.dev/starting');
+  expect(JSON.stringify(node)).not.toContain(
+    'ignore-taint.cluster-autoscaler.kubernetes.io/pvescaler-starting',
+  );
   const other = await serve(lab.path, '--kubeconfig', kubeconfig, '--state', `${lab.folder}/b.db`);
   await until(async () => (await fetch(`${other}/readyz`)).status === 200);
   expect(await metric(other, 'pvescaler_leader')).toBe(0);
