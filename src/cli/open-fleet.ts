@@ -115,9 +115,14 @@ async function connectAll(
   return { hypervisors, connected };
 }
 
-/** Somebody's kubeconfig lying around is no reason to look at a cluster that no pool joins. */
-export function wantsCluster({ cluster, pools }: Config): boolean {
+/** Somebody's kubeconfig lying around is no reason to wait for a cluster that no pool joins. */
+export function needsCluster({ cluster, pools }: Config): boolean {
   return cluster.kubeconfigPath !== undefined || pools.some(joins);
+}
+
+/** The Cluster Autoscaler knows machines by their Nodes, also those that join by themselves. */
+function wantsCluster(config: Config): boolean {
+  return config.mode === 'externalgrpc' || needsCluster(config);
 }
 
 interface Known {

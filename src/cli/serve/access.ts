@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Config } from '../../config/index.ts';
+import type { Config, PoolConfig } from '../../config/index.ts';
 import type { OpenFleet } from '../open-fleet.ts';
 
 interface MissingAccess {
@@ -16,14 +16,21 @@ export function missingAccess({
 }: Pick<OpenFleet, 'cluster' | 'config'>): readonly MissingAccess[] {
   if (cluster !== undefined) return [];
   return config.pools
-    .filter(({ join }) => join !== 'none')
+    .filter(({ join }) => join !== 'none' || config.mode === 'externalgrpc')
     .map(({ name, join }) => {
       const isFatal = makesTokens(config, join);
-      const message = isFatal
-        ? `pool ${name} joins its machines to a cluster, and there is no access to one: none can be made`
-        : `pool ${name} joins its machines to a cluster that cannot be seen: a machine counts as ready when its guest is up, and its Node is not removed`;
-      return { pool: name, isFatal, message };
+      return { pool: name, isFatal, message: `pool ${name} ${whatIsMissed(join, isFatal)}` };
     });
+}
+
+function whatIsMissed(join: PoolConfig['join'], isFatal: boolean): string {
+  if (isFatal) {
+    return 'joins its machines to a cluster, and there is no access to one: none can be made';
+  }
+  if (join === 'none') {
+    return 'has Nodes that cannot be seen: the Cluster Autoscaler takes machines away whose Node has another provider id than proxmox://REGION/ID';
+  }
+  return 'joins its machines to a cluster that cannot be seen: a machine counts as ready when its guest is up, and its Node is not removed';
 }
 
 function makesTokens({ join }: Config, kind: keyof Config['join'] | 'none'): boolean {

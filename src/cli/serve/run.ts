@@ -4,7 +4,7 @@
 import type { LoadedConfig } from '../../config/index.ts';
 import { asPvescalerError, Cancelled, UnsupportedVersion } from '../../ports/errors.ts';
 import type { CliContext, Telemetry } from '../context.ts';
-import { type OpenFleet, openFleet, wantsCluster } from '../open-fleet.ts';
+import { needsCluster, type OpenFleet, openFleet } from '../open-fleet.ts';
 import { missingAccess } from './access.ts';
 import type { RunningFace } from './face.ts';
 import { awaitSides, firstSync } from './first-sync.ts';
@@ -29,7 +29,7 @@ export async function serve(context: CliContext, loaded: LoadedConfig): Promise<
   const telemetry = await context.adapters.openTelemetry(config.log);
   const { log, meters } = telemetry;
   const vigil = new Vigil({ clock: context.clock, log, meters });
-  awaitSides(Object.keys(config.regions), wantsCluster(config), vigil);
+  awaitSides(Object.keys(config.regions), needsCluster(config), vigil);
   const serving: Serving = { context, loaded, telemetry, vigil, fleet: undefined };
   const health = await listenHealth(serving);
   const { mode, pools, regions } = config;

@@ -32,7 +32,7 @@ export function capacityOf({ size, capacity }: GroupSettings): Offer {
   };
 }
 
-export function computedAllocatable(group: GroupSettings): Offer {
+function computedAllocatable(group: GroupSettings): Offer {
   const whole = capacityOf(group);
   const { kubeReserved: kube, systemReserved: system, evictionThreshold } = group.capacity;
   const eviction = (whole.ephemeralStorageBytes * evictionThreshold.diskPercentage) / 100;
@@ -56,6 +56,21 @@ export function computedAllocatable(group: GroupSettings): Offer {
   };
 }
 
+/**
+ * What joined nodes said, as far as they knew: a kubelet that has just come up reports no disk until it has measured it,
+ * and nothing that asks for disk would ever be planned onto the pool.
+ */
+export function offerOf(group: GroupSettings, learned: LearnedAllocatable | undefined): Offer {
+  const computed = computedAllocatable(group);
+  if (learned === undefined) return computed;
+  return {
+    cpuMilli: learned.cpuMilli || computed.cpuMilli,
+    memoryBytes: learned.memoryBytes || computed.memoryBytes,
+    ephemeralStorageBytes: learned.ephemeralStorageBytes || computed.ephemeralStorageBytes,
+    pods: learned.pods || computed.pods,
+  };
+}
+
 /** Key of what was learned about a size. */
 export function sizeKey({ size }: Pick<GroupSettings, 'size'>): string {
   return `${size.cpu}x${size.memoryBytes}x${size.diskBytes}`;
@@ -70,10 +85,11 @@ export function differenceOf(
   learned: LearnedAllocatable,
 ): string | undefined {
   const computed = computedAllocatable(group);
+  const offer = offerOf(group, learned);
   const off = (['cpuMilli', 'memoryBytes', 'ephemeralStorageBytes', 'pods'] as const).filter(
-    (name) => Math.abs(learned[name] - computed[name]) > TOLERANCE * Math.max(computed[name], 1),
+    (name) => Math.abs(offer[name] - computed[name]) > TOLERANCE * Math.max(computed[name], 1),
   );
   if (off.length === 0) return undefined;
-  const words = off.map((name) => `${name} ${learned[name]} instead of ${computed[name]}`);
+  const words = off.map((name) => `${name} ${offer[name]} instead of ${computed[name]}`);
   return `nodes of pool ${group.name} offer ${words.join(', ')}; what they offer is used, set pools[].capacity alike`;
 }

@@ -3,7 +3,7 @@
 import { STARTUP_TAINT } from '../../bootstrap/index.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
 import type { GroupSettings } from '../settings.ts';
-import { capacityOf, computedAllocatable, type Offer } from './allocatable.ts';
+import { capacityOf, type Offer, offerOf } from './allocatable.ts';
 import type { NodeTemplate } from './node-bytes.ts';
 
 /** What does not depend on the pool alone. */
@@ -20,7 +20,7 @@ export function templateNode(
 ): NodeTemplate {
   const labels = templateLabels(group, { region, gpuLabel });
   const whole = capacityOf(group);
-  const offer = learned ?? computedAllocatable(group);
+  const offer = offerOf(group, learned);
   const others = extendedResources(group);
   return {
     name: `template-of-${group.name}`,

@@ -24,22 +24,32 @@ export async function starting(job: Job): Promise<Step> {
 export async function booting(job: Job): Promise<Step> {
   const task = await job.task();
   if (task.state === 'running') return 'wait';
-  // Where nothing joins, or nobody can see it, a guest that is up is all there is to wait for.
-  const isJoining = job.pool?.joins === true && job.turn.cluster !== undefined;
-  if (isJoining && myNode(job) !== undefined) return job.move('joining');
+  const next = isToJoin(job) ? () => job.move('joining') : () => becomeReady(job);
+  if (hasCome(job)) return next();
   const answer = job.turn.memory.guests.answerTo({
     machine: job.machine,
     machines: job.turn.books.census.inPhase('booting'),
     now: job.turn.now,
     ask: () => job.hypervisor.guestIsUp(job.vm, job.turn.reading),
   });
-  if (answer === 'up') return isJoining ? job.move('joining') : becomeReady(job);
+  if (answer === 'up') return next();
   if (answer === 'unknown' || isSeenRunning(job)) return 'wait';
   const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
   if (power === 'running') return 'wait';
   // A guest that powered itself off while installing is switched on again.
   requireOurs(await look(job), job);
   return job.started(await job.hypervisor.startVm(job.vm, job.turn.acting));
+}
+
+/** Where nothing joins, or nobody can see it, a guest that is up is all there is to wait for. */
+function isToJoin({ pool, turn }: Job): boolean {
+  return pool?.joins === true && turn.cluster !== undefined;
+}
+
+/** By its Node, whatever its guest says: one that joins by itself need not have an agent. */
+function hasCome(job: Job): boolean {
+  const node = myNode(job);
+  return node !== undefined && (isToJoin(job) || node.ready);
 }
 
 export async function ready(job: Job): Promise<Step> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ready machine's Node: known, complete, and there. One that is only not ready is left alone.
+// A ready machine's Node: known, complete, and there. One that is only not ready is left alone. Machines that nobody
+// told to join may have one too, by their image's own doing; whether it comes or goes is nothing to judge them by.
 
 import type { Job, Step } from '../lifecycle/job.ts';
 import { isLocalTrouble } from '../trouble.ts';
@@ -10,9 +11,9 @@ import { recordNode } from './record.ts';
 export async function tendNode(job: Job): Promise<Step> {
   const { turn } = job;
   const { sight } = turn;
-  if (sight.kind !== 'fresh' || job.pool?.joins !== true) return 'wait';
+  if (sight.kind !== 'fresh' || job.pool === undefined) return 'wait';
   const node = nodeOf(job.machine, sight.view.nodes, turn.books.machines);
-  if (node === undefined) return missingNode(job);
+  if (node === undefined) return job.pool.joins ? missingNode(job) : 'wait';
   turn.memory.nodeMissingSince.delete(job.id);
   await recordNode(job, node);
   await completeNode(job, sight.cluster, node);
