@@ -65,7 +65,7 @@ async function open(
   for (const warning of opened.warnings) opening.warn(warning);
   const store = opening.telemetry?.telling(opened.store) ?? opened.store;
   const { createFleet, Throne: ThroneOfProcess } = await import('../fleet/index.ts');
-  const throne = new ThroneOfProcess();
+  const throne = new ThroneOfProcess(clock);
   const outside = isDriving
     ? await connectAll(context, config, { ...opening, throne })
     : { hypervisors: new Map<string, Hypervisor>(), connected: undefined };

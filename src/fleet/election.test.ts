@@ -46,7 +46,7 @@ function aSite(overrides: Partial<FleetSettings> = {}): Site {
   const first = new MemoryCluster({ clock, random: new SeededRandom(6) });
   const second = new MemoryCluster({ clock, random: new SeededRandom(7), state: first.state });
   const replica = (holder: string, cluster: MemoryCluster, seed: number): Replica => {
-    const throne = new Throne();
+    const throne = new Throne(clock);
     const settings = someSettings([aPool({ limits: { ...aPool().limits, min: 1, max: 3 } })], {
       holder,
       ...overrides,
@@ -121,10 +121,127 @@ describe('the Lease in the cluster', () => {
     expect(await passes(site, 20)).toEqual([]);
     expect(a.told).toEqual(['leads']);
     expect(b.told).toEqual(['waits for a']);
+    const views = () => site.hypervisor.calls.filter(({ method }) => method === 'view').length;
+    let before = 0;
+    a.cluster.onCall = ({ method }) => {
+      if (method === 'releaseLease') before = views();
+    };
     a.finish.abort();
     await untilSettled(site.clock, a.driving);
-    await passes(site, LONGEST_REQUEST_MS / 1_000 + 5);
+    let atTakeOver = 0;
+    b.onLeading = () => {
+      atTakeOver = views();
+    };
+    await passes(site, 5);
     expect(b.told).toEqual(['waits for a', 'leads']);
+    expect(atTakeOver - before).toBe(2);
+    await end(site);
+  });
+
+  it.each([
+    ['is under way', undefined, LONGEST_REQUEST_MS],
+    ['was answered', 'settled', 0],
+    ['may still take effect', 'unsure', LONGEST_REQUEST_MS],
+  ] as const)('is given back with a request that %s', async (_what, how, waitMs) => {
+    const site = aSite();
+    const { a, b, clock } = site;
+    start(a);
+    await passes(site, 5);
+    start(b);
+    await passes(site, 5);
+    const ended = a.throne.pass();
+    if (how !== undefined) ended(how);
+    a.finish.abort();
+    await untilSettled(clock, a.driving);
+    const gaveBackAt = clock.monotonic();
+    while (!b.told.includes('leads')) await passes(site, 1);
+    const tookMs = clock.monotonic() - gaveBackAt;
+    expect(tookMs).toBeGreaterThanOrEqual(waitMs);
+    expect(tookMs).toBeLessThan(waitMs + 6_000);
+    await end(site);
+  });
+
+  it('keeps a successor waiting that comes after it was given back, too', async () => {
+    const site = aSite();
+    const { a, b } = site;
+    start(a);
+    await passes(site, 5);
+    a.throne.pass()('unsure');
+    await passes(site, 10);
+    a.finish.abort();
+    await untilSettled(site.clock, a.driving);
+    start(b);
+    await passes(site, LONGEST_REQUEST_MS / 1_000 - 12);
+    expect(b.told).toEqual([]);
+    await passes(site, 8);
+    expect(b.told).toEqual(['leads']);
+    await end(site);
+  });
+
+  it('is had at once by who comes after it was given back with nothing left to wait for', async () => {
+    const site = aSite();
+    const { a, b } = site;
+    start(a);
+    await passes(site, 5);
+    a.finish.abort();
+    await untilSettled(site.clock, a.driving);
+    start(b);
+    await passes(site, 1);
+    expect(b.told).toEqual(['leads']);
+    await end(site);
+  });
+
+  it('is not taken for given back when it was torn away and the answer got lost', async () => {
+    const site = aSite();
+    const { a, b } = site;
+    start(a);
+    await passes(site, 5);
+    start(b);
+    await passes(site, 5);
+    a.cluster.cutOff();
+    while (a.throne.mayAct()) await passes(site, 1);
+    b.cluster.loseAnswer('acquireLease');
+    while (b.cluster.state.leases.get('reconcile')?.holder !== 'b') await passes(site, 1);
+    const takenAt = site.clock.monotonic();
+    while (!b.told.includes('leads')) {
+      expect(site.clock.monotonic() - takenAt).toBeLessThan(2 * LONGEST_REQUEST_MS);
+      await passes(site, 1);
+    }
+    expect(site.clock.monotonic() - takenAt).toBeGreaterThanOrEqual(LONGEST_REQUEST_MS - 1_000);
+    await end(site);
+  });
+
+  it('is given back with the rest of the waiting by who is called off in the middle of it', async () => {
+    const site = aSite();
+    const { a, b } = site;
+    start(a);
+    await passes(site, 5);
+    start(b);
+    await passes(site, 5);
+    a.cluster.cutOff();
+    const lease = () => b.cluster.state.leases.get('reconcile');
+    while (lease()?.holder !== 'b') await passes(site, 1);
+    await passes(site, 10);
+    b.finish.abort();
+    await untilSettled(site.clock, b.driving);
+    expect(lease()?.holder).toBe('');
+    const leftMs = (lease()?.durationMs ?? 0) - 1_000;
+    expect(leftMs).toBeGreaterThanOrEqual(LONGEST_REQUEST_MS - 12_000);
+    expect(leftMs).toBeLessThan(LONGEST_REQUEST_MS);
+    expect(b.told).not.toContain('leads');
+    await end(site);
+  });
+
+  it('is not acted on by two when somebody removes it', async () => {
+    const site = aSite();
+    const { a, b } = site;
+    start(a);
+    await passes(site, 5);
+    start(b);
+    await passes(site, 7);
+    a.cluster.state.leases.delete('reconcile');
+    expect(await passes(site, 200)).toEqual([]);
+    expect([...a.told, ...b.told].filter((one) => one === 'leads').length).toBeGreaterThan(1);
     await end(site);
   });
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Lease in Kubernetes, for drivers that do not share a store. Its holder stops beginning anything so long before
-// the end that what it began is over by then; who takes it from somebody else waits as long once more, for a request
-// that was on its way when its sender died, and looks twice before it acts.
+// the end that what it began is over by then; who takes it from somebody who died waits as long once more, for a request
+// that was on its way then. Who is given it waits as long as the giver says. Either looks twice before it acts.
 import { RECONCILE_LEASE } from '../model/lease.ts';
-import type { Cluster, ClusterLease } from '../ports/cluster.ts';
+import type { Cluster, ClusterLease, TakenLease } from '../ports/cluster.ts';
 import { asPvescalerError, Cancelled, LostLeadership, Unreachable } from '../ports/errors.ts';
 import { type Deadline, isBefore, PAST, type Tenure } from './leadership.ts';
 import type { FleetOptions } from './options.ts';
@@ -33,6 +33,8 @@ export class Election implements Tenure {
   readonly #longestMs: number;
   #lease: ClusterLease | undefined;
   #isTakenOver = false;
+  /** When requests of whoever had the lease before can no longer take effect. */
+  #settledAt = Number.NEGATIVE_INFINITY;
   #keeping: Promise<unknown> = Promise.resolve();
 
   constructor(options: FleetOptions, cluster: Cluster) {
@@ -66,11 +68,17 @@ export class Election implements Tenure {
 
   /** False when called off. Resolves when this process may act. */
   async win(signal: AbortSignal, events: ElectionEvents): Promise<boolean> {
-    if (!(await this.#acquire(signal, events))) return false;
+    const taken = await this.#acquire(signal, events);
+    if (taken === undefined) return false;
+    this.#lease = taken;
     this.#keeping = Promise.all([this.#renew(), this.#guard()]);
-    if (!this.#isTakenOver) return true;
+    const settlingMs = taken.unsettledMs ?? (this.#isTakenOver ? this.#longestMs : 0);
+    this.#settledAt = this.#options.clock.monotonic() + settlingMs;
+    if (!this.#isTakenOver && settlingMs === 0) return true;
     try {
-      await this.#settle(AbortSignal.any([signal, this.#lost.signal]), events);
+      const going = AbortSignal.any([signal, this.#lost.signal]);
+      await this.#settle(settlingMs, going, events);
+      await this.#lookTwice(going, events);
       return true;
     } catch (error) {
       if (error instanceof Cancelled) return false;
@@ -78,15 +86,26 @@ export class Election implements Tenure {
     }
   }
 
+  /** Nothing may be begun any more when this is called. */
   async end(): Promise<void> {
     this.#over.abort();
     await this.#keeping;
     const lease = this.#lease;
     this.#lease = undefined;
-    if (lease !== undefined) await this.#cluster.releaseLease(lease).catch(() => undefined);
+    if (lease === undefined) return;
+    const unsettledMs = this.#unsettledMs();
+    await this.#cluster.releaseLease(lease, { unsettledMs }).catch(() => undefined);
   }
 
-  async #acquire(signal: AbortSignal, events: ElectionEvents): Promise<boolean> {
+  /** Of this process, and of the one before it: who is called off while it waits for that one passes the waiting on. */
+  #unsettledMs(): number {
+    const { throne, clock } = this.#options;
+    // Who keeps no account of what was sent cannot say that it is over.
+    const own = throne?.unsettledMs(this.#longestMs) ?? this.#longestMs;
+    return Math.max(own, this.#settledAt - clock.monotonic());
+  }
+
+  async #acquire(signal: AbortSignal, events: ElectionEvents): Promise<TakenLease | undefined> {
     const { clock, settings } = this.#options;
     const request = {
       name: RECONCILE_LEASE,
@@ -95,11 +114,10 @@ export class Election implements Tenure {
     };
     while (!signal.aborted) {
       try {
-        this.#lease = await this.#cluster.acquireLease(request, { signal });
-        return true;
+        return await this.#cluster.acquireLease(request, { signal });
       } catch (error) {
         const ours = asPvescalerError(error);
-        if (ours instanceof Cancelled) return false;
+        if (ours instanceof Cancelled) return undefined;
         if (ours.class === 'Bug') throw ours;
         if (ours.code === 'LEASE_HELD') {
           this.#isTakenOver = true;
@@ -108,17 +126,17 @@ export class Election implements Tenure {
         await clock.sleep(ASK_AGAIN_MS, { signal }).catch(() => undefined);
       }
     }
-    return false;
+    return undefined;
   }
 
-  async #settle(signal: AbortSignal, events: ElectionEvents): Promise<void> {
+  // oxlint-disable-next-line max-params -- how long, until when, and who hears of it
+  async #settle(ms: number, signal: AbortSignal, events: ElectionEvents): Promise<void> {
     const { clock } = this.#options;
-    const until = clock.monotonic() + this.#longestMs;
-    for (let leftMs = this.#longestMs; leftMs > 0; leftMs = until - clock.monotonic()) {
+    const until = clock.monotonic() + ms;
+    for (let leftMs = ms; leftMs > 0; leftMs = until - clock.monotonic()) {
       await clock.sleep(Math.min(leftMs, ASK_AGAIN_MS), { signal });
       events.onPulse?.();
     }
-    await this.#lookTwice(signal, events);
   }
 
   /** While nothing can be read there is nothing to act on either; why not is told once. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { Fence } from '../ports/fence.ts';
+import type { Fence, Gate, RequestEnd } from '../ports/fence.ts';
 
 /** The right to act, for as long as it lasts. */
 export interface Leadership extends Fence {
@@ -40,8 +40,15 @@ export interface Tenure extends Fence {
 }
 
 /** Whoever drives in this process right now. Nobody: then nothing may be changed. */
-export class Throne implements Fence {
+export class Throne implements Gate {
+  readonly #clock: Clock;
   #holder: Fence | undefined;
+  #underWay = 0;
+  #unsureAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   mayAct(): boolean {
     return this.#holder?.mayAct() ?? false;
@@ -53,5 +60,19 @@ export class Throne implements Fence {
 
   leave(holder: Fence): void {
     if (this.#holder === holder) this.#holder = undefined;
+  }
+
+  pass(): (end: RequestEnd) => void {
+    this.#underWay += 1;
+    return (end) => {
+      this.#underWay -= 1;
+      if (end === 'unsure') this.#unsureAt = this.#clock.monotonic();
+    };
+  }
+
+  /** How long something that was sent may still take effect, where nothing does so after the longest request. */
+  unsettledMs(longestRequestMs: number): number {
+    if (this.#underWay > 0) return longestRequestMs;
+    return Math.max(0, this.#unsureAt + longestRequestMs - this.#clock.monotonic());
   }
 }

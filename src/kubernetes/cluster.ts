@@ -20,6 +20,8 @@ import type {
   NodeDeclaration,
   NodeRef,
   PodRef,
+  ReleaseOptions,
+  TakenLease,
 } from '../ports/cluster.ts';
 import { Bug, Cancelled, type PvescalerError } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
@@ -170,7 +172,7 @@ export class KubernetesCluster implements Cluster {
     if (!this.#closing.signal.aborted) await this.#events.emit(event, this.#closing.signal);
   }
 
-  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<ClusterLease> {
+  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<TakenLease> {
     return this.#call(options, (signal) => this.#leases.acquire(request, { signal }));
   }
 
@@ -182,8 +184,8 @@ export class KubernetesCluster implements Cluster {
     return this.#call(options, (signal) => this.#leases.renew(lease, durationMs, { signal }));
   }
 
-  releaseLease(lease: ClusterLease, options?: ClusterCallOptions): Promise<void> {
-    return this.#call(options, (signal) => this.#leases.release(lease, { signal }));
+  releaseLease(lease: ClusterLease, options?: ReleaseOptions): Promise<void> {
+    return this.#call(options, (signal) => this.#leases.release(lease, { ...options, signal }));
   }
 
   async close(): Promise<void> {

@@ -9,6 +9,8 @@ import {
   type ClusterLease,
   type ClusterLeaseRequest,
   mayAct,
+  type ReleaseOptions,
+  type TakenLease,
 } from '../ports/cluster.ts';
 import { Conflict, LostLeadership } from '../ports/errors.ts';
 import { type Api, FIELD_MANAGER, pathOf } from './api.ts';
@@ -16,12 +18,21 @@ import type { LeaseObject } from './objects.ts';
 import { type ApiStatus, translateStatus } from './status.ts';
 
 const DEFAULT_SECONDS = 15;
+/** A released one has a duration of this, and as much more as requests of its holder may still take effect. */
 const RELEASED_SECONDS = 1;
 
 interface Sighting {
+  /** Empty: it was not there. */
   readonly version: string;
   readonly at: number;
+  /** Who held it then, or before it was removed. */
+  readonly holder: string;
+  readonly durationMs: number;
 }
+
+type Standing =
+  | { readonly isFree: false; readonly holder: string }
+  | ({ readonly isFree: true } & Pick<TakenLease, 'unsettledMs'>);
 
 interface Writing extends ClusterLeaseRequest {
   readonly token: number;
@@ -44,6 +55,8 @@ export class Leases {
   readonly #clock: Clock;
   readonly #namespace: string;
   readonly #seen = new Map<string, Sighting>();
+  /** What was known when a lease was last asked for: the answer may get lost, and then it is ours already. */
+  readonly #unsettled = new Map<string, number | undefined>();
 
   constructor(options: LeasesOptions) {
     this.#api = options.api;
@@ -54,20 +67,23 @@ export class Leases {
   async acquire(
     request: ClusterLeaseRequest,
     { signal }: ClusterCallOptions = {},
-  ): Promise<ClusterLease> {
+  ): Promise<TakenLease> {
+    const { name } = request;
     const askedAt = this.#clock.monotonic();
-    const base = await this.#read(request.name, signal);
-    if (base !== undefined && !this.#isFree(base, request, askedAt)) {
-      throw held(request.name, holderOf(base));
-    }
+    const base = await this.#read(name, signal);
+    const standing = this.#standing(base, request, askedAt);
+    if (!standing.isFree) throw held(name, standing.holder);
+    const { unsettledMs } = standing;
+    this.#unsettled.set(name, unsettledMs);
     const token = (base?.spec?.leaseTransitions ?? 0) + 1;
     const written = await this.#take({ ...request, token, base }, signal);
-    if (written.ok) return written.lease;
-    // Somebody was faster; whoever it was, it is theirs now.
-    if (written.status.code === 409) {
-      throw held(request.name, holderOf(await this.#read(request.name, signal)));
+    if (written.ok) {
+      this.#seen.delete(name);
+      return { ...written.lease, unsettledMs };
     }
-    throw translateStatus(written.status, `take lease ${request.name}`);
+    // Somebody was faster; whoever it was, it is theirs now.
+    if (written.status.code === 409) throw held(name, holderOf(await this.#read(name, signal)));
+    throw translateStatus(written.status, `take lease ${name}`);
   }
 
   async renew(
@@ -87,11 +103,14 @@ export class Leases {
     throw translateStatus(written.status, `renew lease ${name}`);
   }
 
-  async release(lease: ClusterLease, { signal }: ClusterCallOptions = {}): Promise<void> {
+  async release(
+    lease: ClusterLease,
+    { signal, unsettledMs = 0 }: ReleaseOptions = {},
+  ): Promise<void> {
     const base = await this.#read(lease.name, signal);
     if (!isTheirs(base, lease)) return;
     const { name, token } = lease;
-    const durationMs = RELEASED_SECONDS * 1_000;
+    const durationMs = RELEASED_SECONDS * 1_000 + unsettledMs;
     const written = await this.#write({ name, holder: '', durationMs, token, base }, signal);
     if (written.ok || written.status.code === 409 || written.status.code === 404) return;
     throw translateStatus(written.status, `release lease ${name}`);
@@ -105,17 +124,38 @@ export class Leases {
     return this.#write(writing, signal);
   }
 
-  /** Its own name may take it: this process lost an answer, or is the successor of one that had the name. */
-  #isFree(base: LeaseObject, { name, holder }: ClusterLeaseRequest, askedAt: number): boolean {
-    const current = holderOf(base);
-    if (current === '' || current === holder) return true;
-    const version = base.metadata.resourceVersion ?? '';
+  #standing(
+    base: LeaseObject | undefined,
+    { name, holder: asker }: ClusterLeaseRequest,
+    askedAt: number,
+  ): Standing {
+    if (base === undefined) {
+      const last = this.#seen.get(name);
+      if (last === undefined) return { isFree: true, unsettledMs: 0 };
+      return this.#watch(name, { ...last, version: '' }, askedAt);
+    }
+    const holder = holderOf(base);
+    // Its own name may take it: this process lost an answer, or is the successor of one that had the name.
+    if (holder === asker) return { isFree: true, unsettledMs: this.#unsettled.get(name) };
     const durationMs = (base.spec?.leaseDurationSeconds ?? DEFAULT_SECONDS) * 1_000;
-    const seen = this.#seen.get(name);
+    if (holder === '') {
+      this.#seen.delete(name);
+      return { isFree: true, unsettledMs: Math.max(0, durationMs - RELEASED_SECONDS * 1_000) };
+    }
+    const version = base.metadata.resourceVersion ?? '';
+    return this.#watch(name, { version, holder, durationMs }, askedAt);
+  }
+
+  #watch(name: string, sight: Omit<Sighting, 'at'>, askedAt: number): Standing {
+    const last = this.#seen.get(name);
+    const { holder, version } = sight;
+    if (last?.version !== version) {
+      this.#seen.set(name, { ...sight, at: this.#clock.monotonic() });
+      return { isFree: false, holder };
+    }
     // From after the first sight of it until before this one was asked for: the shorter of all readings.
-    if (seen?.version === version) return askedAt - seen.at >= durationMs;
-    this.#seen.set(name, { version, at: this.#clock.monotonic() });
-    return false;
+    const isOver = askedAt - last.at >= last.durationMs;
+    return isOver ? { isFree: true, unsettledMs: undefined } : { isFree: false, holder };
   }
 
   async #read(name: string, signal: AbortSignal | undefined): Promise<LeaseObject | undefined> {

@@ -150,6 +150,20 @@ export interface ClusterLease extends Lease {
   readonly actUntil: number;
 }
 
+/** One that was just acquired. */
+export interface TakenLease extends ClusterLease {
+  /**
+   * How long, from now, requests of its former holder may still take effect: as that one said when it released it, and
+   * zero if there was none. Undefined: it said nothing, because it died or the Lease was taken away from under it.
+   */
+  readonly unsettledMs: number | undefined;
+}
+
+export interface ReleaseOptions extends ClusterCallOptions {
+  /** How long requests of this holder may still take effect; absent: they have all ended. */
+  readonly unsettledMs?: number;
+}
+
 export interface ClusterLeaseRequest {
   readonly name: string;
   /** Unique per process start. */
@@ -214,9 +228,10 @@ export interface Cluster {
    * Taken if there is none, if it was released, or if its holder is the very name that asks; the token grows each
    * time. Another's is taken only after this process has seen it unchanged for its whole duration on its own
    * monotonic clock, because nobody's wall clock can be trusted but one's own: so the first call never takes it,
-   * however old it is, and the caller goes on asking. Conflict/LEASE_HELD until then; facts name `holder`.
+   * however old it is, and the caller goes on asking. One that somebody removes while another is seen to hold it counts
+   * as unchanged: its holder may not know yet. Conflict/LEASE_HELD until then; facts name `holder`.
    */
-  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<ClusterLease>;
+  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<TakenLease>;
   /**
    * Prolongs from now; same token. LostLeadership once it expired (by `mayAct`), was released, taken or removed.
    * Any other rejection leaves the lease as it was: it may be tried again until it expires.
@@ -226,7 +241,7 @@ export interface Cluster {
     durationMs: number,
     options?: ClusterCallOptions,
   ): Promise<ClusterLease>;
-  /** Gives it back, so that a successor need not wait. One that is no longer ours: does nothing. */
-  releaseLease(lease: ClusterLease, options?: ClusterCallOptions): Promise<void>;
+  /** Gives it back, so that a successor need not wait for its end. One that is no longer ours: does nothing. */
+  releaseLease(lease: ClusterLease, options?: ReleaseOptions): Promise<void>;
   close(): Promise<void>;
 }

@@ -7,3 +7,16 @@
 export interface Fence {
   mayAct(): boolean;
 }
+
+/** How a request that may change something ended. */
+export type RequestEnd =
+  /** The peer has said what became of it, or it never left. */
+  | 'settled'
+  /** It was sent, and nobody knows: it may still take effect. */
+  | 'unsure';
+
+/** A fence that also knows what has passed it and has not ended. */
+export interface Gate extends Fence {
+  /** A request that may change something leaves now; the answer is called once, at its end. */
+  pass(): (end: RequestEnd) => void;
+}

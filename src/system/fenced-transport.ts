@@ -1,23 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-import { LostLeadership } from '../ports/errors.ts';
-import type { Fence } from '../ports/fence.ts';
-import type { Transport } from '../ports/transport.ts';
+import { LostLeadership, PvescalerError } from '../ports/errors.ts';
+import type { Gate } from '../ports/fence.ts';
+import type { Transport, TransportRequest, TransportResponse } from '../ports/transport.ts';
 
 /**
- * Lets nothing out that changes something once the right to act is gone. Looking is free, and so is logging in:
- * it changes nothing on the other side.
+ * Lets nothing out that changes something once the right to act is gone, and keeps account of what it let out. Looking
+ * is free, and so is logging in: it changes nothing on the other side.
  */
-export function fencedTransport(transport: Transport, fence: Fence): Transport {
+export function fencedTransport(transport: Transport, gate: Gate): Transport {
   return {
-    async request(request) {
-      const isHarmless = request.method === 'GET' || request.url.endsWith('/access/ticket');
-      if (!isHarmless && !fence.mayAct()) {
-        throw new LostLeadership('LEASE_LOST', 'this process no longer drives; nothing was sent', {
-          facts: { requestSent: false },
-        });
-      }
-      return transport.request(request);
-    },
+    request: (request) =>
+      request.method === 'GET' || request.url.endsWith('/access/ticket')
+        ? transport.request(request)
+        : watched(transport, gate, request),
     close: () => transport.close(),
   };
+}
+
+async function watched(
+  transport: Transport,
+  gate: Gate,
+  request: TransportRequest,
+): Promise<TransportResponse> {
+  if (!gate.mayAct()) {
+    throw new LostLeadership('LEASE_LOST', 'this process no longer drives; nothing was sent', {
+      facts: { requestSent: false },
+    });
+  }
+  const ended = gate.pass();
+  try {
+    const response = await transport.request(request);
+    // Above 500 it is somebody in between who answers: Proxmox passes calls on to the host that they are about.
+    ended(response.status > 500 ? 'unsure' : 'settled');
+    return response;
+  } catch (error) {
+    const wasNotSent = error instanceof PvescalerError && error.facts['requestSent'] === false;
+    ended(wasNotSent ? 'settled' : 'unsure');
+    throw error;
+  }
 }

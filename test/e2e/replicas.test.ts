@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two replicas of `serve`, and what happens when the one that drives dies, or is frozen and wakes up much later.
+// Two replicas of `serve`, and what happens when the one that drives is stopped, dies, or is frozen and wakes up much
+// later.
 import { describe, it, type TestContext } from 'vitest';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
 import { nodes, readiness } from './support/kube-objects.ts';
@@ -16,6 +17,8 @@ import {
 
 /** The lease has to run out, and the successor waits for requests that were on their way. */
 const TAKEOVER_MS = 180_000;
+/** Less than the successor of a dead one waits for its requests alone. */
+const HANDOVER_MS = 25_000;
 const SIZE = 6;
 
 interface Scene {
@@ -69,6 +72,26 @@ async function oneToOne({ plane, site }: Scene): Promise<void> {
 
 // Side by side, each with a cluster of its own: nearly all of their time they wait for a lease to run out.
 describe.concurrent('the other one takes over', () => {
+  it(
+    'from a leader that was stopped, without waiting for what it has no request of any more',
+    async (context) => {
+      const scene = await aScene(context, 'one');
+      const { expect, site, leader, other } = scene;
+      const middle = site.untilCreations(3);
+      const scaling = site.cliOf('first', 'pool', 'scale', POOL, '--to', String(SIZE));
+      await middle;
+      scaling.stop();
+      leader.program.signal('SIGTERM');
+      expect(await leader.program.ended()).toBe(0);
+      await waitUntil('the second one leads', () => other.isLeading(), HANDOVER_MS);
+      await waitUntil('all are there', () => site.sim.inspect().vms.length === SIZE, TAKEOVER_MS);
+      await oneToOne(scene);
+      expect(judgeTasks(site)).toMatchObject({ created: SIZE });
+      await emptied(scene, 'second');
+    },
+    2 * TAKEOVER_MS,
+  );
+
   it(
     'from a leader that was killed, and ends what it began',
     async (context) => {

@@ -54,6 +54,7 @@ interface Item {
 
 const PODS = '/api/v1/namespaces/default/pods';
 const BUDGETS = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/pvescaler/leases';
 const MEDIUM = { cpu: '2', memory: '4Gi', pods: '110' };
 
 /** The hands of others. */
@@ -214,6 +215,9 @@ export async function clusterBench(server: ApiServer): Promise<ClusterBench> {
     addPod: (name, nodeName) => admin.addPod(name, nodeName),
     protectPod: async (pod) => {
       await admin.protect(pod);
+    },
+    removeLease: async (name) => {
+      await admin.ask('DELETE', `${LEASES}/pvescaler-${name}`);
     },
     tokens: () => admin.tokens(),
     events: (node) => admin.events(node),

@@ -43,6 +43,8 @@ export interface ClusterBench {
   readonly addPod: (name: string, nodeName: string) => Promise<PodRef>;
   /** A budget that lets no such pod go. */
   readonly protectPod: (pod: PodRef) => Promise<void>;
+  /** As a person would who removes the Lease of that name from under its holder. */
+  readonly removeLease: (name: string) => Promise<void>;
   readonly tokens: () => Promise<readonly StoredToken[]>;
   /** `type reason message` of every Event about that node. */
   readonly events: (nodeName: string) => Promise<readonly string[]>;

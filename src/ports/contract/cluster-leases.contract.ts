@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { Cluster, ClusterLease } from '../cluster.ts';
+import type { Cluster, ClusterLease, TakenLease } from '../cluster.ts';
 import { type OpenCluster, onCluster } from './cluster-bench.ts';
 import { aborted, codeOf, tally } from './store-harness.contract.ts';
 
 const NAME = 'reconcile';
 
-function take(cluster: Cluster, holder: string, durationMs = 60_000): Promise<ClusterLease> {
+function take(cluster: Cluster, holder: string, durationMs = 60_000): Promise<TakenLease> {
   return cluster.acquireLease({ name: NAME, holder, durationMs });
 }
 
@@ -28,7 +28,7 @@ export function clusterLeasesContract(open: OpenCluster): void {
       "refuse while another's is renewed, however long that takes",
       onCluster(open, async ({ cluster, peer, pass }) => {
         const other = await peer();
-        let lease = await take(cluster, 'a');
+        let lease: ClusterLease = await take(cluster, 'a');
         for (let turn = 0; turn < 5; turn += 1) {
           await expect(take(other, 'b')).rejects.toMatchObject({
             code: 'LEASE_HELD',
@@ -90,6 +90,48 @@ export function clusterLeasesContract(open: OpenCluster): void {
         expect(second.token).toBeGreaterThan(first.token);
         await cluster.releaseLease(first);
         expect(await codeOf(take(cluster, 'a'))).toBe('LEASE_HELD');
+      }),
+    );
+
+    it(
+      'say what is known of the requests of whoever had them',
+      onCluster(open, async ({ cluster, peer, pass }) => {
+        const other = await peer();
+        const first = await take(cluster, 'a');
+        expect(first.unsettledMs).toBe(0);
+        await cluster.releaseLease(await cluster.renewLease(first, 60_000));
+        const second = await take(other, 'b');
+        expect(second.unsettledMs).toBe(0);
+        await other.releaseLease(second, { unsettledMs: 29_001 });
+        const third = await take(cluster, 'a');
+        expect(third.unsettledMs).toBe(30_000);
+        expect(await codeOf(take(other, 'b'))).toBe('LEASE_HELD');
+        await pass(60_000);
+        expect((await take(other, 'b')).unsettledMs).toBeUndefined();
+      }),
+    );
+
+    it(
+      'are waited for when they are removed from under a holder that was seen',
+      onCluster(open, async ({ cluster, peer, pass, removeLease }) => {
+        const other = await peer();
+        const lease = await take(cluster, 'a');
+        expect(await codeOf(take(other, 'b'))).toBe('LEASE_HELD');
+        await pass(45_000);
+        const renewed = await cluster.renewLease(lease, 60_000);
+        await removeLease(NAME);
+        for (const ms of [0, 45_000]) {
+          await pass(ms);
+          await expect(take(other, 'b')).rejects.toMatchObject({
+            code: 'LEASE_HELD',
+            facts: { holder: 'a' },
+          });
+        }
+        expect(await codeOf(cluster.renewLease(renewed, 60_000))).toBe('LEASE_LOST');
+        await pass(15_000);
+        expect(await take(other, 'b')).toMatchObject({ holder: 'b', unsettledMs: undefined });
+        await removeLease(NAME);
+        expect((await take(other, 'b')).unsettledMs).toBe(0);
       }),
     );
 

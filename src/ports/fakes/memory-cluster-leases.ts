@@ -1,34 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 import { leaseExpiry } from '../../model/lease.ts';
 import type { Clock } from '../clock.ts';
-import type { ClusterLease, ClusterLeaseRequest } from '../cluster.ts';
+import type { ClusterLease, ClusterLeaseRequest, TakenLease } from '../cluster.ts';
 import { Conflict, LostLeadership } from '../errors.ts';
 import type { LeaseRecord, MemoryClusterState } from './memory-cluster-state.ts';
 
 interface Sighting {
+  /** Zero: it was not there. */
   readonly version: number;
   readonly at: number;
+  readonly holder: string;
+  readonly durationMs: number;
 }
+
+const RELEASED_MS = 1_000;
 
 /** The leases as one process sees them: what it has watched not change, and for how long, is its own knowledge. */
 export class MemoryClusterLeases {
   readonly #state: MemoryClusterState;
   readonly #clock: Clock;
   readonly #seen = new Map<string, Sighting>();
+  readonly #unsettled = new Map<string, number | undefined>();
 
   constructor(state: MemoryClusterState, clock: Clock) {
     this.#state = state;
     this.#clock = clock;
   }
 
-  acquire({ name, holder, durationMs }: ClusterLeaseRequest): ClusterLease {
+  acquire({ name, holder, durationMs }: ClusterLeaseRequest): TakenLease {
     const current = this.#state.leases.get(name);
-    if (current !== undefined && !this.#isFree(name, current, holder)) {
-      throw new Conflict('LEASE_HELD', `lease ${name} is held by ${current.holder}`, {
-        facts: { holder: current.holder },
-      });
-    }
-    return this.#write({ name, holder, durationMs, token: (current?.token ?? 0) + 1 });
+    const unsettledMs = this.#demandFree(name, current, holder);
+    this.#unsettled.set(name, unsettledMs);
+    this.#seen.delete(name);
+    const token = (current?.token ?? 0) + 1;
+    return { ...this.#write({ name, holder, durationMs, token }), unsettledMs };
   }
 
   renew(lease: ClusterLease, durationMs: number): ClusterLease {
@@ -36,8 +41,9 @@ export class MemoryClusterLeases {
     return this.#write({ ...lease, durationMs });
   }
 
-  release(lease: ClusterLease): void {
-    if (this.#isTheirs(lease)) this.#write({ ...lease, holder: '', durationMs: 1_000 });
+  release(lease: ClusterLease, unsettledMs: number): void {
+    if (!this.#isTheirs(lease)) return;
+    this.#write({ ...lease, holder: '', durationMs: RELEASED_MS + unsettledMs });
   }
 
   #isTheirs({ name, holder, token }: ClusterLease): boolean {
@@ -45,14 +51,23 @@ export class MemoryClusterLeases {
     return current?.holder === holder && current.token === token;
   }
 
-  #isFree(name: string, current: LeaseRecord, asker: string): boolean {
-    if (current.holder === '' || current.holder === asker) return true;
-    const seen = this.#seen.get(name);
-    if (seen?.version === current.version) {
-      return this.#clock.monotonic() - seen.at >= current.durationMs;
+  /** What is known of the requests of whoever had it. */
+  #demandFree(name: string, current: LeaseRecord | undefined, asker: string): number | undefined {
+    if (current === undefined) {
+      const last = this.#seen.get(name);
+      return last === undefined ? 0 : this.#demandOver(name, { ...last, version: 0 });
     }
-    this.#seen.set(name, { version: current.version, at: this.#clock.monotonic() });
-    return false;
+    if (current.holder === asker) return this.#unsettled.get(name);
+    if (current.holder === '') return current.durationMs - RELEASED_MS;
+    return this.#demandOver(name, current);
+  }
+
+  #demandOver(name: string, { version, holder, durationMs }: Omit<Sighting, 'at'>): undefined {
+    const last = this.#seen.get(name);
+    const at = this.#clock.monotonic();
+    if (last?.version !== version) this.#seen.set(name, { version, holder, durationMs, at });
+    else if (at - last.at >= last.durationMs) return undefined;
+    throw new Conflict('LEASE_HELD', `lease ${name} is held by ${holder}`, { facts: { holder } });
   }
 
   #write(lease: ClusterLeaseRequest & { readonly token: number }): ClusterLease {

@@ -58,6 +58,10 @@ clusterContract('memory', () => {
       state.protectedPods.set(`${namespace}/${name}`, 'the budget needs 1 healthy pod');
       return Promise.resolve();
     },
+    removeLease: (name: string) => {
+      state.leases.delete(name);
+      return Promise.resolve();
+    },
     tokens: () => Promise.resolve(state.tokens),
     events: (node: string) =>
       Promise.resolve(

@@ -17,6 +17,8 @@ import {
   type NodeDeclaration,
   type NodeRef,
   type PodRef,
+  type ReleaseOptions,
+  type TakenLease,
 } from '../cluster.ts';
 import { Cancelled, InvalidRequest, type PvescalerError, Unreachable } from '../errors.ts';
 import type { Random } from '../random.ts';
@@ -170,7 +172,7 @@ export class MemoryCluster implements Cluster {
     );
   }
 
-  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<ClusterLease> {
+  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<TakenLease> {
     const call = { method: 'acquireLease', subject: request.name } as const;
     return this.#call(call, options, () => this.#leases.acquire(request));
   }
@@ -186,9 +188,9 @@ export class MemoryCluster implements Cluster {
     return this.#call(call, options, () => this.#leases.renew(lease, durationMs));
   }
 
-  releaseLease(lease: ClusterLease, options?: ClusterCallOptions): Promise<void> {
+  releaseLease(lease: ClusterLease, options?: ReleaseOptions): Promise<void> {
     const call = { method: 'releaseLease', subject: lease.name } as const;
-    return this.#call(call, options, () => this.#leases.release(lease));
+    return this.#call(call, options, () => this.#leases.release(lease, options?.unsettledMs ?? 0));
   }
 
   close(): Promise<void> {
