@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the services on their listeners and keeps the picture they answer from up to date.
-import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
+import type { DescService } from '@bufbuild/protobuf';
 import type { Clock } from '../ports/clock.ts';
 import { asPvescalerError, InvalidConfig } from '../ports/errors.ts';
 import { expander } from './expander/expander.ts';
@@ -9,10 +9,13 @@ import { Expander } from './gen/grpcplugin/expander_pb.js';
 import { Health } from './gen/health/health_pb.js';
 import { cloudProvider, Provider, type ProviderParts } from './provider/cloud-provider.ts';
 import { grpcError } from './provider/grpc-error.ts';
+import type { Around } from './server/answer-calls.ts';
 import type { CertificatePaths, ReadText } from './server/certificates.ts';
 import { health } from './server/health.ts';
 import { type Listener, listen, type Security } from './server/listener.ts';
-import { REFLECTION, serveReflection } from './server/reflection.ts';
+import { addReflection, REFLECTION } from './server/reflection.ts';
+import { Services } from './server/services.ts';
+import { GrpcError } from './server/status.ts';
 import { differences } from './template/differences.ts';
 
 interface Address {
@@ -73,15 +76,8 @@ export async function serveExternalGrpc(
     listen: options.listen,
     security,
     callsAtOnce: CALLS_AT_ONCE,
-    interceptors: [observe(options), translate(options), requireReady(options, waitingFor)],
-    routes: (router) => {
-      const services = [CloudProvider, Health, ...REFLECTION];
-      const names = services.map(({ typeName }) => typeName);
-      const isReady = () => waitingFor().length === 0;
-      router.service(CloudProvider, cloudProvider(provider));
-      router.service(Health, health({ services: names, isReady, clock: options.clock }));
-      serveReflection(router, services);
-    },
+    around: attended(options, () => notReady(options, waitingFor)),
+    services: services(provider, options, waitingFor),
   });
   const second = await listenExpander(options, provider, security).catch(async (error: unknown) => {
     await main.close();
@@ -116,12 +112,28 @@ function listenExpander(
     // The autoscaler shows no certificate there; nothing can be changed through it.
     security: { kind: 'tls', paths: { certPath, keyPath }, allow: undefined },
     callsAtOnce: EXPANDER_CALLS_AT_ONCE,
-    interceptors: [observe(options), translate(options)],
-    routes: (router) => {
-      router.service(Expander, expander(provider.groups));
-      serveReflection(router, [Expander, ...REFLECTION]);
-    },
+    around: attended(options, () => undefined),
+    services: withReflection(new Services().add(Expander, expander(provider.groups)), [Expander]),
   });
+}
+
+function services(
+  provider: Provider,
+  { clock }: ExternalGrpcOptions,
+  waitingFor: () => readonly string[],
+): Services {
+  const own = [CloudProvider, Health];
+  const names = [...own, ...REFLECTION].map(({ typeName }) => typeName);
+  const isReady = () => waitingFor().length === 0;
+  const all = new Services()
+    .add(CloudProvider, cloudProvider(provider))
+    .add(Health, health({ services: names, isReady, clock }));
+  return withReflection(all, own);
+}
+
+function withReflection(all: Services, own: readonly DescService[]): Services {
+  addReflection(all, [...own, ...REFLECTION]);
+  return all;
 }
 
 function securityOf({ tls, insecure, warn, listen: at }: ExternalGrpcOptions): Security {
@@ -174,44 +186,43 @@ function tellOnce(told: Set<string>, words: string, warn: (message: string) => v
   warn(words);
 }
 
-function requireReady(
+/** In words; undefined when the autoscaler can be answered. */
+function notReady(
   { signal }: ExternalGrpcOptions,
   waitingFor: () => readonly string[],
-): Interceptor {
-  return (next) => (request) => {
-    if (request.service.typeName !== CloudProvider.typeName) return next(request);
-    const waits = signal?.aborted === true ? ['the next process, this one ends'] : waitingFor();
-    if (waits.length === 0) return next(request);
-    throw new ConnectError(`not ready, waiting for ${waits.join(' and ')}`, Code.Unavailable);
-  };
+): string | undefined {
+  const waits = signal?.aborted === true ? ['the next process, this one ends'] : waitingFor();
+  return waits.length === 0 ? undefined : `not ready, waiting for ${waits.join(' and ')}`;
 }
 
-function translate({ warn }: ExternalGrpcOptions): Interceptor {
-  return (next) => async (request) => {
-    try {
-      return await next(request);
-    } catch (error) {
-      const ours = asPvescalerError(error);
-      if (ours.class === 'Bug' && !(error instanceof ConnectError)) {
-        warn(`fault in ${request.method.name}: ${ours.stack ?? ours.message}`);
-      }
-      throw grpcError(error);
-    }
-  };
-}
-
-function observe({ clock, onCall }: ExternalGrpcOptions): Interceptor {
-  return (next) => async (request) => {
+/** Every call: refused while we are not ready, told to whoever counts, its errors in gRPC's words. */
+function attended(options: ExternalGrpcOptions, refusal: () => string | undefined): Around {
+  const { clock, onCall } = options;
+  return async (rpc, work) => {
     const since = clock.monotonic();
-    const told = (code: string) =>
-      onCall?.({ rpc: request.method.name, code, ms: clock.monotonic() - since });
+    // One that lasts for as long as somebody watches says nothing about how fast we are.
+    const told = (code: string) => {
+      if (rpc.kind === 'unary') onCall?.({ rpc: rpc.name, code, ms: clock.monotonic() - since });
+    };
     try {
-      const answer = await next(request);
+      const refused = rpc.service === CloudProvider.typeName ? refusal() : undefined;
+      if (refused !== undefined) throw new GrpcError('Unavailable', refused);
+      const answer = await work();
       told('OK');
       return answer;
     } catch (error) {
-      told(Code[ConnectError.from(error).code]);
-      throw error;
+      const ours = translated(rpc.name, error, options);
+      told(ours.status);
+      throw ours;
     }
   };
+}
+
+function translated(rpc: string, error: unknown, { warn }: ExternalGrpcOptions): GrpcError {
+  const ours = grpcError(error);
+  if (ours.status === 'Internal' && !(error instanceof GrpcError)) {
+    const stack = error instanceof Error ? error.stack : undefined;
+    warn(`fault in ${rpc}: ${stack ?? String(error)}`);
+  }
+  return ours;
 }

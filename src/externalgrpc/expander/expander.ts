@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The autoscaler's expander plugin: of the node groups that would help, those whose hosts have room for as many.
-import type { ServiceImpl } from '@connectrpc/connect';
 import type { Expander, Option } from '../gen/grpcplugin/expander_pb.js';
 import type { Groups } from '../provider/groups.ts';
+import type { Implementation } from '../server/services.ts';
 
-export function expander(groups: Groups): ServiceImpl<typeof Expander> {
+export function expander(groups: Groups): Implementation<typeof Expander> {
   return {
     bestOptions: ({ options }) => ({
       options: bestOptions(options, groups).map(({ nodeGroupId, nodeCount, debug }) => ({

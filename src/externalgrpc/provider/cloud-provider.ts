@@ -3,7 +3,6 @@
 // an RPC waits for. The work happens in the fleet.
 import { create } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { Machine } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -15,6 +14,7 @@ import type {
   PricingNodePriceRequest,
   PricingPodPriceRequest,
 } from '../gen/externalgrpc/cloud_provider_pb.js';
+import type { Implementation } from '../server/services.ts';
 import type { FaceSettings, GroupSettings } from '../settings.ts';
 import { Templates } from '../template/templates.ts';
 import { Groups } from './groups.ts';
@@ -201,7 +201,7 @@ function said({ name, providerID }: AskedNode): string {
 }
 
 /** The service, one line per RPC. */
-export function cloudProvider(provider: Provider): ServiceImpl<typeof CloudProvider> {
+export function cloudProvider(provider: Provider): Implementation<typeof CloudProvider> {
   return {
     nodeGroups: () => ({ nodeGroups: [...provider.groups.all()] }),
     nodeGroupForNode: ({ node }) => ({ nodeGroup: provider.groupForNode(node) }),
@@ -216,15 +216,15 @@ export function cloudProvider(provider: Provider): ServiceImpl<typeof CloudProvi
     // Everything is as fresh as it gets without a call to anybody.
     refresh: () => ({}),
     nodeGroupTargetSize: ({ id }) => ({ targetSize: provider.groups.targetSize(id) }),
-    nodeGroupIncreaseSize: async ({ id, delta }, { signal }: HandlerContext) => {
+    nodeGroupIncreaseSize: async ({ id, delta }, { signal }) => {
       await provider.increase(id, delta, signal);
       return {};
     },
-    nodeGroupDeleteNodes: async ({ id, nodes }, { signal }: HandlerContext) => {
+    nodeGroupDeleteNodes: async ({ id, nodes }, { signal }) => {
       await provider.deleteNodes(id, nodes, signal);
       return {};
     },
-    nodeGroupDecreaseTargetSize: async ({ id, delta }, { signal }: HandlerContext) => {
+    nodeGroupDecreaseTargetSize: async ({ id, delta }, { signal }) => {
       await provider.decrease(id, delta, signal);
       return {};
     },

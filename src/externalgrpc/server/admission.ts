@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which calls are begun at all: only gRPC, only for those on the list, and only so many. A refused client learns why.
-import {
-  constants,
-  type Http2ServerRequest,
-  type Http2ServerResponse,
-  type ServerHttp2Stream,
-} from 'node:http2';
+import { constants, type Http2Session, type ServerHttp2Stream } from 'node:http2';
 import { TLSSocket } from 'node:tls';
-import type { Handler } from './adapter.ts';
 import { isAllowed, namesOf } from './allow-list.ts';
+import type { StreamHandler } from './answer-calls.ts';
 import type { Connections } from './connections.ts';
-import { refuseGrpc, refuseHttp, STATUS } from './refuse.ts';
+import { refuseGrpc, refuseHttp } from './refuse.ts';
 
 /** A stream on which nothing moves; the autoscaler gives a call 5 seconds by default. */
 const STREAM_IDLE_MS = 60_000;
@@ -28,30 +23,28 @@ export interface AdmissionOptions {
   readonly connections: Connections;
 }
 
-export function admitted(next: Handler, options: AdmissionOptions): Handler {
+export function admitted(next: StreamHandler, options: AdmissionOptions): StreamHandler {
   const { allow, connections } = options;
   const handler = limited(next, options.callsAtOnce);
-  return (request, response) => {
-    const { stream } = response;
-    attend(request, response);
-    if (!isGrpc(request.headers['content-type'])) return refuseHttp(stream, 415);
-    const stranger = allow === undefined ? undefined : notAllowed(stream, allow);
+  const guests = new Guests(allow);
+  return (stream, headers) => {
+    attend(stream);
+    if (!isGrpc(headers['content-type'])) return refuseHttp(stream, 415);
+    const stranger = guests.refusal(stream);
     if (stranger !== undefined) {
-      return refuseGrpc(stream, { status: STATUS.permissionDenied, message: stranger });
+      return refuseGrpc(stream, { status: 'PermissionDenied', message: stranger });
     }
     connections.callBegins(stream);
-    const { 'grpc-encoding': encoding = 'identity' } = request.headers;
-    if (encoding === 'identity') return handler(request, response);
+    const { 'grpc-encoding': encoding = 'identity' } = headers;
+    if (encoding === 'identity') return handler(stream, headers);
     // The autoscaler never packs what it sends, and what is packed may be a thousand times as large.
-    refuseGrpc(stream, {
-      status: STATUS.unimplemented,
-      message: `requests in grpc-encoding ${JSON.stringify(encoding)} are not read`,
-      headers: { 'grpc-accept-encoding': 'identity' },
-    });
+    const message = `requests in grpc-encoding ${JSON.stringify(encoding)} are not read`;
+    const accepted = { 'grpc-accept-encoding': 'identity' };
+    refuseGrpc(stream, { status: 'Unimplemented', message }, accepted);
   };
 }
 
-function attend(request: Http2ServerRequest, { stream }: Http2ServerResponse): void {
+function attend(stream: ServerHttp2Stream): void {
   stream.on('error', () => undefined);
   stream.setTimeout(STREAM_IDLE_MS, () => stream.close());
   // The answer is out but for its trailers, which are sent first: a reset at once would overtake them. Whoever still
@@ -59,31 +52,46 @@ function attend(request: Http2ServerRequest, { stream }: Http2ServerResponse): v
   stream.once('wantTrailers', () => {
     // oxlint-disable-next-line no-restricted-globals -- Node sends trailers in an immediate of its own
     setImmediate(() => {
-      if (!request.complete) stream.close(constants.NGHTTP2_NO_ERROR);
+      if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
     });
   });
 }
 
-/** In words, if so. */
-function notAllowed(stream: ServerHttp2Stream, allow: readonly string[]): string | undefined {
-  const { socket } = stream.session ?? {};
+/** Who a connection is from is looked at once: its certificate stays the same. */
+class Guests {
+  readonly #allow: readonly string[] | undefined;
+  readonly #refusals = new WeakMap<Http2Session, string | undefined>();
+
+  constructor(allow: readonly string[] | undefined) {
+    this.#allow = allow;
+  }
+
+  /** In words, if so. */
+  refusal({ session }: ServerHttp2Stream): string | undefined {
+    if (this.#allow === undefined) return undefined;
+    if (session === undefined) return 'the connection has ended';
+    if (!this.#refusals.has(session)) this.#refusals.set(session, judge(session, this.#allow));
+    return this.#refusals.get(session);
+  }
+}
+
+function judge({ socket }: Http2Session, allow: readonly string[]): string | undefined {
   const names = socket instanceof TLSSocket ? namesOf(socket.getPeerCertificate()) : [];
   if (isAllowed(names, allow)) return undefined;
   const said = JSON.stringify(names.map(({ text }) => text)).slice(0, NAMES_SHOWN_MAX);
   return `client certificate of ${said} is not on the list`;
 }
 
-function limited(handler: Handler, callsAtOnce: number): Handler {
+function limited(handler: StreamHandler, callsAtOnce: number): StreamHandler {
   const calls = new Set<ServerHttp2Stream>();
-  return (request, response) => {
-    const { stream } = response;
+  return (stream, headers) => {
     const problem = tooMuch(calls, callsAtOnce);
     if (problem !== undefined) {
-      return refuseGrpc(stream, { status: STATUS.resourceExhausted, message: problem });
+      return refuseGrpc(stream, { status: 'ResourceExhausted', message: problem });
     }
     calls.add(stream);
     stream.once('close', () => calls.delete(stream));
-    handler(request, response);
+    handler(stream, headers);
   };
 }
 

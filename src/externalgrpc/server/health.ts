@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ServiceImpl } from '@connectrpc/connect';
-import { Code, ConnectError } from '@connectrpc/connect';
 import type { Clock } from '../../ports/clock.ts';
 import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../gen/health/health_pb.js';
+import type { Implementation } from './services.ts';
+import { GrpcError } from './status.ts';
 
 const LOOK_EVERY_MS = 1_000;
 
@@ -16,12 +16,12 @@ interface HealthParts {
   readonly clock: Clock;
 }
 
-export function health({ services, isReady, clock }: HealthParts): ServiceImpl<typeof Health> {
+export function health({ services, isReady, clock }: HealthParts): Implementation<typeof Health> {
   const knows = (service: string) => service === '' || services.includes(service);
   const now = () => (isReady() ? Status.SERVING : Status.NOT_SERVING);
   return {
     check({ service }) {
-      if (!knows(service)) throw new ConnectError('no such service', Code.NotFound);
+      if (!knows(service)) throw new GrpcError('NotFound', 'no such service');
       return { status: now() };
     },
     async *watch({ service }, { signal }) {

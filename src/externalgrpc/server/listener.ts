@@ -10,8 +10,8 @@ import type { AddressInfo } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
 import type { Clock } from '../../ports/clock.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
-import { type AdapterOptions, grpcHandler, type Handler } from './adapter.ts';
 import { admitted } from './admission.ts';
+import { type AnsweringOptions, answerCalls } from './answer-calls.ts';
 import {
   type CertificatePaths,
   type ReadText,
@@ -34,7 +34,7 @@ export type Security =
       readonly allow: readonly string[] | undefined;
     };
 
-export interface ListenerOptions extends Pick<AdapterOptions, 'routes' | 'interceptors' | 'clock'> {
+export interface ListenerOptions extends Pick<AnsweringOptions, 'services' | 'around' | 'clock'> {
   readonly listen: { readonly host: string; readonly port: number };
   readonly security: Security;
   /** Over all connections; the messages of all of them are in memory together. */
@@ -53,17 +53,18 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const { clock } = options;
   const abort = new AbortController();
   const connections = new Connections(clock);
-  const handler = admitted(grpcHandler({ ...options, shutdown: abort.signal }), {
+  const handler = admitted(answerCalls({ ...options, shutdown: abort.signal }), {
     allow: options.security.kind === 'tls' ? options.security.allow : undefined,
     callsAtOnce: options.callsAtOnce,
     connections,
   });
   const { server, watching } = await open(options, {
-    handler,
     signal: abort.signal,
     onClientCa: () => connections.sayGoodbye(),
   });
   connections.follow(server);
+  // Not its requests and responses, which would be two more objects for each call.
+  server.on('stream', handler);
   await bound(server, options);
   const sweeping = connections.sweep(abort.signal);
   return {
@@ -81,37 +82,30 @@ interface Opened {
 }
 
 interface Opening {
-  readonly handler: Handler;
   readonly signal: AbortSignal;
   /** Clients of another CA than so far are let in now, and maybe those of the former no longer. */
   readonly onClientCa: () => void;
 }
 
-async function open(
-  options: ListenerOptions,
-  { handler, signal, onClientCa }: Opening,
-): Promise<Opened> {
+async function open(options: ListenerOptions, { signal, onClientCa }: Opening): Promise<Opened> {
   const limits = {
     maxSessionMemory: SESSION_MEMORY_MIB,
     settings: { maxConcurrentStreams: STREAMS_PER_CONNECTION, maxHeaderListSize: 16_384 },
   };
   const { security, read, clock, warn } = options;
   if (security.kind === 'plaintext') {
-    return { server: createServer(limits, handler), watching: Promise.resolve() };
+    return { server: createServer(limits), watching: Promise.resolve() };
   }
   const { paths, allow } = security;
   const current = await readCertificates({ paths, read });
-  const server = createSecureServer(
-    {
-      ...limits,
-      ...current,
-      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
-      requestCert: allow !== undefined,
-      rejectUnauthorized: allow !== undefined,
-      ALPNProtocols: ['h2'],
-    },
-    handler,
-  );
+  const server = createSecureServer({
+    ...limits,
+    ...current,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    requestCert: allow !== undefined,
+    rejectUnauthorized: allow !== undefined,
+    ALPNProtocols: ['h2'],
+  });
   // Failed handshakes are the client's trouble.
   server.on('tlsClientError', () => undefined);
   let { ca } = current;

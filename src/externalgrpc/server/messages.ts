@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of a call, message by message: put together, looked over, and only then handed to the decoder. What is
 // promised costs nothing: memory grows with what has come.
-import { Code, ConnectError } from '@connectrpc/connect';
-import type { Clock } from '../../ports/clock.ts';
 import type { MessagePlan } from './message-plan.ts';
 import type { Share } from './message-room.ts';
 import { scan } from './scan.ts';
+import { GrpcError } from './status.ts';
 
 export const MESSAGE_MAX_BYTES = 4 * 2 ** 20;
 
 /** As this many are in memory for every call that is let in, they are not counted. */
 export const SMALL_BYTES = 2 ** 16;
-
-/** From its first byte to its last; the autoscaler gives a call 5 seconds by default. */
-const MESSAGE_WITHIN_MS = 30_000;
 
 /** Frames of the autoscaler hold 16 KiB; each costs the same, however little is in it. */
 const PIECES_MAX = 16_384;
@@ -23,70 +19,38 @@ const HEADER_BYTES = 5;
 export interface MessageParts {
   readonly plan: MessagePlan;
   readonly share: Share;
-  readonly clock: Clock;
 }
 
-/** Each item is one message with its header. */
-export async function* wholeMessages(
-  body: AsyncIterable<Uint8Array>,
-  parts: MessageParts,
-): AsyncGenerator<Uint8Array> {
-  const patience = new Patience(parts.clock);
-  let message = new Incoming(parts);
-  const pieces = body[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const { done, value } = await (message.isBegun
-        ? patience.race(pieces.next())
-        : pieces.next());
-      if (done === true) break;
-      for (let rest = value; rest.length > 0; ) {
-        rest = message.take(rest);
-        if (!message.isWhole) continue;
-        patience.end();
-        yield message.looked();
-        message = new Incoming(parts);
-      }
+/** Puts messages together from the pieces in which they come, each looked over before it is handed out. */
+export class MessageReader {
+  readonly #parts: MessageParts;
+  #message: Incoming;
+
+  constructor(parts: MessageParts) {
+    this.#parts = parts;
+    this.#message = new Incoming(parts);
+  }
+
+  /** Whether the last message has begun and not ended. */
+  get isAmidst(): boolean {
+    return this.#message.isBegun;
+  }
+
+  /** The messages that end in this piece, without their headers. */
+  take(piece: Uint8Array): readonly Uint8Array[] {
+    const whole: Uint8Array[] = [];
+    for (let rest = piece; rest.length > 0; ) {
+      rest = this.#message.take(rest);
+      if (!this.#message.isWhole) continue;
+      whole.push(this.#message.looked());
+      this.#message = new Incoming(this.#parts);
     }
-    if (message.isBegun) throw new ConnectError('the message has no end', Code.InvalidArgument);
-  } finally {
-    // The pieces are not told: they would take the stream with them, and with it the answer that says why.
-    patience.end();
-  }
-}
-
-/** Ends the wait for the rest of a message. */
-class Patience {
-  readonly #clock: Clock;
-  #waiting: { readonly abort: AbortController; readonly late: Promise<never> } | undefined;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
+    return whole;
   }
 
-  race<Value>(next: Promise<Value>): Promise<Value> {
-    this.#waiting ??= this.#begin();
-    return Promise.race([next, this.#waiting.late]);
-  }
-
+  /** No more pieces come. */
   end(): void {
-    this.#waiting?.abort.abort();
-    this.#waiting = undefined;
-  }
-
-  #begin() {
-    const abort = new AbortController();
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    late.catch(() => undefined);
-    const tell = () =>
-      reject(
-        new ConnectError(
-          `the message did not come within ${MESSAGE_WITHIN_MS / 1_000} seconds`,
-          Code.DeadlineExceeded,
-        ),
-      );
-    this.#clock.sleep(MESSAGE_WITHIN_MS, { signal: abort.signal }).then(tell, () => undefined);
-    return { abort, late };
+    if (this.isAmidst) throw new GrpcError('InvalidArgument', 'the message has no end');
   }
 }
 
@@ -126,12 +90,13 @@ class Incoming {
 
   /** The message, which may be decoded. */
   looked(): Uint8Array {
-    const refusal = scan(this.#bytes.subarray(HEADER_BYTES, this.#length), this.#parts.plan);
+    const message = this.#bytes.subarray(HEADER_BYTES, this.#length);
+    const refusal = scan(message, this.#parts.plan);
     if (refusal?.kind === 'malformed') {
-      throw new ConnectError(refusal.problem, Code.InvalidArgument);
+      throw new GrpcError('InvalidArgument', refusal.problem);
     }
     if (refusal !== undefined) throw exhausted(refusal.problem);
-    return this.#bytes.subarray(0, this.#length);
+    return message;
   }
 
   #open(): void {
@@ -139,7 +104,7 @@ class Incoming {
     const length = new DataView(this.#header.buffer).getUint32(1);
     // The encoding was refused with the headers; a message that is packed all the same breaks the protocol.
     if (flags !== 0) {
-      throw new ConnectError('the message is compressed without an encoding', Code.Internal);
+      throw new GrpcError('Internal', 'the message is compressed without an encoding');
     }
     if (length > MESSAGE_MAX_BYTES) {
       throw exhausted(`the message has ${length} bytes, more than ${MESSAGE_MAX_BYTES}`);
@@ -162,6 +127,6 @@ class Incoming {
   }
 }
 
-function exhausted(problem: string): ConnectError {
-  return new ConnectError(problem, Code.ResourceExhausted);
+function exhausted(problem: string): GrpcError {
+  return new GrpcError('ResourceExhausted', problem);
 }

@@ -2,12 +2,13 @@
 // Tells tools what the server speaks.
 import { type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import { Code, type ConnectRouter } from '@connectrpc/connect';
 import { ServerReflection, type ServerReflectionRequest } from '../gen/reflection/reflection_pb.js';
 import {
   ServerReflection as FirstServerReflection,
   type ServerReflectionRequest as FirstServerReflectionRequest,
 } from '../gen/reflection/reflection_v1alpha_pb.js';
+import type { Services } from './services.ts';
+import { STATUS } from './status.ts';
 
 type Request = ServerReflectionRequest | FirstServerReflectionRequest;
 
@@ -23,16 +24,16 @@ type Answer =
 /** Under both of its names: older tools know the first one only. */
 export const REFLECTION: readonly DescService[] = [ServerReflection, FirstServerReflection];
 
-export function serveReflection(router: ConnectRouter, services: readonly DescService[]): void {
+export function addReflection(served: Services, services: readonly DescService[]): void {
   const files = filesOf(services.map(({ file }) => file));
   const answerTo = (request: Request) => answer(request, services, files);
-  router.service(ServerReflection, {
+  served.add(ServerReflection, {
     async *serverReflectionInfo(requests) {
       for await (const request of requests)
         yield { ...about(request), messageResponse: answerTo(request) };
     },
   });
-  router.service(FirstServerReflection, {
+  served.add(FirstServerReflection, {
     async *serverReflectionInfo(requests) {
       for await (const request of requests)
         yield { ...about(request), messageResponse: answerTo(request) };
@@ -78,7 +79,7 @@ function described(file: DescFile | undefined): Answer {
 function nothing(): Answer {
   return {
     case: 'errorResponse',
-    value: { errorCode: Code.NotFound, errorMessage: 'there is no such thing here' },
+    value: { errorCode: STATUS.NotFound, errorMessage: 'there is no such thing here' },
   };
 }
 

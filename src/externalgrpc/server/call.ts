@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call on its stream: how long it may take, whether anybody still waits for it, and how it ends. It ends once.
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { Clock } from '../../ports/clock.ts';
+import { CONTENT_TYPE, refuseGrpc, statusTrailers } from './refuse.ts';
+import type { CallContext } from './services.ts';
+import { GrpcError } from './status.ts';
+
+/** Flags and length. */
+const HEADER_BYTES = 5;
+
+export interface CallParts {
+  readonly clock: Clock;
+  /** Aborted when the server ends. */
+  readonly shutdown: AbortSignal;
+}
+
+export class Call implements CallContext {
+  readonly #stream: ServerHttp2Stream;
+  readonly #parts: CallParts;
+  readonly #timers: AbortController[] = [];
+  #abort: AbortController | undefined;
+  #trailers: Record<string, string> = { 'grpc-status': '0' };
+  #isOver = false;
+
+  constructor(stream: ServerHttp2Stream, parts: CallParts) {
+    this.#stream = stream;
+    this.#parts = parts;
+    stream.once('close', () => this.#end());
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Made for those who ask: most calls are answered before anybody could give them up. */
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.#isOver) this.#abort.abort();
+    }
+    return AbortSignal.any([this.#abort.signal, this.#parts.shutdown]);
+  }
+
+  /** False: it is malformed, and the call has failed. */
+  limitTime({ 'grpc-timeout': timeout }: IncomingHttpHeaders): boolean {
+    if (timeout === undefined) return true;
+    const ms = typeof timeout === 'string' ? timeoutMs(timeout) : undefined;
+    if (ms === undefined) {
+      this.fail(new GrpcError('InvalidArgument', 'grpc-timeout is malformed'));
+      return false;
+    }
+    this.failAfter(ms, 'the deadline has passed');
+    return true;
+  }
+
+  /** Unless it is over by then, or what is returned is called. */
+  failAfter(ms: number, message: string): () => void {
+    const timer = new AbortController();
+    this.#timers.push(timer);
+    this.#parts.clock.sleep(ms, { signal: timer.signal }).then(
+      () => this.fail(new GrpcError('DeadlineExceeded', message)),
+      () => undefined,
+    );
+    return () => timer.abort();
+  }
+
+  fail(error: GrpcError): void {
+    if (this.#isOver) return;
+    this.#trailers = statusTrailers(error);
+    const { headersSent } = this.#stream;
+    this.#end();
+    if (headersSent) this.#stream.end();
+    else refuseGrpc(this.#stream, error);
+  }
+
+  /** The whole answer at once. */
+  reply(message: Uint8Array): void {
+    if (this.#isOver) return;
+    this.#open();
+    this.#end();
+    this.#stream.end(framed(message));
+  }
+
+  /** One of several. Resolves when the next may be written. */
+  write(message: Uint8Array): Promise<void> {
+    if (this.#isOver) return Promise.resolve();
+    if (!this.#stream.headersSent) this.#open();
+    if (this.#stream.write(framed(message))) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#stream.once('drain', resolve);
+    this.#stream.once('close', resolve);
+    return promise;
+  }
+
+  /** After the last of several. */
+  finish(): void {
+    if (this.#isOver) return;
+    if (!this.#stream.headersSent) this.#open();
+    this.#end();
+    this.#stream.end();
+  }
+
+  #open(): void {
+    const stream = this.#stream;
+    stream.once('wantTrailers', () => stream.sendTrailers(this.#trailers));
+    stream.respond({ ':status': 200, 'content-type': CONTENT_TYPE }, { waitForTrailers: true });
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    for (const timer of this.#timers) timer.abort();
+    this.#abort?.abort();
+  }
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = {
+  H: 3_600_000,
+  M: 60_000,
+  S: 1_000,
+  m: 1,
+  u: 1e-3,
+  n: 1e-6,
+};
+
+function timeoutMs(text: string): number | undefined {
+  const [, digits, unit = ''] = /^(\d{1,8})([HMSmun])$/.exec(text) ?? [];
+  const each = UNITS_MS[unit];
+  return each === undefined ? undefined : Number(digits) * each;
+}
+
+function framed(message: Uint8Array): Buffer {
+  const frame = Buffer.allocUnsafe(HEADER_BYTES + message.length);
+  frame[0] = 0;
+  frame.writeUInt32BE(message.length, 1);
+  frame.set(message, HEADER_BYTES);
+  return frame;
+}
