@@ -220,8 +220,8 @@ export interface Hypervisor {
    */
   createVm(order: CreateVmOrder, options?: CallOptions): Promise<TaskRef>;
   /**
-   * Claims the id only inside the task; until that ends the new VM is locked, unnamed and without marker, and
-   * the task's UPID names the *source*. VM_ID_TAKEN may come as rejection or as the task's message.
+   * Claims the id only inside the task; until that ends the new VM is locked, has no name and a description of
+   * Proxmox's own at first, and the task's UPID names the *source*. VM_ID_TAKEN may come as rejection or as the task's message.
    */
   cloneVm(order: CloneVmOrder, options?: CallOptions): Promise<TaskRef>;
   /** Applied when it resolves (a running VM may keep some options pending until its next start). Idempotent. */

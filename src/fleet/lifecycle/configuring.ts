@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // configuring → starting. Every step looks first whether it is done, so that it may be interrupted anywhere.
-import { NotFound } from '../../ports/errors.ts';
+import { Conflict, NotFound } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
 import { joinOfSeed } from '../nodes/join-input.ts';
 import type { PoolSettings } from '../settings.ts';
@@ -36,6 +36,10 @@ export async function configuring(job: Job): Promise<Step> {
 /** Everything but what is ours ends the work on this VM: it is not there any more, or not ours any more. */
 export function requireOurs(sight: Sight, job: Job): Extract<Sight, { kind: 'ours' }> {
   if (sight.kind === 'ours') return sight;
+  // A backup is being put back in its place: when that is done, it is ours or not.
+  if (sight.kind === 'undecided') {
+    throw new Conflict('VM_LOCKED', `VM ${job.vm.vmId} is locked (${sight.lock})`);
+  }
   const why = sight.kind === 'foreign' ? `is not ours any more: ${sight.reason}` : 'is gone';
   throw new NotFound('VM_NOT_FOUND', `VM ${job.vm.vmId} ${why}`);
 }

@@ -8,7 +8,7 @@ import type { Job } from './job.ts';
 
 export type Sight =
   | { readonly kind: 'absent' }
-  /** It is being made: it has a lock and no marker yet, and nobody can say whose it is. */
+  /** It is being made: it has the lock of that, and nobody can say whose it will be. */
   | { readonly kind: 'undecided'; readonly lock: string }
   | { readonly kind: 'ours'; readonly config: VmConfig; readonly marker: Marker }
   /** `isSameVm`: it is the machine's VM all the same, and somebody took it over. */
@@ -44,8 +44,12 @@ export function isVmGone(error: unknown): boolean {
   return error instanceof PvescalerError && error.code === 'VM_NOT_FOUND';
 }
 
-export function isBeingMade(config: Pick<VmConfig, 'lock' | 'description'>): boolean {
-  return config.description === undefined && BEING_MADE.includes(config.lock ?? '');
+/**
+ * The lock alone tells. A clone has a description of Proxmox's own first, and the one that was ordered as soon as its
+ * first disk is copied: whatever it says, the VM is gone again when its task fails.
+ */
+export function isBeingMade({ lock }: Pick<VmConfig, 'lock'>): boolean {
+  return BEING_MADE.includes(lock ?? '');
 }
 
 function judge(config: VmConfig, machine: Machine, cluster: string): Sight {

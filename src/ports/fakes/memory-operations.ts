@@ -74,7 +74,12 @@ export class MemoryOperations {
     if (order.linked && source.options.get('template') !== '1') {
       throw new InvalidConfig('PARAMETER_REFUSED', 'Linked clone feature is not supported');
     }
-    const copy = this.#claim(order, new Map([['lock', 'clone']]));
+    // A description of Proxmox's own, until the task has ended.
+    const made = [
+      ['lock', 'clone'],
+      ['description', ' qmclone temporary file'],
+    ] as const;
+    const copy = this.#claim(order, new Map(made));
     const disk = source.options.get('scsi0') ?? '';
     return this.#start(source, {
       type: 'qmclone',

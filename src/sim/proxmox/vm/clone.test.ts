@@ -88,7 +88,11 @@ describe('cloning', () => {
     const bench = await withTemplate();
     const going = await clone(bench, { newid: 181, full: 1, name: 'x' });
     await bench.clock.advance(1000);
-    expect(bench.sim.inspect().vms.find(({ id }) => id === 181)?.config).toEqual({ lock: 'clone' });
+    expect((await bench.call('GET', '/nodes/pve1/qemu/181/config')).data).toEqual({
+      digest: expect.any(String),
+      lock: 'clone',
+      description: ' qmclone temporary file',
+    });
     await bench.task(going);
     bench.sim.faults.add({
       kind: 'task-fails',
@@ -101,6 +105,19 @@ describe('cloning', () => {
     );
     expect(bench.sim.inspect().vms.some(({ id }) => id === 182)).toBe(false);
     expect(bench.sim.inspect().volumes.some(({ vmId }) => vmId === 182)).toBe(false);
+  });
+
+  it('shows what was ordered, still locked, as soon as the first of its disks is copied', async () => {
+    const bench = await withTemplate();
+    await bench.vm(172, { scsi0: 'local-lvm:1', scsi1: 'local-lvm:8' });
+    const going = await clone(bench, { newid: 181, full: 1, name: 'x', description: 'y' }, 172);
+    const config = () => bench.sim.inspect().vms.find(({ id }) => id === 181)?.config;
+    while (config()?.['scsi0'] === undefined) await bench.clock.advance(100);
+    expect(config()).toMatchObject({ lock: 'clone', name: 'x', description: 'y' });
+    expect(config()).not.toHaveProperty('scsi1');
+    await bench.task(going);
+    expect(config()).toHaveProperty('scsi1');
+    expect(config()).not.toHaveProperty('lock');
   });
 
   it('ten at once of one template, but one id only once', async () => {

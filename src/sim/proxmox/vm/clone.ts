@@ -141,6 +141,9 @@ function newConfig(call: Call, plan: Plan): Record<string, string> {
   return config;
 }
 
+/** A comment in the file, which the API shows as the description. */
+const TEMPORARY: Options = { lock: 'clone', description: ' qmclone temporary file' };
+
 /** The name a linked clone rests on, as its own name shows it; thin LVM does not show it. */
 function baseName(call: Call, storage: string, name: string): string | undefined {
   const { path, type } = storageOf(call.world, storage);
@@ -197,12 +200,18 @@ async function copyDrives(
     readonly context: TaskContext;
     readonly made: string[];
     readonly config: Record<string, string>;
+    readonly vm: Vm;
   },
 ): Promise<void> {
-  for (const [slot, drive] of drivesOf(plan.config)) {
-    if (isPlainCdrom(drive) || drive.file === 'none') continue;
+  const drives = drivesOf(plan.config).filter(
+    ([, drive]) => !isPlainCdrom(drive) && drive.file !== 'none',
+  );
+  for (const [slot] of drives) delete at.config[slot];
+  for (const [slot, drive] of drives) {
     const copy = await cloneDrive(call, plan, { slot, drive, context: at.context, made: at.made });
     at.config[slot] = printDrive(copy);
+    // Written after each drive: name and description show while the others are still being copied.
+    at.vm.config = { ...at.config, lock: 'clone' };
   }
 }
 
@@ -218,11 +227,11 @@ async function clone(call: Call, context: TaskContext): Promise<void> {
     throw failure(`close (rename) atomic file '${file}' failed: File exists`);
   }
   const vm = emptyVm(plan.newId, call.host, world.clock.now());
-  vm.config = { lock: 'clone' };
+  vm.config = { ...TEMPORARY };
   world.vms.set(plan.newId, vm);
   const made: string[] = [];
   try {
-    await copyDrives(call, plan, { context, made, config });
+    await copyDrives(call, plan, { context, made, config, vm });
     vm.config = config;
     if (plan.target !== undefined) vm.host = plan.target;
     world.touch(vm);
