@@ -42,6 +42,10 @@ const vmChanged: KnownText['make'] = (message, details) =>
   new Conflict('VM_CHANGED', message, details);
 const agentSilent: KnownText['make'] = (message, details) =>
   new Unreachable('GUEST_AGENT_SILENT', message, details);
+const noQuorum: KnownText['make'] = (message, details) =>
+  new Unreachable('PVE_NO_QUORUM', message, details);
+const hostUnreachable: KnownText['make'] = (message, details) =>
+  new Unreachable('PVE_HOST_UNREACHABLE', message, details);
 
 export const KNOWN_TEXTS: readonly KnownText[] = [
   // An id that somebody else has: three texts when creating, one when asking, and the clone's own.
@@ -63,7 +67,9 @@ export const KNOWN_TEXTS: readonly KnownText[] = [
         facts: { ...details.facts, lock: match[1] ?? '' },
       }),
   },
-  { pattern: /got (lock request )?timeout/, make: lockTimedOut },
+  // `qmp` in 8.4, `qga` in 9. The command may have been carried out.
+  { pattern: /(qmp|qga) command 'guest-[^']*' failed/, make: agentSilent },
+  { pattern: /got (lock (request )?)?timeout|locked command timed out/, make: lockTimedOut },
   { pattern: /checksum mismatch \(file change by other user/, make: vmChanged },
   { pattern: /detected modified configuration/, make: vmChanged },
   {
@@ -76,9 +82,13 @@ export const KNOWN_TEXTS: readonly KnownText[] = [
   },
   { pattern: /VM \d+ is running - destroy failed/, make: vmChanged },
   { pattern: /VM \d+ already running/, make: vmChanged },
+  { pattern: /cluster not ready - no quorum|error: no quorum!/, make: noQuorum },
+  // Without a majority the cluster's files can only be read, and who does not ask first fails with this.
+  { pattern: /unable to open file '\/etc\/pve\/[^']*' - Permission denied/, make: noQuorum },
+  // The cluster file system of one host is down or being restarted, by an upgrade for one.
   {
-    pattern: /cluster not ready - no quorum/,
-    make: (message, details) => new Unreachable('PVE_NO_QUORUM', message, details),
+    pattern: /ipcc_send_rec|Unable to load access control list|cluster filesystem not online/,
+    make: hostUnreachable,
   },
 
   { pattern: /Configuration file '[^']*' does not exist/, make: vmNotFound },
@@ -106,7 +116,8 @@ export const KNOWN_TEXTS: readonly KnownText[] = [
   { pattern: /Agent error: /, make: agentSilent },
 
   {
-    pattern: /No space left on device|not enough (free )?space|out of space|Disk quota exceeded/i,
+    pattern:
+      /No space left on device|(not enough|insufficient) (free )?space|out of space|free space .* reached threshold|Disk quota exceeded/i,
     make: noSpace,
   },
   {
@@ -128,7 +139,7 @@ export const KNOWN_TEXTS: readonly KnownText[] = [
 
   { pattern: /MAX \d+ vcpus allowed/, make: refused },
   { pattern: /bridge '[^']*' does not exist/, make: refused },
-  { pattern: /Linked clone feature is not supported/, make: refused },
+  { pattern: /(Linked|Full) clone feature is not supported/, make: refused },
   { pattern: /not allowed for linked clones/, make: refused },
   { pattern: /can't clone (VM to node|to non-shared storage)/, make: refused },
   { pattern: /Only root can pass arbitrary filesystem paths/, make: refused },

@@ -116,9 +116,11 @@ const BY_STATUS: Readonly<Record<number, Make>> = {
   504: (message, details) => new TimedOut('REQUEST_TIMED_OUT', message, details),
   // 595: the host behind the one that was asked could not be connected to; it has received nothing.
   595: hostUnreachable,
-  // 596: it was connected to, and did not answer in time. 599: a connection was reused wrongly. Either way
-  // the call may have been carried out.
+  // 596: it was connected to, and did not answer in time. 597 and 598: its answer broke off. 599: a connection
+  // was reused wrongly. In all of them the call may have been carried out.
   596: (message, details) => new TimedOut('REQUEST_TIMED_OUT', message, details),
+  597: hostUnreachable,
+  598: hostUnreachable,
   599: hostUnreachable,
 };
 
