@@ -239,7 +239,10 @@ export interface Hypervisor {
   shutdownVm(vm: VmRef, timeoutMs: number, options?: CallOptions): Promise<TaskRef>;
   /** Pulls the plug, also while a shutdown waits. Already stopped: the task succeeds. */
   stopVm(vm: VmRef, options?: CallOptions): Promise<TaskRef>;
-  /** Disks, jobs and references too; never ISOs. Must be stopped. Already gone: resolves with undefined. */
+  /**
+   * Disks, jobs and references too; never ISOs. Must be stopped. Already gone: resolves with undefined. Destroys where
+   * its configuration was read last and nowhere else: Conflict/VM_CHANGED when the id is on another host meanwhile.
+   */
   destroyVm(vm: VmRef, options?: CallOptions): Promise<TaskRef | undefined>;
 
   /** NotFound/TASK_NOT_FOUND when the record is gone: look at the VM instead. */

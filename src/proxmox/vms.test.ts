@@ -315,6 +315,23 @@ describe('a VM that is not where it was', () => {
     await expect(hostGone.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
   });
 
+  it('is not destroyed where nobody has looked at it: it may be another one of that id', async () => {
+    const region = aRegion({
+      'DELETE /nodes/pve1/qemu/160': MISSING,
+      'GET /cluster/resources': ok([{ type: 'qemu', vmid: 160, node: 'pve2' }]),
+      'GET /nodes/pve2/qemu/160/config': ok({ digest: 'd' }),
+      'DELETE /nodes/pve2/qemu/160': ok(UPID),
+    });
+    await expect(region.hypervisor.destroyVm(VM)).rejects.toMatchObject({ code: 'VM_CHANGED' });
+    expect(region.calls()).toEqual(['DELETE /nodes/pve1/qemu/160', 'GET /cluster/resources']);
+    await region.hypervisor.vmConfig(VM);
+    await region.hypervisor.destroyVm(VM);
+    expect(region.calls().slice(2)).toEqual([
+      'GET /nodes/pve2/qemu/160/config',
+      'DELETE /nodes/pve2/qemu/160',
+    ]);
+  });
+
   it('is destroyed when it is gone already', async () => {
     const region = aRegion({
       'DELETE /nodes/pve1/qemu/160': MISSING,

@@ -182,8 +182,9 @@ export class Vms {
   async destroy(vm: VmRef, options: CallOptions): Promise<TaskRef | undefined> {
     const query = { purge: true };
     const call = { method: 'DELETE', doing: 'destroy', query, ...options } as const;
+    const destroyAt = (host: string) => this.#on(vm, host, '', call);
     try {
-      const data = await this.#changing(vm, call, '');
+      const data = await this.#whereabouts.onlyAt(vm, destroyAt, options.signal);
       return startedTask(data, `destroy VM ${vm.vmId}`);
     } catch (error) {
       if (isGone(error)) return undefined;

@@ -47,14 +47,37 @@ export class Whereabouts {
     try {
       return await work(this.hostOf(vm));
     } catch (error) {
-      if (!isElsewhere(error)) throw error;
-      const host = await beforeSending(this.#find(vm.vmId, signal));
-      if (host === undefined) throw gone(vm.vmId, error);
-      this.note({ vmId: vm.vmId, host });
+      const host = await this.#newHost(vm, error, signal);
       return await work(host).catch((again: unknown) => {
         throw isElsewhere(again) ? moving(vm.vmId, again) : again;
       });
     }
+  }
+
+  /**
+   * Runs `work` at the VM's host and nowhere else: for what cannot be undone. A VM of that id on another host may be
+   * another one; whoever wants it gone looks at it there first.
+   */
+  async onlyAt<T>(
+    vm: VmRef,
+    work: (host: string) => Promise<T>,
+    signal: AbortSignal | undefined,
+  ): Promise<T> {
+    try {
+      return await work(this.hostOf(vm));
+    } catch (error) {
+      await this.#newHost(vm, error, signal);
+      throw moving(vm.vmId, error);
+    }
+  }
+
+  /** Where a VM is that was not found where it should be. Any other trouble stays what it is. */
+  async #newHost(vm: VmRef, error: unknown, signal: AbortSignal | undefined): Promise<string> {
+    if (!isElsewhere(error)) throw error;
+    const host = await beforeSending(this.#find(vm.vmId, signal));
+    if (host === undefined) throw gone(vm.vmId, error);
+    this.note({ vmId: vm.vmId, host });
+    return host;
   }
 
   async #find(vmId: number, signal: AbortSignal | undefined): Promise<string | undefined> {
@@ -84,7 +107,10 @@ function gone(vmId: number, cause: PvescalerError): NotFound {
   return new NotFound('VM_NOT_FOUND', `no host has VM ${vmId}`, { cause, facts: { vmId } });
 }
 
-/** The region lists it, its host does not have it: it is on its way between two. */
-function moving(vmId: number, cause: PvescalerError): Conflict {
-  return new Conflict('VM_CHANGED', `VM ${vmId} is being moved`, { cause, facts: { vmId } });
+/** The region lists it, the host that was asked does not have it: it is on its way between two, or has arrived. */
+function moving(vmId: number, cause: unknown): Conflict {
+  return new Conflict('VM_CHANGED', `VM ${vmId} is being moved, or was`, {
+    cause,
+    facts: { vmId },
+  });
 }
