@@ -3,6 +3,7 @@
 
 import type { Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
+import type { ErrorCode } from '../../ports/error-codes.ts';
 import { type PvescalerError, TimedOut } from '../../ports/errors.ts';
 import { myNode } from '../nodes/my-node.ts';
 import { isLocalTrouble } from '../trouble.ts';
@@ -100,11 +101,19 @@ async function afterTrouble(job: Job, error: unknown): Promise<void> {
   await pause(job, error);
 }
 
-/** Nothing was tried, or nobody knows: only looking again tells. */
+/**
+ * Nothing was tried, or nobody knows: only looking again tells. A host whose cluster file system restarts refuses
+ * everybody for a moment; where that is not why, the region cannot be read either, and all wait.
+ */
+const PASSING: readonly ErrorCode[] = [
+  'VM_LOCKED',
+  'VM_CHANGED',
+  'CREDENTIALS_REFUSED',
+  'TLS_NOT_TRUSTED',
+];
+
 function isPassing({ class: kind, code }: PvescalerError): boolean {
-  return (
-    kind === 'Unreachable' || kind === 'TimedOut' || code === 'VM_LOCKED' || code === 'VM_CHANGED'
-  );
+  return kind === 'Unreachable' || kind === 'TimedOut' || PASSING.includes(code);
 }
 
 /**

@@ -7,6 +7,7 @@ import { isCloneUnderWay } from './creating.ts';
 import type { Job, Step } from './job.ts';
 import { look, type Sight } from './look.ts';
 import { mark } from './mark.ts';
+import { seedHost } from './seed-host.ts';
 
 /** After so many troubles a guest is not asked any more. */
 const PATIENCE = 3;
@@ -40,8 +41,12 @@ async function remove(
   const { power } = await job.hypervisor.vmState(job.vm, job.turn.reading);
   if (power === 'stopped') {
     // The VM goes last: as long as it is there, whoever finds it knows what else belonged to it.
-    if (job.machine.seedVolume !== undefined && (await isUploadUnderWay(job))) return 'wait';
-    await deleteSeed(job);
+    if (job.machine.seedVolume !== undefined) {
+      if (await isUploadUnderWay(job)) return 'wait';
+      await deleteSeed(job);
+      // That may have waited for a lock, time enough for the id to change hands: nothing is destroyed unseen.
+      return 'again';
+    }
     return job.started(await job.hypervisor.destroyVm(job.vm, job.turn.acting));
   }
   const { mode, shutdownTimeoutMs } = job.pool?.deletion ?? { mode: 'stop', shutdownTimeoutMs: 0 };
@@ -105,6 +110,6 @@ async function over(job: Job, { keepsNode } = { keepsNode: false }): Promise<Ste
 async function deleteSeed(job: Job): Promise<void> {
   const { placement, seedVolume } = job.machine;
   if (placement === undefined || seedVolume === undefined) return;
-  await job.hypervisor.deleteVolume(placement.host, seedVolume, job.turn.acting);
+  await job.hypervisor.deleteVolume(seedHost(job), seedVolume, job.turn.acting);
   await job.update({ seedVolume: undefined });
 }

@@ -7,7 +7,8 @@ import type { Hypervisor, TaskRef, TaskStatus, VmRef } from '../../ports/hypervi
 import type { Changes } from '../books.ts';
 import type { PoolSettings, RegionSettings } from '../settings.ts';
 import type { Telling, Turn } from '../turn.ts';
-import { taskTypeOf } from '../upid.ts';
+import { taskHostOf, taskTypeOf } from '../upid.ts';
+import { isBeingMade } from './being-made.ts';
 
 /** `again`: something was done, go on at once. `wait`: nothing to do until something happens elsewhere. */
 export type Step = 'again' | 'wait';
@@ -99,9 +100,22 @@ export class Job {
     try {
       return await this.hypervisor.task({ upid }, this.turn.reading);
     } catch (error) {
-      if (error instanceof PvescalerError && error.code === 'TASK_NOT_FOUND') return undefined;
+      if (error instanceof PvescalerError && this.#isOver(upid, error)) return undefined;
       throw error;
     }
+  }
+
+  /** A task ends with its host: one that was taken out of its cluster, or that the VM has left while it was down. */
+  #isOver(upid: string, { code, class: kind }: PvescalerError): boolean {
+    if (code === 'TASK_NOT_FOUND') return true;
+    const host = taskHostOf(upid);
+    if (code === 'HOST_NOT_FOUND') {
+      const hosts = this.turn.views.get(this.placement.region)?.hosts ?? [];
+      return hosts.length > 0 && hosts.every(({ name }) => name !== host);
+    }
+    const seen = this.turn.seen(this.placement);
+    const isElsewhere = seen !== undefined && seen.host !== host && !isBeingMade(seen);
+    return isElsewhere && (kind === 'Unreachable' || kind === 'TimedOut');
   }
 }
 

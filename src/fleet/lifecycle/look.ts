@@ -4,6 +4,7 @@ import type { Machine } from '../../model/machine.ts';
 import { judgeOwnership, type Marker } from '../../model/marker.ts';
 import { PvescalerError } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
+import { isBeingMade } from './being-made.ts';
 import type { Job } from './job.ts';
 
 export type Sight =
@@ -13,8 +14,6 @@ export type Sight =
   | { readonly kind: 'ours'; readonly config: VmConfig; readonly marker: Marker }
   /** `isSameVm`: it is the machine's VM all the same, and somebody took it over. */
   | { readonly kind: 'foreign'; readonly reason: string; readonly isSameVm: boolean };
-
-const BEING_MADE = ['create', 'clone'];
 
 export async function look(job: Job): Promise<Sight> {
   const config = await configOf(job);
@@ -42,14 +41,6 @@ async function configOf(job: Job): Promise<VmConfig | undefined> {
 
 export function isVmGone(error: unknown): boolean {
   return error instanceof PvescalerError && error.code === 'VM_NOT_FOUND';
-}
-
-/**
- * The lock alone tells. A clone has a description of Proxmox's own first, and the one that was ordered as soon as its
- * first disk is copied: whatever it says, the VM is gone again when its task fails.
- */
-export function isBeingMade({ lock }: Pick<VmConfig, 'lock'>): boolean {
-  return BEING_MADE.includes(lock ?? '');
 }
 
 function judge(config: VmConfig, machine: Machine, cluster: string): Sight {

@@ -168,12 +168,20 @@ export class MemoryHypervisor implements Hypervisor {
   }
 
   task(task: TaskRef, options?: CallOptions) {
-    return this.#call({ method: 'task' }, options, () => this.state.status(task));
+    // Nobody but the host of a task knows its end.
+    const host = task.upid.split(':')[1] ?? '';
+    return this.#call({ method: 'task' }, options, () => {
+      this.#do.requireHost(host);
+      return this.state.status(task);
+    });
   }
 
   runningTasks(host: string, type: string, options?: CallOptions) {
     const call = { method: 'runningTasks', host } as const;
-    return this.#call(call, options, () => this.state.running(host, type));
+    return this.#call(call, options, () => {
+      this.#do.requireHost(host);
+      return this.state.running(host, type);
+    });
   }
 
   taskLog(task: TaskRef, lines: number, options?: CallOptions) {

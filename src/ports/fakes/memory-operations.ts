@@ -40,7 +40,7 @@ export class MemoryOperations {
     if (vm === undefined) {
       throw new NotFound('VM_NOT_FOUND', `no host has VM ${vmId}`, { facts: { vmId } });
     }
-    this.#requireHost(vm.host);
+    this.requireHost(vm.host);
     return vm;
   }
 
@@ -222,7 +222,7 @@ export class MemoryOperations {
   }
 
   #claim(order: VmRef, options: Map<string, string>): MemoryVm {
-    this.#requireHost(order.host);
+    this.requireHost(order.host);
     const isContainer = this.#state.containers.some((one) => one.vmId === order.vmId);
     if (this.#state.vms.has(order.vmId) || isContainer) {
       throw new Conflict('VM_ID_TAKEN', `VM ${order.vmId} already exists`);
@@ -246,7 +246,8 @@ export class MemoryOperations {
     return this.#state.start({ ...work, host: at.host, subject, durationMs }, this.#now());
   }
 
-  #requireHost(name: string): void {
+  /** A host that is off answers nothing. */
+  requireHost(name: string): void {
     const host = this.#state.hosts.find((candidate) => candidate.name === name);
     if (host === undefined) throw new NotFound('HOST_NOT_FOUND', `no host ${name}`);
     if (!host.online) {
@@ -257,7 +258,7 @@ export class MemoryOperations {
   }
 
   #isShared(hostName: string, storageName: string): boolean {
-    this.#requireHost(hostName);
+    this.requireHost(hostName);
     const host = this.#state.hosts.find((candidate) => candidate.name === hostName);
     const storage = host?.storages.find((candidate) => candidate.name === storageName);
     if (storage === undefined) {
