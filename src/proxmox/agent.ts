@@ -60,12 +60,12 @@ export class GuestAgent {
   }
 
   async exec(vm: VmRef, command: GuestCommand, options: CallOptions): Promise<GuestResult> {
-    refuseLongInput(command);
+    refuseUnfit(command);
     const giveUpAt = this.#clock.monotonic() + command.timeoutMs;
     const started = await this.#ask(vm, '/exec', {
       method: 'POST',
       doing: 'run a command in',
-      form: { command: command.command, 'input-data': command.input },
+      form: { command: command.command, 'input-data': asBytes(command.input) },
       ...options,
     });
     const pid = numberOf(recordOf(started)['pid']) ?? 0;
@@ -130,8 +130,8 @@ function resultOf(status: Foreign): GuestResult {
   return {
     // As a shell says it of a program that a signal ended.
     exitCode: numberOf(status['exitcode']) ?? (signal === undefined ? -1 : 128 + signal),
-    output: textOf(status['out-data']) ?? '',
-    errorOutput: textOf(status['err-data']) ?? '',
+    output: fromBytes(textOf(status['out-data'])),
+    errorOutput: fromBytes(textOf(status['err-data'])),
   };
 }
 
@@ -158,11 +158,31 @@ function stillRunning(vm: VmRef, pid: number): TimedOut {
   });
 }
 
-function refuseLongInput(command: GuestCommand): void {
+/** Each character of the input becomes one byte in the guest, so each byte of ours has to be a character. */
+function asBytes(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const bytes = new TextEncoder().encode(text);
+  return Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
+}
+
+/** What a command wrote comes the same way. */
+function fromBytes(text: string | undefined): string {
+  const codes = Array.from(text ?? '', (character) => character.codePointAt(0) ?? 0);
+  // A Proxmox that reads it as text some day: then it is what it should be already.
+  if (codes.some((code) => code > 0xff)) return text ?? '';
+  return new TextDecoder().decode(Uint8Array.from(codes));
+}
+
+function refuseUnfit(command: GuestCommand): void {
   const length = new TextEncoder().encode(command.input ?? '').length;
-  if (length <= LONGEST_INPUT_BYTES) return;
-  throw new InvalidConfig(
-    'PARAMETER_REFUSED',
-    `the input of a guest command has ${length} bytes; Proxmox takes ${LONGEST_INPUT_BYTES}`,
-  );
+  if (length > LONGEST_INPUT_BYTES) {
+    throw new InvalidConfig(
+      'PARAMETER_REFUSED',
+      `the input of a guest command has ${length} bytes; Proxmox takes ${LONGEST_INPUT_BYTES}`,
+    );
+  }
+  // Proxmox would cut its end off and wait for an answer in vain.
+  if (command.command.some((word) => !/^[\x20-\x7e\s]*$/.test(word))) {
+    throw new InvalidConfig('PARAMETER_REFUSED', 'a guest command has words that are not ASCII');
+  }
 }

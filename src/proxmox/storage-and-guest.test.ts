@@ -227,6 +227,21 @@ describe('the guest agent', () => {
     });
   });
 
+  it('sends input and reads output byte by byte, as Proxmox does', async () => {
+    const answer = { exited: 1, exitcode: 0, 'out-data': 'Ã¼', 'err-data': '☃' };
+    const region = aRegion({ [EXEC]: ok({ pid: 77 }), [EXEC_STATUS]: ok(answer) });
+    const umlaut = { ...command, input: 'ü' };
+    await expect(region.settled(region.hypervisor.guestExec(VM, umlaut))).resolves.toMatchObject({
+      output: 'ü',
+      errorOutput: '☃',
+    });
+    expect(region.transport.requests[0]?.text).toContain('input-data=%C3%83%C2%BC');
+    const words = { ...command, command: ['/bin/echo', 'ü'] };
+    await expect(aRegion({}).hypervisor.guestExec(VM, words)).rejects.toMatchObject({
+      code: 'PARAMETER_REFUSED',
+    });
+  });
+
   it('takes no more input than Proxmox does', async () => {
     const long = { ...command, input: 'x'.repeat(65_537) };
     await expect(aRegion({}).hypervisor.guestExec(VM, long)).rejects.toMatchObject({

@@ -37,6 +37,17 @@ export function guestContract(bench: () => Bench): void {
       });
     });
 
+    it('carries text in any language into the guest and out of it', async () => {
+      const { hypervisor, it: under, booted } = bench();
+      const vm = await booted();
+      const input = 'naïve – Grüße, 日本語 ☃\n';
+      const command = { command: ['/bin/cat'], input, timeoutMs: 60_000 };
+      await expect(under.settled(hypervisor.guestExec(vm, command))).resolves.toMatchObject({
+        exitCode: 0,
+        output: input,
+      });
+    });
+
     it('shuts down, stops, and takes stopped for done', async () => {
       const { hypervisor, it: under, booted, end } = bench();
       const vm = await booted();

@@ -63,6 +63,16 @@ describe('the guest agent', () => {
     });
   });
 
+  it('hands input on as bytes, and loses the end of words that are not ASCII', async () => {
+    const bench = await booted();
+    const exec = (params: Record<string, string | readonly string[]>) =>
+      bench.call('POST', `${PATH}/agent/exec`, params);
+    const wide = await exec({ command: '/bin/cat', 'input-data': '☃' });
+    expect(wide).toMatchObject({ status: 500, reason: expect.stringContaining('Wide character') });
+    const cutOff = await exec({ command: ['/bin/echo', 'ééé'] });
+    expect(cutOff.reason).toMatch(/q(ga|mp) command 'guest-exec' failed - got timeout/);
+  });
+
   it('a guest that ends itself ends its VM; its address and disk stay', async () => {
     const bench = await booted();
     const address = async () =>

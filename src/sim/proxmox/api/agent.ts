@@ -31,10 +31,49 @@ async function result(call: Call, question: (guest: Guest) => unknown): Promise<
   return { result: await ask(call, question) };
 }
 
-function exec(call: Call): Promise<unknown> {
+/** Each character goes to the guest as one byte; one that is none is refused. */
+function inputOf(call: Call): string | undefined {
+  const input = call.optional('input-data');
+  if (input === undefined) return undefined;
+  if (/[\u0100-\uffff]/.test(input)) {
+    throw failure('Wide character in subroutine entry at /usr/share/perl5/PVE/QemuServer/Agent.pm');
+  }
+  return Buffer.from(input, 'latin1').toString('utf8');
+}
+
+/** The length of a request is told in characters: what is longer in bytes loses its end, and nobody answers. */
+async function requireShort(call: Call, words: readonly string[]): Promise<void> {
+  const text = words.join('');
+  if (Buffer.byteLength(text) - text.length <= 1) return;
+  await call.world.clock.sleep(SIMULATED_TIMEOUTS.guestCommand / call.world.speed);
+  const channel = call.world.version === '8.4' ? 'qmp' : 'qga';
+  throw failure(`VM ${call.integer('vmid')} ${channel} command 'guest-exec' failed - got timeout`);
+}
+
+async function exec(call: Call): Promise<unknown> {
   const command = call.value('command');
   const words = Array.isArray(command) ? command.map(String) : [call.text('command')];
-  return ask(call, (guest) => ({ pid: guest.agent.exec(words, call.optional('input-data')) }));
+  const input = inputOf(call);
+  const guest = await guestOf(call);
+  await requireShort(call, words);
+  return await ask(call, () => ({ pid: guest.agent.exec(words, input) }));
+}
+
+/** What a command wrote, one character for each byte. */
+function written(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+async function execStatus(call: Call): Promise<unknown> {
+  return await ask(call, (guest) => {
+    const status = guest.agent.execStatus(call.integer('pid'));
+    const { 'out-data': out, 'err-data': err } = status;
+    return {
+      ...status,
+      ...(out !== undefined && { 'out-data': written(out) }),
+      ...(err !== undefined && { 'err-data': written(err) }),
+    };
+  });
 }
 
 function ping(guest: Guest): unknown {
@@ -164,8 +203,7 @@ export const AGENT: Handlers = {
       .toSorted()
       .map((name) => ({ name })),
   [`POST ${AGENT_PATH}/exec`]: exec,
-  [`GET ${AGENT_PATH}/exec-status`]: (call) =>
-    ask(call, (guest) => guest.agent.execStatus(call.integer('pid'))),
+  [`GET ${AGENT_PATH}/exec-status`]: execStatus,
   'GET /nodes/{node}/qemu/{vmid}/cloudinit/dump': dump,
   'PUT /nodes/{node}/qemu/{vmid}/cloudinit': refreshDrive,
 };

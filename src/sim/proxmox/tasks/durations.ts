@@ -35,6 +35,7 @@ export const SIMULATED_TIMEOUTS = {
   storageLock: 10_000,
   shutdown: 60_000,
   guestAgent: 3_000,
+  guestCommand: 5_000,
   unauthorized: 3_000,
   proxy: 30_000,
 } as const;
