@@ -29,6 +29,14 @@ export interface Trial {
 /** Half as many are enough for one that goes well. */
 const ROUNDS = 90;
 
+/** With a cloud-init drive, as most have. */
+function templates() {
+  return (cluster().vms ?? []).map((vm) => ({
+    ...vm,
+    config: { ...vm.config, ide2: 'local-lvm:cloudinit' },
+  }));
+}
+
 /** With the account that the commands make. */
 export async function siteWithRole({
   version,
@@ -39,7 +47,7 @@ export async function siteWithRole({
   let secret = '';
   const users = [{ id: 'root@pam', password: 'simulated' }];
   const region = simulatedRegion(
-    { version, cluster: { ...cluster(), users, acl: [] } },
+    { version, cluster: { ...cluster(), vms: templates(), users, acl: [] } },
     {
       region: REGION,
       credentials: { kind: 'token', id: 'pvescaler@pve!server', secret: () => secret },

@@ -7,6 +7,7 @@ import type { PoolSettings } from '../settings.ts';
 import { bootDiskSlot, cloneChanges } from './clone-options.ts';
 import { poolOf } from './creating.ts';
 import { seedFileName } from './identity.ts';
+import { cloudInitDrives, isProtected } from './inherited.ts';
 import type { Job, Step } from './job.ts';
 import { look, type Sight } from './look.ts';
 import { seedBytes } from './seed.ts';
@@ -45,9 +46,20 @@ export function requireOurs(sight: Sight, job: Job): Extract<Sight, { kind: 'our
 }
 
 async function identify(job: Job, pool: PoolSettings, config: VmConfig): Promise<void> {
+  // In a change of its own: as long as a VM is protected, Proxmox takes no drive from it.
+  if (isProtected(config)) {
+    await job.hypervisor.configureVm(job.vm, { remove: ['protection'] }, job.turn.acting);
+  }
   const set = cloneChanges(config, job.machine, { pool, region: job.region });
-  if (Object.keys(set).length === 0) return;
-  await job.hypervisor.configureVm(job.vm, { set }, job.turn.acting);
+  const remove = otherSeeds(pool, config);
+  if (Object.keys(set).length === 0 && remove.length === 0) return;
+  await job.hypervisor.configureVm(job.vm, { set, remove }, job.turn.acting);
+}
+
+/** The one in the seed's own slot makes room for it by itself. */
+function otherSeeds({ seed }: PoolSettings, config: VmConfig): readonly string[] {
+  if (seed === undefined) return [];
+  return cloudInitDrives(config).filter((slot) => slot !== SEED_SLOT);
 }
 
 async function isGrowing(job: Job, config: VmConfig): Promise<boolean> {

@@ -4,6 +4,7 @@
 import { judgeOwnership } from '../../model/marker.ts';
 import { TaskFailed } from '../../ports/errors.ts';
 import type { TaskRef, VmConfig } from '../../ports/hypervisor.ts';
+import { isProtected } from '../lifecycle/inherited.ts';
 import type { Turn } from '../turn.ts';
 
 const POLL_MS = 1_000;
@@ -30,7 +31,13 @@ export async function removeVm(turn: Turn, region: string, { config, why }: Orph
   const fresh = await hypervisor.vmConfig(config, turn.reading);
   const { cluster } = turn.settings;
   if (fresh.smbiosUuid !== config.smbiosUuid) return;
-  if (!judgeOwnership({ ...fresh, configured: false }, cluster).owned) return;
+  const ownership = judgeOwnership({ ...fresh, configured: false }, cluster);
+  if (!ownership.owned) return;
+  // A clone that was never configured has its template's protection; any other has a person's.
+  if (isProtected(fresh) && fresh.smbiosUuid !== ownership.marker.machine) {
+    const change = { remove: ['protection'], digest: fresh.digest };
+    await hypervisor.configureVm(fresh, change, turn.acting);
+  }
   await ended(turn, region, await hypervisor.destroyVm(config, turn.acting));
 }
 

@@ -19,7 +19,14 @@ import {
 } from './config.ts';
 import { completeOptions, optionsOf } from './create.ts';
 import { type Labour, makeDrives, requireDrives } from './disks.ts';
-import { isCdrom, isCloudInit, isPlainCdrom, parseDrive, printBootOrder } from './drives.ts';
+import {
+  drivesOf,
+  isCdrom,
+  isCloudInit,
+  isPlainCdrom,
+  parseDrive,
+  printBootOrder,
+} from './drives.ts';
 import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
 import { applyPending, hotplugPending } from './pending.ts';
 import { checkSshKeys } from './ssh-keys.ts';
@@ -294,9 +301,21 @@ async function apply(
   for (const [name, value] of Object.entries(vm.pending)) {
     if (vm.config[name] === value) delete vm.pending[name];
   }
+  const before = cloudInitVolumes(vm);
   if (vm.running === undefined) applyPending(vm);
   else hotplugPending(vm);
   call.world.touch(vm);
+  const after = cloudInitVolumes(vm);
+  for (const volumeId of before.filter((file) => !after.includes(file))) {
+    await free(call.core, { host: vm.host, volumeId }, labour.work);
+  }
+}
+
+/** Not kept as unused: Proxmox makes them anew at each start. */
+function cloudInitVolumes(vm: Vm): readonly string[] {
+  return drivesOf(vm.config)
+    .filter(([, drive]) => isCloudInit(drive))
+    .map(([, drive]) => drive.file);
 }
 
 /** Made before anything waits or forks, and again under the lock. */
