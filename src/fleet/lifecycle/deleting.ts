@@ -2,6 +2,7 @@
 // deleting → gone, or failed where a creation failed. Mark, shut down, stop, destroy, verify, then everything
 // else that belonged to the machine. A VM that is not ours is left alone; the machine ends without it.
 import { removeNode } from '../nodes/remove.ts';
+import { isLocalTrouble } from '../trouble.ts';
 import { isUploadUnderWay } from './configuring.ts';
 import { isCloneUnderWay } from './creating.ts';
 import type { Job, Step } from './job.ts';
@@ -17,6 +18,7 @@ export async function deleting(job: Job): Promise<Step> {
   if (job.machine.placement === undefined) return over(job);
   const task = await job.task();
   if (task.state === 'running') return 'wait';
+  if (task.state === 'ended' && task.type === 'qmdestroy') await tellWarnings(job, task.warnings);
   if (job.machine.task !== undefined) await job.update({ task: undefined });
   const sight = await look(job);
   switch (sight.kind) {
@@ -57,6 +59,29 @@ async function remove(
   return job.started(await job.hypervisor.shutdownVm(job.vm, shutdownTimeoutMs, job.turn.acting));
 }
 
+const LOG_LINES = 50;
+
+/** A disk that cannot be removed is only warned about, and stays when its VM is gone: nobody else will say so. */
+async function tellWarnings(job: Job, warnings: number): Promise<void> {
+  const { task } = job.machine;
+  if (warnings === 0 || task === undefined) return;
+  // The log is for the words; without it the warning is still one.
+  const log = await job.hypervisor
+    .taskLog(task, LOG_LINES, job.turn.reading)
+    .catch((error: unknown) => {
+      if (isLocalTrouble(error)) return [];
+      throw error;
+    });
+  const words = log.filter((line) => /WARN|Could not/i.test(line)).join('; ');
+  const { vmId, host } = job.vm;
+  await job.tell({
+    kind: 'saw',
+    reason: 'DestroyedWithWarnings',
+    message: `VM ${vmId} was destroyed on ${host} with ${warnings} warnings, see whether its disks are gone: ${words || task.upid}`,
+    numbers: { vmId, warnings },
+  });
+}
+
 /** A VM whose creation died keeps its lock; only root can take it away. Told, and looked at again. */
 async function awaitDecision(job: Job, lock: string): Promise<Step> {
   const { vmId, host } = job.vm;
@@ -66,7 +91,7 @@ async function awaitDecision(job: Job, lock: string): Promise<Step> {
       kind: 'failed',
       subject: { pool: job.machine.pool, machine: job.id, host },
       reason: 'HalfMadeVm',
-      message: `VM ${vmId} kept its lock '${lock}' when its task died; run 'qm unlock ${vmId}' and 'qm destroy ${vmId} --destroy-unreferenced-disks 1' on ${host}`,
+      message: `VM ${vmId} has the lock '${lock}' and no task of ours makes it; unless somebody else does, run 'qm unlock ${vmId}' and 'qm destroy ${vmId} --destroy-unreferenced-disks 1' on ${host}`,
     });
     const { pauses } = job.turn.memory;
     pauses.set(job.id, { until: job.turn.now + LOOK_AGAIN_MS, count: 0 });

@@ -20,6 +20,7 @@ export type TaskSeen =
       readonly state: 'ended';
       readonly type: string;
       readonly failure: PvescalerError | undefined;
+      readonly warnings: number;
     };
 
 export class Job {
@@ -92,7 +93,8 @@ export class Job {
         ? { state: 'none' }
         : { state: 'running' };
     }
-    return { state: 'ended', type: taskTypeOf(task.upid), failure: failureOf(status) };
+    const { warnings } = status;
+    return { state: 'ended', type: taskTypeOf(task.upid), failure: failureOf(status), warnings };
   }
 
   /** Undefined when nobody knows the task any more: only the VM can tell then. */
