@@ -89,6 +89,34 @@ describe('failed creations', () => {
   );
 
   it(
+    'count until they are taken note of also where a VM was made, and are shown as being deleted then',
+    onStage({ pools: [aPool({ provisionTimeoutMs: 2_000 })] }, async (stage) => {
+      const { client } = stage;
+      await grow(client, 1);
+      while ((await instances(client))[0]?.['status'].errorInfo === null) await stage.round();
+      // Its VM is still there, and is not what the autoscaler deletes: that id may be another's soon.
+      expect(vmCount(stage)).toBe(1);
+      const [failed] = await instances(client);
+      expect(failed).toMatchObject({
+        id: expect.stringContaining('pvescaler://machine/'),
+        status: {
+          instanceState: 'instanceCreating',
+          errorInfo: { errorCode: 'PROVISION_TIMED_OUT', instanceErrorClass: 99 },
+        },
+      });
+      expect(await target(client)).toBe(1);
+      await remove(client, [fakeNode(failed?.['id'], 'create-error')]);
+      expect(await target(client)).toBe(0);
+      await stage.round();
+      expect(await states(client)).toEqual(['Deleting']);
+      expect(await target(client)).toBe(0);
+      await stage.rest();
+      expect(await ids(client)).toEqual([]);
+      expect(vmCount(stage)).toBe(0);
+    }),
+  );
+
+  it(
     'are forgotten after an hour when nobody takes note',
     onStage({}, async (stage) => {
       const { client, hypervisor } = stage;
