@@ -39,6 +39,18 @@ describe('health', () => {
 });
 
 describe('readiness', () => {
+  it('is not there before the face is, however soon both sides are seen', () => {
+    const { vigil } = aVigil();
+    vigil.awaits('Kubernetes');
+    vigil.seen('Kubernetes');
+    expect(vigil.readiness()).toMatchObject({
+      ready: false,
+      waitingFor: ['the face: not started yet'],
+    });
+    vigil.faceWaitsFor = () => [];
+    expect(vigil.readiness().ready).toBe(true);
+  });
+
   it('waits for both sides and the face, says what cannot be done, and ends with the process', () => {
     const { vigil } = aVigil();
     let face = ['gRPC'];

@@ -31,7 +31,7 @@ export class Vigil {
   isLeading = false;
   report: RoundReport | undefined;
   /** Of the face; asked each time. */
-  faceWaitsFor: () => readonly string[] = () => [];
+  faceWaitsFor: () => readonly string[] = () => ['the face: not started yet'];
 
   constructor(parts: VigilParts) {
     this.#parts = parts;
