@@ -14,7 +14,7 @@ import {
   target,
   vmCount,
 } from './expectations.ts';
-import { aPool, onStage } from './stage.ts';
+import { aGroup, aPool, onStage } from './stage.ts';
 
 /** Six of them fill the hosts. */
 const LARGE = { cpu: 16, memoryBytes: 30 * 2 ** 30, diskBytes: 20 * 2 ** 30 };
@@ -172,6 +172,31 @@ describe('room', () => {
       expect(await states(client)).toContain('Creating');
       expect(await max()).toBe(6);
     }),
+  );
+
+  it(
+    'is all or none for a group that grows only from none to all: less would be taken for all',
+    onStage(
+      {
+        pools: [large],
+        group: { options: { ...aGroup(large).options, zeroOrMaxNodeScaling: true }, max: 6 },
+      },
+      async (stage) => {
+        const { client, hypervisor } = stage;
+        const max = async () => (await client.call('NodeGroups'))['nodeGroups'][0].maxSize;
+        expect(await max()).toBe(6);
+        hypervisor.setOnline('pve3', false);
+        await stage.clock.advance(5_000);
+        await stage.round();
+        expect(await max()).toBe(0);
+        hypervisor.setOnline('pve3', true);
+        await stage.clock.advance(5_000);
+        await stage.round();
+        await grow(client, 6);
+        await stage.rest();
+        expect(await max()).toBe(6);
+      },
+    ),
   );
 
   it(

@@ -132,7 +132,7 @@ export class Groups {
     const { target, members } = this.#keep(group);
     const left = this.roomLeft(group.name);
     const fits = left === undefined ? group.max : Math.min(group.max, members + left);
-    const maxSize = Math.max(target, fits);
+    const maxSize = Math.max(target, isEnough(group, fits) ? fits : 0);
     return { id: group.name, minSize: group.min, maxSize, debug: this.#debug(group, target, left) };
   }
 
@@ -163,6 +163,11 @@ export class Groups {
     this.#kept.set(name, kept);
     return kept;
   }
+}
+
+/** Where the autoscaler grows a group only from none to all, it takes the maximum for all: there are all of them or none. */
+function isEnough({ options, max }: GroupSettings, fits: number): boolean {
+  return options.zeroOrMaxNodeScaling !== true || fits === max;
 }
 
 /** Ids come from outside and may be anything of any length. */
