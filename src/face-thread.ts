@@ -7,10 +7,17 @@ import { plainError } from './ports/errors.ts';
 import { openSqliteStore } from './store/index.ts';
 import { linkToParent, systemClock, systemRandom } from './system/index.ts';
 
+/** The driver writes all the time; an order waits for it aside, while others are answered. */
+const LOCK_WAIT_MS = 1;
+
 const { order, link } = linkToParent<FaceOrder, FromFace, ToFace>();
 const own = { clock: systemClock, random: systemRandom };
 try {
-  const store = await openSqliteStore({ path: order.statePath, ...own });
+  const store = await openSqliteStore({
+    path: order.statePath,
+    lockWaitMs: LOCK_WAIT_MS,
+    ...own,
+  });
   try {
     await answer({ link, order, store, ...own, read: (path) => readFile(path, 'utf8') });
   } finally {

@@ -22,12 +22,13 @@ const ALWAYS_CHECKED_BYTES = 64 * 1024 * 1024;
 export interface OpenDatabase extends BusyRetry {
   readonly migrations: readonly string[];
   readonly signal?: AbortSignal | undefined;
+  readonly lockWaitMs?: number | undefined;
 }
 
 export async function openDatabase(options: OpenDatabase): Promise<DatabaseSync> {
   const { path, signal } = options;
   const file = prepareDatabaseFile(path);
-  const database = await whileBusy(options, signal, () => connect(path));
+  const database = await whileBusy(options, signal, () => connect(path, options.lockWaitMs));
   try {
     await whileBusy(options, signal, () => assertOurs(database, options));
     if (needsCheck(file)) await whileBusy(options, signal, () => assertSound(database, path));
@@ -40,9 +41,9 @@ export async function openDatabase(options: OpenDatabase): Promise<DatabaseSync>
   }
 }
 
-function connect(path: string): DatabaseSync {
+function connect(path: string, lockWaitMs = LOCK_WAIT_MS): DatabaseSync {
   return new DatabaseSync(path, {
-    timeout: LOCK_WAIT_MS,
+    timeout: lockWaitMs,
     enableForeignKeyConstraints: true,
     defensive: true,
   });

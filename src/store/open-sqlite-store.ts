@@ -23,6 +23,8 @@ export interface SqliteStoreOptions {
   readonly onWrite?: StoreObserver;
   /** How long another process may hold the database before a call gives up with STORE_BUSY. */
   readonly patienceMs?: number;
+  /** How much of that may stop everything else in this thread; what is left is waited aside. */
+  readonly lockWaitMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -34,7 +36,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   const { clock, random, patienceMs = PATIENCE_MS, signal, onWrite = () => undefined } = options;
   // Absolute, because SQLite takes `:memory:` and `file:…` for something else than a path.
   const retry: BusyRetry = { path: resolve(options.path), clock, random, patienceMs };
-  const database = await openDatabase({ ...retry, migrations: MIGRATIONS, signal });
+  const { lockWaitMs } = options;
+  const database = await openDatabase({ ...retry, migrations: MIGRATIONS, signal, lockWaitMs });
   return storeOver(database, retry, onWrite);
 }
 
