@@ -244,6 +244,19 @@ describe('several endpoints', () => {
     expect(region.clock.monotonic()).toBeLessThan(10_100);
   });
 
+  it.each([
+    ['without quorum', 500, 'cluster not ready - no quorum?'],
+    ['without its cluster file system', 500, 'Unable to load access control list: x'],
+    ['that knows nobody any more', 401, 'Authentication failed!'],
+  ])('leaves one %s for another, from the next call on', async (_name, status, text) => {
+    const routes = { [START]: refused(status, text), [CONFIG]: ok({ digest: 'd' }) };
+    const region = aRegion(routes, { endpoints });
+    await expect(region.hypervisor.startVm(VM)).rejects.toBeInstanceOf(PvescalerError);
+    await region.hypervisor.vmConfig(VM);
+    const hosts = region.transport.requests.map(({ url }) => url.hostname);
+    expect(hosts).toEqual(['pve1', 'pve2']);
+  });
+
   it('asks the host itself where it is an endpoint', async () => {
     const at = 'POST /nodes/pve2/qemu/160/status/start';
     const region = aRegion({ [at]: ok(UPID) }, { endpoints });

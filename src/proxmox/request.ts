@@ -182,7 +182,7 @@ export class Api {
     try {
       return await this.#exchange(endpoint, call, headers);
     } catch (error) {
-      if (isEndpointTrouble(error, call)) this.#endpoints.failed(endpoint);
+      if (isEndpointTrouble(error, call) || isOutOfStep(error)) this.#endpoints.failed(endpoint);
       throw error;
     }
   }
@@ -275,6 +275,16 @@ function isEndpointTrouble(error: unknown, call: ApiCall): error is PvescalerErr
     error.code === 'TLS_NOT_TRUSTED' ||
     error.code === 'PVE_UNREACHABLE'
   );
+}
+
+/**
+ * It answers, but is cut off from its cluster, or has lost sight of the cluster's files and with them of all users: what
+ * it says of the region may be old. Whatever is asked next is better asked of another.
+ */
+function isOutOfStep(error: unknown): boolean {
+  if (!(error instanceof PvescalerError)) return false;
+  const hasNoFiles = error.code === 'PVE_HOST_UNREACHABLE' && error.facts['status'] === 500;
+  return hasNoFiles || error.code === 'PVE_NO_QUORUM' || error.code === 'CREDENTIALS_REFUSED';
 }
 
 /**
