@@ -41,6 +41,8 @@ export class ScaleDown {
   readonly #order: ScaleDownOrder;
   readonly #unneededSince = new Map<string, number>();
   readonly #underWay = new Map<string, Candidate>();
+  /** By uid: a list of Nodes may be from before the taint. */
+  readonly #given = new Set<string>();
   #failedAt = Number.NEGATIVE_INFINITY;
   #crash: unknown;
 
@@ -78,7 +80,7 @@ export class ScaleDown {
       for (const place of places) {
         const { node } = place;
         if (node === undefined || !group.ready.includes(node)) continue;
-        if (this.#underWay.has(node.metadata.name) || utilization(place) >= THRESHOLD) continue;
+        if (this.#isLeaving(node) || utilization(place) >= THRESHOLD) continue;
         const there = podsOn(node, all);
         const isEmpty = there.length === 0 && utilization(place) === 0;
         left.delete(place);
@@ -87,6 +89,10 @@ export class ScaleDown {
       }
     }
     return found;
+  }
+
+  #isLeaving({ metadata }: NodeObject): boolean {
+    return this.#underWay.has(metadata.name) || this.#given.has(metadata.uid);
   }
 
   /** Never below the minimum, counting those that are on their way to the provider. */
@@ -118,6 +124,7 @@ export class ScaleDown {
       if (now?.id !== group.id) throw new Error(`${name} is of group "${now?.id}" now`);
       const askedAt = performance.now();
       await provider.deleteNodes(group.id, [asAsked(node)]);
+      this.#given.add(node.metadata.uid);
       onRemoval({ group: group.id, node: name, askedAt, evicted });
       // From 1.36 on, for its figures.
       if (generation === 'c') await provider.template(group.id);
