@@ -34,6 +34,7 @@ import type { OpenConnection, ProxmoxSim, SimState } from './sim/proxmox/index.t
 import {
   fencedTransport,
   openHttpTransport,
+  runProgram,
   startThread,
   systemClock,
   systemRandom,
@@ -230,6 +231,7 @@ async function connectCluster(
   const { openKubernetesCluster } = await import('./kubernetes/index.ts');
   const opened = await openKubernetesCluster({
     source,
+    runProgram,
     openTransport: ({ caPem, isInsecure, serverName, client }) =>
       openHttpTransport({
         unreachable: 'KUBERNETES_UNREACHABLE',

@@ -8,6 +8,7 @@ export { systemClock } from './clock.ts';
 export { fencedTransport } from './fenced-transport.ts';
 export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-transport.ts';
 export { systemRandom } from './random.ts';
+export { runProgram } from './run-program.ts';
 export { linkToParent, startThread } from './thread-link.ts';
 
 /** The HTTP client is large; it is loaded by the first command that talks to somebody. */

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type ConnectionTls, openKubernetesCluster } from '../../src/kubernetes/index.ts';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  type ConnectionSource,
+  type ConnectionTls,
+  openKubernetesCluster,
+} from '../../src/kubernetes/index.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
+import { runProgram } from '../../src/system/index.ts';
 
 let folder: string;
 beforeEach(async () => {
@@ -40,9 +46,19 @@ async function kubeconfig(user: object, cluster: object = {}): Promise<string> {
 /** Answers every request with a namespace, and remembers how it was asked. */
 class Recorder implements Transport {
   readonly requests: TransportRequest[] = [];
+  /** What is no longer accepted. */
+  readonly #isRefused: (authorization: string) => boolean;
+
+  constructor(isRefused: (authorization: string) => boolean) {
+    this.#isRefused = isRefused;
+  }
 
   request(request: TransportRequest) {
     this.requests.push(request);
+    if (this.#isRefused(request.headers?.['authorization'] ?? '')) {
+      const body = once(JSON.stringify({ kind: 'Status', code: 401 }));
+      return Promise.resolve({ status: 401, reason: 'Unauthorized', headers: {}, body });
+    }
     const isWatch = request.url.includes('watch=1');
     const text = JSON.stringify({ metadata: { uid: 'u-1', resourceVersion: '1' }, items: [] });
     const body = isWatch ? silence(request.signal) : once(text);
@@ -66,22 +82,31 @@ async function* silence(signal: AbortSignal | undefined): AsyncIterable<Uint8Arr
   yield* [];
 }
 
-async function connect(path: string, context?: string) {
+function connect(path: string, context?: string) {
+  return connectBy({ kind: 'kubeconfig', path, context });
+}
+
+async function connectBy(source: ConnectionSource, clock = new VirtualClock()) {
   const opened: { readonly tls: ConnectionTls; readonly transport: Recorder }[] = [];
+  const refused = new Set<string>();
   const cluster = await openKubernetesCluster({
-    source: { kind: 'kubeconfig', path, context },
+    source,
+    runProgram,
     openTransport: (tls) => {
-      const transport = new Recorder();
+      const transport = new Recorder((authorization) => refused.has(authorization));
       opened.push({ tls, transport });
       return Promise.resolve(transport);
     },
-    clock: new VirtualClock(),
+    clock,
     random: new SeededRandom(1),
   });
+  onTestFinished(() => cluster.close());
   expect(await cluster.uid()).toBe('u-1');
   const headers = () => opened.at(-1)?.transport.requests.at(-1)?.headers ?? {};
-  return { cluster, opened, headers };
+  return { cluster, opened, headers, refused };
 }
+
+const NODE = { name: 'x', uid: 'y' };
 
 describe('a kubeconfig', () => {
   it('gives server, CA and bearer token', async () => {
@@ -168,5 +193,137 @@ describe('a kubeconfig', () => {
     });
     await writeFile(path, 'clusters: [');
     await expect(connect(path)).rejects.toMatchObject({ code: 'CONFIG_UNREADABLE' });
+  });
+});
+
+async function aPlugin(script: string): Promise<string> {
+  const plugin = join(folder, 'plugin');
+  await writeFile(plugin, `#!/bin/sh\n${script}\n`);
+  await chmod(plugin, 0o755);
+  return plugin;
+}
+
+function answering(token: string): string {
+  return `echo '${JSON.stringify({ status: { token } })}'`;
+}
+
+describe('an exec plugin', () => {
+  async function pluggedIn(script: string) {
+    const command = await aPlugin(script);
+    const env = [{ name: 'OWN', value: 'mine' }];
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command, env };
+    const path = await kubeconfig({ exec });
+    const clock = new VirtualClock();
+    return { clock, ...(await connectBy({ kind: 'kubeconfig', path }, clock)) };
+  }
+
+  it('is told what it is run for, and asked once while its answer holds', async () => {
+    const script = `echo "$OWN $KUBERNETES_EXEC_INFO" >> ${join(folder, 'runs')}\n${answering('p-1')}`;
+    const { cluster, headers } = await pluggedIn(script);
+    await Promise.all([1, 2, 3].map(() => cluster.deleteNode(NODE)));
+    expect(headers()['authorization']).toBe('Bearer p-1');
+    const runs = (await readFile(join(folder, 'runs'), 'utf8')).trim().split('\n');
+    expect(runs).toHaveLength(1);
+    expect(runs[0]).toMatch(/^mine \{"apiVersion":"client.authentication.k8s.io\/v1"/);
+  });
+
+  it('is asked again when its answer is refused', async () => {
+    const { cluster, headers, refused } = await pluggedIn(answering('p-1'));
+    await aPlugin(answering('p-2'));
+    await cluster.deleteNode(NODE);
+    expect(headers()['authorization']).toBe('Bearer p-1');
+    refused.add('Bearer p-1');
+    await cluster.deleteNode(NODE);
+    expect(headers()['authorization']).toBe('Bearer p-2');
+    refused.add('Bearer p-2');
+    await expect(cluster.deleteNode(NODE)).rejects.toMatchObject({ code: 'CREDENTIALS_REFUSED' });
+  });
+
+  it('is ended with all that it started when it hangs', async () => {
+    const { clock, cluster, refused } = await pluggedIn(answering('p-1'));
+    await aPlugin(`sleep 600 & echo $! > ${join(folder, 'pid')}; wait`);
+    refused.add('Bearer p-1');
+    const failure = cluster.deleteNode(NODE).catch((error: Error) => error);
+    const pid = await vi.waitUntil(() => readFile(join(folder, 'pid'), 'utf8').catch(() => ''));
+    await clock.advance(12_000);
+    expect(await failure).toMatchObject({
+      code: 'REQUEST_TIMED_OUT',
+      message: expect.stringContaining('plugin gave no credentials within 12000 ms'),
+      facts: { requestSent: false },
+    });
+    await vi.waitUntil(() => !isRunning(Number(pid)));
+  });
+
+  it('keeps nobody from closing', async () => {
+    const { cluster, refused } = await pluggedIn(answering('p-1'));
+    await aPlugin(`sleep 600 & echo $! > ${join(folder, 'pid')}; wait`);
+    refused.add('Bearer p-1');
+    const failure = cluster.deleteNode(NODE).catch((error: Error) => error);
+    const pid = await vi.waitUntil(() => readFile(join(folder, 'pid'), 'utf8').catch(() => ''));
+    await cluster.close();
+    expect(await failure).toMatchObject({ code: 'CANCELLED' });
+    await vi.waitUntil(() => !isRunning(Number(pid)));
+  });
+
+  it.each([
+    ['gives no credentials', 'echo {}'],
+    ['speaks no JSON', 'echo hunter2'],
+    ['fails', 'echo hunter2 >&2; exit 3'],
+  ])('that %s is no way in', async (_what, script) => {
+    const failure: unknown = await pluggedIn(script).catch((error: Error) => error);
+    expect(failure).toMatchObject({ code: 'CREDENTIALS_REFUSED', facts: { requestSent: false } });
+    expect((failure as Error).message).not.toContain('hunter2');
+  });
+});
+
+/** One that has ended and was not fetched by its parent yet does not run either. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+describe('the service account of a pod', () => {
+  async function aPod(token: string) {
+    const files = join(folder, 'var/run/secrets/kubernetes.io/serviceaccount');
+    await mkdir(files, { recursive: true });
+    await writeFile(join(files, 'ca.crt'), CA);
+    const rotate = (next: string) => writeFile(join(files, 'token'), `${next}\n`);
+    await rotate(token);
+    vi.stubEnv('KUBERNETES_SERVICE_HOST', 'kube.example');
+    vi.stubEnv('KUBERNETES_SERVICE_PORT', '6443');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    return { rotate, ...(await connectBy({ kind: 'in-cluster', root: folder })) };
+  }
+
+  it('gives server, CA and token', async () => {
+    const { opened, headers } = await aPod('t-1');
+    expect(opened[0]?.tls).toMatchObject({ caPem: CA, isInsecure: false });
+    expect(headers()['authorization']).toBe('Bearer t-1');
+  });
+
+  it('gives the token of the day', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { cluster, headers, rotate } = await aPod('t-1');
+    await rotate('t-2');
+    vi.setSystemTime(Date.now() + 61_000);
+    await cluster.deleteNode(NODE);
+    expect(headers()['authorization']).toBe('Bearer t-2');
+  });
+
+  it('is read again at once when its token is refused', async () => {
+    const { cluster, headers, rotate, refused } = await aPod('t-1');
+    await rotate('t-2');
+    refused.add('Bearer t-1');
+    await cluster.deleteNode(NODE);
+    expect(headers()['authorization']).toBe('Bearer t-2');
+    refused.add('Bearer t-2');
+    await expect(cluster.deleteNode(NODE)).rejects.toMatchObject({ code: 'CREDENTIALS_REFUSED' });
+    await rotate('t-3');
+    await cluster.deleteNode(NODE);
+    expect(headers()['authorization']).toBe('Bearer t-3');
   });
 });

@@ -16,6 +16,10 @@ export interface Connection {
   readonly serverName: string | undefined;
   /** Asked before every request: tokens are rotated, plugins give short-lived ones. */
   credentials(): Promise<Credentials>;
+  /** The API server does not take these: files are read and plugins asked anew. Others' are none of its business. */
+  renew(refused: Credentials): void;
+  /** Ends what is under way to get credentials. */
+  close(): void;
 }
 
 /** What a transport to the API server needs to know. */
@@ -31,4 +35,8 @@ export type OpenTransport = (tls: ConnectionTls) => Promise<Transport>;
 export type ConnectionSource =
   | { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string | undefined }
   /** The service account of the pod this runs in. */
-  | { readonly kind: 'in-cluster' };
+  | {
+      readonly kind: 'in-cluster';
+      /** What the paths of its files begin with; absent: the root. */
+      readonly root?: string;
+    };

@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubeconfig files and service accounts are read by the official client, which knows every way of signing in. It
-// is large, so it is loaded when the first connection is made, and used for nothing else.
+// Kubeconfig files and service accounts are read by the official client, which knows their forms. It is large, so it is
+// loaded when the first connection is made, and used for nothing else.
 import type { KubeConfig, Cluster as KubernetesServer } from '@kubernetes/client-node';
-import { InvalidConfig, Unauthorized } from '../../ports/errors.ts';
-import type { Connection, ConnectionSource, Credentials } from './connection.ts';
+import { InvalidConfig } from '../../ports/errors.ts';
+import type { Connection, ConnectionSource } from './connection.ts';
+import { Login, type LoginOptions } from './login.ts';
 
-type Pem = string | Buffer | readonly (string | Buffer)[] | undefined;
+export type LoadOptions = Omit<LoginOptions, 'load'>;
 
-/** What the official client fills in for a request. */
-interface SignedOptions {
-  headers: Record<string, string>;
-  auth?: string | null;
-  ca?: Pem;
-  cert?: Pem;
-  key?: Pem;
-}
-
-export async function loadConnection(source: ConnectionSource): Promise<Connection> {
+export async function loadConnection(
+  source: ConnectionSource,
+  options: LoadOptions,
+): Promise<Connection> {
   const { KubeConfig: Loader } = await import('@kubernetes/client-node');
-  const config = new Loader();
-  try {
-    read(config, source);
-  } catch (error) {
-    throw unreadable(source, 'it cannot be read', error);
-  }
-  const cluster = config.getCurrentCluster();
+  const load = () => {
+    const config = new Loader();
+    try {
+      read(config, source);
+    } catch (error) {
+      throw unreadable(source, 'it cannot be read', error);
+    }
+    return config;
+  };
+  const cluster = load().getCurrentCluster();
   if (cluster === null) throw unreadable(source, 'its current context names no cluster');
   const problem = problemOf(cluster);
   if (problem !== undefined) throw unreadable(source, problem);
+  const login = new Login({ ...options, load });
   return {
     server: cluster.server,
-    caPem: textOf((await signed(config)).ca),
+    caPem: await login.caPem(),
     isInsecure: cluster.skipTLSVerify,
     serverName: cluster.tlsServerName,
-    credentials: async () => credentialsOf(await signed(config)),
+    credentials: () => login.credentials(),
+    renew: (refused) => login.renew(refused),
+    close: () => login.close(),
   };
 }
 
@@ -46,45 +47,13 @@ function problemOf({ server, proxyUrl, skipTLSVerify }: KubernetesServer): strin
 }
 
 function read(config: KubeConfig, source: ConnectionSource): void {
-  if (source.kind === 'in-cluster') return config.loadFromCluster();
+  if (source.kind === 'in-cluster') return config.loadFromCluster(source.root);
   config.loadFromFile(source.path);
   if (source.context === undefined) return;
   if (config.getContextObject(source.context) === null) {
     throw new RangeError(`there is no context '${source.context}'`);
   }
   config.setCurrentContext(source.context);
-}
-
-async function signed(config: KubeConfig): Promise<SignedOptions> {
-  const options: SignedOptions = { headers: {} };
-  try {
-    // The client's type is that of a request of Node's; it fills in the fields above and an agent.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion, typescript/no-unsafe-argument -- see above
-    await config.applyToHTTPSOptions(options as Parameters<KubeConfig['applyToHTTPSOptions']>[0]);
-  } catch (error) {
-    // What a plugin prints may be anything: it is kept as the cause, not in the message.
-    throw new Unauthorized('CREDENTIALS_REFUSED', 'the credentials cannot be had', {
-      cause: error,
-      hint: "Run the kubeconfig's exec plugin by hand, or check that its token and certificate files are readable.",
-      facts: { requestSent: false },
-    });
-  }
-  return options;
-}
-
-function credentialsOf({ headers, auth, cert, key }: SignedOptions): Credentials {
-  const [certPem, keyPem] = [textOf(cert), textOf(key)];
-  const basic = auth ? `Basic ${Buffer.from(auth).toString('base64')}` : undefined;
-  const authorization = headers['Authorization']?.trim() ?? basic;
-  return {
-    ...(authorization !== undefined && { authorization }),
-    ...(certPem !== undefined && keyPem !== undefined && { client: { certPem, keyPem } }),
-  };
-}
-
-function textOf(pem: Pem): string | undefined {
-  if (pem === undefined || typeof pem === 'string') return pem;
-  return Buffer.isBuffer(pem) ? pem.toString('utf8') : pem.map((one) => String(one)).join('\n');
 }
 
 function unreadable(source: ConnectionSource, problem: string, cause?: unknown): InvalidConfig {
