@@ -11,6 +11,7 @@ import { applyManifests } from './support/manifests.ts';
 import { judgeTasks, remains } from './support/simulated-site.ts';
 
 const GENERATIONS = ['a0', 'a', 'b', 'c'] as const;
+const UNMANAGED = 'control-plane-1';
 const GROUP_LABEL = 'autoscaler.proxmox/group';
 
 /** Each with hosts of its own where it matters, so that what happens to one does not happen to another. */
@@ -44,6 +45,8 @@ let provider: ProviderSite;
 beforeAll(async () => {
   plane = await startControlPlane();
   await applyManifests(plane);
+  // Of no group, without a provider id, and silent: nobody's business here.
+  await plane.api.create('/api/v1/nodes', { metadata: { name: UNMANAGED } });
   provider = await startProvider({
     plane,
     hosts: 5,
@@ -240,7 +243,9 @@ describe.concurrent('the Cluster Autoscaler', () => {
 });
 
 it('nothing is left of any of it, in Proxmox or Kubernetes', async () => {
-  await waitUntil('no Node is left', async () => (await nodes(plane.api)).length === 0);
+  const names = async () => (await nodes(plane.api)).map(({ metadata }) => metadata.name);
+  await waitUntil('no Node of ours is left', async () => (await names()).length <= 1);
+  expect(await names()).toEqual([UNMANAGED]);
   expect(remains(provider.site)).toEqual({ vms: [], isos: [] });
   // 4 × 3, 3 + 2, 4 in the spare pools, 4 that never joined, and 2 that were drained or emptied.
   expect(judgeTasks(provider.site)).toEqual({ created: 27, destroyed: 27 });
