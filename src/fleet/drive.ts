@@ -11,10 +11,11 @@ import { Election } from './election.ts';
 import { type Deadline, isBefore, NEVER, PAST, type Tenure } from './leadership.ts';
 import { Memory } from './memory.ts';
 import type { EngineOptions } from './options.ts';
-import { type RoundReport, runRound } from './round.ts';
+import { type Round, type RoundReport, runWholeRound } from './round.ts';
+import { nextStepAt, runStep, type Stage } from './step.ts';
 
 export interface DriveEvents {
-  /** Before and after each round of this process, however it ends. Who stops it in between leaves things half done. */
+  /** Before and after each round and step of this process, however it ends. Who stops it in between leaves things half done. */
   readonly onRoundBegin?: () => void;
   readonly onRoundEnd?: () => void;
   /** After each round of this process that was no trouble. */
@@ -42,6 +43,9 @@ const IDLE_POLL_MS = 1_000;
 const AFTER_TROUBLE_MS = 1_000;
 /** Rounds may be that much closer than views. */
 const VIEW_AGE_MS = 2_000;
+
+/** So that machines which move one after the other move together. */
+const SHORTEST_STEP_MS = 100;
 
 /** Until the signal: whenever the lease is free, this process drives. */
 export async function drive(options: EngineOptions, given: DriveTerms): Promise<void> {
@@ -85,6 +89,13 @@ async function acquire(
     }
   }
   return undefined;
+}
+
+interface Signals {
+  /** Ends what is being done. */
+  readonly acting: AbortSignal;
+  /** Ends before something new is begun. */
+  readonly going: AbortSignal;
 }
 
 class Reign implements Tenure {
@@ -171,7 +182,7 @@ class Reign implements Tenure {
 
   async #rounds(): Promise<void> {
     const { signal, ending, events } = this.#terms;
-    const { clock } = this.#options;
+    const { clock, settings } = this.#options;
     const lost = [
       this.#lost.signal,
       ...(this.#election === undefined ? [] : [this.#election.lost]),
@@ -180,12 +191,40 @@ class Reign implements Tenure {
     const going = AbortSignal.any([ending, ...lost]);
     while (!going.aborted) {
       const revision = await this.#revision();
-      const report = await this.#round(acting);
-      if (report === 'lost') return;
-      if (report !== undefined) events.onRound?.(report);
-      const pauseMs = report === undefined ? AFTER_TROUBLE_MS : report.nextAt - clock.now();
-      await this.#pause(pauseMs, { revision, signal: going });
+      const round = await this.#round(acting);
+      if (round === 'lost') return;
+      if (round !== undefined) events.onRound?.(round.report);
+      const pauseMs = round === undefined ? AFTER_TROUBLE_MS : round.report.nextAt - clock.now();
+      const isMoving = round !== undefined && pauseMs <= settings.busyMs;
+      if (!isMoving) await this.#pause(pauseMs, { revision, signal: going });
+      else if ((await this.#steps(round.stage, pauseMs, { acting, going })) === 'lost') return;
     }
+  }
+
+  /** Until the next round is due, or nothing moves any more: what ends in between goes on at once. */
+  async #steps(first: Stage, ms: number, { acting, going }: Signals): Promise<'lost' | undefined> {
+    const { clock } = this.#options;
+    const { bell } = this.#memory;
+    const until = clock.monotonic() + ms;
+    const leftMs = () => until - clock.monotonic();
+    let stage: Stage | undefined = first;
+    while (stage !== undefined && !going.aborted && leftMs() > 0) {
+      await this.#nap(Math.min(SHORTEST_STEP_MS, leftMs()), going);
+      const stepMs = nextStepAt(stage) - clock.now();
+      await this.#nap(Math.min(stepMs, leftMs()), AbortSignal.any([going, bell.signal]));
+      bell.hush();
+      if (going.aborted || leftMs() <= 0) continue;
+      const here: Stage = stage;
+      const next: Stage | 'lost' | undefined = await this.#attempt(acting, () => runStep(here));
+      if (next === 'lost') return 'lost';
+      stage = next;
+    }
+    return undefined;
+  }
+
+  async #nap(ms: number, signal: AbortSignal): Promise<void> {
+    await this.#options.clock.sleep(ms, { signal }).catch(() => undefined);
+    this.#terms.events.onPulse?.();
   }
 
   /** Undefined while the store is busy: then the pause is not cut short. */
@@ -196,18 +235,22 @@ class Reign implements Tenure {
     });
   }
 
-  /** Undefined when it ended in trouble. */
-  async #round(signal: AbortSignal): Promise<RoundReport | 'lost' | undefined> {
+  #round(signal: AbortSignal): Promise<Round | 'lost' | undefined> {
     const leadership = {
       lease: this.#lease,
       mayAct: () => this.mayAct(),
       signal,
       viewAgeMs: VIEW_AGE_MS,
     };
+    return this.#attempt(signal, () => runWholeRound(this.#options, leadership, this.#memory));
+  }
+
+  /** Undefined when it ended in trouble. */
+  async #attempt<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | 'lost' | undefined> {
     const { events } = this.#terms;
     events.onRoundBegin?.();
     try {
-      return await runRound(this.#options, leadership, this.#memory);
+      return await work();
     } catch (error) {
       if (error instanceof LostLeadership) return 'lost';
       if (error instanceof Cancelled && signal.aborted) return undefined;
@@ -228,8 +271,7 @@ class Reign implements Tenure {
     const until = clock.monotonic() + ms;
     while (!signal.aborted && clock.monotonic() < until) {
       const napMs = Math.min(IDLE_POLL_MS, until - clock.monotonic());
-      await clock.sleep(napMs, { signal }).catch(() => undefined);
-      this.#terms.events.onPulse?.();
+      await this.#nap(napMs, signal);
       if (signal.aborted || revision === undefined) continue;
       if ((await this.#revision()) !== revision) return;
     }

@@ -2,8 +2,10 @@
 // What a process remembers from earlier rounds. It makes rounds cheaper and quieter; losing it loses nothing.
 import type { BootstrapToken, ClusterNode } from '../ports/cluster.ts';
 import type { RegionView, TaskRef } from '../ports/hypervisor.ts';
+import { Bell } from './bell.ts';
 import { Errands } from './errands.ts';
 import { Guests } from './lifecycle/guests.ts';
+import { Tempo } from './lifecycle/tempo.ts';
 
 /** What a VM's configuration says of its addresses. */
 export interface KnownAddresses {
@@ -37,7 +39,10 @@ export class Memory {
   readonly addresses = new Map<string, KnownAddresses>();
   /** Of each region the last fresh reading. */
   readonly seenAt = new Map<string, number>();
-  readonly guests = new Guests();
+  /** Rung when something that no round waited for has come. */
+  readonly bell = new Bell();
+  readonly guests = new Guests(() => this.bell.ring());
+  readonly tempo = new Tempo();
   /** Seeds being deleted, by machine. */
   readonly seedRemovals = new Errands();
   /** The last views, for rounds that follow each other closely. */
@@ -72,6 +77,7 @@ export class Memory {
     for (const known of byMachine) known.delete(id);
     for (const what of ['node', 'labels']) this.told.delete(`${what} ${id}`);
     this.guests.forget(id);
+    this.tempo.forget(id);
     this.seedRemovals.forget(id);
   }
 }

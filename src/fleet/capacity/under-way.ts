@@ -6,7 +6,7 @@ import type { RegionView } from '../../ports/hypervisor.ts';
 import type { Census } from '../mirror/census.ts';
 import type { RegionSettings } from '../settings.ts';
 
-const MAKING: readonly Phase[] = ['placed', 'creating'];
+export const CREATION_PHASES: readonly Phase[] = ['placed', 'creating'];
 
 export class CreationsUnderWay {
   readonly #region: RegionSettings;
@@ -17,7 +17,7 @@ export class CreationsUnderWay {
     this.#region = region;
     this.#view = view;
     this.#machines = census
-      .inPhase(...MAKING)
+      .inPhase(...CREATION_PHASES)
       .filter(({ placement }) => placement?.region === region.name);
   }
 

@@ -13,27 +13,34 @@ function booting(id: string, host: string): Machine {
 }
 
 class Room {
-  readonly guests = new Guests();
+  readonly guests: Guests;
   readonly machines: readonly Machine[];
   readonly asked: string[] = [];
   answer: () => Promise<boolean> = () => new Promise(() => {});
 
-  constructor(count: number, host: (at: number) => string = () => 'pve1') {
+  constructor(
+    count: number,
+    host: (at: number) => string = () => 'pve1',
+    onAnswer: () => void = () => undefined,
+  ) {
+    this.guests = new Guests(onAnswer);
     this.machines = Array.from({ length: count }, (_, at) => booting(`m${at}`, host(at)));
   }
 
   round(now: number) {
-    return this.machines.map((machine) =>
-      this.guests.answerTo({
-        machine,
-        machines: this.machines,
-        now,
-        ask: () => {
-          this.asked.push(machine.id);
-          return this.answer();
-        },
-      }),
-    );
+    return this.machines.map((machine) => this.only(machine, now));
+  }
+
+  only(machine: Machine, now: number) {
+    return this.guests.answerTo({
+      machine,
+      machines: this.machines,
+      now,
+      ask: () => {
+        this.asked.push(machine.id);
+        return this.answer();
+      },
+    });
   }
 }
 
@@ -73,16 +80,83 @@ describe('guests', () => {
     expect(room.round(3_000)).toEqual(['unknown']);
   });
 
-  it('are not asked before a guest of their pool was ever up', async () => {
+  it('that are silent are asked again while the question is open, but not by more than the host bears', () => {
     const room = new Room(1);
-    room.answer = () => Promise.resolve(true);
-    room.round(10_000);
-    await settled();
-    room.round(10_500);
-    expect(room.asked).toHaveLength(1);
-    room.round(9_000);
-    expect(room.asked).toHaveLength(1);
-    room.round(9_500);
+    for (const now of [1_000, 2_000, 2_500, 4_000, 5_500]) room.round(now);
     expect(room.asked).toHaveLength(2);
+  });
+
+  it('that have been silent for long are asked less and less often', async () => {
+    const room = new Room(1);
+    room.answer = () => Promise.resolve(false);
+    for (let now = 500; now <= 600_000; now += 500) {
+      room.round(now);
+      await settled();
+    }
+    expect(room.asked.length).toBeLessThan(100);
+    expect(room.asked.length).toBeGreaterThan(50);
+  });
+
+  it('of a pool that nobody knows yet: those that have been at it longest are asked, unless they never answer', async () => {
+    const room = new Room(4);
+    room.answer = () => Promise.resolve(false);
+    room.machines.forEach((machine, at) => Object.assign(machine, { phaseSince: at }));
+    for (let now = 1_000; now <= 119_000; now += 1_000) {
+      room.round(now);
+      await settled();
+    }
+    expect(room.asked.filter((id) => id === 'm0').length).toBeGreaterThan(10);
+    const young = room.asked.filter((id) => id === 'm3').length;
+    for (let now = 121_000; now <= 180_000; now += 1_000) {
+      room.round(now);
+      await settled();
+    }
+    expect(room.asked.filter((id) => id === 'm3').length).toBeGreaterThan(young);
+  });
+
+  it('are not asked before a guest of their pool was ever up', async () => {
+    const room = new Room(2);
+    const [one, other] = room.machines as [Machine, Machine];
+    Object.assign(other, { phaseSince: 20_000 });
+    room.answer = () => Promise.resolve(false);
+    room.only(one, 9_000);
+    await settled();
+    room.answer = () => Promise.resolve(true);
+    room.only(one, 11_000);
+    await settled();
+    expect(room.only(one, 11_500)).toBe('up');
+    expect(room.guests.nextAt(other, 20_000)).toBeGreaterThan(30_000);
+    room.only(other, 29_900);
+    expect(room.asked).toEqual(['m0', 'm0']);
+    room.only(other, 31_500);
+    expect(room.asked).toEqual(['m0', 'm0', 'm1']);
+  });
+
+  it('ring when an answer comes, and are due then', async () => {
+    let rings = 0;
+    const room = new Room(
+      3,
+      () => 'pve1',
+      () => {
+        rings += 1;
+      },
+    );
+    const [first, , third] = room.machines as [Machine, Machine, Machine];
+    let answer: (isUp: boolean) => void = () => undefined;
+    room.answer = () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      });
+    room.round(1_000);
+    expect(room.asked).toEqual(['m0', 'm1']);
+    expect(room.guests.nextAt(third, 1_000)).toBe(Number.POSITIVE_INFINITY);
+    answer(true);
+    await settled();
+    expect(rings).toBe(1);
+    expect(room.machines.filter((machine) => room.guests.nextAt(machine, 1_000) <= 1_000)).toEqual([
+      room.machines[1],
+      third,
+    ]);
+    expect(room.guests.nextAt(first, 1_000)).toBe(2_500);
   });
 });

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether guests are up. Asking a silent one takes seconds and holds one of its host's few workers: no round waits
-// for the answer, a host is asked about few guests at once, and none is asked before it can possibly be up.
+// for the answer, a host has few questions open at once, and no guest is asked before it can possibly be up.
 import type { Machine } from '../../model/machine.ts';
+import { ASK_AGAIN_MS, BootTimes, scoutingMs } from './boot-times.ts';
 
 const AT_ONCE_PER_HOST = 2;
-/** Of the usual shortest boot; the next one may be a little faster. */
-const HOPE = 0.9;
-/** How fast one boot after the other makes the usual one longer. */
-const LEARNING = 0.2;
+/** Of the time that it has been at it: who is silent for long is asked less and less often. */
+const ASK_AGAIN_SHARE = 0.05;
+/** Who has not answered by then is no example. */
+const LONG_BOOT_MS = 120_000;
 
 export type Answer = 'up' | 'silent' | 'unknown';
 
@@ -20,77 +21,148 @@ export interface Question {
 }
 
 interface Asked {
-  readonly at: number;
-  outcome: 'asking' | 'taken' | 'up' | 'silent' | Error;
+  /** Questions without an answer yet. */
+  open: number;
+  /** The last question. */
+  at: number;
+  /** The last one but that. */
+  before: number | undefined;
+  /** What came since somebody looked. */
+  news: 'up' | 'silent' | Error | undefined;
+  /** Which question was the first to find somebody, and the last that found nobody. */
+  found: { readonly at: number; readonly before: number | undefined } | undefined;
 }
 
 /** What one process knows of guests; losing it costs a question or two. */
 export class Guests {
   readonly #asked = new Map<string, Asked>();
-  readonly #bootMs = new Map<string, number>();
+  readonly #bootTimes = new Map<string, BootTimes>();
+  /** Those that wait for their turn, which comes with somebody's answer. */
+  readonly #queued = new Set<string>();
+  readonly #onAnswer: () => void;
+
+  constructor(onAnswer: () => void = () => undefined) {
+    this.#onAnswer = onAnswer;
+  }
+
+  /** When there is something to be done about it, as far as only this machine is concerned. */
+  nextAt(machine: Machine, now: number): number {
+    if (this.#asked.get(machine.id)?.news !== undefined) return now;
+    return this.#queued.has(machine.id) ? Number.POSITIVE_INFINITY : this.#dueAt(machine);
+  }
 
   /** The answer that came since the last time; the next question is asked when its turn has come. */
   answerTo(question: Question): Answer {
-    const { machine } = question;
+    const { machine, now } = question;
     const asked = this.#asked.get(machine.id);
-    const outcome = asked?.outcome ?? 'taken';
-    if (asked !== undefined && outcome !== 'asking') asked.outcome = 'taken';
-    if (outcome instanceof Error) throw outcome;
-    if (outcome === 'up') {
-      this.#learn(question);
+    const news = asked?.news;
+    if (asked !== undefined) asked.news = undefined;
+    if (news instanceof Error) throw news;
+    if (news === 'up') {
+      this.#learn(machine, asked?.found);
       return 'up';
     }
-    if (outcome !== 'asking' && this.#hasItsTurn(question)) this.#ask(question);
-    return outcome === 'silent' ? 'silent' : 'unknown';
+    if (this.#isDue(machine, now)) {
+      if (this.#hasItsTurn(question)) this.#ask(question);
+      else this.#queued.add(machine.id);
+    }
+    return news ?? 'unknown';
   }
 
   forget(id: string): void {
     this.#asked.delete(id);
+    this.#queued.delete(id);
   }
 
-  /** Who was asked longest ago comes first: a guest that never answers takes nobody's turn. */
-  #hasItsTurn({ machine, machines, now }: Question): boolean {
-    if (!this.#isDue(machine, now)) return false;
-    const askedAt = this.#askedAt(machine);
-    let before = 0;
-    for (const other of machines) {
-      if (!isBeside(other, machine)) continue;
-      const isWaiting = this.#isDue(other, now) && this.#askedAt(other) < askedAt;
-      if (isWaiting || this.#asked.get(other.id)?.outcome === 'asking') before += 1;
+  #hasItsTurn(question: Question): boolean {
+    let before = this.#openOf(question.machine);
+    for (const other of question.machines) {
+      if (!isBeside(other, question.machine)) continue;
+      before += this.#openOf(other) + (this.#isBefore(other, question) ? 1 : 0);
     }
     return before < AT_ONCE_PER_HOST;
+  }
+
+  /**
+   * Who was asked longest ago comes first: a guest that never answers takes nobody's turn. But while nobody knows how
+   * long it takes, those that have been at it longest tell it to the others.
+   */
+  #isBefore(other: Machine, { machine, now }: Question): boolean {
+    if (!this.#isDue(other, now)) return false;
+    const isLearning = !this.#bootTimes.has(machine.pool) && other.pool === machine.pool;
+    if (isLearning && now - other.phaseSince < LONG_BOOT_MS) return isOlder(other, machine);
+    return this.#askedAt(other) < this.#askedAt(machine);
+  }
+
+  #openOf({ id }: Machine): number {
+    return this.#asked.get(id)?.open ?? 0;
   }
 
   #askedAt({ id }: Machine): number {
     return this.#asked.get(id)?.at ?? 0;
   }
 
-  #isDue({ pool, phaseSince }: Machine, now: number): boolean {
-    return now >= phaseSince + HOPE * (this.#bootMs.get(pool) ?? 0);
+  #isDue(machine: Machine, now: number): boolean {
+    return now >= this.#dueAt(machine);
   }
 
-  #ask({ machine, now, ask }: Question): void {
-    const asked: Asked = { at: now, outcome: 'asking' };
-    this.#asked.set(machine.id, asked);
-    void listen(asked, ask);
+  #dueAt({ id, pool, phaseSince }: Machine): number {
+    const asked = this.#asked.get(id);
+    const firstMs = this.#bootTimes.get(pool)?.firstQuestionMs ?? 0;
+    if (asked === undefined) return phaseSince + (scoutingMs(id, firstMs) ?? firstMs);
+    if (asked.open >= AT_ONCE_PER_HOST) return Number.POSITIVE_INFINITY;
+    const gapMs = Math.max(ASK_AGAIN_MS, ASK_AGAIN_SHARE * (asked.at - phaseSince));
+    return Math.max(asked.at + gapMs, phaseSince + firstMs);
   }
 
-  #learn({ machine, now }: Question): void {
-    const { pool, phaseSince } = machine;
-    const bootMs = now - phaseSince;
-    const usual = this.#bootMs.get(pool) ?? bootMs;
-    this.#bootMs.set(pool, Math.min(bootMs, usual + LEARNING * (bootMs - usual)));
+  #ask({ machine: { id }, now, ask }: Question): void {
+    const known = this.#asked.get(id);
+    const asked = known ?? {
+      open: 0,
+      at: now,
+      before: undefined,
+      news: undefined,
+      found: undefined,
+    };
+    const before = known?.at;
+    Object.assign(asked, { open: asked.open + 1, at: now, before });
+    this.#asked.set(id, asked);
+    this.#queued.delete(id);
+    void this.#listen(asked, ask);
   }
+
+  async #listen(asked: Asked, ask: () => Promise<boolean>): Promise<void> {
+    const { at, before } = asked;
+    try {
+      if (await ask()) {
+        asked.news = 'up';
+        asked.found ??= { at, before };
+      } else if (asked.found === undefined) {
+        asked.news = 'silent';
+      }
+    } catch (error) {
+      asked.news ??= error instanceof Error ? error : new Error(String(error));
+    }
+    asked.open -= 1;
+    this.#queued.clear();
+    this.#onAnswer();
+  }
+
+  #learn({ pool, phaseSince }: Machine, found: Asked['found']): void {
+    if (found === undefined) return;
+    const times = this.#bootTimes.get(pool) ?? new BootTimes();
+    this.#bootTimes.set(pool, times);
+    const since = (at: number) => Math.max(0, at - phaseSince);
+    const silentMs = found.before === undefined ? undefined : since(found.before);
+    times.add({ silentMs, upMs: since(found.at) });
+  }
+}
+
+function isOlder(one: Machine, other: Machine): boolean {
+  if (one.phaseSince !== other.phaseSince) return one.phaseSince < other.phaseSince;
+  return one.id < other.id;
 }
 
 function isBeside({ id, phase, placement }: Machine, machine: Machine): boolean {
   return phase === 'booting' && id !== machine.id && placement?.host === machine.placement?.host;
-}
-
-async function listen(asked: Asked, ask: () => Promise<boolean>): Promise<void> {
-  try {
-    asked.outcome = (await ask()) ? 'up' : 'silent';
-  } catch (error) {
-    asked.outcome = error instanceof Error ? error : new Error(String(error));
-  }
 }

@@ -32,11 +32,14 @@ export function imageIsThere(job: Job, image: ImageSettings): Promise<boolean> {
 async function checkImage(job: Job, image: ImageSettings): Promise<boolean> {
   const { host } = job.placement;
   const storage = job.region.storage.images;
+  // While it comes, its task tells; listing a storage takes a host longer.
+  const known = job.turn.memory.downloads.get(placeKey(job, image));
+  if (known !== undefined && (await follow(job, image, known)) === 'running') return false;
   const present = await job.hypervisor.volumes(host, storage, 'import', job.turn.reading);
   if (present.some(({ id }) => id === imageVolume(job, image))) return true;
   const running = await downloadUnderWay(job, image);
   if (running === undefined) await download(job, image);
-  else await follow(job, image, running);
+  else job.turn.memory.downloads.set(placeKey(job, image), running);
   return false;
 }
 
@@ -64,8 +67,6 @@ function placeKey(job: Job, image: ImageSettings): string {
 }
 
 async function downloadUnderWay(job: Job, image: ImageSettings): Promise<TaskRef | undefined> {
-  const known = job.turn.memory.downloads.get(placeKey(job, image));
-  if (known !== undefined) return known;
   const running = await job.hypervisor.runningTasks(
     job.placement.host,
     'download',
@@ -75,14 +76,15 @@ async function downloadUnderWay(job: Job, image: ImageSettings): Promise<TaskRef
   return running.find(({ upid }) => taskSubjectOf(upid) === name);
 }
 
-async function follow(job: Job, image: ImageSettings, task: TaskRef): Promise<void> {
+async function follow(job: Job, image: ImageSettings, task: TaskRef): Promise<'running' | 'ended'> {
   const { downloads } = job.turn.memory;
   const status = await job.hypervisor.task(task, job.turn.reading).catch((error: unknown) => {
     // Nobody knows the task any more: the storage tells, next time.
     downloads.delete(placeKey(job, image));
     throw error;
   });
-  if (status.state === 'running') return;
+  if (status.state === 'running') return 'running';
   downloads.delete(placeKey(job, image));
   if (!status.succeeded) throw status.failure ?? new TaskFailed('TASK_FAILED', status.message);
+  return 'ended';
 }

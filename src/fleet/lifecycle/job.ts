@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One machine in one round: its record, its VM, and the few moves every phase is made of.
-import type { Machine, Phase, Placement } from '../../model/machine.ts';
+import type { Machine, Phase, Placement, TaskUnderWay } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { Bug, PvescalerError, TaskFailed } from '../../ports/errors.ts';
 import type { Hypervisor, TaskRef, TaskStatus, VmRef } from '../../ports/hypervisor.ts';
@@ -9,6 +9,7 @@ import type { PoolSettings, RegionSettings } from '../settings.ts';
 import type { Telling, Turn } from '../turn.ts';
 import { taskHostOf, taskTypeOf } from '../upid.ts';
 import { isBeingMade } from './being-made.ts';
+import type { Tempoed } from './tempo.ts';
 
 /** `again`: something was done, go on at once. `wait`: nothing to do until something happens elsewhere. */
 export type Step = 'again' | 'wait';
@@ -85,7 +86,11 @@ export class Job {
   async task(): Promise<TaskSeen> {
     const { task } = this.machine;
     if (task === undefined) return { state: 'none' };
+    const { tempo } = this.turn.memory;
+    const asked = tempoOf(this.machine, task);
+    if (!tempo.isDue(asked, this.turn.now)) return { state: 'running' };
     const status = await this.#status(task.upid);
+    tempo.answered(asked, status?.state ?? 'unknown', this.turn.now);
     if (status === undefined) return { state: 'none' };
     if (status.state === 'running') {
       const isOverdue = this.turn.now - task.startedAt > this.region.taskTimeoutMs;
@@ -119,6 +124,10 @@ export class Job {
     const isElsewhere = seen !== undefined && seen.host !== host && !isBeingMade(seen);
     return isElsewhere && (kind === 'Unreachable' || kind === 'TimedOut');
   }
+}
+
+export function tempoOf({ id, pool }: Machine, { upid, startedAt }: TaskUnderWay): Tempoed {
+  return { of: id, upid, kind: `${pool} ${taskTypeOf(upid)}`, startedAt };
 }
 
 function failureOf(status: TaskStatus & { readonly state: 'ended' }): PvescalerError | undefined {
