@@ -15,6 +15,8 @@ RUN npm run build
 
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production
+# Where what is new is collected early, reading a large cluster leaves less behind; left alone, Node takes 128 MiB for it.
+ENV NODE_OPTIONS=--max-semi-space-size=8
 WORKDIR /app
 COPY --from=build /src/package.json ./
 COPY --from=build /src/dist dist

@@ -2,7 +2,7 @@
 // The watch cache under load: a list of 1,000 nodes and 30,000 pods, then 50,000 updates.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -53,11 +53,20 @@ async function measure(server: string, pods: number): Promise<Figures> {
     const path = join(folder, 'kubeconfig');
     writeFileSync(path, kubeconfigFor(server));
     const args = ['--expose-gc', join(HERE, 'client.ts'), path, String(pods)];
-    const { stdout } = await promisify(execFile)(process.execPath, args);
+    const env = { ...process.env, NODE_OPTIONS: optionsOfImage() };
+    const { stdout } = await promisify(execFile)(process.execPath, args, { env });
     return JSON.parse(stdout) as Figures;
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** What the program runs with in its image. */
+function optionsOfImage(): string {
+  const image = readFileSync(join(HERE, '../../Dockerfile'), 'utf8');
+  const options = /^ENV NODE_OPTIONS=(.+)$/m.exec(image)?.[1];
+  if (options === undefined) throw new Error('the Dockerfile sets no NODE_OPTIONS');
+  return options;
 }
 
 function kubeconfigFor(server: string): string {
