@@ -139,6 +139,22 @@ describe('messages in a form that the autoscaler never uses', () => {
 
 describe('messages that do not come as they should', () => {
   it(
+    'a bad one after an answer ends the call with a status, though the client would go on',
+    onStage({}, async (stage) => {
+      const session = sessionOf(stage);
+      for (let round = 0; round < 20; round += 1) {
+        const call = begin(session, '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo');
+        const status = statusOf(call);
+        call.write(framed(Buffer.from('3a00', 'hex')));
+        await new Promise((resolve) => call.once('data', resolve));
+        call.write(framed(Buffer.from('0b', 'hex')));
+        expect((await status).code).toBe('3');
+      }
+      session.close();
+    }),
+  );
+
+  it(
     'a hundred megabytes leave the connection as it was, wherever they are refused',
     onStage({}, async (stage) => {
       const session = sessionOf(stage);
@@ -201,7 +217,7 @@ describe('messages that do not come as they should', () => {
     onStage({}, async (stage) => {
       const session = sessionOf(stage);
       const large = framed(field(0x0a, Buffer.alloc(MAX - 8, 'x')));
-      const held = Array.from({ length: 16 }, () => begin(session, rpcPath('NodeGroupTargetSize')));
+      const held = Array.from({ length: 8 }, () => begin(session, rpcPath('NodeGroupTargetSize')));
       for (const call of held) call.write(large.subarray(0, -1));
       const refused = begin(session, rpcPath('NodeGroupTargetSize'));
       refused.write(large.subarray(0, -1));

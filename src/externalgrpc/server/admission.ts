@@ -46,15 +46,8 @@ export function admitted(next: StreamHandler, options: AdmissionOptions): Stream
 
 function attend(stream: ServerHttp2Stream): void {
   stream.on('error', () => undefined);
-  stream.setTimeout(STREAM_IDLE_MS, () => stream.close());
-  // The answer is out but for its trailers, which are sent first: a reset at once would overtake them. Whoever still
-  // sends is told to stop then; nobody will read it, and the call would count as under way.
-  stream.once('wantTrailers', () => {
-    // oxlint-disable-next-line no-restricted-globals -- Node sends trailers in an immediate of its own
-    setImmediate(() => {
-      if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
-    });
-  });
+  // Not without an error: that would wait for an answer which nobody takes.
+  stream.setTimeout(STREAM_IDLE_MS, () => stream.close(constants.NGHTTP2_CANCEL));
 }
 
 /** Who a connection is from is looked at once: its certificate stays the same. */

@@ -11,8 +11,8 @@ import { refuseGrpc } from './refuse.ts';
 import type { Answer, Rpc, Services, StreamingRpc, UnaryRpc } from './services.ts';
 import { GrpcError } from './status.ts';
 
-/** Sixteen of the largest. */
-const MESSAGES_MAX_BYTES = 16 * MESSAGE_MAX_BYTES;
+/** Eight of the largest; the autoscaler sends such ones one by one. */
+const MESSAGES_MAX_BYTES = 8 * MESSAGE_MAX_BYTES;
 
 /** Requests of one stream that wait for their turn; a tool asks one after the other. */
 const REQUESTS_WAITING_MAX = 64;

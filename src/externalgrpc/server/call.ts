@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call on its stream: how long it may take, whether anybody still waits for it, and how it ends. It ends once.
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '../../ports/clock.ts';
 import { CONTENT_TYPE, refuseGrpc, statusTrailers } from './refuse.ts';
 import type { CallContext } from './services.ts';
@@ -18,7 +18,7 @@ export interface CallParts {
 export class Call implements CallContext {
   readonly #stream: ServerHttp2Stream;
   readonly #parts: CallParts;
-  readonly #timers: AbortController[] = [];
+  readonly #timers = new Set<AbortController>();
   #abort: AbortController | undefined;
   #trailers: Record<string, string> = { 'grpc-status': '0' };
   #isOver = false;
@@ -57,12 +57,15 @@ export class Call implements CallContext {
   /** Unless it is over by then, or what is returned is called. */
   failAfter(ms: number, message: string): () => void {
     const timer = new AbortController();
-    this.#timers.push(timer);
+    this.#timers.add(timer);
     this.#parts.clock.sleep(ms, { signal: timer.signal }).then(
       () => this.fail(new GrpcError('DeadlineExceeded', message)),
       () => undefined,
     );
-    return () => timer.abort();
+    return () => {
+      this.#timers.delete(timer);
+      timer.abort();
+    };
   }
 
   fail(error: GrpcError): void {
@@ -103,7 +106,16 @@ export class Call implements CallContext {
 
   #open(): void {
     const stream = this.#stream;
-    stream.once('wantTrailers', () => stream.sendTrailers(this.#trailers));
+    stream.once('wantTrailers', () => {
+      if (stream.closed || stream.destroyed) return;
+      stream.sendTrailers(this.#trailers);
+      // Whoever still sends is told to stop: nobody will read it, and the call would count as under way. A reset at once
+      // would overtake the trailers.
+      // oxlint-disable-next-line no-restricted-globals -- Node sends trailers in an immediate of its own
+      setImmediate(() => {
+        if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+      });
+    });
     stream.respond({ ':status': 200, 'content-type': CONTENT_TYPE }, { waitForTrailers: true });
   }
 

@@ -19,7 +19,7 @@ export interface ScanLimits {
  * The most that the autoscaler could put into 4 MiB: ten thousand nodes to delete with a dozen labels and annotations
  * each are 400,000 parts; pods for the expander are at least two hundred bytes each, which makes 20,000 of them.
  */
-export const SCAN_LIMITS: ScanLimits = { parts: 400_000, objects: 50_000, entries: 5_000 };
+const SCAN_LIMITS: ScanLimits = { parts: 400_000, objects: 25_000, entries: 5_000 };
 
 export interface Refusal {
   readonly kind: 'malformed' | 'too-many-parts';
