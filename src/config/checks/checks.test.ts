@@ -46,6 +46,13 @@ describe('regions', () => {
       ["proxmox.lab.token.idRef: cannot stand beside 'id'; keep one of them"],
     ],
     [
+      `${ENDPOINT}, token: { idRef: { name: s }, secretRef: { name: s } }`,
+      [
+        "(warning) proxmox.lab.token.idRef: cannot be used in this release, which reads no Secret; give the token's id by id: it is no secret",
+        '(warning) proxmox.lab.token.secretRef: cannot be used in this release, which reads no Secret; mount it into the pod and name the file by secretFile',
+      ],
+    ],
+    [
       `endpoints: [https://pve1:8006, https://pve1:8006/api2/json], ${TOKEN}`,
       ['proxmox.lab.endpoints[1]: stands twice in the list'],
     ],
@@ -236,6 +243,12 @@ describe('images, templates and recipes', () => {
     [
       'join: { kubeadm: { token: {} } }',
       ['join.kubeadm.token: names no secret; give one of secretFile, secretEnv, secretRef'],
+    ],
+    [
+      'join: { kubeadm: { token: { secretRef: { name: s } } } }',
+      [
+        '(warning) join.kubeadm.token.secretRef: cannot be used in this release, which reads no Secret; mount it into the pod and name the file by secretFile',
+      ],
     ],
     ['join: { k3s: { server: https://k, tokenTtl: 2h } }', ['join.k3s.tokenTtl: is more than 1h']],
     [

@@ -4,7 +4,7 @@ import type { ConfigPath } from '../config-path.ts';
 import { doubtful, type Finding, wrong, wrongKey } from '../issues/finding.ts';
 import type { ConfigFile, RegionFile } from '../schema/index.ts';
 import { quotedKey } from '../secrets/looks-secret.ts';
-import { checkSecretWays } from './secret-ways.ts';
+import { checkSecretWays, unreadSecret } from './secret-ways.ts';
 
 export function checkRegions(file: ConfigFile): readonly Finding[] {
   return [
@@ -73,6 +73,9 @@ function checkToken(path: ConfigPath, token: NonNullable<RegionFile['token']>): 
   }
   if (token.id !== undefined && token.idRef !== undefined) {
     id.push(wrongKey([...path, 'idRef'], "cannot stand beside 'id'; keep one of them"));
+  }
+  if (token.id === undefined && token.idRef !== undefined) {
+    id.push(unreadSecret([...path, 'idRef'], "give the token's id by id: it is no secret"));
   }
   return [...id, ...checkSecretWays(path, token, { prefix: 'secret', isNeeded: true })];
 }

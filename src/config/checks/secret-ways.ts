@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A secret is named in exactly one way.
 import type { ConfigPath } from '../config-path.ts';
-import { type Finding, wrong, wrongKey } from '../issues/finding.ts';
+import { doubtful, type Finding, wrong, wrongKey } from '../issues/finding.ts';
 
 /** `holder` has the keys `<prefix>File`, `<prefix>Env` and `<prefix>Ref`. */
 export function checkSecretWays(
@@ -16,7 +16,18 @@ export function checkSecretWays(
   if (given.length === 0 && isNeeded) {
     return [wrong(path, `names no secret; give one of ${keys.join(', ')}`)];
   }
-  return more.map((key) =>
-    wrongKey([...path, key], `cannot stand beside ${first}; keep one of them`),
-  );
+  const ref = `${prefix}Ref`;
+  return [
+    ...more.map((key) =>
+      wrongKey([...path, key], `cannot stand beside ${first}; keep one of them`),
+    ),
+    ...(given.includes(ref)
+      ? [unreadSecret([...path, ref], `mount it into the pod and name the file by ${prefix}File`)]
+      : []),
+  ];
+}
+
+/** Understood, so that what other systems' files name has its place; but the account may read no Secret. */
+export function unreadSecret(path: ConfigPath, instead: string): Finding {
+  return doubtful(path, `cannot be used in this release, which reads no Secret; ${instead}`);
 }

@@ -87,7 +87,7 @@ async function readKubernetes(
   readers: SecretReaders,
 ): Promise<Found> {
   if (readers.readKubernetesSecret === undefined) {
-    throw unreadable(source, 'cannot be read: there is no connection to Kubernetes here');
+    throw unreadable(source, 'is not read in this release: mount it into the pod as a file');
   }
   const text = await readers.readKubernetesSecret(source);
   if (text === undefined) throw unreadable(source, 'is not there');

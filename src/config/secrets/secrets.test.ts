@@ -77,7 +77,7 @@ describe('resolveSecret', () => {
     [
       { kind: 'kubernetes', namespace: 'n', name: 's', key: 'k' },
       {},
-      'key k of Secret n/s cannot be read: there is no connection to Kubernetes here',
+      'key k of Secret n/s is not read in this release: mount it into the pod as a file',
     ],
     [
       { kind: 'kubernetes', namespace: 'n', name: 's', key: 'k' },
