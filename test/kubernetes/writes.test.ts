@@ -88,6 +88,17 @@ describe('leases', () => {
     expect(await ask()).toMatchObject({ holder: 'a', token: 2 });
   });
 
+  it('are known to be unsettled by who lost the answer, too', async () => {
+    const { sim, cluster, connect } = scene();
+    const first = await cluster.acquireLease({ ...REQUEST, holder: 'a' });
+    await cluster.releaseLease(first, { unsettledMs: 20_000 });
+    sim.faults.add({ verb: 'PUT', path: 'leases', fault: { kind: 'cut-after' } });
+    const other = connect();
+    const ask = () => other.acquireLease({ ...REQUEST, holder: 'b' });
+    await expect(ask()).rejects.toMatchObject({ code: 'KUBERNETES_UNREACHABLE' });
+    expect(await ask()).toMatchObject({ holder: 'b', token: 3, unsettledMs: 20_000 });
+  });
+
   it('are renewed again after a lost answer', async () => {
     const { sim, clock, cluster } = scene();
     const lease = await cluster.acquireLease({ ...REQUEST, holder: 'a' });
