@@ -171,7 +171,11 @@ function stopwatch() {
 
 function fromWorker(load: Load): Promise<Measured> {
   const { promise, resolve, reject } = Promise.withResolvers<Measured>();
-  const worker = new Worker(new URL('./load.ts', import.meta.url), { workerData: load });
+  const worker = new Worker(new URL('./load.ts', import.meta.url), {
+    workerData: load,
+    // What measures shall not pause itself for long.
+    resourceLimits: { maxYoungGenerationSizeMb: 6 },
+  });
   worker.once('message', resolve);
   worker.once('error', reject);
   return promise;

@@ -20,17 +20,17 @@ export interface Member {
 
 type Coming = Omit<Member, 'phase'>;
 
+/** Machines stand for themselves: those of a thousand are looked through after each change. */
 export function membersFrom(
   coming: readonly Coming[],
   machines: readonly Machine[],
   isLeaving: (id: MachineId) => boolean,
 ): readonly Member[] {
-  const present = machines
-    .filter(({ phase }) => countsTowardsTarget(phase))
-    .map(({ id, phase, requestedAt, size }) => ({ id, phase, requestedAt, size }));
-  return [...coming.map((member) => ({ ...member, phase: undefined })), ...present].filter(
-    ({ id }) => !isLeaving(id),
-  );
+  const present = machines.filter(({ id, phase }) => countsTowardsTarget(phase) && !isLeaving(id));
+  const unrecorded = coming
+    .filter(({ id }) => !isLeaving(id))
+    .map((member) => ({ ...member, phase: undefined }));
+  return [...unrecorded, ...present];
 }
 
 /** Whoever is furthest from being of use goes first; among equals the youngest. */

@@ -17,6 +17,7 @@ export class Roster {
   readonly #leaving = new Map<string, number>();
   readonly #coming = new Map<string, CreateIntent>();
   readonly #versions = new Map<string, number>();
+  readonly #members = new Map<string, { version: number; members: readonly Member[] }>();
   readonly #find: (id: string) => Machine | undefined;
 
   constructor(find: (id: string) => Machine | undefined) {
@@ -33,7 +34,17 @@ export class Roster {
     return this.#byPool.get(pool);
   }
 
+  /** The same array until something of the pool changes. */
   membersOf(pool: string): readonly Member[] {
+    const version = this.version(pool);
+    const known = this.#members.get(pool);
+    if (known?.version === version) return known.members;
+    const members = this.#countMembers(pool);
+    this.#members.set(pool, { version, members });
+    return members;
+  }
+
+  #countMembers(pool: string): readonly Member[] {
     const coming = this.#openByPool
       .get(pool)
       .filter((intent) => intent.kind === 'create')
