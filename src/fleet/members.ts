@@ -15,6 +15,7 @@ export interface Member {
   /** Undefined while it has no record. */
   readonly phase: Phase | undefined;
   readonly requestedAt: number;
+  readonly placedAt?: number | undefined;
   readonly size: MachineSize;
 }
 

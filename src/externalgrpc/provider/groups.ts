@@ -109,14 +109,11 @@ export class Groups {
   #newcomers(group: GroupSettings, room: Room): number {
     const kept = this.#keep(group);
     if (kept.newcomers?.room === room) return kept.newcomers.count;
-    const { machines, roster } = this.#fleet.picture;
-    const isNew = ({ id, phase }: Member) =>
-      phase === undefined ||
-      phase === 'requested' ||
-      (machines.get(id)?.placedAt ?? 0) > room.countedAt;
-    const count = roster
+    const isNew = ({ phase, placedAt = 0 }: Member) =>
+      phase === undefined || phase === 'requested' || placedAt > room.countedAt;
+    const count = this.#fleet.picture.roster
       .membersOf(group.name)
-      .filter((member) => !room.waiting.has(member.id) && isNew(member)).length;
+      .filter((member) => isNew(member) && !room.waiting.has(member.id)).length;
     kept.newcomers = { room, count };
     return count;
   }
