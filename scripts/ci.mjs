@@ -19,6 +19,7 @@ const TIERS = [
   { name: 'check', command: ['npm', 'run', '--silent', 'check'] },
   { name: 'test', command: ['npm', 'test', '--silent', '--', ...json('test')] },
   { name: 'parity', command: ['npm', 'run', '--silent', 'test:parity'] },
+  { name: 'interop-go', command: ['npm', 'run', '--silent', 'test:interop-go'] },
   { name: 'fleet', command: ['npm', 'run', '--silent', 'test:fleet'] },
   { name: 'fleet-matrix', command: ['npm', 'run', '--silent', 'test:fleet-matrix'] },
   { name: 'e2e', command: ['npm', 'run', '--silent', 'test:e2e'] },

@@ -38,6 +38,8 @@ export interface ExternalGrpcOptions extends Pick<ProviderParts, 'fleet' | 'sett
   readonly onCall?: (call: GrpcCall) => void;
   /** How soon what others wrote is in the picture. */
   readonly followEveryMs?: number;
+  /** How long nothing may move in a call while its client has something to send or to read. */
+  readonly stillMaxMs?: number;
 }
 
 export interface GrpcCall {
@@ -70,6 +72,7 @@ export async function serveExternalGrpc(
     clock: options.clock,
     read: options.read,
     warn: options.warn,
+    stillMaxMs: options.stillMaxMs,
   };
   const main = await listen({
     ...shared,

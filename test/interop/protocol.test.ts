@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC's protocol, as far as an ordinary client does not show it: deadlines that the server keeps, statuses, streams.
 import { once } from 'node:events';
-import type { ClientHttp2Stream } from 'node:http2';
+import { type ClientHttp2Stream, constants } from 'node:http2';
 import { describe, expect, it } from 'vitest';
 import { begin, closeOf, framed, openSession, rpcPath, statusOf } from './http2-peer.ts';
 import { onStage, type Stage } from './stage.ts';
 
 const WATCH = '/grpc.health.v1.Health/Watch';
+const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
+
+function field(number: number, text: string): Buffer {
+  return Buffer.concat([Buffer.from([(number << 3) | 2, text.length]), Buffer.from(text)]);
+}
+
+const LIST_SERVICES = field(7, '*');
+const FILE_OF_PROVIDER = field(4, 'clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider');
 
 function sessionOf({ face }: Stage) {
   return openSession(`http://127.0.0.1:${face.port}`);
@@ -79,6 +87,23 @@ describe('an answer', () => {
   );
 
   it(
+    'to something that is no call is one of HTTP',
+    onStage({}, async (stage) => {
+      const session = sessionOf(stage);
+      const others: readonly (readonly [Record<string, string>, number])[] = [
+        [{ ':method': 'GET' }, 405],
+        [{ 'content-type': 'application/json' }, 415],
+      ];
+      for (const [headers, status] of others) {
+        const call = begin(session, rpcPath('NodeGroups'), headers);
+        call.end();
+        expect((await statusOf(call)).headers[':status']).toBe(status);
+      }
+      session.close();
+    }),
+  );
+
+  it(
     'to no request at all is a refusal',
     onStage({}, async (stage) => {
       const session = sessionOf(stage);
@@ -87,6 +112,48 @@ describe('an answer', () => {
         call.end();
         expect((await statusOf(call)).code, path).toBe('12');
       }
+      session.close();
+    }),
+  );
+});
+
+describe('a client that is still', () => {
+  it(
+    'is waited for only where it has something to send',
+    onStage({ isReady: false, serve: { stillMaxMs: 100 } }, async (stage) => {
+      const session = sessionOf(stage);
+      const watching = begin(session, WATCH);
+      watching.end(framed(Buffer.alloc(0)));
+      await answered(watching);
+      // These begin to be still after the other one did, and are told so: its time is over too.
+      const silent = begin(session, rpcPath('NodeGroups'));
+      const asking = begin(session, REFLECTION);
+      asking.write(framed(LIST_SERVICES));
+      await answered(asking);
+      for (const status of await Promise.all([statusOf(silent), statusOf(asking)])) {
+        expect(status).toMatchObject({ code: '4', message: 'nothing came for 0.1 seconds' });
+      }
+      const next = once(watching, 'data');
+      await stage.round();
+      await stage.clock.advance(1_000);
+      expect([...((await next)[0] as Buffer)]).toEqual([0, 0, 0, 0, 2, 8, 1]);
+      watching.close();
+      session.close();
+    }),
+  );
+
+  it(
+    'does not keep what it does not read',
+    onStage({ serve: { stillMaxMs: 100 } }, async (stage) => {
+      const session = openSession(`http://127.0.0.1:${stage.face.port}`);
+      const call = begin(session, REFLECTION);
+      call.on('error', () => undefined);
+      call.pause();
+      // Far more than the window of a stream.
+      for (let index = 0; index < 60; index += 1) call.write(framed(FILE_OF_PROVIDER));
+      call.end();
+      await closeOf(call);
+      expect(call.rstCode).toBe(constants.NGHTTP2_CANCEL);
       session.close();
     }),
   );

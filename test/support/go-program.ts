@@ -21,6 +21,8 @@ export interface GoProgram {
   /** What to build, when it is a program of a required module; absent = the folder itself. */
   readonly target?: string;
   readonly linkerFlags?: string;
+  /** Other versions of the same modules: a file beside go.mod that counts in its place; its sums are in the .sum beside it. */
+  readonly modFile?: string;
   readonly say: (text: string) => void;
 }
 
@@ -32,8 +34,10 @@ function findGo(): string {
   return go;
 }
 
-function fingerprint({ source, target, linkerFlags = '' }: GoProgram, go: string): string {
+function fingerprint(order: GoProgram, go: string): string {
+  const { source, target, linkerFlags = '', modFile } = order;
   const hash = createHash('sha256').update(spawnSync(go, ['version']).stdout);
+  if (modFile !== undefined) hash.update(`${modFile}\n`);
   if (target !== undefined) hash.update(`${target} ${linkerFlags}\n`);
   for (const file of readdirSync(source).sort())
     hash.update(`${file}\n`).update(readFileSync(join(source, file)));
@@ -42,7 +46,7 @@ function fingerprint({ source, target, linkerFlags = '' }: GoProgram, go: string
 
 /** Throws with the operator's next step when it cannot be built. */
 export function buildGoProgram(order: GoProgram): void {
-  const { source, program, say, target = '.', linkerFlags = '' } = order;
+  const { source, program, say, target = '.', linkerFlags = '', modFile } = order;
   const go = findGo();
   const stamp = `${program}.source`;
   const wanted = fingerprint(order, go);
@@ -53,7 +57,9 @@ export function buildGoProgram(order: GoProgram): void {
   mkdirSync(dirname(program), { recursive: true });
   // Built aside: a program that is still running somewhere keeps its file.
   const fresh = `${program}.new`;
-  const args = ['build', '-trimpath', `-ldflags=${linkerFlags}`, '-o', fresh, target];
+  const modules = modFile === undefined ? [] : [`-modfile=${modFile}`];
+  const flags = ['-trimpath', `-ldflags=${linkerFlags}`, ...modules];
+  const args = ['build', ...flags, '-o', fresh, target];
   const build = spawnSync(go, args, {
     cwd: source,
     stdio: ['ignore', 'inherit', 'inherit'],

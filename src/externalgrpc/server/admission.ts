@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which calls are begun at all: only gRPC, only for those on the list, and only so many. A refused client learns why.
-import { constants, type Http2Session, type ServerHttp2Stream } from 'node:http2';
+import type { Http2Session, ServerHttp2Stream } from 'node:http2';
 import { TLSSocket } from 'node:tls';
 import { isAllowed, namesOf } from './allow-list.ts';
 import type { StreamHandler } from './answer-calls.ts';
 import type { Connections } from './connections.ts';
 import { refuseGrpc, refuseHttp } from './refuse.ts';
-
-/** A stream on which nothing moves; the autoscaler gives a call 5 seconds by default. */
-const STREAM_IDLE_MS = 60_000;
 
 /** Of answers that clients asked for and do not read. */
 const UNREAD_MAX_BYTES = 64 * 2 ** 20;
@@ -28,7 +25,8 @@ export function admitted(next: StreamHandler, options: AdmissionOptions): Stream
   const handler = limited(next, options.callsAtOnce);
   const guests = new Guests(allow);
   return (stream, headers) => {
-    attend(stream);
+    stream.on('error', () => undefined);
+    if (headers[':method'] !== 'POST') return refuseHttp(stream, 405);
     if (!isGrpc(headers['content-type'])) return refuseHttp(stream, 415);
     const stranger = guests.refusal(stream);
     if (stranger !== undefined) {
@@ -42,12 +40,6 @@ export function admitted(next: StreamHandler, options: AdmissionOptions): Stream
     const accepted = { 'grpc-accept-encoding': 'identity' };
     refuseGrpc(stream, { status: 'Unimplemented', message }, accepted);
   };
-}
-
-function attend(stream: ServerHttp2Stream): void {
-  stream.on('error', () => undefined);
-  // Not without an error: that would wait for an answer which nobody takes.
-  stream.setTimeout(STREAM_IDLE_MS, () => stream.close(constants.NGHTTP2_CANCEL));
 }
 
 /** Who a connection is from is looked at once: its certificate stays the same. */

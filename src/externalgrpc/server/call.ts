@@ -6,6 +6,9 @@ import { CONTENT_TYPE, refuseGrpc, statusTrailers } from './refuse.ts';
 import type { CallContext } from './services.ts';
 import { GrpcError } from './status.ts';
 
+/** The autoscaler gives a call 5 seconds by default. */
+const STILL_MAX_MS = 60_000;
+
 /** Flags and length. */
 const HEADER_BYTES = 5;
 
@@ -13,6 +16,8 @@ export interface CallParts {
   readonly clock: Clock;
   /** Aborted when the server ends. */
   readonly shutdown: AbortSignal;
+  /** How long nothing may move on a stream while the client has something to send or to read. */
+  readonly stillMaxMs?: number | undefined;
 }
 
 export class Call implements CallContext {
@@ -22,10 +27,14 @@ export class Call implements CallContext {
   #abort: AbortController | undefined;
   #trailers: Record<string, string> = { 'grpc-status': '0' };
   #isOver = false;
+  /** Of whoever waits to write the next message. */
+  #goOn: () => void = () => undefined;
 
   constructor(stream: ServerHttp2Stream, parts: CallParts) {
     this.#stream = stream;
     this.#parts = parts;
+    const { stillMaxMs = STILL_MAX_MS } = parts;
+    stream.setTimeout(stillMaxMs, () => this.#still(stillMaxMs));
     stream.once('close', () => this.#end());
   }
 
@@ -88,11 +97,13 @@ export class Call implements CallContext {
   /** One of several. Resolves when the next may be written. */
   write(message: Uint8Array): Promise<void> {
     if (this.#isOver) return Promise.resolve();
-    if (!this.#stream.headersSent) this.#open();
+    if (!this.#stream.headersSent) {
+      this.#open();
+      this.#stream.on('drain', () => this.#goOn());
+    }
     if (this.#stream.write(framed(message))) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#stream.once('drain', resolve);
-    this.#stream.once('close', resolve);
+    this.#goOn = resolve;
     return promise;
   }
 
@@ -119,9 +130,20 @@ export class Call implements CallContext {
     stream.respond({ ':status': 200, 'content-type': CONTENT_TYPE }, { waitForTrailers: true });
   }
 
+  /** Somebody who watches waits for us for as long as nothing changes. */
+  #still(ms: number): void {
+    const { readableEnded, writableLength } = this.#stream;
+    const isUnread = writableLength > 0;
+    if (readableEnded && !isUnread) return;
+    // A status would wait behind what is not read.
+    if (this.#isOver || isUnread) this.#stream.close(constants.NGHTTP2_CANCEL);
+    else this.fail(new GrpcError('DeadlineExceeded', `nothing came for ${ms / 1_000} seconds`));
+  }
+
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#goOn();
     for (const timer of this.#timers) timer.abort();
     this.#abort?.abort();
   }

@@ -34,7 +34,8 @@ export type Security =
       readonly allow: readonly string[] | undefined;
     };
 
-export interface ListenerOptions extends Pick<AnsweringOptions, 'services' | 'around' | 'clock'> {
+export interface ListenerOptions
+  extends Pick<AnsweringOptions, 'services' | 'around' | 'clock' | 'stillMaxMs'> {
   readonly listen: { readonly host: string; readonly port: number };
   readonly security: Security;
   /** Over all connections; the messages of all of them are in memory together. */

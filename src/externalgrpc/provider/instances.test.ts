@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Machine } from '../../model/machine.ts';
+import type { MachineId } from '../../model/machine-id.ts';
+import { instanceOf } from './instances.ts';
+
+function reasonShown(message: string): string {
+  const machine: Machine = {
+    id: '00000000-0000-4000-8000-000000000001' as MachineId,
+    pool: 'workers',
+    phase: 'failed',
+    phaseSince: 0,
+    requestedAt: 0,
+    size: { cpu: 2, memoryBytes: 2 ** 31, diskBytes: 2 ** 34 },
+    attempts: 0,
+    failure: { code: 'TASK_FAILED', message, at: 0, phase: 'creating' },
+  };
+  return instanceOf(machine, false)?.status?.errorInfo?.errorMessage ?? '';
+}
+
+it('shows the reason of a failure as far as ten thousand of them fit into one answer', () => {
+  expect(reasonShown('x'.repeat(256))).toBe('x'.repeat(256));
+  expect(reasonShown('x'.repeat(257))).toBe(`${'x'.repeat(253)}…`);
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 600 }), (message) => {
+      const shown = reasonShown(message);
+      const bytes = Buffer.byteLength(shown);
+      expect(bytes).toBeLessThanOrEqual(256);
+      if (shown === message) return;
+      expect(Buffer.byteLength(message)).toBeGreaterThan(256);
+      expect(bytes).toBeGreaterThan(250);
+      expect(message.startsWith(shown.slice(0, -1))).toBe(true);
+    }),
+  );
+});

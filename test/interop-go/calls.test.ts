@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ordinary calls, and everything that may be said along with one.
+import { describe, expect, it } from 'vitest';
+import { VERSIONS } from './build.ts';
+import { targetOf, withGo } from './on-stage.ts';
+
+const SECOND = 1e9;
+const HOUR = 3_600 * SECOND;
+
+describe.each(VERSIONS)('grpc-go %s', (name, version) => {
+  it(
+    'is the version that it is taken for',
+    withGo(version, {}, async ({ process }) => {
+      expect(await process.version()).toBe(name);
+    }),
+  );
+
+  it(
+    'is answered a thousand times on one connection',
+    withGo(version, {}, async ({ go }) => {
+      const { codes, answer, header } = await go.call('NodeGroups', { count: 1_000 });
+      expect(codes).toEqual({ OK: 1_000 });
+      expect(answer.nodeGroups).toMatchObject([{ id: 'workers' }]);
+      expect(header).toMatchObject({ 'content-type': ['application/grpc'] });
+      expect(await go.seen()).toMatchObject({ connections: 1, goAways: [] });
+    }),
+  );
+
+  it(
+    'is answered when two hundred call at once',
+    withGo(version, {}, async ({ go }) => {
+      const many = { count: 10, parallel: 200, timeoutNs: 60 * SECOND };
+      const { codes, message } = await go.call('NodeGroupNodes', {
+        ...many,
+        request: { id: 'workers' },
+      });
+      expect({ codes, message }).toEqual({ codes: { OK: 2_000 }, message: '' });
+      expect(await go.seen()).toMatchObject({ connections: 1 });
+    }),
+  );
+
+  it(
+    'may give a deadline in any of the units that it knows',
+    withGo(version, {}, async ({ go }) => {
+      // Microseconds, milliseconds, seconds, minutes, hours.
+      for (const timeoutNs of [
+        60 * SECOND,
+        HOUR,
+        48 * HOUR,
+        4 * 8_766 * HOUR,
+        200 * 8_766 * HOUR,
+      ]) {
+        const { code, message } = await go.call('NodeGroups', { timeoutNs });
+        expect({ timeoutNs, code, message }).toEqual({ timeoutNs, code: 'OK', message: '' });
+      }
+      // Nanoseconds are for less than 100 ms, within which a busy machine may not get to it.
+      const late = 'DeadlineExceeded';
+      let code = late;
+      while (code === late) ({ code } = await go.call('NodeGroups', { timeoutNs: 0.099 * SECOND }));
+      expect(code).toBe('OK');
+    }),
+  );
+
+  it(
+    'may say who it is, and anything else in its metadata',
+    withGo(version, {}, async (stage) => {
+      const userAgent = 'cluster-autoscaler/1.36 (test)';
+      const go = await stage.process.dial({ target: targetOf(stage), userAgent });
+      const metadata = [
+        { name: 'x-request-id', value: 'a, b;c="d"' },
+        { name: 'x-twice', value: '1' },
+        { name: 'x-twice', value: '2' },
+        { name: 'x-trace-bin', value: '\u0000\u0001\u00ff,\n' },
+        { name: 'x-large', value: 'x'.repeat(8_192) },
+      ];
+      for (const subtype of ['', 'proto']) {
+        const { codes } = await go.call('NodeGroups', { metadata, subtype, count: 20 });
+        expect(codes).toEqual({ OK: 20 });
+      }
+      expect(await go.seen()).toMatchObject({ connections: 1 });
+    }),
+  );
+
+  it(
+    'is told by the settings how much metadata is too much, and goes on',
+    withGo(version, {}, async ({ go }) => {
+      await go.call('NodeGroups');
+      const metadata = [{ name: 'x-large', value: 'x'.repeat(20_000) }];
+      const { code, message } = await go.call('NodeGroups', { metadata });
+      expect(code).toBe('Internal');
+      expect(message).toContain('16384');
+      expect((await go.call('NodeGroups')).code).toBe('OK');
+      expect(await go.seen()).toMatchObject({ connections: 1 });
+    }),
+  );
+});

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// `npm run test:interop-go`: the face for the autoscaler against the gRPC implementation that the autoscaler has.
+import { join } from 'node:path';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  root: join(import.meta.dirname, '../..'),
+  test: {
+    include: ['test/interop-go/**/*.test.ts'],
+    setupFiles: ['test/support/node-guard.ts'],
+    globalSetup: ['test/interop-go/build.ts'],
+    pool: 'threads',
+    testTimeout: 60_000,
+    reporters: ['default', 'json'],
+    outputFile: { json: '.test-results/interop-go.json' },
+  },
+});
