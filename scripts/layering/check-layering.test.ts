@@ -134,7 +134,7 @@ describe('layering', () => {
     [
       'an import of main.ts',
       { 'src/main.ts': 'export const a = 1;\n', 'src/cli/a.ts': "export * from '../main.ts';\n" },
-      /nobody imports the composition root/,
+      /nobody imports a composition root/,
     ],
     [
       'the page past its contract',
