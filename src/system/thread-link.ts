@@ -8,7 +8,7 @@ import type { Link } from '../ports/link.ts';
  * Who gets a thread of its own has others waiting for it: each collection of young garbage copies what survives it, so
  * many short ones are better than few long ones.
  */
-const YOUNG_GENERATION_MIB = 6;
+const YOUNG_GENERATION_MIB = 24;
 
 /** Starts the thread whose program is at that address. It finds its order by `linkToParent`. */
 export function startThread<Out, In>(

@@ -149,6 +149,7 @@ export class Groups {
     const members = roster.membersOf(name);
     const failed = roster
       .machinesOf(name)
+      .filter((one) => one.failure !== undefined)
       .filter((machine) => isUnnoticedFailure(machine, roster.isLeaving(machine.id)));
     const kept = {
       version,

@@ -52,7 +52,9 @@ export class Roster {
         machines.map((id) => ({ id, requestedAt, size })),
       )
       .filter(({ id }) => this.#find(id) === undefined);
-    return membersFrom(coming, this.#byPool.get(pool), (id) => this.#leaving.has(id));
+    const isLeaving =
+      this.#leaving.size === 0 ? () => false : (id: MachineId) => this.#leaving.has(id);
+    return membersFrom(coming, this.#byPool.get(pool), isLeaving);
   }
 
   /** Asked for and without a record. */
