@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The records of one round: brought up to date once, then kept in step with every write. All writes of the driver go
 // through here and are fenced; nobody else writes these collections but by asking for something, so what is here
-// is what is in the store. An intent of this process shows up at once, one of another process in the next round.
+// is what is in the store. An intent of this desk shows up at once, one of another desk or process after `follow`.
 import { type AddressLease, addressLeaseKey } from '../model/address-lease.ts';
 import type { Intent } from '../model/intent.ts';
 import type { Lease } from '../model/lease.ts';
@@ -43,6 +43,11 @@ export class Books {
   static async open(mirror: Mirror, fence: Lease, now: () => number): Promise<Books> {
     await mirror.follow();
     return new Books(mirror, fence, now);
+  }
+
+  /** What others asked for since the round began, for who is about to do what cannot be called off any more. */
+  follow(): Promise<void> {
+    return this.#mirror.follow();
   }
 
   get machines(): readonly Machine[] {

@@ -10,7 +10,7 @@ import {
   untilAtRest,
   WHY,
 } from './testing/bench.ts';
-import { someSettings } from './testing/settings.ts';
+import { aPool, someSettings } from './testing/settings.ts';
 
 async function targetOf(bench: ReturnType<typeof aBench>): Promise<number | undefined> {
   return (await bench.fleet.status()).pools[0]?.target;
@@ -37,6 +37,25 @@ describe('asking for machines', () => {
       'POOL_AT_MAXIMUM',
       'POOL_AT_MAXIMUM',
     ]);
+  });
+
+  it('is called off by another desk until the very call that makes the VM', async () => {
+    const settings = someSettings([aPool({ source: { kind: 'netboot' }, seed: undefined })]);
+    const bench = aBench(settings);
+    const other = aFleet({ ...bench, settings, seed: 9 });
+    await bench.fleet.request('workers', 1, WHY);
+    const view = bench.hypervisor.view.bind(bench.hypervisor);
+    bench.hypervisor.view = async (options) => {
+      bench.hypervisor.view = view;
+      // The round has read the records by now.
+      expect((await other.cancel('workers', 1, WHY)).machines).toHaveLength(1);
+      return view(options);
+    };
+    await oneRound(bench.fleet, bench);
+    await untilAtRest(bench.fleet, bench);
+    const made = bench.hypervisor.calls.filter(({ method }) => method === 'createVm');
+    expect(made).toEqual([]);
+    expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['gone']);
   });
 
   it('asks for nothing when the caller gave up before it was durable', async () => {

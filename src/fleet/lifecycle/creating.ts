@@ -17,6 +17,7 @@ export async function placed(job: Job): Promise<Step> {
   const pool = poolOf(job);
   if (pool.source.kind === 'image' && !(await imageIsThere(job, pool.source))) return 'wait';
   if (pool.source.kind === 'template') await requireTemplate(job, pool.source);
+  await job.turn.books.follow();
   if (job.turn.books.isLeaving(job.id)) return 'wait';
   await job.move('creating');
   return order(job, pool);
