@@ -94,7 +94,7 @@ interface Outside {
 }
 
 async function connectAll(
-  { adapters }: CliContext,
+  { adapters, environment }: CliContext,
   config: Config,
   { warn, telemetry, throne, closings }: Opening & { readonly throne: Throne },
 ): Promise<Outside> {
@@ -108,7 +108,7 @@ async function connectAll(
     for (const warning of warnings) warn(warning);
     hypervisors.set(region.name, hypervisor);
   }
-  const connected = wantsCluster(config)
+  const connected = wantsCluster(config, environment)
     ? await adapters.connectCluster(config.cluster, how)
     : undefined;
   if (connected !== undefined) closings.push(() => connected.cluster.close());
@@ -120,9 +120,13 @@ export function needsCluster({ cluster, pools }: Config): boolean {
   return cluster.kubeconfigPath !== undefined || pools.some(joins);
 }
 
-/** The Cluster Autoscaler knows machines by their Nodes, also those that join by themselves. */
-function wantsCluster(config: Config): boolean {
-  return config.mode === 'externalgrpc' || needsCluster(config);
+/**
+ * The Cluster Autoscaler knows machines by their Nodes, also those that join by themselves. Inside a cluster there is no
+ * doubt about which one that is; outside, the config names it.
+ */
+function wantsCluster(config: Config, environment: CliContext['environment']): boolean {
+  const isInside = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
+  return needsCluster(config) || (config.mode === 'externalgrpc' && isInside);
 }
 
 interface Known {

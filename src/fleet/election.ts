@@ -72,7 +72,7 @@ export class Election implements Tenure {
     if (taken === undefined) return false;
     this.#lease = taken;
     this.#keeping = Promise.all([this.#renew(), this.#guard()]);
-    const settlingMs = taken.unsettledMs ?? (this.#isTakenOver ? this.#longestMs : 0);
+    const settlingMs = taken.unsettledMs ?? this.#longestMs;
     this.#settledAt = this.#options.clock.monotonic() + settlingMs;
     if (!this.#isTakenOver && settlingMs === 0) return true;
     try {

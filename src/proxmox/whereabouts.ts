@@ -55,8 +55,8 @@ export class Whereabouts {
   }
 
   /**
-   * Runs `work` at the VM's host and nowhere else: for what cannot be undone. A VM of that id on another host may be
-   * another one; whoever wants it gone looks at it there first.
+   * Runs `work` at the host that the caller has looked at and nowhere else: for what cannot be undone. A VM of that id
+   * on another host may be another one; whoever wants it gone looks at it there first.
    */
   async onlyAt<T>(
     vm: VmRef,
@@ -64,7 +64,7 @@ export class Whereabouts {
     signal: AbortSignal | undefined,
   ): Promise<T> {
     try {
-      return await work(this.hostOf(vm));
+      return await work(vm.host);
     } catch (error) {
       await this.#newHost(vm, error, signal);
       throw moving(vm.vmId, error);

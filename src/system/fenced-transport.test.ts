@@ -24,7 +24,8 @@ it('lets nothing out that changes something once the right to act is gone', asyn
   }
   await transport.request(request('GET', '/cluster/resources'));
   await transport.request(request('POST', '/access/ticket'));
-  expect(inner.requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'POST']);
+  await transport.request(request('POST', '/nodes/pve1/qemu/100/agent/ping'));
+  expect(inner.requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'POST', 'POST']);
 });
 
 function watchedBy(answer: ConstructorParameters<typeof ScriptedTransport>[0]) {

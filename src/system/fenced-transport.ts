@@ -3,14 +3,16 @@ import { LostLeadership, PvescalerError } from '../ports/errors.ts';
 import type { Gate } from '../ports/fence.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../ports/transport.ts';
 
+const HARMLESS = ['/access/ticket', '/agent/ping'] as const;
+
 /**
  * Lets nothing out that changes something once the right to act is gone, and keeps account of what it let out. Looking
- * is free, and so is logging in: it changes nothing on the other side.
+ * is free, and so are logging in and asking whether a guest is up: they change nothing on the other side.
  */
 export function fencedTransport(transport: Transport, gate: Gate): Transport {
   return {
     request: (request) =>
-      request.method === 'GET' || request.url.endsWith('/access/ticket')
+      request.method === 'GET' || HARMLESS.some((end) => request.url.endsWith(end))
         ? transport.request(request)
         : watched(transport, gate, request),
     close: () => transport.close(),

@@ -183,6 +183,27 @@ describe('a face in a thread of its own', () => {
     }),
   );
 
+  it('is not ready when it hangs, and ended all the same', async () => {
+    const bench = aBench(someSettings([aPool()]));
+    const { near, far } = linkedPair<ToFace, FromFace>();
+    far.send({ kind: 'listening', port: 1, expanderPort: undefined });
+    far.send({ kind: 'waiting', waitingFor: [] });
+    const { clock } = bench;
+    const face = await supervise({
+      link: near,
+      outlook: bench.fleet.outlook,
+      clock,
+      warn: () => undefined,
+      onCall: () => undefined,
+      signal: new AbortController().signal,
+    });
+    await clock.advance(9_000);
+    expect(face.waitingFor()).toEqual([]);
+    await clock.advance(2_000);
+    expect(face.waitingFor()).toEqual(['the thread that answers, which is silent for 11 s']);
+    await untilSettled(clock, face.close());
+  });
+
   it('says why it cannot listen', async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => void taken.listen(0, '127.0.0.1', () => resolve()));

@@ -102,8 +102,8 @@ function one(rpc: UnaryRpc, call: Call, around: Around): Taking {
     end() {
       const only = request;
       if (only === undefined) throw new GrpcError('Unimplemented', 'there is no request');
-      around(rpc, () => rpc.handle(only, call))
-        .then((answer) => call.reply(encoded(rpc, answer)))
+      around(rpc, async () => encoded(rpc, await rpc.handle(only, call)))
+        .then((answer) => call.reply(answer))
         .catch((error: unknown) => call.fail(asGrpcError(error)));
     },
   };

@@ -34,7 +34,9 @@ export class Call implements CallContext {
     this.#stream = stream;
     this.#parts = parts;
     const { stillMaxMs = STILL_MAX_MS } = parts;
-    stream.setTimeout(stillMaxMs, () => this.#still(stillMaxMs));
+    stream.setTimeout(stillMaxMs);
+    // Not as the callback of the line above, which is called once: a watch is still many times.
+    stream.on('timeout', () => this.#still(stillMaxMs));
     stream.once('close', () => this.#end());
   }
 

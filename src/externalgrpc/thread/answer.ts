@@ -27,6 +27,8 @@ export interface AnsweringParts {
 /** A tenth of a second is less than the autoscaler takes from one call to the next decision. */
 const FOLLOW_EVERY_MS = 100;
 const TELL_EVERY_MS = 250;
+/** Of these. */
+const PULSE_EVERY = 4;
 
 /** Resolves when it was told to close and has. */
 export async function answer({ link, order, store, ...parts }: AnsweringParts): Promise<void> {
@@ -78,9 +80,16 @@ class Reports {
     this.#latest += 1;
     const mine = this.#latest;
     const isOver = Object.keys(report.regions).length === 0;
-    // Why the store cannot be read is told by whoever follows all the time.
-    if (!isOver) await this.#picture.follow().catch(() => undefined);
+    if (!isOver && !(await this.#isFollowed())) return;
     if (mine === this.#latest) this.#outlook.set(report);
+  }
+
+  /** Why the store cannot be read is told by whoever follows all the time; the report before ends by itself. */
+  #isFollowed(): Promise<boolean> {
+    return this.#picture.follow().then(
+      () => true,
+      () => false,
+    );
   }
 }
 
@@ -89,6 +98,7 @@ class Teller {
   readonly #face: Pick<RunningExternalGrpc, 'waitingFor'>;
   readonly #calls: GrpcCall[];
   #told: string | undefined;
+  #quietFor = 0;
 
   constructor(
     link: Link<FromFace, ToFace>,
@@ -104,7 +114,10 @@ class Teller {
     if (this.#calls.length > 0) this.#link.send({ kind: 'calls', calls: this.#calls.splice(0) });
     const waitingFor = this.#face.waitingFor();
     const words = waitingFor.join('\n');
-    if (words === this.#told) return;
+    this.#quietFor += 1;
+    // Now and then also when nothing is new: who hears nothing takes us for dead.
+    if (words === this.#told && this.#quietFor < PULSE_EVERY) return;
+    this.#quietFor = 0;
     this.#told = words;
     this.#link.send({ kind: 'waiting', waitingFor });
   }

@@ -25,6 +25,12 @@ export interface SupervisedFace extends RunningExternalGrpc {
 /** The right to act is renewed every few seconds: the other thread must hear of it long before the old one ends. */
 const RENEW_EVERY_MS = 1_000;
 
+/** It is heard every second. */
+const SILENT_MS = 10_000;
+
+/** Longer than its listeners take. */
+const CLOSE_WITHIN_MS = 15_000;
+
 /** Resolves when it listens; rejects with the reason why it cannot. */
 export async function supervise(parts: SupervisionParts): Promise<SupervisedFace> {
   const { link, outlook, clock, signal } = parts;
@@ -48,11 +54,12 @@ export async function supervise(parts: SupervisionParts): Promise<SupervisedFace
       port,
       expanderPort,
       failed: watch.failed,
-      waitingFor: () => watch.waitingFor,
+      waitingFor: () => watch.waitingFor(),
       async close() {
         link.send({ kind: 'close' });
-        // One that has died is closed, too.
-        await Promise.race([watch.closed, watch.failed.catch(() => undefined)]);
+        const late = clock.sleep(CLOSE_WITHIN_MS, { signal: over.signal }).catch(() => undefined);
+        // One that has died is closed, too, and one that hangs is ended.
+        await Promise.race([watch.closed, watch.failed.catch(() => undefined), late]);
         await Promise.all([end(), renewing]);
       },
     };
@@ -73,12 +80,16 @@ type Listening = Extract<FromFace, { kind: 'listening' }>;
 
 /** What the thread has said so far. */
 class Watch {
-  waitingFor: readonly string[] = ['the thread that answers'];
+  readonly #clock: Clock;
+  #waitingFor: readonly string[] = ['the thread that answers'];
+  #heardAt: number;
   readonly listening: Promise<Listening>;
   readonly closed: Promise<void>;
   readonly failed: Promise<never>;
 
-  constructor({ link, warn, onCall }: SupervisionParts) {
+  constructor({ link, clock, warn, onCall }: SupervisionParts) {
+    this.#clock = clock;
+    this.#heardAt = clock.monotonic();
     const listening = Promise.withResolvers<Listening>();
     const closed = Promise.withResolvers<void>();
     const failed = Promise.withResolvers<never>();
@@ -89,11 +100,12 @@ class Watch {
     this.closed = closed.promise;
     this.failed = failed.promise;
     link.onMessage((message) => {
+      this.#heardAt = clock.monotonic();
       switch (message.kind) {
         case 'listening':
           return listening.resolve(message);
         case 'waiting':
-          this.waitingFor = message.waitingFor;
+          this.#waitingFor = message.waitingFor;
           return undefined;
         case 'calls':
           return message.calls.forEach(onCall);
@@ -105,5 +117,12 @@ class Watch {
           return failed.reject(revivedError(message.error));
       }
     });
+  }
+
+  /** One that hangs cannot say so. */
+  waitingFor(): readonly string[] {
+    const silentMs = this.#clock.monotonic() - this.#heardAt;
+    if (silentMs <= SILENT_MS) return this.#waitingFor;
+    return [`the thread that answers, which is silent for ${Math.round(silentMs / 1_000)} s`];
   }
 }

@@ -20,7 +20,9 @@ const COUNT_EVERY_MS = 5_000;
 const UNSEEN_FOR_MS = 60_000;
 
 export async function countRooms(turn: Turn, outlook: Outlook): Promise<void> {
-  if (turn.now - outlook.roomsAt < COUNT_EVERY_MS) return;
+  const ageMs = turn.now - outlook.roomsAt;
+  // Less than none: the clock was set back.
+  if (ageMs >= 0 && ageMs < COUNT_EVERY_MS) return;
   outlook.roomsAt = turn.now;
   const ids = new Map<string, number>();
   for (const view of turn.views.values()) ids.set(view.region, countFreeIds(turn, view));

@@ -61,6 +61,67 @@ describe('guests', () => {
     expect(room.asked).toEqual(['m0', 'm1', 'm2', 'm3', 'm0', 'm1', 'm2', 'm3']);
   });
 
+  it('on a host of the same name elsewhere take nobody’s turn', async () => {
+    const room = new Room(3);
+    const [a, b, mine] = room.machines as [Machine, Machine, Machine];
+    const elsewhere = (one: Machine) => ({
+      ...one,
+      placement: { ...one.placement!, region: 'elsewhere' },
+    });
+    room.answer = () => Promise.resolve(false);
+    room.only(mine, 1_000);
+    await settled();
+    const question = {
+      machine: mine,
+      machines: [elsewhere(a), elsewhere(b), mine],
+      now: 3_000,
+      ask: () => Promise.resolve(true),
+    };
+    room.guests.answerTo(question);
+    await settled();
+    expect(room.guests.answerTo(question)).toBe('up');
+  });
+
+  it('do not wait for ever for others who are ahead and never ask', async () => {
+    const room = new Room(3);
+    const mine = room.machines[2]!;
+    room.answer = () => Promise.resolve(false);
+    room.round(0);
+    await settled();
+    // The other two are kept from asking from now on.
+    room.only(mine, 2_000);
+    await settled();
+    const before = room.asked.length;
+    for (let now = 4_000; now <= 12_000; now += 500) {
+      room.only(mine, now);
+      await settled();
+    }
+    expect(room.asked.length).toBeGreaterThan(before);
+  });
+
+  it('are asked on when the clock was set back', async () => {
+    const room = new Room(1);
+    room.answer = () => Promise.resolve(false);
+    room.round(1_000_000);
+    await settled();
+    room.round(500_000);
+    expect(room.asked).toEqual(['m0', 'm0']);
+  });
+
+  it('of which nobody heard for long teach nothing', async () => {
+    const room = new Room(2);
+    const [first, next] = room.machines as [Machine, Machine];
+    room.answer = () => Promise.resolve(false);
+    room.only(first, 5_000);
+    await settled();
+    room.only(first, 5_100);
+    room.answer = () => Promise.resolve(true);
+    room.only(first, 600_000);
+    await settled();
+    expect(room.only(first, 600_100)).toBe('up');
+    expect(room.guests.nextAt({ ...next, phaseSince: 700_000 }, 700_000)).toBe(700_000);
+  });
+
   it('tell their answer once', async () => {
     const room = new Room(1);
     room.answer = () => Promise.resolve(true);

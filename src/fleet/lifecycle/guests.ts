@@ -9,6 +9,8 @@ const AT_ONCE_PER_HOST = 2;
 const ASK_AGAIN_SHARE = 0.05;
 /** Who has not answered by then is no example. */
 const LONG_BOOT_MS = 120_000;
+/** How long somebody waits for those ahead while his host has no question open. */
+const IDLE_HOST_MS = 2 * ASK_AGAIN_MS;
 
 export type Answer = 'up' | 'silent' | 'unknown';
 
@@ -75,12 +77,17 @@ export class Guests {
   }
 
   #hasItsTurn(question: Question): boolean {
-    let before = this.#openOf(question.machine);
+    const { machine, now } = question;
+    let open = this.#openOf(machine);
+    let ahead = 0;
     for (const other of question.machines) {
-      if (!isBeside(other, question.machine)) continue;
-      before += this.#openOf(other) + (this.#isBefore(other, question) ? 1 : 0);
+      if (!isBeside(other, machine)) continue;
+      open += this.#openOf(other);
+      if (this.#isBefore(other, question)) ahead += 1;
     }
-    return before < AT_ONCE_PER_HOST;
+    // Those ahead may be kept from asking, or each wait for another: nobody waits for long where nobody is asked.
+    if (open === 0 && now - this.#dueAt(machine) >= IDLE_HOST_MS) return true;
+    return open + ahead < AT_ONCE_PER_HOST;
   }
 
   /**
@@ -102,7 +109,10 @@ export class Guests {
     return this.#asked.get(id)?.at ?? 0;
   }
 
+  /** A clock that was set back says nothing about how long it has been. */
   #isDue(machine: Machine, now: number): boolean {
+    const since = this.#asked.get(machine.id)?.at ?? machine.phaseSince;
+    if (now < since) return this.#openOf(machine) < AT_ONCE_PER_HOST;
     return now >= this.#dueAt(machine);
   }
 
@@ -150,11 +160,14 @@ export class Guests {
 
   #learn({ pool, phaseSince }: Machine, found: Asked['found']): void {
     if (found === undefined) return;
-    const times = this.#bootTimes.get(pool) ?? new BootTimes();
-    this.#bootTimes.set(pool, times);
     const since = (at: number) => Math.max(0, at - phaseSince);
     const silentMs = found.before === undefined ? undefined : since(found.before);
-    times.add({ silentMs, upMs: since(found.at) });
+    const upMs = since(found.at);
+    // Nobody asked for long: it says more about us than about how long a boot takes.
+    if (upMs > LONG_BOOT_MS && upMs - (silentMs ?? 0) > LONG_BOOT_MS / 2) return;
+    const times = this.#bootTimes.get(pool) ?? new BootTimes();
+    this.#bootTimes.set(pool, times);
+    times.add({ silentMs, upMs });
   }
 }
 
@@ -163,6 +176,7 @@ function isOlder(one: Machine, other: Machine): boolean {
   return one.id < other.id;
 }
 
-function isBeside({ id, phase, placement }: Machine, machine: Machine): boolean {
-  return phase === 'booting' && id !== machine.id && placement?.host === machine.placement?.host;
+function isBeside({ id, phase, placement }: Machine, { id: own, placement: at }: Machine): boolean {
+  if (phase !== 'booting' || id === own) return false;
+  return placement?.region === at?.region && placement?.host === at?.host;
 }

@@ -43,6 +43,17 @@ describe('tempo', () => {
     expect(run(4_000, 80).questions).toBeLessThanOrEqual(4);
   });
 
+  it('sees early that a task which usually takes long has failed at once', () => {
+    const tempo = new Tempo();
+    for (let at = 0; at < 10; at += 1) follow(tempo, aTask(`task ${at}`, at * 1e6), 300_000);
+    const long = follow(tempo, aTask('long', 20e6), 300_000);
+    expect(long.questions).toBeLessThanOrEqual(60);
+    const half = follow(tempo, aTask('half', 21e6), 100_000);
+    expect(half.lateMs).toBeLessThanOrEqual(20_000);
+    const short = follow(tempo, aTask('short', 22e6), 2_000);
+    expect(short.lateMs).toBeLessThanOrEqual(3_000);
+  });
+
   it('asks at once when the clock was set back', () => {
     const tempo = new Tempo();
     follow(tempo, aTask('first', 100_000), 3_200);

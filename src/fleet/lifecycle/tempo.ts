@@ -10,6 +10,9 @@ const UNSEEN = 0.95;
 /** Between two questions, of the time that has passed: nobody notices that little. */
 const SHARE = 0.05;
 const SHORTEST_MS = 100;
+/** A task that fails does so early: until it may have ended it is looked at now and then, less and less often. */
+const EARLY_MS = 5_000;
+const EARLY_SHARE = 0.2;
 /** While nobody knows how long it takes, and at most. */
 const LONGEST_MS = 500;
 
@@ -65,12 +68,16 @@ export class Tempo {
   #dueAt(task: Tempoed): number {
     const { kind, startedAt } = task;
     const usual = this.#usualMs.get(kind);
-    const first = startedAt + (usual === undefined ? LONGEST_MS : HOPE * usual);
+    const hopedAt = startedAt + (usual === undefined ? LONGEST_MS : HOPE * usual);
     const asked = this.#askedAbout(task);
     // What was done about its end has come to nothing: it is asked about once more.
-    if (asked === undefined || asked.answer !== 'running') return first;
-    const gapMs = usual === undefined ? LONGEST_MS : SHARE * (asked.at - startedAt);
-    return Math.max(first, asked.at + Math.min(Math.max(gapMs, SHORTEST_MS), LONGEST_MS));
+    if (asked === undefined || asked.answer !== 'running') {
+      return Math.min(hopedAt, startedAt + EARLY_MS);
+    }
+    const tookMs = asked.at - startedAt;
+    if (asked.at < hopedAt) return Math.min(hopedAt, asked.at + EARLY_SHARE * tookMs);
+    const gapMs = usual === undefined ? LONGEST_MS : SHARE * tookMs;
+    return asked.at + Math.min(Math.max(gapMs, SHORTEST_MS), LONGEST_MS);
   }
 
   #askedAbout({ of, upid }: Tempoed): Asked | undefined {

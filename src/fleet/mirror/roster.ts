@@ -136,7 +136,7 @@ export class Roster {
     const count = (this.#leaving.get(id) ?? 0) + step;
     if (count > 0) this.#leaving.set(id, count);
     else this.#leaving.delete(id);
-    const pool = this.#find(id)?.pool;
+    const pool = (this.#find(id) ?? this.#coming.get(id))?.pool;
     if (pool !== undefined && pool !== intent.pool) this.#bump(pool);
   }
 

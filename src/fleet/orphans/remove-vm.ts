@@ -38,7 +38,7 @@ export async function removeVm(turn: Turn, region: string, { config, why }: Orph
     const change = { remove: ['protection'], digest: fresh.digest };
     await hypervisor.configureVm(fresh, change, turn.acting);
   }
-  await ended(turn, region, await hypervisor.destroyVm(config, turn.acting));
+  await ended(turn, region, await hypervisor.destroyVm(fresh, turn.acting));
 }
 
 async function ended(turn: Turn, region: string, task: TaskRef | undefined): Promise<void> {
