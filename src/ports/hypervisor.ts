@@ -240,8 +240,9 @@ export interface Hypervisor {
   /** Pulls the plug, also while a shutdown waits. Already stopped: the task succeeds. */
   stopVm(vm: VmRef, options?: CallOptions): Promise<TaskRef>;
   /**
-   * Disks, jobs and references too; never ISOs. Must be stopped. Already gone: resolves with undefined. Destroys where
-   * its configuration was read last and nowhere else: Conflict/VM_CHANGED when the id is on another host meanwhile.
+   * Disks, jobs and references too; never ISOs. Must be stopped. Already gone: resolves with undefined. Destroys on the
+   * host that is named, where the caller has looked at it, and nowhere else: Conflict/VM_CHANGED when the id is on another
+   * host meanwhile.
    */
   destroyVm(vm: VmRef, options?: CallOptions): Promise<TaskRef | undefined>;
 

@@ -324,10 +324,14 @@ describe('a VM that is not where it was', () => {
     });
     await expect(region.hypervisor.destroyVm(VM)).rejects.toMatchObject({ code: 'VM_CHANGED' });
     expect(region.calls()).toEqual(['DELETE /nodes/pve1/qemu/160', 'GET /cluster/resources']);
-    await region.hypervisor.vmConfig(VM);
-    await region.hypervisor.destroyVm(VM);
+    const seen = await region.hypervisor.vmConfig(VM);
+    // Who still means the host of before has not looked.
+    await expect(region.hypervisor.destroyVm(VM)).rejects.toMatchObject({ code: 'VM_CHANGED' });
+    await region.hypervisor.destroyVm(seen);
     expect(region.calls().slice(2)).toEqual([
       'GET /nodes/pve2/qemu/160/config',
+      'DELETE /nodes/pve1/qemu/160',
+      'GET /cluster/resources',
       'DELETE /nodes/pve2/qemu/160',
     ]);
   });
