@@ -159,7 +159,7 @@ async function scale(to: number, progress: Progress, driven: Fleet): Promise<voi
 
 const stop = new AbortController();
 process.once('SIGINT', () => stop.abort());
-const driving = fleet.drive({ signal: stop.signal });
+const driving = fleet.runDriver({ signal: stop.signal });
 try {
   const progress = new Progress();
   for (const to of [5, 1, 0]) await scale(to, progress, fleet);

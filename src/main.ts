@@ -293,7 +293,7 @@ async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
   const { listen, tls, insecure, expander } = config.grpc;
   const order: FaceOrder = {
     settings: externalGrpcSettings(config),
-    terms: fleet.terms,
+    terms: fleet.poolLimits,
     statePath: config.state.path,
     listen,
     tls,
@@ -302,7 +302,7 @@ async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
   };
   const face = await supervise({
     link: startThread(new URL('./face-thread.js', import.meta.url), { name: 'grpc', order }),
-    outlook: fleet.outlook,
+    forecast: fleet.forecast,
     clock,
     warn: (message) => log.warn(message),
     onCall({ rpc, code, ms }) {

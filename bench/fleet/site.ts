@@ -141,14 +141,14 @@ export async function driveUntil(
     await before;
     if (!over.signal.aborted && (await isDone())) over.abort();
   };
-  const onRound = () => {
+  const onPass = () => {
     checking = check(checking);
   };
   let elapsed = 0;
   over.signal.addEventListener('abort', () => {
     elapsed = clock.now() - started;
   });
-  await untilSettled(clock, fleet.drive({ signal: over.signal, events: { onRound } }));
+  await untilSettled(clock, fleet.runDriver({ signal: over.signal, events: { onPass } }));
   return elapsed;
 }
 

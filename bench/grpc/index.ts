@@ -126,7 +126,7 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
-    terms: fleet.terms,
+    terms: fleet.poolLimits,
     statePath: statePathIn(folder),
     listen: { host: '127.0.0.1', port: 0 },
     tls: undefined,
@@ -136,7 +136,7 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
   const program = new URL('../../src/face-thread.ts', import.meta.url);
   const face = await supervise({
     link: startThread(program, { name: 'grpc', order }),
-    outlook: fleet.outlook,
+    forecast: fleet.forecast,
     clock: systemClock,
     warn: () => undefined,
     onCall: () => undefined,
@@ -144,7 +144,7 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
   });
   const abort = new AbortController();
   const { rounds, events } = stopwatch();
-  const driving = fleet.drive({ signal: abort.signal, events });
+  const driving = fleet.runDriver({ signal: abort.signal, events });
   while (face.waitingFor().length > 0) await systemClock.sleep(50);
   const why = { by: 'bench', reason: 'to have some under way' };
   for (const { name } of pools) await fleet.request(name, Math.ceil(100 / pools.length), why);
@@ -163,11 +163,11 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
 function stopwatch() {
   const rounds: number[] = [];
   let begunAt = 0;
-  const onRoundBegin = () => {
+  const onPassBegin = () => {
     begunAt = performance.now();
   };
-  const onRoundEnd = () => void rounds.push(performance.now() - begunAt);
-  return { rounds, events: { onRoundBegin, onRoundEnd } };
+  const onPassEnd = () => void rounds.push(performance.now() - begunAt);
+  return { rounds, events: { onPassBegin, onPassEnd } };
 }
 
 function fromWorker(load: Load): Promise<Measured> {

@@ -4,7 +4,7 @@ import type { Config, RegionConfig, SecretSource } from '../config/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import type { PvescalerError } from '../ports/errors.ts';
-import type { Gate } from '../ports/fence.ts';
+import type { RequestFence } from '../ports/fence.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Log } from '../ports/log.ts';
 import type { Meters } from '../ports/meters.ts';
@@ -58,7 +58,7 @@ export interface Telemetry {
 /** What an adapter is opened with. */
 export interface ConnectOptions {
   /** Asked before anything is sent that changes something, and told how that ended. */
-  readonly fence: Gate;
+  readonly fence: RequestFence;
   /** Absent where nobody reads them. */
   readonly meters?: Meters | undefined;
   /** Trouble in the background, where nobody can be told by a rejection. */

@@ -48,7 +48,7 @@ export function fleetSettings(config: Config, extras: SettingsExtras): FleetSett
     namespace: config.cluster.namespace,
     // The Cluster Autoscaler would rather grow another pool than wait.
     unplacedTimeoutMs: config.mode === 'externalgrpc' ? UNPLACED_MS : undefined,
-    longestRequestMs: longestRequestMs(config),
+    maxRequestMs: longestRequestMs(config),
     reconcileMs: reconcileMs(config),
     busyMs: BUSY_MS,
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fleet on the adapters that the config asks for.
 import type { Config } from '../config/index.ts';
-import type { Fleet, FleetSettings, Throne } from '../fleet/index.ts';
+import type { DriverRegistry, Fleet, FleetSettings } from '../fleet/index.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import type { PvescalerError } from '../ports/errors.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
@@ -64,10 +64,10 @@ async function open(
   opening.closings.push(() => opened.store.close());
   for (const warning of opened.warnings) opening.warn(warning);
   const store = opening.telemetry?.telling(opened.store) ?? opened.store;
-  const { createFleet, Throne: ThroneOfProcess } = await import('../fleet/index.ts');
-  const throne = new ThroneOfProcess(clock);
+  const { createFleet, DriverRegistry: ThroneOfProcess } = await import('../fleet/index.ts');
+  const driverRegistry = new ThroneOfProcess(clock);
   const outside = isDriving
-    ? await connectAll(context, config, { ...opening, throne })
+    ? await connectAll(context, config, { ...opening, driverRegistry })
     : { hypervisors: new Map<string, Hypervisor>(), connected: undefined };
   const { hypervisors, connected } = outside;
   const settings = await settingsOf(context, config, {
@@ -83,7 +83,7 @@ async function open(
     clock,
     random,
     settings: opening.adjust?.(settings) ?? settings,
-    throne,
+    driverRegistry,
   });
   return { fleet, store, config, hypervisors, cluster: connected?.cluster };
 }
@@ -96,11 +96,16 @@ interface Outside {
 async function connectAll(
   { adapters, environment }: CliContext,
   config: Config,
-  { warn, telemetry, throne, closings }: Opening & { readonly throne: Throne },
+  {
+    warn,
+    telemetry,
+    driverRegistry,
+    closings,
+  }: Opening & { readonly driverRegistry: DriverRegistry },
 ): Promise<Outside> {
   const onTrouble = (error: PvescalerError) =>
     telemetry?.log.debug('trouble in the background', { error });
-  const how = { fence: throne, meters: telemetry?.meters, onTrouble };
+  const how = { fence: driverRegistry, meters: telemetry?.meters, onTrouble };
   const hypervisors = new Map<string, Hypervisor>();
   for (const region of Object.values(config.regions)) {
     const { hypervisor, warnings } = await adapters.connect(region, how);

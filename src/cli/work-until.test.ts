@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { DriveTerms, FleetStatus } from '../fleet/index.ts';
+import type { DriverOptions, FleetStatus } from '../fleet/index.ts';
 import type { Machine } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
 import { untilSettled } from '../ports/fakes/until-settled.ts';
@@ -46,15 +46,15 @@ const TROUBLE = {
 function aPlace(otherForMs: number) {
   const clock = new VirtualClock();
   const said: string[] = [];
-  const drive = async ({ signal, events }: DriveTerms): Promise<void> => {
+  const drive = async ({ signal, events }: DriverOptions): Promise<void> => {
     const start = clock.monotonic();
     while (!signal.aborted) {
       if (clock.monotonic() - start < otherForMs) events?.onWaiting?.('other/1');
       else {
-        events?.onRoundBegin?.();
+        events?.onPassBegin?.();
         const seenAt = { regions: {}, cluster: undefined };
-        events?.onRound?.({ stale: {}, undecided: [], underWay: 0, nextAt: 0, seenAt });
-        events?.onRoundEnd?.();
+        events?.onPass?.({ stale: {}, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
+        events?.onPassEnd?.();
       }
       await clock.sleep(1_000, { signal }).catch(() => undefined);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the fleet for something and sees it done: this process drives if nobody does, and watches otherwise. What
 // was asked for is durable; whoever interrupts this leaves a state from which the next driver goes on.
-import type { RoundReport } from '../fleet/index.ts';
+import type { PassReport } from '../fleet/index.ts';
 import { RECONCILE_LEASE_MS } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
 import { asPvescalerError, Cancelled, Conflict, TimedOut } from '../ports/errors.ts';
@@ -37,7 +37,7 @@ export async function workUntilDone(
   const watch = new Watch(host, open, errand.regions);
   const signal = AbortSignal.any([context.signal, over.signal]);
   let broken: unknown;
-  const driving = open.fleet.drive({ signal, events: watch }).catch((error: unknown) => {
+  const driving = open.fleet.runDriver({ signal, events: watch }).catch((error: unknown) => {
     broken = error;
   });
   const giveUpAt = context.clock.monotonic() + (errand.timeoutMs ?? Number.POSITIVE_INFINITY);
@@ -113,7 +113,7 @@ class Watch {
     this.isInRound = false;
   };
 
-  readonly onRound = ({ stale, undecided }: RoundReport): void => {
+  readonly onRound = ({ stale, undecided }: PassReport): void => {
     if (Object.keys(stale).length + undecided.length === 0) this.rounds += 1;
     const unread = this.#regions.find((region) => stale[region] !== undefined);
     const making = this.#regions.find((region) => undecided.includes(region));

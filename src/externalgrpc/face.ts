@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts the services on their listeners and keeps the picture they answer from up to date.
+// Puts the services on their listeners and keeps the view they answer from up to date.
 import type { DescService } from '@bufbuild/protobuf';
 import type { Clock } from '../ports/clock.ts';
 import { asPvescalerError, InvalidConfig } from '../ports/errors.ts';
@@ -36,7 +36,7 @@ export interface ExternalGrpcOptions extends Pick<ProviderParts, 'fleet' | 'sett
   readonly signal?: AbortSignal;
   /** After each call: for metrics and logs. */
   readonly onCall?: (call: GrpcCall) => void;
-  /** How soon what others wrote is in the picture. */
+  /** How soon what others wrote is in the view. */
   readonly followEveryMs?: number;
   /** How long nothing may move in a call while its client has something to send or to read. */
   readonly stillMaxMs?: number;
@@ -161,9 +161,9 @@ function securityOf({ tls, insecure, warn, listen: at }: ExternalGrpcOptions): S
  */
 function missing({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
   const regions = new Set(settings.groups.flatMap((group) => group.regions));
-  const unread = [...regions].filter((region) => !fleet.outlook.isKnown(region));
+  const unread = [...regions].filter((region) => !fleet.forecast.isComplete(region));
   return [
-    ...(fleet.picture.isRead ? [] : ['the records']),
+    ...(fleet.view.isLoaded ? [] : ['the records']),
     ...(unread.length < regions.size || regions.size === 0
       ? []
       : unread.map((region) => `the first look at region ${region} by the process that drives`)),
@@ -175,7 +175,7 @@ async function follow(options: ExternalGrpcOptions, signal: AbortSignal): Promis
   const { fleet, clock, warn, followEveryMs = FOLLOW_EVERY_MS } = options;
   const told = new Set<string>();
   while (!signal.aborted) {
-    await fleet.picture.follow({ signal }).catch((error: unknown) => {
+    await fleet.view.refresh({ signal }).catch((error: unknown) => {
       if (!signal.aborted) tellOnce(told, asPvescalerError(error).message, warn);
     });
     for (const words of differences(options)) tellOnce(told, words, warn);

@@ -4,7 +4,7 @@
  * The right to change something outside, for as long as it lasts. Asked at the last instant before a request leaves
  * the process: one that was stopped for a minute between a decision and its request must not send it any more.
  */
-export interface Fence {
+export interface WriteFence {
   mayAct(): boolean;
 }
 
@@ -16,7 +16,7 @@ export type RequestEnd =
   | 'unsure';
 
 /** A fence that also knows what has passed it and has not ended. */
-export interface Gate extends Fence {
+export interface RequestFence extends WriteFence {
   /** A request that may change something leaves now; the answer is called once, at its end. */
-  pass(): (end: RequestEnd) => void;
+  beginRequest(): (end: RequestEnd) => void;
 }

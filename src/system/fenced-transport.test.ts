@@ -13,7 +13,10 @@ function request(method: TransportRequest['method'], path: string): TransportReq
 it('lets nothing out that changes something once the right to act is gone', async () => {
   let mayAct = true;
   const inner = new ScriptedTransport(() => ({ status: 200 }));
-  const transport = fencedTransport(inner, { mayAct: () => mayAct, pass: () => () => undefined });
+  const transport = fencedTransport(inner, {
+    mayAct: () => mayAct,
+    beginRequest: () => () => undefined,
+  });
   await transport.request(request('POST', '/nodes/pve1/qemu'));
   mayAct = false;
   for (const method of ['POST', 'PUT', 'DELETE'] as const) {
@@ -32,7 +35,7 @@ function watchedBy(answer: ConstructorParameters<typeof ScriptedTransport>[0]) {
   const ends: (RequestEnd | 'under way')[] = [];
   const gate = {
     mayAct: () => true,
-    pass: () => {
+    beginRequest: () => {
       const place = ends.push('under way') - 1;
       return (end: RequestEnd) => {
         ends[place] = end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { LostLeadership, PvescalerError } from '../ports/errors.ts';
-import type { Gate } from '../ports/fence.ts';
+import type { RequestFence } from '../ports/fence.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../ports/transport.ts';
 
 const HARMLESS = ['/access/ticket', '/agent/ping'] as const;
@@ -9,7 +9,7 @@ const HARMLESS = ['/access/ticket', '/agent/ping'] as const;
  * Lets nothing out that changes something once the right to act is gone, and keeps account of what it let out. Looking
  * is free, and so are logging in and asking whether a guest is up: they change nothing on the other side.
  */
-export function fencedTransport(transport: Transport, gate: Gate): Transport {
+export function fencedTransport(transport: Transport, gate: RequestFence): Transport {
   return {
     request: (request) =>
       request.method === 'GET' || HARMLESS.some((end) => request.url.endsWith(end))
@@ -21,7 +21,7 @@ export function fencedTransport(transport: Transport, gate: Gate): Transport {
 
 async function watched(
   transport: Transport,
-  gate: Gate,
+  gate: RequestFence,
   request: TransportRequest,
 ): Promise<TransportResponse> {
   if (!gate.mayAct()) {
@@ -29,7 +29,7 @@ async function watched(
       facts: { requestSent: false },
     });
   }
-  const ended = gate.pass();
+  const ended = gate.beginRequest();
   try {
     const response = await transport.request(request);
     // Above 500 it is somebody in between who answers: Proxmox passes calls on to the host that they are about.

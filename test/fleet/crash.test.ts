@@ -2,7 +2,7 @@
 // The crash matrix with the real client and the simulator: instants recorded from a run without a crash, per
 // source, for creation and deletion, with the database kept and with it deleted.
 import { describe, expect, it } from 'vitest';
-import { type DeathWish, Mortal } from '../../src/fleet/testing/mortal.ts';
+import { CrashingProcess, type CrashPoint } from '../../src/fleet/testing/crashing-process.ts';
 import { MemoryStore, SimulatedCrash } from '../../src/ports/fakes/memory-store.ts';
 import {
   addressesInUse,
@@ -35,8 +35,8 @@ async function prepared(source: SourceName, { before, wanted }: Scenario): Promi
   return site;
 }
 
-async function lived(site: Site, wish: DeathWish): Promise<Mortal> {
-  const mortal = new Mortal(site.store, site.hypervisor, wish);
+async function lived(site: Site, wish: CrashPoint): Promise<CrashingProcess> {
+  const mortal = new CrashingProcess(site.store, site.hypervisor, wish);
   const { store, hypervisor } = mortal;
   const fleet = aProcess(site, { store, hypervisor, seed: 2 });
   await untilAtRest(site, fleet, { store }).catch((error: unknown) => {
@@ -69,7 +69,7 @@ async function withoutDatabase(site: Site, wanted: number): Promise<void> {
   await expectExactly(fresh, wanted);
 }
 
-function wishesOf({ writes, calls }: Mortal): readonly DeathWish[] {
+function wishesOf({ writes, calls }: CrashingProcess): readonly CrashPoint[] {
   return [
     ...Array.from({ length: writes }, (_, at) => ({ kind: 'write', number: at + 1 }) as const),
     ...calls.flatMap((_, at) => [

@@ -92,8 +92,8 @@ export async function untilAtRest(
       holder: 'test',
       durationMs: 3_600_000,
     });
-    const { underWay, undecided } = await site.settled(fleet.round(lease));
-    quiet = underWay === 0 && undecided.length === 0 ? quiet + 1 : 0;
+    const { inProgress, undecided } = await site.settled(fleet.reconcileOnce(lease));
+    quiet = inProgress === 0 && undecided.length === 0 ? quiet + 1 : 0;
     await site.clock.advance(2_000);
   }
 }

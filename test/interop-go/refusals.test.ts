@@ -56,7 +56,7 @@ async function write(
     };
     await store.machines.create(id, machine);
   }
-  await fleet.picture.follow();
+  await fleet.view.refresh();
 }
 
 describe.each(VERSIONS)('grpc-go %s', (_name, version) => {

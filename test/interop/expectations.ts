@@ -56,7 +56,7 @@ export async function joined(
   const record = (await stage.store.machines.list())[index];
   if (record === undefined) throw new Error(`no machine ${index}`);
   const { value } = await stage.store.machines.replace(record, { ...record.value, ...words });
-  await stage.fleet.picture.follow();
+  await stage.fleet.view.refresh();
   return value;
 }
 

@@ -39,7 +39,7 @@ async function write({ store, fleet }: Stage, index: number, written: Written): 
     ...written,
   };
   await store.machines.create(machine.id, machine);
-  await fleet.picture.follow();
+  await fleet.view.refresh();
   return machine;
 }
 
@@ -63,7 +63,7 @@ describe('a VM id that comes round again', () => {
       const before = await target(client);
       await remove(client, [fakeNode(VM)]);
       expect(await target(client)).toBe(before - 1);
-      expect(stage.fleet.picture.roster.isLeaving(now.id)).toBe(true);
+      expect(stage.fleet.view.index.isDeletionRequested(now.id)).toBe(true);
     })(),
   );
 
@@ -112,7 +112,7 @@ describe('an id that a machine had before its Node came', () => {
       }
       expect(await target(client)).toBe(1);
       expect(await states(client)).toEqual(['Running']);
-      expect(stage.fleet.picture.roster.isLeaving(id)).toBe(false);
+      expect(stage.fleet.view.index.isDeletionRequested(id)).toBe(false);
       // By its own id it goes, with a Node or after that one was lost.
       await remove(client, [fakeNode('k3s://node-1')]);
       expect(await target(client)).toBe(0);

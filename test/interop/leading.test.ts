@@ -17,7 +17,7 @@ async function passes({ clock }: Stage, seconds: number): Promise<void> {
 
 async function whileDriving(stage: Stage, test: () => Promise<void>): Promise<void> {
   const stop = new AbortController();
-  const driving = stage.fleet.drive({ signal: stop.signal });
+  const driving = stage.fleet.runDriver({ signal: stop.signal });
   try {
     await passes(stage, 3);
     await test();
@@ -67,7 +67,7 @@ describe('answers', () => {
   it(
     'come from nobody who has never driven',
     onStage({ isReady: false }, async (stage) => {
-      await stage.fleet.picture.follow();
+      await stage.fleet.view.refresh();
       for (const [rpc, request] of [['NodeGroups', {}] as const, ...CHANGES])
         expect((await stage.client.failure(rpc, request)).code, rpc).toBe(14);
     }),
@@ -155,7 +155,7 @@ describe('answers', () => {
         for (const rpc of ['NodeGroupTargetSize', 'NodeGroupNodes'])
           expect(await client.failure(rpc, { id: 'far' })).toMatchObject({ code: 14 });
         await store.machines.create(FAR.id, FAR);
-        await fleet.picture.follow();
+        await fleet.view.refresh();
         expect(await groups()).toEqual(['workers', 'far']);
         expect(await groupOf(client, node)).toBe('far');
         expect(await target(client, 'far')).toBe(1);

@@ -2,8 +2,8 @@
 // Where servers of this protocol have gone wrong before, one test each. The client is of the newest generation
 // unless a test is about another one.
 import { describe, expect, it } from 'vitest';
-import { aFleet, oneRound } from '../../src/fleet/testing/bench.ts';
 import { someSettings } from '../../src/fleet/testing/settings.ts';
+import { aFleet, onePass } from '../../src/fleet/testing/test-fleet.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import type { Answer } from './client.ts';
 import {
@@ -43,7 +43,7 @@ describe('pitfalls', () => {
         holder: 'test',
         durationMs: 60_000,
       });
-      const stuck = stage.fleet.round(lease).catch(() => undefined);
+      const stuck = stage.fleet.reconcileOnce(lease).catch(() => undefined);
       const before = hypervisor.calls.length;
       for (const [rpc, request] of [
         ['NodeGroups', {}],
@@ -116,12 +116,12 @@ describe('pitfalls', () => {
       await grow(stage.client, 3);
       await stage.rest();
       const again = aFleet({ ...stage, settings: someSettings(), seed: 4 });
-      await again.picture.follow();
-      expect(again.picture.roster.membersOf('workers')).toHaveLength(3);
+      await again.view.refresh();
+      expect(again.view.index.membersOf('workers')).toHaveLength(3);
       const store = new MemoryStore({ clock: stage.clock });
       const without = aFleet({ ...stage, store, settings: someSettings(), seed: 5 });
-      await oneRound(without, { ...stage, store });
-      expect(without.picture.roster.membersOf('workers')).toHaveLength(3);
+      await onePass(without, { ...stage, store });
+      expect(without.view.index.membersOf('workers')).toHaveLength(3);
     }),
   );
 
@@ -378,7 +378,7 @@ describe('pitfalls', () => {
           allocatable: { [`${cpu}x${memoryBytes}x${diskBytes}`]: learned },
         });
         await stage.clock.advance(1_000);
-        await stage.fleet.picture.follow();
+        await stage.fleet.view.refresh();
         await stage.clock.advance(1_000);
         expect((await template(client))['status'].allocatable.cpu.string).toBe('1500m');
         expect(

@@ -8,8 +8,13 @@ import {
   serveExternalGrpc,
 } from '../../src/externalgrpc/index.ts';
 import type { FleetSettings, PoolSettings } from '../../src/fleet/index.ts';
-import { aBench, type Bench, oneRound, untilAtRest } from '../../src/fleet/testing/bench.ts';
 import { aPool, someSettings } from '../../src/fleet/testing/settings.ts';
+import {
+  aTestFleet,
+  onePass,
+  type TestFleet,
+  untilAtRest,
+} from '../../src/fleet/testing/test-fleet.ts';
 import { type Generation, RpcClient } from './client.ts';
 
 export { aPool, REGION } from '../../src/fleet/testing/settings.ts';
@@ -61,7 +66,7 @@ export interface StageOptions {
   readonly isReady?: boolean;
 }
 
-export interface Stage extends Bench {
+export interface Stage extends TestFleet {
   readonly face: RunningExternalGrpc;
   readonly warnings: readonly string[];
   readonly client: RpcClient;
@@ -74,7 +79,7 @@ export interface Stage extends Bench {
 export function onStage(options: StageOptions, test: (stage: Stage) => Promise<void>) {
   return async (): Promise<void> => {
     const pools = options.pools ?? [aPool()];
-    const bench = aBench(someSettings(pools, { unplacedTimeoutMs: 30_000, ...options.fleet }));
+    const bench = aTestFleet(someSettings(pools, { unplacedTimeoutMs: 30_000, ...options.fleet }));
     await prepare(bench, options.isReady ?? true);
     const warnings: string[] = [];
     const face = await serveExternalGrpc({
@@ -107,7 +112,7 @@ export function onStage(options: StageOptions, test: (stage: Stage) => Promise<v
         warnings,
         client: clientOf('c'),
         clientOf,
-        round: async () => void (await oneRound(bench.fleet, bench)),
+        round: async () => void (await onePass(bench.fleet, bench)),
         rest: () => untilAtRest(bench.fleet, bench),
       });
     } finally {
@@ -120,6 +125,6 @@ export function onStage(options: StageOptions, test: (stage: Stage) => Promise<v
   };
 }
 
-async function prepare(bench: Bench, isReady: boolean): Promise<void> {
-  if (isReady) await oneRound(bench.fleet, bench);
+async function prepare(bench: TestFleet, isReady: boolean): Promise<void> {
+  if (isReady) await onePass(bench.fleet, bench);
 }

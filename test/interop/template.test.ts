@@ -26,7 +26,7 @@ describe('the template', () => {
           [`${cpu}x${memoryBytes}x${diskBytes}`]: { ...learned, ephemeralStorageBytes: 0 },
         },
       });
-      await stage.fleet.picture.follow();
+      await stage.fleet.view.refresh();
       await stage.clock.advance(1_000);
       const answer = await stage.client.call('NodeGroupTemplateNodeInfo', { id: 'workers' });
       const { allocatable } = nodeOf(answer['nodeBytes'])['status'];

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { answer } from '../../src/externalgrpc/thread/answer.ts';
 import type { FaceOrder, FromFace, ToFace } from '../../src/externalgrpc/thread/messages.ts';
 import { type SupervisedFace, supervise } from '../../src/externalgrpc/thread/supervise.ts';
-import { aBench, type Bench } from '../../src/fleet/testing/bench.ts';
 import { aPool, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
+import { aTestFleet, type TestFleet } from '../../src/fleet/testing/test-fleet.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import { InvalidConfig, plainError } from '../../src/ports/errors.ts';
 import { linkedPair } from '../../src/ports/fakes/linked-pair.ts';
@@ -17,7 +17,7 @@ import { RpcClient } from './client.ts';
 import { grow, ids, target } from './expectations.ts';
 import { aGroup } from './stage.ts';
 
-interface Threads extends Bench {
+interface Threads extends TestFleet {
   readonly face: SupervisedFace;
   readonly client: RpcClient;
   readonly calls: string[];
@@ -28,14 +28,14 @@ interface Threads extends Bench {
   readonly drive: () => void;
 }
 
-function anOrder(bench: Bench, port = 0): FaceOrder {
+function anOrder(bench: TestFleet, port = 0): FaceOrder {
   return {
     settings: {
       groups: [aGroup(aPool())],
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
-    terms: bench.fleet.terms,
+    terms: bench.fleet.poolLimits,
     statePath: 'not read here',
     listen: { host: '127.0.0.1', port },
     tls: undefined,
@@ -45,7 +45,7 @@ function anOrder(bench: Bench, port = 0): FaceOrder {
 }
 
 /** What the other thread does. */
-function answering({ store, clock }: Bench, link: Link<FromFace, ToFace>, order: FaceOrder) {
+function answering({ store, clock }: TestFleet, link: Link<FromFace, ToFace>, order: FaceOrder) {
   const random = new SeededRandom(11);
   const read = () => Promise.reject(new Error('no files here'));
   return answer({ link, order: structuredClone(order), store, clock, random, read }).then(
@@ -54,14 +54,14 @@ function answering({ store, clock }: Bench, link: Link<FromFace, ToFace>, order:
   );
 }
 
-async function start(bench: Bench, port = 0) {
+async function start(bench: TestFleet, port = 0) {
   const { near, far, cut } = linkedPair<ToFace, FromFace>();
   void answering(bench, far, anOrder(bench, port));
   const calls: string[] = [];
   const end = new AbortController();
   const face = await supervise({
     link: near,
-    outlook: bench.fleet.outlook,
+    forecast: bench.fleet.forecast,
     clock: bench.clock,
     warn: () => undefined,
     onCall: ({ rpc, code }) => void calls.push(`${rpc} ${code}`),
@@ -72,7 +72,7 @@ async function start(bench: Bench, port = 0) {
 
 function inThreads(test: (threads: Threads) => Promise<void>) {
   return async (): Promise<void> => {
-    const bench = aBench(someSettings([aPool()]));
+    const bench = aTestFleet(someSettings([aPool()]));
     const started = await start(bench);
     const { face } = started;
     const client = new RpcClient(`127.0.0.1:${face.port}`, 'c.proto');
@@ -82,7 +82,7 @@ function inThreads(test: (threads: Threads) => Promise<void>) {
     const stop = new AbortController();
     let driving: Promise<void> = Promise.resolve();
     const drive = () => {
-      driving = bench.fleet.drive({ signal: stop.signal });
+      driving = bench.fleet.runDriver({ signal: stop.signal });
     };
     try {
       await test({ ...bench, ...started, client, passes, drive });
@@ -141,18 +141,18 @@ describe('a face in a thread of its own', () => {
   );
 
   it('lets a report end with the right of whoever made it, though nothing more is heard', async () => {
-    const bench = aBench(someSettings([aPool()]));
+    const bench = aTestFleet(someSettings([aPool()]));
     const stop = new AbortController();
     const reports: ToFace[] = [];
-    bench.fleet.outlook.onChange(() =>
-      reports.push({ kind: 'outlook', report: bench.fleet.outlook.report() }),
+    bench.fleet.forecast.onChange(() =>
+      reports.push({ kind: 'forecast', report: bench.fleet.forecast.report() }),
     );
-    const driving = bench.fleet.drive({ signal: stop.signal });
+    const driving = bench.fleet.runDriver({ signal: stop.signal });
     await bench.clock.advance(2_000);
     const { near, far } = linkedPair<ToFace, FromFace>();
     // The driving thread says this much, and is never heard of again.
     for (const report of reports) near.send(report);
-    bench.fleet.outlook.onChange(() => undefined);
+    bench.fleet.forecast.onChange(() => undefined);
     stop.abort();
     await untilSettled(bench.clock, driving);
     const listening = Promise.withResolvers<number>();
@@ -184,14 +184,14 @@ describe('a face in a thread of its own', () => {
   );
 
   it('is not ready when it hangs, and ended all the same', async () => {
-    const bench = aBench(someSettings([aPool()]));
+    const bench = aTestFleet(someSettings([aPool()]));
     const { near, far } = linkedPair<ToFace, FromFace>();
     far.send({ kind: 'listening', port: 1, expanderPort: undefined });
     far.send({ kind: 'waiting', waitingFor: [] });
     const { clock } = bench;
     const face = await supervise({
       link: near,
-      outlook: bench.fleet.outlook,
+      forecast: bench.fleet.forecast,
       clock,
       warn: () => undefined,
       onCall: () => undefined,
@@ -209,7 +209,7 @@ describe('a face in a thread of its own', () => {
     await new Promise<void>((resolve) => void taken.listen(0, '127.0.0.1', () => resolve()));
     const address = taken.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    await expect(start(aBench(someSettings([aPool()])), port)).rejects.toThrow(InvalidConfig);
+    await expect(start(aTestFleet(someSettings([aPool()])), port)).rejects.toThrow(InvalidConfig);
     taken.close();
   });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A seed: a day of scalings, faults, crashes, stalls and meddling, then quiet, then nothing.
-import type { DeathWish } from '../../src/fleet/testing/mortal.ts';
+import type { CrashPoint } from '../../src/fleet/testing/crashing-process.ts';
 import type { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { aFault, PHASES, pick } from './faults.ts';
 import { checkReached } from './invariants.ts';
@@ -138,7 +138,7 @@ class Run {
     const outcome = await this.world.step(this.#process);
     if (outcome === 'dead') await this.#die();
     if (outcome === undefined || outcome === 'dead') return true;
-    return outcome.underWay > 0 || outcome.undecided.length > 0;
+    return outcome.inProgress > 0 || outcome.undecided.length > 0;
   }
 
   async #die(): Promise<void> {
@@ -197,7 +197,7 @@ class Run {
   #replaceByMortal(): void {
     const { random } = this.world;
     const kind = pick(random, ['write', 'unseen', 'seen'] as const);
-    const wish: DeathWish = { kind, number: 1 + random.integer(kind === 'write' ? 25 : 8) };
+    const wish: CrashPoint = { kind, number: 1 + random.integer(kind === 'write' ? 25 : 8) };
     this.#losesDatabase = random.integer(3) === 0;
     this.#isMortal = true;
     this.#process = this.world.aProcess(wish);

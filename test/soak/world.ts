@@ -5,9 +5,9 @@ import {
   createFleet,
   type Fleet,
   type FleetSettings,
-  type RoundReport,
+  type PassReport,
 } from '../../src/fleet/index.ts';
-import { type DeathWish, Mortal } from '../../src/fleet/testing/mortal.ts';
+import { CrashingProcess, type CrashPoint } from '../../src/fleet/testing/crashing-process.ts';
 import { REGION } from '../../src/fleet/testing/settings.ts';
 import { type Lease, RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Machine } from '../../src/model/machine.ts';
@@ -65,11 +65,11 @@ export class World extends Known {
     this.strangers.set(vmId, likeness(this.region.sim.inspect(), vmId));
   }
 
-  aProcess(wish: DeathWish = { kind: 'never' }): Process {
+  aProcess(wish: CrashPoint = { kind: 'never' }): Process {
     this.#processes += 1;
     const watched: Watched = { token: -1, stall: undefined };
     const guarded = new Monitor(this, watched).wrap(this.region.hypervisor);
-    const mortal = new Mortal(this.store, guarded, wish);
+    const mortal = new CrashingProcess(this.store, guarded, wish);
     const { store = (one) => one, hypervisor = (one) => one } = this.#sabotage;
     const holder = `process-${this.#processes}`;
     const fleet = createFleet({
@@ -98,20 +98,20 @@ export class World extends Known {
     if (kind === 'delete') for (const id of machines) this.dismissed.add(id);
   }
 
-  async round(process: Process): Promise<RoundReport> {
+  async round(process: Process): Promise<PassReport> {
     const lease = await this.store.leases.acquire({
       name: RECONCILE_LEASE,
       holder: process.holder,
       durationMs: LEASE_MS,
     });
-    return process.fleet.round(this.#led(process, lease));
+    return process.fleet.reconcileOnce(this.#led(process, lease));
   }
 
   /** Drives by itself, until it is stopped or dead. */
   async drive(process: Process, { signal, finish }: Ends): Promise<'dead' | 'stopped'> {
-    const onTrouble = (error: Error) => this.log(`trouble: ${String(error)}`);
+    const onError = (error: Error) => this.log(`trouble: ${String(error)}`);
     try {
-      await process.fleet.drive({ signal, finish, events: { onTrouble } });
+      await process.fleet.runDriver({ signal, finish, events: { onError } });
     } catch (error) {
       if (this.#trouble(error) === 'dead') return 'dead';
     }
@@ -119,7 +119,7 @@ export class World extends Known {
   }
 
   /** Undefined when the round did not come to its end. */
-  async step(process: Process): Promise<RoundReport | 'dead' | undefined> {
+  async step(process: Process): Promise<PassReport | 'dead' | undefined> {
     const outcome = await this.settled(
       this.round(process).catch((error: unknown) => this.#trouble(error)),
     );

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What metrics show of the records, read when somebody asks for them.
-import type { FleetStatus, PoolStatus, RoundReport } from '../../fleet/index.ts';
+import type { FleetStatus, PassReport, PoolStatus } from '../../fleet/index.ts';
 import { type Machine, PHASES } from '../../model/machine.ts';
 import type { Meters } from '../../ports/meters.ts';
 
 interface Seen {
   readonly status: FleetStatus;
   /** Of the last round of this process. */
-  readonly report: RoundReport | undefined;
+  readonly report: PassReport | undefined;
   readonly now: number;
 }
 
@@ -55,7 +55,7 @@ function machinesByPhase(pools: readonly PoolStatus[], machines: readonly Machin
   );
 }
 
-function viewAges(report: RoundReport | undefined, now: number) {
+function viewAges(report: PassReport | undefined, now: number) {
   const regions = Object.entries(report?.seenAt.regions ?? {}).map(([region, at]) => ({
     labels: { side: 'proxmox', region },
     value: (now - at) / 1_000,

@@ -145,7 +145,7 @@ async function driveUntilEnd(
   if (finish.aborted) return;
   finish.addEventListener('abort', onFinish, { once: true });
   try {
-    await fleet.drive({ signal: hard.signal, finish, events: vigil.events });
+    await fleet.runDriver({ signal: hard.signal, finish, events: vigil.events });
   } catch (error) {
     if (!(error instanceof Cancelled)) throw error;
   } finally {

@@ -22,18 +22,18 @@ describe('health', () => {
       healthy: false,
       problems: ['the loop has not moved for 121 s'],
     });
-    vigil.events.onPulse?.();
+    vigil.events.onHeartbeat?.();
     expect(vigil.health().healthy).toBe(true);
   });
 
   it('bears a long round, and not one without end', async () => {
     const { clock, vigil } = aVigil();
-    vigil.events.onRoundBegin?.();
+    vigil.events.onPassBegin?.();
     await clock.advance(15 * 60_000);
     expect(vigil.health().healthy).toBe(true);
     await clock.advance(6 * 60_000);
     expect(vigil.health().problems).toEqual(['a round has been going on for 1260 s']);
-    vigil.events.onRoundEnd?.();
+    vigil.events.onPassEnd?.();
     expect(vigil.health().healthy).toBe(true);
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of the running process: does its loop move, has it seen both sides, does it drive. The answers of
 // `/healthz` and `/readyz` come from here.
-import type { DriveEvents, RoundReport } from '../../fleet/index.ts';
+import type { DriverEvents, PassReport } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { PvescalerError } from '../../ports/errors.ts';
 import type { Log } from '../../ports/log.ts';
@@ -29,7 +29,7 @@ export class Vigil {
   #trouble = '';
   #isEnding = false;
   isLeading = false;
-  report: RoundReport | undefined;
+  report: PassReport | undefined;
   /** Of the face; asked each time. */
   faceWaitsFor: () => readonly string[] = () => ['the face: not started yet'];
 
@@ -87,16 +87,16 @@ export class Vigil {
     this.#pulseAt = this.#parts.clock.monotonic();
   }
 
-  readonly events: DriveEvents = {
-    onPulse: () => this.pulse(),
-    onRoundBegin: () => {
+  readonly events: DriverEvents = {
+    onHeartbeat: () => this.pulse(),
+    onPassBegin: () => {
       this.pulse();
       this.#roundSince = this.#parts.clock.monotonic();
     },
-    onRoundEnd: () => this.#endRound(),
-    onRound: (report) => this.#took(report),
+    onPassEnd: () => this.#endRound(),
+    onPass: (report) => this.#took(report),
     onWaiting: (holder) => this.#waits(holder),
-    onTrouble: (error) => this.#met(error),
+    onError: (error) => this.#met(error),
     onLeading: (isLeading) => this.#leads(isLeading),
   };
 
@@ -108,7 +108,7 @@ export class Vigil {
     this.pulse();
   }
 
-  #took(report: RoundReport): void {
+  #took(report: PassReport): void {
     this.report = report;
     this.#trouble = '';
     this.#parts.meters.add('pvescaler_rounds_total', { outcome: 'done' });

@@ -47,12 +47,12 @@ export class Provider {
   constructor(parts: ProviderParts) {
     this.#parts = parts;
     this.groups = new Groups(parts);
-    this.#templates = new Templates(parts.fleet.picture, parts.settings);
+    this.#templates = new Templates(parts.fleet.view, parts.settings);
   }
 
   groupForNode(node: AskedNode | undefined) {
     if (node === undefined) return NO_GROUP;
-    const resolved = resolveNode(node, this.#parts.fleet.picture);
+    const resolved = resolveNode(node, this.#parts.fleet.view);
     const pool = poolOf(resolved);
     return (pool === undefined ? undefined : this.groups.find(pool)) ?? NO_GROUP;
   }
@@ -100,7 +100,7 @@ export class Provider {
     if (node === undefined) throw invalid('no node');
     const { settings, fleet } = this.#parts;
     const named = settings.groups.find((group) => node.labels[group.groupLabel] === group.name);
-    const pool = named?.name ?? poolOf(resolveNode(node, fleet.picture));
+    const pool = named?.name ?? poolOf(resolveNode(node, fleet.view));
     if (pool === undefined) throw new NotFound('MACHINE_NOT_FOUND', 'the node is of no node group');
     const perHour = nodePricePerHour(this.groups.settings(pool), settings.pricing);
     const { startTimestamp, endTimestamp, startTime, endTime } = request;
@@ -125,7 +125,7 @@ export class Provider {
 
   /** Undefined for what is gone already. */
   #toDelete(group: string, node: AskedNode): MachineId | undefined {
-    const resolved = resolveNode(node, this.#parts.fleet.picture);
+    const resolved = resolveNode(node, this.#parts.fleet.view);
     const pool = poolOf(resolved);
     if (pool !== undefined && pool !== group) {
       throw new NotOwned('VM_NOT_OWNED', `${said(node)} is of node group ${pool}, not ${group}`);
@@ -148,16 +148,16 @@ export class Provider {
   /** A VM that the last view has under an id of which no machine is known. */
   #isStranger({ region, vmId }: Extract<Resolved, { kind: 'past' }>): boolean {
     if (region === undefined || vmId === undefined) return false;
-    const { outlook } = this.#parts.fleet;
-    return outlook.takenAt(region) === undefined || outlook.hasVm(region, vmId);
+    const { forecast } = this.#parts.fleet;
+    return forecast.takenAt(region) === undefined || forecast.hasVm(region, vmId);
   }
 
   #requireFreshView(group: GroupSettings): void {
     if (this.groups.isSeen(group, VIEW_TOO_OLD_MS)) return;
     const { name, regions } = group;
-    const { outlook } = this.#parts.fleet;
+    const { forecast } = this.#parts.fleet;
     const reasons = regions.map((region) => {
-      const why = outlook.trouble(region) ?? 'it has not been read yet';
+      const why = forecast.readError(region) ?? 'it has not been read yet';
       return `region ${region}: ${why}`;
     });
     throw new Unreachable(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node groups: the pools with their limits as they are now. What was worked out from a pool's records is kept until
 // they change, since the autoscaler asks for it again and again.
-import type { Member, Room } from '../../fleet/index.ts';
+import type { Headroom, Member } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { NotFound, Unreachable } from '../../ports/errors.ts';
 import type { FleetSide } from '../fleet-side.ts';
@@ -23,14 +23,14 @@ interface Kept {
   /** Members, and creations that failed until the autoscaler has taken note. */
   readonly target: number;
   instances: NodeGroupNodesResponse | undefined;
-  newcomers: { readonly room: Room; readonly count: number } | undefined;
+  newcomers: { readonly room: Headroom; readonly count: number } | undefined;
 }
 
 /** Longer ago, what was seen of the hosts is no room to offer: where they are silent, nothing can be made. */
 const ROOM_HOLDS_MS = 45_000;
 
 export interface GroupParts {
-  readonly fleet: Pick<FleetSide, 'picture' | 'outlook'>;
+  readonly fleet: Pick<FleetSide, 'view' | 'forecast'>;
   readonly settings: FaceSettings;
   readonly clock: Pick<Clock, 'now'>;
 }
@@ -45,7 +45,7 @@ export class Groups {
   constructor({ fleet, settings, clock }: GroupParts) {
     this.#fleet = fleet;
     this.#clock = clock;
-    this.#lists = new InstanceLists(fleet.picture);
+    this.#lists = new InstanceLists(fleet.view);
     this.#settings = new Map(settings.groups.map((group) => [group.name, group]));
   }
 
@@ -76,12 +76,12 @@ export class Groups {
    * regions cannot be read would look empty, and its machines would be ordered again elsewhere.
    */
   #isKnown({ name, regions }: GroupSettings): boolean {
-    const { outlook, picture } = this.#fleet;
-    const { roster, pools } = picture;
+    const { forecast, view } = this.#fleet;
+    const { index, pools } = view;
     return (
-      regions.some((region) => outlook.isKnown(region)) ||
-      roster.machinesOf(name).length > 0 ||
-      roster.openIntentsOf(name).length > 0 ||
+      regions.some((region) => forecast.isComplete(region)) ||
+      index.machinesOf(name).length > 0 ||
+      index.openIntentsOf(name).length > 0 ||
       pools.get(name) !== undefined
     );
   }
@@ -98,7 +98,7 @@ export class Groups {
 
   /** For how many more there is room; undefined while nobody knows. */
   roomLeft(id: string): number | undefined {
-    const room = this.#fleet.outlook.room(id);
+    const room = this.#fleet.forecast.headroom(id);
     if (room === undefined) return undefined;
     const group = this.settings(id);
     if (!this.isSeen(group, ROOM_HOLDS_MS)) return 0;
@@ -106,12 +106,12 @@ export class Groups {
   }
 
   /** How many take of the room since it was counted, whether they have their places by now or not. */
-  #newcomers(group: GroupSettings, room: Room): number {
+  #newcomers(group: GroupSettings, room: Headroom): number {
     const kept = this.#keep(group);
     if (kept.newcomers?.room === room) return kept.newcomers.count;
     const isNew = ({ phase, placedAt = 0 }: Member) =>
       phase === undefined || phase === 'requested' || placedAt > room.countedAt;
-    const count = this.#fleet.picture.roster
+    const count = this.#fleet.view.index
       .membersOf(group.name)
       .filter((member) => isNew(member) && !room.waiting.has(member.id)).length;
     kept.newcomers = { room, count };
@@ -121,7 +121,7 @@ export class Groups {
   /** Whether one of its regions has been seen within that time. */
   isSeen({ regions }: GroupSettings, withinMs: number): boolean {
     const since = this.#clock.now() - withinMs;
-    return regions.some((region) => (this.#fleet.outlook.takenAt(region) ?? -Infinity) >= since);
+    return regions.some((region) => (this.#fleet.forecast.takenAt(region) ?? -Infinity) >= since);
   }
 
   /** Never below the target, which would make the autoscaler take machines away. */
@@ -136,21 +136,23 @@ export class Groups {
   #debug(group: GroupSettings, target: number, left: number | undefined): string {
     const { name, min, max } = group;
     const isSilent = left !== undefined && !this.isSeen(group, ROOM_HOLDS_MS);
-    const reason = isSilent ? 'its hosts cannot be read' : this.#fleet.outlook.room(name)?.reason;
+    const reason = isSilent
+      ? 'its hosts cannot be read'
+      : this.#fleet.forecast.headroom(name)?.reason;
     const room = left === undefined ? 'room not counted yet' : `room for ${left} more`;
     return `${name} (${min}-${max}, target ${target}, ${reason ?? room})`;
   }
 
   #keep({ name }: GroupSettings): Kept {
-    const { roster } = this.#fleet.picture;
-    const version = roster.version(name);
+    const { index } = this.#fleet.view;
+    const version = index.version(name);
     const known = this.#kept.get(name);
     if (known?.version === version) return known;
-    const members = roster.membersOf(name);
-    const failed = roster
+    const members = index.membersOf(name);
+    const failed = index
       .machinesOf(name)
       .filter((one) => one.failure !== undefined)
-      .filter((machine) => isUnnoticedFailure(machine, roster.isLeaving(machine.id)));
+      .filter((machine) => isUnnoticedFailure(machine, index.isDeletionRequested(machine.id)));
     const kept = {
       version,
       members: members.length,

@@ -4,7 +4,7 @@
 // the answer is worth, and every other call would wait for it.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import type { Picture } from '../../fleet/index.ts';
+import type { FleetView } from '../../fleet/index.ts';
 import type { Machine } from '../../model/machine.ts';
 import {
   InstanceSchema,
@@ -24,20 +24,20 @@ interface Written {
 }
 
 export class InstanceLists {
-  readonly #picture: Picture;
+  readonly #view: FleetView;
   /** A record never changes; another one takes its place. */
   readonly #written = new WeakMap<Machine, Written>();
 
-  constructor(picture: Picture) {
-    this.#picture = picture;
+  constructor(view: FleetView) {
+    this.#view = view;
   }
 
   /** Asked for and without a record, recorded, and failed lately; not what is gone or was called off. */
   of(pool: string): NodeGroupNodesResponse {
-    const { roster } = this.#picture;
+    const { index } = this.#view;
     return listOf([
-      ...comingInstances(pool, this.#picture).map(written),
-      ...roster.machinesOf(pool).map((one) => this.#bytesOf(one, roster.isLeaving(one.id))),
+      ...comingInstances(pool, this.#view).map(written),
+      ...index.machinesOf(pool).map((one) => this.#bytesOf(one, index.isDeletionRequested(one.id))),
     ]);
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine as the Cluster Autoscaler sees it, from the moment it was asked for until nothing of it is left.
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { Picture } from '../../fleet/index.ts';
+import type { FleetView } from '../../fleet/index.ts';
 import type { Machine, MachineFailure } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { placeholderProviderId, vmProviderId } from '../../model/provider-id.ts';
@@ -20,8 +20,8 @@ const OTHER_ERROR = 99;
 const REASON_MAX_BYTES = 256;
 
 /** Of machines that were asked for and have no record. */
-export function comingInstances(pool: string, { roster, machines }: Picture): InstanceShape[] {
-  return roster
+export function comingInstances(pool: string, { index, machines }: FleetView): InstanceShape[] {
+  return index
     .membersOf(pool)
     .filter(({ id }) => machines.get(id) === undefined)
     .map(({ id }) => ({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which machine the autoscaler speaks of. It knows real Nodes, and it invents nodes for instances without one: name
 // and provider id are the instance's id then, and there is not a single label.
-import type { Picture } from '../../fleet/index.ts';
+import type { FleetView } from '../../fleet/index.ts';
 import type { CreateIntent } from '../../model/intent.ts';
 import { type Machine, mayExist } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
@@ -22,16 +22,16 @@ export type Resolved =
 
 const FOREIGN: Resolved = { kind: 'foreign' };
 
-export function resolveNode(node: AskedNode, picture: Picture): Resolved {
-  const byId = node.providerID === '' ? FOREIGN : byProviderId(node.providerID, picture);
+export function resolveNode(node: AskedNode, view: FleetView): Resolved {
+  const byId = node.providerID === '' ? FOREIGN : byProviderId(node.providerID, view);
   if (byId.kind === 'machine' || byId.kind === 'coming') return byId;
-  return byName(node, picture) ?? byId;
+  return byName(node, view) ?? byId;
 }
 
 /** A Node whose provider id says something else than its machine's known one is not that machine's. */
-function byName({ name, providerID }: AskedNode, picture: Picture): Resolved | undefined {
+function byName({ name, providerID }: AskedNode, view: FleetView): Resolved | undefined {
   if (name === '') return undefined;
-  const machine = withNode(picture.roster.named(name));
+  const machine = withNode(view.index.byName(name));
   if (machine === undefined) return undefined;
   const isOther =
     providerID !== '' && machine.providerId !== undefined && machine.providerId !== providerID;
@@ -46,30 +46,30 @@ function isOtherVm({ placement }: Machine, providerID: string): boolean {
 }
 
 /** Ids come round: whoever has it now goes before those who had it. */
-function byProviderId(providerId: string, picture: Picture): Resolved {
-  const known = picture.roster.withProviderId(providerId);
+function byProviderId(providerId: string, view: FleetView): Resolved {
+  const known = view.index.byProviderId(providerId);
   if (known !== undefined && mayExist(known.phase)) return found(known);
-  const read = byForm(readProviderId(providerId), picture);
+  const read = byForm(readProviderId(providerId), view);
   if (known === undefined || read.kind === 'machine' || read.kind === 'coming') return read;
   if (known.phase === 'gone') return found(known);
   return read.kind === 'past' ? read : { kind: 'past' };
 }
 
-function byForm(id: ProviderId, picture: Picture): Resolved {
-  const { roster } = picture;
+function byForm(id: ProviderId, view: FleetView): Resolved {
+  const { index } = view;
   switch (id.kind) {
     case 'placeholder':
-      return byMachineId(id.machine, picture) ?? { kind: 'past' };
+      return byMachineId(id.machine, view) ?? { kind: 'past' };
     case 'smbios':
-      return byMachineId(id.machine, picture) ?? FOREIGN;
+      return byMachineId(id.machine, view) ?? FOREIGN;
     case 'vm': {
-      const machine = withNode(roster.atVm(id.region, id.vmId));
+      const machine = withNode(index.byVm(id.region, id.vmId));
       return machine === undefined
         ? { kind: 'past', region: id.region, vmId: id.vmId }
         : found(machine);
     }
     case 'node-name': {
-      const machine = withNode(roster.named(id.nodeName));
+      const machine = withNode(index.byName(id.nodeName));
       return machine === undefined || machine.providerId !== undefined ? FOREIGN : found(machine);
     }
     default:
@@ -90,9 +90,9 @@ function found(machine: Machine): Resolved {
   return { kind: 'machine', id: machine.id, machine };
 }
 
-function byMachineId(id: MachineId, { roster, machines }: Picture): Resolved | undefined {
+function byMachineId(id: MachineId, { index, machines }: FleetView): Resolved | undefined {
   const machine = machines.get(id);
   if (machine !== undefined) return { kind: 'machine', id, machine };
-  const intent = roster.coming(id);
+  const intent = index.requested(id);
   return intent === undefined ? undefined : { kind: 'coming', id, intent };
 }

@@ -4,8 +4,8 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { aBench } from '../../fleet/testing/bench.ts';
 import { REGION } from '../../fleet/testing/settings.ts';
+import { aTestFleet } from '../../fleet/testing/test-fleet.ts';
 import type { Intent } from '../../model/intent.ts';
 import { type Machine, PHASES } from '../../model/machine.ts';
 import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
@@ -111,11 +111,11 @@ const machine = fc
 
 /** Its region has been read, and nobody has counted its room. */
 const SEEN = {
-  isKnown: () => true,
+  isComplete: () => true,
   takenAt: () => undefined,
-  trouble: () => undefined,
+  readError: () => undefined,
   hasVm: () => false,
-  room: () => undefined,
+  headroom: () => undefined,
 };
 
 const ASKED_MAX = 4;
@@ -150,15 +150,15 @@ it('the target is the number of instances that are not being deleted, each with 
       machines,
       fc.array(intent, { maxLength: ASKED_MAX }),
       async (recorded, asked) => {
-        const { store, fleet, clock } = aBench();
+        const { store, fleet, clock } = aTestFleet();
         for (const one of recorded) await store.machines.create(one.id, one);
         for (const [index, one] of asked.entries())
           await store.intents.create(String(index), written(index, one));
-        await fleet.picture.follow();
+        await fleet.view.refresh();
         const pricing = { vcpuHour: 0, memoryGiBHour: 0 };
         const settings = { groups: [GROUP], pricing, gpu: { label: '', types: [] } };
-        const { picture } = fleet;
-        const groups = new Groups({ fleet: { picture, outlook: SEEN }, clock, settings });
+        const { view } = fleet;
+        const groups = new Groups({ fleet: { view, forecast: SEEN }, clock, settings });
         const { instances } = asReceived(groups.instances('workers'));
         const staying = instances.filter(
           ({ status }) => status?.instanceState !== State.instanceDeleting,
@@ -166,7 +166,7 @@ it('the target is the number of instances that are not being deleted, each with 
         expect(groups.targetSize('workers')).toBe(staying.length);
         expect(new Set(instances.map(({ id }) => id)).size).toBe(instances.length);
         for (const { id = '' } of instances) {
-          const resolved = resolveNode({ name: id, providerID: id }, fleet.picture);
+          const resolved = resolveNode({ name: id, providerID: id }, fleet.view);
           expect(resolved.kind).toMatch(/^(machine|coming)$/);
         }
         expect(groups.find('workers')?.maxSize).toBeGreaterThanOrEqual(staying.length);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Picture } from '../../fleet/index.ts';
+import type { FleetView } from '../../fleet/index.ts';
 import type { FaceSettings } from '../settings.ts';
 import { differenceOf, sizeKey } from './allocatable.ts';
 
 interface Parts {
-  readonly fleet: { readonly picture: Pick<Picture, 'pools'> };
+  readonly fleet: { readonly view: Pick<FleetView, 'pools'> };
   readonly settings: FaceSettings;
 }
 
 /** Where joined nodes offer something else than the config promises, one sentence per pool. */
 export function differences({ fleet, settings }: Parts): readonly string[] {
   return settings.groups.flatMap((group) => {
-    const learned = fleet.picture.pools.get(group.name)?.allocatable[sizeKey(group)];
+    const learned = fleet.view.pools.get(group.name)?.allocatable[sizeKey(group)];
     return (learned === undefined ? undefined : differenceOf(group, learned)) ?? [];
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Template nodes, ready to be sent; made anew when a joined node taught something.
-import type { Picture } from '../../fleet/index.ts';
+import type { FleetView } from '../../fleet/index.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
 import type { FaceSettings, GroupSettings } from '../settings.ts';
 import { sizeKey } from './allocatable.ts';
@@ -13,17 +13,17 @@ interface Kept {
 }
 
 export class Templates {
-  readonly #picture: Pick<Picture, 'pools'>;
+  readonly #view: Pick<FleetView, 'pools'>;
   readonly #gpuLabel: string;
   readonly #kept = new Map<string, Kept>();
 
-  constructor(picture: Pick<Picture, 'pools'>, { gpu }: FaceSettings) {
-    this.#picture = picture;
+  constructor(view: Pick<FleetView, 'pools'>, { gpu }: FaceSettings) {
+    this.#view = view;
     this.#gpuLabel = gpu.label;
   }
 
   bytes(group: GroupSettings): Uint8Array {
-    const learned = this.#picture.pools.get(group.name)?.allocatable[sizeKey(group)];
+    const learned = this.#view.pools.get(group.name)?.allocatable[sizeKey(group)];
     const known = this.#kept.get(group.name);
     if (known !== undefined && known.learned === learned) return known.bytes;
     const place = { region: onlyOf(group.regions), gpuLabel: this.#gpuLabel };

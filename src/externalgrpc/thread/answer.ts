@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The face in a thread of its own: whatever a round of the fleet has to work through, the autoscaler's calls do not
-// wait for it. It has its own desk on the store, like any other process; only the outlook comes from the thread that
+// wait for it. It has its own desk on the store, like any other process; only the forecast comes from the thread that
 // drives.
-import { type OutlookReport, openDesk, type Picture, ReportedOutlook } from '../../fleet/index.ts';
+import {
+  createFleetClient,
+  type FleetView,
+  type ForecastReport,
+  ReportedForecast,
+} from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Link } from '../../ports/link.ts';
 import type { Random } from '../../ports/random.ts';
@@ -33,20 +38,20 @@ const PULSE_EVERY = 4;
 /** Resolves when it was told to close and has. */
 export async function answer({ link, order, store, ...parts }: AnsweringParts): Promise<void> {
   const { clock, random, read } = parts;
-  const desk = openDesk({ store, clock, random, pools: order.terms });
-  const outlook = new ReportedOutlook(clock);
-  const reports = new Reports(desk.picture, outlook);
+  const desk = createFleetClient({ store, clock, random, pools: order.terms });
+  const forecast = new ReportedForecast(clock);
+  const reports = new Reports(desk.view, forecast);
   const ending = new AbortController();
   const closing = new AbortController();
   const calls: GrpcCall[] = [];
   link.onMessage((message) => {
-    if (message.kind === 'outlook') void reports.take(message.report);
+    if (message.kind === 'forecast') void reports.take(message.report);
     else if (message.kind === 'ending') ending.abort();
     else closing.abort();
   });
   const face = await serveExternalGrpc({
     ...order,
-    fleet: { ...desk, outlook },
+    fleet: { ...desk, forecast },
     clock,
     read,
     warn: (message) => link.send({ kind: 'warning', message }),
@@ -65,28 +70,28 @@ export async function answer({ link, order, store, ...parts }: AnsweringParts): 
   teller.tell();
 }
 
-/** A report speaks of records that are in the store already: it holds once they are in the picture. */
+/** A report speaks of records that are in the store already: it holds once they are in the view. */
 class Reports {
-  readonly #picture: Pick<Picture, 'follow'>;
-  readonly #outlook: ReportedOutlook;
+  readonly #view: Pick<FleetView, 'refresh'>;
+  readonly #forecast: ReportedForecast;
   #latest = 0;
 
-  constructor(picture: Pick<Picture, 'follow'>, outlook: ReportedOutlook) {
-    this.#picture = picture;
-    this.#outlook = outlook;
+  constructor(view: Pick<FleetView, 'refresh'>, forecast: ReportedForecast) {
+    this.#view = view;
+    this.#forecast = forecast;
   }
 
-  async take(report: OutlookReport): Promise<void> {
+  async take(report: ForecastReport): Promise<void> {
     this.#latest += 1;
     const mine = this.#latest;
     const isOver = Object.keys(report.regions).length === 0;
     if (!isOver && !(await this.#isFollowed())) return;
-    if (mine === this.#latest) this.#outlook.set(report);
+    if (mine === this.#latest) this.#forecast.set(report);
   }
 
   /** Why the store cannot be read is told by whoever follows all the time; the report before ends by itself. */
   #isFollowed(): Promise<boolean> {
-    return this.#picture.follow().then(
+    return this.#view.refresh().then(
       () => true,
       () => false,
     );

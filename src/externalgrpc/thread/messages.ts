@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the thread that drives and the thread that answers tell each other. Records are not among it: both read the
 // store.
-import type { OutlookReport, PoolTerms } from '../../fleet/index.ts';
+import type { ForecastReport, PoolLimits } from '../../fleet/index.ts';
 import type { PlainError } from '../../ports/errors.ts';
 import type { ExternalGrpcOptions, GrpcCall } from '../index.ts';
 
 /** Plain data all of it. */
 export interface FaceOrder
   extends Pick<ExternalGrpcOptions, 'settings' | 'listen' | 'tls' | 'insecure' | 'expander'> {
-  readonly terms: Readonly<Record<string, PoolTerms>>;
+  readonly terms: Readonly<Record<string, PoolLimits>>;
   readonly statePath: string;
 }
 
 export type ToFace =
-  | { readonly kind: 'outlook'; readonly report: OutlookReport }
+  | { readonly kind: 'forecast'; readonly report: ForecastReport }
   /** The process shall end: nothing new is taken. */
   | { readonly kind: 'ending' }
   | { readonly kind: 'close' };

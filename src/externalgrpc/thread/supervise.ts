@@ -9,7 +9,7 @@ import type { FromFace, ToFace } from './messages.ts';
 
 export interface SupervisionParts {
   readonly link: Link<ToFace, FromFace>;
-  readonly outlook: Pick<Fleet['outlook'], 'report' | 'onChange'>;
+  readonly forecast: Pick<Fleet['forecast'], 'report' | 'onChange'>;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
   readonly onCall: (call: GrpcCall) => void;
@@ -33,17 +33,17 @@ const CLOSE_WITHIN_MS = 15_000;
 
 /** Resolves when it listens; rejects with the reason why it cannot. */
 export async function supervise(parts: SupervisionParts): Promise<SupervisedFace> {
-  const { link, outlook, clock, signal } = parts;
+  const { link, forecast, clock, signal } = parts;
   const watch = new Watch(parts);
-  const tell = () => link.send({ kind: 'outlook', report: outlook.report() });
-  outlook.onChange(tell);
+  const tell = () => link.send({ kind: 'forecast', report: forecast.report() });
+  forecast.onChange(tell);
   const onEnding = () => link.send({ kind: 'ending' });
   if (signal.aborted) onEnding();
   else signal.addEventListener('abort', onEnding, { once: true });
   const over = new AbortController();
   const end = async () => {
     over.abort();
-    outlook.onChange(() => undefined);
+    forecast.onChange(() => undefined);
     signal.removeEventListener('abort', onEnding);
     await link.close();
   };

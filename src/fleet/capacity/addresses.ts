@@ -4,8 +4,8 @@ import type { AddressLease } from '../../model/address-lease.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { type AddressChoice, chooseAddresses, countAddresses } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
-import type { PoolSettings } from '../settings.ts';
-import type { Turn } from '../turn.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { PoolSettings } from '../context/settings.ts';
 import { takenAddresses } from './taken-addresses.ts';
 
 interface Where {
@@ -23,58 +23,64 @@ interface Unknown {
 const READS_TO_COUNT = 16;
 
 export async function addressesFor(
-  turn: Turn,
+  context: ReconcileContext,
   where: Where,
   machine: MachineId,
 ): Promise<AddressChoice | Unknown> {
-  const unknown = unknownAddresses(turn, where);
+  const unknown = unknownAddresses(context, where);
   if (unknown !== undefined) return unknown;
-  const taken = isStatic(where.pool) ? await takenAddresses(turn, where.view) : [];
-  return chooseAddresses({ ...common(turn, where, []), machine, taken });
+  const taken = isStatic(where.pool) ? await takenAddresses(context, where.view) : [];
+  return chooseAddresses({ ...common(context, where, []), machine, taken });
 }
 
 /** The same when those of others are held who will have theirs before; nothing of it is written down. */
 export async function addressesBeside(
-  turn: Turn,
+  context: ReconcileContext,
   where: Where,
   { machine, held }: { readonly machine: MachineId; readonly held: readonly AddressLease[] },
 ): Promise<AddressChoice | Unknown> {
-  const unknown = unknownAddresses(turn, where);
+  const unknown = unknownAddresses(context, where);
   if (unknown !== undefined) return unknown;
-  const taken = await takenToCount(turn, where);
-  return chooseAddresses({ ...common(turn, where, held), machine, taken });
+  const taken = await takenToCount(context, where);
+  return chooseAddresses({ ...common(context, where, held), machine, taken });
 }
 
 /** How many machines get theirs, one after the other. */
 export async function freeAddresses(
-  turn: Turn,
+  context: ReconcileContext,
   where: Where,
   { held, atMost }: { readonly held: readonly AddressLease[]; readonly atMost: number },
 ): Promise<{ readonly count: number; readonly reason: string | undefined }> {
   if (!isStatic(where.pool)) return { count: atMost, reason: undefined };
-  const unknown = unknownAddresses(turn, where);
+  const unknown = unknownAddresses(context, where);
   if (unknown !== undefined) return { count: 0, reason: unknown.sentence };
-  const taken = await takenToCount(turn, where);
-  return countAddresses({ ...common(turn, where, held), taken }, atMost);
+  const taken = await takenToCount(context, where);
+  return countAddresses({ ...common(context, where, held), taken }, atMost);
 }
 
-function takenToCount(turn: Turn, { pool, view }: Where): Promise<readonly string[]> {
-  return isStatic(pool) ? takenAddresses(turn, view, READS_TO_COUNT) : Promise.resolve([]);
+function takenToCount(
+  context: ReconcileContext,
+  { pool, view }: Where,
+): Promise<readonly string[]> {
+  return isStatic(pool) ? takenAddresses(context, view, READS_TO_COUNT) : Promise.resolve([]);
 }
 
-function common(turn: Turn, { pool, view }: Where, held: readonly AddressLease[]) {
+function common(context: ReconcileContext, { pool, view }: Where, held: readonly AddressLease[]) {
   return {
     region: view.region,
     v4: pool.network.v4,
     v6: pool.network.v6,
-    leases: held.length === 0 ? turn.books.addresses : [...turn.books.addresses, ...held],
-    now: turn.now,
+    leases: held.length === 0 ? context.records.addresses : [...context.records.addresses, ...held],
+    now: context.now,
   };
 }
 
 /** After the records were lost, a VM that cannot be read may have any address. */
-function unknownAddresses({ unread }: Turn, { view, pool }: Where): Unknown | undefined {
-  const vm = unread.get(view.region);
+function unknownAddresses(
+  { unreadVms }: ReconcileContext,
+  { view, pool }: Where,
+): Unknown | undefined {
+  const vm = unreadVms.get(view.region);
   if (vm === undefined || !isStatic(pool)) return undefined;
   const sentence = `VM ${vm.vmId} on host ${vm.host} cannot be read: its addresses might be given out twice`;
   return { chosen: false, code: 'VIEW_STALE', sentence };

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool whose new machines keep failing waits, longer each time, and says so.
 import type { PoolBackoff } from '../../model/pool.ts';
-import type { Turn } from '../turn.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
 
 interface Trouble {
   readonly code: string;
   readonly message: string;
 }
 
-export async function backOff(turn: Turn, pool: string, trouble: Trouble): Promise<void> {
+export async function backOff(
+  context: ReconcileContext,
+  pool: string,
+  trouble: Trouble,
+): Promise<void> {
   let isNew = false;
-  await turn.books.changePool(pool, (state) => {
+  await context.records.changePool(pool, (state) => {
     // Machines that fail together are one failure.
-    isNew = (state.backoff?.until ?? 0) <= turn.now;
-    return { ...state, backoff: nextBackoff(turn, state.backoff, { ...trouble, isNew }) };
+    isNew = (state.backoff?.until ?? 0) <= context.now;
+    return { ...state, backoff: nextBackoff(context, state.backoff, { ...trouble, isNew }) };
   });
-  const { backoff } = turn.books.pool(pool);
+  const { backoff } = context.records.pool(pool);
   if (!isNew || backoff === undefined) return;
   const { failures, until } = backoff;
-  const seconds = Math.round((until - turn.now) / 1_000);
-  await turn.tell({
+  const seconds = Math.round((until - context.now) / 1_000);
+  await context.record({
     kind: 'refused',
     subject: { pool },
     reason: 'PoolBackedOff',
@@ -29,7 +33,7 @@ export async function backOff(turn: Turn, pool: string, trouble: Trouble): Promi
 }
 
 function nextBackoff(
-  { now, settings }: Turn,
+  { now, settings }: ReconcileContext,
   last: PoolBackoff | undefined,
   { isNew, code, message }: Trouble & { readonly isNew: boolean },
 ): PoolBackoff {
@@ -40,7 +44,7 @@ function nextBackoff(
   return { failures, since: last?.since ?? now, until, code, message };
 }
 
-export function backoffOf(turn: Turn, pool: string): PoolBackoff | undefined {
-  const { backoff } = turn.books.pool(pool);
-  return backoff !== undefined && backoff.until > turn.now ? backoff : undefined;
+export function backoffOf(context: ReconcileContext, pool: string): PoolBackoff | undefined {
+  const { backoff } = context.records.pool(pool);
+  return backoff !== undefined && backoff.until > context.now ? backoff : undefined;
 }

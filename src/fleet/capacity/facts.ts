@@ -2,18 +2,18 @@
 
 import { DISK_IN_THE_MAKING, type RegionFacts, reservationsOf } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
-import type { Turn } from '../turn.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
 
 /** What placement has to know of a region: the view, and what our records promise beyond it. */
 export function placementFacts(
-  { books: { census } }: Turn,
+  { records: { usage } }: ReconcileContext,
   { view, busyHosts }: { readonly view: RegionView; readonly busyHosts: readonly string[] },
 ): RegionFacts {
   return {
     hosts: view.hosts,
     vms: [],
-    reservations: reservationsOf(census.inPhase(...DISK_IN_THE_MAKING), view.region),
-    ledger: census.ledger(view),
+    reservations: reservationsOf(usage.inPhase(...DISK_IN_THE_MAKING), view.region),
+    ledger: usage.ledger(view),
     busyHosts,
   };
 }

@@ -9,37 +9,44 @@ import {
   type VmIdChoice,
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
-import { knownNodes } from '../nodes/sight.ts';
-import type { PoolSettings } from '../settings.ts';
-import type { Turn } from '../turn.ts';
-import { namesOfNodes, namesOfVms, takenInView, vmIdsOfNodes } from './taken.ts';
+import { knownNodes } from '../context/cluster-reading.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { PoolSettings } from '../context/settings.ts';
+import { namesOfNodes, namesOfVms, takenInView, vmIdsOfNodes } from '../context/taken.ts';
 
-export function vmIdIn(turn: Turn, view: RegionView): VmIdChoice {
-  const { books, now, sight } = turn;
+export function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice {
+  const { records, now, clusterReading } = context;
   const { region, takenVmIds } = view;
-  const range = turn.region(region).vmIds;
+  const range = context.region(region).vmIds;
   const taken = takenInView(view).vmIds;
-  const named = vmIdsOfNodes(knownNodes(sight), region);
-  const last = books.census.lastVmId(region, range) ?? highestTaken({ takenVmIds, range });
+  const named = vmIdsOfNodes(knownNodes(clusterReading), region);
+  const last = records.usage.lastVmId(region, range) ?? highestTaken({ takenVmIds, range });
   const vmId = nextFreeVmId(
     { range, last },
-    (id) => taken.has(id) || named.has(id) || books.census.isVmIdHeld(region, id, now),
+    (id) => taken.has(id) || named.has(id) || records.usage.isVmIdHeld(region, id, now),
   );
   if (vmId !== undefined) return { chosen: true, vmId };
   // Only whoever says why there is none has to count what holds them.
-  const nodeProviderIds = namesOfVms(knownNodes(sight), region);
-  return chooseVmId({ region, range, takenVmIds, machines: books.machines, nodeProviderIds, now });
+  const nodeProviderIds = namesOfVms(knownNodes(clusterReading), region);
+  return chooseVmId({
+    region,
+    range,
+    takenVmIds,
+    machines: records.machines,
+    nodeProviderIds,
+    now,
+  });
 }
 
 export function nameIn(
-  { books, sight }: Turn,
+  { records, clusterReading }: ReconcileContext,
   view: RegionView,
   { pool, machine }: { readonly pool: PoolSettings; readonly machine: MachineId },
 ): string {
   const { names } = takenInView(view);
-  const ofNodes = namesOfNodes(knownNodes(sight));
+  const ofNodes = namesOfNodes(knownNodes(clusterReading));
   return nameFor(
     { names: pool.names, machine },
-    (name) => names.has(name) || ofNodes.has(name) || books.census.isNameHeld(name, machine),
+    (name) => names.has(name) || ofNodes.has(name) || records.usage.isNameHeld(name, machine),
   );
 }

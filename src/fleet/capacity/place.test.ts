@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aBench, addressesInUse, machinesIn, untilAtRest, WHY } from '../testing/bench.ts';
 import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
+import { addressesInUse, aTestFleet, machinesIn, untilAtRest, WHY } from '../testing/test-fleet.ts';
 
 describe('a machine that loses its place', () => {
   it('gives back the address that it loses with it', async () => {
-    const bench = aBench(someSettings([aPool({ network: STATIC_NETWORK })]));
+    const bench = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
     const { vms } = bench.hypervisor.state;
     bench.hypervisor.onCall = ({ method, vmId = 0 }) => {
       if (method !== 'createVm' || vmId !== 1_250 || vms.has(vmId)) return;

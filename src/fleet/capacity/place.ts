@@ -10,17 +10,17 @@ import {
   type Source,
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
-import { templatesIn } from '../lifecycle/templates.ts';
-import { cannotJoin } from '../nodes/can-join.ts';
-import type { PoolSettings, RegionSettings } from '../settings.ts';
-import type { Turn } from '../turn.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { PoolSettings, RegionSettings } from '../context/settings.ts';
+import { joinRefusal } from '../nodes/can-join.ts';
 import { addressesFor } from './addresses.ts';
+import { CreationLimits } from './creation-limits.ts';
 import { placementFacts } from './facts.ts';
 import { nameIn, vmIdIn } from './identity.ts';
-import { CreationsUnderWay } from './under-way.ts';
+import { templatesIn } from './templates.ts';
 
 /** Why there is no place now. */
-export interface Refused {
+export interface PlacementRefusal {
   readonly code: string;
   readonly sentence: string;
 }
@@ -33,23 +33,23 @@ interface Where {
 
 /** Undefined when it has been placed. */
 export async function place(
-  turn: Turn,
+  context: ReconcileContext,
   machine: Machine,
   pool: PoolSettings,
-): Promise<Refused | undefined> {
-  let refused: Refused | undefined = cannotJoin(turn, pool);
+): Promise<PlacementRefusal | undefined> {
+  let refused: PlacementRefusal | undefined = joinRefusal(context, pool);
   for (const name of refused === undefined ? pool.regions : []) {
-    const view = turn.views.get(name);
+    const view = context.views.get(name);
     if (view === undefined) {
       refused ??= { code: 'VIEW_STALE', sentence: `region ${name} cannot be read` };
       continue;
     }
-    const outcome = await placeIn(turn, machine, { region: turn.region(name), view, pool });
+    const outcome = await placeIn(context, machine, { region: context.region(name), view, pool });
     if (outcome === undefined) return undefined;
     refused = outcome;
   }
   const { code, sentence } = refused ?? { code: 'HOST_NOT_FOUND', sentence: 'it has no region' };
-  await turn.tellOnce(machine.id, {
+  await context.recordOnce(machine.id, {
     kind: 'refused',
     subject: { pool: machine.pool, machine: machine.id },
     reason: code,
@@ -59,15 +59,19 @@ export async function place(
 }
 
 /** Undefined when it has been placed. */
-async function placeIn(turn: Turn, machine: Machine, where: Where): Promise<Refused | undefined> {
-  const source = await sourceOf(turn, where);
-  const host = choose(turn, machine, { ...where, source });
+async function placeIn(
+  context: ReconcileContext,
+  machine: Machine,
+  where: Where,
+): Promise<PlacementRefusal | undefined> {
+  const source = await sourceOf(context, where);
+  const host = choose(context, machine, { ...where, source });
   if (!host.placed) return host;
-  const id = vmIdIn(turn, where.view);
+  const id = vmIdIn(context, where.view);
   if (!id.chosen) return id;
-  const addresses = await addressesFor(turn, where, machine.id);
+  const addresses = await addressesFor(context, where, machine.id);
   if (!addresses.chosen) return addresses;
-  await settle(turn, machine, { where, host, vmId: id.vmId, addresses: addresses.addresses });
+  await settle(context, machine, { where, host, vmId: id.vmId, addresses: addresses.addresses });
   return undefined;
 }
 
@@ -79,33 +83,37 @@ interface Decided {
 }
 
 /** Addresses are leased before the placement names them: a crash between the two costs nothing. */
-async function settle(turn: Turn, machine: Machine, decided: Decided): Promise<void> {
+async function settle(
+  context: ReconcileContext,
+  machine: Machine,
+  decided: Decided,
+): Promise<void> {
   const { where, host, vmId, addresses } = decided;
   const region = where.region.name;
   const bare = addresses.map((cidr) => cidr.split('/')[0] ?? cidr);
   // What it was given for an earlier place, and cannot have any more.
   const kept = bare.map((address) => addressLeaseKey(region, address));
-  await turn.books.releaseAddresses(machine.id, kept);
+  await context.records.releaseAddresses(machine.id, kept);
   for (const address of bare) {
-    await turn.books.leaseAddress({
+    await context.records.leaseAddress({
       address,
       region,
       pool: machine.pool,
       machine: machine.id,
-      leasedAt: turn.now,
+      leasedAt: context.now,
     });
   }
   const placement: Placement = {
     region,
     host: host.host,
     vmId,
-    name: nameIn(turn, where.view, { pool: where.pool, machine: machine.id }),
+    name: nameIn(context, where.view, { pool: where.pool, machine: machine.id }),
     diskStorage: host.storage,
     addresses,
   };
-  await turn.books.move(machine.id, 'placed', { placement, placedAt: turn.now });
-  turn.memory.told.delete(machine.id);
-  await turn.tell({
+  await context.records.move(machine.id, 'placed', { placement, placedAt: context.now });
+  context.state.recorded.delete(machine.id);
+  await context.record({
     kind: 'did',
     subject: { pool: machine.pool, machine: machine.id, host: host.host, region },
     reason: 'MachinePlaced',
@@ -116,16 +124,16 @@ async function settle(turn: Turn, machine: Machine, decided: Decided): Promise<v
 
 /** Of the hosts with room, one whose storage has a turn free too. */
 function choose(
-  turn: Turn,
+  context: ReconcileContext,
   machine: Machine,
   { region, view, pool, source }: Where & { readonly source: Source },
-): Placed | ({ readonly placed: false } & Refused) {
-  const underWay = new CreationsUnderWay(region, view, turn.books.census);
+): Placed | ({ readonly placed: false } & PlacementRefusal) {
+  const underWay = new CreationLimits(region, view, context.records.usage);
   const busy = [...underWay.busyHosts()];
   for (;;) {
     const decision = chooseHost(
       placementRequest({ region, view, pool, source }, machine.size),
-      placementFacts(turn, { view, busyHosts: busy }),
+      placementFacts(context, { view, busyHosts: busy }),
     );
     if (!decision.placed || !underWay.isStorageBusy(decision.host, decision.storage)) {
       return decision;
@@ -150,7 +158,10 @@ export function placementRequest(
   };
 }
 
-export async function sourceOf(turn: Turn, { pool, region, view }: Where): Promise<Source> {
+export async function sourceOf(
+  context: ReconcileContext,
+  { pool, region, view }: Where,
+): Promise<Source> {
   const { source } = pool;
   switch (source.kind) {
     case 'image':
@@ -159,7 +170,7 @@ export async function sourceOf(turn: Turn, { pool, region, view }: Where): Promi
       return {
         kind: 'template',
         clone: source.clone,
-        templates: await templatesIn(turn, view, source),
+        templates: await templatesIn(context, view, source),
       };
     default:
       return { kind: 'netboot' };

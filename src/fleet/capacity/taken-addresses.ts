@@ -5,11 +5,11 @@
 
 import { readMarker } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
-import { claimedVmIds } from '../adoption/claimed.ts';
-import { atOnce } from '../at-once.ts';
-import { knownNodes } from '../nodes/sight.ts';
-import { isLocalTrouble } from '../trouble.ts';
-import type { Turn } from '../turn.ts';
+import { knownNodes } from '../context/cluster-reading.ts';
+import { forEachConcurrent } from '../context/for-each-concurrent.ts';
+import { isMachineError } from '../context/machine-error.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import { claimedVmIds } from '../records/claimed.ts';
 
 const READS_AT_ONCE = 8;
 /** Nobody tells when somebody changes an address; so few of the oldest are looked at again. */
@@ -18,41 +18,46 @@ const OLD_ONES_PER_TIME = 10;
 
 /** As far as it is known after so many more configurations were read. */
 export async function takenAddresses(
-  turn: Turn,
+  context: ReconcileContext,
   view: RegionView,
   mostReads = Number.POSITIVE_INFINITY,
 ): Promise<readonly string[]> {
-  const claimed = claimedVmIds(turn, view.region);
+  const claimed = claimedVmIds(context, view.region);
   const others = view.vms.filter(({ vmId, isTemplate }) => !claimed.has(vmId) && !isTemplate);
-  forgetGone(turn, view);
-  const unknown = toRead(turn, view.region, others).slice(0, mostReads);
-  await atOnce(unknown, READS_AT_ONCE, (vm) => learn(turn, view.region, vm));
+  forgetGone(context, view);
+  const unknown = toRead(context, view.region, others).slice(0, mostReads);
+  await forEachConcurrent(unknown, READS_AT_ONCE, (vm) => learn(context, view.region, vm));
   const known = others.flatMap(
-    (vm) => turn.memory.addresses.get(keyOf(view.region, vm))?.addresses ?? [],
+    (vm) => context.state.addresses.get(keyOf(view.region, vm))?.addresses ?? [],
   );
-  return [...known, ...knownNodes(turn.sight).flatMap(({ addresses }) => addresses)];
+  return [...known, ...knownNodes(context.clusterReading).flatMap(({ addresses }) => addresses)];
 }
 
-function forgetGone({ memory }: Turn, { region, vms }: RegionView): void {
+function forgetGone({ state }: ReconcileContext, { region, vms }: RegionView): void {
   const there = new Set(vms.map((vm) => keyOf(region, vm)));
-  for (const key of memory.addresses.keys()) {
-    if (key.startsWith(`${region}/`) && !there.has(key)) memory.addresses.delete(key);
+  for (const key of state.addresses.keys()) {
+    if (key.startsWith(`${region}/`) && !there.has(key)) state.addresses.delete(key);
   }
 }
 
 /** What a VM's configuration says of its addresses; another cluster's machine has them in its marker. */
 // oxlint-disable-next-line max-params -- where, which, and what it says
-export function noteAddresses(turn: Turn, region: string, vm: VmSummary, config: VmConfig): void {
+export function rememberAddresses(
+  context: ReconcileContext,
+  region: string,
+  vm: VmSummary,
+  config: VmConfig,
+): void {
   const reading = readMarker(config.description);
   const marked = reading.kind === 'marked' ? reading.marker.addresses : [];
-  turn.memory.addresses.set(keyOf(region, vm), {
-    looks: looksOf(vm),
-    readAt: turn.now,
+  context.state.addresses.set(keyOf(region, vm), {
+    fingerprint: vmFingerprint(vm),
+    readAt: context.now,
     addresses: [...config.addresses, ...marked],
   });
 }
 
-export function looksOf({ host, name, lock, tags }: VmSummary): string {
+export function vmFingerprint({ host, name, lock, tags }: VmSummary): string {
   return [host, name, lock, ...tags].join(' ');
 }
 
@@ -60,22 +65,31 @@ function keyOf(region: string, { vmId }: VmSummary): string {
   return `${region}/${vmId}`;
 }
 
-function toRead(turn: Turn, region: string, vms: readonly VmSummary[]): readonly VmSummary[] {
-  const { addresses } = turn.memory;
+function toRead(
+  context: ReconcileContext,
+  region: string,
+  vms: readonly VmSummary[],
+): readonly VmSummary[] {
+  const { addresses } = context.state;
   const known = (vm: VmSummary) => addresses.get(keyOf(region, vm));
-  const unknown = vms.filter((vm) => known(vm)?.looks !== looksOf(vm));
+  const unknown = vms.filter((vm) => known(vm)?.fingerprint !== vmFingerprint(vm));
   const old = vms.filter((vm) => {
-    const readAt = known(vm)?.readAt ?? turn.now;
-    return turn.now - readAt > OLD_MS && known(vm)?.looks === looksOf(vm);
+    const readAt = known(vm)?.readAt ?? context.now;
+    return context.now - readAt > OLD_MS && known(vm)?.fingerprint === vmFingerprint(vm);
   });
   return [...unknown, ...old.slice(0, OLD_ONES_PER_TIME)];
 }
 
 /** One that cannot be read now is asked for the next time: a host that is down must not stop every pool. */
-async function learn(turn: Turn, region: string, vm: VmSummary): Promise<void> {
+async function learn(context: ReconcileContext, region: string, vm: VmSummary): Promise<void> {
   try {
-    noteAddresses(turn, region, vm, await turn.hypervisor(region).vmConfig(vm, turn.reading));
+    rememberAddresses(
+      context,
+      region,
+      vm,
+      await context.hypervisor(region).vmConfig(vm, context.readOptions),
+    );
   } catch (error) {
-    if (!isLocalTrouble(error)) throw error;
+    if (!isMachineError(error)) throw error;
   }
 }

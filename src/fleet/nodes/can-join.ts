@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PoolSettings } from '../settings.ts';
-import type { Turn } from '../turn.ts';
-import { needsCluster } from './join-settings.ts';
+
+import { needsCluster } from '../context/join-settings.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { PoolSettings } from '../context/settings.ts';
 
 /** Why no machine of the pool can be begun now, as far as joining goes; undefined when it can. */
-export function cannotJoin(
-  { sight }: Turn,
+export function joinRefusal(
+  { clusterReading }: ReconcileContext,
   { name, joins, seed }: PoolSettings,
 ): { readonly code: string; readonly sentence: string } | undefined {
-  if (!joins || sight.kind === 'fresh') return undefined;
-  if (sight.kind === 'stale') {
-    return { code: 'VIEW_STALE', sentence: `Kubernetes cannot be read: ${sight.why}` };
+  if (!joins || clusterReading.kind === 'fresh') return undefined;
+  if (clusterReading.kind === 'stale') {
+    return { code: 'VIEW_STALE', sentence: `Kubernetes cannot be read: ${clusterReading.why}` };
   }
   if (seed === undefined || !needsCluster(seed.join)) return undefined;
   const sentence = `pool ${name} joins its machines to a cluster, and there is no access to one`;

@@ -5,8 +5,8 @@ import { vmProviderId } from '../../model/provider-id.ts';
 import type { Cluster, ClusterNode, ContestedKey, NodeDeclaration } from '../../ports/cluster.ts';
 import type { ErrorCode } from '../../ports/error-codes.ts';
 import { PvescalerError } from '../../ports/errors.ts';
-import type { Job } from '../lifecycle/job.ts';
-import { machineInput } from '../lifecycle/seed.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import { machineInput } from '../machine/seed.ts';
 
 /** Set by a kubelet that waits for a cloud controller; that one says what the provider id is. */
 const AWAITS_CLOUD = 'node.cloudprovider.kubernetes.io/uninitialized';
@@ -16,19 +16,19 @@ const AWAITS_CLOUD = 'node.cloudprovider.kubernetes.io/uninitialized';
  * that no pod is placed by labels that are not there yet.
  */
 export async function completeNode(
-  job: Job,
+  reconcile: MachineReconcile,
   cluster: Cluster,
   node: ClusterNode,
 ): Promise<boolean> {
-  const registration = registrationFor(job);
-  const declaration = declarationOf(job, registration, node);
+  const registration = registrationFor(reconcile);
+  const declaration = declarationOf(reconcile, registration, node);
   const isStarting =
     registration !== undefined && node.taints.some(({ key }) => key === STARTUP_TAINT.key);
-  if (isLacking(job, declaration, node)) {
-    await declare(job, cluster, { node, declaration });
+  if (isLacking(reconcile, declaration, node)) {
+    await declare(reconcile, cluster, { node, declaration });
   } else if (isStarting) {
     const change = { removeTaintKeys: [STARTUP_TAINT.key] };
-    await unlessOvertaken(cluster.changeNode(node, change, job.turn.acting));
+    await unlessOvertaken(cluster.changeNode(node, change, reconcile.context.writeOptions));
   } else return false;
   return true;
 }
@@ -46,33 +46,33 @@ async function unlessOvertaken<T>(work: Promise<T>): Promise<T | undefined> {
 }
 
 async function declare(
-  job: Job,
+  reconcile: MachineReconcile,
   cluster: Cluster,
   { node, declaration }: { readonly node: ClusterNode; readonly declaration: NodeDeclaration },
 ): Promise<void> {
-  const { acting, memory } = job.turn;
-  const contested = await unlessOvertaken(cluster.declareNode(node, declaration, acting));
+  const { writeOptions, state } = reconcile.context;
+  const contested = await unlessOvertaken(cluster.declareNode(node, declaration, writeOptions));
   if (contested === undefined) return;
-  memory.contested.set(
-    job.id,
-    looksOf(
+  state.contestedLabels.set(
+    reconcile.id,
+    labelFingerprint(
       node,
       contested.map(({ key }) => key),
     ),
   );
-  if (contested.length > 0) await tellContested(job, node, { ...declaration, contested });
+  if (contested.length > 0) await recordContested(reconcile, node, { ...declaration, contested });
 }
 
-export function registrationFor(job: Job): Registration | undefined {
-  const seed = job.pool?.seed;
+export function registrationFor(reconcile: MachineReconcile): Registration | undefined {
+  const seed = reconcile.pool?.seed;
   if (seed === undefined) return undefined;
-  const registration = registrationOf(machineInput(job), seed.registration);
+  const registration = registrationOf(machineInput(reconcile), seed.registration);
   return registration.ok ? registration.value : undefined;
 }
 
 /** All that is ours on the Node. Where the pool is gone, what was declared before stays. */
 function declarationOf(
-  job: Job,
+  reconcile: MachineReconcile,
   registration: Registration | undefined,
   node: ClusterNode,
 ): NodeDeclaration {
@@ -80,38 +80,44 @@ function declarationOf(
     node.declared.labels.includes(key),
   );
   const labels = registration?.labelsToPatch ?? Object.fromEntries(declared);
-  return { labels, ...missingProviderId(job, node) };
+  return { labels, ...missingProviderId(reconcile, node) };
 }
 
 function missingProviderId(
-  { placement, turn }: Job,
+  { placement, context }: MachineReconcile,
   node: ClusterNode,
 ): Pick<NodeDeclaration, 'providerId'> {
   const isCloudsTurn =
-    turn.settings.cloudController || node.taints.some(({ key }) => key === AWAITS_CLOUD);
+    context.settings.cloudController || node.taints.some(({ key }) => key === AWAITS_CLOUD);
   if (node.providerId !== '' || isCloudsTurn) return {};
   return { providerId: vmProviderId(placement.region, placement.vmId) };
 }
 
 /** Labels that others hold, and held when they were last asked for, are no longer waited for. */
 function isLacking(
-  { id, turn }: Job,
+  { id, context }: MachineReconcile,
   { labels, providerId }: NodeDeclaration,
   node: ClusterNode,
 ): boolean {
   const isAbandoned = (key: string) => labels[key] === undefined;
   if (providerId !== undefined || node.declared.labels.some(isAbandoned)) return true;
   const differing = Object.keys(labels).filter((key) => node.labels[key] !== labels[key]);
-  return looksOf(node, differing) !== (turn.memory.contested.get(id) ?? looksOf(node, []));
+  return (
+    labelFingerprint(node, differing) !==
+    (context.state.contestedLabels.get(id) ?? labelFingerprint(node, []))
+  );
 }
 
-function looksOf({ uid, labels }: ClusterNode, keys: readonly string[]): string {
+function labelFingerprint({ uid, labels }: ClusterNode, keys: readonly string[]): string {
   return JSON.stringify([uid, ...keys.toSorted().map((key) => [key, labels[key] ?? null])]);
 }
 
 /** Told once: the Node may have been changed by a person, and is theirs to change. */
-export async function tellDifferences(job: Job, node: ClusterNode): Promise<void> {
-  const registration = registrationFor(job);
+export async function recordDifferences(
+  reconcile: MachineReconcile,
+  node: ClusterNode,
+): Promise<void> {
+  const registration = registrationFor(reconcile);
   if (registration === undefined) return;
   const labels = Object.entries(registration.kubeletLabels)
     .filter(([key, value]) => node.labels[key] !== value)
@@ -125,26 +131,26 @@ export async function tellDifferences(job: Job, node: ClusterNode): Promise<void
     .map(({ key, effect }) => `taint ${key}:${effect} is missing`);
   const differences = [...labels, ...taints];
   if (differences.length === 0) return;
-  await job.turn.tellOnce(`node ${job.id}`, {
+  await reconcile.context.recordOnce(`node ${reconcile.id}`, {
     kind: 'saw',
-    subject: { pool: job.machine.pool, machine: job.id, node: node.name },
+    subject: { pool: reconcile.machine.pool, machine: reconcile.id, node: node.name },
     reason: 'NodeDiffers',
     message: `node ${node.name} is not what its pool says: ${differences.join('; ')}`,
   });
 }
 
 /** By whom, and not what it is now: the view may be older than the answer. */
-async function tellContested(
-  job: Job,
+async function recordContested(
+  reconcile: MachineReconcile,
   { name }: ClusterNode,
   { labels, contested }: NodeDeclaration & { readonly contested: readonly ContestedKey[] },
 ): Promise<void> {
   const words = contested.map(
     ({ key, holder }) => `label ${key} is not '${labels[key]}', because ${holder} set it`,
   );
-  await job.turn.tellOnce(`labels ${job.id}`, {
+  await reconcile.context.recordOnce(`labels ${reconcile.id}`, {
     kind: 'saw',
-    subject: { pool: job.machine.pool, machine: job.id, node: name },
+    subject: { pool: reconcile.machine.pool, machine: reconcile.id, node: name },
     reason: 'NodeDiffers',
     message: `node ${name} keeps what others set: ${words.join('; ')}`,
   });

@@ -4,14 +4,14 @@ import type { Machine } from '../../model/machine.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
 import { parseResources } from '../../model/resources.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
-import type { Turn } from '../turn.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
 
 export function sizeKey({ size }: Pick<Machine, 'size'>): string {
   return `${size.cpu}x${size.memoryBytes}x${size.diskBytes}`;
 }
 
 export async function learnAllocatable(
-  turn: Turn,
+  context: ReconcileContext,
   machine: Machine,
   node: ClusterNode,
 ): Promise<void> {
@@ -20,10 +20,10 @@ export async function learnAllocatable(
   const { cpuMilli, memoryBytes, ephemeralStorageBytes, pods } = parsed.value;
   const facts = { cpuMilli, memoryBytes, ephemeralStorageBytes, pods };
   const key = sizeKey(machine);
-  await turn.books.changePool(machine.pool, (state) => {
+  await context.records.changePool(machine.pool, (state) => {
     const known = state.allocatable[key];
     if (known !== undefined && isSame(known, facts)) return undefined;
-    const learned = { ...facts, learnedAt: turn.now };
+    const learned = { ...facts, learnedAt: context.now };
     return { ...state, allocatable: { ...state.allocatable, [key]: learned } };
   });
 }

@@ -1,31 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a Node whose VM is gone, and never before: a Node that is removed while its kubelet lives comes back.
 import type { ClusterNode, NodeRef } from '../../ports/cluster.ts';
-import type { Job, Step } from '../lifecycle/job.ts';
-import { nodeOf } from './match.ts';
+import type { MachineReconcile, Step } from '../context/machine-reconcile.ts';
+import { findNode } from './find-node.ts';
 
 /** `again` when nothing of it is left in the cluster, as far as that is ours to see to. */
-export async function removeNode(job: Job): Promise<Step> {
-  const { turn, machine } = job;
-  if (turn.cluster === undefined || turn.settings.cloudController || !mayHaveJoined(job)) {
+export async function removeNode(reconcile: MachineReconcile): Promise<Step> {
+  const { context, machine } = reconcile;
+  if (
+    context.cluster === undefined ||
+    context.settings.cloudController ||
+    !mayHaveJoined(reconcile)
+  ) {
     return 'again';
   }
   const { nodeName, nodeUid } = machine;
   if (nodeName !== undefined && nodeUid !== undefined) {
-    await deleteNode(job, { name: nodeName, uid: nodeUid });
+    await deleteNode(reconcile, { name: nodeName, uid: nodeUid });
   }
-  if (turn.sight.kind !== 'fresh') {
+  if (context.clusterReading.kind !== 'fresh') {
     if (nodeUid !== undefined) return 'again';
-    await turn.tellOnce(job.id, {
+    await context.recordOnce(reconcile.id, {
       kind: 'saw',
-      subject: { pool: machine.pool, machine: job.id },
+      subject: { pool: machine.pool, machine: reconcile.id },
       reason: 'ViewStale',
       message: `the VM is gone; whether it left a Node cannot be seen while Kubernetes cannot be read`,
     });
     return 'wait';
   }
-  const node = nodeOf(machine, turn.sight.view.nodes, turn.books.machines);
-  if (node !== undefined && node.uid !== nodeUid && !isAlive(node)) await deleteNode(job, node);
+  const node = findNode(machine, context.clusterReading.view.nodes, context.records.machines);
+  if (node !== undefined && node.uid !== nodeUid && !isAlive(node))
+    await deleteNode(reconcile, node);
   return 'again';
 }
 
@@ -35,11 +40,11 @@ function isAlive({ ready, systemUuid }: ClusterNode): boolean {
 }
 
 /** A VM that was never started has registered nothing. */
-function mayHaveJoined({ machine, pool }: Job): boolean {
+function mayHaveJoined({ machine, pool }: MachineReconcile): boolean {
   if (machine.nodeName !== undefined) return true;
   return machine.configured === true && (pool?.joins ?? true);
 }
 
-async function deleteNode(job: Job, node: NodeRef): Promise<void> {
-  await job.turn.cluster?.deleteNode(node, job.turn.acting);
+async function deleteNode(reconcile: MachineReconcile, node: NodeRef): Promise<void> {
+  await reconcile.context.cluster?.deleteNode(node, reconcile.context.writeOptions);
 }

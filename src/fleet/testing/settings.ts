@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings for tests: whole and plausible, so that a test names only what it is about.
 import type { Host } from '../../model/host.ts';
-import type { FleetSettings, PoolSettings, RegionSettings, SourceSettings } from '../settings.ts';
+import type {
+  FleetSettings,
+  PoolSettings,
+  RegionSettings,
+  SourceSettings,
+} from '../context/settings.ts';
 
 const GIB = 2 ** 30;
 

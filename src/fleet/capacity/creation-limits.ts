@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creations under way, per host and per storage: Proxmox locks a storage while it allocates, and ten clones at
+// once end in lock timeouts.
+import type { Machine, Phase } from '../../model/machine.ts';
+import type { RegionView } from '../../ports/hypervisor.ts';
+import type { RegionSettings } from '../context/settings.ts';
+import type { UsageIndex } from '../records/usage-index.ts';
+
+export const CREATION_PHASES: readonly Phase[] = ['placed', 'creating'];
+
+export class CreationLimits {
+  readonly #region: RegionSettings;
+  readonly #view: RegionView;
+  readonly #machines: readonly Machine[];
+
+  constructor(region: RegionSettings, view: RegionView, usage: Pick<UsageIndex, 'inPhase'>) {
+    this.#region = region;
+    this.#view = view;
+    this.#machines = usage
+      .inPhase(...CREATION_PHASES)
+      .filter(({ placement }) => placement?.region === region.name);
+  }
+
+  busyHosts(): readonly string[] {
+    return this.#view.hosts.map(({ name }) => name).filter((host) => this.#isHostBusy(host));
+  }
+
+  isStorageBusy(host: string, storage: string): boolean {
+    const isShared = this.#view.hosts
+      .find(({ name }) => name === host)
+      ?.storages.some(({ name, shared }) => name === storage && shared);
+    const there = this.#machines.filter(
+      ({ placement }) =>
+        placement?.diskStorage === storage && (isShared === true || placement.host === host),
+    );
+    return there.length >= this.#region.limits.createsPerStorage;
+  }
+
+  #isHostBusy(host: string): boolean {
+    const there = this.#machines.filter(({ placement }) => placement?.host === host);
+    return there.length >= this.#region.limits.createsPerHost;
+  }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Room is exactly what is given out afterwards: by hosts, VM ids and static addresses, whoever else waits for some of it.
+import * as fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { COOL_DOWN_MS } from '../../placement/index.ts';
+import type { PoolSettings } from '../context/settings.ts';
+import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
+import { aTestFleet, machinesIn, onePass, type TestFleet, WHY } from '../testing/test-fleet.ts';
+
+const GIB = 2 ** 30;
+const MACHINE = '00000000-0000-4000-8000-00000000000a';
+const POOLS = ['first', 'second'] as const;
+
+type Rule = PoolSettings['network']['v4'];
+
+const aRange = fc.tuple(fc.nat(12), fc.nat(5)).map(([start, length]) => ({
+  from: `10.0.0.${16 + start}`,
+  to: `10.0.0.${16 + start + length}`,
+}));
+const aV4: fc.Arbitrary<Rule> = fc.oneof(
+  { arbitrary: fc.constant<Rule>({ kind: 'dhcp' }), weight: 1 },
+  {
+    arbitrary: fc.record({
+      kind: fc.constant('static' as const),
+      ranges: fc.array(aRange, { minLength: 1, maxLength: 2 }),
+      prefix: fc.constantFrom(24, 28),
+      gateway: fc.constantFrom(undefined, '10.0.0.18'),
+    }),
+    weight: 4,
+  },
+);
+const aV6: fc.Arbitrary<Rule> = fc.oneof(
+  { arbitrary: fc.constant<Rule>({ kind: 'off' }), weight: 3 },
+  {
+    arbitrary: fc.nat(4).map((length) => ({
+      kind: 'static' as const,
+      ranges: [{ from: '2001:db8::2', to: `2001:db8::${2 + length}` }],
+      prefix: 64,
+      gateway: undefined,
+    })),
+    weight: 1,
+  },
+);
+const aCase = fc.record({
+  pools: fc.tuple(fc.tuple(aV4, aV6), fc.tuple(aV4, aV6)),
+  memoryGib: fc.constantFrom(2, 30),
+  max: fc.integer({ min: 1, max: 8 }),
+  ids: fc.integer({ min: 1, max: 12 }),
+  /** Others' leases: held, or given back so many minutes ago; none has rested enough in the middle of the test. */
+  leases: fc.array(
+    fc.record({ last: fc.nat(18), freedAgo: fc.constantFrom(undefined, 0, 20, 31, 45) }),
+    { maxLength: 5 },
+  ),
+  /** Addresses that somebody's VM is configured with. */
+  strangers: fc.array(fc.nat(18), { maxLength: 3 }),
+  /** Asked for before, and waiting for their turn where one machine per host is made at a time. */
+  waiting: fc.record({ pool: fc.constantFrom(...POOLS), count: fc.nat(5) }),
+  createsPerHost: fc.constantFrom(1, 20),
+  asks: fc.constantFrom(...POOLS),
+});
+
+type Case = typeof aCase extends fc.Arbitrary<infer T> ? T : never;
+
+function benchOf({ pools, memoryGib, max, ids, createsPerHost }: Case): TestFleet {
+  const size = { cpu: 1, memoryBytes: memoryGib * GIB, diskBytes: 20 * GIB };
+  const network = aPool().network;
+  const settings = pools.map(([v4, v6], index) =>
+    aPool({
+      name: POOLS[index] ?? '',
+      size,
+      network: { ...network, v4, v6 },
+      limits: { ...aPool().limits, max },
+    }),
+  );
+  const region = aRegion({
+    vmIds: { from: 1_250, to: 1_249 + ids },
+    limits: { createsPerHost, createsPerStorage: 20 },
+  });
+  return aTestFleet(someSettings(settings, { regions: { [REGION]: region } }));
+}
+
+async function furnish({ store, hypervisor, clock }: TestFleet, { leases, strangers }: Case) {
+  for (const { last, freedAgo } of leases) {
+    const address = `10.0.0.${16 + last}`;
+    const lease = {
+      address,
+      region: REGION,
+      pool: 'first',
+      machine: MACHINE as never,
+      leasedAt: 0,
+      ...(freedAgo !== undefined && { releasedAt: clock.now() - freedAgo * 60_000 }),
+    };
+    await store.addresses.create(`${REGION}/${address}`, lease).catch(() => undefined);
+  }
+  for (const [index, last] of strangers.entries()) {
+    hypervisor.state.vms.set(100 + index, {
+      vmId: 100 + index,
+      host: 'pve1',
+      options: new Map([
+        ['name', `theirs-${index}`],
+        ['ipconfig0', `ip=10.0.0.${16 + last}/24`],
+      ]),
+      revision: 1,
+      startedAt: undefined,
+    });
+  }
+}
+
+async function placedOf({ store }: TestFleet, pool: string): Promise<number> {
+  const machines = await machinesIn(store);
+  return machines.filter((one) => one.pool === pool && one.placement !== undefined).length;
+}
+
+it('is what would be placed, one after the other: never more, never less', async () => {
+  await fc.assert(
+    fc.asyncProperty(aCase, async (one) => {
+      const bench = benchOf(one);
+      const { fleet, clock } = bench;
+      // So that addresses may have rested before now.
+      await clock.advance(2 * COOL_DOWN_MS);
+      await furnish(bench, one);
+      const { pool, count } = one.waiting;
+      await fleet.request(pool, Math.min(count, one.max), WHY);
+      await onePass(fleet, bench);
+      const counted = fleet.forecast.headroom(one.asks);
+      const room = (counted?.machines ?? -1) + (counted?.waiting.size ?? 0);
+      const had = await placedOf(bench, one.asks);
+      const members = fleet.view.index.membersOf(one.asks).length;
+      await fleet.request(one.asks, one.max - members, WHY);
+      // Nothing is freed meanwhile, and everybody gets his turn.
+      for (let round = 0; round < 60; round += 1) await onePass(fleet, bench);
+      const got = (await placedOf(bench, one.asks)) - had;
+      expect(room).toBe(got);
+    }),
+    { numRuns: 40 },
+  );
+}, 60_000);

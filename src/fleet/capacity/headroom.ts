@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// For how many more machines of each pool there are hosts, VM ids and addresses, counted at the end of a round for those
+// who ask in between.
+import { freeSlots, idHoldOf } from '../../placement/index.ts';
+import type { RegionView } from '../../ports/hypervisor.ts';
+import { knownNodes } from '../context/cluster-reading.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { PoolSettings } from '../context/settings.ts';
+import { takenInView, vmIdsOfNodes } from '../context/taken.ts';
+import { joinRefusal } from '../nodes/can-join.ts';
+import { headroom } from '../records/pool-limits.ts';
+import { freeAddresses } from './addresses.ts';
+import { backoffOf } from './backoff.ts';
+import type { CapacityForecast, Headroom } from './capacity-forecast.ts';
+import { placementRequest, sourceOf } from './place.ts';
+import { WaitingMachines } from './waiting-machines.ts';
+
+const COUNT_EVERY_MS = 5_000;
+/** A region that was seen a moment ago has the room it had. */
+const UNSEEN_FOR_MS = 60_000;
+
+export async function updateForecast(
+  context: ReconcileContext,
+  outlook: CapacityForecast,
+): Promise<void> {
+  const ageMs = context.now - outlook.forecastAt;
+  // Less than none: the clock was set back.
+  if (ageMs >= 0 && ageMs < COUNT_EVERY_MS) return;
+  outlook.forecastAt = context.now;
+  const ids = new Map<string, number>();
+  for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
+  await context.yieldToEventLoop();
+  const queue = await WaitingMachines.of(context, ids);
+  for (const pool of Object.values(context.settings.pools)) {
+    if (isUnseenForAMoment(context, pool, outlook)) continue;
+    outlook.setHeadroom(pool.name, await roomOf(context, pool, queue));
+    await context.yieldToEventLoop();
+  }
+  outlook.notify();
+}
+
+function isUnseenForAMoment(
+  context: ReconcileContext,
+  pool: PoolSettings,
+  outlook: CapacityForecast,
+): boolean {
+  if (outlook.headroom(pool.name) === undefined) return false;
+  return pool.regions.some((region) => {
+    const takenAt = outlook.takenAt(region);
+    return (
+      !context.views.has(region) && takenAt !== undefined && context.now - takenAt <= UNSEEN_FOR_MS
+    );
+  });
+}
+
+async function roomOf(
+  context: ReconcileContext,
+  pool: PoolSettings,
+  queue: WaitingMachines,
+): Promise<Headroom> {
+  const backoff = backoffOf(context, pool.name);
+  if (backoff !== undefined) return noRoom(context, backoff.message);
+  const refused = joinRefusal(context, pool);
+  // What is only not seen just now passes; what was never there does not.
+  if (refused !== undefined && context.clusterReading.kind !== 'stale')
+    return noRoom(context, refused.sentence);
+  const members = context.records.membersOf(pool.name);
+  const { size, limits } = pool;
+  const allowed = headroom(pool, { members, count: limits.max, size });
+  const waiting = queue.waitingOf(pool.name);
+  if (allowed === 0) return { ...noRoom(context, 'it has what its limits allow'), waiting };
+  let machines = 0;
+  let reason = 'its hosts cannot be read';
+  for (const name of pool.regions) {
+    const view = context.views.get(name);
+    if (view === undefined) continue;
+    const atMost = allowed - machines;
+    const room = await roomIn(context, { view, pool, queue, atMost });
+    machines += room.machines;
+    reason = room.reason ?? 'no host has room for another';
+  }
+  const countedAt = context.now;
+  return { machines, countedAt, waiting, reason: machines === 0 ? reason : undefined };
+}
+
+function noRoom({ now: countedAt }: ReconcileContext, reason: string): Headroom {
+  return { machines: 0, countedAt, waiting: new Set(), reason };
+}
+
+interface Counting {
+  readonly view: RegionView;
+  readonly pool: PoolSettings;
+  readonly queue: WaitingMachines;
+  readonly atMost: number;
+}
+
+async function roomIn(
+  context: ReconcileContext,
+  { view, pool, queue, atMost }: Counting,
+): Promise<Pick<Headroom, 'machines' | 'reason'>> {
+  const name = view.region;
+  const where = { region: context.region(name), view, pool };
+  const ids = Math.min(atMost, queue.freeIds(name));
+  if (ids <= 0) return { machines: 0, reason: undefined };
+  const held = queue.addresses(name);
+  const addresses = await freeAddresses(context, where, { held, atMost: ids });
+  if (addresses.count === 0) return { machines: 0, reason: addresses.reason };
+  const source = await sourceOf(context, where);
+  const request = placementRequest({ ...where, source }, pool.size);
+  const { total } = freeSlots(request, queue.facts(view), addresses.count);
+  return { machines: total, reason: undefined };
+}
+
+/** Neither seen, nor held by a machine that is there or whose id rests, nor named by a Node. */
+function countFreeIds(context: ReconcileContext, view: RegionView): number {
+  const { from, to } = context.region(view.region).vmIds;
+  const taken = new Set<number>();
+  const take = (id: number) => {
+    if (id >= from && id <= to) taken.add(id);
+  };
+  for (const id of takenInView(view).vmIds) take(id);
+  for (const id of vmIdsOfNodes(knownNodes(context.clusterReading), view.region)) take(id);
+  for (const machine of context.records.machines) {
+    const { placement } = machine;
+    if (placement?.region !== view.region || taken.has(placement.vmId)) continue;
+    if (idHoldOf(machine, context.now) !== undefined) take(placement.vmId);
+  }
+  return to - from + 1 - taken.size;
+}

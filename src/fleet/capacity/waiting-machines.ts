@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What machines that wait for their turn will take: they were accepted before whoever asks for room now. Each is put
+// where it would go if all hosts had a turn free; nothing of it is written down.
+import type { AddressLease } from '../../model/address-lease.ts';
+import type { Machine } from '../../model/machine.ts';
+import {
+  chooseHost,
+  HostLedger,
+  type Placed,
+  type RegionFacts,
+  type Reservation,
+} from '../../placement/index.ts';
+import type { RegionView } from '../../ports/hypervisor.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import { addressesBeside } from './addresses.ts';
+import { backoffOf } from './backoff.ts';
+import { placementFacts } from './facts.ts';
+import { placementRequest, sourceOf } from './place.ts';
+
+interface Held {
+  readonly ledger: HostLedger;
+  readonly reservations: Reservation[];
+  readonly addresses: AddressLease[];
+}
+
+export class WaitingMachines {
+  readonly #turn: ReconcileContext;
+  readonly #held = new Map<string, Held>();
+  readonly #waiting = new Map<string, Set<string>>();
+
+  /** Free VM ids by region. */
+  readonly #ids: ReadonlyMap<string, number>;
+
+  private constructor(context: ReconcileContext, ids: ReadonlyMap<string, number>) {
+    this.#turn = context;
+    this.#ids = ids;
+  }
+
+  static async of(
+    context: ReconcileContext,
+    ids: ReadonlyMap<string, number>,
+  ): Promise<WaitingMachines> {
+    const queue = new WaitingMachines(context, ids);
+    const waiting = context.records.usage
+      .inPhase('requested')
+      .filter(
+        ({ id, pool }) =>
+          !context.records.isDeletionRequested(id) && backoffOf(context, pool) === undefined,
+      )
+      .toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
+    for (const machine of waiting) {
+      await queue.#hold(machine);
+      await context.yieldToEventLoop();
+    }
+    return queue;
+  }
+
+  /** Those of the pool's own that wait and will find a place. */
+  waitingOf(pool: string): ReadonlySet<string> {
+    return this.#waiting.get(pool) ?? new Set();
+  }
+
+  /** VM ids that nobody in the queue will take. */
+  freeIds(region: string): number {
+    return (this.#ids.get(region) ?? 0) - (this.#held.get(region)?.reservations.length ?? 0);
+  }
+
+  addresses(region: string): readonly AddressLease[] {
+    return this.#held.get(region)?.addresses ?? [];
+  }
+
+  /** The region as it will be when everybody in the queue has had his turn. */
+  facts(view: RegionView): RegionFacts {
+    const facts = placementFacts(this.#turn, { view, busyHosts: [] });
+    const held = this.#held.get(view.region);
+    return held === undefined ? facts : together(facts, held);
+  }
+
+  async #hold(machine: Machine): Promise<void> {
+    const pool = this.#turn.pool(machine.pool);
+    for (const name of pool?.regions ?? []) {
+      const view = this.#turn.views.get(name);
+      if (pool === undefined || view === undefined || this.freeIds(name) <= 0) continue;
+      const where = { region: this.#turn.region(name), view, pool };
+      const source = await sourceOf(this.#turn, where);
+      const request = placementRequest({ ...where, source }, machine.size);
+      const decision = chooseHost(request, this.facts(view));
+      if (!decision.placed) continue;
+      const held = this.addresses(name);
+      const own = await addressesBeside(this.#turn, where, { machine: machine.id, held });
+      if (!own.chosen) continue;
+      this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
+      this.#holdAddresses(machine, name, own.addresses);
+      return;
+    }
+  }
+
+  #holdAddresses({ id, pool }: Machine, region: string, addresses: readonly string[]): void {
+    const held = this.#held.get(region)?.addresses;
+    for (const address of addresses) {
+      held?.push({ address, region, pool, machine: id, leasedAt: this.#turn.now });
+    }
+  }
+
+  #reserve(
+    { id, pool, size }: Machine,
+    region: string,
+    { decision, memoryBytes }: { readonly decision: Placed; readonly memoryBytes: number },
+  ): void {
+    const held = this.#held.get(region) ?? {
+      ledger: new HostLedger(),
+      reservations: [],
+      addresses: [],
+    };
+    this.#held.set(region, held);
+    const reservation = {
+      // No VM has it: ids are given out with the place.
+      vmId: -1 - held.reservations.length,
+      pool,
+      host: decision.host,
+      cpus: size.cpu,
+      memoryBytes,
+      storage: decision.storage,
+      pendingDiskBytes: size.diskBytes,
+    };
+    held.ledger.reserve(id, reservation);
+    held.reservations.push(reservation);
+    this.#waiting.set(pool, new Set(this.waitingOf(pool)).add(id));
+  }
+}
+
+function together(facts: RegionFacts, { ledger, reservations }: Held): RegionFacts {
+  return {
+    ...facts,
+    reservations: [...facts.reservations, ...reservations],
+    ledger: { tally: (host) => sum(facts.ledger?.tally(host), ledger.tally(host)) },
+  };
+}
+
+type Tally = ReturnType<HostLedger['tally']>;
+
+function sum(left: Tally, right: Tally): Tally {
+  if (left === undefined || right === undefined) return left ?? right;
+  const pools = new Map(left.pools);
+  for (const [pool, count] of right.pools) pools.set(pool, (pools.get(pool) ?? 0) + count);
+  return {
+    cpus: left.cpus + right.cpus,
+    memoryBytes: left.memoryBytes + right.memoryBytes,
+    stoppedCpus: left.stoppedCpus + right.stoppedCpus,
+    stoppedMemoryBytes: left.stoppedMemoryBytes + right.stoppedMemoryBytes,
+    vms: left.vms + right.vms,
+    pools,
+  };
+}

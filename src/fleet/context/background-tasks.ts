@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * Work that may take a while and that no round waits for: begun in one, its end taken note of in a later one. Only
+ * for what may be begun again by anybody at any time.
+ */
+export class BackgroundTasks {
+  readonly #tasks = new Map<string, 'running' | 'done' | Error>();
+
+  /** How it stands; an end is told once. Throws what it failed with. */
+  takeResult(key: string): 'none' | 'running' | 'done' {
+    const state = this.#tasks.get(key) ?? 'none';
+    if (state !== 'running') this.#tasks.delete(key);
+    if (state instanceof Error) throw state;
+    return state;
+  }
+
+  isRunning(key: string): boolean {
+    return this.#tasks.get(key) === 'running';
+  }
+
+  begin(key: string, work: Promise<void>): void {
+    this.#tasks.set(key, 'running');
+    const end = (state: 'done' | Error) => {
+      if (this.#tasks.get(key) === 'running') this.#tasks.set(key, state);
+    };
+    work.then(
+      () => end('done'),
+      (error: unknown) => end(error instanceof Error ? error : new Error(String(error))),
+    );
+  }
+
+  forget(key: string): void {
+    this.#tasks.delete(key);
+  }
+}

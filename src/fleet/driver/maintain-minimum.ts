@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { backoffOf } from '../capacity/backoff.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { PoolSettings } from '../context/settings.ts';
+import { joinRefusal } from '../nodes/can-join.ts';
+import { newMachineId } from '../records/new-machine-id.ts';
+import { headroom } from '../records/pool-limits.ts';
+
+/**
+ * Keeps `min`. Only where everything of the pool is in sight: a machine that cannot be seen now, or that is being
+ * made by a call nobody remembers, would be ordered twice.
+ */
+export async function maintainMinimum(
+  context: ReconcileContext,
+  undecided: ReadonlySet<string>,
+): Promise<void> {
+  for (const pool of Object.values(context.settings.pools)) {
+    const isInSight = pool.regions.every((name) => context.views.has(name) && !undecided.has(name));
+    if (!isInSight || joinRefusal(context, pool) !== undefined) continue;
+    if (backoffOf(context, pool.name) !== undefined) continue;
+    const members = context.records.membersOf(pool.name);
+    const lacking = pool.limits.min - members.length;
+    const count = headroom(pool, { members, count: lacking, size: pool.size });
+    if (count < lacking) await recordLimit(context, pool, members.length + count);
+    if (count > 0) await requestMachines(context, pool, count);
+  }
+}
+
+function recordLimit(
+  context: ReconcileContext,
+  { name, limits }: PoolSettings,
+  most: number,
+): Promise<void> {
+  return context.recordOnce(`minimum of ${name}`, {
+    kind: 'refused',
+    subject: { pool: name },
+    reason: 'POOL_AT_MAXIMUM',
+    message: `pool ${name} is to keep ${limits.min} machines; its limits of cpu and memory allow ${most}`,
+    numbers: { min: limits.min, most },
+  });
+}
+
+async function requestMachines(
+  context: ReconcileContext,
+  pool: PoolSettings,
+  count: number,
+): Promise<void> {
+  await context.records.putIntent({
+    id: context.random.uuid(),
+    kind: 'create',
+    pool: pool.name,
+    requestedAt: context.now,
+    requestedBy: 'minimum',
+    reason: `the pool keeps ${pool.limits.min}`,
+    state: 'open',
+    machines: Array.from({ length: count }, () => newMachineId(context.random)),
+    size: pool.size,
+  });
+}

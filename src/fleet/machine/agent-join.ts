@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The join through the guest agent: wait for the system, write files by standard input, start the join. Done once
+// per process and machine; doing it again after a crash writes the same files with another token.
+import type { AgentStep, JoinInput } from '../../bootstrap/index.ts';
+import { TaskFailed } from '../../ports/errors.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import type { PoolSettings, SeedSettings } from '../context/settings.ts';
+import { joinOfAgent, joinOfSeed } from './join-input.ts';
+import { renderedSeed } from './seed.ts';
+
+const STEP_TIMEOUT_MS = 20_000;
+
+type Seeded = PoolSettings & { readonly seed: SeedSettings };
+
+/** Does nothing for pools that join from user-data, and until the guest is far enough. */
+export async function joinByAgent(reconcile: MachineReconcile): Promise<void> {
+  const { pool, context } = reconcile;
+  if (!isSeeded(pool) || context.state.joinedByAgent.has(reconcile.id)) return;
+  const { join } = pool.seed;
+  if (join.kind === 'none' || join.via !== 'agent') return;
+  // Whether the guest is far enough is asked before a token is made for it.
+  const [first] = stepsOf(reconcile, pool, await joinOfSeed(reconcile, join));
+  if (first?.kind === 'wait' && !(await isGuestReady(reconcile, first))) return;
+  for (const step of stepsOf(reconcile, pool, await joinOfAgent(reconcile, join)))
+    await run(reconcile, step);
+  context.state.joinedByAgent.add(reconcile.id);
+  context.state.tokens.delete(reconcile.id);
+  const message = `${reconcile.placement.name} was told to join`;
+  await reconcile.record({ kind: 'did', reason: 'JoinStarted', message });
+}
+
+function isSeeded(pool: PoolSettings | undefined): pool is Seeded {
+  return pool?.seed !== undefined;
+}
+
+function stepsOf(
+  reconcile: MachineReconcile,
+  { seed, network }: Seeded,
+  join: JoinInput,
+): readonly AgentStep[] {
+  return renderedSeed(reconcile, { seed, network }, join).agentSteps;
+}
+
+async function isGuestReady(
+  reconcile: MachineReconcile,
+  step: Extract<AgentStep, { kind: 'wait' }>,
+): Promise<boolean> {
+  const { command, until } = step;
+  const timeoutMs = STEP_TIMEOUT_MS;
+  const { output } = await reconcile.hypervisor.guestExec(
+    reconcile.vm,
+    { command, timeoutMs },
+    reconcile.context.writeOptions,
+  );
+  return until.includes(output.trim());
+}
+
+/** What a command says may repeat what it was given: only its exit code is told. */
+async function run(reconcile: MachineReconcile, step: AgentStep): Promise<void> {
+  if (step.kind === 'wait') return;
+  const { command, input, name } = step;
+  const { exitCode } = await reconcile.hypervisor.guestExec(
+    reconcile.vm,
+    { command, timeoutMs: STEP_TIMEOUT_MS, ...(input !== undefined && { input }) },
+    reconcile.context.writeOptions,
+  );
+  if (exitCode === 0) return;
+  throw new TaskFailed('BOOTSTRAP_FAILED', `'${name}' in the guest ended with code ${exitCode}`);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The join of one machine with its secret. A bootstrap token is made when it is about to be sent, for this machine
+// alone, and kept nowhere but in memory: after a crash another one is made, and the first expires unused.
+import { createHash, X509Certificate } from 'node:crypto';
+import type { JoinInput } from '../../bootstrap/index.ts';
+import { BOOTSTRAP_GROUPS } from '../../model/bootstrap-groups.ts';
+import type { Cluster } from '../../ports/cluster.ts';
+import { InvalidConfig } from '../../ports/errors.ts';
+import type { JoinSettings } from '../context/join-settings.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+
+type Joining = Exclude<JoinSettings, { readonly kind: 'none' }>;
+
+/** Stands where a token would, in documents that carry none. */
+const NO_TOKEN = 'none00.0000000000000000';
+
+/** For the seed. A join through the guest agent keeps its secrets out of it. */
+export function joinOfSeed(reconcile: MachineReconcile, join: JoinSettings): Promise<JoinInput> {
+  if (join.kind === 'none') return Promise.resolve(join);
+  return join.via === 'agent' ? withToken(reconcile, join, NO_TOKEN) : joinOfAgent(reconcile, join);
+}
+
+export async function joinOfAgent(
+  reconcile: MachineReconcile,
+  join: JoinSettings,
+): Promise<JoinInput> {
+  return join.kind === 'none' ? join : withToken(reconcile, join, await tokenOf(reconcile, join));
+}
+
+async function withToken(
+  reconcile: MachineReconcile,
+  join: Joining,
+  token: string,
+): Promise<JoinInput> {
+  if (join.kind !== 'kubeadm') return { ...join, token };
+  const { caCertHashes } = join;
+  return {
+    ...join,
+    token,
+    caCertHashes: caCertHashes.length > 0 ? caCertHashes : caHashes(await caOf(reconcile)),
+  };
+}
+
+async function tokenOf(reconcile: MachineReconcile, join: Joining): Promise<string> {
+  if (join.token.kind === 'static') return join.token.read();
+  const token = await mintedToken(reconcile, join, join.token.ttlMs);
+  if (join.kind !== 'k3s' && join.kind !== 'rke2') return token;
+  const sum = createHash('sha256')
+    .update(await caOf(reconcile))
+    .digest('hex');
+  return `K10${sum}::${token}`;
+}
+
+/** A token with half of its life before it serves a second try as well. */
+async function mintedToken(
+  reconcile: MachineReconcile,
+  { kind }: Joining,
+  ttlMs: number,
+): Promise<string> {
+  const { tokens } = reconcile.context.state;
+  const minted = tokens.get(reconcile.id);
+  if (minted !== undefined && minted.expiresAt - reconcile.context.now > ttlMs / 2)
+    return minted.token;
+  const made = await clusterOf(reconcile).createBootstrapToken(
+    {
+      description: `pvescaler: ${reconcile.placement.name}`,
+      lifetimeMs: ttlMs,
+      groups: [BOOTSTRAP_GROUPS[kind === 'custom' ? 'kubeadm' : kind]],
+      usages: kind === 'kubeadm' ? ['authentication', 'signing'] : ['authentication'],
+    },
+    reconcile.context.writeOptions,
+  );
+  tokens.set(reconcile.id, made);
+  return made.token;
+}
+
+async function caOf(reconcile: MachineReconcile): Promise<string> {
+  return clusterOf(reconcile).serverCa(reconcile.context.readOptions);
+}
+
+/** What kubeadm pins: the public key of each CA. */
+function caHashes(pem: string): readonly string[] {
+  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g);
+  return (certificates ?? []).map((text) => {
+    const key = new X509Certificate(text).publicKey.export({ type: 'spki', format: 'der' });
+    return `sha256:${createHash('sha256').update(key).digest('hex')}`;
+  });
+}
+
+function clusterOf(reconcile: MachineReconcile): Cluster {
+  const { cluster } = reconcile.context;
+  if (cluster !== undefined) return cluster;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `pool ${reconcile.machine.pool} joins its machines to a cluster, and there is no access to one`,
+    { hint: 'Name a kubeconfig by cluster.kubeconfig or --kubeconfig, or set join: none.' },
+  );
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  type FamilyInput,
+  type JoinInput,
+  type MachineInput,
+  type RenderedSeed,
+  renderSeed,
+  seedFiles,
+  seedIso,
+} from '../../bootstrap/index.ts';
+import type { MachineSize } from '../../model/machine.ts';
+import type { FamilyRule } from '../../placement/index.ts';
+import { InvalidConfig } from '../../ports/errors.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import type { NamedSize, NetworkSettings, SeedSettings } from '../context/settings.ts';
+import { macOf } from './vm-identity.ts';
+
+interface SeedParts {
+  readonly seed: SeedSettings;
+  readonly network: NetworkSettings;
+}
+
+/** The same bytes each time, but for the join token: a seed that is uploaded twice is one seed. */
+export function seedBytes(
+  reconcile: MachineReconcile,
+  parts: SeedParts,
+  join: JoinInput,
+): Uint8Array {
+  return seedIso(seedFiles(renderedSeed(reconcile, parts, join)), reconcile.machine.requestedAt);
+}
+
+export function renderedSeed(
+  reconcile: MachineReconcile,
+  { seed, network }: SeedParts,
+  join: JoinInput,
+): RenderedSeed {
+  const { id } = reconcile.machine;
+  const { name, addresses } = reconcile.placement;
+  const rendered = renderSeed({
+    machine: machineInput(reconcile),
+    pool: seed.registration,
+    login: seed.login,
+    network: {
+      interfaces: network.interfaces.map((card, index) => ({
+        mac: macOf(id, index, card.macPrefix),
+        mtu: card.mtu,
+        // Addresses are for the first card; the others ask.
+        v4: index === 0 ? familyOf(network.v4, addresses, 4) : { kind: 'dhcp' },
+        v6: index === 0 ? familyOf(network.v6, addresses, 6) : { kind: 'auto' },
+        routes: [],
+      })),
+      dns: network.dns,
+      search: network.search,
+    },
+    preinstalled: seed.preinstalled,
+    join,
+  });
+  if (rendered.ok) return rendered.value;
+  throw new InvalidConfig('CONFIG_INVALID', `the seed of ${name}: ${rendered.problem}`);
+}
+
+export function machineInput({
+  machine,
+  placement,
+  pool: settings,
+}: MachineReconcile): MachineInput {
+  const { id, pool, size } = machine;
+  const { name, region, host, vmId } = placement;
+  const instanceType = instanceTypeOf(size, settings?.instanceTypes ?? []);
+  return { id, name, pool, region, host, vmId, instanceType };
+}
+
+/** A machine of a size that has no name has no instance type. */
+function instanceTypeOf(size: MachineSize, known: readonly NamedSize[]): string | undefined {
+  const { cpu, memoryBytes, diskBytes } = size;
+  return known.find(
+    (one) => one.cpu === cpu && one.memoryBytes === memoryBytes && one.diskBytes === diskBytes,
+  )?.name;
+}
+
+function familyOf(rule: FamilyRule, addresses: readonly string[], family: 4 | 6): FamilyInput {
+  if (rule.kind !== 'static') return { kind: rule.kind };
+  const own = addresses.filter((address) => address.includes(':') === (family === 6));
+  return { kind: 'static', addresses: own, gateway: rule.gateway };
+}

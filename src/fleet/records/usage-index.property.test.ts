@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Machine, PHASES } from '../../model/machine.ts';
+import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import {
+  chooseHost,
+  chooseName,
+  chooseVmId,
+  nameFor,
+  nextFreeVmId,
+  reservationsOf,
+} from '../../placement/index.ts';
+import { aHost, aPool } from '../testing/settings.ts';
+import { UsageIndex } from './usage-index.ts';
+
+const NOW = 100 * 60_000;
+const RANGE = { from: 100, to: 107 };
+const REGIONS = ['lab', 'attic'] as const;
+
+function machineId(number: number): MachineId {
+  const id = parseMachineId(`00000000-0000-4000-8000-${String(number).padStart(12, '0')}`);
+  if (!id.ok) throw new Error(id.problem);
+  return id.value;
+}
+
+const placement = fc.record({
+  region: fc.constantFrom(...REGIONS),
+  host: fc.constantFrom('pve1', 'pve2'),
+  // Around the range, so that some are outside and several come together.
+  vmId: fc.integer({ min: 98, max: 109 }),
+  name: fc.constantFrom('w-1', 'W-2', 'w-3', 'other'),
+  diskStorage: fc.constant('local-lvm'),
+  addresses: fc.constant([]),
+});
+
+const machine: fc.Arbitrary<Machine> = fc
+  .record({
+    number: fc.nat(7),
+    pool: fc.constantFrom('small', 'large'),
+    phase: fc.constantFrom(...PHASES),
+    phaseSince: fc.constantFrom(NOW, NOW - 29 * 60_000, NOW - 31 * 60_000),
+    requestedAt: fc.nat(4),
+    placement: fc.option(placement, { nil: undefined, freq: 6 }),
+  })
+  .map(({ number, placement: where, ...rest }) => ({
+    ...rest,
+    id: machineId(number),
+    size: { cpu: 2, memoryBytes: 2 ** 30, diskBytes: 2 ** 30 },
+    attempts: 0,
+    ...(where !== undefined && { placement: where }),
+  }));
+
+/** A record is written, or taken away. */
+const changes = fc.array(fc.tuple(machine, fc.constantFrom('write', 'write', 'write', 'remove')), {
+  minLength: 6,
+  maxLength: 30,
+});
+
+function agree(usage: UsageIndex, machines: readonly Machine[]): void {
+  for (const phase of PHASES) {
+    const there = machines.filter((one) => one.phase === phase);
+    expect(new Set(usage.inPhase(phase))).toEqual(new Set(there));
+  }
+  for (const region of REGIONS) {
+    const request = { region, range: RANGE, takenVmIds: [], nodeProviderIds: [], now: NOW };
+    const choice = chooseVmId({ ...request, machines });
+    const last = usage.lastVmId(region, RANGE);
+    const vmId = nextFreeVmId({ range: RANGE, last }, (id) => usage.isVmIdHeld(region, id, NOW));
+    expect(vmId).toBe(choice.chosen ? choice.vmId : undefined);
+  }
+  for (const number of [0, 7]) {
+    const names = { prefix: 'w', suffix: 'ordinal' } as const;
+    const asked = { names, machine: machineId(number) };
+    expect(nameFor(asked, (name) => usage.isNameHeld(name, asked.machine))).toBe(
+      chooseName({ ...asked, machines, vmNames: [], nodeNames: [] }),
+    );
+  }
+}
+
+function agreeOnHosts(usage: UsageIndex, machines: readonly Machine[]): void {
+  const pool = aPool();
+  const hosts = ['pve1', 'pve2'].map((name) => aHost(name));
+  const vms = [101, 103, 105].map((vmId) => ({
+    vmId,
+    host: 'pve2',
+    power: 'running' as const,
+    isTemplate: false,
+    cpus: 4,
+    memoryBytes: 2 ** 31,
+  }));
+  const request = {
+    pool: 'small',
+    size: { cpu: 1, memoryBytes: 2 ** 28, diskBytes: 2 ** 28 },
+    source: { kind: 'netboot' as const },
+    storages: ['local-lvm'],
+    regionHosts: { allow: [], deny: [] },
+    placement: pool.placement,
+  };
+  const reservations = reservationsOf(machines, 'lab');
+  const facts = { hosts, vms, reservations };
+  const ledger = usage.ledger({ region: 'lab', vms: vms.slice(1), containers: vms.slice(0, 1) });
+  const pending = reservations.filter(({ pendingDiskBytes }) => pendingDiskBytes > 0);
+  expect(chooseHost(request, { hosts, vms: [], reservations: pending, ledger })).toEqual(
+    chooseHost(request, facts),
+  );
+}
+
+/** Which of two claims on a VM that is seen counts depends on who came last; the records know no such order. */
+function hasDoubles(machines: readonly Machine[]): boolean {
+  const ids = reservationsOf(machines, 'lab').map(({ vmId }) => vmId);
+  return new Set(ids).size < ids.length;
+}
+
+describe('a census that is kept change by change', () => {
+  it('says after each what all records say', () => {
+    fc.assert(
+      fc.property(changes, fc.nat(5), (all, firstAsked) => {
+        const records = new Map<string, Machine>();
+        const usage = new UsageIndex(() => [...records.values()]);
+        for (const [index, [next, kind]] of all.entries()) {
+          const before = records.get(next.id);
+          if (kind === 'write') records.set(next.id, next);
+          else records.delete(next.id);
+          const after = records.get(next.id);
+          if (before !== undefined || after !== undefined) usage.machineChanged(before, after);
+          if (index < firstAsked) continue;
+          const machines = [...records.values()];
+          agree(usage, machines);
+          if (!hasDoubles(machines)) agreeOnHosts(usage, machines);
+        }
+      }),
+    );
+  });
+});

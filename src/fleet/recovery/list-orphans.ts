@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that has lost its counterpart, both ways: on Proxmox without a record, in the records without a VM.
+
+import type { Machine } from '../../model/machine.ts';
+import { readMarker } from '../../model/marker.ts';
+import { Unreachable } from '../../ports/errors.ts';
+import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
+import { isBeingCreated } from '../context/being-created.ts';
+import { readCluster } from '../context/cluster-reading.ts';
+import { DriverState } from '../context/driver-state.ts';
+import type { FleetOptions } from '../context/options.ts';
+import { ReconcileContext } from '../context/reconcile-context.ts';
+import { readRegionViews } from '../context/region-views.ts';
+import { isVmGone } from '../machine/vm-lookup.ts';
+import { orphanedNodesIn } from '../nodes/orphaned-nodes.ts';
+import type { RecordCache } from '../records/record-cache.ts';
+import { Records } from '../records/records.ts';
+import { candidates, ownershipOf } from './adopt.ts';
+import { orphanSeeds } from './orphaned-seeds.ts';
+
+export interface Orphan {
+  readonly kind:
+    | 'vm-without-record'
+    | 'half-made-vm'
+    | 'damaged-marker'
+    | 'record-without-vm'
+    | 'seed-without-machine'
+    | 'address-without-machine'
+    | 'node-without-vm';
+  readonly region: string;
+  /** A VM id, a volume, a machine, an address. */
+  readonly what: string;
+  readonly message: string;
+  /** Whether a driver sets it right by itself, or a person has to. */
+  readonly fixable: boolean;
+}
+
+const NOBODY = { name: 'none', holder: 'nobody', token: 0, expiresAt: 0 };
+
+export async function listOrphans(
+  options: FleetOptions,
+  cache: RecordCache,
+): Promise<readonly Orphan[]> {
+  const { store, clock } = options;
+  const { views, stale } = await readRegionViews(options, undefined);
+  const [unread] = Object.entries(stale);
+  if (unread !== undefined) {
+    throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);
+  }
+  const records = await Records.open(cache, NOBODY, () => clock.now());
+  const authority = { lease: NOBODY, mayAct: () => false };
+  const state = new DriverState();
+  const clusterReading = await readCluster(options, state);
+  const { journal } = store;
+  const context = new ReconcileContext({
+    ...options,
+    journal,
+    records,
+    authority,
+    state,
+    views,
+    clusterReading,
+  });
+  const found: Orphan[] = [];
+  for (const view of views.values()) {
+    for (const vm of candidates(context, view))
+      found.push(...(await orphanVm(context, view.region, vm)));
+    found.push(...(await lostVms(context, view)));
+    for (const { region, volume, machine } of await orphanSeeds(context, view)) {
+      const message = `seed of machine ${machine}, which is over or unknown`;
+      found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
+    }
+  }
+  return [...found, ...orphanAddresses(context), ...orphanNodes(context)];
+}
+
+async function orphanVm(
+  context: ReconcileContext,
+  region: string,
+  vm: VmSummary,
+): Promise<readonly Orphan[]> {
+  const config = await context.hypervisor(region).vmConfig(vm, context.readOptions);
+  const what = `VM ${vm.vmId}`;
+  if (isBeingCreated(config)) {
+    const message = `locked (${config.lock ?? ''}) and unnamed on ${config.host}: being made, or left by a task that died`;
+    return [{ kind: 'half-made-vm', region, what, message, fixable: false }];
+  }
+  const reading = readMarker(config.description);
+  if (reading.kind === 'damaged') {
+    return [{ kind: 'damaged-marker', region, what, message: reading.problem, fixable: false }];
+  }
+  const ownership = ownershipOf(context, config);
+  if (!ownership.owned) return [];
+  const { pool, machine } = ownership.marker;
+  const message = `machine ${machine} of pool ${pool} on ${config.host} has no record`;
+  return [{ kind: 'vm-without-record', region, what, message, fixable: true }];
+}
+
+const HAS_A_VM: readonly Machine['phase'][] = [
+  'configuring',
+  'starting',
+  'booting',
+  'joining',
+  'ready',
+  'draining',
+];
+
+async function lostVms(context: ReconcileContext, view: RegionView): Promise<readonly Orphan[]> {
+  const seen = new Set(view.vms.map(({ vmId }) => vmId));
+  const unseen = context.records.machines.filter(
+    ({ phase, placement }) =>
+      placement?.region === view.region && HAS_A_VM.includes(phase) && !seen.has(placement.vmId),
+  );
+  // The records are younger than the view: what it does not have may have been made since.
+  const lost = await Promise.all(
+    unseen.map(async (machine) => ((await isGone(context, machine)) ? [machine] : [])),
+  );
+  return lost.flat().flatMap(({ id, phase, placement }): readonly Orphan[] => {
+    if (placement === undefined) return [];
+    const message = `${placement.name} is ${phase}, but VM ${placement.vmId} is gone`;
+    return [{ kind: 'record-without-vm', region: view.region, what: id, message, fixable: true }];
+  });
+}
+
+async function isGone(context: ReconcileContext, { placement }: Machine): Promise<boolean> {
+  if (placement === undefined) return false;
+  try {
+    await context.hypervisor(placement.region).vmConfig(placement, context.readOptions);
+    return false;
+  } catch (error) {
+    return isVmGone(error);
+  }
+}
+
+/** A cluster that cannot be read is no reason not to tell the rest. */
+function orphanNodes(context: ReconcileContext): readonly Orphan[] {
+  if (context.clusterReading.kind !== 'fresh') return [];
+  return orphanedNodesIn(context, context.clusterReading.view.nodes).map(
+    ({ node, region, vmId }) => {
+      const message = `node ${node.name} is not ready, and VM ${vmId} is gone`;
+      return { kind: 'node-without-vm', region, what: node.name, message, fixable: true } as const;
+    },
+  );
+}
+
+function orphanAddresses(context: ReconcileContext): readonly Orphan[] {
+  return context.records.addresses.flatMap(({ address, region, machine, releasedAt }) => {
+    const holder = context.records.find(machine);
+    const isHeld = holder !== undefined && holder.phase !== 'gone' && holder.phase !== 'failed';
+    if (releasedAt !== undefined || isHeld) return [];
+    const message = `leased to machine ${machine}, which is over or unknown`;
+    return [
+      { kind: 'address-without-machine', region, what: address, message, fixable: true } as const,
+    ];
+  });
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the records say, for whoever asks; nothing is read from Proxmox for it.
+import { RECONCILE_LEASE } from '../../model/lease.ts';
+import type { Machine } from '../../model/machine.ts';
+import type { PoolBackoff } from '../../model/pool.ts';
+import type { FleetOptions } from '../context/options.ts';
+import type { RecordCache } from '../records/record-cache.ts';
+
+export interface PoolStatus {
+  readonly name: string;
+  readonly min: number;
+  readonly max: number;
+  /** Machines that exist and are not on their way out, plus those accepted and not yet made. */
+  readonly target: number;
+  readonly ready: number;
+  readonly failed: number;
+  readonly leaving: number;
+  /** Only while it lasts. */
+  readonly backoff: PoolBackoff | undefined;
+}
+
+export interface FleetStatus {
+  readonly pools: readonly PoolStatus[];
+  readonly machines: readonly Machine[];
+  readonly openIntents: number;
+  /** Who drives now; undefined when nobody does. */
+  readonly driver: string | undefined;
+}
+
+export async function readStatus(
+  { store, clock, settings }: FleetOptions,
+  cache: RecordCache,
+): Promise<FleetStatus> {
+  await cache.refresh();
+  const machines = cache.machines.all();
+  const lease = await store.leases.read(RECONCILE_LEASE);
+  const now = clock.now();
+  const pools = Object.values(settings.pools).map(({ name, limits }): PoolStatus => {
+    const own = cache.index.machinesOf(name);
+    const count = (phase: Machine['phase']) => own.filter((one) => one.phase === phase).length;
+    const backoff = cache.pools.get(name)?.backoff;
+    return {
+      name,
+      ...limits,
+      target: cache.index.membersOf(name).length,
+      ready: count('ready'),
+      failed: count('failed'),
+      leaving: count('deleting') + count('draining'),
+      backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,
+    };
+  });
+  return {
+    pools,
+    machines: machines.toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1)),
+    openIntents: cache.intents.all().filter(({ state }) => state === 'open').length,
+    driver: lease !== undefined && lease.expiresAt > now ? lease.holder : undefined,
+  };
+}

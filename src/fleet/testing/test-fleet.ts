@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fleet on fakes and virtual time: rounds are run one by one, a second apart, until nothing is under way.
+import { RECONCILE_LEASE } from '../../model/lease.ts';
+import type { Machine } from '../../model/machine.ts';
+import { readMarker } from '../../model/marker.ts';
+import type { Cluster } from '../../ports/cluster.ts';
+import type { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
+import { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
+import { MemoryStore } from '../../ports/fakes/memory-store.ts';
+import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
+import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
+import type { Hypervisor } from '../../ports/hypervisor.ts';
+import type { Store } from '../../ports/store.ts';
+import type { FleetSettings } from '../context/settings.ts';
+import type { PassReport } from '../driver/reconcile-pass.ts';
+import { createFleet, type Fleet } from '../fleet.ts';
+import { aHost, REGION, someSettings } from './settings.ts';
+
+export const WHY = { by: 'test', reason: 'a test wants it' };
+
+export interface TestFleet {
+  readonly clock: VirtualClock;
+  readonly store: MemoryStore;
+  readonly hypervisor: MemoryHypervisor;
+  readonly fleet: Fleet;
+  /** Undefined: machines that join nothing. */
+  readonly cluster?: MemoryCluster | undefined;
+}
+
+export function aTestFleet(
+  settings: FleetSettings = someSettings(),
+  clusterOn: (clock: VirtualClock) => MemoryCluster | undefined = () => undefined,
+): TestFleet {
+  const clock = new VirtualClock();
+  const cluster = clusterOn(clock);
+  const store = new MemoryStore({ clock });
+  const hypervisor = new MemoryHypervisor({
+    region: REGION,
+    clock,
+    random: new SeededRandom(5),
+    hosts: [aHost('pve1'), aHost('pve2'), aHost('pve3')],
+    taskMs: 1_500,
+    bootMs: 3_000,
+  });
+  for (const [index, host] of ['pve1', 'pve2', 'pve3'].entries()) {
+    hypervisor.state.vms.set(9_001 + index, {
+      vmId: 9_001 + index,
+      host,
+      options: new Map([
+        ['name', 'base'],
+        ['template', '1'],
+        ['scsi0', `local-lvm:base-${9_001 + index}-disk-0,size=3072M`],
+        ['smbios1', 'uuid=0a1b2c3d-9999-4000-8000-000000000000'],
+      ]),
+      revision: 1,
+      startedAt: undefined,
+    });
+  }
+  const fleet = aFleet({ clock, store, hypervisor, settings, seed: 1, cluster });
+  return { clock, store, hypervisor, fleet, cluster };
+}
+
+interface FleetParts {
+  readonly clock: VirtualClock;
+  readonly store: Store;
+  readonly hypervisor: Hypervisor;
+  readonly settings: FleetSettings;
+  readonly seed: number;
+  readonly cluster?: Cluster | undefined;
+}
+
+/** Another process with the same settings. */
+export function aFleet(parts: FleetParts): Fleet {
+  const { clock, store, hypervisor, settings, seed, cluster } = parts;
+  return createFleet({
+    clock,
+    store,
+    hypervisors: new Map([[REGION, hypervisor]]),
+    random: new SeededRandom(seed),
+    settings,
+    cluster,
+  });
+}
+
+interface RoundParts {
+  readonly store: Store;
+  readonly clock: VirtualClock;
+  /** What happens in guests meanwhile. */
+  readonly guests?: { settle(): void } | undefined;
+}
+
+export async function onePass(
+  fleet: Fleet,
+  { store, clock, guests }: RoundParts,
+): Promise<PassReport> {
+  guests?.settle();
+  const lease = await store.leases.acquire({
+    name: RECONCILE_LEASE,
+    holder: 'test',
+    durationMs: 3_600_000,
+  });
+  const report = await fleet.reconcileOnce(lease);
+  await clock.advance(1_000);
+  return report;
+}
+
+/** Rounds until two in a row found nothing under way, or the patience is over. */
+export async function untilAtRest(fleet: Fleet, at: RoundParts, mostRounds = 2_000): Promise<void> {
+  let quiet = 0;
+  for (let round = 0; round < mostRounds && quiet < 2; round += 1) {
+    const { inProgress, undecided } = await onePass(fleet, at);
+    quiet = inProgress === 0 && undecided.length === 0 ? quiet + 1 : 0;
+  }
+}
+
+export async function machinesIn(store: Store): Promise<readonly Machine[]> {
+  return (await store.machines.list()).map(({ value }) => value);
+}
+
+/** Everything on the fake that is not a template or an image, and whose it is. */
+export function leftovers({ state }: MemoryHypervisor) {
+  const vms = [...state.vms.values()].filter((vm) => vm.options.get('template') !== '1');
+  return {
+    vms: vms.map((vm) => vm.vmId),
+    machines: vms.map((vm) => {
+      const reading = readMarker(vm.options.get('description'));
+      return reading.kind === 'marked' ? reading.marker.machine : reading.kind;
+    }),
+    isos: [...state.volumes.values()]
+      .filter(({ content }) => content === 'iso')
+      .map(({ id }) => id),
+  };
+}
+
+export function addressesInUse(store: Store): Promise<readonly string[]> {
+  return store.addresses
+    .list()
+    .then((all) => all.filter(({ value }) => value.releasedAt === undefined))
+    .then((held) => held.map(({ value }) => value.address));
+}
