@@ -4,7 +4,7 @@
 import type { Machine, Phase } from '../../model/machine.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { RegionSettings } from '../context/settings.ts';
-import type { UsageIndex } from '../records/usage-index.ts';
+import type { MachineIndex } from '../records/machine-index.ts';
 
 export const CREATION_PHASES: readonly Phase[] = ['placed', 'creating'];
 
@@ -13,10 +13,10 @@ export class CreationLimits {
   readonly #view: RegionView;
   readonly #machines: readonly Machine[];
 
-  constructor(region: RegionSettings, view: RegionView, usage: Pick<UsageIndex, 'inPhase'>) {
+  constructor(region: RegionSettings, view: RegionView, index: Pick<MachineIndex, 'inPhase'>) {
     this.#region = region;
     this.#view = view;
-    this.#machines = usage
+    this.#machines = index
       .inPhase(...CREATION_PHASES)
       .filter(({ placement }) => placement?.region === region.name);
   }

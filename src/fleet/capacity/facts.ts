@@ -6,13 +6,13 @@ import type { ReconcileContext } from '../context/reconcile-context.ts';
 
 /** What placement has to know of a region: the view, and what our records promise beyond it. */
 export function placementFacts(
-  { records: { usage } }: ReconcileContext,
+  { records: { index, usage } }: ReconcileContext,
   { view, busyHosts }: { readonly view: RegionView; readonly busyHosts: readonly string[] },
 ): RegionFacts {
   return {
     hosts: view.hosts,
     vms: [],
-    reservations: reservationsOf(usage.inPhase(...DISK_IN_THE_MAKING), view.region),
+    reservations: reservationsOf(index.inPhase(...DISK_IN_THE_MAKING), view.region),
     ledger: usage.ledger(view),
     busyHosts,
   };

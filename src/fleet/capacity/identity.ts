@@ -23,7 +23,7 @@ export function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice 
   const last = records.usage.lastVmId(region, range) ?? highestTaken({ takenVmIds, range });
   const vmId = nextFreeVmId(
     { range, last },
-    (id) => taken.has(id) || named.has(id) || records.usage.isVmIdHeld(region, id, now),
+    (id) => taken.has(id) || named.has(id) || records.index.isVmIdHeld(region, id, now),
   );
   if (vmId !== undefined) return { chosen: true, vmId };
   // Only whoever says why there is none has to count what holds them.
@@ -47,6 +47,6 @@ export function nameIn(
   const ofNodes = namesOfNodes(knownNodes(clusterReading));
   return nameFor(
     { names: pool.names, machine },
-    (name) => names.has(name) || ofNodes.has(name) || records.usage.isNameHeld(name, machine),
+    (name) => names.has(name) || ofNodes.has(name) || records.index.isNameHeld(name, machine),
   );
 }

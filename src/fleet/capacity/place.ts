@@ -128,7 +128,7 @@ function choose(
   machine: Machine,
   { region, view, pool, source }: Where & { readonly source: Source },
 ): Placed | ({ readonly placed: false } & PlacementRefusal) {
-  const underWay = new CreationLimits(region, view, context.records.usage);
+  const underWay = new CreationLimits(region, view, context.records.index);
   const busy = [...underWay.busyHosts()];
   for (;;) {
     const decision = chooseHost(

@@ -9,7 +9,6 @@ import { knownNodes } from '../context/cluster-reading.ts';
 import { forEachConcurrent } from '../context/for-each-concurrent.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { claimedVmIds } from '../records/claimed.ts';
 
 const READS_AT_ONCE = 8;
 /** Nobody tells when somebody changes an address; so few of the oldest are looked at again. */
@@ -22,8 +21,9 @@ export async function takenAddresses(
   view: RegionView,
   mostReads = Number.POSITIVE_INFINITY,
 ): Promise<readonly string[]> {
-  const claimed = claimedVmIds(context, view.region);
-  const others = view.vms.filter(({ vmId, isTemplate }) => !claimed.has(vmId) && !isTemplate);
+  const others = view.vms.filter(
+    ({ vmId, isTemplate }) => !context.records.index.isVmClaimed(view.region, vmId) && !isTemplate,
+  );
   forgetGone(context, view);
   const unknown = toRead(context, view.region, others).slice(0, mostReads);
   await forEachConcurrent(unknown, READS_AT_ONCE, (vm) => learn(context, view.region, vm));

@@ -41,7 +41,7 @@ export class WaitingMachines {
     ids: ReadonlyMap<string, number>,
   ): Promise<WaitingMachines> {
     const queue = new WaitingMachines(context, ids);
-    const waiting = context.records.usage
+    const waiting = context.records.index
       .inPhase('requested')
       .filter(
         ({ id, pool }) =>

@@ -3,7 +3,12 @@
 import type { JournalEntry } from '../../model/journal-entry.ts';
 import type { ClusterEvent } from '../../ports/cluster.ts';
 
-const WORTH_TELLING = new Set(['MachineReady', 'MachineLost', 'NodeDiffers', 'GhostNodeRemoved']);
+const WORTH_TELLING = new Set([
+  'MachineReady',
+  'MachineLost',
+  'NodeDiffers',
+  'OrphanedNodeRemoved',
+]);
 
 export interface EventPlaces {
   /** Where Events go that are about no Node. */

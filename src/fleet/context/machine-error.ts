@@ -2,8 +2,8 @@
 import { Cancelled, LostLeadership, PvescalerError, StoreUnusable } from '../../ports/errors.ts';
 
 /**
- * Whether it is trouble with one thing on Proxmox, which must not keep the rest of the round from being done. The
- * end of our right to act, a broken store and faults of ours are not: they end the round.
+ * Whether the error concerns one machine, VM or Node, so that the rest of the pass continues. A lost lease, an unusable
+ * store and a record changed by another process end the pass.
  */
 export function isMachineError(error: unknown): error is PvescalerError {
   return error instanceof PvescalerError && !endsThePass(error);
@@ -17,4 +17,9 @@ function endsThePass(error: PvescalerError): boolean {
     error.code === 'RECORD_CHANGED' ||
     error.code === 'RECORD_NOT_FOUND'
   );
+}
+
+/** Proxmox says that no host has the VM. */
+export function isVmGone(error: unknown): boolean {
+  return error instanceof PvescalerError && error.code === 'VM_NOT_FOUND';
 }

@@ -43,11 +43,11 @@ export async function runStep({ context, waiting }: Interval): Promise<Interval 
 }
 
 function moving({ records }: ReconcileContext): readonly Machine[] {
-  return records.usage.inPhase(...MOVING);
+  return records.index.inPhase(...MOVING);
 }
 
 function countCreations({ records }: ReconcileContext): number {
-  return records.usage.inPhase(...CREATION_PHASES).length;
+  return records.index.inPhase(...CREATION_PHASES).length;
 }
 
 function instantOf({ state, views, now }: ReconcileContext, machine: Machine): number {

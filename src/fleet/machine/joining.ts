@@ -3,7 +3,7 @@
 import { TimedOut } from '../../ports/errors.ts';
 import type { MachineReconcile, Step } from '../context/machine-reconcile.ts';
 import { completeNode, recordDifferences } from '../nodes/complete.ts';
-import { findOwnNode } from '../nodes/find-own-node.ts';
+import { findOwnNode } from '../nodes/find-node.ts';
 import { learnAllocatable } from '../nodes/learn.ts';
 import { recordNode } from '../nodes/record.ts';
 import { joinByAgent } from './agent-join.ts';

@@ -8,7 +8,7 @@ import { type PvescalerError, TimedOut } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import { MachineReconcile, type Step } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { findOwnNode } from '../nodes/find-own-node.ts';
+import { findOwnNode } from '../nodes/find-node.ts';
 import { configuring } from './configuring.ts';
 import { creating, placed } from './creating.ts';
 import { deleting } from './deleting.ts';

@@ -17,7 +17,7 @@ export async function placeRequested(
   context: ReconcileContext,
   which: (machine: Machine) => boolean = () => true,
 ): Promise<PlacementResult> {
-  const waiting = context.records.usage
+  const waiting = context.records.index
     .inPhase('requested')
     // Who was called off meanwhile is not begun: what follows would take away what nobody sees made.
     .filter(({ id }) => !context.records.isDeletionRequested(id))

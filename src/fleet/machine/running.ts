@@ -2,7 +2,7 @@
 // starting → booting → joining or ready, and what is looked after while a machine is ready.
 
 import type { MachineReconcile, Step } from '../context/machine-reconcile.ts';
-import { findOwnNode } from '../nodes/find-own-node.ts';
+import { findOwnNode } from '../nodes/find-node.ts';
 import { maintainNode } from '../nodes/maintain-node.ts';
 import { becomeReady } from './become-ready.ts';
 import { isSeedRemoved, removeSeed, requireOurs } from './configuring.ts';
@@ -31,7 +31,7 @@ export async function booting(reconcile: MachineReconcile): Promise<Step> {
   if (hasCome(reconcile)) return next();
   const answer = reconcile.context.state.guestProbes.answerTo({
     machine: reconcile.machine,
-    machines: reconcile.context.records.usage.inPhase('booting'),
+    machines: reconcile.context.records.index.inPhase('booting'),
     now: reconcile.context.now,
     ask: () => reconcile.hypervisor.guestIsUp(reconcile.vm, reconcile.context.readOptions),
   });

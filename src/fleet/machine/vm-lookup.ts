@@ -2,9 +2,9 @@
 // Is the VM there, and is it ours? Asked anew before every change and every destruction.
 import type { Machine } from '../../model/machine.ts';
 import { judgeOwnership, type Marker } from '../../model/marker.ts';
-import { PvescalerError } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
 import { isBeingCreated } from '../context/being-created.ts';
+import { isVmGone } from '../context/machine-error.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 
 export type VmLookup =
@@ -37,10 +37,6 @@ async function configOf(reconcile: MachineReconcile): Promise<VmConfig | undefin
     if (isVmGone(error)) return undefined;
     throw error;
   }
-}
-
-export function isVmGone(error: unknown): boolean {
-  return error instanceof PvescalerError && error.code === 'VM_NOT_FOUND';
 }
 
 function classifyVm(config: VmConfig, machine: Machine, cluster: string): VmLookup {

@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Node is which machine's. By provider id, then by SMBIOS UUID, then by name; and never a Node that is proven
-// to be another's, or that is older than the machine.
+// Which Node belongs to a machine: by provider id, then SMBIOS UUID, then name. Never a Node whose SMBIOS UUID is
+// another machine's, that another machine's record names, or that is older than the machine.
 import type { Machine } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { readProviderId, vmProviderId } from '../../model/provider-id.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import type { MachineIndex } from '../records/machine-index.ts';
+import { nodeIndexOf, swapUuidBytes } from './node-index.ts';
 
-/** Between our clock and the API server's, whose stamps are cut to seconds besides. */
-const CLOCKS_APART_MS = 60_000;
+/** Tolerated difference between our clock and the API server's, which rounds timestamps down to seconds. */
+const CLOCK_SKEW_MS = 60_000;
 
 export function findNode(
   machine: Machine,
   nodes: readonly ClusterNode[],
-  machines: readonly Machine[],
+  machines: Pick<MachineIndex, 'byNodeUid'>,
 ): ClusterNode | undefined {
-  const claimed = new Set(
-    machines.flatMap(({ id, nodeUid }) =>
-      id === machine.id || nodeUid === undefined ? [] : [nodeUid],
-    ),
-  );
-  const candidates = nodes.filter(
-    (node) => isProven(node, machine.id) || (!claimed.has(node.uid) && mayBe(node, machine)),
-  );
+  const index = nodeIndexOf(nodes);
+  const proven = index.withMachineId(machine.id);
+  const isCandidate = (node: ClusterNode) =>
+    node.createdAt + CLOCK_SKEW_MS >= machine.requestedAt &&
+    machines.byNodeUid(node.uid).every(({ id }) => id === machine.id);
+  const { placement } = machine;
+  const named = proven.find((node) => namesVmOf(node, machine));
+  if (named !== undefined || placement === undefined) return named ?? proven[0];
+  const { region, vmId, name } = placement;
   return (
-    candidates.find((node) => namesVmOf(node, machine)) ??
-    candidates.find((node) => isProven(node, machine.id)) ??
-    candidates.find((node) => machine.placement?.name === node.name)
+    index.unprovenOfVm(region, vmId, machine.id).find(isCandidate) ??
+    proven[0] ??
+    index.unprovenNamed(name).find(isCandidate)
   );
 }
 
-function mayBe({ systemUuid, createdAt }: ClusterNode, machine: Machine): boolean {
-  return systemUuid === '' && createdAt + CLOCKS_APART_MS >= machine.requestedAt;
+/** The Node of the machine being reconciled. Undefined also while the cluster cannot be read. */
+export function findOwnNode({ context, machine }: MachineReconcile): ClusterNode | undefined {
+  const { clusterReading, records } = context;
+  if (clusterReading.kind !== 'fresh') return undefined;
+  return findNode(machine, clusterReading.view.nodes, records.index);
 }
 
-export function isProven({ systemUuid }: ClusterNode, id: MachineId): boolean {
+/** Whether the Node's SMBIOS UUID is the machine's id. */
+export function hasMachineId({ systemUuid }: ClusterNode, id: MachineId): boolean {
   const reported = systemUuid.toLowerCase();
-  return reported === id || reported === littleEndian(id);
-}
-
-/** Firmware of before SMBIOS 2.6 is read with the first three fields turned round. */
-function littleEndian(uuid: string): string {
-  const turned = (hex: string) => (hex.match(/../g) ?? []).toReversed().join('');
-  const [first = '', second = '', third = '', ...rest] = uuid.split('-');
-  return [turned(first), turned(second), turned(third), ...rest].join('-');
+  return reported === id || reported === swapUuidBytes(id);
 }
 
 function namesVmOf({ providerId }: ClusterNode, { id, placement }: Machine): boolean {

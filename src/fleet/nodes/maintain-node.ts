@@ -12,7 +12,7 @@ export async function maintainNode(reconcile: MachineReconcile): Promise<Step> {
   const { context } = reconcile;
   const { clusterReading } = context;
   if (clusterReading.kind !== 'fresh' || reconcile.pool === undefined) return 'wait';
-  const node = findNode(reconcile.machine, clusterReading.view.nodes, context.records.machines);
+  const node = findNode(reconcile.machine, clusterReading.view.nodes, context.records.index);
   if (node === undefined) return reconcile.pool.joins ? missingNode(reconcile) : 'wait';
   context.state.nodeMissingSince.delete(reconcile.id);
   await recordNode(reconcile, node);
@@ -43,9 +43,7 @@ async function isReallyMissing(reconcile: MachineReconcile): Promise<boolean> {
   try {
     const view = await reconcile.context.cluster?.refresh(reconcile.context.readOptions);
     if (view === undefined) return false;
-    return (
-      findNode(reconcile.machine, view.nodes, reconcile.context.records.machines) === undefined
-    );
+    return findNode(reconcile.machine, view.nodes, reconcile.context.records.index) === undefined;
   } catch (error) {
     if (isMachineError(error)) return false;
     throw error;

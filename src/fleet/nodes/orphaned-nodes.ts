@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that our machines left behind: of our provider ids, with the label of a pool, silent, and without a VM. Both
-// sides must be in sight all the while; one that is ready has a VM somewhere, whatever we see.
+// Nodes that our machines left behind: with our provider id and a pool's label, not Ready, and without a VM. Both
+// Proxmox and Kubernetes must be readable for the whole waiting time; a Node that is Ready has a VM somewhere.
 import { VMID_LABEL } from '../../bootstrap/index.ts';
-import { mayExist } from '../../model/machine.ts';
+import { type Machine, mayExist } from '../../model/machine.ts';
+import { parseMachineId } from '../../model/machine-id.ts';
 import { readProviderId } from '../../model/provider-id.ts';
 import type { Cluster, ClusterNode } from '../../ports/cluster.ts';
 import { PvescalerError } from '../../ports/errors.ts';
-import { isMachineError } from '../context/machine-error.ts';
+import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { isVmGone } from '../machine/vm-lookup.ts';
-import { isProven } from './find-node.ts';
+import { takenInView } from '../context/taken.ts';
+import { swapUuidBytes } from './node-index.ts';
 
 interface OrphanedNode {
   readonly node: ClusterNode;
@@ -20,59 +21,62 @@ interface OrphanedNode {
 export async function removeOrphanedNodes(context: ReconcileContext): Promise<void> {
   const { clusterReading, state, settings } = context;
   if (clusterReading.kind !== 'fresh' || settings.cloudController) return;
-  const suspects = orphanedNodesIn(context, clusterReading.view.nodes);
-  const uids = new Set(suspects.map(({ node }) => node.uid));
-  for (const uid of state.orphanedSince.keys()) if (!uids.has(uid)) state.orphanedSince.delete(uid);
-  for (const ghost of suspects) await consider(context, clusterReading.cluster, ghost);
+  const orphans = orphanedNodesIn(context, clusterReading.view.nodes);
+  const uids = new Set(orphans.map(({ node }) => node.uid));
+  for (const uid of state.orphanedSince.keys()) {
+    if (!uids.has(uid)) state.orphanedSince.delete(uid);
+  }
+  for (const orphan of orphans) await removeWhenDue(context, clusterReading.cluster, orphan);
 }
 
-/** What looks like a ghost from the two views alone. */
+/** Nodes that look orphaned from the two views alone. */
 export function orphanedNodesIn(
   context: ReconcileContext,
   nodes: readonly ClusterNode[],
 ): readonly OrphanedNode[] {
   return nodes.flatMap((node) => {
+    if (node.ready || node.isTerminating) return [];
     const id = readProviderId(node.providerId);
-    if (id.kind !== 'vm' || node.ready || node.isTerminating || !isOfAPool(context, node))
-      return [];
+    if (id.kind !== 'vm' || !hasPoolLabel(context, node)) return [];
     if (node.labels[VMID_LABEL] !== String(id.vmId)) return [];
     const view = context.views.get(id.region);
-    if (view === undefined || view.takenVmIds.includes(id.vmId)) return [];
-    return isClaimed(context, node, id) ? [] : [{ node, region: id.region, vmId: id.vmId }];
+    if (view === undefined || takenInView(view).vmIds.has(id.vmId)) return [];
+    return hasMachine(context, node, id) ? [] : [{ node, region: id.region, vmId: id.vmId }];
   });
 }
 
-function isOfAPool(context: ReconcileContext, { labels }: ClusterNode): boolean {
+function hasPoolLabel(context: ReconcileContext, { labels }: ClusterNode): boolean {
   const keys = Object.values(context.settings.pools).map(({ groupLabel }) => groupLabel);
   return keys.some((key) => (labels[key] ?? '') !== '');
 }
 
-function isClaimed(
+function hasMachine(
   { records }: ReconcileContext,
   node: ClusterNode,
   { region, vmId }: { readonly region: string; readonly vmId: number },
 ): boolean {
-  return records.machines.some(
-    ({ id, phase, placement, nodeUid }) =>
-      mayExist(phase) &&
-      (nodeUid === node.uid ||
-        isProven(node, id) ||
-        (placement?.region === region && placement.vmId === vmId)),
-  );
+  const reported = node.systemUuid.toLowerCase();
+  const byUuid = [reported, swapUuidBytes(reported)].flatMap((text): readonly Machine[] => {
+    const id = parseMachineId(text);
+    const machine = id.ok ? records.find(id.value) : undefined;
+    return machine === undefined ? [] : [machine];
+  });
+  const machines = [...records.index.byNodeUid(node.uid), ...byUuid];
+  return records.index.isVmClaimed(region, vmId) || machines.some(({ phase }) => mayExist(phase));
 }
 
-async function consider(
+async function removeWhenDue(
   context: ReconcileContext,
   cluster: Cluster,
-  ghost: OrphanedNode,
+  orphan: OrphanedNode,
 ): Promise<void> {
   const { orphanedSince, clusterStaleAt } = context.state;
-  const { node, region, vmId } = ghost;
+  const { node, region, vmId } = orphan;
   const since = Math.max(orphanedSince.get(node.uid) ?? context.now, clusterStaleAt);
   orphanedSince.set(node.uid, since);
   if (context.now - since < context.settings.lostAfterMs) return;
   try {
-    if (!(await isVmReallyGone(context, ghost))) return;
+    if (!(await isVmConfirmedGone(context, orphan))) return;
     await cluster.deleteNode(node, context.writeOptions);
   } catch (error) {
     if (!isMachineError(error)) throw error;
@@ -82,14 +86,14 @@ async function consider(
   await context.record({
     kind: 'did',
     subject: { region, node: node.name },
-    reason: 'GhostNodeRemoved',
-    message: `node ${node.name} was removed: VM ${vmId} of region ${region} is gone`,
+    reason: 'OrphanedNodeRemoved',
+    message: `removed node ${node.name}: VM ${vmId} of region ${region} is gone`,
     numbers: { vmId },
   });
 }
 
-/** The overview may lag behind; the configuration is the truth. */
-async function isVmReallyGone(
+/** The view may lag behind; only the VM's configuration is authoritative. */
+async function isVmConfirmedGone(
   context: ReconcileContext,
   { region, vmId }: OrphanedNode,
 ): Promise<boolean> {

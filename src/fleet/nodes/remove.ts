@@ -28,7 +28,7 @@ export async function removeNode(reconcile: MachineReconcile): Promise<Step> {
     });
     return 'wait';
   }
-  const node = findNode(machine, context.clusterReading.view.nodes, context.records.machines);
+  const node = findNode(machine, context.clusterReading.view.nodes, context.records.index);
   if (node !== undefined && node.uid !== nodeUid && !isAlive(node))
     await deleteNode(reconcile, node);
   return 'again';

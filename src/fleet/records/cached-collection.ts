@@ -2,57 +2,57 @@
 import type { Collection, Versioned, WriteOptions } from '../../ports/store.ts';
 import type { ChangeFeed } from './change-feed.ts';
 
-/** Hears of each change: what a key held, and what it holds now. */
+/** Called after each change with the value before and the value now. */
 export type ChangeListener<T> = (before: T | undefined, after: T | undefined) => void;
 
-/** The records of one collection in memory. Never goes back: an older value does not replace a newer one. */
+/** The records of one collection in memory. An older revision never replaces a newer one. */
 export class CachedCollection<T> {
   readonly #records = new Map<string, Versioned<T>>();
   readonly #collection: Collection<T>;
-  readonly #tide: ChangeFeed;
-  readonly #watch: ChangeListener<T>;
+  readonly #feed: ChangeFeed;
+  readonly #onChange: ChangeListener<T>;
   #all: readonly T[] | undefined;
 
   constructor(
     collection: Collection<T>,
-    tide: ChangeFeed,
-    watch: ChangeListener<T> = () => undefined,
+    feed: ChangeFeed,
+    onChange: ChangeListener<T> = () => undefined,
   ) {
     this.#collection = collection;
-    this.#tide = tide;
-    this.#watch = watch;
+    this.#feed = feed;
+    this.#onChange = onChange;
   }
 
   get(key: string): T | undefined {
     return this.#records.get(key)?.value;
   }
 
-  /** The same array until something changes. */
+  /** Returns the same array until a record changes. */
   all(): readonly T[] {
     this.#all ??= Array.from(this.#records.values(), ({ value }) => value);
     return this.#all;
   }
 
   async put(key: string, value: T, options: WriteOptions): Promise<void> {
-    const seen = this.#records.get(key);
+    const known = this.#records.get(key);
     const written =
-      seen === undefined
+      known === undefined
         ? await this.#collection.create(key, value, options)
-        : await this.#collection.replace(seen, value, options);
-    if (!this.#tide.isNewer(written.revision)) return;
+        : await this.#collection.replace(known, value, options);
+    if (!this.#feed.isNewer(written.revision)) return;
     this.#set(written);
-    this.#tide.wrote(written.revision);
+    this.#feed.wrote(written.revision);
   }
 
   async remove(key: string, options: WriteOptions): Promise<void> {
-    const seen = this.#records.get(key);
-    if (seen === undefined) return;
-    await this.#collection.remove(seen, options);
-    this.#tide.removed(key, seen.revision);
-    this.#drop(key, seen.revision);
+    const known = this.#records.get(key);
+    if (known === undefined) return;
+    await this.#collection.remove(known, options);
+    this.#feed.removed(key, known.revision);
+    this.#drop(key, known.revision);
   }
 
-  /** What a reading of the store as it was at that revision says. */
+  /** Applies the changes that a read of the store at `revision` returned. */
   applyChanges(
     records: readonly Versioned<T>[],
     removed: readonly string[],
@@ -60,18 +60,15 @@ export class CachedCollection<T> {
   ): void {
     for (const key of removed) this.#drop(key, revision);
     for (const record of records) {
-      if (!this.#tide.isRemoved(record.key, record.revision)) this.#set(record);
+      if (!this.#feed.isRemoved(record.key, record.revision)) this.#set(record);
     }
   }
 
-  /** The same of a reading that has every record. */
+  /** Applies a read that returned every record. */
   replaceAll(records: readonly Versioned<T>[], revision: number): void {
-    const there = new Set(records.map(({ key }) => key));
-    this.applyChanges(
-      records,
-      [...this.#records.keys()].filter((key) => !there.has(key)),
-      revision,
-    );
+    const present = new Set(records.map(({ key }) => key));
+    const absent = [...this.#records.keys()].filter((key) => !present.has(key));
+    this.applyChanges(records, absent, revision);
   }
 
   #set(record: Versioned<T>): void {
@@ -79,15 +76,15 @@ export class CachedCollection<T> {
     if (before !== undefined && before.revision >= record.revision) return;
     this.#records.set(record.key, record);
     this.#all = undefined;
-    this.#watch(before?.value, record.value);
+    this.#onChange(before?.value, record.value);
   }
 
-  /** Unless it was written after that revision. */
+  /** Keeps a record that was written after `revision`. */
   #drop(key: string, revision: number): void {
     const before = this.#records.get(key);
     if (before === undefined || before.revision > revision) return;
     this.#records.delete(key);
     this.#all = undefined;
-    this.#watch(before.value, undefined);
+    this.#onChange(before.value, undefined);
   }
 }

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** How far the store has been read, and what that means for answers that come later than they were made. */
+/** How far the store has been read, and how that orders our own writes against the records being read. */
 export class ChangeFeed {
-  #seen: number | undefined;
-  #removedMeanwhile: Map<string, number> | undefined;
+  #revision: number | undefined;
+  #removedDuringRead: Map<string, number> | undefined;
 
-  /** Undefined before the first reading. */
+  /** Undefined before the first read. */
   get revision(): number | undefined {
-    return this.#seen;
+    return this.#revision;
   }
 
-  /** A reading begins: what we remove from here on it may still have. */
+  /** Records that this process removes from here on may still be in the result of the read. */
   beginRead(): void {
-    this.#removedMeanwhile = new Map();
+    this.#removedDuringRead = new Map();
   }
 
   completeRead(revision: number): void {
-    this.#seen = Math.max(this.#seen ?? 0, revision);
-    this.#removedMeanwhile = undefined;
+    this.#revision = Math.max(this.#revision ?? 0, revision);
+    this.#removedDuringRead = undefined;
   }
 
-  /** Whether a write of ours is news; whoever has read further has it, or what came after it. */
+  /** False when a completed read already contains this revision or a later one. */
   isNewer(revision: number): boolean {
-    return this.#seen !== undefined && revision > this.#seen;
+    return this.#revision !== undefined && revision > this.#revision;
   }
 
   wrote(revision: number): void {
-    if (this.#seen !== undefined && revision === this.#seen + 1) this.#seen = revision;
+    if (this.#revision !== undefined && revision === this.#revision + 1) this.#revision = revision;
   }
 
   removed(key: string, revision: number): void {
-    this.#removedMeanwhile?.set(key, revision);
+    this.#removedDuringRead?.set(key, revision);
   }
 
-  /** Whether a record that was read is one that we have removed meanwhile. */
+  /** Whether this process removed the record while it was being read. */
   isRemoved(key: string, revision: number): boolean {
-    const removedAt = this.#removedMeanwhile?.get(key);
+    const removedAt = this.#removedDuringRead?.get(key);
     return removedAt !== undefined && revision <= removedAt;
   }
 }

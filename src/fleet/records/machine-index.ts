@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds machines without looking at all of them: by pool, by VM, by the names Kubernetes has for them; and knows
-// which of them somebody asked for and which somebody asked to take away. Kept in step by the mirror.
+// Finds machines without scanning all records: by pool, phase, VM, name, provider id and Node. It also knows which
+// machines have an open create or delete request. RecordCache updates it with every change of a record.
 import type { CreateIntent, Intent } from '../../model/intent.ts';
-import { type Machine, mayExist } from '../../model/machine.ts';
+import { type Machine, mayExist, type Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
+import { idHoldOf } from '../../placement/index.ts';
 import { type Member, membersFrom } from './members.ts';
 import { MultiMap } from './multi-map.ts';
 
 export class MachineIndex {
   readonly #byPool = new MultiMap<Machine>();
+  readonly #byPhase = new MultiMap<Machine>();
   readonly #byVm = new MultiMap<Machine>();
+  /** By the VM's and the Node's name, lower case. */
   readonly #byName = new MultiMap<Machine>();
   readonly #byProviderId = new MultiMap<Machine>();
-  readonly #openByPool = new MultiMap<Intent>();
-  /** How many open intents want each of them away. */
-  readonly #leaving = new Map<string, number>();
-  readonly #coming = new Map<string, CreateIntent>();
+  readonly #byNodeUid = new MultiMap<Machine>();
+  readonly #openIntentsByPool = new MultiMap<Intent>();
+  /** Number of open intents that delete or cancel the machine. */
+  readonly #deletions = new Map<string, number>();
+  readonly #creations = new Map<string, CreateIntent>();
   readonly #versions = new Map<string, number>();
   readonly #members = new Map<string, { version: number; members: readonly Member[] }>();
   readonly #find: (id: string) => Machine | undefined;
@@ -24,127 +28,165 @@ export class MachineIndex {
     this.#find = find;
   }
 
-  /** Changes whenever something of the pool does: what was worked out from it may be kept until then. */
+  /** Increases whenever a machine or an intent of the pool changes; use it to invalidate derived values. */
   version(pool: string): number {
     return this.#versions.get(pool) ?? 0;
   }
 
-  /** Those whose records are kept although they are over, too. */
+  /** Includes machines that are gone or failed and whose records are still kept. */
   machinesOf(pool: string): readonly Machine[] {
     return this.#byPool.get(pool);
   }
 
-  /** The same array until something of the pool changes. */
+  inPhase(...phases: readonly Phase[]): readonly Machine[] {
+    const [only] = phases;
+    if (phases.length === 1 && only !== undefined) return this.#byPhase.get(only);
+    return phases.flatMap((phase) => this.#byPhase.get(phase));
+  }
+
+  /** Returns the same array until something of the pool changes. */
   membersOf(pool: string): readonly Member[] {
     const version = this.version(pool);
     const known = this.#members.get(pool);
     if (known?.version === version) return known.members;
-    const members = this.#countMembers(pool);
+    const members = this.#listMembers(pool);
     this.#members.set(pool, { version, members });
     return members;
   }
 
-  #countMembers(pool: string): readonly Member[] {
-    const coming = this.#openByPool
+  #listMembers(pool: string): readonly Member[] {
+    const unrecorded = this.#openIntentsByPool
       .get(pool)
       .filter((intent) => intent.kind === 'create')
       .flatMap(({ machines, requestedAt, size }) =>
         machines.map((id) => ({ id, requestedAt, size })),
       )
       .filter(({ id }) => this.#find(id) === undefined);
-    const isLeaving =
-      this.#leaving.size === 0 ? () => false : (id: MachineId) => this.#leaving.has(id);
-    return membersFrom(coming, this.#byPool.get(pool), isLeaving);
+    const isDeletionRequested =
+      this.#deletions.size === 0 ? () => false : (id: MachineId) => this.#deletions.has(id);
+    return membersFrom(unrecorded, this.#byPool.get(pool), isDeletionRequested);
   }
 
-  /** Asked for and without a record. */
+  /** The open create intent of a machine that has no record yet. */
   requested(id: MachineId): CreateIntent | undefined {
-    return this.#find(id) === undefined ? this.#coming.get(id) : undefined;
+    return this.#find(id) === undefined ? this.#creations.get(id) : undefined;
   }
 
-  /** Whether somebody asked to take it away and nobody has begun. */
+  /** Whether an open intent deletes or cancels the machine. */
   isDeletionRequested(id: MachineId): boolean {
-    return this.#leaving.has(id);
+    return this.#deletions.has(id);
   }
 
   openIntentsOf(pool: string): readonly Intent[] {
-    return this.#openByPool.get(pool);
+    return this.#openIntentsByPool.get(pool);
   }
 
-  /** The one that holds this VM id; several records may name it, since ids come round again. */
+  /** The machine that holds this VM id. Several records may name an id, because ids are reused over time. */
   byVm(region: string, vmId: number): Machine | undefined {
-    const all = this.#byVm.get(`${region}/${vmId}`);
-    return all.find(({ phase }) => mayExist(phase)) ?? newest(all);
+    return currentOf(this.#byVm.get(vmKey(region, vmId)));
   }
 
   byName(name: string): Machine | undefined {
-    const all = this.#byName.get(name);
-    return all.find(({ phase }) => mayExist(phase)) ?? newest(all);
+    return currentOf(this.#byName.get(name.toLowerCase()));
   }
 
   byProviderId(providerId: string): Machine | undefined {
-    const all = this.#byProviderId.get(providerId);
-    return all.find(({ phase }) => mayExist(phase)) ?? newest(all);
+    return currentOf(this.#byProviderId.get(providerId));
+  }
+
+  /** Every machine whose record names this Node. */
+  byNodeUid(nodeUid: string): readonly Machine[] {
+    return this.#byNodeUid.get(nodeUid);
+  }
+
+  /** Whether a machine other than `except`, neither gone nor failed, has this name. */
+  isNameHeld(name: string, except: string): boolean {
+    return this.#byName
+      .get(name.toLowerCase())
+      .some(({ id, phase }) => id !== except && phase !== 'gone' && phase !== 'failed');
+  }
+
+  /** Whether a machine has this VM id now, or had it less than the cool-down ago. */
+  isVmIdHeld(region: string, vmId: number, now: number): boolean {
+    const machines = this.#byVm.get(vmKey(region, vmId));
+    return machines.some((machine) => idHoldOf(machine, now) !== undefined);
+  }
+
+  /** Whether a machine that may exist on a host has this VM id. */
+  isVmClaimed(region: string, vmId: number): boolean {
+    return this.#byVm.get(vmKey(region, vmId)).some(({ phase }) => mayExist(phase));
   }
 
   machineChanged(before: Machine | undefined, after: Machine | undefined): void {
-    if (before !== undefined) this.#forget(before);
-    if (after !== undefined) this.#note(after);
+    if (before !== undefined) this.#remove(before);
+    if (after !== undefined) this.#add(after);
   }
 
   intentChanged(before: Intent | undefined, after: Intent | undefined): void {
-    if (before?.state === 'open') this.#count(before, -1);
-    if (after?.state === 'open') this.#count(after, 1);
+    if (before?.state === 'open') this.#countIntent(before, -1);
+    if (after?.state === 'open') this.#countIntent(after, 1);
   }
 
-  #note(machine: Machine): void {
-    const { id, pool, placement, nodeName, providerId } = machine;
-    this.#byPool.add(pool, id, machine);
+  #add(machine: Machine): void {
+    for (const [map, key] of this.#keysOf(machine)) map.add(key, machine.id, machine);
+    this.#increaseVersion(machine.pool);
+  }
+
+  #remove(machine: Machine): void {
+    for (const [map, key] of this.#keysOf(machine)) map.remove(key, machine.id);
+    this.#increaseVersion(machine.pool);
+  }
+
+  #keysOf(machine: Machine): readonly (readonly [MultiMap<Machine>, string])[] {
+    const { pool, phase, placement, nodeName, nodeUid, providerId } = machine;
+    const keys: [MultiMap<Machine>, string][] = [
+      [this.#byPool, pool],
+      [this.#byPhase, phase],
+    ];
     if (placement !== undefined) {
-      this.#byVm.add(`${placement.region}/${placement.vmId}`, id, machine);
-      this.#byName.add(placement.name, id, machine);
+      keys.push([this.#byVm, vmKey(placement.region, placement.vmId)]);
+      keys.push([this.#byName, placement.name.toLowerCase()]);
     }
-    if (nodeName !== undefined) this.#byName.add(nodeName, id, machine);
-    if (providerId !== undefined) this.#byProviderId.add(providerId, id, machine);
-    this.#bump(pool);
+    if (nodeName !== undefined) keys.push([this.#byName, nodeName.toLowerCase()]);
+    if (nodeUid !== undefined) keys.push([this.#byNodeUid, nodeUid]);
+    if (providerId !== undefined) keys.push([this.#byProviderId, providerId]);
+    return keys;
   }
 
-  #forget({ id, pool, placement, nodeName, providerId }: Machine): void {
-    this.#byPool.remove(pool, id);
-    if (placement !== undefined) {
-      this.#byVm.remove(`${placement.region}/${placement.vmId}`, id);
-      this.#byName.remove(placement.name, id);
-    }
-    if (nodeName !== undefined) this.#byName.remove(nodeName, id);
-    if (providerId !== undefined) this.#byProviderId.remove(providerId, id);
-    this.#bump(pool);
-  }
-
-  #count(intent: Intent, step: 1 | -1): void {
-    if (step === 1) this.#openByPool.add(intent.pool, intent.id, intent);
-    else this.#openByPool.remove(intent.pool, intent.id);
-    this.#bump(intent.pool);
+  #countIntent(intent: Intent, step: 1 | -1): void {
+    if (step === 1) this.#openIntentsByPool.add(intent.pool, intent.id, intent);
+    else this.#openIntentsByPool.remove(intent.pool, intent.id);
+    this.#increaseVersion(intent.pool);
     for (const id of intent.machines) this.#countMachine(intent, id, step);
   }
 
   #countMachine(intent: Intent, id: MachineId, step: 1 | -1): void {
     if (intent.kind === 'create') {
-      if (step === 1) this.#coming.set(id, intent);
-      else this.#coming.delete(id);
+      if (step === 1) this.#creations.set(id, intent);
+      else this.#creations.delete(id);
       return;
     }
-    const count = (this.#leaving.get(id) ?? 0) + step;
-    if (count > 0) this.#leaving.set(id, count);
-    else this.#leaving.delete(id);
-    const pool = (this.#find(id) ?? this.#coming.get(id))?.pool;
-    if (pool !== undefined && pool !== intent.pool) this.#bump(pool);
+    const count = (this.#deletions.get(id) ?? 0) + step;
+    if (count > 0) this.#deletions.set(id, count);
+    else this.#deletions.delete(id);
+    const pool = (this.#find(id) ?? this.#creations.get(id))?.pool;
+    if (pool !== undefined && pool !== intent.pool) this.#increaseVersion(pool);
   }
 
-  #bump(pool: string): void {
+  #increaseVersion(pool: string): void {
     this.#versions.set(pool, this.version(pool) + 1);
   }
 }
 
-function newest(machines: readonly Machine[]): Machine | undefined {
-  return machines.toSorted((a, b) => b.requestedAt - a.requestedAt)[0];
+/** The machine that may exist, otherwise the one requested last. */
+function currentOf(machines: readonly Machine[]): Machine | undefined {
+  if (machines.length <= 1) return machines[0];
+  return (
+    machines.find(({ phase }) => mayExist(phase)) ??
+    machines.toSorted((a, b) => b.requestedAt - a.requestedAt)[0]
+  );
+}
+
+function vmKey(region: string, vmId: number): string {
+  return `${region}/${vmId}`;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Values by a key that several of them may share. */
+/** Values grouped by a key that several values may share. */
 export class MultiMap<T> {
   readonly #groups = new Map<string, Map<string, T>>();
   readonly #lists = new Map<string, readonly T[]>();
@@ -19,7 +19,7 @@ export class MultiMap<T> {
     this.#lists.delete(key);
   }
 
-  /** The same array until the group changes. */
+  /** Returns the same array until the group changes. */
   get(key: string): readonly T[] {
     const group = this.#groups.get(key);
     if (group === undefined) return [];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records in memory, in step with the store: what this process writes is here as soon as it is durable, what
-// others write after the next `follow`. Whoever decides something follows first; whoever only shows something need
-// not, as long as somebody follows now and then.
+// The store's records in memory. A write of this process is here as soon as it is durable, a write of another process
+// after the next `refresh`. Code that decides calls `refresh` first; code that only displays may read as it is.
 import type { AddressLease } from '../../model/address-lease.ts';
 import type { Drain } from '../../model/drain.ts';
 import type { Intent } from '../../model/intent.ts';
@@ -11,7 +10,7 @@ import type { ReadOptions, Store, StoreChanges } from '../../ports/store.ts';
 import { CachedCollection } from './cached-collection.ts';
 import { ChangeFeed } from './change-feed.ts';
 import { MachineIndex } from './machine-index.ts';
-import { type OverheadOf, UsageIndex } from './usage-index.ts';
+import { type MemoryOverhead, UsageIndex } from './usage-index.ts';
 
 export class RecordCache {
   readonly index: MachineIndex;
@@ -22,46 +21,46 @@ export class RecordCache {
   readonly drains: CachedCollection<Drain>;
   readonly pools: CachedCollection<PoolState>;
   readonly #store: Store;
-  readonly #tide = new ChangeFeed();
-  #following: Promise<void> | undefined;
+  readonly #feed = new ChangeFeed();
+  #current: Promise<void> | undefined;
   #next: Promise<void> | undefined;
 
-  constructor(store: Store, overheadOf?: OverheadOf) {
+  constructor(store: Store, memoryOverhead?: MemoryOverhead) {
     this.#store = store;
     const machines: CachedCollection<Machine> = new CachedCollection(
       store.machines,
-      this.#tide,
+      this.#feed,
       (before, after) => {
         this.index.machineChanged(before, after);
         this.usage.machineChanged(before, after);
       },
     );
     this.machines = machines;
-    this.intents = new CachedCollection(store.intents, this.#tide, (before, after) =>
+    this.intents = new CachedCollection(store.intents, this.#feed, (before, after) =>
       this.index.intentChanged(before, after),
     );
-    this.addresses = new CachedCollection(store.addresses, this.#tide);
-    this.drains = new CachedCollection(store.drains, this.#tide);
-    this.pools = new CachedCollection(store.pools, this.#tide);
+    this.addresses = new CachedCollection(store.addresses, this.#feed);
+    this.drains = new CachedCollection(store.drains, this.#feed);
+    this.pools = new CachedCollection(store.pools, this.#feed);
     this.index = new MachineIndex((id) => machines.get(id));
-    this.usage = new UsageIndex(() => machines.all(), overheadOf);
+    this.usage = new UsageIndex(() => machines.all(), memoryOverhead);
   }
 
-  /** False until the first reading: there is nothing to show yet. */
+  /** False until the first read of the store. */
   get isLoaded(): boolean {
-    return this.#tide.revision !== undefined;
+    return this.#feed.revision !== undefined;
   }
 
-  /** Resolves when everything that was durable at the call is here. */
+  /** Resolves when everything that was durable at the time of the call is in memory. */
   refresh(options: ReadOptions = {}): Promise<void> {
-    if (this.#following === undefined) {
-      this.#following = this.#follow(options).finally(() => {
-        this.#following = undefined;
+    if (this.#current === undefined) {
+      this.#current = this.#read(options).finally(() => {
+        this.#current = undefined;
       });
-      return this.#following;
+      return this.#current;
     }
-    // The one under way may have read before the call, and may end because its own caller gave up.
-    this.#next ??= this.#following
+    // The read in progress may have begun before a write that this caller must see, and its caller may cancel it.
+    this.#next ??= this.#current
       .catch(() => undefined)
       .then(() => {
         this.#next = undefined;
@@ -70,10 +69,10 @@ export class RecordCache {
     return this.#next;
   }
 
-  async #follow(options: ReadOptions): Promise<void> {
-    const since = this.#tide.revision;
+  async #read(options: ReadOptions): Promise<void> {
+    const since = this.#feed.revision;
     if (since !== undefined && (await this.#store.revision(options)) === since) return;
-    this.#tide.beginRead();
+    this.#feed.beginRead();
     const changes = await this.#store.changes(since, options);
     if (changes !== undefined && since !== undefined) return this.#apply(changes);
     const everything = changes ?? (await this.#store.changes(undefined, options));
@@ -89,7 +88,7 @@ export class RecordCache {
     this.addresses.applyChanges(changes.addresses, removed('addresses'), revision);
     this.drains.applyChanges(changes.drains, removed('drains'), revision);
     this.pools.applyChanges(changes.pools, removed('pools'), revision);
-    this.#tide.completeRead(revision);
+    this.#feed.completeRead(revision);
   }
 
   #replace(everything: StoreChanges): void {
@@ -99,11 +98,11 @@ export class RecordCache {
     this.addresses.replaceAll(everything.addresses, revision);
     this.drains.replaceAll(everything.drains, revision);
     this.pools.replaceAll(everything.pools, revision);
-    this.#tide.completeRead(revision);
+    this.#feed.completeRead(revision);
   }
 }
 
-/** The mirror for those who only look. */
+/** Read-only access to the cache. */
 export interface FleetView extends Pick<RecordCache, 'isLoaded' | 'refresh'> {
   readonly index: Omit<MachineIndex, 'machineChanged' | 'intentChanged'>;
   readonly machines: Pick<CachedCollection<Machine>, 'get' | 'all'>;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of one round: brought up to date once, then kept in step with every write. All writes of the driver go
-// through here and are fenced; nobody else writes these collections but by asking for something, so what is here
-// is what is in the store. An intent of this desk shows up at once, one of another desk or process after `follow`.
+// The records as the driver reads and writes them. Every write carries the lease as its fence, so that the store refuses
+// writes of a former driver. Other processes write intents only; theirs are visible after `refresh`.
 import { type AddressLease, addressLeaseKey } from '../../model/address-lease.ts';
 import type { Intent } from '../../model/intent.ts';
 import type { Lease } from '../../model/lease.ts';
@@ -15,11 +14,12 @@ import {
 import type { MachineId } from '../../model/machine-id.ts';
 import type { PoolState } from '../../model/pool.ts';
 import { Bug, Conflict } from '../../ports/errors.ts';
+import type { MachineIndex } from './machine-index.ts';
 import type { Member } from './members.ts';
 import type { RecordCache } from './record-cache.ts';
 import type { UsageIndex } from './usage-index.ts';
 
-/** What may be changed without a move. `undefined` takes a fact away. */
+/** What can change without a change of phase. `undefined` removes the value. */
 export type MachineChanges = Partial<
   Omit<Machine, 'id' | 'phase' | 'phaseSince' | 'task' | 'seedVolume' | 'failure'>
 > & {
@@ -29,13 +29,13 @@ export type MachineChanges = Partial<
 };
 
 export class Records {
-  readonly #mirror: RecordCache;
+  readonly #cache: RecordCache;
   readonly #fence: { readonly fence: Lease };
   readonly #now: () => number;
   #poolChanges: Promise<void> = Promise.resolve();
 
   private constructor(cache: RecordCache, fence: Lease, now: () => number) {
-    this.#mirror = cache;
+    this.#cache = cache;
     this.#fence = { fence };
     this.#now = now;
   }
@@ -45,54 +45,57 @@ export class Records {
     return new Records(cache, fence, now);
   }
 
-  /** What others asked for since the round began, for who is about to do what cannot be called off any more. */
+  /** Reads what other processes requested meanwhile; call it before a step that cannot be cancelled. */
   refresh(): Promise<void> {
-    return this.#mirror.refresh();
+    return this.#cache.refresh();
   }
 
   get machines(): readonly Machine[] {
-    return this.#mirror.machines.all();
+    return this.#cache.machines.all();
   }
 
   get addresses(): readonly AddressLease[] {
-    return this.#mirror.addresses.all();
+    return this.#cache.addresses.all();
   }
 
   get intents(): readonly Intent[] {
-    return this.#mirror.intents.all();
+    return this.#cache.intents.all();
   }
 
-  /** The same machines, by what placement asks of them. */
+  get index(): Omit<MachineIndex, 'machineChanged' | 'intentChanged'> {
+    return this.#cache.index;
+  }
+
   get usage(): Omit<UsageIndex, 'machineChanged'> {
-    return this.#mirror.usage;
+    return this.#cache.usage;
   }
 
   membersOf(pool: string): readonly Member[] {
-    return this.#mirror.index.membersOf(pool);
+    return this.#cache.index.membersOf(pool);
   }
 
-  /** Whether somebody asked to take it away and nobody has begun. */
+  /** Whether an open intent deletes or cancels the machine. */
   isDeletionRequested(id: MachineId): boolean {
-    return this.#mirror.index.isDeletionRequested(id);
+    return this.#cache.index.isDeletionRequested(id);
   }
 
   find(id: MachineId): Machine | undefined {
-    return this.#mirror.machines.get(id);
+    return this.#cache.machines.get(id);
   }
 
   machine(id: MachineId): Machine {
-    const machine = this.#mirror.machines.get(id);
+    const machine = this.#cache.machines.get(id);
     if (machine === undefined) throw new Bug('BUG', `machine ${id} has no record`);
     return machine;
   }
 
   pool(name: string): PoolState {
-    return this.#mirror.pools.get(name) ?? { pool: name, allocatable: {} };
+    return this.#cache.pools.get(name) ?? { pool: name, allocatable: {} };
   }
 
   /**
-   * One change after the other: machines are worked on side by side, and several of one pool may have something to
-   * say about it. Undefined changes nothing.
+   * Applies changes one after the other, because machines of one pool are reconciled concurrently. A change that
+   * returns undefined writes nothing.
    */
   changePool(name: string, change: (state: PoolState) => PoolState | undefined): Promise<void> {
     const next = this.#changePool(this.#poolChanges, name, change);
@@ -107,27 +110,26 @@ export class Records {
   ): Promise<void> {
     await before;
     const state = change(this.pool(name));
-    if (state !== undefined) await this.#mirror.pools.put(name, state, this.#fence);
+    if (state !== undefined) await this.#cache.pools.put(name, state, this.#fence);
   }
 
   putIntent(intent: Intent): Promise<void> {
-    return this.#mirror.intents.put(intent.id, intent, this.#fence);
+    return this.#cache.intents.put(intent.id, intent, this.#fence);
   }
 
   removeIntent(id: string): Promise<void> {
-    return this.#mirror.intents.remove(id, this.#fence);
+    return this.#cache.intents.remove(id, this.#fence);
   }
 
-  /** A new machine, or a new life of one whose record says that it is over. */
   putMachine(machine: Machine): Promise<void> {
-    return this.#mirror.machines.put(machine.id, machine, this.#fence);
+    return this.#cache.machines.put(machine.id, machine, this.#fence);
   }
 
   update(id: MachineId, changes: MachineChanges): Promise<void> {
     return this.putMachine(changed(this.machine(id), changes));
   }
 
-  /** A task belongs to the phase it was started in: a move forgets it unless told otherwise. */
+  /** Removes the task unless `changes` names one: a task belongs to the phase that started it. */
   async move(id: MachineId, to: Phase, changes: MachineChanges = {}): Promise<void> {
     const next = moved(this.machine(id), to, this.#now());
     if (!next.ok) throw new Bug('BUG', next.problem);
@@ -135,31 +137,31 @@ export class Records {
   }
 
   removeMachine(id: MachineId): Promise<void> {
-    return this.#mirror.machines.remove(id, this.#fence);
+    return this.#cache.machines.remove(id, this.#fence);
   }
 
   async leaseAddress(lease: AddressLease): Promise<void> {
     const key = addressLeaseKey(lease.region, lease.address);
-    const held = this.#mirror.addresses.get(key);
+    const held = this.#cache.addresses.get(key);
     if (held !== undefined && held.releasedAt === undefined && held.machine !== lease.machine) {
       throw new Conflict('RECORD_EXISTS', `${lease.address} is leased to machine ${held.machine}`);
     }
-    await this.#mirror.addresses.put(key, lease, this.#fence);
+    await this.#cache.addresses.put(key, lease, this.#fence);
   }
 
-  /** All but those under the keys that it keeps. */
+  /** Releases all leases of the machine except those under the `kept` keys. */
   async releaseAddresses(machine: MachineId, kept: readonly string[] = []): Promise<void> {
     for (const lease of this.addresses) {
       if (lease.machine !== machine || lease.releasedAt !== undefined) continue;
       const key = addressLeaseKey(lease.region, lease.address);
       if (kept.includes(key)) continue;
       const released = { ...lease, releasedAt: this.#now() };
-      await this.#mirror.addresses.put(key, released, this.#fence);
+      await this.#cache.addresses.put(key, released, this.#fence);
     }
   }
 
   removeAddress(lease: AddressLease): Promise<void> {
-    return this.#mirror.addresses.remove(addressLeaseKey(lease.region, lease.address), this.#fence);
+    return this.#cache.addresses.remove(addressLeaseKey(lease.region, lease.address), this.#fence);
   }
 }
 

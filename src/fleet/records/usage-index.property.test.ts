@@ -12,7 +12,13 @@ import {
   reservationsOf,
 } from '../../placement/index.ts';
 import { aHost, aPool } from '../testing/settings.ts';
+import { MachineIndex } from './machine-index.ts';
 import { UsageIndex } from './usage-index.ts';
+
+interface Indexes {
+  readonly index: MachineIndex;
+  readonly usage: UsageIndex;
+}
 
 const NOW = 100 * 60_000;
 const RANGE = { from: 100, to: 107 };
@@ -27,7 +33,7 @@ function machineId(number: number): MachineId {
 const placement = fc.record({
   region: fc.constantFrom(...REGIONS),
   host: fc.constantFrom('pve1', 'pve2'),
-  // Around the range, so that some are outside and several come together.
+  // Around the range, so that some ids are outside and some are used twice.
   vmId: fc.integer({ min: 98, max: 109 }),
   name: fc.constantFrom('w-1', 'W-2', 'w-3', 'other'),
   diskStorage: fc.constant('local-lvm'),
@@ -51,34 +57,34 @@ const machine: fc.Arbitrary<Machine> = fc
     ...(where !== undefined && { placement: where }),
   }));
 
-/** A record is written, or taken away. */
+/** A record is written or removed. */
 const changes = fc.array(fc.tuple(machine, fc.constantFrom('write', 'write', 'write', 'remove')), {
   minLength: 6,
   maxLength: 30,
 });
 
-function agree(usage: UsageIndex, machines: readonly Machine[]): void {
+function expectSameLookups({ index, usage }: Indexes, machines: readonly Machine[]): void {
   for (const phase of PHASES) {
     const there = machines.filter((one) => one.phase === phase);
-    expect(new Set(usage.inPhase(phase))).toEqual(new Set(there));
+    expect(new Set(index.inPhase(phase))).toEqual(new Set(there));
   }
   for (const region of REGIONS) {
     const request = { region, range: RANGE, takenVmIds: [], nodeProviderIds: [], now: NOW };
     const choice = chooseVmId({ ...request, machines });
     const last = usage.lastVmId(region, RANGE);
-    const vmId = nextFreeVmId({ range: RANGE, last }, (id) => usage.isVmIdHeld(region, id, NOW));
+    const vmId = nextFreeVmId({ range: RANGE, last }, (id) => index.isVmIdHeld(region, id, NOW));
     expect(vmId).toBe(choice.chosen ? choice.vmId : undefined);
   }
   for (const number of [0, 7]) {
     const names = { prefix: 'w', suffix: 'ordinal' } as const;
-    const asked = { names, machine: machineId(number) };
-    expect(nameFor(asked, (name) => usage.isNameHeld(name, asked.machine))).toBe(
-      chooseName({ ...asked, machines, vmNames: [], nodeNames: [] }),
+    const request = { names, machine: machineId(number) };
+    expect(nameFor(request, (name) => index.isNameHeld(name, request.machine))).toBe(
+      chooseName({ ...request, machines, vmNames: [], nodeNames: [] }),
     );
   }
 }
 
-function agreeOnHosts(usage: UsageIndex, machines: readonly Machine[]): void {
+function expectSameHostChoice(usage: UsageIndex, machines: readonly Machine[]): void {
   const pool = aPool();
   const hosts = ['pve1', 'pve2'].map((name) => aHost(name));
   const vms = [101, 103, 105].map((vmId) => ({
@@ -106,28 +112,31 @@ function agreeOnHosts(usage: UsageIndex, machines: readonly Machine[]): void {
   );
 }
 
-/** Which of two claims on a VM that is seen counts depends on who came last; the records know no such order. */
-function hasDoubles(machines: readonly Machine[]): boolean {
+/** Two reservations of one VM id: which one counts depends on the order of writes, which records do not keep. */
+function hasDuplicateVmIds(machines: readonly Machine[]): boolean {
   const ids = reservationsOf(machines, 'lab').map(({ vmId }) => vmId);
   return new Set(ids).size < ids.length;
 }
 
-describe('a census that is kept change by change', () => {
-  it('says after each what all records say', () => {
+describe('MachineIndex and UsageIndex, updated change by change', () => {
+  it('return after each change what a scan of all records returns', () => {
     fc.assert(
-      fc.property(changes, fc.nat(5), (all, firstAsked) => {
+      fc.property(changes, fc.nat(5), (all, firstRead) => {
         const records = new Map<string, Machine>();
         const usage = new UsageIndex(() => [...records.values()]);
-        for (const [index, [next, kind]] of all.entries()) {
+        const index = new MachineIndex((id) => records.get(id));
+        for (const [step, [next, kind]] of all.entries()) {
           const before = records.get(next.id);
           if (kind === 'write') records.set(next.id, next);
           else records.delete(next.id);
           const after = records.get(next.id);
-          if (before !== undefined || after !== undefined) usage.machineChanged(before, after);
-          if (index < firstAsked) continue;
+          if (before === undefined && after === undefined) continue;
+          usage.machineChanged(before, after);
+          index.machineChanged(before, after);
+          if (step < firstRead) continue;
           const machines = [...records.values()];
-          agree(usage, machines);
-          if (!hasDoubles(machines)) agreeOnHosts(usage, machines);
+          expectSameLookups({ index, usage }, machines);
+          if (!hasDuplicateVmIds(machines)) expectSameHostChoice(usage, machines);
         }
       }),
     );

@@ -1,136 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-// What placement asks of all records, kept up to date change by change: which machines are in a phase, which names
-// and VM ids are held, what is given away of each host. Whoever places one machine of thousands must not count them.
-import type { Machine, Phase } from '../../model/machine.ts';
+// What placement needs to know of all machines together: the reserved resources of each host and the VM id given
+// out last. Updated with every change of a record, so that placing one machine does not count thousands.
+import type { Machine } from '../../model/machine.ts';
 import {
   HostLedger,
-  idHoldOf,
   laterFirst,
   type Reservation,
   reservationOf,
   type VmFacts,
 } from '../../placement/index.ts';
-import { MultiMap } from './multi-map.ts';
 
 interface IdRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** The part of a region's view that the ledgers are made from. */
+/** The part of a region's view that counts towards the usage of its hosts. */
 export interface RegionUsage {
   readonly region: string;
   readonly vms: readonly VmFacts[];
   readonly containers: readonly VmFacts[];
 }
 
-interface Kept {
+interface RegionLedger {
   readonly ledger: HostLedger;
-  sighting: RegionUsage | undefined;
+  /** The view that the ledger contains. */
+  view: RegionUsage | undefined;
 }
 
-/** Memory that VMs of a pool get beyond their size. */
-export type OverheadOf = (pool: string) => number;
+/** Memory that VMs of a pool get in addition to their size. */
+export type MemoryOverhead = (pool: string) => number;
 
 export class UsageIndex {
   readonly #all: () => readonly Machine[];
-  readonly #overheadOf: OverheadOf;
-  readonly #byPhase = new MultiMap<Machine>();
-  readonly #byVm = new MultiMap<Machine>();
-  readonly #byName = new MultiMap<Machine>();
-  readonly #ledgers = new Map<string, Kept>();
-  readonly #newest = new Map<string, NewestId>();
+  readonly #memoryOverhead: MemoryOverhead;
+  readonly #ledgers = new Map<string, RegionLedger>();
+  readonly #lastVmIds = new Map<string, LastVmId>();
 
-  constructor(all: () => readonly Machine[], overheadOf: OverheadOf = () => 0) {
+  constructor(all: () => readonly Machine[], memoryOverhead: MemoryOverhead = () => 0) {
     this.#all = all;
-    this.#overheadOf = overheadOf;
+    this.#memoryOverhead = memoryOverhead;
   }
 
-  inPhase(...phases: readonly Phase[]): readonly Machine[] {
-    return phases.flatMap((phase) => this.#byPhase.get(phase));
-  }
-
-  /** By a machine that is not over, other than this one. Lower case. */
-  isNameHeld(name: string, other: string): boolean {
-    return this.#byName.get(name).some(({ id, phase }) => id !== other && !isOver(phase));
-  }
-
-  isVmIdHeld(region: string, vmId: number, now: number): boolean {
-    const all = this.#byVm.get(vmKey(region, vmId));
-    return all.some((machine) => idHoldOf(machine, now) !== undefined);
-  }
-
-  /** The id in the range that was given to the machine asked for last. */
+  /** The VM id in the range that was given to the machine requested last. */
   lastVmId(region: string, range: IdRange): number | undefined {
-    const known = this.#newest.get(region);
+    const known = this.#lastVmIds.get(region);
     if (known !== undefined && known.from === range.from && known.to === range.to) {
       return known.vmId(this.#all);
     }
-    const newest = new NewestId(region, range);
-    this.#newest.set(region, newest);
-    return newest.vmId(this.#all);
+    const last = new LastVmId(region, range);
+    this.#lastVmIds.set(region, last);
+    return last.vmId(this.#all);
   }
 
-  /** What is given away of the region's hosts, by what is seen there and what is promised. */
-  ledger(sighting: RegionUsage): HostLedger {
-    const { region, vms, containers } = sighting;
-    const kept = this.#ledgers.get(region) ?? this.#newLedger(region);
-    if (kept.sighting !== sighting) {
-      kept.sighting = sighting;
-      // A container takes its part of a host as a VM does.
+  /** Resources of the region's hosts that VMs, containers and reservations use. */
+  ledger(view: RegionUsage): HostLedger {
+    const { region, vms, containers } = view;
+    const kept = this.#ledgers.get(region) ?? this.#createLedger(region);
+    if (kept.view !== view) {
+      kept.view = view;
+      // A container uses resources of its host as a VM does.
       kept.ledger.look([...vms, ...containers]);
     }
     return kept.ledger;
   }
 
   machineChanged(before: Machine | undefined, after: Machine | undefined): void {
-    if (before !== undefined) this.#forget(before);
-    if (after !== undefined) this.#note(after);
     for (const [region, { ledger }] of this.#ledgers) {
       const id = after?.id ?? before?.id ?? '';
       ledger.reserve(id, after === undefined ? undefined : this.#reservationOf(after, region));
     }
-    for (const newest of this.#newest.values()) newest.changed(before, after);
+    for (const last of this.#lastVmIds.values()) last.machineChanged(before, after);
   }
 
-  #newLedger(region: string): Kept {
+  #createLedger(region: string): RegionLedger {
     const ledger = new HostLedger();
     for (const machine of this.#all())
       ledger.reserve(machine.id, this.#reservationOf(machine, region));
-    const kept = { ledger, sighting: undefined };
+    const kept = { ledger, view: undefined };
     this.#ledgers.set(region, kept);
     return kept;
   }
 
-  /** Its size is what pods get; its VM takes more where the pool says so. */
+  /** A machine's size is what pods can use; its VM may have more memory. */
   #reservationOf(machine: Machine, region: string): Reservation | undefined {
-    const own = reservationOf(machine, region);
-    if (own === undefined) return undefined;
-    return { ...own, memoryBytes: own.memoryBytes + this.#overheadOf(machine.pool) };
-  }
-
-  #note(machine: Machine): void {
-    const { id, phase, placement } = machine;
-    this.#byPhase.add(phase, id, machine);
-    if (placement === undefined) return;
-    this.#byVm.add(vmKey(placement.region, placement.vmId), id, machine);
-    this.#byName.add(placement.name.toLowerCase(), id, machine);
-  }
-
-  #forget({ id, phase, placement }: Machine): void {
-    this.#byPhase.remove(phase, id);
-    if (placement === undefined) return;
-    this.#byVm.remove(vmKey(placement.region, placement.vmId), id);
-    this.#byName.remove(placement.name.toLowerCase(), id);
+    const reservation = reservationOf(machine, region);
+    if (reservation === undefined) return undefined;
+    const memoryBytes = reservation.memoryBytes + this.#memoryOverhead(machine.pool);
+    return { ...reservation, memoryBytes };
   }
 }
 
-/** The newest of the ids that a region has given out; looked for again only when the newest itself goes. */
-class NewestId {
+/** The VM id of a region that was given out last; scans all machines again only when that machine's record goes. */
+class LastVmId {
   readonly from: number;
   readonly to: number;
   readonly #region: string;
-  #newest: Given | undefined;
+  #last: GivenVmId | undefined;
   #isKnown = false;
 
   constructor(region: string, { from, to }: IdRange) {
@@ -141,36 +107,36 @@ class NewestId {
 
   vmId(all: () => readonly Machine[]): number | undefined {
     if (!this.#isKnown) {
-      for (const machine of all()) this.#consider(machine);
+      for (const machine of all()) this.#compare(machine);
       this.#isKnown = true;
     }
-    return this.#newest?.vmId;
+    return this.#last?.vmId;
   }
 
-  changed(before: Machine | undefined, after: Machine | undefined): void {
-    if (before !== undefined && before.id === this.#newest?.id) {
-      this.#newest = undefined;
-      this.#isKnown = after !== undefined && isSameGift(before, after);
+  machineChanged(before: Machine | undefined, after: Machine | undefined): void {
+    if (before !== undefined && before.id === this.#last?.id) {
+      this.#last = undefined;
+      this.#isKnown = after !== undefined && hasSameVmId(before, after);
     }
-    if (this.#isKnown && after !== undefined) this.#consider(after);
+    if (this.#isKnown && after !== undefined) this.#compare(after);
   }
 
-  #consider({ id, requestedAt, placement }: Machine): void {
+  #compare({ id, requestedAt, placement }: Machine): void {
     if (placement?.region !== this.#region) return;
     const { vmId } = placement;
     if (vmId < this.from || vmId > this.to) return;
     const given = { id, requestedAt, vmId };
-    if (this.#newest === undefined || laterFirst(given, this.#newest) < 0) this.#newest = given;
+    if (this.#last === undefined || laterFirst(given, this.#last) < 0) this.#last = given;
   }
 }
 
-interface Given {
+interface GivenVmId {
   readonly id: string;
   readonly requestedAt: number;
   readonly vmId: number;
 }
 
-function isSameGift(before: Machine, after: Machine): boolean {
+function hasSameVmId(before: Machine, after: Machine): boolean {
   const { placement: had } = before;
   const { placement: has } = after;
   return (
@@ -178,12 +144,4 @@ function isSameGift(before: Machine, after: Machine): boolean {
     had?.vmId === has?.vmId &&
     had?.region === has?.region
   );
-}
-
-function isOver(phase: Phase): boolean {
-  return phase === 'gone' || phase === 'failed';
-}
-
-function vmKey(region: string, vmId: number): string {
-  return `${region}/${vmId}`;
 }

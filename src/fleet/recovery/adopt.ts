@@ -7,10 +7,8 @@ import { judgeOwnership, type Marker, type Ownership, readMarker } from '../../m
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { rememberAddresses, vmFingerprint } from '../capacity/taken-addresses.ts';
 import { isBeingCreated } from '../context/being-created.ts';
-import { isMachineError } from '../context/machine-error.ts';
+import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { isVmGone } from '../machine/vm-lookup.ts';
-import { claimedVmIds } from '../records/claimed.ts';
 import { adoptedMachine } from './adopted-machine.ts';
 import { removeOrphanedVm } from './remove-orphaned-vm.ts';
 
@@ -31,11 +29,10 @@ export async function adoptVms(context: ReconcileContext): Promise<ReadonlySet<s
 export function candidates(context: ReconcileContext, view: RegionView): readonly VmSummary[] {
   const region = context.region(view.region);
   const { from, to } = region.vmIds;
-  const claimed = claimedVmIds(context, view.region);
   return view.vms.filter(
     (vm) =>
       !vm.isTemplate &&
-      !claimed.has(vm.vmId) &&
+      !context.records.index.isVmClaimed(view.region, vm.vmId) &&
       ((vm.vmId >= from && vm.vmId <= to) || region.tags.some((tag) => vm.tags.includes(tag))),
   );
 }

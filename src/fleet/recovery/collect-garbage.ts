@@ -34,7 +34,7 @@ async function prune(context: ReconcileContext): Promise<void> {
 }
 
 async function collectMachines({ records, state, now }: ReconcileContext): Promise<void> {
-  for (const { id, phase, phaseSince } of records.usage.inPhase('gone', 'failed')) {
+  for (const { id, phase, phaseSince } of records.index.inPhase('gone', 'failed')) {
     const keptMs = phase === 'gone' ? GONE_MS : FAILED_MS;
     if (now - phaseSince <= keptMs) continue;
     await records.removeMachine(id);
