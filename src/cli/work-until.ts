@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the fleet for something and sees it done: this process drives if nobody does, and watches otherwise. What
 // was asked for is durable; whoever interrupts this leaves a state from which the next driver goes on.
-import type { PassReport } from '../fleet/index.ts';
+import type { DriverEvents, PassReport } from '../fleet/index.ts';
 import { RECONCILE_LEASE_MS } from '../model/lease.ts';
 import type { Machine } from '../model/machine.ts';
 import { asPvescalerError, Cancelled, Conflict, TimedOut } from '../ports/errors.ts';
@@ -35,11 +35,12 @@ export async function workUntilDone(
   const { context } = host;
   const over = new AbortController();
   const watch = new Watch(host, open, errand.regions);
-  const signal = AbortSignal.any([context.signal, over.signal]);
   let broken: unknown;
-  const driving = open.fleet.runDriver({ signal, events: watch }).catch((error: unknown) => {
-    broken = error;
-  });
+  const driving = open.fleet
+    .runDriver({ signal: context.signal, finish: over.signal, events: watch })
+    .catch((error: unknown) => {
+      broken = error;
+    });
   const giveUpAt = context.clock.monotonic() + (errand.timeoutMs ?? Number.POSITIVE_INFINITY);
   const goOn = async () => {
     if (broken !== undefined) throw asPvescalerError(broken);
@@ -65,8 +66,7 @@ export async function workUntilDone(
     while (!watch.isSighted) await goOn();
     await errand.ask();
     isAsked = true;
-    // What a round has begun it brings to an end.
-    while (watch.isInRound || !(await errand.isDone(watch.rounds))) await goOn();
+    while (!(await errand.isDone(watch.rounds))) await goOn();
     await watch.tellNews();
   } finally {
     over.abort();
@@ -79,7 +79,7 @@ function requireDriving({ other }: Watch, hint: string | undefined): void {
   throw new Conflict('LEASE_HELD', `${other.holder} drives the fleet`, { hint });
 }
 
-class Watch {
+class Watch implements DriverEvents {
   readonly #host: CommandHost;
   readonly #open: OpenFleet;
   readonly #regions: readonly string[];
@@ -88,7 +88,6 @@ class Watch {
   #said = '';
   #other: { readonly holder: string; readonly since: number } | undefined;
   isSighted = false;
-  isInRound = false;
   rounds = 0;
 
   constructor(host: CommandHost, open: OpenFleet, regions: readonly string[]) {
@@ -104,16 +103,11 @@ class Watch {
     return { holder, forMs: this.#host.context.clock.monotonic() - since };
   }
 
-  readonly onRoundBegin = (): void => {
-    this.isInRound = true;
+  readonly onPassBegin = (): void => {
     this.#other = undefined;
   };
 
-  readonly onRoundEnd = (): void => {
-    this.isInRound = false;
-  };
-
-  readonly onRound = ({ stale, undecided }: PassReport): void => {
+  readonly onPass = ({ stale, undecided }: PassReport): void => {
     if (Object.keys(stale).length + undecided.length === 0) this.rounds += 1;
     const unread = this.#regions.find((region) => stale[region] !== undefined);
     const making = this.#regions.find((region) => undecided.includes(region));
@@ -131,7 +125,7 @@ class Watch {
     this.isSighted = true;
   };
 
-  readonly onTrouble = (error: Error): void => this.#sayOnce(error.message);
+  readonly onError = (error: Error): void => this.#sayOnce(error.message);
 
   /** What has changed since the last look: phases, and everything that was refused or failed. */
   async tellNews(): Promise<void> {
