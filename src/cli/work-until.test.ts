@@ -46,7 +46,9 @@ const TROUBLE = {
 function aPlace(otherForMs: number) {
   const clock = new VirtualClock();
   const said: string[] = [];
-  const drive = async ({ signal, events }: DriverOptions): Promise<void> => {
+  const runDriver = async (options: DriverOptions): Promise<void> => {
+    const { events, finish = options.signal } = options;
+    const signal = AbortSignal.any([options.signal, finish]);
     const start = clock.monotonic();
     while (!signal.aborted) {
       if (clock.monotonic() - start < otherForMs) events?.onWaiting?.('other/1');
@@ -60,7 +62,7 @@ function aPlace(otherForMs: number) {
     }
   };
   const open = {
-    fleet: { drive, status: () => Promise.resolve(STATUS) },
+    fleet: { runDriver, status: () => Promise.resolve(STATUS) },
     store: {
       journal: {
         // What was told before the command began is told about its machine only.
