@@ -30,7 +30,7 @@ import {
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
-import type { OpenConnection, ProxmoxSim, SimState } from './sim/proxmox/index.ts';
+import type { OpenConnection, ProxmoxSim, SavedState } from './sim/proxmox/index.ts';
 import {
   fencedTransport,
   openHttpTransport,
@@ -83,7 +83,7 @@ const SIMULATED_LOGINS = [
 
 function loadSimState(sim: ProxmoxSim, text: string): void {
   try {
-    sim.loadState(JSON.parse(text) as SimState);
+    sim.loadState(JSON.parse(text) as SavedState);
   } catch (cause) {
     throw new InvalidConfig('CONFIG_INVALID', 'the state file is not one of this simulator', {
       hint: 'Name another file by --state, or move this one away to begin anew.',

@@ -62,7 +62,7 @@ export async function crashMatrix(source: SourceName, options: MatrixOptions): P
     await runAll(create, pointsOf({ writes: up.writes, calls: lab.calls }), options);
     const [ours] = ownVms(lab.sim);
     // A person copies the machine, with its tags and its description.
-    if (ours !== undefined) lab.sim.meddler.copy(ours.id, PERSONS_COPY);
+    if (ours !== undefined) lab.sim.externalChanges.copy(ours.id, PERSONS_COPY);
     const from = { ...lab.snapshot(), machines };
     const remove = { source, direction: 'delete', wanted: 0, from } as const;
     const calm = await Lab.open(source, options.seed, remove.from);

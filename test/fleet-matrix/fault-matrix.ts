@@ -32,10 +32,10 @@ const CALL_FAULTS: readonly Fault[] = [
   { kind: 'error', status: 596, message: 'Connection timed out' },
   { kind: 'error', status: 500, message: "can't lock file '/var/lock/x' - got timeout" },
   { kind: 'delay', delayMs: 5 * MINUTE_MS },
-  { kind: 'answer-delayed', delayMs: MINUTE_MS },
+  { kind: 'response-delayed', delayMs: MINUTE_MS },
   { kind: 'hang' },
-  { kind: 'lost' },
-  { kind: 'lost', times: 3 },
+  { kind: 'response-lost' },
+  { kind: 'response-lost', times: 3 },
   { kind: 'host-down' },
   { kind: 'host-down-after' },
 ];
@@ -155,7 +155,7 @@ function arm(site: Site, { at, fault }: Cell): void {
 /** Hosts come back after a while, and a person removes what only a person can. */
 async function recover(site: Site, { fault }: Cell): Promise<void> {
   await site.clock.advance(2 * MINUTE_MS);
-  for (const host of HOSTS) site.sim.meddler.hostUp(host);
+  for (const host of HOSTS) site.sim.externalChanges.hostUp(host);
   const fleet = aProcess(site, { seed: 3 });
   if (/^host-down|^task-killed/.test(fault.kind)) {
     await untilAtRest(site, fleet, { rounds: 5 });
@@ -172,9 +172,9 @@ function removeHalfMade({ sim }: Site): void {
   const { vms, volumes } = sim.inspect();
   for (const { id, host, config } of vms) {
     if (!['create', 'clone'].includes(config['lock'] ?? '')) continue;
-    sim.meddler.delete(id);
+    sim.externalChanges.delete(id);
     for (const disk of volumes.filter(({ vmId }) => vmId === id)) {
-      sim.meddler.deleteVolume(host, disk.id);
+      sim.externalChanges.deleteVolume(host, disk.id);
     }
   }
 }

@@ -11,11 +11,11 @@ import {
   createProxmoxSim,
   makeCertificate,
   type ProxmoxSim,
+  type SavedState,
   type ServedSim,
   SimConnectionError,
   type SimRequest,
   type SimResponse,
-  type SimState,
   serveProxmoxSim,
 } from '../../src/sim/proxmox/index.ts';
 import { callName } from './call-name.ts';
@@ -41,7 +41,7 @@ export interface Ran {
 /** What a lab can begin from. */
 export interface Snapshot {
   readonly folder: string;
-  readonly state: SimState;
+  readonly state: SavedState;
 }
 
 export class Lab {
@@ -142,7 +142,7 @@ export class Lab {
   async close(): Promise<void> {
     await this.#served?.close();
     this.sim.faults.clear();
-    for (const { id } of this.sim.inspect().vms) this.sim.meddler.stop(id);
+    for (const { id } of this.sim.inspect().vms) this.sim.externalChanges.stop(id);
     rmSync(this.folder, { recursive: true, force: true });
   }
 

@@ -25,44 +25,44 @@ const MINUTE_MS = 60_000;
 /** Each returns the id of the VM that is somebody else's now, if there is one. */
 const MEDDLINGS: Readonly<Record<string, (site: Site, vmId: number) => number | undefined>> = {
   rename({ sim }, vmId) {
-    sim.meddler.rename(vmId, 'my-favourite');
+    sim.externalChanges.rename(vmId, 'my-favourite');
     return undefined;
   },
   retag({ sim }, vmId) {
-    sim.meddler.retag(vmId, ['mine']);
+    sim.externalChanges.retag(vmId, ['mine']);
     return undefined;
   },
   move({ sim }, vmId) {
     const here = sim.inspect().vms.find(({ id }) => id === vmId)?.host;
-    sim.meddler.migrate(vmId, here === 'pve2' ? 'pve3' : 'pve2');
+    sim.externalChanges.migrate(vmId, here === 'pve2' ? 'pve3' : 'pve2');
     return undefined;
   },
   stop({ sim }, vmId) {
-    sim.meddler.stop(vmId);
+    sim.externalChanges.stop(vmId);
     return undefined;
   },
   copy({ sim }, vmId) {
-    sim.meddler.copy(vmId, COPY);
+    sim.externalChanges.copy(vmId, COPY);
     return COPY;
   },
   delete({ sim }, vmId) {
-    sim.meddler.delete(vmId);
+    sim.externalChanges.delete(vmId);
     return undefined;
   },
   reuse({ sim }, vmId) {
-    sim.meddler.copy(TEMPLATE, SPARE);
-    sim.meddler.delete(vmId);
-    sim.meddler.copy(SPARE, vmId);
-    sim.meddler.delete(SPARE);
-    sim.meddler.rename(vmId, 'somebody-elses');
+    sim.externalChanges.copy(TEMPLATE, SPARE);
+    sim.externalChanges.delete(vmId);
+    sim.externalChanges.copy(SPARE, vmId);
+    sim.externalChanges.delete(SPARE);
+    sim.externalChanges.rename(vmId, 'somebody-elses');
     return vmId;
   },
   /** Somebody puts a copy of ours, description and all, in the place of ours. */
   replace({ sim }, vmId) {
-    sim.meddler.copy(vmId, SPARE);
-    sim.meddler.delete(vmId);
-    sim.meddler.copy(SPARE, vmId);
-    sim.meddler.delete(SPARE);
+    sim.externalChanges.copy(vmId, SPARE);
+    sim.externalChanges.delete(vmId);
+    sim.externalChanges.copy(SPARE, vmId);
+    sim.externalChanges.delete(SPARE);
     return vmId;
   },
 };

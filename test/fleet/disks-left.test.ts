@@ -9,7 +9,7 @@ it('a disk that stays when its VM is gone is told by name', async () => {
   await fleet.scaleTo('workers', 1, WHY);
   await untilAtRest(site, fleet);
   const [machine] = await machinesIn(site.store);
-  site.sim.meddler.setStorageActive('local-lvm', false);
+  site.sim.externalChanges.setStorageActive('local-lvm', false);
   await fleet.scaleTo('workers', 0, WHY);
   await untilAtRest(site, fleet);
   expect(remains(site)).toMatchObject({ vms: [], disks: [1_250] });

@@ -27,9 +27,9 @@ const KINDS: readonly Omit<FaultRule, 'endpoint'>[] = [
   { kind: 'error', status: 500, message: "can't lock file '/var/lock/x' - got timeout" },
   { kind: 'delay', delayMs: 20_000 },
   { kind: 'delay', delayMs: 5 * MINUTE_MS },
-  { kind: 'answer-delayed', delayMs: MINUTE_MS },
+  { kind: 'response-delayed', delayMs: MINUTE_MS },
   { kind: 'hang' },
-  { kind: 'lost' },
+  { kind: 'response-lost' },
   { kind: 'host-down' },
   { kind: 'host-down-after' },
 ];
@@ -58,7 +58,7 @@ async function suffered(source: SourceName, fault: FaultRule, when: 'up' | 'down
   // A host that died comes back after a while.
   const revive = async () => {
     await site.clock.advance(2 * MINUTE_MS);
-    for (const host of ['pve1', 'pve2', 'pve3']) site.sim.meddler.hostUp(host);
+    for (const host of ['pve1', 'pve2', 'pve3']) site.sim.externalChanges.hostUp(host);
     if (/^host-down|^task-killed/.test(fault.kind)) removeHalfMade(site);
   };
   if (when === 'up') site.sim.faults.add(fault);
@@ -81,9 +81,9 @@ function removeHalfMade({ sim }: Site): void {
   const { vms, volumes } = sim.inspect();
   for (const { id, host, config } of vms) {
     if (!['create', 'clone'].includes(config['lock'] ?? '')) continue;
-    sim.meddler.delete(id);
+    sim.externalChanges.delete(id);
     for (const disk of volumes.filter(({ vmId }) => vmId === id)) {
-      sim.meddler.deleteVolume(host, disk.id);
+      sim.externalChanges.deleteVolume(host, disk.id);
     }
   }
 }
@@ -146,7 +146,7 @@ describe.each(['image', 'full clone'] as const)(
       for (const endpoint of MAKING) site.sim.faults.add({ kind: 'host-down-after', endpoint });
       await fleet.scaleTo('workers', 1, WHY);
       await untilAtRest(site, fleet, { rounds: 30 });
-      for (const host of ['pve1', 'pve2', 'pve3']) site.sim.meddler.hostUp(host);
+      for (const host of ['pve1', 'pve2', 'pve3']) site.sim.externalChanges.hostUp(host);
       await untilAtRest(site, fleet, { rounds: 600 });
       const [machine] = await machinesIn(site.store);
       expect(machine).toMatchObject({
@@ -157,7 +157,7 @@ describe.each(['image', 'full clone'] as const)(
       const [entry] = told.filter(({ reason }) => reason === 'HalfMadeVm');
       const [vmId] = remains(site).vms;
       expect(entry?.message).toContain(`qm unlock ${vmId}`);
-      site.sim.meddler.delete(vmId ?? 0);
+      site.sim.externalChanges.delete(vmId ?? 0);
       await untilAtRest(site, fleet);
       expect((await machinesIn(site.store))[0]?.phase).toBe('failed');
       expect(remains(site)).toEqual({ vms: [], machines: [], isos: [], disks: [] });

@@ -78,7 +78,7 @@ it('is told by pool scale, found by orphans, and gone when the right is there', 
   for (const end of ['', '-wal', '-shm']) {
     rmSync(join(lab.folder, `state/state.db${end}`), { force: true });
   }
-  for (const { id } of ownVms(lab.sim)) lab.sim.meddler.delete(id);
+  for (const { id } of ownVms(lab.sim)) lab.sim.externalChanges.delete(id);
   const fix = await lab.run('orphans', '--fix');
   expect(fix.out).toMatch(/seed-without-machine +lab +shared:iso\//);
   expect(fix.err).toMatch(/could not be removed: .*Datastore\.Allocate/);

@@ -57,7 +57,7 @@ describe('strangers', () => {
   it("a person's copy is not ours, with the database and without it", async () => {
     const site = aSite('image');
     const { fleet, vmId } = await withOneReady(site);
-    site.sim.meddler.copy(vmId, 1_280);
+    site.sim.externalChanges.copy(vmId, 1_280);
     const before = configOf(site, 1_280);
     await fleet.scaleTo('workers', 0, WHY);
     await untilAtRest(site, fleet);
@@ -71,11 +71,11 @@ describe('strangers', () => {
   it('an id that was reused is left alone, and the machine ends without it', async () => {
     const site = aSite('image');
     const { fleet, vmId, id } = await withOneReady(site);
-    site.sim.meddler.copy(9_000, 1_290);
-    site.sim.meddler.delete(vmId);
-    site.sim.meddler.copy(1_290, vmId);
-    site.sim.meddler.setOption(vmId, 'template', undefined);
-    site.sim.meddler.rename(vmId, 'somebody-elses');
+    site.sim.externalChanges.copy(9_000, 1_290);
+    site.sim.externalChanges.delete(vmId);
+    site.sim.externalChanges.copy(1_290, vmId);
+    site.sim.externalChanges.setOption(vmId, 'template', undefined);
+    site.sim.externalChanges.rename(vmId, 'somebody-elses');
     const before = configOf(site, vmId);
     await fleet.remove([id], WHY);
     await untilAtRest(site, fleet);
@@ -90,10 +90,10 @@ describe('strangers', () => {
   it('a copy in the very place of ours is not ours, also when the machine is over', async () => {
     const site = aSite('image');
     const { fleet, vmId, id } = await withOneReady(site);
-    site.sim.meddler.copy(vmId, 1_290);
-    site.sim.meddler.delete(vmId);
-    site.sim.meddler.copy(1_290, vmId);
-    site.sim.meddler.delete(1_290);
+    site.sim.externalChanges.copy(vmId, 1_290);
+    site.sim.externalChanges.delete(vmId);
+    site.sim.externalChanges.copy(1_290, vmId);
+    site.sim.externalChanges.delete(1_290);
     const before = configOf(site, vmId);
     await fleet.remove([id], WHY);
     await untilAtRest(site, fleet);
@@ -111,8 +111,8 @@ describe('strangers', () => {
       (await machinesIn(site.store)).some(({ phase }) => phase === 'placed');
     while (!(await isPlaced())) await untilAtRest(site, fleet, { rounds: 1 });
     const first = (await machinesIn(site.store))[0]?.placement?.vmId ?? 0;
-    site.sim.meddler.copy(9_000, first);
-    site.sim.meddler.setOption(first, 'template', undefined);
+    site.sim.externalChanges.copy(9_000, first);
+    site.sim.externalChanges.setOption(first, 'template', undefined);
     await untilAtRest(site, fleet);
     const [machine] = await machinesIn(site.store);
     expect(machine?.phase).toBe('ready');
@@ -125,11 +125,11 @@ describe('strangers', () => {
     const site = aSite('image');
     const { fleet, vmId, id } = await withOneReady(site);
     const host = configOf(site, vmId)?.host === 'pve2' ? 'pve3' : 'pve2';
-    site.sim.meddler.migrate(vmId, host);
-    site.sim.meddler.rename(vmId, 'my-favourite');
-    site.sim.meddler.retag(vmId, ['mine']);
+    site.sim.externalChanges.migrate(vmId, host);
+    site.sim.externalChanges.rename(vmId, 'my-favourite');
+    site.sim.externalChanges.retag(vmId, ['mine']);
     const description = configOf(site, vmId)?.config['description'] ?? '';
-    site.sim.meddler.describe(vmId, `# Notes\n\n${description}\nkeep the line above`);
+    site.sim.externalChanges.describe(vmId, `# Notes\n\n${description}\nkeep the line above`);
     await untilAtRest(site, fleet);
     const [machine] = await machinesIn(site.store);
     expect(machine?.placement?.host).toBe(host);
@@ -141,7 +141,7 @@ describe('strangers', () => {
   it('a marker that was damaged protects its VM', async () => {
     const site = aSite('image');
     const { vmId } = await withOneReady(site);
-    site.sim.meddler.describe(vmId, 'pvescaler/v1 cluster=');
+    site.sim.externalChanges.describe(vmId, 'pvescaler/v1 cluster=');
     const before = configOf(site, vmId);
     const fresh = { ...site, store: new MemoryStore({ clock: site.clock }) };
     const fleet = aProcess(fresh, { seed: 9 });
@@ -172,7 +172,7 @@ describe('adoption', () => {
   it('a VM that vanished is noticed, and its machine ends after a while', async () => {
     const site = aSite('image');
     const { fleet, vmId } = await withOneReady(site);
-    site.sim.meddler.delete(vmId);
+    site.sim.externalChanges.delete(vmId);
     await untilAtRest(site, fleet);
     expect((await machinesIn(site.store))[0]?.phase).toBe('ready');
     expect((await site.settled(fleet.orphans())).map(({ kind }) => kind)).toEqual([

@@ -18,7 +18,7 @@ function aSiteWith(options: Readonly<Record<string, string>>): Site {
   const site = aSite('full clone');
   for (const id of TEMPLATES) {
     for (const [name, value] of Object.entries(options)) {
-      site.sim.meddler.setOption(id, name, value);
+      site.sim.externalChanges.setOption(id, name, value);
     }
   }
   return site;
@@ -64,11 +64,11 @@ describe('a template that is protected', () => {
     await fleet.scaleTo('workers', 1, WHY);
     await untilAtRest(site, fleet);
     const [vmId = 0] = remains(site).vms;
-    site.sim.meddler.setOption(vmId, 'protection', '1');
+    site.sim.externalChanges.setOption(vmId, 'protection', '1');
     await fleet.scaleTo('workers', 0, WHY);
     await untilAtRest(site, fleet, { rounds: 60 });
     expect(remains(site).vms).toEqual([vmId]);
-    site.sim.meddler.setOption(vmId, 'protection', undefined);
+    site.sim.externalChanges.setOption(vmId, 'protection', undefined);
     await goes(site, fleet);
   });
 });

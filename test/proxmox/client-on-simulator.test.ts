@@ -21,9 +21,9 @@ for (const version of ['9.2', '8.4'] as const) {
       container: CONTAINER,
       image: IMAGE,
       loseAnswer: (method: keyof typeof ENDPOINT) => {
-        sim.faults.add({ endpoint: ENDPOINT[method], kind: 'lost' });
+        sim.faults.add({ endpoint: ENDPOINT[method], kind: 'response-lost' });
       },
-      move: (vmId: number, host: string) => sim.meddler.migrate(vmId, host),
+      move: (vmId: number, host: string) => sim.externalChanges.migrate(vmId, host),
       cleanup: () => hypervisor.close(),
     });
   });

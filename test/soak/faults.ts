@@ -28,9 +28,9 @@ const CALLS: Readonly<Record<string, Kind>> = {
     message: "can't lock file '/var/lock/x' - got timeout",
   },
   delay: { kind: 'delay', delayMs: 20_000 },
-  'slow-answer': { kind: 'answer-delayed', delayMs: MINUTE_MS },
+  'slow-answer': { kind: 'response-delayed', delayMs: MINUTE_MS },
   hang: { kind: 'hang' },
-  lost: { kind: 'lost' },
+  lost: { kind: 'response-lost' },
   'host-down': { kind: 'host-down' },
   'host-down-after': { kind: 'host-down-after' },
 };
@@ -92,7 +92,7 @@ function rulesOf(row: string, column: Column, random: Random): readonly FaultRul
   }
   const endpoint = pick(random, ENDPOINTS[column]);
   const isMaking = column === 'creating';
-  const kind = CALLS[row] ?? { kind: 'lost' };
+  const kind = CALLS[row] ?? { kind: 'response-lost' };
   return (isMaking ? ENDPOINTS.creating : [endpoint]).map((one) => ({ ...kind, endpoint: one }));
 }
 

@@ -8,22 +8,23 @@ import type { World } from './world.ts';
 type Deed = (world: World, vm: Vm) => void;
 
 const DEEDS: Readonly<Record<string, Deed>> = {
-  rename: ({ region }, { id }) => region.sim.meddler.rename(id, `mine-${id}`),
-  retag: ({ region }, { id }) => region.sim.meddler.retag(id, ['mine']),
+  rename: ({ region }, { id }) => region.sim.externalChanges.rename(id, `mine-${id}`),
+  retag: ({ region }, { id }) => region.sim.externalChanges.retag(id, ['mine']),
   note: ({ region }, { id, config }) =>
-    region.sim.meddler.describe(id, `# Notes\n${config['description'] ?? ''}\nkeep`),
-  stop: ({ region }, { id }) => region.sim.meddler.stop(id),
-  migrate: ({ region, random }, { id }) => region.sim.meddler.migrate(id, pick(random, HOSTS)),
+    region.sim.externalChanges.describe(id, `# Notes\n${config['description'] ?? ''}\nkeep`),
+  stop: ({ region }, { id }) => region.sim.externalChanges.stop(id),
+  migrate: ({ region, random }, { id }) =>
+    region.sim.externalChanges.migrate(id, pick(random, HOSTS)),
   delete: (world, vm) => takeAway(world, vm),
   copy: (world, { id }) => {
     const free = freeId(world);
-    world.region.sim.meddler.copy(id, free);
+    world.region.sim.externalChanges.copy(id, free);
     world.protect(free);
   },
   'take an id': (world) => {
     const free = freeId(world);
-    world.region.sim.meddler.copy(TEMPLATES_FROM, free);
-    world.region.sim.meddler.setOption(free, 'template', undefined);
+    world.region.sim.externalChanges.copy(TEMPLATES_FROM, free);
+    world.region.sim.externalChanges.setOption(free, 'template', undefined);
     world.protect(free);
   },
 };
@@ -52,21 +53,22 @@ function freeId(world: World): number {
 function takeAway(world: World, vm: Vm): void {
   const marker = ownMarker(vm);
   if (marker !== undefined) world.dismissed.add(marker.machine);
-  world.region.sim.meddler.delete(vm.id);
+  world.region.sim.externalChanges.delete(vm.id);
 }
 
 /** The image is taken away everywhere; the next machine needs it again. */
 export function removeImages({ region }: World): void {
   const { volumes } = region.sim.inspect();
   for (const { id, host, content } of volumes) {
-    if (content === 'import' && host !== undefined) region.sim.meddler.deleteVolume(host, id);
+    if (content === 'import' && host !== undefined)
+      region.sim.externalChanges.deleteVolume(host, id);
   }
 }
 
 /** Hosts come back; what a dead worker left behind, only a person can remove. */
 export function tidyUp(world: World): void {
   const { sim } = world.region;
-  for (const host of HOSTS) sim.meddler.hostUp(host);
+  for (const host of HOSTS) sim.externalChanges.hostUp(host);
   if (!world.hasWreckage) return;
   const { vms, runningTasks } = sim.inspect();
   if (runningTasks.length > 0) return;
@@ -82,7 +84,7 @@ function removeStrayDisks({ region: { sim } }: World): void {
   for (const { id, host, vmId } of volumes) {
     if (vmId === undefined || known.has(vmId)) continue;
     for (const one of host === undefined ? HOSTS.slice(0, 1) : [host]) {
-      sim.meddler.deleteVolume(one, id);
+      sim.externalChanges.deleteVolume(one, id);
     }
   }
 }

@@ -15,7 +15,7 @@ export class ApiError extends Error {
 }
 
 /** Everything that is neither a parameter nor a permission, "not found" included. */
-export function failure(message: string): ApiError {
+export function serverError(message: string): ApiError {
   return new ApiError(500, `${message}\n`);
 }
 
@@ -28,7 +28,7 @@ export function permissionError(hint?: string): ApiError {
 }
 
 /** The text of any error as a task or a wrapping message shows it. */
-export function textOf(error: unknown): string {
+export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const details =
     error instanceof ApiError && error.errors !== undefined

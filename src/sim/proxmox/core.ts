@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every endpoint gets: the state, the tasks, the locks, the access rules; and the call it answers.
 import type { EndpointFact } from '../../proxmox/wire-facts/index.ts';
-import type { AccessChecks, Need } from './access/checks.ts';
+import type { AccessChecks, RequiredPrivileges } from './access/checks.ts';
 import type { Permissions } from './access/permissions.ts';
 import type { Sessions } from './access/sessions.ts';
-import { failure } from './api-error.ts';
+import { serverError } from './api-error.ts';
 import type { OpenConnection } from './guest/guest.ts';
-import { type Params, type ParamValue, scalarText } from './schema/verify.ts';
-import { SIMULATED_TIMEOUTS } from './tasks/durations.ts';
+import { formatScalar, type Params, type ParamValue } from './schema/verify.ts';
+import type { UrlDescription } from './state/cluster-description.ts';
+import type { ClusterState } from './state/cluster-state.ts';
+import { SIMULATED_TIMEOUTS_MS } from './tasks/durations.ts';
 import type { TaskContext, TaskEngine } from './tasks/engine.ts';
 import type { Locks } from './tasks/locks.ts';
-import type { UrlDescription } from './world/description.ts';
-import type { World } from './world/world.ts';
 
 /** Where downloads come from, when the described URLs do not have them. Undefined = cannot be reached. */
 export type UrlSource = (
@@ -19,7 +19,7 @@ export type UrlSource = (
 ) => Promise<(UrlDescription & { readonly bytes?: Uint8Array }) | undefined>;
 
 export interface Core {
-  readonly world: World;
+  readonly state: ClusterState;
   readonly tasks: TaskEngine;
   readonly locks: Locks;
   readonly permissions: Permissions;
@@ -53,7 +53,7 @@ export class Call {
   readonly core: Core;
   readonly endpoint: EndpointFact;
   /** `user@realm` or `user@realm!token`. */
-  readonly who: string;
+  readonly authUser: string;
   /** The host that carries it out. */
   readonly host: string;
   readonly params: Params;
@@ -62,14 +62,14 @@ export class Call {
   constructor(fields: {
     readonly core: Core;
     readonly endpoint: EndpointFact;
-    readonly who: string;
+    readonly authUser: string;
     readonly host: string;
     readonly params: Params;
     readonly upload: Upload | undefined;
   }) {
     this.core = fields.core;
     this.endpoint = fields.endpoint;
-    this.who = fields.who;
+    this.authUser = fields.authUser;
     this.host = fields.host;
     this.params = fields.params;
     this.upload = fields.upload;
@@ -77,12 +77,12 @@ export class Call {
 
   /** The same call with other parameters, for endpoints that are another word for a different one. */
   withParams(params: Params): Call {
-    const { core, endpoint, who, host, upload } = this;
-    return new Call({ core, endpoint, who, host, params, upload });
+    const { core, endpoint, authUser, host, upload } = this;
+    return new Call({ core, endpoint, authUser, host, params, upload });
   }
 
-  get world(): World {
-    return this.core.world;
+  get state(): ClusterState {
+    return this.core.state;
   }
 
   value(name: string): ParamValue | undefined {
@@ -92,7 +92,7 @@ export class Call {
   /** The parameter as text; undefined when it was not given. */
   optional(name: string): string | undefined {
     const value = this.params[name];
-    return value === undefined ? undefined : scalarText(value);
+    return value === undefined ? undefined : formatScalar(value);
   }
 
   text(name: string): string {
@@ -107,19 +107,19 @@ export class Call {
     return this.text(name) === '1';
   }
 
-  may(need: Need): boolean {
-    return this.core.access.allows(this.who, need);
+  isAllowed(need: RequiredPrivileges): boolean {
+    return this.core.access.allows(this.authUser, need);
   }
 
-  require(need: Need): void {
-    this.core.access.require(this.who, need);
+  require(need: RequiredPrivileges): void {
+    this.core.access.require(this.authUser, need);
   }
 
-  fork(
+  forkTask(
     task: { readonly type: string; readonly id?: string | number },
     work: (context: TaskContext) => Promise<void>,
   ): string {
-    return startTask(this.core, { ...task, host: this.host, user: this.who }, work);
+    return startTask(this.core, { ...task, host: this.host, user: this.authUser }, work);
   }
 }
 
@@ -133,8 +133,8 @@ export function startTask(
   },
   work: (context: TaskContext) => Promise<void>,
 ): string {
-  const host = core.world.hosts.get(task.host);
-  const pid = host === undefined ? 1000 : (host.nextPid += 1 + core.world.random.integer(5));
+  const host = core.state.hosts.get(task.host);
+  const pid = host === undefined ? 1000 : (host.nextPid += 1 + core.state.random.integer(5));
   return core.tasks.start({ ...task, id: String(task.id ?? ''), pid: pid % 4_000_000 }, work);
 }
 
@@ -148,9 +148,9 @@ export interface VmLock {
 /** Work under a VM's file lock on its host. */
 export function withVmLock<T>(core: Core, lock: VmLock, work: () => Promise<T>): Promise<T> {
   const file = `/var/lock/qemu-server/lock-${lock.id}.conf`;
-  const timeoutMs = (lock.timeoutMs ?? SIMULATED_TIMEOUTS.configLock) / core.world.speed;
-  const onTimeout = () => failure(`can't lock file '${file}' - got timeout`);
-  return core.locks.with(
+  const timeoutMs = (lock.timeoutMs ?? SIMULATED_TIMEOUTS_MS.configLock) / core.state.speed;
+  const onTimeout = () => serverError(`can't lock file '${file}' - got timeout`);
+  return core.locks.withLock(
     { name: `${lock.host}:${file}`, shared: lock.shared === true, timeoutMs, onTimeout },
     work,
   );
@@ -158,5 +158,5 @@ export function withVmLock<T>(core: Core, lock: VmLock, work: () => Promise<T>):
 
 /** Writes need the majority of the cluster. */
 export function requireQuorum(core: Core): void {
-  if (!core.world.quorate) throw failure('cluster not ready - no quorum?');
+  if (!core.state.quorate) throw serverError('cluster not ready - no quorum?');
 }

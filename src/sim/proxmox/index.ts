@@ -5,7 +5,7 @@
 
 export type { FaultRule } from './control/faults.ts';
 export type { Inspection } from './control/inspect.ts';
-export type { SimState } from './control/state.ts';
+export type { SavedState } from './control/saved-state.ts';
 export type { UrlSource } from './core.ts';
 export {
   createGuest,
@@ -24,8 +24,8 @@ export {
   serveProxmoxSim,
 } from './server/serve.ts';
 export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
-export { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from './tasks/durations.ts';
-export { type ClusterDescription, defaultCluster } from './world/description.ts';
-export { parseClusterDescription } from './world/parse.ts';
+export { type ClusterDescription, defaultCluster } from './state/cluster-description.ts';
+export { parseClusterDescription } from './state/parse-cluster-file.ts';
+export { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from './tasks/durations.ts';
 /** For tests that need certificates of their own. */
 export * as x509 from './x509/der.ts';

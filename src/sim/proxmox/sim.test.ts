@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Bench } from './support/bench.ts';
+import { SimHarness } from './testing/sim-harness.ts';
 
 describe('a simulated cluster', () => {
   it('creates, starts, shuts down and destroys a VM from an image', async () => {
-    const bench = new Bench();
-    await bench.vm(120, {
+    const harness = new SimHarness();
+    await harness.createVm(120, {
       name: 'worker-1',
       memory: 2048,
       cores: 2,
@@ -14,7 +14,7 @@ describe('a simulated cluster', () => {
       net0: 'virtio,bridge=vmbr0',
       tags: 'B;a,b',
     });
-    const { data: config } = await bench.call('GET', '/nodes/pve1/qemu/120/config');
+    const { data: config } = await harness.call('GET', '/nodes/pve1/qemu/120/config');
     expect(config).toMatchObject({
       name: 'worker-1',
       memory: '2048',
@@ -24,22 +24,22 @@ describe('a simulated cluster', () => {
       boot: 'order=scsi0;net0',
     });
     expect(config.net0).toMatch(/^virtio=BC:24:11:..:..:..,bridge=vmbr0$/);
-    const start = await bench.call('POST', '/nodes/pve1/qemu/120/status/start');
-    expect(await bench.task(start)).toBe('OK');
-    await bench.clock.advance(120_000);
-    const ping = await bench.call('POST', '/nodes/pve1/qemu/120/agent/ping');
+    const start = await harness.call('POST', '/nodes/pve1/qemu/120/status/start');
+    expect(await harness.waitForTask(start)).toBe('OK');
+    await harness.clock.advance(120_000);
+    const ping = await harness.call('POST', '/nodes/pve1/qemu/120/agent/ping');
     expect(ping.data).toEqual({ result: {} });
-    expect((await bench.call('DELETE', '/nodes/pve1/qemu/120')).reason).toBe(
+    expect((await harness.call('DELETE', '/nodes/pve1/qemu/120')).reason).toBe(
       'VM 120 is running - destroy failed',
     );
-    expect(await bench.task(await bench.call('POST', '/nodes/pve1/qemu/120/status/shutdown'))).toBe(
-      'OK',
-    );
-    expect(await bench.task(await bench.call('DELETE', '/nodes/pve1/qemu/120', { purge: 1 }))).toBe(
-      'OK',
-    );
-    expect(bench.sim.inspect().vms).toEqual([]);
-    expect(bench.sim.inspect().volumes.filter(({ vmId }) => vmId !== undefined)).toEqual([]);
-    expect(bench.sim.inspect().heldLocks).toEqual([]);
+    expect(
+      await harness.waitForTask(await harness.call('POST', '/nodes/pve1/qemu/120/status/shutdown')),
+    ).toBe('OK');
+    expect(
+      await harness.waitForTask(await harness.call('DELETE', '/nodes/pve1/qemu/120', { purge: 1 })),
+    ).toBe('OK');
+    expect(harness.sim.inspect().vms).toEqual([]);
+    expect(harness.sim.inspect().volumes.filter(({ vmId }) => vmId !== undefined)).toEqual([]);
+    expect(harness.sim.inspect().heldLocks).toEqual([]);
   });
 });

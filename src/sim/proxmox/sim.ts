@@ -7,21 +7,21 @@ import { AccessChecks } from './access/checks.ts';
 import { Permissions } from './access/permissions.ts';
 import { Sessions } from './access/sessions.ts';
 import { criticalPathMs } from './control/critical-path.ts';
+import { ExternalChanges } from './control/external-changes.ts';
 import { Faults } from './control/faults.ts';
-import { type Inspection, inspectCore } from './control/inspect.ts';
-import { Meddler } from './control/meddler.ts';
-import { restoreState, type SimState, stateOf } from './control/state.ts';
+import { type Inspection, inspectCluster } from './control/inspect.ts';
+import { captureState, restoreState, type SavedState } from './control/saved-state.ts';
 import type { Core, UrlSource } from './core.ts';
 import type { Guest, OpenConnection } from './guest/guest.ts';
 import type { SimRequest, SimResponse } from './http/messages.ts';
-import { Pipeline } from './http/pipeline.ts';
+import { RequestPipeline } from './http/pipeline.ts';
+import { buildClusterState } from './state/build-cluster-state.ts';
+import type { ClusterDescription } from './state/cluster-description.ts';
 import { TaskEngine } from './tasks/engine.ts';
 import { Locks } from './tasks/locks.ts';
-import { makeTemplate } from './vm/disk-work.ts';
-import { powerOn } from './vm/guest-link.ts';
+import { convertToTemplate } from './vm/disk-tasks.ts';
+import { powerOn } from './vm/guest-lifecycle.ts';
 import { applyPending } from './vm/pending.ts';
-import { buildWorld } from './world/build.ts';
-import type { ClusterDescription } from './world/description.ts';
 
 export interface SimOptions {
   readonly cluster: ClusterDescription;
@@ -41,41 +41,41 @@ export interface ProxmoxSim {
   /** One request. Rejects with SimConnectionError when no answer comes. */
   handle(request: SimRequest): Promise<SimResponse>;
   readonly faults: Faults;
-  readonly meddler: Meddler;
+  readonly externalChanges: ExternalChanges;
   inspect(): Inspection;
   /** The least time in which the machines that run now could have been made, with so many creations per host. */
   criticalPathMs(creationsPerHost: number): number;
   /** The guest in a running VM. */
   guest(vmId: number): Guest | undefined;
   /** Everything, as JSON can hold it. */
-  saveState(): SimState;
+  saveState(): SavedState;
   /** Takes the place of what is there. Running VMs boot again. */
-  loadState(state: SimState): void;
+  loadState(state: SavedState): void;
 }
 
-function makeCore(options: SimOptions): { readonly core: Core; readonly faults: Faults } {
+function createCore(options: SimOptions): { readonly core: Core; readonly faults: Faults } {
   const { clock, random, speed = 1 } = options;
   const version = options.version ?? options.cluster.version ?? '9.2';
-  const { world, running, templates } = buildWorld(options.cluster, {
+  const { state, running, templates } = buildClusterState(options.cluster, {
     clock,
     random,
     speed,
     version,
   });
-  const permissions = new Permissions(world);
+  const permissions = new Permissions(state);
   const tasks = new TaskEngine(clock, speed);
   const faults = new Faults(random);
   const core: Core = {
-    world,
+    state,
     tasks,
     locks: new Locks(clock),
     permissions,
-    access: new AccessChecks(world, permissions),
-    sessions: new Sessions(world),
+    access: new AccessChecks(state, permissions),
+    sessions: new Sessions(state),
     urlSource: options.urlSource ?? (() => Promise.resolve(undefined)),
     connect: options.connect,
   };
-  tasks.setHook((order) => {
+  tasks.setFaultInjector((order) => {
     const vmId = Number(order.id) || undefined;
     const target = { host: order.host, vmId, taskType: order.type };
     const fault = faults.take(['task-fails', 'task-killed'], target);
@@ -84,33 +84,33 @@ function makeCore(options: SimOptions): { readonly core: Core; readonly faults: 
     const message = fault.message ?? (killed ? 'unexpected status' : 'simulated task failure');
     return { afterMs: fault.delayMs ?? 0, message, killed };
   });
-  for (const vm of templates) makeTemplate(core, vm);
+  for (const vm of templates) convertToTemplate(core, vm);
   for (const vm of running) powerOn(core, vm, applyPending);
   return { core, faults };
 }
 
 /** A simulated cluster without sockets; `serveProxmoxSim` puts one on the network. */
 export function createProxmoxSim(options: SimOptions): ProxmoxSim {
-  const { core, faults } = makeCore(options);
-  const meddler = new Meddler(core);
+  const { core, faults } = createCore(options);
+  const externalChanges = new ExternalChanges(core);
   const requests = new Map<string, number>();
-  const pipeline = new Pipeline(core, {
+  const pipeline = new RequestPipeline(core, {
     faults,
-    hostDown: (host) => meddler.hostDown(host),
-    seen: (endpoint, status) => {
+    hostDown: (host) => externalChanges.hostDown(host),
+    onResponse: (endpoint, status) => {
       const key = `${endpoint} ${status}`;
       requests.set(key, (requests.get(key) ?? 0) + 1);
     },
   });
   return {
-    version: core.world.version,
+    version: core.state.version,
     handle: (request) => pipeline.handle(request),
     faults,
-    meddler,
-    inspect: () => inspectCore(core, requests),
+    externalChanges,
+    inspect: () => inspectCluster(core, requests),
     criticalPathMs: (creationsPerHost) => criticalPathMs(core, creationsPerHost),
-    guest: (vmId) => core.world.vms.get(vmId)?.running?.guest,
-    saveState: () => stateOf(core),
+    guest: (vmId) => core.state.vms.get(vmId)?.running?.guest,
+    saveState: () => captureState(core),
     loadState: (state) => restoreState(core, state),
   };
 }

@@ -1,71 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 // The permission checks that the API declares per endpoint, and the helpers that endpoints use themselves.
 import type { EndpointFact, PermissionCheck } from '../../../proxmox/wire-facts/index.ts';
-import { failure, permissionError } from '../api-error.ts';
+import { permissionError, serverError } from '../api-error.ts';
 import { splitList } from '../schema/formats.ts';
-import { type Params, scalarText } from '../schema/verify.ts';
-import type { World } from '../world/world.ts';
-import { isPath, normalisePath, type Permissions, ROOT } from './permissions.ts';
+import { formatScalar, type Params } from '../schema/verify.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import { isAclPath, normaliseAclPath, type Permissions, ROOT_USER } from './permissions.ts';
 
-export interface Need {
+export interface RequiredPrivileges {
   readonly path: string;
   readonly privileges: readonly string[];
   readonly any?: boolean;
 }
 
 export class AccessChecks {
-  readonly #world: World;
+  readonly #state: ClusterState;
   readonly #permissions: Permissions;
 
-  constructor(world: World, permissions: Permissions) {
-    this.#world = world;
+  constructor(state: ClusterState, permissions: Permissions) {
+    this.#state = state;
     this.#permissions = permissions;
   }
 
-  allows(who: string, need: Need): boolean {
-    if (need.path === '') return who === ROOT;
-    const has = (name: string) => this.#permissions.has(who, need.path, name);
+  allows(authUser: string, need: RequiredPrivileges): boolean {
+    if (need.path === '') return authUser === ROOT_USER;
+    const has = (name: string) => this.#permissions.has(authUser, need.path, name);
     return need.any === true ? need.privileges.some(has) : need.privileges.every(has);
   }
 
-  require(who: string, need: Need): void {
-    if (this.allows(who, need)) return;
+  require(authUser: string, need: RequiredPrivileges): void {
+    if (this.allows(authUser, need)) return;
     const missing = need.privileges.find(
-      (name) => need.path === '' || !this.#permissions.has(who, need.path, name),
+      (name) => need.path === '' || !this.#permissions.has(authUser, need.path, name),
     );
     const names = need.any === true ? need.privileges.join('|') : (missing ?? '');
     throw permissionError(`${need.path}, ${names}`);
   }
 
   requirePool(pool: string): void {
-    if (!this.#world.pools.has(pool)) throw permissionError(`pool '${pool}' does not exist`);
+    if (!this.#state.pools.has(pool)) throw permissionError(`pool '${pool}' does not exist`);
   }
 
   /** On the pool first, where one is named; then on the VM. */
   requireVm(
-    who: string,
+    authUser: string,
     vm: { readonly id: number; readonly pool?: string | undefined },
-    need: Omit<Need, 'path'>,
+    need: Omit<RequiredPrivileges, 'path'>,
   ): void {
-    if (vm.pool !== undefined && this.allows(who, { ...need, path: `/pool/${vm.pool}` })) return;
-    this.require(who, { ...need, path: `/vms/${vm.id}` });
+    if (vm.pool !== undefined && this.allows(authUser, { ...need, path: `/pool/${vm.pool}` }))
+      return;
+    this.require(authUser, { ...need, path: `/vms/${vm.id}` });
   }
 
   /** What the endpoint declares. `who` is undefined before a log-in. */
-  endpoint(endpoint: EndpointFact, who: string | undefined, params: Params): void {
+  requireEndpoint(endpoint: EndpointFact, authUser: string | undefined, params: Params): void {
     const { permissions } = endpoint;
-    if (who === undefined) {
+    if (authUser === undefined) {
       if (permissions.user === 'world') return;
       throw permissionError('user != null');
     }
-    if (who === ROOT) return;
+    if (authUser === ROOT_USER) return;
     if (permissions.rootOnly === true) throw permissionError('user != root@pam');
     if (permissions.user === 'all') return;
     if (permissions.check === undefined) throw permissionError();
-    this.#run(permissions.check, { who, params, quiet: false });
+    this.#run(permissions.check, { authUser, params, quiet: false });
   }
 
-  #run(check: PermissionCheck, at: Asking): boolean {
+  #run(check: PermissionCheck, at: PermissionContext): boolean {
     const [test, ...rest] = check;
     if (test === 'and') {
       for (const part of rest) this.#run(asCheck(part), { ...at, quiet: false });
@@ -73,73 +74,74 @@ export class AccessChecks {
     }
     if (test === 'or') {
       if (rest.some((part) => this.#run(asCheck(part), { ...at, quiet: true }))) return true;
-      return refuse(at);
+      return denyUnlessQuiet(at);
     }
     if (test === 'perm') return this.#perm(rest, at);
     if (test === 'userid-param') return this.#userParam(rest, at);
     if (test === 'userid-group') return this.#userGroup(rest, at);
-    return test === 'perm-modify' ? this.#modify(rest, at) : refuse(at);
+    return test === 'perm-modify' ? this.#modify(rest, at) : denyUnlessQuiet(at);
   }
 
-  #check(need: Need, at: Asking): boolean {
-    if (this.allows(at.who, need)) return true;
-    if (!at.quiet) this.require(at.who, need);
+  #check(need: RequiredPrivileges, at: PermissionContext): boolean {
+    if (this.allows(at.authUser, need)) return true;
+    if (!at.quiet) this.require(at.authUser, need);
     return false;
   }
 
-  #perm(rest: PermissionCheck, at: Asking): boolean {
+  #perm(rest: PermissionCheck, at: PermissionContext): boolean {
     const [template, privileges, ...options] = rest;
-    const required = option(options, 'require_param');
-    if (required !== undefined && at.params[String(required)] === undefined) return refuse(at);
-    const any = option(options, 'any') !== undefined;
-    const path = normalisePath(fill(String(template), at.params));
+    const required = findCheckOption(options, 'require_param');
+    if (required !== undefined && at.params[String(required)] === undefined)
+      return denyUnlessQuiet(at);
+    const any = findCheckOption(options, 'any') !== undefined;
+    const path = normaliseAclPath(fillPathTemplate(String(template), at.params));
     // A path with odd characters is no path: nobody has anything there, and the hint does not repeat it.
     return this.#check(
-      { path: isPath(path) ? path : '', privileges: asNames(privileges), any },
+      { path: isAclPath(path) ? path : '', privileges: asNames(privileges), any },
       at,
     );
   }
 
-  #userParam(rest: PermissionCheck, at: Asking): boolean {
-    const user = scalarText(at.params['userid'] ?? '');
+  #userParam(rest: PermissionCheck, at: PermissionContext): boolean {
+    const user = formatScalar(at.params['userid'] ?? '');
     verifyUserName(user);
     if (rest[0] === 'self') {
-      return this.#userExists(user, at) && (user === at.who || refuse(at));
+      return this.#userExists(user, at) && (user === at.authUser || denyUnlessQuiet(at));
     }
     const realm = user.split('@').at(-1) ?? '';
     return this.#check({ path: `/access/realm/${realm}`, privileges: [String(rest[0])] }, at);
   }
 
-  #userExists(user: string, at: Asking): boolean {
-    if (this.#world.users.has(user)) return true;
+  #userExists(user: string, at: PermissionContext): boolean {
+    if (this.#state.users.has(user)) return true;
     if (at.quiet) return false;
     verifyUserName(user);
-    throw failure(`no such user ('${user}')`);
+    throw serverError(`no such user ('${user}')`);
   }
 
   /** On all groups, or on those named and on one that the user is in. */
-  #userGroup(rest: PermissionCheck, at: Asking): boolean {
+  #userGroup(rest: PermissionCheck, at: PermissionContext): boolean {
     const privileges = asNames(rest[0]);
-    const user = scalarText(at.params['userid'] ?? '');
-    const named = option(rest.slice(1), 'groups_param');
+    const user = formatScalar(at.params['userid'] ?? '');
+    const named = findCheckOption(rest.slice(1), 'groups_param');
     if (named !== 'create' && !this.#userExists(user, at)) return false;
-    if (this.allows(at.who, { path: '/access/groups', privileges, any: true })) return true;
+    if (this.allows(at.authUser, { path: '/access/groups', privileges, any: true })) return true;
     const mine = new Set(
-      [...this.#world.groups.keys()].filter((group) =>
-        this.allows(at.who, { path: `/access/groups/${group}`, privileges, any: true }),
+      [...this.#state.groups.keys()].filter((group) =>
+        this.allows(at.authUser, { path: `/access/groups/${group}`, privileges, any: true }),
       ),
     );
     if (named !== undefined) requireGroups(at, { privileges, mine });
     if (named === 'create') return true;
-    const allowed = [...mine].some((group) => this.#world.groups.get(group)?.has(user) === true);
-    return allowed || refuse(at);
+    const allowed = [...mine].some((group) => this.#state.groups.get(group)?.has(user) === true);
+    return allowed || denyUnlessQuiet(at);
   }
 
-  #modify(rest: PermissionCheck, at: Asking): boolean {
-    const given = fill(String(rest[0]), at.params);
+  #modify(rest: PermissionCheck, at: PermissionContext): boolean {
+    const given = fillPathTemplate(String(rest[0]), at.params);
     // Left to the parameter check, which names the path.
-    if (!isPath(given)) return !at.quiet;
-    const path = normalisePath(given);
+    if (!isAclPath(given)) return !at.quiet;
+    const path = normaliseAclPath(given);
     const extra = [
       [/^\/storage\/.+/, 'Datastore.Allocate'],
       [/^\/vms\/.+/, 'VM.Allocate'],
@@ -150,32 +152,32 @@ export class AccessChecks {
   }
 }
 
-interface Asking {
-  readonly who: string;
+interface PermissionContext {
+  readonly authUser: string;
   readonly params: Params;
   /** Inside an `or`: answer instead of refusing. */
   readonly quiet: boolean;
 }
 
-function refuse(at: Asking): boolean {
+function denyUnlessQuiet(at: PermissionContext): boolean {
   if (at.quiet) return false;
   throw permissionError();
 }
 
 /** Asked before the parameters are verified, and so not answered as a wrong parameter. */
 function verifyUserName(user: string): void {
-  if (user.length < 3) throw failure(`user name '${user}' is too short`);
-  if (user.length > 64) throw failure(`user name '${user}' is too long (${user.length} > 64)`);
+  if (user.length < 3) throw serverError(`user name '${user}' is too short`);
+  if (user.length > 64) throw serverError(`user name '${user}' is too long (${user.length} > 64)`);
   if (/^[^\s:/]+@[A-Za-z][A-Za-z0-9.\-_]+$/.test(user)) return;
-  throw failure(`value '${user}' does not look like a valid user name`);
+  throw serverError(`value '${user}' does not look like a valid user name`);
 }
 
 /** Whoever names no group, or one that is not theirs to fill, is told which right is missing. */
 function requireGroups(
-  at: Asking,
+  at: PermissionContext,
   has: { readonly privileges: readonly string[]; readonly mine: ReadonlySet<string> },
 ): void {
-  const groups = splitList(scalarText(at.params['groups'] ?? ''));
+  const groups = splitList(formatScalar(at.params['groups'] ?? ''));
   const names = has.privileges.join('|');
   if (groups.length === 0) throw permissionError(`/access/groups, ${names}`);
   const foreign = groups.find((group) => !has.mine.has(group));
@@ -190,13 +192,13 @@ function asNames(part: PermissionCheck[number] | undefined): readonly string[] {
   return asCheck(part).map(String);
 }
 
-function option(options: PermissionCheck, name: string): string | number | undefined {
+function findCheckOption(options: PermissionCheck, name: string): string | number | undefined {
   const index = options.indexOf(name);
   const value = index === -1 ? undefined : options[index + 1];
   return typeof value === 'string' || typeof value === 'number' ? value : undefined;
 }
 
 /** A parameter that was not given leaves its place empty, as the real one does. */
-function fill(template: string, params: Params): string {
-  return template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => scalarText(params[name] ?? ''));
+function fillPathTemplate(template: string, params: Params): string {
+  return template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => formatScalar(params[name] ?? ''));
 }

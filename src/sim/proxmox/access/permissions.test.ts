@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Bench, testCluster } from '../support/bench.ts';
-import type { AclDescription } from '../world/description.ts';
+import type { AclDescription } from '../state/cluster-description.ts';
+import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
 const WEAK = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
-type Params = Parameters<Bench['call']>[2];
+type Params = Parameters<SimHarness['call']>[2];
 
 /** The weak user's separated token, with these rights for both user and token. */
 async function weak(
   entries: readonly Omit<AclDescription, 'user'>[],
   roles: readonly { id: string; privs: string[] }[] = [],
-): Promise<Bench> {
+): Promise<SimHarness> {
   const base = testCluster(2);
   const acl = entries.flatMap((entry) => [
     { ...entry, user: 'weak@pve' },
@@ -22,55 +22,58 @@ async function weak(
     acl: [...(base.acl ?? []), ...acl],
     pools: [{ id: 'mine', vms: [100] }],
   };
-  const bench = new Bench({ cluster });
-  await bench.vm(100, { name: 'one' });
-  await bench.vm(200, { name: 'two' });
-  bench.authorization = WEAK;
-  return bench;
+  const harness = new SimHarness({ cluster });
+  await harness.createVm(100, { name: 'one' });
+  await harness.createVm(200, { name: 'two' });
+  harness.authorization = WEAK;
+  return harness;
 }
 
-async function reason(bench: Bench, ...args: Parameters<Bench['call']>): Promise<string> {
-  return (await bench.call(...args)).reason;
+async function reason(
+  harness: SimHarness,
+  ...args: Parameters<SimHarness['call']>
+): Promise<string> {
+  return (await harness.call(...args)).reason;
 }
 
 describe('rights', () => {
   it('without any, lists are empty and everything else is refused', async () => {
-    const bench = await weak([]);
-    expect((await bench.call('GET', '/access/permissions')).data).toEqual({});
-    expect((await bench.call('GET', '/nodes/pve1/qemu')).data).toEqual([]);
-    expect((await bench.call('GET', '/cluster/resources', { type: 'vm' })).data).toEqual([]);
-    expect((await bench.call('GET', '/cluster/resources', { type: 'node' })).data[0]).toEqual({
+    const harness = await weak([]);
+    expect((await harness.call('GET', '/access/permissions')).data).toEqual({});
+    expect((await harness.call('GET', '/nodes/pve1/qemu')).data).toEqual([]);
+    expect((await harness.call('GET', '/cluster/resources', { type: 'vm' })).data).toEqual([]);
+    expect((await harness.call('GET', '/cluster/resources', { type: 'node' })).data[0]).toEqual({
       id: 'node/pve1',
       node: 'pve1',
       type: 'node',
       status: 'online',
     });
-    expect(await reason(bench, 'GET', '/nodes/pve1/qemu/100/config')).toBe(
+    expect(await reason(harness, 'GET', '/nodes/pve1/qemu/100/config')).toBe(
       'Permission check failed (/vms/100, VM.Audit)',
     );
-    expect(await reason(bench, 'POST', '/nodes/pve1/qemu/100/status/start')).toBe(
+    expect(await reason(harness, 'POST', '/nodes/pve1/qemu/100/status/start')).toBe(
       'Permission check failed (/vms/100, VM.PowerMgmt)',
     );
-    expect(await reason(bench, 'POST', '/nodes/pve1/qemu', { vmid: 300 })).toBe(
+    expect(await reason(harness, 'POST', '/nodes/pve1/qemu', { vmid: 300 })).toBe(
       'Permission check failed',
     );
-    expect(await reason(bench, 'POST', '/nodes/pve1/qemu/100/clone', { newid: 300 })).toBe(
+    expect(await reason(harness, 'POST', '/nodes/pve1/qemu/100/clone', { newid: 300 })).toBe(
       'Permission check failed (/vms/100, VM.Clone)',
     );
-    expect(await reason(bench, 'GET', '/nodes/pve1/status')).toBe(
+    expect(await reason(harness, 'GET', '/nodes/pve1/status')).toBe(
       'Permission check failed (/nodes/pve1, Sys.Audit)',
     );
-    expect(await reason(bench, 'GET', '/nodes/pve1/query-url-metadata', { url: 'http://x' })).toBe(
-      'Permission check failed',
-    );
     expect(
-      await reason(bench, 'POST', '/nodes/pve1/storage/local/content/x', { target: 'y' }),
+      await reason(harness, 'GET', '/nodes/pve1/query-url-metadata', { url: 'http://x' }),
+    ).toBe('Permission check failed');
+    expect(
+      await reason(harness, 'POST', '/nodes/pve1/storage/local/content/x', { target: 'y' }),
     ).toBe('Permission check failed (user != root@pam)');
   });
 
   it('are refused before parameters are looked at', async () => {
-    const bench = await weak([]);
-    expect((await bench.call('PUT', '/nodes/pve1/qemu/100/resize', { nonsense: 1 })).status).toBe(
+    const harness = await weak([]);
+    expect((await harness.call('PUT', '/nodes/pve1/qemu/100/resize', { nonsense: 1 })).status).toBe(
       403,
     );
   });
@@ -82,16 +85,16 @@ describe('rights', () => {
       { path: '/vms', role: 'PVEAuditor', token: 'weak@pve!sep' },
       { path: '/storage', role: 'PVEAdmin', token: 'weak@pve!sep' },
     ];
-    const bench = new Bench({ cluster: { ...base, acl } });
-    bench.authorization = WEAK;
-    const { data } = await bench.call('GET', '/access/permissions');
+    const harness = new SimHarness({ cluster: { ...base, acl } });
+    harness.authorization = WEAK;
+    const { data } = await harness.call('GET', '/access/permissions');
     expect(Object.keys(data)).toEqual(['/vms']);
     expect(Object.keys(data['/vms']).toSorted()).toEqual(['VM.Audit', 'VM.GuestAgent.Audit']);
     expect(
-      (await bench.call('GET', '/access/permissions', { path: '/vms/777' })).data['/vms/777'],
+      (await harness.call('GET', '/access/permissions', { path: '/vms/777' })).data['/vms/777'],
     ).toHaveProperty('VM.Audit');
     expect(
-      (await bench.call('GET', '/access/permissions', { path: '/storage/local' })).data,
+      (await harness.call('GET', '/access/permissions', { path: '/storage/local' })).data,
     ).toEqual({ '/storage/local': {} });
   });
 
@@ -109,15 +112,15 @@ describe('rights', () => {
         { path: '/vms/300', role: 'NoAccess', user: 'weak@pve' },
       ],
     };
-    const bench = new Bench({ cluster });
-    bench.authorization = '';
-    const { data } = await bench.call('POST', '/access/ticket', {
+    const harness = new SimHarness({ cluster });
+    harness.authorization = '';
+    const { data } = await harness.call('POST', '/access/ticket', {
       username: 'weak',
       realm: 'pve',
       password: 'weak',
     });
-    bench.authorization = `PVEAuthCookie=${data.ticket}`;
-    const seen = (await bench.call('GET', '/nodes/pve1/qemu')).data.map(
+    harness.authorization = `PVEAuthCookie=${data.ticket}`;
+    const seen = (await harness.call('GET', '/nodes/pve1/qemu')).data.map(
       (row: { vmid: number }) => row.vmid,
     );
     expect(seen).toEqual([100, 200]);
@@ -127,8 +130,8 @@ describe('rights', () => {
     const role = (...privs: string[]) => [{ id: 'R', privs }];
     const grant = [{ path: '/vms/100', role: 'R' }];
     const put = async (privs: string[], params: Params) => {
-      const bench = await weak(grant, role(...privs));
-      return await reason(bench, 'PUT', '/nodes/pve1/qemu/100/config', params);
+      const harness = await weak(grant, role(...privs));
+      return await reason(harness, 'PUT', '/nodes/pve1/qemu/100/config', params);
     };
     expect(await put(['VM.Config.CPU'], { cores: 2 })).toBe('OK');
     expect(await put(['VM.Config.CPU'], { memory: 512 })).toBe(
@@ -204,9 +207,9 @@ describe('rights', () => {
         acl,
         vms: [{ id: 100, host: 'pve1' }],
       };
-      const bench = new Bench({ cluster, version });
-      bench.authorization = '';
-      const { data } = await bench.call('POST', '/access/ticket', {
+      const harness = new SimHarness({ cluster, version });
+      harness.authorization = '';
+      const { data } = await harness.call('POST', '/access/ticket', {
         username: 'weak@pve',
         password: 'weak',
       });
@@ -215,7 +218,7 @@ describe('rights', () => {
         csrfpreventiontoken: data.CSRFPreventionToken,
       };
       return (
-        await bench.raw({
+        await harness.send({
           method: 'POST',
           target: '/api2/json/nodes/pve1/qemu/100/agent/ping',
           headers,
@@ -233,13 +236,13 @@ describe('rights', () => {
     const base = testCluster();
     const tokens = [{ id: 't', secret: 's3cret', privsep: false }];
     const cluster = { ...base, users: [{ id: 'root@pam', password: 'simulated', tokens }] };
-    const bench = new Bench({ cluster });
-    bench.authorization = 'PVEAPIToken=root@pam!t=s3cret';
-    expect(await reason(bench, 'POST', '/nodes/pve1/qemu', { vmid: 100, args: '-x' })).toBe(
+    const harness = new SimHarness({ cluster });
+    harness.authorization = 'PVEAPIToken=root@pam!t=s3cret';
+    expect(await reason(harness, 'POST', '/nodes/pve1/qemu', { vmid: 100, args: '-x' })).toBe(
       "only root can set 'args' config",
     );
-    bench.authorization = '';
-    const { data } = await bench.call('POST', '/access/ticket', {
+    harness.authorization = '';
+    const { data } = await harness.call('POST', '/access/ticket', {
       username: 'root@pam',
       password: 'simulated',
     });
@@ -248,7 +251,7 @@ describe('rights', () => {
       csrfpreventiontoken: data.CSRFPreventionToken,
       'content-type': 'application/x-www-form-urlencoded',
     };
-    const answer = await bench.raw({
+    const answer = await harness.send({
       method: 'POST',
       target: '/api2/json/nodes/pve1/qemu',
       headers,
@@ -258,38 +261,41 @@ describe('rights', () => {
   });
 
   it('can be given and taken over the API', async () => {
-    const bench = new Bench();
-    await bench.call('POST', '/access/users', { userid: 'new@pve' });
-    const token = await bench.call('POST', '/access/users/new@pve/token/tt', { privsep: 0 });
+    const harness = new SimHarness();
+    await harness.call('POST', '/access/users', { userid: 'new@pve' });
+    const token = await harness.call('POST', '/access/users/new@pve/token/tt', { privsep: 0 });
     expect(token.data['full-tokenid']).toBe('new@pve!tt');
-    await bench.call('POST', '/access/roles', { roleid: 'Small', privs: 'VM.Audit,VM.PowerMgmt' });
-    await bench.call('PUT', '/access/acl', { path: '/vms/', roles: 'Small', users: 'new@pve' });
-    expect((await bench.call('GET', '/access/acl')).data).toContainEqual({
+    await harness.call('POST', '/access/roles', {
+      roleid: 'Small',
+      privs: 'VM.Audit,VM.PowerMgmt',
+    });
+    await harness.call('PUT', '/access/acl', { path: '/vms/', roles: 'Small', users: 'new@pve' });
+    expect((await harness.call('GET', '/access/acl')).data).toContainEqual({
       path: '/vms',
       roleid: 'Small',
       type: 'user',
       ugid: 'new@pve',
       propagate: 1,
     });
-    bench.authorization = `PVEAPIToken=new@pve!tt=${token.data.value}`;
-    expect((await bench.call('GET', '/access/permissions', { path: '/vms' })).data).toEqual({
+    harness.authorization = `PVEAPIToken=new@pve!tt=${token.data.value}`;
+    expect((await harness.call('GET', '/access/permissions', { path: '/vms' })).data).toEqual({
       '/vms': { 'VM.Audit': 1, 'VM.PowerMgmt': 1 },
     });
     // A token is not its user: it is not even shown that one.
-    expect((await bench.call('GET', '/access/users')).data).toEqual([]);
-    bench.authorization = 'PVEAPIToken=scaler@pve!sim=00000000-0000-4000-8000-000000000001';
+    expect((await harness.call('GET', '/access/users')).data).toEqual([]);
+    harness.authorization = 'PVEAPIToken=scaler@pve!sim=00000000-0000-4000-8000-000000000001';
     expect(
-      (await bench.call('POST', '/access/roles', { roleid: 'Bad', privs: 'VM.Monitor' })).errors,
+      (await harness.call('POST', '/access/roles', { roleid: 'Bad', privs: 'VM.Monitor' })).errors,
     ).toEqual({
       privs: "invalid format - invalid privilege 'VM.Monitor'\n",
     });
-    await bench.call('PUT', '/access/acl', {
+    await harness.call('PUT', '/access/acl', {
       path: '/vms',
       roles: 'Small',
       users: 'new@pve',
       delete: 1,
     });
-    expect((await bench.call('DELETE', '/access/users/new@pve/token/tt')).status).toBe(200);
-    expect((await bench.call('GET', '/access/users/new@pve/token')).data).toEqual([]);
+    expect((await harness.call('DELETE', '/access/users/new@pve/token/tt')).status).toBe(200);
+    expect((await harness.call('GET', '/access/users/new@pve/token')).data).toEqual([]);
   });
 });

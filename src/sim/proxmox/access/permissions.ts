@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may do what: roles along a path, groups, pools, tokens with separated privileges. Knows no endpoint.
-import type { Acl } from '../world/model.ts';
-import type { World } from '../world/world.ts';
+
+import type { ClusterState } from '../state/cluster-state.ts';
+import type { Acl } from '../state/model.ts';
 
 /** Privilege → whether it also holds further down. */
 export type Privileges = ReadonlyMap<string, boolean>;
 
 const NONE: Privileges = new Map();
-export const ROOT = 'root@pam';
+export const ROOT_USER = 'root@pam';
 
-export function splitToken(who: string): {
+export function splitToken(authUser: string): {
   readonly user: string;
   readonly token: string | undefined;
 } {
-  const at = who.indexOf('!');
+  const at = authUser.indexOf('!');
   return at === -1
-    ? { user: who, token: undefined }
-    : { user: who.slice(0, at), token: who.slice(at + 1) };
+    ? { user: authUser, token: undefined }
+    : { user: authUser.slice(0, at), token: authUser.slice(at + 1) };
 }
 
 function prefixes(path: string): string[] {
@@ -25,39 +26,39 @@ function prefixes(path: string): string[] {
 }
 
 /** Without trailing and doubled slashes; `/` stays. */
-export function normalisePath(path: string): string {
+export function normaliseAclPath(path: string): string {
   const clean = path.replaceAll(/\/+/g, '/').replace(/\/$/, '');
   return clean === '' ? '/' : clean;
 }
 
 /** Characters that the path of an access rule may have. */
-export function isPath(text: string): boolean {
+export function isAclPath(text: string): boolean {
   return /^[\w.\-/]+$/.test(text);
 }
 
 export class Permissions {
-  readonly #world: World;
+  readonly #state: ClusterState;
   readonly #cache = new Map<string, Privileges>();
   #version = -1;
 
-  constructor(world: World) {
-    this.#world = world;
+  constructor(state: ClusterState) {
+    this.#state = state;
   }
 
   /** Everything `who` has on a path. */
-  of(who: string, path: string): Privileges {
+  privilegesOn(authUser: string, path: string): Privileges {
     this.#refresh();
-    const key = `${who} ${path}`;
+    const key = `${authUser} ${path}`;
     const known = this.#cache.get(key);
     if (known !== undefined) return known;
-    const made = this.#compute(who, path);
+    const made = this.#compute(authUser, path);
     if (this.#cache.size > 5000) this.#cache.clear();
     this.#cache.set(key, made);
     return made;
   }
 
-  has(who: string, path: string, privilege: string): boolean {
-    return who === ROOT || this.of(who, path).has(privilege);
+  has(authUser: string, path: string, privilege: string): boolean {
+    return authUser === ROOT_USER || this.privilegesOn(authUser, path).has(privilege);
   }
 
   /** Paths that an overview of somebody's rights lists. */
@@ -73,7 +74,7 @@ export class Permissions {
       '/vms',
     ]);
     for (const path of this.aclPaths()) paths.add(path);
-    for (const [, pool] of this.#world.pools) {
+    for (const [, pool] of this.#state.pools) {
       for (const id of pool.vms) paths.add(`/vms/${id}`);
       for (const id of pool.storages) paths.add(`/storage/${id}`);
     }
@@ -82,25 +83,25 @@ export class Permissions {
 
   /** Every path that a rule names, with those above it. */
   aclPaths(): ReadonlySet<string> {
-    return new Set(this.#world.acl.flatMap(({ path }) => prefixes(path)));
+    return new Set(this.#state.acl.flatMap(({ path }) => prefixes(path)));
   }
 
   #refresh(): void {
-    if (this.#version === this.#world.accessVersion) return;
-    this.#version = this.#world.accessVersion;
+    if (this.#version === this.#state.accessVersion) return;
+    this.#version = this.#state.accessVersion;
     this.#cache.clear();
   }
 
-  #compute(who: string, path: string): Privileges {
-    if (who === ROOT) return this.#privileges(new Map([['Administrator', true]]));
-    const { user, token } = splitToken(who);
-    const record = this.#world.users.get(user);
-    if (token === undefined) return record === undefined ? NONE : this.#ofPrincipal(who, path);
+  #compute(authUser: string, path: string): Privileges {
+    if (authUser === ROOT_USER) return this.#privileges(new Map([['Administrator', true]]));
+    const { user, token } = splitToken(authUser);
+    const record = this.#state.users.get(user);
+    if (token === undefined) return record === undefined ? NONE : this.#ofPrincipal(authUser, path);
     const known = record?.tokens.get(token);
     if (known === undefined) return NONE;
-    const own = this.of(user, path);
+    const own = this.privilegesOn(user, path);
     if (!known.privsep) return own;
-    const separated = this.#ofPrincipal(who, path);
+    const separated = this.#ofPrincipal(authUser, path);
     return new Map(
       [...separated]
         .filter(([name]) => own.has(name))
@@ -108,9 +109,9 @@ export class Permissions {
     );
   }
 
-  #ofPrincipal(who: string, path: string): Privileges {
-    const roles = new Map(this.#roles(who, path));
-    const fromPools = this.#poolRoles(who, path);
+  #ofPrincipal(authUser: string, path: string): Privileges {
+    const roles = new Map(this.#roles(authUser, path));
+    const fromPools = this.#poolRoles(authUser, path);
     if (fromPools.size > 0 && !roles.has('NoAccess')) {
       if (fromPools.has('NoAccess')) return NONE;
       for (const role of fromPools) if (!roles.has(role)) roles.set(role, false);
@@ -121,7 +122,7 @@ export class Permissions {
   #privileges(roles: ReadonlyMap<string, boolean>): Privileges {
     const result = new Map<string, boolean>();
     for (const [role, propagates] of roles) {
-      for (const name of this.#world.roles.get(role) ?? []) {
+      for (const name of this.#state.roles.get(role) ?? []) {
         result.set(name, result.get(name) === true || propagates);
       }
     }
@@ -129,16 +130,16 @@ export class Permissions {
   }
 
   /** The deepest path with an entry decides; entries for the user win over those for groups. */
-  #roles(who: string, path: string): ReadonlyMap<string, boolean> {
+  #roles(authUser: string, path: string): ReadonlyMap<string, boolean> {
     let roles: ReadonlyMap<string, boolean> = new Map();
     for (const prefix of prefixes(path)) {
       const final = prefix === path;
-      const here = this.#world.acl.filter(
+      const here = this.#state.acl.filter(
         (entry) => entry.path === prefix && (final || entry.propagate),
       );
-      const direct = here.filter((entry) => entry.type !== 'group' && entry.who === who);
+      const direct = here.filter((entry) => entry.type !== 'group' && entry.who === authUser);
       const chosen =
-        direct.length > 0 ? direct : here.filter((entry) => this.#isMember(entry, who));
+        direct.length > 0 ? direct : here.filter((entry) => this.#isMember(entry, authUser));
       if (chosen.length === 0) continue;
       roles = chosen.some((entry) => entry.role === 'NoAccess')
         ? new Map([['NoAccess', chosen.some((entry) => entry.propagate)]])
@@ -147,20 +148,20 @@ export class Permissions {
     return roles;
   }
 
-  #isMember(entry: Acl, who: string): boolean {
-    return entry.type === 'group' && this.#world.groups.get(entry.who)?.has(who) === true;
+  #isMember(entry: Acl, authUser: string): boolean {
+    return entry.type === 'group' && this.#state.groups.get(entry.who)?.has(authUser) === true;
   }
 
-  #poolRoles(who: string, path: string): ReadonlySet<string> {
+  #poolRoles(authUser: string, path: string): ReadonlySet<string> {
     const roles = new Set<string>();
     const vm = /^\/vms\/(\d+)$/.exec(path)?.[1];
     const storage = /^\/storage\/([^/]+)$/.exec(path)?.[1];
-    for (const [name, pool] of this.#world.pools) {
+    for (const [name, pool] of this.#state.pools) {
       const inside =
         (vm !== undefined && pool.vms.has(Number(vm))) ||
         (storage !== undefined && pool.storages.has(storage));
       if (!inside) continue;
-      for (const role of this.#roles(who, `/pool/${name}`).keys()) roles.add(role);
+      for (const role of this.#roles(authUser, `/pool/${name}`).keys()) roles.add(role);
     }
     return roles;
   }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // /access: log-in, rights, users, tokens, roles, access rules.
-import { isPath, normalisePath, splitToken } from '../access/permissions.ts';
-import { ApiError, failure, parameterError } from '../api-error.ts';
+import { isAclPath, normaliseAclPath, splitToken } from '../access/permissions.ts';
+import { ApiError, parameterError, serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
-import type { Token } from '../world/model.ts';
+import type { Token } from '../state/model.ts';
 import {
+  changeUserConfig,
   createRole,
   createUser,
   deleteUser,
-  inUserFile,
+  requireUser,
   updateAcl,
   updateUser,
-  userOf,
-} from './user-file.ts';
+} from './user-config.ts';
 
 const CAPABILITIES: Readonly<Record<string, RegExp>> = {
   vms: /^(?:VM\.|Permissions\.Modify)/,
@@ -32,12 +32,12 @@ function capabilityNames(path: string, privilege: string): readonly string[] {
   return ['vms', 'storage'].filter((name) => CAPABILITIES[name]?.test(privilege));
 }
 
-function capabilities(call: Call, who: string): Record<string, Record<string, number>> {
+function capabilities(call: Call, authUser: string): Record<string, Record<string, number>> {
   const result: Record<string, Record<string, number>> = {};
   for (const name of Object.keys(CAPABILITIES)) result[name] = {};
   const { permissions: rights } = call.core;
   for (const path of new Set([...CAPABILITY_PATHS, ...rights.aclPaths()])) {
-    for (const privilege of rights.of(who, path).keys()) {
+    for (const privilege of rights.privilegesOn(authUser, path).keys()) {
       for (const name of capabilityNames(path, privilege)) (result[name] ??= {})[privilege] = 1;
     }
   }
@@ -52,7 +52,7 @@ function login(call: Call): unknown {
   // One text for every cause: an answer must not tell which users exist.
   if (user === undefined) throw new ApiError(401, 'authentication failure\n');
   const clusterName = call.core.access.allows(username, { path: '/', privileges: ['Sys.Audit'] })
-    ? call.world.clusterName
+    ? call.state.clusterName
     : undefined;
   return {
     username,
@@ -65,19 +65,19 @@ function login(call: Call): unknown {
 
 function permissions(call: Call): unknown {
   const { core } = call;
-  const userid = call.optional('userid') ?? call.who;
-  const isOwn = userid === call.who || splitToken(userid).user === call.who;
+  const userid = call.optional('userid') ?? call.authUser;
+  const isOwn = userid === call.authUser || splitToken(userid).user === call.authUser;
   if (!isOwn) call.require({ path: '/access', privileges: ['Sys.Audit'] });
   const show = (path: string) =>
     Object.fromEntries(
-      [...core.permissions.of(userid, path)].map(([name, propagates]) => [
+      [...core.permissions.privilegesOn(userid, path)].map(([name, propagates]) => [
         name,
         propagates ? 1 : 0,
       ]),
     );
   const path = call.optional('path');
   if (path !== undefined && path !== '') {
-    return { [path]: isPath(path) ? show(normalisePath(path)) : {} };
+    return { [path]: isAclPath(path) ? show(normaliseAclPath(path)) : {} };
   }
   const rows = core.permissions.knownPaths().map((known) => [known, show(known)] as const);
   return Object.fromEntries(rows.filter(([, privileges]) => Object.keys(privileges).length > 0));
@@ -93,24 +93,24 @@ function showToken(token: Token): Record<string, unknown> {
 }
 
 function tokenOf(call: Call): Token {
-  const user = userOf(call);
+  const user = requireUser(call);
   const token = user.tokens.get(call.text('tokenid'));
   if (token === undefined)
-    throw failure(`no such token '${call.text('tokenid')}' for user '${user.id}'`);
+    throw serverError(`no such token '${call.text('tokenid')}' for user '${user.id}'`);
   return token;
 }
 
 function listUsers(call: Call): unknown {
   const privileges = ['User.Modify', 'Sys.Audit'];
-  const { groups, users } = call.world;
-  const mayOn = (path: string) => call.may({ path, privileges, any: true });
+  const { groups, users } = call.state;
+  const mayOn = (path: string) => call.isAllowed({ path, privileges, any: true });
   const mayAll = mayOn('/access/groups');
   const mine = new Set(
     [...groups].flatMap(([id, members]) => (mayOn(`/access/groups/${id}`) ? [...members] : [])),
   );
   const enabled = call.optional('enabled');
   return [...users.values()]
-    .filter((user) => mayAll || user.id === call.who || mine.has(user.id))
+    .filter((user) => mayAll || user.id === call.authUser || mine.has(user.id))
     .filter((user) => enabled === undefined || user.enabled === (enabled === '1'))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
     .map((user) => ({
@@ -128,11 +128,11 @@ function listUsers(call: Call): unknown {
 }
 
 function groupsOf(call: Call, userId: string): readonly string[] {
-  return [...call.world.groups].filter(([, members]) => members.has(userId)).map(([id]) => id);
+  return [...call.state.groups].filter(([, members]) => members.has(userId)).map(([id]) => id);
 }
 
 function showUser(call: Call): unknown {
-  const user = userOf(call);
+  const user = requireUser(call);
   return {
     enable: user.enabled ? 1 : 0,
     expire: user.expire,
@@ -147,17 +147,17 @@ function showUser(call: Call): unknown {
 }
 
 function createToken(call: Call): unknown {
-  const user = userOf(call);
+  const user = requireUser(call);
   const id = call.text('tokenid');
   if (user.tokens.has(id)) throw parameterError({ tokenid: 'Token already exists.' });
   const token: Token = {
     id,
-    secret: call.world.random.uuid(),
+    secret: call.state.random.uuid(),
     privsep: call.optional('privsep') !== '0',
     expire: call.integer('expire') || 0,
     comment: call.optional('comment'),
   };
-  inUserFile(call, 'generating token failed', () => user.tokens.set(id, token));
+  changeUserConfig(call, 'generating token failed', () => user.tokens.set(id, token));
   return {
     'full-tokenid': `${user.id}!${id}`,
     value: token.secret,
@@ -171,7 +171,7 @@ function createToken(call: Call): unknown {
 
 function updateToken(call: Call): unknown {
   const token = tokenOf(call);
-  inUserFile(call, 'updating token info failed', () => {
+  changeUserConfig(call, 'updating token info failed', () => {
     if (call.optional('privsep') !== undefined) token.privsep = call.flag('privsep');
     if (call.optional('expire') !== undefined) token.expire = call.integer('expire');
     token.comment = call.optional('comment') ?? token.comment;
@@ -182,12 +182,12 @@ function updateToken(call: Call): unknown {
 
 function deleteToken(call: Call): null {
   const token = tokenOf(call);
-  inUserFile(call, 'deleting token failed', () => userOf(call).tokens.delete(token.id));
+  changeUserConfig(call, 'deleting token failed', () => requireUser(call).tokens.delete(token.id));
   return null;
 }
 
 function listRoles(call: Call): unknown {
-  return [...call.world.roles].map(([roleid, privs]) => ({
+  return [...call.state.roles].map(([roleid, privs]) => ({
     roleid,
     privs: [...privs].toSorted().join(','),
     special: /^(?:Administrator|NoAccess|PVE.*)$/.test(roleid) ? 1 : 0,
@@ -195,11 +195,11 @@ function listRoles(call: Call): unknown {
 }
 
 function listAcl(call: Call): unknown {
-  return call.world.acl
+  return call.state.acl
     .filter(
       ({ path }) =>
-        call.may({ path, privileges: ['Permissions.Modify'] }) ||
-        call.may({ path: '/access', privileges: ['Sys.Audit'] }),
+        call.isAllowed({ path, privileges: ['Permissions.Modify'] }) ||
+        call.isAllowed({ path: '/access', privileges: ['Sys.Audit'] }),
     )
     .map((entry) => ({
       path: entry.path,
@@ -210,7 +210,7 @@ function listAcl(call: Call): unknown {
     }));
 }
 
-export const ACCESS: Handlers = {
+export const ACCESS_HANDLERS: Handlers = {
   'GET /access/ticket': () => null,
   'POST /access/ticket': login,
   'GET /access/permissions': permissions,
@@ -219,7 +219,8 @@ export const ACCESS: Handlers = {
   'GET /access/users/{userid}': showUser,
   'PUT /access/users/{userid}': updateUser,
   'DELETE /access/users/{userid}': deleteUser,
-  'GET /access/users/{userid}/token': (call) => [...userOf(call).tokens.values()].map(showToken),
+  'GET /access/users/{userid}/token': (call) =>
+    [...requireUser(call).tokens.values()].map(showToken),
   'GET /access/users/{userid}/token/{tokenid}': (call) => {
     const { tokenid: _id, ...shown } = showToken(tokenOf(call));
     return shown;

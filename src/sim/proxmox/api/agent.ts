@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guest agent through the API: its three refusals in their order, then what the guest says.
-import { ApiError, failure } from '../api-error.ts';
+import { ApiError, serverError } from '../api-error.ts';
 import { type Call, type Handlers, withVmLock } from '../core.ts';
 import type { Guest } from '../guest/guest.ts';
-import { SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
-import { checkLock, cpusOf, shownConfig, vmOn } from '../vm/config.ts';
+import { SIMULATED_TIMEOUTS_MS } from '../tasks/durations.ts';
+import { checkLock, cpuCount, formatConfig, loadVm } from '../vm/config.ts';
 import { decodeSshKeys } from '../vm/ssh-keys.ts';
 
 async function guestOf(call: Call): Promise<Guest> {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
-  if (vm.config['agent'] === undefined) throw failure('No QEMU guest agent configured');
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
+  if (vm.config['agent'] === undefined) throw serverError('No QEMU guest agent configured');
   const { running } = vm;
-  if (running === undefined) throw failure(`VM ${vm.id} is not running`);
+  if (running === undefined) throw serverError(`VM ${vm.id} is not running`);
   if (!running.paused && running.guest.agentAnswers()) return running.guest;
-  await call.world.clock.sleep(SIMULATED_TIMEOUTS.guestAgent / call.world.speed);
-  throw failure('QEMU guest agent is not running');
+  await call.state.clock.sleep(SIMULATED_TIMEOUTS_MS.guestAgent / call.state.speed);
+  throw serverError('QEMU guest agent is not running');
 }
 
 async function ask(call: Call, question: (guest: Guest) => unknown): Promise<unknown> {
@@ -23,7 +23,7 @@ async function ask(call: Call, question: (guest: Guest) => unknown): Promise<unk
     return question(guest);
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    throw failure(error instanceof Error ? error.message : 'Agent error');
+    throw serverError(error instanceof Error ? error.message : 'Agent error');
   }
 }
 
@@ -36,7 +36,9 @@ function inputOf(call: Call): string | undefined {
   const input = call.optional('input-data');
   if (input === undefined) return undefined;
   if (/[\u0100-\uffff]/.test(input)) {
-    throw failure('Wide character in subroutine entry at /usr/share/perl5/PVE/QemuServer/Agent.pm');
+    throw serverError(
+      'Wide character in subroutine entry at /usr/share/perl5/PVE/QemuServer/Agent.pm',
+    );
   }
   return Buffer.from(input, 'latin1').toString('utf8');
 }
@@ -45,9 +47,11 @@ function inputOf(call: Call): string | undefined {
 async function requireShort(call: Call, words: readonly string[]): Promise<void> {
   const text = words.join('');
   if (Buffer.byteLength(text) - text.length <= 1) return;
-  await call.world.clock.sleep(SIMULATED_TIMEOUTS.guestCommand / call.world.speed);
-  const channel = call.world.version === '8.4' ? 'qmp' : 'qga';
-  throw failure(`VM ${call.integer('vmid')} ${channel} command 'guest-exec' failed - got timeout`);
+  await call.state.clock.sleep(SIMULATED_TIMEOUTS_MS.guestCommand / call.state.speed);
+  const channel = call.state.version === '8.4' ? 'qmp' : 'qga';
+  throw serverError(
+    `VM ${call.integer('vmid')} ${channel} command 'guest-exec' failed - got timeout`,
+  );
 }
 
 async function exec(call: Call): Promise<unknown> {
@@ -97,12 +101,12 @@ const ANSWERS: Readonly<Record<string, (guest: Guest, call: Call) => unknown>> =
   'network-get-interfaces': (guest) => guest.agent.networkGetInterfaces(),
   'get-host-name': (guest) => guest.agent.getHostName(),
   'get-osinfo': (guest) => guest.agent.getOsInfo(),
-  'get-time': (_guest, call) => call.world.clock.now() * 1_000_000,
+  'get-time': (_guest, call) => call.state.clock.now() * 1_000_000,
   'get-timezone': () => ({ offset: 0, zone: 'UTC' }),
   'get-users': () => [],
   'get-vcpus': (_guest, call) => {
-    const config = vmOn(call.core, call.host, call.integer('vmid')).config;
-    return Array.from({ length: cpusOf(config) }, (_, index) => ({
+    const config = loadVm(call.core, call.host, call.integer('vmid')).config;
+    return Array.from({ length: cpuCount(config) }, (_, index) => ({
       'logical-id': index,
       online: true,
       'can-offline': index > 0,
@@ -129,8 +133,8 @@ async function answer(call: Call, name: string): Promise<unknown> {
 }
 
 function dump(call: Call): unknown {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
-  const config = shownConfig(call.world, vm, false);
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
+  const config = formatConfig(call.state, vm, false);
   const name = config['name'] ?? `VM${vm.id}`;
   if (call.text('type') === 'meta') return `instance-id: ${vm.id}\n`;
   if (call.text('type') === 'network') return 'version: 1\nconfig:\n';
@@ -189,13 +193,13 @@ const BY_PATH: Handlers = Object.fromEntries(
 async function refreshDrive(call: Call): Promise<null> {
   const id = call.integer('vmid');
   return await withVmLock(call.core, { host: call.host, id }, async () => {
-    checkLock(vmOn(call.core, call.host, id));
+    checkLock(loadVm(call.core, call.host, id));
     await Promise.resolve();
     return null;
   });
 }
 
-export const AGENT: Handlers = {
+export const AGENT_HANDLERS: Handlers = {
   ...BY_PATH,
   [`POST ${AGENT_PATH}`]: (call) => answer(call, call.text('command')),
   [`GET ${AGENT_PATH}`]: () =>

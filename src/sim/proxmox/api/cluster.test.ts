@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Bench, testCluster } from '../support/bench.ts';
+import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
 type Row = Record<string, unknown>;
 
-async function resource(bench: Bench, id: string): Promise<Row | undefined> {
-  const { data } = await bench.call('GET', '/cluster/resources');
+async function resource(harness: SimHarness, id: string): Promise<Row | undefined> {
+  const { data } = await harness.call('GET', '/cluster/resources');
   return data.find((row: Row) => row['id'] === id);
 }
 
 describe('the overview', () => {
   it('knows a VM at once, its name and state only after the next broadcast', async () => {
-    const bench = new Bench();
-    await bench.clock.advance(1);
-    await bench.vm(100, { name: 'late', tags: 'x', memory: 1024 });
-    expect(await resource(bench, 'qemu/100')).toEqual({
+    const harness = new SimHarness();
+    await harness.clock.advance(1);
+    await harness.createVm(100, { name: 'late', tags: 'x', memory: 1024 });
+    expect(await resource(harness, 'qemu/100')).toEqual({
       id: 'qemu/100',
       type: 'qemu',
       vmid: 100,
@@ -22,28 +22,28 @@ describe('the overview', () => {
       tags: 'x',
       status: 'unknown',
     });
-    await bench.clock.advance(10_000);
-    expect(await resource(bench, 'qemu/100')).toMatchObject({
+    await harness.clock.advance(10_000);
+    expect(await resource(harness, 'qemu/100')).toMatchObject({
       name: 'late',
       status: 'stopped',
       maxmem: 2 ** 30,
       template: 0,
     });
-    await bench.task(await bench.call('POST', '/nodes/pve1/qemu/100/status/start'));
-    expect(await resource(bench, 'qemu/100')).toMatchObject({ status: 'stopped' });
-    expect((await bench.call('GET', '/nodes/pve1/qemu/100/status/current')).data.status).toBe(
+    await harness.waitForTask(await harness.call('POST', '/nodes/pve1/qemu/100/status/start'));
+    expect(await resource(harness, 'qemu/100')).toMatchObject({ status: 'stopped' });
+    expect((await harness.call('GET', '/nodes/pve1/qemu/100/status/current')).data.status).toBe(
       'running',
     );
-    await bench.clock.advance(10_000);
-    expect(await resource(bench, 'qemu/100')).toMatchObject({ status: 'running' });
+    await harness.clock.advance(10_000);
+    expect(await resource(harness, 'qemu/100')).toMatchObject({ status: 'running' });
   });
 
   it('believes a dead host for five minutes', async () => {
-    const bench = new Bench({ cluster: testCluster(3) });
+    const harness = new SimHarness({ cluster: testCluster(3) });
     const vms = [{ id: 100, host: 'pve2', running: true, config: { name: 'x' } }];
-    const other = new Bench({ cluster: { ...testCluster(3), vms } });
+    const other = new SimHarness({ cluster: { ...testCluster(3), vms } });
     await other.clock.advance(20_000);
-    other.sim.meddler.hostDown('pve2');
+    other.sim.externalChanges.hostDown('pve2');
     expect(await resource(other, 'node/pve2')).toMatchObject({ status: 'online' });
     await other.clock.advance(10_000);
     expect(await resource(other, 'node/pve2')).toMatchObject({ status: 'offline', maxcpu: 16 });
@@ -51,39 +51,41 @@ describe('the overview', () => {
     await other.clock.advance(300_000);
     expect(await resource(other, 'qemu/100')).toMatchObject({ status: 'unknown' });
     expect((await other.call('GET', '/nodes/pve2/qemu')).status).toBe(595);
-    other.sim.meddler.hostUp('pve2');
+    other.sim.externalChanges.hostUp('pve2');
     expect((await other.call('GET', '/nodes/pve2/qemu')).status).toBe(200);
-    expect(await resource(bench, 'node/pve2')).toMatchObject({ status: 'online' });
+    expect(await resource(harness, 'node/pve2')).toMatchObject({ status: 'online' });
   });
 
   it('filters by type; the network type follows the version', async () => {
-    const bench = new Bench({
+    const harness = new SimHarness({
       cluster: { ...testCluster(2), containers: [{ id: 105, host: 'pve1' }], pools: [{ id: 'p' }] },
     });
     const types = async (params = {}) => [
       ...new Set(
-        (await bench.call('GET', '/cluster/resources', params)).data.map((row: Row) => row['type']),
+        (await harness.call('GET', '/cluster/resources', params)).data.map(
+          (row: Row) => row['type'],
+        ),
       ),
     ];
     expect(await types({ type: 'vm' })).toEqual(['lxc']);
     expect(await types({ type: 'node' })).toEqual(['node']);
     expect(await types({ type: 'storage' })).toEqual(['storage']);
     expect(await types()).toEqual(['pool', 'lxc', 'node', 'storage', 'network']);
-    expect((await bench.call('GET', '/cluster/resources', { type: 'qemu' })).errors).toEqual({
+    expect((await harness.call('GET', '/cluster/resources', { type: 'qemu' })).errors).toEqual({
       type: "value 'qemu' does not have a value in the enumeration 'vm, storage, node, sdn'",
     });
-    const old = new Bench({ version: '8.4' });
+    const old = new SimHarness({ version: '8.4' });
     expect((await old.call('GET', '/cluster/resources', { type: 'sdn' })).data[0].type).toBe('sdn');
   });
 });
 
 describe('cluster', () => {
   it('status has a line for the cluster only where there is one', async () => {
-    const one = (await new Bench().call('GET', '/cluster/status')).data;
+    const one = (await new SimHarness().call('GET', '/cluster/status')).data;
     expect(one.map((row: Row) => row['type'])).toEqual(['node']);
-    const three = new Bench({ cluster: testCluster(3) });
-    three.sim.meddler.hostDown('pve2');
-    three.sim.meddler.hostDown('pve3');
+    const three = new SimHarness({ cluster: testCluster(3) });
+    three.sim.externalChanges.hostDown('pve2');
+    three.sim.externalChanges.hostDown('pve3');
     await three.clock.advance(10_000);
     expect((await three.call('GET', '/cluster/status')).data[0]).toMatchObject({
       type: 'cluster',
@@ -98,80 +100,82 @@ describe('cluster', () => {
       datacenter: { nextId: { lower: 500, upper: 502 } },
       containers: [{ id: 500, host: 'pve1' }],
     };
-    const bench = new Bench({ cluster });
-    expect((await bench.call('GET', '/cluster/nextid')).data).toBe('501');
-    expect((await bench.call('GET', '/cluster/nextid')).data).toBe('501');
-    expect((await bench.call('GET', '/cluster/nextid', { vmid: 900 })).data).toBe('900');
-    expect((await bench.call('GET', '/cluster/nextid', { vmid: 500 })).errors).toEqual({
+    const harness = new SimHarness({ cluster });
+    expect((await harness.call('GET', '/cluster/nextid')).data).toBe('501');
+    expect((await harness.call('GET', '/cluster/nextid')).data).toBe('501');
+    expect((await harness.call('GET', '/cluster/nextid', { vmid: 900 })).data).toBe('900');
+    expect((await harness.call('GET', '/cluster/nextid', { vmid: 500 })).errors).toEqual({
       vmid: 'VM 500 already exists',
     });
-    await bench.vm(501);
-    expect((await bench.call('GET', '/cluster/nextid')).reason).toBe(
+    await harness.createVm(501);
+    expect((await harness.call('GET', '/cluster/nextid')).reason).toBe(
       'unable to get any free VMID in range [500, 502]',
     );
   });
 
   it('options can be read and changed', async () => {
-    const bench = new Bench();
+    const harness = new SimHarness();
     expect(
       (
-        await bench.call('PUT', '/cluster/options', {
+        await harness.call('PUT', '/cluster/options', {
           'tag-style': 'case-sensitive=1,ordering=config',
         })
       ).status,
     ).toBe(200);
-    await bench.vm(100, { tags: 'Zeta;alpha' });
-    expect((await bench.call('GET', '/nodes/pve1/qemu/100/config')).data.tags).toBe('Zeta;alpha');
-    expect((await bench.call('GET', '/cluster/options')).data['tag-style']).toEqual({
+    await harness.createVm(100, { tags: 'Zeta;alpha' });
+    expect((await harness.call('GET', '/nodes/pve1/qemu/100/config')).data.tags).toBe('Zeta;alpha');
+    expect((await harness.call('GET', '/cluster/options')).data['tag-style']).toEqual({
       'case-sensitive': '1',
       ordering: 'config',
     });
     expect(
-      (await bench.call('PUT', '/cluster/options', { 'tag-style': 'shape=round' })).status,
+      (await harness.call('PUT', '/cluster/options', { 'tag-style': 'shape=round' })).status,
     ).toBe(400);
   });
 
   it('pools hold VMs and refuse to go while they do', async () => {
-    const bench = new Bench();
-    await bench.call('POST', '/pools', { poolid: 'k8s', comment: 'ours' });
-    expect((await bench.call('POST', '/pools', { poolid: 'k8s' })).reason).toBe(
+    const harness = new SimHarness();
+    await harness.call('POST', '/pools', { poolid: 'k8s', comment: 'ours' });
+    expect((await harness.call('POST', '/pools', { poolid: 'k8s' })).reason).toBe(
       "create pool failed: pool 'k8s' already exists",
     );
-    await bench.vm(100, { pool: 'k8s' });
-    expect((await bench.call('GET', '/pools/k8s')).data).toMatchObject({
+    await harness.createVm(100, { pool: 'k8s' });
+    expect((await harness.call('GET', '/pools/k8s')).data).toMatchObject({
       comment: 'ours',
       members: [{ vmid: 100 }],
     });
-    expect((await bench.call('GET', '/pools', { poolid: 'k8s' })).data[0]).toMatchObject({
+    expect((await harness.call('GET', '/pools', { poolid: 'k8s' })).data[0]).toMatchObject({
       poolid: 'k8s',
     });
-    expect((await bench.call('DELETE', '/pools/k8s')).reason).toBe(
+    expect((await harness.call('DELETE', '/pools/k8s')).reason).toBe(
       "delete pool failed: pool 'k8s' is not empty (contains VM 100)",
     );
-    await bench.call('PUT', '/pools', { poolid: 'k8s', vms: '100', delete: 1 });
-    expect((await bench.call('DELETE', '/pools', { poolid: 'k8s' })).status).toBe(200);
-    expect((await bench.call('GET', '/pools/k8s')).reason).toBe("pool 'k8s' does not exist");
+    await harness.call('PUT', '/pools', { poolid: 'k8s', vms: '100', delete: 1 });
+    expect((await harness.call('DELETE', '/pools', { poolid: 'k8s' })).status).toBe(200);
+    expect((await harness.call('GET', '/pools/k8s')).reason).toBe("pool 'k8s' does not exist");
   });
 
   it('hosts describe themselves', async () => {
-    const bench = new Bench();
-    expect((await bench.call('GET', '/nodes')).data[0]).toMatchObject({
+    const harness = new SimHarness();
+    expect((await harness.call('GET', '/nodes')).data[0]).toMatchObject({
       node: 'pve1',
       status: 'online',
       maxcpu: 16,
     });
-    expect((await bench.call('GET', '/nodes/pve1/status')).data).toMatchObject({
+    expect((await harness.call('GET', '/nodes/pve1/status')).data).toMatchObject({
       cpuinfo: { cpus: 16 },
     });
     expect(
-      (await bench.call('GET', '/nodes/pve1/network', { type: 'bridge' })).data[0],
+      (await harness.call('GET', '/nodes/pve1/network', { type: 'bridge' })).data[0],
     ).toMatchObject({ iface: 'vmbr0', type: 'bridge' });
-    expect((await bench.call('GET', '/version')).data.release).toBe('9.2');
-    expect((await new Bench({ version: '8.4' }).call('GET', '/version')).data.release).toBe('8.4');
+    expect((await harness.call('GET', '/version')).data.release).toBe('9.2');
+    expect((await new SimHarness({ version: '8.4' }).call('GET', '/version')).data.release).toBe(
+      '8.4',
+    );
     expect(
-      (await bench.call('POST', '/cluster/ha/groups', { group: 'gg', nodes: 'pve1' })).reason,
+      (await harness.call('POST', '/cluster/ha/groups', { group: 'gg', nodes: 'pve1' })).reason,
     ).toBe('cannot create group: ha groups have been migrated to rules');
-    const answer = await bench.call('POST', '/nodes/pve1/startall');
+    const answer = await harness.call('POST', '/nodes/pve1/startall');
     expect([answer.status, answer.reason]).toEqual([
       501,
       'POST /nodes/{node}/startall is not simulated',

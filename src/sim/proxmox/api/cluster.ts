@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // /cluster: the overview that lags, status, the next free id, recent tasks, datacenter options.
-import { failure, parameterError } from '../api-error.ts';
+import { parameterError, serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
-import { scalarText } from '../schema/verify.ts';
-import { isAvailable } from '../storage/volumes.ts';
-import { RECENT_TASKS } from '../tasks/engine.ts';
-import type { Container, Storage, Vm } from '../world/model.ts';
-import { nodeEntry, seesOnline, storageFigures } from './node-stats.ts';
-import { maySeeTask, taskEntry } from './tasks.ts';
+import { formatScalar } from '../schema/verify.ts';
+import type { Container, Storage, Vm } from '../state/model.ts';
+import { isStorageAvailable } from '../storage/volumes.ts';
+import { RECENT_TASK_COUNT } from '../tasks/engine.ts';
+import { formatNode, isReportedOnline, storageUsage } from './node-stats.ts';
+import { canSeeTask, formatTask } from './tasks.ts';
 
 /** 9.x tells apart what the guest uses and what the host spends on it. */
 function load(
@@ -18,15 +18,15 @@ function load(
   const running = seen.status === 'running';
   const mem = running ? Math.floor(seen.memory * 0.6) : 0;
   const cpu = running ? 0.01 : 0;
-  return call.world.version === '8.4' ? { cpu, mem } : { cpu, mem, memhost: mem };
+  return call.state.version === '8.4' ? { cpu, mem } : { cpu, mem, memhost: mem };
 }
 
 function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
-  const { world } = call;
-  const seen = world.overview(vm);
-  const pool = world.poolOf(vm.id);
+  const { state } = call;
+  const seen = state.lastBroadcast(vm);
+  const pool = state.findPool(vm.id);
   const { tags, lock } = vm.config;
-  const ha = world.ha.get(`vm:${vm.id}`);
+  const ha = state.ha.get(`vm:${vm.id}`);
   const entry = {
     id: `qemu/${vm.id}`,
     type: 'qemu',
@@ -38,7 +38,7 @@ function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
     ...(ha === undefined ? {} : { hastate: ha.state }),
   };
   if (seen === undefined) return { ...entry, status: 'unknown' };
-  const up = seen.startedAt === undefined ? 0 : world.clock.now() - seen.startedAt;
+  const up = seen.startedAt === undefined ? 0 : state.clock.now() - seen.startedAt;
   return {
     ...entry,
     name: seen.name,
@@ -58,7 +58,7 @@ function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
 }
 
 function containerEntry(call: Call, container: Container): Record<string, unknown> {
-  const pool = call.world.poolOf(container.id);
+  const pool = call.state.findPool(container.id);
   return {
     id: `lxc/${container.id}`,
     type: 'lxc',
@@ -79,35 +79,35 @@ function containerEntry(call: Call, container: Container): Record<string, unknow
 }
 
 function guestEntries(call: Call): unknown[] {
-  const may = (id: number) => call.may({ path: `/vms/${id}`, privileges: ['VM.Audit'] });
+  const may = (id: number) => call.isAllowed({ path: `/vms/${id}`, privileges: ['VM.Audit'] });
   return [
-    ...[...call.world.vms.values()].filter(({ id }) => may(id)).map((vm) => vmEntry(call, vm)),
-    ...[...call.world.containers.values()]
+    ...[...call.state.vms.values()].filter(({ id }) => may(id)).map((vm) => vmEntry(call, vm)),
+    ...[...call.state.containers.values()]
       .filter(({ id }) => may(id))
       .map((container) => containerEntry(call, container)),
   ];
 }
 
 function poolEntries(call: Call): unknown[] {
-  return [...call.world.pools.keys()]
-    .filter((id) => call.may({ path: `/pool/${id}`, privileges: ['Pool.Audit'] }))
+  return [...call.state.pools.keys()]
+    .filter((id) => call.isAllowed({ path: `/pool/${id}`, privileges: ['Pool.Audit'] }))
     .map((id) => ({ id: `/pool/${id}`, type: 'pool', pool: id }));
 }
 
 function nodeEntries(call: Call): unknown[] {
-  return [...call.world.hosts.values()].map((host) =>
-    nodeEntry(
+  return [...call.state.hosts.values()].map((host) =>
+    formatNode(
       call.core,
       host,
-      call.may({ path: `/nodes/${host.name}`, privileges: ['Sys.Audit'] }),
+      call.isAllowed({ path: `/nodes/${host.name}`, privileges: ['Sys.Audit'] }),
     ),
   );
 }
 
 function storageResource(call: Call, storage: Storage, hostName: string): Record<string, unknown> {
-  const host = call.world.hosts.get(hostName);
-  const online = host !== undefined && seesOnline(call.core, host);
-  const { total, used } = storageFigures(storage, hostName);
+  const host = call.state.hosts.get(hostName);
+  const online = host !== undefined && isReportedOnline(call.core, host);
+  const { total, used } = storageUsage(storage, hostName);
   return {
     id: `storage/${hostName}/${storage.id}`,
     type: 'storage',
@@ -123,10 +123,11 @@ function storageResource(call: Call, storage: Storage, hostName: string): Record
 
 function storageEntries(call: Call): unknown[] {
   const rows: unknown[] = [];
-  for (const storage of call.world.storages.values()) {
-    if (!call.may({ path: `/storage/${storage.id}`, privileges: ['Datastore.Audit'] })) continue;
-    for (const host of call.world.hosts.keys()) {
-      if (isAvailable(storage, host)) rows.push(storageResource(call, storage, host));
+  for (const storage of call.state.storages.values()) {
+    if (!call.isAllowed({ path: `/storage/${storage.id}`, privileges: ['Datastore.Audit'] }))
+      continue;
+    for (const host of call.state.hosts.keys()) {
+      if (isStorageAvailable(storage, host)) rows.push(storageResource(call, storage, host));
     }
   }
   return rows;
@@ -134,9 +135,9 @@ function storageEntries(call: Call): unknown[] {
 
 function sdnEntries(call: Call): unknown[] {
   const path = '/sdn/zones/localnetwork';
-  if (!call.may({ path, privileges: ['SDN.Audit', 'SDN.Use'], any: true })) return [];
-  return [...call.world.hosts.keys()].map((node) =>
-    call.world.version === '8.4'
+  if (!call.isAllowed({ path, privileges: ['SDN.Audit', 'SDN.Use'], any: true })) return [];
+  return [...call.state.hosts.keys()].map((node) =>
+    call.state.version === '8.4'
       ? { id: `sdn/${node}/localnetwork`, type: 'sdn', sdn: 'localnetwork', node, status: 'ok' }
       : {
           id: `network/${node}/zone/localnetwork`,
@@ -162,31 +163,31 @@ function resources(call: Call): unknown {
 }
 
 function status(call: Call): unknown {
-  const { world } = call;
-  const nodes = [...world.hosts.values()].map((host, index) => ({
+  const { state } = call;
+  const nodes = [...state.hosts.values()].map((host, index) => ({
     type: 'node',
     id: `node/${host.name}`,
     name: host.name,
-    nodeid: world.clusterName === undefined ? 0 : index + 1,
+    nodeid: state.clusterName === undefined ? 0 : index + 1,
     ip: host.address,
-    online: seesOnline(call.core, host) ? 1 : 0,
+    online: isReportedOnline(call.core, host) ? 1 : 0,
     local: host.name === call.host ? 1 : 0,
     level: '',
   }));
-  if (world.clusterName === undefined) return nodes;
+  if (state.clusterName === undefined) return nodes;
   const cluster = {
     type: 'cluster',
     id: 'cluster',
-    name: world.clusterName,
-    version: world.hosts.size,
-    nodes: world.hosts.size,
-    quorate: world.quorate ? 1 : 0,
+    name: state.clusterName,
+    version: state.hosts.size,
+    nodes: state.hosts.size,
+    quorate: state.quorate ? 1 : 0,
   };
   return [cluster, ...nodes];
 }
 
 function nextIdRange(call: Call): readonly [number, number] {
-  const text = call.world.datacenter['next-id'] ?? '';
+  const text = call.state.datacenter['next-id'] ?? '';
   const lower = /(?:^|,)lower=(\d+)/.exec(text)?.[1] ?? '100';
   const upper = /(?:^|,)upper=(\d+)/.exec(text)?.[1] ?? '1000000';
   return [Number(lower), Number(upper)];
@@ -195,27 +196,27 @@ function nextIdRange(call: Call): readonly [number, number] {
 function nextId(call: Call): string {
   const wanted = call.optional('vmid');
   if (wanted !== undefined) {
-    if (call.world.guestHost(Number(wanted)) === undefined) return wanted;
+    if (call.state.findGuest(Number(wanted)) === undefined) return wanted;
     throw parameterError({ vmid: `VM ${wanted} already exists` });
   }
   const [lower, upper] = nextIdRange(call);
   for (let id = lower; id < upper; id += 1) {
-    if (call.world.guestHost(id) === undefined) return String(id);
+    if (call.state.findGuest(id) === undefined) return String(id);
   }
-  throw failure(`unable to get any free VMID in range [${lower}, ${upper}]`);
+  throw serverError(`unable to get any free VMID in range [${lower}, ${upper}]`);
 }
 
 function tasks(call: Call): unknown {
-  const { core, world } = call;
-  const all = call.may({ path: '/', privileges: ['Sys.Audit'] });
-  const rows = [...world.hosts.keys()].flatMap((host) => [
+  const { core, state } = call;
+  const all = call.isAllowed({ path: '/', privileges: ['Sys.Audit'] });
+  const rows = [...state.hosts.keys()].flatMap((host) => [
     ...core.tasks.running(host),
-    ...core.tasks.archive(host).slice(0, RECENT_TASKS),
+    ...core.tasks.archive(host).slice(0, RECENT_TASK_COUNT),
   ]);
   return rows
-    .filter((record) => all || maySeeTask(call, record.user))
+    .filter((record) => all || canSeeTask(call, record.user))
     .toSorted((a, b) => b.startTime - a.startTime)
-    .map((record) => ({ ...taskEntry(record), saved: record.status === undefined ? '0' : '1' }));
+    .map((record) => ({ ...formatTask(record), saved: record.status === undefined ? '0' : '1' }));
 }
 
 /** Property strings of datacenter.cfg come back as objects. */
@@ -229,12 +230,12 @@ function shownOption(name: string, value: string): unknown {
 }
 
 function options(call: Call): unknown {
-  const entries = Object.entries(call.world.datacenter);
+  const entries = Object.entries(call.state.datacenter);
   const shown = Object.fromEntries(
     entries.map(([name, value]) => [name, shownOption(name, value)]),
   );
   // Without Sys.Audit only what every user interface needs.
-  if (call.may({ path: '/', privileges: ['Sys.Audit'] })) return shown;
+  if (call.isAllowed({ path: '/', privileges: ['Sys.Audit'] })) return shown;
   return Object.fromEntries(
     Object.entries(shown).filter(([name]) =>
       ['console', 'tag-style', 'consent-text'].includes(name),
@@ -243,15 +244,15 @@ function options(call: Call): unknown {
 }
 
 function setOptions(call: Call): null {
-  if (!call.world.quorate) throw failure("cfs-lock 'file-datacenter_cfg' error: no quorum!");
+  if (!call.state.quorate) throw serverError("cfs-lock 'file-datacenter_cfg' error: no quorum!");
   for (const [name, value] of Object.entries(call.params)) {
-    if (name !== 'delete') call.world.datacenter[name] = scalarText(value);
+    if (name !== 'delete') call.state.datacenter[name] = formatScalar(value);
   }
-  for (const name of splitList(call.text('delete'))) delete call.world.datacenter[name];
+  for (const name of splitList(call.text('delete'))) delete call.state.datacenter[name];
   return null;
 }
 
-export const CLUSTER: Handlers = {
+export const CLUSTER_HANDLERS: Handlers = {
   'GET /cluster/resources': resources,
   'GET /cluster/status': status,
   'GET /cluster/nextid': nextId,

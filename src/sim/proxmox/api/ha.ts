@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Managed resources: which VMs the resource manager looks after. What it does with them is in `api/qemu.ts`.
-import { failure } from '../api-error.ts';
+import { serverError } from '../api-error.ts';
 import { type Call, type Handlers, requireQuorum } from '../core.ts';
-import type { HaResource } from '../world/model.ts';
+import type { HaResource } from '../state/model.ts';
 
 function show(resource: HaResource): Record<string, unknown> {
   return {
@@ -19,46 +19,46 @@ function show(resource: HaResource): Record<string, unknown> {
 function sidOf(call: Call): string {
   const text = call.text('sid');
   if (text.includes(':')) return text;
-  return `${call.world.containers.has(Number(text)) ? 'ct' : 'vm'}:${text}`;
+  return `${call.state.containers.has(Number(text)) ? 'ct' : 'vm'}:${text}`;
 }
 
 function find(call: Call, what = ''): HaResource {
-  const resource = call.world.ha.get(sidOf(call));
-  if (resource === undefined) throw failure(`${what}no such resource '${sidOf(call)}'`);
+  const resource = call.state.ha.get(sidOf(call));
+  if (resource === undefined) throw serverError(`${what}no such resource '${sidOf(call)}'`);
   return resource;
 }
 
 /** An ignored resource counts as not managed. */
-export function managedResource(call: Call, id: number): HaResource | undefined {
-  const resource = call.world.ha.get(`vm:${id}`) ?? call.world.ha.get(`ct:${id}`);
+export function findHaResource(call: Call, id: number): HaResource | undefined {
+  const resource = call.state.ha.get(`vm:${id}`) ?? call.state.ha.get(`ct:${id}`);
   return resource?.state === 'ignored' ? undefined : resource;
 }
 
 function requireManaged(call: Call): HaResource {
   const sid = sidOf(call);
-  const resource = call.world.ha.get(sid);
+  const resource = call.state.ha.get(sid);
   if (resource === undefined || resource.state === 'ignored') {
-    throw failure(`resource '${sid}' is not HA managed`);
+    throw serverError(`resource '${sid}' is not HA managed`);
   }
   return resource;
 }
 
 /** Changes are made under a lock of the whole cluster. */
 function requireDomainLock(call: Call, what: string): void {
-  if (!call.world.quorate) throw failure(`${what}: cfs-lock 'domain-ha' error: no quorum!`);
+  if (!call.state.quorate) throw serverError(`${what}: cfs-lock 'domain-ha' error: no quorum!`);
 }
 
 function add(call: Call): null {
   requireQuorum(call.core);
   const sid = sidOf(call);
   const id = sid.split(':')[1] ?? '';
-  if (call.world.guestHost(Number(id)) === undefined) {
-    throw failure(`resource '${id}' does not exist in cluster`);
+  if (call.state.findGuest(Number(id)) === undefined) {
+    throw serverError(`resource '${id}' does not exist in cluster`);
   }
-  if (call.world.ha.has(sid)) {
-    throw failure(`create resource failed: resource ID '${sid}' already defined`);
+  if (call.state.ha.has(sid)) {
+    throw serverError(`create resource failed: resource ID '${sid}' already defined`);
   }
-  call.world.ha.set(sid, {
+  call.state.ha.set(sid, {
     sid,
     state: call.optional('state') ?? 'started',
     group: call.optional('group'),
@@ -69,7 +69,7 @@ function add(call: Call): null {
 
 function update(call: Call): null {
   const group = call.optional('group');
-  if (group !== undefined) throw failure(`HA group '${group}' does not exist`);
+  if (group !== undefined) throw serverError(`HA group '${group}' does not exist`);
   requireDomainLock(call, 'update resource failed');
   const resource = find(call, 'update resource failed: ');
   resource.state = call.optional('state') ?? resource.state;
@@ -80,21 +80,21 @@ function update(call: Call): null {
 function remove(call: Call): null {
   const resource = requireManaged(call);
   requireDomainLock(call, 'delete resource failed');
-  call.world.ha.delete(resource.sid);
+  call.state.ha.delete(resource.sid);
   return null;
 }
 
 function groupsGone(call: Call): null {
-  if (call.world.version === '9.2') {
-    throw failure('cannot create group: ha groups have been migrated to rules');
+  if (call.state.version === '9.2') {
+    throw serverError('cannot create group: ha groups have been migrated to rules');
   }
-  throw failure('HA groups are not simulated');
+  throw serverError('HA groups are not simulated');
 }
 
 function current(call: Call): unknown {
-  const { world } = call;
-  const services = [...world.ha.values()].map((resource) => {
-    const node = world.guestHost(Number(resource.sid.split(':')[1]))?.host ?? '';
+  const { state } = call;
+  const services = [...state.ha.values()].map((resource) => {
+    const node = state.findGuest(Number(resource.sid.split(':')[1]))?.host ?? '';
     return {
       id: `service:${resource.sid}`,
       type: 'service',
@@ -110,8 +110,8 @@ function current(call: Call): unknown {
     id: 'quorum',
     type: 'quorum',
     node: call.host,
-    status: world.quorate ? 'OK' : 'No quorum on this node!',
-    quorate: world.quorate ? 1 : 0,
+    status: state.quorate ? 'OK' : 'No quorum on this node!',
+    quorate: state.quorate ? 1 : 0,
   };
   return [quorum, ...services];
 }
@@ -121,9 +121,9 @@ function request(call: Call): null {
   return null;
 }
 
-export const HA: Handlers = {
+export const HA_HANDLERS: Handlers = {
   'GET /cluster/ha': () => ['status', 'resources', 'groups', 'rules'].map((id) => ({ id })),
-  'GET /cluster/ha/resources': (call) => [...call.world.ha.values()].map(show),
+  'GET /cluster/ha/resources': (call) => [...call.state.ha.values()].map(show),
   'POST /cluster/ha/resources': add,
   'GET /cluster/ha/resources/{sid}': (call) => show(find(call)),
   'PUT /cluster/ha/resources/{sid}': update,

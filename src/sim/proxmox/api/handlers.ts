@@ -2,17 +2,17 @@
 // Everything that is simulated, by method and path. What the table knows and this does not is verified, then
 // answered with 501 and an honest text.
 import type { Handlers } from '../core.ts';
-import { ACCESS } from './access.ts';
-import { AGENT } from './agent.ts';
-import { CLUSTER } from './cluster.ts';
-import { HA } from './ha.ts';
-import { HOST_FACTS } from './host-facts.ts';
-import { NODES } from './nodes.ts';
-import { POOLS } from './pools.ts';
-import { QEMU } from './qemu.ts';
-import { QEMU_FACTS } from './qemu-facts.ts';
-import { STORAGE } from './storage.ts';
-import { TASKS } from './tasks.ts';
+import { ACCESS_HANDLERS } from './access.ts';
+import { AGENT_HANDLERS } from './agent.ts';
+import { CLUSTER_HANDLERS } from './cluster.ts';
+import { HA_HANDLERS } from './ha.ts';
+import { HOST_INFO_HANDLERS } from './host-info.ts';
+import { NODE_HANDLERS } from './nodes.ts';
+import { POOL_HANDLERS } from './pools.ts';
+import { QEMU_HANDLERS } from './qemu.ts';
+import { QEMU_INFO_HANDLERS } from './qemu-info.ts';
+import { STORAGE_HANDLERS } from './storage.ts';
+import { TASK_HANDLERS } from './tasks.ts';
 
 const BRANCHES: Handlers = {
   'GET /': () =>
@@ -28,10 +28,10 @@ const BRANCHES: Handlers = {
     { realm: 'pve', type: 'pve', comment: 'Proxmox VE authentication server' },
   ],
   'GET /nodes/{node}/lxc': (call) =>
-    [...call.world.containers.values()]
+    [...call.state.containers.values()]
       .filter(
         ({ host, id }) =>
-          host === call.host && call.may({ path: `/vms/${id}`, privileges: ['VM.Audit'] }),
+          host === call.host && call.isAllowed({ path: `/vms/${id}`, privileges: ['VM.Audit'] }),
       )
       .map((container) => ({
         vmid: String(container.id),
@@ -45,15 +45,15 @@ const BRANCHES: Handlers = {
 
 export const HANDLERS: Handlers = {
   ...BRANCHES,
-  ...ACCESS,
-  ...AGENT,
-  ...CLUSTER,
-  ...HA,
-  ...HOST_FACTS,
-  ...NODES,
-  ...POOLS,
-  ...QEMU,
-  ...QEMU_FACTS,
-  ...STORAGE,
-  ...TASKS,
+  ...ACCESS_HANDLERS,
+  ...AGENT_HANDLERS,
+  ...CLUSTER_HANDLERS,
+  ...HA_HANDLERS,
+  ...HOST_INFO_HANDLERS,
+  ...NODE_HANDLERS,
+  ...POOL_HANDLERS,
+  ...QEMU_HANDLERS,
+  ...QEMU_INFO_HANDLERS,
+  ...STORAGE_HANDLERS,
+  ...TASK_HANDLERS,
 };

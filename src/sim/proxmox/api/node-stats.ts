@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of hosts and storages, shared by the lists that show them.
 import type { Core } from '../core.ts';
-import { isAvailable, usedBytes } from '../storage/volumes.ts';
-import type { Host, Storage } from '../world/model.ts';
-import { STATUS_BELIEVED_MS } from '../world/world.ts';
+import { STATUS_EXPIRY_MS } from '../state/cluster-state.ts';
+import type { Host, Storage } from '../state/model.ts';
+import { isStorageAvailable, usedBytes } from '../storage/volumes.ts';
 
 /** Corosync needs a moment to notice that a host is gone. */
 const NOTICE_MS = 3_000;
 
-export function seesOnline(core: Core, host: Host): boolean {
-  const { world } = core;
-  return host.online || world.clock.now() - host.since < NOTICE_MS / world.speed;
+export function isReportedOnline(core: Core, host: Host): boolean {
+  const { state } = core;
+  return host.online || state.clock.now() - host.onlineChangedAt < NOTICE_MS / state.speed;
 }
 
 /** What runs on a host takes memory; a host itself takes a little. */
-export function usedMemory(core: Core, host: Host): number {
+export function usedMemoryBytes(core: Core, host: Host): number {
   let used = 2 * 2 ** 30;
-  for (const vm of core.world.vms.values()) {
+  for (const vm of core.state.vms.values()) {
     if (vm.host !== host.name || vm.running === undefined) continue;
     const mib = Number(
       /^(?:current=)?(\d+)/.exec(vm.running.bootConfig['memory'] ?? '512')?.[1] ?? 512,
@@ -27,12 +27,12 @@ export function usedMemory(core: Core, host: Host): number {
 }
 
 function uptime(core: Core, host: Host): number {
-  return Math.floor((core.world.clock.now() - host.since) / 1000) + 86_400;
+  return Math.floor((core.state.clock.now() - host.onlineChangedAt) / 1000) + 86_400;
 }
 
 /** One line of /nodes or of the overview. Without Sys.Audit only name and state. */
-export function nodeEntry(core: Core, host: Host, withStats: boolean): Record<string, unknown> {
-  const online = seesOnline(core, host);
+export function formatNode(core: Core, host: Host, withStats: boolean): Record<string, unknown> {
+  const online = isReportedOnline(core, host);
   const entry = {
     id: `node/${host.name}`,
     node: host.name,
@@ -41,21 +41,21 @@ export function nodeEntry(core: Core, host: Host, withStats: boolean): Record<st
   };
   if (!withStats) return entry;
   const known =
-    online || core.world.clock.now() - host.since < STATUS_BELIEVED_MS / core.world.speed;
+    online || core.state.clock.now() - host.onlineChangedAt < STATUS_EXPIRY_MS / core.state.speed;
   if (!known) return { ...entry, level: '' };
   const still = { ...entry, level: '', maxcpu: host.cpus, maxmem: host.memory };
   if (!online) return still;
   return {
     ...still,
     cpu: 0.02,
-    mem: usedMemory(core, host),
+    mem: usedMemoryBytes(core, host),
     disk: 8 * 2 ** 30,
     maxdisk: 96 * 2 ** 30,
     uptime: uptime(core, host),
   };
 }
 
-export function storageFigures(
+export function storageUsage(
   storage: Storage,
   host: string,
 ): { readonly total: number; readonly used: number; readonly avail: number } {
@@ -65,9 +65,9 @@ export function storageFigures(
 }
 
 /** Content types come in no particular order; here in the order of the description. */
-export function storageEntry(storage: Storage, host: string): Record<string, unknown> {
-  const usable = isAvailable(storage, host);
-  const figures = usable ? storageFigures(storage, host) : { total: 0, used: 0, avail: 0 };
+export function formatStorage(storage: Storage, host: string): Record<string, unknown> {
+  const usable = isStorageAvailable(storage, host);
+  const figures = usable ? storageUsage(storage, host) : { total: 0, used: 0, avail: 0 };
   return {
     storage: storage.id,
     type: storage.type,

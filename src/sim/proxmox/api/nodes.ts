@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // /nodes and what a host says about itself; /version.
 import type { Call, Handlers } from '../core.ts';
-import { nodeEntry, usedMemory } from './node-stats.ts';
+import { formatNode, usedMemoryBytes } from './node-stats.ts';
 
 function version(call: Call): Record<string, string> {
-  return call.world.version === '8.4'
+  return call.state.version === '8.4'
     ? { version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' }
     : { version: '9.2.11', release: '9.2', repoid: '7e5d6c4b3a291807' };
 }
 
 function list(call: Call): unknown {
-  return [...call.world.hosts.values()].map((host) =>
-    nodeEntry(
+  return [...call.state.hosts.values()].map((host) =>
+    formatNode(
       call.core,
       host,
-      call.may({ path: `/nodes/${host.name}`, privileges: ['Sys.Audit'] }),
+      call.isAllowed({ path: `/nodes/${host.name}`, privileges: ['Sys.Audit'] }),
     ),
   );
 }
 
 function status(call: Call): unknown {
-  const host = call.world.hosts.get(call.host);
+  const host = call.state.hosts.get(call.host);
   const total = host?.memory ?? 0;
-  const used = host === undefined ? 0 : usedMemory(call.core, host);
-  const kernel = call.world.version === '8.4' ? '6.8.12-9-pve' : '6.17.2-1-pve';
+  const used = host === undefined ? 0 : usedMemoryBytes(call.core, host);
+  const kernel = call.state.version === '8.4' ? '6.8.12-9-pve' : '6.17.2-1-pve';
   return {
-    uptime: Math.floor(call.world.clock.monotonic() / 1000) + 86_400,
+    uptime: Math.floor(call.state.clock.monotonic() / 1000) + 86_400,
     cpu: 0.02,
     wait: 0,
     idle: 0,
@@ -53,19 +53,19 @@ function status(call: Call): unknown {
 
 /** Who cannot audit the host still sees the bridges that may be used. */
 function network(call: Call): unknown {
-  const all = call.may({
+  const all = call.isAllowed({
     path: `/nodes/${call.host}`,
     privileges: ['Sys.Audit', 'Sys.Modify'],
     any: true,
   });
   const type = call.optional('type');
   const wantsBridges = type === undefined || /bridge$/i.test(type) || type === 'include_sdn';
-  const bridges = call.world.hosts.get(call.host)?.bridges ?? [];
+  const bridges = call.state.hosts.get(call.host)?.bridges ?? [];
   const rows: Record<string, unknown>[] = bridges
     .filter(
       ({ name }) =>
         all ||
-        call.may({
+        call.isAllowed({
           path: `/sdn/zones/localnetwork/${name}`,
           privileges: ['SDN.Audit', 'SDN.Use'],
           any: true,
@@ -113,7 +113,7 @@ const INDEX = [
   'hardware',
 ];
 
-export const NODES: Handlers = {
+export const NODE_HANDLERS: Handlers = {
   'GET /version': version,
   'GET /nodes': list,
   'GET /nodes/{node}': () => INDEX.map((name) => ({ name })),
@@ -122,8 +122,8 @@ export const NODES: Handlers = {
   'GET /nodes/{node}/network': network,
   'GET /nodes/{node}/time': (call) => ({
     timezone: 'UTC',
-    time: call.world.seconds(),
-    localtime: call.world.seconds(),
+    time: call.state.nowSeconds(),
+    localtime: call.state.nowSeconds(),
   }),
   'GET /nodes/{node}/dns': () => ({ search: 'example', dns1: '192.0.2.1' }),
   'GET /nodes/{node}/config': () => ({ digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709' }),

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools: names for sets of VMs and storages.
-import { failure } from '../api-error.ts';
+import { serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
-import type { Pool } from '../world/model.ts';
-import { storageFigures } from './node-stats.ts';
-import { inUserFile } from './user-file.ts';
+import type { Pool } from '../state/model.ts';
+import { storageUsage } from './node-stats.ts';
+import { changeUserConfig } from './user-config.ts';
 
 function poolOf(call: Call): Pool {
   const id = call.text('poolid');
-  const pool = call.world.pools.get(id);
-  if (pool === undefined) throw failure(`pool '${id}' does not exist`);
+  const pool = call.state.pools.get(id);
+  if (pool === undefined) throw serverError(`pool '${id}' does not exist`);
   return pool;
 }
 
 function members(call: Call, pool: Pool): unknown[] {
   const vms = [...pool.vms].flatMap((id) => {
-    const vm = call.world.vms.get(id);
+    const vm = call.state.vms.get(id);
     if (vm === undefined) return [];
-    const seen = call.world.overview(vm);
+    const seen = call.state.lastBroadcast(vm);
     return [
       {
         id: `qemu/${id}`,
@@ -31,9 +31,9 @@ function members(call: Call, pool: Pool): unknown[] {
     ];
   });
   const storages = [...pool.storages].flatMap((id) => {
-    const storage = call.world.storages.get(id);
+    const storage = call.state.storages.get(id);
     if (storage === undefined) return [];
-    const { total, used } = storageFigures(storage, call.host);
+    const { total, used } = storageUsage(storage, call.host);
     return [
       {
         id: `storage/${call.host}/${id}`,
@@ -67,21 +67,21 @@ function listPools(call: Call): unknown {
     call.require({ path: `/pool/${only}`, privileges: ['Pool.Audit'] });
     return [{ poolid: only, ...showPool(call) }];
   }
-  return [...call.world.pools]
-    .filter(([id]) => call.may({ path: `/pool/${id}`, privileges: ['Pool.Audit'] }))
+  return [...call.state.pools]
+    .filter(([id]) => call.isAllowed({ path: `/pool/${id}`, privileges: ['Pool.Audit'] }))
     .map(([poolid, { comment }]) => ({ poolid, ...(comment === undefined ? {} : { comment }) }));
 }
 
 function createPool(call: Call): null {
   const id = call.text('poolid');
-  return inUserFile(call, 'create pool failed', () => {
+  return changeUserConfig(call, 'create pool failed', () => {
     const parent = id.includes('/') ? id.slice(0, id.lastIndexOf('/')) : undefined;
-    if (call.world.pools.has(id)) throw failure(`pool '${id}' already exists`);
-    if (parent !== undefined && !call.world.pools.has(parent)) {
-      throw failure(`parent '${parent}' of pool '${id}' does not exist`);
+    if (call.state.pools.has(id)) throw serverError(`pool '${id}' already exists`);
+    if (parent !== undefined && !call.state.pools.has(parent)) {
+      throw serverError(`parent '${parent}' of pool '${id}' does not exist`);
     }
     const comment = call.optional('comment');
-    call.world.pools.set(id, {
+    call.state.pools.set(id, {
       comment: comment === '' ? undefined : comment,
       vms: new Set(),
       storages: new Set(),
@@ -97,15 +97,15 @@ function changeVm(call: Call, pool: Pool, id: number): void {
     any: true,
   });
   if (call.flag('delete')) {
-    if (!pool.vms.delete(id)) throw failure(`VM ${id} is not a pool member`);
+    if (!pool.vms.delete(id)) throw serverError(`VM ${id} is not a pool member`);
     return;
   }
-  const other = call.world.poolOf(id);
-  if (pool.vms.has(id)) throw failure(`VM ${id} is already a pool member`);
+  const other = call.state.findPool(id);
+  if (pool.vms.has(id)) throw serverError(`VM ${id} is already a pool member`);
   if (other !== undefined && !call.flag('allow-move')) {
-    throw failure(`VM ${id} belongs already to pool '${other}' and 'allow-move' is not set`);
+    throw serverError(`VM ${id} belongs already to pool '${other}' and 'allow-move' is not set`);
   }
-  if (other !== undefined) call.world.pools.get(other)?.vms.delete(id);
+  if (other !== undefined) call.state.pools.get(other)?.vms.delete(id);
   pool.vms.add(id);
 }
 
@@ -116,18 +116,18 @@ function changeStorage(call: Call, pool: Pool, id: string): void {
     any: true,
   });
   if (call.flag('delete')) {
-    if (!pool.storages.delete(id)) throw failure(`Storage '${id}' is not a pool member`);
+    if (!pool.storages.delete(id)) throw serverError(`Storage '${id}' is not a pool member`);
     return;
   }
-  if (pool.storages.has(id)) throw failure(`Storage '${id}' is already a pool member`);
+  if (pool.storages.has(id)) throw serverError(`Storage '${id}' is already a pool member`);
   pool.storages.add(id);
 }
 
 /** All or nothing: the file is written when every member has passed. */
 function updatePool(call: Call): null {
-  return inUserFile(call, 'update pools failed', () => {
+  return changeUserConfig(call, 'update pools failed', () => {
     const pool = poolOf(call);
-    const before = [...call.world.pools].map(
+    const before = [...call.state.pools].map(
       ([id, { comment, vms, storages }]) =>
         [id, { comment, vms: new Set(vms), storages: new Set(storages) }] as const,
     );
@@ -136,7 +136,7 @@ function updatePool(call: Call): null {
       for (const id of splitList(call.text('vms'))) changeVm(call, pool, Number(id));
       for (const id of splitList(call.text('storage'))) changeStorage(call, pool, id);
     } catch (error) {
-      for (const [id, old] of before) call.world.pools.set(id, old);
+      for (const [id, old] of before) call.state.pools.set(id, old);
       throw error;
     }
     return null;
@@ -145,23 +145,24 @@ function updatePool(call: Call): null {
 
 function deletePool(call: Call): null {
   const id = call.text('poolid');
-  return inUserFile(call, 'delete pool failed', () => {
+  return changeUserConfig(call, 'delete pool failed', () => {
     const pool = poolOf(call);
-    const child = [...call.world.pools.keys()].find((name) => name.startsWith(`${id}/`));
-    if (child !== undefined) throw failure(`pool '${id}' is not empty (contains pool '${child}')`);
-    const vm = [...pool.vms].find((known) => call.world.guestHost(known) !== undefined);
-    if (vm !== undefined) throw failure(`pool '${id}' is not empty (contains VM ${vm})`);
-    const storage = [...pool.storages].find((known) => call.world.storages.has(known));
+    const child = [...call.state.pools.keys()].find((name) => name.startsWith(`${id}/`));
+    if (child !== undefined)
+      throw serverError(`pool '${id}' is not empty (contains pool '${child}')`);
+    const vm = [...pool.vms].find((known) => call.state.findGuest(known) !== undefined);
+    if (vm !== undefined) throw serverError(`pool '${id}' is not empty (contains VM ${vm})`);
+    const storage = [...pool.storages].find((known) => call.state.storages.has(known));
     if (storage !== undefined) {
-      throw failure(`pool '${id}' is not empty (contains storage '${storage}')`);
+      throw serverError(`pool '${id}' is not empty (contains storage '${storage}')`);
     }
-    call.world.pools.delete(id);
-    call.world.acl = call.world.acl.filter((entry) => entry.path !== `/pool/${id}`);
+    call.state.pools.delete(id);
+    call.state.acl = call.state.acl.filter((entry) => entry.path !== `/pool/${id}`);
     return null;
   });
 }
 
-export const POOLS: Handlers = {
+export const POOL_HANDLERS: Handlers = {
   'GET /pools': listPools,
   'POST /pools': createPool,
   'PUT /pools': updatePool,

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // /nodes/{node}/qemu: lists, configuration, power, and the calls whose work lives in vm/.
-import { ROOT } from '../access/permissions.ts';
-import { failure, parameterError } from '../api-error.ts';
+import { ROOT_USER } from '../access/permissions.ts';
+import { parameterError, serverError } from '../api-error.ts';
 import { type Call, type Handlers, requireQuorum, startTask } from '../core.ts';
-import { HA_REACTION_MS } from '../tasks/durations.ts';
+import { parseSize } from '../state/cluster-state.ts';
+import type { Vm } from '../state/model.ts';
+import { HA_POLL_INTERVAL_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 import { cloneVm } from '../vm/clone.ts';
 import {
-  agentEnabled,
-  cpusOf,
+  cpuCount,
+  findVm,
+  formatConfig,
+  formatOptionValue,
+  isAgentEnabled,
+  loadVm,
   memoryMib,
-  shownConfig,
-  shownValue,
-  vmFoundOn,
-  vmOn,
 } from '../vm/config.ts';
 import { createVm } from '../vm/create.ts';
 import { destroyVm } from '../vm/destroy.ts';
-import { moveDisk, resizeDisk, templateVm } from '../vm/disk-work.ts';
+import { createTemplate, moveDisk, resizeDisk } from '../vm/disk-tasks.ts';
 import { migrateVm } from '../vm/migrate.ts';
 import {
-  type PowerOrder,
+  type PowerRequest,
   rebootVm,
   resetVm,
   setPaused,
@@ -30,16 +32,14 @@ import {
 } from '../vm/power.ts';
 import {
   deleteSnapshot,
-  describeSnapshot,
   listSnapshots,
-  rollback,
+  rollbackSnapshot,
   snapshotConfig,
   takeSnapshot,
+  updateSnapshot,
 } from '../vm/snapshots.ts';
 import { updateVm, updateVmInTask } from '../vm/update.ts';
-import type { Vm } from '../world/model.ts';
-import { parseSize } from '../world/world.ts';
-import { managedResource } from './ha.ts';
+import { findHaResource } from './ha.ts';
 
 function diskBytes(vm: Vm): number {
   const size = /,size=(\d+[KMGT]?)/.exec(vm.config['scsi0'] ?? vm.config['virtio0'] ?? '')?.[1];
@@ -54,7 +54,7 @@ function summary(call: Call, vm: Vm): Record<string, unknown> {
     vmid: vm.id,
     name: vm.config['name'] ?? `VM ${vm.id}`,
     status: running === undefined ? 'stopped' : 'running',
-    cpus: cpusOf(vm.config),
+    cpus: cpuCount(vm.config),
     cpu: running === undefined ? 0 : 0.01,
     maxmem: memory,
     mem: running === undefined ? 0 : Math.floor(memory * 0.6),
@@ -65,7 +65,7 @@ function summary(call: Call, vm: Vm): Record<string, unknown> {
     netin: 0,
     netout: 0,
     uptime:
-      running === undefined ? 0 : Math.floor((call.world.clock.now() - running.startedAt) / 1000),
+      running === undefined ? 0 : Math.floor((call.state.clock.now() - running.startedAt) / 1000),
     ...(running === undefined ? {} : { pid: running.pid }),
     ...(template === '1' ? { template: 1 } : {}),
     ...(tags === undefined ? {} : { tags }),
@@ -74,30 +74,30 @@ function summary(call: Call, vm: Vm): Record<string, unknown> {
 }
 
 function list(call: Call): unknown {
-  return [...call.world.vms.values()]
+  return [...call.state.vms.values()]
     .filter((vm) => vm.host === call.host)
-    .filter((vm) => call.may({ path: `/vms/${vm.id}`, privileges: ['VM.Audit'] }))
+    .filter((vm) => call.isAllowed({ path: `/vms/${vm.id}`, privileges: ['VM.Audit'] }))
     .map((vm) => summary(call, vm));
 }
 
 function runningVersions(call: Call): Record<string, string> {
-  return call.world.version === '8.4'
+  return call.state.version === '8.4'
     ? { 'running-qemu': '9.2.0', 'running-machine': 'pc-i440fx-9.2+pve1' }
     : { 'running-qemu': '10.1.2', 'running-machine': 'pc-i440fx-10.1+pve0' };
 }
 
 function current(call: Call): unknown {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
-  const ha = call.world.ha.get(`vm:${vm.id}`);
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
+  const ha = call.state.ha.get(`vm:${vm.id}`);
   const paused = vm.running?.paused === true;
   const shown = summary(call, vm);
   return {
     ...shown,
     qmpstatus: paused ? 'paused' : shown['status'],
     ha: ha === undefined ? { managed: 0 } : { managed: 1, state: ha.state },
-    ...(agentEnabled(vm.config) ? { agent: 1 } : {}),
+    ...(isAgentEnabled(vm.config) ? { agent: 1 } : {}),
     ...(vm.running === undefined ? {} : runningVersions(call)),
-    ...(call.world.version === '9.2'
+    ...(call.state.version === '9.2'
       ? {
           memhost: shown['mem'],
           pressurecpusome: 0,
@@ -112,20 +112,20 @@ function current(call: Call): unknown {
 }
 
 function config(call: Call): unknown {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
   const name = call.optional('snapshot');
-  if (name === undefined || name === '') return shownConfig(call.world, vm, call.flag('current'));
+  if (name === undefined || name === '') return formatConfig(call.state, vm, call.flag('current'));
   if (call.flag('current')) {
     const text = "cannot use 'snapshot' parameter with 'current'";
     throw parameterError({ snapshot: text, current: text });
   }
   const snapshot = vm.snapshots.find((known) => known.name === name);
-  if (snapshot === undefined) throw failure(`snapshot '${name}' does not exist`);
+  if (snapshot === undefined) throw serverError(`snapshot '${name}' does not exist`);
   return snapshot.config;
 }
 
 function pending(call: Call): unknown {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
   const names = new Set([...Object.keys(vm.config), ...Object.keys(vm.pending), 'digest']);
   names.delete('digest');
   return [...names].map((key) => {
@@ -133,8 +133,8 @@ function pending(call: Call): unknown {
     const waiting = vm.pending[key];
     return {
       key,
-      ...(value === undefined ? {} : { value: shownValue(call.world, key, value) }),
-      ...(waiting === undefined ? {} : { pending: shownValue(call.world, key, waiting) }),
+      ...(value === undefined ? {} : { value: formatOptionValue(call.state, key, value) }),
+      ...(waiting === undefined ? {} : { pending: formatOptionValue(call.state, key, waiting) }),
       ...(vm.pendingDelete.has(key) ? { delete: 1 } : {}),
     };
   });
@@ -155,9 +155,9 @@ const ROOT_ONLY = [
   'with-conntrack-state',
 ];
 
-function order(call: Call): PowerOrder {
+function order(call: Call): PowerRequest {
   const forbidden = ROOT_ONLY.find((name) => !['', '0'].includes(call.text(name)));
-  if (forbidden !== undefined && call.who !== ROOT) {
+  if (forbidden !== undefined && call.authUser !== ROOT_USER) {
     throw parameterError({ [forbidden]: 'Only root may use this option.' });
   }
   const timeout = call.optional('timeout');
@@ -170,23 +170,23 @@ function order(call: Call): PowerOrder {
   };
 }
 
-type PowerWork = (order: PowerOrder, context: TaskContext) => Promise<void>;
+type PowerWork = (order: PowerRequest, context: TaskContext) => Promise<void>;
 
 /** A managed VM is only asked for a state; the manager acts later, in its own task. */
 function viaHa(call: Call, wanted: 'started' | 'stopped', work: PowerWork): string | undefined {
   const id = call.integer('vmid');
-  const resource = managedResource(call, id);
+  const resource = findHaResource(call, id);
   if (resource === undefined) return undefined;
   const type = wanted === 'started' ? 'hastart' : 'hastop';
-  return call.fork({ type, id }, async (context) => {
+  return call.forkTask({ type, id }, async (context) => {
     context.log(`Requesting HA ${wanted === 'started' ? 'start' : 'stop'} for VM ${id}`);
     resource.state = wanted;
-    const vm = call.world.vms.get(id);
+    const vm = call.state.vms.get(id);
     const idle = vm === undefined || (vm.running !== undefined) === (wanted === 'started');
     if (idle) return;
     const type = wanted === 'started' ? 'qmstart' : 'qmshutdown';
-    startTask(call.core, { type, id, host: vm.host, user: ROOT }, async (inner) => {
-      await inner.work(HA_REACTION_MS);
+    startTask(call.core, { type, id, host: vm.host, user: ROOT_USER }, async (inner) => {
+      await inner.work(HA_POLL_INTERVAL_MS);
       await work({ host: vm.host, id, forceStop: true }, inner);
     });
     await Promise.resolve();
@@ -199,7 +199,7 @@ function start(call: Call): string {
   const work: PowerWork = (what, context) => startVm(call.core, what, context);
   return (
     viaHa(call, 'started', work) ??
-    call.fork({ type: 'qmstart', id: wanted.id }, (context) => work(wanted, context))
+    call.forkTask({ type: 'qmstart', id: wanted.id }, (context) => work(wanted, context))
   );
 }
 
@@ -207,8 +207,8 @@ function start(call: Call): string {
 function overrule(call: Call, id: number): void {
   for (const task of call.core.tasks.running(call.host)) {
     if (task.type !== 'qmshutdown' || task.id !== String(id)) continue;
-    const own = task.user === call.who;
-    if (own || call.may({ path: `/nodes/${call.host}`, privileges: ['Sys.Modify'] })) {
+    const own = task.user === call.authUser;
+    if (own || call.isAllowed({ path: `/nodes/${call.host}`, privileges: ['Sys.Modify'] })) {
       call.core.tasks.stop(task.upid);
     }
   }
@@ -217,22 +217,22 @@ function overrule(call: Call, id: number): void {
 function stop(call: Call): string {
   const wanted = order(call);
   const work: PowerWork = (what, context) => stopVm(call.core, what, context);
-  const isManaged = managedResource(call, wanted.id) !== undefined;
+  const isManaged = findHaResource(call, wanted.id) !== undefined;
   if (isManaged && call.flag('overrule-shutdown')) {
     throw parameterError({ 'overrule-shutdown': 'Not applicable for HA resources.' });
   }
   const managed = viaHa(call, 'stopped', work);
   if (managed !== undefined) return managed;
-  return call.fork({ type: 'qmstop', id: wanted.id }, async (context) => {
+  return call.forkTask({ type: 'qmstop', id: wanted.id }, async (context) => {
     if (call.flag('overrule-shutdown')) overrule(call, wanted.id);
     await work(wanted, context);
   });
 }
 
 function checkNotPaused(call: Call, id: number): void {
-  const vm = call.world.vms.get(id);
+  const vm = call.state.vms.get(id);
   if (vm?.running?.paused === true && vm.host === call.host && !call.flag('forceStop')) {
-    throw failure('VM is paused - cannot shutdown');
+    throw serverError('VM is paused - cannot shutdown');
   }
 }
 
@@ -242,20 +242,20 @@ function shutdown(call: Call): string {
   const work: PowerWork = (what, context) => shutdownVm(call.core, what, context);
   return (
     viaHa(call, 'stopped', work) ??
-    call.fork({ type: 'qmshutdown', id: wanted.id }, (context) => work(wanted, context))
+    call.forkTask({ type: 'qmshutdown', id: wanted.id }, (context) => work(wanted, context))
   );
 }
 
 function requireRunning(call: Call, id: number): void {
-  const vm = vmFoundOn(call.core, call.host, id);
-  if (vm.running === undefined) throw failure(`VM ${id} not running`);
+  const vm = findVm(call.core, call.host, id);
+  if (vm.running === undefined) throw serverError(`VM ${id} not running`);
 }
 
 function reboot(call: Call): string {
   const wanted = order(call);
   checkNotPaused(call, wanted.id);
   requireRunning(call, wanted.id);
-  return call.fork({ type: 'qmreboot', id: wanted.id }, (context) =>
+  return call.forkTask({ type: 'qmreboot', id: wanted.id }, (context) =>
     rebootVm(call.core, wanted, context),
   );
 }
@@ -263,15 +263,15 @@ function reboot(call: Call): string {
 function reset(call: Call): string {
   const wanted = order(call);
   requireRunning(call, wanted.id);
-  return call.fork({ type: 'qmreset', id: wanted.id }, () => resetVm(call.core, wanted));
+  return call.forkTask({ type: 'qmreset', id: wanted.id }, () => resetVm(call.core, wanted));
 }
 
 function pause(call: Call, paused: boolean): string {
   const wanted = order(call);
   requireRunning(call, wanted.id);
-  if (call.flag('todisk')) throw failure('suspending to disk is not simulated');
+  if (call.flag('todisk')) throw serverError('suspending to disk is not simulated');
   const type = paused ? 'qmpause' : 'qmresume';
-  return call.fork({ type, id: wanted.id }, () => setPaused(call.core, wanted, paused));
+  return call.forkTask({ type, id: wanted.id }, () => setPaused(call.core, wanted, paused));
 }
 
 /** The same as a change that deletes. */
@@ -285,17 +285,17 @@ const CLOUD_INIT =
   /^(?:ciuser|cipassword|citype|ciupgrade|cicustom|nameserver|searchdomain|sshkeys|ipconfig\d+)$/;
 
 function cloudInit(call: Call): unknown {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
   return Object.entries(vm.config)
     .filter(([key]) => CLOUD_INIT.test(key))
-    .map(([key, value]) => ({ key, value: shownValue(call.world, key, value) }));
+    .map(([key, value]) => ({ key, value: formatOptionValue(call.state, key, value) }));
 }
 
 function names(...list: readonly string[]): () => unknown {
   return () => list.map((subdir) => ({ subdir }));
 }
 
-export const QEMU: Handlers = {
+export const QEMU_HANDLERS: Handlers = {
   'GET /nodes/{node}/qemu': list,
   'POST /nodes/{node}/qemu': createVm,
   'GET /nodes/{node}/qemu/{vmid}': names(
@@ -327,7 +327,7 @@ export const QEMU: Handlers = {
   'PUT /nodes/{node}/qemu/{vmid}/unlink': unlink,
   'GET /nodes/{node}/qemu/{vmid}/cloudinit': cloudInit,
   'GET /nodes/{node}/qemu/{vmid}/status': (call) => {
-    vmOn(call.core, call.host, call.integer('vmid'));
+    loadVm(call.core, call.host, call.integer('vmid'));
     return ['current', 'start', 'stop', 'reset', 'shutdown', 'suspend', 'reboot'].map((subdir) => ({
       subdir,
     }));
@@ -341,7 +341,7 @@ export const QEMU: Handlers = {
   'POST /nodes/{node}/qemu/{vmid}/status/suspend': (call) => pause(call, true),
   'POST /nodes/{node}/qemu/{vmid}/status/resume': (call) => pause(call, false),
   'POST /nodes/{node}/qemu/{vmid}/clone': cloneVm,
-  'POST /nodes/{node}/qemu/{vmid}/template': templateVm,
+  'POST /nodes/{node}/qemu/{vmid}/template': createTemplate,
   'PUT /nodes/{node}/qemu/{vmid}/resize': resizeDisk,
   'POST /nodes/{node}/qemu/{vmid}/move_disk': moveDisk,
   'POST /nodes/{node}/qemu/{vmid}/migrate': migrateVm,
@@ -352,7 +352,7 @@ export const QEMU: Handlers = {
     { cmd: 'rollback' },
     { cmd: 'config' },
   ],
-  'PUT /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config': describeSnapshot,
+  'PUT /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config': updateSnapshot,
   'GET /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/config': snapshotConfig,
-  'POST /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/rollback': rollback,
+  'POST /nodes/{node}/qemu/{vmid}/snapshot/{snapname}/rollback': rollbackSnapshot,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the real API refuses, and with which words: one row per request.
 import { describe, expect, it } from 'vitest';
-import { Bench, testCluster } from '../support/bench.ts';
+import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
 type Params = Readonly<Record<string, string | number>>;
 type Row = readonly [method: string, path: string, params: Params, answer: unknown];
@@ -9,14 +9,18 @@ type Row = readonly [method: string, path: string, params: Params, answer: unkno
 const VM = '/nodes/pve1/qemu/100';
 const NEW = '/nodes/pve1/qemu';
 
-async function bench(version: '8.4' | '9.2' = '9.2'): Promise<Bench> {
-  const made = new Bench({ version, cluster: testCluster(2) });
-  await made.vm(100, { scsi0: 'shared:1', ide0: 'shared:cloudinit', net0: 'virtio,bridge=vmbr0' });
+async function harness(version: '8.4' | '9.2' = '9.2'): Promise<SimHarness> {
+  const made = new SimHarness({ version, cluster: testCluster(2) });
+  await made.createVm(100, {
+    scsi0: 'shared:1',
+    ide0: 'shared:cloudinit',
+    net0: 'virtio,bridge=vmbr0',
+  });
   return made;
 }
 
 /** Errors of parameters as a map, other refusals as their reason. */
-async function answerOf(made: Bench, [method, path, params]: Row): Promise<unknown> {
+async function answerOf(made: SimHarness, [method, path, params]: Row): Promise<unknown> {
   const answer = await made.call(method, path, params);
   if (answer.status === 200) return answer.data;
   return answer.errors ?? answer.reason;
@@ -192,13 +196,13 @@ const TASKS: readonly Row[] = [
 
 describe('refusals', () => {
   it.each([...PARAMETERS, ...FAILURES])('%s %s %o', async (...row) => {
-    expect(await answerOf(await bench(), row)).toEqual(row[3]);
+    expect(await answerOf(await harness(), row)).toEqual(row[3]);
   });
 
   it.each(TASKS)('in a task: %s %s %o', async (...row) => {
     const [method, path, params, end] = row;
-    const made = await bench();
-    expect(await made.task(await made.call(method, path, params))).toBe(end);
+    const made = await harness();
+    expect(await made.waitForTask(await made.call(method, path, params))).toBe(end);
   });
 
   it.each([
@@ -210,7 +214,7 @@ describe('refusals', () => {
     const hosts = base.hosts.map((host) =>
       host.name === 'pve3' ? { ...host, online: false, whenOff } : host,
     );
-    const made = new Bench({ cluster: { ...base, hosts } });
+    const made = new SimHarness({ cluster: { ...base, hosts } });
     const before = made.clock.now();
     const answer = await made.call('GET', '/nodes/pve3/qemu');
     expect([answer.status, answer.reason, answer.body]).toEqual([595, reason, '']);
@@ -220,7 +224,7 @@ describe('refusals', () => {
   it('the flags that a VM may name grew with 9.x', async () => {
     const of = async (version: '8.4' | '9.2') => {
       const row: Row = ['PUT', `${VM}/config`, { cpu: 'host,flags=+nested-virt' }, null];
-      return await answerOf(await bench(version), row);
+      return await answerOf(await harness(version), row);
     };
     expect(await of('9.2')).toBeNull();
     expect(await of('8.4')).toMatchObject({ cpu: expect.stringContaining('must be a subset of') });
@@ -229,8 +233,8 @@ describe('refusals', () => {
 
 describe('what is written', () => {
   it('a VM without devices boots from a space, a cloud-init drive counts as a CD-ROM', async () => {
-    const made = await bench();
-    await made.vm(101, { cpuunits: 50_000 });
+    const made = await harness();
+    await made.createVm(101, { cpuunits: 50_000 });
     const { data } = await made.call('GET', '/nodes/pve1/qemu/101/config');
     expect([data.boot, data.cpuunits]).toEqual([' ', 10_000]);
     expect((await made.call('GET', `${VM}/config`)).data.boot).toBe('order=scsi0;ide0;net0');
@@ -244,8 +248,12 @@ describe('what is written', () => {
     const storages = base.storages.map((storage) =>
       storage.name === 'shared' ? { ...storage, type } : storage,
     );
-    const made = new Bench({ cluster: { ...base, storages } });
-    await made.vm(101, { scsi0: 'shared:1,format=qcow2', scsi1: 'shared:1', scsi2: 'shared:1' });
+    const made = new SimHarness({ cluster: { ...base, storages } });
+    await made.createVm(101, {
+      scsi0: 'shared:1,format=qcow2',
+      scsi1: 'shared:1',
+      scsi2: 'shared:1',
+    });
     const { data } = await made.call('GET', '/nodes/pve1/qemu/101/config');
     expect([data.scsi0, data.scsi1, data.scsi2]).toEqual([
       'shared:101/vm-101-disk-0.qcow2,size=1G',
@@ -255,48 +263,48 @@ describe('what is written', () => {
   });
 
   it('a base volume with linked clones is refused one way by the storage, another by the VM', async () => {
-    const made = await bench();
-    await made.task(await made.call('POST', `${VM}/template`));
-    await made.task(await made.call('POST', `${VM}/clone`, { newid: 200 }));
+    const made = await harness();
+    await made.waitForTask(await made.call('POST', `${VM}/template`));
+    await made.waitForTask(await made.call('POST', `${VM}/clone`, { newid: 200 }));
     const base = '100/base-100-disk-0.raw';
     const path = `/nodes/pve1/storage/shared/content/${base}`;
-    expect(await made.task(await made.call('DELETE', path))).toBe(
+    expect(await made.waitForTask(await made.call('DELETE', path))).toBe(
       `base volume '${base}' is still in use by linked clones`,
     );
-    expect(await made.task(await made.call('DELETE', VM))).toBe(
+    expect(await made.waitForTask(await made.call('DELETE', VM))).toBe(
       `base volume 'shared:${base}' is still in use by linked cloned`,
     );
   });
 
   it('thin LVM does not know what rests on a base volume', async () => {
-    const made = new Bench();
-    await made.vm(100, { scsi0: 'local-lvm:1' });
-    await made.task(await made.call('POST', `${VM}/template`));
-    await made.task(await made.call('POST', `${VM}/clone`, { newid: 200 }));
+    const made = new SimHarness();
+    await made.createVm(100, { scsi0: 'local-lvm:1' });
+    await made.waitForTask(await made.call('POST', `${VM}/template`));
+    await made.waitForTask(await made.call('POST', `${VM}/clone`, { newid: 200 }));
     const { data } = await made.call('GET', `${NEW}/200/config`);
     expect(data.scsi0).toBe('local-lvm:vm-200-disk-0,size=1G');
-    expect(await made.task(await made.call('DELETE', VM))).toBe('OK');
+    expect(await made.waitForTask(await made.call('DELETE', VM))).toBe('OK');
   });
 
   it('an id that another host has is found taken only when the file is written', async () => {
-    const made = await bench();
-    await made.task(await made.call('POST', '/nodes/pve2/qemu', { vmid: 300 }));
-    expect(await made.task(await made.call('POST', `${VM}/clone`, { newid: 300 }))).toBe(
+    const made = await harness();
+    await made.waitForTask(await made.call('POST', '/nodes/pve2/qemu', { vmid: 300 }));
+    expect(await made.waitForTask(await made.call('POST', `${VM}/clone`, { newid: 300 }))).toBe(
       "close (rename) atomic file '/etc/pve/nodes/pve1/qemu-server/300.conf' failed: File exists",
     );
   });
 
   it('a rollback leaves the VM off, unless its start is wanted', async () => {
-    const made = new Bench();
-    await made.vm(100, { scsi0: 'local-lvm:1', name: 'before' });
-    await made.task(await made.call('POST', `${VM}/snapshot`, { snapname: 'aa' }));
-    await made.task(await made.call('POST', `${VM}/status/start`));
+    const made = new SimHarness();
+    await made.createVm(100, { scsi0: 'local-lvm:1', name: 'before' });
+    await made.waitForTask(await made.call('POST', `${VM}/snapshot`, { snapname: 'aa' }));
+    await made.waitForTask(await made.call('POST', `${VM}/status/start`));
     await made.call('PUT', `${VM}/config`, { name: 'after' });
     const back = (params: Params) => made.call('POST', `${VM}/snapshot/aa/rollback`, params);
-    expect(await made.task(await back({}))).toBe('OK');
+    expect(await made.waitForTask(await back({}))).toBe('OK');
     const { data } = await made.call('GET', `${VM}/status/current`);
     expect([data.status, data.name]).toEqual(['stopped', 'before']);
-    expect(await made.task(await back({ start: 1 }))).toBe('OK');
+    expect(await made.waitForTask(await back({ start: 1 }))).toBe('OK');
     await made.clock.advance(5000);
     expect((await made.call('GET', `${VM}/status/current`)).data.status).toBe('running');
   });
@@ -307,7 +315,7 @@ describe('what is written', () => {
       ...base.storages,
       { name: 'far', type: 'dir' as const, content: ['images'], size: 1024, hosts: ['pve2'] },
     ];
-    const made = new Bench({ cluster: { ...base, storages } });
+    const made = new SimHarness({ cluster: { ...base, storages } });
     const rows = async (params: Params) =>
       (await made.call('GET', '/nodes/pve1/storage', params)).data.filter(
         (row: { storage: string }) => row.storage === 'far',

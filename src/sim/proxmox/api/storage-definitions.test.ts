@@ -1,43 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Bench, testCluster } from '../support/bench.ts';
+import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
-async function said(bench: Bench, line: string, params: Record<string, string | number> = {}) {
+async function said(
+  harness: SimHarness,
+  line: string,
+  params: Record<string, string | number> = {},
+) {
   const [method = '', path = ''] = line.split(' ');
-  const { status, reason } = await bench.call(method, path, params);
+  const { status, reason } = await harness.call(method, path, params);
   return `${status} ${reason}`;
 }
 
 describe('a definition of a storage', () => {
   it('can be given a content that it lacked, and then takes it', async () => {
-    const bench = new Bench();
+    const harness = new SimHarness();
     const scsi0 = 'local:1';
     const order = { vmid: 150, scsi0 };
-    expect((await bench.call('POST', '/nodes/pve1/qemu', order)).errors).toEqual({
+    expect((await harness.call('POST', '/nodes/pve1/qemu', order)).errors).toEqual({
       storage: "storage 'local' does not support vm images",
     });
-    const { data } = await bench.call('PUT', '/storage/local', { content: 'iso,import,images' });
+    const { data } = await harness.call('PUT', '/storage/local', { content: 'iso,import,images' });
     expect(data).toEqual({ storage: 'local', type: 'dir' });
-    expect((await bench.call('GET', '/storage/local')).data.content).toBe('iso,import,images');
-    expect(await bench.task(await bench.call('POST', '/nodes/pve1/qemu', order))).toBe('OK');
+    expect((await harness.call('GET', '/storage/local')).data.content).toBe('iso,import,images');
+    expect(await harness.waitForTask(await harness.call('POST', '/nodes/pve1/qemu', order))).toBe(
+      'OK',
+    );
   });
 
   it('guards itself by a digest that changes with any of them', async () => {
-    const bench = new Bench();
-    const { digest } = (await bench.call('GET', '/storage/local')).data;
-    expect(await said(bench, 'PUT /storage/shared', { disable: 1, digest })).toBe('200 OK');
-    expect(await said(bench, 'PUT /storage/local', { nodes: 'pve1', digest })).toBe(
+    const harness = new SimHarness();
+    const { digest } = (await harness.call('GET', '/storage/local')).data;
+    expect(await said(harness, 'PUT /storage/shared', { disable: 1, digest })).toBe('200 OK');
+    expect(await said(harness, 'PUT /storage/local', { nodes: 'pve1', digest })).toBe(
       '500 update storage failed: detected modified configuration - file changed by other user? Try again.',
     );
-    expect(await said(bench, 'GET /nodes/pve1/storage/shared/content')).toBe(
+    expect(await said(harness, 'GET /nodes/pve1/storage/shared/content')).toBe(
       "500 storage 'shared' is disabled",
     );
-    expect(await said(bench, 'PUT /storage/shared', { delete: 'disable' })).toBe('200 OK');
-    expect(await said(bench, 'GET /nodes/pve1/storage/shared/content')).toBe('200 OK');
+    expect(await said(harness, 'PUT /storage/shared', { delete: 'disable' })).toBe('200 OK');
+    expect(await said(harness, 'GET /nodes/pve1/storage/shared/content')).toBe('200 OK');
   });
 
   it('is made, used and removed', async () => {
-    const bench = new Bench();
+    const harness = new SimHarness();
     const made = {
       storage: 'extra',
       type: 'dir',
@@ -45,16 +51,16 @@ describe('a definition of a storage', () => {
       content: 'images',
       nodes: 'pve1',
     };
-    expect((await bench.call('POST', '/storage', made)).data).toEqual({
+    expect((await harness.call('POST', '/storage', made)).data).toEqual({
       storage: 'extra',
       type: 'dir',
     });
-    await bench.vm(150, { scsi0: 'extra:1' });
-    expect(await said(bench, 'POST /storage', made)).toBe(
+    await harness.createVm(150, { scsi0: 'extra:1' });
+    expect(await said(harness, 'POST /storage', made)).toBe(
       "500 create storage failed: storage ID 'extra' already defined",
     );
-    expect((await bench.call('DELETE', '/storage/extra')).data).toBeNull();
-    expect(await said(bench, 'DELETE /storage/extra')).toBe(
+    expect((await harness.call('DELETE', '/storage/extra')).data).toBeNull();
+    expect(await said(harness, 'DELETE /storage/extra')).toBe(
       "500 delete storage failed: storage 'extra' does not exist",
     );
   });
@@ -112,7 +118,7 @@ describe('a definition of a storage', () => {
       "500 update storage failed: storage does not support content type 'none'",
     ],
   ])('%s %o: %s', async (line, params, says) => {
-    expect(await said(new Bench(), line, params)).toBe(says);
+    expect(await said(new SimHarness(), line, params)).toBe(says);
   });
 
   it('is verified by the formats of its options', async () => {
@@ -124,7 +130,7 @@ describe('a definition of a storage', () => {
       export: ';',
       vgname: '-',
     };
-    expect((await new Bench().call('POST', '/storage', given)).errors).toEqual({
+    expect((await new SimHarness().call('POST', '/storage', given)).errors).toEqual({
       path: 'invalid format - value does not look like a valid absolute path\n',
       export: 'invalid format - value does not look like a valid absolute path\n',
       server: 'invalid format - value does not look like a valid server name or IP address\n',
@@ -133,18 +139,18 @@ describe('a definition of a storage', () => {
   });
 
   it('needs Datastore.Allocate on all of them', async () => {
-    const bench = new Bench();
-    bench.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
-    expect(await said(bench, 'PUT /storage/local', { content: 'iso' })).toBe(
+    const harness = new SimHarness();
+    harness.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
+    expect(await said(harness, 'PUT /storage/local', { content: 'iso' })).toBe(
       '403 Permission check failed (/storage, Datastore.Allocate)',
     );
   });
 
   it('outlives the process', async () => {
-    const before = new Bench();
+    const before = new SimHarness();
     await before.call('PUT', '/storage/local', { content: 'iso' });
     await before.call('POST', '/storage', { storage: 'extra', type: 'dir', path: '/mnt/extra' });
-    const after = new Bench({ cluster: testCluster() });
+    const after = new SimHarness({ cluster: testCluster() });
     after.sim.loadState(JSON.parse(JSON.stringify(before.sim.saveState())));
     expect((await after.call('GET', '/storage/local')).data.content).toBe('iso');
     expect((await after.call('GET', '/storage/extra')).data.path).toBe('/mnt/extra');

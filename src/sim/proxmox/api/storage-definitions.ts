@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // /storage: which storages there are, defined, changed and removed. What is on them is not touched.
 import { createHash } from 'node:crypto';
-import { failure, textOf } from '../api-error.ts';
+import { errorText, serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
-import { scalarText } from '../schema/verify.ts';
-import { STORAGE_TYPES, type TypeFacts } from '../storage/types.ts';
-import { storageOf } from '../storage/volumes.ts';
-import { addStorage } from '../world/build.ts';
-import { STORAGE_TYPE_NAMES, type StorageType } from '../world/description.ts';
-import type { Storage } from '../world/model.ts';
+import { formatScalar } from '../schema/verify.ts';
+import { addStorage } from '../state/build-cluster-state.ts';
+import { STORAGE_TYPE_NAMES, type StorageType } from '../state/cluster-description.ts';
+import type { Storage } from '../state/model.ts';
+import { STORAGE_TYPE_RULES, type StorageTypeRules } from '../storage/type-rules.ts';
+import { requireStorage } from '../storage/volumes.ts';
 
 const SEEN = { privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'], any: true } as const;
 /** Of a storage that nobody described. */
@@ -33,15 +33,15 @@ function shown(storage: Storage): Record<string, unknown> {
 
 /** Of all definitions together: they are one file. */
 function digestOf(call: Call): string {
-  const all = [...call.world.storages.values()].map(shown);
+  const all = [...call.state.storages.values()].map(shown);
   return createHash('sha1').update(JSON.stringify(all)).digest('hex');
 }
 
 function list(call: Call): unknown {
   const type = call.optional('type');
   const digest = digestOf(call);
-  return [...call.world.storages.values()]
-    .filter((storage) => call.may({ path: `/storage/${storage.id}`, ...SEEN }))
+  return [...call.state.storages.values()]
+    .filter((storage) => call.isAllowed({ path: `/storage/${storage.id}`, ...SEEN }))
     .filter((storage) => type === undefined || storage.type === type)
     .map((storage) => ({ ...shown(storage), digest }));
 }
@@ -50,39 +50,42 @@ function list(call: Call): unknown {
 function optionsOf(call: Call): Options {
   const apart = ['storage', 'type', 'digest', 'delete'];
   const given = Object.entries(call.params).filter(([name]) => !apart.includes(name));
-  return Object.fromEntries(given.map(([name, value]) => [name, scalarText(value)]));
+  return Object.fromEntries(given.map(([name, value]) => [name, formatScalar(value)]));
 }
 
-function requireKnown(options: Options, facts: TypeFacts | undefined): void {
+function requireKnown(options: Options, facts: StorageTypeRules | undefined): void {
   if (facts === undefined) return;
   const known = [...facts.fixed, ...facts.optional];
   const foreign = Object.keys(options).find((name) => !known.includes(name));
-  if (foreign !== undefined) throw failure(`unexpected property '${foreign}'`);
+  if (foreign !== undefined) throw serverError(`unexpected property '${foreign}'`);
 }
 
 /** What the type cannot hold is left out, with a warning that only the host's log sees. */
-function contentOf(text: string | undefined, facts: TypeFacts | undefined): readonly string[] {
+function contentOf(
+  text: string | undefined,
+  facts: StorageTypeRules | undefined,
+): readonly string[] {
   if (text === undefined) return facts?.defaultContent ?? ['images'];
   const kept = splitList(text).filter((one) => facts?.contents.includes(one) !== false);
   if (kept.includes('none') && kept.length > 1) {
-    throw failure("unable to combine 'none' with other content types");
+    throw serverError("unable to combine 'none' with other content types");
   }
   if (kept.length === 0 && facts?.contents.includes('none') === false) {
-    throw failure("storage does not support content type 'none'");
+    throw serverError("storage does not support content type 'none'");
   }
   return kept.filter((one) => one !== 'none');
 }
 
 function checkedForCreation(type: StorageType, given: Options, id: string): Options {
-  const facts = STORAGE_TYPES[type];
+  const facts = STORAGE_TYPE_RULES[type];
   const mounted = ['nfs', 'cifs'].includes(type) && given['path'] === undefined;
   const options = mounted ? { ...given, path: `/mnt/pve/${id}` } : given;
   requireKnown(options, facts);
   const missing = facts?.fixed.find((name) => options[name] === undefined);
-  if (missing !== undefined) throw failure(`missing value for required option '${missing}'`);
+  if (missing !== undefined) throw serverError(`missing value for required option '${missing}'`);
   const { path = '/' } = options;
   if (type === 'dir' && !DIRECTORY.test(path)) {
-    throw failure(`illegal path for directory storage: ${path}`);
+    throw serverError(`illegal path for directory storage: ${path}`);
   }
   return options;
 }
@@ -90,23 +93,23 @@ function checkedForCreation(type: StorageType, given: Options, id: string): Opti
 /** Under the lock of the file; whatever goes wrong there says what was being done. */
 function inFile<T>(call: Call, doing: string, work: () => T): T {
   try {
-    if (!call.world.quorate) throw failure("cfs-lock 'file-storage_cfg' error: no quorum!");
+    if (!call.state.quorate) throw serverError("cfs-lock 'file-storage_cfg' error: no quorum!");
     return work();
   } catch (error) {
-    throw failure(`${doing} storage failed: ${textOf(error)}`);
+    throw serverError(`${doing} storage failed: ${errorText(error)}`);
   }
 }
 
 function create(call: Call): unknown {
   const id = call.text('storage');
   const type = STORAGE_TYPE_NAMES.find((name) => name === call.text('type'));
-  if (type === undefined) throw failure(`unknown storage type '${call.text('type')}'`);
+  if (type === undefined) throw serverError(`unknown storage type '${call.text('type')}'`);
   const options = checkedForCreation(type, withoutEmptyNodes(optionsOf(call)), id);
-  const content = contentOf(options['content'], STORAGE_TYPES[type]);
+  const content = contentOf(options['content'], STORAGE_TYPE_RULES[type]);
   inFile(call, 'create', () => {
-    if (call.world.storages.has(id)) throw failure(`storage ID '${id}' already defined`);
+    if (call.state.storages.has(id)) throw serverError(`storage ID '${id}' already defined`);
     const { path, shared, nodes } = options;
-    addStorage(call.world, {
+    addStorage(call.state, {
       name: id,
       type,
       content,
@@ -116,7 +119,7 @@ function create(call: Call): unknown {
       ...(shared === undefined ? {} : { shared: shared === '1' }),
       ...(nodes === undefined ? {} : { hosts: splitList(nodes) }),
     });
-    storageOf(call.world, id).options = furtherOf(options);
+    requireStorage(call.state, id).options = furtherOf(options);
   });
   return { storage: id, type };
 }
@@ -132,13 +135,13 @@ function furtherOf(options: Options): Record<string, string> {
   return Object.fromEntries(Object.entries(options).filter(([name]) => !OWN_FIELDS.includes(name)));
 }
 
-function requireDeletable(names: readonly string[], set: Options, facts?: TypeFacts): void {
+function requireDeletable(names: readonly string[], set: Options, facts?: StorageTypeRules): void {
   for (const name of names) {
     if (facts === undefined) continue;
-    if (facts.fixed.includes(name)) throw failure(`unable to delete required option '${name}'`);
-    if (!facts.optional.includes(name)) throw failure(`no such option '${name}'`);
+    if (facts.fixed.includes(name)) throw serverError(`unable to delete required option '${name}'`);
+    if (!facts.optional.includes(name)) throw serverError(`no such option '${name}'`);
     if (set[name] !== undefined) {
-      throw failure(`cannot set and delete property '${name}' at the same time!`);
+      throw serverError(`cannot set and delete property '${name}' at the same time!`);
     }
   }
 }
@@ -148,13 +151,13 @@ function update(call: Call): unknown {
   return inFile(call, 'update', () => {
     const digest = call.optional('digest');
     if (digest !== undefined && digest !== '' && digest !== digestOf(call)) {
-      throw failure('detected modified configuration - file changed by other user? Try again.');
+      throw serverError('detected modified configuration - file changed by other user? Try again.');
     }
-    const storage = storageOf(call.world, id);
-    const facts = STORAGE_TYPES[storage.type];
+    const storage = requireStorage(call.state, id);
+    const facts = STORAGE_TYPE_RULES[storage.type];
     const options = optionsOf(call);
     const fixed = Object.keys(options).find((name) => facts?.fixed.includes(name));
-    if (fixed !== undefined) throw failure(`can't change value of fixed parameter '${fixed}'`);
+    if (fixed !== undefined) throw serverError(`can't change value of fixed parameter '${fixed}'`);
     requireKnown(options, facts);
     const gone = splitList(call.text('delete'));
     requireDeletable(gone, options, facts);
@@ -164,7 +167,7 @@ function update(call: Call): unknown {
 }
 
 function change(storage: Storage, options: Options, gone: readonly string[]): void {
-  const facts = STORAGE_TYPES[storage.type];
+  const facts = STORAGE_TYPE_RULES[storage.type];
   const { content, nodes, disable, shared } = options;
   if (content !== undefined) storage.content = contentOf(content, facts);
   else if (gone.includes('content')) storage.content = contentOf(undefined, facts);
@@ -179,20 +182,20 @@ function change(storage: Storage, options: Options, gone: readonly string[]): vo
 function remove(call: Call): null {
   const id = call.text('storage');
   inFile(call, 'delete', () => {
-    storageOf(call.world, id);
-    call.world.storages.delete(id);
+    requireStorage(call.state, id);
+    call.state.storages.delete(id);
   });
-  call.world.acl = call.world.acl.filter(({ path }) => path !== `/storage/${id}`);
-  for (const pool of call.world.pools.values()) pool.storages.delete(id);
-  call.world.accessVersion += 1;
+  call.state.acl = call.state.acl.filter(({ path }) => path !== `/storage/${id}`);
+  for (const pool of call.state.pools.values()) pool.storages.delete(id);
+  call.state.accessVersion += 1;
   return null;
 }
 
-export const STORAGE_DEFINITIONS: Handlers = {
+export const STORAGE_DEFINITION_HANDLERS: Handlers = {
   'GET /storage': list,
   'POST /storage': create,
   'GET /storage/{storage}': (call) => ({
-    ...shown(storageOf(call.world, call.text('storage'))),
+    ...shown(requireStorage(call.state, call.text('storage'))),
     digest: digestOf(call),
   }),
   'PUT /storage/{storage}': update,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { Bench, testCluster } from '../support/bench.ts';
+import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
 const PATH = '/nodes/pve1/storage';
-type Params = Parameters<Bench['call']>[2];
+type Params = Parameters<SimHarness['call']>[2];
 
 function multipart(parts: readonly (readonly [string, string, string?])[]): string {
   const body = parts.map(([name, value, file]) => {
@@ -15,8 +15,8 @@ function multipart(parts: readonly (readonly [string, string, string?])[]): stri
   return `${body.join('')}--XX--\r\n`;
 }
 
-function upload(bench: Bench, parts: Parameters<typeof multipart>[0], storage = 'local') {
-  return bench.raw({
+function upload(harness: SimHarness, parts: Parameters<typeof multipart>[0], storage = 'local') {
+  return harness.send({
     method: 'POST',
     target: `/api2/json${PATH}/${storage}/upload`,
     headers: { 'content-type': 'multipart/form-data; boundary=XX' },
@@ -26,9 +26,9 @@ function upload(bench: Bench, parts: Parameters<typeof multipart>[0], storage = 
 
 describe('uploads', () => {
   it('keep every byte under a harmless name, once their task has ended', async () => {
-    const bench = new Bench();
+    const harness = new SimHarness();
     const checksum = createHash('sha256').update('seed').digest('hex');
-    const answer = await upload(bench, [
+    const answer = await upload(harness, [
       ['content', 'iso'],
       ['checksum-algorithm', 'sha256'],
       ['checksum', checksum],
@@ -36,13 +36,13 @@ describe('uploads', () => {
     ]);
     expect(answer.data).toMatch(/:imgcopy::scaler@pve!sim:$/);
     const list = async () =>
-      (await bench.call('GET', `${PATH}/local/content`, { content: 'iso' })).data.map(
+      (await harness.call('GET', `${PATH}/local/content`, { content: 'iso' })).data.map(
         (row: { volid: string }) => row.volid,
       );
     expect(await list()).toEqual(['local:iso/debian.iso']);
-    expect(await bench.task(answer)).toBe('OK');
+    expect(await harness.waitForTask(answer)).toBe('OK');
     expect(await list()).toEqual(['local:iso/debian.iso', 'local:iso/seed_b_d.iso']);
-    const { data } = await bench.call('GET', `${PATH}/local/content/local:iso/seed_b_d.iso`);
+    const { data } = await harness.call('GET', `${PATH}/local/content/local:iso/seed_b_d.iso`);
     expect(data).toMatchObject({ path: '/var/lib/vz/template/iso/seed_b_d.iso', size: 4 });
   });
 
@@ -115,25 +115,25 @@ describe('uploads', () => {
     [[['content', 'iso']], 'local', 501, 'upload failed'],
   ] as const)('%j to %s is refused', async (...row) => {
     const [parts, storage, status, problem] = row;
-    const answer = await upload(new Bench(), parts, storage);
+    const answer = await upload(new SimHarness(), parts, storage);
     expect(answer.status).toBe(status);
     if (typeof problem === 'string') expect(answer.reason).toBe(problem);
     else expect(answer.errors).toEqual(problem);
   });
 
   it('with a wrong checksum fail in the task; without the right 403 has no body', async () => {
-    const bench = new Bench();
-    const answer = await upload(bench, [
+    const harness = new SimHarness();
+    const answer = await upload(harness, [
       ['content', 'iso'],
       ['checksum-algorithm', 'md5'],
       ['checksum', 'abc'],
       ['filename', 'x', 'a.iso'],
     ]);
-    expect(await bench.task(answer)).toBe(
+    expect(await harness.waitForTask(answer)).toBe(
       "checksum mismatch: got '9dd4e461268c8034f5c8564e155c67a6' != expect 'abc'",
     );
-    bench.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
-    const refused = await upload(bench, [
+    harness.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
+    const refused = await upload(harness, [
       ['content', 'iso'],
       ['filename', 'x', 'a.iso'],
     ]);
@@ -163,8 +163,8 @@ describe('downloads', () => {
       { url: 'https://images.example/chained', size: 10, backingFile: 'other' },
     ],
   };
-  const order = (bench: Bench, params: Params = {}, storage = 'local') =>
-    bench.call('POST', `${PATH}/${storage}/download-url`, {
+  const order = (harness: SimHarness, params: Params = {}, storage = 'local') =>
+    harness.call('POST', `${PATH}/${storage}/download-url`, {
       content: 'import',
       filename: 'noble-abc.qcow2',
       url,
@@ -172,18 +172,20 @@ describe('downloads', () => {
     });
 
   it('arrive once; with the right checksum again is fine', async () => {
-    const bench = new Bench({ cluster });
+    const harness = new SimHarness({ cluster });
     const sum = { checksum, 'checksum-algorithm': 'sha256' };
-    expect(await bench.task(await order(bench, sum))).toBe('OK');
-    expect(await bench.task(await order(bench, sum))).toBe('OK');
-    expect(await bench.task(await order(bench))).toBe(
+    expect(await harness.waitForTask(await order(harness, sum))).toBe('OK');
+    expect(await harness.waitForTask(await order(harness, sum))).toBe('OK');
+    expect(await harness.waitForTask(await order(harness))).toBe(
       "refusing to override existing file '/var/lib/vz/import/noble-abc.qcow2'",
     );
-    expect(await bench.task(await order(bench, { ...sum, checksum: 'b'.repeat(64) }))).toMatch(
-      /mismatch/,
+    expect(
+      await harness.waitForTask(await order(harness, { ...sum, checksum: 'b'.repeat(64) })),
+    ).toMatch(/mismatch/);
+    await harness.createVm(140, { scsi0: 'local-lvm:0,import-from=local:import/noble-abc.qcow2' });
+    expect((await harness.call('GET', '/nodes/pve1/qemu/140/config')).data.scsi0).toMatch(
+      /size=2G$/,
     );
-    await bench.vm(140, { scsi0: 'local-lvm:0,import-from=local:import/noble-abc.qcow2' });
-    expect((await bench.call('GET', '/nodes/pve1/qemu/140/config')).data.scsi0).toMatch(/size=2G$/);
   });
 
   it.each([
@@ -201,8 +203,8 @@ describe('downloads', () => {
       "backing file not allowed for untrusted image '/var/lib/vz/import/noble-abc.qcow2'!",
     ],
   ])('%j end in %s', async (params, status) => {
-    const bench = new Bench({ cluster });
-    expect(await bench.task(await order(bench, params))).toBe(status);
+    const harness = new SimHarness({ cluster });
+    expect(await harness.waitForTask(await order(harness, params))).toBe(status);
   });
 
   it.each([
@@ -221,15 +223,15 @@ describe('downloads', () => {
     ],
     [{}, 'nosuch', "storage 'nosuch' does not exist"],
   ])('%j to %s is refused', async (params, storage, problem) => {
-    const answer = await order(new Bench({ cluster }), params, storage);
+    const answer = await order(new SimHarness({ cluster }), params, storage);
     if (typeof problem === 'string') expect(answer.reason).toBe(problem);
     else expect(answer.errors).toEqual(problem);
   });
 
   it('tell beforehand what a URL holds', async () => {
-    const bench = new Bench({ cluster });
+    const harness = new SimHarness({ cluster });
     const ask = (where: string) =>
-      bench.call('GET', '/nodes/pve1/query-url-metadata', { url: where });
+      harness.call('GET', '/nodes/pve1/query-url-metadata', { url: where });
     expect((await ask(url)).data).toEqual({
       filename: 'noble.img',
       size: 2 ** 20,
@@ -243,22 +245,22 @@ describe('downloads', () => {
 
 describe('storages and volumes', () => {
   it('are listed by content and state', async () => {
-    const bench = new Bench();
+    const harness = new SimHarness();
     const names = async (params: Params) =>
-      (await bench.call('GET', PATH, params)).data.map((row: { storage: string }) => row.storage);
+      (await harness.call('GET', PATH, params)).data.map((row: { storage: string }) => row.storage);
     expect(await names({})).toEqual(['local', 'local-lvm', 'shared']);
     expect(await names({ content: 'images' })).toEqual(['local-lvm', 'shared']);
-    bench.sim.meddler.setStorageEnabled('shared', false);
+    harness.sim.externalChanges.setStorageEnabled('shared', false);
     expect(await names({ enabled: 1 })).toEqual(['local', 'local-lvm']);
-    bench.sim.meddler.setStorageActive('local', false);
-    expect((await bench.call('GET', `${PATH}/local/status`)).data).toMatchObject({
+    harness.sim.externalChanges.setStorageActive('local', false);
+    expect((await harness.call('GET', `${PATH}/local/status`)).data).toMatchObject({
       active: 0,
       total: 0,
     });
-    expect((await bench.call('GET', `${PATH}/nosuch/status`)).errors).toEqual({
+    expect((await harness.call('GET', `${PATH}/nosuch/status`)).errors).toEqual({
       storage: 'No such storage.',
     });
-    expect((await bench.call('GET', `${PATH}/nosuch/content`)).reason).toBe(
+    expect((await harness.call('GET', `${PATH}/nosuch/content`)).reason).toBe(
       "storage 'nosuch' does not exist",
     );
   });
@@ -266,37 +268,39 @@ describe('storages and volumes', () => {
   it.each(['local:iso/debian.iso', 'iso/debian.iso', 'local%3Aiso%2Fdebian.iso'])(
     '%s can be deleted',
     async (volume) => {
-      const bench = new Bench();
-      const answer = await bench.call('DELETE', `${PATH}/local/content/${volume}`);
+      const harness = new SimHarness();
+      const answer = await harness.call('DELETE', `${PATH}/local/content/${volume}`);
       expect(answer.data).toContain(':imgdel:local:');
-      expect(await bench.task(answer)).toBe('OK');
-      expect(await bench.task(await bench.call('DELETE', `${PATH}/local/content/${volume}`))).toBe(
-        'OK',
-      );
-      const waited = await bench.call('DELETE', `${PATH}/local/content/${volume}`, { delay: 5 });
+      expect(await harness.waitForTask(answer)).toBe('OK');
+      expect(
+        await harness.waitForTask(await harness.call('DELETE', `${PATH}/local/content/${volume}`)),
+      ).toBe('OK');
+      const waited = await harness.call('DELETE', `${PATH}/local/content/${volume}`, { delay: 5 });
       expect([waited.status, waited.data]).toEqual([200, null]);
     },
   );
 
   it('refuses other storages and odd names', async () => {
-    const bench = new Bench();
-    expect((await bench.call('DELETE', `${PATH}/local/content/shared:iso/x.iso`)).errors).toEqual({
-      volume: 'storage ID mismatch (shared != local)\n',
-    });
-    expect((await bench.call('DELETE', `${PATH}/local/content/nonsense`)).reason).toBe(
+    const harness = new SimHarness();
+    expect((await harness.call('DELETE', `${PATH}/local/content/shared:iso/x.iso`)).errors).toEqual(
+      {
+        volume: 'storage ID mismatch (shared != local)\n',
+      },
+    );
+    expect((await harness.call('DELETE', `${PATH}/local/content/nonsense`)).reason).toBe(
       "unable to parse directory volume name 'nonsense'",
     );
   });
 
   it('allocates disks, one at a time per storage, and tells who waited too long', async () => {
-    const bench = new Bench();
-    const answer = await bench.call('POST', `${PATH}/local-lvm/content`, {
+    const harness = new SimHarness();
+    const answer = await harness.call('POST', `${PATH}/local-lvm/content`, {
       vmid: 100,
       filename: 'vm-100-disk-0',
       size: '1G',
     });
     expect(answer.data).toBe('local-lvm:vm-100-disk-0');
-    const slow = new Bench();
+    const slow = new SimHarness();
     const orders = await Promise.all(
       Array.from({ length: 40 }, (_, index) =>
         slow.call('POST', '/nodes/pve1/qemu', { vmid: 100 + index, scsi0: 'local-lvm:1' }),
@@ -304,7 +308,7 @@ describe('storages and volumes', () => {
     );
     const ends = new Set<string>();
     for (const order of orders)
-      ends.add((await slow.task(order)).replace(/^unable to create VM \d+ - /, ''));
+      ends.add((await slow.waitForTask(order)).replace(/^unable to create VM \d+ - /, ''));
     expect([...ends].toSorted()).toEqual([
       'OK',
       "can't lock file '/var/lock/pve-manager/pve-storage-local-lvm' - got timeout",

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storages and their content: lists, one volume, removal, allocation.
-import { failure, parameterError } from '../api-error.ts';
+import { parameterError, serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
-import { requireVolumeAccess } from '../storage/access.ts';
+import type { Storage, Volume } from '../state/model.ts';
+import { allocateVolume, freeVolume } from '../storage/allocation.ts';
+import { requireVolumeAccess } from '../storage/volume-access.ts';
 import {
-  activeStorage,
   findVolume,
-  isAvailable,
-  kindOf,
+  isStorageAvailable,
   parseVolumeId,
-  pathOf,
+  parseVolumeName,
+  requireActiveStorage,
+  requireStorage,
   splitVolumeId,
-  storageOf,
+  volumePath,
   volumesOn,
 } from '../storage/volumes.ts';
-import { allocate, free } from '../storage/work.ts';
-import type { Storage, Volume } from '../world/model.ts';
-import { storageEntry } from './node-stats.ts';
-import { STORAGE_DEFINITIONS } from './storage-definitions.ts';
-import { DOWNLOADS } from './transfer.ts';
+import { formatStorage } from './node-stats.ts';
+import { STORAGE_DEFINITION_HANDLERS } from './storage-definitions.ts';
+import { TRANSFER_HANDLERS } from './transfer.ts';
 
 const SEEN = { privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'], any: true } as const;
 
@@ -28,19 +28,19 @@ function isListed(call: Call, storage: Storage): boolean {
   const contents = call.optional('content');
   if (contents === undefined) return true;
   const wanted = splitList(contents).some((type) => storage.content.includes(type));
-  return wanted && isAvailable(storage, call.host);
+  return wanted && isStorageAvailable(storage, call.host);
 }
 
 function listOnNode(call: Call): unknown {
   const only = call.optional('storage');
   const asked = call.optional('target');
   const target = asked === call.host || asked === 'localhost' ? undefined : asked;
-  const listed = [...call.world.storages.values()].filter((storage) => isListed(call, storage));
+  const listed = [...call.state.storages.values()].filter((storage) => isListed(call, storage));
   if (only !== undefined && !listed.some(({ id }) => id === only)) {
     throw parameterError({ storage: 'No such storage.' });
   }
   return listed
-    .filter((storage) => call.may({ path: `/storage/${storage.id}`, ...SEEN }))
+    .filter((storage) => call.isAllowed({ path: `/storage/${storage.id}`, ...SEEN }))
     .filter((storage) => only === undefined || storage.id === only)
     .filter((storage) => storage.enabled || !call.flag('enabled'))
     .filter(
@@ -48,7 +48,7 @@ function listOnNode(call: Call): unknown {
         target === undefined ||
         (storage.shared && isMeantFor(storage, call.host) && isMeantFor(storage, target)),
     )
-    .map((storage) => storageEntry(storage, call.host));
+    .map((storage) => formatStorage(storage, call.host));
 }
 
 function isMeantFor(storage: Storage, host: string): boolean {
@@ -56,9 +56,9 @@ function isMeantFor(storage: Storage, host: string): boolean {
 }
 
 function status(call: Call): unknown {
-  const storage = call.world.storages.get(call.text('storage'));
+  const storage = call.state.storages.get(call.text('storage'));
   if (storage === undefined) throw parameterError({ storage: 'No such storage.' });
-  const { storage: _id, used_fraction: _fraction, ...entry } = storageEntry(storage, call.host);
+  const { storage: _id, used_fraction: _fraction, ...entry } = formatStorage(storage, call.host);
   return entry;
 }
 
@@ -89,7 +89,7 @@ function isOf({ content, vmId }: Volume, id: number): boolean {
 
 function mayRead(call: Call, volumeId: string): boolean {
   try {
-    requireVolumeAccess(call.core, { who: call.who, volumeId });
+    requireVolumeAccess(call.core, { authUser: call.authUser, volumeId });
     return true;
   } catch {
     return false;
@@ -97,7 +97,7 @@ function mayRead(call: Call, volumeId: string): boolean {
 }
 
 function listContent(call: Call): unknown {
-  const storage = activeStorage(call.world, call.text('storage'), call.host);
+  const storage = requireActiveStorage(call.state, call.text('storage'), call.host);
   const content = call.optional('content');
   const vmid = call.optional('vmid');
   return [...volumesOn(storage, call.host).values()]
@@ -130,14 +130,14 @@ function volumeId(call: Call): string {
 
 function show(call: Call): unknown {
   const id = volumeId(call);
-  requireVolumeAccess(call.core, { who: call.who, volumeId: id });
+  requireVolumeAccess(call.core, { authUser: call.authUser, volumeId: id });
   const { storage: storageId, name } = parseVolumeId(id);
-  const storage = storageOf(call.world, storageId);
-  const volume = findVolume(call.world, call.host, id);
-  if (volume === undefined) throw failure(`volume_size_info on '${id}' failed - no format`);
-  if (volume.size === 0) throw failure(`volume '${id}' has size zero`);
+  const storage = requireStorage(call.state, storageId);
+  const volume = findVolume(call.state, call.host, id);
+  if (volume === undefined) throw serverError(`volume_size_info on '${id}' failed - no format`);
+  if (volume.size === 0) throw serverError(`volume '${id}' has size zero`);
   return {
-    path: pathOf(storage, name),
+    path: volumePath(storage, name),
     size: volume.virtualSize ?? volume.size,
     used: volume.size,
     format: volume.content === 'images' || volume.content === 'import' ? volume.format : 'raw',
@@ -147,14 +147,15 @@ function show(call: Call): unknown {
 /** Only backups can be annotated or protected, and none are simulated. */
 function annotate(call: Call): null {
   const id = volumeId(call);
-  requireVolumeAccess(call.core, { who: call.who, volumeId: id });
+  requireVolumeAccess(call.core, { authUser: call.authUser, volumeId: id });
   const { storage: storageId, name } = parseVolumeId(id);
-  const isBackup = kindOf(storageOf(call.world, storageId), name).content === 'backup';
+  const isBackup =
+    parseVolumeName(requireStorage(call.state, storageId), name).content === 'backup';
   if (!isBackup && call.optional('notes') !== undefined) {
-    throw failure('only backups can have notes');
+    throw serverError('only backups can have notes');
   }
   if (!isBackup && call.optional('protected') !== undefined) {
-    throw failure("only backups support attribute 'protected'");
+    throw serverError("only backups support attribute 'protected'");
   }
   return null;
 }
@@ -162,7 +163,7 @@ function annotate(call: Call): null {
 async function remove(call: Call): Promise<string | null> {
   const id = volumeId(call);
   const { storage: storageId, name } = parseVolumeId(id);
-  const kind = kindOf(storageOf(call.world, storageId), name);
+  const kind = parseVolumeName(requireStorage(call.state, storageId), name);
   const path = `/storage/${storageId}`;
   if (kind.content === 'backup' && kind.vmId !== undefined) {
     call.require({ path, privileges: ['Datastore.AllocateSpace'] });
@@ -171,17 +172,17 @@ async function remove(call: Call): Promise<string | null> {
     call.require({ path, privileges: ['Datastore.Allocate'] });
   }
   const owner = kind.vmId === undefined ? '' : `${kind.vmId}@`;
-  const upid = call.fork({ type: 'imgdel', id: `${owner}${storageId}` }, async (context) => {
-    await free(call.core, { host: call.host, volumeId: id }, context.work);
+  const upid = call.forkTask({ type: 'imgdel', id: `${owner}${storageId}` }, async (context) => {
+    await freeVolume(call.core, { host: call.host, volumeId: id }, context.work);
     context.log(`Removed volume '${id}'`);
   });
   const delay = call.optional('delay');
   if (delay === undefined) return upid;
-  const ended = await call.core.tasks.wait(upid, (Number(delay) * 1000) / call.world.speed);
+  const ended = await call.core.tasks.wait(upid, (Number(delay) * 1000) / call.state.speed);
   if (!ended) return upid;
   const result = call.core.tasks.find(upid)?.status ?? '';
   if (result === 'OK' || result.startsWith('WARNINGS')) return null;
-  throw failure(result);
+  throw serverError(result);
 }
 
 function kibibytes(text: string): number {
@@ -199,38 +200,38 @@ function requireFreeName(
   if (name === '') return;
   if (storage.path === undefined) {
     if (name.startsWith(`vm-${at.vmId}-`)) return;
-    throw failure(`illegal name '${name}' - should be 'vm-${at.vmId}-*'`);
+    throw serverError(`illegal name '${name}' - should be 'vm-${at.vmId}-*'`);
   }
-  const { format } = kindOf(storage, `${at.vmId}/${name}`);
+  const { format } = parseVolumeName(storage, `${at.vmId}/${name}`);
   if (format !== at.format) {
-    throw failure(
+    throw serverError(
       `illegal name '${name}' - wrong extension for format ('${format} != '${at.format}')`,
     );
   }
   if (volumesOn(storage, call.host).has(`${at.vmId}/${name}`)) {
-    throw failure(`disk image '${pathOf(storage, `${at.vmId}/${name}`)}' already exists`);
+    throw serverError(`disk image '${volumePath(storage, `${at.vmId}/${name}`)}' already exists`);
   }
 }
 
-async function allocateVolume(call: Call): Promise<string> {
+async function createVolume(call: Call): Promise<string> {
   const bytes = kibibytes(call.text('size')) * 1024;
   const format = call.optional('format');
   const named = /\.(raw|qcow2|vmdk)$/.exec(call.text('filename'))?.[1];
   if (named !== undefined && format !== undefined && named !== format) {
     throw parameterError({ format: `different storage formats (${format} != ${named})` });
   }
-  const storage = activeStorage(call.world, call.text('storage'), call.host);
+  const storage = requireActiveStorage(call.state, call.text('storage'), call.host);
   const wanted = format ?? named ?? 'raw';
   const vmId = call.integer('vmid');
   requireFreeName(call, storage, { vmId, format: wanted });
   const name = call.text('filename');
   const volume = { vmId, size: bytes, format: wanted, ...(name === '' ? {} : { name }) };
   const place = { storage: call.text('storage'), host: call.host };
-  const work = (ms: number) => call.world.clock.sleep(ms / call.world.speed);
-  return await allocate(call.core, place, { volume, work });
+  const work = (ms: number) => call.state.clock.sleep(ms / call.state.speed);
+  return await allocateVolume(call.core, place, { volume, work });
 }
 
-export const STORAGE: Handlers = {
+export const STORAGE_HANDLERS: Handlers = {
   'GET /nodes/{node}/storage': listOnNode,
   'GET /nodes/{node}/storage/{storage}': (call) =>
     [
@@ -238,7 +239,7 @@ export const STORAGE: Handlers = {
       'download-url',
       'file-restore',
       'import-metadata',
-      ...(call.world.version === '8.4' ? [] : ['oci-registry-pull']),
+      ...(call.state.version === '8.4' ? [] : ['oci-registry-pull']),
       'prunebackups',
       'rrd',
       'rrddata',
@@ -247,10 +248,10 @@ export const STORAGE: Handlers = {
     ].map((subdir) => ({ subdir })),
   'GET /nodes/{node}/storage/{storage}/status': status,
   'GET /nodes/{node}/storage/{storage}/content': listContent,
-  'POST /nodes/{node}/storage/{storage}/content': allocateVolume,
+  'POST /nodes/{node}/storage/{storage}/content': createVolume,
   'GET /nodes/{node}/storage/{storage}/content/{volume}': show,
   'PUT /nodes/{node}/storage/{storage}/content/{volume}': annotate,
   'DELETE /nodes/{node}/storage/{storage}/content/{volume}': remove,
-  ...STORAGE_DEFINITIONS,
-  ...DOWNLOADS,
+  ...STORAGE_DEFINITION_HANDLERS,
+  ...TRANSFER_HANDLERS,
 };

@@ -7,8 +7,11 @@ import { splitList } from '../schema/formats.ts';
 import { parseUpid, type TaskRecord } from '../tasks/engine.ts';
 
 /** A token sees its own tasks; a user also those of the user's tokens. */
-export function maySeeTask(call: Call, owner: string): boolean {
-  return owner === call.who || (!call.who.includes('!') && splitToken(owner).user === call.who);
+export function canSeeTask(call: Call, owner: string): boolean {
+  return (
+    owner === call.authUser ||
+    (!call.authUser.includes('!') && splitToken(owner).user === call.authUser)
+  );
 }
 
 function ownerFields(record: { readonly user: string }): Record<string, string> {
@@ -16,7 +19,7 @@ function ownerFields(record: { readonly user: string }): Record<string, string> 
   return token === undefined ? { user } : { user, tokenid: token };
 }
 
-export function taskEntry(record: TaskRecord): Record<string, unknown> {
+export function formatTask(record: TaskRecord): Record<string, unknown> {
   return {
     upid: record.upid,
     node: record.host,
@@ -31,9 +34,10 @@ export function taskEntry(record: TaskRecord): Record<string, unknown> {
 }
 
 function checkAccess(call: Call, owner: string, privilege: string): void {
-  if (maySeeTask(call, owner)) return;
+  if (canSeeTask(call, owner)) return;
   const path = `/nodes/${call.host}`;
-  if (!call.may({ path, privileges: [privilege] })) throw permissionError(`${path}, ${privilege}`);
+  if (!call.isAllowed({ path, privileges: [privilege] }))
+    throw permissionError(`${path}, ${privilege}`);
 }
 
 function known(call: Call): TaskRecord | undefined {
@@ -59,7 +63,7 @@ function kindOf(status: string | undefined): string {
 type Filter = (record: TaskRecord) => boolean;
 
 function filters(call: Call): readonly Filter[] {
-  const all = call.may({ path: `/nodes/${call.host}`, privileges: ['Sys.Audit'] });
+  const all = call.isAllowed({ path: `/nodes/${call.host}`, privileges: ['Sys.Audit'] });
   const type = call.optional('typefilter');
   const user = call.optional('userfilter');
   const vmid = call.optional('vmid');
@@ -68,7 +72,7 @@ function filters(call: Call): readonly Filter[] {
   const kinds = splitList(call.text('statusfilter').toLowerCase());
   const errors = call.flag('errors');
   return [
-    (record) => all || maySeeTask(call, record.user),
+    (record) => all || canSeeTask(call, record.user),
     (record) => type === undefined || record.type === type,
     (record) => user === undefined || record.user.toLowerCase().includes(user.toLowerCase()),
     (record) => vmid === undefined || record.id === vmid,
@@ -90,13 +94,13 @@ function list(call: Call): Paged {
   const limit = call.optional('limit') === undefined ? 50 : call.integer('limit');
   const end = limit === 0 ? rows.length : start + limit;
   // A task in this list that has no status yet is told as running, in capitals.
-  const told = rows.slice(start, end).map((row) => ({ status: 'RUNNING', ...taskEntry(row) }));
+  const told = rows.slice(start, end).map((row) => ({ status: 'RUNNING', ...formatTask(row) }));
   return new Paged(told, rows.length);
 }
 
 function status(call: Call): unknown {
   const record = find(call, 'Sys.Audit');
-  const { status: _status, endtime: _end, ...entry } = taskEntry(record);
+  const { status: _status, endtime: _end, ...entry } = formatTask(record);
   return record.status === undefined
     ? { ...entry, status: 'running' }
     : { ...entry, status: 'stopped', exitstatus: record.status };
@@ -125,7 +129,7 @@ function stop(call: Call): null {
   return null;
 }
 
-export const TASKS: Handlers = {
+export const TASK_HANDLERS: Handlers = {
   'GET /nodes/{node}/tasks': list,
   'GET /nodes/{node}/tasks/{upid}': () => [{ name: 'log' }, { name: 'status' }],
   'GET /nodes/{node}/tasks/{upid}/status': status,

@@ -2,13 +2,18 @@
 // Files that come in: uploads, downloads by URL, and what a URL would give.
 import { createHash } from 'node:crypto';
 import { CONTENT_FILE_NAMES } from '../../../proxmox/wire-facts/index.ts';
-import { failure, parameterError } from '../api-error.ts';
+import { parameterError, serverError } from '../api-error.ts';
 import type { Call, Handlers, Upload } from '../core.ts';
-import { activeStorage, enabledStorage, pathOf, volumesOn } from '../storage/volumes.ts';
-import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import type { UrlDescription } from '../state/cluster-description.ts';
+import type { Storage, Volume } from '../state/model.ts';
+import {
+  requireActiveStorage,
+  requireEnabledStorage,
+  volumePath,
+  volumesOn,
+} from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
-import type { UrlDescription } from '../world/description.ts';
-import type { Storage, Volume } from '../world/model.ts';
 
 /** Only the last part of a path counts, and only harmless characters stay. */
 function normalName(name: string): string {
@@ -49,7 +54,7 @@ function keep(call: Call, storage: Storage, file: Incoming): void {
     size: file.size,
     virtualSize: file.virtualSize,
     vmId: undefined,
-    createdAt: call.world.seconds(),
+    createdAt: call.state.nowSeconds(),
     bytes: file.bytes,
     checksums: file.checksums,
     backingFile: file.backingFile,
@@ -67,7 +72,7 @@ function verifyUpload(call: Call, bytes: Uint8Array, context: TaskContext): void
   const got = createHash(algorithm).update(bytes).digest('hex');
   if (got.toLowerCase() !== expected.toLowerCase()) {
     context.log('calculating checksum...');
-    throw failure(`checksum mismatch: got '${got}' != expect '${expected}'`);
+    throw serverError(`checksum mismatch: got '${got}' != expect '${expected}'`);
   }
   context.log('calculating checksum...OK, checksum verified');
 }
@@ -78,26 +83,27 @@ const QCOW2 = [0x51, 0x46, 0x49, 0xfb];
 function verifyImage(call: Call, name: string, file: Upload): void {
   if (call.text('content') !== 'import' || !name.endsWith('.qcow2')) return;
   if (QCOW2.every((byte, index) => file.bytes[index] === byte)) return;
-  throw failure(`qemu-img: Could not open '${file.tmpName}': Image is not in qcow2 format`);
+  throw serverError(`qemu-img: Could not open '${file.tmpName}': Image is not in qcow2 format`);
 }
 
 function upload(call: Call): string {
-  const storage = enabledStorage(
-    call.world,
+  const storage = requireEnabledStorage(
+    call.state,
     call.text('storage'),
     call.text('node') === 'localhost' ? call.host : call.text('node'),
   );
-  if (storage.path === undefined) throw failure(`can't upload to storage type '${storage.type}'`);
+  if (storage.path === undefined)
+    throw serverError(`can't upload to storage type '${storage.type}'`);
   const file = call.upload;
-  if (file === undefined) throw failure('missing temporary file name');
+  if (file === undefined) throw serverError('missing temporary file name');
   const name = checkedName(call);
   const content = call.text('content');
   if (!storage.content.includes(content)) {
-    throw failure(`storage '${storage.id}' does not support '${content}' content`);
+    throw serverError(`storage '${storage.id}' does not support '${content}' content`);
   }
-  activeStorage(call.world, storage.id, call.host);
-  const target = pathOf(storage, `${content}/${name}`);
-  return call.fork({ type: 'imgcopy' }, async (context) => {
+  requireActiveStorage(call.state, storage.id, call.host);
+  const target = volumePath(storage, `${content}/${name}`);
+  return call.forkTask({ type: 'imgcopy' }, async (context) => {
     context.log(`starting file import from: ${file.tmpName}`);
     verifyUpload(call, file.bytes, context);
     verifyImage(call, name, file);
@@ -106,7 +112,7 @@ function upload(call: Call): string {
     context.log(`file size is: ${file.bytes.length}`);
     context.log(`command: cp -- ${file.tmpName} ${target}`);
     const mib = file.bytes.length / 2 ** 20;
-    await context.work(SIMULATED_DURATIONS.upload + SIMULATED_DURATIONS.uploadPerMib * mib);
+    await context.work(SIMULATED_DURATIONS_MS.upload + SIMULATED_DURATIONS_MS.uploadPerMib * mib);
     keep(call, storage, { name, size: file.bytes.length, bytes: file.bytes });
     context.log('finished file import successfully');
   });
@@ -116,7 +122,7 @@ async function lookUp(
   call: Call,
   url: string,
 ): Promise<(UrlDescription & { readonly bytes?: Uint8Array }) | undefined> {
-  return call.world.urls.get(url) ?? (await call.core.urlSource(url));
+  return call.state.urls.get(url) ?? (await call.core.urlSource(url));
 }
 
 /** The digest of what was found: of its bytes, or as described. */
@@ -140,12 +146,12 @@ function isThere(
 ): boolean {
   const existing = volumesOn(at.storage, call.host).get(`${call.text('content')}/${at.name}`);
   if (existing === undefined) return false;
-  const path = pathOf(at.storage, existing.name);
+  const path = volumePath(at.storage, existing.name);
   const expected = call.optional('checksum');
-  if (expected === undefined) throw failure(`refusing to override existing file '${path}'`);
+  if (expected === undefined) throw serverError(`refusing to override existing file '${path}'`);
   const got = checksumOf(existing, call.text('checksum-algorithm'));
   if (got?.toLowerCase() !== expected.toLowerCase()) {
-    throw failure(`checksum mismatch: got '${got ?? ''}' != expect '${expected}', aborting`);
+    throw serverError(`checksum mismatch: got '${got ?? ''}' != expect '${expected}', aborting`);
   }
   at.context.log(`OK, got correct file already, no need to download`);
   return true;
@@ -157,15 +163,15 @@ async function fetched(
 ): Promise<UrlDescription & { readonly bytes?: Uint8Array }> {
   const url = call.text('url');
   context.log(`downloading ${url} to ${call.text('filename')}`);
-  await context.work(SIMULATED_DURATIONS.download);
+  await context.work(SIMULATED_DURATIONS_MS.download);
   const found = await lookUp(call, url);
-  if (found === undefined) throw failure('download failed: exit code 4');
+  if (found === undefined) throw serverError('download failed: exit code 4');
   if (found.untrusted === true && call.optional('verify-certificates') !== '0') {
-    throw failure('download failed: exit code 5');
+    throw serverError('download failed: exit code 5');
   }
-  if ((found.status ?? 200) >= 400) throw failure('download failed: exit code 8');
+  if ((found.status ?? 200) >= 400) throw serverError('download failed: exit code 8');
   const mib = (found.size ?? found.bytes?.length ?? 0) / 2 ** 20;
-  await context.work(SIMULATED_DURATIONS.downloadPerMib * mib);
+  await context.work(SIMULATED_DURATIONS_MS.downloadPerMib * mib);
   return found;
 }
 
@@ -180,7 +186,7 @@ function verifyDownload(
   // A URL whose digest nobody described has the one that is expected.
   const got = checksumOf(found, algorithm) ?? expected;
   if (got.toLowerCase() !== expected) {
-    throw failure(`checksum mismatch: got '${got}' != expect '${call.text('checksum')}'`);
+    throw serverError(`checksum mismatch: got '${got}' != expect '${call.text('checksum')}'`);
   }
   return { ...found.checksums, [algorithm]: expected };
 }
@@ -188,9 +194,9 @@ function verifyDownload(
 /** Asked inside the task: the parameter itself takes any text. */
 function checkCompression(compression: string, content: string): void {
   if (compression === '' || compression === '0') return;
-  if (content !== 'iso') throw failure(`decompression not supported for ${content}`);
+  if (content !== 'iso') throw serverError(`decompression not supported for ${content}`);
   if (!['gz', 'lzo', 'zst', 'bz2'].includes(compression)) {
-    throw failure('no decompression method found');
+    throw serverError('no decompression method found');
   }
 }
 
@@ -205,25 +211,25 @@ async function downloadTask(
   const found = await fetched(call, context);
   const checksums = verifyDownload(call, found);
   if (found.backingFile !== undefined && content === 'import') {
-    const path = pathOf(storage, `import/${name}`);
-    throw failure(`backing file not allowed for untrusted image '${path}'!`);
+    const path = volumePath(storage, `import/${name}`);
+    throw serverError(`backing file not allowed for untrusted image '${path}'!`);
   }
   keep(call, storage, { ...found, name, size: found.size ?? found.bytes?.length ?? 0, checksums });
   context.log(`download of '${call.text('url')}' to '${name}' finished`);
 }
 
 function download(call: Call): string {
-  const storage = enabledStorage(call.world, call.text('storage'), call.host);
+  const storage = requireEnabledStorage(call.state, call.text('storage'), call.host);
   if (storage.path === undefined) {
-    throw failure(`can't upload to storage type '${storage.type}', not a file based storage!`);
+    throw serverError(`can't upload to storage type '${storage.type}', not a file based storage!`);
   }
   const content = call.text('content');
   if (!storage.content.includes(content)) {
-    throw failure(`storage '${storage.id}' is not configured for content-type '${content}'`);
+    throw serverError(`storage '${storage.id}' is not configured for content-type '${content}'`);
   }
   const name = checkedName(call);
-  activeStorage(call.world, storage.id, call.host);
-  return call.fork({ type: 'download', id: name }, (context) =>
+  requireActiveStorage(call.state, storage.id, call.host);
+  return call.forkTask({ type: 'download', id: name }, (context) =>
     downloadTask(call, { storage, name, context }),
   );
 }
@@ -238,12 +244,14 @@ async function metadata(call: Call): Promise<unknown> {
   const url = call.text('url');
   const found = await lookUp(call, url);
   if (found === undefined)
-    throw failure(
+    throw serverError(
       `invalid server response: '500 Can't connect to ${placeOf(url)} (Name or service not known)'`,
     );
   const status = found.status ?? 200;
   if (status >= 400)
-    throw failure(`invalid server response: '${status} ${status === 404 ? 'Not Found' : 'Error'}'`);
+    throw serverError(
+      `invalid server response: '${status} ${status === 404 ? 'Not Found' : 'Error'}'`,
+    );
   const filename = /^[^?]+\/([^?/]*)(?:\?.*)?$/s.exec(url)?.[1] ?? '';
   return {
     ...(filename === '' ? {} : { filename }),
@@ -252,7 +260,7 @@ async function metadata(call: Call): Promise<unknown> {
   };
 }
 
-export const DOWNLOADS: Handlers = {
+export const TRANSFER_HANDLERS: Handlers = {
   'POST /nodes/{node}/storage/{storage}/upload': upload,
   'POST /nodes/{node}/storage/{storage}/download-url': download,
   'GET /nodes/{node}/query-url-metadata': metadata,

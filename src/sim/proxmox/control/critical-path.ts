@@ -8,7 +8,7 @@ const CREATIONS = ['qmcreate', 'qmclone'];
 
 export function criticalPathMs(core: Core, creationsPerHost: number): number {
   const tasks = core.tasks.snapshot().filter(({ status }) => status === 'OK');
-  const hosts = [...core.world.hosts.keys()];
+  const hosts = [...core.state.hosts.keys()];
   return Math.max(0, ...hosts.map((host) => hostMs(core, { host, tasks, creationsPerHost })));
 }
 
@@ -22,7 +22,7 @@ function hostMs(core: Core, { host, tasks, creationsPerHost }: OnHost): number {
   const here = tasks.filter((task) => task.host === host);
   const tails = tailsMs(core, host, here);
   if (tails.length === 0) return 0;
-  const { speed } = core.world;
+  const { speed } = core.state;
   const download = leastWork(here, ['download']) / speed;
   const creation = leastWork(here, CREATIONS) / speed;
   // Where all creations take the same time, no order beats "the longest way after its creation first".
@@ -35,13 +35,13 @@ function hostMs(core: Core, { host, tasks, creationsPerHost }: OnHost): number {
 /** Of each machine, what comes after its creation. */
 function tailsMs(core: Core, host: string, tasks: readonly TaskRecord[]): readonly number[] {
   const upload = leastWork(tasks, ['imgcopy']);
-  return [...core.world.vms.values()].flatMap((vm) => {
+  return [...core.state.vms.values()].flatMap((vm) => {
     const { running } = vm;
-    if (vm.host !== host || running?.agentSince === undefined) return [];
+    if (vm.host !== host || running?.agentReadyAt === undefined) return [];
     const own = tasks.filter(({ id }) => id === String(vm.id));
     const start = leastWork(own, ['qmstart']);
     const work = leastWork(own, ['resize']) + upload + start;
-    return [work / core.world.speed + running.agentSince - running.startedAt];
+    return [work / core.state.speed + running.agentReadyAt - running.startedAt];
   });
 }
 

@@ -18,8 +18,8 @@ export interface FaultRule {
     | 'error'
     | 'delay'
     | 'hang'
-    | 'lost'
-    | 'answer-delayed'
+    | 'response-lost'
+    | 'response-delayed'
     | 'host-down'
     | 'host-down-after'
     | 'task-fails'
@@ -56,7 +56,7 @@ function fits(pattern: string | undefined, text: string | undefined): boolean {
 export class Faults {
   readonly #random: Random;
   readonly #armed = new Set<Armed>();
-  #struck = 0;
+  #injectedCount = 0;
 
   constructor(random: Random) {
     this.#random = random;
@@ -74,8 +74,8 @@ export class Faults {
   }
 
   /** How many have struck. */
-  get struck(): number {
-    return this.#struck;
+  get injectedCount(): number {
+    return this.#injectedCount;
   }
 
   /** The fault of one of these kinds that strikes now, if any. */
@@ -86,7 +86,7 @@ export class Faults {
       if (rule.probability !== undefined && this.#random.fraction() >= rule.probability) continue;
       armed.left -= 1;
       if (armed.left <= 0) this.#armed.delete(armed);
-      this.#struck += 1;
+      this.#injectedCount += 1;
       return rule;
     }
     return undefined;

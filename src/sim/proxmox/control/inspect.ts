@@ -31,7 +31,7 @@ export interface Inspection {
 }
 
 function volumes(core: Core): InspectedVolume[] {
-  return [...core.world.storages.values()].flatMap((storage) =>
+  return [...core.state.storages.values()].flatMap((storage) =>
     [...storage.volumes].flatMap(([host, held]) =>
       [...held.values()].map((volume) => ({
         id: `${storage.id}:${volume.name}`,
@@ -44,9 +44,9 @@ function volumes(core: Core): InspectedVolume[] {
   );
 }
 
-export function inspectCore(core: Core, requests: ReadonlyMap<string, number>): Inspection {
+export function inspectCluster(core: Core, requests: ReadonlyMap<string, number>): Inspection {
   return {
-    vms: [...core.world.vms.values()].map((vm) => ({
+    vms: [...core.state.vms.values()].map((vm) => ({
       id: vm.id,
       host: vm.host,
       running: vm.running !== undefined,

@@ -110,7 +110,7 @@ function disposition(header: string): { readonly name?: string; readonly filenam
   };
 }
 
-export function boundaryOf(contentType: string | undefined): string | undefined {
+export function parseBoundary(contentType: string | undefined): string | undefined {
   const [type = '', ...params] = (contentType ?? '').split(/\s*[;,]\s*/);
   if (type !== 'multipart/form-data') return undefined;
   return params

@@ -6,7 +6,7 @@ import {
   type EndpointFact,
   endpointsOf,
 } from '../../../proxmox/wire-facts/index.ts';
-import { Bench, testCluster } from '../support/bench.ts';
+import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
 const VALUES: Readonly<Record<string, string>> = {
   node: 'pve1',
@@ -27,9 +27,9 @@ function fill(path: string): string {
   );
 }
 
-function bench(version: ApiVersion): Bench {
+function harness(version: ApiVersion): SimHarness {
   const cluster = { ...testCluster(2), pools: [{ id: 'mine' }], vms: [{ id: 100, host: 'pve1' }] };
-  return new Bench({ cluster, version });
+  return new SimHarness({ cluster, version });
 }
 
 const isJson = (text: string) => text === '' || text.startsWith('{');
@@ -43,7 +43,7 @@ describe.each(['8.4', '9.2'] as const)('every endpoint of %s', (version) => {
       // The user is looked at before the parameters are.
       const userid = row.params['userid'] === undefined ? {} : { userid: 'weak@pve' };
       const params = { 'no-such': '1', ...(row.path.includes('{userid}') ? {} : userid) };
-      const answer = await bench(version).call(row.method, fill(row.path), params);
+      const answer = await harness(version).call(row.method, fill(row.path), params);
       const about = `${row.method} ${row.path} ${answer.status} ${answer.reason}`;
       expect([400, 403], about).toContain(answer.status);
       if (answer.status === 400) {
@@ -56,7 +56,7 @@ describe.each(['8.4', '9.2'] as const)('every endpoint of %s', (version) => {
 
   it('answers a stranger and a caller without rights', async () => {
     for (const row of rows) {
-      const sim = bench(version);
+      const sim = harness(version);
       sim.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
       const answer = await sim.call(row.method, fill(row.path));
       expect([200, 400, 403, 500, 501], `${row.method} ${row.path}`).toContain(answer.status);
@@ -105,7 +105,7 @@ describe.each(['8.4', '9.2'] as const)('every endpoint of %s', (version) => {
             const name = names[pick % Math.max(1, names.length)];
             if (name !== undefined) params[indexed(name)] = value;
           }
-          const answer = await bench(version).call(row.method, fill(row.path), params);
+          const answer = await harness(version).call(row.method, fill(row.path), params);
           expect([200, 400, 401, 403, 500, 501]).toContain(answer.status);
           expect(isJson(answer.body)).toBe(true);
         },

@@ -40,7 +40,7 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 /** One line, without control characters: what fits on a status line. */
-export function reasonOf(status: number, message: string): string {
+export function formatReasonPhrase(status: number, message: string): string {
   const [first = ''] = message.split('\n');
   // oxlint-disable-next-line no-control-regex -- they would end the status line
   const clean = first.replaceAll(/[\u0000-\u001f\u007f]/g, ' ').trim();
@@ -48,6 +48,6 @@ export function reasonOf(status: number, message: string): string {
 }
 
 /** An answer that carries its text only in the reason phrase. */
-export function bare(status: number, message: string): SimResponse {
-  return { status, reason: reasonOf(status, message), headers: {}, body: '' };
+export function reasonOnlyResponse(status: number, message: string): SimResponse {
+  return { status, reason: formatReasonPhrase(status, message), headers: {}, body: '' };
 }

@@ -5,39 +5,39 @@
 import type { EndpointFact } from '../../../proxmox/wire-facts/index.ts';
 import type { Caller } from '../access/sessions.ts';
 import { HANDLERS } from '../api/handlers.ts';
-import { ApiError, failure, parameterError, permissionError } from '../api-error.ts';
+import { ApiError, parameterError, permissionError, serverError } from '../api-error.ts';
 import type { FaultRule, Faults, FaultTarget } from '../control/faults.ts';
 import { Call, type Core, Paged } from '../core.ts';
 import {
-  normalise,
+  formatScalar,
+  normaliseParams,
   type Params,
   type ParamValue,
-  scalarText,
   verifyParams,
 } from '../schema/verify.ts';
-import { SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
+import { SIMULATED_TIMEOUTS_MS } from '../tasks/durations.ts';
 import { unescapeBytes } from './decode.ts';
 import {
-  bare,
-  reasonOf,
+  formatReasonPhrase,
+  reasonOnlyResponse,
   SimConnectionError,
   type SimRequest,
   type SimResponse,
 } from './messages.ts';
 import {
-  Early,
-  type Incoming,
+  EarlyResponse,
+  type IncomingRequest,
+  parseBody,
+  parseTarget,
   type RequestBody,
-  readBody,
-  readTarget,
-  UPLOAD,
+  UPLOAD_PATH,
 } from './read-request.ts';
 import { type Route, Router } from './router.ts';
 
 const HANG_MS = 600_000;
 
 /** What the proxy is told by a host that is off. */
-const OFF = {
+const CONNECT_FAILURES = {
   'no-route': { reason: 'No route to host', afterMs: 3_000 },
   refused: { reason: 'Connection refused', afterMs: 0 },
   'timed-out': { reason: 'Connection timed out', afterMs: 30_000 },
@@ -46,10 +46,10 @@ const OFF = {
 export interface PipelineHooks {
   readonly faults: Faults;
   readonly hostDown: (host: string) => void;
-  readonly seen: (endpoint: string, status: number) => void;
+  readonly onResponse: (endpoint: string, status: number) => void;
 }
 
-export class Pipeline {
+export class RequestPipeline {
   readonly #core: Core;
   readonly #hooks: PipelineHooks;
   readonly #router: Router;
@@ -57,25 +57,25 @@ export class Pipeline {
   constructor(core: Core, hooks: PipelineHooks) {
     this.#core = core;
     this.#hooks = hooks;
-    this.#router = new Router(core.world.version);
+    this.#router = new Router(core.state.version);
   }
 
   async handle(request: SimRequest): Promise<SimResponse> {
-    const entryHost = request.host ?? this.#core.world.hosts.keys().next().value ?? '';
-    if (this.#core.world.hosts.get(entryHost)?.online !== true) {
+    const entryHost = request.host ?? this.#core.state.hosts.keys().next().value ?? '';
+    if (this.#core.state.hosts.get(entryHost)?.online !== true) {
       throw new SimConnectionError('ECONNREFUSED');
     }
     try {
-      return await this.#answer(readTarget(request, entryHost));
+      return await this.#answer(parseTarget(request, entryHost));
     } catch (error) {
-      if (error instanceof Early) return error.response;
+      if (error instanceof EarlyResponse) return error.response;
       throw error;
     }
   }
 
-  async #answer(incoming: Incoming): Promise<SimResponse> {
+  async #answer(incoming: IncomingRequest): Promise<SimResponse> {
     const caller = await this.#authenticate(incoming);
-    const { params, upload } = readBody(incoming);
+    const { params, upload } = parseBody(incoming);
     const { method } = incoming.request;
     const route = this.#router.find(method, incoming.path);
     if (route === undefined) {
@@ -84,33 +84,33 @@ export class Pipeline {
     }
     const name = `${method} ${route.endpoint.path}`;
     const response = await this.#serve(incoming, { caller, params, upload, route });
-    this.#hooks.seen(name, response.status);
+    this.#hooks.onResponse(name, response.status);
     return response;
   }
 
   /** Refusals come late and without a body, so that guessing is slow and teaches nothing. */
-  async #authenticate(incoming: Incoming): Promise<Caller | undefined> {
+  async #authenticate(incoming: IncomingRequest): Promise<Caller | undefined> {
     try {
       return this.#caller(incoming);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      await this.#pause(SIMULATED_TIMEOUTS.unauthorized);
-      throw new Early(bare(error.status, error.message));
+      await this.#pause(SIMULATED_TIMEOUTS_MS.unauthorized);
+      throw new EarlyResponse(reasonOnlyResponse(error.status, error.message));
     }
   }
 
-  #caller(incoming: Incoming): Caller | undefined {
+  #caller(incoming: IncomingRequest): Caller | undefined {
     const { request, path } = incoming;
-    if (isOpen(request.method, path)) return undefined;
+    if (isPublicEndpoint(request.method, path)) return undefined;
     const headers = request.headers ?? {};
     const { sessions } = this.#core;
     const caller = this.#identify(headers);
-    const upload = request.method === 'POST' ? UPLOAD.exec(path) : null;
+    const upload = request.method === 'POST' ? UPLOAD_PATH.exec(path) : null;
     if (upload !== null) {
       const need = { path: `/storage/${upload[2]}`, privileges: ['Datastore.AllocateTemplate'] };
-      this.#core.access.require(caller.who, need);
+      this.#core.access.require(caller.authUser, need);
     } else if (!caller.isToken && request.method !== 'GET') {
-      sessions.checkCsrf(caller.who, headers['csrfpreventiontoken']);
+      sessions.checkCsrf(caller.authUser, headers['csrfpreventiontoken']);
     }
     return caller;
   }
@@ -131,7 +131,7 @@ export class Pipeline {
     return ticket === undefined && authValue(authorization, 'PVEAPIToken') !== undefined;
   }
 
-  async #serve(incoming: Incoming, at: Serving): Promise<SimResponse> {
+  async #serve(incoming: IncomingRequest, at: MatchedRequest): Promise<SimResponse> {
     try {
       const params = mergeParams(at.params, at.route.pathParams);
       this.#permit(incoming, at, params);
@@ -139,44 +139,44 @@ export class Pipeline {
       return await this.#faulty(incoming, { ...at, params, host });
     } catch (error) {
       if (error instanceof ApiError) {
-        if (error.status === 401) await this.#pause(SIMULATED_TIMEOUTS.unauthorized);
+        if (error.status === 401) await this.#pause(SIMULATED_TIMEOUTS_MS.unauthorized);
         return this.#failed(incoming, error);
       }
       throw error;
     }
   }
 
-  #permit(incoming: Incoming, at: Serving, params: Params): void {
+  #permit(incoming: IncomingRequest, at: MatchedRequest, params: Params): void {
     const { endpoint } = at.route;
     if (endpoint.allowtoken === 0 && this.#sendsToken(incoming.request.headers ?? {})) {
       throw permissionError(
         `URI '${incoming.path}' not available with API token, need proper ticket.\n`,
       );
     }
-    this.#core.access.endpoint(endpoint, at.caller?.who, params);
+    this.#core.access.requireEndpoint(endpoint, at.caller?.authUser, params);
   }
 
   /** Which host answers. Names nobody knows and hosts that are gone have errors of their own. */
-  async #host(incoming: Incoming, endpoint: EndpointFact, params: Params): Promise<string> {
+  async #host(incoming: IncomingRequest, endpoint: EndpointFact, params: Params): Promise<string> {
     const isUpload = endpoint.path.endsWith('/upload');
     if (endpoint.proxyto === undefined && !isUpload) return incoming.entryHost;
-    const name = scalarText(params[endpoint.proxyto ?? 'node'] ?? '');
+    const name = formatScalar(params[endpoint.proxyto ?? 'node'] ?? '');
     if (name === 'localhost' || name === incoming.entryHost) return incoming.entryHost;
-    const host = this.#core.world.hosts.get(name);
+    const host = this.#core.state.hosts.get(name);
     if (host === undefined) {
-      throw failure(
+      throw serverError(
         `hostname lookup '${name}' failed - failed to get address info for: ${name}: Name or service not known`,
       );
     }
     if (!host.online) {
-      const { reason, afterMs } = OFF[host.whenOff];
+      const { reason, afterMs } = CONNECT_FAILURES[host.whenOff];
       await this.#pause(afterMs);
-      throw new Early(bare(595, reason));
+      throw new EarlyResponse(reasonOnlyResponse(595, reason));
     }
     return name;
   }
 
-  async #faulty(incoming: Incoming, at: Placed): Promise<SimResponse> {
+  async #faulty(incoming: IncomingRequest, at: RoutedRequest): Promise<SimResponse> {
     const { faults } = this.#hooks;
     const vmid = at.params['vmid'];
     const target: FaultTarget = {
@@ -186,7 +186,7 @@ export class Pipeline {
     };
     await this.#before(faults.take(['error', 'delay', 'hang', 'host-down'], target), at.host);
     this.#requireAlive(incoming, at.host);
-    const after = faults.take(['lost', 'answer-delayed', 'host-down-after'], target);
+    const after = faults.take(['response-lost', 'response-delayed', 'host-down-after'], target);
     const response = await this.#work(incoming, at);
     await this.#after(after, at.host);
     this.#requireAlive(incoming, at.host);
@@ -198,7 +198,8 @@ export class Pipeline {
     if (fault.kind === 'host-down') return this.#hooks.hostDown(host);
     if (fault.kind === 'error') {
       const status = fault.status ?? 500;
-      if (status >= 595) throw new Early(bare(status, fault.message ?? 'Connection refused'));
+      if (status >= 595)
+        throw new EarlyResponse(reasonOnlyResponse(status, fault.message ?? 'Connection refused'));
       throw new ApiError(status, `${fault.message ?? 'simulated fault'}\n`);
     }
     const isHang = fault.kind === 'hang';
@@ -208,19 +209,20 @@ export class Pipeline {
 
   async #after(fault: FaultRule | undefined, host: string): Promise<void> {
     if (fault?.kind === 'host-down-after') this.#hooks.hostDown(host);
-    if (fault?.kind === 'answer-delayed') await this.#pause(fault.delayMs ?? 1000);
-    if (fault?.kind === 'lost') throw new SimConnectionError('ECONNRESET');
+    if (fault?.kind === 'response-delayed') await this.#pause(fault.delayMs ?? 1000);
+    if (fault?.kind === 'response-lost') throw new SimConnectionError('ECONNRESET');
   }
 
-  #requireAlive(incoming: Incoming, host: string): void {
-    const { hosts } = this.#core.world;
+  #requireAlive(incoming: IncomingRequest, host: string): void {
+    const { hosts } = this.#core.state;
     if (hosts.get(incoming.entryHost)?.online !== true) throw new SimConnectionError('ECONNRESET');
-    if (hosts.get(host)?.online !== true) throw new Early(bare(595, 'No route to host'));
+    if (hosts.get(host)?.online !== true)
+      throw new EarlyResponse(reasonOnlyResponse(595, 'No route to host'));
   }
 
-  async #work(incoming: Incoming, at: Placed): Promise<SimResponse> {
+  async #work(incoming: IncomingRequest, at: RoutedRequest): Promise<SimResponse> {
     const { endpoint } = at.route;
-    const params = normalise(endpoint, at.params);
+    const params = normaliseParams(endpoint, at.params);
     const errors = verifyParams(endpoint, params);
     if (Object.keys(errors).length > 0) throw parameterError(errors);
     const name = `${endpoint.method} ${endpoint.path}`;
@@ -229,7 +231,7 @@ export class Pipeline {
     const call = new Call({
       core: this.#core,
       endpoint,
-      who: at.caller?.who ?? '',
+      authUser: at.caller?.authUser ?? '',
       host: at.host,
       params,
       upload: at.upload,
@@ -246,36 +248,36 @@ export class Pipeline {
     if (!(result instanceof Promise)) return result;
     const done = new AbortController();
     const finished = result.finally(() => done.abort());
-    const late = this.#core.world.clock
-      .sleep(SIMULATED_TIMEOUTS.proxy / this.#core.world.speed, { signal: done.signal })
+    const late = this.#core.state.clock
+      .sleep(SIMULATED_TIMEOUTS_MS.proxy / this.#core.state.speed, { signal: done.signal })
       .then(
-        () => Promise.reject(new Early(bare(596, 'Connection timed out'))),
+        () => Promise.reject(new EarlyResponse(reasonOnlyResponse(596, 'Connection timed out'))),
         () => finished,
       );
     finished.catch(() => undefined);
     return await Promise.race([finished, late]);
   }
 
-  #failed(incoming: Incoming, error: ApiError): SimResponse {
+  #failed(incoming: IncomingRequest, error: ApiError): SimResponse {
     const { status, message, errors } = error;
     const body = { data: null, ...(errors === undefined ? {} : { errors }) };
     if (incoming.format === 'extjs') {
       return envelope(200, 'OK', { ...body, success: 0, status, message });
     }
-    return envelope(status, reasonOf(status, message), { ...body, message });
+    return envelope(status, formatReasonPhrase(status, message), { ...body, message });
   }
 
   async #pause(ms: number): Promise<void> {
-    await this.#core.world.clock.sleep(ms / this.#core.world.speed);
+    await this.#core.state.clock.sleep(ms / this.#core.state.speed);
   }
 }
 
-interface Serving extends RequestBody {
+interface MatchedRequest extends RequestBody {
   readonly caller: Caller | undefined;
   readonly route: Route;
 }
 
-interface Placed extends Serving {
+interface RoutedRequest extends MatchedRequest {
   readonly host: string;
 }
 
@@ -285,7 +287,7 @@ function envelope(status: number, reason: string, body: unknown): SimResponse {
 }
 
 /** Calls that nobody needs to log in for. */
-function isOpen(method: string, path: string): boolean {
+function isPublicEndpoint(method: string, path: string): boolean {
   if (path === '/access/ticket') return method === 'GET' || method === 'POST';
   return path === '/access/domains' && method === 'GET';
 }
@@ -300,7 +302,7 @@ function mergeParams(given: Params, path: Readonly<Record<string, string>>): Par
   const merged: Record<string, ParamValue> = { ...path };
   for (const [name, value] of Object.entries(given)) {
     const inPath = path[name];
-    if (inPath !== undefined && inPath !== scalarText(value)) {
+    if (inPath !== undefined && inPath !== formatScalar(value)) {
       throw parameterError({
         [name]: 'duplicate parameter (already defined in URI) with conflicting values!',
       });

@@ -5,17 +5,22 @@ import { Buffer } from 'node:buffer';
 import { ApiError } from '../api-error.ts';
 import type { Upload } from '../core.ts';
 import type { Params } from '../schema/verify.ts';
-import { boundaryOf, decodeForm, decodeJson, decodeMultipart, unescapeBytes } from './decode.ts';
-import { bare, reasonOf, type SimRequest, type SimResponse } from './messages.ts';
+import { decodeForm, decodeJson, decodeMultipart, parseBoundary, unescapeBytes } from './decode.ts';
+import {
+  formatReasonPhrase,
+  reasonOnlyResponse,
+  type SimRequest,
+  type SimResponse,
+} from './messages.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE'];
-const MAX_BODY = 512 * 1024;
+const MAX_BODY_BYTES = 512 * 1024;
 const BODY_TYPES = ['', 'application/x-www-form-urlencoded', 'application/json'];
-export const UPLOAD = /^\/nodes\/([^/]+)\/storage\/([^/]+)\/upload$/;
+export const UPLOAD_PATH = /^\/nodes\/([^/]+)\/storage\/([^/]+)\/upload$/;
 
 export type Format = 'json' | 'extjs' | 'other';
 
-export interface Incoming {
+export interface IncomingRequest {
   readonly request: SimRequest;
   readonly entryHost: string;
   readonly format: Format;
@@ -24,7 +29,7 @@ export interface Incoming {
 }
 
 /** An answer that leaves the pipeline early. */
-export class Early extends Error {
+export class EarlyResponse extends Error {
   readonly response: SimResponse;
 
   constructor(response: SimResponse) {
@@ -33,26 +38,27 @@ export class Early extends Error {
   }
 }
 
-function refuse(status: number, text: string): never {
-  throw new Early(bare(status, text));
+function rejectRequest(status: number, text: string): never {
+  throw new EarlyResponse(reasonOnlyResponse(status, text));
 }
 
 function checkTransport(request: SimRequest): void {
   const { method } = request;
-  if (!METHODS.includes(method)) refuse(501, `method '${method}' not available`);
+  if (!METHODS.includes(method)) rejectRequest(501, `method '${method}' not available`);
   const encoding = request.headers?.['transfer-encoding'];
   if (encoding === undefined) return;
-  if (encoding.toLowerCase() === 'chunked') refuse(501, 'chunked transfer encoding not supported');
-  refuse(501, `Unknown transfer encoding '${encoding}'`);
+  if (encoding.toLowerCase() === 'chunked')
+    rejectRequest(501, 'chunked transfer encoding not supported');
+  rejectRequest(501, `Unknown transfer encoding '${encoding}'`);
 }
 
-export function readTarget(request: SimRequest, entryHost: string): Incoming {
+export function parseTarget(request: SimRequest, entryHost: string): IncomingRequest {
   checkTransport(request);
   const [rawPath = '', query = ''] = request.target.split(/\?(.*)/s);
   const whole = unescapeBytes(rawPath);
-  if (!whole.startsWith('/api2')) refuse(501, `no such file '${whole}'`);
+  if (!whole.startsWith('/api2')) rejectRequest(501, `no such file '${whole}'`);
   const match = /^\/api2\/+(html|text|json|extjs|png|htmljs|spiceconfig)(\/.*)?$/s.exec(whole);
-  if (match === null) return refuse(501, 'no such uri');
+  if (match === null) return rejectRequest(501, 'no such uri');
   const format = match[1] === 'json' || match[1] === 'extjs' ? match[1] : 'other';
   return { request, entryHost, format, path: match[2] ?? '/', query };
 }
@@ -71,7 +77,12 @@ function bodyParams(body: Uint8Array, kind: string): Params {
     if (!(error instanceof ApiError)) throw error;
     const { status, message } = error;
     const headers = { 'content-type': 'text/plain' };
-    throw new Early({ status, reason: reasonOf(status, message), headers, body: message });
+    throw new EarlyResponse({
+      status,
+      reason: formatReasonPhrase(status, message),
+      headers,
+      body: message,
+    });
   }
 }
 
@@ -83,9 +94,9 @@ export interface RequestBody {
 let uploads = 0;
 
 function readUpload(body: Uint8Array, contentType: string | undefined, query: string): RequestBody {
-  const boundary = boundaryOf(contentType);
+  const boundary = parseBoundary(contentType);
   if (boundary === undefined) {
-    return refuse(501, `upload 'Content-Type '${contentType ?? ''}' not implemented`);
+    return rejectRequest(501, `upload 'Content-Type '${contentType ?? ''}' not implemented`);
   }
   uploads += 1;
   const tmpName = `/var/tmp/pveupload-${uploads.toString(16).padStart(32, '0')}`;
@@ -94,17 +105,20 @@ function readUpload(body: Uint8Array, contentType: string | undefined, query: st
     const params = { ...decodeForm(query), ...fields, filename: fileName };
     return { params, upload: { bytes: Uint8Array.from(bytes), tmpName } };
   } catch (error) {
-    if (error instanceof ApiError) return refuse(error.status, error.message);
+    if (error instanceof ApiError) return rejectRequest(error.status, error.message);
     throw error;
   }
 }
 
-function checkBody(incoming: Incoming, length: number, kind: string): void {
+function checkBody(incoming: IncomingRequest, length: number, kind: string): void {
   const { method, headers } = incoming.request;
   if (length === 0) return;
-  if (length > MAX_BODY) refuse(501, 'for data too large');
+  if (length > MAX_BODY_BYTES) rejectRequest(501, 'for data too large');
   if (!BODY_TYPES.includes(kind)) {
-    refuse(506, `upload 'Content-Type '${headers?.['content-type'] ?? method}' not implemented`);
+    rejectRequest(
+      506,
+      `upload 'Content-Type '${headers?.['content-type'] ?? method}' not implemented`,
+    );
   }
 }
 
@@ -113,15 +127,15 @@ function mediaType(contentType: string | undefined): string {
 }
 
 /** After the log-in: a stranger's body is never read. */
-export function readBody(incoming: Incoming): RequestBody {
+export function parseBody(incoming: IncomingRequest): RequestBody {
   const { request, query } = incoming;
   const { method, headers = {} } = request;
   const body = bytesOf(request.body);
   const length = Math.max(body.length, Number(headers['content-length'] ?? 0));
   const mayHaveBody = method === 'PUT' || method === 'POST';
-  if (length > 0 && !mayHaveBody) refuse(501, `Unexpected content for method '${method}'`);
+  if (length > 0 && !mayHaveBody) rejectRequest(501, `Unexpected content for method '${method}'`);
   const contentType = headers['content-type'];
-  if (length > 0 && method === 'POST' && UPLOAD.test(incoming.path)) {
+  if (length > 0 && method === 'POST' && UPLOAD_PATH.test(incoming.path)) {
     return readUpload(body, contentType, query);
   }
   const kind = mediaType(contentType);

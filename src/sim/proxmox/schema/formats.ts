@@ -6,7 +6,7 @@ import { INDEX_RANGES, NAMED_FORMATS } from '../../../proxmox/wire-facts/index.t
 
 type Verifier = (value: string) => void;
 
-function refuse(text: string): never {
+function throwFormatError(text: string): never {
   throw new Error(`${text}\n`);
 }
 
@@ -20,17 +20,18 @@ function isCidr(value: string, family: 4 | 6): boolean {
 function verifyStartup(value: string): void {
   const parts = value.split(',').filter((part) => part.trim() !== '');
   const good = parts.every((part) => /^(?:(?:order=)?\d+|up=\d+|down=\d+)$/.test(part));
-  if (value === '' || value === '0' || !good) refuse('unable to parse startup options');
+  if (value === '' || value === '0' || !good) throwFormatError('unable to parse startup options');
 }
 
 function verifyVlan(value: string): void {
   const match = /^(\d+)(?:-(\d+))?$/.exec(value);
-  if (match === null) return refuse(`invalid VLAN configuration '${value}'`);
+  if (match === null) return throwFormatError(`invalid VLAN configuration '${value}'`);
   const numbers = [match[1], match[2]].filter((text) => text !== undefined).map(Number);
-  for (const tag of numbers) if (tag < 2 || tag > 4094) refuse(`invalid VLAN tag '${tag}'`);
+  for (const tag of numbers)
+    if (tag < 2 || tag > 4094) throwFormatError(`invalid VLAN tag '${tag}'`);
   const [start = 0, end] = numbers;
   if (end !== undefined && start >= end) {
-    refuse(`VLAN range must go from lower to higher tag '${value}'`);
+    throwFormatError(`VLAN range must go from lower to higher tag '${value}'`);
   }
 }
 
@@ -49,36 +50,36 @@ function isBootDevice(name: string): boolean {
 }
 
 function verifyVolumeId(value: string): void {
-  named('pve-volume-id')(value);
+  namedFormatVerifier('pve-volume-id')(value);
 }
 
-function named(name: string): Verifier {
+function namedFormatVerifier(name: string): Verifier {
   const fact = NAMED_FORMATS[name];
   return (value) => {
     if (fact === undefined || fact.regex.test(value)) return;
-    refuse(fact.error.trimEnd().replaceAll('<value>', value));
+    throwFormatError(fact.error.trimEnd().replaceAll('<value>', value));
   };
 }
 
 function verifyPair(idFormat: string): Verifier {
-  const verify = named(idFormat);
+  const verify = namedFormatVerifier(idFormat);
   return (value) => {
     if (value === '1') return;
     const parts = value.split(':');
-    if (parts.length > 2) refuse(`entry '${value}' contains invalid ID`);
+    if (parts.length > 2) throwFormatError(`entry '${value}' contains invalid ID`);
     try {
       for (const part of parts) verify(part);
     } catch (error) {
-      refuse(
+      throwFormatError(
         `entry '${value}' contains invalid ID - ${error instanceof Error ? error.message : ''}`,
       );
     }
   };
 }
 
-function oneOf(error: string, ...tests: readonly ((value: string) => boolean)[]): Verifier {
+function anyOf(error: string, ...tests: readonly ((value: string) => boolean)[]): Verifier {
   return (value) => {
-    if (!tests.some((test) => test(value))) refuse(error.replaceAll('<value>', value));
+    if (!tests.some((test) => test(value))) throwFormatError(error.replaceAll('<value>', value));
   };
 }
 
@@ -96,28 +97,28 @@ function isCpuSet(value: string): boolean {
 const isDnsName = (value: string) => NAMED_FORMATS['dns-name']?.regex.test(value) === true;
 const HOTPLUG = /^(?:network|disk|cpu|memory|usb|cloudinit)$/;
 
-const CODED: Readonly<Record<string, Verifier>> = {
-  ipv4: oneOf('value does not look like a valid IPv4 address', isIPv4),
-  ipv6: oneOf('value does not look like a valid IPv6 address', isIPv6),
-  ip: oneOf('value does not look like a valid IP address', (value) => isIP(value) !== 0),
-  CIDRv4: oneOf('value does not look like a valid IPv4 CIDR network', (v) => isCidr(v, 4)),
-  CIDRv6: oneOf('value does not look like a valid IPv6 CIDR network', (v) => isCidr(v, 6)),
-  CIDR: oneOf(
+const CODED_VERIFIERS: Readonly<Record<string, Verifier>> = {
+  ipv4: anyOf('value does not look like a valid IPv4 address', isIPv4),
+  ipv6: anyOf('value does not look like a valid IPv6 address', isIPv6),
+  ip: anyOf('value does not look like a valid IP address', (value) => isIP(value) !== 0),
+  CIDRv4: anyOf('value does not look like a valid IPv4 CIDR network', (v) => isCidr(v, 4)),
+  CIDRv6: anyOf('value does not look like a valid IPv6 CIDR network', (v) => isCidr(v, 6)),
+  CIDR: anyOf(
     'value does not look like a valid CIDR network',
     (v) => isCidr(v, 4),
     (v) => isCidr(v, 6),
   ),
-  'pve-ipv4-config': oneOf(
+  'pve-ipv4-config': anyOf(
     'value does not look like a valid ipv4 network configuration',
     (v) => v === 'dhcp' || v === 'manual',
     (v) => isCidr(v, 4),
   ),
-  'pve-ipv6-config': oneOf(
+  'pve-ipv6-config': anyOf(
     'value does not look like a valid ipv6 network configuration',
     (v) => v === 'auto' || v === 'dhcp' || v === 'manual',
     (v) => isCidr(v, 6),
   ),
-  address: oneOf(
+  address: anyOf(
     'value does not look like a valid address: <value>',
     (v) => isIP(v) !== 0,
     isDnsName,
@@ -126,12 +127,12 @@ const CODED: Readonly<Record<string, Verifier>> = {
   'pve-vlan-id-or-range': verifyVlan,
   'storage-pair': verifyPair('pve-storage-id'),
   'bridge-pair': verifyPair('pve-bridge-id'),
-  'pve-qm-bootdisk': oneOf("invalid boot disk '<value>'", isDriveName),
-  'pve-qm-bootdev': oneOf("invalid boot device '<value>'", isBootDevice),
+  'pve-qm-bootdisk': anyOf("invalid boot disk '<value>'", isDriveName),
+  'pve-qm-bootdev': anyOf("invalid boot device '<value>'", isBootDevice),
   'pve-hotplug-features': (value) => {
     if (value === '0' || value === '1') return;
     for (const part of splitList(value)) {
-      if (!HOTPLUG.test(part)) refuse('unable to parse hotplug option');
+      if (!HOTPLUG.test(part)) throwFormatError('unable to parse hotplug option');
     }
   },
   'pve-volume-id-or-qm-path': (value) => {
@@ -142,21 +143,21 @@ const CODED: Readonly<Record<string, Verifier>> = {
   'pve-volume-id-or-absolute-path': (value) => {
     if (!value.startsWith('/')) verifyVolumeId(value);
   },
-  'pve-ha-resource-or-vm-id': oneOf('value does not look like a valid ha resource id', (v) =>
+  'pve-ha-resource-or-vm-id': anyOf('value does not look like a valid ha resource id', (v) =>
     /^(?:(?:vm|ct):)?[1-9][0-9]{2,8}$/.test(v),
   ),
-  'pve-storage-path': oneOf('value does not look like a valid absolute path', (v) =>
+  'pve-storage-path': anyOf('value does not look like a valid absolute path', (v) =>
     /^\/[^;()]/.test(v),
   ),
-  'pve-storage-server': oneOf(
+  'pve-storage-server': anyOf(
     'value does not look like a valid server name or IP address',
     (v) => isIP(v) !== 0,
     (v) => isDnsName(v),
   ),
-  'pve-storage-vgname': oneOf("lvm name '<value>' contains illegal characters", (v) =>
+  'pve-storage-vgname': anyOf("lvm name '<value>' contains illegal characters", (v) =>
     /^[a-z0-9][a-z0-9\-_.]*[a-z0-9]$/i.test(v),
   ),
-  'pve-cpuset': oneOf('unable to parse cpuset option', isCpuSet),
+  'pve-cpuset': anyOf('unable to parse cpuset option', isCpuSet),
 };
 
 /** The API's lists: separated by commas, semicolons, spaces or NUL; empty entries do not count. */
@@ -165,16 +166,18 @@ export function splitList(text: string): string[] {
   return text.split(/[,;\s\0]+/).filter((part) => part !== '');
 }
 
-function verifierOf(format: string): Verifier | undefined {
-  return CODED[format] ?? (format in NAMED_FORMATS ? named(format) : undefined);
+function findVerifier(format: string): Verifier | undefined {
+  return (
+    CODED_VERIFIERS[format] ?? (format in NAMED_FORMATS ? namedFormatVerifier(format) : undefined)
+  );
 }
 
 /** Throws when the value does not have the format. Formats that nobody described pass. */
 export function verifyFormat(format: string, value: string): void {
-  const whole = verifierOf(format);
+  const whole = findVerifier(format);
   if (whole !== undefined) return whole(value);
   const match = /^(.*)-(list|opt)$/.exec(format);
-  const verify = verifierOf(match?.[1] ?? '');
+  const verify = findVerifier(match?.[1] ?? '');
   if (verify === undefined) return;
   if (match?.[2] === 'list') {
     for (const part of splitList(value)) verify(part);

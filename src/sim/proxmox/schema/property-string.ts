@@ -6,7 +6,7 @@ type Fields = Readonly<Record<string, ParamFact>>;
 const TRUE = /^(?:1|on|yes|true)$/i;
 const FALSE = /^(?:0|off|no|false)$/i;
 
-function refuse(text: string): never {
+function throwPropertyError(text: string): never {
   throw new Error(`${text}\n`);
 }
 
@@ -22,11 +22,13 @@ function addNamed(
 ): void {
   let [key] = part;
   const value = part[1];
-  if (result[key] !== undefined) refuse(`duplicate key in comma-separated list property: ${key}`);
+  if (result[key] !== undefined)
+    throwPropertyError(`duplicate key in comma-separated list property: ${key}`);
   const { alias, keyAlias } = fields[key] ?? {};
   if (alias !== undefined) {
     if (keyAlias !== undefined) {
-      if (result[keyAlias] !== undefined) refuse(`key alias '${keyAlias}' is already defined`);
+      if (result[keyAlias] !== undefined)
+        throwPropertyError(`key alias '${keyAlias}' is already defined`);
       result[keyAlias] = key;
     }
     key = alias;
@@ -37,9 +39,9 @@ function addNamed(
 function addUnnamed(result: Record<string, string>, fields: Fields, value: string): string {
   const key = Object.keys(fields).find((name) => fields[name]?.default_key === 1);
   if (key === undefined)
-    return refuse('value without key, but schema does not define a default key');
+    return throwPropertyError('value without key, but schema does not define a default key');
   if (result[key] !== undefined && result[key] !== '0') {
-    refuse(`duplicate key in comma-separated list property: ${key}`);
+    throwPropertyError(`duplicate key in comma-separated list property: ${key}`);
   }
   result[key] = value;
   return key;
@@ -55,10 +57,10 @@ export function parseProperties(fields: Fields, text: string): Record<string, st
     if (match !== null) {
       addNamed(result, fields, [match[1] ?? '', match[2] ?? '']);
     } else if (part.includes('=')) {
-      refuse('missing key in comma-separated list property');
+      throwPropertyError('missing key in comma-separated list property');
     } else {
       if (unnamed !== undefined)
-        refuse(`duplicate key in comma-separated list property: ${unnamed}`);
+        throwPropertyError(`duplicate key in comma-separated list property: ${unnamed}`);
       unnamed = addUnnamed(result, fields, part);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { type EndpointFact, endpointsOf } from '../../../proxmox/wire-facts/index.ts';
-import { normalise, type Params, verifyParams } from './verify.ts';
+import { normaliseParams, type Params, verifyParams } from './verify.ts';
 
 function endpoint(name: string): EndpointFact {
   const found = endpointsOf('9.2').find((row) => `${row.method} ${row.path}` === name);
@@ -175,8 +175,8 @@ describe('parameters of a new VM', () => {
 describe('what forms cannot express', () => {
   it('one value becomes an array, a repeated list one text', () => {
     const exec = endpoint('POST /nodes/{node}/qemu/{vmid}/agent/exec');
-    expect(normalise(exec, { command: '/bin/true' })['command']).toEqual(['/bin/true']);
-    expect(normalise(CREATE, { tags: ['a', 'b'] })['tags']).toBe('a,b');
+    expect(normaliseParams(exec, { command: '/bin/true' })['command']).toEqual(['/bin/true']);
+    expect(normaliseParams(CREATE, { tags: ['a', 'b'] })['tags']).toBe('a,b');
   });
 
   it('checks the members of an array', () => {

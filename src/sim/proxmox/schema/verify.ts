@@ -32,7 +32,7 @@ const SCALARS: Readonly<Record<string, RegExp>> = {
 };
 
 /** How a single value reads as text. */
-export function scalarText(value: ParamValue): string {
+export function formatScalar(value: ParamValue): string {
   if (typeof value === 'boolean') return value ? '1' : '0';
   return typeof value === 'object' ? '' : String(value);
 }
@@ -44,7 +44,7 @@ function addError(errors: Errors, path: string, text: string): void {
 }
 
 /** `net3` is described by `net[n]`, as far as the range goes. */
-export function factOf(fields: Fields, name: string): ParamFact | undefined {
+export function findParamFact(fields: Fields, name: string): ParamFact | undefined {
   const plain = fields[name];
   if (plain !== undefined) return plain;
   const match = /^([a-z]+)(0|[1-9]\d*)$/.exec(name);
@@ -53,27 +53,27 @@ export function factOf(fields: Fields, name: string): ParamFact | undefined {
   return fields[`${stem}[n]`];
 }
 
-function kindOf(value: ParamValue): string {
+function perlReferenceType(value: ParamValue): string {
   if (Array.isArray(value)) return 'ARRAY';
   return typeof value === 'object' ? 'HASH' : '';
 }
 
-function typeProblem(type: string, value: ParamValue): string | undefined {
-  const kind = kindOf(value);
+function checkType(type: string, value: ParamValue): string | undefined {
+  const kind = perlReferenceType(value);
   if (type === 'array') return kind === 'ARRAY' ? undefined : "type check ('array') failed";
   if (type === 'object') return kind === 'HASH' ? undefined : "type check ('object') failed";
   if (kind !== '') return `type check ('${type}') failed - got ${kind}`;
   if (typeof value === 'boolean') {
     return type === 'boolean' ? undefined : `type check ('${type}') failed - got JSON::PP::Boolean`;
   }
-  const text = scalarText(value);
+  const text = formatScalar(value);
   return SCALARS[type]?.test(text) === false
     ? `type check ('${type}') failed - got '${text}'`
     : undefined;
 }
 
 /** Perl's `(?^i:…)` groups carry their own flags; the table uses only `i` and `u`. */
-function patternOf(source: string): RegExp {
+function compilePattern(source: string): RegExp {
   const plain = source
     .replaceAll('(?^i:', '(?i:')
     .replaceAll('(?^u:', '(?:')
@@ -82,7 +82,7 @@ function patternOf(source: string): RegExp {
   return new RegExp(`^(?:${plain})$`);
 }
 
-function formatProblem(fact: ParamFact, text: string, path: string): string | undefined {
+function checkFormat(fact: ParamFact, text: string, path: string): string | undefined {
   try {
     if (fact.propertyString !== undefined) verifyProperties(fact.propertyString, text, path);
     else if (fact.format !== undefined) verifyFormat(fact.format, text);
@@ -92,9 +92,9 @@ function formatProblem(fact: ParamFact, text: string, path: string): string | un
   }
 }
 
-function lengthProblem(fact: ParamFact, text: string): string | undefined {
+function checkLength(fact: ParamFact, text: string): string | undefined {
   const { maxLength, minLength, pattern } = fact;
-  if (pattern !== undefined && !patternOf(pattern).test(text)) {
+  if (pattern !== undefined && !compilePattern(pattern).test(text)) {
     return 'value does not match the regex pattern';
   }
   const length = Array.from(text).length;
@@ -107,7 +107,7 @@ function lengthProblem(fact: ParamFact, text: string): string | undefined {
   return undefined;
 }
 
-function rangeProblem(fact: ParamFact, text: string): string | undefined {
+function checkRange(fact: ParamFact, text: string): string | undefined {
   const { maximum, minimum } = fact;
   if (NUMBER.test(text)) {
     const number = Number(text);
@@ -126,7 +126,7 @@ function rangeProblem(fact: ParamFact, text: string): string | undefined {
 }
 
 function checkScalar(fact: ParamFact, text: string, path: string): string | undefined {
-  return formatProblem(fact, text, path) ?? lengthProblem(fact, text) ?? rangeProblem(fact, text);
+  return checkFormat(fact, text, path) ?? checkLength(fact, text) ?? checkRange(fact, text);
 }
 
 function checkValue(
@@ -135,7 +135,7 @@ function checkValue(
   at: { readonly path: string; readonly errors: Errors },
 ): void {
   const { path, errors } = at;
-  const wrongType = fact.type === undefined ? undefined : typeProblem(fact.type, value);
+  const wrongType = fact.type === undefined ? undefined : checkType(fact.type, value);
   if (wrongType !== undefined) return addError(errors, path, wrongType);
   if (Array.isArray(value)) {
     const { items } = fact;
@@ -145,7 +145,7 @@ function checkValue(
     return;
   }
   if (typeof value === 'object') return;
-  const text = scalarText(value);
+  const text = formatScalar(value);
   const problem = checkScalar(fact, text, path);
   if (problem !== undefined) addError(errors, path, problem);
 }
@@ -168,7 +168,7 @@ function checkObject(fields: Fields, values: Params, prefix: string): Errors {
     }
   }
   for (const [name, value] of Object.entries(values)) {
-    const fact = factOf(fields, name);
+    const fact = findParamFact(fields, name);
     const path = prefix + name;
     if (fact === undefined) {
       addError(errors, path, NOT_DEFINED);
@@ -193,10 +193,10 @@ function verifyProperties(name: string, text: string, path: string): void {
 }
 
 /** What forms cannot express: one value for an array, an array for a list. */
-export function normalise(endpoint: EndpointFact, params: Params): Params {
+export function normaliseParams(endpoint: EndpointFact, params: Params): Params {
   const result: Record<string, ParamValue> = { ...params };
   for (const [name, value] of Object.entries(params)) {
-    const fact = factOf(endpoint.params, name);
+    const fact = findParamFact(endpoint.params, name);
     if (fact === undefined) continue;
     if (Array.isArray(value) && fact.type === 'string' && fact.format?.endsWith('-list') === true) {
       result[name] = value.join(',');

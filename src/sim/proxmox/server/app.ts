@@ -15,17 +15,17 @@ const MAX_HEADER_BYTES = 8 * 1024;
 type App = Hono<{ Bindings: HttpBindings }>;
 
 /** Every path and method: what is refused, and how, is the cluster's to say. */
-export function proxmoxApp(sim: ProxmoxSim, host: string | undefined): App {
+export function createProxmoxApp(sim: ProxmoxSim, host: string | undefined): App {
   const app: App = new Hono();
   app.all('*', async ({ env }) => {
-    await answer(sim, host, env);
+    await handleExchange(sim, host, env);
     return RESPONSE_ALREADY_SENT;
   });
   return app;
 }
 
 /** Whoever speaks plain HTTP to a TLS port is sent to the right scheme. */
-export function redirectApp(): App {
+export function createRedirectApp(): App {
   const app: App = new Hono();
   app.all('*', (context) => {
     const { headers, method, url } = context.env.incoming;
@@ -36,7 +36,7 @@ export function redirectApp(): App {
 }
 
 /** `odd` answers request lines that make no URL: Proxmox reads them, the adapter does not. */
-export function listenerOf(
+export function createRequestListener(
   app: App,
   odd: (exchange: HttpBindings) => Promise<void>,
 ): RequestListener {
@@ -50,17 +50,17 @@ export function listenerOf(
   };
 }
 
-export async function answer(
+export async function handleExchange(
   sim: ProxmoxSim,
   host: string | undefined,
   { incoming, outgoing }: HttpBindings,
 ): Promise<void> {
-  const headers = headersOf(incoming);
+  const headers = joinHeaders(incoming);
   // The real server stops reading there, and says nothing.
-  if (isOverlong(incoming)) return void incoming.socket.destroy();
+  if (exceedsHeaderLimits(incoming)) return void incoming.socket.destroy();
   try {
     // A chunked body is refused unread.
-    const body = headers['transfer-encoding'] === undefined ? await bodyOf(incoming) : undefined;
+    const body = headers['transfer-encoding'] === undefined ? await readBody(incoming) : undefined;
     const result = await sim.handle({
       method: incoming.method ?? 'GET',
       target: incoming.url ?? '/',
@@ -68,7 +68,7 @@ export async function answer(
       body,
       ...(host === undefined ? {} : { host }),
     });
-    send(outgoing, result);
+    sendResponse(outgoing, result);
   } catch (error) {
     if (!(error instanceof SimConnectionError)) {
       outgoing.destroy(error instanceof Error ? error : undefined);
@@ -78,14 +78,14 @@ export async function answer(
 }
 
 /** An empty line ends the headers and counts as one of them. */
-function isOverlong({ rawHeaders }: IncomingMessage): boolean {
+function exceedsHeaderLimits({ rawHeaders }: IncomingMessage): boolean {
   const lines = rawHeaders.length / 2 + 1;
   // Two characters of each line stand between name and value.
   const bytes = rawHeaders.reduce((sum, text) => sum + text.length, 0) + rawHeaders.length;
   return lines >= MAX_HEADER_LINES || bytes >= MAX_HEADER_BYTES;
 }
 
-function headersOf(message: IncomingMessage): Record<string, string> {
+function joinHeaders(message: IncomingMessage): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(message.headers)) {
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join('; ') : value;
@@ -93,13 +93,13 @@ function headersOf(message: IncomingMessage): Record<string, string> {
   return headers;
 }
 
-export async function bodyOf(message: IncomingMessage): Promise<Uint8Array> {
+export async function readBody(message: IncomingMessage): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of message) if (chunk instanceof Uint8Array) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-function send(response: ServerResponse, result: SimResponse): void {
+function sendResponse(response: ServerResponse, result: SimResponse): void {
   const body = Buffer.from(result.body, 'utf8');
   response.sendDate = true;
   // Status lines are bytes: what is not Latin is sent as UTF-8, as the real server does.

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../../ports/fakes/seeded-random.ts';
 import { createProxmoxSim, type SimOptions } from '../sim.ts';
-import { TOKEN, testCluster } from '../support/bench.ts';
+import { TOKEN, testCluster } from '../testing/sim-harness.ts';
 import { makeCertificate } from './certificate.ts';
 import { networkUrlSource, serveProxmoxSim } from './serve.ts';
 
@@ -104,9 +104,9 @@ describe('on a socket', () => {
   it('breaks the connection where a fault or a dead host wants it', async () => {
     const sim = makeSim();
     const served = await serveProxmoxSim(sim, { listen: '127.0.0.1:0', host: 'pve2' });
-    sim.faults.add({ kind: 'lost' });
+    sim.faults.add({ kind: 'response-lost' });
     await expect(ask(`${served.url}/api2/json/version`)).rejects.toThrow(/hang up|ECONNRESET/);
-    sim.meddler.hostDown('pve2');
+    sim.externalChanges.hostDown('pve2');
     await expect(ask(`${served.url}/api2/json/version`)).rejects.toThrow(/hang up|ECONNRESET/);
     await served.close();
   });

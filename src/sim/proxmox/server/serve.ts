@@ -6,7 +6,13 @@ import { createServer as createTlsServer, get as getTls } from 'node:https';
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
 import type { UrlSource } from '../core.ts';
 import type { ProxmoxSim } from '../sim.ts';
-import { answer, bodyOf, listenerOf, proxmoxApp, redirectApp } from './app.ts';
+import {
+  createProxmoxApp,
+  createRedirectApp,
+  createRequestListener,
+  handleExchange,
+  readBody,
+} from './app.ts';
 import { makeCertificate } from './certificate.ts';
 
 export interface ServeOptions {
@@ -29,13 +35,13 @@ const IDLE_MS = 5_000;
 const MAX_REQUESTS_PER_CONNECTION = 100;
 const TLS_HANDSHAKE = 0x16;
 
-function splitAddress(listen: string): { readonly host: string; readonly port: number } {
+function parseListenAddress(listen: string): { readonly host: string; readonly port: number } {
   const at = listen.lastIndexOf(':');
   const host = listen.slice(0, Math.max(0, at)).replace(/^\[(.*)\]$/, '$1');
   return { host: host === '' ? '127.0.0.1' : host, port: Number(listen.slice(at + 1)) };
 }
 
-function byFirstByte(secure: Server, plain: Server): (socket: Socket) => void {
+function routeByFirstByte(secure: Server, plain: Server): (socket: Socket) => void {
   return (socket) => {
     socket.on('error', () => socket.destroy());
     socket.once('data', (first: Buffer) => {
@@ -52,7 +58,7 @@ function byFirstByte(secure: Server, plain: Server): (socket: Socket) => void {
   };
 }
 
-function tuned<T extends Server>(server: T): T {
+function withConnectionLimits<T extends Server>(server: T): T {
   server.keepAliveTimeout = IDLE_MS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   return server;
@@ -78,14 +84,14 @@ async function listenOn(
 }
 
 export async function serveProxmoxSim(sim: ProxmoxSim, options: ServeOptions): Promise<ServedSim> {
-  const at = splitAddress(options.listen);
+  const at = parseListenAddress(options.listen);
   const sockets = new Set<Socket>();
   const track = (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   };
-  const onRequest = listenerOf(proxmoxApp(sim, options.host), (exchange) =>
-    answer(sim, options.host, exchange),
+  const onRequest = createRequestListener(createProxmoxApp(sim, options.host), (exchange) =>
+    handleExchange(sim, options.host, exchange),
   );
   const close = (server: Listener) => async () => {
     for (const socket of sockets) socket.destroy();
@@ -94,23 +100,23 @@ export async function serveProxmoxSim(sim: ProxmoxSim, options: ServeOptions): P
     });
   };
   if (options.tls === undefined || options.tls === false) {
-    const server = tuned(createServer(onRequest));
+    const server = withConnectionLimits(createServer(onRequest));
     server.on('connection', track);
     const port = await listenOn(server, at);
     return { url: `http://${at.host}:${port}`, fingerprint: undefined, close: close(server) };
   }
   const names = [...new Set([at.host, 'localhost', '127.0.0.1'])];
   const own = options.tls === true ? makeCertificate(names) : undefined;
-  const secure = tuned(
+  const secure = withConnectionLimits(
     createTlsServer(own ?? (options.tls === true ? {} : options.tls), onRequest),
   );
   const plain = createServer(
-    listenerOf(redirectApp(), ({ outgoing }) => {
+    createRequestListener(createRedirectApp(), ({ outgoing }) => {
       outgoing.writeHead(400, { connection: 'close' }).end();
       return Promise.resolve();
     }),
   );
-  const server = createSocketServer(byFirstByte(secure, plain));
+  const server = createSocketServer(routeByFirstByte(secure, plain));
   server.on('connection', track);
   const port = await listenOn(server, at);
   return { url: `https://${at.host}:${port}`, fingerprint: own?.fingerprint, close: close(server) };
@@ -122,7 +128,7 @@ export function networkUrlSource(): UrlSource {
     new Promise((resolve) => {
       const get = url.startsWith('https:') ? getTls : getPlain;
       const request = get(url, (response) => {
-        bodyOf(response).then(
+        readBody(response).then(
           (bytes) =>
             resolve({
               url,

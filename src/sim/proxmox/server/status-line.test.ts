@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../../ports/fakes/seeded-random.ts';
 import { createProxmoxSim } from '../sim.ts';
-import { TOKEN, testCluster } from '../support/bench.ts';
+import { TOKEN, testCluster } from '../testing/sim-harness.ts';
 import { type ServedSim, serveProxmoxSim } from './serve.ts';
 
 const HASTY = { now: () => 1_800_000_000_000, monotonic: () => 1, sleep: () => Promise.resolve() };
@@ -18,7 +18,7 @@ function makeSim() {
     clock: HASTY,
     random: new SeededRandom(1),
   });
-  sim.meddler.hostDown('pve2');
+  sim.externalChanges.hostDown('pve2');
   return sim;
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Volume ids and what storages hold: parsing, finding, allocating, freeing. Space and names are decided here;
 // time and locks in `storage/work.ts`.
-import { failure } from '../api-error.ts';
-import type { Storage, Volume } from '../world/model.ts';
-import type { World } from '../world/world.ts';
+import { serverError } from '../api-error.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import type { Storage, Volume } from '../state/model.ts';
 
 export interface VolumeId {
   readonly storage: string;
   readonly name: string;
 }
 
-export interface VolumeKind {
+export interface ParsedVolumeName {
   readonly content: string;
   readonly format: string;
   readonly vmId: number | undefined;
@@ -26,39 +26,47 @@ export function splitVolumeId(text: string): VolumeId | undefined {
 
 export function parseVolumeId(text: string): VolumeId {
   const id = splitVolumeId(text);
-  if (id === undefined) throw failure(`unable to parse volume ID '${text}'`);
+  if (id === undefined) throw serverError(`unable to parse volume ID '${text}'`);
   return id;
 }
 
-export function storageOf(world: World, id: string): Storage {
-  const storage = world.storages.get(id);
-  if (storage === undefined) throw failure(`storage '${id}' does not exist`);
+export function requireStorage(state: ClusterState, id: string): Storage {
+  const storage = state.storages.get(id);
+  if (storage === undefined) throw serverError(`storage '${id}' does not exist`);
   return storage;
 }
 
-export function isAvailable(storage: Storage, host: string): boolean {
+export function isStorageAvailable(storage: Storage, host: string): boolean {
   return storage.enabled && (storage.hosts === undefined || storage.hosts.includes(host));
 }
 
 /** The storage, if it is enabled and meant for that host. */
-export function enabledStorage(world: World, id: string, host: string): Storage {
-  const storage = storageOf(world, id);
-  if (!storage.enabled) throw failure(`storage '${id}' is disabled`);
-  if (!isAvailable(storage, host)) {
-    throw failure(`storage '${id}' is not available on node '${host}'`);
+export function requireEnabledStorage(state: ClusterState, id: string, host: string): Storage {
+  const storage = requireStorage(state, id);
+  if (!storage.enabled) throw serverError(`storage '${id}' is disabled`);
+  if (!isStorageAvailable(storage, host)) {
+    throw serverError(`storage '${id}' is not available on node '${host}'`);
   }
   return storage;
 }
 
 /** Servers are asked whether they are there before anything is mounted. */
-const ASKED_FIRST = new Set(['nfs', 'cifs', 'glusterfs', 'iscsi', 'iscsidirect', 'pbs', 'esxi']);
+const PROBED_BEFORE_MOUNT = new Set([
+  'nfs',
+  'cifs',
+  'glusterfs',
+  'iscsi',
+  'iscsidirect',
+  'pbs',
+  'esxi',
+]);
 
 /** As above, and mounted. */
-export function activeStorage(world: World, id: string, host: string): Storage {
-  const storage = enabledStorage(world, id, host);
+export function requireActiveStorage(state: ClusterState, id: string, host: string): Storage {
+  const storage = requireEnabledStorage(state, id, host);
   if (storage.active) return storage;
-  if (ASKED_FIRST.has(storage.type)) throw failure(`storage '${id}' is not online`);
-  throw failure(
+  if (PROBED_BEFORE_MOUNT.has(storage.type)) throw serverError(`storage '${id}' is not online`);
+  throw serverError(
     storage.path === undefined
       ? `no such volume group '${id}'`
       : `unable to activate storage '${id}' - directory '${storage.path}' does not exist or is unreachable`,
@@ -80,7 +88,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   rbd: 'rbd',
 };
 
-function plainFileKind(content: string, name: string): VolumeKind {
+function parseContentFileName(content: string, name: string): ParsedVolumeName {
   const extension = /\.([a-z0-9]+)$/i.exec(name)?.[1] ?? 'raw';
   const fixed: Readonly<Record<string, string>> = { iso: 'iso', snippets: 'snippet' };
   const vmId = content === 'backup' ? /-(\d+)-/.exec(name)?.[1] : undefined;
@@ -101,21 +109,23 @@ const FILE_NAMES: Readonly<Record<string, RegExp>> = {
   backup: /\.(?:tgz|(?:tar|vma)(?:\.(?:gz|lzo|zst|bz2))?)$/,
 };
 
-function fileKind(name: string): VolumeKind | undefined {
+function parseFileVolumeName(name: string): ParsedVolumeName | undefined {
   const file = /^(iso|vztmpl|import|snippets|backup)\/([^/]+)$/.exec(name);
   if (file !== null) {
     const [, content = '', short = ''] = file;
-    return FILE_NAMES[content]?.test(short) === true ? plainFileKind(content, name) : undefined;
+    return FILE_NAMES[content]?.test(short) === true
+      ? parseContentFileName(content, name)
+      : undefined;
   }
   const image = /^(?:(\d+\/[^\s/]+)\/)?(\d+)\/([^\s/]+)$/.exec(name);
   if (image === null) return undefined;
   const [, base, vmId, short = ''] = image;
   const format = /\.(raw|qcow2|vmdk|subvol)$/.exec(short)?.[1];
-  if (format === undefined) throw failure(`unable to parse volume filename '${short}'`);
+  if (format === undefined) throw serverError(`unable to parse volume filename '${short}'`);
   return { content: 'images', format, vmId: Number(vmId), base };
 }
 
-function blockKind(name: string): VolumeKind | undefined {
+function parseBlockVolumeName(name: string): ParsedVolumeName | undefined {
   const match = /^(?:(base-\d+-[^/]+)\/)?((?:vm|base|subvol)-(\d+)-[^/\s]+)$/.exec(name);
   if (match === null) return undefined;
   const content = (match[2] ?? '').startsWith('subvol') ? 'rootdir' : 'images';
@@ -123,15 +133,15 @@ function blockKind(name: string): VolumeKind | undefined {
 }
 
 /** What a volume's name says. */
-export function kindOf(storage: Storage, name: string): VolumeKind {
-  const kind = storage.path === undefined ? blockKind(name) : fileKind(name);
+export function parseVolumeName(storage: Storage, name: string): ParsedVolumeName {
+  const kind = storage.path === undefined ? parseBlockVolumeName(name) : parseFileVolumeName(name);
   if (kind !== undefined) return kind;
   const noun = NOUNS[storage.type] ?? 'directory';
-  throw failure(`unable to parse ${noun} volume name '${name}'`);
+  throw serverError(`unable to parse ${noun} volume name '${name}'`);
 }
 
 /** Where the file or device lies, as messages and the API show it. */
-export function pathOf(storage: Storage, name: string): string {
+export function volumePath(storage: Storage, name: string): string {
   if (storage.path === undefined) {
     const last = name.split('/').at(-1) ?? name;
     return storage.type === 'rbd' ? `rbd:${storage.id}/${last}` : `/dev/${storage.id}/${last}`;
@@ -151,21 +161,21 @@ export function volumesOn(storage: Storage, host: string): Map<string, Volume> {
   return made;
 }
 
-export function findVolume(world: World, host: string, id: string): Volume | undefined {
+export function findVolume(state: ClusterState, host: string, id: string): Volume | undefined {
   const parsed = splitVolumeId(id);
   if (parsed === undefined) return undefined;
-  const storage = world.storages.get(parsed.storage);
+  const storage = state.storages.get(parsed.storage);
   return storage === undefined ? undefined : volumesOn(storage, host).get(parsed.name);
 }
 
 export function usedBytes(storage: Storage, host: string): number {
   let sum = storage.used;
-  for (const volume of volumesOn(storage, host).values()) sum += occupied(storage, volume);
+  for (const volume of volumesOn(storage, host).values()) sum += occupiedBytes(storage, volume);
   return Math.min(sum, storage.size);
 }
 
 /** Thin storages hold what was written: for an image that came from a file, about the file's size. */
-function occupied(storage: Storage, volume: Volume): number {
+function occupiedBytes(storage: Storage, volume: Volume): number {
   if (volume.content !== 'images') return volume.size;
   const thick = storage.type === 'lvm' || storage.type === 'zfspool';
   if (thick) return volume.size;
@@ -189,7 +199,7 @@ export interface NewVolume {
 /** Where a raw disk 0 does not stand against a qcow2 disk 0. */
 const COUNTED_BY_FORMAT = new Set(['nfs', 'cifs', 'glusterfs']);
 
-function freeName(
+function nextFreeName(
   storage: Storage,
   volumes: ReadonlyMap<string, Volume>,
   wanted: {
@@ -220,7 +230,7 @@ function requireSpace(
   const { storage, host } = at;
   const thick = storage.type === 'lvm' || storage.type === 'zfspool';
   if (!thick || usedBytes(storage, host) + wanted.size <= storage.size) return;
-  throw failure(
+  throw serverError(
     storage.type === 'lvm'
       ? `lvcreate '${storage.id}/${wanted.name}' error:   Volume group "${storage.id}" has insufficient free space`
       : `zfs error: cannot create '${storage.id}/${wanted.name}': out of space`,
@@ -229,7 +239,7 @@ function requireSpace(
 
 /** Makes a volume and returns its id. */
 export function addVolume(
-  world: World,
+  state: ClusterState,
   at: { readonly storage: Storage; readonly host: string },
   wanted: NewVolume,
 ): string {
@@ -240,7 +250,7 @@ export function addVolume(
   const extension = isFile ? `.${format}` : '';
   const file =
     wanted.name ??
-    freeName(storage, volumes, { vmId: wanted.vmId, suffix: wanted.suffix, extension });
+    nextFreeName(storage, volumes, { vmId: wanted.vmId, suffix: wanted.suffix, extension });
   requireSpace(at, { name: file, size: wanted.size });
   const own = isFile ? `${wanted.vmId}/${file}` : file;
   const name = wanted.base === undefined ? own : `${wanted.base}/${own}`;
@@ -251,7 +261,7 @@ export function addVolume(
     size: wanted.size,
     virtualSize: undefined,
     vmId: wanted.vmId,
-    createdAt: world.seconds(),
+    createdAt: state.nowSeconds(),
     base: wanted.base,
     image: wanted.image,
     guestState: wanted.guestState,
@@ -261,7 +271,7 @@ export function addVolume(
 }
 
 /** The linked clones that still rest on a base volume. */
-export function clonesOf(storage: Storage, host: string, name: string): readonly string[] {
+export function findLinkedClones(storage: Storage, host: string, name: string): readonly string[] {
   const last = name
     .split('/')
     .slice(storage.path === undefined ? -1 : -2)

@@ -2,7 +2,7 @@
 // How long simulated work takes, in milliseconds at speed 1. Published so that a test or a demo can say when
 // something will be done; the speed factor divides every one of them.
 
-export const SIMULATED_DURATIONS = {
+export const SIMULATED_DURATIONS_MS = {
   /** An allocation or a linked clone, inside the storage's lock. */
   allocate: 400,
   free: 300,
@@ -28,7 +28,7 @@ export const SIMULATED_DURATIONS = {
 } as const;
 
 /** Waits with their own texts when they run out, in milliseconds; divided by the speed, too. */
-export const SIMULATED_TIMEOUTS = {
+export const SIMULATED_TIMEOUTS_MS = {
   configLock: 10_000,
   createLock: 5_000,
   cloneLock: 1_000,
@@ -41,4 +41,4 @@ export const SIMULATED_TIMEOUTS = {
 } as const;
 
 /** The resource manager looks every so often at what is wanted. */
-export const HA_REACTION_MS = 10_000;
+export const HA_POLL_INTERVAL_MS = 10_000;

@@ -3,14 +3,14 @@
 // each host is bounded, so that a long run does not grow.
 import type { Clock } from '../../../ports/clock.ts';
 import { UPID } from '../../../proxmox/wire-facts/index.ts';
-import { textOf } from '../api-error.ts';
+import { errorText } from '../api-error.ts';
 
 /** How many ended tasks of a host can be asked for by UPID, and how many show in the cluster's list. */
 export const TASK_ARCHIVE_SIZE = 2000;
-export const RECENT_TASKS = 25;
+export const RECENT_TASK_COUNT = 25;
 const MAX_LOG_LINES = 1000;
 
-export interface TaskOrder {
+export interface TaskRequest {
   readonly host: string;
   readonly pid: number;
   readonly type: string;
@@ -46,14 +46,14 @@ export interface TaskRecord {
   readonly log: string[];
 }
 
-interface Live {
+interface RunningTask {
   readonly record: TaskRecord;
   readonly abort: AbortController;
   readonly ended: Promise<void>;
 }
 
 /** A task that is to fail after so much work, or to be killed then. */
-export interface TaskDoom {
+export interface InjectedTaskFault {
   /** Milliseconds of work at speed 1. */
   readonly afterMs: number;
   readonly message: string;
@@ -61,7 +61,7 @@ export interface TaskDoom {
   readonly killed: boolean;
 }
 
-type TaskHook = (order: TaskOrder) => TaskDoom | undefined;
+type FaultInjector = (request: TaskRequest) => InjectedTaskFault | undefined;
 
 function hex(value: number, digits = 8): string {
   return value.toString(16).toUpperCase().padStart(digits, '0');
@@ -70,10 +70,10 @@ function hex(value: number, digits = 8): string {
 export class TaskEngine {
   readonly #clock: Clock;
   readonly #speed: number;
-  readonly #live = new Map<string, Live>();
+  readonly #live = new Map<string, RunningTask>();
   readonly #archives = new Map<string, TaskRecord[]>();
   readonly #index = new Map<string, TaskRecord>();
-  #hook: TaskHook | undefined;
+  #hook: FaultInjector | undefined;
   #started = 0;
 
   constructor(clock: Clock, speed: number) {
@@ -82,7 +82,7 @@ export class TaskEngine {
   }
 
   /** Asked once per task: where faults strike. */
-  setHook(hook: TaskHook): void {
+  setFaultInjector(hook: FaultInjector): void {
     this.#hook = hook;
   }
 
@@ -90,14 +90,14 @@ export class TaskEngine {
     return this.#started;
   }
 
-  start(order: TaskOrder, work: (context: TaskContext) => Promise<void>): string {
+  start(request: TaskRequest, work: (context: TaskContext) => Promise<void>): string {
     const now = this.#clock.now();
     const startTime = Math.floor(now / 1000);
     const pstart = Math.floor(this.#clock.monotonic() / 10) + 360_000;
-    const upid = `UPID:${order.host}:${hex(order.pid)}:${hex(pstart)}:${hex(startTime)}:${order.type}:${order.id}:${order.user}:`;
+    const upid = `UPID:${request.host}:${hex(request.pid)}:${hex(pstart)}:${hex(startTime)}:${request.type}:${request.id}:${request.user}:`;
     const record: TaskRecord = {
       upid,
-      ...order,
+      ...request,
       pstart,
       startTime,
       endTime: undefined,
@@ -108,7 +108,7 @@ export class TaskEngine {
     const abort = new AbortController();
     this.#started += 1;
     this.#index.set(upid, record);
-    const ended = this.#run({ order, record, abort, work });
+    const ended = this.#run({ request, record, abort, work });
     this.#live.set(upid, { record, abort, ended });
     return upid;
   }
@@ -147,7 +147,7 @@ export class TaskEngine {
   }
 
   /** The host died: its workers are gone and left no last line. */
-  hostDied(host: string): void {
+  abortTasksOn(host: string): void {
     for (const { record, abort } of this.#live.values()) {
       if (record.host === host) abort.abort(new Error('unexpected status'));
     }
@@ -163,15 +163,15 @@ export class TaskEngine {
   }
 
   async #run(task: {
-    readonly order: TaskOrder;
+    readonly request: TaskRequest;
     readonly record: TaskRecord;
     readonly abort: AbortController;
     readonly work: (context: TaskContext) => Promise<void>;
   }): Promise<void> {
-    const { order, record, abort, work } = task;
+    const { request, record, abort, work } = task;
     let warnings = 0;
     let worked = 0;
-    const doom = this.#hook?.(order);
+    const doom = this.#hook?.(request);
     const context: TaskContext = {
       upid: record.upid,
       signal: abort.signal,
@@ -197,7 +197,7 @@ export class TaskEngine {
       await work(context);
       this.#end(record, warnings === 0 ? 'OK' : `WARNINGS: ${warnings}`);
     } catch (error) {
-      this.#end(record, abort.signal.aborted ? textOf(abort.signal.reason) : textOf(error));
+      this.#end(record, abort.signal.aborted ? errorText(abort.signal.reason) : errorText(error));
     }
   }
 

@@ -14,7 +14,7 @@ interface Lock {
   readonly waiting: Waiter[];
 }
 
-export interface LockWish {
+export interface LockRequest {
   readonly name: string;
   readonly shared?: boolean;
   readonly timeoutMs: number;
@@ -35,7 +35,7 @@ export class Locks {
     return [...this.#locks.keys()].toSorted();
   }
 
-  async with<T>(wish: LockWish, work: () => Promise<T>): Promise<T> {
+  async withLock<T>(wish: LockRequest, work: () => Promise<T>): Promise<T> {
     await this.#acquire(wish);
     try {
       return await work();
@@ -44,7 +44,7 @@ export class Locks {
     }
   }
 
-  async #acquire(wish: LockWish): Promise<void> {
+  async #acquire(wish: LockRequest): Promise<void> {
     const lock = this.#locks.get(wish.name) ?? { exclusive: false, shared: 0, waiting: [] };
     this.#locks.set(wish.name, lock);
     const shared = wish.shared === true;

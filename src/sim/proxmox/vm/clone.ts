@@ -1,61 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST clone: the same checks before and inside the task; the new id is taken only inside it.
-import { failure, parameterError, textOf } from '../api-error.ts';
+import { errorText, parameterError, serverError } from '../api-error.ts';
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
-import { enabledStorage, findVolume, parseVolumeId, storageOf } from '../storage/volumes.ts';
-import { allocate, freeAll } from '../storage/work.ts';
-import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
+import { formatSize } from '../state/cluster-state.ts';
+import type { Vm } from '../state/model.ts';
+import { allocateVolume, freeVolumes } from '../storage/allocation.ts';
+import {
+  findVolume,
+  parseVolumeId,
+  requireEnabledStorage,
+  requireStorage,
+} from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
-import type { Vm } from '../world/model.ts';
-import { formatSize } from '../world/world.ts';
-import { checkLock, isTemplate, vmFoundOn, withSmbiosUuid } from './config.ts';
+import { checkLock, findVm, isTemplate, withSmbiosUuid } from './config.ts';
 import { emptyVm } from './create.ts';
 import {
   type Drive,
-  drivesOf,
+  formatDrive,
+  formatNic,
   isCloudInit,
   isPlainCdrom,
-  type Options,
+  parseDrives,
   parseNic,
-  printDrive,
-  printNic,
+  type VmOptions,
 } from './drives.ts';
-import { requireBridges } from './option-access.ts';
+import { requireBridgePrivileges } from './option-access.ts';
 
 interface Plan {
   readonly source: Vm;
-  readonly config: Options;
+  readonly config: VmOptions;
   readonly newId: number;
   readonly full: boolean;
   readonly target: string | undefined;
 }
 
 function checkTarget(call: Call, target: string | undefined): void {
-  if (target !== undefined && !call.world.hosts.has(target)) {
-    throw failure(`no such cluster node '${target}'`);
+  if (target !== undefined && !call.state.hosts.has(target)) {
+    throw serverError(`no such cluster node '${target}'`);
   }
   const storage = call.optional('storage');
   if (storage === undefined) return;
-  const config = enabledStorage(call.world, storage, call.host);
+  const config = requireEnabledStorage(call.state, storage, call.host);
   if (!config.content.includes('images')) {
     throw parameterError({ storage: `storage '${storage}' does not support vm images` });
   }
   if (target === undefined) return;
-  enabledStorage(call.world, storage, target);
-  if (!config.shared) throw failure(`can't clone to non-shared storage '${storage}'`);
+  requireEnabledStorage(call.state, storage, target);
+  if (!config.shared) throw serverError(`can't clone to non-shared storage '${storage}'`);
 }
 
 /** Whether all that the VM uses can be seen from every host. */
-function requireStorages(call: Call, config: Options): boolean {
+function requireStorages(call: Call, config: VmOptions): boolean {
   let shared = true;
-  for (const [, drive] of drivesOf(config)) {
+  for (const [, drive] of parseDrives(config)) {
     if (drive.file === 'none') continue;
     if (drive.file === 'cdrom') {
       call.require({ path: '/', privileges: ['Sys.Console'] });
       continue;
     }
     const { storage } = parseVolumeId(drive.file);
-    if (!storageOf(call.world, storage).shared) shared = false;
+    if (!requireStorage(call.state, storage).shared) shared = false;
     if (isPlainCdrom(drive)) continue;
     const place = call.optional('storage') ?? storage;
     call.require({ path: `/storage/${place}`, privileges: ['Datastore.AllocateSpace'] });
@@ -63,11 +68,11 @@ function requireStorages(call: Call, config: Options): boolean {
   return shared;
 }
 
-function sourceConfig(call: Call, source: Vm): Options {
+function sourceConfig(call: Call, source: Vm): VmOptions {
   const name = call.optional('snapname');
   if (name === undefined) return source.config;
   const snapshot = source.snapshots.find((known) => known.name === name);
-  if (snapshot === undefined) throw failure(`snapshot '${name}' does not exist`);
+  if (snapshot === undefined) throw serverError(`snapshot '${name}' does not exist`);
   return snapshot.config;
 }
 
@@ -75,14 +80,14 @@ function sourceConfig(call: Call, source: Vm): Options {
 function isBase(call: Call, file: string): boolean {
   const { storage, name } = parseVolumeId(file);
   const isBaseName = name.split('/').at(-1)?.startsWith('base-') === true;
-  return isBaseName && storageOf(call.world, storage).type !== 'lvm';
+  return isBaseName && requireStorage(call.state, storage).type !== 'lvm';
 }
 
 function requireCloneable(call: Call, source: Vm, full: boolean): void {
-  for (const [slot, drive] of full ? [] : drivesOf(source.config)) {
+  for (const [slot, drive] of full ? [] : parseDrives(source.config)) {
     if (isPlainCdrom(drive) || isCloudInit(drive) || isBase(call, drive.file)) continue;
-    const what = call.world.version === '8.4' ? `drive '${slot}'` : `'${drive.file}' (${slot})`;
-    throw failure(`Linked clone feature is not supported for ${what}`);
+    const what = call.state.version === '8.4' ? `drive '${slot}'` : `'${drive.file}' (${slot})`;
+    throw serverError(`Linked clone feature is not supported for ${what}`);
   }
 }
 
@@ -90,7 +95,7 @@ function fullWanted(call: Call, source: Vm): boolean {
   const full = call.optional('full') === undefined ? !isTemplate(source) : call.flag('full');
   for (const name of ['storage', 'format']) {
     if (!full && call.optional(name) !== undefined) {
-      throw failure(`parameter '${name}' not allowed for linked clones`);
+      throw serverError(`parameter '${name}' not allowed for linked clones`);
     }
   }
   return full;
@@ -101,7 +106,7 @@ function check(call: Call): Plan {
   const newId = call.integer('newid');
   const wanted = call.optional('target');
   const target = wanted === call.host || wanted === 'localhost' ? undefined : wanted;
-  const source = vmFoundOn(call.core, call.host, id);
+  const source = findVm(call.core, call.host, id);
   const pool = call.optional('pool');
   if (pool !== undefined) call.core.access.requirePool(pool);
   checkTarget(call, target);
@@ -110,12 +115,12 @@ function check(call: Call): Plan {
   const config = sourceConfig(call, source);
   const full = fullWanted(call, source);
   const shared = requireStorages(call, config);
-  requireBridges(call.core, call.who, config);
+  requireBridgePrivileges(call.core, call.authUser, config);
   if (target !== undefined && !shared) {
-    throw failure(`can't clone VM to node '${target}' (VM uses local storage)`);
+    throw serverError(`can't clone VM to node '${target}' (VM uses local storage)`);
   }
-  if (call.world.vms.get(newId)?.host === call.host) {
-    throw failure(`unable to create VM ${newId}: config file already exists`);
+  if (call.state.vms.get(newId)?.host === call.host) {
+    throw serverError(`unable to create VM ${newId}: config file already exists`);
   }
   requireCloneable(call, source, full);
   return { source, config, newId, full, target };
@@ -124,16 +129,16 @@ function check(call: Call): Plan {
 const NOT_COPIED = /^(?:unused\d+|template|lock|parent|snaptime|vmstate|snapstate)$/;
 
 function newConfig(call: Call, plan: Plan): Record<string, string> {
-  const { world } = call;
+  const { state } = call;
   const config: Record<string, string> = {};
   for (const [name, value] of Object.entries(plan.config)) {
     if (NOT_COPIED.test(name)) continue;
     config[name] = /^net\d+$/.test(name)
-      ? printNic({ ...parseNic(value), mac: undefined }, world.newMac())
+      ? formatNic({ ...parseNic(value), mac: undefined }, state.generateMac())
       : value;
   }
-  config['smbios1'] = withSmbiosUuid(config['smbios1'], world.random.uuid());
-  if (config['vmgenid'] !== undefined) config['vmgenid'] = world.random.uuid();
+  config['smbios1'] = withSmbiosUuid(config['smbios1'], state.random.uuid());
+  if (config['vmgenid'] !== undefined) config['vmgenid'] = state.random.uuid();
   const sourceName = plan.config['name'] ?? String(plan.source.id);
   config['name'] = call.optional('name') ?? `Copy-of-VM-${sourceName}`;
   const description = call.optional('description');
@@ -142,11 +147,11 @@ function newConfig(call: Call, plan: Plan): Record<string, string> {
 }
 
 /** A comment in the file, which the API shows as the description. */
-const TEMPORARY: Options = { lock: 'clone', description: ' qmclone temporary file' };
+const TEMPORARY: VmOptions = { lock: 'clone', description: ' qmclone temporary file' };
 
 /** The name a linked clone rests on, as its own name shows it; thin LVM does not show it. */
 function baseName(call: Call, storage: string, name: string): string | undefined {
-  const { path, type } = storageOf(call.world, storage);
+  const { path, type } = requireStorage(call.state, storage);
   if (type === 'lvmthin') return undefined;
   const isFile = path !== undefined;
   return name
@@ -168,9 +173,9 @@ async function cloneDrive(
 ): Promise<Drive> {
   const { slot, drive, context } = at;
   const { core, host } = call;
-  const volume = findVolume(core.world, host, drive.file);
+  const volume = findVolume(core.state, host, drive.file);
   const origin = parseVolumeId(drive.file);
-  if (volume === undefined) throw failure(`volume '${drive.file}' does not exist`);
+  if (volume === undefined) throw serverError(`volume '${drive.file}' does not exist`);
   const isCi = isCloudInit(drive);
   const linked = !plan.full && !isCi;
   const storage = call.optional('storage') ?? origin.storage;
@@ -185,10 +190,10 @@ async function cloneDrive(
     guestState: structuredClone(volume.guestState),
     everBooted: volume.everBooted,
   };
-  const file = await allocate(core, { storage, host }, { volume: fresh, work: context.work });
+  const file = await allocateVolume(core, { storage, host }, { volume: fresh, work: context.work });
   at.made.push(file);
-  if (linked) await context.work(SIMULATED_DURATIONS.linkedClone);
-  else await context.work((SIMULATED_DURATIONS.fullClonePerGib * volume.size) / 2 ** 30);
+  if (linked) await context.work(SIMULATED_DURATIONS_MS.linkedClone);
+  else await context.work((SIMULATED_DURATIONS_MS.fullClonePerGib * volume.size) / 2 ** 30);
   const size = isCi ? {} : { size: formatSize(volume.size) };
   return { file, options: { ...drive.options, ...size } };
 }
@@ -203,13 +208,13 @@ async function copyDrives(
     readonly vm: Vm;
   },
 ): Promise<void> {
-  const drives = drivesOf(plan.config).filter(
+  const drives = parseDrives(plan.config).filter(
     ([, drive]) => !isPlainCdrom(drive) && drive.file !== 'none',
   );
   for (const [slot] of drives) delete at.config[slot];
   for (const [slot, drive] of drives) {
     const copy = await cloneDrive(call, plan, { slot, drive, context: at.context, made: at.made });
-    at.config[slot] = printDrive(copy);
+    at.config[slot] = formatDrive(copy);
     // Written after each drive: name and description show while the others are still being copied.
     at.vm.config = { ...at.config, lock: 'clone' };
   }
@@ -217,40 +222,40 @@ async function copyDrives(
 
 async function clone(call: Call, context: TaskContext): Promise<void> {
   const plan = check(call);
-  const { world } = call;
-  if (world.version !== '8.4') {
+  const { state } = call;
+  if (state.version !== '8.4') {
     context.log(`creating a clone of VM ${plan.source.id} with ID ${plan.newId}`);
   }
   const config = newConfig(call, plan);
-  if (world.guestHost(plan.newId) !== undefined) {
+  if (state.findGuest(plan.newId) !== undefined) {
     const file = `/etc/pve/nodes/${call.host}/qemu-server/${plan.newId}.conf`;
-    throw failure(`close (rename) atomic file '${file}' failed: File exists`);
+    throw serverError(`close (rename) atomic file '${file}' failed: File exists`);
   }
-  const vm = emptyVm(plan.newId, call.host, world.clock.now());
+  const vm = emptyVm(plan.newId, call.host, state.clock.now());
   vm.config = { ...TEMPORARY };
-  world.vms.set(plan.newId, vm);
+  state.vms.set(plan.newId, vm);
   const made: string[] = [];
   try {
     await copyDrives(call, plan, { context, made, config, vm });
     vm.config = config;
     if (plan.target !== undefined) vm.host = plan.target;
-    world.touch(vm);
-    world.pools.get(call.text('pool'))?.vms.add(plan.newId);
-    world.accessVersion += 1;
+    state.recordStatus(vm);
+    state.pools.get(call.text('pool'))?.vms.add(plan.newId);
+    state.accessVersion += 1;
   } catch (error) {
     if (context.signal.aborted) throw error;
-    await freeAll(call.core, { host: call.host, volumes: made }, context.log);
-    if (world.vms.get(plan.newId) === vm) world.vms.delete(plan.newId);
-    throw failure(`clone failed: ${textOf(error)}`);
+    await freeVolumes(call.core, { host: call.host, volumes: made }, context.log);
+    if (state.vms.get(plan.newId) === vm) state.vms.delete(plan.newId);
+    throw serverError(`clone failed: ${errorText(error)}`);
   }
 }
 
 export function cloneVm(call: Call): string {
   const { source, newId } = check(call);
-  const timeoutMs = SIMULATED_TIMEOUTS.cloneLock;
+  const timeoutMs = SIMULATED_TIMEOUTS_MS.cloneLock;
   const host = call.host;
   const shared = source.running === undefined;
-  return call.fork({ type: 'qmclone', id: source.id }, (context) =>
+  return call.forkTask({ type: 'qmclone', id: source.id }, (context) =>
     withVmLock(call.core, { host, id: source.id, timeoutMs, shared }, () =>
       withVmLock(call.core, { host, id: newId, timeoutMs }, () => clone(call, context)),
     ),

@@ -2,52 +2,52 @@
 // A VM's configuration: finding it, its digest, how the API shows it, its lock, tags, memory.
 import { createHash } from 'node:crypto';
 import { endpointsOf } from '../../../proxmox/wire-facts/index.ts';
-import { failure } from '../api-error.ts';
+import { serverError } from '../api-error.ts';
 import type { Core } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
-import { factOf } from '../schema/verify.ts';
-import type { Vm } from '../world/model.ts';
-import type { World } from '../world/world.ts';
-import type { Options } from './drives.ts';
+import { findParamFact } from '../schema/verify.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import type { Vm } from '../state/model.ts';
+import type { VmOptions } from './drives.ts';
 
 /** The VM, if that host has it; otherwise the text that the host gives. */
-export function vmOn(core: Core, host: string, id: number): Vm {
-  const vm = core.world.vms.get(id);
+export function loadVm(core: Core, host: string, id: number): Vm {
+  const vm = core.state.vms.get(id);
   if (vm === undefined || vm.host !== host) {
-    throw failure(`Configuration file 'nodes/${host}/qemu-server/${id}.conf' does not exist`);
+    throw serverError(`Configuration file 'nodes/${host}/qemu-server/${id}.conf' does not exist`);
   }
   return vm;
 }
 
 /** The same question, asked by those who look for the process first: another text. */
-export function vmFoundOn(core: Core, host: string, id: number): Vm {
-  const vm = core.world.vms.get(id);
+export function findVm(core: Core, host: string, id: number): Vm {
+  const vm = core.state.vms.get(id);
   if (vm === undefined || vm.host !== host) {
-    throw failure(`unable to find configuration file for VM ${id} on node '${host}'`);
+    throw serverError(`unable to find configuration file for VM ${id} on node '${host}'`);
   }
   return vm;
 }
 
 /** Without a majority the cluster's files can be read only. */
 export function requireWritable(core: Core, vm: Vm): void {
-  if (core.world.quorate) return;
-  const pid = core.world.hosts.get(vm.host)?.nextPid ?? 1;
-  throw failure(
+  if (core.state.quorate) return;
+  const pid = core.state.hosts.get(vm.host)?.nextPid ?? 1;
+  throw serverError(
     `unable to open file '/etc/pve/nodes/${vm.host}/qemu-server/${vm.id}.conf.tmp.${pid}' - Permission denied`,
   );
 }
 
 export function checkLock(vm: Vm): void {
   const lock = vm.config['lock'];
-  if (lock !== undefined) throw failure(`VM is locked (${lock})`);
+  if (lock !== undefined) throw serverError(`VM is locked (${lock})`);
 }
 
 export function isTemplate(vm: Vm): boolean {
   return vm.config['template'] === '1';
 }
 
-export function digestOf(vm: Vm): string {
-  const lines = (options: Options) =>
+export function configDigest(vm: Vm): string {
+  const lines = (options: VmOptions) =>
     Object.keys(options)
       .toSorted()
       .map((key) => `${key}: ${options[key]}`);
@@ -62,20 +62,20 @@ export function digestOf(vm: Vm): string {
 }
 
 export function checkDigest(vm: Vm, digest: string | undefined): void {
-  if (digest !== undefined && digest !== '' && digest !== digestOf(vm)) {
-    throw failure('checksum mismatch (file change by other user?)');
+  if (digest !== undefined && digest !== '' && digest !== configDigest(vm)) {
+    throw serverError('checksum mismatch (file change by other user?)');
   }
 }
 
-function optionType(world: World, name: string): string | undefined {
-  const endpoint = endpointsOf(world.version).find(
+function optionType(state: ClusterState, name: string): string | undefined {
+  const endpoint = endpointsOf(state.version).find(
     (row) => row.method === 'PUT' && row.path === '/nodes/{node}/qemu/{vmid}/config',
   );
-  return endpoint === undefined ? undefined : factOf(endpoint.params, name)?.type;
+  return endpoint === undefined ? undefined : findParamFact(endpoint.params, name)?.type;
 }
 
 /** Whether Proxmox knows an option of that name. */
-export function optionExists(world: World, name: string): boolean {
+export function isKnownOption(state: ClusterState, name: string): boolean {
   const notOptions = [
     'node',
     'vmid',
@@ -88,20 +88,24 @@ export function optionExists(world: World, name: string): boolean {
     'cdrom',
     'import-working-storage',
   ];
-  return !notOptions.includes(name) && optionType(world, name) !== undefined;
+  return !notOptions.includes(name) && optionType(state, name) !== undefined;
 }
 
 /** As JSON: whole numbers and booleans are numbers, passwords stars. */
-export function shownValue(world: World, name: string, value: string): string | number {
+export function formatOptionValue(
+  state: ClusterState,
+  name: string,
+  value: string,
+): string | number {
   if (name === 'cipassword') return '**********';
-  const type = optionType(world, name);
+  const type = optionType(state, name);
   const numeric = type === 'integer' || type === 'boolean';
   return numeric && /^\d+$/.test(value) ? Number(value) : value;
 }
 
 /** What GET config answers: pending values shown as if applied, unless the current ones are asked for. */
-export function shownConfig(
-  world: World,
+export function formatConfig(
+  state: ClusterState,
   vm: Vm,
   current: boolean,
 ): Record<string, string | number> {
@@ -110,14 +114,15 @@ export function shownConfig(
     Object.assign(merged, vm.pending);
     for (const name of vm.pendingDelete) delete merged[name];
   }
-  const shown: Record<string, string | number> = { digest: digestOf(vm) };
-  for (const [name, value] of Object.entries(merged)) shown[name] = shownValue(world, name, value);
+  const shown: Record<string, string | number> = { digest: configDigest(vm) };
+  for (const [name, value] of Object.entries(merged))
+    shown[name] = formatOptionValue(state, name, value);
   return shown;
 }
 
 /** Tags as they are written back: each once, lower case, sorted, unless the datacenter wants otherwise. */
-export function normaliseTags(world: World, text: string): string {
-  const style = world.datacenter['tag-style'] ?? '';
+export function normaliseTags(state: ClusterState, text: string): string {
+  const style = state.datacenter['tag-style'] ?? '';
   const caseSensitive = /case-sensitive=1/.test(style);
   const tags = splitList(text).map((tag) => (caseSensitive ? tag : tag.toLowerCase()));
   const unique = [...new Set(tags)];
@@ -129,20 +134,20 @@ export function clampCpuUnits(value: string): string {
   return String(Math.min(Math.max(Number(value), 1), 10_000));
 }
 
-export function memoryMib(config: Options): number {
+export function memoryMib(config: VmOptions): number {
   return Number(/^(?:current=)?(\d+)/.exec(config['memory'] ?? '512')?.[1] ?? 512);
 }
 
-export function cpusOf(config: Options): number {
+export function cpuCount(config: VmOptions): number {
   const all = Number(config['cores'] ?? 1) * Number(config['sockets'] ?? 1);
   return Math.min(all, Number(config['vcpus'] ?? all));
 }
 
-export function agentEnabled(config: Options): boolean {
+export function isAgentEnabled(config: VmOptions): boolean {
   return /^(?:enabled=)?1/.test(config['agent'] ?? '');
 }
 
-export function smbiosUuid(config: Options): string {
+export function parseSmbiosUuid(config: VmOptions): string {
   return /(?:^|,)uuid=([0-9a-fA-F-]{36})/.exec(config['smbios1'] ?? '')?.[1]?.toLowerCase() ?? '';
 }
 

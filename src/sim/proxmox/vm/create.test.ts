@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Bench, testCluster } from '../support/bench.ts';
+import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
 const IMPORT = 'local-lvm:0,import-from=local:import/noble-with-agent.qcow2';
-type Params = Parameters<Bench['call']>[2];
+type Params = Parameters<SimHarness['call']>[2];
 
-function create(bench: Bench, params: Params, host = 'pve1') {
-  return bench.call('POST', `/nodes/${host}/qemu`, params);
+function create(harness: SimHarness, params: Params, host = 'pve1') {
+  return harness.call('POST', `/nodes/${host}/qemu`, params);
 }
 
 describe('a new VM, refused before the task', () => {
@@ -44,31 +44,31 @@ describe('a new VM, refused before the task', () => {
     ],
     [{ sshkeys: 'nonsense' }, 500, 'SSH public key validation error'],
   ])('%j', async (params, status, problem) => {
-    const bench = new Bench();
-    const answer = await create(bench, { vmid: 160, ...params });
+    const harness = new SimHarness();
+    const answer = await create(harness, { vmid: 160, ...params });
     expect(answer.status).toBe(status);
     if (typeof problem === 'string') expect(answer.reason).toBe(problem);
     else expect(answer.errors).toEqual(problem);
-    expect(bench.sim.inspect().vms).toEqual([]);
+    expect(harness.sim.inspect().vms).toEqual([]);
   });
 
   it('an id that a VM or a container has', async () => {
     const cluster = { ...testCluster(), containers: [{ id: 161, host: 'pve1' }] };
-    const bench = new Bench({ cluster });
-    await bench.vm(160);
-    expect((await create(bench, { vmid: 160 })).reason).toBe(
+    const harness = new SimHarness({ cluster });
+    await harness.createVm(160);
+    expect((await create(harness, { vmid: 160 })).reason).toBe(
       "unable to create VM 160 - VM 160 already exists on node 'pve1'",
     );
-    expect((await create(bench, { vmid: 161 })).reason).toBe(
+    expect((await create(harness, { vmid: 161 })).reason).toBe(
       "unable to create VM 161 - CT 161 already exists on node 'pve1'",
     );
   });
 
   it('one of two hosts that take an id at the same moment', async () => {
-    const bench = new Bench({ cluster: testCluster(3) });
+    const harness = new SimHarness({ cluster: testCluster(3) });
     const [first, second] = await Promise.all([
-      create(bench, { vmid: 300 }, 'pve1'),
-      create(bench, { vmid: 300 }, 'pve3'),
+      create(harness, { vmid: 300 }, 'pve1'),
+      create(harness, { vmid: 300 }, 'pve3'),
     ]);
     expect([first?.status, second?.reason]).toEqual([
       200,
@@ -77,9 +77,9 @@ describe('a new VM, refused before the task', () => {
   });
 
   it('without quorum', async () => {
-    const bench = new Bench();
-    bench.sim.meddler.setQuorum(false);
-    expect((await create(bench, { vmid: 160 })).reason).toBe('cluster not ready - no quorum?');
+    const harness = new SimHarness();
+    harness.sim.externalChanges.setQuorum(false);
+    expect((await create(harness, { vmid: 160 })).reason).toBe('cluster not ready - no quorum?');
   });
 });
 
@@ -102,19 +102,19 @@ describe('a new VM, failing in the task', () => {
       "unable to create VM 162 - ide1 - cloud-init drive is already attached at 'ide0'",
     ],
   ])('%j', async (params, status) => {
-    const bench = new Bench();
-    const answer = await create(bench, { vmid: 162, scsi1: 'local-lvm:1', ...params });
-    expect(bench.sim.inspect().vms[0]?.config).toEqual({ lock: 'create' });
-    expect(await bench.task(answer)).toBe(status);
-    expect(bench.sim.inspect().vms).toEqual([]);
-    expect(bench.sim.inspect().volumes.filter(({ vmId }) => vmId !== undefined)).toEqual([]);
+    const harness = new SimHarness();
+    const answer = await create(harness, { vmid: 162, scsi1: 'local-lvm:1', ...params });
+    expect(harness.sim.inspect().vms[0]?.config).toEqual({ lock: 'create' });
+    expect(await harness.waitForTask(answer)).toBe(status);
+    expect(harness.sim.inspect().vms).toEqual([]);
+    expect(harness.sim.inspect().volumes.filter(({ vmId }) => vmId !== undefined)).toEqual([]);
   });
 
   it('a disabled storage', async () => {
-    const bench = new Bench();
-    bench.sim.meddler.setStorageEnabled('local-lvm', false);
-    const answer = await create(bench, { vmid: 162, scsi0: 'local-lvm:8' });
-    expect(await bench.task(answer)).toBe(
+    const harness = new SimHarness();
+    harness.sim.externalChanges.setStorageEnabled('local-lvm', false);
+    const answer = await create(harness, { vmid: 162, scsi0: 'local-lvm:8' });
+    expect(await harness.waitForTask(answer)).toBe(
       "unable to create VM 162 - storage 'local-lvm' is disabled",
     );
   });
@@ -126,19 +126,19 @@ describe('a new VM, failing in the task', () => {
       datacenter: { userTagAccess: { allow: 'list' as const, list: ['free'] } },
       acl: [{ path: '/', role: 'PVEAdmin', user: 'scaler@pve' }],
     };
-    const bench = new Bench({ cluster });
-    const answer = await create(bench, { vmid: 162, tags: 'free,other' });
-    expect(await bench.task(answer)).toBe(
+    const harness = new SimHarness({ cluster });
+    const answer = await create(harness, { vmid: 162, tags: 'free,other' });
+    expect(await harness.waitForTask(answer)).toBe(
       "unable to create VM 162 - 403 Permission check failed (/, Sys.Modify for modifying tag 'other')",
     );
-    await bench.vm(163, { tags: 'free' });
+    await harness.createVm(163, { tags: 'free' });
   });
 });
 
 describe('a new VM', () => {
   it('claims its id with the answer and keeps what was not given up to Proxmox', async () => {
-    const bench = new Bench();
-    const answer = await create(bench, {
+    const harness = new SimHarness();
+    const answer = await create(harness, {
       vmid: 170,
       scsi0: IMPORT,
       net0: 'virtio,bridge=vmbr0',
@@ -147,30 +147,30 @@ describe('a new VM', () => {
     expect(answer.data).toMatch(
       /^UPID:pve1:[0-9A-F]{8}:[0-9A-F]{8}:[0-9A-F]{8}:qmcreate:170:scaler@pve!sim:$/,
     );
-    expect((await bench.call('GET', '/nodes/pve1/qemu/170/config')).data.lock).toBe('create');
-    expect(await bench.task(answer)).toBe('OK');
-    const { data } = await bench.call('GET', '/nodes/pve1/qemu/170/config');
+    expect((await harness.call('GET', '/nodes/pve1/qemu/170/config')).data.lock).toBe('create');
+    expect(await harness.waitForTask(answer)).toBe('OK');
+    const { data } = await harness.call('GET', '/nodes/pve1/qemu/170/config');
     expect(data.boot).toBe('order=scsi0;ide2;net0');
     expect(data.smbios1).toMatch(/^uuid=[0-9a-f-]{36}$/);
     expect(data.vmgenid).toMatch(/^[0-9a-f-]{36}$/);
     expect(data.meta).toMatch(/^creation-qemu=/);
     expect(data.lock).toBeUndefined();
     expect(data.name).toBeUndefined();
-    expect((await bench.call('GET', '/nodes/pve1/qemu/170/status/current')).data.name).toBe(
+    expect((await harness.call('GET', '/nodes/pve1/qemu/170/status/current')).data.name).toBe(
       'VM 170',
     );
   });
 
   it('round-trips descriptions and gives disk formats of their storage', async () => {
-    const bench = new Bench();
-    await bench.vm(171, {
+    const harness = new SimHarness();
+    await harness.createVm(171, {
       description: 'Grüße\nzwei = 2; drei',
       scsi0: 'shared:8',
       scsi1: 'shared:1,format=qcow2',
       ide0: 'shared:cloudinit',
       virtio0: 'shared:0,import-from=local:import/noble-with-agent.qcow2',
     });
-    const { data } = await bench.call('GET', '/nodes/pve1/qemu/171/config');
+    const { data } = await harness.call('GET', '/nodes/pve1/qemu/171/config');
     expect(data).toMatchObject({
       description: 'Grüße\nzwei = 2; drei',
       scsi0: 'shared:171/vm-171-disk-0.raw,size=8G',
@@ -181,24 +181,24 @@ describe('a new VM', () => {
   });
 
   it('with start=1 starts in a task of its own, whatever becomes of it', async () => {
-    const bench = new Bench();
-    const answer = await create(bench, { vmid: 172, start: 1, net0: 'virtio,bridge=vmbr7' });
-    expect(await bench.task(answer)).toBe('OK');
-    await bench.clock.advance(30_000);
-    const { data } = await bench.call('GET', '/nodes/pve1/tasks', { typefilter: 'qmstart' });
+    const harness = new SimHarness();
+    const answer = await create(harness, { vmid: 172, start: 1, net0: 'virtio,bridge=vmbr7' });
+    expect(await harness.waitForTask(answer)).toBe('OK');
+    await harness.clock.advance(30_000);
+    const { data } = await harness.call('GET', '/nodes/pve1/tasks', { typefilter: 'qmstart' });
     expect(data[0].status).toBe("bridge 'vmbr7' does not exist");
   });
 
   it('leaves a locked configuration when its worker is killed', async () => {
-    const bench = new Bench();
-    bench.sim.faults.add({ kind: 'task-killed', taskType: 'qmcreate', delayMs: 600 });
-    const answer = await create(bench, { vmid: 173, scsi0: 'local-lvm:8' });
-    expect(await bench.task(answer)).toBe('unexpected status');
-    expect(bench.sim.inspect().vms[0]?.config).toEqual({ lock: 'create' });
-    expect(await bench.task(await bench.call('DELETE', '/nodes/pve1/qemu/173'))).toBe(
+    const harness = new SimHarness();
+    harness.sim.faults.add({ kind: 'task-killed', taskType: 'qmcreate', delayMs: 600 });
+    const answer = await create(harness, { vmid: 173, scsi0: 'local-lvm:8' });
+    expect(await harness.waitForTask(answer)).toBe('unexpected status');
+    expect(harness.sim.inspect().vms[0]?.config).toEqual({ lock: 'create' });
+    expect(await harness.waitForTask(await harness.call('DELETE', '/nodes/pve1/qemu/173'))).toBe(
       'VM is locked (create)',
     );
-    expect((await bench.call('DELETE', '/nodes/pve1/qemu/173', { skiplock: 1 })).errors).toEqual({
+    expect((await harness.call('DELETE', '/nodes/pve1/qemu/173', { skiplock: 1 })).errors).toEqual({
       skiplock: 'Only root may use this option.',
     });
   });
@@ -223,7 +223,7 @@ describe('tags', () => {
         { id: 101, host: 'pve1' },
       ],
     };
-    const answer = await new Bench({ cluster }).call('PUT', '/nodes/pve1/qemu/101/config', {
+    const answer = await new SimHarness({ cluster }).call('PUT', '/nodes/pve1/qemu/101/config', {
       tags: tag,
     });
     expect(answer.reason).toBe(

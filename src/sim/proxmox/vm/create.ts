@@ -1,28 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /nodes/{node}/qemu: everything that is refused before the task, the id claimed, then the task.
-import { failure, parameterError, permissionError, textOf } from '../api-error.ts';
+import { errorText, parameterError, permissionError, serverError } from '../api-error.ts';
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
 import { isDriveName } from '../schema/formats.ts';
-import { scalarText } from '../schema/verify.ts';
-import { requireVolumeAccess } from '../storage/access.ts';
-import { activeStorage, findVolume, kindOf, splitVolumeId, storageOf } from '../storage/volumes.ts';
-import { freeAll } from '../storage/work.ts';
-import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
-import type { TaskContext } from '../tasks/engine.ts';
-import type { Vm } from '../world/model.ts';
-import { clampCpuUnits, normaliseTags, withSmbiosUuid } from './config.ts';
-import { makeDrives, requireDrives } from './disks.ts';
+import { formatScalar } from '../schema/verify.ts';
+import type { Vm } from '../state/model.ts';
+import { freeVolumes } from '../storage/allocation.ts';
+import { requireVolumeAccess } from '../storage/volume-access.ts';
 import {
-  checkDriveForm,
+  findVolume,
+  parseVolumeName,
+  requireActiveStorage,
+  requireStorage,
+  splitVolumeId,
+} from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from '../tasks/durations.ts';
+import type { TaskContext } from '../tasks/engine.ts';
+import { clampCpuUnits, normaliseTags, withSmbiosUuid } from './config.ts';
+import { createDrives, requireDriveAccess } from './create-drives.ts';
+import {
   type Drive,
   defaultBootOrder,
+  formatDrive,
+  formatNic,
   isCdrom,
-  newDiskOf,
+  parseDriveOption,
+  parseNewDisk,
   parseNic,
-  printDrive,
-  printNic,
 } from './drives.ts';
-import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
+import {
+  requireBridgePrivileges,
+  requireDevicePrivileges,
+  requireOptionPrivileges,
+  requireTagPrivileges,
+} from './option-access.ts';
 import { startVm } from './power.ts';
 import { checkSshKeys } from './ssh-keys.ts';
 
@@ -58,10 +69,10 @@ export function emptyVm(id: number, host: string, at: number): Vm {
 }
 
 /** The options of a create or change call, `cdrom` being another word for ide2. */
-export function optionsOf(call: Call, without: readonly string[]): Record<string, string> {
+export function readVmOptions(call: Call, without: readonly string[]): Record<string, string> {
   const options: Record<string, string> = {};
   for (const [name, value] of Object.entries(call.params)) {
-    if (!without.includes(name)) options[name] = scalarText(value);
+    if (!without.includes(name)) options[name] = formatScalar(value);
   }
   const { cdrom, cpuunits } = options;
   if (cpuunits !== undefined) options['cpuunits'] = clampCpuUnits(cpuunits);
@@ -73,11 +84,12 @@ export function optionsOf(call: Call, without: readonly string[]): Record<string
 }
 
 /** An ISO that is no CD-ROM is refused by its kind, so its name must make sense to its storage. */
-function requireForm(call: Call, slot: string, text: string): Drive {
-  const drive = checkDriveForm(slot, text);
+function checkDriveOption(call: Call, slot: string, text: string): Drive {
+  const drive = parseDriveOption(slot, text);
   const id = splitVolumeId(drive.file);
-  if (id === undefined || newDiskOf(drive) !== undefined || id.name === 'cloudinit') return drive;
-  const { content } = kindOf(storageOf(call.world, id.storage), id.name);
+  if (id === undefined || parseNewDisk(drive) !== undefined || id.name === 'cloudinit')
+    return drive;
+  const { content } = parseVolumeName(requireStorage(call.state, id.storage), id.name);
   if (content === 'iso' && !isCdrom(drive)) {
     throw parameterError({ [slot]: "explicit 'media=cdrom' is required for iso images" });
   }
@@ -85,10 +97,11 @@ function requireForm(call: Call, slot: string, text: string): Drive {
 }
 
 /** Drives in their written form, network cards with a MAC. */
-export function completeOptions(call: Call, options: Record<string, string>): void {
+export function normaliseDeviceOptions(call: Call, options: Record<string, string>): void {
   for (const [name, value] of Object.entries(options)) {
-    if (isDriveName(name)) options[name] = printDrive(requireForm(call, name, value));
-    else if (/^net\d+$/.test(name)) options[name] = printNic(parseNic(value), call.world.newMac());
+    if (isDriveName(name)) options[name] = formatDrive(checkDriveOption(call, name, value));
+    else if (/^net\d+$/.test(name))
+      options[name] = formatNic(parseNic(value), call.state.generateMac());
   }
 }
 
@@ -99,56 +112,61 @@ function refuseRestore(call: Call, options: Readonly<Record<string, string>>): n
   if (drive !== undefined) {
     throw parameterError({ [drive]: "option conflicts with option 'archive'" });
   }
-  if (archive === '-') throw failure('pipe requires cli environment');
+  if (archive === '-') throw serverError('pipe requires cli environment');
   const vmId = call.integer('vmid');
-  requireVolumeAccess(call.core, { who: call.who, vmId, volumeId: archive, content: 'backup' });
+  requireVolumeAccess(call.core, {
+    authUser: call.authUser,
+    vmId,
+    volumeId: archive,
+    content: 'backup',
+  });
   const id = splitVolumeId(archive);
-  if (id === undefined) throw failure(`can't find file '${archive}'`);
-  activeStorage(call.world, id.storage, call.host);
-  if (findVolume(call.world, call.host, archive) === undefined) {
-    throw failure(`volume '${archive}' does not exist`);
+  if (id === undefined) throw serverError(`can't find file '${archive}'`);
+  requireActiveStorage(call.state, id.storage, call.host);
+  if (findVolume(call.state, call.host, archive) === undefined) {
+    throw serverError(`volume '${archive}' does not exist`);
   }
-  throw failure('restoring from a backup is not simulated');
+  throw serverError('restoring from a backup is not simulated');
 }
 
 function requireAllocation(call: Call, id: number, pool: string | undefined): void {
   const privileges = ['VM.Allocate'];
-  if (call.may({ path: `/vms/${id}`, privileges })) return;
-  if (pool !== undefined && call.may({ path: `/pool/${pool}`, privileges })) return;
+  if (call.isAllowed({ path: `/vms/${id}`, privileges })) return;
+  if (pool !== undefined && call.isAllowed({ path: `/pool/${pool}`, privileges })) return;
   throw permissionError();
 }
 
-function claim(call: Call, id: number): Vm {
-  const { world } = call;
-  const taken = world.guestHost(id);
+function claimVmId(call: Call, id: number): Vm {
+  const { state } = call;
+  const taken = state.findGuest(id);
   if (taken !== undefined) {
-    const vm = world.vms.get(id);
+    const vm = state.vms.get(id);
     // Two hosts wrote the file at the same moment: each saw the id free, the cluster file system let one win.
     const sameMoment =
-      vm !== undefined && vm.host !== call.host && vm.createdAt === world.clock.now();
-    throw failure(
+      vm !== undefined && vm.host !== call.host && vm.createdAt === state.clock.now();
+    throw serverError(
       sameMoment
         ? `unable to create VM ${id} - close (rename) atomic file '/etc/pve/nodes/${call.host}/qemu-server/${id}.conf' failed: File exists`
         : `unable to create VM ${id} - ${taken.type} ${id} already exists on node '${taken.host}'`,
     );
   }
-  const vm = emptyVm(id, call.host, world.clock.now());
+  const vm = emptyVm(id, call.host, state.clock.now());
   vm.config = { lock: 'create' };
-  world.vms.set(id, vm);
+  state.vms.set(id, vm);
   return vm;
 }
 
 function withDefaults(call: Call, options: Record<string, string>): Record<string, string> {
-  const { world } = call;
-  const version = world.version === '8.4' ? '9.2.0' : '10.1.2';
-  const smbios1 = options['smbios1'] ?? withSmbiosUuid(undefined, world.random.uuid());
+  const { state } = call;
+  const version = state.version === '8.4' ? '9.2.0' : '10.1.2';
+  const smbios1 = options['smbios1'] ?? withSmbiosUuid(undefined, state.random.uuid());
   const vmgenid = options['vmgenid'] ?? '1';
   return {
     ...options,
     boot: options['boot'] ?? defaultBootOrder(options),
     smbios1,
-    vmgenid: vmgenid === '1' ? world.random.uuid() : vmgenid,
-    meta: `creation-qemu=${version},ctime=${world.seconds()}`,
+    vmgenid: vmgenid === '1' ? state.random.uuid() : vmgenid,
+    meta: `creation-qemu=${version},ctime=${state.nowSeconds()}`,
   };
 }
 
@@ -163,37 +181,39 @@ function finishOptions(call: Call, { vm, options }: Creation): void {
   const { tags } = options;
   if (tags !== undefined) {
     // Rights on the pool do not count here: the VM is not in it yet.
-    requireTags(call.core, { who: call.who, id: vm.id }, { from: '', to: tags });
-    options['tags'] = normaliseTags(call.world, tags);
+    requireTagPrivileges(call.core, { authUser: call.authUser, id: vm.id }, { from: '', to: tags });
+    options['tags'] = normaliseTags(call.state, tags);
   }
-  if (call.world.vms.get(vm.id) === vm) return;
-  throw failure(`Configuration file 'nodes/${call.host}/qemu-server/${vm.id}.conf' does not exist`);
+  if (call.state.vms.get(vm.id) === vm) return;
+  throw serverError(
+    `Configuration file 'nodes/${call.host}/qemu-server/${vm.id}.conf' does not exist`,
+  );
 }
 
 async function create(call: Call, creation: Creation, context: TaskContext): Promise<void> {
-  const { core, host, who } = call;
+  const { core, host, authUser } = call;
   const { vm, options, pool } = creation;
-  const order = {
-    who,
+  const request = {
+    authUser,
     host,
     vmId: vm.id,
     settings: options,
     defaultStorage: call.optional('storage'),
     config: {},
   };
-  await context.work(SIMULATED_DURATIONS.createVm);
-  const made = await makeDrives(core, order, context);
+  await context.work(SIMULATED_DURATIONS_MS.createVm);
+  const made = await createDrives(core, request, context);
   try {
     finishOptions(call, creation);
   } catch (error) {
-    await freeAll(core, { host, volumes: made.volumes }, context.log);
+    await freeVolumes(core, { host, volumes: made.volumes }, context.log);
     throw error;
   }
   vm.config = withDefaults(call, { ...options, ...made.options });
-  call.world.touch(vm);
+  call.state.recordStatus(vm);
   if (pool !== undefined) {
-    call.world.pools.get(pool)?.vms.add(vm.id);
-    call.world.accessVersion += 1;
+    call.state.pools.get(pool)?.vms.add(vm.id);
+    call.state.accessVersion += 1;
   }
 }
 
@@ -201,31 +221,35 @@ async function createTask(call: Call, creation: Creation, context: TaskContext):
   const { core, host } = call;
   const { vm } = creation;
   try {
-    const lock = { host, id: vm.id, timeoutMs: SIMULATED_TIMEOUTS.cloneLock };
+    const lock = { host, id: vm.id, timeoutMs: SIMULATED_TIMEOUTS_MS.cloneLock };
     await withVmLock(core, lock, () => create(call, creation, context));
   } catch (error) {
     // A worker that was killed leaves its locked configuration behind; one that failed cleans up.
-    if (!context.signal.aborted && call.world.vms.get(vm.id) === vm) call.world.vms.delete(vm.id);
-    const text = textOf(error);
-    throw failure(text.startsWith("can't lock") ? text : `unable to create VM ${vm.id} - ${text}`);
+    if (!context.signal.aborted && call.state.vms.get(vm.id) === vm) call.state.vms.delete(vm.id);
+    const text = errorText(error);
+    throw serverError(
+      text.startsWith("can't lock") ? text : `unable to create VM ${vm.id} - ${text}`,
+    );
   }
   if (call.flag('ha-managed')) {
     context.log('Add as HA resource');
     const sid = `vm:${vm.id}`;
     const state = call.flag('start') ? 'started' : 'stopped';
-    call.world.ha.set(sid, { sid, state, group: undefined, comment: undefined });
+    call.state.ha.set(sid, { sid, state, group: undefined, comment: undefined });
   }
   if (call.flag('start')) {
     context.log('Execute autostart');
-    call.fork({ type: 'qmstart', id: vm.id }, (inner) => startVm(core, { host, id: vm.id }, inner));
+    call.forkTask({ type: 'qmstart', id: vm.id }, (inner) =>
+      startVm(core, { host, id: vm.id }, inner),
+    );
   }
 }
 
 export async function createVm(call: Call): Promise<string> {
-  const { core, host, who } = call;
+  const { core, host, authUser } = call;
   const id = call.integer('vmid');
   const pool = call.optional('pool');
-  const options = optionsOf(call, NOT_OPTIONS);
+  const options = readVmOptions(call, NOT_OPTIONS);
   checkSshKeys(options['sshkeys']);
   requireQuorum(core);
   if (pool !== undefined) core.access.requirePool(pool);
@@ -233,20 +257,26 @@ export async function createVm(call: Call): Promise<string> {
   if (storage !== undefined) {
     call.require({ path: `/storage/${storage}`, privileges: ['Datastore.AllocateSpace'] });
   }
-  const user = { who, id, pool };
+  const user = { authUser, id, pool };
   if (call.flag('ha-managed')) call.require({ path: '/', privileges: ['Sys.Console'] });
-  if (call.flag('start') && call.world.version !== '8.4') {
-    core.access.requireVm(who, user, { privileges: ['VM.PowerMgmt'] });
+  if (call.flag('start') && call.state.version !== '8.4') {
+    core.access.requireVm(authUser, user, { privileges: ['VM.PowerMgmt'] });
   }
   requireAllocation(call, id, pool);
   if (call.optional('archive') !== undefined) refuseRestore(call, options);
-  requireDrives(core, { who, host, vmId: id, settings: options, defaultStorage: storage });
-  requireOptions(core, user, Object.keys(options));
-  requireDevices(core, user, options);
-  requireBridges(core, who, options);
-  completeOptions(call, options);
-  const lock = { host, id, timeoutMs: SIMULATED_TIMEOUTS.createLock };
-  const vm = await withVmLock(core, lock, () => Promise.resolve(claim(call, id)));
+  requireDriveAccess(core, {
+    authUser,
+    host,
+    vmId: id,
+    settings: options,
+    defaultStorage: storage,
+  });
+  requireOptionPrivileges(core, user, Object.keys(options));
+  requireDevicePrivileges(core, user, options);
+  requireBridgePrivileges(core, authUser, options);
+  normaliseDeviceOptions(call, options);
+  const lock = { host, id, timeoutMs: SIMULATED_TIMEOUTS_MS.createLock };
+  const vm = await withVmLock(core, lock, () => Promise.resolve(claimVmId(call, id)));
   const creation = { vm, options, pool };
-  return call.fork({ type: 'qmcreate', id }, (context) => createTask(call, creation, context));
+  return call.forkTask({ type: 'qmcreate', id }, (context) => createTask(call, creation, context));
 }

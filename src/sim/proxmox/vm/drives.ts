@@ -6,12 +6,12 @@ import { isDriveName } from '../schema/formats.ts';
 import { parseProperties, propertyFields } from '../schema/property-string.ts';
 import { splitVolumeId } from '../storage/volumes.ts';
 
-export type Options = Readonly<Record<string, string>>;
+export type VmOptions = Readonly<Record<string, string>>;
 
 export interface Drive {
   readonly file: string;
   /** Everything but the file: `size`, `media`, `iothread`, … */
-  readonly options: Options;
+  readonly options: VmOptions;
 }
 
 const BOOLEAN_WORDS: Readonly<Record<string, string>> = {
@@ -23,18 +23,18 @@ const BOOLEAN_WORDS: Readonly<Record<string, string>> = {
   false: '0',
 };
 
-function fieldsOf(slot: string): ReturnType<typeof propertyFields> {
+function findDriveFields(slot: string): ReturnType<typeof propertyFields> {
   const stem = slot.replace(/\d+$/, '');
   if (stem === 'efidisk' || stem === 'tpmstate') return propertyFields(`${stem}0`);
   return propertyFields(`${stem}N`);
 }
 
 export function parseDrive(slot: string, text: string): Drive {
-  const { file = 'none', ...options } = parseProperties(fieldsOf(slot), text);
+  const { file = 'none', ...options } = parseProperties(findDriveFields(slot), text);
   return { file, options };
 }
 
-export function printDrive(drive: Drive): string {
+export function formatDrive(drive: Drive): string {
   const options = Object.entries(drive.options)
     .filter(([, value]) => value !== '')
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -43,7 +43,7 @@ export function printDrive(drive: Drive): string {
 }
 
 /** Every drive of a config, in the order of their names. */
-export function drivesOf(config: Options): readonly (readonly [string, Drive])[] {
+export function parseDrives(config: VmOptions): readonly (readonly [string, Drive])[] {
   return Object.keys(config)
     .filter((name) => isDriveName(name))
     .toSorted()
@@ -73,17 +73,17 @@ export interface NewDisk {
 }
 
 /** `STORAGE:32`: an order for a new disk. */
-export function newDiskOf(drive: Drive): NewDisk | undefined {
+export function parseNewDisk(drive: Drive): NewDisk | undefined {
   const match = NEW_DISK.exec(drive.file);
   if (match === null) return undefined;
   return { storage: match[2], bytes: Math.floor(Number(match[3]) * 2 ** 30) };
 }
 
 /** What needs no storage to be judged: the form of an import. */
-export function checkDriveForm(slot: string, text: string): Drive {
+export function parseDriveOption(slot: string, text: string): Drive {
   const drive = parseDrive(slot, text);
-  const order = newDiskOf(drive);
-  if (drive.options['import-from'] !== undefined && order?.bytes !== 0) {
+  const request = parseNewDisk(drive);
+  if (drive.options['import-from'] !== undefined && request?.bytes !== 0) {
     throw parameterError({
       [slot]: "'import-from' requires special syntax - use <storage ID>:0,import-from=<source>",
     });
@@ -94,7 +94,7 @@ export function checkDriveForm(slot: string, text: string): Drive {
 export interface Nic {
   readonly model: string;
   readonly mac: string | undefined;
-  readonly options: Options;
+  readonly options: VmOptions;
 }
 
 export function parseNic(text: string): Nic {
@@ -103,14 +103,14 @@ export function parseNic(text: string): Nic {
 }
 
 /** Booleans become digits and the MAC upper case. */
-export function printNic(nic: Nic, mac: string): string {
+export function formatNic(nic: Nic, mac: string): string {
   const options = Object.entries(nic.options)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, value]) => `,${key}=${BOOLEAN_WORDS[value] ?? value}`);
   return `${nic.model}=${(nic.mac ?? mac).toUpperCase()}${options.join('')}`;
 }
 
-export function nicsOf(config: Options): readonly (readonly [string, Nic])[] {
+export function parseNics(config: VmOptions): readonly (readonly [string, Nic])[] {
   return Object.keys(config)
     .filter((name) => /^net\d+$/.test(name))
     .toSorted((a, b) => Number(a.slice(3)) - Number(b.slice(3)))
@@ -120,25 +120,25 @@ export function nicsOf(config: Options): readonly (readonly [string, Nic])[] {
 const BOOT_BUSES = ['ide', 'scsi', 'virtio', 'sata'];
 
 /** The first disk, the first CD-ROM (a cloud-init drive is one), the first network card. */
-export function defaultBootOrder(config: Options): string {
+export function defaultBootOrder(config: VmOptions): string {
   const rank = (name: string) =>
     BOOT_BUSES.indexOf(name.replace(/\d+$/, '')) * 100 + Number(/\d+$/.exec(name)?.[0] ?? 0);
-  const drives = drivesOf(config)
+  const drives = parseDrives(config)
     .filter(([name]) => BOOT_BUSES.includes(name.replace(/\d+$/, '')))
     .toSorted(([a], [b]) => rank(a) - rank(b));
   const disk = drives.find(([, drive]) => !isCdrom(drive))?.[0];
   const cdrom = drives.find(([, drive]) => isCdrom(drive))?.[0];
-  const nic = nicsOf(config)[0]?.[0];
-  return printBootOrder([disk, cdrom, nic].filter((name) => name !== undefined));
+  const nic = parseNics(config)[0]?.[0];
+  return formatBootOrder([disk, cdrom, nic].filter((name) => name !== undefined));
 }
 
 /** Nothing to boot from is written as a space. */
-export function printBootOrder(devices: readonly string[]): string {
+export function formatBootOrder(devices: readonly string[]): string {
   return devices.length === 0 ? ' ' : `order=${devices.join(';')}`;
 }
 
 /** The slots that a config boots from, in order. */
-export function bootOrder(config: Options): readonly string[] {
-  const order = /^order=(.*)$/.exec(config['boot'] ?? defaultBootOrder(config))?.[1] ?? '';
-  return order.split(/[;,]/).filter((name) => name !== '');
+export function parseBootOrder(config: VmOptions): readonly string[] {
+  const request = /^order=(.*)$/.exec(config['boot'] ?? defaultBootOrder(config))?.[1] ?? '';
+  return request.split(/[;,]/).filter((name) => name !== '');
 }

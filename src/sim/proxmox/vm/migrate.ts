@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moving a VM to another host: over the API, and for whoever meddles.
-import { ROOT } from '../access/permissions.ts';
-import { failure, parameterError } from '../api-error.ts';
+import { ROOT_USER } from '../access/permissions.ts';
+import { parameterError, serverError } from '../api-error.ts';
 import { type Call, type Core, requireQuorum, startTask, withVmLock } from '../core.ts';
-import { enabledStorage, splitVolumeId, volumesOn } from '../storage/volumes.ts';
-import { HA_REACTION_MS, SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import type { Vm } from '../state/model.ts';
+import { requireEnabledStorage, splitVolumeId, volumesOn } from '../storage/volumes.ts';
+import { HA_POLL_INTERVAL_MS, SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
-import type { Vm } from '../world/model.ts';
-import { checkLock, memoryMib, vmOn } from './config.ts';
-import { drivesOf, isPlainCdrom } from './drives.ts';
+import { checkLock, loadVm, memoryMib } from './config.ts';
+import { isPlainCdrom, parseDrives } from './drives.ts';
 
 function localVolumes(core: Core, vm: Vm): readonly string[] {
-  return drivesOf(vm.config)
+  return parseDrives(vm.config)
     .map(([, drive]) => drive.file)
     .filter((file) => {
-      const storage = core.world.storages.get(splitVolumeId(file)?.storage ?? '');
+      const storage = core.state.storages.get(splitVolumeId(file)?.storage ?? '');
       return storage !== undefined && !storage.shared;
     });
 }
 
 /** The configuration changes hosts; disks on local storage travel along. */
-export function relocate(core: Core, vm: Vm, target: string): void {
+export function moveVmToHost(core: Core, vm: Vm, target: string): void {
   for (const file of localVolumes(core, vm)) {
     const id = splitVolumeId(file);
-    const storage = core.world.storages.get(id?.storage ?? '');
+    const storage = core.state.storages.get(id?.storage ?? '');
     if (id === undefined || storage === undefined) continue;
     const volume = volumesOn(storage, vm.host).get(id.name);
     if (volume === undefined || volume.vmId !== vm.id) continue;
@@ -31,25 +31,27 @@ export function relocate(core: Core, vm: Vm, target: string): void {
     volumesOn(storage, target).set(id.name, volume);
   }
   vm.host = target;
-  core.world.moved(vm);
+  core.state.recordMove(vm);
 }
 
 function checkMigration(call: Call, vm: Vm): void {
   const target = call.text('target');
   const local = localVolumes(call.core, vm);
-  const cdrom = drivesOf(vm.config).find(
+  const cdrom = parseDrives(vm.config).find(
     ([, drive]) => isPlainCdrom(drive) && local.includes(drive.file),
   );
   if (cdrom !== undefined) {
-    throw failure(`can't migrate local cdrom drive '${cdrom[0]}' - can't migrate VM to ${target}`);
+    throw serverError(
+      `can't migrate local cdrom drive '${cdrom[0]}' - can't migrate VM to ${target}`,
+    );
   }
   if (vm.running !== undefined && local.length > 0 && !call.flag('with-local-disks')) {
-    throw failure("can't live migrate attached local disks without with-local-disks option");
+    throw serverError("can't live migrate attached local disks without with-local-disks option");
   }
 }
 
 async function migrate(call: Call, context: TaskContext): Promise<void> {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
   checkLock(vm);
   checkMigration(call, vm);
   vm.config['lock'] = 'migrate';
@@ -57,20 +59,20 @@ async function migrate(call: Call, context: TaskContext): Promise<void> {
     const gib = memoryMib(vm.config) / 1024;
     await context.work(
       vm.running === undefined
-        ? SIMULATED_DURATIONS.migrateOffline
-        : SIMULATED_DURATIONS.migrateOnlinePerGib * gib,
+        ? SIMULATED_DURATIONS_MS.migrateOffline
+        : SIMULATED_DURATIONS_MS.migrateOnlinePerGib * gib,
     );
-    if (call.world.hosts.get(call.text('target'))?.online !== true) {
-      throw failure("Can't connect to destination address using public key");
+    if (call.state.hosts.get(call.text('target'))?.online !== true) {
+      throw serverError("Can't connect to destination address using public key");
     }
   } finally {
     delete vm.config['lock'];
   }
-  relocate(call.core, vm, call.text('target'));
+  moveVmToHost(call.core, vm, call.text('target'));
 }
 
 function refuseRootOptions(call: Call): void {
-  if (call.who === ROOT) return;
+  if (call.authUser === ROOT_USER) return;
   for (const name of ['force', 'migration_type', 'migration_network']) {
     if (!['', '0'].includes(call.text(name))) {
       throw parameterError({ [name]: 'Only root may use this option.' });
@@ -81,11 +83,11 @@ function refuseRootOptions(call: Call): void {
 /** Every storage that the VM uses must be meant for the target, too. */
 function checkStorages(call: Call, vm: Vm): void {
   if (call.optional('targetstorage') !== undefined) {
-    throw failure('migrating to other storages is not simulated');
+    throw serverError('migrating to other storages is not simulated');
   }
-  for (const [, drive] of drivesOf(vm.config)) {
+  for (const [, drive] of parseDrives(vm.config)) {
     const id = splitVolumeId(drive.file);
-    if (id !== undefined) enabledStorage(call.world, id.storage, call.text('target'));
+    if (id !== undefined) requireEnabledStorage(call.state, id.storage, call.text('target'));
   }
 }
 
@@ -93,11 +95,11 @@ function checkStorages(call: Call, vm: Vm): void {
 function requestMigration(call: Call, vm: Vm): string {
   const { core, host } = call;
   const target = call.text('target');
-  return call.fork({ type: 'hamigrate', id: vm.id }, async (context) => {
+  return call.forkTask({ type: 'hamigrate', id: vm.id }, async (context) => {
     context.log(`Requesting HA migration for VM ${vm.id} to node ${target}`);
-    const task = { type: 'qmigrate', id: vm.id, host, user: ROOT };
+    const task = { type: 'qmigrate', id: vm.id, host, user: ROOT_USER };
     startTask(core, task, async (inner) => {
-      await inner.work(HA_REACTION_MS);
+      await inner.work(HA_POLL_INTERVAL_MS);
       await withVmLock(core, { host, id: vm.id }, () => migrate(call, inner));
     });
     await Promise.resolve();
@@ -109,17 +111,17 @@ export function migrateVm(call: Call): string {
   const target = call.text('target');
   if (target === call.host) throw parameterError({ target: 'target is local node.' });
   requireQuorum(call.core);
-  if (!call.world.hosts.has(target)) throw failure(`no such cluster node '${target}'`);
+  if (!call.state.hosts.has(target)) throw serverError(`no such cluster node '${target}'`);
   refuseRootOptions(call);
-  const vm = vmOn(call.core, call.host, id);
+  const vm = loadVm(call.core, call.host, id);
   checkLock(vm);
   if (vm.running !== undefined && !call.flag('online')) {
-    throw failure("can't migrate running VM without --online");
+    throw serverError("can't migrate running VM without --online");
   }
   checkStorages(call, vm);
-  const managed = call.world.ha.get(`vm:${id}`);
+  const managed = call.state.ha.get(`vm:${id}`);
   if (managed !== undefined && managed.state !== 'ignored') return requestMigration(call, vm);
-  return call.fork({ type: 'qmigrate', id }, (context) =>
+  return call.forkTask({ type: 'qmigrate', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, () => migrate(call, context)),
   );
 }

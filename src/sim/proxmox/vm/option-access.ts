@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which privilege each option of a VM needs, and the datacenter's rules for tags and bridges.
 import { CLOUD_INIT_OPTIONS, OPTION_PRIVILEGES } from '../../../proxmox/wire-facts/index.ts';
-import { ROOT } from '../access/permissions.ts';
-import { failure, parameterError, permissionError } from '../api-error.ts';
+import { ROOT_USER } from '../access/permissions.ts';
+import { parameterError, permissionError, serverError } from '../api-error.ts';
 import type { Core } from '../core.ts';
 import { isDriveName, splitList } from '../schema/formats.ts';
 import { parseProperties, propertyFields } from '../schema/property-string.ts';
-import { nicsOf, type Options } from './drives.ts';
+import { parseNics, type VmOptions } from './drives.ts';
 
-export interface OptionUser {
-  readonly who: string;
+export interface VmCaller {
+  readonly authUser: string;
   readonly id: number;
   readonly pool?: string | undefined;
 }
 
 /** Drives, serial ports and the like are judged where their values are known. */
-function isJudgedElsewhere(name: string): boolean {
+function isCheckedSeparately(name: string): boolean {
   return (
     isDriveName(name) ||
     name === 'cdrom' ||
@@ -33,78 +33,86 @@ function privilegeOf(name: string): string | undefined {
   return undefined;
 }
 
-function requireOption(core: Core, user: OptionUser, name: string): void {
+function requireOption(core: Core, user: VmCaller, name: string): void {
   if (CLOUD_INIT_OPTIONS.includes(name) || /^ipconfig\d+$/.test(name)) {
-    return core.access.requireVm(user.who, user, {
+    return core.access.requireVm(user.authUser, user, {
       privileges: ['VM.Config.Cloudinit', 'VM.Config.Network'],
       any: true,
     });
   }
   const privilege = privilegeOf(name);
   if (privilege === undefined) {
-    if (user.who === ROOT) return;
-    throw failure(`only root can set '${name}' config`);
+    if (user.authUser === ROOT_USER) return;
+    throw serverError(`only root can set '${name}' config`);
   }
-  core.access.requireVm(user.who, user, { privileges: [privilege] });
-  if (name === 'startup') core.access.require(user.who, { path: '/', privileges: ['Sys.Modify'] });
+  core.access.requireVm(user.authUser, user, { privileges: [privilege] });
+  if (name === 'startup')
+    core.access.require(user.authUser, { path: '/', privileges: ['Sys.Modify'] });
 }
 
-export function requireOptions(core: Core, user: OptionUser, names: readonly string[]): void {
-  if (user.who === ROOT) return;
-  for (const name of names) if (!isJudgedElsewhere(name)) requireOption(core, user, name);
+export function requireOptionPrivileges(
+  core: Core,
+  user: VmCaller,
+  names: readonly string[],
+): void {
+  if (user.authUser === ROOT_USER) return;
+  for (const name of names) if (!isCheckedSeparately(name)) requireOption(core, user, name);
 }
 
 const HARDWARE = { privileges: ['VM.Config.HWType'] };
 
-function requireSerial(core: Core, user: OptionUser, option: readonly [string, string]): void {
+function requireSerial(core: Core, user: VmCaller, option: readonly [string, string]): void {
   const [name, value] = option;
-  if (value !== 'socket') throw failure(`only root can set '${name}' config for real devices`);
-  core.access.requireVm(user.who, user, HARDWARE);
+  if (value !== 'socket') throw serverError(`only root can set '${name}' config for real devices`);
+  core.access.requireVm(user.authUser, user, HARDWARE);
 }
 
-function requireMapping(core: Core, user: OptionUser, path: string): void {
-  core.access.require(user.who, { path, privileges: ['Mapping.Use'] });
-  core.access.requireVm(user.who, user, HARDWARE);
+function requireMapping(core: Core, user: VmCaller, path: string): void {
+  core.access.require(user.authUser, { path, privileges: ['Mapping.Use'] });
+  core.access.requireVm(user.authUser, user, HARDWARE);
 }
 
-function requireUsb(core: Core, user: OptionUser, option: readonly [string, string]): void {
+function requireUsb(core: Core, user: VmCaller, option: readonly [string, string]): void {
   const [name, value] = option;
-  core.access.requireVm(user.who, user, HARDWARE);
+  core.access.requireVm(user.authUser, user, HARDWARE);
   const { host, mapping } = parseProperties(propertyFields('usbN'), value);
   if (host !== undefined) {
     if (/^spice$/i.test(host)) return;
-    throw failure(`only root can set '${name}' config for real devices`);
+    throw serverError(`only root can set '${name}' config for real devices`);
   }
-  if (mapping === undefined) throw failure("either 'host' or 'mapping' must be set.");
+  if (mapping === undefined) throw serverError("either 'host' or 'mapping' must be set.");
   requireMapping(core, user, `/mapping/usb/${mapping}`);
 }
 
-function requirePci(core: Core, user: OptionUser, option: readonly [string, string]): void {
+function requirePci(core: Core, user: VmCaller, option: readonly [string, string]): void {
   const [name, value] = option;
   const { host, mapping, romfile } = parseProperties(propertyFields('pve-qm-hostpci'), value);
   if (host !== undefined)
-    throw failure(`only root can set '${name}' config for non-mapped devices`);
-  if (mapping === undefined) throw failure("either 'host' or 'mapping' must be set.");
+    throw serverError(`only root can set '${name}' config for non-mapped devices`);
+  if (mapping === undefined) throw serverError("either 'host' or 'mapping' must be set.");
   requireMapping(core, user, `/mapping/pci/${mapping}`);
   if (romfile !== undefined) {
     throw parameterError({ [name]: "only root@pam can set 'romfile' option" });
   }
 }
 
-function requireRandom(core: Core, user: OptionUser, option: readonly [string, string]): void {
-  core.access.requireVm(user.who, user, HARDWARE);
+function requireRandom(core: Core, user: VmCaller, option: readonly [string, string]): void {
+  core.access.requireVm(user.authUser, user, HARDWARE);
   const { source } = parseProperties(propertyFields('pve-qm-rng'), option[1]);
   if (source !== '/dev/hwrng') return;
-  core.access.require(user.who, { path: '/mapping/hwrng', privileges: ['Mapping.Use'] });
+  core.access.require(user.authUser, { path: '/mapping/hwrng', privileges: ['Mapping.Use'] });
 }
 
-function requireDirectory(core: Core, user: OptionUser, option: readonly [string, string]): void {
-  core.access.requireVm(user.who, user, { privileges: ['VM.Config.Disk'] });
+function requireDirectory(core: Core, user: VmCaller, option: readonly [string, string]): void {
+  core.access.requireVm(user.authUser, user, { privileges: ['VM.Config.Disk'] });
   const { dirid = '' } = parseProperties(propertyFields('virtiofsN'), option[1]);
-  core.access.require(user.who, { path: `/mapping/dir/${dirid}`, privileges: ['Mapping.Use'] });
+  core.access.require(user.authUser, {
+    path: `/mapping/dir/${dirid}`,
+    privileges: ['Mapping.Use'],
+  });
 }
 
-function requireDevice(core: Core, user: OptionUser, option: readonly [string, string]): void {
+function requireDevice(core: Core, user: VmCaller, option: readonly [string, string]): void {
   if (/^serial\d+$/.test(option[0])) requireSerial(core, user, option);
   else if (/^usb\d+$/.test(option[0])) requireUsb(core, user, option);
   else if (/^hostpci\d+$/.test(option[0])) requirePci(core, user, option);
@@ -113,34 +121,34 @@ function requireDevice(core: Core, user: OptionUser, option: readonly [string, s
 }
 
 /** Serial ports, USB and PCI devices, random numbers, shared directories. */
-export function requireDevices(core: Core, user: OptionUser, options: Options): void {
-  if (user.who === ROOT) return;
+export function requireDevicePrivileges(core: Core, user: VmCaller, options: VmOptions): void {
+  if (user.authUser === ROOT_USER) return;
   for (const option of Object.entries(options)) requireDevice(core, user, option);
 }
 
 /** Bridges without software-defined networking belong to the zone `localnetwork`. */
-export function requireBridges(core: Core, who: string, options: Options): void {
-  if (who === ROOT) return;
-  for (const [, nic] of nicsOf(options)) {
+export function requireBridgePrivileges(core: Core, authUser: string, options: VmOptions): void {
+  if (authUser === ROOT_USER) return;
+  for (const [, nic] of parseNics(options)) {
     const { bridge, tag } = nic.options;
     if (bridge === undefined) continue;
     const base = `/sdn/zones/localnetwork/${bridge}`;
-    core.access.require(who, {
+    core.access.require(authUser, {
       path: tag === undefined ? base : `${base}/${tag}`,
       privileges: ['SDN.Use'],
     });
   }
 }
 
-function allowedTags(core: Core, who: string): (tag: string) => boolean {
-  const access = core.world.datacenter['user-tag-access'] ?? '';
+function allowedTags(core: Core, authUser: string): (tag: string) => boolean {
+  const access = core.state.datacenter['user-tag-access'] ?? '';
   const mode = /(?:^|,)user-allow=(\w+)/.exec(access)?.[1] ?? 'free';
   const list = /(?:^|,)user-allow-list=([^,]+)/.exec(access)?.[1]?.split(';') ?? [];
   const existing = () =>
     new Set(
-      [...core.world.vms.values()]
+      [...core.state.vms.values()]
         .filter((vm) =>
-          core.access.allows(who, { path: `/vms/${vm.id}`, privileges: ['VM.Audit'] }),
+          core.access.allows(authUser, { path: `/vms/${vm.id}`, privileges: ['VM.Audit'] }),
         )
         .flatMap((vm) => splitList(vm.config['tags'] ?? '')),
     );
@@ -151,22 +159,22 @@ function allowedTags(core: Core, who: string): (tag: string) => boolean {
 }
 
 /** Both what is added and what is taken away is judged. */
-export function requireTags(
+export function requireTagPrivileges(
   core: Core,
-  user: OptionUser,
+  user: VmCaller,
   change: { readonly from: string; readonly to: string },
 ): void {
-  if (user.who === ROOT) return;
-  core.access.requireVm(user.who, user, { privileges: ['VM.Config.Options'] });
-  if (core.access.allows(user.who, { path: '/', privileges: ['Sys.Modify'] })) return;
+  if (user.authUser === ROOT_USER) return;
+  core.access.requireVm(user.authUser, user, { privileges: ['VM.Config.Options'] });
+  if (core.access.allows(user.authUser, { path: '/', privileges: ['Sys.Modify'] })) return;
   const from = new Set(splitList(change.from));
   const to = new Set(splitList(change.to));
   const changed = [
     ...[...from].filter((tag) => !to.has(tag)),
     ...[...to].filter((tag) => !from.has(tag)),
   ];
-  const registered = splitList(core.world.datacenter['registered-tags'] ?? '');
-  const isAllowed = allowedTags(core, user.who);
+  const registered = splitList(core.state.datacenter['registered-tags'] ?? '');
+  const isAllowed = allowedTags(core, user.authUser);
   for (const tag of changed) {
     if (!registered.includes(tag) && isAllowed(tag)) continue;
     throw permissionError(`/, Sys.Modify for modifying tag '${tag}'`);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes that wait: what a running VM takes over at once, what stays pending until it is off.
 import { isDriveName, splitList } from '../schema/formats.ts';
-import type { Vm } from '../world/model.ts';
+import type { Vm } from '../state/model.ts';
 import { isCdrom, isCloudInit, parseDrive } from './drives.ts';
 
-const AT_ONCE = new Set([
+const APPLIED_WITHOUT_RESTART = new Set([
   'lock',
   'name',
   'onboot',
@@ -32,7 +32,7 @@ function hotplugs(vm: Vm): readonly string[] {
 }
 
 /** A disk that leaves its slot is not lost: it becomes unusedN. */
-export function releaseDrive(vm: Vm, slot: string): void {
+export function keepDriveAsUnused(vm: Vm, slot: string): void {
   const text = vm.config[slot];
   if (text === undefined) return;
   const drive = parseDrive(slot, text);
@@ -45,18 +45,18 @@ export function releaseDrive(vm: Vm, slot: string): void {
 function setNow(vm: Vm, name: string, value: string): void {
   if (isDriveName(name) && vm.config[name] !== undefined) {
     const before = parseDrive(name, vm.config[name] ?? '').file;
-    if (before !== parseDrive(name, value).file) releaseDrive(vm, name);
+    if (before !== parseDrive(name, value).file) keepDriveAsUnused(vm, name);
   }
   vm.config[name] = value;
 }
 
 function deleteNow(vm: Vm, name: string): void {
-  if (isDriveName(name)) releaseDrive(vm, name);
+  if (isDriveName(name)) keepDriveAsUnused(vm, name);
   delete vm.config[name];
 }
 
 function canSetHot(vm: Vm, name: string, value: string): boolean {
-  if (AT_ONCE.has(name) || /^ipconfig\d+$/.test(name)) return true;
+  if (APPLIED_WITHOUT_RESTART.has(name) || /^ipconfig\d+$/.test(name)) return true;
   if (/^net\d+$/.test(name)) return hotplugs(vm).includes('network');
   if (/^unused\d+$/.test(name)) return true;
   if (!isDriveName(name)) return false;
@@ -68,7 +68,8 @@ function canSetHot(vm: Vm, name: string, value: string): boolean {
 }
 
 function canDeleteHot(vm: Vm, name: string): boolean {
-  if (AT_ONCE.has(name) || /^ipconfig\d+$/.test(name) || /^unused\d+$/.test(name)) return true;
+  if (APPLIED_WITHOUT_RESTART.has(name) || /^ipconfig\d+$/.test(name) || /^unused\d+$/.test(name))
+    return true;
   if (/^net\d+$/.test(name)) return hotplugs(vm).includes('network');
   return /^(?:scsi|virtio)\d+$/.test(name) && hotplugs(vm).includes('disk');
 }

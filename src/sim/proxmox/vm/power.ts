@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting and stopping, as workers do it: under the VM's lock, with the checks that only a start makes.
-import { failure } from '../api-error.ts';
+import { serverError } from '../api-error.ts';
 import { type Core, withVmLock } from '../core.ts';
-import { activeStorage, findVolume, kindOf, splitVolumeId, storageOf } from '../storage/volumes.ts';
-import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
+import type { Vm } from '../state/model.ts';
+import {
+  findVolume,
+  parseVolumeName,
+  requireActiveStorage,
+  requireStorage,
+  splitVolumeId,
+} from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
-import type { Vm } from '../world/model.ts';
-import { checkLock, isTemplate, vmFoundOn, vmOn } from './config.ts';
-import { drivesOf, isCloudInit, nicsOf } from './drives.ts';
-import { powerOff, powerOn } from './guest-link.ts';
+import { checkLock, findVm, isTemplate, loadVm } from './config.ts';
+import { isCloudInit, parseDrives, parseNics } from './drives.ts';
+import { powerOff, powerOn } from './guest-lifecycle.ts';
 import { applyPending } from './pending.ts';
 
-export interface PowerOrder {
+export interface PowerRequest {
   readonly host: string;
   readonly id: number;
   readonly skipLock?: boolean;
@@ -20,26 +26,26 @@ export interface PowerOrder {
 }
 
 function checkCpus(core: Core, vm: Vm): void {
-  const host = core.world.hosts.get(vm.host);
+  const host = core.state.hosts.get(vm.host);
   const cpus = Number(vm.config['cores'] ?? 1) * Number(vm.config['sockets'] ?? 1);
   if (host !== undefined && cpus > host.cpus) {
-    throw failure(`MAX ${host.cpus} vcpus allowed per VM on this node`);
+    throw serverError(`MAX ${host.cpus} vcpus allowed per VM on this node`);
   }
 }
 
 function checkBridges(core: Core, vm: Vm): void {
-  const host = core.world.hosts.get(vm.host);
-  for (const [, nic] of nicsOf(vm.config)) {
+  const host = core.state.hosts.get(vm.host);
+  for (const [, nic] of parseNics(vm.config)) {
     const { bridge } = nic.options;
     if (bridge !== undefined && !host?.bridges.some(({ name }) => name === bridge)) {
-      throw failure(`bridge '${bridge}' does not exist`);
+      throw serverError(`bridge '${bridge}' does not exist`);
     }
   }
 }
 
 function warnAboutDrives(vm: Vm, context: TaskContext): void {
   if (vm.config['scsihw'] === 'virtio-scsi-single') return;
-  for (const [slot, drive] of drivesOf(vm.config)) {
+  for (const [slot, drive] of parseDrives(vm.config)) {
     if (drive.options['iothread'] !== '1' || !slot.startsWith('scsi')) continue;
     context.warn(
       'iothread is only valid with virtio disk or virtio-scsi-single controller, ignoring',
@@ -50,14 +56,14 @@ function warnAboutDrives(vm: Vm, context: TaskContext): void {
 function requireVolume(core: Core, vm: Vm, file: string): void {
   const id = splitVolumeId(file);
   if (id === undefined) return;
-  activeStorage(core.world, id.storage, vm.host);
-  if (findVolume(core.world, vm.host, file) === undefined) {
-    throw failure(`volume '${file}' does not exist`);
+  requireActiveStorage(core.state, id.storage, vm.host);
+  if (findVolume(core.state, vm.host, file) === undefined) {
+    throw serverError(`volume '${file}' does not exist`);
   }
 }
 
 function checkSnippets(core: Core, vm: Vm): void {
-  if (!drivesOf(vm.config).some(([, drive]) => isCloudInit(drive))) return;
+  if (!parseDrives(vm.config).some(([, drive]) => isCloudInit(drive))) return;
   for (const part of (vm.config['cicustom'] ?? '').split(',')) {
     const file = part.split('=')[1];
     if (file !== undefined) requireVolume(core, vm, file);
@@ -66,13 +72,13 @@ function checkSnippets(core: Core, vm: Vm): void {
 
 /** What a drive holds must be something that its storage is meant for. */
 function checkContents(core: Core, vm: Vm): void {
-  for (const [, drive] of drivesOf(vm.config)) {
+  for (const [, drive] of parseDrives(vm.config)) {
     const id = splitVolumeId(drive.file);
     if (id === undefined) continue;
-    const storage = storageOf(core.world, id.storage);
-    const { content } = kindOf(storage, id.name);
+    const storage = requireStorage(core.state, id.storage);
+    const { content } = parseVolumeName(storage, id.name);
     if (!storage.content.includes(content)) {
-      throw failure(`storage '${id.storage}' does not support content-type '${content}'`);
+      throw serverError(`storage '${id.storage}' does not support content-type '${content}'`);
     }
   }
 }
@@ -82,34 +88,42 @@ function checkStart(core: Core, vm: Vm): void {
   checkCpus(core, vm);
   checkContents(core, vm);
   checkBridges(core, vm);
-  for (const [, drive] of drivesOf(vm.config)) requireVolume(core, vm, drive.file);
+  for (const [, drive] of parseDrives(vm.config)) requireVolume(core, vm, drive.file);
 }
 
-async function startLocked(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
-  const vm = vmOn(core, order.host, order.id);
-  if (isTemplate(vm)) throw failure("you can't start a vm if it's a template");
+async function startLocked(core: Core, request: PowerRequest, context: TaskContext): Promise<void> {
+  const vm = loadVm(core, request.host, request.id);
+  if (isTemplate(vm)) throw serverError("you can't start a vm if it's a template");
   // A VM that was suspended to disk is started to go on.
   const isSuspended = vm.config['lock'] === 'suspended';
-  if (order.skipLock !== true && !isSuspended) checkLock(vm);
-  if (vm.running !== undefined) throw failure(`VM ${vm.id} already running`);
+  if (request.skipLock !== true && !isSuspended) checkLock(vm);
+  if (vm.running !== undefined) throw serverError(`VM ${vm.id} already running`);
   if (isSuspended) delete vm.config['lock'];
   applyPending(vm);
   checkStart(core, vm);
   warnAboutDrives(vm, context);
-  await context.work(SIMULATED_DURATIONS.start);
+  await context.work(SIMULATED_DURATIONS_MS.start);
   powerOn(core, vm, applyPending);
 }
 
-export async function startVm(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
-  await withVmLock(core, order, () => startLocked(core, order, context));
+export async function startVm(
+  core: Core,
+  request: PowerRequest,
+  context: TaskContext,
+): Promise<void> {
+  await withVmLock(core, request, () => startLocked(core, request, context));
 }
 
-export async function stopVm(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
-  await withVmLock(core, order, async () => {
-    const vm = vmFoundOn(core, order.host, order.id);
+export async function stopVm(
+  core: Core,
+  request: PowerRequest,
+  context: TaskContext,
+): Promise<void> {
+  await withVmLock(core, request, async () => {
+    const vm = findVm(core, request.host, request.id);
     if (vm.running === undefined) return;
-    if (order.skipLock !== true) checkLock(vm);
-    await context.work(SIMULATED_DURATIONS.stop);
+    if (request.skipLock !== true) checkLock(vm);
+    await context.work(SIMULATED_DURATIONS_MS.stop);
     powerOff(core, vm, applyPending);
   });
 }
@@ -127,7 +141,7 @@ async function waitForOff(
     if (vm.running?.guest !== guest) off.abort();
   });
   try {
-    await core.world.clock.sleep(at.ms / core.world.speed, {
+    await core.state.clock.sleep(at.ms / core.state.speed, {
       signal: AbortSignal.any([off.signal, at.signal]),
     });
   } catch (error) {
@@ -141,47 +155,51 @@ async function waitForOff(
 async function shutDown(
   core: Core,
   vm: Vm,
-  at: { readonly order: PowerOrder; readonly context: TaskContext },
+  at: { readonly request: PowerRequest; readonly context: TaskContext },
 ): Promise<void> {
-  const { order, context } = at;
+  const { request, context } = at;
   const down = /(?:^|,)down=(\d+)/.exec(vm.config['startup'] ?? '')?.[1];
-  const seconds = order.timeoutS ?? (down === undefined ? undefined : Number(down));
-  const ms = seconds === undefined ? SIMULATED_TIMEOUTS.shutdown : seconds * 1000;
+  const seconds = request.timeoutS ?? (down === undefined ? undefined : Number(down));
+  const ms = seconds === undefined ? SIMULATED_TIMEOUTS_MS.shutdown : seconds * 1000;
   // A guest that takes no notice answers at once; the wait is the same.
   void vm.running?.guest.requestShutdown();
   if (await waitForOff(core, vm, { ms, signal: context.signal })) return;
-  if (order.forceStop !== true) throw failure('VM quit/powerdown failed - got timeout');
+  if (request.forceStop !== true) throw serverError('VM quit/powerdown failed - got timeout');
   context.log('VM still running - terminating now with SIGTERM');
   powerOff(core, vm, applyPending);
 }
 
 export async function shutdownVm(
   core: Core,
-  order: PowerOrder,
+  request: PowerRequest,
   context: TaskContext,
 ): Promise<void> {
-  await withVmLock(core, order, async () => {
-    const vm = vmFoundOn(core, order.host, order.id);
+  await withVmLock(core, request, async () => {
+    const vm = findVm(core, request.host, request.id);
     if (vm.running === undefined) return;
-    if (order.skipLock !== true) checkLock(vm);
-    await shutDown(core, vm, { order, context });
+    if (request.skipLock !== true) checkLock(vm);
+    await shutDown(core, vm, { request, context });
   });
 }
 
 /** Off and on again; pending changes take effect in between. */
-export async function rebootVm(core: Core, order: PowerOrder, context: TaskContext): Promise<void> {
-  await withVmLock(core, order, async () => {
-    const vm = vmOn(core, order.host, order.id);
+export async function rebootVm(
+  core: Core,
+  request: PowerRequest,
+  context: TaskContext,
+): Promise<void> {
+  await withVmLock(core, request, async () => {
+    const vm = loadVm(core, request.host, request.id);
     if (vm.running === undefined) return;
-    await shutDown(core, vm, { order, context });
-    await startLocked(core, order, context);
+    await shutDown(core, vm, { request, context });
+    await startLocked(core, request, context);
   });
 }
 
-export async function resetVm(core: Core, order: PowerOrder): Promise<void> {
-  await withVmLock(core, order, async () => {
-    const vm = vmOn(core, order.host, order.id);
-    if (order.skipLock !== true) checkLock(vm);
+export async function resetVm(core: Core, request: PowerRequest): Promise<void> {
+  await withVmLock(core, request, async () => {
+    const vm = loadVm(core, request.host, request.id);
+    if (request.skipLock !== true) checkLock(vm);
     if (vm.running === undefined) return;
     // Pending changes stay pending: the process lives on, only the guest begins again.
     powerOff(core, vm, () => undefined);
@@ -190,11 +208,11 @@ export async function resetVm(core: Core, order: PowerOrder): Promise<void> {
   });
 }
 
-export async function setPaused(core: Core, order: PowerOrder, paused: boolean): Promise<void> {
-  await withVmLock(core, order, async () => {
-    const vm = vmOn(core, order.host, order.id);
-    if (order.skipLock !== true) checkLock(vm);
-    if (vm.running === undefined) throw failure(`VM ${vm.id} not running`);
+export async function setPaused(core: Core, request: PowerRequest, paused: boolean): Promise<void> {
+  await withVmLock(core, request, async () => {
+    const vm = loadVm(core, request.host, request.id);
+    if (request.skipLock !== true) checkLock(vm);
+    if (vm.running === undefined) throw serverError(`VM ${vm.id} not running`);
     vm.running.paused = paused;
     await Promise.resolve();
   });

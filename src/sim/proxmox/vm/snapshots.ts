@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Snapshots: listed, taken, deleted, rolled back to. Only configurations are kept, not the disks' content.
-import { failure } from '../api-error.ts';
+import { serverError } from '../api-error.ts';
 import { type Call, withVmLock } from '../core.ts';
+import type { Snapshot, Vm } from '../state/model.ts';
 import { splitVolumeId } from '../storage/volumes.ts';
-import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
-import type { Snapshot, Vm } from '../world/model.ts';
-import { checkLock, digestOf, isTemplate, requireWritable, vmOn } from './config.ts';
-import { drivesOf, isCdrom } from './drives.ts';
-import { powerOff } from './guest-link.ts';
+import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
+import { checkLock, configDigest, isTemplate, loadVm, requireWritable } from './config.ts';
+import { isCdrom, parseDrives } from './drives.ts';
+import { powerOff } from './guest-lifecycle.ts';
 import { startVm } from './power.ts';
 
 export function listSnapshots(call: Call): unknown {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
   const rows = vm.snapshots.map((snapshot) => ({
     name: snapshot.name,
     description: snapshot.description ?? '',
@@ -25,25 +25,25 @@ export function listSnapshots(call: Call): unknown {
     {
       name: 'current',
       description: 'You are here!',
-      digest: digestOf(vm),
+      digest: configDigest(vm),
       running: vm.running === undefined ? 0 : 1,
       ...(parent === undefined ? {} : { parent }),
     },
   ];
 }
 
-function find(vm: Vm, name: string): Snapshot {
+function requireSnapshot(vm: Vm, name: string): Snapshot {
   const snapshot = vm.snapshots.find((known) => known.name === name);
-  if (snapshot === undefined) throw failure(`snapshot '${name}' does not exist`);
+  if (snapshot === undefined) throw serverError(`snapshot '${name}' does not exist`);
   return snapshot;
 }
 
 /** Plain LVM and raw files cannot keep what was. */
 export function canSnapshot(call: Call, vm: Vm): boolean {
-  return drivesOf(vm.config).every(([, drive]) => {
+  return parseDrives(vm.config).every(([, drive]) => {
     if (isCdrom(drive)) return true;
     const id = splitVolumeId(drive.file);
-    const storage = call.world.storages.get(id?.storage ?? '');
+    const storage = call.state.storages.get(id?.storage ?? '');
     if (id === undefined || storage === undefined || storage.type === 'lvm') return false;
     return storage.path === undefined || storage.type === 'btrfs' || id.name.endsWith('.qcow2');
   });
@@ -52,27 +52,28 @@ export function canSnapshot(call: Call, vm: Vm): boolean {
 export function takeSnapshot(call: Call): string {
   const id = call.integer('vmid');
   const name = call.text('snapname');
-  if (name === 'current') throw failure("unable to use snapshot name 'current' (reserved name)");
+  if (name === 'current')
+    throw serverError("unable to use snapshot name 'current' (reserved name)");
   if (name.toLowerCase() === 'pending')
-    throw failure("unable to use snapshot name 'pending' (reserved name)");
-  vmOn(call.core, call.host, id);
-  return call.fork({ type: 'qmsnapshot', id }, (context) =>
+    throw serverError("unable to use snapshot name 'pending' (reserved name)");
+  loadVm(call.core, call.host, id);
+  return call.forkTask({ type: 'qmsnapshot', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, async () => {
-      const vm = vmOn(call.core, call.host, id);
-      if (isTemplate(vm)) throw failure("you can't take a snapshot if it's a template");
+      const vm = loadVm(call.core, call.host, id);
+      if (isTemplate(vm)) throw serverError("you can't take a snapshot if it's a template");
       checkLock(vm);
       if (vm.snapshots.some((known) => known.name === name)) {
-        throw failure(`snapshot name '${name}' already used`);
+        throw serverError(`snapshot name '${name}' already used`);
       }
-      if (!canSnapshot(call, vm)) throw failure('snapshot feature is not available');
+      if (!canSnapshot(call, vm)) throw serverError('snapshot feature is not available');
       requireWritable(call.core, vm);
       vm.config['lock'] = 'snapshot';
-      await context.work(SIMULATED_DURATIONS.snapshot);
+      await context.work(SIMULATED_DURATIONS_MS.snapshot);
       delete vm.config['lock'];
       vm.snapshots.push({
         name,
         description: call.optional('description'),
-        takenAt: call.world.seconds(),
+        takenAt: call.state.nowSeconds(),
         parent: vm.snapshots.at(-1)?.name,
         config: { ...vm.config },
       });
@@ -82,54 +83,54 @@ export function takeSnapshot(call: Call): string {
 
 export function deleteSnapshot(call: Call): string {
   const id = call.integer('vmid');
-  return call.fork({ type: 'qmdelsnapshot', id }, (context) =>
+  return call.forkTask({ type: 'qmdelsnapshot', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, async () => {
-      const vm = vmOn(call.core, call.host, id);
-      if (isTemplate(vm)) throw failure("you can't delete a snapshot if vm is a template");
+      const vm = loadVm(call.core, call.host, id);
+      if (isTemplate(vm)) throw serverError("you can't delete a snapshot if vm is a template");
       checkLock(vm);
-      const snapshot = find(vm, call.text('snapname'));
+      const snapshot = requireSnapshot(vm, call.text('snapname'));
       requireWritable(call.core, vm);
-      await context.work(SIMULATED_DURATIONS.snapshot);
+      await context.work(SIMULATED_DURATIONS_MS.snapshot);
       vm.snapshots = vm.snapshots.filter((known) => known !== snapshot);
     }),
   );
 }
 
 /** The VM is off afterwards, unless its start is asked for. */
-export function rollback(call: Call): string {
+export function rollbackSnapshot(call: Call): string {
   const id = call.integer('vmid');
   const { core, host } = call;
-  if (call.flag('start') && call.world.version !== '8.4') {
+  if (call.flag('start') && call.state.version !== '8.4') {
     call.require({ path: `/vms/${id}`, privileges: ['VM.PowerMgmt'] });
   }
-  return call.fork({ type: 'qmrollback', id }, async (context) => {
+  return call.forkTask({ type: 'qmrollback', id }, async (context) => {
     await withVmLock(core, { host, id }, async () => {
-      const vm = vmOn(core, host, id);
-      if (isTemplate(vm)) throw failure("you can't rollback if vm is a template");
-      const snapshot = find(vm, call.text('snapname'));
+      const vm = loadVm(core, host, id);
+      if (isTemplate(vm)) throw serverError("you can't rollback if vm is a template");
+      const snapshot = requireSnapshot(vm, call.text('snapname'));
       checkLock(vm);
       requireWritable(core, vm);
-      await context.work(SIMULATED_DURATIONS.snapshot);
+      await context.work(SIMULATED_DURATIONS_MS.snapshot);
       powerOff(core, vm, () => undefined);
       vm.pending = {};
       vm.pendingDelete = new Set();
       vm.config = { ...snapshot.config };
-      call.world.touch(vm);
+      call.state.recordStatus(vm);
     });
     if (!call.flag('start')) return;
-    call.fork({ type: 'qmstart', id }, (inner) => startVm(core, { host, id }, inner));
+    call.forkTask({ type: 'qmstart', id }, (inner) => startVm(core, { host, id }, inner));
   });
 }
 
 /** Only the description can change. */
-export async function describeSnapshot(call: Call): Promise<null> {
+export async function updateSnapshot(call: Call): Promise<null> {
   const id = call.integer('vmid');
   const description = call.optional('description');
   if (description === undefined) return null;
   await withVmLock(call.core, { host: call.host, id }, async () => {
-    const vm = vmOn(call.core, call.host, id);
+    const vm = loadVm(call.core, call.host, id);
     checkLock(vm);
-    const snapshot = find(vm, call.text('snapname'));
+    const snapshot = requireSnapshot(vm, call.text('snapname'));
     vm.snapshots = vm.snapshots.map((known) =>
       known === snapshot ? { ...known, description } : known,
     );
@@ -139,7 +140,7 @@ export async function describeSnapshot(call: Call): Promise<null> {
 }
 
 export function snapshotConfig(call: Call): unknown {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
-  const snapshot = find(vm, call.text('snapname'));
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
+  const snapshot = requireSnapshot(vm, call.text('snapname'));
   return { ...snapshot.config, snaptime: snapshot.takenAt };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { failure } from '../api-error.ts';
+import { serverError } from '../api-error.ts';
 
 const KEY =
   /^(?:\S+\s+)?(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp(?:256|384|521)|sk-(?:ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)\s+[A-Za-z0-9+/]+={0,3}(?:\s.*)?$/;
@@ -18,6 +18,6 @@ export function checkSshKeys(text: string | undefined): void {
   for (const line of decodeSshKeys(text).split('\n')) {
     const key = line.trim();
     if (key === '' || key.startsWith('#')) continue;
-    if (!KEY.test(key)) throw failure('SSH public key validation error');
+    if (!KEY.test(key)) throw serverError('SSH public key validation error');
   }
 }

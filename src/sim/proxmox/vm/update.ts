@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT and POST config: what changes, what is refused, what waits for the VM to be off.
-import { ROOT } from '../access/permissions.ts';
-import { failure, parameterError, textOf } from '../api-error.ts';
+import { ROOT_USER } from '../access/permissions.ts';
+import { errorText, parameterError, serverError } from '../api-error.ts';
 import { type Call, withVmLock } from '../core.ts';
 import { isDriveName, splitList } from '../schema/formats.ts';
-import { findVolume, kindOf, parseVolumeId, storageOf } from '../storage/volumes.ts';
-import { free } from '../storage/work.ts';
-import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
-import type { Vm } from '../world/model.ts';
+import type { Vm } from '../state/model.ts';
+import { freeVolume } from '../storage/allocation.ts';
+import { findVolume, parseVolumeId, parseVolumeName, requireStorage } from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
 import {
   checkDigest,
   checkLock,
+  isKnownOption,
+  loadVm,
   memoryMib,
   normaliseTags,
-  optionExists,
   requireWritable,
-  vmOn,
 } from './config.ts';
-import { completeOptions, optionsOf } from './create.ts';
-import { type Labour, makeDrives, requireDrives } from './disks.ts';
+import { normaliseDeviceOptions, readVmOptions } from './create.ts';
+import { createDrives, requireDriveAccess, type WorkContext } from './create-drives.ts';
 import {
-  drivesOf,
+  formatBootOrder,
   isCdrom,
   isCloudInit,
   isPlainCdrom,
   parseDrive,
-  printBootOrder,
+  parseDrives,
 } from './drives.ts';
-import { requireBridges, requireDevices, requireOptions, requireTags } from './option-access.ts';
+import {
+  requireBridgePrivileges,
+  requireDevicePrivileges,
+  requireOptionPrivileges,
+  requireTagPrivileges,
+} from './option-access.ts';
 import { applyPending, hotplugPending } from './pending.ts';
 import { checkSshKeys } from './ssh-keys.ts';
 
@@ -52,7 +57,7 @@ interface Change {
 
 function revertList(call: Call, set: Readonly<Record<string, string>>): string[] {
   return splitList(call.text('revert')).map((name) => {
-    if (!optionExists(call.world, name))
+    if (!isKnownOption(call.state, name))
       throw parameterError({ revert: `unknown option '${name}'` });
     if (set[name] !== undefined) {
       throw parameterError({
@@ -80,7 +85,7 @@ function removeList(
         revert: `you can't use '-delete ${name}' and -revert ${name}' at the same time`,
       });
     }
-    if (!optionExists(call.world, name))
+    if (!isKnownOption(call.state, name))
       throw parameterError({ delete: `unknown option '${name}'` });
     return name;
   });
@@ -91,38 +96,43 @@ function checkHookScript(call: Call, volumeId: string | undefined): void {
   if (volumeId === undefined) return;
   try {
     const { storage: id, name } = parseVolumeId(volumeId);
-    if (kindOf(storageOf(call.world, id), name).content !== 'snippets') {
-      throw failure(`'${volumeId}' is not in the snippets directory`);
+    if (parseVolumeName(requireStorage(call.state, id), name).content !== 'snippets') {
+      throw serverError(`'${volumeId}' is not in the snippets directory`);
     }
-    if (findVolume(call.world, call.host, volumeId) === undefined) {
-      throw failure(`script '${volumeId}' does not exist`);
+    if (findVolume(call.state, call.host, volumeId) === undefined) {
+      throw serverError(`script '${volumeId}' does not exist`);
     }
   } catch (error) {
-    throw parameterError({ hookscript: `${textOf(error)}\n` });
+    throw parameterError({ hookscript: `${errorText(error)}\n` });
   }
 }
 
 function readChange(call: Call): Change {
   const id = call.integer('vmid');
-  if (call.flag('skiplock') && call.who !== ROOT) {
+  if (call.flag('skiplock') && call.authUser !== ROOT_USER) {
     throw parameterError({ skiplock: 'Only root may use this option.' });
   }
-  const set = optionsOf(call, NOT_OPTIONS);
+  const set = readVmOptions(call, NOT_OPTIONS);
   checkSshKeys(set['sshkeys']);
   const names = Object.keys(set);
   if (names.length === 0 && call.text('delete') === '' && call.text('revert') === '') {
-    throw failure('no options specified');
+    throw serverError('no options specified');
   }
   const revert = revertList(call, set);
   const remove = removeList(call, set, revert);
-  completeOptions(call, set);
-  if (set['vmgenid'] === '1') set['vmgenid'] = call.world.random.uuid();
-  const user = { who: call.who, id };
+  normaliseDeviceOptions(call, set);
+  if (set['vmgenid'] === '1') set['vmgenid'] = call.state.random.uuid();
+  const user = { authUser: call.authUser, id };
   checkHookScript(call, set['hookscript']);
-  requireOptions(call.core, user, remove);
-  requireOptions(call.core, user, names);
-  requireDrives(call.core, { who: call.who, host: call.host, vmId: id, settings: set });
-  requireBridges(call.core, call.who, set);
+  requireOptionPrivileges(call.core, user, remove);
+  requireOptionPrivileges(call.core, user, names);
+  requireDriveAccess(call.core, {
+    authUser: call.authUser,
+    host: call.host,
+    vmId: id,
+    settings: set,
+  });
+  requireBridgePrivileges(call.core, call.authUser, set);
   return { id, set, remove, revert };
 }
 
@@ -134,24 +144,24 @@ function requireDrive(
   const drive = parseDrive(at.slot, at.text);
   const medium = isCdrom(drive) ? ['VM.Config.CDROM'] : ['VM.Config.Disk'];
   const privileges = isCloudInit(drive) ? ['VM.Config.Cloudinit', 'VM.Config.CDROM'] : medium;
-  call.core.access.requireVm(call.who, vm, { privileges });
+  call.core.access.requireVm(call.authUser, vm, { privileges });
 }
 
 function checkMemory(vm: Vm, set: Readonly<Record<string, string>>): void {
   if (set['memory'] === undefined && set['balloon'] === undefined) return;
   const all = { ...vm.config, ...vm.pending, ...set };
   if (Number(all['balloon'] ?? 0) > memoryMib(all)) {
-    throw failure('balloon value too large (must be smaller than assigned memory)');
+    throw serverError('balloon value too large (must be smaller than assigned memory)');
   }
 }
 
 function checkBoot(vm: Vm, change: Change): void {
   const all = { ...vm.config, ...vm.pending, ...change.set };
-  const order = /^order=(.*)$/.exec(change.set['boot'] ?? '')?.[1]?.split(/[;,]/) ?? [];
-  for (const device of order) {
+  const request = /^order=(.*)$/.exec(change.set['boot'] ?? '')?.[1]?.split(/[;,]/) ?? [];
+  for (const device of request) {
     if (device === '') continue;
     if (all[device] === undefined || change.remove.includes(device)) {
-      throw failure(`invalid bootorder: device '${device}' does not exist'`);
+      throw serverError(`invalid bootorder: device '${device}' does not exist'`);
     }
   }
 }
@@ -159,36 +169,40 @@ function checkBoot(vm: Vm, change: Change): void {
 async function removeUnused(
   call: Call,
   vm: Vm,
-  at: { readonly name: string; readonly labour: Labour },
+  at: { readonly name: string; readonly workContext: WorkContext },
 ): Promise<void> {
-  call.core.access.requireVm(call.who, vm, { privileges: ['VM.Config.Disk'] });
+  call.core.access.requireVm(call.authUser, vm, { privileges: ['VM.Config.Disk'] });
   const volumeId = (vm.config[at.name] ?? '').split(',')[0] ?? '';
   if (vm.config['protection'] === '1') {
-    throw failure(`can't remove unused disk '${volumeId}' - protection mode enabled`);
+    throw serverError(`can't remove unused disk '${volumeId}' - protection mode enabled`);
   }
-  await free(call.core, { host: vm.host, volumeId }, at.labour.work);
+  await freeVolume(call.core, { host: vm.host, volumeId }, at.workContext.work);
   delete vm.config[at.name];
 }
 
 async function removeOption(
   call: Call,
   vm: Vm,
-  at: { readonly name: string; readonly labour: Labour },
+  at: { readonly name: string; readonly workContext: WorkContext },
 ): Promise<void> {
   const { name } = at;
   const value = vm.config[name] ?? vm.pending[name];
   if (value === undefined) {
-    at.labour.log(`cannot delete '${name}' - not set in current configuration!`);
+    at.workContext.log(`cannot delete '${name}' - not set in current configuration!`);
     return;
   }
   if (/^unused\d+$/.test(name)) return removeUnused(call, vm, at);
   if (isDriveName(name)) {
     if (vm.config['protection'] === '1') {
-      throw failure(`can't remove drive '${name}' - protection mode enabled`);
+      throw serverError(`can't remove drive '${name}' - protection mode enabled`);
     }
     requireDrive(call, vm, { slot: name, text: value });
   } else if (name === 'tags') {
-    requireTags(call.core, { who: call.who, id: vm.id }, { from: value, to: '' });
+    requireTagPrivileges(
+      call.core,
+      { authUser: call.authUser, id: vm.id },
+      { from: value, to: '' },
+    );
   } else {
     requireRemoval(call, vm, { name, value });
   }
@@ -206,58 +220,66 @@ function requireRemoval(
   const { name, value } = option;
   if (/^net\d+$/.test(name)) return requireNic(call, vm, name);
   if (/^serial\d+$/.test(name) && value !== 'socket') {
-    if (call.who === ROOT) return;
-    throw failure(`only root can delete '${name}' config for real devices`);
+    if (call.authUser === ROOT_USER) return;
+    throw serverError(`only root can delete '${name}' config for real devices`);
   }
-  requireDevices(call.core, { who: call.who, id: vm.id }, { [name]: value });
+  requireDevicePrivileges(call.core, { authUser: call.authUser, id: vm.id }, { [name]: value });
 }
 
 /** A device that goes also leaves the boot order. */
 function dropFromBoot(vm: Vm, name: string): void {
   const boot = vm.pending['boot'] ?? vm.config['boot'];
-  const order = /^order=(.*)$/.exec(boot ?? '')?.[1]?.split(';');
-  if (order === undefined || !order.includes(name)) return;
-  vm.pending['boot'] = printBootOrder(order.filter((device) => device !== name));
+  const request = /^order=(.*)$/.exec(boot ?? '')?.[1]?.split(';');
+  if (request === undefined || !request.includes(name)) return;
+  vm.pending['boot'] = formatBootOrder(request.filter((device) => device !== name));
 }
 
 interface Setting {
   readonly name: string;
   readonly value: string;
-  readonly labour: Labour;
+  readonly workContext: WorkContext;
   readonly change: Change;
 }
 
 /** A new CD-ROM drive can be booted from. */
 function appendToBoot(vm: Vm, name: string, value: string): void {
-  const order = /^order=(.*)$/.exec(vm.pending['boot'] ?? vm.config['boot'] ?? '')?.[1]?.split(';');
-  if (order === undefined || order.includes(name) || !isPlainCdrom(parseDrive(name, value))) return;
-  vm.pending['boot'] = printBootOrder([...order.filter((device) => device !== ''), name]);
+  const request = /^order=(.*)$/
+    .exec(vm.pending['boot'] ?? vm.config['boot'] ?? '')?.[1]
+    ?.split(';');
+  if (request === undefined || request.includes(name) || !isPlainCdrom(parseDrive(name, value)))
+    return;
+  vm.pending['boot'] = formatBootOrder([...request.filter((device) => device !== ''), name]);
 }
 
 async function setDrive(call: Call, vm: Vm, at: Setting): Promise<void> {
-  const { name, value, labour } = at;
+  const { name, value, workContext } = at;
   const before = vm.config[name];
   if (before !== undefined) requireDrive(call, vm, { slot: name, text: before });
   requireDrive(call, vm, { slot: name, text: value });
-  const order = { who: call.who, host: vm.host, vmId: vm.id, settings: { [name]: value } };
+  const request = {
+    authUser: call.authUser,
+    host: vm.host,
+    vmId: vm.id,
+    settings: { [name]: value },
+  };
   const { [name]: _replaced, ...config } = { ...vm.config, ...vm.pending };
-  const made = await makeDrives(call.core, { ...order, config }, labour);
+  const made = await createDrives(call.core, { ...request, config }, workContext);
   Object.assign(vm.pending, made.options);
   appendToBoot(vm, name, value);
 }
 
 function requireNic(call: Call, vm: Vm, name: string): void {
   const before = vm.config[name];
-  if (before !== undefined) requireBridges(call.core, call.who, { [name]: before });
+  if (before !== undefined) requireBridgePrivileges(call.core, call.authUser, { [name]: before });
 }
 
 function requireSerial(call: Call, vm: Vm, at: Setting): void {
   const before = vm.config[at.name] ?? 'socket';
   if (before !== 'socket' || at.value !== 'socket') {
-    if (call.who === ROOT) return;
-    throw failure(`only root can modify '${at.name}' config for real devices`);
+    if (call.authUser === ROOT_USER) return;
+    throw serverError(`only root can modify '${at.name}' config for real devices`);
   }
-  call.core.access.requireVm(call.who, vm, { privileges: ['VM.Config.HWType'] });
+  call.core.access.requireVm(call.authUser, vm, { privileges: ['VM.Config.HWType'] });
 }
 
 function requireSetting(call: Call, vm: Vm, at: Setting): void {
@@ -265,7 +287,8 @@ function requireSetting(call: Call, vm: Vm, at: Setting): void {
   if (/^net\d+$/.test(name)) requireNic(call, vm, name);
   else if (/^serial\d+$/.test(name)) requireSerial(call, vm, at);
   else if (name === 'boot') checkBoot(vm, at.change);
-  else requireDevices(call.core, { who: call.who, id: vm.id }, { [name]: value });
+  else
+    requireDevicePrivileges(call.core, { authUser: call.authUser, id: vm.id }, { [name]: value });
 }
 
 async function setOption(call: Call, vm: Vm, at: Setting): Promise<void> {
@@ -275,8 +298,8 @@ async function setOption(call: Call, vm: Vm, at: Setting): Promise<void> {
     await setDrive(call, vm, at);
   } else if (name === 'tags') {
     const change = { from: vm.config['tags'] ?? '', to: value };
-    requireTags(call.core, { who: call.who, id: vm.id }, change);
-    vm.pending[name] = normaliseTags(call.world, value);
+    requireTagPrivileges(call.core, { authUser: call.authUser, id: vm.id }, change);
+    vm.pending[name] = normaliseTags(call.state, value);
   } else {
     requireSetting(call, vm, at);
     vm.pending[name] = value;
@@ -287,16 +310,16 @@ async function setOption(call: Call, vm: Vm, at: Setting): Promise<void> {
 async function apply(
   call: Call,
   vm: Vm,
-  at: { readonly change: Change; readonly labour: Labour },
+  at: { readonly change: Change; readonly workContext: WorkContext },
 ): Promise<void> {
-  const { change, labour } = at;
-  for (const name of change.remove) await removeOption(call, vm, { name, labour });
+  const { change, workContext } = at;
+  for (const name of change.remove) await removeOption(call, vm, { name, workContext });
   // Boot order last: it may name a device of the same call.
   const names = Object.keys(change.set).toSorted(
     (a, b) => Number(a === 'boot') - Number(b === 'boot'),
   );
   for (const name of names) {
-    await setOption(call, vm, { name, value: change.set[name] ?? '', labour, change });
+    await setOption(call, vm, { name, value: change.set[name] ?? '', workContext, change });
   }
   for (const [name, value] of Object.entries(vm.pending)) {
     if (vm.config[name] === value) delete vm.pending[name];
@@ -304,30 +327,30 @@ async function apply(
   const before = cloudInitVolumes(vm);
   if (vm.running === undefined) applyPending(vm);
   else hotplugPending(vm);
-  call.world.touch(vm);
+  call.state.recordStatus(vm);
   const after = cloudInitVolumes(vm);
   for (const volumeId of before.filter((file) => !after.includes(file))) {
-    await free(call.core, { host: vm.host, volumeId }, labour.work);
+    await freeVolume(call.core, { host: vm.host, volumeId }, workContext.work);
   }
 }
 
 /** Not kept as unused: Proxmox makes them anew at each start. */
 function cloudInitVolumes(vm: Vm): readonly string[] {
-  return drivesOf(vm.config)
+  return parseDrives(vm.config)
     .filter(([, drive]) => isCloudInit(drive))
     .map(([, drive]) => drive.file);
 }
 
 /** Made before anything waits or forks, and again under the lock. */
 function checkChange(call: Call, change: Change): Vm {
-  const vm = vmOn(call.core, call.host, change.id);
+  const vm = loadVm(call.core, call.host, change.id);
   checkDigest(vm, call.optional('digest'));
   if (!call.flag('skiplock')) checkLock(vm);
   checkMemory(vm, change.set);
   return vm;
 }
 
-async function update(call: Call, change: Change, labour: Labour): Promise<void> {
+async function update(call: Call, change: Change, workContext: WorkContext): Promise<void> {
   await withVmLock(call.core, { host: call.host, id: change.id }, async () => {
     const vm = checkChange(call, change);
     requireWritable(call.core, vm);
@@ -335,7 +358,7 @@ async function update(call: Call, change: Change, labour: Labour): Promise<void>
       delete vm.pending[name];
       vm.pendingDelete.delete(name);
     }
-    await apply(call, vm, { change, labour });
+    await apply(call, vm, { change, workContext });
   });
 }
 
@@ -345,7 +368,7 @@ export async function updateVm(call: Call): Promise<null> {
   checkChange(call, change);
   await update(call, change, {
     log: () => undefined,
-    work: (ms) => call.world.clock.sleep(ms / call.world.speed),
+    work: (ms) => call.state.clock.sleep(ms / call.state.speed),
   });
   return null;
 }
@@ -364,16 +387,16 @@ function givenOptions(call: Call): string {
 export async function updateVmInTask(call: Call): Promise<string | null> {
   const change = readChange(call);
   checkChange(call, change);
-  const upid = call.fork({ type: 'qmconfig', id: change.id }, async (context) => {
+  const upid = call.forkTask({ type: 'qmconfig', id: change.id }, async (context) => {
     context.log(`update VM ${change.id}: ${givenOptions(call)}`);
-    await context.work(SIMULATED_DURATIONS.configTask);
+    await context.work(SIMULATED_DURATIONS_MS.configTask);
     await update(call, change, context);
   });
   const delay = call.optional('background_delay');
   if (delay === undefined) return upid;
-  const ended = await call.core.tasks.wait(upid, (Number(delay) * 1000) / call.world.speed);
+  const ended = await call.core.tasks.wait(upid, (Number(delay) * 1000) / call.state.speed);
   if (!ended) return upid;
   const status = call.core.tasks.find(upid)?.status ?? '';
   if (status === 'OK' || status.startsWith('WARNINGS')) return null;
-  throw failure(`failed to update VM ${change.id}: ${status}`);
+  throw serverError(`failed to update VM ${change.id}: ${status}`);
 }

@@ -1,93 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work on existing disks: growing, turning a VM into a template, moving a disk to another storage.
-import { failure, parameterError } from '../api-error.ts';
+import { parameterError, serverError } from '../api-error.ts';
 import { type Call, type Core, withVmLock } from '../core.ts';
+import { formatSize, parseSize } from '../state/cluster-state.ts';
+import type { Vm, Volume } from '../state/model.ts';
+import { allocateVolume, freeVolume } from '../storage/allocation.ts';
 import {
-  activeStorage,
-  enabledStorage,
   findVolume,
-  kindOf,
   parseVolumeId,
+  parseVolumeName,
+  requireActiveStorage,
+  requireEnabledStorage,
+  requireStorage,
   splitVolumeId,
-  storageOf,
   volumesOn,
 } from '../storage/volumes.ts';
-import { allocate, free } from '../storage/work.ts';
-import { SIMULATED_DURATIONS } from '../tasks/durations.ts';
+import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
-import type { Vm, Volume } from '../world/model.ts';
-import { formatSize, parseSize } from '../world/world.ts';
-import { checkDigest, checkLock, digestOf, isTemplate, requireWritable, vmOn } from './config.ts';
+import {
+  checkDigest,
+  checkLock,
+  configDigest,
+  isTemplate,
+  loadVm,
+  requireWritable,
+} from './config.ts';
 import {
   type Drive,
-  drivesOf,
+  formatDrive,
   isCdrom,
   isCloudInit,
   isPlainCdrom,
   parseDrive,
-  printDrive,
+  parseDrives,
 } from './drives.ts';
 
-function wantedSize(text: string, now: number): number {
+function parseTargetSize(text: string, now: number): number {
   const bytes = parseSize(text.replace(/^\+/, '')) ?? 0;
   const size = text.startsWith('+') ? now + bytes : bytes;
   return Math.ceil(size / 1024) * 1024;
 }
 
 /** The volume in a slot, if it can be made larger. */
-function growable(call: Call, vm: Vm, slot: string): Volume {
-  const { world } = call;
+function requireResizableVolume(call: Call, vm: Vm, slot: string): Volume {
+  const { state } = call;
   const text = vm.config[slot];
-  if (text === undefined) throw failure(`disk '${slot}' does not exist`);
+  if (text === undefined) throw serverError(`disk '${slot}' does not exist`);
   const drive = parseDrive(slot, text);
   const { storage: id, name } = parseVolumeId(drive.file);
-  const { format } = kindOf(storageOf(world, id), name);
-  if (world.version === '8.4' && vm.snapshots.length > 0 && format === 'qcow2') {
-    throw failure(`can't resize volume: ${slot} if snapshot exists`);
+  const { format } = parseVolumeName(requireStorage(state, id), name);
+  if (state.version === '8.4' && vm.snapshots.length > 0 && format === 'qcow2') {
+    throw serverError(`can't resize volume: ${slot} if snapshot exists`);
   }
-  if (isCdrom(drive)) throw failure("you can't resize a cdrom");
+  if (isCdrom(drive)) throw serverError("you can't resize a cdrom");
   call.require({ path: `/storage/${id}`, privileges: ['Datastore.AllocateSpace'] });
-  activeStorage(world, id, vm.host);
-  const volume = findVolume(world, vm.host, drive.file);
-  if (volume === undefined) throw failure(`volume '${drive.file}' does not exist`);
+  requireActiveStorage(state, id, vm.host);
+  const volume = findVolume(state, vm.host, drive.file);
+  if (volume === undefined) throw serverError(`volume '${drive.file}' does not exist`);
   return volume;
 }
 
 async function resize(call: Call, context: TaskContext): Promise<void> {
   const { core } = call;
-  const vm = vmOn(core, call.host, call.integer('vmid'));
+  const vm = loadVm(core, call.host, call.integer('vmid'));
   checkDigest(vm, call.optional('digest'));
   if (!call.flag('skiplock')) checkLock(vm);
   const slot = call.text('disk');
-  const volume = growable(call, vm, slot);
+  const volume = requireResizableVolume(call, vm, slot);
   const drive = parseDrive(slot, vm.config[slot] ?? '');
-  const size = wantedSize(call.text('size'), volume.size);
-  if (size < volume.size) throw failure('shrinking disks is not supported');
+  const size = parseTargetSize(call.text('size'), volume.size);
+  if (size < volume.size) throw serverError('shrinking disks is not supported');
   if (size === volume.size) return;
-  if (volume.format === 'vmdk') throw failure("can't resize this image format");
+  if (volume.format === 'vmdk') throw serverError("can't resize this image format");
   requireWritable(core, vm);
-  await context.work(SIMULATED_DURATIONS.resize);
+  await context.work(SIMULATED_DURATIONS_MS.resize);
   volume.size = size;
-  vm.config[slot] = printDrive({ ...drive, options: { ...drive.options, size: formatSize(size) } });
-  core.world.touch(vm);
+  vm.config[slot] = formatDrive({
+    ...drive,
+    options: { ...drive.options, size: formatSize(size) },
+  });
+  core.state.recordStatus(vm);
 }
 
 export function resizeDisk(call: Call): string {
   const id = call.integer('vmid');
-  if (call.flag('skiplock') && call.who !== 'root@pam') {
+  if (call.flag('skiplock') && call.authUser !== 'root@pam') {
     throw parameterError({ skiplock: 'Only root may use this option.' });
   }
-  return call.fork({ type: 'resize', id }, (context) =>
+  return call.forkTask({ type: 'resize', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, () => resize(call, context)),
   );
 }
 
 /** `vm-…` becomes `base-…`: linked clones may rest on it from now on. */
-function toBase(core: Core, vm: Vm, slot: string): void {
+function convertToBaseVolume(core: Core, vm: Vm, slot: string): void {
   const drive = parseDrive(slot, vm.config[slot] ?? '');
   const id = splitVolumeId(drive.file);
   if (id === undefined) return;
-  const volumes = volumesOn(storageOf(core.world, id.storage), vm.host);
+  const volumes = volumesOn(requireStorage(core.state, id.storage), vm.host);
   const volume: Volume | undefined = volumes.get(id.name);
   if (volume === undefined) return;
   const parts = id.name.split('/');
@@ -95,87 +105,87 @@ function toBase(core: Core, vm: Vm, slot: string): void {
   const name = [...parts, last].join('/');
   volumes.delete(id.name);
   volumes.set(name, { ...volume, name });
-  vm.config[slot] = printDrive({ ...drive, file: `${id.storage}:${name}` });
+  vm.config[slot] = formatDrive({ ...drive, file: `${id.storage}:${name}` });
 }
 
-export function makeTemplate(core: Core, vm: Vm, only?: string): void {
-  for (const [slot, drive] of drivesOf(vm.config)) {
+export function convertToTemplate(core: Core, vm: Vm, only?: string): void {
+  for (const [slot, drive] of parseDrives(vm.config)) {
     if (isCdrom(drive) || isCloudInit(drive)) continue;
-    if (only === undefined || only === slot) toBase(core, vm, slot);
+    if (only === undefined || only === slot) convertToBaseVolume(core, vm, slot);
   }
   vm.config['template'] = '1';
 }
 
 function checkTemplate(call: Call): Vm {
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
   checkLock(vm);
   if (vm.snapshots.length > 0) {
-    throw failure(`unable to create template, because VM contains snapshots`);
+    throw serverError(`unable to create template, because VM contains snapshots`);
   }
   const disk = call.optional('disk');
   if (isTemplate(vm) && disk === undefined) {
-    throw failure(`you can't convert a template to a template`);
+    throw serverError(`you can't convert a template to a template`);
   }
   if (vm.running !== undefined)
-    throw failure(`you can't convert a VM to template if VM is running`);
+    throw serverError(`you can't convert a VM to template if VM is running`);
   return vm;
 }
 
-export async function templateVm(call: Call): Promise<string> {
+export async function createTemplate(call: Call): Promise<string> {
   const id = call.integer('vmid');
   const lock = { host: call.host, id };
   return await withVmLock(call.core, lock, async () => {
     checkTemplate(call);
     await Promise.resolve();
-    return call.fork({ type: 'qmtemplate', id }, (context) =>
+    return call.forkTask({ type: 'qmtemplate', id }, (context) =>
       withVmLock(call.core, lock, async () => {
         const vm = checkTemplate(call);
         requireWritable(call.core, vm);
-        await context.work(SIMULATED_DURATIONS.template);
-        makeTemplate(call.core, vm, call.optional('disk'));
-        call.world.touch(vm);
+        await context.work(SIMULATED_DURATIONS_MS.template);
+        convertToTemplate(call.core, vm, call.optional('disk'));
+        call.state.recordStatus(vm);
       }),
     );
   });
 }
 
 function requireUnmodified(vm: Vm, digest: string): void {
-  if (digest === '' || digest === digestOf(vm)) return;
-  throw failure('detected modified configuration - file changed by other user? Try again.');
+  if (digest === '' || digest === configDigest(vm)) return;
+  throw serverError('detected modified configuration - file changed by other user? Try again.');
 }
 
 /** The drive that is to move, after everything that stands against it. */
-function movable(call: Call, vm: Vm): Drive {
+function requireMovableDrive(call: Call, vm: Vm): Drive {
   const slot = call.text('disk');
   const storage = call.text('storage');
   checkLock(vm);
   requireUnmodified(vm, call.text('digest'));
   const text = vm.config[slot];
-  if (text === undefined) throw failure(`disk '${slot}' does not exist`);
+  if (text === undefined) throw serverError(`disk '${slot}' does not exist`);
   const drive = parseDrive(slot, text);
-  if (isPlainCdrom(drive)) throw failure("you can't move a cdrom");
+  if (isPlainCdrom(drive)) throw serverError("you can't move a cdrom");
   const { storage: from, name } = parseVolumeId(drive.file);
   const format = call.optional('format');
-  const known = kindOf(storageOf(call.world, from), name).format;
+  const known = parseVolumeName(requireStorage(call.state, from), name).format;
   if (from === storage && (format === undefined || known === format)) {
-    throw failure("you can't move to the same storage with same format");
+    throw serverError("you can't move to the same storage with same format");
   }
-  if (!enabledStorage(call.world, storage, call.host).content.includes('images')) {
+  if (!requireEnabledStorage(call.state, storage, call.host).content.includes('images')) {
     throw parameterError({ storage: `storage '${storage}' does not support vm images` });
   }
   if (call.flag('delete') && vm.snapshots.some(({ config }) => config[slot] === text)) {
-    throw failure("you can't move a disk with snapshots and delete the source");
+    throw serverError("you can't move a disk with snapshots and delete the source");
   }
   return drive;
 }
 
 async function move(call: Call, context: TaskContext): Promise<void> {
   const { core } = call;
-  const vm = vmOn(core, call.host, call.integer('vmid'));
+  const vm = loadVm(core, call.host, call.integer('vmid'));
   const slot = call.text('disk');
-  const drive = movable(call, vm);
-  const volume = findVolume(core.world, vm.host, drive.file);
-  if (volume === undefined) throw failure(`volume '${drive.file}' does not exist`);
+  const drive = requireMovableDrive(call, vm);
+  const volume = findVolume(core.state, vm.host, drive.file);
+  if (volume === undefined) throw serverError(`volume '${drive.file}' does not exist`);
   requireWritable(core, vm);
   const fresh = {
     vmId: vm.id,
@@ -186,11 +196,11 @@ async function move(call: Call, context: TaskContext): Promise<void> {
     everBooted: volume.everBooted,
   };
   const place = { storage: call.text('storage'), host: vm.host };
-  const file = await allocate(core, place, { volume: fresh, work: context.work });
-  await context.work((SIMULATED_DURATIONS.fullClonePerGib * volume.size) / 2 ** 30);
-  vm.config[slot] = printDrive({ ...drive, file });
+  const file = await allocateVolume(core, place, { volume: fresh, work: context.work });
+  await context.work((SIMULATED_DURATIONS_MS.fullClonePerGib * volume.size) / 2 ** 30);
+  vm.config[slot] = formatDrive({ ...drive, file });
   if (call.flag('delete')) {
-    await free(core, { host: vm.host, volumeId: drive.file }, context.work);
+    await freeVolume(core, { host: vm.host, volumeId: drive.file }, context.work);
     return;
   }
   let index = 0;
@@ -213,10 +223,10 @@ export function moveDisk(call: Call): string {
   const id = call.integer('vmid');
   requireOneTarget(call);
   const storage = call.optional('storage');
-  if (storage === undefined) throw failure('moving a disk to another VM is not simulated');
+  if (storage === undefined) throw serverError('moving a disk to another VM is not simulated');
   call.require({ path: `/storage/${storage}`, privileges: ['Datastore.AllocateSpace'] });
-  movable(call, vmOn(call.core, call.host, id));
-  return call.fork({ type: 'qmmove', id }, (context) =>
+  requireMovableDrive(call, loadVm(call.core, call.host, id));
+  return call.forkTask({ type: 'qmmove', id }, (context) =>
     withVmLock(call.core, { host: call.host, id }, () => move(call, context)),
   );
 }

@@ -10,7 +10,7 @@ import {
   type Pair,
   parseDocument,
 } from 'yaml';
-import { type ClusterDescription, STORAGE_TYPE_NAMES } from './description.ts';
+import { type ClusterDescription, STORAGE_TYPE_NAMES } from './cluster-description.ts';
 
 export type ParsedCluster =
   | { readonly ok: true; readonly cluster: ClusterDescription }

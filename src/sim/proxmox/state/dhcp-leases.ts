@@ -9,7 +9,7 @@ function toText(address: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256).join('.');
 }
 
-export class Leases {
+export class DhcpLeases {
   readonly #byMac = new Map<string, string>();
   readonly #taken = new Set<string>();
   readonly #next = new Map<string, number>();

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be asked about a VM besides its state: features, where it could go, its firewall, figures over time.
-import { failure } from '../api-error.ts';
+import { serverError } from '../api-error.ts';
 import { type Call, type Handlers, requireQuorum, withVmLock } from '../core.ts';
-import { isAvailable, parseVolumeId, splitVolumeId, storageOf } from '../storage/volumes.ts';
-import { checkLock, vmFoundOn, vmOn } from '../vm/config.ts';
-import { drivesOf, isCdrom } from '../vm/drives.ts';
+import type { Vm } from '../state/model.ts';
+import {
+  isStorageAvailable,
+  parseVolumeId,
+  requireStorage,
+  splitVolumeId,
+} from '../storage/volumes.ts';
+import { checkLock, findVm, loadVm } from '../vm/config.ts';
+import { isCdrom, parseDrives } from '../vm/drives.ts';
 import { canSnapshot } from '../vm/snapshots.ts';
-import type { Vm } from '../world/model.ts';
 
 function storagesOf(vm: Vm): readonly string[] {
-  const ids = drivesOf(vm.config).map(([, drive]) => splitVolumeId(drive.file)?.storage);
+  const ids = parseDrives(vm.config).map(([, drive]) => splitVolumeId(drive.file)?.storage);
   return [...new Set(ids.filter((id) => id !== undefined))];
 }
 
@@ -19,20 +24,20 @@ function isBase(file: string): boolean {
 
 function feature(call: Call): unknown {
   const id = call.integer('vmid');
-  const vm = vmFoundOn(call.core, call.host, id);
+  const vm = findVm(call.core, call.host, id);
   const name = call.optional('snapname');
   if (name !== undefined && !vm.snapshots.some((known) => known.name === name)) {
-    throw failure(`snapshot '${name}' does not exist`);
+    throw serverError(`snapshot '${name}' does not exist`);
   }
-  const disks = drivesOf(vm.config).filter(([, drive]) => !isCdrom(drive));
+  const disks = parseDrives(vm.config).filter(([, drive]) => !isCdrom(drive));
   const has = {
     snapshot: canSnapshot(call, vm),
     clone: disks.every(([, drive]) => isBase(drive.file)),
     copy: true,
   };
-  const storages = storagesOf(vm).map((storage) => storageOf(call.world, storage));
-  const nodes = [...call.world.hosts.keys()].filter((host) =>
-    storages.every((storage) => storage.shared && isAvailable(storage, host)),
+  const storages = storagesOf(vm).map((storage) => requireStorage(call.state, storage));
+  const nodes = [...call.state.hosts.keys()].filter((host) =>
+    storages.every((storage) => storage.shared && isStorageAvailable(storage, host)),
   );
   const wanted = call.text('feature');
   const hasFeature = wanted === 'snapshot' || wanted === 'clone' ? has[wanted] : has.copy;
@@ -42,15 +47,15 @@ function feature(call: Call): unknown {
 /** What stands against moving the VM to each of the other hosts. */
 function preconditions(call: Call): unknown {
   requireQuorum(call.core);
-  const { world } = call;
-  const vm = vmOn(call.core, call.host, call.integer('vmid'));
+  const { state } = call;
+  const vm = loadVm(call.core, call.host, call.integer('vmid'));
   checkLock(vm);
-  const others = [...world.hosts.keys()].filter((host) => host !== call.host);
+  const others = [...state.hosts.keys()].filter((host) => host !== call.host);
   const missing = (host: string) =>
-    storagesOf(vm).filter((id) => !isAvailable(storageOf(world, id), host));
-  const local = drivesOf(vm.config).filter(([, drive]) => {
+    storagesOf(vm).filter((id) => !isStorageAvailable(requireStorage(state, id), host));
+  const local = parseDrives(vm.config).filter(([, drive]) => {
     const id = splitVolumeId(drive.file);
-    return id !== undefined && !storageOf(world, id.storage).shared;
+    return id !== undefined && !requireStorage(state, id.storage).shared;
   });
   return {
     running: vm.running === undefined ? 0 : 1,
@@ -68,15 +73,15 @@ function preconditions(call: Call): unknown {
     local_resources: [],
     'mapped-resources': [],
     'mapped-resource-info': {},
-    ...(world.version === '8.4' ? {} : { 'has-dbus-vmstate': 1 }),
+    ...(state.version === '8.4' ? {} : { 'has-dbus-vmstate': 1 }),
   };
 }
 
 async function sendKey(call: Call): Promise<null> {
   const id = call.integer('vmid');
   return await withVmLock(call.core, { host: call.host, id }, async () => {
-    const vm = vmOn(call.core, call.host, id);
-    if (vm.running === undefined) throw failure(`VM ${id} not running`);
+    const vm = loadVm(call.core, call.host, id);
+    if (vm.running === undefined) throw serverError(`VM ${id} not running`);
     await Promise.resolve();
     return null;
   });
@@ -89,7 +94,7 @@ const NOTHING = ['aliases', 'ipset', 'rules', 'refs'].map(
   (name) => [`GET ${VM}/firewall/${name}`, () => []] as const,
 );
 
-export const QEMU_FACTS: Handlers = {
+export const QEMU_INFO_HANDLERS: Handlers = {
   ...Object.fromEntries(NOTHING),
   [`GET ${VM}/firewall`]: () =>
     ['rules', 'aliases', 'ipset', 'refs', 'options', 'log'].map((name) => ({ name })),

@@ -2,17 +2,17 @@
 // A person at the console, and the power company: changes that no caller of the API asked for. They take no
 // time, need no permission and ask nobody.
 import type { Core } from '../core.ts';
+import type { Vm } from '../state/model.ts';
 import { addVolume, splitVolumeId, volumesOn } from '../storage/volumes.ts';
 import { normaliseTags } from '../vm/config.ts';
 import { emptyVm } from '../vm/create.ts';
-import { forgetVm, ownedVolumes } from '../vm/destroy.ts';
-import { drivesOf, isPlainCdrom, parseNic, printDrive, printNic } from '../vm/drives.ts';
-import { powerOff, powerOn } from '../vm/guest-link.ts';
-import { relocate } from '../vm/migrate.ts';
+import { findOwnedVolumes, removeVmRecords } from '../vm/destroy.ts';
+import { formatDrive, formatNic, isPlainCdrom, parseDrives, parseNic } from '../vm/drives.ts';
+import { powerOff, powerOn } from '../vm/guest-lifecycle.ts';
+import { moveVmToHost } from '../vm/migrate.ts';
 import { applyPending } from '../vm/pending.ts';
-import type { Vm } from '../world/model.ts';
 
-export class Meddler {
+export class ExternalChanges {
   readonly #core: Core;
 
   constructor(core: Core) {
@@ -24,7 +24,7 @@ export class Meddler {
   }
 
   retag(id: number, tags: readonly string[]): void {
-    this.setOption(id, 'tags', normaliseTags(this.#core.world, tags.join(';')));
+    this.setOption(id, 'tags', normaliseTags(this.#core.state, tags.join(';')));
   }
 
   describe(id: number, description: string): void {
@@ -36,29 +36,29 @@ export class Meddler {
     const vm = this.#vm(id);
     if (value === undefined) delete vm.config[name];
     else vm.config[name] = value;
-    this.#core.world.touch(vm);
+    this.#core.state.recordStatus(vm);
   }
 
   migrate(id: number, host: string): void {
-    relocate(this.#core, this.#vm(id), host);
+    moveVmToHost(this.#core, this.#vm(id), host);
   }
 
   /** A full copy with everything that a clone in the web interface takes over: tags and description too. */
   copy(id: number, newId: number): void {
-    const { world } = this.#core;
+    const { state } = this.#core;
     const source = this.#vm(id);
-    const vm = emptyVm(newId, source.host, world.clock.now());
+    const vm = emptyVm(newId, source.host, state.clock.now());
     for (const [name, value] of Object.entries(source.config)) {
       if (/^(?:unused\d+|template|lock)$/.test(name)) continue;
       const isNic = /^net\d+$/.test(name);
       vm.config[name] = isNic
-        ? printNic({ ...parseNic(value), mac: undefined }, world.newMac())
+        ? formatNic({ ...parseNic(value), mac: undefined }, state.generateMac())
         : value;
     }
-    vm.config['smbios1'] = `uuid=${world.random.uuid()}`;
+    vm.config['smbios1'] = `uuid=${state.random.uuid()}`;
     this.#copyDisks(source, vm);
-    world.vms.set(newId, vm);
-    world.touch(vm);
+    state.vms.set(newId, vm);
+    state.recordStatus(vm);
   }
 
   start(id: number): void {
@@ -74,25 +74,25 @@ export class Meddler {
   delete(id: number): void {
     const vm = this.#vm(id);
     powerOff(this.#core, vm, applyPending);
-    for (const file of ownedVolumes(this.#core, vm)) this.deleteVolume(vm.host, file);
-    forgetVm(this.#core, vm);
+    for (const file of findOwnedVolumes(this.#core, vm)) this.deleteVolume(vm.host, file);
+    removeVmRecords(this.#core, vm);
   }
 
   deleteVolume(host: string, volumeId: string): void {
     const id = splitVolumeId(volumeId);
-    const storage = this.#core.world.storages.get(id?.storage ?? '');
+    const storage = this.#core.state.storages.get(id?.storage ?? '');
     if (id !== undefined && storage !== undefined) volumesOn(storage, host).delete(id.name);
   }
 
   /** Power lost: guests are off, workers dead, nobody answers. */
   hostDown(name: string): void {
-    const { world, tasks } = this.#core;
-    const host = world.hosts.get(name);
+    const { state, tasks } = this.#core;
+    const host = state.hosts.get(name);
     if (host?.online !== true) return;
     host.online = false;
-    host.since = world.clock.now();
-    tasks.hostDied(name);
-    for (const vm of world.vms.values()) {
+    host.onlineChangedAt = state.clock.now();
+    tasks.abortTasksOn(name);
+    for (const vm of state.vms.values()) {
       if (vm.host !== name || vm.running === undefined) continue;
       vm.running.guest.stop();
       vm.running = undefined;
@@ -102,57 +102,57 @@ export class Meddler {
 
   /** Back, with every VM off except those that start at boot. */
   hostUp(name: string): void {
-    const { world } = this.#core;
-    const host = world.hosts.get(name);
+    const { state } = this.#core;
+    const host = state.hosts.get(name);
     if (host === undefined || host.online) return;
     host.online = true;
-    host.since = world.clock.now();
-    for (const vm of world.vms.values()) {
+    host.onlineChangedAt = state.clock.now();
+    for (const vm of state.vms.values()) {
       if (vm.host !== name) continue;
-      world.touch(vm);
+      state.recordStatus(vm);
       if (vm.config['onboot'] === '1') powerOn(this.#core, vm, applyPending);
     }
     this.#countVotes();
   }
 
   setStorageActive(id: string, active: boolean): void {
-    const storage = this.#core.world.storages.get(id);
+    const storage = this.#core.state.storages.get(id);
     if (storage !== undefined) storage.active = active;
   }
 
   setStorageEnabled(id: string, enabled: boolean): void {
-    const storage = this.#core.world.storages.get(id);
+    const storage = this.#core.state.storages.get(id);
     if (storage !== undefined) storage.enabled = enabled;
   }
 
   setQuorum(quorate: boolean): void {
-    this.#core.world.quorate = quorate;
+    this.#core.state.quorate = quorate;
   }
 
   #countVotes(): void {
-    const hosts = [...this.#core.world.hosts.values()];
+    const hosts = [...this.#core.state.hosts.values()];
     const online = hosts.filter((host) => host.online).length;
-    this.#core.world.quorate = online > hosts.length / 2;
+    this.#core.state.quorate = online > hosts.length / 2;
   }
 
   #copyDisks(source: Vm, vm: Vm): void {
-    const { world } = this.#core;
-    for (const [slot, drive] of drivesOf(source.config)) {
+    const { state } = this.#core;
+    for (const [slot, drive] of parseDrives(source.config)) {
       const id = splitVolumeId(drive.file);
-      const storage = world.storages.get(id?.storage ?? '');
+      const storage = state.storages.get(id?.storage ?? '');
       if (isPlainCdrom(drive) || id === undefined || storage === undefined) continue;
       const volume = volumesOn(storage, source.host).get(id.name);
       if (volume === undefined) continue;
       const { size, format, image, everBooted } = volume;
       const guestState = structuredClone(volume.guestState);
       const fresh = { vmId: vm.id, size, format, image, guestState, everBooted };
-      const file = addVolume(world, { storage, host: source.host }, fresh);
-      vm.config[slot] = printDrive({ ...drive, file });
+      const file = addVolume(state, { storage, host: source.host }, fresh);
+      vm.config[slot] = formatDrive({ ...drive, file });
     }
   }
 
   #vm(id: number): Vm {
-    const vm = this.#core.world.vms.get(id);
+    const vm = this.#core.state.vms.get(id);
     if (vm === undefined) throw new Error(`nobody has a VM ${id}`);
     return vm;
   }

@@ -5,12 +5,12 @@ import { addVolume, splitVolumeId, volumesOn } from '../storage/volumes.ts';
 import { normaliseTags, withSmbiosUuid } from '../vm/config.ts';
 import {
   defaultBootOrder,
-  drivesOf,
+  formatDrive,
+  formatNic,
   isCdrom,
-  newDiskOf,
-  nicsOf,
-  printDrive,
-  printNic,
+  parseDrives,
+  parseNewDisk,
+  parseNics,
 } from '../vm/drives.ts';
 import type {
   AclDescription,
@@ -22,10 +22,12 @@ import type {
   StorageDescription,
   UserDescription,
   VmDescription,
-} from './description.ts';
+} from './cluster-description.ts';
+import { ClusterState, type ClusterStateOptions, formatSize, parseSize } from './cluster-state.ts';
 import type { Acl, Storage, Vm, Volume } from './model.ts';
-import { SYSTEM_STORAGE_PATHS } from './paths.ts';
-import { formatSize, parseSize, World, type WorldOptions } from './world.ts';
+
+/** Storages that every Proxmox VE installation has at a fixed path. */
+const SYSTEM_STORAGE_PATHS: Readonly<Record<string, string>> = { local: '/var/lib/vz' };
 
 const FILE_BASED = new Set(['dir', 'nfs', 'cifs', 'cephfs', 'btrfs', 'glusterfs']);
 const SHARED_TYPES = new Set([
@@ -41,8 +43,8 @@ const SHARED_TYPES = new Set([
   'esxi',
 ]);
 
-function addHost(world: World, host: HostDescription, index: number): void {
-  world.hosts.set(host.name, {
+function addHost(state: ClusterState, host: HostDescription, index: number): void {
+  state.hosts.set(host.name, {
     name: host.name,
     cpus: host.cpus,
     memory: host.memory,
@@ -53,12 +55,12 @@ function addHost(world: World, host: HostDescription, index: number): void {
     })),
     online: host.online ?? true,
     whenOff: host.whenOff ?? 'no-route',
-    since: world.clock.now(),
+    onlineChangedAt: state.clock.now(),
     nextPid: 1000 + index * 37,
   });
 }
 
-function fileVolume(world: World, file: FileDescription): Volume {
+function fileVolume(state: ClusterState, file: FileDescription): Volume {
   const [content = 'iso', name = file.name] = file.name.split(/\/(.*)/s);
   const extension = /\.([a-z0-9]+)$/i.exec(name)?.[1] ?? 'raw';
   const fixed: Readonly<Record<string, string>> = { iso: 'iso', snippets: 'snippet' };
@@ -69,7 +71,7 @@ function fileVolume(world: World, file: FileDescription): Volume {
     size: file.size,
     virtualSize: file.virtualSize,
     vmId: undefined,
-    createdAt: world.seconds(),
+    createdAt: state.nowSeconds(),
     checksums: file.checksums,
     backingFile: file.backingFile,
     image: content === 'import' ? name : undefined,
@@ -83,7 +85,7 @@ function storagePath({ type, path, name }: StorageDescription): string | undefin
   return path ?? SYSTEM_STORAGE_PATHS[name] ?? `/mnt/pve/${name}`;
 }
 
-export function addStorage(world: World, described: StorageDescription): void {
+export function addStorage(state: ClusterState, described: StorageDescription): void {
   const storage: Storage = {
     id: described.name,
     type: described.type,
@@ -98,15 +100,15 @@ export function addStorage(world: World, described: StorageDescription): void {
     active: described.active ?? true,
     volumes: new Map(),
   };
-  world.storages.set(storage.id, storage);
+  state.storages.set(storage.id, storage);
   for (const file of described.files ?? []) {
-    for (const host of file.hosts ?? world.hosts.keys()) {
-      volumesOn(storage, host).set(file.name, fileVolume(world, file));
+    for (const host of file.hosts ?? state.hosts.keys()) {
+      volumesOn(storage, host).set(file.name, fileVolume(state, file));
     }
   }
 }
 
-function addUser(world: World, described: UserDescription): void {
+function addUser(state: ClusterState, described: UserDescription): void {
   const tokens = (described.tokens ?? []).map(
     (token) =>
       [
@@ -120,7 +122,7 @@ function addUser(world: World, described: UserDescription): void {
         },
       ] as const,
   );
-  world.users.set(described.id, {
+  state.users.set(described.id, {
     id: described.id,
     password: described.password,
     enabled: described.enabled ?? true,
@@ -136,20 +138,20 @@ function aclOf(entry: AclDescription): Acl {
   return { path, role, type: 'user', who: user, propagate };
 }
 
-function addAccess(world: World, cluster: ClusterDescription): void {
+function addAccess(state: ClusterState, cluster: ClusterDescription): void {
   const { users = [], groups = [], roles = [], acl = [] } = cluster;
-  addUser(world, { id: 'root@pam' });
-  for (const user of users) addUser(world, user);
-  for (const group of groups) world.groups.set(group.id, new Set(group.members));
-  for (const role of roles) world.roles.set(role.id, new Set(role.privs));
-  world.acl.push(...acl.map(aclOf));
+  addUser(state, { id: 'root@pam' });
+  for (const user of users) addUser(state, user);
+  for (const group of groups) state.groups.set(group.id, new Set(group.members));
+  for (const role of roles) state.roles.set(role.id, new Set(role.privs));
+  state.acl.push(...acl.map(aclOf));
 }
 
-function setDatacenter(world: World, described: DatacenterDescription): void {
+function setDatacenter(state: ClusterState, described: DatacenterDescription): void {
   const { nextId, tagStyle, userTagAccess, registeredTags, macPrefix } = described;
   const put = (name: string, parts: readonly (string | undefined)[]) => {
     const text = parts.filter((part) => part !== undefined).join(',');
-    if (text !== '') world.datacenter[name] = text;
+    if (text !== '') state.datacenter[name] = text;
   };
   const part = (key: string, value: string | number | undefined) =>
     value === undefined ? undefined : `${key}=${value}`;
@@ -164,17 +166,17 @@ function setDatacenter(world: World, described: DatacenterDescription): void {
   ]);
   put('registered-tags', [registeredTags?.join(';')]);
   put('mac_prefix', [macPrefix]);
-  Object.assign(world.datacenter, described.options);
+  Object.assign(state.datacenter, described.options);
 }
 
 /** A volume that the description names as if it had always been there. */
 function addNamedVolume(
-  world: World,
+  state: ClusterState,
   vm: Vm,
   at: { readonly file: string; readonly size: number; readonly image: string | undefined },
 ): void {
   const id = splitVolumeId(at.file);
-  const storage = world.storages.get(id?.storage ?? '');
+  const storage = state.storages.get(id?.storage ?? '');
   if (id === undefined || storage === undefined) return;
   const volumes = volumesOn(storage, vm.host);
   if (volumes.has(id.name)) return;
@@ -185,7 +187,7 @@ function addNamedVolume(
     size: at.size,
     virtualSize: undefined,
     vmId: vm.id,
-    createdAt: world.seconds(),
+    createdAt: state.nowSeconds(),
     base: undefined,
     image: at.image,
     guestState: undefined,
@@ -193,25 +195,25 @@ function addNamedVolume(
   });
 }
 
-function addDisks(world: World, vm: Vm, image: string | undefined): void {
-  for (const [slot, drive] of drivesOf(vm.config)) {
+function addDisks(state: ClusterState, vm: Vm, image: string | undefined): void {
+  for (const [slot, drive] of parseDrives(vm.config)) {
     if (isCdrom(drive) || drive.file === 'none') continue;
-    const order = newDiskOf(drive);
-    const storage = world.storages.get(order?.storage ?? '');
+    const order = parseNewDisk(drive);
+    const storage = state.storages.get(order?.storage ?? '');
     if (order === undefined || storage === undefined) {
       const size = parseSize(drive.options['size'] ?? '32G') ?? 0;
-      addNamedVolume(world, vm, { file: drive.file, size, image });
+      addNamedVolume(state, vm, { file: drive.file, size, image });
       continue;
     }
     const { format, ...rest } = drive.options;
     const volume = { vmId: vm.id, size: order.bytes, image, format };
-    const file = addVolume(world, { storage, host: vm.host }, volume);
+    const file = addVolume(state, { storage, host: vm.host }, volume);
     const options = { ...rest, size: formatSize(order.bytes) };
-    vm.config[slot] = printDrive({ file, options });
+    vm.config[slot] = formatDrive({ file, options });
   }
 }
 
-function addVm(world: World, described: VmDescription): Vm {
+function addVm(state: ClusterState, described: VmDescription): Vm {
   const vm: Vm = {
     id: described.id,
     host: described.host,
@@ -222,53 +224,57 @@ function addVm(world: World, described: VmDescription): Vm {
     running: undefined,
     behaviour: described.guest,
     broadcasts: [],
-    createdAt: world.clock.now(),
+    createdAt: state.clock.now(),
   };
-  for (const [name, nic] of nicsOf(vm.config)) vm.config[name] = printNic(nic, world.newMac());
-  if (vm.config['tags'] !== undefined) vm.config['tags'] = normaliseTags(world, vm.config['tags']);
-  vm.config['smbios1'] ??= withSmbiosUuid(undefined, world.random.uuid());
-  addDisks(world, vm, described.image);
+  for (const [name, nic] of parseNics(vm.config))
+    vm.config[name] = formatNic(nic, state.generateMac());
+  if (vm.config['tags'] !== undefined) vm.config['tags'] = normaliseTags(state, vm.config['tags']);
+  vm.config['smbios1'] ??= withSmbiosUuid(undefined, state.random.uuid());
+  addDisks(state, vm, described.image);
   vm.config['boot'] ??= defaultBootOrder(vm.config);
   for (const { name, description } of described.snapshots ?? []) {
     const parent = vm.snapshots.at(-1)?.name;
-    const takenAt = world.seconds();
+    const takenAt = state.nowSeconds();
     vm.snapshots.push({ name, description, takenAt, parent, config: { ...vm.config } });
   }
-  world.vms.set(vm.id, vm);
+  state.vms.set(vm.id, vm);
   // Long known: the overview has it from the first moment.
-  world.touch(vm);
+  state.recordStatus(vm);
   vm.broadcasts = vm.broadcasts.map((entry) => ({ ...entry, at: 0 }));
   return vm;
 }
 
-export interface Built {
-  readonly world: World;
+export interface BuiltCluster {
+  readonly state: ClusterState;
   /** VMs that the description wants running, or as templates: the caller makes them so. */
   readonly running: readonly Vm[];
   readonly templates: readonly Vm[];
 }
 
-export function buildWorld(cluster: ClusterDescription, options: WorldOptions): Built {
-  const world = new World(options);
-  world.clusterName = cluster.name ?? (cluster.hosts.length > 1 ? 'sim' : undefined);
-  for (const [index, host] of cluster.hosts.entries()) addHost(world, host, index);
-  const online = [...world.hosts.values()].filter((host) => host.online).length;
-  world.quorate = online > world.hosts.size / 2;
-  for (const storage of cluster.storages) addStorage(world, storage);
-  addAccess(world, cluster);
-  setDatacenter(world, cluster.datacenter ?? {});
-  for (const url of cluster.urls ?? []) world.urls.set(url.url, url);
-  world.guestRules = cluster.guests ?? [];
-  const vms = (cluster.vms ?? []).map((described) => ({ described, vm: addVm(world, described) }));
-  addRest(world, cluster);
+export function buildClusterState(
+  cluster: ClusterDescription,
+  options: ClusterStateOptions,
+): BuiltCluster {
+  const state = new ClusterState(options);
+  state.clusterName = cluster.name ?? (cluster.hosts.length > 1 ? 'sim' : undefined);
+  for (const [index, host] of cluster.hosts.entries()) addHost(state, host, index);
+  const online = [...state.hosts.values()].filter((host) => host.online).length;
+  state.quorate = online > state.hosts.size / 2;
+  for (const storage of cluster.storages) addStorage(state, storage);
+  addAccess(state, cluster);
+  setDatacenter(state, cluster.datacenter ?? {});
+  for (const url of cluster.urls ?? []) state.urls.set(url.url, url);
+  state.guestRules = cluster.guests ?? [];
+  const vms = (cluster.vms ?? []).map((described) => ({ described, vm: addVm(state, described) }));
+  addRest(state, cluster);
   return {
-    world,
+    state,
     running: vms.filter(({ described }) => described.running === true).map(({ vm }) => vm),
     templates: vms.filter(({ described }) => described.template === true).map(({ vm }) => vm),
   };
 }
 
-function addContainer(world: World, described: ContainerDescription): void {
+function addContainer(state: ClusterState, described: ContainerDescription): void {
   const {
     id,
     host,
@@ -277,16 +283,16 @@ function addContainer(world: World, described: ContainerDescription): void {
     memory = 512 * 2 ** 20,
     cpus = 1,
   } = described;
-  world.containers.set(id, { id, host, name, running, memory, cpus });
+  state.containers.set(id, { id, host, name, running, memory, cpus });
 }
 
-function addRest(world: World, cluster: ClusterDescription): void {
+function addRest(state: ClusterState, cluster: ClusterDescription): void {
   const { containers = [], pools = [], ha = [] } = cluster;
-  for (const container of containers) addContainer(world, container);
+  for (const container of containers) addContainer(state, container);
   for (const { id, comment, vms, storages } of pools) {
-    world.pools.set(id, { comment, vms: new Set(vms), storages: new Set(storages) });
+    state.pools.set(id, { comment, vms: new Set(vms), storages: new Set(storages) });
   }
-  for (const { sid, state = 'started', group, comment } of ha) {
-    world.ha.set(sid, { sid, state, group, comment });
+  for (const { sid, state: haState = 'started', group, comment } of ha) {
+    state.ha.set(sid, { sid, state: haState, group, comment });
   }
 }

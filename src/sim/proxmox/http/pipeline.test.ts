@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { Bench, TOKEN } from '../support/bench.ts';
+import { SimHarness, TOKEN } from '../testing/sim-harness.ts';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -39,30 +39,30 @@ describe('transport', () => {
     ],
   ])('%s %s is refused without a body', async (...row) => {
     const [method, target, headers, body, status, reason] = row;
-    const answer = await new Bench().raw({ method, target, headers, body });
+    const answer = await new SimHarness().send({ method, target, headers, body });
     expect([answer.status, answer.reason, answer.body]).toEqual([status, reason, '']);
   });
 
   it('says in an envelope that a path or method is unknown', async () => {
-    const bench = new Bench();
-    const answer = await bench.call('GET', '/x');
+    const harness = new SimHarness();
+    const answer = await harness.call('GET', '/x');
     expect([answer.status, answer.reason]).toEqual([501, "Method 'GET /x' not implemented"]);
     expect(JSON.parse(answer.body)).toEqual({
       data: null,
       message: "Method 'GET /x' not implemented",
     });
-    expect((await bench.call('PUT', '/version')).reason).toBe(
+    expect((await harness.call('PUT', '/version')).reason).toBe(
       "Method 'PUT /version' not implemented",
     );
   });
 
   it('accepts doubled and trailing slashes, the cache breaker and JSON bodies', async () => {
-    const bench = new Bench();
+    const harness = new SimHarness();
     expect(
-      (await bench.raw({ method: 'GET', target: '/api2/json//version/?_dc=123' })).status,
+      (await harness.send({ method: 'GET', target: '/api2/json//version/?_dc=123' })).status,
     ).toBe(200);
     const body = JSON.stringify({ poolid: 'k8s', comment: null });
-    const answer = await bench.raw({
+    const answer = await harness.send({
       method: 'POST',
       target: '/api2/json/pools',
       headers: JSON_TYPE,
@@ -84,7 +84,7 @@ describe('transport', () => {
     ['{"a":1,}', `'"' expected, at character offset 7 (before "}")\n`],
     ['[1]', 'Not a HASH reference\n'],
   ])('answers broken JSON %j in plain text', async (body, text) => {
-    const answer = await new Bench().raw({
+    const answer = await new SimHarness().send({
       method: 'POST',
       target: '/api2/json/pools',
       headers: JSON_TYPE,
@@ -95,10 +95,10 @@ describe('transport', () => {
   });
 
   it('splits forms at semicolons and cuts values at a second equals sign', async () => {
-    const bench = new Bench();
-    await bench.vm(100);
+    const harness = new SimHarness();
+    await harness.createVm(100);
     const put = (body: string) =>
-      bench.raw({
+      harness.send({
         method: 'PUT',
         target: '/api2/json/nodes/pve1/qemu/100/config',
         headers: FORM,
@@ -117,23 +117,26 @@ describe('transport', () => {
   });
 
   it('lets the query win over the body and refuses a body that contradicts the path', async () => {
-    const bench = new Bench();
-    await bench.vm(100);
+    const harness = new SimHarness();
+    await harness.createVm(100);
     const target = '/api2/json/nodes/pve1/qemu/100/config?name=from-query';
-    await bench.raw({ method: 'PUT', target, headers: FORM, body: 'name=from-body' });
-    const { data } = await bench.call('GET', '/nodes/pve1/qemu/100/config');
+    await harness.send({ method: 'PUT', target, headers: FORM, body: 'name=from-body' });
+    const { data } = await harness.call('GET', '/nodes/pve1/qemu/100/config');
     expect(data.name).toBe('from-query');
-    const answer = await bench.call('PUT', '/nodes/pve1/qemu/100/config', { vmid: 101, name: 'x' });
+    const answer = await harness.call('PUT', '/nodes/pve1/qemu/100/config', {
+      vmid: 101,
+      name: 'x',
+    });
     expect(answer.errors).toEqual({
       vmid: 'duplicate parameter (already defined in URI) with conflicting values!',
     });
   });
 
   it('always answers 200 in the extjs format', async () => {
-    const bench = new Bench();
-    const good = await bench.raw({ method: 'GET', target: '/api2/extjs/version' });
+    const harness = new SimHarness();
+    const good = await harness.send({ method: 'GET', target: '/api2/extjs/version' });
     expect(JSON.parse(good.body)).toMatchObject({ success: 1 });
-    const bad = await bench.raw({
+    const bad = await harness.send({
       method: 'GET',
       target: '/api2/extjs/nodes/pve1/qemu/999/config',
     });
@@ -149,9 +152,9 @@ describe('transport', () => {
   });
 
   it('knows hosts by name, and says so of others', async () => {
-    const bench = new Bench();
-    expect((await bench.call('GET', '/nodes/localhost/version')).status).toBe(200);
-    expect((await bench.call('GET', '/nodes/nosuch/version')).reason).toMatch(
+    const harness = new SimHarness();
+    expect((await harness.call('GET', '/nodes/localhost/version')).status).toBe(200);
+    expect((await harness.call('GET', '/nodes/nosuch/version')).reason).toMatch(
       /^hostname lookup 'nosuch' failed - failed to get address info for: nosuch/,
     );
   });
@@ -159,13 +162,13 @@ describe('transport', () => {
 
 describe('log-in', () => {
   const refused = async (authorization: string | undefined, version: '8.4' | '9.2') => {
-    const bench = new Bench({ version });
-    const before = bench.clock.now();
+    const harness = new SimHarness({ version });
+    const before = harness.clock.now();
     const headers = authorization === undefined ? {} : { authorization };
-    const answer = await bench.settle(
-      bench.sim.handle({ method: 'GET', target: '/api2/json/version', headers }),
+    const answer = await harness.runUntilSettled(
+      harness.sim.handle({ method: 'GET', target: '/api2/json/version', headers }),
     );
-    expect([answer.status, answer.body, bench.clock.now() - before]).toEqual([401, '', 3000]);
+    expect([answer.status, answer.body, harness.clock.now() - before]).toEqual([401, '', 3000]);
     return answer.reason;
   };
 
@@ -194,19 +197,19 @@ describe('log-in', () => {
   });
 
   it('takes a token after a space, too', async () => {
-    const bench = new Bench();
-    bench.authorization = TOKEN.replace('=', ' ');
-    expect((await bench.call('GET', '/version')).status).toBe(200);
+    const harness = new SimHarness();
+    harness.authorization = TOKEN.replace('=', ' ');
+    expect((await harness.call('GET', '/version')).status).toBe(200);
   });
 
   it('gives tickets for passwords and for tickets, wants CSRF tokens for changes', async () => {
-    const bench = new Bench();
+    const harness = new SimHarness();
     const login = (password: string) =>
-      bench.call('POST', '/access/ticket', { username: 'scaler@pve', password });
+      harness.call('POST', '/access/ticket', { username: 'scaler@pve', password });
     expect((await login('simulated')).reason).toBe(
       "Permission check failed (URI '/access/ticket' not available with API token, need proper ticket.",
     );
-    bench.authorization = '';
+    harness.authorization = '';
     const { data } = await login('simulated');
     expect(data).toMatchObject({ username: 'scaler@pve', cap: { vms: { 'VM.Allocate': 1 } } });
     expect((await login(data.ticket)).status).toBe(200);
@@ -216,25 +219,25 @@ describe('log-in', () => {
       'authentication failure',
       'authentication failure\n',
     ]);
-    bench.authorization = '';
+    harness.authorization = '';
     const cookie = `PVEAuthCookie=${encodeURIComponent(data.ticket)}`;
     const change = (headers: Record<string, string>) =>
-      bench.raw({
+      harness.send({
         method: 'POST',
         target: '/api2/json/pools?poolid=x',
         headers: { cookie, ...headers },
       });
     expect((await change({})).reason).toBe('Permission denied - invalid csrf token');
     expect((await change({ csrfpreventiontoken: data.CSRFPreventionToken })).status).toBe(200);
-    await bench.clock.advance(2 * 3600_000);
+    await harness.clock.advance(2 * 3600_000);
     expect((await change({ csrfpreventiontoken: data.CSRFPreventionToken })).reason).toBe(
       'Authentication failed!',
     );
   });
 
   it('refuses tokens where a ticket is needed', async () => {
-    const bench = new Bench();
-    const answer = await bench.call('PUT', '/access/users/x@pve/token/y');
+    const harness = new SimHarness();
+    const answer = await harness.call('PUT', '/access/users/x@pve/token/y');
     expect(answer.status).toBe(403);
   });
 });

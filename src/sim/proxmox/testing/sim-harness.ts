@@ -4,7 +4,7 @@ import { SeededRandom } from '../../../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../../ports/fakes/virtual-clock.ts';
 import type { SimResponse } from '../http/messages.ts';
 import { createProxmoxSim, type ProxmoxSim, type SimOptions } from '../sim.ts';
-import { type ClusterDescription, defaultCluster } from '../world/description.ts';
+import { type ClusterDescription, defaultCluster } from '../state/cluster-description.ts';
 
 export const TOKEN = 'PVEAPIToken=scaler@pve!sim=00000000-0000-4000-8000-000000000001';
 const GIB = 2 ** 30;
@@ -45,7 +45,7 @@ export function testCluster(hosts = 1): ClusterDescription {
   };
 }
 
-export interface Answer extends SimResponse {
+export interface HarnessResponse extends SimResponse {
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
   readonly data: any;
   readonly errors: Readonly<Record<string, string>> | undefined;
@@ -65,7 +65,7 @@ function encode(params: Params): string {
     .join('&');
 }
 
-export class Bench {
+export class SimHarness {
   readonly clock = new VirtualClock();
   readonly sim: ProxmoxSim;
   authorization: string = TOKEN;
@@ -80,10 +80,10 @@ export class Bench {
   }
 
   /** A request with parameters where they belong: in the query of GET and DELETE, in the body else. */
-  async call(method: string, path: string, params: Params = {}): Promise<Answer> {
+  async call(method: string, path: string, params: Params = {}): Promise<HarnessResponse> {
     const inQuery = method === 'GET' || method === 'DELETE';
     const text = encode(params);
-    return await this.raw({
+    return await this.send({
       method,
       target: `/api2/json${path}${inQuery && text !== '' ? `?${text}` : ''}`,
       ...(inQuery
@@ -93,14 +93,14 @@ export class Bench {
   }
 
   /** Virtual time passes until the answer is there. */
-  async raw(request: Parameters<ProxmoxSim['handle']>[0]): Promise<Answer> {
+  async send(request: Parameters<ProxmoxSim['handle']>[0]): Promise<HarnessResponse> {
     const headers = { authorization: this.authorization, ...request.headers };
-    const response = await this.settle(this.sim.handle({ ...request, headers }));
+    const response = await this.runUntilSettled(this.sim.handle({ ...request, headers }));
     const parsed = response.body.startsWith('{') ? JSON.parse(response.body) : {};
     return { ...response, data: parsed.data, errors: parsed.errors, message: parsed.message };
   }
 
-  async settle<T>(promise: Promise<T>): Promise<T> {
+  async runUntilSettled<T>(promise: Promise<T>): Promise<T> {
     const ended = new AbortController();
     const end = () => ended.abort();
     promise.then(end, end);
@@ -112,7 +112,7 @@ export class Bench {
   }
 
   /** Follows a task to its end and returns its exit status. */
-  async task(answer: Answer): Promise<string> {
+  async waitForTask(answer: HarnessResponse): Promise<string> {
     if (answer.status !== 200) throw new Error(`${answer.status} ${answer.reason} ${answer.body}`);
     const upid = String(answer.data);
     const node = upid.split(':')[1] ?? '';
@@ -125,9 +125,9 @@ export class Bench {
   }
 
   /** A VM that exists when this resolves. */
-  async vm(id: number, params: Params = {}): Promise<void> {
+  async createVm(id: number, params: Params = {}): Promise<void> {
     const answer = await this.call('POST', '/nodes/pve1/qemu', { vmid: id, ...params });
-    const status = await this.task(answer);
+    const status = await this.waitForTask(answer);
     if (status !== 'OK') throw new Error(status);
   }
 }

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of the file that holds users, roles and access rules: one at a time, with a majority only.
-import { isPath, normalisePath, splitToken } from '../access/permissions.ts';
-import { ApiError, failure, parameterError, textOf } from '../api-error.ts';
+import { isAclPath, normaliseAclPath, splitToken } from '../access/permissions.ts';
+import { ApiError, errorText, parameterError, serverError } from '../api-error.ts';
 import type { Call } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
-import type { Acl, User } from '../world/model.ts';
+import type { Acl, User } from '../state/model.ts';
 
-export function userOf(call: Call): User {
+export function requireUser(call: Call): User {
   const id = call.text('userid');
-  const user = call.world.users.get(id);
-  if (user === undefined) throw failure(`no such user ('${id}')`);
+  const user = call.state.users.get(id);
+  if (user === undefined) throw serverError(`no such user ('${id}')`);
   return user;
 }
 
 /** One change of the user file: what goes wrong in it is told with the change's name. */
-export function inUserFile<T>(call: Call, what: string, change: () => T): T {
-  if (!call.world.quorate) {
-    throw failure(`${what}: cfs-lock 'file-user_cfg' error: no quorum!`);
+export function changeUserConfig<T>(call: Call, what: string, change: () => T): T {
+  if (!call.state.quorate) {
+    throw serverError(`${what}: cfs-lock 'file-user_cfg' error: no quorum!`);
   }
   try {
     const result = change();
-    call.world.accessVersion += 1;
+    call.state.accessVersion += 1;
     return result;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    throw failure(`${what}: ${textOf(error)}`);
+    throw serverError(`${what}: ${errorText(error)}`);
   }
 }
 
 function joinGroups(call: Call, userId: string): void {
   for (const id of splitList(call.text('groups'))) {
-    const group = call.world.groups.get(id);
-    if (group === undefined) throw failure(`no such group '${id}'`);
+    const group = call.state.groups.get(id);
+    if (group === undefined) throw serverError(`no such group '${id}'`);
     group.add(userId);
   }
 }
 
 export function createUser(call: Call): null {
   const id = call.text('userid');
-  return inUserFile(call, 'create user failed', () => {
-    if (call.world.users.has(id)) throw failure(`user '${id}' already exists`);
+  return changeUserConfig(call, 'create user failed', () => {
+    if (call.state.users.has(id)) throw serverError(`user '${id}' already exists`);
     joinGroups(call, id);
-    call.world.users.set(id, {
+    call.state.users.set(id, {
       id,
       password: call.optional('password'),
       enabled: call.optional('enable') !== '0',
@@ -53,12 +53,12 @@ export function createUser(call: Call): null {
 }
 
 export function updateUser(call: Call): null {
-  return inUserFile(call, 'update user failed', () => {
-    const user = userOf(call);
+  return changeUserConfig(call, 'update user failed', () => {
+    const user = requireUser(call);
     if (call.optional('enable') !== undefined) user.enabled = call.flag('enable');
     if (call.optional('expire') !== undefined) user.expire = call.integer('expire');
     if (call.optional('groups') !== undefined && !call.flag('append')) {
-      for (const members of call.world.groups.values()) members.delete(user.id);
+      for (const members of call.state.groups.values()) members.delete(user.id);
     }
     joinGroups(call, user.id);
     return null;
@@ -68,10 +68,10 @@ export function updateUser(call: Call): null {
 /** One that is not there is as good as deleted. */
 export function deleteUser(call: Call): null {
   const id = call.text('userid');
-  return inUserFile(call, 'delete user failed', () => {
-    call.world.users.delete(id);
-    for (const members of call.world.groups.values()) members.delete(id);
-    call.world.acl = call.world.acl.filter(
+  return changeUserConfig(call, 'delete user failed', () => {
+    call.state.users.delete(id);
+    for (const members of call.state.groups.values()) members.delete(id);
+    call.state.acl = call.state.acl.filter(
       (entry) => entry.type === 'group' || splitToken(entry.who).user !== id,
     );
     return null;
@@ -81,7 +81,7 @@ export function deleteUser(call: Call): null {
 export function createRole(call: Call): null {
   const id = call.text('roleid');
   const privileges = splitList(call.text('privs'));
-  const known = call.world.roles.get('Administrator');
+  const known = call.state.roles.get('Administrator');
   const unknown = privileges.find((name) => known?.has(name) !== true);
   if (unknown !== undefined) {
     throw parameterError({ privs: `invalid format - invalid privilege '${unknown}'\n` });
@@ -91,9 +91,9 @@ export function createRole(call: Call): null {
       roleid: "cannot use role ID starting with the (case-insensitive) 'PVE' namespace",
     });
   }
-  return inUserFile(call, 'create role failed', () => {
-    if (call.world.roles.has(id)) throw failure(`role '${id}' already exists`);
-    call.world.roles.set(id, new Set(privileges));
+  return changeUserConfig(call, 'create role failed', () => {
+    if (call.state.roles.has(id)) throw serverError(`role '${id}' already exists`);
+    call.state.roles.set(id, new Set(privileges));
     return null;
   });
 }
@@ -104,26 +104,27 @@ const ACL_KINDS = [
   ['token', 'tokens'],
 ] as const;
 
-function requireSubject(call: Call, type: Acl['type'], who: string): void {
-  const { groups, users } = call.world;
-  if (type === 'group' && !groups.has(who)) throw failure(`group '${who}' does not exist`);
-  if (type === 'user' && !users.has(who)) throw failure(`user '${who}' does not exist`);
+function requireAclSubject(call: Call, type: Acl['type'], subject: string): void {
+  const { groups, users } = call.state;
+  if (type === 'group' && !groups.has(subject))
+    throw serverError(`group '${subject}' does not exist`);
+  if (type === 'user' && !users.has(subject)) throw serverError(`user '${subject}' does not exist`);
   if (type !== 'token') return;
-  const { user, token = '' } = splitToken(who);
-  if (!users.has(user)) throw failure(`no such user ('${user}')`);
+  const { user, token = '' } = splitToken(subject);
+  if (!users.has(user)) throw serverError(`no such user ('${user}')`);
   if (users.get(user)?.tokens.has(token) !== true) {
-    throw failure(`no such token '${token}' for user '${user}'`);
+    throw serverError(`no such token '${token}' for user '${user}'`);
   }
 }
 
 function wantedAcl(call: Call, path: string): readonly Acl[] {
   const propagate = call.optional('propagate') !== '0';
   return splitList(call.text('roles')).flatMap((role) => {
-    if (!call.world.roles.has(role)) throw failure(`role '${role}' does not exist`);
+    if (!call.state.roles.has(role)) throw serverError(`role '${role}' does not exist`);
     return ACL_KINDS.flatMap(([type, param]) =>
-      splitList(call.text(param)).map((who) => {
-        requireSubject(call, type, who);
-        return { path, role, type, who, propagate };
+      splitList(call.text(param)).map((subject) => {
+        requireAclSubject(call, type, subject);
+        return { path, role, type, who: subject, propagate };
       }),
     );
   });
@@ -153,16 +154,16 @@ export function updateAcl(call: Call): null {
     throw parameterError({ users: text, groups: text, tokens: text });
   }
   const given = call.text('path');
-  const path = normalisePath(given.startsWith('/') ? given : `/${given}`);
-  if (!isPath(given) || (!call.flag('delete') && !ACL_PATH.test(path))) {
+  const path = normaliseAclPath(given.startsWith('/') ? given : `/${given}`);
+  if (!isAclPath(given) || (!call.flag('delete') && !ACL_PATH.test(path))) {
     throw parameterError({ path: `invalid ACL path '${given}'` });
   }
-  return inUserFile(call, 'ACL update failed', () => {
+  return changeUserConfig(call, 'ACL update failed', () => {
     const wanted = wantedAcl(call, path);
     const same = (a: Acl, b: Acl) =>
       a.path === b.path && a.role === b.role && a.type === b.type && a.who === b.who;
-    const others = call.world.acl.filter((entry) => !wanted.some((want) => same(entry, want)));
-    call.world.acl = call.flag('delete') ? others : [...others, ...wanted];
+    const others = call.state.acl.filter((entry) => !wanted.some((want) => same(entry, want)));
+    call.state.acl = call.flag('delete') ? others : [...others, ...wanted];
     return null;
   });
 }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may use a volume.
-import { ROOT } from '../access/permissions.ts';
-import { failure } from '../api-error.ts';
+import { ROOT_USER } from '../access/permissions.ts';
+import { serverError } from '../api-error.ts';
 import type { Core } from '../core.ts';
-import { kindOf, splitVolumeId, storageOf, type VolumeKind } from './volumes.ts';
+import {
+  type ParsedVolumeName,
+  parseVolumeName,
+  requireStorage,
+  splitVolumeId,
+} from './volumes.ts';
 
-export interface VolumeUse {
-  readonly who: string;
+export interface VolumeAccess {
+  readonly authUser: string;
   readonly volumeId: string;
   /** The VM on whose behalf it is used. */
   readonly vmId?: number | undefined;
@@ -16,42 +21,49 @@ export interface VolumeUse {
 
 function requireOwned(
   core: Core,
-  use: VolumeUse,
-  owner: { readonly storage: string; readonly kind: VolumeKind },
+  use: VolumeAccess,
+  owner: { readonly storage: string; readonly kind: ParsedVolumeName },
 ): void {
   const { storage, kind } = owner;
   const { vmId } = kind;
   if (vmId !== undefined && vmId === use.vmId) return;
   if (vmId !== undefined && kind.content === 'backup') {
-    core.access.require(use.who, {
+    core.access.require(use.authUser, {
       path: `/storage/${storage}`,
       privileges: ['Datastore.AllocateSpace'],
     });
-    return core.access.require(use.who, { path: `/vms/${vmId}`, privileges: ['VM.Backup'] });
+    return core.access.require(use.authUser, { path: `/vms/${vmId}`, privileges: ['VM.Backup'] });
   }
   if (vmId !== undefined && (kind.content === 'images' || kind.content === 'rootdir')) {
-    core.access.require(use.who, { path: `/storage/${storage}`, privileges: ['Datastore.Audit'] });
-    return core.access.require(use.who, { path: `/vms/${vmId}`, privileges: ['VM.Config.Disk'] });
+    core.access.require(use.authUser, {
+      path: `/storage/${storage}`,
+      privileges: ['Datastore.Audit'],
+    });
+    return core.access.require(use.authUser, {
+      path: `/vms/${vmId}`,
+      privileges: ['VM.Config.Disk'],
+    });
   }
-  throw failure(`missing privileges to access ${use.volumeId}`);
+  throw serverError(`missing privileges to access ${use.volumeId}`);
 }
 
-export function requireVolumeAccess(core: Core, use: VolumeUse): void {
+export function requireVolumeAccess(core: Core, use: VolumeAccess): void {
   const id = splitVolumeId(use.volumeId);
   if (id === undefined) {
-    if (use.who !== ROOT) throw failure('Only root can pass arbitrary filesystem paths.');
+    if (use.authUser !== ROOT_USER)
+      throw serverError('Only root can pass arbitrary filesystem paths.');
     return;
   }
-  const kind = kindOf(storageOf(core.world, id.storage), id.name);
+  const kind = parseVolumeName(requireStorage(core.state, id.storage), id.name);
   if (use.content !== undefined && kind.content !== use.content) {
-    throw failure(
+    throw serverError(
       `unable to use volume ${use.volumeId} - content type needs to be '${use.content}'`,
     );
   }
   const path = `/storage/${id.storage}`;
-  if (core.access.allows(use.who, { path, privileges: ['Datastore.Allocate'] })) return;
+  if (core.access.allows(use.authUser, { path, privileges: ['Datastore.Allocate'] })) return;
   if (kind.content === 'iso' || kind.content === 'vztmpl' || kind.content === 'import') {
-    return core.access.require(use.who, {
+    return core.access.require(use.authUser, {
       path,
       privileges: ['Datastore.AllocateSpace', 'Datastore.Audit'],
       any: true,

@@ -5,15 +5,15 @@
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
 import { type ApiVersion, builtInRoles } from '../../../proxmox/wire-facts/index.ts';
-import type { GuestRule, UrlDescription } from './description.ts';
-import { Leases } from './leases.ts';
+import type { GuestRule, UrlDescription } from './cluster-description.ts';
+import { DhcpLeases } from './dhcp-leases.ts';
 import type {
   Acl,
-  Broadcast,
   Container,
   HaResource,
   Host,
   Pool,
+  StatusBroadcast,
   Storage,
   User,
   Vm,
@@ -21,16 +21,16 @@ import type {
 
 /** How often a host's status daemon broadcasts, and how long the word of a dead one is believed. */
 export const STATUS_INTERVAL_MS = 10_000;
-export const STATUS_BELIEVED_MS = 300_000;
+export const STATUS_EXPIRY_MS = 300_000;
 
-export interface WorldOptions {
+export interface ClusterStateOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly speed: number;
   readonly version: ApiVersion;
 }
 
-export class World {
+export class ClusterState {
   readonly clock: Clock;
   readonly random: Random;
   readonly speed: number;
@@ -51,11 +51,11 @@ export class World {
   readonly ha = new Map<string, HaResource>();
   readonly urls = new Map<string, UrlDescription>();
   guestRules: readonly GuestRule[] = [];
-  readonly leases = new Leases();
+  readonly dhcpLeases = new DhcpLeases();
   /** Grows with every change of access rules, so that caches know. */
   accessVersion = 0;
 
-  constructor(options: WorldOptions) {
+  constructor(options: ClusterStateOptions) {
     this.clock = options.clock;
     this.random = options.random;
     this.speed = options.speed;
@@ -66,25 +66,25 @@ export class World {
   }
 
   /** Seconds since 1970, as nearly everything on the wire is stamped. */
-  seconds(): number {
+  nowSeconds(): number {
     return Math.floor(this.clock.now() / 1000);
   }
 
   /** Where a VM or container with that id lives. */
-  guestHost(id: number): { readonly host: string; readonly type: 'VM' | 'CT' } | undefined {
+  findGuest(id: number): { readonly host: string; readonly type: 'VM' | 'CT' } | undefined {
     const vm = this.vms.get(id);
     if (vm !== undefined) return { host: vm.host, type: 'VM' };
     const container = this.containers.get(id);
     return container === undefined ? undefined : { host: container.host, type: 'CT' };
   }
 
-  poolOf(id: number): string | undefined {
+  findPool(id: number): string | undefined {
     for (const [name, pool] of this.pools) if (pool.vms.has(id)) return name;
     return undefined;
   }
 
   /** A MAC address like those that Proxmox makes up. */
-  newMac(): string {
+  generateMac(): string {
     const prefix = this.datacenter['mac_prefix'] ?? 'BC:24:11';
     const missing = 6 - prefix.split(':').filter((part) => part !== '').length;
     const rest = Array.from(this.random.bytes(missing), (byte) =>
@@ -94,31 +94,32 @@ export class World {
   }
 
   /** Records what the next broadcast of the VM's host will say. */
-  touch(vm: Vm): void {
+  recordStatus(vm: Vm): void {
     const now = this.clock.now();
-    const entry: Broadcast = { at: now, ...this.#facts(vm) };
+    const entry: StatusBroadcast = { at: now, ...this.#facts(vm) };
     const cut = this.#lastTick(vm.host, now);
     const settled = vm.broadcasts.findLastIndex((known) => known.at <= cut);
     vm.broadcasts = [...vm.broadcasts.slice(Math.max(0, settled)), entry];
   }
 
   /** What the overview shows: undefined while no broadcast has told of the VM, or none is believed any more. */
-  overview(vm: Vm): Broadcast | undefined {
+  lastBroadcast(vm: Vm): StatusBroadcast | undefined {
     const host = this.hosts.get(vm.host);
     const now = this.clock.now();
     if (host === undefined) return undefined;
-    if (!host.online && now - host.since > STATUS_BELIEVED_MS / this.speed) return undefined;
-    const cut = this.#lastTick(vm.host, host.online ? now : host.since);
+    if (!host.online && now - host.onlineChangedAt > STATUS_EXPIRY_MS / this.speed)
+      return undefined;
+    const cut = this.#lastTick(vm.host, host.online ? now : host.onlineChangedAt);
     return vm.broadcasts.findLast((entry) => entry.at <= cut);
   }
 
   /** Forgets the old word of a host: a VM that moved is unknown until its new host has spoken. */
-  moved(vm: Vm): void {
+  recordMove(vm: Vm): void {
     vm.broadcasts = [];
-    this.touch(vm);
+    this.recordStatus(vm);
   }
 
-  #facts(vm: Vm): Omit<Broadcast, 'at'> {
+  #facts(vm: Vm): Omit<StatusBroadcast, 'at'> {
     const memory = /^(?:current=)?(\d+)/.exec(vm.config['memory'] ?? '512')?.[1] ?? '512';
     return {
       name: vm.config['name'] ?? `VM ${vm.id}`,

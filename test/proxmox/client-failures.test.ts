@@ -26,7 +26,7 @@ describe('a host that dies', () => {
     const region = simulatedRegion();
     const { sim, hypervisor, settled } = region;
     const vm = await created(region, 200);
-    sim.meddler.hostDown('pve1');
+    sim.externalChanges.hostDown('pve1');
     await region.clock.advance(20_000);
     const view = await settled(hypervisor.view());
     expect(view.hosts.find((host) => host.name === 'pve1')?.online).toBe(false);
@@ -36,7 +36,7 @@ describe('a host that dies', () => {
         class: expect.stringMatching(/^(Unreachable|TimedOut)$/),
       });
     }
-    sim.meddler.hostUp('pve1');
+    sim.externalChanges.hostUp('pve1');
     await region.clock.advance(20_000);
     await expect(settled(hypervisor.vmConfig(vm))).resolves.toMatchObject({ name: 'vm-200' });
   });
@@ -55,7 +55,7 @@ describe('a host that dies', () => {
   it('leaves a cluster without quorum readable, not writable', async () => {
     const region = simulatedRegion();
     const vm = await created(region, 202);
-    region.sim.meddler.setQuorum(false);
+    region.sim.externalChanges.setQuorum(false);
     await expect(region.settled(region.hypervisor.vmConfig(vm))).resolves.toBeDefined();
     const work = region.hypervisor.createVm(anOrder(203));
     await expect(region.settled(work)).rejects.toMatchObject({ code: 'PVE_NO_QUORUM' });
@@ -67,7 +67,7 @@ describe('locks and people', () => {
     const region = simulatedRegion();
     const { sim, hypervisor, settled } = region;
     const vm = await created(region, 210);
-    sim.meddler.setOption(210, 'lock', 'backup');
+    sim.externalChanges.setOption(210, 'lock', 'backup');
     const locked = { code: 'VM_LOCKED', facts: { lock: 'backup' } };
     const change = hypervisor.configureVm(vm, { set: { cores: '2' } });
     await expect(settled(change)).rejects.toMatchObject(locked);
@@ -78,7 +78,7 @@ describe('locks and people', () => {
   it('does not remove what a person protected', async () => {
     const region = simulatedRegion();
     const vm = await created(region, 211);
-    region.sim.meddler.setOption(211, 'protection', '1');
+    region.sim.externalChanges.setOption(211, 'protection', '1');
     const failure = await region
       .settled(region.hypervisor.destroyVm(vm))
       .then(async (task) => (await ended(region, task!)).failure)
@@ -90,7 +90,7 @@ describe('locks and people', () => {
     const region = simulatedRegion();
     const { sim, hypervisor, settled } = region;
     const vm = await created(region, 212);
-    sim.meddler.migrate(212, 'pve3');
+    sim.externalChanges.migrate(212, 'pve3');
     const start = await settled(hypervisor.startVm(vm));
     const end = await ended(region, start);
     expect(end).toMatchObject({ succeeded: false, failure: { code: 'VM_CHANGED' } });

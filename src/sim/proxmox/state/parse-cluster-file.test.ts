@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../../ports/fakes/virtual-clock.ts';
 import { createProxmoxSim } from '../sim.ts';
-import { parseClusterDescription } from './parse.ts';
+import { parseClusterDescription } from './parse-cluster-file.ts';
 
 const SMALL = `hosts:
   - { name: pve1, cpus: 4, memory: 8GiB }

@@ -2,7 +2,7 @@
 // The state of a simulated cluster, as plain mutable records. Whoever changes a VM's name, power or size says
 // so through `World.touch`, since the overview shows such changes late.
 import type { Guest, GuestBehaviour } from '../guest/guest.ts';
-import type { StorageType } from './description.ts';
+import type { StorageType } from './cluster-description.ts';
 
 export interface Bridge {
   readonly name: string;
@@ -19,7 +19,7 @@ export interface Host {
   /** How a connection to it fails while it is off. */
   readonly whenOff: 'no-route' | 'refused' | 'timed-out';
   /** Clock time of the last change of `online`. */
-  since: number;
+  onlineChangedAt: number;
   nextPid: number;
 }
 
@@ -62,11 +62,11 @@ export interface Storage {
   readonly volumes: Map<string, Map<string, Volume>>;
 }
 
-export interface Running {
+export interface RunningVm {
   readonly guest: Guest;
   readonly startedAt: number;
   /** When its agent answered for the first time. */
-  agentSince: number | undefined;
+  agentReadyAt: number | undefined;
   readonly pid: number;
   paused: boolean;
   /** The configuration that the machine was started with: what `agent` and the hardware are right now. */
@@ -74,7 +74,7 @@ export interface Running {
 }
 
 /** One line of what the host's status daemon broadcasts about a VM. */
-export interface Broadcast {
+export interface StatusBroadcast {
   readonly at: number;
   readonly name: string;
   readonly status: 'running' | 'stopped';
@@ -99,9 +99,9 @@ export interface Vm {
   pending: Record<string, string>;
   pendingDelete: Set<string>;
   snapshots: Snapshot[];
-  running: Running | undefined;
+  running: RunningVm | undefined;
   behaviour: GuestBehaviour | undefined;
-  broadcasts: Broadcast[];
+  broadcasts: StatusBroadcast[];
   readonly createdAt: number;
 }
 

@@ -4,10 +4,10 @@
 import { Buffer } from 'node:buffer';
 import type { Core } from '../core.ts';
 import type { GuestBehaviour } from '../guest/guest.ts';
+import type { Acl, HaResource, Snapshot, Storage, Token, Volume } from '../state/model.ts';
 import type { TaskRecord } from '../tasks/engine.ts';
-import { powerOn } from '../vm/guest-link.ts';
+import { powerOn } from '../vm/guest-lifecycle.ts';
 import { applyPending } from '../vm/pending.ts';
-import type { Acl, HaResource, Snapshot, Storage, Token, Volume } from '../world/model.ts';
 
 interface SavedVm {
   readonly id: number;
@@ -35,7 +35,7 @@ interface SavedUser {
   readonly tokens: readonly Token[];
 }
 
-export interface SimState {
+export interface SavedState {
   readonly format: 1;
   readonly quorate: boolean;
   readonly datacenter: Readonly<Record<string, string>>;
@@ -60,7 +60,7 @@ export interface SimState {
 
 function savedVolumes(core: Core): SavedVolume[] {
   const rows: SavedVolume[] = [];
-  for (const storage of core.world.storages.values()) {
+  for (const storage of core.state.storages.values()) {
     for (const [place, held] of storage.volumes) {
       for (const { bytes, ...volume } of held.values()) {
         const base64 = bytes === undefined ? {} : { base64: Buffer.from(bytes).toString('base64') };
@@ -71,15 +71,15 @@ function savedVolumes(core: Core): SavedVolume[] {
   return rows;
 }
 
-export function stateOf(core: Core): SimState {
-  const { world } = core;
-  for (const vm of world.vms.values()) rememberGuest(core, vm.id);
+export function captureState(core: Core): SavedState {
+  const { state } = core;
+  for (const vm of state.vms.values()) saveGuestDisk(core, vm.id);
   return {
     format: 1,
-    quorate: world.quorate,
-    datacenter: { ...world.datacenter },
-    offlineHosts: [...world.hosts.values()].filter((host) => !host.online).map(({ name }) => name),
-    vms: [...world.vms.values()].map((vm) => ({
+    quorate: state.quorate,
+    datacenter: { ...state.datacenter },
+    offlineHosts: [...state.hosts.values()].filter((host) => !host.online).map(({ name }) => name),
+    vms: [...state.vms.values()].map((vm) => ({
       id: vm.id,
       host: vm.host,
       config: { ...vm.config },
@@ -90,29 +90,29 @@ export function stateOf(core: Core): SimState {
       behaviour: vm.behaviour,
       createdAt: vm.createdAt,
     })),
-    storages: [...world.storages.values()].map(({ volumes: _held, ...storage }) => storage),
+    storages: [...state.storages.values()].map(({ volumes: _held, ...storage }) => storage),
     volumes: savedVolumes(core),
-    users: [...world.users.values()].map((user) => ({
+    users: [...state.users.values()].map((user) => ({
       ...user,
       tokens: [...user.tokens.values()],
     })),
-    groups: [...world.groups].map(([id, members]) => [id, [...members]] as const),
-    roles: [...world.roles].map(([id, privs]) => [id, [...privs]] as const),
-    acl: [...world.acl],
-    pools: [...world.pools].map(([id, pool]) => ({
+    groups: [...state.groups].map(([id, members]) => [id, [...members]] as const),
+    roles: [...state.roles].map(([id, privs]) => [id, [...privs]] as const),
+    acl: [...state.acl],
+    pools: [...state.pools].map(([id, pool]) => ({
       id,
       comment: pool.comment,
       vms: [...pool.vms],
       storages: [...pool.storages],
     })),
-    ha: [...world.ha.values()],
+    ha: [...state.ha.values()],
     tasks: core.tasks.snapshot(),
   };
 }
 
 /** What a running guest has written so far is on its disk. */
-function rememberGuest(core: Core, id: number): void {
-  const vm = core.world.vms.get(id);
+function saveGuestDisk(core: Core, id: number): void {
+  const vm = core.state.vms.get(id);
   const disk = vm?.running === undefined ? undefined : bootDisk(core, id);
   if (vm?.running === undefined || disk === undefined) return;
   disk.guestState = vm.running.guest.diskState();
@@ -120,7 +120,7 @@ function rememberGuest(core: Core, id: number): void {
 }
 
 function bootDisk(core: Core, id: number): Volume | undefined {
-  for (const storage of core.world.storages.values()) {
+  for (const storage of core.state.storages.values()) {
     for (const held of storage.volumes.values()) {
       for (const volume of held.values()) {
         if (volume.vmId === id && /disk-0/.test(volume.name)) return volume;
@@ -130,37 +130,37 @@ function bootDisk(core: Core, id: number): Volume | undefined {
   return undefined;
 }
 
-function restoreAccess(core: Core, state: SimState): void {
-  const { world } = core;
-  world.users.clear();
-  for (const user of state.users) {
+function restoreAccess(core: Core, saved: SavedState): void {
+  const { state } = core;
+  state.users.clear();
+  for (const user of saved.users) {
     const tokens = new Map(user.tokens.map((token) => [token.id, { ...token }]));
-    world.users.set(user.id, { ...user, password: user.password, tokens });
+    state.users.set(user.id, { ...user, password: user.password, tokens });
   }
-  world.groups.clear();
-  for (const [id, members] of state.groups) world.groups.set(id, new Set(members));
-  for (const [id, privs] of state.roles) world.roles.set(id, new Set(privs));
-  world.acl = [...state.acl];
-  world.pools.clear();
-  for (const { id, comment, vms, storages } of state.pools) {
-    world.pools.set(id, { comment, vms: new Set(vms), storages: new Set(storages) });
+  state.groups.clear();
+  for (const [id, members] of saved.groups) state.groups.set(id, new Set(members));
+  for (const [id, privs] of saved.roles) state.roles.set(id, new Set(privs));
+  state.acl = [...saved.acl];
+  state.pools.clear();
+  for (const { id, comment, vms, storages } of saved.pools) {
+    state.pools.set(id, { comment, vms: new Set(vms), storages: new Set(storages) });
   }
-  world.accessVersion += 1;
+  state.accessVersion += 1;
 }
 
-function restoreStorages(core: Core, { storages }: SimState): void {
+function restoreStorages(core: Core, { storages }: SavedState): void {
   if (storages === undefined) return;
-  core.world.storages.clear();
+  core.state.storages.clear();
   for (const storage of storages) {
     const { hosts, path } = storage;
-    core.world.storages.set(storage.id, { ...storage, hosts, path, volumes: new Map() });
+    core.state.storages.set(storage.id, { ...storage, hosts, path, volumes: new Map() });
   }
 }
 
-function restoreVolumes(core: Core, state: SimState): void {
-  for (const storage of core.world.storages.values()) storage.volumes.clear();
-  for (const { storage: id, place, base64, ...volume } of state.volumes) {
-    const storage = core.world.storages.get(id);
+function restoreVolumes(core: Core, saved: SavedState): void {
+  for (const storage of core.state.storages.values()) storage.volumes.clear();
+  for (const { storage: id, place, base64, ...volume } of saved.volumes) {
+    const storage = core.state.storages.get(id);
     if (storage === undefined) continue;
     const held = storage.volumes.get(place) ?? new Map<string, Volume>();
     storage.volumes.set(place, held);
@@ -170,40 +170,41 @@ function restoreVolumes(core: Core, state: SimState): void {
   }
 }
 
-function restoreVms(core: Core, state: SimState): void {
-  const { world } = core;
-  for (const vm of world.vms.values()) vm.running?.guest.stop();
-  world.vms.clear();
-  for (const saved of state.vms) {
+function restoreVms(core: Core, saved: SavedState): void {
+  const { state } = core;
+  for (const vm of state.vms.values()) vm.running?.guest.stop();
+  state.vms.clear();
+  for (const savedVm of saved.vms) {
     const vm = {
-      id: saved.id,
-      host: saved.host,
-      config: { ...saved.config },
-      pending: { ...saved.pending },
-      pendingDelete: new Set(saved.pendingDelete),
-      snapshots: [...saved.snapshots],
+      id: savedVm.id,
+      host: savedVm.host,
+      config: { ...savedVm.config },
+      pending: { ...savedVm.pending },
+      pendingDelete: new Set(savedVm.pendingDelete),
+      snapshots: [...savedVm.snapshots],
       running: undefined,
-      behaviour: saved.behaviour,
+      behaviour: savedVm.behaviour,
       broadcasts: [],
-      createdAt: saved.createdAt,
+      createdAt: savedVm.createdAt,
     };
-    world.vms.set(vm.id, vm);
-    world.touch(vm);
-    if (saved.running && world.hosts.get(vm.host)?.online === true) powerOn(core, vm, applyPending);
+    state.vms.set(vm.id, vm);
+    state.recordStatus(vm);
+    if (savedVm.running && state.hosts.get(vm.host)?.online === true)
+      powerOn(core, vm, applyPending);
   }
 }
 
-export function restoreState(core: Core, state: SimState): void {
-  const { world } = core;
-  world.quorate = state.quorate;
-  for (const name of Object.keys(world.datacenter)) delete world.datacenter[name];
-  Object.assign(world.datacenter, state.datacenter);
-  for (const host of world.hosts.values()) host.online = !state.offlineHosts.includes(host.name);
-  restoreAccess(core, state);
-  restoreStorages(core, state);
-  restoreVolumes(core, state);
-  restoreVms(core, state);
-  world.ha.clear();
-  for (const resource of state.ha) world.ha.set(resource.sid, { ...resource });
-  core.tasks.restore(state.tasks);
+export function restoreState(core: Core, saved: SavedState): void {
+  const { state } = core;
+  state.quorate = saved.quorate;
+  for (const name of Object.keys(state.datacenter)) delete state.datacenter[name];
+  Object.assign(state.datacenter, saved.datacenter);
+  for (const host of state.hosts.values()) host.online = !saved.offlineHosts.includes(host.name);
+  restoreAccess(core, saved);
+  restoreStorages(core, saved);
+  restoreVolumes(core, saved);
+  restoreVms(core, saved);
+  state.ha.clear();
+  for (const resource of saved.ha) state.ha.set(resource.sid, { ...resource });
+  core.tasks.restore(saved.tasks);
 }

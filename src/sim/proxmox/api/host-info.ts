@@ -9,20 +9,20 @@ const GENERIC_MODELS = ['x86-64-v2', 'x86-64-v2-AES', 'x86-64-v3', 'x86-64-v4'];
 
 function cpuModels(call: Call): unknown {
   const fields = propertyFields(
-    call.world.version === '8.4' ? 'pve-vm-cpu-conf~8.4' : 'pve-vm-cpu-conf',
+    call.state.version === '8.4' ? 'pve-vm-cpu-conf~8.4' : 'pve-vm-cpu-conf',
   );
   const names = [...GENERIC_MODELS, ...(fields['reported-model']?.enum ?? [])];
   return names.map((name) => ({ name, custom: 0, vendor: 'default' }));
 }
 
 function machines(call: Call): unknown {
-  const version = call.world.version === '8.4' ? '9.2' : '10.1';
+  const version = call.state.version === '8.4' ? '9.2' : '10.1';
   return ['i440fx', 'q35'].map((type) => ({ id: `pc-${type}-${version}`, type, version }));
 }
 
 function networkInterface(call: Call): unknown {
   const name = call.text('iface');
-  const bridges = call.world.hosts.get(call.host)?.bridges ?? [];
+  const bridges = call.state.hosts.get(call.host)?.bridges ?? [];
   const index = bridges.findIndex((bridge) => bridge.name === name);
   if (index !== -1) {
     return { type: 'bridge', method: 'manual', method6: 'manual', priority: index + 3 };
@@ -34,7 +34,7 @@ function networkInterface(call: Call): unknown {
   throw parameterError({ iface: 'interface does not exist' });
 }
 
-export const HOST_FACTS: Handlers = {
+export const HOST_INFO_HANDLERS: Handlers = {
   'GET /nodes/{node}/capabilities/qemu/cpu': cpuModels,
   'GET /nodes/{node}/capabilities/qemu/cpu-flags': () => [],
   'GET /nodes/{node}/capabilities/qemu/machines': machines,

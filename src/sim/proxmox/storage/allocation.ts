@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storage work that takes time: under the storage's lock, with the texts of a lock that was not granted.
-import { failure, textOf } from '../api-error.ts';
+import { errorText, serverError } from '../api-error.ts';
 import type { Core } from '../core.ts';
-import { SIMULATED_DURATIONS, SIMULATED_TIMEOUTS } from '../tasks/durations.ts';
-import type { Storage } from '../world/model.ts';
+import type { Storage } from '../state/model.ts';
+import { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from '../tasks/durations.ts';
 import {
-  activeStorage,
   addVolume,
-  clonesOf,
-  kindOf,
+  findLinkedClones,
   type NewVolume,
   parseVolumeId,
+  parseVolumeName,
+  requireActiveStorage,
   volumesOn,
 } from './volumes.ts';
 
-export interface Place {
+export interface StorageLocation {
   readonly storage: string;
   readonly host: string;
 }
@@ -28,59 +28,59 @@ export function withStorageLock<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const { storage, host } = place;
-  const timeoutMs = SIMULATED_TIMEOUTS.storageLock / core.world.speed;
+  const timeoutMs = SIMULATED_TIMEOUTS_MS.storageLock / core.state.speed;
   if (storage.shared) {
     const onTimeout = () =>
-      failure(`cfs-lock 'storage-${storage.id}' error: got lock request timeout`);
-    return core.locks.with({ name: `storage-${storage.id}`, timeoutMs, onTimeout }, work);
+      serverError(`cfs-lock 'storage-${storage.id}' error: got lock request timeout`);
+    return core.locks.withLock({ name: `storage-${storage.id}`, timeoutMs, onTimeout }, work);
   }
   const file = `/var/lock/pve-manager/pve-storage-${storage.id}`;
-  const onTimeout = () => failure(`can't lock file '${file}' - got timeout`);
-  return core.locks.with({ name: `${host}:${file}`, timeoutMs, onTimeout }, work);
+  const onTimeout = () => serverError(`can't lock file '${file}' - got timeout`);
+  return core.locks.withLock({ name: `${host}:${file}`, timeoutMs, onTimeout }, work);
 }
 
-export async function allocate(
+export async function allocateVolume(
   core: Core,
-  place: Place,
-  order: { readonly volume: NewVolume; readonly work: Work },
+  place: StorageLocation,
+  request: { readonly volume: NewVolume; readonly work: Work },
 ): Promise<string> {
-  const storage = activeStorage(core.world, place.storage, place.host);
+  const storage = requireActiveStorage(core.state, place.storage, place.host);
   return await withStorageLock(core, { storage, host: place.host }, async () => {
-    await order.work(SIMULATED_DURATIONS.allocate);
-    return addVolume(core.world, { storage, host: place.host }, order.volume);
+    await request.work(SIMULATED_DURATIONS_MS.allocate);
+    return addVolume(core.state, { storage, host: place.host }, request.volume);
   });
 }
 
 /** Removes a volume; one that is not there is fine. */
-export async function free(
+export async function freeVolume(
   core: Core,
   at: { readonly host: string; readonly volumeId: string },
   work: Work,
 ): Promise<void> {
   const { storage: id, name } = parseVolumeId(at.volumeId);
-  const storage = activeStorage(core.world, id, at.host);
-  kindOf(storage, name);
+  const storage = requireActiveStorage(core.state, id, at.host);
+  parseVolumeName(storage, name);
   await withStorageLock(core, { storage, host: at.host }, async () => {
-    const [clone] = clonesOf(storage, at.host, name);
+    const [clone] = findLinkedClones(storage, at.host, name);
     if (clone !== undefined) {
-      throw failure(`base volume '${name}' is still in use by linked clones`);
+      throw serverError(`base volume '${name}' is still in use by linked clones`);
     }
-    await work(SIMULATED_DURATIONS.free);
+    await work(SIMULATED_DURATIONS_MS.free);
     volumesOn(storage, at.host).delete(name);
   });
 }
 
 /** Clean-up after a failure: reports instead of failing again. */
-export async function freeAll(
+export async function freeVolumes(
   core: Core,
   at: { readonly host: string; readonly volumes: readonly string[] },
   log: (line: string) => void,
 ): Promise<void> {
   for (const volumeId of at.volumes) {
     try {
-      await free(core, { host: at.host, volumeId }, () => Promise.resolve());
+      await freeVolume(core, { host: at.host, volumeId }, () => Promise.resolve());
     } catch (error) {
-      log(textOf(error));
+      log(errorText(error));
     }
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a definition of each storage type may say. Types that are not here take whatever the API's schema takes.
-import type { StorageType } from '../world/description.ts';
+import type { StorageType } from '../state/cluster-description.ts';
 
-export interface TypeFacts {
+export interface StorageTypeRules {
   /** Needed when it is defined, and never changed afterwards. */
   readonly fixed: readonly string[];
   readonly optional: readonly string[];
@@ -27,7 +27,7 @@ const FILES = [
 const FILE_CONTENTS = ['images', 'rootdir', 'vztmpl', 'iso', 'backup', 'snippets', 'import'];
 const DISKS = ['images', 'rootdir'];
 
-export const STORAGE_TYPES: Readonly<Partial<Record<StorageType, TypeFacts>>> = {
+export const STORAGE_TYPE_RULES: Readonly<Partial<Record<StorageType, StorageTypeRules>>> = {
   dir: {
     fixed: ['path'],
     optional: [...FILES, 'shared', 'is_mountpoint'],

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives in an order become volumes: access first (before any task), then allocation, import or a check that
+// the volume is there (inside one).
+import { ROOT_USER } from '../access/permissions.ts';
+import { parameterError, permissionError, serverError } from '../api-error.ts';
+import type { Core } from '../core.ts';
+import { formatSize } from '../state/cluster-state.ts';
+import type { Storage, Volume } from '../state/model.ts';
+import { allocateVolume, freeVolumes } from '../storage/allocation.ts';
+import { requireVolumeAccess } from '../storage/volume-access.ts';
+import {
+  findVolume,
+  type NewVolume,
+  parseVolumeName,
+  requireActiveStorage,
+  requireStorage,
+  splitVolumeId,
+  volumePath,
+} from '../storage/volumes.ts';
+import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
+import {
+  type Drive,
+  formatDrive,
+  isCdrom,
+  isCloudInit,
+  type NewDisk,
+  parseDrives,
+  parseNewDisk,
+  type VmOptions,
+} from './drives.ts';
+
+/** What work needs of a task; a synchronous call brings its own. */
+export interface WorkContext {
+  readonly log: (line: string) => void;
+  readonly work: (ms: number) => Promise<void>;
+}
+
+export interface DriveRequest {
+  readonly authUser: string;
+  readonly host: string;
+  readonly vmId: number;
+  readonly settings: VmOptions;
+  readonly defaultStorage?: string | undefined;
+}
+
+function requireImportAccess(
+  core: Core,
+  request: DriveRequest,
+  at: { readonly slot: string; readonly source: string },
+): void {
+  const id = splitVolumeId(at.source);
+  const kind =
+    id === undefined ? undefined : parseVolumeName(requireStorage(core.state, id.storage), id.name);
+  if (kind !== undefined && kind.content !== 'images' && kind.content !== 'import') {
+    throw parameterError({
+      [at.slot]: `${at.source} has wrong type '${kind.content}' - needs to be 'images' or 'import'`,
+    });
+  }
+  if (kind?.vmId !== undefined) {
+    return core.access.require(request.authUser, {
+      path: `/vms/${kind.vmId}`,
+      privileges: ['VM.Clone'],
+    });
+  }
+  requireVolumeAccess(core, {
+    authUser: request.authUser,
+    vmId: request.vmId,
+    volumeId: at.source,
+  });
+}
+
+function requireNewDiskAccess(core: Core, request: DriveRequest, disk: NewDisk): void {
+  const storage = disk.storage ?? request.defaultStorage;
+  if (storage === undefined) throw serverError('no storage ID specified (and no default storage)');
+  core.access.require(request.authUser, {
+    path: `/storage/${storage}`,
+    privileges: ['Datastore.AllocateSpace'],
+  });
+  if (!requireStorage(core.state, storage).content.includes('images')) {
+    throw parameterError({ storage: `storage '${storage}' does not support vm images` });
+  }
+}
+
+function requireExistingVolumeAccess(
+  core: Core,
+  request: DriveRequest,
+  at: { readonly slot: string; readonly drive: Drive },
+): void {
+  const { file } = at.drive;
+  requireVolumeAccess(core, { authUser: request.authUser, vmId: request.vmId, volumeId: file });
+  const id = splitVolumeId(file);
+  if (id === undefined) return;
+  const { content } = parseVolumeName(requireStorage(core.state, id.storage), id.name);
+  if (content !== 'images' && content !== 'iso') {
+    throw parameterError({ [at.slot]: "content type needs to be 'images' or 'iso'" });
+  }
+}
+
+function requireOneDriveAccess(
+  core: Core,
+  request: DriveRequest,
+  at: { readonly slot: string; readonly drive: Drive },
+): void {
+  const { drive } = at;
+  const disk = isCdrom(drive) ? undefined : parseNewDisk(drive);
+  if (drive.file === 'none' || isCloudInit(drive)) {
+    // Nothing to check.
+  } else if (isCdrom(drive) && drive.file === 'cdrom') {
+    if (
+      request.authUser !== ROOT_USER &&
+      !core.access.allows(request.authUser, { path: '/', privileges: ['Sys.Console'] })
+    ) {
+      throw permissionError('/, Sys.Console');
+    }
+  } else if (disk !== undefined) {
+    requireNewDiskAccess(core, request, disk);
+  } else {
+    requireExistingVolumeAccess(core, request, at);
+  }
+  const source = drive.options['import-from'];
+  if (source !== undefined) requireImportAccess(core, request, { slot: at.slot, source });
+}
+
+/** A volume that is only to be remembered must be a disk, and the caller's to use. */
+function requireUnusedVolumeAccess(core: Core, request: DriveRequest): void {
+  for (const [name, value] of Object.entries(request.settings)) {
+    if (!/^unused\d+$/.test(name)) continue;
+    const volumeId = value.split(',')[0]?.replace(/^file=/, '') ?? '';
+    if (splitVolumeId(volumeId) === undefined) {
+      throw parameterError({ [name]: `not a valid volid: ${volumeId}` });
+    }
+    requireVolumeAccess(core, {
+      authUser: request.authUser,
+      vmId: request.vmId,
+      volumeId,
+      content: 'images',
+    });
+  }
+}
+
+/** The checks before a task: storages, volumes, sources of imports. */
+export function requireDriveAccess(core: Core, request: DriveRequest): void {
+  for (const [slot, drive] of parseDrives(request.settings))
+    requireOneDriveAccess(core, request, { slot, drive });
+  requireUnusedVolumeAccess(core, request);
+  const { vmstatestorage, cicustom } = request.settings;
+  if (vmstatestorage !== undefined) {
+    core.access.require(request.authUser, {
+      path: `/storage/${vmstatestorage}`,
+      privileges: ['Datastore.AllocateSpace'],
+    });
+  }
+  for (const part of (cicustom ?? '').split(',')) {
+    const volumeId = part.split('=')[1];
+    if (volumeId === undefined) continue;
+    requireVolumeAccess(core, {
+      authUser: request.authUser,
+      vmId: request.vmId,
+      volumeId,
+      content: 'snippets',
+    });
+  }
+}
+
+interface DriveCreation extends DriveRequest {
+  readonly core: Core;
+  readonly workContext: WorkContext;
+  readonly made: string[];
+  readonly result: Record<string, string>;
+  /** Options that the VM has besides those ordered. */
+  readonly config: VmOptions;
+}
+
+function findCloudInitSlot(creation: DriveCreation, slot: string): string | undefined {
+  return parseDrives({ ...creation.config, ...creation.result }).find(
+    ([name, drive]) => name !== slot && isCloudInit(drive),
+  )?.[0];
+}
+
+async function createCloudInitDrive(
+  creation: DriveCreation,
+  slot: string,
+  drive: Drive,
+): Promise<void> {
+  const other = findCloudInitSlot(creation, slot);
+  if (other !== undefined) {
+    throw serverError(`${slot} - cloud-init drive is already attached at '${other}'`);
+  }
+  const id = splitVolumeId(drive.file)?.storage ?? creation.defaultStorage;
+  if (id === undefined) throw serverError('no storage ID specified (and no default storage)');
+  const storage = requireStorage(creation.core.state, id);
+  const format = storage.path === undefined ? 'raw' : (drive.options['format'] ?? 'qcow2');
+  const volume = { vmId: creation.vmId, size: 4 * 2 ** 20, format, suffix: 'cloudinit' };
+  const place = { storage: id, host: creation.host };
+  const file = await allocateVolume(creation.core, place, {
+    volume,
+    work: creation.workContext.work,
+  });
+  creation.made.push(file);
+  const { format: _format, ...options } = drive.options;
+  creation.result[slot] = formatDrive({ file, options: { ...options, media: 'cdrom' } });
+}
+
+/** An image that is about to be imported; its faults show only now. */
+function requireImportVolume(creation: DriveCreation, source: string): Volume {
+  const { core, host } = creation;
+  const id = splitVolumeId(source);
+  if (id === undefined) throw serverError(`could not get file size of ${source}`);
+  const storage = requireActiveStorage(core.state, id.storage, host);
+  const volume = findVolume(core.state, host, source);
+  if (volume === undefined) {
+    const path = volumePath(storage, id.name);
+    throw serverError(
+      id.name.startsWith('import/')
+        ? `failed to stat '${path}'`
+        : `cannot import from '${source}' - could not get size of ${source}`,
+    );
+  }
+  if (volume.backingFile !== undefined && volume.content === 'import') {
+    throw serverError(
+      `backing file not allowed for untrusted image '${volumePath(storage, id.name)}'!`,
+    );
+  }
+  return volume;
+}
+
+function imageName(volume: Volume): string | undefined {
+  return volume.image ?? (volume.content === 'import' ? volume.name.split('/').at(-1) : undefined);
+}
+
+function copyFormat(storage: Storage, drive: Drive, source: Volume | undefined): string {
+  if (storage.path === undefined) return 'raw';
+  const inherited =
+    source !== undefined && /^(?:raw|qcow2|vmdk)$/.test(source.format) ? source.format : 'raw';
+  return drive.options['format'] ?? inherited;
+}
+
+const SMALL_DISKS: Readonly<Record<string, number>> = {
+  efidisk0: 4 * 2 ** 20,
+  tpmstate0: 4 * 2 ** 20,
+};
+
+/** What a copy takes over from its source. */
+function inherited(
+  source: Volume | undefined,
+): Pick<NewVolume, 'image' | 'guestState' | 'everBooted'> {
+  if (source === undefined) return {};
+  return {
+    image: imageName(source),
+    guestState: source.guestState,
+    everBooted: source.everBooted,
+  };
+}
+
+async function createDisk(creation: DriveCreation, slot: string, drive: Drive): Promise<void> {
+  const { core, host, workContext } = creation;
+  const disk = parseNewDisk(drive);
+  const id = disk?.storage ?? creation.defaultStorage;
+  if (id === undefined) throw serverError('no storage ID specified (and no default storage)');
+  const { 'import-from': from, format: _format, ...options } = drive.options;
+  const source = from === undefined ? undefined : requireImportVolume(creation, from);
+  const storage = requireActiveStorage(core.state, id, host);
+  const ordered = SMALL_DISKS[slot] ?? disk?.bytes ?? 0;
+  const size = source === undefined ? ordered : (source.virtualSize ?? source.size);
+  const format = copyFormat(storage, drive, source);
+  const volume = { vmId: creation.vmId, size, format, ...inherited(source) };
+  const file = await allocateVolume(
+    core,
+    { storage: id, host },
+    { volume, work: workContext.work },
+  );
+  creation.made.push(file);
+  if (source !== undefined) {
+    await workContext.work((SIMULATED_DURATIONS_MS.importPerGib * source.size) / 2 ** 30);
+  }
+  creation.result[slot] = formatDrive({ file, options: { ...options, size: formatSize(size) } });
+}
+
+function attachVolume(creation: DriveCreation, slot: string, drive: Drive): void {
+  const { core, host, authUser, vmId } = creation;
+  requireVolumeAccess(core, { authUser, vmId, volumeId: drive.file });
+  const id = splitVolumeId(drive.file);
+  const volume = findVolume(core.state, host, drive.file);
+  if (id !== undefined) requireActiveStorage(core.state, id.storage, host);
+  if (volume === undefined) throw serverError(`volume '${drive.file}' does not exist`);
+  const { options } = drive;
+  const { format } = options;
+  if (format !== undefined && format !== volume.format) {
+    throw serverError(
+      `drive '${slot}' - volume '${drive.file}' - 'format=${format}' option different from storage format '${volume.format}'`,
+    );
+  }
+  creation.result[slot] = formatDrive({
+    file: drive.file,
+    options: { ...options, size: formatSize(volume.size) },
+  });
+}
+
+async function createDrive(creation: DriveCreation, slot: string, drive: Drive): Promise<void> {
+  if (drive.file === 'none' || drive.file === 'cdrom') {
+    const { size: _size, ...options } = drive.options;
+    creation.result[slot] = formatDrive({ file: drive.file, options });
+    return;
+  }
+  const isOrder = splitVolumeId(drive.file)?.name === 'cloudinit' || drive.file === 'cloudinit';
+  if (isOrder) await createCloudInitDrive(creation, slot, drive);
+  else if (parseNewDisk(drive) !== undefined) await createDisk(creation, slot, drive);
+  else return attachVolume(creation, slot, drive);
+  creation.workContext.log(`${slot}: successfully created disk '${creation.result[slot]}'`);
+}
+
+export interface CreatedDrives {
+  readonly options: VmOptions;
+  readonly volumes: readonly string[];
+}
+
+/** Carries the orders out; a failure takes back what was made. */
+export async function createDrives(
+  core: Core,
+  request: DriveRequest & { readonly config: VmOptions },
+  workContext: WorkContext,
+): Promise<CreatedDrives> {
+  const creation: DriveCreation = { ...request, core, workContext, made: [], result: {} };
+  try {
+    for (const [slot, drive] of parseDrives(request.settings))
+      await createDrive(creation, slot, drive);
+  } catch (error) {
+    await freeVolumes(core, { host: request.host, volumes: creation.made }, workContext.log);
+    throw error;
+  }
+  return { options: creation.result, volumes: creation.made };
+}
