@@ -107,12 +107,12 @@ export class Call {
     return this.text(name) === '1';
   }
 
-  isAllowed(need: RequiredPrivileges): boolean {
-    return this.core.access.allows(this.authUser, need);
+  isAllowed(required: RequiredPrivileges): boolean {
+    return this.core.access.allows(this.authUser, required);
   }
 
-  require(need: RequiredPrivileges): void {
-    this.core.access.require(this.authUser, need);
+  require(required: RequiredPrivileges): void {
+    this.core.access.require(this.authUser, required);
   }
 
   forkTask(

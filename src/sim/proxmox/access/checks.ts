@@ -22,19 +22,19 @@ export class AccessChecks {
     this.#permissions = permissions;
   }
 
-  allows(authUser: string, need: RequiredPrivileges): boolean {
-    if (need.path === '') return authUser === ROOT_USER;
-    const has = (name: string) => this.#permissions.has(authUser, need.path, name);
-    return need.any === true ? need.privileges.some(has) : need.privileges.every(has);
+  allows(authUser: string, required: RequiredPrivileges): boolean {
+    if (required.path === '') return authUser === ROOT_USER;
+    const has = (name: string) => this.#permissions.has(authUser, required.path, name);
+    return required.any === true ? required.privileges.some(has) : required.privileges.every(has);
   }
 
-  require(authUser: string, need: RequiredPrivileges): void {
-    if (this.allows(authUser, need)) return;
-    const missing = need.privileges.find(
-      (name) => need.path === '' || !this.#permissions.has(authUser, need.path, name),
+  require(authUser: string, required: RequiredPrivileges): void {
+    if (this.allows(authUser, required)) return;
+    const missing = required.privileges.find(
+      (name) => required.path === '' || !this.#permissions.has(authUser, required.path, name),
     );
-    const names = need.any === true ? need.privileges.join('|') : (missing ?? '');
-    throw permissionError(`${need.path}, ${names}`);
+    const names = required.any === true ? required.privileges.join('|') : (missing ?? '');
+    throw permissionError(`${required.path}, ${names}`);
   }
 
   requirePool(pool: string): void {
@@ -45,11 +45,11 @@ export class AccessChecks {
   requireVm(
     authUser: string,
     vm: { readonly id: number; readonly pool?: string | undefined },
-    need: Omit<RequiredPrivileges, 'path'>,
+    required: Omit<RequiredPrivileges, 'path'>,
   ): void {
-    if (vm.pool !== undefined && this.allows(authUser, { ...need, path: `/pool/${vm.pool}` }))
+    if (vm.pool !== undefined && this.allows(authUser, { ...required, path: `/pool/${vm.pool}` }))
       return;
-    this.require(authUser, { ...need, path: `/vms/${vm.id}` });
+    this.require(authUser, { ...required, path: `/vms/${vm.id}` });
   }
 
   /** What the endpoint declares. `who` is undefined before a log-in. */
@@ -82,9 +82,9 @@ export class AccessChecks {
     return test === 'perm-modify' ? this.#modify(rest, at) : denyUnlessQuiet(at);
   }
 
-  #check(need: RequiredPrivileges, at: PermissionContext): boolean {
-    if (this.allows(at.authUser, need)) return true;
-    if (!at.quiet) this.require(at.authUser, need);
+  #check(required: RequiredPrivileges, at: PermissionContext): boolean {
+    if (this.allows(at.authUser, required)) return true;
+    if (!at.quiet) this.require(at.authUser, required);
     return false;
   }
 

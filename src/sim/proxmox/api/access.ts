@@ -63,7 +63,7 @@ function login(call: Call): unknown {
   };
 }
 
-function permissions(call: Call): unknown {
+function listPermissions(call: Call): unknown {
   const { core } = call;
   const userid = call.optional('userid') ?? call.authUser;
   const isOwn = userid === call.authUser || splitToken(userid).user === call.authUser;
@@ -83,7 +83,7 @@ function permissions(call: Call): unknown {
   return Object.fromEntries(rows.filter(([, privileges]) => Object.keys(privileges).length > 0));
 }
 
-function showToken(token: Token): Record<string, unknown> {
+function formatToken(token: Token): Record<string, unknown> {
   return {
     tokenid: token.id,
     privsep: token.privsep ? 1 : 0,
@@ -92,7 +92,7 @@ function showToken(token: Token): Record<string, unknown> {
   };
 }
 
-function tokenOf(call: Call): Token {
+function requireToken(call: Call): Token {
   const user = requireUser(call);
   const token = user.tokens.get(call.text('tokenid'));
   if (token === undefined)
@@ -120,14 +120,14 @@ function listUsers(call: Call): unknown {
       'realm-type': user.id.endsWith('@pam') ? 'pam' : 'pve',
       ...(call.flag('full')
         ? {
-            groups: groupsOf(call, user.id).join(','),
-            tokens: [...user.tokens.values()].map(showToken),
+            groups: findGroups(call, user.id).join(','),
+            tokens: [...user.tokens.values()].map(formatToken),
           }
         : {}),
     }));
 }
 
-function groupsOf(call: Call, userId: string): readonly string[] {
+function findGroups(call: Call, userId: string): readonly string[] {
   return [...call.state.groups].filter(([, members]) => members.has(userId)).map(([id]) => id);
 }
 
@@ -136,7 +136,7 @@ function showUser(call: Call): unknown {
   return {
     enable: user.enabled ? 1 : 0,
     expire: user.expire,
-    groups: groupsOf(call, user.id),
+    groups: findGroups(call, user.id),
     tokens: Object.fromEntries(
       [...user.tokens.values()].map((token) => [
         token.id,
@@ -170,18 +170,18 @@ function createToken(call: Call): unknown {
 }
 
 function updateToken(call: Call): unknown {
-  const token = tokenOf(call);
+  const token = requireToken(call);
   changeUserConfig(call, 'updating token info failed', () => {
     if (call.optional('privsep') !== undefined) token.privsep = call.flag('privsep');
     if (call.optional('expire') !== undefined) token.expire = call.integer('expire');
     token.comment = call.optional('comment') ?? token.comment;
   });
-  const { tokenid: _id, ...shown } = showToken(token);
+  const { tokenid: _id, ...shown } = formatToken(token);
   return shown;
 }
 
 function deleteToken(call: Call): null {
-  const token = tokenOf(call);
+  const token = requireToken(call);
   changeUserConfig(call, 'deleting token failed', () => requireUser(call).tokens.delete(token.id));
   return null;
 }
@@ -213,16 +213,16 @@ function listAcl(call: Call): unknown {
 export const ACCESS_HANDLERS: Handlers = {
   'GET /access/ticket': () => null,
   'POST /access/ticket': login,
-  'GET /access/permissions': permissions,
+  'GET /access/permissions': listPermissions,
   'GET /access/users': listUsers,
   'POST /access/users': createUser,
   'GET /access/users/{userid}': showUser,
   'PUT /access/users/{userid}': updateUser,
   'DELETE /access/users/{userid}': deleteUser,
   'GET /access/users/{userid}/token': (call) =>
-    [...requireUser(call).tokens.values()].map(showToken),
+    [...requireUser(call).tokens.values()].map(formatToken),
   'GET /access/users/{userid}/token/{tokenid}': (call) => {
-    const { tokenid: _id, ...shown } = showToken(tokenOf(call));
+    const { tokenid: _id, ...shown } = formatToken(requireToken(call));
     return shown;
   },
   'POST /access/users/{userid}/token/{tokenid}': createToken,

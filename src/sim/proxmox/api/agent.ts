@@ -7,7 +7,7 @@ import { SIMULATED_TIMEOUTS_MS } from '../tasks/durations.ts';
 import { checkLock, cpuCount, formatConfig, loadVm } from '../vm/config.ts';
 import { decodeSshKeys } from '../vm/ssh-keys.ts';
 
-async function guestOf(call: Call): Promise<Guest> {
+async function requireGuest(call: Call): Promise<Guest> {
   const vm = loadVm(call.core, call.host, call.integer('vmid'));
   if (vm.config['agent'] === undefined) throw serverError('No QEMU guest agent configured');
   const { running } = vm;
@@ -17,22 +17,22 @@ async function guestOf(call: Call): Promise<Guest> {
   throw serverError('QEMU guest agent is not running');
 }
 
-async function ask(call: Call, question: (guest: Guest) => unknown): Promise<unknown> {
-  const guest = await guestOf(call);
+async function runOnGuest(call: Call, command: (guest: Guest) => unknown): Promise<unknown> {
+  const guest = await requireGuest(call);
   try {
-    return question(guest);
+    return command(guest);
   } catch (error) {
     if (error instanceof ApiError) throw error;
     throw serverError(error instanceof Error ? error.message : 'Agent error');
   }
 }
 
-async function result(call: Call, question: (guest: Guest) => unknown): Promise<unknown> {
-  return { result: await ask(call, question) };
+async function runAndWrapResult(call: Call, command: (guest: Guest) => unknown): Promise<unknown> {
+  return { result: await runOnGuest(call, command) };
 }
 
 /** Each character goes to the guest as one byte; one that is none is refused. */
-function inputOf(call: Call): string | undefined {
+function decodeInput(call: Call): string | undefined {
   const input = call.optional('input-data');
   if (input === undefined) return undefined;
   if (/[\u0100-\uffff]/.test(input)) {
@@ -44,7 +44,7 @@ function inputOf(call: Call): string | undefined {
 }
 
 /** The length of a request is told in characters: what is longer in bytes loses its end, and nobody answers. */
-async function requireShort(call: Call, words: readonly string[]): Promise<void> {
+async function requireIntactCommand(call: Call, words: readonly string[]): Promise<void> {
   const text = words.join('');
   if (Buffer.byteLength(text) - text.length <= 1) return;
   await call.state.clock.sleep(SIMULATED_TIMEOUTS_MS.guestCommand / call.state.speed);
@@ -57,25 +57,25 @@ async function requireShort(call: Call, words: readonly string[]): Promise<void>
 async function exec(call: Call): Promise<unknown> {
   const command = call.value('command');
   const words = Array.isArray(command) ? command.map(String) : [call.text('command')];
-  const input = inputOf(call);
-  const guest = await guestOf(call);
-  await requireShort(call, words);
-  return await ask(call, () => ({ pid: guest.agent.exec(words, input) }));
+  const input = decodeInput(call);
+  const guest = await requireGuest(call);
+  await requireIntactCommand(call, words);
+  return await runOnGuest(call, () => ({ pid: guest.agent.exec(words, input) }));
 }
 
 /** What a command wrote, one character for each byte. */
-function written(text: string): string {
+function encodeOutput(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
 async function execStatus(call: Call): Promise<unknown> {
-  return await ask(call, (guest) => {
+  return await runOnGuest(call, (guest) => {
     const status = guest.agent.execStatus(call.integer('pid'));
     const { 'out-data': out, 'err-data': err } = status;
     return {
       ...status,
-      ...(out !== undefined && { 'out-data': written(out) }),
-      ...(err !== undefined && { 'err-data': written(err) }),
+      ...(out !== undefined && { 'out-data': encodeOutput(out) }),
+      ...(err !== undefined && { 'err-data': encodeOutput(err) }),
     };
   });
 }
@@ -95,7 +95,7 @@ const INFO = {
   ].map((name) => ({ name, enabled: true, 'success-response': true })),
 };
 
-const ANSWERS: Readonly<Record<string, (guest: Guest, call: Call) => unknown>> = {
+const AGENT_COMMANDS: Readonly<Record<string, (guest: Guest, call: Call) => unknown>> = {
   ping,
   info: () => INFO,
   'network-get-interfaces': (guest) => guest.agent.networkGetInterfaces(),
@@ -125,14 +125,14 @@ const ANSWERS: Readonly<Record<string, (guest: Guest, call: Call) => unknown>> =
   },
 };
 
-async function answer(call: Call, name: string): Promise<unknown> {
-  const known = ANSWERS[name];
-  if (known !== undefined) return await result(call, (guest) => known(guest, call));
-  await guestOf(call);
+async function runAgentCommand(call: Call, name: string): Promise<unknown> {
+  const known = AGENT_COMMANDS[name];
+  if (known !== undefined) return await runAndWrapResult(call, (guest) => known(guest, call));
+  await requireGuest(call);
   throw new ApiError(501, `agent command '${name}' is not simulated\n`);
 }
 
-function dump(call: Call): unknown {
+function dumpCloudInit(call: Call): unknown {
   const vm = loadVm(call.core, call.host, call.integer('vmid'));
   const config = formatConfig(call.state, vm, false);
   const name = config['name'] ?? `VM${vm.id}`;
@@ -157,7 +157,7 @@ function dump(call: Call): unknown {
 
 const AGENT_PATH = '/nodes/{node}/qemu/{vmid}/agent';
 
-const COMMANDS: readonly (readonly [string, string])[] = [
+const COMMAND_METHODS: readonly (readonly [string, string])[] = [
   ['POST', 'ping'],
   ['GET', 'info'],
   ['GET', 'network-get-interfaces'],
@@ -183,14 +183,14 @@ const COMMANDS: readonly (readonly [string, string])[] = [
   ['POST', 'file-write'],
 ];
 
-const BY_PATH: Handlers = Object.fromEntries(
-  COMMANDS.map(([method, name]) => [
+const COMMAND_HANDLERS: Handlers = Object.fromEntries(
+  COMMAND_METHODS.map(([method, name]) => [
     `${method} ${AGENT_PATH}/${name}`,
-    (call: Call) => answer(call, name),
+    (call: Call) => runAgentCommand(call, name),
   ]),
 );
 
-async function refreshDrive(call: Call): Promise<null> {
+async function regenerateCloudInitDrive(call: Call): Promise<null> {
   const id = call.integer('vmid');
   return await withVmLock(call.core, { host: call.host, id }, async () => {
     checkLock(loadVm(call.core, call.host, id));
@@ -200,14 +200,14 @@ async function refreshDrive(call: Call): Promise<null> {
 }
 
 export const AGENT_HANDLERS: Handlers = {
-  ...BY_PATH,
-  [`POST ${AGENT_PATH}`]: (call) => answer(call, call.text('command')),
+  ...COMMAND_HANDLERS,
+  [`POST ${AGENT_PATH}`]: (call) => runAgentCommand(call, call.text('command')),
   [`GET ${AGENT_PATH}`]: () =>
-    [...COMMANDS.map(([, name]) => name), 'exec', 'exec-status']
+    [...COMMAND_METHODS.map(([, name]) => name), 'exec', 'exec-status']
       .toSorted()
       .map((name) => ({ name })),
   [`POST ${AGENT_PATH}/exec`]: exec,
   [`GET ${AGENT_PATH}/exec-status`]: execStatus,
-  'GET /nodes/{node}/qemu/{vmid}/cloudinit/dump': dump,
-  'PUT /nodes/{node}/qemu/{vmid}/cloudinit': refreshDrive,
+  'GET /nodes/{node}/qemu/{vmid}/cloudinit/dump': dumpCloudInit,
+  'PUT /nodes/{node}/qemu/{vmid}/cloudinit': regenerateCloudInitDrive,
 };

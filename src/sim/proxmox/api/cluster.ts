@@ -11,19 +11,19 @@ import { formatNode, isReportedOnline, storageUsage } from './node-stats.ts';
 import { canSeeTask, formatTask } from './tasks.ts';
 
 /** 9.x tells apart what the guest uses and what the host spends on it. */
-function load(
+function formatLoad(
   call: Call,
-  seen: { readonly status: string; readonly memory: number },
+  broadcast: { readonly status: string; readonly memory: number },
 ): Record<string, number> {
-  const running = seen.status === 'running';
-  const mem = running ? Math.floor(seen.memory * 0.6) : 0;
+  const running = broadcast.status === 'running';
+  const mem = running ? Math.floor(broadcast.memory * 0.6) : 0;
   const cpu = running ? 0.01 : 0;
   return call.state.version === '8.4' ? { cpu, mem } : { cpu, mem, memhost: mem };
 }
 
-function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
+function formatVmResource(call: Call, vm: Vm): Record<string, unknown> {
   const { state } = call;
-  const seen = state.lastBroadcast(vm);
+  const broadcast = state.lastBroadcast(vm);
   const pool = state.findPool(vm.id);
   const { tags, lock } = vm.config;
   const ha = state.ha.get(`vm:${vm.id}`);
@@ -37,18 +37,18 @@ function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
     ...(pool === undefined ? {} : { pool }),
     ...(ha === undefined ? {} : { hastate: ha.state }),
   };
-  if (seen === undefined) return { ...entry, status: 'unknown' };
-  const up = seen.startedAt === undefined ? 0 : state.clock.now() - seen.startedAt;
+  if (broadcast === undefined) return { ...entry, status: 'unknown' };
+  const up = broadcast.startedAt === undefined ? 0 : state.clock.now() - broadcast.startedAt;
   return {
     ...entry,
-    name: seen.name,
-    status: seen.status,
+    name: broadcast.name,
+    status: broadcast.status,
     template: vm.config['template'] === '1' ? 1 : 0,
-    maxcpu: seen.cpus,
-    ...load(call, seen),
-    maxmem: seen.memory,
+    maxcpu: broadcast.cpus,
+    ...formatLoad(call, broadcast),
+    maxmem: broadcast.memory,
     disk: 0,
-    maxdisk: seen.disk,
+    maxdisk: broadcast.disk,
     netin: 0,
     netout: 0,
     diskread: 0,
@@ -57,7 +57,7 @@ function vmEntry(call: Call, vm: Vm): Record<string, unknown> {
   };
 }
 
-function containerEntry(call: Call, container: Container): Record<string, unknown> {
+function formatContainerResource(call: Call, container: Container): Record<string, unknown> {
   const pool = call.state.findPool(container.id);
   return {
     id: `lxc/${container.id}`,
@@ -78,23 +78,25 @@ function containerEntry(call: Call, container: Container): Record<string, unknow
   };
 }
 
-function guestEntries(call: Call): unknown[] {
+function listGuestResources(call: Call): unknown[] {
   const may = (id: number) => call.isAllowed({ path: `/vms/${id}`, privileges: ['VM.Audit'] });
   return [
-    ...[...call.state.vms.values()].filter(({ id }) => may(id)).map((vm) => vmEntry(call, vm)),
+    ...[...call.state.vms.values()]
+      .filter(({ id }) => may(id))
+      .map((vm) => formatVmResource(call, vm)),
     ...[...call.state.containers.values()]
       .filter(({ id }) => may(id))
-      .map((container) => containerEntry(call, container)),
+      .map((container) => formatContainerResource(call, container)),
   ];
 }
 
-function poolEntries(call: Call): unknown[] {
+function listPoolResources(call: Call): unknown[] {
   return [...call.state.pools.keys()]
     .filter((id) => call.isAllowed({ path: `/pool/${id}`, privileges: ['Pool.Audit'] }))
     .map((id) => ({ id: `/pool/${id}`, type: 'pool', pool: id }));
 }
 
-function nodeEntries(call: Call): unknown[] {
+function listNodeResources(call: Call): unknown[] {
   return [...call.state.hosts.values()].map((host) =>
     formatNode(
       call.core,
@@ -104,7 +106,11 @@ function nodeEntries(call: Call): unknown[] {
   );
 }
 
-function storageResource(call: Call, storage: Storage, hostName: string): Record<string, unknown> {
+function formatStorageResource(
+  call: Call,
+  storage: Storage,
+  hostName: string,
+): Record<string, unknown> {
   const host = call.state.hosts.get(hostName);
   const online = host !== undefined && isReportedOnline(call.core, host);
   const { total, used } = storageUsage(storage, hostName);
@@ -121,19 +127,19 @@ function storageResource(call: Call, storage: Storage, hostName: string): Record
   };
 }
 
-function storageEntries(call: Call): unknown[] {
+function listStorageResources(call: Call): unknown[] {
   const rows: unknown[] = [];
   for (const storage of call.state.storages.values()) {
     if (!call.isAllowed({ path: `/storage/${storage.id}`, privileges: ['Datastore.Audit'] }))
       continue;
     for (const host of call.state.hosts.keys()) {
-      if (isStorageAvailable(storage, host)) rows.push(storageResource(call, storage, host));
+      if (isStorageAvailable(storage, host)) rows.push(formatStorageResource(call, storage, host));
     }
   }
   return rows;
 }
 
-function sdnEntries(call: Call): unknown[] {
+function listSdnResources(call: Call): unknown[] {
   const path = '/sdn/zones/localnetwork';
   if (!call.isAllowed({ path, privileges: ['SDN.Audit', 'SDN.Use'], any: true })) return [];
   return [...call.state.hosts.keys()].map((node) =>
@@ -150,19 +156,19 @@ function sdnEntries(call: Call): unknown[] {
   );
 }
 
-function resources(call: Call): unknown {
+function listResources(call: Call): unknown {
   const type = call.optional('type');
-  const wants = (name: string) => type === undefined || type === name;
+  const includes = (name: string) => type === undefined || type === name;
   return [
-    ...(type === undefined ? poolEntries(call) : []),
-    ...(wants('vm') ? guestEntries(call) : []),
-    ...(wants('node') ? nodeEntries(call) : []),
-    ...(wants('storage') ? storageEntries(call) : []),
-    ...(wants('sdn') ? sdnEntries(call) : []),
+    ...(type === undefined ? listPoolResources(call) : []),
+    ...(includes('vm') ? listGuestResources(call) : []),
+    ...(includes('node') ? listNodeResources(call) : []),
+    ...(includes('storage') ? listStorageResources(call) : []),
+    ...(includes('sdn') ? listSdnResources(call) : []),
   ];
 }
 
-function status(call: Call): unknown {
+function clusterStatus(call: Call): unknown {
   const { state } = call;
   const nodes = [...state.hosts.values()].map((host, index) => ({
     type: 'node',
@@ -186,27 +192,27 @@ function status(call: Call): unknown {
   return [cluster, ...nodes];
 }
 
-function nextIdRange(call: Call): readonly [number, number] {
+function readNextIdRange(call: Call): readonly [number, number] {
   const text = call.state.datacenter['next-id'] ?? '';
   const lower = /(?:^|,)lower=(\d+)/.exec(text)?.[1] ?? '100';
   const upper = /(?:^|,)upper=(\d+)/.exec(text)?.[1] ?? '1000000';
   return [Number(lower), Number(upper)];
 }
 
-function nextId(call: Call): string {
+function findNextId(call: Call): string {
   const wanted = call.optional('vmid');
   if (wanted !== undefined) {
     if (call.state.findGuest(Number(wanted)) === undefined) return wanted;
     throw parameterError({ vmid: `VM ${wanted} already exists` });
   }
-  const [lower, upper] = nextIdRange(call);
+  const [lower, upper] = readNextIdRange(call);
   for (let id = lower; id < upper; id += 1) {
     if (call.state.findGuest(id) === undefined) return String(id);
   }
   throw serverError(`unable to get any free VMID in range [${lower}, ${upper}]`);
 }
 
-function tasks(call: Call): unknown {
+function listRecentTasks(call: Call): unknown {
   const { core, state } = call;
   const all = call.isAllowed({ path: '/', privileges: ['Sys.Audit'] });
   const rows = [...state.hosts.keys()].flatMap((host) => [
@@ -220,7 +226,7 @@ function tasks(call: Call): unknown {
 }
 
 /** Property strings of datacenter.cfg come back as objects. */
-function shownOption(name: string, value: string): unknown {
+function formatDatacenterOption(name: string, value: string): unknown {
   if (name === 'registered-tags') return splitList(value);
   if (!value.includes('=')) return value;
   const pairs = value.split(',').map((part) => part.split(/=(.*)/s).slice(0, 2));
@@ -229,10 +235,10 @@ function shownOption(name: string, value: string): unknown {
   );
 }
 
-function options(call: Call): unknown {
+function getOptions(call: Call): unknown {
   const entries = Object.entries(call.state.datacenter);
   const shown = Object.fromEntries(
-    entries.map(([name, value]) => [name, shownOption(name, value)]),
+    entries.map(([name, value]) => [name, formatDatacenterOption(name, value)]),
   );
   // Without Sys.Audit only what every user interface needs.
   if (call.isAllowed({ path: '/', privileges: ['Sys.Audit'] })) return shown;
@@ -253,11 +259,11 @@ function setOptions(call: Call): null {
 }
 
 export const CLUSTER_HANDLERS: Handlers = {
-  'GET /cluster/resources': resources,
-  'GET /cluster/status': status,
-  'GET /cluster/nextid': nextId,
-  'GET /cluster/tasks': tasks,
-  'GET /cluster/options': options,
+  'GET /cluster/resources': listResources,
+  'GET /cluster/status': clusterStatus,
+  'GET /cluster/nextid': findNextId,
+  'GET /cluster/tasks': listRecentTasks,
+  'GET /cluster/options': getOptions,
   'PUT /cluster/options': setOptions,
   'GET /cluster/log': () => [],
 };

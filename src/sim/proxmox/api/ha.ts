@@ -4,7 +4,7 @@ import { serverError } from '../api-error.ts';
 import { type Call, type Handlers, requireQuorum } from '../core.ts';
 import type { HaResource } from '../state/model.ts';
 
-function show(resource: HaResource): Record<string, unknown> {
+function formatHaResource(resource: HaResource): Record<string, unknown> {
   return {
     sid: resource.sid,
     type: resource.sid.split(':')[0],
@@ -16,15 +16,15 @@ function show(resource: HaResource): Record<string, unknown> {
 }
 
 /** `100` stands for the guest of that id, whichever kind it is. */
-function sidOf(call: Call): string {
+function readSid(call: Call): string {
   const text = call.text('sid');
   if (text.includes(':')) return text;
   return `${call.state.containers.has(Number(text)) ? 'ct' : 'vm'}:${text}`;
 }
 
-function find(call: Call, what = ''): HaResource {
-  const resource = call.state.ha.get(sidOf(call));
-  if (resource === undefined) throw serverError(`${what}no such resource '${sidOf(call)}'`);
+function requireHaResource(call: Call, action = ''): HaResource {
+  const resource = call.state.ha.get(readSid(call));
+  if (resource === undefined) throw serverError(`${action}no such resource '${readSid(call)}'`);
   return resource;
 }
 
@@ -34,8 +34,8 @@ export function findHaResource(call: Call, id: number): HaResource | undefined {
   return resource?.state === 'ignored' ? undefined : resource;
 }
 
-function requireManaged(call: Call): HaResource {
-  const sid = sidOf(call);
+function requireManagedResource(call: Call): HaResource {
+  const sid = readSid(call);
   const resource = call.state.ha.get(sid);
   if (resource === undefined || resource.state === 'ignored') {
     throw serverError(`resource '${sid}' is not HA managed`);
@@ -44,13 +44,13 @@ function requireManaged(call: Call): HaResource {
 }
 
 /** Changes are made under a lock of the whole cluster. */
-function requireDomainLock(call: Call, what: string): void {
-  if (!call.state.quorate) throw serverError(`${what}: cfs-lock 'domain-ha' error: no quorum!`);
+function requireDomainLock(call: Call, action: string): void {
+  if (!call.state.quorate) throw serverError(`${action}: cfs-lock 'domain-ha' error: no quorum!`);
 }
 
-function add(call: Call): null {
+function addResource(call: Call): null {
   requireQuorum(call.core);
-  const sid = sidOf(call);
+  const sid = readSid(call);
   const id = sid.split(':')[1] ?? '';
   if (call.state.findGuest(Number(id)) === undefined) {
     throw serverError(`resource '${id}' does not exist in cluster`);
@@ -67,31 +67,31 @@ function add(call: Call): null {
   return null;
 }
 
-function update(call: Call): null {
+function updateResource(call: Call): null {
   const group = call.optional('group');
   if (group !== undefined) throw serverError(`HA group '${group}' does not exist`);
   requireDomainLock(call, 'update resource failed');
-  const resource = find(call, 'update resource failed: ');
+  const resource = requireHaResource(call, 'update resource failed: ');
   resource.state = call.optional('state') ?? resource.state;
   resource.comment = call.optional('comment') ?? resource.comment;
   return null;
 }
 
-function remove(call: Call): null {
-  const resource = requireManaged(call);
+function removeResource(call: Call): null {
+  const resource = requireManagedResource(call);
   requireDomainLock(call, 'delete resource failed');
   call.state.ha.delete(resource.sid);
   return null;
 }
 
-function groupsGone(call: Call): null {
+function refuseGroup(call: Call): null {
   if (call.state.version === '9.2') {
     throw serverError('cannot create group: ha groups have been migrated to rules');
   }
   throw serverError('HA groups are not simulated');
 }
 
-function current(call: Call): unknown {
+function haStatus(call: Call): unknown {
   const { state } = call;
   const services = [...state.ha.values()].map((resource) => {
     const node = state.findGuest(Number(resource.sid.split(':')[1]))?.host ?? '';
@@ -116,23 +116,23 @@ function current(call: Call): unknown {
   return [quorum, ...services];
 }
 
-function request(call: Call): null {
-  requireManaged(call);
+function requestMove(call: Call): null {
+  requireManagedResource(call);
   return null;
 }
 
 export const HA_HANDLERS: Handlers = {
   'GET /cluster/ha': () => ['status', 'resources', 'groups', 'rules'].map((id) => ({ id })),
-  'GET /cluster/ha/resources': (call) => [...call.state.ha.values()].map(show),
-  'POST /cluster/ha/resources': add,
-  'GET /cluster/ha/resources/{sid}': (call) => show(find(call)),
-  'PUT /cluster/ha/resources/{sid}': update,
-  'DELETE /cluster/ha/resources/{sid}': remove,
-  'POST /cluster/ha/resources/{sid}/migrate': request,
-  'POST /cluster/ha/resources/{sid}/relocate': request,
+  'GET /cluster/ha/resources': (call) => [...call.state.ha.values()].map(formatHaResource),
+  'POST /cluster/ha/resources': addResource,
+  'GET /cluster/ha/resources/{sid}': (call) => formatHaResource(requireHaResource(call)),
+  'PUT /cluster/ha/resources/{sid}': updateResource,
+  'DELETE /cluster/ha/resources/{sid}': removeResource,
+  'POST /cluster/ha/resources/{sid}/migrate': requestMove,
+  'POST /cluster/ha/resources/{sid}/relocate': requestMove,
   'GET /cluster/ha/groups': () => [],
-  'POST /cluster/ha/groups': groupsGone,
+  'POST /cluster/ha/groups': refuseGroup,
   'GET /cluster/ha/rules': () => [],
   'GET /cluster/ha/status': () => ['current', 'manager_status'].map((name) => ({ name })),
-  'GET /cluster/ha/status/current': current,
+  'GET /cluster/ha/status/current': haStatus,
 };

@@ -14,7 +14,7 @@ import { QEMU_INFO_HANDLERS } from './qemu-info.ts';
 import { STORAGE_HANDLERS } from './storage.ts';
 import { TASK_HANDLERS } from './tasks.ts';
 
-const BRANCHES: Handlers = {
+const INDEX_HANDLERS: Handlers = {
   'GET /': () =>
     ['version', 'cluster', 'nodes', 'storage', 'access', 'pools'].map((subdir) => ({ subdir })),
   'GET /access': () =>
@@ -44,7 +44,7 @@ const BRANCHES: Handlers = {
 };
 
 export const HANDLERS: Handlers = {
-  ...BRANCHES,
+  ...INDEX_HANDLERS,
   ...ACCESS_HANDLERS,
   ...AGENT_HANDLERS,
   ...CLUSTER_HANDLERS,

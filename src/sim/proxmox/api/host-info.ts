@@ -7,7 +7,7 @@ import { propertyFields } from '../schema/property-string.ts';
 
 const GENERIC_MODELS = ['x86-64-v2', 'x86-64-v2-AES', 'x86-64-v3', 'x86-64-v4'];
 
-function cpuModels(call: Call): unknown {
+function listCpuModels(call: Call): unknown {
   const fields = propertyFields(
     call.state.version === '8.4' ? 'pve-vm-cpu-conf~8.4' : 'pve-vm-cpu-conf',
   );
@@ -15,12 +15,12 @@ function cpuModels(call: Call): unknown {
   return names.map((name) => ({ name, custom: 0, vendor: 'default' }));
 }
 
-function machines(call: Call): unknown {
+function listMachineTypes(call: Call): unknown {
   const version = call.state.version === '8.4' ? '9.2' : '10.1';
   return ['i440fx', 'q35'].map((type) => ({ id: `pc-${type}-${version}`, type, version }));
 }
 
-function networkInterface(call: Call): unknown {
+function getNetworkInterface(call: Call): unknown {
   const name = call.text('iface');
   const bridges = call.state.hosts.get(call.host)?.bridges ?? [];
   const index = bridges.findIndex((bridge) => bridge.name === name);
@@ -35,8 +35,8 @@ function networkInterface(call: Call): unknown {
 }
 
 export const HOST_INFO_HANDLERS: Handlers = {
-  'GET /nodes/{node}/capabilities/qemu/cpu': cpuModels,
+  'GET /nodes/{node}/capabilities/qemu/cpu': listCpuModels,
   'GET /nodes/{node}/capabilities/qemu/cpu-flags': () => [],
-  'GET /nodes/{node}/capabilities/qemu/machines': machines,
-  'GET /nodes/{node}/network/{iface}': networkInterface,
+  'GET /nodes/{node}/capabilities/qemu/machines': listMachineTypes,
+  'GET /nodes/{node}/network/{iface}': getNetworkInterface,
 };

@@ -6,11 +6,13 @@ import type { Host, Storage } from '../state/model.ts';
 import { isStorageAvailable, usedBytes } from '../storage/volumes.ts';
 
 /** Corosync needs a moment to notice that a host is gone. */
-const NOTICE_MS = 3_000;
+const OFFLINE_DETECTION_MS = 3_000;
 
 export function isReportedOnline(core: Core, host: Host): boolean {
   const { state } = core;
-  return host.online || state.clock.now() - host.onlineChangedAt < NOTICE_MS / state.speed;
+  return (
+    host.online || state.clock.now() - host.onlineChangedAt < OFFLINE_DETECTION_MS / state.speed
+  );
 }
 
 /** What runs on a host takes memory; a host itself takes a little. */
@@ -26,7 +28,7 @@ export function usedMemoryBytes(core: Core, host: Host): number {
   return Math.min(host.memory, Math.floor(used));
 }
 
-function uptime(core: Core, host: Host): number {
+function uptimeSeconds(core: Core, host: Host): number {
   return Math.floor((core.state.clock.now() - host.onlineChangedAt) / 1000) + 86_400;
 }
 
@@ -51,7 +53,7 @@ export function formatNode(core: Core, host: Host, withStats: boolean): Record<s
     mem: usedMemoryBytes(core, host),
     disk: 8 * 2 ** 30,
     maxdisk: 96 * 2 ** 30,
-    uptime: uptime(core, host),
+    uptime: uptimeSeconds(core, host),
   };
 }
 

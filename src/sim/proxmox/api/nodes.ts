@@ -3,13 +3,13 @@
 import type { Call, Handlers } from '../core.ts';
 import { formatNode, usedMemoryBytes } from './node-stats.ts';
 
-function version(call: Call): Record<string, string> {
+function getVersion(call: Call): Record<string, string> {
   return call.state.version === '8.4'
     ? { version: '8.4.1', release: '8.4', repoid: '2a5fa54a8503f96d' }
     : { version: '9.2.11', release: '9.2', repoid: '7e5d6c4b3a291807' };
 }
 
-function list(call: Call): unknown {
+function listNodes(call: Call): unknown {
   return [...call.state.hosts.values()].map((host) =>
     formatNode(
       call.core,
@@ -19,7 +19,7 @@ function list(call: Call): unknown {
   );
 }
 
-function status(call: Call): unknown {
+function nodeStatus(call: Call): unknown {
   const host = call.state.hosts.get(call.host);
   const total = host?.memory ?? 0;
   const used = host === undefined ? 0 : usedMemoryBytes(call.core, host);
@@ -30,7 +30,7 @@ function status(call: Call): unknown {
     wait: 0,
     idle: 0,
     loadavg: ['0.10', '0.12', '0.09'],
-    pveversion: `pve-manager/${version(call)['version']}/${version(call)['repoid']}`,
+    pveversion: `pve-manager/${getVersion(call)['version']}/${getVersion(call)['repoid']}`,
     kversion: `Linux ${kernel} #1 SMP PREEMPT_DYNAMIC`,
     'current-kernel': { sysname: 'Linux', release: kernel, version: '#1 SMP', machine: 'x86_64' },
     'boot-info': { mode: 'efi', secureboot: 0 },
@@ -52,14 +52,14 @@ function status(call: Call): unknown {
 }
 
 /** Who cannot audit the host still sees the bridges that may be used. */
-function network(call: Call): unknown {
+function listNetwork(call: Call): unknown {
   const all = call.isAllowed({
     path: `/nodes/${call.host}`,
     privileges: ['Sys.Audit', 'Sys.Modify'],
     any: true,
   });
   const type = call.optional('type');
-  const wantsBridges = type === undefined || /bridge$/i.test(type) || type === 'include_sdn';
+  const includesBridges = type === undefined || /bridge$/i.test(type) || type === 'include_sdn';
   const bridges = call.state.hosts.get(call.host)?.bridges ?? [];
   const rows: Record<string, unknown>[] = bridges
     .filter(
@@ -94,11 +94,11 @@ function network(call: Call): unknown {
     families: ['inet'],
     priority: 2,
   }));
-  const wantsCards = all && (type === undefined || type === 'eth' || type === 'include_sdn');
-  return [...(wantsCards ? cards : []), ...(wantsBridges ? rows : [])];
+  const includesCards = all && (type === undefined || type === 'eth' || type === 'include_sdn');
+  return [...(includesCards ? cards : []), ...(includesBridges ? rows : [])];
 }
 
-const INDEX = [
+const NODE_INDEX = [
   'ceph',
   'apt',
   'qemu',
@@ -114,12 +114,12 @@ const INDEX = [
 ];
 
 export const NODE_HANDLERS: Handlers = {
-  'GET /version': version,
-  'GET /nodes': list,
-  'GET /nodes/{node}': () => INDEX.map((name) => ({ name })),
-  'GET /nodes/{node}/status': status,
-  'GET /nodes/{node}/version': version,
-  'GET /nodes/{node}/network': network,
+  'GET /version': getVersion,
+  'GET /nodes': listNodes,
+  'GET /nodes/{node}': () => NODE_INDEX.map((name) => ({ name })),
+  'GET /nodes/{node}/status': nodeStatus,
+  'GET /nodes/{node}/version': getVersion,
+  'GET /nodes/{node}/network': listNetwork,
   'GET /nodes/{node}/time': (call) => ({
     timezone: 'UTC',
     time: call.state.nowSeconds(),

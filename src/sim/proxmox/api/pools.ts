@@ -7,26 +7,28 @@ import type { Pool } from '../state/model.ts';
 import { storageUsage } from './node-stats.ts';
 import { changeUserConfig } from './user-config.ts';
 
-function poolOf(call: Call): Pool {
+function requirePool(call: Call): Pool {
   const id = call.text('poolid');
   const pool = call.state.pools.get(id);
   if (pool === undefined) throw serverError(`pool '${id}' does not exist`);
   return pool;
 }
 
-function members(call: Call, pool: Pool): unknown[] {
+function listMembers(call: Call, pool: Pool): unknown[] {
   const vms = [...pool.vms].flatMap((id) => {
     const vm = call.state.vms.get(id);
     if (vm === undefined) return [];
-    const seen = call.state.lastBroadcast(vm);
+    const broadcast = call.state.lastBroadcast(vm);
     return [
       {
         id: `qemu/${id}`,
         type: 'qemu',
         vmid: id,
         node: vm.host,
-        status: seen?.status ?? 'unknown',
-        ...(seen === undefined ? {} : { name: seen.name, maxmem: seen.memory, maxcpu: seen.cpus }),
+        status: broadcast?.status ?? 'unknown',
+        ...(broadcast === undefined
+          ? {}
+          : { name: broadcast.name, maxmem: broadcast.memory, maxcpu: broadcast.cpus }),
       },
     ];
   });
@@ -54,10 +56,10 @@ function members(call: Call, pool: Pool): unknown[] {
 }
 
 function showPool(call: Call): Record<string, unknown> {
-  const pool = poolOf(call);
+  const pool = requirePool(call);
   return {
     ...(pool.comment === undefined ? {} : { comment: pool.comment }),
-    members: members(call, pool),
+    members: listMembers(call, pool),
   };
 }
 
@@ -126,7 +128,7 @@ function changeStorage(call: Call, pool: Pool, id: string): void {
 /** All or nothing: the file is written when every member has passed. */
 function updatePool(call: Call): null {
   return changeUserConfig(call, 'update pools failed', () => {
-    const pool = poolOf(call);
+    const pool = requirePool(call);
     const before = [...call.state.pools].map(
       ([id, { comment, vms, storages }]) =>
         [id, { comment, vms: new Set(vms), storages: new Set(storages) }] as const,
@@ -146,7 +148,7 @@ function updatePool(call: Call): null {
 function deletePool(call: Call): null {
   const id = call.text('poolid');
   return changeUserConfig(call, 'delete pool failed', () => {
-    const pool = poolOf(call);
+    const pool = requirePool(call);
     const child = [...call.state.pools.keys()].find((name) => name.startsWith(`${id}/`));
     if (child !== undefined)
       throw serverError(`pool '${id}' is not empty (contains pool '${child}')`);

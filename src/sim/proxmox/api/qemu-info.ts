@@ -13,16 +13,16 @@ import { checkLock, findVm, loadVm } from '../vm/config.ts';
 import { isCdrom, parseDrives } from '../vm/drives.ts';
 import { canSnapshot } from '../vm/snapshots.ts';
 
-function storagesOf(vm: Vm): readonly string[] {
+function findStorages(vm: Vm): readonly string[] {
   const ids = parseDrives(vm.config).map(([, drive]) => splitVolumeId(drive.file)?.storage);
   return [...new Set(ids.filter((id) => id !== undefined))];
 }
 
-function isBase(file: string): boolean {
+function isBaseVolume(file: string): boolean {
   return parseVolumeId(file).name.split('/').at(-1)?.startsWith('base-') === true;
 }
 
-function feature(call: Call): unknown {
+function checkFeature(call: Call): unknown {
   const id = call.integer('vmid');
   const vm = findVm(call.core, call.host, id);
   const name = call.optional('snapname');
@@ -32,10 +32,10 @@ function feature(call: Call): unknown {
   const disks = parseDrives(vm.config).filter(([, drive]) => !isCdrom(drive));
   const has = {
     snapshot: canSnapshot(call, vm),
-    clone: disks.every(([, drive]) => isBase(drive.file)),
+    clone: disks.every(([, drive]) => isBaseVolume(drive.file)),
     copy: true,
   };
-  const storages = storagesOf(vm).map((storage) => requireStorage(call.state, storage));
+  const storages = findStorages(vm).map((storage) => requireStorage(call.state, storage));
   const nodes = [...call.state.hosts.keys()].filter((host) =>
     storages.every((storage) => storage.shared && isStorageAvailable(storage, host)),
   );
@@ -45,14 +45,14 @@ function feature(call: Call): unknown {
 }
 
 /** What stands against moving the VM to each of the other hosts. */
-function preconditions(call: Call): unknown {
+function listMigrationPreconditions(call: Call): unknown {
   requireQuorum(call.core);
   const { state } = call;
   const vm = loadVm(call.core, call.host, call.integer('vmid'));
   checkLock(vm);
   const others = [...state.hosts.keys()].filter((host) => host !== call.host);
   const missing = (host: string) =>
-    storagesOf(vm).filter((id) => !isStorageAvailable(requireStorage(state, id), host));
+    findStorages(vm).filter((id) => !isStorageAvailable(requireStorage(state, id), host));
   const local = parseDrives(vm.config).filter(([, drive]) => {
     const id = splitVolumeId(drive.file);
     return id !== undefined && !requireStorage(state, id.storage).shared;
@@ -87,24 +87,24 @@ async function sendKey(call: Call): Promise<null> {
   });
 }
 
-const VM = '/nodes/{node}/qemu/{vmid}';
+const VM_PATH = '/nodes/{node}/qemu/{vmid}';
 
 /** Nobody has set up a firewall or collects figures here: there is nothing to list. */
-const NOTHING = ['aliases', 'ipset', 'rules', 'refs'].map(
-  (name) => [`GET ${VM}/firewall/${name}`, () => []] as const,
+const EMPTY_FIREWALL_LISTS = ['aliases', 'ipset', 'rules', 'refs'].map(
+  (name) => [`GET ${VM_PATH}/firewall/${name}`, () => []] as const,
 );
 
 export const QEMU_INFO_HANDLERS: Handlers = {
-  ...Object.fromEntries(NOTHING),
-  [`GET ${VM}/firewall`]: () =>
+  ...Object.fromEntries(EMPTY_FIREWALL_LISTS),
+  [`GET ${VM_PATH}/firewall`]: () =>
     ['rules', 'aliases', 'ipset', 'refs', 'options', 'log'].map((name) => ({ name })),
-  [`GET ${VM}/firewall/options`]: () => ({
+  [`GET ${VM_PATH}/firewall/options`]: () => ({
     digest: 'da39a3ee5e6b4b0d3255bfef95601890afd80709',
   }),
-  [`GET ${VM}/feature`]: feature,
-  [`GET ${VM}/migrate`]: preconditions,
-  [`PUT ${VM}/sendkey`]: sendKey,
-  [`GET ${VM}/rrddata`]: () => [],
+  [`GET ${VM_PATH}/feature`]: checkFeature,
+  [`GET ${VM_PATH}/migrate`]: listMigrationPreconditions,
+  [`PUT ${VM_PATH}/sendkey`]: sendKey,
+  [`GET ${VM_PATH}/rrddata`]: () => [],
   'GET /nodes/{node}/storage/{storage}/rrddata': () => [],
   'GET /cluster/mapping/dir': () => [],
   'GET /cluster/mapping/pci': () => [],

@@ -46,7 +46,7 @@ function diskBytes(vm: Vm): number {
   return parseSize(size ?? '0') ?? 0;
 }
 
-function summary(call: Call, vm: Vm): Record<string, unknown> {
+function formatVmStatus(call: Call, vm: Vm): Record<string, unknown> {
   const { running } = vm;
   const { tags, lock, template } = vm.config;
   const memory = memoryMib(vm.config) * 2 ** 20;
@@ -73,11 +73,11 @@ function summary(call: Call, vm: Vm): Record<string, unknown> {
   };
 }
 
-function list(call: Call): unknown {
+function listVms(call: Call): unknown {
   return [...call.state.vms.values()]
     .filter((vm) => vm.host === call.host)
     .filter((vm) => call.isAllowed({ path: `/vms/${vm.id}`, privileges: ['VM.Audit'] }))
-    .map((vm) => summary(call, vm));
+    .map((vm) => formatVmStatus(call, vm));
 }
 
 function runningVersions(call: Call): Record<string, string> {
@@ -86,11 +86,11 @@ function runningVersions(call: Call): Record<string, string> {
     : { 'running-qemu': '10.1.2', 'running-machine': 'pc-i440fx-10.1+pve0' };
 }
 
-function current(call: Call): unknown {
+function currentStatus(call: Call): unknown {
   const vm = loadVm(call.core, call.host, call.integer('vmid'));
   const ha = call.state.ha.get(`vm:${vm.id}`);
   const paused = vm.running?.paused === true;
-  const shown = summary(call, vm);
+  const shown = formatVmStatus(call, vm);
   return {
     ...shown,
     qmpstatus: paused ? 'paused' : shown['status'],
@@ -111,7 +111,7 @@ function current(call: Call): unknown {
   };
 }
 
-function config(call: Call): unknown {
+function getConfig(call: Call): unknown {
   const vm = loadVm(call.core, call.host, call.integer('vmid'));
   const name = call.optional('snapshot');
   if (name === undefined || name === '') return formatConfig(call.state, vm, call.flag('current'));
@@ -124,7 +124,7 @@ function config(call: Call): unknown {
   return snapshot.config;
 }
 
-function pending(call: Call): unknown {
+function listPending(call: Call): unknown {
   const vm = loadVm(call.core, call.host, call.integer('vmid'));
   const names = new Set([...Object.keys(vm.config), ...Object.keys(vm.pending), 'digest']);
   names.delete('digest');
@@ -141,7 +141,7 @@ function pending(call: Call): unknown {
 }
 
 /** Options that hosts use among themselves. */
-const ROOT_ONLY = [
+const ROOT_ONLY_OPTIONS = [
   'stateuri',
   'skiplock',
   'keepActive',
@@ -155,8 +155,8 @@ const ROOT_ONLY = [
   'with-conntrack-state',
 ];
 
-function order(call: Call): PowerRequest {
-  const forbidden = ROOT_ONLY.find((name) => !['', '0'].includes(call.text(name)));
+function readPowerRequest(call: Call): PowerRequest {
+  const forbidden = ROOT_ONLY_OPTIONS.find((name) => !['', '0'].includes(call.text(name)));
   if (forbidden !== undefined && call.authUser !== ROOT_USER) {
     throw parameterError({ [forbidden]: 'Only root may use this option.' });
   }
@@ -173,7 +173,11 @@ function order(call: Call): PowerRequest {
 type PowerWork = (order: PowerRequest, context: TaskContext) => Promise<void>;
 
 /** A managed VM is only asked for a state; the manager acts later, in its own task. */
-function viaHa(call: Call, wanted: 'started' | 'stopped', work: PowerWork): string | undefined {
+function requestHaState(
+  call: Call,
+  wanted: 'started' | 'stopped',
+  work: PowerWork,
+): string | undefined {
   const id = call.integer('vmid');
   const resource = findHaResource(call, id);
   if (resource === undefined) return undefined;
@@ -194,17 +198,17 @@ function viaHa(call: Call, wanted: 'started' | 'stopped', work: PowerWork): stri
 }
 
 function start(call: Call): string {
-  const wanted = order(call);
+  const wanted = readPowerRequest(call);
   requireQuorum(call.core);
-  const work: PowerWork = (what, context) => startVm(call.core, what, context);
+  const work: PowerWork = (request, context) => startVm(call.core, request, context);
   return (
-    viaHa(call, 'started', work) ??
+    requestHaState(call, 'started', work) ??
     call.forkTask({ type: 'qmstart', id: wanted.id }, (context) => work(wanted, context))
   );
 }
 
 /** Shutdowns of the same VM give way, as far as the caller may abort them. */
-function overrule(call: Call, id: number): void {
+function abortShutdowns(call: Call, id: number): void {
   for (const task of call.core.tasks.running(call.host)) {
     if (task.type !== 'qmshutdown' || task.id !== String(id)) continue;
     const own = task.user === call.authUser;
@@ -215,16 +219,16 @@ function overrule(call: Call, id: number): void {
 }
 
 function stop(call: Call): string {
-  const wanted = order(call);
-  const work: PowerWork = (what, context) => stopVm(call.core, what, context);
+  const wanted = readPowerRequest(call);
+  const work: PowerWork = (request, context) => stopVm(call.core, request, context);
   const isManaged = findHaResource(call, wanted.id) !== undefined;
   if (isManaged && call.flag('overrule-shutdown')) {
     throw parameterError({ 'overrule-shutdown': 'Not applicable for HA resources.' });
   }
-  const managed = viaHa(call, 'stopped', work);
+  const managed = requestHaState(call, 'stopped', work);
   if (managed !== undefined) return managed;
   return call.forkTask({ type: 'qmstop', id: wanted.id }, async (context) => {
-    if (call.flag('overrule-shutdown')) overrule(call, wanted.id);
+    if (call.flag('overrule-shutdown')) abortShutdowns(call, wanted.id);
     await work(wanted, context);
   });
 }
@@ -237,11 +241,11 @@ function checkNotPaused(call: Call, id: number): void {
 }
 
 function shutdown(call: Call): string {
-  const wanted = order(call);
+  const wanted = readPowerRequest(call);
   checkNotPaused(call, wanted.id);
-  const work: PowerWork = (what, context) => shutdownVm(call.core, what, context);
+  const work: PowerWork = (request, context) => shutdownVm(call.core, request, context);
   return (
-    viaHa(call, 'stopped', work) ??
+    requestHaState(call, 'stopped', work) ??
     call.forkTask({ type: 'qmshutdown', id: wanted.id }, (context) => work(wanted, context))
   );
 }
@@ -252,7 +256,7 @@ function requireRunning(call: Call, id: number): void {
 }
 
 function reboot(call: Call): string {
-  const wanted = order(call);
+  const wanted = readPowerRequest(call);
   checkNotPaused(call, wanted.id);
   requireRunning(call, wanted.id);
   return call.forkTask({ type: 'qmreboot', id: wanted.id }, (context) =>
@@ -261,13 +265,13 @@ function reboot(call: Call): string {
 }
 
 function reset(call: Call): string {
-  const wanted = order(call);
+  const wanted = readPowerRequest(call);
   requireRunning(call, wanted.id);
   return call.forkTask({ type: 'qmreset', id: wanted.id }, () => resetVm(call.core, wanted));
 }
 
 function pause(call: Call, paused: boolean): string {
-  const wanted = order(call);
+  const wanted = readPowerRequest(call);
   requireRunning(call, wanted.id);
   if (call.flag('todisk')) throw serverError('suspending to disk is not simulated');
   const type = paused ? 'qmpause' : 'qmresume';
@@ -281,24 +285,24 @@ async function unlink(call: Call): Promise<null> {
   return await updateVm(call.withParams(params));
 }
 
-const CLOUD_INIT =
+const CLOUD_INIT_OPTION =
   /^(?:ciuser|cipassword|citype|ciupgrade|cicustom|nameserver|searchdomain|sshkeys|ipconfig\d+)$/;
 
-function cloudInit(call: Call): unknown {
+function listCloudInitOptions(call: Call): unknown {
   const vm = loadVm(call.core, call.host, call.integer('vmid'));
   return Object.entries(vm.config)
-    .filter(([key]) => CLOUD_INIT.test(key))
+    .filter(([key]) => CLOUD_INIT_OPTION.test(key))
     .map(([key, value]) => ({ key, value: formatOptionValue(call.state, key, value) }));
 }
 
-function names(...list: readonly string[]): () => unknown {
+function subdirs(...list: readonly string[]): () => unknown {
   return () => list.map((subdir) => ({ subdir }));
 }
 
 export const QEMU_HANDLERS: Handlers = {
-  'GET /nodes/{node}/qemu': list,
+  'GET /nodes/{node}/qemu': listVms,
   'POST /nodes/{node}/qemu': createVm,
-  'GET /nodes/{node}/qemu/{vmid}': names(
+  'GET /nodes/{node}/qemu/{vmid}': subdirs(
     'config',
     'cloudinit',
     'pending',
@@ -320,19 +324,19 @@ export const QEMU_HANDLERS: Handlers = {
     'remote_migrate',
   ),
   'DELETE /nodes/{node}/qemu/{vmid}': destroyVm,
-  'GET /nodes/{node}/qemu/{vmid}/config': config,
+  'GET /nodes/{node}/qemu/{vmid}/config': getConfig,
   'PUT /nodes/{node}/qemu/{vmid}/config': updateVm,
   'POST /nodes/{node}/qemu/{vmid}/config': updateVmInTask,
-  'GET /nodes/{node}/qemu/{vmid}/pending': pending,
+  'GET /nodes/{node}/qemu/{vmid}/pending': listPending,
   'PUT /nodes/{node}/qemu/{vmid}/unlink': unlink,
-  'GET /nodes/{node}/qemu/{vmid}/cloudinit': cloudInit,
+  'GET /nodes/{node}/qemu/{vmid}/cloudinit': listCloudInitOptions,
   'GET /nodes/{node}/qemu/{vmid}/status': (call) => {
     loadVm(call.core, call.host, call.integer('vmid'));
     return ['current', 'start', 'stop', 'reset', 'shutdown', 'suspend', 'reboot'].map((subdir) => ({
       subdir,
     }));
   },
-  'GET /nodes/{node}/qemu/{vmid}/status/current': current,
+  'GET /nodes/{node}/qemu/{vmid}/status/current': currentStatus,
   'POST /nodes/{node}/qemu/{vmid}/status/start': start,
   'POST /nodes/{node}/qemu/{vmid}/status/stop': stop,
   'POST /nodes/{node}/qemu/{vmid}/status/shutdown': shutdown,

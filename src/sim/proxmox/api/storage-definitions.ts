@@ -11,14 +11,17 @@ import type { Storage } from '../state/model.ts';
 import { STORAGE_TYPE_RULES, type StorageTypeRules } from '../storage/type-rules.ts';
 import { requireStorage } from '../storage/volumes.ts';
 
-const SEEN = { privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'], any: true } as const;
+const VISIBLE_WITH = {
+  privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'],
+  any: true,
+} as const;
 /** Of a storage that nobody described. */
-const SIZE_BYTES = 100 * 2 ** 30;
+const DEFAULT_SIZE_BYTES = 100 * 2 ** 30;
 const DIRECTORY = /^\/[-/a-zA-Z0-9_.@]+$/;
 
-type Options = Readonly<Record<string, string>>;
+type StorageOptions = Readonly<Record<string, string>>;
 
-function shown(storage: Storage): Record<string, unknown> {
+function formatDefinition(storage: Storage): Record<string, unknown> {
   return {
     storage: storage.id,
     type: storage.type,
@@ -32,56 +35,56 @@ function shown(storage: Storage): Record<string, unknown> {
 }
 
 /** Of all definitions together: they are one file. */
-function digestOf(call: Call): string {
-  const all = [...call.state.storages.values()].map(shown);
+function definitionsDigest(call: Call): string {
+  const all = [...call.state.storages.values()].map(formatDefinition);
   return createHash('sha1').update(JSON.stringify(all)).digest('hex');
 }
 
-function list(call: Call): unknown {
+function listDefinitions(call: Call): unknown {
   const type = call.optional('type');
-  const digest = digestOf(call);
+  const digest = definitionsDigest(call);
   return [...call.state.storages.values()]
-    .filter((storage) => call.isAllowed({ path: `/storage/${storage.id}`, ...SEEN }))
+    .filter((storage) => call.isAllowed({ path: `/storage/${storage.id}`, ...VISIBLE_WITH }))
     .filter((storage) => type === undefined || storage.type === type)
-    .map((storage) => ({ ...shown(storage), digest }));
+    .map((storage) => ({ ...formatDefinition(storage), digest }));
 }
 
 /** Everything but what names the storage and guards the call. */
-function optionsOf(call: Call): Options {
+function readStorageOptions(call: Call): StorageOptions {
   const apart = ['storage', 'type', 'digest', 'delete'];
   const given = Object.entries(call.params).filter(([name]) => !apart.includes(name));
   return Object.fromEntries(given.map(([name, value]) => [name, formatScalar(value)]));
 }
 
-function requireKnown(options: Options, facts: StorageTypeRules | undefined): void {
-  if (facts === undefined) return;
-  const known = [...facts.fixed, ...facts.optional];
+function requireKnownOptions(options: StorageOptions, rules: StorageTypeRules | undefined): void {
+  if (rules === undefined) return;
+  const known = [...rules.fixed, ...rules.optional];
   const foreign = Object.keys(options).find((name) => !known.includes(name));
   if (foreign !== undefined) throw serverError(`unexpected property '${foreign}'`);
 }
 
 /** What the type cannot hold is left out, with a warning that only the host's log sees. */
-function contentOf(
+function parseContent(
   text: string | undefined,
-  facts: StorageTypeRules | undefined,
+  rules: StorageTypeRules | undefined,
 ): readonly string[] {
-  if (text === undefined) return facts?.defaultContent ?? ['images'];
-  const kept = splitList(text).filter((one) => facts?.contents.includes(one) !== false);
+  if (text === undefined) return rules?.defaultContent ?? ['images'];
+  const kept = splitList(text).filter((one) => rules?.contents.includes(one) !== false);
   if (kept.includes('none') && kept.length > 1) {
     throw serverError("unable to combine 'none' with other content types");
   }
-  if (kept.length === 0 && facts?.contents.includes('none') === false) {
+  if (kept.length === 0 && rules?.contents.includes('none') === false) {
     throw serverError("storage does not support content type 'none'");
   }
   return kept.filter((one) => one !== 'none');
 }
 
-function checkedForCreation(type: StorageType, given: Options, id: string): Options {
-  const facts = STORAGE_TYPE_RULES[type];
+function checkCreateOptions(type: StorageType, given: StorageOptions, id: string): StorageOptions {
+  const rules = STORAGE_TYPE_RULES[type];
   const mounted = ['nfs', 'cifs'].includes(type) && given['path'] === undefined;
   const options = mounted ? { ...given, path: `/mnt/pve/${id}` } : given;
-  requireKnown(options, facts);
-  const missing = facts?.fixed.find((name) => options[name] === undefined);
+  requireKnownOptions(options, rules);
+  const missing = rules?.fixed.find((name) => options[name] === undefined);
   if (missing !== undefined) throw serverError(`missing value for required option '${missing}'`);
   const { path = '/' } = options;
   if (type === 'dir' && !DIRECTORY.test(path)) {
@@ -91,97 +94,101 @@ function checkedForCreation(type: StorageType, given: Options, id: string): Opti
 }
 
 /** Under the lock of the file; whatever goes wrong there says what was being done. */
-function inFile<T>(call: Call, doing: string, work: () => T): T {
+function changeStorageConfig<T>(call: Call, action: string, work: () => T): T {
   try {
     if (!call.state.quorate) throw serverError("cfs-lock 'file-storage_cfg' error: no quorum!");
     return work();
   } catch (error) {
-    throw serverError(`${doing} storage failed: ${errorText(error)}`);
+    throw serverError(`${action} storage failed: ${errorText(error)}`);
   }
 }
 
-function create(call: Call): unknown {
+function createDefinition(call: Call): unknown {
   const id = call.text('storage');
   const type = STORAGE_TYPE_NAMES.find((name) => name === call.text('type'));
   if (type === undefined) throw serverError(`unknown storage type '${call.text('type')}'`);
-  const options = checkedForCreation(type, withoutEmptyNodes(optionsOf(call)), id);
-  const content = contentOf(options['content'], STORAGE_TYPE_RULES[type]);
-  inFile(call, 'create', () => {
+  const options = checkCreateOptions(type, withoutEmptyNodes(readStorageOptions(call)), id);
+  const content = parseContent(options['content'], STORAGE_TYPE_RULES[type]);
+  changeStorageConfig(call, 'create', () => {
     if (call.state.storages.has(id)) throw serverError(`storage ID '${id}' already defined`);
     const { path, shared, nodes } = options;
     addStorage(call.state, {
       name: id,
       type,
       content,
-      size: SIZE_BYTES,
+      size: DEFAULT_SIZE_BYTES,
       enabled: options['disable'] !== '1',
       ...(path === undefined ? {} : { path }),
       ...(shared === undefined ? {} : { shared: shared === '1' }),
       ...(nodes === undefined ? {} : { hosts: splitList(nodes) }),
     });
-    requireStorage(call.state, id).options = furtherOf(options);
+    requireStorage(call.state, id).options = typeSpecificOptions(options);
   });
   return { storage: id, type };
 }
 
-function withoutEmptyNodes(options: Options): Options {
+function withoutEmptyNodes(options: StorageOptions): StorageOptions {
   const { nodes, ...rest } = options;
   return nodes === undefined || nodes === '' || nodes === '0' ? rest : options;
 }
 
 const OWN_FIELDS = ['content', 'path', 'shared', 'nodes', 'disable', 'password'];
 
-function furtherOf(options: Options): Record<string, string> {
+function typeSpecificOptions(options: StorageOptions): Record<string, string> {
   return Object.fromEntries(Object.entries(options).filter(([name]) => !OWN_FIELDS.includes(name)));
 }
 
-function requireDeletable(names: readonly string[], set: Options, facts?: StorageTypeRules): void {
+function requireDeletable(
+  names: readonly string[],
+  set: StorageOptions,
+  rules?: StorageTypeRules,
+): void {
   for (const name of names) {
-    if (facts === undefined) continue;
-    if (facts.fixed.includes(name)) throw serverError(`unable to delete required option '${name}'`);
-    if (!facts.optional.includes(name)) throw serverError(`no such option '${name}'`);
+    if (rules === undefined) continue;
+    if (rules.fixed.includes(name)) throw serverError(`unable to delete required option '${name}'`);
+    if (!rules.optional.includes(name)) throw serverError(`no such option '${name}'`);
     if (set[name] !== undefined) {
       throw serverError(`cannot set and delete property '${name}' at the same time!`);
     }
   }
 }
 
-function update(call: Call): unknown {
+function updateDefinition(call: Call): unknown {
   const id = call.text('storage');
-  return inFile(call, 'update', () => {
+  return changeStorageConfig(call, 'update', () => {
     const digest = call.optional('digest');
-    if (digest !== undefined && digest !== '' && digest !== digestOf(call)) {
+    if (digest !== undefined && digest !== '' && digest !== definitionsDigest(call)) {
       throw serverError('detected modified configuration - file changed by other user? Try again.');
     }
     const storage = requireStorage(call.state, id);
-    const facts = STORAGE_TYPE_RULES[storage.type];
-    const options = optionsOf(call);
-    const fixed = Object.keys(options).find((name) => facts?.fixed.includes(name));
+    const rules = STORAGE_TYPE_RULES[storage.type];
+    const options = readStorageOptions(call);
+    const fixed = Object.keys(options).find((name) => rules?.fixed.includes(name));
     if (fixed !== undefined) throw serverError(`can't change value of fixed parameter '${fixed}'`);
-    requireKnown(options, facts);
-    const gone = splitList(call.text('delete'));
-    requireDeletable(gone, options, facts);
-    change(storage, options, gone);
+    requireKnownOptions(options, rules);
+    const deleted = splitList(call.text('delete'));
+    requireDeletable(deleted, options, rules);
+    applyChange(storage, options, deleted);
     return { storage: id, type: storage.type };
   });
 }
 
-function change(storage: Storage, options: Options, gone: readonly string[]): void {
-  const facts = STORAGE_TYPE_RULES[storage.type];
+function applyChange(storage: Storage, options: StorageOptions, deleted: readonly string[]): void {
+  const rules = STORAGE_TYPE_RULES[storage.type];
   const { content, nodes, disable, shared } = options;
-  if (content !== undefined) storage.content = contentOf(content, facts);
-  else if (gone.includes('content')) storage.content = contentOf(undefined, facts);
+  if (content !== undefined) storage.content = parseContent(content, rules);
+  else if (deleted.includes('content')) storage.content = parseContent(undefined, rules);
   if (nodes !== undefined) storage.hosts = nodes === '' ? undefined : splitList(nodes);
-  else if (gone.includes('nodes')) storage.hosts = undefined;
-  if (disable !== undefined || gone.includes('disable')) storage.enabled = disable !== '1';
-  if (shared !== undefined || gone.includes('shared')) storage.shared = shared === '1';
-  const kept = Object.entries(storage.options).filter(([name]) => !gone.includes(name));
-  storage.options = { ...Object.fromEntries(kept), ...furtherOf(options) };
+  else if (deleted.includes('nodes')) storage.hosts = undefined;
+  if (disable !== undefined || deleted.includes('disable')) storage.enabled = disable !== '1';
+  if (shared !== undefined || deleted.includes('shared')) storage.shared = shared === '1';
+  const kept = Object.entries(storage.options).filter(([name]) => !deleted.includes(name));
+  storage.options = { ...Object.fromEntries(kept), ...typeSpecificOptions(options) };
 }
 
-function remove(call: Call): null {
+function removeDefinition(call: Call): null {
   const id = call.text('storage');
-  inFile(call, 'delete', () => {
+  changeStorageConfig(call, 'delete', () => {
     requireStorage(call.state, id);
     call.state.storages.delete(id);
   });
@@ -192,12 +199,12 @@ function remove(call: Call): null {
 }
 
 export const STORAGE_DEFINITION_HANDLERS: Handlers = {
-  'GET /storage': list,
-  'POST /storage': create,
+  'GET /storage': listDefinitions,
+  'POST /storage': createDefinition,
   'GET /storage/{storage}': (call) => ({
-    ...shown(requireStorage(call.state, call.text('storage'))),
-    digest: digestOf(call),
+    ...formatDefinition(requireStorage(call.state, call.text('storage'))),
+    digest: definitionsDigest(call),
   }),
-  'PUT /storage/{storage}': update,
-  'DELETE /storage/{storage}': remove,
+  'PUT /storage/{storage}': updateDefinition,
+  'DELETE /storage/{storage}': removeDefinition,
 };

@@ -21,7 +21,10 @@ import { formatStorage } from './node-stats.ts';
 import { STORAGE_DEFINITION_HANDLERS } from './storage-definitions.ts';
 import { TRANSFER_HANDLERS } from './transfer.ts';
 
-const SEEN = { privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'], any: true } as const;
+const VISIBLE_WITH = {
+  privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'],
+  any: true,
+} as const;
 
 /** Storages of other hosts and disabled ones are listed, too, unless a content is asked for. */
 function isListed(call: Call, storage: Storage): boolean {
@@ -33,36 +36,36 @@ function isListed(call: Call, storage: Storage): boolean {
 
 function listOnNode(call: Call): unknown {
   const only = call.optional('storage');
-  const asked = call.optional('target');
-  const target = asked === call.host || asked === 'localhost' ? undefined : asked;
+  const requested = call.optional('target');
+  const target = requested === call.host || requested === 'localhost' ? undefined : requested;
   const listed = [...call.state.storages.values()].filter((storage) => isListed(call, storage));
   if (only !== undefined && !listed.some(({ id }) => id === only)) {
     throw parameterError({ storage: 'No such storage.' });
   }
   return listed
-    .filter((storage) => call.isAllowed({ path: `/storage/${storage.id}`, ...SEEN }))
+    .filter((storage) => call.isAllowed({ path: `/storage/${storage.id}`, ...VISIBLE_WITH }))
     .filter((storage) => only === undefined || storage.id === only)
     .filter((storage) => storage.enabled || !call.flag('enabled'))
     .filter(
       (storage) =>
         target === undefined ||
-        (storage.shared && isMeantFor(storage, call.host) && isMeantFor(storage, target)),
+        (storage.shared && isConfiguredFor(storage, call.host) && isConfiguredFor(storage, target)),
     )
     .map((storage) => formatStorage(storage, call.host));
 }
 
-function isMeantFor(storage: Storage, host: string): boolean {
+function isConfiguredFor(storage: Storage, host: string): boolean {
   return storage.hosts === undefined || storage.hosts.includes(host);
 }
 
-function status(call: Call): unknown {
+function storageStatus(call: Call): unknown {
   const storage = call.state.storages.get(call.text('storage'));
   if (storage === undefined) throw parameterError({ storage: 'No such storage.' });
   const { storage: _id, used_fraction: _fraction, ...entry } = formatStorage(storage, call.host);
   return entry;
 }
 
-function volumeEntry(storage: Storage, volume: Volume): Record<string, unknown> {
+function formatVolume(storage: Storage, volume: Volume): Record<string, unknown> {
   const base = volume.base === undefined ? {} : { parent: volume.base.split('/').at(-1) };
   return {
     volid: `${storage.id}:${volume.name}`,
@@ -77,17 +80,17 @@ function volumeEntry(storage: Storage, volume: Volume): Record<string, unknown> 
 }
 
 /** Disks of VMs and of containers are not told apart. */
-function isKept(storage: Storage, { content }: Volume): boolean {
+function isAllowedContent(storage: Storage, { content }: Volume): boolean {
   if (content !== 'images') return storage.content.includes(content);
   return storage.content.includes('images') || storage.content.includes('rootdir');
 }
 
 /** Snippets and images for import belong to nobody, and are shown for everybody. */
-function isOf({ content, vmId }: Volume, id: number): boolean {
+function isVisibleToVm({ content, vmId }: Volume, id: number): boolean {
   return content === 'snippets' || content === 'import' || vmId === id;
 }
 
-function mayRead(call: Call, volumeId: string): boolean {
+function canRead(call: Call, volumeId: string): boolean {
   try {
     requireVolumeAccess(call.core, { authUser: call.authUser, volumeId });
     return true;
@@ -102,15 +105,15 @@ function listContent(call: Call): unknown {
   const vmid = call.optional('vmid');
   return [...volumesOn(storage, call.host).values()]
     .filter((volume) => content === undefined || volume.content === content)
-    .filter((volume) => isKept(storage, volume))
-    .filter((volume) => vmid === undefined || isOf(volume, Number(vmid)))
-    .filter((volume) => mayRead(call, `${storage.id}:${volume.name}`))
+    .filter((volume) => isAllowedContent(storage, volume))
+    .filter((volume) => vmid === undefined || isVisibleToVm(volume, Number(vmid)))
+    .filter((volume) => canRead(call, `${storage.id}:${volume.name}`))
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    .map((volume) => volumeEntry(storage, volume));
+    .map((volume) => formatVolume(storage, volume));
 }
 
 /** A volume may be named with or without its storage. */
-function volumeId(call: Call): string {
+function readVolumeId(call: Call): string {
   const volume = call.text('volume');
   const storage = call.optional('storage');
   if (!volume.includes(':')) {
@@ -128,8 +131,8 @@ function volumeId(call: Call): string {
   return volume;
 }
 
-function show(call: Call): unknown {
-  const id = volumeId(call);
+function getVolume(call: Call): unknown {
+  const id = readVolumeId(call);
   requireVolumeAccess(call.core, { authUser: call.authUser, volumeId: id });
   const { storage: storageId, name } = parseVolumeId(id);
   const storage = requireStorage(call.state, storageId);
@@ -145,8 +148,8 @@ function show(call: Call): unknown {
 }
 
 /** Only backups can be annotated or protected, and none are simulated. */
-function annotate(call: Call): null {
-  const id = volumeId(call);
+function updateVolume(call: Call): null {
+  const id = readVolumeId(call);
   requireVolumeAccess(call.core, { authUser: call.authUser, volumeId: id });
   const { storage: storageId, name } = parseVolumeId(id);
   const isBackup =
@@ -160,8 +163,8 @@ function annotate(call: Call): null {
   return null;
 }
 
-async function remove(call: Call): Promise<string | null> {
-  const id = volumeId(call);
+async function removeVolume(call: Call): Promise<string | null> {
+  const id = readVolumeId(call);
   const { storage: storageId, name } = parseVolumeId(id);
   const kind = parseVolumeName(requireStorage(call.state, storageId), name);
   const path = `/storage/${storageId}`;
@@ -185,13 +188,13 @@ async function remove(call: Call): Promise<string | null> {
   throw serverError(result);
 }
 
-function kibibytes(text: string): number {
+function parseSizeKib(text: string): number {
   const factor = text.endsWith('G') ? 2 ** 20 : 2 ** 10;
   return /^\d+$/.test(text) ? Number(text) : Number.parseInt(text, 10) * factor;
 }
 
 /** A name of one's own must fit the format on a file storage and the VM on any other. */
-function requireFreeName(
+function requireUsableName(
   call: Call,
   storage: Storage,
   at: { readonly vmId: number; readonly format: string },
@@ -214,7 +217,7 @@ function requireFreeName(
 }
 
 async function createVolume(call: Call): Promise<string> {
-  const bytes = kibibytes(call.text('size')) * 1024;
+  const bytes = parseSizeKib(call.text('size')) * 1024;
   const format = call.optional('format');
   const named = /\.(raw|qcow2|vmdk)$/.exec(call.text('filename'))?.[1];
   if (named !== undefined && format !== undefined && named !== format) {
@@ -223,12 +226,12 @@ async function createVolume(call: Call): Promise<string> {
   const storage = requireActiveStorage(call.state, call.text('storage'), call.host);
   const wanted = format ?? named ?? 'raw';
   const vmId = call.integer('vmid');
-  requireFreeName(call, storage, { vmId, format: wanted });
+  requireUsableName(call, storage, { vmId, format: wanted });
   const name = call.text('filename');
   const volume = { vmId, size: bytes, format: wanted, ...(name === '' ? {} : { name }) };
-  const place = { storage: call.text('storage'), host: call.host };
+  const location = { storage: call.text('storage'), host: call.host };
   const work = (ms: number) => call.state.clock.sleep(ms / call.state.speed);
-  return await allocateVolume(call.core, place, { volume, work });
+  return await allocateVolume(call.core, location, { volume, work });
 }
 
 export const STORAGE_HANDLERS: Handlers = {
@@ -246,12 +249,12 @@ export const STORAGE_HANDLERS: Handlers = {
       'status',
       'upload',
     ].map((subdir) => ({ subdir })),
-  'GET /nodes/{node}/storage/{storage}/status': status,
+  'GET /nodes/{node}/storage/{storage}/status': storageStatus,
   'GET /nodes/{node}/storage/{storage}/content': listContent,
   'POST /nodes/{node}/storage/{storage}/content': createVolume,
-  'GET /nodes/{node}/storage/{storage}/content/{volume}': show,
-  'PUT /nodes/{node}/storage/{storage}/content/{volume}': annotate,
-  'DELETE /nodes/{node}/storage/{storage}/content/{volume}': remove,
+  'GET /nodes/{node}/storage/{storage}/content/{volume}': getVolume,
+  'PUT /nodes/{node}/storage/{storage}/content/{volume}': updateVolume,
+  'DELETE /nodes/{node}/storage/{storage}/content/{volume}': removeVolume,
   ...STORAGE_DEFINITION_HANDLERS,
   ...TRANSFER_HANDLERS,
 };

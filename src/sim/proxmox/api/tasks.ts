@@ -33,28 +33,28 @@ export function formatTask(record: TaskRecord): Record<string, unknown> {
   };
 }
 
-function checkAccess(call: Call, owner: string, privilege: string): void {
+function requireTaskAccess(call: Call, owner: string, privilege: string): void {
   if (canSeeTask(call, owner)) return;
   const path = `/nodes/${call.host}`;
   if (!call.isAllowed({ path, privileges: [privilege] }))
     throw permissionError(`${path}, ${privilege}`);
 }
 
-function known(call: Call): TaskRecord | undefined {
+function findOnHost(call: Call): TaskRecord | undefined {
   const record = call.core.tasks.find(call.text('upid'));
   return record?.host === call.host ? record : undefined;
 }
 
-function find(call: Call, privilege: string): TaskRecord {
+function requireTask(call: Call, privilege: string): TaskRecord {
   const parsed = parseUpid(call.text('upid'));
   if (parsed === undefined) throw parameterError({ upid: 'unable to parse worker upid' });
-  const record = known(call);
+  const record = findOnHost(call);
   if (record === undefined) throw parameterError({ upid: 'no such task' });
-  checkAccess(call, parsed.user, privilege);
+  requireTaskAccess(call, parsed.user, privilege);
   return record;
 }
 
-function kindOf(status: string | undefined): string {
+function statusCategory(status: string | undefined): string {
   if (status === undefined) return 'unknown';
   if (status === 'OK') return 'ok';
   return status.startsWith('WARNINGS: ') ? 'warning' : 'error';
@@ -62,7 +62,7 @@ function kindOf(status: string | undefined): string {
 
 type Filter = (record: TaskRecord) => boolean;
 
-function filters(call: Call): readonly Filter[] {
+function readFilters(call: Call): readonly Filter[] {
   const all = call.isAllowed({ path: `/nodes/${call.host}`, privileges: ['Sys.Audit'] });
   const type = call.optional('typefilter');
   const user = call.optional('userfilter');
@@ -78,39 +78,39 @@ function filters(call: Call): readonly Filter[] {
     (record) => vmid === undefined || record.id === vmid,
     (record) => since === undefined || record.startTime >= Number(since),
     (record) => until === undefined || record.startTime <= Number(until),
-    (record) => kinds.length === 0 || kinds.includes(kindOf(record.status)),
-    (record) => !errors || kindOf(record.status) === 'error',
+    (record) => kinds.length === 0 || kinds.includes(statusCategory(record.status)),
+    (record) => !errors || statusCategory(record.status) === 'error',
   ];
 }
 
-function list(call: Call): Paged {
+function listTasks(call: Call): Paged {
   const source = call.optional('source') ?? 'archive';
   const { tasks } = call.core;
   const active = source === 'archive' ? [] : tasks.running(call.host).toReversed();
   const archive = source === 'active' ? [] : tasks.archive(call.host);
-  const tests = filters(call);
+  const tests = readFilters(call);
   const rows = [...active, ...archive].filter((record) => tests.every((test) => test(record)));
   const start = call.integer('start');
   const limit = call.optional('limit') === undefined ? 50 : call.integer('limit');
   const end = limit === 0 ? rows.length : start + limit;
   // A task in this list that has no status yet is told as running, in capitals.
-  const told = rows.slice(start, end).map((row) => ({ status: 'RUNNING', ...formatTask(row) }));
-  return new Paged(told, rows.length);
+  const listed = rows.slice(start, end).map((row) => ({ status: 'RUNNING', ...formatTask(row) }));
+  return new Paged(listed, rows.length);
 }
 
-function status(call: Call): unknown {
-  const record = find(call, 'Sys.Audit');
+function taskStatus(call: Call): unknown {
+  const record = requireTask(call, 'Sys.Audit');
   const { status: _status, endtime: _end, ...entry } = formatTask(record);
   return record.status === undefined
     ? { ...entry, status: 'running' }
     : { ...entry, status: 'stopped', exitstatus: record.status };
 }
 
-function log(call: Call): Paged {
+function taskLog(call: Call): Paged {
   const parsed = parseUpid(call.text('upid'));
   if (parsed === undefined) throw parameterError({ upid: 'unable to parse worker upid' });
-  checkAccess(call, parsed.user, 'Sys.Audit');
-  const all = known(call)?.log;
+  requireTaskAccess(call, parsed.user, 'Sys.Audit');
+  const all = findOnHost(call)?.log;
   // A log that is gone reads as one line that says so, and not even as a list.
   if (all === undefined) {
     return new Paged({ n: 1, t: 'unable to open file - No such file or directory' }, 1);
@@ -123,16 +123,16 @@ function log(call: Call): Paged {
   return new Paged(lines, all.length);
 }
 
-function stop(call: Call): null {
-  const record = find(call, 'Sys.Modify');
+function stopTask(call: Call): null {
+  const record = requireTask(call, 'Sys.Modify');
   call.core.tasks.stop(record.upid);
   return null;
 }
 
 export const TASK_HANDLERS: Handlers = {
-  'GET /nodes/{node}/tasks': list,
+  'GET /nodes/{node}/tasks': listTasks,
   'GET /nodes/{node}/tasks/{upid}': () => [{ name: 'log' }, { name: 'status' }],
-  'GET /nodes/{node}/tasks/{upid}/status': status,
-  'GET /nodes/{node}/tasks/{upid}/log': log,
-  'DELETE /nodes/{node}/tasks/{upid}': stop,
+  'GET /nodes/{node}/tasks/{upid}/status': taskStatus,
+  'GET /nodes/{node}/tasks/{upid}/log': taskLog,
+  'DELETE /nodes/{node}/tasks/{upid}': stopTask,
 };

@@ -16,12 +16,12 @@ import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 
 /** Only the last part of a path counts, and only harmless characters stay. */
-function normalName(name: string): string {
+function normaliseFileName(name: string): string {
   return (name.split(/[/\\]/).at(-1) ?? '').replaceAll(/[^a-zA-Z0-9_.-]/g, '_');
 }
 
-function checkedName(call: Call): string {
-  const name = normalName(call.text('filename'));
+function readFileName(call: Call): string {
+  const name = normaliseFileName(call.text('filename'));
   const content = call.text('content');
   const rule =
     content === 'iso' || content === 'vztmpl' || content === 'import'
@@ -34,7 +34,7 @@ function checkedName(call: Call): string {
   return name;
 }
 
-interface Incoming {
+interface TransferredFile {
   readonly name: string;
   readonly size: number;
   readonly virtualSize?: number | undefined;
@@ -43,7 +43,7 @@ interface Incoming {
   readonly backingFile?: string | undefined;
 }
 
-function keep(call: Call, storage: Storage, file: Incoming): void {
+function storeFile(call: Call, storage: Storage, file: TransferredFile): void {
   const content = call.text('content');
   const name = `${content}/${file.name}`;
   const extension = /\.([a-z0-9]+)$/i.exec(file.name)?.[1] ?? 'raw';
@@ -77,16 +77,16 @@ function verifyUpload(call: Call, bytes: Uint8Array, context: TaskContext): void
   context.log('calculating checksum...OK, checksum verified');
 }
 
-const QCOW2 = [0x51, 0x46, 0x49, 0xfb];
+const QCOW2_MAGIC = [0x51, 0x46, 0x49, 0xfb];
 
 /** An image is opened as what its name says; anything can be opened as raw. */
 function verifyImage(call: Call, name: string, file: Upload): void {
   if (call.text('content') !== 'import' || !name.endsWith('.qcow2')) return;
-  if (QCOW2.every((byte, index) => file.bytes[index] === byte)) return;
+  if (QCOW2_MAGIC.every((byte, index) => file.bytes[index] === byte)) return;
   throw serverError(`qemu-img: Could not open '${file.tmpName}': Image is not in qcow2 format`);
 }
 
-function upload(call: Call): string {
+function uploadFile(call: Call): string {
   const storage = requireEnabledStorage(
     call.state,
     call.text('storage'),
@@ -96,7 +96,7 @@ function upload(call: Call): string {
     throw serverError(`can't upload to storage type '${storage.type}'`);
   const file = call.upload;
   if (file === undefined) throw serverError('missing temporary file name');
-  const name = checkedName(call);
+  const name = readFileName(call);
   const content = call.text('content');
   if (!storage.content.includes(content)) {
     throw serverError(`storage '${storage.id}' does not support '${content}' content`);
@@ -113,12 +113,12 @@ function upload(call: Call): string {
     context.log(`command: cp -- ${file.tmpName} ${target}`);
     const mib = file.bytes.length / 2 ** 20;
     await context.work(SIMULATED_DURATIONS_MS.upload + SIMULATED_DURATIONS_MS.uploadPerMib * mib);
-    keep(call, storage, { name, size: file.bytes.length, bytes: file.bytes });
+    storeFile(call, storage, { name, size: file.bytes.length, bytes: file.bytes });
     context.log('finished file import successfully');
   });
 }
 
-async function lookUp(
+async function lookUpUrl(
   call: Call,
   url: string,
 ): Promise<(UrlDescription & { readonly bytes?: Uint8Array }) | undefined> {
@@ -126,7 +126,7 @@ async function lookUp(
 }
 
 /** The digest of what was found: of its bytes, or as described. */
-function checksumOf(
+function findChecksum(
   found: {
     readonly bytes?: Uint8Array | undefined;
     readonly checksums?: Readonly<Record<string, string>> | undefined;
@@ -140,7 +140,7 @@ function checksumOf(
 }
 
 /** True = the file is there already and is the right one. */
-function isThere(
+function isAlreadyDownloaded(
   call: Call,
   at: { readonly storage: Storage; readonly name: string; readonly context: TaskContext },
 ): boolean {
@@ -149,7 +149,7 @@ function isThere(
   const path = volumePath(at.storage, existing.name);
   const expected = call.optional('checksum');
   if (expected === undefined) throw serverError(`refusing to override existing file '${path}'`);
-  const got = checksumOf(existing, call.text('checksum-algorithm'));
+  const got = findChecksum(existing, call.text('checksum-algorithm'));
   if (got?.toLowerCase() !== expected.toLowerCase()) {
     throw serverError(`checksum mismatch: got '${got ?? ''}' != expect '${expected}', aborting`);
   }
@@ -157,14 +157,14 @@ function isThere(
   return true;
 }
 
-async function fetched(
+async function fetchUrl(
   call: Call,
   context: TaskContext,
 ): Promise<UrlDescription & { readonly bytes?: Uint8Array }> {
   const url = call.text('url');
   context.log(`downloading ${url} to ${call.text('filename')}`);
   await context.work(SIMULATED_DURATIONS_MS.download);
-  const found = await lookUp(call, url);
+  const found = await lookUpUrl(call, url);
   if (found === undefined) throw serverError('download failed: exit code 4');
   if (found.untrusted === true && call.optional('verify-certificates') !== '0') {
     throw serverError('download failed: exit code 5');
@@ -184,7 +184,7 @@ function verifyDownload(
   if (algorithm === undefined) return found.checksums ?? {};
   const expected = call.text('checksum').toLowerCase();
   // A URL whose digest nobody described has the one that is expected.
-  const got = checksumOf(found, algorithm) ?? expected;
+  const got = findChecksum(found, algorithm) ?? expected;
   if (got.toLowerCase() !== expected) {
     throw serverError(`checksum mismatch: got '${got}' != expect '${call.text('checksum')}'`);
   }
@@ -207,18 +207,23 @@ async function downloadTask(
   const { storage, name, context } = at;
   const content = call.text('content');
   checkCompression(call.text('compression'), content);
-  if (isThere(call, at)) return;
-  const found = await fetched(call, context);
+  if (isAlreadyDownloaded(call, at)) return;
+  const found = await fetchUrl(call, context);
   const checksums = verifyDownload(call, found);
   if (found.backingFile !== undefined && content === 'import') {
     const path = volumePath(storage, `import/${name}`);
     throw serverError(`backing file not allowed for untrusted image '${path}'!`);
   }
-  keep(call, storage, { ...found, name, size: found.size ?? found.bytes?.length ?? 0, checksums });
+  storeFile(call, storage, {
+    ...found,
+    name,
+    size: found.size ?? found.bytes?.length ?? 0,
+    checksums,
+  });
   context.log(`download of '${call.text('url')}' to '${name}' finished`);
 }
 
-function download(call: Call): string {
+function downloadUrl(call: Call): string {
   const storage = requireEnabledStorage(call.state, call.text('storage'), call.host);
   if (storage.path === undefined) {
     throw serverError(`can't upload to storage type '${storage.type}', not a file based storage!`);
@@ -227,25 +232,25 @@ function download(call: Call): string {
   if (!storage.content.includes(content)) {
     throw serverError(`storage '${storage.id}' is not configured for content-type '${content}'`);
   }
-  const name = checkedName(call);
+  const name = readFileName(call);
   requireActiveStorage(call.state, storage.id, call.host);
   return call.forkTask({ type: 'download', id: name }, (context) =>
     downloadTask(call, { storage, name, context }),
   );
 }
 
-function placeOf(url: string): string {
+function formatHostAndPort(url: string): string {
   const { hostname, port, protocol } = new URL(url);
   const usual = protocol === 'https:' ? '443' : '80';
   return `${hostname}:${port === '' ? usual : port}`;
 }
 
-async function metadata(call: Call): Promise<unknown> {
+async function queryUrlMetadata(call: Call): Promise<unknown> {
   const url = call.text('url');
-  const found = await lookUp(call, url);
+  const found = await lookUpUrl(call, url);
   if (found === undefined)
     throw serverError(
-      `invalid server response: '500 Can't connect to ${placeOf(url)} (Name or service not known)'`,
+      `invalid server response: '500 Can't connect to ${formatHostAndPort(url)} (Name or service not known)'`,
     );
   const status = found.status ?? 200;
   if (status >= 400)
@@ -261,7 +266,7 @@ async function metadata(call: Call): Promise<unknown> {
 }
 
 export const TRANSFER_HANDLERS: Handlers = {
-  'POST /nodes/{node}/storage/{storage}/upload': upload,
-  'POST /nodes/{node}/storage/{storage}/download-url': download,
-  'GET /nodes/{node}/query-url-metadata': metadata,
+  'POST /nodes/{node}/storage/{storage}/upload': uploadFile,
+  'POST /nodes/{node}/storage/{storage}/download-url': downloadUrl,
+  'GET /nodes/{node}/query-url-metadata': queryUrlMetadata,
 };

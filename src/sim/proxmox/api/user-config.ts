@@ -14,9 +14,9 @@ export function requireUser(call: Call): User {
 }
 
 /** One change of the user file: what goes wrong in it is told with the change's name. */
-export function changeUserConfig<T>(call: Call, what: string, change: () => T): T {
+export function changeUserConfig<T>(call: Call, action: string, change: () => T): T {
   if (!call.state.quorate) {
-    throw serverError(`${what}: cfs-lock 'file-user_cfg' error: no quorum!`);
+    throw serverError(`${action}: cfs-lock 'file-user_cfg' error: no quorum!`);
   }
   try {
     const result = change();
@@ -24,7 +24,7 @@ export function changeUserConfig<T>(call: Call, what: string, change: () => T): 
     return result;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    throw serverError(`${what}: ${errorText(error)}`);
+    throw serverError(`${action}: ${errorText(error)}`);
   }
 }
 
@@ -117,7 +117,7 @@ function requireAclSubject(call: Call, type: Acl['type'], subject: string): void
   }
 }
 
-function wantedAcl(call: Call, path: string): readonly Acl[] {
+function readAclEntries(call: Call, path: string): readonly Acl[] {
   const propagate = call.optional('propagate') !== '0';
   return splitList(call.text('roles')).flatMap((role) => {
     if (!call.state.roles.has(role)) throw serverError(`role '${role}' does not exist`);
@@ -159,7 +159,7 @@ export function updateAcl(call: Call): null {
     throw parameterError({ path: `invalid ACL path '${given}'` });
   }
   return changeUserConfig(call, 'ACL update failed', () => {
-    const wanted = wantedAcl(call, path);
+    const wanted = readAclEntries(call, path);
     const same = (a: Acl, b: Acl) =>
       a.path === b.path && a.role === b.role && a.type === b.type && a.who === b.who;
     const others = call.state.acl.filter((entry) => !wanted.some((want) => same(entry, want)));

@@ -4,27 +4,30 @@
 import type { Core } from '../core.ts';
 import type { TaskRecord } from '../tasks/engine.ts';
 
-const CREATIONS = ['qmcreate', 'qmclone'];
+const CREATION_TASKS = ['qmcreate', 'qmclone'];
 
 export function criticalPathMs(core: Core, creationsPerHost: number): number {
   const tasks = core.tasks.snapshot().filter(({ status }) => status === 'OK');
   const hosts = [...core.state.hosts.keys()];
-  return Math.max(0, ...hosts.map((host) => hostMs(core, { host, tasks, creationsPerHost })));
+  return Math.max(
+    0,
+    ...hosts.map((host) => hostCriticalPathMs(core, { host, tasks, creationsPerHost })),
+  );
 }
 
-interface OnHost {
+interface HostTasks {
   readonly host: string;
   readonly tasks: readonly TaskRecord[];
   readonly creationsPerHost: number;
 }
 
-function hostMs(core: Core, { host, tasks, creationsPerHost }: OnHost): number {
+function hostCriticalPathMs(core: Core, { host, tasks, creationsPerHost }: HostTasks): number {
   const here = tasks.filter((task) => task.host === host);
-  const tails = tailsMs(core, host, here);
+  const tails = postCreationTimesMs(core, host, here);
   if (tails.length === 0) return 0;
   const { speed } = core.state;
-  const download = leastWork(here, ['download']) / speed;
-  const creation = leastWork(here, CREATIONS) / speed;
+  const download = minWorkMs(here, ['download']) / speed;
+  const creation = minWorkMs(here, CREATION_TASKS) / speed;
   // Where all creations take the same time, no order beats "the longest way after its creation first".
   const ends = tails
     .toSorted((a, b) => b - a)
@@ -33,20 +36,24 @@ function hostMs(core: Core, { host, tasks, creationsPerHost }: OnHost): number {
 }
 
 /** Of each machine, what comes after its creation. */
-function tailsMs(core: Core, host: string, tasks: readonly TaskRecord[]): readonly number[] {
-  const upload = leastWork(tasks, ['imgcopy']);
+function postCreationTimesMs(
+  core: Core,
+  host: string,
+  tasks: readonly TaskRecord[],
+): readonly number[] {
+  const upload = minWorkMs(tasks, ['imgcopy']);
   return [...core.state.vms.values()].flatMap((vm) => {
     const { running } = vm;
     if (vm.host !== host || running?.agentReadyAt === undefined) return [];
     const own = tasks.filter(({ id }) => id === String(vm.id));
-    const start = leastWork(own, ['qmstart']);
-    const work = leastWork(own, ['resize']) + upload + start;
+    const start = minWorkMs(own, ['qmstart']);
+    const work = minWorkMs(own, ['resize']) + upload + start;
     return [work / core.state.speed + running.agentReadyAt - running.startedAt];
   });
 }
 
 /** Of the tasks of these types, the one with the least work; none at all is none. */
-function leastWork(tasks: readonly TaskRecord[], types: readonly string[]): number {
+function minWorkMs(tasks: readonly TaskRecord[], types: readonly string[]): number {
   const works = tasks.filter(({ type }) => types.includes(type)).map(({ workMs }) => workMs);
   return works.length === 0 ? 0 : Math.min(...works);
 }

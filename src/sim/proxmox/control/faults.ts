@@ -42,12 +42,12 @@ export interface FaultTarget {
   readonly taskType?: string;
 }
 
-interface Armed {
+interface ArmedFault {
   readonly rule: FaultRule;
   left: number;
 }
 
-function fits(pattern: string | undefined, text: string | undefined): boolean {
+function matchesPattern(pattern: string | undefined, text: string | undefined): boolean {
   if (pattern === undefined) return true;
   if (pattern.endsWith('*')) return text?.startsWith(pattern.slice(0, -1)) === true;
   return pattern === text;
@@ -55,7 +55,7 @@ function fits(pattern: string | undefined, text: string | undefined): boolean {
 
 export class Faults {
   readonly #random: Random;
-  readonly #armed = new Set<Armed>();
+  readonly #armed = new Set<ArmedFault>();
   #injectedCount = 0;
 
   constructor(random: Random) {
@@ -82,7 +82,7 @@ export class Faults {
   take(kinds: readonly FaultRule['kind'][], target: FaultTarget): FaultRule | undefined {
     for (const armed of this.#armed) {
       const { rule } = armed;
-      if (!kinds.includes(rule.kind) || !matches(rule, target)) continue;
+      if (!kinds.includes(rule.kind) || !matchesTarget(rule, target)) continue;
       if (rule.probability !== undefined && this.#random.fraction() >= rule.probability) continue;
       armed.left -= 1;
       if (armed.left <= 0) this.#armed.delete(armed);
@@ -93,11 +93,11 @@ export class Faults {
   }
 }
 
-function matches(rule: FaultRule, target: FaultTarget): boolean {
+function matchesTarget(rule: FaultRule, target: FaultTarget): boolean {
   return (
-    fits(rule.endpoint, target.endpoint) &&
-    fits(rule.host, target.host) &&
-    fits(rule.taskType, target.taskType) &&
+    matchesPattern(rule.endpoint, target.endpoint) &&
+    matchesPattern(rule.host, target.host) &&
+    matchesPattern(rule.taskType, target.taskType) &&
     (rule.vmId === undefined || rule.vmId === target.vmId)
   );
 }

@@ -30,7 +30,7 @@ export interface Inspection {
   readonly requests: ReadonlyMap<string, number>;
 }
 
-function volumes(core: Core): InspectedVolume[] {
+function inspectVolumes(core: Core): InspectedVolume[] {
   return [...core.state.storages.values()].flatMap((storage) =>
     [...storage.volumes].flatMap(([host, held]) =>
       [...held.values()].map((volume) => ({
@@ -53,7 +53,7 @@ export function inspectCluster(core: Core, requests: ReadonlyMap<string, number>
       config: { ...vm.config },
       pending: { ...vm.pending },
     })),
-    volumes: volumes(core),
+    volumes: inspectVolumes(core),
     runningTasks: core.tasks.running(),
     tasksStarted: core.tasks.startedTotal,
     heldLocks: core.locks.held(),

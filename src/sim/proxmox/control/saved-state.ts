@@ -58,7 +58,7 @@ export interface SavedState {
   readonly tasks: readonly TaskRecord[];
 }
 
-function savedVolumes(core: Core): SavedVolume[] {
+function captureVolumes(core: Core): SavedVolume[] {
   const rows: SavedVolume[] = [];
   for (const storage of core.state.storages.values()) {
     for (const [place, held] of storage.volumes) {
@@ -91,7 +91,7 @@ export function captureState(core: Core): SavedState {
       createdAt: vm.createdAt,
     })),
     storages: [...state.storages.values()].map(({ volumes: _held, ...storage }) => storage),
-    volumes: savedVolumes(core),
+    volumes: captureVolumes(core),
     users: [...state.users.values()].map((user) => ({
       ...user,
       tokens: [...user.tokens.values()],
@@ -113,13 +113,13 @@ export function captureState(core: Core): SavedState {
 /** What a running guest has written so far is on its disk. */
 function saveGuestDisk(core: Core, id: number): void {
   const vm = core.state.vms.get(id);
-  const disk = vm?.running === undefined ? undefined : bootDisk(core, id);
+  const disk = vm?.running === undefined ? undefined : findBootDisk(core, id);
   if (vm?.running === undefined || disk === undefined) return;
   disk.guestState = vm.running.guest.diskState();
   disk.everBooted = true;
 }
 
-function bootDisk(core: Core, id: number): Volume | undefined {
+function findBootDisk(core: Core, id: number): Volume | undefined {
   for (const storage of core.state.storages.values()) {
     for (const held of storage.volumes.values()) {
       for (const volume of held.values()) {

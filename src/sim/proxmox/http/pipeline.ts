@@ -107,8 +107,11 @@ export class RequestPipeline {
     const caller = this.#identify(headers);
     const upload = request.method === 'POST' ? UPLOAD_PATH.exec(path) : null;
     if (upload !== null) {
-      const need = { path: `/storage/${upload[2]}`, privileges: ['Datastore.AllocateTemplate'] };
-      this.#core.access.require(caller.authUser, need);
+      const required = {
+        path: `/storage/${upload[2]}`,
+        privileges: ['Datastore.AllocateTemplate'],
+      };
+      this.#core.access.require(caller.authUser, required);
     } else if (!caller.isToken && request.method !== 'GET') {
       sessions.checkCsrf(caller.authUser, headers['csrfpreventiontoken']);
     }

@@ -22,7 +22,7 @@ function emptyNode(): TreeNode {
 }
 
 /** Branches of the tree that the table leaves out: they carry no parameters of interest. */
-const BRANCHES: readonly EndpointFact[] = [
+const INDEX_ENDPOINTS: readonly EndpointFact[] = [
   '/',
   '/access',
   '/cluster',
@@ -42,7 +42,7 @@ export class Router {
   readonly #root = emptyNode();
 
   constructor(version: ApiVersion) {
-    for (const endpoint of [...BRANCHES, ...endpointsOf(version)]) this.#add(endpoint);
+    for (const endpoint of [...INDEX_ENDPOINTS, ...endpointsOf(version)]) this.#add(endpoint);
   }
 
   find(method: string, path: string): Route | undefined {

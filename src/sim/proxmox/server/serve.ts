@@ -106,9 +106,9 @@ export async function serveProxmoxSim(sim: ProxmoxSim, options: ServeOptions): P
     return { url: `http://${at.host}:${port}`, fingerprint: undefined, close: close(server) };
   }
   const names = [...new Set([at.host, 'localhost', '127.0.0.1'])];
-  const own = options.tls === true ? makeCertificate(names) : undefined;
+  const generated = options.tls === true ? makeCertificate(names) : undefined;
   const secure = withConnectionLimits(
-    createTlsServer(own ?? (options.tls === true ? {} : options.tls), onRequest),
+    createTlsServer(generated ?? (options.tls === true ? {} : options.tls), onRequest),
   );
   const plain = createServer(
     createRequestListener(createRedirectApp(), ({ outgoing }) => {
@@ -119,7 +119,11 @@ export async function serveProxmoxSim(sim: ProxmoxSim, options: ServeOptions): P
   const server = createSocketServer(routeByFirstByte(secure, plain));
   server.on('connection', track);
   const port = await listenOn(server, at);
-  return { url: `https://${at.host}:${port}`, fingerprint: own?.fingerprint, close: close(server) };
+  return {
+    url: `https://${at.host}:${port}`,
+    fingerprint: generated?.fingerprint,
+    close: close(server),
+  };
 }
 
 /** Downloads over the real network: for images that a fixture server holds. */

@@ -60,7 +60,7 @@ function addHost(state: ClusterState, host: HostDescription, index: number): voi
   });
 }
 
-function fileVolume(state: ClusterState, file: FileDescription): Volume {
+function toVolume(state: ClusterState, file: FileDescription): Volume {
   const [content = 'iso', name = file.name] = file.name.split(/\/(.*)/s);
   const extension = /\.([a-z0-9]+)$/i.exec(name)?.[1] ?? 'raw';
   const fixed: Readonly<Record<string, string>> = { iso: 'iso', snippets: 'snippet' };
@@ -80,7 +80,7 @@ function fileVolume(state: ClusterState, file: FileDescription): Volume {
   };
 }
 
-function storagePath({ type, path, name }: StorageDescription): string | undefined {
+function findStoragePath({ type, path, name }: StorageDescription): string | undefined {
   if (!FILE_BASED.has(type)) return undefined;
   return path ?? SYSTEM_STORAGE_PATHS[name] ?? `/mnt/pve/${name}`;
 }
@@ -93,7 +93,7 @@ export function addStorage(state: ClusterState, described: StorageDescription): 
     shared: described.shared ?? SHARED_TYPES.has(described.type),
     hosts: described.hosts,
     options: {},
-    path: storagePath(described),
+    path: findStoragePath(described),
     size: described.size,
     used: described.used ?? 0,
     enabled: described.enabled ?? true,
@@ -103,7 +103,7 @@ export function addStorage(state: ClusterState, described: StorageDescription): 
   state.storages.set(storage.id, storage);
   for (const file of described.files ?? []) {
     for (const host of file.hosts ?? state.hosts.keys()) {
-      volumesOn(storage, host).set(file.name, fileVolume(state, file));
+      volumesOn(storage, host).set(file.name, toVolume(state, file));
     }
   }
 }
@@ -131,7 +131,7 @@ function addUser(state: ClusterState, described: UserDescription): void {
   });
 }
 
-function aclOf(entry: AclDescription): Acl {
+function toAcl(entry: AclDescription): Acl {
   const { path, role, user = '', group, token, propagate = true } = entry;
   if (token !== undefined) return { path, role, type: 'token', who: token, propagate };
   if (group !== undefined) return { path, role, type: 'group', who: group, propagate };
@@ -144,7 +144,7 @@ function addAccess(state: ClusterState, cluster: ClusterDescription): void {
   for (const user of users) addUser(state, user);
   for (const group of groups) state.groups.set(group.id, new Set(group.members));
   for (const role of roles) state.roles.set(role.id, new Set(role.privs));
-  state.acl.push(...acl.map(aclOf));
+  state.acl.push(...acl.map(toAcl));
 }
 
 function setDatacenter(state: ClusterState, described: DatacenterDescription): void {
@@ -266,7 +266,7 @@ export function buildClusterState(
   for (const url of cluster.urls ?? []) state.urls.set(url.url, url);
   state.guestRules = cluster.guests ?? [];
   const vms = (cluster.vms ?? []).map((described) => ({ described, vm: addVm(state, described) }));
-  addRest(state, cluster);
+  addOtherResources(state, cluster);
   return {
     state,
     running: vms.filter(({ described }) => described.running === true).map(({ vm }) => vm),
@@ -286,7 +286,7 @@ function addContainer(state: ClusterState, described: ContainerDescription): voi
   state.containers.set(id, { id, host, name, running, memory, cpus });
 }
 
-function addRest(state: ClusterState, cluster: ClusterDescription): void {
+function addOtherResources(state: ClusterState, cluster: ClusterDescription): void {
   const { containers = [], pools = [], ha = [] } = cluster;
   for (const container of containers) addContainer(state, container);
   for (const { id, comment, vms, storages } of pools) {

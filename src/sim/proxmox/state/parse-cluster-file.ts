@@ -17,29 +17,29 @@ export type ParsedCluster =
   /** `file:line:col: what is wrong`. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
-type Shape =
+type Schema =
   | { readonly kind: 'text' | 'number' | 'boolean' | 'size' }
   | { readonly kind: 'enum'; readonly values: readonly string[] }
-  | { readonly kind: 'list'; readonly of: Shape }
+  | { readonly kind: 'list'; readonly of: Schema }
   | { readonly kind: 'texts' }
   | {
       readonly kind: 'object';
-      readonly fields: Readonly<Record<string, Shape>>;
+      readonly fields: Readonly<Record<string, Schema>>;
       readonly required: readonly string[];
     };
 
-const text: Shape = { kind: 'text' };
-const number: Shape = { kind: 'number' };
-const flag: Shape = { kind: 'boolean' };
-const size: Shape = { kind: 'size' };
+const text: Schema = { kind: 'text' };
+const number: Schema = { kind: 'number' };
+const flag: Schema = { kind: 'boolean' };
+const size: Schema = { kind: 'size' };
 /** Free keys with texts, as VM options are. */
-const texts: Shape = { kind: 'texts' };
-const oneOf = (...values: readonly string[]): Shape => ({ kind: 'enum', values });
-const list = (of: Shape): Shape => ({ kind: 'list', of });
+const texts: Schema = { kind: 'texts' };
+const oneOf = (...values: readonly string[]): Schema => ({ kind: 'enum', values });
+const list = (of: Schema): Schema => ({ kind: 'list', of });
 const object = (
-  fields: Readonly<Record<string, Shape>>,
+  fields: Readonly<Record<string, Schema>>,
   ...required: readonly string[]
-): Shape => ({
+): Schema => ({
   kind: 'object',
   fields,
   required,
@@ -202,7 +202,7 @@ function parseBytes(value: unknown): number | undefined {
   return match === null ? undefined : Math.floor(Number(match[1]) * (UNITS[match[2] ?? ''] ?? 1));
 }
 
-class Reader {
+class ClusterFileReader {
   readonly problems: string[] = [];
   readonly #lines: LineCounter;
   readonly #file: string;
@@ -218,33 +218,33 @@ class Reader {
     return undefined;
   }
 
-  read(shape: Shape, node: Node | null | undefined): unknown {
+  read(schema: Schema, node: Node | null | undefined): unknown {
     const offset = node?.range?.[0] ?? 0;
-    if (shape.kind === 'object') return this.#object(shape, node, offset);
-    if (shape.kind === 'texts') return this.#texts(node, offset);
-    if (shape.kind === 'list') {
+    if (schema.kind === 'object') return this.#object(schema, node, offset);
+    if (schema.kind === 'texts') return this.#texts(node, offset);
+    if (schema.kind === 'list') {
       if (!isSeq(node)) return this.problem(offset, 'expected a list');
-      return node.items.map((item) => this.read(shape.of, isNode(item) ? item : undefined));
+      return node.items.map((item) => this.read(schema.of, isNode(item) ? item : undefined));
     }
-    return this.#scalar(shape, isScalar(node) ? node.value : undefined, offset);
+    return this.#scalar(schema, isScalar(node) ? node.value : undefined, offset);
   }
 
   #scalar(
-    shape: Exclude<Shape, { kind: 'object' | 'list' | 'texts' }>,
+    schema: Exclude<Schema, { kind: 'object' | 'list' | 'texts' }>,
     value: unknown,
     offset: number,
   ): unknown {
-    if (shape.kind === 'enum') {
-      const found = shape.values.find((known) => known === String(value));
-      return found ?? this.problem(offset, `expected one of ${shape.values.join(', ')}`);
+    if (schema.kind === 'enum') {
+      const found = schema.values.find((known) => known === String(value));
+      return found ?? this.problem(offset, `expected one of ${schema.values.join(', ')}`);
     }
-    if (shape.kind === 'size')
+    if (schema.kind === 'size')
       return parseBytes(value) ?? this.problem(offset, 'expected a size such as 64GiB');
-    if (shape.kind === 'text') {
+    if (schema.kind === 'text') {
       const isText = typeof value === 'string' || typeof value === 'number';
       return isText ? String(value) : this.problem(offset, 'expected a text');
     }
-    return typeof value === shape.kind ? value : this.problem(offset, `expected a ${shape.kind}`);
+    return typeof value === schema.kind ? value : this.problem(offset, `expected a ${schema.kind}`);
   }
 
   #pairs(node: Node | null | undefined, offset: number): readonly Pair<Node, Node>[] {
@@ -266,22 +266,22 @@ class Reader {
   }
 
   #object(
-    shape: Extract<Shape, { kind: 'object' }>,
+    schema: Extract<Schema, { kind: 'object' }>,
     node: Node | null | undefined,
     offset: number,
   ): Record<string, unknown> {
     const result: Record<string, unknown> = {};
     for (const pair of this.#pairs(node, offset)) {
       const key = String(pair.key);
-      const field = shape.fields[key];
+      const field = schema.fields[key];
       if (field === undefined) {
-        const known = Object.keys(shape.fields).join(', ');
+        const known = Object.keys(schema.fields).join(', ');
         this.problem(pair.key.range?.[0] ?? offset, `unknown key '${key}' (known: ${known})`);
         continue;
       }
       result[key] = this.read(field, pair.value);
     }
-    for (const key of shape.required) {
+    for (const key of schema.required) {
       if (result[key] === undefined) this.problem(offset, `'${key}' is missing`);
     }
     return result;
@@ -307,7 +307,7 @@ function checkReferences(cluster: ClusterDescription, file: string): readonly st
 export function parseClusterDescription(yamlText: string, file = 'cluster.yaml'): ParsedCluster {
   const lines = new LineCounter();
   const document = parseDocument(yamlText, { lineCounter: lines });
-  const reader = new Reader(file, lines);
+  const reader = new ClusterFileReader(file, lines);
   for (const error of document.errors)
     reader.problem(error.pos[0], error.message.split('\n')[0] ?? '');
   if (reader.problems.length > 0) return { ok: false, problems: reader.problems };

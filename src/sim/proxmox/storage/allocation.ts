@@ -24,10 +24,10 @@ type Work = (ms: number) => Promise<void>;
 /** Allocation, linked clones and removal happen one at a time per storage; copying does not. */
 export function withStorageLock<T>(
   core: Core,
-  place: { readonly storage: Storage; readonly host: string },
+  location: { readonly storage: Storage; readonly host: string },
   work: () => Promise<T>,
 ): Promise<T> {
-  const { storage, host } = place;
+  const { storage, host } = location;
   const timeoutMs = SIMULATED_TIMEOUTS_MS.storageLock / core.state.speed;
   if (storage.shared) {
     const onTimeout = () =>
@@ -41,13 +41,13 @@ export function withStorageLock<T>(
 
 export async function allocateVolume(
   core: Core,
-  place: StorageLocation,
+  location: StorageLocation,
   request: { readonly volume: NewVolume; readonly work: Work },
 ): Promise<string> {
-  const storage = requireActiveStorage(core.state, place.storage, place.host);
-  return await withStorageLock(core, { storage, host: place.host }, async () => {
+  const storage = requireActiveStorage(core.state, location.storage, location.host);
+  return await withStorageLock(core, { storage, host: location.host }, async () => {
     await request.work(SIMULATED_DURATIONS_MS.allocate);
-    return addVolume(core.state, { storage, host: place.host }, request.volume);
+    return addVolume(core.state, { storage, host: location.host }, request.volume);
   });
 }
 

@@ -177,8 +177,8 @@ export function usedBytes(storage: Storage, host: string): number {
 /** Thin storages hold what was written: for an image that came from a file, about the file's size. */
 function occupiedBytes(storage: Storage, volume: Volume): number {
   if (volume.content !== 'images') return volume.size;
-  const thick = storage.type === 'lvm' || storage.type === 'zfspool';
-  if (thick) return volume.size;
+  const isThick = storage.type === 'lvm' || storage.type === 'zfspool';
+  if (isThick) return volume.size;
   return volume.image === undefined ? 0 : Math.min(volume.size, 2 * 2 ** 30);
 }
 
@@ -228,8 +228,8 @@ function requireSpace(
   wanted: { readonly name: string; readonly size: number },
 ): void {
   const { storage, host } = at;
-  const thick = storage.type === 'lvm' || storage.type === 'zfspool';
-  if (!thick || usedBytes(storage, host) + wanted.size <= storage.size) return;
+  const isThick = storage.type === 'lvm' || storage.type === 'zfspool';
+  if (!isThick || usedBytes(storage, host) + wanted.size <= storage.size) return;
   throw serverError(
     storage.type === 'lvm'
       ? `lvcreate '${storage.id}/${wanted.name}' error:   Volume group "${storage.id}" has insufficient free space`

@@ -171,7 +171,7 @@ export class TaskEngine {
     const { request, record, abort, work } = task;
     let warnings = 0;
     let worked = 0;
-    const doom = this.#hook?.(request);
+    const fault = this.#hook?.(request);
     const context: TaskContext = {
       upid: record.upid,
       signal: abort.signal,
@@ -181,19 +181,19 @@ export class TaskEngine {
         log(record, `WARN: ${line}`);
       },
       work: async (ms) => {
-        const left = (doom?.afterMs ?? Number.POSITIVE_INFINITY) - worked;
+        const left = (fault?.afterMs ?? Number.POSITIVE_INFINITY) - worked;
         worked += ms;
         record.workMs += ms;
         await this.#work(Math.min(ms, Math.max(0, left)), abort.signal);
-        if (doom === undefined || left > ms) return;
-        if (doom.killed) abort.abort(new Error(doom.message));
-        throw new Error(doom.message);
+        if (fault === undefined || left > ms) return;
+        if (fault.killed) abort.abort(new Error(fault.message));
+        throw new Error(fault.message);
       },
     };
     // The answer with the UPID leaves before the worker has done anything.
     await Promise.resolve();
     try {
-      if (doom?.afterMs === 0 && !doom.killed) throw new Error(doom.message);
+      if (fault?.afterMs === 0 && !fault.killed) throw new Error(fault.message);
       await work(context);
       this.#end(record, warnings === 0 ? 'OK' : `WARNINGS: ${warnings}`);
     } catch (error) {

@@ -35,19 +35,19 @@ export class Locks {
     return [...this.#locks.keys()].toSorted();
   }
 
-  async withLock<T>(wish: LockRequest, work: () => Promise<T>): Promise<T> {
-    await this.#acquire(wish);
+  async withLock<T>(request: LockRequest, work: () => Promise<T>): Promise<T> {
+    await this.#acquire(request);
     try {
       return await work();
     } finally {
-      this.#release(wish.name, wish.shared === true);
+      this.#release(request.name, request.shared === true);
     }
   }
 
-  async #acquire(wish: LockRequest): Promise<void> {
-    const lock = this.#locks.get(wish.name) ?? { exclusive: false, shared: 0, waiting: [] };
-    this.#locks.set(wish.name, lock);
-    const shared = wish.shared === true;
+  async #acquire(request: LockRequest): Promise<void> {
+    const lock = this.#locks.get(request.name) ?? { exclusive: false, shared: 0, waiting: [] };
+    this.#locks.set(request.name, lock);
+    const shared = request.shared === true;
     if (lock.waiting.length === 0 && isFree(lock, shared)) return take(lock, shared);
     const granted = new AbortController();
     const waiter: Waiter = {
@@ -59,14 +59,14 @@ export class Locks {
     };
     lock.waiting.push(waiter);
     try {
-      await this.#clock.sleep(wish.timeoutMs, { signal: granted.signal });
+      await this.#clock.sleep(request.timeoutMs, { signal: granted.signal });
     } catch {
       // Called off: the lock was granted.
     }
     if (granted.signal.aborted) return;
     lock.waiting.splice(lock.waiting.indexOf(waiter), 1);
-    this.#wake(wish.name, lock);
-    throw wish.onTimeout();
+    this.#wake(request.name, lock);
+    throw request.onTimeout();
   }
 
   #release(name: string, shared: boolean): void {

@@ -27,7 +27,7 @@ import {
 } from './drives.ts';
 import { requireBridgePrivileges } from './option-access.ts';
 
-interface Plan {
+interface ClonePlan {
   readonly source: Vm;
   readonly config: VmOptions;
   readonly newId: number;
@@ -35,7 +35,7 @@ interface Plan {
   readonly target: string | undefined;
 }
 
-function checkTarget(call: Call, target: string | undefined): void {
+function checkCloneTarget(call: Call, target: string | undefined): void {
   if (target !== undefined && !call.state.hosts.has(target)) {
     throw serverError(`no such cluster node '${target}'`);
   }
@@ -51,7 +51,7 @@ function checkTarget(call: Call, target: string | undefined): void {
 }
 
 /** Whether all that the VM uses can be seen from every host. */
-function requireStorages(call: Call, config: VmOptions): boolean {
+function requireStorageAccess(call: Call, config: VmOptions): boolean {
   let shared = true;
   for (const [, drive] of parseDrives(config)) {
     if (drive.file === 'none') continue;
@@ -62,13 +62,13 @@ function requireStorages(call: Call, config: VmOptions): boolean {
     const { storage } = parseVolumeId(drive.file);
     if (!requireStorage(call.state, storage).shared) shared = false;
     if (isPlainCdrom(drive)) continue;
-    const place = call.optional('storage') ?? storage;
-    call.require({ path: `/storage/${place}`, privileges: ['Datastore.AllocateSpace'] });
+    const location = call.optional('storage') ?? storage;
+    call.require({ path: `/storage/${location}`, privileges: ['Datastore.AllocateSpace'] });
   }
   return shared;
 }
 
-function sourceConfig(call: Call, source: Vm): VmOptions {
+function findSourceConfig(call: Call, source: Vm): VmOptions {
   const name = call.optional('snapname');
   if (name === undefined) return source.config;
   const snapshot = source.snapshots.find((known) => known.name === name);
@@ -77,7 +77,7 @@ function sourceConfig(call: Call, source: Vm): VmOptions {
 }
 
 /** Linked clones rest on base volumes, which only templates have. */
-function isBase(call: Call, file: string): boolean {
+function isBaseVolume(call: Call, file: string): boolean {
   const { storage, name } = parseVolumeId(file);
   const isBaseName = name.split('/').at(-1)?.startsWith('base-') === true;
   return isBaseName && requireStorage(call.state, storage).type !== 'lvm';
@@ -85,13 +85,13 @@ function isBase(call: Call, file: string): boolean {
 
 function requireCloneable(call: Call, source: Vm, full: boolean): void {
   for (const [slot, drive] of full ? [] : parseDrives(source.config)) {
-    if (isPlainCdrom(drive) || isCloudInit(drive) || isBase(call, drive.file)) continue;
+    if (isPlainCdrom(drive) || isCloudInit(drive) || isBaseVolume(call, drive.file)) continue;
     const what = call.state.version === '8.4' ? `drive '${slot}'` : `'${drive.file}' (${slot})`;
     throw serverError(`Linked clone feature is not supported for ${what}`);
   }
 }
 
-function fullWanted(call: Call, source: Vm): boolean {
+function isFullClone(call: Call, source: Vm): boolean {
   const full = call.optional('full') === undefined ? !isTemplate(source) : call.flag('full');
   for (const name of ['storage', 'format']) {
     if (!full && call.optional(name) !== undefined) {
@@ -101,7 +101,7 @@ function fullWanted(call: Call, source: Vm): boolean {
   return full;
 }
 
-function check(call: Call): Plan {
+function planClone(call: Call): ClonePlan {
   const id = call.integer('vmid');
   const newId = call.integer('newid');
   const wanted = call.optional('target');
@@ -109,12 +109,12 @@ function check(call: Call): Plan {
   const source = findVm(call.core, call.host, id);
   const pool = call.optional('pool');
   if (pool !== undefined) call.core.access.requirePool(pool);
-  checkTarget(call, target);
+  checkCloneTarget(call, target);
   requireQuorum(call.core);
   checkLock(source);
-  const config = sourceConfig(call, source);
-  const full = fullWanted(call, source);
-  const shared = requireStorages(call, config);
+  const config = findSourceConfig(call, source);
+  const full = isFullClone(call, source);
+  const shared = requireStorageAccess(call, config);
   requireBridgePrivileges(call.core, call.authUser, config);
   if (target !== undefined && !shared) {
     throw serverError(`can't clone VM to node '${target}' (VM uses local storage)`);
@@ -128,7 +128,7 @@ function check(call: Call): Plan {
 
 const NOT_COPIED = /^(?:unused\d+|template|lock|parent|snaptime|vmstate|snapstate)$/;
 
-function newConfig(call: Call, plan: Plan): Record<string, string> {
+function buildConfig(call: Call, plan: ClonePlan): Record<string, string> {
   const { state } = call;
   const config: Record<string, string> = {};
   for (const [name, value] of Object.entries(plan.config)) {
@@ -147,10 +147,10 @@ function newConfig(call: Call, plan: Plan): Record<string, string> {
 }
 
 /** A comment in the file, which the API shows as the description. */
-const TEMPORARY: VmOptions = { lock: 'clone', description: ' qmclone temporary file' };
+const TEMPORARY_CONFIG: VmOptions = { lock: 'clone', description: ' qmclone temporary file' };
 
 /** The name a linked clone rests on, as its own name shows it; thin LVM does not show it. */
-function baseName(call: Call, storage: string, name: string): string | undefined {
+function findBaseName(call: Call, storage: string, name: string): string | undefined {
   const { path, type } = requireStorage(call.state, storage);
   if (type === 'lvmthin') return undefined;
   const isFile = path !== undefined;
@@ -163,12 +163,12 @@ function baseName(call: Call, storage: string, name: string): string | undefined
 /** Copies one drive; returns it in its new form. */
 async function cloneDrive(
   call: Call,
-  plan: Plan,
+  plan: ClonePlan,
   at: {
     readonly slot: string;
     readonly drive: Drive;
     readonly context: TaskContext;
-    readonly made: string[];
+    readonly created: string[];
   },
 ): Promise<Drive> {
   const { slot, drive, context } = at;
@@ -185,13 +185,13 @@ async function cloneDrive(
     size: volume.size,
     format: linked ? 'qcow2' : (call.optional('format') ?? volume.format),
     ...(isCi ? { suffix: 'cloudinit' } : {}),
-    base: linked ? baseName(call, storage, origin.name) : undefined,
+    base: linked ? findBaseName(call, storage, origin.name) : undefined,
     image: volume.image,
     guestState: structuredClone(volume.guestState),
     everBooted: volume.everBooted,
   };
   const file = await allocateVolume(core, { storage, host }, { volume: fresh, work: context.work });
-  at.made.push(file);
+  at.created.push(file);
   if (linked) await context.work(SIMULATED_DURATIONS_MS.linkedClone);
   else await context.work((SIMULATED_DURATIONS_MS.fullClonePerGib * volume.size) / 2 ** 30);
   const size = isCi ? {} : { size: formatSize(volume.size) };
@@ -200,10 +200,10 @@ async function cloneDrive(
 
 async function copyDrives(
   call: Call,
-  plan: Plan,
+  plan: ClonePlan,
   at: {
     readonly context: TaskContext;
-    readonly made: string[];
+    readonly created: string[];
     readonly config: Record<string, string>;
     readonly vm: Vm;
   },
@@ -213,30 +213,35 @@ async function copyDrives(
   );
   for (const [slot] of drives) delete at.config[slot];
   for (const [slot, drive] of drives) {
-    const copy = await cloneDrive(call, plan, { slot, drive, context: at.context, made: at.made });
+    const copy = await cloneDrive(call, plan, {
+      slot,
+      drive,
+      context: at.context,
+      created: at.created,
+    });
     at.config[slot] = formatDrive(copy);
     // Written after each drive: name and description show while the others are still being copied.
     at.vm.config = { ...at.config, lock: 'clone' };
   }
 }
 
-async function clone(call: Call, context: TaskContext): Promise<void> {
-  const plan = check(call);
+async function cloneTask(call: Call, context: TaskContext): Promise<void> {
+  const plan = planClone(call);
   const { state } = call;
   if (state.version !== '8.4') {
     context.log(`creating a clone of VM ${plan.source.id} with ID ${plan.newId}`);
   }
-  const config = newConfig(call, plan);
+  const config = buildConfig(call, plan);
   if (state.findGuest(plan.newId) !== undefined) {
     const file = `/etc/pve/nodes/${call.host}/qemu-server/${plan.newId}.conf`;
     throw serverError(`close (rename) atomic file '${file}' failed: File exists`);
   }
   const vm = emptyVm(plan.newId, call.host, state.clock.now());
-  vm.config = { ...TEMPORARY };
+  vm.config = { ...TEMPORARY_CONFIG };
   state.vms.set(plan.newId, vm);
-  const made: string[] = [];
+  const created: string[] = [];
   try {
-    await copyDrives(call, plan, { context, made, config, vm });
+    await copyDrives(call, plan, { context, created, config, vm });
     vm.config = config;
     if (plan.target !== undefined) vm.host = plan.target;
     state.recordStatus(vm);
@@ -244,20 +249,20 @@ async function clone(call: Call, context: TaskContext): Promise<void> {
     state.accessVersion += 1;
   } catch (error) {
     if (context.signal.aborted) throw error;
-    await freeVolumes(call.core, { host: call.host, volumes: made }, context.log);
+    await freeVolumes(call.core, { host: call.host, volumes: created }, context.log);
     if (state.vms.get(plan.newId) === vm) state.vms.delete(plan.newId);
     throw serverError(`clone failed: ${errorText(error)}`);
   }
 }
 
 export function cloneVm(call: Call): string {
-  const { source, newId } = check(call);
+  const { source, newId } = planClone(call);
   const timeoutMs = SIMULATED_TIMEOUTS_MS.cloneLock;
   const host = call.host;
   const shared = source.running === undefined;
   return call.forkTask({ type: 'qmclone', id: source.id }, (context) =>
     withVmLock(call.core, { host, id: source.id, timeoutMs, shared }, () =>
-      withVmLock(call.core, { host, id: newId, timeoutMs }, () => clone(call, context)),
+      withVmLock(call.core, { host, id: newId, timeoutMs }, () => cloneTask(call, context)),
     ),
   );
 }

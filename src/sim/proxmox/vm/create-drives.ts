@@ -165,7 +165,7 @@ export function requireDriveAccess(core: Core, request: DriveRequest): void {
 interface DriveCreation extends DriveRequest {
   readonly core: Core;
   readonly workContext: WorkContext;
-  readonly made: string[];
+  readonly created: string[];
   readonly result: Record<string, string>;
   /** Options that the VM has besides those ordered. */
   readonly config: VmOptions;
@@ -191,12 +191,12 @@ async function createCloudInitDrive(
   const storage = requireStorage(creation.core.state, id);
   const format = storage.path === undefined ? 'raw' : (drive.options['format'] ?? 'qcow2');
   const volume = { vmId: creation.vmId, size: 4 * 2 ** 20, format, suffix: 'cloudinit' };
-  const place = { storage: id, host: creation.host };
-  const file = await allocateVolume(creation.core, place, {
+  const location = { storage: id, host: creation.host };
+  const file = await allocateVolume(creation.core, location, {
     volume,
     work: creation.workContext.work,
   });
-  creation.made.push(file);
+  creation.created.push(file);
   const { format: _format, ...options } = drive.options;
   creation.result[slot] = formatDrive({ file, options: { ...options, media: 'cdrom' } });
 }
@@ -269,7 +269,7 @@ async function createDisk(creation: DriveCreation, slot: string, drive: Drive): 
     { storage: id, host },
     { volume, work: workContext.work },
   );
-  creation.made.push(file);
+  creation.created.push(file);
   if (source !== undefined) {
     await workContext.work((SIMULATED_DURATIONS_MS.importPerGib * source.size) / 2 ** 30);
   }
@@ -320,13 +320,13 @@ export async function createDrives(
   request: DriveRequest & { readonly config: VmOptions },
   workContext: WorkContext,
 ): Promise<CreatedDrives> {
-  const creation: DriveCreation = { ...request, core, workContext, made: [], result: {} };
+  const creation: DriveCreation = { ...request, core, workContext, created: [], result: {} };
   try {
     for (const [slot, drive] of parseDrives(request.settings))
       await createDrive(creation, slot, drive);
   } catch (error) {
-    await freeVolumes(core, { host: request.host, volumes: creation.made }, workContext.log);
+    await freeVolumes(core, { host: request.host, volumes: creation.created }, workContext.log);
     throw error;
   }
-  return { options: creation.result, volumes: creation.made };
+  return { options: creation.result, volumes: creation.created };
 }

@@ -38,7 +38,7 @@ import { startVm } from './power.ts';
 import { checkSshKeys } from './ssh-keys.ts';
 
 /** Parameters of the call that are no options of the VM. */
-const NOT_OPTIONS = [
+const NON_OPTION_PARAMS = [
   'node',
   'vmid',
   'archive',
@@ -190,7 +190,7 @@ function finishOptions(call: Call, { vm, options }: Creation): void {
   );
 }
 
-async function create(call: Call, creation: Creation, context: TaskContext): Promise<void> {
+async function createLocked(call: Call, creation: Creation, context: TaskContext): Promise<void> {
   const { core, host, authUser } = call;
   const { vm, options, pool } = creation;
   const request = {
@@ -202,14 +202,14 @@ async function create(call: Call, creation: Creation, context: TaskContext): Pro
     config: {},
   };
   await context.work(SIMULATED_DURATIONS_MS.createVm);
-  const made = await createDrives(core, request, context);
+  const created = await createDrives(core, request, context);
   try {
     finishOptions(call, creation);
   } catch (error) {
-    await freeVolumes(core, { host, volumes: made.volumes }, context.log);
+    await freeVolumes(core, { host, volumes: created.volumes }, context.log);
     throw error;
   }
-  vm.config = withDefaults(call, { ...options, ...made.options });
+  vm.config = withDefaults(call, { ...options, ...created.options });
   call.state.recordStatus(vm);
   if (pool !== undefined) {
     call.state.pools.get(pool)?.vms.add(vm.id);
@@ -222,7 +222,7 @@ async function createTask(call: Call, creation: Creation, context: TaskContext):
   const { vm } = creation;
   try {
     const lock = { host, id: vm.id, timeoutMs: SIMULATED_TIMEOUTS_MS.cloneLock };
-    await withVmLock(core, lock, () => create(call, creation, context));
+    await withVmLock(core, lock, () => createLocked(call, creation, context));
   } catch (error) {
     // A worker that was killed leaves its locked configuration behind; one that failed cleans up.
     if (!context.signal.aborted && call.state.vms.get(vm.id) === vm) call.state.vms.delete(vm.id);
@@ -249,7 +249,7 @@ export async function createVm(call: Call): Promise<string> {
   const { core, host, authUser } = call;
   const id = call.integer('vmid');
   const pool = call.optional('pool');
-  const options = readVmOptions(call, NOT_OPTIONS);
+  const options = readVmOptions(call, NON_OPTION_PARAMS);
   checkSshKeys(options['sshkeys']);
   requireQuorum(core);
   if (pool !== undefined) core.access.requirePool(pool);

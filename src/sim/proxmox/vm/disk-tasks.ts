@@ -60,7 +60,7 @@ function requireResizableVolume(call: Call, vm: Vm, slot: string): Volume {
   return volume;
 }
 
-async function resize(call: Call, context: TaskContext): Promise<void> {
+async function resizeLocked(call: Call, context: TaskContext): Promise<void> {
   const { core } = call;
   const vm = loadVm(core, call.host, call.integer('vmid'));
   checkDigest(vm, call.optional('digest'));
@@ -88,7 +88,7 @@ export function resizeDisk(call: Call): string {
     throw parameterError({ skiplock: 'Only root may use this option.' });
   }
   return call.forkTask({ type: 'resize', id }, (context) =>
-    withVmLock(call.core, { host: call.host, id }, () => resize(call, context)),
+    withVmLock(call.core, { host: call.host, id }, () => resizeLocked(call, context)),
   );
 }
 
@@ -179,7 +179,7 @@ function requireMovableDrive(call: Call, vm: Vm): Drive {
   return drive;
 }
 
-async function move(call: Call, context: TaskContext): Promise<void> {
+async function moveLocked(call: Call, context: TaskContext): Promise<void> {
   const { core } = call;
   const vm = loadVm(core, call.host, call.integer('vmid'));
   const slot = call.text('disk');
@@ -195,8 +195,8 @@ async function move(call: Call, context: TaskContext): Promise<void> {
     guestState: volume.guestState,
     everBooted: volume.everBooted,
   };
-  const place = { storage: call.text('storage'), host: vm.host };
-  const file = await allocateVolume(core, place, { volume: fresh, work: context.work });
+  const location = { storage: call.text('storage'), host: vm.host };
+  const file = await allocateVolume(core, location, { volume: fresh, work: context.work });
   await context.work((SIMULATED_DURATIONS_MS.fullClonePerGib * volume.size) / 2 ** 30);
   vm.config[slot] = formatDrive({ ...drive, file });
   if (call.flag('delete')) {
@@ -227,6 +227,6 @@ export function moveDisk(call: Call): string {
   call.require({ path: `/storage/${storage}`, privileges: ['Datastore.AllocateSpace'] });
   requireMovableDrive(call, loadVm(call.core, call.host, id));
   return call.forkTask({ type: 'qmmove', id }, (context) =>
-    withVmLock(call.core, { host: call.host, id }, () => move(call, context)),
+    withVmLock(call.core, { host: call.host, id }, () => moveLocked(call, context)),
   );
 }

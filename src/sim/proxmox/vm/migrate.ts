@@ -50,7 +50,7 @@ function checkMigration(call: Call, vm: Vm): void {
   }
 }
 
-async function migrate(call: Call, context: TaskContext): Promise<void> {
+async function migrateLocked(call: Call, context: TaskContext): Promise<void> {
   const vm = loadVm(call.core, call.host, call.integer('vmid'));
   checkLock(vm);
   checkMigration(call, vm);
@@ -100,7 +100,7 @@ function requestMigration(call: Call, vm: Vm): string {
     const task = { type: 'qmigrate', id: vm.id, host, user: ROOT_USER };
     startTask(core, task, async (inner) => {
       await inner.work(HA_POLL_INTERVAL_MS);
-      await withVmLock(core, { host, id: vm.id }, () => migrate(call, inner));
+      await withVmLock(core, { host, id: vm.id }, () => migrateLocked(call, inner));
     });
     await Promise.resolve();
   });
@@ -122,6 +122,6 @@ export function migrateVm(call: Call): string {
   const managed = call.state.ha.get(`vm:${id}`);
   if (managed !== undefined && managed.state !== 'ignored') return requestMigration(call, vm);
   return call.forkTask({ type: 'qmigrate', id }, (context) =>
-    withVmLock(call.core, { host: call.host, id }, () => migrate(call, context)),
+    withVmLock(call.core, { host: call.host, id }, () => migrateLocked(call, context)),
   );
 }

@@ -24,7 +24,7 @@ function isCheckedSeparately(name: string): boolean {
   );
 }
 
-function privilegeOf(name: string): string | undefined {
+function findPrivilege(name: string): string | undefined {
   if (/^numa\d+$/.test(name)) return 'VM.Config.CPU';
   if (/^net\d+$/.test(name)) return 'VM.Config.Network';
   for (const [privilege, options] of Object.entries(OPTION_PRIVILEGES)) {
@@ -40,7 +40,7 @@ function requireOption(core: Core, user: VmCaller, name: string): void {
       any: true,
     });
   }
-  const privilege = privilegeOf(name);
+  const privilege = findPrivilege(name);
   if (privilege === undefined) {
     if (user.authUser === ROOT_USER) return;
     throw serverError(`only root can set '${name}' config`);

@@ -25,7 +25,7 @@ const APPLIED_WITHOUT_RESTART = new Set([
   'sshkeys',
 ]);
 
-function hotplugs(vm: Vm): readonly string[] {
+function hotplugFeatures(vm: Vm): readonly string[] {
   const text = vm.config['hotplug'] ?? 'network,disk,usb';
   if (text === '0') return [];
   return text === '1' ? ['network', 'disk', 'usb'] : splitList(text);
@@ -55,23 +55,23 @@ function deleteNow(vm: Vm, name: string): void {
   delete vm.config[name];
 }
 
-function canSetHot(vm: Vm, name: string, value: string): boolean {
+function canHotplug(vm: Vm, name: string, value: string): boolean {
   if (APPLIED_WITHOUT_RESTART.has(name) || /^ipconfig\d+$/.test(name)) return true;
-  if (/^net\d+$/.test(name)) return hotplugs(vm).includes('network');
+  if (/^net\d+$/.test(name)) return hotplugFeatures(vm).includes('network');
   if (/^unused\d+$/.test(name)) return true;
   if (!isDriveName(name)) return false;
   const known = vm.config[name];
   const isMedium =
     known !== undefined && isCdrom(parseDrive(name, known)) && isCdrom(parseDrive(name, value));
   if (isMedium) return true;
-  return /^(?:scsi|virtio)\d+$/.test(name) && hotplugs(vm).includes('disk');
+  return /^(?:scsi|virtio)\d+$/.test(name) && hotplugFeatures(vm).includes('disk');
 }
 
-function canDeleteHot(vm: Vm, name: string): boolean {
+function canHotUnplug(vm: Vm, name: string): boolean {
   if (APPLIED_WITHOUT_RESTART.has(name) || /^ipconfig\d+$/.test(name) || /^unused\d+$/.test(name))
     return true;
-  if (/^net\d+$/.test(name)) return hotplugs(vm).includes('network');
-  return /^(?:scsi|virtio)\d+$/.test(name) && hotplugs(vm).includes('disk');
+  if (/^net\d+$/.test(name)) return hotplugFeatures(vm).includes('network');
+  return /^(?:scsi|virtio)\d+$/.test(name) && hotplugFeatures(vm).includes('disk');
 }
 
 /** Takes over everything that waits: the VM is off. */
@@ -85,12 +85,12 @@ export function applyPending(vm: Vm): void {
 /** Takes over what a running VM can; the rest goes on waiting. */
 export function hotplugPending(vm: Vm): void {
   for (const name of vm.pendingDelete) {
-    if (!canDeleteHot(vm, name)) continue;
+    if (!canHotUnplug(vm, name)) continue;
     deleteNow(vm, name);
     vm.pendingDelete.delete(name);
   }
   for (const [name, value] of Object.entries(vm.pending)) {
-    if (vm.config[name] !== value && !canSetHot(vm, name, value)) continue;
+    if (vm.config[name] !== value && !canHotplug(vm, name, value)) continue;
     setNow(vm, name, value);
     delete vm.pending[name];
   }

@@ -129,7 +129,7 @@ export async function stopVm(
 }
 
 /** Resolves true when the VM is off, false when the time is over. */
-async function waitForOff(
+async function waitForPowerOff(
   core: Core,
   vm: Vm,
   at: { readonly ms: number; readonly signal: AbortSignal },
@@ -152,7 +152,7 @@ async function waitForOff(
   return vm.running?.guest !== guest;
 }
 
-async function shutDown(
+async function shutDownLocked(
   core: Core,
   vm: Vm,
   at: { readonly request: PowerRequest; readonly context: TaskContext },
@@ -163,7 +163,7 @@ async function shutDown(
   const ms = seconds === undefined ? SIMULATED_TIMEOUTS_MS.shutdown : seconds * 1000;
   // A guest that takes no notice answers at once; the wait is the same.
   void vm.running?.guest.requestShutdown();
-  if (await waitForOff(core, vm, { ms, signal: context.signal })) return;
+  if (await waitForPowerOff(core, vm, { ms, signal: context.signal })) return;
   if (request.forceStop !== true) throw serverError('VM quit/powerdown failed - got timeout');
   context.log('VM still running - terminating now with SIGTERM');
   powerOff(core, vm, applyPending);
@@ -178,7 +178,7 @@ export async function shutdownVm(
     const vm = findVm(core, request.host, request.id);
     if (vm.running === undefined) return;
     if (request.skipLock !== true) checkLock(vm);
-    await shutDown(core, vm, { request, context });
+    await shutDownLocked(core, vm, { request, context });
   });
 }
 
@@ -191,7 +191,7 @@ export async function rebootVm(
   await withVmLock(core, request, async () => {
     const vm = loadVm(core, request.host, request.id);
     if (vm.running === undefined) return;
-    await shutDown(core, vm, { request, context });
+    await shutDownLocked(core, vm, { request, context });
     await startLocked(core, request, context);
   });
 }

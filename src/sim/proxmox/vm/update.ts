@@ -36,7 +36,7 @@ import {
 import { applyPending, hotplugPending } from './pending.ts';
 import { checkSshKeys } from './ssh-keys.ts';
 
-const NOT_OPTIONS = [
+const NON_OPTION_PARAMS = [
   'node',
   'vmid',
   'delete',
@@ -48,14 +48,14 @@ const NOT_OPTIONS = [
   'import-working-storage',
 ];
 
-interface Change {
+interface ConfigChange {
   readonly id: number;
   readonly set: Record<string, string>;
   readonly remove: string[];
   readonly revert: readonly string[];
 }
 
-function revertList(call: Call, set: Readonly<Record<string, string>>): string[] {
+function readRevertList(call: Call, set: Readonly<Record<string, string>>): string[] {
   return splitList(call.text('revert')).map((name) => {
     if (!isKnownOption(call.state, name))
       throw parameterError({ revert: `unknown option '${name}'` });
@@ -68,7 +68,7 @@ function revertList(call: Call, set: Readonly<Record<string, string>>): string[]
   });
 }
 
-function removeList(
+function readDeleteList(
   call: Call,
   set: Readonly<Record<string, string>>,
   revert: readonly string[],
@@ -107,19 +107,19 @@ function checkHookScript(call: Call, volumeId: string | undefined): void {
   }
 }
 
-function readChange(call: Call): Change {
+function readChange(call: Call): ConfigChange {
   const id = call.integer('vmid');
   if (call.flag('skiplock') && call.authUser !== ROOT_USER) {
     throw parameterError({ skiplock: 'Only root may use this option.' });
   }
-  const set = readVmOptions(call, NOT_OPTIONS);
+  const set = readVmOptions(call, NON_OPTION_PARAMS);
   checkSshKeys(set['sshkeys']);
   const names = Object.keys(set);
   if (names.length === 0 && call.text('delete') === '' && call.text('revert') === '') {
     throw serverError('no options specified');
   }
-  const revert = revertList(call, set);
-  const remove = removeList(call, set, revert);
+  const revert = readRevertList(call, set);
+  const remove = readDeleteList(call, set, revert);
   normaliseDeviceOptions(call, set);
   if (set['vmgenid'] === '1') set['vmgenid'] = call.state.random.uuid();
   const user = { authUser: call.authUser, id };
@@ -136,7 +136,7 @@ function readChange(call: Call): Change {
   return { id, set, remove, revert };
 }
 
-function requireDrive(
+function requireDrivePrivileges(
   call: Call,
   vm: Vm,
   at: { readonly slot: string; readonly text: string },
@@ -155,7 +155,7 @@ function checkMemory(vm: Vm, set: Readonly<Record<string, string>>): void {
   }
 }
 
-function checkBoot(vm: Vm, change: Change): void {
+function checkBoot(vm: Vm, change: ConfigChange): void {
   const all = { ...vm.config, ...vm.pending, ...change.set };
   const request = /^order=(.*)$/.exec(change.set['boot'] ?? '')?.[1]?.split(/[;,]/) ?? [];
   for (const device of request) {
@@ -196,7 +196,7 @@ async function removeOption(
     if (vm.config['protection'] === '1') {
       throw serverError(`can't remove drive '${name}' - protection mode enabled`);
     }
-    requireDrive(call, vm, { slot: name, text: value });
+    requireDrivePrivileges(call, vm, { slot: name, text: value });
   } else if (name === 'tags') {
     requireTagPrivileges(
       call.core,
@@ -204,21 +204,21 @@ async function removeOption(
       { from: value, to: '' },
     );
   } else {
-    requireRemoval(call, vm, { name, value });
+    requireRemovalPrivileges(call, vm, { name, value });
   }
   delete vm.pending[name];
   if (vm.config[name] !== undefined) vm.pendingDelete.add(name);
-  dropFromBoot(vm, name);
+  removeFromBootOrder(vm, name);
 }
 
 /** Who may not give a VM a device may not take it away either. */
-function requireRemoval(
+function requireRemovalPrivileges(
   call: Call,
   vm: Vm,
   option: { readonly name: string; readonly value: string },
 ): void {
   const { name, value } = option;
-  if (/^net\d+$/.test(name)) return requireNic(call, vm, name);
+  if (/^net\d+$/.test(name)) return requireNicPrivileges(call, vm, name);
   if (/^serial\d+$/.test(name) && value !== 'socket') {
     if (call.authUser === ROOT_USER) return;
     throw serverError(`only root can delete '${name}' config for real devices`);
@@ -227,22 +227,22 @@ function requireRemoval(
 }
 
 /** A device that goes also leaves the boot order. */
-function dropFromBoot(vm: Vm, name: string): void {
+function removeFromBootOrder(vm: Vm, name: string): void {
   const boot = vm.pending['boot'] ?? vm.config['boot'];
   const request = /^order=(.*)$/.exec(boot ?? '')?.[1]?.split(';');
   if (request === undefined || !request.includes(name)) return;
   vm.pending['boot'] = formatBootOrder(request.filter((device) => device !== name));
 }
 
-interface Setting {
+interface OptionChange {
   readonly name: string;
   readonly value: string;
   readonly workContext: WorkContext;
-  readonly change: Change;
+  readonly change: ConfigChange;
 }
 
 /** A new CD-ROM drive can be booted from. */
-function appendToBoot(vm: Vm, name: string, value: string): void {
+function appendToBootOrder(vm: Vm, name: string, value: string): void {
   const request = /^order=(.*)$/
     .exec(vm.pending['boot'] ?? vm.config['boot'] ?? '')?.[1]
     ?.split(';');
@@ -251,11 +251,11 @@ function appendToBoot(vm: Vm, name: string, value: string): void {
   vm.pending['boot'] = formatBootOrder([...request.filter((device) => device !== ''), name]);
 }
 
-async function setDrive(call: Call, vm: Vm, at: Setting): Promise<void> {
+async function setDrive(call: Call, vm: Vm, at: OptionChange): Promise<void> {
   const { name, value, workContext } = at;
   const before = vm.config[name];
-  if (before !== undefined) requireDrive(call, vm, { slot: name, text: before });
-  requireDrive(call, vm, { slot: name, text: value });
+  if (before !== undefined) requireDrivePrivileges(call, vm, { slot: name, text: before });
+  requireDrivePrivileges(call, vm, { slot: name, text: value });
   const request = {
     authUser: call.authUser,
     host: vm.host,
@@ -263,17 +263,17 @@ async function setDrive(call: Call, vm: Vm, at: Setting): Promise<void> {
     settings: { [name]: value },
   };
   const { [name]: _replaced, ...config } = { ...vm.config, ...vm.pending };
-  const made = await createDrives(call.core, { ...request, config }, workContext);
-  Object.assign(vm.pending, made.options);
-  appendToBoot(vm, name, value);
+  const created = await createDrives(call.core, { ...request, config }, workContext);
+  Object.assign(vm.pending, created.options);
+  appendToBootOrder(vm, name, value);
 }
 
-function requireNic(call: Call, vm: Vm, name: string): void {
+function requireNicPrivileges(call: Call, vm: Vm, name: string): void {
   const before = vm.config[name];
   if (before !== undefined) requireBridgePrivileges(call.core, call.authUser, { [name]: before });
 }
 
-function requireSerial(call: Call, vm: Vm, at: Setting): void {
+function requireSerialPrivileges(call: Call, vm: Vm, at: OptionChange): void {
   const before = vm.config[at.name] ?? 'socket';
   if (before !== 'socket' || at.value !== 'socket') {
     if (call.authUser === ROOT_USER) return;
@@ -282,16 +282,16 @@ function requireSerial(call: Call, vm: Vm, at: Setting): void {
   call.core.access.requireVm(call.authUser, vm, { privileges: ['VM.Config.HWType'] });
 }
 
-function requireSetting(call: Call, vm: Vm, at: Setting): void {
+function requireOptionChange(call: Call, vm: Vm, at: OptionChange): void {
   const { name, value } = at;
-  if (/^net\d+$/.test(name)) requireNic(call, vm, name);
-  else if (/^serial\d+$/.test(name)) requireSerial(call, vm, at);
+  if (/^net\d+$/.test(name)) requireNicPrivileges(call, vm, name);
+  else if (/^serial\d+$/.test(name)) requireSerialPrivileges(call, vm, at);
   else if (name === 'boot') checkBoot(vm, at.change);
   else
     requireDevicePrivileges(call.core, { authUser: call.authUser, id: vm.id }, { [name]: value });
 }
 
-async function setOption(call: Call, vm: Vm, at: Setting): Promise<void> {
+async function setOption(call: Call, vm: Vm, at: OptionChange): Promise<void> {
   const { name, value } = at;
   if (vm.pending[name] === value) return;
   if (isDriveName(name)) {
@@ -301,16 +301,16 @@ async function setOption(call: Call, vm: Vm, at: Setting): Promise<void> {
     requireTagPrivileges(call.core, { authUser: call.authUser, id: vm.id }, change);
     vm.pending[name] = normaliseTags(call.state, value);
   } else {
-    requireSetting(call, vm, at);
+    requireOptionChange(call, vm, at);
     vm.pending[name] = value;
   }
   vm.pendingDelete.delete(name);
 }
 
-async function apply(
+async function applyChange(
   call: Call,
   vm: Vm,
-  at: { readonly change: Change; readonly workContext: WorkContext },
+  at: { readonly change: ConfigChange; readonly workContext: WorkContext },
 ): Promise<void> {
   const { change, workContext } = at;
   for (const name of change.remove) await removeOption(call, vm, { name, workContext });
@@ -324,25 +324,25 @@ async function apply(
   for (const [name, value] of Object.entries(vm.pending)) {
     if (vm.config[name] === value) delete vm.pending[name];
   }
-  const before = cloudInitVolumes(vm);
+  const before = findCloudInitVolumes(vm);
   if (vm.running === undefined) applyPending(vm);
   else hotplugPending(vm);
   call.state.recordStatus(vm);
-  const after = cloudInitVolumes(vm);
+  const after = findCloudInitVolumes(vm);
   for (const volumeId of before.filter((file) => !after.includes(file))) {
     await freeVolume(call.core, { host: vm.host, volumeId }, workContext.work);
   }
 }
 
 /** Not kept as unused: Proxmox makes them anew at each start. */
-function cloudInitVolumes(vm: Vm): readonly string[] {
+function findCloudInitVolumes(vm: Vm): readonly string[] {
   return parseDrives(vm.config)
     .filter(([, drive]) => isCloudInit(drive))
     .map(([, drive]) => drive.file);
 }
 
 /** Made before anything waits or forks, and again under the lock. */
-function checkChange(call: Call, change: Change): Vm {
+function checkChange(call: Call, change: ConfigChange): Vm {
   const vm = loadVm(call.core, call.host, change.id);
   checkDigest(vm, call.optional('digest'));
   if (!call.flag('skiplock')) checkLock(vm);
@@ -350,7 +350,11 @@ function checkChange(call: Call, change: Change): Vm {
   return vm;
 }
 
-async function update(call: Call, change: Change, workContext: WorkContext): Promise<void> {
+async function updateLocked(
+  call: Call,
+  change: ConfigChange,
+  workContext: WorkContext,
+): Promise<void> {
   await withVmLock(call.core, { host: call.host, id: change.id }, async () => {
     const vm = checkChange(call, change);
     requireWritable(call.core, vm);
@@ -358,7 +362,7 @@ async function update(call: Call, change: Change, workContext: WorkContext): Pro
       delete vm.pending[name];
       vm.pendingDelete.delete(name);
     }
-    await apply(call, vm, { change, workContext });
+    await applyChange(call, vm, { change, workContext });
   });
 }
 
@@ -366,7 +370,7 @@ async function update(call: Call, change: Change, workContext: WorkContext): Pro
 export async function updateVm(call: Call): Promise<null> {
   const change = readChange(call);
   checkChange(call, change);
-  await update(call, change, {
+  await updateLocked(call, change, {
     log: () => undefined,
     work: (ms) => call.state.clock.sleep(ms / call.state.speed),
   });
@@ -374,7 +378,7 @@ export async function updateVm(call: Call): Promise<null> {
 }
 
 /** What was asked for, as the task's log repeats it. */
-function givenOptions(call: Call): string {
+function formatGivenOptions(call: Call): string {
   const notRepeated = ['node', 'vmid', 'digest', 'background_delay', 'import-working-storage'];
   return Object.keys(call.params)
     .filter((name) => !notRepeated.includes(name))
@@ -388,9 +392,9 @@ export async function updateVmInTask(call: Call): Promise<string | null> {
   const change = readChange(call);
   checkChange(call, change);
   const upid = call.forkTask({ type: 'qmconfig', id: change.id }, async (context) => {
-    context.log(`update VM ${change.id}: ${givenOptions(call)}`);
+    context.log(`update VM ${change.id}: ${formatGivenOptions(call)}`);
     await context.work(SIMULATED_DURATIONS_MS.configTask);
-    await update(call, change, context);
+    await updateLocked(call, change, context);
   });
   const delay = call.optional('background_delay');
   if (delay === undefined) return upid;
