@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an API call ends badly: a status, a message (which ends in a newline on the wire), and for 400 one text
-// per parameter. Inside a task only the message counts.
+// Errors of API calls: a status, a message (with a trailing newline on the wire), and for 400 one text per
+// parameter. A task reports only the message.
 
 export class ApiError extends Error {
   readonly status: number;
@@ -14,7 +14,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Everything that is neither a parameter nor a permission, "not found" included. */
+/** Status 500: every error except parameter and permission errors; "not found" is one, too. */
 export function serverError(message: string): ApiError {
   return new ApiError(500, `${message}\n`);
 }
@@ -27,7 +27,7 @@ export function permissionError(hint?: string): ApiError {
   return new ApiError(403, `Permission check failed${hint === undefined ? '' : ` (${hint})`}\n`);
 }
 
-/** The text of any error as a task or a wrapping message shows it. */
+/** Formats an error for a task's exit status or for a wrapping message. */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const details =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every endpoint gets: the state, the tasks, the locks, the access rules; and the call it answers.
+// What every endpoint handler receives: the call, and through it the state, tasks, locks and permissions.
 import type { EndpointFact } from '../../proxmox/wire-facts/index.ts';
 import type { AccessChecks, RequiredPrivileges } from './access/checks.ts';
 import type { Permissions } from './access/permissions.ts';
@@ -13,7 +13,7 @@ import { SIMULATED_TIMEOUTS_MS } from './tasks/durations.ts';
 import type { TaskContext, TaskEngine } from './tasks/engine.ts';
 import type { Locks } from './tasks/locks.ts';
 
-/** Where downloads come from, when the described URLs do not have them. Undefined = cannot be reached. */
+/** Source of downloads for URLs that the cluster description lacks. Undefined = unreachable. */
 export type UrlSource = (
   url: string,
 ) => Promise<(UrlDescription & { readonly bytes?: Uint8Array }) | undefined>;
@@ -26,7 +26,7 @@ export interface Core {
   readonly access: AccessChecks;
   readonly sessions: Sessions;
   readonly urlSource: UrlSource;
-  /** How guests reach Kubernetes servers; undefined = not at all. */
+  /** How guests connect to Kubernetes servers; undefined = they cannot. */
   readonly connect: OpenConnection | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface Upload {
   readonly tmpName: string;
 }
 
-/** An answer with a total beside its data. */
+/** A result with the total number of rows next to its data. */
 export class Paged {
   readonly data: unknown;
   readonly total: number;
@@ -54,7 +54,7 @@ export class Call {
   readonly endpoint: EndpointFact;
   /** `user@realm` or `user@realm!token`. */
   readonly authUser: string;
-  /** The host that carries it out. */
+  /** The host that executes the call. */
   readonly host: string;
   readonly params: Params;
   readonly upload: Upload | undefined;
@@ -75,7 +75,7 @@ export class Call {
     this.upload = fields.upload;
   }
 
-  /** The same call with other parameters, for endpoints that are another word for a different one. */
+  /** The same call with other parameters, for endpoints that are an alias of another one. */
   withParams(params: Params): Call {
     const { core, endpoint, authUser, host, upload } = this;
     return new Call({ core, endpoint, authUser, host, params, upload });
@@ -89,7 +89,7 @@ export class Call {
     return this.params[name];
   }
 
-  /** The parameter as text; undefined when it was not given. */
+  /** The parameter as text; undefined when it is missing. */
   optional(name: string): string | undefined {
     const value = this.params[name];
     return value === undefined ? undefined : formatScalar(value);
@@ -145,7 +145,7 @@ export interface VmLock {
   readonly shared?: boolean;
 }
 
-/** Work under a VM's file lock on its host. */
+/** Runs work under the VM's file lock on its host. */
 export function withVmLock<T>(core: Core, lock: VmLock, work: () => Promise<T>): Promise<T> {
   const file = `/var/lock/qemu-server/lock-${lock.id}.conf`;
   const timeoutMs = (lock.timeoutMs ?? SIMULATED_TIMEOUTS_MS.configLock) / core.state.speed;
@@ -156,7 +156,7 @@ export function withVmLock<T>(core: Core, lock: VmLock, work: () => Promise<T>):
   );
 }
 
-/** Writes need the majority of the cluster. */
+/** Writes need quorum. */
 export function requireQuorum(core: Core): void {
   if (!core.state.quorate) throw serverError('cluster not ready - no quorum?');
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Proxmox VE cluster that fits in a process: hosts, storages, users, tasks, locks, guests, faults, and people
-// who meddle. Owns what a real cluster would say and do; must not know the client that talks to it, with which
-// it shares nothing but the table of wire facts. Start reading at sim.ts, then http/pipeline.ts.
+// A simulated Proxmox VE cluster in one process: hosts, storages, users, tasks, locks, guests, injected faults and
+// external changes. It must not import the client; the two share only the table of wire facts. Start reading at
+// sim.ts, then http/pipeline.ts.
 
 export type { FaultRule } from './control/faults.ts';
 export type { Inspection } from './control/inspect.ts';
@@ -27,5 +27,5 @@ export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
 export { type ClusterDescription, defaultCluster } from './state/cluster-description.ts';
 export { parseClusterDescription } from './state/parse-cluster-file.ts';
 export { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from './tasks/durations.ts';
-/** For tests that need certificates of their own. */
+/** For tests that create their own certificates. */
 export * as x509 from './x509/der.ts';

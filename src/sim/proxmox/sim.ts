@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins the parts of a simulated cluster and hands out what callers and tests need of it.
+// Assembles a simulated cluster and exposes what clients and tests need.
 import type { Clock } from '../../ports/clock.ts';
 import type { Random } from '../../ports/random.ts';
 import type { ApiVersion } from '../../proxmox/wire-facts/index.ts';
@@ -27,29 +27,29 @@ export interface SimOptions {
   readonly cluster: ClusterDescription;
   readonly clock: Clock;
   readonly random: Random;
-  /** 1 = as slow as a real one; 60 = a minute in a second. */
+  /** 1 = real time; 60 = a minute in a second. */
   readonly speed?: number;
   readonly version?: ApiVersion;
-  /** Where downloads come from that the description does not have; absent = nowhere. */
+  /** Source of downloads for URLs that the description lacks; absent = they are unreachable. */
   readonly urlSource?: UrlSource;
-  /** How guests reach the Kubernetes server that their user-data names; absent = a join is recorded only. */
+  /** How guests connect to the Kubernetes server in their user-data; absent = a join is only recorded. */
   readonly connect?: OpenConnection;
 }
 
 export interface ProxmoxSim {
   readonly version: ApiVersion;
-  /** One request. Rejects with SimConnectionError when no answer comes. */
+  /** Handles one request. Rejects with SimConnectionError when the connection fails. */
   handle(request: SimRequest): Promise<SimResponse>;
   readonly faults: Faults;
   readonly externalChanges: ExternalChanges;
   inspect(): Inspection;
-  /** The least time in which the machines that run now could have been made, with so many creations per host. */
+  /** Lower bound of the time to create the VMs that run now, with this many concurrent creations per host. */
   criticalPathMs(creationsPerHost: number): number;
-  /** The guest in a running VM. */
+  /** The guest of a running VM. */
   guest(vmId: number): Guest | undefined;
-  /** Everything, as JSON can hold it. */
+  /** The whole state as a JSON-compatible value. */
   saveState(): SavedState;
-  /** Takes the place of what is there. Running VMs boot again. */
+  /** Replaces the current state. Running VMs boot again. */
   loadState(state: SavedState): void;
 }
 
@@ -89,7 +89,7 @@ function createCore(options: SimOptions): { readonly core: Core; readonly faults
   return { core, faults };
 }
 
-/** A simulated cluster without sockets; `serveProxmoxSim` puts one on the network. */
+/** A simulated cluster without sockets; `serveProxmoxSim` serves it over HTTP. */
 export function createProxmoxSim(options: SimOptions): ProxmoxSim {
   const { core, faults } = createCore(options);
   const externalChanges = new ExternalChanges(core);

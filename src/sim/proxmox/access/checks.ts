@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The permission checks that the API declares per endpoint, and the helpers that endpoints use themselves.
+// Permission checks: those that the API declares per endpoint, and helpers for checks inside endpoints.
 import type { EndpointFact, PermissionCheck } from '../../../proxmox/wire-facts/index.ts';
 import { permissionError, serverError } from '../api-error.ts';
 import { splitList } from '../schema/formats.ts';
@@ -41,7 +41,7 @@ export class AccessChecks {
     if (!this.#state.pools.has(pool)) throw permissionError(`pool '${pool}' does not exist`);
   }
 
-  /** On the pool first, where one is named; then on the VM. */
+  /** Passes with the privileges on the given pool; otherwise requires them on the VM. */
   requireVm(
     authUser: string,
     vm: { readonly id: number; readonly pool?: string | undefined },
@@ -52,7 +52,7 @@ export class AccessChecks {
     this.require(authUser, { ...required, path: `/vms/${vm.id}` });
   }
 
-  /** What the endpoint declares. `who` is undefined before a log-in. */
+  /** Runs the check that the endpoint declares. `authUser` is undefined before login. */
   requireEndpoint(endpoint: EndpointFact, authUser: string | undefined, params: Params): void {
     const { permissions } = endpoint;
     if (authUser === undefined) {
@@ -95,7 +95,7 @@ export class AccessChecks {
       return denyUnlessQuiet(at);
     const any = findCheckOption(options, 'any') !== undefined;
     const path = normaliseAclPath(fillPathTemplate(String(template), at.params));
-    // A path with odd characters is no path: nobody has anything there, and the hint does not repeat it.
+    // An invalid ACL path grants no privileges, and the error message leaves it out.
     return this.#check(
       { path: isAclPath(path) ? path : '', privileges: asNames(privileges), any },
       at,
@@ -119,7 +119,7 @@ export class AccessChecks {
     throw serverError(`no such user ('${user}')`);
   }
 
-  /** On all groups, or on those named and on one that the user is in. */
+  /** Requires the privileges on /access/groups, or on every group given and one group of the user. */
   #userGroup(rest: PermissionCheck, at: PermissionContext): boolean {
     const privileges = asNames(rest[0]);
     const user = formatScalar(at.params['userid'] ?? '');
@@ -139,7 +139,7 @@ export class AccessChecks {
 
   #modify(rest: PermissionCheck, at: PermissionContext): boolean {
     const given = fillPathTemplate(String(rest[0]), at.params);
-    // Left to the parameter check, which names the path.
+    // The parameter check refuses the path later, with the path in its message.
     if (!isAclPath(given)) return !at.quiet;
     const path = normaliseAclPath(given);
     const extra = [
@@ -155,7 +155,7 @@ export class AccessChecks {
 interface PermissionContext {
   readonly authUser: string;
   readonly params: Params;
-  /** Inside an `or`: answer instead of refusing. */
+  /** Set inside an `or`: return false instead of throwing. */
   readonly quiet: boolean;
 }
 
@@ -164,7 +164,7 @@ function denyUnlessQuiet(at: PermissionContext): boolean {
   throw permissionError();
 }
 
-/** Asked before the parameters are verified, and so not answered as a wrong parameter. */
+/** Runs before parameter verification, so a wrong name is a server error, not a parameter error. */
 function verifyUserName(user: string): void {
   if (user.length < 3) throw serverError(`user name '${user}' is too short`);
   if (user.length > 64) throw serverError(`user name '${user}' is too long (${user.length} > 64)`);
@@ -172,7 +172,7 @@ function verifyUserName(user: string): void {
   throw serverError(`value '${user}' does not look like a valid user name`);
 }
 
-/** Whoever names no group, or one that is not theirs to fill, is told which right is missing. */
+/** Throws with the missing privilege when no group is given, or one without the caller's privileges. */
 function requireGroups(
   at: PermissionContext,
   has: { readonly privileges: readonly string[]; readonly mine: ReadonlySet<string> },
@@ -198,7 +198,7 @@ function findCheckOption(options: PermissionCheck, name: string): string | numbe
   return typeof value === 'string' || typeof value === 'number' ? value : undefined;
 }
 
-/** A parameter that was not given leaves its place empty, as the real one does. */
+/** A missing parameter becomes an empty path segment, as in Proxmox. */
 function fillPathTemplate(template: string, params: Params): string {
   return template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => formatScalar(params[name] ?? ''));
 }

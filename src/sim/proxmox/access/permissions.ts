@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may do what: roles along a path, groups, pools, tokens with separated privileges. Knows no endpoint.
+// Effective privileges: roles along a path, groups, pools, tokens with privilege separation. Knows no endpoint.
 
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { Acl } from '../state/model.ts';
 
-/** Privilege → whether it also holds further down. */
+/** Privilege → whether it propagates to sub-paths. */
 export type Privileges = ReadonlyMap<string, boolean>;
 
 const NONE: Privileges = new Map();
@@ -25,13 +25,13 @@ function prefixes(path: string): string[] {
   return ['/', ...parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)];
 }
 
-/** Without trailing and doubled slashes; `/` stays. */
+/** Removes trailing and doubled slashes; `/` stays. */
 export function normaliseAclPath(path: string): string {
   const clean = path.replaceAll(/\/+/g, '/').replace(/\/$/, '');
   return clean === '' ? '/' : clean;
 }
 
-/** Characters that the path of an access rule may have. */
+/** Whether all characters are allowed in an ACL path. */
 export function isAclPath(text: string): boolean {
   return /^[\w.\-/]+$/.test(text);
 }
@@ -45,7 +45,7 @@ export class Permissions {
     this.#state = state;
   }
 
-  /** Everything `who` has on a path. */
+  /** All privileges of a user or token on a path. */
   privilegesOn(authUser: string, path: string): Privileges {
     this.#refresh();
     const key = `${authUser} ${path}`;
@@ -61,7 +61,7 @@ export class Permissions {
     return authUser === ROOT_USER || this.privilegesOn(authUser, path).has(privilege);
   }
 
-  /** Paths that an overview of somebody's rights lists. */
+  /** Paths that GET /access/permissions lists when no path is given. */
   knownPaths(): string[] {
     const paths = new Set([
       '/',
@@ -81,7 +81,7 @@ export class Permissions {
     return [...paths];
   }
 
-  /** Every path that a rule names, with those above it. */
+  /** Every path of an ACL entry, with its parent paths. */
   aclPaths(): ReadonlySet<string> {
     return new Set(this.#state.acl.flatMap(({ path }) => prefixes(path)));
   }
@@ -129,7 +129,7 @@ export class Permissions {
     return result;
   }
 
-  /** The deepest path with an entry decides; entries for the user win over those for groups. */
+  /** The deepest path with an entry decides; entries for the user override those for groups. */
   #roles(authUser: string, path: string): ReadonlyMap<string, boolean> {
     let roles: ReadonlyMap<string, boolean> = new Map();
     for (const prefix of prefixes(path)) {

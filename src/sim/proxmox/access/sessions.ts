@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-ins: tokens, tickets with their age, CSRF tokens. Tickets are signed, not remembered, so they cost no
-// memory; the signing key is drawn once from the Random port.
+// Authentication: API tokens, tickets with their age, CSRF tokens. Tickets are signed, not stored, so they use
+// no memory; the signing key comes from the Random port once.
 import { createHmac } from 'node:crypto';
 import { ApiError } from '../api-error.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { User } from '../state/model.ts';
 
 const TICKET_LIFETIME_S = 2 * 3600;
-/** A clock that is ahead on another host is forgiven this much. */
+/** Tolerated clock skew between hosts. */
 const TICKET_AHEAD_S = 300;
 
 export interface Caller {
@@ -28,7 +28,7 @@ export class Sessions {
     this.#key = state.random.bytes(32);
   }
 
-  /** `USER@REALM!TOKENID=SECRET`. 9.x does not tell why it refuses. */
+  /** `USER@REALM!TOKENID=SECRET`. 9.x does not report the cause of a refusal. */
   byToken(text: string): Caller {
     const match = /^([^\s!]+)!([^=]+)=(.+)$/.exec(text);
     const [, userId = '', tokenId = '', secret = ''] = match ?? [];
@@ -50,7 +50,7 @@ export class Sessions {
     return { authUser: user, isToken: false };
   }
 
-  /** Password or an unexpired ticket of the same user. Undefined = wrong. */
+  /** Accepts the password or an unexpired ticket of the same user. Undefined = refused. */
   login(userId: string, password: string): User | undefined {
     const user = this.#state.users.get(userId);
     if (user === undefined || !this.#isEnabled(user)) return undefined;

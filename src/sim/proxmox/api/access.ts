@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /access: log-in, rights, users, tokens, roles, access rules.
+// /access: login, permissions, users, tokens, roles, ACL.
 import { isAclPath, normaliseAclPath, splitToken } from '../access/permissions.ts';
 import { ApiError, parameterError, serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
@@ -25,7 +25,7 @@ const CAPABILITIES: Readonly<Record<string, RegExp>> = {
 };
 const CAPABILITY_PATHS = ['/', '/nodes', '/access/groups', '/vms', '/storage', '/sdn', '/mapping'];
 
-/** Rights in a pool are rights on its VMs and storages. */
+/** Privileges on a pool count as privileges on its VMs and storages. */
 function capabilityNames(path: string, privilege: string): readonly string[] {
   const top = /^\/(\w+)/.exec(path)?.[1] ?? 'dc';
   if (top !== 'pool') return CAPABILITIES[top]?.test(privilege) === true ? [top] : [];
@@ -49,7 +49,7 @@ function login(call: Call): unknown {
   const given = call.text('username');
   const username = realm === undefined ? given : `${given}@${realm}`;
   const user = call.core.sessions.login(username, call.text('password'));
-  // One text for every cause: an answer must not tell which users exist.
+  // One message for every cause: the response must not disclose which users exist.
   if (user === undefined) throw new ApiError(401, 'authentication failure\n');
   const clusterName = call.core.access.allows(username, { path: '/', privileges: ['Sys.Audit'] })
     ? call.state.clusterName

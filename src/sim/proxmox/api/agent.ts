@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest agent through the API: its three refusals in their order, then what the guest says.
+// Guest agent endpoints: the three preconditions in Proxmox' order, then the command on the guest.
 import { ApiError, serverError } from '../api-error.ts';
 import { type Call, type Handlers, withVmLock } from '../core.ts';
 import type { Guest } from '../guest/guest.ts';
@@ -31,7 +31,7 @@ async function runAndWrapResult(call: Call, command: (guest: Guest) => unknown):
   return { result: await runOnGuest(call, command) };
 }
 
-/** Each character goes to the guest as one byte; one that is none is refused. */
+/** Sends each character to the guest as one byte; refuses characters above 0xff. */
 function decodeInput(call: Call): string | undefined {
   const input = call.optional('input-data');
   if (input === undefined) return undefined;
@@ -43,7 +43,7 @@ function decodeInput(call: Call): string | undefined {
   return Buffer.from(input, 'latin1').toString('utf8');
 }
 
-/** The length of a request is told in characters: what is longer in bytes loses its end, and nobody answers. */
+/** Proxmox counts characters, not bytes: a non-ASCII command is truncated and times out. */
 async function requireIntactCommand(call: Call, words: readonly string[]): Promise<void> {
   const text = words.join('');
   if (Buffer.byteLength(text) - text.length <= 1) return;
@@ -63,7 +63,7 @@ async function exec(call: Call): Promise<unknown> {
   return await runOnGuest(call, () => ({ pid: guest.agent.exec(words, input) }));
 }
 
-/** What a command wrote, one character for each byte. */
+/** Output of a command, one character per byte. */
 function encodeOutput(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /cluster: the overview that lags, status, the next free id, recent tasks, datacenter options.
+// /cluster: resources (delayed by the status broadcasts), status, next free id, recent tasks, datacenter options.
 import { parameterError, serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
@@ -10,7 +10,7 @@ import { RECENT_TASK_COUNT } from '../tasks/engine.ts';
 import { formatNode, isReportedOnline, storageUsage } from './node-stats.ts';
 import { canSeeTask, formatTask } from './tasks.ts';
 
-/** 9.x tells apart what the guest uses and what the host spends on it. */
+/** 9.x also reports `memhost`, the memory that the host spends on the guest. */
 function formatLoad(
   call: Call,
   broadcast: { readonly status: string; readonly memory: number },
@@ -225,7 +225,7 @@ function listRecentTasks(call: Call): unknown {
     .map((record) => ({ ...formatTask(record), saved: record.status === undefined ? '0' : '1' }));
 }
 
-/** Property strings of datacenter.cfg come back as objects. */
+/** GET returns property strings of datacenter.cfg as objects. */
 function formatDatacenterOption(name: string, value: string): unknown {
   if (name === 'registered-tags') return splitList(value);
   if (!value.includes('=')) return value;
@@ -240,7 +240,7 @@ function getOptions(call: Call): unknown {
   const shown = Object.fromEntries(
     entries.map(([name, value]) => [name, formatDatacenterOption(name, value)]),
   );
-  // Without Sys.Audit only what every user interface needs.
+  // Without Sys.Audit, Proxmox returns only the options that its web interface needs.
   if (call.isAllowed({ path: '/', privileges: ['Sys.Audit'] })) return shown;
   return Object.fromEntries(
     Object.entries(shown).filter(([name]) =>

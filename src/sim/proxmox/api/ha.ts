@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Managed resources: which VMs the resource manager looks after. What it does with them is in `api/qemu.ts`.
+// HA resources: the VMs that the HA manager controls. Its start and stop requests are in `api/qemu.ts`.
 import { serverError } from '../api-error.ts';
 import { type Call, type Handlers, requireQuorum } from '../core.ts';
 import type { HaResource } from '../state/model.ts';
@@ -15,7 +15,7 @@ function formatHaResource(resource: HaResource): Record<string, unknown> {
   };
 }
 
-/** `100` stands for the guest of that id, whichever kind it is. */
+/** A bare id (`100`) means the VM or container with that id. */
 function readSid(call: Call): string {
   const text = call.text('sid');
   if (text.includes(':')) return text;
@@ -28,7 +28,7 @@ function requireHaResource(call: Call, action = ''): HaResource {
   return resource;
 }
 
-/** An ignored resource counts as not managed. */
+/** A resource in state `ignored` is not managed. */
 export function findHaResource(call: Call, id: number): HaResource | undefined {
   const resource = call.state.ha.get(`vm:${id}`) ?? call.state.ha.get(`ct:${id}`);
   return resource?.state === 'ignored' ? undefined : resource;
@@ -43,7 +43,7 @@ function requireManagedResource(call: Call): HaResource {
   return resource;
 }
 
-/** Changes are made under a lock of the whole cluster. */
+/** Changes need the cluster-wide HA lock, which needs quorum. */
 function requireDomainLock(call: Call, action: string): void {
   if (!call.state.quorate) throw serverError(`${action}: cfs-lock 'domain-ha' error: no quorum!`);
 }

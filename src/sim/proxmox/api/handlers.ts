@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that is simulated, by method and path. What the table knows and this does not is verified, then
-// answered with 501 and an honest text.
+// All simulated endpoints, by method and path. Endpoints of the table without a handler verify their parameters,
+// then respond with 501 "is not simulated".
 import type { Handlers } from '../core.ts';
 import { ACCESS_HANDLERS } from './access.ts';
 import { AGENT_HANDLERS } from './agent.ts';

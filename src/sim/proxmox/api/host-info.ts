@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host can do: CPU models, machine types, one network interface.
+// Capabilities of a host: CPU models, machine types, one network interface.
 
 import { parameterError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of hosts and storages, shared by the lists that show them.
+// Usage of hosts and storages, shared by the endpoints that list them.
 import type { Core } from '../core.ts';
 import { STATUS_EXPIRY_MS } from '../state/cluster-state.ts';
 import type { Host, Storage } from '../state/model.ts';
 import { isStorageAvailable, usedBytes } from '../storage/volumes.ts';
 
-/** Corosync needs a moment to notice that a host is gone. */
+/** Time until corosync reports a lost host as offline. */
 const OFFLINE_DETECTION_MS = 3_000;
 
 export function isReportedOnline(core: Core, host: Host): boolean {
@@ -15,7 +15,7 @@ export function isReportedOnline(core: Core, host: Host): boolean {
   );
 }
 
-/** What runs on a host takes memory; a host itself takes a little. */
+/** Memory of the host itself plus that of its running VMs. */
 export function usedMemoryBytes(core: Core, host: Host): number {
   let used = 2 * 2 ** 30;
   for (const vm of core.state.vms.values()) {
@@ -32,7 +32,7 @@ function uptimeSeconds(core: Core, host: Host): number {
   return Math.floor((core.state.clock.now() - host.onlineChangedAt) / 1000) + 86_400;
 }
 
-/** One line of /nodes or of the overview. Without Sys.Audit only name and state. */
+/** A row of /nodes or /cluster/resources. Without Sys.Audit it has only name and status. */
 export function formatNode(core: Core, host: Host, withStats: boolean): Record<string, unknown> {
   const online = isReportedOnline(core, host);
   const entry = {
@@ -66,7 +66,7 @@ export function storageUsage(
   return { total: storage.size, used, avail: storage.size - used };
 }
 
-/** Content types come in no particular order; here in the order of the description. */
+/** Proxmox returns content types in any order; this keeps the order of the cluster description. */
 export function formatStorage(storage: Storage, host: string): Record<string, unknown> {
   const usable = isStorageAvailable(storage, host);
   const figures = usable ? storageUsage(storage, host) : { total: 0, used: 0, avail: 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /nodes and what a host says about itself; /version.
+// /nodes, the status and network of a host, /version.
 import type { Call, Handlers } from '../core.ts';
 import { formatNode, usedMemoryBytes } from './node-stats.ts';
 
@@ -51,7 +51,7 @@ function nodeStatus(call: Call): unknown {
   };
 }
 
-/** Who cannot audit the host still sees the bridges that may be used. */
+/** Without Sys.Audit on the host, lists only the bridges with SDN privileges. */
 function listNetwork(call: Call): unknown {
   const all = call.isAllowed({
     path: `/nodes/${call.host}`,

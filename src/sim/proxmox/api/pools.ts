@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools: names for sets of VMs and storages.
+// /pools: resource pools of VMs and storages.
 import { serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
@@ -125,7 +125,7 @@ function changeStorage(call: Call, pool: Pool, id: string): void {
   pool.storages.add(id);
 }
 
-/** All or nothing: the file is written when every member has passed. */
+/** Atomic: an error on one member reverts the whole change. */
 function updatePool(call: Call): null {
   return changeUserConfig(call, 'update pools failed', () => {
     const pool = requirePool(call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be asked about a VM besides its state: features, where it could go, its firewall, figures over time.
+// Further information about a VM: features, migration preconditions, firewall, RRD data.
 import { serverError } from '../api-error.ts';
 import { type Call, type Handlers, requireQuorum, withVmLock } from '../core.ts';
 import type { Vm } from '../state/model.ts';
@@ -44,7 +44,7 @@ function checkFeature(call: Call): unknown {
   return { hasFeature: hasFeature ? 1 : 0, nodes };
 }
 
-/** What stands against moving the VM to each of the other hosts. */
+/** For each other host: the storages it lacks for a migration of this VM. */
 function listMigrationPreconditions(call: Call): unknown {
   requireQuorum(call.core);
   const { state } = call;
@@ -89,7 +89,7 @@ async function sendKey(call: Call): Promise<null> {
 
 const VM_PATH = '/nodes/{node}/qemu/{vmid}';
 
-/** Nobody has set up a firewall or collects figures here: there is nothing to list. */
+/** The simulator has no firewall: these lists are empty. */
 const EMPTY_FIREWALL_LISTS = ['aliases', 'ipset', 'rules', 'refs'].map(
   (name) => [`GET ${VM_PATH}/firewall/${name}`, () => []] as const,
 );

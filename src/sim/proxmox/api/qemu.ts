@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /nodes/{node}/qemu: lists, configuration, power, and the calls whose work lives in vm/.
+// /nodes/{node}/qemu: lists, configuration, power, and the calls that vm/ implements.
 import { ROOT_USER } from '../access/permissions.ts';
 import { parameterError, serverError } from '../api-error.ts';
 import { type Call, type Handlers, requireQuorum, startTask } from '../core.ts';
@@ -140,7 +140,7 @@ function listPending(call: Call): unknown {
   });
 }
 
-/** Options that hosts use among themselves. */
+/** Options that Proxmox hosts use between each other. */
 const ROOT_ONLY_OPTIONS = [
   'stateuri',
   'skiplock',
@@ -172,7 +172,7 @@ function readPowerRequest(call: Call): PowerRequest {
 
 type PowerWork = (order: PowerRequest, context: TaskContext) => Promise<void>;
 
-/** A managed VM is only asked for a state; the manager acts later, in its own task. */
+/** For an HA-managed VM, requests the state; the HA manager acts later, in its own task. */
 function requestHaState(
   call: Call,
   wanted: 'started' | 'stopped',
@@ -207,7 +207,7 @@ function start(call: Call): string {
   );
 }
 
-/** Shutdowns of the same VM give way, as far as the caller may abort them. */
+/** Aborts running shutdowns of the VM that the caller is allowed to abort. */
 function abortShutdowns(call: Call, id: number): void {
   for (const task of call.core.tasks.running(call.host)) {
     if (task.type !== 'qmshutdown' || task.id !== String(id)) continue;
@@ -278,7 +278,7 @@ function pause(call: Call, paused: boolean): string {
   return call.forkTask({ type, id: wanted.id }, () => setPaused(call.core, wanted, paused));
 }
 
-/** The same as a change that deletes. */
+/** Equivalent to a config change with `delete`. */
 async function unlink(call: Call): Promise<null> {
   const { idlist, ...rest } = call.params;
   const params = { ...rest, ...(idlist === undefined ? {} : { delete: idlist }) };

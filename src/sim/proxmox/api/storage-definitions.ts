@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /storage: which storages there are, defined, changed and removed. What is on them is not touched.
+// /storage: storage definitions (storage.cfg). Changes do not touch the volumes.
 import { createHash } from 'node:crypto';
 import { errorText, serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
@@ -15,7 +15,7 @@ const VISIBLE_WITH = {
   privileges: ['Datastore.Audit', 'Datastore.AllocateSpace'],
   any: true,
 } as const;
-/** Of a storage that nobody described. */
+/** Size of a storage that is created over the API. */
 const DEFAULT_SIZE_BYTES = 100 * 2 ** 30;
 const DIRECTORY = /^\/[-/a-zA-Z0-9_.@]+$/;
 
@@ -34,7 +34,7 @@ function formatDefinition(storage: Storage): Record<string, unknown> {
   };
 }
 
-/** Of all definitions together: they are one file. */
+/** One digest for all definitions, since they are one file. */
 function definitionsDigest(call: Call): string {
   const all = [...call.state.storages.values()].map(formatDefinition);
   return createHash('sha1').update(JSON.stringify(all)).digest('hex');
@@ -49,7 +49,7 @@ function listDefinitions(call: Call): unknown {
     .map((storage) => ({ ...formatDefinition(storage), digest }));
 }
 
-/** Everything but what names the storage and guards the call. */
+/** All parameters except the id, the type and the ones that control the call. */
 function readStorageOptions(call: Call): StorageOptions {
   const apart = ['storage', 'type', 'digest', 'delete'];
   const given = Object.entries(call.params).filter(([name]) => !apart.includes(name));
@@ -63,7 +63,7 @@ function requireKnownOptions(options: StorageOptions, rules: StorageTypeRules | 
   if (foreign !== undefined) throw serverError(`unexpected property '${foreign}'`);
 }
 
-/** What the type cannot hold is left out, with a warning that only the host's log sees. */
+/** Drops content types that the storage type does not support; Proxmox only logs a warning on the host. */
 function parseContent(
   text: string | undefined,
   rules: StorageTypeRules | undefined,
@@ -93,7 +93,7 @@ function checkCreateOptions(type: StorageType, given: StorageOptions, id: string
   return options;
 }
 
-/** Under the lock of the file; whatever goes wrong there says what was being done. */
+/** Runs a change of storage.cfg under its lock; prefixes every error with the action. */
 function changeStorageConfig<T>(call: Call, action: string, work: () => T): T {
   try {
     if (!call.state.quorate) throw serverError("cfs-lock 'file-storage_cfg' error: no quorum!");

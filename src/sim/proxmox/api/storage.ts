@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storages and their content: lists, one volume, removal, allocation.
+// Storages of a host and their volumes: list, show, remove, allocate.
 import { parameterError, serverError } from '../api-error.ts';
 import type { Call, Handlers } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
@@ -26,7 +26,7 @@ const VISIBLE_WITH = {
   any: true,
 } as const;
 
-/** Storages of other hosts and disabled ones are listed, too, unless a content is asked for. */
+/** Without a content filter, the list includes disabled storages and those of other hosts. */
 function isListed(call: Call, storage: Storage): boolean {
   const contents = call.optional('content');
   if (contents === undefined) return true;
@@ -79,13 +79,13 @@ function formatVolume(storage: Storage, volume: Volume): Record<string, unknown>
   };
 }
 
-/** Disks of VMs and of containers are not told apart. */
+/** Disks of VMs and containers are not distinguished. */
 function isAllowedContent(storage: Storage, { content }: Volume): boolean {
   if (content !== 'images') return storage.content.includes(content);
   return storage.content.includes('images') || storage.content.includes('rootdir');
 }
 
-/** Snippets and images for import belong to nobody, and are shown for everybody. */
+/** Snippets and import images have no owner and match every VM. */
 function isVisibleToVm({ content, vmId }: Volume, id: number): boolean {
   return content === 'snippets' || content === 'import' || vmId === id;
 }
@@ -112,7 +112,7 @@ function listContent(call: Call): unknown {
     .map((volume) => formatVolume(storage, volume));
 }
 
-/** A volume may be named with or without its storage. */
+/** The `volume` parameter may include the storage or not. */
 function readVolumeId(call: Call): string {
   const volume = call.text('volume');
   const storage = call.optional('storage');
@@ -147,7 +147,7 @@ function getVolume(call: Call): unknown {
   };
 }
 
-/** Only backups can be annotated or protected, and none are simulated. */
+/** Only backups accept notes and protection, and backups are not simulated. */
 function updateVolume(call: Call): null {
   const id = readVolumeId(call);
   requireVolumeAccess(call.core, { authUser: call.authUser, volumeId: id });
@@ -193,7 +193,7 @@ function parseSizeKib(text: string): number {
   return /^\d+$/.test(text) ? Number(text) : Number.parseInt(text, 10) * factor;
 }
 
-/** A name of one's own must fit the format on a file storage and the VM on any other. */
+/** A given name must match the format on file storages, and the VM id on all others. */
 function requireUsableName(
   call: Call,
   storage: Storage,

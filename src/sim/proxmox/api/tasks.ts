@@ -6,7 +6,7 @@ import { type Call, type Handlers, Paged } from '../core.ts';
 import { splitList } from '../schema/formats.ts';
 import { parseUpid, type TaskRecord } from '../tasks/engine.ts';
 
-/** A token sees its own tasks; a user also those of the user's tokens. */
+/** A token sees its own tasks; a user also sees those of the user's tokens. */
 export function canSeeTask(call: Call, owner: string): boolean {
   return (
     owner === call.authUser ||
@@ -93,7 +93,7 @@ function listTasks(call: Call): Paged {
   const start = call.integer('start');
   const limit = call.optional('limit') === undefined ? 50 : call.integer('limit');
   const end = limit === 0 ? rows.length : start + limit;
-  // A task in this list that has no status yet is told as running, in capitals.
+  // Proxmox lists a task without a status as RUNNING, in capitals.
   const listed = rows.slice(start, end).map((row) => ({ status: 'RUNNING', ...formatTask(row) }));
   return new Paged(listed, rows.length);
 }
@@ -111,7 +111,7 @@ function taskLog(call: Call): Paged {
   if (parsed === undefined) throw parameterError({ upid: 'unable to parse worker upid' });
   requireTaskAccess(call, parsed.user, 'Sys.Audit');
   const all = findOnHost(call)?.log;
-  // A log that is gone reads as one line that says so, and not even as a list.
+  // For a missing log, Proxmox returns a single object instead of a list.
   if (all === undefined) {
     return new Paged({ n: 1, t: 'unable to open file - No such file or directory' }, 1);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that come in: uploads, downloads by URL, and what a URL would give.
+// File transfers into a storage: uploads, downloads by URL, metadata of a URL.
 import { createHash } from 'node:crypto';
 import { CONTENT_FILE_NAMES } from '../../../proxmox/wire-facts/index.ts';
 import { parameterError, serverError } from '../api-error.ts';
@@ -15,7 +15,7 @@ import {
 import { SIMULATED_DURATIONS_MS } from '../tasks/durations.ts';
 import type { TaskContext } from '../tasks/engine.ts';
 
-/** Only the last part of a path counts, and only harmless characters stay. */
+/** Keeps the last path segment and replaces special characters by `_`. */
 function normaliseFileName(name: string): string {
   return (name.split(/[/\\]/).at(-1) ?? '').replaceAll(/[^a-zA-Z0-9_.-]/g, '_');
 }
@@ -79,7 +79,7 @@ function verifyUpload(call: Call, bytes: Uint8Array, context: TaskContext): void
 
 const QCOW2_MAGIC = [0x51, 0x46, 0x49, 0xfb];
 
-/** An image is opened as what its name says; anything can be opened as raw. */
+/** An image must have the format of its extension; any content is valid as raw. */
 function verifyImage(call: Call, name: string, file: Upload): void {
   if (call.text('content') !== 'import' || !name.endsWith('.qcow2')) return;
   if (QCOW2_MAGIC.every((byte, index) => file.bytes[index] === byte)) return;
@@ -125,7 +125,7 @@ async function lookUpUrl(
   return call.state.urls.get(url) ?? (await call.core.urlSource(url));
 }
 
-/** The digest of what was found: of its bytes, or as described. */
+/** Checksum of the bytes, or the one in the cluster description. */
 function findChecksum(
   found: {
     readonly bytes?: Uint8Array | undefined;
@@ -139,7 +139,7 @@ function findChecksum(
   return checksums?.[algorithm];
 }
 
-/** True = the file is there already and is the right one. */
+/** True when the file exists with the expected checksum. */
 function isAlreadyDownloaded(
   call: Call,
   at: { readonly storage: Storage; readonly name: string; readonly context: TaskContext },
@@ -175,7 +175,7 @@ async function fetchUrl(
   return found;
 }
 
-/** The digests that the file will be known by; throws when the expected one is not among them. */
+/** Returns the checksums to store with the file; throws when the expected one differs. */
 function verifyDownload(
   call: Call,
   found: UrlDescription & { readonly bytes?: Uint8Array },
@@ -183,7 +183,7 @@ function verifyDownload(
   const algorithm = call.optional('checksum-algorithm');
   if (algorithm === undefined) return found.checksums ?? {};
   const expected = call.text('checksum').toLowerCase();
-  // A URL whose digest nobody described has the one that is expected.
+  // A URL without a described checksum always matches.
   const got = findChecksum(found, algorithm) ?? expected;
   if (got.toLowerCase() !== expected) {
     throw serverError(`checksum mismatch: got '${got}' != expect '${call.text('checksum')}'`);
@@ -191,7 +191,7 @@ function verifyDownload(
   return { ...found.checksums, [algorithm]: expected };
 }
 
-/** Asked inside the task: the parameter itself takes any text. */
+/** Checked inside the task: the parameter schema accepts any text. */
 function checkCompression(compression: string, content: string): void {
   if (compression === '' || compression === '0') return;
   if (content !== 'iso') throw serverError(`decompression not supported for ${content}`);

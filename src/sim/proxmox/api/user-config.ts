@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the file that holds users, roles and access rules: one at a time, with a majority only.
+// Changes of user.cfg (users, roles, ACL). They need quorum.
 import { isAclPath, normaliseAclPath, splitToken } from '../access/permissions.ts';
 import { ApiError, errorText, parameterError, serverError } from '../api-error.ts';
 import type { Call } from '../core.ts';
@@ -13,7 +13,7 @@ export function requireUser(call: Call): User {
   return user;
 }
 
-/** One change of the user file: what goes wrong in it is told with the change's name. */
+/** Runs a change of user.cfg; prefixes every error with the action. */
 export function changeUserConfig<T>(call: Call, action: string, change: () => T): T {
   if (!call.state.quorate) {
     throw serverError(`${action}: cfs-lock 'file-user_cfg' error: no quorum!`);
@@ -65,7 +65,7 @@ export function updateUser(call: Call): null {
   });
 }
 
-/** One that is not there is as good as deleted. */
+/** Deleting a missing user succeeds. */
 export function deleteUser(call: Call): null {
   const id = call.text('userid');
   return changeUserConfig(call, 'delete user failed', () => {
@@ -130,7 +130,7 @@ function readAclEntries(call: Call, path: string): readonly Acl[] {
   });
 }
 
-/** Paths that an access rule may be given for. */
+/** Paths that an ACL entry can have. */
 const ACL_PATH = new RegExp(
   [
     '^(?:/',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least time in which the running machines could have been made, whoever had made them: from the work that
-// each one's tasks took and the time its guest needed, without any time between them.
+// Lower bound of the time to create the running VMs: the work of their tasks plus the boot time of their guests,
+// without any idle time in between.
 import type { Core } from '../core.ts';
 import type { TaskRecord } from '../tasks/engine.ts';
 
@@ -28,14 +28,14 @@ function hostCriticalPathMs(core: Core, { host, tasks, creationsPerHost }: HostT
   const { speed } = core.state;
   const download = minWorkMs(here, ['download']) / speed;
   const creation = minWorkMs(here, CREATION_TASKS) / speed;
-  // Where all creations take the same time, no order beats "the longest way after its creation first".
+  // With equal creation times, creating the VM with the longest remaining time first is optimal.
   const ends = tails
     .toSorted((a, b) => b - a)
     .map((tail, at) => Math.ceil((at + 1) / creationsPerHost) * creation + tail);
   return download + Math.max(...ends);
 }
 
-/** Of each machine, what comes after its creation. */
+/** For each VM, the time from the end of its creation until its guest agent responds. */
 function postCreationTimesMs(
   core: Core,
   host: string,
@@ -52,7 +52,7 @@ function postCreationTimesMs(
   });
 }
 
-/** Of the tasks of these types, the one with the least work; none at all is none. */
+/** Least work of a task of these types; 0 without such a task. */
 function minWorkMs(tasks: readonly TaskRecord[], types: readonly string[]): number {
   const works = tasks.filter(({ type }) => types.includes(type)).map(({ workMs }) => workMs);
   return works.length === 0 ? 0 : Math.min(...works);

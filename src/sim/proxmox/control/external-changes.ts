@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A person at the console, and the power company: changes that no caller of the API asked for. They take no
-// time, need no permission and ask nobody.
+// External changes: what an administrator at the console or a power failure does to the cluster. They take no
+// time and need no permission.
 import type { Core } from '../core.ts';
 import type { Vm } from '../state/model.ts';
 import { addVolume, splitVolumeId, volumesOn } from '../storage/volumes.ts';
@@ -31,7 +31,7 @@ export class ExternalChanges {
     this.setOption(id, 'description', description);
   }
 
-  /** Any option; undefined removes it. `lock` is one of them. */
+  /** Sets any option, `lock` included; undefined removes it. */
   setOption(id: number, name: string, value: string | undefined): void {
     const vm = this.#vm(id);
     if (value === undefined) delete vm.config[name];
@@ -43,7 +43,7 @@ export class ExternalChanges {
     moveVmToHost(this.#core, this.#vm(id), host);
   }
 
-  /** A full copy with everything that a clone in the web interface takes over: tags and description too. */
+  /** Full clone as in the web interface: copies tags and description, too. */
   copy(id: number, newId: number): void {
     const { state } = this.#core;
     const source = this.#vm(id);
@@ -70,7 +70,7 @@ export class ExternalChanges {
     powerOff(this.#core, this.#vm(id), applyPending);
   }
 
-  /** Gone with its disks, running or not. */
+  /** Deletes the VM and its disks, even while it runs. */
   delete(id: number): void {
     const vm = this.#vm(id);
     powerOff(this.#core, vm, applyPending);
@@ -84,7 +84,7 @@ export class ExternalChanges {
     if (id !== undefined && storage !== undefined) volumesOn(storage, host).delete(id.name);
   }
 
-  /** Power lost: guests are off, workers dead, nobody answers. */
+  /** Power failure: guests stop, tasks abort, the API is unreachable. */
   hostDown(name: string): void {
     const { state, tasks } = this.#core;
     const host = state.hosts.get(name);
@@ -100,7 +100,7 @@ export class ExternalChanges {
     this.#countVotes();
   }
 
-  /** Back, with every VM off except those that start at boot. */
+  /** Boots the host; only VMs with `onboot` start. */
   hostUp(name: string): void {
     const { state } = this.#core;
     const host = state.hosts.get(name);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Things that go wrong on purpose: by endpoint and moment, a given number of times or with a probability.
+// Fault injection: by endpoint, host, VM or task type, a number of times or with a probability.
 import type { Random } from '../../../ports/random.ts';
 
 export interface FaultRule {
-  /** `POST /nodes/{node}/qemu`, as the API names it; `*` at an end stands for anything. Absent = every call. */
+  /** `POST /nodes/{node}/qemu`, as in the API schema; a trailing `*` is a wildcard. Absent = every call. */
   readonly endpoint?: string;
   readonly host?: string;
   readonly vmId?: number;
   /**
-   * error: answered with `status` and `message`, nothing done. delay: `delayMs` later. hang: no answer for
-   * `delayMs` (ten minutes), then the connection breaks; nothing done. lost: done, but the connection breaks.
-   * answer-delayed: done, the answer comes `delayMs` later. host-down: the host dies before doing anything.
-   * host-down-after: it dies when it has done it. task-fails: the task fails after `delayMs` of work.
-   * task-killed: as that, but the worker cleans nothing up.
+   * error: responds with `status` and `message`, without doing the work. delay: works `delayMs` later.
+   * hang: sends nothing for `delayMs` (default ten minutes), then resets the connection, without doing the work.
+   * response-lost: does the work, then resets the connection. response-delayed: does the work, responds `delayMs`
+   * later. host-down: the host loses power before the work. host-down-after: the host loses power after the work.
+   * task-fails: the task fails after `delayMs` of work. task-killed: the same, but the worker does not clean up.
    */
   readonly kind:
     | 'error'
@@ -27,11 +27,11 @@ export interface FaultRule {
   readonly status?: number;
   readonly message?: string;
   readonly delayMs?: number;
-  /** How often it strikes; absent = once. */
+  /** How many times it is injected; absent = once. */
   readonly times?: number;
-  /** 0…1; absent = always. */
+  /** 0 to 1; absent = always. */
   readonly probability?: number;
-  /** Task types for the task faults: `qmclone`, … */
+  /** Only for task faults: `qmclone`, `qmcreate`, … */
   readonly taskType?: string;
 }
 
@@ -62,7 +62,7 @@ export class Faults {
     this.#random = random;
   }
 
-  /** Arms a fault; returns the way to disarm it. */
+  /** Arms a fault; returns a function that disarms it. */
   add(rule: FaultRule): () => void {
     const armed = { rule, left: rule.times ?? 1 };
     this.#armed.add(armed);
@@ -73,12 +73,12 @@ export class Faults {
     this.#armed.clear();
   }
 
-  /** How many have struck. */
+  /** Number of faults injected so far. */
   get injectedCount(): number {
     return this.#injectedCount;
   }
 
-  /** The fault of one of these kinds that strikes now, if any. */
+  /** Returns and counts the first armed fault of these kinds that matches the target. */
   take(kinds: readonly FaultRule['kind'][], target: FaultTarget): FaultRule | undefined {
     for (const armed of this.#armed) {
       const { rule } = armed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about a simulated cluster, for tests: no permission, no lag, no wire format.
+// The actual state of a simulated cluster, for tests: no permissions, no delay, no wire format.
 import type { Core } from '../core.ts';
 import { type TaskRecord } from '../tasks/engine.ts';
 
@@ -26,7 +26,7 @@ export interface Inspection {
   readonly runningTasks: readonly TaskRecord[];
   readonly tasksStarted: number;
   readonly heldLocks: readonly string[];
-  /** `METHOD path status` → how often. */
+  /** `METHOD path status` → number of requests. */
   readonly requests: ReadonlyMap<string, number>;
 }
 

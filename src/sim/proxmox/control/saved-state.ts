@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated cluster on paper: what `--state FILE` keeps. Work in progress is not kept; like on a host that
-// lost power, its tasks are gone and locked configurations stay locked.
+// The saved state of a simulated cluster (`--state FILE`). Running tasks are not saved: as after a power failure,
+// they are gone and locked configurations stay locked.
 import { Buffer } from 'node:buffer';
 import type { Core } from '../core.ts';
 import type { GuestBehaviour } from '../guest/guest.ts';
@@ -41,7 +41,7 @@ export interface SavedState {
   readonly datacenter: Readonly<Record<string, string>>;
   readonly offlineHosts: readonly string[];
   readonly vms: readonly SavedVm[];
-  /** Absent in states that were saved before definitions could be changed. */
+  /** Absent in states saved by versions in which storage definitions could not change. */
   readonly storages?: readonly Omit<Storage, 'volumes'>[];
   readonly volumes: readonly SavedVolume[];
   readonly users: readonly SavedUser[];
@@ -110,7 +110,7 @@ export function captureState(core: Core): SavedState {
   };
 }
 
-/** What a running guest has written so far is on its disk. */
+/** Copies the disk state of a running guest to its boot volume. */
 function saveGuestDisk(core: Core, id: number): void {
   const vm = core.state.vms.get(id);
   const disk = vm?.running === undefined ? undefined : findBootDisk(core, id);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How parameters arrive: query and form with their peculiar splitting, JSON bodies, multipart uploads.
+// Decoding of parameters: query and form as Proxmox splits them, JSON bodies, multipart uploads.
 import { Buffer } from 'node:buffer';
 import { ApiError } from '../api-error.ts';
 import type { Params, ParamValue } from '../schema/verify.ts';
 
 const utf8 = new TextDecoder();
 
-/** `%XX` byte by byte, then read as UTF-8. */
+/** Decodes `%XX` to bytes, then the bytes as UTF-8. */
 export function unescapeBytes(text: string): string {
   if (!text.includes('%')) return text;
   const source = Buffer.from(text, 'utf8').toString('latin1');
@@ -21,7 +21,7 @@ function listOf(value: ParamValue): readonly ParamValue[] {
 }
 
 /**
- * Splits on `&` and `;`, and each piece on every `=`: a second one cuts the value off. A repeated key becomes
+ * Splits on `&` and `;`, and each part on every `=`: a second `=` truncates the value. A repeated key becomes
  * a list.
  */
 export function decodeForm(text: string): Record<string, ParamValue> {
@@ -51,13 +51,13 @@ function fromJson(value: unknown): ParamValue | undefined {
     : '';
 }
 
-/** Up to twenty characters of what could not be read. */
+/** At most twenty characters of the invalid text. */
 function shownRest(text: string): string {
   if (text === '') return '(end of string)';
   return text.length > 20 ? `${text.slice(0, 20)}...` : text;
 }
 
-/** The texts of the real parser, as far as the usual mistakes go. */
+/** The messages of Perl's JSON parser for the common mistakes. */
 function jsonProblem(text: string): string {
   const key = /^\s*\{\s*(?=[^\s"}])/.exec(text);
   const comma = /,\s*(?=\})/.exec(text);
@@ -118,7 +118,7 @@ export function parseBoundary(contentType: string | undefined): string | undefin
     .find((text) => text !== undefined);
 }
 
-/** The file is the last part: what follows it is never read. */
+/** The file must be the last part: later parts are ignored. */
 export function decodeMultipart(body: Uint8Array, boundary: string): Multipart {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1');
   const fields: Record<string, string> = {};

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request and an answer, free of sockets: the server and in-process callers use the same.
+// Requests and responses without sockets, for the server and for in-process callers.
 
 export interface SimRequest {
   readonly method: string;
-  /** Path and query, as on the request line. */
+  /** Path and query of the request line. */
   readonly target: string;
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string | undefined;
-  /** The host that the caller connected to; absent = the first one. */
+  /** The host that the client connects to; absent = the first one. */
   readonly host?: string;
 }
 
 export interface SimResponse {
   readonly status: number;
-  /** The reason phrase: the first line of the message. */
+  /** Reason phrase: the first line of the message. */
   readonly reason: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** No answer comes: nobody listens, or the connection broke. The call may have had its effect. */
+/** Connection refused or reset. After a reset, the work may be done. */
 export class SimConnectionError extends Error {
   readonly code: 'ECONNREFUSED' | 'ECONNRESET';
 
@@ -39,7 +39,7 @@ const REASONS: Readonly<Record<number, string>> = {
   501: 'Not Implemented',
 };
 
-/** One line, without control characters: what fits on a status line. */
+/** One line without control characters, for the status line. */
 export function formatReasonPhrase(status: number, message: string): string {
   const [first = ''] = message.split('\n');
   // oxlint-disable-next-line no-control-regex -- they would end the status line
@@ -47,7 +47,7 @@ export function formatReasonPhrase(status: number, message: string): string {
   return clean === '' ? (REASONS[status] ?? 'Error') : clean;
 }
 
-/** An answer that carries its text only in the reason phrase. */
+/** A response without a body: its text is in the reason phrase. */
 export function reasonOnlyResponse(status: number, message: string): SimResponse {
   return { status, reason: formatReasonPhrase(status, message), headers: {}, body: '' };
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request from its first line to its answer, in the order of the real servers: method, transfer encoding,
-// log-in, body, path, permission, the right host, parameters, work. The order decides which of several
-// mistakes a caller is told about.
+// Handles one request in the order of the Proxmox servers: method, transfer encoding, login, body, path,
+// permissions, target host, parameters, work. The order decides which of several errors the client receives.
 import type { EndpointFact } from '../../../proxmox/wire-facts/index.ts';
 import type { Caller } from '../access/sessions.ts';
 import { HANDLERS } from '../api/handlers.ts';
@@ -36,7 +35,7 @@ import { type Route, Router } from './router.ts';
 
 const HANG_MS = 600_000;
 
-/** What the proxy is told by a host that is off. */
+/** How connections of the API proxy to an offline host fail, and after how long. */
 const CONNECT_FAILURES = {
   'no-route': { reason: 'No route to host', afterMs: 3_000 },
   refused: { reason: 'Connection refused', afterMs: 0 },
@@ -88,7 +87,7 @@ export class RequestPipeline {
     return response;
   }
 
-  /** Refusals come late and without a body, so that guessing is slow and teaches nothing. */
+  /** Refusals are delayed and have no body, to slow down guessing. */
   async #authenticate(incoming: IncomingRequest): Promise<Caller | undefined> {
     try {
       return this.#caller(incoming);
@@ -118,7 +117,7 @@ export class RequestPipeline {
     return caller;
   }
 
-  /** A ticket goes before a token. */
+  /** A ticket takes precedence over a token. */
   #identify(headers: Readonly<Record<string, string>>): Caller {
     const { cookie, authorization } = headers;
     const ticket = authValue(cookie, 'PVEAuthCookie') ?? authValue(authorization, 'PVEAuthCookie');
@@ -128,7 +127,7 @@ export class RequestPipeline {
     return this.#core.sessions.byToken(token);
   }
 
-  /** Whether a token is what the caller came with, even where nobody needs to log in. */
+  /** Whether the request authenticates with a token; also on endpoints that need no login. */
   #sendsToken({ cookie, authorization }: Readonly<Record<string, string>>): boolean {
     const ticket = authValue(cookie, 'PVEAuthCookie') ?? authValue(authorization, 'PVEAuthCookie');
     return ticket === undefined && authValue(authorization, 'PVEAPIToken') !== undefined;
@@ -159,7 +158,7 @@ export class RequestPipeline {
     this.#core.access.requireEndpoint(endpoint, at.caller?.authUser, params);
   }
 
-  /** Which host answers. Names nobody knows and hosts that are gone have errors of their own. */
+  /** Finds the host that executes the call. Unknown and offline hosts have their own errors. */
   async #host(incoming: IncomingRequest, endpoint: EndpointFact, params: Params): Promise<string> {
     const isUpload = endpoint.path.endsWith('/upload');
     if (endpoint.proxyto === undefined && !isUpload) return incoming.entryHost;
@@ -246,7 +245,7 @@ export class RequestPipeline {
     return envelope(200, 'OK', { data, ...success, ...paged });
   }
 
-  /** The proxy in front gives up after half a minute; the work goes on. */
+  /** The API proxy gives up after 30 s; the work continues. */
   async #inTime(result: unknown): Promise<unknown> {
     if (!(result instanceof Promise)) return result;
     const done = new AbortController();
@@ -289,13 +288,13 @@ function envelope(status: number, reason: string, body: unknown): SimResponse {
   return { status, reason, headers, body: JSON.stringify(body) };
 }
 
-/** Calls that nobody needs to log in for. */
+/** Endpoints that need no login. */
 function isPublicEndpoint(method: string, path: string): boolean {
   if (path === '/access/ticket') return method === 'GET' || method === 'POST';
   return path === '/access/domains' && method === 'GET';
 }
 
-/** `NAME=value` in a cookie or authorization header; a space serves as well as the equals sign. */
+/** `NAME=value` or `NAME value` in a cookie or authorization header. */
 function authValue(header: string | undefined, name: string): string | undefined {
   const match = new RegExp(`(?:^|[\\s;])${name}[= ]([^;]*)`).exec(header ?? '');
   return match === null ? undefined : unescapeBytes((match[1] ?? '').trim());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first half of a request: what the server refuses before anybody looks at the API, and how path, query
-// and body become parameters.
+// Parsing of requests: what the server refuses before it looks up the endpoint, and how path, query and body
+// become parameters.
 import { Buffer } from 'node:buffer';
 import { ApiError } from '../api-error.ts';
 import type { Upload } from '../core.ts';
@@ -28,7 +28,7 @@ export interface IncomingRequest {
   readonly query: string;
 }
 
-/** An answer that leaves the pipeline early. */
+/** Thrown to end the pipeline with a response. */
 export class EarlyResponse extends Error {
   readonly response: SimResponse;
 
@@ -126,7 +126,7 @@ function mediaType(contentType: string | undefined): string {
   return contentType?.split(/\s*[;,]\s*/)[0] ?? '';
 }
 
-/** After the log-in: a stranger's body is never read. */
+/** Runs after login: the body of an unauthenticated request is not read. */
 export function parseBody(incoming: IncomingRequest): RequestBody {
   const { request, query } = incoming;
   const { method, headers = {} } = request;

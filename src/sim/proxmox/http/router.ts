@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From method and path to an endpoint of the table and the parameters in the path.
+// Maps method and path to an endpoint of the table and the parameters in the path.
 import {
   type ApiVersion,
   type EndpointFact,
@@ -21,7 +21,7 @@ function emptyNode(): TreeNode {
   return { names: new Map(), param: undefined, methods: new Map() };
 }
 
-/** Branches of the tree that the table leaves out: they carry no parameters of interest. */
+/** Index endpoints that the table lacks. */
 const INDEX_ENDPOINTS: readonly EndpointFact[] = [
   '/',
   '/access',
@@ -57,7 +57,7 @@ export class Router {
         continue;
       }
       if (node.param === undefined) return undefined;
-      // A volume's name may contain slashes: it takes the rest of the path.
+      // A volume name can contain slashes: it takes the rest of the path.
       const isVolume = node.param.name === 'volume';
       pathParams[node.param.name] = isVolume ? parts.slice(index).join('/') : part;
       node = node.param.node;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `cpu` option beyond its keys and values: which models there are and which flags a VM may name.
+// Checks of the `cpu` option beyond its schema: known models, and flags that a VM can set.
 import type { ParamFact } from '../../../proxmox/wire-facts/index.ts';
 
 const GENERIC = new Set(['x86-64-v2', 'x86-64-v2-AES', 'x86-64-v3', 'x86-64-v4']);
@@ -31,7 +31,7 @@ function verifyModel(cputype: string, fields: Fields): void {
   throw new Error(`Built-in cputype '${cputype}' is not defined (missing 'custom-' prefix?)\n`);
 }
 
-/** Throws like the real check; `fields` are those of the version that answers. */
+/** Throws the same errors as Proxmox; `fields` are those of the simulated version. */
 export function verifyCpu(values: Readonly<Record<string, string>>, fields: Fields): void {
   const { cputype = '', flags } = values;
   verifyModel(cputype, fields);

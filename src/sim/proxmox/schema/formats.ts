@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named formats: the table's regular expressions, and the few that need code. Every refusal throws an Error
-// whose message ends in a newline, as the wire shows it.
+// Named formats: the regular expressions of the table, and verifiers for formats that need code. Every verifier
+// throws an Error whose message ends in a newline, as on the wire.
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { INDEX_RANGES, NAMED_FORMATS } from '../../../proxmox/wire-facts/index.ts';
 
@@ -37,7 +37,7 @@ function verifyVlan(value: string): void {
 
 const DRIVE = /^(ide|sata|scsi|virtio)(\d+)$/;
 
-/** `scsi0`, `ide2`, `efidisk0`: an option that holds a drive. */
+/** `scsi0`, `ide2`, `efidisk0`: whether the option is a drive. */
 export function isDriveName(name: string): boolean {
   if (name === 'efidisk0' || name === 'tpmstate0') return true;
   const match = DRIVE.exec(name);
@@ -83,7 +83,7 @@ function anyOf(error: string, ...tests: readonly ((value: string) => boolean)[])
   };
 }
 
-/** `0-3,8`; commas at the end do not count. */
+/** `0-3,8`; trailing commas are ignored. */
 function isCpuSet(value: string): boolean {
   return value
     .replace(/,+$/, '')
@@ -160,7 +160,7 @@ const CODED_VERIFIERS: Readonly<Record<string, Verifier>> = {
   'pve-cpuset': anyOf('unable to parse cpuset option', isCpuSet),
 };
 
-/** The API's lists: separated by commas, semicolons, spaces or NUL; empty entries do not count. */
+/** Splits a list of the API at commas, semicolons, white space or NUL; drops empty entries. */
 export function splitList(text: string): string[] {
   // oxlint-disable-next-line no-control-regex -- repeated keys arrive joined by NUL
   return text.split(/[,;\s\0]+/).filter((part) => part !== '');
@@ -172,7 +172,7 @@ function findVerifier(format: string): Verifier | undefined {
   );
 }
 
-/** Throws when the value does not have the format. Formats that nobody described pass. */
+/** Throws when the value does not match the format. Unknown formats accept every value. */
 export function verifyFormat(format: string, value: string): void {
   const whole = findVerifier(format);
   if (whole !== undefined) return whole(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `key=value,key=value`, as in net0 or scsi0: parsing, with aliases and the one key that may go unnamed.
+// Parsing of property strings (`key=value,key=value`, as in net0 or scsi0), with aliases and the default key.
 import { type ParamFact, PROPERTY_STRINGS } from '../../../proxmox/wire-facts/index.ts';
 
 type Fields = Readonly<Record<string, ParamFact>>;
@@ -47,7 +47,7 @@ function addUnnamed(result: Record<string, string>, fields: Fields, value: strin
   return key;
 }
 
-/** Splits without judging the values; throws on a broken structure. */
+/** Parses without checking the values; throws on a malformed structure. */
 export function parseProperties(fields: Fields, text: string): Record<string, string> {
   const result: Record<string, string> = {};
   let unnamed: string | undefined;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameter verification: every parameter of a call against the table of facts, all errors at once, with the
-// real texts. Knows nothing of what an endpoint does.
+// Parameter verification: checks every parameter of a call against the table of facts and reports all errors at
+// once, with Proxmox' messages. Knows nothing of what an endpoint does.
 import {
   type EndpointFact,
   INDEX_RANGES,
@@ -31,7 +31,6 @@ const SCALARS: Readonly<Record<string, RegExp>> = {
   number: NUMBER,
 };
 
-/** How a single value reads as text. */
 export function formatScalar(value: ParamValue): string {
   if (typeof value === 'boolean') return value ? '1' : '0';
   return typeof value === 'object' ? '' : String(value);
@@ -39,11 +38,11 @@ export function formatScalar(value: ParamValue): string {
 
 function addError(errors: Errors, path: string, text: string): void {
   const known = errors[path];
-  // Two texts for one parameter are joined by a backslash and an n, not by a line break.
+  // Proxmox joins two errors of one parameter by a backslash and an n, not by a line break.
   errors[path] = known === undefined ? text : `${known}\\n${text}`;
 }
 
-/** `net3` is described by `net[n]`, as far as the range goes. */
+/** `net3` has the fact of `net[n]` when the index is in range. */
 export function findParamFact(fields: Fields, name: string): ParamFact | undefined {
   const plain = fields[name];
   if (plain !== undefined) return plain;
@@ -192,7 +191,7 @@ function verifyProperties(name: string, text: string, path: string): void {
   if (name.startsWith('pve-vm-cpu-conf')) verifyCpu(values, fields);
 }
 
-/** What forms cannot express: one value for an array, an array for a list. */
+/** Converts what a form cannot express: one value to an array, a repeated key to a list. */
 export function normaliseParams(endpoint: EndpointFact, params: Params): Params {
   const result: Record<string, ParamValue> = { ...params };
   for (const [name, value] of Object.entries(params)) {
@@ -212,7 +211,7 @@ export function normaliseParams(endpoint: EndpointFact, params: Params): Params 
   return result;
 }
 
-/** Every error of a call, by parameter; empty when it may go on. */
+/** All errors of a call, by parameter; empty when it is valid. */
 export function verifyParams(
   endpoint: EndpointFact,
   params: Params,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Hono app of a simulated cluster. An answer is written on the connection itself: a reason phrase is part
-// of what Proxmox says, and a `Response` loses it on its way to the socket.
+// The Hono app of a simulated cluster. It writes to the Node response directly: Proxmox puts messages into the
+// reason phrase, and a fetch `Response` loses it.
 import { Buffer } from 'node:buffer';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
@@ -14,7 +14,7 @@ const MAX_HEADER_BYTES = 8 * 1024;
 
 type App = Hono<{ Bindings: HttpBindings }>;
 
-/** Every path and method: what is refused, and how, is the cluster's to say. */
+/** Routes every path and method to the simulator, which also sends the errors. */
 export function createProxmoxApp(sim: ProxmoxSim, host: string | undefined): App {
   const app: App = new Hono();
   app.all('*', async ({ env }) => {
@@ -24,7 +24,7 @@ export function createProxmoxApp(sim: ProxmoxSim, host: string | undefined): App
   return app;
 }
 
-/** Whoever speaks plain HTTP to a TLS port is sent to the right scheme. */
+/** Redirects plain HTTP requests on the TLS port to https. */
 export function createRedirectApp(): App {
   const app: App = new Hono();
   app.all('*', (context) => {
@@ -35,7 +35,7 @@ export function createRedirectApp(): App {
   return app;
 }
 
-/** `odd` answers request lines that make no URL: Proxmox reads them, the adapter does not. */
+/** `onInvalidUrl` handles request lines that are no valid URL: Proxmox accepts them, the Hono adapter does not. */
 export function createRequestListener(
   app: App,
   odd: (exchange: HttpBindings) => Promise<void>,
@@ -56,10 +56,10 @@ export async function handleExchange(
   { incoming, outgoing }: HttpBindings,
 ): Promise<void> {
   const headers = joinHeaders(incoming);
-  // The real server stops reading there, and says nothing.
+  // Proxmox stops reading there and sends nothing.
   if (exceedsHeaderLimits(incoming)) return void incoming.socket.destroy();
   try {
-    // A chunked body is refused unread.
+    // A chunked body is refused without reading it.
     const body = headers['transfer-encoding'] === undefined ? await readBody(incoming) : undefined;
     const result = await sim.handle({
       method: incoming.method ?? 'GET',
@@ -77,10 +77,10 @@ export async function handleExchange(
   }
 }
 
-/** An empty line ends the headers and counts as one of them. */
+/** Proxmox counts the empty line at the end of the headers, too. */
 function exceedsHeaderLimits({ rawHeaders }: IncomingMessage): boolean {
   const lines = rawHeaders.length / 2 + 1;
-  // Two characters of each line stand between name and value.
+  // Each line has two more characters between name and value.
   const bytes = rawHeaders.reduce((sum, text) => sum + text.length, 0) + rawHeaders.length;
   return lines >= MAX_HEADER_LINES || bytes >= MAX_HEADER_BYTES;
 }
@@ -102,7 +102,7 @@ export async function readBody(message: IncomingMessage): Promise<Uint8Array> {
 function sendResponse(response: ServerResponse, result: SimResponse): void {
   const body = Buffer.from(result.body, 'utf8');
   response.sendDate = true;
-  // Status lines are bytes: what is not Latin is sent as UTF-8, as the real server does.
+  // Like Proxmox, sends non-ASCII characters of the reason phrase as UTF-8 bytes.
   const reason = Buffer.from(result.reason, 'utf8').toString('latin1');
   response.writeHead(result.status, reason, {
     ...result.headers,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A self-signed certificate, written byte by byte: the simulator needs no tool beside it. Not for production.
+// Creates a self-signed certificate without an external tool. Not for production.
 import { Buffer } from 'node:buffer';
 import { createHash, createSign, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { isIPv4 } from 'node:net';
@@ -8,7 +8,7 @@ import { bitString, der, ECDSA_SHA256, oid, pem, sequence, set, time, utf8 } fro
 export interface ServerCertificate {
   readonly cert: string;
   readonly key: string;
-  /** SHA-256, as Proxmox and its clients show it: upper case pairs with colons. */
+  /** SHA-256 as Proxmox shows it: upper case hex pairs with colons. */
   readonly fingerprint: string;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated cluster on a socket, plain or TLS: the listening side of app.ts.
+// Serves a simulated cluster on a socket, over HTTP or TLS.
 import type { Buffer } from 'node:buffer';
 import { createServer, get as getPlain, type Server } from 'node:http';
 import { createServer as createTlsServer, get as getTls } from 'node:https';
@@ -18,9 +18,9 @@ import { makeCertificate } from './certificate.ts';
 export interface ServeOptions {
   /** `HOST:PORT`; port 0 = any free one. */
   readonly listen: string;
-  /** True = a certificate made on the spot; or one of yours. */
+  /** True = a generated certificate; or the given one. */
   readonly tls?: boolean | { readonly cert: string; readonly key: string };
-  /** The simulated host that answers here; absent = the first one. */
+  /** The simulated host behind this address; absent = the first one. */
   readonly host?: string;
 }
 
@@ -48,7 +48,7 @@ function routeByFirstByte(secure: Server, plain: Server): (socket: Socket) => vo
       socket.pause();
       socket.unshift(first);
       if (first[0] === TLS_HANDSHAKE) {
-        // The TLS layer reads what is buffered by itself; resuming would let it flow past.
+        // The TLS layer reads the buffered bytes itself; resuming the socket would lose them.
         secure.emit('connection', socket);
       } else {
         plain.emit('connection', socket);
@@ -126,7 +126,7 @@ export async function serveProxmoxSim(sim: ProxmoxSim, options: ServeOptions): P
   };
 }
 
-/** Downloads over the real network: for images that a fixture server holds. */
+/** Downloads over the real network, for images on a fixture server. */
 export function networkUrlSource(): UrlSource {
   return (url) =>
     new Promise((resolve) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a description to a world: hosts, storages with their files, users, VMs with their disks.
+// Builds the state from a cluster description: hosts, storages with files, users, VMs with disks.
 
 import { addVolume, splitVolumeId, volumesOn } from '../storage/volumes.ts';
 import { normaliseTags, withSmbiosUuid } from '../vm/config.ts';
@@ -169,7 +169,7 @@ function setDatacenter(state: ClusterState, described: DatacenterDescription): v
   Object.assign(state.datacenter, described.options);
 }
 
-/** A volume that the description names as if it had always been there. */
+/** Adds a volume that the description refers to by its full id. */
 function addNamedVolume(
   state: ClusterState,
   vm: Vm,
@@ -238,7 +238,7 @@ function addVm(state: ClusterState, described: VmDescription): Vm {
     vm.snapshots.push({ name, description, takenAt, parent, config: { ...vm.config } });
   }
   state.vms.set(vm.id, vm);
-  // Long known: the overview has it from the first moment.
+  // Date the broadcast back: /cluster/resources shows the VM from the start.
   state.recordStatus(vm);
   vm.broadcasts = vm.broadcasts.map((entry) => ({ ...entry, at: 0 }));
   return vm;
@@ -246,7 +246,7 @@ function addVm(state: ClusterState, described: VmDescription): Vm {
 
 export interface BuiltCluster {
   readonly state: ClusterState;
-  /** VMs that the description wants running, or as templates: the caller makes them so. */
+  /** VMs that the caller has to start or to convert to templates. */
   readonly running: readonly Vm[];
   readonly templates: readonly Vm[];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A site, described: what `--cluster FILE` holds and what tests build. Sizes are bytes.
+// The description of a cluster: the content of `--cluster FILE`, also built by tests. Sizes are bytes.
 import type { ApiVersion } from '../../../proxmox/wire-facts/index.ts';
 import type { GuestBehaviour } from '../guest/guest.ts';
 
@@ -25,7 +25,7 @@ export type StorageType = (typeof STORAGE_TYPE_NAMES)[number];
 
 export interface BridgeDescription {
   readonly name: string;
-  /** Network whose addresses guests get by DHCP; absent = nobody answers there. */
+  /** Network whose addresses guests receive by DHCP; absent = no DHCP server. */
   readonly dhcp?: string;
 }
 
@@ -34,7 +34,7 @@ export interface HostDescription {
   readonly cpus: number;
   readonly memory: number;
   readonly online?: boolean;
-  /** How connections to it fail while it is off: at once, after 3 s (`no-route`, as absent) or after 30 s. */
+  /** How connections fail while it is off: `refused` at once, `no-route` (default) after 3 s, `timed-out` after 30 s. */
   readonly whenOff?: 'no-route' | 'refused' | 'timed-out';
   readonly address?: string;
   readonly bridges?: readonly BridgeDescription[];
@@ -45,12 +45,12 @@ export interface FileDescription {
   readonly name: string;
   /** Bytes of the file. */
   readonly size: number;
-  /** Size of the disk inside an image; the file's size when absent. */
+  /** Disk size inside an image; absent = the file size. */
   readonly virtualSize?: number;
-  /** On local storage: the hosts that have it; absent = all. */
+  /** On local storage, the hosts that have the file; absent = all. */
   readonly hosts?: readonly string[];
   readonly checksums?: Readonly<Record<string, string>>;
-  /** An image that refers to another file, which imports refuse. */
+  /** The backing file of an image; imports refuse such an image. */
   readonly backingFile?: string;
 }
 
@@ -64,7 +64,7 @@ export interface StorageDescription {
   readonly size: number;
   readonly used?: number;
   readonly enabled?: boolean;
-  /** False: mounted nowhere; it shows as inactive and refuses work. */
+  /** False: not mounted on any host; it is listed as inactive and refuses work. */
   readonly active?: boolean;
   readonly files?: readonly FileDescription[];
 }
@@ -99,13 +99,13 @@ export interface AclDescription {
 export interface VmDescription {
   readonly id: number;
   readonly host: string;
-  /** Options as in the API: `scsi0: local-lvm:32` makes a disk, a full volume id names an existing one. */
+  /** Options as in the API: `scsi0: local-lvm:32` creates a disk, a full volume id attaches an existing one. */
   readonly config?: Readonly<Record<string, string>>;
   readonly running?: boolean;
   readonly template?: boolean;
-  /** Taken of the configuration as it is described, oldest first. */
+  /** Snapshots of the described configuration, oldest first. */
   readonly snapshots?: readonly { readonly name: string; readonly description?: string }[];
-  /** The image that its first disk was made from; absent = an empty disk. */
+  /** The source image of its disks; absent = empty disks. */
   readonly image?: string;
   readonly guest?: GuestBehaviour;
 }
@@ -126,7 +126,7 @@ export interface PoolDescription {
   readonly storages?: readonly string[];
 }
 
-/** What download-url and query-url-metadata find behind a URL. */
+/** What download-url and query-url-metadata find at a URL. */
 export interface UrlDescription {
   readonly url: string;
   readonly status?: number;
@@ -135,12 +135,12 @@ export interface UrlDescription {
   readonly type?: string;
   readonly checksums?: Readonly<Record<string, string>>;
   readonly backingFile?: string;
-  /** Served with a certificate that nobody trusts. */
+  /** The server's certificate is not trusted. */
   readonly untrusted?: boolean;
 }
 
 export interface GuestRule {
-  /** `*` stands for any text; compared with the image's file name, then with the VM's name. */
+  /** Pattern with `*` wildcards for the file name of the image or the name of the VM. */
   readonly match: string;
   readonly behaviour: GuestBehaviour;
 }
@@ -165,13 +165,13 @@ export interface DatacenterDescription {
   };
   readonly registeredTags?: readonly string[];
   readonly macPrefix?: string;
-  /** Further options, written as in datacenter.cfg: `keyboard: de`, `migration: type=secure`. */
+  /** Further options as in datacenter.cfg: `keyboard: de`, `migration: type=secure`. */
   readonly options?: Readonly<Record<string, string>>;
 }
 
 export interface ClusterDescription {
   readonly version?: ApiVersion;
-  /** Name of the cluster; absent = a single host that never joined one. */
+  /** Name of the cluster; absent = a single host without a cluster. */
   readonly name?: string;
   readonly datacenter?: DatacenterDescription;
   readonly hosts: readonly HostDescription[];
@@ -190,7 +190,7 @@ export interface ClusterDescription {
 
 const GIB = 2 ** 30;
 
-/** A small site that works out of the box: local storage on each host, one shared storage, one token. */
+/** The default cluster: local storage on each host, one shared storage, one API token. */
 export function defaultCluster(hosts: number): ClusterDescription {
   const names = Array.from({ length: hosts }, (_, index) => `pve${index + 1}`);
   return {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the cluster's state and answers simple questions about it. It neither checks permissions nor takes
-// time; those who change it do.
+// The state of the simulated cluster, with simple lookups. Permission checks and simulated durations belong to
+// its callers.
 
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
@@ -19,8 +19,9 @@ import type {
   Vm,
 } from './model.ts';
 
-/** How often a host's status daemon broadcasts, and how long the word of a dead one is believed. */
+/** How often the status daemon (pvestatd) of a host broadcasts. */
 export const STATUS_INTERVAL_MS = 10_000;
+/** How long the broadcasts of an offline host stay valid. */
 export const STATUS_EXPIRY_MS = 300_000;
 
 export interface ClusterStateOptions {
@@ -37,7 +38,7 @@ export class ClusterState {
   readonly version: ApiVersion;
   clusterName: string | undefined;
   quorate = true;
-  /** Options of datacenter.cfg, as the API writes them. */
+  /** Options of datacenter.cfg, in the format of the API. */
   readonly datacenter: Record<string, string> = {};
   readonly hosts = new Map<string, Host>();
   readonly storages = new Map<string, Storage>();
@@ -52,7 +53,7 @@ export class ClusterState {
   readonly urls = new Map<string, UrlDescription>();
   guestRules: readonly GuestRule[] = [];
   readonly dhcpLeases = new DhcpLeases();
-  /** Grows with every change of access rules, so that caches know. */
+  /** Incremented on every change of permissions, to invalidate caches. */
   accessVersion = 0;
 
   constructor(options: ClusterStateOptions) {
@@ -65,12 +66,12 @@ export class ClusterState {
     );
   }
 
-  /** Seconds since 1970, as nearly everything on the wire is stamped. */
+  /** Seconds since 1970, the usual time stamp on the wire. */
   nowSeconds(): number {
     return Math.floor(this.clock.now() / 1000);
   }
 
-  /** Where a VM or container with that id lives. */
+  /** Host and type of the VM or container with this id. */
   findGuest(id: number): { readonly host: string; readonly type: 'VM' | 'CT' } | undefined {
     const vm = this.vms.get(id);
     if (vm !== undefined) return { host: vm.host, type: 'VM' };
@@ -83,7 +84,7 @@ export class ClusterState {
     return undefined;
   }
 
-  /** A MAC address like those that Proxmox makes up. */
+  /** A random MAC address with the prefix that Proxmox uses. */
   generateMac(): string {
     const prefix = this.datacenter['mac_prefix'] ?? 'BC:24:11';
     const missing = 6 - prefix.split(':').filter((part) => part !== '').length;
@@ -93,7 +94,7 @@ export class ClusterState {
     return [prefix.replace(/:$/, ''), ...rest].join(':').toUpperCase();
   }
 
-  /** Records what the next broadcast of the VM's host will say. */
+  /** Records the VM's status for the next broadcast of its host. */
   recordStatus(vm: Vm): void {
     const now = this.clock.now();
     const entry: StatusBroadcast = { at: now, ...this.#facts(vm) };
@@ -102,7 +103,7 @@ export class ClusterState {
     vm.broadcasts = [...vm.broadcasts.slice(Math.max(0, settled)), entry];
   }
 
-  /** What the overview shows: undefined while no broadcast has told of the VM, or none is believed any more. */
+  /** The status that /cluster/resources shows; undefined before the first broadcast and after the last one expired. */
   lastBroadcast(vm: Vm): StatusBroadcast | undefined {
     const host = this.hosts.get(vm.host);
     const now = this.clock.now();
@@ -113,7 +114,7 @@ export class ClusterState {
     return vm.broadcasts.findLast((entry) => entry.at <= cut);
   }
 
-  /** Forgets the old word of a host: a VM that moved is unknown until its new host has spoken. */
+  /** After a migration the VM's status is unknown until its new host broadcasts. */
   recordMove(vm: Vm): void {
     vm.broadcasts = [];
     this.recordStatus(vm);
@@ -131,14 +132,14 @@ export class ClusterState {
     };
   }
 
-  /** Those plugged in; the status daemon never tells of more than its host has. */
+  /** Plugged-in CPUs; pvestatd never reports more than the host has. */
   #cpus({ host, config }: Vm): number {
     const cores = Number(config['cores'] ?? 1) * Number(config['sockets'] ?? 1);
     const most = this.hosts.get(host)?.cpus ?? cores;
     return Math.min(cores, Number(config['vcpus'] ?? cores), most);
   }
 
-  /** Hosts do not broadcast at the same moment. */
+  /** Time of the host's last broadcast. Each host has its own phase. */
   #lastTick(host: string, now: number): number {
     const interval = STATUS_INTERVAL_MS / this.speed;
     const names = [...this.hosts.keys()];
@@ -149,14 +150,14 @@ export class ClusterState {
 
 const UNITS: Readonly<Record<string, number>> = { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 };
 
-/** `32G` → bytes, as configs write sizes. */
+/** `32G` → bytes. */
 export function parseSize(text: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)([KMGT])?$/.exec(text);
   if (match === null) return undefined;
   return Math.floor(Number(match[1]) * (UNITS[match[2] ?? ''] ?? 1));
 }
 
-/** Bytes → the largest unit that divides them. */
+/** Bytes → size in the largest unit that divides them. */
 export function formatSize(bytes: number): string {
   let size = Math.floor(bytes);
   for (const unit of ['', 'K', 'M', 'G']) {

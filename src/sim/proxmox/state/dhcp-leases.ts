@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DHCP of the simulated bridges: one address per MAC, given out in order, kept until the VM is destroyed.
+// DHCP leases on the simulated bridges: one address per MAC, assigned in order, kept until the VM is destroyed.
 
 function toNumber(address: string): number {
   return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
@@ -14,7 +14,7 @@ export class DhcpLeases {
   readonly #taken = new Set<string>();
   readonly #next = new Map<string, number>();
 
-  /** In CIDR form; an empty text when the network is full. */
+  /** Address in CIDR form; empty when the network has no free address. */
   lease(mac: string, network: string): string {
     const key = `${mac.toUpperCase()} ${network}`;
     const known = this.#byMac.get(key);
@@ -38,7 +38,7 @@ export class DhcpLeases {
     const [base = '', bits = '24'] = network.split('/');
     const size = 2 ** (32 - Number(bits));
     const first = toNumber(base);
-    // The first hundred addresses belong to hosts, gateways and static machines.
+    // The first hundred addresses are for hosts, gateways and static assignments.
     const low = size > 200 ? 100 : 2;
     const start = this.#next.get(network) ?? low;
     for (let step = 0; step < size; step += 1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a simulated cluster, as plain mutable records. Whoever changes a VM's name, power or size says
-// so through `World.touch`, since the overview shows such changes late.
+// The state of a simulated cluster as plain mutable records. After a change of a VM's name, power state or size,
+// call `ClusterState.recordStatus`: /cluster/resources shows such changes after the next broadcast.
 import type { Guest, GuestBehaviour } from '../guest/guest.ts';
 import type { StorageType } from './cluster-description.ts';
 
@@ -16,7 +16,7 @@ export interface Host {
   readonly address: string;
   readonly bridges: Bridge[];
   online: boolean;
-  /** How a connection to it fails while it is off. */
+  /** How a connection to the host fails while it is off. */
   readonly whenOff: 'no-route' | 'refused' | 'timed-out';
   /** Clock time of the last change of `online`. */
   onlineChangedAt: number;
@@ -24,11 +24,11 @@ export interface Host {
 }
 
 export interface Volume {
-  /** What follows the colon: `iso/x.iso`, `vm-100-disk-0`, `100/vm-100-disk-0.qcow2`. */
+  /** The part of the volume id after the colon: `iso/x.iso`, `vm-100-disk-0`, `100/vm-100-disk-0.qcow2`. */
   readonly name: string;
   readonly content: string;
   readonly format: string;
-  /** Bytes of the file; for images the size of the disk. */
+  /** File size in bytes; for images the disk size. */
   size: number;
   readonly virtualSize: number | undefined;
   readonly vmId: number | undefined;
@@ -36,9 +36,9 @@ export interface Volume {
   readonly bytes?: Uint8Array | undefined;
   readonly checksums?: Readonly<Record<string, string>> | undefined;
   readonly backingFile?: string | undefined;
-  /** Name of the base volume of a linked clone. */
+  /** Base volume of a linked clone. */
   readonly base?: string | undefined;
-  /** The image that the content came from, and what guests wrote since. */
+  /** Source image of the disk. `guestState` is what guests wrote to it since. */
   image: string | undefined;
   guestState: unknown;
   everBooted: boolean;
@@ -50,7 +50,7 @@ export interface Storage {
   content: readonly string[];
   shared: boolean;
   hosts: readonly string[] | undefined;
-  /** Further options of its definition, as the API writes them. */
+  /** Further options of the definition, in the format of the API. */
   options: Readonly<Record<string, string>>;
   /** Set for file based types only. */
   readonly path: string | undefined;
@@ -58,22 +58,22 @@ export interface Storage {
   readonly used: number;
   enabled: boolean;
   active: boolean;
-  /** By host, or under `*` when shared; then by volume name. */
+  /** By host (`*` when shared), then by volume name. */
   readonly volumes: Map<string, Map<string, Volume>>;
 }
 
 export interface RunningVm {
   readonly guest: Guest;
   readonly startedAt: number;
-  /** When its agent answered for the first time. */
+  /** When the guest agent responded for the first time. */
   agentReadyAt: number | undefined;
   readonly pid: number;
   paused: boolean;
-  /** The configuration that the machine was started with: what `agent` and the hardware are right now. */
+  /** The configuration at the start of the VM: the hardware that is active now. */
   readonly bootConfig: Readonly<Record<string, string>>;
 }
 
-/** One line of what the host's status daemon broadcasts about a VM. */
+/** What pvestatd broadcasts about a VM. */
 export interface StatusBroadcast {
   readonly at: number;
   readonly name: string;

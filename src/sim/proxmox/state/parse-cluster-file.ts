@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster file: YAML in, a description or every problem with its place out. Unknown keys are problems.
+// Parses the cluster file (YAML): returns a description, or every error with its position. Unknown keys are errors.
 import {
   isMap,
   isNode,
@@ -14,7 +14,7 @@ import { type ClusterDescription, STORAGE_TYPE_NAMES } from './cluster-descripti
 
 export type ParsedCluster =
   | { readonly ok: true; readonly cluster: ClusterDescription }
-  /** `file:line:col: what is wrong`. */
+  /** `file:line:col: message`. */
   | { readonly ok: false; readonly problems: readonly string[] };
 
 type Schema =
@@ -32,7 +32,7 @@ const text: Schema = { kind: 'text' };
 const number: Schema = { kind: 'number' };
 const flag: Schema = { kind: 'boolean' };
 const size: Schema = { kind: 'size' };
-/** Free keys with texts, as VM options are. */
+/** Any keys with string values, such as VM options. */
 const texts: Schema = { kind: 'texts' };
 const oneOf = (...values: readonly string[]): Schema => ({ kind: 'enum', values });
 const list = (of: Schema): Schema => ({ kind: 'list', of });
@@ -288,7 +288,7 @@ class ClusterFileReader {
   }
 }
 
-/** References that point nowhere: better told here than by a surprise later. */
+/** Finds duplicate ids and VMs on undescribed hosts. */
 function checkReferences(cluster: ClusterDescription, file: string): readonly string[] {
   const hosts = new Set(cluster.hosts.map(({ name }) => name));
   const guests = [...(cluster.vms ?? []), ...(cluster.containers ?? [])];
@@ -313,7 +313,7 @@ export function parseClusterDescription(yamlText: string, file = 'cluster.yaml')
   if (reader.problems.length > 0) return { ok: false, problems: reader.problems };
   const value = reader.read(CLUSTER, document.contents);
   if (reader.problems.length > 0) return { ok: false, problems: reader.problems };
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- CLUSTER is its shape, checked just now
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- CLUSTER is its schema, checked just now
   const cluster = value as ClusterDescription;
   const lost = checkReferences(cluster, file);
   return lost.length > 0 ? { ok: false, problems: lost } : { ok: true, cluster };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage work that takes time: under the storage's lock, with the texts of a lock that was not granted.
+// Allocation and removal of volumes: they take time and hold the storage's lock.
 import { errorText, serverError } from '../api-error.ts';
 import type { Core } from '../core.ts';
 import type { Storage } from '../state/model.ts';
@@ -21,7 +21,7 @@ export interface StorageLocation {
 
 type Work = (ms: number) => Promise<void>;
 
-/** Allocation, linked clones and removal happen one at a time per storage; copying does not. */
+/** Serialises allocation, linked clones and removal per storage; copying runs without this lock. */
 export function withStorageLock<T>(
   core: Core,
   location: { readonly storage: Storage; readonly host: string },
@@ -51,7 +51,7 @@ export async function allocateVolume(
   });
 }
 
-/** Removes a volume; one that is not there is fine. */
+/** Removes a volume; a missing one is no error. */
 export async function freeVolume(
   core: Core,
   at: { readonly host: string; readonly volumeId: string },
@@ -70,7 +70,7 @@ export async function freeVolume(
   });
 }
 
-/** Clean-up after a failure: reports instead of failing again. */
+/** Clean-up after a failure: logs errors instead of throwing. */
 export async function freeVolumes(
   core: Core,
   at: { readonly host: string; readonly volumes: readonly string[] },

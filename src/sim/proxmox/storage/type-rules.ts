@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a definition of each storage type may say. Types that are not here take whatever the API's schema takes.
+// Options and content types of each storage type. Types without rules accept what the API schema accepts.
 import type { StorageType } from '../state/cluster-description.ts';
 
 export interface StorageTypeRules {
-  /** Needed when it is defined, and never changed afterwards. */
+  /** Required on creation and immutable afterwards. */
   readonly fixed: readonly string[];
   readonly optional: readonly string[];
   readonly contents: readonly string[];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use a volume.
+// Permission checks for the use of a volume.
 import { ROOT_USER } from '../access/permissions.ts';
 import { serverError } from '../api-error.ts';
 import type { Core } from '../core.ts';
@@ -13,9 +13,9 @@ import {
 export interface VolumeAccess {
   readonly authUser: string;
   readonly volumeId: string;
-  /** The VM on whose behalf it is used. */
+  /** The VM that uses the volume. */
   readonly vmId?: number | undefined;
-  /** The only content type that will do. */
+  /** The required content type. */
   readonly content?: string;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volume ids and what storages hold: parsing, finding, allocating, freeing. Space and names are decided here;
-// time and locks in `storage/work.ts`.
+// Volume ids and volumes: parsing, lookup, names and free space. Durations and locks are in `allocation.ts`.
 import { serverError } from '../api-error.ts';
 import type { ClusterState } from '../state/cluster-state.ts';
 import type { Storage, Volume } from '../state/model.ts';
@@ -40,7 +39,7 @@ export function isStorageAvailable(storage: Storage, host: string): boolean {
   return storage.enabled && (storage.hosts === undefined || storage.hosts.includes(host));
 }
 
-/** The storage, if it is enabled and meant for that host. */
+/** Returns the storage; throws unless it is enabled and available on the host. */
 export function requireEnabledStorage(state: ClusterState, id: string, host: string): Storage {
   const storage = requireStorage(state, id);
   if (!storage.enabled) throw serverError(`storage '${id}' is disabled`);
@@ -50,7 +49,7 @@ export function requireEnabledStorage(state: ClusterState, id: string, host: str
   return storage;
 }
 
-/** Servers are asked whether they are there before anything is mounted. */
+/** Network storages: Proxmox probes the server before it mounts. */
 const PROBED_BEFORE_MOUNT = new Set([
   'nfs',
   'cifs',
@@ -61,7 +60,7 @@ const PROBED_BEFORE_MOUNT = new Set([
   'esxi',
 ]);
 
-/** As above, and mounted. */
+/** Also throws when the storage is not mounted. */
 export function requireActiveStorage(state: ClusterState, id: string, host: string): Storage {
   const storage = requireEnabledStorage(state, id, host);
   if (storage.active) return storage;
@@ -100,7 +99,7 @@ function parseContentFileName(content: string, name: string): ParsedVolumeName {
   };
 }
 
-/** What a file's name must look like to be one of its kind. */
+/** Valid file names by content type. */
 const FILE_NAMES: Readonly<Record<string, RegExp>> = {
   iso: /\.(?:iso|img)$/i,
   vztmpl: /\.tar(?:\.(?:gz|xz|zst|bz2))?$/i,
@@ -132,7 +131,7 @@ function parseBlockVolumeName(name: string): ParsedVolumeName | undefined {
   return { content, format: 'raw', vmId: Number(match[3]), base: match[1] };
 }
 
-/** What a volume's name says. */
+/** Content type, format, owner and base volume that a volume name encodes. */
 export function parseVolumeName(storage: Storage, name: string): ParsedVolumeName {
   const kind = storage.path === undefined ? parseBlockVolumeName(name) : parseFileVolumeName(name);
   if (kind !== undefined) return kind;
@@ -140,7 +139,7 @@ export function parseVolumeName(storage: Storage, name: string): ParsedVolumeNam
   throw serverError(`unable to parse ${noun} volume name '${name}'`);
 }
 
-/** Where the file or device lies, as messages and the API show it. */
+/** Path of the file or device, as the API and error messages show it. */
 export function volumePath(storage: Storage, name: string): string {
   if (storage.path === undefined) {
     const last = name.split('/').at(-1) ?? name;
@@ -174,7 +173,7 @@ export function usedBytes(storage: Storage, host: string): number {
   return Math.min(sum, storage.size);
 }
 
-/** Thin storages hold what was written: for an image that came from a file, about the file's size. */
+/** Thin storages only count written data; for a disk from an image, at most 2 GiB. */
 function occupiedBytes(storage: Storage, volume: Volume): number {
   if (volume.content !== 'images') return volume.size;
   const isThick = storage.type === 'lvm' || storage.type === 'zfspool';
@@ -186,9 +185,9 @@ export interface NewVolume {
   readonly vmId: number;
   readonly size: number;
   readonly format?: string | undefined;
-  /** `cloudinit` instead of a numbered disk. */
+  /** `cloudinit` instead of `disk-N`. */
   readonly suffix?: string;
-  /** The whole file or volume name, when it is not to be made up. */
+  /** The complete file or volume name; absent = generated. */
   readonly name?: string;
   readonly base?: string | undefined;
   readonly image?: string | undefined;
@@ -196,7 +195,7 @@ export interface NewVolume {
   readonly everBooted?: boolean;
 }
 
-/** Where a raw disk 0 does not stand against a qcow2 disk 0. */
+/** Storage types that number disks per format: a raw and a qcow2 disk 0 can coexist. */
 const COUNTED_BY_FORMAT = new Set(['nfs', 'cifs', 'glusterfs']);
 
 function nextFreeName(
@@ -237,7 +236,7 @@ function requireSpace(
   );
 }
 
-/** Makes a volume and returns its id. */
+/** Creates a volume and returns its id. */
 export function addVolume(
   state: ClusterState,
   at: { readonly storage: Storage; readonly host: string },
@@ -270,7 +269,7 @@ export function addVolume(
   return `${storage.id}:${name}`;
 }
 
-/** The linked clones that still rest on a base volume. */
+/** Names of the linked clones of a base volume. */
 export function findLinkedClones(storage: Storage, host: string, name: string): readonly string[] {
   const last = name
     .split('/')

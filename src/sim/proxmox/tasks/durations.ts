@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long simulated work takes, in milliseconds at speed 1. Published so that a test or a demo can say when
-// something will be done; the speed factor divides every one of them.
+// Durations of simulated work, in milliseconds at speed 1; the speed divides them. Exported for tests and demos that
+// compute when work ends.
 
 export const SIMULATED_DURATIONS_MS = {
-  /** An allocation or a linked clone, inside the storage's lock. */
+  /** An allocation or a linked clone, under the storage's lock. */
   allocate: 400,
   free: 300,
-  /** Fixed part of each task. */
+  /** Fixed durations and, for copies, durations per GiB or MiB. */
   createVm: 500,
   importPerGib: 4000,
   fullClonePerGib: 4000,
@@ -27,7 +27,7 @@ export const SIMULATED_DURATIONS_MS = {
   deleteVolume: 300,
 } as const;
 
-/** Waits with their own texts when they run out, in milliseconds; divided by the speed, too. */
+/** Timeouts with their own error messages, in milliseconds at speed 1. */
 export const SIMULATED_TIMEOUTS_MS = {
   configLock: 10_000,
   createLock: 5_000,
@@ -40,5 +40,5 @@ export const SIMULATED_TIMEOUTS_MS = {
   proxy: 30_000,
 } as const;
 
-/** The resource manager looks every so often at what is wanted. */
+/** Interval at which the HA manager acts on requested states. */
 export const HA_POLL_INTERVAL_MS = 10_000;

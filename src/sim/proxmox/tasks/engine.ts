@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Background tasks: a UPID at once, a log, an end. Finished tasks stay readable for a while; the archive of
-// each host is bounded, so that a long run does not grow.
+// Background tasks: start returns a UPID, the task writes a log and ends with a status. Ended tasks stay readable
+// in the archive of their host, whose size is bounded.
 import type { Clock } from '../../../ports/clock.ts';
 import { UPID } from '../../../proxmox/wire-facts/index.ts';
 import { errorText } from '../api-error.ts';
 
-/** How many ended tasks of a host can be asked for by UPID, and how many show in the cluster's list. */
+/** How many ended tasks per host stay readable by UPID. */
 export const TASK_ARCHIVE_SIZE = 2000;
 export const RECENT_TASK_COUNT = 25;
 const MAX_LOG_LINES = 1000;
@@ -22,9 +22,9 @@ export interface TaskContext {
   readonly upid: string;
   readonly signal: AbortSignal;
   readonly log: (line: string) => void;
-  /** Counted: a task with warnings ends `WARNINGS: N`. */
+  /** A task with N warnings ends with `WARNINGS: N`. */
   readonly warn: (line: string) => void;
-  /** Time at speed 1; divided by the speed. */
+  /** Sleeps for a duration at speed 1, divided by the speed. */
   readonly work: (ms: number) => Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export interface TaskRecord {
   endTime: number | undefined;
   /** `OK`, `WARNINGS: N` or the error; undefined while it runs. */
   status: string | undefined;
-  /** Work done so far, at speed 1; waiting for locks is no work. */
+  /** Work so far at speed 1, without waits for locks. */
   workMs: number;
   readonly log: string[];
 }
@@ -52,12 +52,12 @@ interface RunningTask {
   readonly ended: Promise<void>;
 }
 
-/** A task that is to fail after so much work, or to be killed then. */
+/** Makes a task fail, or be killed, after an amount of work. */
 export interface InjectedTaskFault {
   /** Milliseconds of work at speed 1. */
   readonly afterMs: number;
   readonly message: string;
-  /** Killed: nothing is cleaned up. */
+  /** A killed task does not clean up. */
   readonly killed: boolean;
 }
 
@@ -81,7 +81,7 @@ export class TaskEngine {
     this.#speed = speed;
   }
 
-  /** Asked once per task: where faults strike. */
+  /** The injector is called once per task and returns the fault to inject. */
   setFaultInjector(hook: FaultInjector): void {
     this.#hook = hook;
   }
@@ -127,7 +127,7 @@ export class TaskEngine {
     return (this.#archives.get(host) ?? []).toReversed();
   }
 
-  /** Resolves when the task has ended, or `timeoutMs` later. True = ended. */
+  /** Resolves when the task has ended (true) or after `timeoutMs` (false). */
   async wait(upid: string, timeoutMs: number): Promise<boolean> {
     const live = this.#live.get(upid);
     if (live === undefined) return true;
@@ -141,19 +141,19 @@ export class TaskEngine {
     return done.signal.aborted;
   }
 
-  /** The worker gets an interrupt; its work stops at its next wait. */
+  /** Interrupts the worker; the work stops at its next wait. */
   stop(upid: string): void {
     this.#live.get(upid)?.abort.abort(new Error('received interrupt'));
   }
 
-  /** The host died: its workers are gone and left no last line. */
+  /** Aborts all tasks of a host that lost power. */
   abortTasksOn(host: string): void {
     for (const { record, abort } of this.#live.values()) {
       if (record.host === host) abort.abort(new Error('unexpected status'));
     }
   }
 
-  /** For a saved state: ended tasks, oldest first. */
+  /** Ended tasks for a saved state, per host oldest first. */
   snapshot(): readonly TaskRecord[] {
     return [...this.#archives.values()].flat();
   }
@@ -190,7 +190,7 @@ export class TaskEngine {
         throw new Error(fault.message);
       },
     };
-    // The answer with the UPID leaves before the worker has done anything.
+    // The response with the UPID is sent before the worker starts.
     await Promise.resolve();
     try {
       if (fault?.afterMs === 0 && !fault.killed) throw new Error(fault.message);

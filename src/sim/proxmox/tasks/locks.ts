@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// File locks as on a host: exclusive or shared, first come first served, with a time after which the waiter
-// gives up. A lock that nobody holds or wants leaves no trace.
+// File locks of a host: exclusive or shared, first in first out, with a timeout for waiters. Locks without a holder
+// or waiter use no memory.
 import type { Clock } from '../../../ports/clock.ts';
 
 interface Waiter {
@@ -18,7 +18,7 @@ export interface LockRequest {
   readonly name: string;
   readonly shared?: boolean;
   readonly timeoutMs: number;
-  /** The error when the time is over. */
+  /** Creates the error to throw on timeout. */
   readonly onTimeout: () => Error;
 }
 
@@ -30,7 +30,7 @@ export class Locks {
     this.#clock = clock;
   }
 
-  /** Names of the locks that are held now. */
+  /** Names of all locks held now. */
   held(): readonly string[] {
     return [...this.#locks.keys()].toSorted();
   }
@@ -61,7 +61,7 @@ export class Locks {
     try {
       await this.#clock.sleep(request.timeoutMs, { signal: granted.signal });
     } catch {
-      // Called off: the lock was granted.
+      // The sleep was aborted: the lock is granted.
     }
     if (granted.signal.aborted) return;
     lock.waiting.splice(lock.waiting.indexOf(waiter), 1);

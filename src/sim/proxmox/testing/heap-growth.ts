@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the simulator stay small? Creates, starts, stops and destroys VMs over and over on virtual time and
-// measures what remains. Run by hand for the long version:
+// Measures whether the heap of the simulator grows: creates, starts, stops and destroys VMs on virtual time. Run it
+// by hand with a million tasks:
 //   node --expose-gc src/sim/proxmox/testing/heap-growth.ts
 import { getHeapStatistics } from 'node:v8';
 import { SimHarness } from './sim-harness.ts';
 
 export interface HeapGrowth {
   readonly tasks: number;
-  /** Heap after the first tenth, and at the end. */
+  /** Heap size after the first tenth of the tasks. */
   readonly earlyBytes: number;
   readonly lateBytes: number;
 }

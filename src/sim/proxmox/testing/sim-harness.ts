@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated cluster on virtual time with a small client, for this folder's tests.
+// A simulated cluster on virtual time with a small HTTP client, for the tests of the simulator.
 import { SeededRandom } from '../../../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../../ports/fakes/virtual-clock.ts';
 import type { SimResponse } from '../http/messages.ts';
@@ -9,7 +9,7 @@ import { type ClusterDescription, defaultCluster } from '../state/cluster-descri
 export const TOKEN = 'PVEAPIToken=scaler@pve!sim=00000000-0000-4000-8000-000000000001';
 const GIB = 2 ** 30;
 
-/** The default site, with an image to import and a user that may do nothing. */
+/** The default cluster plus images to import and a user without privileges (`weak@pve`). */
 export function testCluster(hosts = 1): ClusterDescription {
   const base = defaultCluster(hosts);
   return {
@@ -46,7 +46,7 @@ export function testCluster(hosts = 1): ClusterDescription {
 }
 
 export interface HarnessResponse extends SimResponse {
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read response data of any shape
   readonly data: any;
   readonly errors: Readonly<Record<string, string>> | undefined;
   readonly message: string | undefined;
@@ -79,7 +79,7 @@ export class SimHarness {
     });
   }
 
-  /** A request with parameters where they belong: in the query of GET and DELETE, in the body else. */
+  /** Sends parameters in the query of GET and DELETE, otherwise in the body. */
   async call(method: string, path: string, params: Params = {}): Promise<HarnessResponse> {
     const inQuery = method === 'GET' || method === 'DELETE';
     const text = encode(params);
@@ -92,7 +92,7 @@ export class SimHarness {
     });
   }
 
-  /** Virtual time passes until the answer is there. */
+  /** Advances virtual time until the response arrives. */
   async send(request: Parameters<ProxmoxSim['handle']>[0]): Promise<HarnessResponse> {
     const headers = { authorization: this.authorization, ...request.headers };
     const response = await this.runUntilSettled(this.sim.handle({ ...request, headers }));
@@ -111,7 +111,7 @@ export class SimHarness {
     return await promise;
   }
 
-  /** Follows a task to its end and returns its exit status. */
+  /** Waits for the end of the task and returns its exit status. */
   async waitForTask(answer: HarnessResponse): Promise<string> {
     if (answer.status !== 200) throw new Error(`${answer.status} ${answer.reason} ${answer.body}`);
     const upid = String(answer.data);
@@ -124,7 +124,7 @@ export class SimHarness {
     throw new Error(`${upid} does not end`);
   }
 
-  /** A VM that exists when this resolves. */
+  /** Creates a VM on pve1 and waits for the task. */
   async createVm(id: number, params: Params = {}): Promise<void> {
     const answer = await this.call('POST', '/nodes/pve1/qemu', { vmid: id, ...params });
     const status = await this.waitForTask(answer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST clone: the same checks before and inside the task; the new id is taken only inside it.
+// POST clone: runs the same checks before and inside the task; the new id is claimed only inside the task.
 import { errorText, parameterError, serverError } from '../api-error.ts';
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
 import { formatSize } from '../state/cluster-state.ts';
@@ -50,7 +50,7 @@ function checkCloneTarget(call: Call, target: string | undefined): void {
   if (!config.shared) throw serverError(`can't clone to non-shared storage '${storage}'`);
 }
 
-/** Whether all that the VM uses can be seen from every host. */
+/** Checks the privileges on all storages; returns whether all of them are shared. */
 function requireStorageAccess(call: Call, config: VmOptions): boolean {
   let shared = true;
   for (const [, drive] of parseDrives(config)) {
@@ -76,7 +76,7 @@ function findSourceConfig(call: Call, source: Vm): VmOptions {
   return snapshot.config;
 }
 
-/** Linked clones rest on base volumes, which only templates have. */
+/** Linked clones need base volumes, which only templates have. */
 function isBaseVolume(call: Call, file: string): boolean {
   const { storage, name } = parseVolumeId(file);
   const isBaseName = name.split('/').at(-1)?.startsWith('base-') === true;
@@ -146,10 +146,10 @@ function buildConfig(call: Call, plan: ClonePlan): Record<string, string> {
   return config;
 }
 
-/** A comment in the file, which the API shows as the description. */
+/** The description is a comment in the temporary config file, which the API shows as description. */
 const TEMPORARY_CONFIG: VmOptions = { lock: 'clone', description: ' qmclone temporary file' };
 
-/** The name a linked clone rests on, as its own name shows it; thin LVM does not show it. */
+/** The base volume as it appears in the name of a linked clone; LVM-thin does not include it. */
 function findBaseName(call: Call, storage: string, name: string): string | undefined {
   const { path, type } = requireStorage(call.state, storage);
   if (type === 'lvmthin') return undefined;
@@ -160,7 +160,7 @@ function findBaseName(call: Call, storage: string, name: string): string | undef
     .join('/');
 }
 
-/** Copies one drive; returns it in its new form. */
+/** Copies one drive and returns the new one. */
 async function cloneDrive(
   call: Call,
   plan: ClonePlan,
@@ -220,7 +220,7 @@ async function copyDrives(
       created: at.created,
     });
     at.config[slot] = formatDrive(copy);
-    // Written after each drive: name and description show while the others are still being copied.
+    // Proxmox writes the config after each drive: name and description are visible during the remaining copies.
     at.vm.config = { ...at.config, lock: 'clone' };
   }
 }

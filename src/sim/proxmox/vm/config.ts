@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM's configuration: finding it, its digest, how the API shows it, its lock, tags, memory.
+// A VM's configuration: lookup, digest, format in the API, lock, tags, memory.
 import { createHash } from 'node:crypto';
 import { endpointsOf } from '../../../proxmox/wire-facts/index.ts';
 import { serverError } from '../api-error.ts';
@@ -10,7 +10,7 @@ import type { ClusterState } from '../state/cluster-state.ts';
 import type { Vm } from '../state/model.ts';
 import type { VmOptions } from './drives.ts';
 
-/** The VM, if that host has it; otherwise the text that the host gives. */
+/** Returns the VM; throws the message of Proxmox' config loader when the host does not have it. */
 export function loadVm(core: Core, host: string, id: number): Vm {
   const vm = core.state.vms.get(id);
   if (vm === undefined || vm.host !== host) {
@@ -19,7 +19,7 @@ export function loadVm(core: Core, host: string, id: number): Vm {
   return vm;
 }
 
-/** The same question, asked by those who look for the process first: another text. */
+/** Like `loadVm`, with the message of calls that look for the VM process first. */
 export function findVm(core: Core, host: string, id: number): Vm {
   const vm = core.state.vms.get(id);
   if (vm === undefined || vm.host !== host) {
@@ -28,7 +28,7 @@ export function findVm(core: Core, host: string, id: number): Vm {
   return vm;
 }
 
-/** Without a majority the cluster's files can be read only. */
+/** Without quorum, /etc/pve is read-only. */
 export function requireWritable(core: Core, vm: Vm): void {
   if (core.state.quorate) return;
   const pid = core.state.hosts.get(vm.host)?.nextPid ?? 1;
@@ -74,7 +74,6 @@ function optionType(state: ClusterState, name: string): string | undefined {
   return endpoint === undefined ? undefined : findParamFact(endpoint.params, name)?.type;
 }
 
-/** Whether Proxmox knows an option of that name. */
 export function isKnownOption(state: ClusterState, name: string): boolean {
   const notOptions = [
     'node',
@@ -91,7 +90,7 @@ export function isKnownOption(state: ClusterState, name: string): boolean {
   return !notOptions.includes(name) && optionType(state, name) !== undefined;
 }
 
-/** As JSON: whole numbers and booleans are numbers, passwords stars. */
+/** Value as in the JSON response: integers and booleans as numbers, passwords as asterisks. */
 export function formatOptionValue(
   state: ClusterState,
   name: string,
@@ -103,7 +102,7 @@ export function formatOptionValue(
   return numeric && /^\d+$/.test(value) ? Number(value) : value;
 }
 
-/** What GET config answers: pending values shown as if applied, unless the current ones are asked for. */
+/** The response of GET config: with pending values applied, or with current values only. */
 export function formatConfig(
   state: ClusterState,
   vm: Vm,
@@ -120,7 +119,7 @@ export function formatConfig(
   return shown;
 }
 
-/** Tags as they are written back: each once, lower case, sorted, unless the datacenter wants otherwise. */
+/** Unique, lower-case, sorted tags, unless the datacenter options say otherwise. */
 export function normaliseTags(state: ClusterState, text: string): string {
   const style = state.datacenter['tag-style'] ?? '';
   const caseSensitive = /case-sensitive=1/.test(style);
@@ -129,7 +128,7 @@ export function normaliseTags(state: ClusterState, text: string): string {
   return (/ordering=config/.test(style) ? unique : unique.toSorted()).join(';');
 }
 
-/** Shares of CPU time, as far as the host's control groups can express them. */
+/** Limits CPU units to the range of cgroup v2. */
 export function clampCpuUnits(value: string): string {
   return String(Math.min(Math.max(Number(value), 1), 10_000));
 }

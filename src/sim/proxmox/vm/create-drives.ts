@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives in an order become volumes: access first (before any task), then allocation, import or a check that
-// the volume is there (inside one).
+// Creates the volumes of requested drives: permission checks before the task; inside the task allocation, import or
+// a check that the volume exists.
 import { ROOT_USER } from '../access/permissions.ts';
 import { parameterError, permissionError, serverError } from '../api-error.ts';
 import type { Core } from '../core.ts';
@@ -29,7 +29,7 @@ import {
   type VmOptions,
 } from './drives.ts';
 
-/** What work needs of a task; a synchronous call brings its own. */
+/** The part of a task context that drive work needs; synchronous calls pass their own. */
 export interface WorkContext {
   readonly log: (line: string) => void;
   readonly work: (ms: number) => Promise<void>;
@@ -121,7 +121,7 @@ function requireOneDriveAccess(
   if (source !== undefined) requireImportAccess(core, request, { slot: at.slot, source });
 }
 
-/** A volume that is only to be remembered must be a disk, and the caller's to use. */
+/** An `unusedN` option must refer to a disk image that the caller can access. */
 function requireUnusedVolumeAccess(core: Core, request: DriveRequest): void {
   for (const [name, value] of Object.entries(request.settings)) {
     if (!/^unused\d+$/.test(name)) continue;
@@ -138,7 +138,7 @@ function requireUnusedVolumeAccess(core: Core, request: DriveRequest): void {
   }
 }
 
-/** The checks before a task: storages, volumes, sources of imports. */
+/** The checks before the task: storages, volumes, import sources. */
 export function requireDriveAccess(core: Core, request: DriveRequest): void {
   for (const [slot, drive] of parseDrives(request.settings))
     requireOneDriveAccess(core, request, { slot, drive });
@@ -167,7 +167,7 @@ interface DriveCreation extends DriveRequest {
   readonly workContext: WorkContext;
   readonly created: string[];
   readonly result: Record<string, string>;
-  /** Options that the VM has besides those ordered. */
+  /** The VM's options besides the requested ones. */
   readonly config: VmOptions;
 }
 
@@ -201,7 +201,7 @@ async function createCloudInitDrive(
   creation.result[slot] = formatDrive({ file, options: { ...options, media: 'cdrom' } });
 }
 
-/** An image that is about to be imported; its faults show only now. */
+/** Finds the volume to import; these checks run only inside the task. */
 function requireImportVolume(creation: DriveCreation, source: string): Volume {
   const { core, host } = creation;
   const id = splitVolumeId(source);
@@ -240,7 +240,7 @@ const SMALL_DISKS: Readonly<Record<string, number>> = {
   tpmstate0: 4 * 2 ** 20,
 };
 
-/** What a copy takes over from its source. */
+/** Fields that a copy inherits from its source. */
 function inherited(
   source: Volume | undefined,
 ): Pick<NewVolume, 'image' | 'guestState' | 'everBooted'> {
@@ -314,7 +314,7 @@ export interface CreatedDrives {
   readonly volumes: readonly string[];
 }
 
-/** Carries the orders out; a failure takes back what was made. */
+/** Creates all requested drives; on an error, frees the volumes created so far. */
 export async function createDrives(
   core: Core,
   request: DriveRequest & { readonly config: VmOptions },

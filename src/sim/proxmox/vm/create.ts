@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /nodes/{node}/qemu: everything that is refused before the task, the id claimed, then the task.
+// POST /nodes/{node}/qemu: checks before the task, claims the id, then starts the task.
 import { errorText, parameterError, permissionError, serverError } from '../api-error.ts';
 import { type Call, requireQuorum, withVmLock } from '../core.ts';
 import { isDriveName } from '../schema/formats.ts';
@@ -37,7 +37,7 @@ import {
 import { startVm } from './power.ts';
 import { checkSshKeys } from './ssh-keys.ts';
 
-/** Parameters of the call that are no options of the VM. */
+/** Parameters that are not VM options. */
 const NON_OPTION_PARAMS = [
   'node',
   'vmid',
@@ -68,7 +68,7 @@ export function emptyVm(id: number, host: string, at: number): Vm {
   };
 }
 
-/** The options of a create or change call, `cdrom` being another word for ide2. */
+/** The VM options of a create or update call; `cdrom` is an alias of ide2. */
 export function readVmOptions(call: Call, without: readonly string[]): Record<string, string> {
   const options: Record<string, string> = {};
   for (const [name, value] of Object.entries(call.params)) {
@@ -83,7 +83,7 @@ export function readVmOptions(call: Call, without: readonly string[]): Record<st
   return options;
 }
 
-/** An ISO that is no CD-ROM is refused by its kind, so its name must make sense to its storage. */
+/** Refuses an ISO without `media=cdrom`, and volume names that the storage cannot parse. */
 function checkDriveOption(call: Call, slot: string, text: string): Drive {
   const drive = parseDriveOption(slot, text);
   const id = splitVolumeId(drive.file);
@@ -96,7 +96,7 @@ function checkDriveOption(call: Call, slot: string, text: string): Drive {
   return drive;
 }
 
-/** Drives in their written form, network cards with a MAC. */
+/** Rewrites drives in Proxmox' canonical form and gives network cards a MAC address. */
 export function normaliseDeviceOptions(call: Call, options: Record<string, string>): void {
   for (const [name, value] of Object.entries(options)) {
     if (isDriveName(name)) options[name] = formatDrive(checkDriveOption(call, name, value));
@@ -105,7 +105,7 @@ export function normaliseDeviceOptions(call: Call, options: Record<string, strin
   }
 }
 
-/** The checks of a restore; the restore itself is not simulated. */
+/** Runs the checks of a restore, then throws: restores are not simulated. */
 function refuseRestore(call: Call, options: Readonly<Record<string, string>>): never {
   const archive = call.text('archive');
   const drive = Object.keys(options).toSorted().find(isDriveName);
@@ -141,7 +141,7 @@ function claimVmId(call: Call, id: number): Vm {
   const taken = state.findGuest(id);
   if (taken !== undefined) {
     const vm = state.vms.get(id);
-    // Two hosts wrote the file at the same moment: each saw the id free, the cluster file system let one win.
+    // Two hosts claim the id at the same time: both find it free, the cluster file system accepts one file.
     const sameMoment =
       vm !== undefined && vm.host !== call.host && vm.createdAt === state.clock.now();
     throw serverError(
@@ -176,11 +176,11 @@ interface Creation {
   readonly pool: string | undefined;
 }
 
-/** What is judged only when the disks are there. */
+/** Checks that Proxmox runs only after it created the disks. */
 function finishOptions(call: Call, { vm, options }: Creation): void {
   const { tags } = options;
   if (tags !== undefined) {
-    // Rights on the pool do not count here: the VM is not in it yet.
+    // Privileges on the pool do not count: the VM is not a member yet.
     requireTagPrivileges(call.core, { authUser: call.authUser, id: vm.id }, { from: '', to: tags });
     options['tags'] = normaliseTags(call.state, tags);
   }
@@ -224,7 +224,7 @@ async function createTask(call: Call, creation: Creation, context: TaskContext):
     const lock = { host, id: vm.id, timeoutMs: SIMULATED_TIMEOUTS_MS.cloneLock };
     await withVmLock(core, lock, () => createLocked(call, creation, context));
   } catch (error) {
-    // A worker that was killed leaves its locked configuration behind; one that failed cleans up.
+    // A killed worker leaves its locked configuration; a failed one cleans up.
     if (!context.signal.aborted && call.state.vms.get(vm.id) === vm) call.state.vms.delete(vm.id);
     const text = errorText(error);
     throw serverError(

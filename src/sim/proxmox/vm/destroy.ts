@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DELETE /nodes/{node}/qemu/{vmid}: checks before and again inside the task, then disks, then the last traces.
+// DELETE /nodes/{node}/qemu/{vmid}: checks before and inside the task, then removes disks, then all records of the VM.
 import { ROOT_USER } from '../access/permissions.ts';
 import { errorText, parameterError, serverError } from '../api-error.ts';
 import { type Call, type Core, withVmLock } from '../core.ts';
@@ -24,7 +24,7 @@ function checkDestroyable(call: Call, id: number): Vm {
   return vm;
 }
 
-/** Everything on a storage that the config names and the VM owns. */
+/** Volumes that the config refers to and the VM owns. */
 export function findOwnedVolumes(core: Core, vm: Vm): readonly string[] {
   const used = parseDrives(vm.config)
     .filter(([, drive]) => !isPlainCdrom(drive))
@@ -82,7 +82,7 @@ async function removeVolumes(
   }
 }
 
-/** The id is free again, with everything that knew it. */
+/** Removes the VM, its leases, pool memberships and ACL entries; the id is free again. */
 export function removeVmRecords(core: Core, vm: Vm): void {
   const { state } = core;
   for (const [, nic] of parseNics(vm.config)) state.dhcpLeases.release(nic.mac ?? '');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on existing disks: growing, turning a VM into a template, moving a disk to another storage.
+// Tasks on existing disks: resize, conversion to a template, move to another storage.
 import { parameterError, serverError } from '../api-error.ts';
 import { type Call, type Core, withVmLock } from '../core.ts';
 import { formatSize, parseSize } from '../state/cluster-state.ts';
@@ -41,7 +41,7 @@ function parseTargetSize(text: string, now: number): number {
   return Math.ceil(size / 1024) * 1024;
 }
 
-/** The volume in a slot, if it can be made larger. */
+/** The volume of a drive; throws unless it can be resized. */
 function requireResizableVolume(call: Call, vm: Vm, slot: string): Volume {
   const { state } = call;
   const text = vm.config[slot];
@@ -92,7 +92,7 @@ export function resizeDisk(call: Call): string {
   );
 }
 
-/** `vm-…` becomes `base-…`: linked clones may rest on it from now on. */
+/** Renames `vm-…` to `base-…`, so that linked clones can use the volume. */
 function convertToBaseVolume(core: Core, vm: Vm, slot: string): void {
   const drive = parseDrive(slot, vm.config[slot] ?? '');
   const id = splitVolumeId(drive.file);
@@ -154,7 +154,7 @@ function requireUnmodified(vm: Vm, digest: string): void {
   throw serverError('detected modified configuration - file changed by other user? Try again.');
 }
 
-/** The drive that is to move, after everything that stands against it. */
+/** The drive to move; throws unless it can be moved. */
 function requireMovableDrive(call: Call, vm: Vm): Drive {
   const slot = call.text('disk');
   const storage = call.text('storage');
@@ -208,7 +208,7 @@ async function moveLocked(call: Call, context: TaskContext): Promise<void> {
   vm.config[`unused${index}`] = drive.file;
 }
 
-/** Either to another storage or to another VM; only the first is simulated. */
+/** The target is a storage or another VM, not both. */
 function requireOneTarget(call: Call): void {
   const storage = call.optional('storage') !== undefined;
   const other = call.optional('target-vmid') !== undefined;

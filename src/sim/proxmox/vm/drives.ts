@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives and network cards inside a VM's options: parsed, changed, written back the way Proxmox writes them.
+// Drives and network cards in a VM's options: parses them and formats them as Proxmox does.
 import { NEW_DISK } from '../../../proxmox/wire-facts/index.ts';
 import { parameterError } from '../api-error.ts';
 import { isDriveName } from '../schema/formats.ts';
@@ -10,7 +10,7 @@ export type VmOptions = Readonly<Record<string, string>>;
 
 export interface Drive {
   readonly file: string;
-  /** Everything but the file: `size`, `media`, `iothread`, … */
+  /** All properties except the file: `size`, `media`, `iothread`, … */
   readonly options: VmOptions;
 }
 
@@ -42,7 +42,7 @@ export function formatDrive(drive: Drive): string {
   return `${drive.file}${options.join('')}`;
 }
 
-/** Every drive of a config, in the order of their names. */
+/** All drives of a config, sorted by slot name. */
 export function parseDrives(config: VmOptions): readonly (readonly [string, Drive])[] {
   return Object.keys(config)
     .filter((name) => isDriveName(name))
@@ -54,7 +54,7 @@ export function isCdrom(drive: Drive): boolean {
   return drive.options['media'] === 'cdrom';
 }
 
-/** `STORAGE:cloudinit` in an order, `…vm-100-cloudinit…` afterwards. */
+/** `STORAGE:cloudinit` in a request, `…vm-100-cloudinit…` afterwards. */
 export function isCloudInit(drive: Drive): boolean {
   return (
     drive.file === 'cloudinit' ||
@@ -72,14 +72,14 @@ export interface NewDisk {
   readonly bytes: number;
 }
 
-/** `STORAGE:32`: an order for a new disk. */
+/** Parses `STORAGE:32`, a request for a new disk; undefined for an existing volume. */
 export function parseNewDisk(drive: Drive): NewDisk | undefined {
   const match = NEW_DISK.exec(drive.file);
   if (match === null) return undefined;
   return { storage: match[2], bytes: Math.floor(Number(match[3]) * 2 ** 30) };
 }
 
-/** What needs no storage to be judged: the form of an import. */
+/** Parses a drive and checks the syntax of an import. */
 export function parseDriveOption(slot: string, text: string): Drive {
   const drive = parseDrive(slot, text);
   const request = parseNewDisk(drive);
@@ -102,7 +102,7 @@ export function parseNic(text: string): Nic {
   return { model, mac: macaddr, options };
 }
 
-/** Booleans become digits and the MAC upper case. */
+/** Writes booleans as digits and the MAC in upper case. */
 export function formatNic(nic: Nic, mac: string): string {
   const options = Object.entries(nic.options)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -119,7 +119,7 @@ export function parseNics(config: VmOptions): readonly (readonly [string, Nic])[
 
 const BOOT_BUSES = ['ide', 'scsi', 'virtio', 'sata'];
 
-/** The first disk, the first CD-ROM (a cloud-init drive is one), the first network card. */
+/** First disk, first CD-ROM (including a cloud-init drive), first network card. */
 export function defaultBootOrder(config: VmOptions): string {
   const rank = (name: string) =>
     BOOT_BUSES.indexOf(name.replace(/\d+$/, '')) * 100 + Number(/\d+$/.exec(name)?.[0] ?? 0);
@@ -132,12 +132,12 @@ export function defaultBootOrder(config: VmOptions): string {
   return formatBootOrder([disk, cdrom, nic].filter((name) => name !== undefined));
 }
 
-/** Nothing to boot from is written as a space. */
+/** Proxmox writes an empty boot order as a space. */
 export function formatBootOrder(devices: readonly string[]): string {
   return devices.length === 0 ? ' ' : `order=${devices.join(';')}`;
 }
 
-/** The slots that a config boots from, in order. */
+/** The boot devices of a config, in order. */
 export function parseBootOrder(config: VmOptions): readonly string[] {
   const request = /^order=(.*)$/.exec(config['boot'] ?? defaultBootOrder(config))?.[1] ?? '';
   return request.split(/[;,]/).filter((name) => name !== '');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between a VM and the guest inside it: which disk it boots, which seed it reads, what it leaves on the disk.
+// Starts and stops the guest of a VM: its boot disk, its seed, and the disk state that it leaves.
 import type { Core } from '../core.ts';
 import { createGuest, type GuestBehaviour, type GuestInput } from '../guest/guest.ts';
 import type { RunningVm, Vm, Volume } from '../state/model.ts';
@@ -14,7 +14,7 @@ import {
   parseNics,
 } from './drives.ts';
 
-/** The disk that the VM boots from; undefined when it boots from the network. */
+/** The boot disk of the VM; undefined when it boots from the network. */
 export function findBootVolume(core: Core, vm: Vm): Volume | undefined {
   for (const name of parseBootOrder(vm.config)) {
     const text = vm.config[name];
@@ -98,7 +98,7 @@ function saveGuestDiskState(core: Core, vm: Vm, running: RunningVm): void {
   volume.everBooted = true;
 }
 
-/** The VM is off: pending changes take effect. */
+/** Called when the VM is off, to apply pending changes. */
 export type OnPoweredOff = (vm: Vm) => void;
 
 export function powerOn(core: Core, vm: Vm, onPoweredOff: OnPoweredOff): void {
@@ -124,7 +124,7 @@ export function powerOn(core: Core, vm: Vm, onPoweredOff: OnPoweredOff): void {
   guest.start();
 }
 
-/** Pulls the plug. */
+/** Hard power-off. */
 export function powerOff(core: Core, vm: Vm, onPoweredOff: OnPoweredOff): void {
   const { running } = vm;
   if (running === undefined) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving a VM to another host: over the API, and for whoever meddles.
+// Migration of a VM to another host, over the API and for external changes.
 import { ROOT_USER } from '../access/permissions.ts';
 import { parameterError, serverError } from '../api-error.ts';
 import { type Call, type Core, requireQuorum, startTask, withVmLock } from '../core.ts';
@@ -19,7 +19,7 @@ function localVolumes(core: Core, vm: Vm): readonly string[] {
     });
 }
 
-/** The configuration changes hosts; disks on local storage travel along. */
+/** Moves the configuration and the disks on local storage to the target host. */
 export function moveVmToHost(core: Core, vm: Vm, target: string): void {
   for (const file of localVolumes(core, vm)) {
     const id = splitVolumeId(file);
@@ -80,7 +80,7 @@ function refuseRootOptions(call: Call): void {
   }
 }
 
-/** Every storage that the VM uses must be meant for the target, too. */
+/** Every storage of the VM must be available on the target. */
 function checkStorages(call: Call, vm: Vm): void {
   if (call.optional('targetstorage') !== undefined) {
     throw serverError('migrating to other storages is not simulated');
@@ -91,7 +91,7 @@ function checkStorages(call: Call, vm: Vm): void {
   }
 }
 
-/** A managed VM is moved by the resource manager, when it next looks. */
+/** The HA manager migrates an HA-managed VM at its next poll. */
 function requestMigration(call: Call, vm: Vm): string {
   const { core, host } = call;
   const target = call.text('target');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which privilege each option of a VM needs, and the datacenter's rules for tags and bridges.
+// The privilege that each VM option needs, and the datacenter's rules for tags and bridges.
 import { CLOUD_INIT_OPTIONS, OPTION_PRIVILEGES } from '../../../proxmox/wire-facts/index.ts';
 import { ROOT_USER } from '../access/permissions.ts';
 import { parameterError, permissionError, serverError } from '../api-error.ts';
@@ -14,7 +14,7 @@ export interface VmCaller {
   readonly pool?: string | undefined;
 }
 
-/** Drives, serial ports and the like are judged where their values are known. */
+/** Options whose check depends on their value. */
 function isCheckedSeparately(name: string): boolean {
   return (
     isDriveName(name) ||
@@ -120,13 +120,13 @@ function requireDevice(core: Core, user: VmCaller, option: readonly [string, str
   else if (/^virtiofs\d+$/.test(option[0])) requireDirectory(core, user, option);
 }
 
-/** Serial ports, USB and PCI devices, random numbers, shared directories. */
+/** Serial ports, USB and PCI devices, random number generator, shared directories. */
 export function requireDevicePrivileges(core: Core, user: VmCaller, options: VmOptions): void {
   if (user.authUser === ROOT_USER) return;
   for (const option of Object.entries(options)) requireDevice(core, user, option);
 }
 
-/** Bridges without software-defined networking belong to the zone `localnetwork`. */
+/** Bridges outside of SDN belong to the zone `localnetwork`. */
 export function requireBridgePrivileges(core: Core, authUser: string, options: VmOptions): void {
   if (authUser === ROOT_USER) return;
   for (const [, nic] of parseNics(options)) {
@@ -158,7 +158,7 @@ function allowedTags(core: Core, authUser: string): (tag: string) => boolean {
   return () => false;
 }
 
-/** Both what is added and what is taken away is judged. */
+/** Checks added and removed tags. */
 export function requireTagPrivileges(
   core: Core,
   user: VmCaller,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes that wait: what a running VM takes over at once, what stays pending until it is off.
+// Pending changes: which ones a running VM applies at once, which ones wait until it is off.
 import { isDriveName, splitList } from '../schema/formats.ts';
 import type { Vm } from '../state/model.ts';
 import { isCdrom, isCloudInit, parseDrive } from './drives.ts';
@@ -31,7 +31,7 @@ function hotplugFeatures(vm: Vm): readonly string[] {
   return text === '1' ? ['network', 'disk', 'usb'] : splitList(text);
 }
 
-/** A disk that leaves its slot is not lost: it becomes unusedN. */
+/** Keeps a detached disk as `unusedN`. */
 export function keepDriveAsUnused(vm: Vm, slot: string): void {
   const text = vm.config[slot];
   if (text === undefined) return;
@@ -74,7 +74,7 @@ function canHotUnplug(vm: Vm, name: string): boolean {
   return /^(?:scsi|virtio)\d+$/.test(name) && hotplugFeatures(vm).includes('disk');
 }
 
-/** Takes over everything that waits: the VM is off. */
+/** Applies all pending changes. Call it only while the VM is off. */
 export function applyPending(vm: Vm): void {
   for (const name of vm.pendingDelete) deleteNow(vm, name);
   for (const [name, value] of Object.entries(vm.pending)) setNow(vm, name, value);
@@ -82,7 +82,7 @@ export function applyPending(vm: Vm): void {
   vm.pending = {};
 }
 
-/** Takes over what a running VM can; the rest goes on waiting. */
+/** Applies the pending changes that a running VM supports; the others stay pending. */
 export function hotplugPending(vm: Vm): void {
   for (const name of vm.pendingDelete) {
     if (!canHotUnplug(vm, name)) continue;

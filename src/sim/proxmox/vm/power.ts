@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting and stopping, as workers do it: under the VM's lock, with the checks that only a start makes.
+// Power tasks: they run under the VM's lock; a start has further checks.
 import { serverError } from '../api-error.ts';
 import { type Core, withVmLock } from '../core.ts';
 import type { Vm } from '../state/model.ts';
@@ -70,7 +70,7 @@ function checkSnippets(core: Core, vm: Vm): void {
   }
 }
 
-/** What a drive holds must be something that its storage is meant for. */
+/** The storage of each drive must allow its content type. */
 function checkContents(core: Core, vm: Vm): void {
   for (const [, drive] of parseDrives(vm.config)) {
     const id = splitVolumeId(drive.file);
@@ -94,7 +94,7 @@ function checkStart(core: Core, vm: Vm): void {
 async function startLocked(core: Core, request: PowerRequest, context: TaskContext): Promise<void> {
   const vm = loadVm(core, request.host, request.id);
   if (isTemplate(vm)) throw serverError("you can't start a vm if it's a template");
-  // A VM that was suspended to disk is started to go on.
+  // Starting a VM that is suspended to disk resumes it.
   const isSuspended = vm.config['lock'] === 'suspended';
   if (request.skipLock !== true && !isSuspended) checkLock(vm);
   if (vm.running !== undefined) throw serverError(`VM ${vm.id} already running`);
@@ -128,7 +128,7 @@ export async function stopVm(
   });
 }
 
-/** Resolves true when the VM is off, false when the time is over. */
+/** Resolves true when the VM is off, false on timeout. */
 async function waitForPowerOff(
   core: Core,
   vm: Vm,
@@ -161,7 +161,7 @@ async function shutDownLocked(
   const down = /(?:^|,)down=(\d+)/.exec(vm.config['startup'] ?? '')?.[1];
   const seconds = request.timeoutS ?? (down === undefined ? undefined : Number(down));
   const ms = seconds === undefined ? SIMULATED_TIMEOUTS_MS.shutdown : seconds * 1000;
-  // A guest that takes no notice answers at once; the wait is the same.
+  // A guest that ignores the request resolves at once; the timeout still applies.
   void vm.running?.guest.requestShutdown();
   if (await waitForPowerOff(core, vm, { ms, signal: context.signal })) return;
   if (request.forceStop !== true) throw serverError('VM quit/powerdown failed - got timeout');
@@ -182,7 +182,7 @@ export async function shutdownVm(
   });
 }
 
-/** Off and on again; pending changes take effect in between. */
+/** Shuts down, applies pending changes and starts again. */
 export async function rebootVm(
   core: Core,
   request: PowerRequest,
@@ -201,7 +201,7 @@ export async function resetVm(core: Core, request: PowerRequest): Promise<void> 
     const vm = loadVm(core, request.host, request.id);
     if (request.skipLock !== true) checkLock(vm);
     if (vm.running === undefined) return;
-    // Pending changes stay pending: the process lives on, only the guest begins again.
+    // Pending changes stay pending: the QEMU process continues, only the guest restarts.
     powerOff(core, vm, () => undefined);
     powerOn(core, vm, applyPending);
     await Promise.resolve();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots: listed, taken, deleted, rolled back to. Only configurations are kept, not the disks' content.
+// Snapshots: list, create, delete, roll back. They keep configurations, not disk contents.
 import { serverError } from '../api-error.ts';
 import { type Call, withVmLock } from '../core.ts';
 import type { Snapshot, Vm } from '../state/model.ts';
@@ -38,7 +38,7 @@ function requireSnapshot(vm: Vm, name: string): Snapshot {
   return snapshot;
 }
 
-/** Plain LVM and raw files cannot keep what was. */
+/** LVM and raw files do not support snapshots. */
 export function canSnapshot(call: Call, vm: Vm): boolean {
   return parseDrives(vm.config).every(([, drive]) => {
     if (isCdrom(drive)) return true;
@@ -96,7 +96,7 @@ export function deleteSnapshot(call: Call): string {
   );
 }
 
-/** The VM is off afterwards, unless its start is asked for. */
+/** Leaves the VM off unless `start` is set. */
 export function rollbackSnapshot(call: Call): string {
   const id = call.integer('vmid');
   const { core, host } = call;
@@ -122,7 +122,7 @@ export function rollbackSnapshot(call: Call): string {
   });
 }
 
-/** Only the description can change. */
+/** Changes the description; nothing else can change. */
 export async function updateSnapshot(call: Call): Promise<null> {
   const id = call.integer('vmid');
   const description = call.optional('description');

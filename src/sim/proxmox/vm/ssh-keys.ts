@@ -4,7 +4,7 @@ import { serverError } from '../api-error.ts';
 const KEY =
   /^(?:\S+\s+)?(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp(?:256|384|521)|sk-(?:ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)\s+[A-Za-z0-9+/]+={0,3}(?:\s.*)?$/;
 
-/** The value is url-encoded once more than the body that carries it. */
+/** The parameter value is URL-encoded, in addition to the encoding of the body. */
 export function decodeSshKeys(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PUT and POST config: what changes, what is refused, what waits for the VM to be off.
+// PUT and POST config: checks and applies changes of a VM's configuration.
 import { ROOT_USER } from '../access/permissions.ts';
 import { errorText, parameterError, serverError } from '../api-error.ts';
 import { type Call, withVmLock } from '../core.ts';
@@ -91,7 +91,7 @@ function readDeleteList(
   });
 }
 
-/** The script must lie among the snippets; whether it can be run is not simulated. */
+/** The script must be a snippet volume; whether it is executable is not simulated. */
 function checkHookScript(call: Call, volumeId: string | undefined): void {
   if (volumeId === undefined) return;
   try {
@@ -211,7 +211,7 @@ async function removeOption(
   removeFromBootOrder(vm, name);
 }
 
-/** Who may not give a VM a device may not take it away either. */
+/** Removing a device needs the same privileges as adding it. */
 function requireRemovalPrivileges(
   call: Call,
   vm: Vm,
@@ -226,7 +226,7 @@ function requireRemovalPrivileges(
   requireDevicePrivileges(call.core, { authUser: call.authUser, id: vm.id }, { [name]: value });
 }
 
-/** A device that goes also leaves the boot order. */
+/** Removes a deleted device from the boot order. */
 function removeFromBootOrder(vm: Vm, name: string): void {
   const boot = vm.pending['boot'] ?? vm.config['boot'];
   const request = /^order=(.*)$/.exec(boot ?? '')?.[1]?.split(';');
@@ -241,7 +241,7 @@ interface OptionChange {
   readonly change: ConfigChange;
 }
 
-/** A new CD-ROM drive can be booted from. */
+/** Adds a new CD-ROM drive to the boot order. */
 function appendToBootOrder(vm: Vm, name: string, value: string): void {
   const request = /^order=(.*)$/
     .exec(vm.pending['boot'] ?? vm.config['boot'] ?? '')?.[1]
@@ -314,7 +314,7 @@ async function applyChange(
 ): Promise<void> {
   const { change, workContext } = at;
   for (const name of change.remove) await removeOption(call, vm, { name, workContext });
-  // Boot order last: it may name a device of the same call.
+  // Boot order last: it can refer to a device of the same call.
   const names = Object.keys(change.set).toSorted(
     (a, b) => Number(a === 'boot') - Number(b === 'boot'),
   );
@@ -334,14 +334,14 @@ async function applyChange(
   }
 }
 
-/** Not kept as unused: Proxmox makes them anew at each start. */
+/** Cloud-init volumes are deleted instead of kept as unused: Proxmox regenerates them at each start. */
 function findCloudInitVolumes(vm: Vm): readonly string[] {
   return parseDrives(vm.config)
     .filter(([, drive]) => isCloudInit(drive))
     .map(([, drive]) => drive.file);
 }
 
-/** Made before anything waits or forks, and again under the lock. */
+/** Runs before the first wait or fork, and again under the lock. */
 function checkChange(call: Call, change: ConfigChange): Vm {
   const vm = loadVm(call.core, call.host, change.id);
   checkDigest(vm, call.optional('digest'));
@@ -366,7 +366,7 @@ async function updateLocked(
   });
 }
 
-/** PUT: done when it answers. */
+/** PUT: synchronous. */
 export async function updateVm(call: Call): Promise<null> {
   const change = readChange(call);
   checkChange(call, change);
@@ -377,7 +377,7 @@ export async function updateVm(call: Call): Promise<null> {
   return null;
 }
 
-/** What was asked for, as the task's log repeats it. */
+/** The parameters of the call, for the task log. */
 function formatGivenOptions(call: Call): string {
   const notRepeated = ['node', 'vmid', 'digest', 'background_delay', 'import-working-storage'];
   return Object.keys(call.params)
@@ -387,7 +387,7 @@ function formatGivenOptions(call: Call): string {
     .join(' ');
 }
 
-/** POST: a task, since making disks takes time. */
+/** POST: starts a task, since creating disks takes time. */
 export async function updateVmInTask(call: Call): Promise<string | null> {
   const change = readChange(call);
   checkChange(call, change);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PKCS #10 request for a certificate, as a kubelet makes it.
+// Creates a PKCS #10 certificate request like a kubelet does.
 import { Buffer } from 'node:buffer';
 import { createSign, generateKeyPairSync } from 'node:crypto';
 import { bitString, der, ECDSA_SHA256, oid, pem, sequence, set, utf8 } from './der.ts';
@@ -19,7 +19,7 @@ export function requestCertificate(subject: {
     der(0x02, Buffer.from([0])),
     sequence(part('2.5.4.10', subject.organization), part('2.5.4.3', subject.commonName)),
     publicKey.export({ type: 'spki', format: 'der' }),
-    // No attributes: the set must be there all the same.
+    // No attributes: the set is mandatory even when it is empty.
     der(0xa0),
   );
   const signature = createSign('SHA256').update(body).sign(privateKey);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few forms of DER that certificates and requests for them are made of, written byte by byte: the simulator
-// needs no tool beside it.
+// DER encoding of the types in certificates and certificate requests, so that the simulator needs no external tool.
 import { Buffer } from 'node:buffer';
 
 export function der(tag: number, ...contents: readonly Uint8Array[]): Buffer {
