@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guide's commands, run on the simulator: what they give suffices, and nothing in it is superfluous.
 import { describe, expect, it } from 'vitest';
-import { anOrder } from '../proxmox/simulated-region.ts';
+import { vmOrder } from '../proxmox/simulated-region.ts';
 import { commandsUnder, GUIDE } from './guide.ts';
 import { lifeOfAMachine, siteWithRole, type Trial } from './site-with-role.ts';
 
@@ -107,7 +107,7 @@ describe.each(VERSIONS)('the role of the guide on Proxmox VE $version', ({ versi
 
   async function creationWithDevice(commands: readonly Words[]): Promise<string> {
     const site = await siteWithRole({ version, source: 'image', commands });
-    const order = anOrder(1_250);
+    const order = vmOrder(1_250);
     const options = { machine: 'q35', hostpci0: 'mapping=gpu,pcie=1' };
     const withDevice = { ...order, hardware: { ...order.hardware, options } };
     return site.settled(

@@ -17,7 +17,11 @@ import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import type { Hypervisor } from '../../src/ports/hypervisor.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { aCluster, type SimulatedRegion, simulatedRegion } from '../proxmox/simulated-region.ts';
+import {
+  type SimulatedRegion,
+  simulatedRegion,
+  threeHostCluster,
+} from '../proxmox/simulated-region.ts';
 
 export const WHY = { by: 'test', reason: 'a test wants it' };
 
@@ -48,7 +52,7 @@ export function siteSettings(
 
 /** A template of the same name on each host, as local storage demands it. */
 export function cluster() {
-  const base = aCluster();
+  const base = threeHostCluster();
   const [template] = base.vms ?? [];
   if (template === undefined) return base;
   return {

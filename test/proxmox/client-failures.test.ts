@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the contract cannot ask of every implementation: hosts that die, locks, rights, crowds.
+// Client behaviour that the contract suite does not cover: offline hosts, locks, permissions, many requests.
 import { describe, expect, it } from 'vitest';
 import { TaskFollower } from '../../src/proxmox/index.ts';
 import {
-  aCluster,
-  anOrder,
   type SimulatedRegion,
   simulatedRegion,
   TEMPLATE,
+  threeHostCluster,
+  vmOrder,
 } from './simulated-region.ts';
 
-function ended({ hypervisor, clock, settled }: SimulatedRegion, task: { upid: string }) {
+function followToEnd({ hypervisor, clock, settled }: SimulatedRegion, task: { upid: string }) {
   const follower = new TaskFollower(hypervisor, clock);
   return settled(follower.follow(task, { timeoutMs: 3_600_000 }));
 }
 
-async function created(region: SimulatedRegion, vmId: number, host = 'pve1') {
-  const task = await region.settled(region.hypervisor.createVm(anOrder(vmId, host)));
-  expect(await ended(region, task)).toMatchObject({ succeeded: true });
+async function createVm(region: SimulatedRegion, vmId: number, host = 'pve1') {
+  const task = await region.settled(region.hypervisor.createVm(vmOrder(vmId, host)));
+  expect(await followToEnd(region, task)).toMatchObject({ succeeded: true });
   return { vmId, host };
 }
 
-describe('a host that dies', () => {
-  it('is left for another endpoint, and its VMs are not called gone', async () => {
+describe('the client and an offline host', () => {
+  it('uses another endpoint and reports VMs of the offline host as unknown, not missing', async () => {
     const region = simulatedRegion();
     const { sim, hypervisor, settled } = region;
-    const vm = await created(region, 200);
+    const vm = await createVm(region, 200);
     sim.externalChanges.hostDown('pve1');
     await region.clock.advance(20_000);
     const view = await settled(hypervisor.view());
@@ -41,68 +41,68 @@ describe('a host that dies', () => {
     await expect(settled(hypervisor.vmConfig(vm))).resolves.toMatchObject({ name: 'vm-200' });
   });
 
-  it('after it has done the work, and before it answered, has done it once', async () => {
+  it('sends a create request once when the host fails after the work', async () => {
     const region = simulatedRegion();
     const { sim, hypervisor, settled } = region;
     sim.faults.add({ endpoint: 'POST /nodes/{node}/qemu', kind: 'host-down-after' });
-    await expect(settled(hypervisor.createVm(anOrder(201)))).rejects.not.toMatchObject({
+    await expect(settled(hypervisor.createVm(vmOrder(201)))).rejects.not.toMatchObject({
       facts: { requestSent: false },
     });
-    const asked = region.transport.requests.filter((request) => request.method === 'POST');
-    expect(asked).toHaveLength(1);
+    const sent = region.transport.requests.filter((request) => request.method === 'POST');
+    expect(sent).toHaveLength(1);
   });
 
-  it('leaves a cluster without quorum readable, not writable', async () => {
+  it('reads without quorum and reports PVE_NO_QUORUM on writes', async () => {
     const region = simulatedRegion();
-    const vm = await created(region, 202);
+    const vm = await createVm(region, 202);
     region.sim.externalChanges.setQuorum(false);
     await expect(region.settled(region.hypervisor.vmConfig(vm))).resolves.toBeDefined();
-    const work = region.hypervisor.createVm(anOrder(203));
+    const work = region.hypervisor.createVm(vmOrder(203));
     await expect(region.settled(work)).rejects.toMatchObject({ code: 'PVE_NO_QUORUM' });
   });
 });
 
-describe('locks and people', () => {
-  it('tells a lock by its name, in answers and in tasks', async () => {
+describe('the client and external changes', () => {
+  it('reports the lock name in responses and in failed tasks', async () => {
     const region = simulatedRegion();
     const { sim, hypervisor, settled } = region;
-    const vm = await created(region, 210);
+    const vm = await createVm(region, 210);
     sim.externalChanges.setOption(210, 'lock', 'backup');
     const locked = { code: 'VM_LOCKED', facts: { lock: 'backup' } };
     const change = hypervisor.configureVm(vm, { set: { cores: '2' } });
     await expect(settled(change)).rejects.toMatchObject(locked);
     const start = await settled(hypervisor.startVm(vm));
-    expect(await ended(region, start)).toMatchObject({ succeeded: false, failure: locked });
+    expect(await followToEnd(region, start)).toMatchObject({ succeeded: false, failure: locked });
   });
 
-  it('does not remove what a person protected', async () => {
+  it('does not destroy a protected VM', async () => {
     const region = simulatedRegion();
-    const vm = await created(region, 211);
+    const vm = await createVm(region, 211);
     region.sim.externalChanges.setOption(211, 'protection', '1');
     const failure = await region
       .settled(region.hypervisor.destroyVm(vm))
-      .then(async (task) => (await ended(region, task!)).failure)
+      .then(async (task) => (await followToEnd(region, task!)).failure)
       .catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: 'VM_LOCKED', hint: expect.stringContaining('protect') });
   });
 
-  it('says that a VM started at the host it has left has changed, not that it is gone', async () => {
+  it('reports VM_CHANGED when it starts a VM on the host that it left', async () => {
     const region = simulatedRegion();
     const { sim, hypervisor, settled } = region;
-    const vm = await created(region, 212);
+    const vm = await createVm(region, 212);
     sim.externalChanges.migrate(212, 'pve3');
     const start = await settled(hypervisor.startVm(vm));
-    const end = await ended(region, start);
+    const end = await followToEnd(region, start);
     expect(end).toMatchObject({ succeeded: false, failure: { code: 'VM_CHANGED' } });
     await settled(hypervisor.view());
     const again = await settled(hypervisor.startVm(vm));
-    expect(await ended(region, again)).toMatchObject({ succeeded: true });
+    expect(await followToEnd(region, again)).toMatchObject({ succeeded: true });
   });
 });
 
-describe('rights', () => {
-  it('names what a token lacks', async () => {
-    const cluster = aCluster();
+describe('client authentication and permissions', () => {
+  it('reports the missing privilege and its path', async () => {
+    const cluster = threeHostCluster();
     const secret = '00000000-0000-4000-8000-000000000002';
     const region = simulatedRegion(
       {
@@ -130,7 +130,7 @@ describe('rights', () => {
     expect(privileges).not.toContain('VM.PowerMgmt');
   });
 
-  it('refuses a wrong secret, once', async () => {
+  it('sends a wrong secret only once', async () => {
     const region = simulatedRegion(
       {},
       { credentials: { kind: 'token', id: 'scaler@pve!sim', secret: () => 'wrong' } },
@@ -141,12 +141,12 @@ describe('rights', () => {
     expect(region.transport.requests).toHaveLength(1);
   });
 
-  it('works by password for longer than a ticket lives', async () => {
+  it('renews the ticket of a password login after it expired', async () => {
     const region = simulatedRegion(
       {},
       { credentials: { kind: 'password', user: 'scaler@pve', password: () => 'simulated' } },
     );
-    const vm = await created(region, 220);
+    const vm = await createVm(region, 220);
     for (const hours of [1, 1.5, 3]) {
       await region.clock.advance(hours * 3_600_000);
       const change = { set: { description: `after ${hours} h` } };
@@ -158,8 +158,8 @@ describe('rights', () => {
   });
 });
 
-describe('crowds', () => {
-  it('clones twenty at once: each there, or refused with a reason to try again', async () => {
+describe('the client under load', () => {
+  it('clones twenty VMs concurrently: each succeeds or fails with a retryable error', async () => {
     const region = simulatedRegion();
     const { hypervisor, settled } = region;
     const follower = new TaskFollower(hypervisor, region.clock);
@@ -178,8 +178,8 @@ describe('crowds', () => {
     );
   });
 
-  it('reads once per view, however many VMs rest', async () => {
-    const cluster = aCluster();
+  it('sends one request per view regardless of the number of stopped VMs', async () => {
+    const cluster = threeHostCluster();
     const resting = Array.from({ length: 200 }, (_, index) => ({
       id: 1_000 + index,
       host: `pve${(index % 3) + 1}`,
@@ -190,7 +190,7 @@ describe('crowds', () => {
     await region.clock.advance(15_000);
     await region.settled(region.hypervisor.view());
     const before = region.transport.requests.length;
-    for (let turn = 0; turn < 10; turn += 1) await region.settled(region.hypervisor.view());
+    for (let pass = 0; pass < 10; pass += 1) await region.settled(region.hypervisor.view());
     expect(region.transport.requests.length - before).toBe(10);
   });
 });

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same client and simulator with sockets in between: what only shows on a wire.
+// The client and the simulator over real sockets.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import type { Hypervisor, TaskRef } from '../../src/ports/hypervisor.ts';
 import { createProxmoxHypervisor, TaskFollower } from '../../src/proxmox/index.ts';
 import { createProxmoxSim, type ServedSim, serveProxmoxSim } from '../../src/sim/proxmox/index.ts';
 import { systemClock as clock, openHttpTransport } from '../../src/system/index.ts';
-import { aCluster, anOrder, CREDENTIALS } from './simulated-region.ts';
+import { CREDENTIALS, threeHostCluster, vmOrder } from './simulated-region.ts';
 
-describe.each([false, true])('with TLS: %s', (tls) => {
+describe.each([false, true])('the client over sockets, TLS: %s', (tls) => {
   let served: ServedSim;
   let hypervisor: Hypervisor;
 
   beforeEach(async () => {
     const random = new SeededRandom(5);
-    const sim = createProxmoxSim({ cluster: aCluster(), clock, random, speed: 100 });
+    const sim = createProxmoxSim({ cluster: threeHostCluster(), clock, random, speed: 100 });
     served = await serveProxmoxSim(sim, { listen: '127.0.0.1:0', tls });
     const pins = { kind: 'fingerprints', sha256: [served.fingerprint ?? ''] } as const;
     hypervisor = createProxmoxHypervisor({
@@ -32,15 +32,15 @@ describe.each([false, true])('with TLS: %s', (tls) => {
     await served.close();
   });
 
-  it('makes, seeds and removes a VM', async () => {
+  it('creates a VM, uploads and deletes its seed ISO, and destroys the VM', async () => {
     const follower = new TaskFollower(hypervisor, clock);
     const end = async (task: Promise<TaskRef | undefined>) => {
       const started = await task;
-      if (started === undefined) throw new Error('nothing was started');
+      if (started === undefined) throw new Error('the request returned no task');
       return follower.follow(started, { timeoutMs: 20_000 });
     };
     const vm = { vmId: 230, host: 'pve1' };
-    expect(await end(hypervisor.createVm(anOrder(230)))).toMatchObject({ succeeded: true });
+    expect(await end(hypervisor.createVm(vmOrder(230)))).toMatchObject({ succeeded: true });
     const bytes = new Uint8Array(3 * 2 ** 20).fill(1);
     const iso = { host: 'pve1', storage: 'local', name: 'seed-230.iso', bytes };
     expect(await end(hypervisor.uploadIso(iso))).toMatchObject({ succeeded: true });
@@ -51,7 +51,7 @@ describe.each([false, true])('with TLS: %s', (tls) => {
     expect(await end(hypervisor.destroyVm(vm))).toMatchObject({ succeeded: true });
   });
 
-  it('reads errors from the reason phrase, on connections that are closed after each', async () => {
+  it('reads errors from the reason phrase while the server closes each connection', async () => {
     for (let vmId = 240; vmId < 250; vmId += 1) {
       await expect(hypervisor.vmConfig({ vmId, host: 'pve1' })).rejects.toMatchObject({
         code: 'VM_NOT_FOUND',

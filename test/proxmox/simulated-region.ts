@@ -42,7 +42,7 @@ export interface SimulatedRegion {
   readonly settled: <T>(work: Promise<T>) => Promise<T>;
 }
 
-export function aCluster(): ClusterDescription {
+export function threeHostCluster(): ClusterDescription {
   const cluster = defaultCluster(3);
   return {
     ...cluster,
@@ -86,7 +86,7 @@ export function aCluster(): ClusterDescription {
   };
 }
 
-export function anOrder(vmId: number, host = 'pve1'): CreateVmOrder {
+export function vmOrder(vmId: number, host = 'pve1'): CreateVmOrder {
   return {
     vmId,
     host,
@@ -111,12 +111,12 @@ export function anOrder(vmId: number, host = 'pve1'): CreateVmOrder {
 export function simulatedRegion(
   options: Partial<SimOptions> = {},
   client: Partial<ProxmoxOptions> = {},
-  judged: 'all' | 'changes' = 'all',
+  checkedRequests: 'all' | 'changes' = 'all',
 ): SimulatedRegion {
   const clock = new VirtualClock();
   const random = new SeededRandom(11);
-  const sim = createProxmoxSim({ cluster: aCluster(), clock, random, ...options });
-  const transport = new ScriptedTransport(peerOf(sim, judged), { clock });
+  const sim = createProxmoxSim({ cluster: threeHostCluster(), clock, random, ...options });
+  const transport = new ScriptedTransport(simPeer(sim, checkedRequests), { clock });
   const hypervisor = createProxmoxHypervisor({
     region: 'sim',
     endpoints: ['https://pve1:8006', 'https://pve2:8006', 'https://pve3:8006'],
@@ -129,10 +129,10 @@ export function simulatedRegion(
   return { sim, clock, transport, hypervisor, settled: (work) => untilSettled(clock, work) };
 }
 
-/** Judging takes time: whoever makes ten thousand requests has only those judged that change something. */
-function peerOf(sim: ProxmoxSim, judged: 'all' | 'changes'): ScriptedPeer {
+/** Checking requests is slow: tests with many requests check only those that change something ('changes'). */
+function simPeer(sim: ProxmoxSim, checkedRequests: 'all' | 'changes'): ScriptedPeer {
   return async (request) => {
-    if (judged === 'all' || request.method !== 'GET') judge(request);
+    if (checkedRequests === 'all' || request.method !== 'GET') judge(request);
     const { method, url, headers, bytes } = request;
     try {
       return await sim.handle({

@@ -11,7 +11,7 @@ import {
   templateSource,
 } from '../../src/fleet/testing/settings.ts';
 import type { ClusterDescription } from '../../src/sim/proxmox/index.ts';
-import { aCluster } from '../proxmox/simulated-region.ts';
+import { threeHostCluster } from '../proxmox/simulated-region.ts';
 
 export const HOSTS = ['pve1', 'pve2', 'pve3'] as const;
 export const TEMPLATES_FROM = 9_000;
@@ -26,7 +26,7 @@ const SOURCES: readonly SourceSettings[] = [
 
 /** A template per host, as local storage demands it. */
 export function soakCluster(): ClusterDescription {
-  const base = aCluster();
+  const base = threeHostCluster();
   const [template] = base.vms ?? [];
   if (template === undefined) return base;
   const vms = HOSTS.map((host, at) => ({ ...template, host, id: TEMPLATES_FROM + at }));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { TASK_ARCHIVE_SIZE } from './tasks/engine.ts';
 import { SimHarness } from './testing/sim-harness.ts';
 
 describe('a simulated cluster', () => {
@@ -41,5 +42,36 @@ describe('a simulated cluster', () => {
     expect(harness.sim.inspect().vms).toEqual([]);
     expect(harness.sim.inspect().volumes.filter(({ vmId }) => vmId !== undefined)).toEqual([]);
     expect(harness.sim.inspect().heldLocks).toEqual([]);
+  });
+
+  it('produces the same run from the same seed', async () => {
+    const run = async () => {
+      const harness = new SimHarness();
+      await harness.createVm(100, { net0: 'virtio,bridge=vmbr0', scsi0: 'local-lvm:1' });
+      await harness.waitForTask(await harness.call('POST', '/nodes/pve1/qemu/100/status/start'));
+      return JSON.stringify([
+        harness.sim.inspect().vms,
+        (await harness.call('GET', '/cluster/tasks')).body,
+      ]);
+    };
+    expect(await run()).toBe(await run());
+  });
+
+  it('keeps a bounded number of ended tasks', async () => {
+    const harness = new SimHarness();
+    const taskCount = TASK_ARCHIVE_SIZE * 2;
+    for (let index = 0; index < taskCount; index += 1) {
+      await harness.sim.handle({
+        method: 'POST',
+        target: '/api2/json/nodes/pve1/qemu/999/status/start',
+        headers: { authorization: harness.authorization },
+      });
+    }
+    await harness.clock.advance(10);
+    expect(harness.sim.inspect().tasksStarted).toBe(taskCount);
+    expect(harness.sim.saveState().tasks.length).toBeLessThanOrEqual(TASK_ARCHIVE_SIZE * 1.25);
+    expect(harness.sim.inspect().runningTasks).toEqual([]);
+    expect(harness.sim.inspect().heldLocks).toEqual([]);
+    expect(harness.clock.sleeping).toBe(0);
   });
 });

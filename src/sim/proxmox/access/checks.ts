@@ -63,84 +63,94 @@ export class AccessChecks {
     if (permissions.rootOnly === true) throw permissionError('user != root@pam');
     if (permissions.user === 'all') return;
     if (permissions.check === undefined) throw permissionError();
-    this.#run(permissions.check, { authUser, params, quiet: false });
+    this.#runCheck(permissions.check, { authUser, params, quiet: false });
   }
 
-  #run(check: PermissionCheck, at: PermissionContext): boolean {
+  #runCheck(check: PermissionCheck, context: PermissionContext): boolean {
     const [test, ...rest] = check;
     if (test === 'and') {
-      for (const part of rest) this.#run(asCheck(part), { ...at, quiet: false });
+      for (const part of rest) this.#runCheck(asCheck(part), { ...context, quiet: false });
       return true;
     }
     if (test === 'or') {
-      if (rest.some((part) => this.#run(asCheck(part), { ...at, quiet: true }))) return true;
-      return denyUnlessQuiet(at);
+      if (rest.some((part) => this.#runCheck(asCheck(part), { ...context, quiet: true })))
+        return true;
+      return denyUnlessQuiet(context);
     }
-    if (test === 'perm') return this.#perm(rest, at);
-    if (test === 'userid-param') return this.#userParam(rest, at);
-    if (test === 'userid-group') return this.#userGroup(rest, at);
-    return test === 'perm-modify' ? this.#modify(rest, at) : denyUnlessQuiet(at);
+    if (test === 'perm') return this.#checkPerm(rest, context);
+    if (test === 'userid-param') return this.#checkUserParam(rest, context);
+    if (test === 'userid-group') return this.#checkUserGroup(rest, context);
+    return test === 'perm-modify' ? this.#checkPermModify(rest, context) : denyUnlessQuiet(context);
   }
 
-  #check(required: RequiredPrivileges, at: PermissionContext): boolean {
-    if (this.allows(at.authUser, required)) return true;
-    if (!at.quiet) this.require(at.authUser, required);
+  #requireOrReturn(required: RequiredPrivileges, context: PermissionContext): boolean {
+    if (this.allows(context.authUser, required)) return true;
+    if (!context.quiet) this.require(context.authUser, required);
     return false;
   }
 
-  #perm(rest: PermissionCheck, at: PermissionContext): boolean {
+  #checkPerm(rest: PermissionCheck, context: PermissionContext): boolean {
     const [template, privileges, ...options] = rest;
     const required = findCheckOption(options, 'require_param');
-    if (required !== undefined && at.params[String(required)] === undefined)
-      return denyUnlessQuiet(at);
+    if (required !== undefined && context.params[String(required)] === undefined)
+      return denyUnlessQuiet(context);
     const any = findCheckOption(options, 'any') !== undefined;
-    const path = normaliseAclPath(fillPathTemplate(String(template), at.params));
+    const path = normaliseAclPath(fillPathTemplate(String(template), context.params));
     // An invalid ACL path grants no privileges, and the error message leaves it out.
-    return this.#check(
+    return this.#requireOrReturn(
       { path: isAclPath(path) ? path : '', privileges: asNames(privileges), any },
-      at,
+      context,
     );
   }
 
-  #userParam(rest: PermissionCheck, at: PermissionContext): boolean {
-    const user = formatScalar(at.params['userid'] ?? '');
+  #checkUserParam(rest: PermissionCheck, context: PermissionContext): boolean {
+    const user = formatScalar(context.params['userid'] ?? '');
     verifyUserName(user);
     if (rest[0] === 'self') {
-      return this.#userExists(user, at) && (user === at.authUser || denyUnlessQuiet(at));
+      return (
+        this.#requireUserExists(user, context) &&
+        (user === context.authUser || denyUnlessQuiet(context))
+      );
     }
     const realm = user.split('@').at(-1) ?? '';
-    return this.#check({ path: `/access/realm/${realm}`, privileges: [String(rest[0])] }, at);
+    return this.#requireOrReturn(
+      { path: `/access/realm/${realm}`, privileges: [String(rest[0])] },
+      context,
+    );
   }
 
-  #userExists(user: string, at: PermissionContext): boolean {
+  #requireUserExists(user: string, context: PermissionContext): boolean {
     if (this.#state.users.has(user)) return true;
-    if (at.quiet) return false;
+    if (context.quiet) return false;
     verifyUserName(user);
     throw serverError(`no such user ('${user}')`);
   }
 
   /** Requires the privileges on /access/groups, or on every group given and one group of the user. */
-  #userGroup(rest: PermissionCheck, at: PermissionContext): boolean {
+  #checkUserGroup(rest: PermissionCheck, context: PermissionContext): boolean {
     const privileges = asNames(rest[0]);
-    const user = formatScalar(at.params['userid'] ?? '');
+    const user = formatScalar(context.params['userid'] ?? '');
     const named = findCheckOption(rest.slice(1), 'groups_param');
-    if (named !== 'create' && !this.#userExists(user, at)) return false;
-    if (this.allows(at.authUser, { path: '/access/groups', privileges, any: true })) return true;
-    const mine = new Set(
+    if (named !== 'create' && !this.#requireUserExists(user, context)) return false;
+    if (this.allows(context.authUser, { path: '/access/groups', privileges, any: true }))
+      return true;
+    const permittedGroups = new Set(
       [...this.#state.groups.keys()].filter((group) =>
-        this.allows(at.authUser, { path: `/access/groups/${group}`, privileges, any: true }),
+        this.allows(context.authUser, { path: `/access/groups/${group}`, privileges, any: true }),
       ),
     );
-    if (named !== undefined) requireGroups(at, { privileges, mine });
+    if (named !== undefined) requireGroups(context, { privileges, permittedGroups });
     if (named === 'create') return true;
-    const allowed = [...mine].some((group) => this.#state.groups.get(group)?.has(user) === true);
-    return allowed || denyUnlessQuiet(at);
+    const allowed = [...permittedGroups].some(
+      (group) => this.#state.groups.get(group)?.has(user) === true,
+    );
+    return allowed || denyUnlessQuiet(context);
   }
 
-  #modify(rest: PermissionCheck, at: PermissionContext): boolean {
-    const given = fillPathTemplate(String(rest[0]), at.params);
+  #checkPermModify(rest: PermissionCheck, context: PermissionContext): boolean {
+    const given = fillPathTemplate(String(rest[0]), context.params);
     // The parameter check refuses the path later, with the path in its message.
-    if (!isAclPath(given)) return !at.quiet;
+    if (!isAclPath(given)) return !context.quiet;
     const path = normaliseAclPath(given);
     const extra = [
       [/^\/storage\/.+/, 'Datastore.Allocate'],
@@ -148,7 +158,10 @@ export class AccessChecks {
       [/^\/pool\/.+/, 'Pool.Allocate'],
     ] as const;
     const more = extra.filter(([pattern]) => pattern.test(path)).map(([, name]) => name);
-    return this.#check({ path, privileges: ['Permissions.Modify', ...more], any: true }, at);
+    return this.#requireOrReturn(
+      { path, privileges: ['Permissions.Modify', ...more], any: true },
+      context,
+    );
   }
 }
 
@@ -159,8 +172,8 @@ interface PermissionContext {
   readonly quiet: boolean;
 }
 
-function denyUnlessQuiet(at: PermissionContext): boolean {
-  if (at.quiet) return false;
+function denyUnlessQuiet(context: PermissionContext): boolean {
+  if (context.quiet) return false;
   throw permissionError();
 }
 
@@ -174,13 +187,13 @@ function verifyUserName(user: string): void {
 
 /** Throws with the missing privilege when no group is given, or one without the caller's privileges. */
 function requireGroups(
-  at: PermissionContext,
-  has: { readonly privileges: readonly string[]; readonly mine: ReadonlySet<string> },
+  context: PermissionContext,
+  has: { readonly privileges: readonly string[]; readonly permittedGroups: ReadonlySet<string> },
 ): void {
-  const groups = splitList(formatScalar(at.params['groups'] ?? ''));
+  const groups = splitList(formatScalar(context.params['groups'] ?? ''));
   const names = has.privileges.join('|');
   if (groups.length === 0) throw permissionError(`/access/groups, ${names}`);
-  const foreign = groups.find((group) => !has.mine.has(group));
+  const foreign = groups.find((group) => !has.permittedGroups.has(group));
   if (foreign !== undefined) throw permissionError(`/access/groups/${foreign}, ${names}`);
 }
 

@@ -6,8 +6,8 @@ import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 const WEAK = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
 type Params = Parameters<SimHarness['call']>[2];
 
-/** The weak user's separated token, with these rights for both user and token. */
-async function weak(
+/** A harness authenticated as a token with privsep; the ACL entries apply to both user and token. */
+async function harnessWithPrivileges(
   entries: readonly Omit<AclDescription, 'user'>[],
   roles: readonly { id: string; privs: string[] }[] = [],
 ): Promise<SimHarness> {
@@ -29,16 +29,16 @@ async function weak(
   return harness;
 }
 
-async function reason(
+async function callReason(
   harness: SimHarness,
   ...args: Parameters<SimHarness['call']>
 ): Promise<string> {
   return (await harness.call(...args)).reason;
 }
 
-describe('rights', () => {
-  it('without any, lists are empty and everything else is refused', async () => {
-    const harness = await weak([]);
+describe('permissions', () => {
+  it('a caller without privileges gets empty lists and 403 for everything else', async () => {
+    const harness = await harnessWithPrivileges([]);
     expect((await harness.call('GET', '/access/permissions')).data).toEqual({});
     expect((await harness.call('GET', '/nodes/pve1/qemu')).data).toEqual([]);
     expect((await harness.call('GET', '/cluster/resources', { type: 'vm' })).data).toEqual([]);
@@ -48,37 +48,37 @@ describe('rights', () => {
       type: 'node',
       status: 'online',
     });
-    expect(await reason(harness, 'GET', '/nodes/pve1/qemu/100/config')).toBe(
+    expect(await callReason(harness, 'GET', '/nodes/pve1/qemu/100/config')).toBe(
       'Permission check failed (/vms/100, VM.Audit)',
     );
-    expect(await reason(harness, 'POST', '/nodes/pve1/qemu/100/status/start')).toBe(
+    expect(await callReason(harness, 'POST', '/nodes/pve1/qemu/100/status/start')).toBe(
       'Permission check failed (/vms/100, VM.PowerMgmt)',
     );
-    expect(await reason(harness, 'POST', '/nodes/pve1/qemu', { vmid: 300 })).toBe(
+    expect(await callReason(harness, 'POST', '/nodes/pve1/qemu', { vmid: 300 })).toBe(
       'Permission check failed',
     );
-    expect(await reason(harness, 'POST', '/nodes/pve1/qemu/100/clone', { newid: 300 })).toBe(
+    expect(await callReason(harness, 'POST', '/nodes/pve1/qemu/100/clone', { newid: 300 })).toBe(
       'Permission check failed (/vms/100, VM.Clone)',
     );
-    expect(await reason(harness, 'GET', '/nodes/pve1/status')).toBe(
+    expect(await callReason(harness, 'GET', '/nodes/pve1/status')).toBe(
       'Permission check failed (/nodes/pve1, Sys.Audit)',
     );
     expect(
-      await reason(harness, 'GET', '/nodes/pve1/query-url-metadata', { url: 'http://x' }),
+      await callReason(harness, 'GET', '/nodes/pve1/query-url-metadata', { url: 'http://x' }),
     ).toBe('Permission check failed');
     expect(
-      await reason(harness, 'POST', '/nodes/pve1/storage/local/content/x', { target: 'y' }),
+      await callReason(harness, 'POST', '/nodes/pve1/storage/local/content/x', { target: 'y' }),
     ).toBe('Permission check failed (user != root@pam)');
   });
 
-  it('are refused before parameters are looked at', async () => {
-    const harness = await weak([]);
+  it('are checked before parameters', async () => {
+    const harness = await harnessWithPrivileges([]);
     expect((await harness.call('PUT', '/nodes/pve1/qemu/100/resize', { nonsense: 1 })).status).toBe(
       403,
     );
   });
 
-  it('of a separated token are what both it and its user have', async () => {
+  it('of a token with privsep are the intersection with those of its user', async () => {
     const base = testCluster();
     const acl = [
       { path: '/vms', role: 'PVEVMAdmin', user: 'weak@pve' },
@@ -98,7 +98,7 @@ describe('rights', () => {
     ).toEqual({ '/storage/local': {} });
   });
 
-  it('come from groups and pools, end at NoAccess, and do not propagate unless told', async () => {
+  it('come from groups and pools, stop at NoAccess and respect propagate', async () => {
     const base = testCluster();
     const cluster = {
       ...base,
@@ -120,18 +120,18 @@ describe('rights', () => {
       password: 'weak',
     });
     harness.authorization = `PVEAuthCookie=${data.ticket}`;
-    const seen = (await harness.call('GET', '/nodes/pve1/qemu')).data.map(
+    const listedIds = (await harness.call('GET', '/nodes/pve1/qemu')).data.map(
       (row: { vmid: number }) => row.vmid,
     );
-    expect(seen).toEqual([100, 200]);
+    expect(listedIds).toEqual([100, 200]);
   });
 
-  it('per option', async () => {
+  it('depend on the VM option', async () => {
     const role = (...privs: string[]) => [{ id: 'R', privs }];
     const grant = [{ path: '/vms/100', role: 'R' }];
     const put = async (privs: string[], params: Params) => {
-      const harness = await weak(grant, role(...privs));
-      return await reason(harness, 'PUT', '/nodes/pve1/qemu/100/config', params);
+      const harness = await harnessWithPrivileges(grant, role(...privs));
+      return await callReason(harness, 'PUT', '/nodes/pve1/qemu/100/config', params);
     };
     expect(await put(['VM.Config.CPU'], { cores: 2 })).toBe('OK');
     expect(await put(['VM.Config.CPU'], { memory: 512 })).toBe(
@@ -164,40 +164,40 @@ describe('rights', () => {
     );
   });
 
-  it('on storages decide about images, ISOs and their removal', async () => {
+  it('on storages control use, download and removal of images', async () => {
     const grant = (role: string) =>
-      weak([
+      harnessWithPrivileges([
         { path: '/storage/local', role },
         { path: '/vms', role: 'PVEVMAdmin' },
       ]);
     const audit = await grant('PVEDatastoreUser');
-    expect(await reason(audit, 'DELETE', '/nodes/pve1/storage/local/content/iso/debian.iso')).toBe(
-      'Permission check failed (/storage/local, Datastore.Allocate)',
-    );
+    expect(
+      await callReason(audit, 'DELETE', '/nodes/pve1/storage/local/content/iso/debian.iso'),
+    ).toBe('Permission check failed (/storage/local, Datastore.Allocate)');
     expect((await audit.call('GET', '/nodes/pve1/storage/local/content')).data).toHaveLength(3);
     expect(
-      await reason(audit, 'POST', '/nodes/pve1/qemu', {
+      await callReason(audit, 'POST', '/nodes/pve1/qemu', {
         vmid: 300,
         ide2: 'local:iso/debian.iso,media=cdrom',
       }),
     ).toBe('OK');
     expect(
-      await reason(audit, 'POST', '/nodes/pve1/storage/local/download-url', {
+      await callReason(audit, 'POST', '/nodes/pve1/storage/local/download-url', {
         url: 'http://x',
         filename: 'a.iso',
         content: 'iso',
       }),
     ).toBe('Permission check failed (/storage/local, Datastore.AllocateTemplate)');
-    const none = await weak([{ path: '/vms', role: 'PVEVMAdmin' }]);
+    const none = await harnessWithPrivileges([{ path: '/vms', role: 'PVEVMAdmin' }]);
     expect(
-      await reason(none, 'POST', '/nodes/pve1/qemu', {
+      await callReason(none, 'POST', '/nodes/pve1/qemu', {
         vmid: 300,
         ide2: 'local:iso/debian.iso,media=cdrom',
       }),
     ).toBe('Permission check failed (/storage/local, Datastore.AllocateSpace|Datastore.Audit)');
   });
 
-  it('the agent needs other rights in 8.x and 9.x', async () => {
+  it('for the guest agent differ between 8.x and 9.x', async () => {
     const make = async (version: '8.4' | '9.2', privs: string[]) => {
       const base = testCluster();
       const acl = [{ path: '/vms', role: 'R', user: 'weak@pve' }];
@@ -232,13 +232,13 @@ describe('rights', () => {
     );
   });
 
-  it('root by ticket may everything, a token of root is not root', async () => {
+  it('include everything for a ticket of root, but not for a token of root', async () => {
     const base = testCluster();
     const tokens = [{ id: 't', secret: 's3cret', privsep: false }];
     const cluster = { ...base, users: [{ id: 'root@pam', password: 'simulated', tokens }] };
     const harness = new SimHarness({ cluster });
     harness.authorization = 'PVEAPIToken=root@pam!t=s3cret';
-    expect(await reason(harness, 'POST', '/nodes/pve1/qemu', { vmid: 100, args: '-x' })).toBe(
+    expect(await callReason(harness, 'POST', '/nodes/pve1/qemu', { vmid: 100, args: '-x' })).toBe(
       "only root can set 'args' config",
     );
     harness.authorization = '';
@@ -251,16 +251,16 @@ describe('rights', () => {
       csrfpreventiontoken: data.CSRFPreventionToken,
       'content-type': 'application/x-www-form-urlencoded',
     };
-    const answer = await harness.send({
+    const response = await harness.send({
       method: 'POST',
       target: '/api2/json/nodes/pve1/qemu',
       headers,
       body: 'vmid=100&args=-x',
     });
-    expect(answer.status).toBe(200);
+    expect(response.status).toBe(200);
   });
 
-  it('can be given and taken over the API', async () => {
+  it('can be granted and revoked over the API', async () => {
     const harness = new SimHarness();
     await harness.call('POST', '/access/users', { userid: 'new@pve' });
     const token = await harness.call('POST', '/access/users/new@pve/token/tt', { privsep: 0 });
@@ -281,7 +281,7 @@ describe('rights', () => {
     expect((await harness.call('GET', '/access/permissions', { path: '/vms' })).data).toEqual({
       '/vms': { 'VM.Audit': 1, 'VM.PowerMgmt': 1 },
     });
-    // A token is not its user: it is not even shown that one.
+    // A token is not its user and cannot list it.
     expect((await harness.call('GET', '/access/users')).data).toEqual([]);
     harness.authorization = 'PVEAPIToken=scaler@pve!sim=00000000-0000-4000-8000-000000000001';
     expect(

@@ -20,7 +20,7 @@ export function splitToken(authUser: string): {
     : { user: authUser.slice(0, at), token: authUser.slice(at + 1) };
 }
 
-function prefixes(path: string): string[] {
+function pathPrefixes(path: string): string[] {
   const parts = path.split('/').filter((part) => part !== '');
   return ['/', ...parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)];
 }
@@ -51,10 +51,10 @@ export class Permissions {
     const key = `${authUser} ${path}`;
     const known = this.#cache.get(key);
     if (known !== undefined) return known;
-    const made = this.#compute(authUser, path);
+    const computed = this.#compute(authUser, path);
     if (this.#cache.size > 5000) this.#cache.clear();
-    this.#cache.set(key, made);
-    return made;
+    this.#cache.set(key, computed);
+    return computed;
   }
 
   has(authUser: string, path: string, privilege: string): boolean {
@@ -83,7 +83,7 @@ export class Permissions {
 
   /** Every path of an ACL entry, with its parent paths. */
   aclPaths(): ReadonlySet<string> {
-    return new Set(this.#state.acl.flatMap(({ path }) => prefixes(path)));
+    return new Set(this.#state.acl.flatMap(({ path }) => pathPrefixes(path)));
   }
 
   #refresh(): void {
@@ -93,15 +93,16 @@ export class Permissions {
   }
 
   #compute(authUser: string, path: string): Privileges {
-    if (authUser === ROOT_USER) return this.#privileges(new Map([['Administrator', true]]));
+    if (authUser === ROOT_USER) return this.#rolePrivileges(new Map([['Administrator', true]]));
     const { user, token } = splitToken(authUser);
     const record = this.#state.users.get(user);
-    if (token === undefined) return record === undefined ? NONE : this.#ofPrincipal(authUser, path);
+    if (token === undefined)
+      return record === undefined ? NONE : this.#principalPrivileges(authUser, path);
     const known = record?.tokens.get(token);
     if (known === undefined) return NONE;
     const own = this.privilegesOn(user, path);
     if (!known.privsep) return own;
-    const separated = this.#ofPrincipal(authUser, path);
+    const separated = this.#principalPrivileges(authUser, path);
     return new Map(
       [...separated]
         .filter(([name]) => own.has(name))
@@ -109,17 +110,17 @@ export class Permissions {
     );
   }
 
-  #ofPrincipal(authUser: string, path: string): Privileges {
+  #principalPrivileges(authUser: string, path: string): Privileges {
     const roles = new Map(this.#roles(authUser, path));
     const fromPools = this.#poolRoles(authUser, path);
     if (fromPools.size > 0 && !roles.has('NoAccess')) {
       if (fromPools.has('NoAccess')) return NONE;
       for (const role of fromPools) if (!roles.has(role)) roles.set(role, false);
     }
-    return this.#privileges(roles);
+    return this.#rolePrivileges(roles);
   }
 
-  #privileges(roles: ReadonlyMap<string, boolean>): Privileges {
+  #rolePrivileges(roles: ReadonlyMap<string, boolean>): Privileges {
     const result = new Map<string, boolean>();
     for (const [role, propagates] of roles) {
       for (const name of this.#state.roles.get(role) ?? []) {
@@ -132,7 +133,7 @@ export class Permissions {
   /** The deepest path with an entry decides; entries for the user override those for groups. */
   #roles(authUser: string, path: string): ReadonlyMap<string, boolean> {
     let roles: ReadonlyMap<string, boolean> = new Map();
-    for (const prefix of prefixes(path)) {
+    for (const prefix of pathPrefixes(path)) {
       const final = prefix === path;
       const here = this.#state.acl.filter(
         (entry) => entry.path === prefix && (final || entry.propagate),

@@ -8,7 +8,7 @@ import type { User } from '../state/model.ts';
 
 const TICKET_LIFETIME_S = 2 * 3600;
 /** Tolerated clock skew between hosts. */
-const TICKET_AHEAD_S = 300;
+const MAX_CLOCK_SKEW_S = 300;
 
 export interface Caller {
   readonly authUser: string;
@@ -29,24 +29,26 @@ export class Sessions {
   }
 
   /** `USER@REALM!TOKENID=SECRET`. 9.x does not report the cause of a refusal. */
-  byToken(text: string): Caller {
+  authenticateToken(text: string): Caller {
     const match = /^([^\s!]+)!([^=]+)=(.+)$/.exec(text);
     const [, userId = '', tokenId = '', secret = ''] = match ?? [];
-    if (match === null) throw this.#refusal('no tokenid specified');
-    const user = this.#enabled(userId);
+    if (match === null) throw this.#authenticationError('no tokenid specified');
+    const user = this.#requireEnabledUser(userId);
     const token = user.tokens.get(tokenId);
-    if (token === undefined) throw this.#refusal(`no such token '${tokenId}' for user '${userId}'`);
+    if (token === undefined)
+      throw this.#authenticationError(`no such token '${tokenId}' for user '${userId}'`);
     if (token.expire > 0 && token.expire < this.#state.nowSeconds()) {
-      throw this.#refusal(`token '${tokenId}' access expired`);
+      throw this.#authenticationError(`token '${tokenId}' access expired`);
     }
-    if (token.secret !== secret) throw this.#refusal('invalid token value!');
+    if (token.secret !== secret) throw this.#authenticationError('invalid token value!');
     return { authUser: `${userId}!${tokenId}`, isToken: true };
   }
 
-  byTicket(ticket: string): Caller {
+  authenticateTicket(ticket: string): Caller {
     const user = this.#ticketUser(ticket);
-    if (user === undefined) throw this.#refusal('permission denied - invalid PVE ticket');
-    this.#enabled(user);
+    if (user === undefined)
+      throw this.#authenticationError('permission denied - invalid PVE ticket');
+    this.#requireEnabledUser(user);
     return { authUser: user, isToken: false };
   }
 
@@ -58,13 +60,13 @@ export class Sessions {
     return user.password !== undefined && user.password === password ? user : undefined;
   }
 
-  ticket(userId: string): string {
+  createTicket(userId: string): string {
     const stamp = this.#state.nowSeconds().toString(16).toUpperCase().padStart(8, '0');
     const plain = `PVE:${userId}:${stamp}`;
     return `${plain}::${this.#sign(plain)}`;
   }
 
-  csrfToken(userId: string): string {
+  createCsrfToken(userId: string): string {
     const stamp = this.#state.nowSeconds().toString(16).toUpperCase().padStart(8, '0');
     return `${stamp}:${this.#sign(`csrf:${stamp}:${userId}`)}`;
   }
@@ -73,7 +75,7 @@ export class Sessions {
     const [stamp = '', signature = ''] = (token ?? '').split(/:(.*)/s);
     const age = this.#state.nowSeconds() - Number.parseInt(stamp, 16);
     const good = signature === this.#sign(`csrf:${stamp}:${userId}`);
-    if (good && age > -TICKET_AHEAD_S && age < TICKET_LIFETIME_S) return;
+    if (good && age > -MAX_CLOCK_SKEW_S && age < TICKET_LIFETIME_S) return;
     throw unauthorized('Permission denied - invalid csrf token');
   }
 
@@ -82,14 +84,14 @@ export class Sessions {
     const [, plain = '', user = '', stamp = '', signature = ''] = match ?? [];
     if (match === null || signature !== this.#sign(plain)) return undefined;
     const age = this.#state.nowSeconds() - Number.parseInt(stamp, 16);
-    return age > -TICKET_AHEAD_S && age < TICKET_LIFETIME_S ? user : undefined;
+    return age > -MAX_CLOCK_SKEW_S && age < TICKET_LIFETIME_S ? user : undefined;
   }
 
-  #enabled(userId: string): User {
+  #requireEnabledUser(userId: string): User {
     const user = this.#state.users.get(userId);
-    if (user === undefined) throw this.#refusal(`no such user ('${userId}')`);
-    if (!user.enabled) throw this.#refusal(`user '${userId}' is disabled`);
-    if (!this.#isEnabled(user)) throw this.#refusal(`user '${userId}' access expired`);
+    if (user === undefined) throw this.#authenticationError(`no such user ('${userId}')`);
+    if (!user.enabled) throw this.#authenticationError(`user '${userId}' is disabled`);
+    if (!this.#isEnabled(user)) throw this.#authenticationError(`user '${userId}' access expired`);
     return user;
   }
 
@@ -97,7 +99,7 @@ export class Sessions {
     return user.enabled && (user.expire === 0 || user.expire > this.#state.nowSeconds());
   }
 
-  #refusal(cause: string): ApiError {
+  #authenticationError(cause: string): ApiError {
     return unauthorized(this.#state.version === '8.4' ? cause : 'Authentication failed!');
   }
 

@@ -56,8 +56,8 @@ function login(call: Call): unknown {
     : undefined;
   return {
     username,
-    ticket: call.core.sessions.ticket(username),
-    CSRFPreventionToken: call.core.sessions.csrfToken(username),
+    ticket: call.core.sessions.createTicket(username),
+    CSRFPreventionToken: call.core.sessions.createCsrfToken(username),
     cap: capabilities(call, username),
     ...(clusterName === undefined ? {} : { clustername: clusterName }),
   };
@@ -103,14 +103,16 @@ function requireToken(call: Call): Token {
 function listUsers(call: Call): unknown {
   const privileges = ['User.Modify', 'Sys.Audit'];
   const { groups, users } = call.state;
-  const mayOn = (path: string) => call.isAllowed({ path, privileges, any: true });
-  const mayAll = mayOn('/access/groups');
-  const mine = new Set(
-    [...groups].flatMap(([id, members]) => (mayOn(`/access/groups/${id}`) ? [...members] : [])),
+  const isAllowedOn = (path: string) => call.isAllowed({ path, privileges, any: true });
+  const seesAllUsers = isAllowedOn('/access/groups');
+  const visibleUsers = new Set(
+    [...groups].flatMap(([id, members]) =>
+      isAllowedOn(`/access/groups/${id}`) ? [...members] : [],
+    ),
   );
   const enabled = call.optional('enabled');
   return [...users.values()]
-    .filter((user) => mayAll || user.id === call.authUser || mine.has(user.id))
+    .filter((user) => seesAllUsers || user.id === call.authUser || visibleUsers.has(user.id))
     .filter((user) => enabled === undefined || user.enabled === (enabled === '1'))
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
     .map((user) => ({

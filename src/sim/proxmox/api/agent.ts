@@ -44,8 +44,8 @@ function decodeInput(call: Call): string | undefined {
 }
 
 /** Proxmox counts characters, not bytes: a non-ASCII command is truncated and times out. */
-async function requireIntactCommand(call: Call, words: readonly string[]): Promise<void> {
-  const text = words.join('');
+async function requireIntactCommand(call: Call, args: readonly string[]): Promise<void> {
+  const text = args.join('');
   if (Buffer.byteLength(text) - text.length <= 1) return;
   await call.state.clock.sleep(SIMULATED_TIMEOUTS_MS.guestCommand / call.state.speed);
   const channel = call.state.version === '8.4' ? 'qmp' : 'qga';
@@ -56,11 +56,11 @@ async function requireIntactCommand(call: Call, words: readonly string[]): Promi
 
 async function exec(call: Call): Promise<unknown> {
   const command = call.value('command');
-  const words = Array.isArray(command) ? command.map(String) : [call.text('command')];
+  const args = Array.isArray(command) ? command.map(String) : [call.text('command')];
   const input = decodeInput(call);
   const guest = await requireGuest(call);
-  await requireIntactCommand(call, words);
-  return await runOnGuest(call, () => ({ pid: guest.agent.exec(words, input) }));
+  await requireIntactCommand(call, args);
+  return await runOnGuest(call, () => ({ pid: guest.agent.exec(args, input) }));
 }
 
 /** Output of a command, one character per byte. */

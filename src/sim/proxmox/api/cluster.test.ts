@@ -9,8 +9,8 @@ async function resource(harness: SimHarness, id: string): Promise<Row | undefine
   return data.find((row: Row) => row['id'] === id);
 }
 
-describe('the overview', () => {
-  it('knows a VM at once, its name and state only after the next broadcast', async () => {
+describe('/cluster/resources', () => {
+  it('lists a new VM at once, but its name and status only after the next broadcast', async () => {
     const harness = new SimHarness();
     await harness.clock.advance(1);
     await harness.createVm(100, { name: 'late', tags: 'x', memory: 1024 });
@@ -38,7 +38,7 @@ describe('the overview', () => {
     expect(await resource(harness, 'qemu/100')).toMatchObject({ status: 'running' });
   });
 
-  it('believes a dead host for five minutes', async () => {
+  it('keeps the last status of an offline host for five minutes', async () => {
     const harness = new SimHarness({ cluster: testCluster(3) });
     const vms = [{ id: 100, host: 'pve2', running: true, config: { name: 'x' } }];
     const other = new SimHarness({ cluster: { ...testCluster(3), vms } });
@@ -56,7 +56,7 @@ describe('the overview', () => {
     expect(await resource(harness, 'node/pve2')).toMatchObject({ status: 'online' });
   });
 
-  it('filters by type; the network type follows the version', async () => {
+  it('filters by type, and reports network resources as sdn in 8.4', async () => {
     const harness = new SimHarness({
       cluster: { ...testCluster(2), containers: [{ id: 105, host: 'pve1' }], pools: [{ id: 'p' }] },
     });
@@ -79,8 +79,8 @@ describe('the overview', () => {
   });
 });
 
-describe('cluster', () => {
-  it('status has a line for the cluster only where there is one', async () => {
+describe('cluster endpoints', () => {
+  it('/cluster/status has a cluster row only for several hosts', async () => {
     const one = (await new SimHarness().call('GET', '/cluster/status')).data;
     expect(one.map((row: Row) => row['type'])).toEqual(['node']);
     const three = new SimHarness({ cluster: testCluster(3) });
@@ -94,7 +94,7 @@ describe('cluster', () => {
     });
   });
 
-  it('nextid is a text, reserves nothing and honours its range', async () => {
+  it('/cluster/nextid returns a string, reserves nothing and respects its range', async () => {
     const cluster = {
       ...testCluster(),
       datacenter: { nextId: { lower: 500, upper: 502 } },
@@ -113,7 +113,7 @@ describe('cluster', () => {
     );
   });
 
-  it('options can be read and changed', async () => {
+  it('/cluster/options can be read and changed', async () => {
     const harness = new SimHarness();
     expect(
       (
@@ -133,7 +133,7 @@ describe('cluster', () => {
     ).toBe(400);
   });
 
-  it('pools hold VMs and refuse to go while they do', async () => {
+  it('/pools refuses to delete a pool with members', async () => {
     const harness = new SimHarness();
     await harness.call('POST', '/pools', { poolid: 'k8s', comment: 'ours' });
     expect((await harness.call('POST', '/pools', { poolid: 'k8s' })).reason).toBe(
@@ -155,7 +155,7 @@ describe('cluster', () => {
     expect((await harness.call('GET', '/pools/k8s')).reason).toBe("pool 'k8s' does not exist");
   });
 
-  it('hosts describe themselves', async () => {
+  it('/nodes returns status, network and version of a host', async () => {
     const harness = new SimHarness();
     expect((await harness.call('GET', '/nodes')).data[0]).toMatchObject({
       node: 'pve1',
@@ -175,8 +175,8 @@ describe('cluster', () => {
     expect(
       (await harness.call('POST', '/cluster/ha/groups', { group: 'gg', nodes: 'pve1' })).reason,
     ).toBe('cannot create group: ha groups have been migrated to rules');
-    const answer = await harness.call('POST', '/nodes/pve1/startall');
-    expect([answer.status, answer.reason]).toEqual([
+    const response = await harness.call('POST', '/nodes/pve1/startall');
+    expect([response.status, response.reason]).toEqual([
       501,
       'POST /nodes/{node}/startall is not simulated',
     ]);

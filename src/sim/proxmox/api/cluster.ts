@@ -79,13 +79,13 @@ function formatContainerResource(call: Call, container: Container): Record<strin
 }
 
 function listGuestResources(call: Call): unknown[] {
-  const may = (id: number) => call.isAllowed({ path: `/vms/${id}`, privileges: ['VM.Audit'] });
+  const canAudit = (id: number) => call.isAllowed({ path: `/vms/${id}`, privileges: ['VM.Audit'] });
   return [
     ...[...call.state.vms.values()]
-      .filter(({ id }) => may(id))
+      .filter(({ id }) => canAudit(id))
       .map((vm) => formatVmResource(call, vm)),
     ...[...call.state.containers.values()]
-      .filter(({ id }) => may(id))
+      .filter(({ id }) => canAudit(id))
       .map((container) => formatContainerResource(call, container)),
   ];
 }
@@ -200,10 +200,10 @@ function readNextIdRange(call: Call): readonly [number, number] {
 }
 
 function findNextId(call: Call): string {
-  const wanted = call.optional('vmid');
-  if (wanted !== undefined) {
-    if (call.state.findGuest(Number(wanted)) === undefined) return wanted;
-    throw parameterError({ vmid: `VM ${wanted} already exists` });
+  const requestedId = call.optional('vmid');
+  if (requestedId !== undefined) {
+    if (call.state.findGuest(Number(requestedId)) === undefined) return requestedId;
+    throw parameterError({ vmid: `VM ${requestedId} already exists` });
   }
   const [lower, upper] = readNextIdRange(call);
   for (let id = lower; id < upper; id += 1) {

@@ -39,8 +39,8 @@ function checkFeature(call: Call): unknown {
   const nodes = [...call.state.hosts.keys()].filter((host) =>
     storages.every((storage) => storage.shared && isStorageAvailable(storage, host)),
   );
-  const wanted = call.text('feature');
-  const hasFeature = wanted === 'snapshot' || wanted === 'clone' ? has[wanted] : has.copy;
+  const requested = call.text('feature');
+  const hasFeature = requested === 'snapshot' || requested === 'clone' ? has[requested] : has.copy;
   return { hasFeature: hasFeature ? 1 : 0, nodes };
 }
 

@@ -175,20 +175,20 @@ type PowerWork = (order: PowerRequest, context: TaskContext) => Promise<void>;
 /** For an HA-managed VM, requests the state; the HA manager acts later, in its own task. */
 function requestHaState(
   call: Call,
-  wanted: 'started' | 'stopped',
+  requestedState: 'started' | 'stopped',
   work: PowerWork,
 ): string | undefined {
   const id = call.integer('vmid');
   const resource = findHaResource(call, id);
   if (resource === undefined) return undefined;
-  const type = wanted === 'started' ? 'hastart' : 'hastop';
+  const type = requestedState === 'started' ? 'hastart' : 'hastop';
   return call.forkTask({ type, id }, async (context) => {
-    context.log(`Requesting HA ${wanted === 'started' ? 'start' : 'stop'} for VM ${id}`);
-    resource.state = wanted;
+    context.log(`Requesting HA ${requestedState === 'started' ? 'start' : 'stop'} for VM ${id}`);
+    resource.state = requestedState;
     const vm = call.state.vms.get(id);
-    const idle = vm === undefined || (vm.running !== undefined) === (wanted === 'started');
+    const idle = vm === undefined || (vm.running !== undefined) === (requestedState === 'started');
     if (idle) return;
-    const type = wanted === 'started' ? 'qmstart' : 'qmshutdown';
+    const type = requestedState === 'started' ? 'qmstart' : 'qmshutdown';
     startTask(call.core, { type, id, host: vm.host, user: ROOT_USER }, async (inner) => {
       await inner.work(HA_POLL_INTERVAL_MS);
       await work({ host: vm.host, id, forceStop: true }, inner);
@@ -198,12 +198,14 @@ function requestHaState(
 }
 
 function start(call: Call): string {
-  const wanted = readPowerRequest(call);
+  const powerRequest = readPowerRequest(call);
   requireQuorum(call.core);
   const work: PowerWork = (request, context) => startVm(call.core, request, context);
   return (
     requestHaState(call, 'started', work) ??
-    call.forkTask({ type: 'qmstart', id: wanted.id }, (context) => work(wanted, context))
+    call.forkTask({ type: 'qmstart', id: powerRequest.id }, (context) =>
+      work(powerRequest, context),
+    )
   );
 }
 
@@ -219,17 +221,17 @@ function abortShutdowns(call: Call, id: number): void {
 }
 
 function stop(call: Call): string {
-  const wanted = readPowerRequest(call);
+  const powerRequest = readPowerRequest(call);
   const work: PowerWork = (request, context) => stopVm(call.core, request, context);
-  const isManaged = findHaResource(call, wanted.id) !== undefined;
+  const isManaged = findHaResource(call, powerRequest.id) !== undefined;
   if (isManaged && call.flag('overrule-shutdown')) {
     throw parameterError({ 'overrule-shutdown': 'Not applicable for HA resources.' });
   }
   const managed = requestHaState(call, 'stopped', work);
   if (managed !== undefined) return managed;
-  return call.forkTask({ type: 'qmstop', id: wanted.id }, async (context) => {
-    if (call.flag('overrule-shutdown')) abortShutdowns(call, wanted.id);
-    await work(wanted, context);
+  return call.forkTask({ type: 'qmstop', id: powerRequest.id }, async (context) => {
+    if (call.flag('overrule-shutdown')) abortShutdowns(call, powerRequest.id);
+    await work(powerRequest, context);
   });
 }
 
@@ -241,12 +243,14 @@ function checkNotPaused(call: Call, id: number): void {
 }
 
 function shutdown(call: Call): string {
-  const wanted = readPowerRequest(call);
-  checkNotPaused(call, wanted.id);
+  const powerRequest = readPowerRequest(call);
+  checkNotPaused(call, powerRequest.id);
   const work: PowerWork = (request, context) => shutdownVm(call.core, request, context);
   return (
     requestHaState(call, 'stopped', work) ??
-    call.forkTask({ type: 'qmshutdown', id: wanted.id }, (context) => work(wanted, context))
+    call.forkTask({ type: 'qmshutdown', id: powerRequest.id }, (context) =>
+      work(powerRequest, context),
+    )
   );
 }
 
@@ -256,26 +260,30 @@ function requireRunning(call: Call, id: number): void {
 }
 
 function reboot(call: Call): string {
-  const wanted = readPowerRequest(call);
-  checkNotPaused(call, wanted.id);
-  requireRunning(call, wanted.id);
-  return call.forkTask({ type: 'qmreboot', id: wanted.id }, (context) =>
-    rebootVm(call.core, wanted, context),
+  const powerRequest = readPowerRequest(call);
+  checkNotPaused(call, powerRequest.id);
+  requireRunning(call, powerRequest.id);
+  return call.forkTask({ type: 'qmreboot', id: powerRequest.id }, (context) =>
+    rebootVm(call.core, powerRequest, context),
   );
 }
 
 function reset(call: Call): string {
-  const wanted = readPowerRequest(call);
-  requireRunning(call, wanted.id);
-  return call.forkTask({ type: 'qmreset', id: wanted.id }, () => resetVm(call.core, wanted));
+  const powerRequest = readPowerRequest(call);
+  requireRunning(call, powerRequest.id);
+  return call.forkTask({ type: 'qmreset', id: powerRequest.id }, () =>
+    resetVm(call.core, powerRequest),
+  );
 }
 
 function pause(call: Call, paused: boolean): string {
-  const wanted = readPowerRequest(call);
-  requireRunning(call, wanted.id);
+  const powerRequest = readPowerRequest(call);
+  requireRunning(call, powerRequest.id);
   if (call.flag('todisk')) throw serverError('suspending to disk is not simulated');
   const type = paused ? 'qmpause' : 'qmresume';
-  return call.forkTask({ type, id: wanted.id }, () => setPaused(call.core, wanted, paused));
+  return call.forkTask({ type, id: powerRequest.id }, () =>
+    setPaused(call.core, powerRequest, paused),
+  );
 }
 
 /** Equivalent to a config change with `delete`. */

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
-async function said(
+async function statusLine(
   harness: SimHarness,
   line: string,
   params: Record<string, string | number> = {},
@@ -12,8 +12,8 @@ async function said(
   return `${status} ${reason}`;
 }
 
-describe('a definition of a storage', () => {
-  it('can be given a content that it lacked, and then takes it', async () => {
+describe('storage definitions', () => {
+  it('accept a new content type, which VMs can then use', async () => {
     const harness = new SimHarness();
     const scsi0 = 'local:1';
     const order = { vmid: 150, scsi0 };
@@ -28,39 +28,39 @@ describe('a definition of a storage', () => {
     );
   });
 
-  it('guards itself by a digest that changes with any of them', async () => {
+  it('share one digest, which changes with every definition', async () => {
     const harness = new SimHarness();
     const { digest } = (await harness.call('GET', '/storage/local')).data;
-    expect(await said(harness, 'PUT /storage/shared', { disable: 1, digest })).toBe('200 OK');
-    expect(await said(harness, 'PUT /storage/local', { nodes: 'pve1', digest })).toBe(
+    expect(await statusLine(harness, 'PUT /storage/shared', { disable: 1, digest })).toBe('200 OK');
+    expect(await statusLine(harness, 'PUT /storage/local', { nodes: 'pve1', digest })).toBe(
       '500 update storage failed: detected modified configuration - file changed by other user? Try again.',
     );
-    expect(await said(harness, 'GET /nodes/pve1/storage/shared/content')).toBe(
+    expect(await statusLine(harness, 'GET /nodes/pve1/storage/shared/content')).toBe(
       "500 storage 'shared' is disabled",
     );
-    expect(await said(harness, 'PUT /storage/shared', { delete: 'disable' })).toBe('200 OK');
-    expect(await said(harness, 'GET /nodes/pve1/storage/shared/content')).toBe('200 OK');
+    expect(await statusLine(harness, 'PUT /storage/shared', { delete: 'disable' })).toBe('200 OK');
+    expect(await statusLine(harness, 'GET /nodes/pve1/storage/shared/content')).toBe('200 OK');
   });
 
-  it('is made, used and removed', async () => {
+  it('can be created, used and removed', async () => {
     const harness = new SimHarness();
-    const made = {
+    const definition = {
       storage: 'extra',
       type: 'dir',
       path: '/mnt/extra',
       content: 'images',
       nodes: 'pve1',
     };
-    expect((await harness.call('POST', '/storage', made)).data).toEqual({
+    expect((await harness.call('POST', '/storage', definition)).data).toEqual({
       storage: 'extra',
       type: 'dir',
     });
     await harness.createVm(150, { scsi0: 'extra:1' });
-    expect(await said(harness, 'POST /storage', made)).toBe(
+    expect(await statusLine(harness, 'POST /storage', definition)).toBe(
       "500 create storage failed: storage ID 'extra' already defined",
     );
     expect((await harness.call('DELETE', '/storage/extra')).data).toBeNull();
-    expect(await said(harness, 'DELETE /storage/extra')).toBe(
+    expect(await statusLine(harness, 'DELETE /storage/extra')).toBe(
       "500 delete storage failed: storage 'extra' does not exist",
     );
   });
@@ -117,11 +117,11 @@ describe('a definition of a storage', () => {
       { content: 'iso' },
       "500 update storage failed: storage does not support content type 'none'",
     ],
-  ])('%s %o: %s', async (line, params, says) => {
-    expect(await said(new SimHarness(), line, params)).toBe(says);
+  ])('%s %o returns %s', async (line, params, expected) => {
+    expect(await statusLine(new SimHarness(), line, params)).toBe(expected);
   });
 
-  it('is verified by the formats of its options', async () => {
+  it('verify the format of every option', async () => {
     const given = {
       storage: 'x1',
       type: 'nfs',
@@ -138,15 +138,15 @@ describe('a definition of a storage', () => {
     });
   });
 
-  it('needs Datastore.Allocate on all of them', async () => {
+  it('need Datastore.Allocate on /storage', async () => {
     const harness = new SimHarness();
     harness.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
-    expect(await said(harness, 'PUT /storage/local', { content: 'iso' })).toBe(
+    expect(await statusLine(harness, 'PUT /storage/local', { content: 'iso' })).toBe(
       '403 Permission check failed (/storage, Datastore.Allocate)',
     );
   });
 
-  it('outlives the process', async () => {
+  it('are part of the saved state', async () => {
     const before = new SimHarness();
     await before.call('PUT', '/storage/local', { content: 'iso' });
     await before.call('POST', '/storage', { storage: 'extra', type: 'dir', path: '/mnt/extra' });

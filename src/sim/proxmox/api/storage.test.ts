@@ -25,22 +25,22 @@ function upload(harness: SimHarness, parts: Parameters<typeof multipart>[0], sto
 }
 
 describe('uploads', () => {
-  it('keep every byte under a harmless name, once their task has ended', async () => {
+  it('store the file under a sanitised name when the task ends', async () => {
     const harness = new SimHarness();
     const checksum = createHash('sha256').update('seed').digest('hex');
-    const answer = await upload(harness, [
+    const response = await upload(harness, [
       ['content', 'iso'],
       ['checksum-algorithm', 'sha256'],
       ['checksum', checksum],
       ['filename', 'seed', 'seed b@d.iso'],
     ]);
-    expect(answer.data).toMatch(/:imgcopy::scaler@pve!sim:$/);
+    expect(response.data).toMatch(/:imgcopy::scaler@pve!sim:$/);
     const list = async () =>
       (await harness.call('GET', `${PATH}/local/content`, { content: 'iso' })).data.map(
         (row: { volid: string }) => row.volid,
       );
     expect(await list()).toEqual(['local:iso/debian.iso']);
-    expect(await harness.waitForTask(answer)).toBe('OK');
+    expect(await harness.waitForTask(response)).toBe('OK');
     expect(await list()).toEqual(['local:iso/debian.iso', 'local:iso/seed_b_d.iso']);
     const { data } = await harness.call('GET', `${PATH}/local/content/local:iso/seed_b_d.iso`);
     expect(data).toMatchObject({ path: '/var/lib/vz/template/iso/seed_b_d.iso', size: 4 });
@@ -113,23 +113,23 @@ describe('uploads', () => {
       "storage 'shared' does not support 'vztmpl' content",
     ],
     [[['content', 'iso']], 'local', 501, 'upload failed'],
-  ] as const)('%j to %s is refused', async (...row) => {
+  ] as const)('%j to storage %s is refused', async (...row) => {
     const [parts, storage, status, problem] = row;
-    const answer = await upload(new SimHarness(), parts, storage);
-    expect(answer.status).toBe(status);
-    if (typeof problem === 'string') expect(answer.reason).toBe(problem);
-    else expect(answer.errors).toEqual(problem);
+    const response = await upload(new SimHarness(), parts, storage);
+    expect(response.status).toBe(status);
+    if (typeof problem === 'string') expect(response.reason).toBe(problem);
+    else expect(response.errors).toEqual(problem);
   });
 
-  it('with a wrong checksum fail in the task; without the right 403 has no body', async () => {
+  it('fail in the task on a wrong checksum, and with 403 without a body on a missing privilege', async () => {
     const harness = new SimHarness();
-    const answer = await upload(harness, [
+    const response = await upload(harness, [
       ['content', 'iso'],
       ['checksum-algorithm', 'md5'],
       ['checksum', 'abc'],
       ['filename', 'x', 'a.iso'],
     ]);
-    expect(await harness.waitForTask(answer)).toBe(
+    expect(await harness.waitForTask(response)).toBe(
       "checksum mismatch: got '9dd4e461268c8034f5c8564e155c67a6' != expect 'abc'",
     );
     harness.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
@@ -163,7 +163,7 @@ describe('downloads', () => {
       { url: 'https://images.example/chained', size: 10, backingFile: 'other' },
     ],
   };
-  const order = (harness: SimHarness, params: Params = {}, storage = 'local') =>
+  const startDownload = (harness: SimHarness, params: Params = {}, storage = 'local') =>
     harness.call('POST', `${PATH}/${storage}/download-url`, {
       content: 'import',
       filename: 'noble-abc.qcow2',
@@ -171,16 +171,16 @@ describe('downloads', () => {
       ...params,
     });
 
-  it('arrive once; with the right checksum again is fine', async () => {
+  it('refuse to overwrite a file, but accept an existing one with the right checksum', async () => {
     const harness = new SimHarness({ cluster });
     const sum = { checksum, 'checksum-algorithm': 'sha256' };
-    expect(await harness.waitForTask(await order(harness, sum))).toBe('OK');
-    expect(await harness.waitForTask(await order(harness, sum))).toBe('OK');
-    expect(await harness.waitForTask(await order(harness))).toBe(
+    expect(await harness.waitForTask(await startDownload(harness, sum))).toBe('OK');
+    expect(await harness.waitForTask(await startDownload(harness, sum))).toBe('OK');
+    expect(await harness.waitForTask(await startDownload(harness))).toBe(
       "refusing to override existing file '/var/lib/vz/import/noble-abc.qcow2'",
     );
     expect(
-      await harness.waitForTask(await order(harness, { ...sum, checksum: 'b'.repeat(64) })),
+      await harness.waitForTask(await startDownload(harness, { ...sum, checksum: 'b'.repeat(64) })),
     ).toMatch(/mismatch/);
     await harness.createVm(140, { scsi0: 'local-lvm:0,import-from=local:import/noble-abc.qcow2' });
     expect((await harness.call('GET', '/nodes/pve1/qemu/140/config')).data.scsi0).toMatch(
@@ -202,9 +202,9 @@ describe('downloads', () => {
       { url: 'https://images.example/chained' },
       "backing file not allowed for untrusted image '/var/lib/vz/import/noble-abc.qcow2'!",
     ],
-  ])('%j end in %s', async (params, status) => {
+  ])('%j ends with task status %s', async (params, status) => {
     const harness = new SimHarness({ cluster });
-    expect(await harness.waitForTask(await order(harness, params))).toBe(status);
+    expect(await harness.waitForTask(await startDownload(harness, params))).toBe(status);
   });
 
   it.each([
@@ -222,29 +222,29 @@ describe('downloads', () => {
       "storage 'shared' is not configured for content-type 'vztmpl'",
     ],
     [{}, 'nosuch', "storage 'nosuch' does not exist"],
-  ])('%j to %s is refused', async (params, storage, problem) => {
-    const answer = await order(new SimHarness({ cluster }), params, storage);
-    if (typeof problem === 'string') expect(answer.reason).toBe(problem);
-    else expect(answer.errors).toEqual(problem);
+  ])('%j to storage %s is refused', async (params, storage, problem) => {
+    const response = await startDownload(new SimHarness({ cluster }), params, storage);
+    if (typeof problem === 'string') expect(response.reason).toBe(problem);
+    else expect(response.errors).toEqual(problem);
   });
 
-  it('tell beforehand what a URL holds', async () => {
+  it('query-url-metadata returns name, size and type of a URL', async () => {
     const harness = new SimHarness({ cluster });
-    const ask = (where: string) =>
+    const queryMetadata = (where: string) =>
       harness.call('GET', '/nodes/pve1/query-url-metadata', { url: where });
-    expect((await ask(url)).data).toEqual({
+    expect((await queryMetadata(url)).data).toEqual({
       filename: 'noble.img',
       size: 2 ** 20,
       mimetype: 'application/octet-stream',
     });
-    expect((await ask('https://images.example/gone')).reason).toBe(
+    expect((await queryMetadata('https://images.example/gone')).reason).toBe(
       "invalid server response: '404 Not Found'",
     );
   });
 });
 
 describe('storages and volumes', () => {
-  it('are listed by content and state', async () => {
+  it('are listed by content type and state', async () => {
     const harness = new SimHarness();
     const names = async (params: Params) =>
       (await harness.call('GET', PATH, params)).data.map((row: { storage: string }) => row.storage);
@@ -266,12 +266,12 @@ describe('storages and volumes', () => {
   });
 
   it.each(['local:iso/debian.iso', 'iso/debian.iso', 'local%3Aiso%2Fdebian.iso'])(
-    '%s can be deleted',
+    'volume %s can be deleted',
     async (volume) => {
       const harness = new SimHarness();
-      const answer = await harness.call('DELETE', `${PATH}/local/content/${volume}`);
-      expect(answer.data).toContain(':imgdel:local:');
-      expect(await harness.waitForTask(answer)).toBe('OK');
+      const response = await harness.call('DELETE', `${PATH}/local/content/${volume}`);
+      expect(response.data).toContain(':imgdel:local:');
+      expect(await harness.waitForTask(response)).toBe('OK');
       expect(
         await harness.waitForTask(await harness.call('DELETE', `${PATH}/local/content/${volume}`)),
       ).toBe('OK');
@@ -280,7 +280,7 @@ describe('storages and volumes', () => {
     },
   );
 
-  it('refuses other storages and odd names', async () => {
+  it('DELETE refuses volumes of another storage and invalid names', async () => {
     const harness = new SimHarness();
     expect((await harness.call('DELETE', `${PATH}/local/content/shared:iso/x.iso`)).errors).toEqual(
       {
@@ -292,14 +292,14 @@ describe('storages and volumes', () => {
     );
   });
 
-  it('allocates disks, one at a time per storage, and tells who waited too long', async () => {
+  it('allocates one disk at a time per storage, with a lock timeout for long waits', async () => {
     const harness = new SimHarness();
-    const answer = await harness.call('POST', `${PATH}/local-lvm/content`, {
+    const response = await harness.call('POST', `${PATH}/local-lvm/content`, {
       vmid: 100,
       filename: 'vm-100-disk-0',
       size: '1G',
     });
-    expect(answer.data).toBe('local-lvm:vm-100-disk-0');
+    expect(response.data).toBe('local-lvm:vm-100-disk-0');
     const slow = new SimHarness();
     const orders = await Promise.all(
       Array.from({ length: 40 }, (_, index) =>
@@ -307,8 +307,8 @@ describe('storages and volumes', () => {
       ),
     );
     const ends = new Set<string>();
-    for (const order of orders)
-      ends.add((await slow.waitForTask(order)).replace(/^unable to create VM \d+ - /, ''));
+    for (const startDownload of orders)
+      ends.add((await slow.waitForTask(startDownload)).replace(/^unable to create VM \d+ - /, ''));
     expect([...ends].toSorted()).toEqual([
       'OK',
       "can't lock file '/var/lock/pve-manager/pve-storage-local-lvm' - got timeout",

@@ -30,8 +30,8 @@ const VISIBLE_WITH = {
 function isListed(call: Call, storage: Storage): boolean {
   const contents = call.optional('content');
   if (contents === undefined) return true;
-  const wanted = splitList(contents).some((type) => storage.content.includes(type));
-  return wanted && isStorageAvailable(storage, call.host);
+  const isRequested = splitList(contents).some((type) => storage.content.includes(type));
+  return isRequested && isStorageAvailable(storage, call.host);
 }
 
 function listOnNode(call: Call): unknown {
@@ -224,11 +224,11 @@ async function createVolume(call: Call): Promise<string> {
     throw parameterError({ format: `different storage formats (${format} != ${named})` });
   }
   const storage = requireActiveStorage(call.state, call.text('storage'), call.host);
-  const wanted = format ?? named ?? 'raw';
+  const volumeFormat = format ?? named ?? 'raw';
   const vmId = call.integer('vmid');
-  requireUsableName(call, storage, { vmId, format: wanted });
+  requireUsableName(call, storage, { vmId, format: volumeFormat });
   const name = call.text('filename');
-  const volume = { vmId, size: bytes, format: wanted, ...(name === '' ? {} : { name }) };
+  const volume = { vmId, size: bytes, format: volumeFormat, ...(name === '' ? {} : { name }) };
   const location = { storage: call.text('storage'), host: call.host };
   const work = (ms: number) => call.state.clock.sleep(ms / call.state.speed);
   return await allocateVolume(call.core, location, { volume, work });

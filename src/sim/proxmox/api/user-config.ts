@@ -159,11 +159,11 @@ export function updateAcl(call: Call): null {
     throw parameterError({ path: `invalid ACL path '${given}'` });
   }
   return changeUserConfig(call, 'ACL update failed', () => {
-    const wanted = readAclEntries(call, path);
+    const entries = readAclEntries(call, path);
     const same = (a: Acl, b: Acl) =>
       a.path === b.path && a.role === b.role && a.type === b.type && a.who === b.who;
-    const others = call.state.acl.filter((entry) => !wanted.some((want) => same(entry, want)));
-    call.state.acl = call.flag('delete') ? others : [...others, ...wanted];
+    const others = call.state.acl.filter((entry) => !entries.some((given) => same(entry, given)));
+    call.state.acl = call.flag('delete') ? others : [...others, ...entries];
     return null;
   });
 }

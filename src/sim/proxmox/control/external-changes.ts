@@ -153,7 +153,7 @@ export class ExternalChanges {
 
   #vm(id: number): Vm {
     const vm = this.#core.state.vms.get(id);
-    if (vm === undefined) throw new Error(`nobody has a VM ${id}`);
+    if (vm === undefined) throw new Error(`VM ${id} does not exist in the simulated cluster`);
     return vm;
   }
 }

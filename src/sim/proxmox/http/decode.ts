@@ -16,7 +16,7 @@ export function unescapeBytes(text: string): string {
   return utf8.decode(Buffer.from(bytes, 'latin1'));
 }
 
-function listOf(value: ParamValue): readonly ParamValue[] {
+function toList(value: ParamValue): readonly ParamValue[] {
   return Array.isArray(value) ? value.map((item: ParamValue) => item) : [value];
 }
 
@@ -32,7 +32,7 @@ export function decodeForm(text: string): Record<string, ParamValue> {
     const key = unescapeBytes(rawKey.replaceAll('+', ' '));
     const value = unescapeBytes((rawValue ?? '').replaceAll('+', ' '));
     const known = result[key];
-    result[key] = known === undefined ? value : [...listOf(known), value];
+    result[key] = known === undefined ? value : [...toList(known), value];
   }
   return result;
 }
@@ -52,21 +52,21 @@ function fromJson(value: unknown): ParamValue | undefined {
 }
 
 /** At most twenty characters of the invalid text. */
-function shownRest(text: string): string {
+function formatRest(text: string): string {
   if (text === '') return '(end of string)';
   return text.length > 20 ? `${text.slice(0, 20)}...` : text;
 }
 
 /** The messages of Perl's JSON parser for the common mistakes. */
-function jsonProblem(text: string): string {
+function describeJsonError(text: string): string {
   const key = /^\s*\{\s*(?=[^\s"}])/.exec(text);
   const comma = /,\s*(?=\})/.exec(text);
   const at = key?.[0].length ?? (comma === null ? undefined : comma.index + comma[0].length);
-  const what =
+  const problem =
     at === undefined
       ? 'malformed JSON string, neither tag, array, object, number, string or atom'
       : `'"' expected`;
-  return `${what}, at character offset ${at ?? 0} (before "${shownRest(text.slice(at ?? 0))}")\n`;
+  return `${problem}, at character offset ${at ?? 0} (before "${formatRest(text.slice(at ?? 0))}")\n`;
 }
 
 export function decodeJson(text: string): Params {
@@ -74,7 +74,7 @@ export function decodeJson(text: string): Params {
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw new ApiError(500, jsonProblem(text));
+    throw new ApiError(500, describeJsonError(text));
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new ApiError(500, 'Not a HASH reference\n');
@@ -93,7 +93,7 @@ export interface Multipart {
   readonly bytes: Uint8Array;
 }
 
-function disposition(header: string): { readonly name?: string; readonly filename?: string } {
+function parseDisposition(header: string): { readonly name?: string; readonly filename?: string } {
   const line = header.split(/\r?\n/).find((text) => /^content-disposition\s*:/i.test(text)) ?? '';
   const [kind = '', ...params] = line.replace(/^[^:]*:\s*/, '').split(/\s*[;,]\s*/);
   if (kind !== 'form-data') return {};
@@ -128,7 +128,7 @@ export function decodeMultipart(body: Uint8Array, boundary: string): Multipart {
     const headerStart = at + marker.length + 2;
     const headerEnd = text.indexOf('\r\n\r\n', headerStart);
     if (headerEnd === -1) break;
-    const { name, filename } = disposition(text.slice(headerStart, headerEnd));
+    const { name, filename } = parseDisposition(text.slice(headerStart, headerEnd));
     const start = headerEnd + 4;
     const next = text.indexOf(`\r\n${marker}`, start);
     if (name === undefined || next === -1) break;

@@ -21,13 +21,13 @@ const VALUES: Readonly<Record<string, string>> = {
   iface: 'vmbr0',
 };
 
-function fill(path: string): string {
+function fillPath(path: string): string {
   return path.replaceAll(/\{([^}]+)\}/g, (_, name: string) =>
     encodeURIComponent(VALUES[name] ?? 'xx'),
   );
 }
 
-function harness(version: ApiVersion): SimHarness {
+function createHarness(version: ApiVersion): SimHarness {
   const cluster = { ...testCluster(2), pools: [{ id: 'mine' }], vms: [{ id: 100, host: 'pve1' }] };
   return new SimHarness({ cluster, version });
 }
@@ -37,37 +37,37 @@ const isJson = (text: string) => text === '' || text.startsWith('{');
 describe.each(['8.4', '9.2'] as const)('every endpoint of %s', (version) => {
   const rows: readonly EndpointFact[] = endpointsOf(version);
 
-  it('refuses an unknown parameter, with every other error beside it', async () => {
+  it('refuses an unknown parameter, together with all other errors', async () => {
     for (const row of rows) {
       if (row.path.endsWith('/upload') || row.path.endsWith('/agent')) continue;
-      // The user is looked at before the parameters are.
+      // The user is checked before the parameters.
       const userid = row.params['userid'] === undefined ? {} : { userid: 'weak@pve' };
       const params = { 'no-such': '1', ...(row.path.includes('{userid}') ? {} : userid) };
-      const answer = await harness(version).call(row.method, fill(row.path), params);
-      const about = `${row.method} ${row.path} ${answer.status} ${answer.reason}`;
-      expect([400, 403], about).toContain(answer.status);
-      if (answer.status === 400) {
-        expect(answer.errors?.['no-such'], about).toBe(
+      const response = await createHarness(version).call(row.method, fillPath(row.path), params);
+      const about = `${row.method} ${row.path} ${response.status} ${response.reason}`;
+      expect([400, 403], about).toContain(response.status);
+      if (response.status === 400) {
+        expect(response.errors?.['no-such'], about).toBe(
           'property is not defined in schema and the schema does not allow additional properties',
         );
       }
     }
   });
 
-  it('answers a stranger and a caller without rights', async () => {
+  it('responds with JSON to a caller without privileges and with 401 without credentials', async () => {
     for (const row of rows) {
-      const sim = harness(version);
+      const sim = createHarness(version);
       sim.authorization = 'PVEAPIToken=weak@pve!sep=11111111-1111-4111-8111-111111111111';
-      const answer = await sim.call(row.method, fill(row.path));
-      expect([200, 400, 403, 500, 501], `${row.method} ${row.path}`).toContain(answer.status);
-      expect(isJson(answer.body)).toBe(true);
+      const response = await sim.call(row.method, fillPath(row.path));
+      expect([200, 400, 403, 500, 501], `${row.method} ${row.path}`).toContain(response.status);
+      expect(isJson(response.body)).toBe(true);
       if (row.path === '/access/ticket') continue;
       sim.authorization = '';
-      expect((await sim.call(row.method, fill(row.path))).status).toBe(401);
+      expect((await sim.call(row.method, fillPath(row.path))).status).toBe(401);
     }
   });
 
-  it('never breaks on what it is given', async () => {
+  it('responds with a known status to random parameters', async () => {
     const text = fc.oneof(
       fc.constantFrom(
         '',
@@ -105,9 +105,13 @@ describe.each(['8.4', '9.2'] as const)('every endpoint of %s', (version) => {
             const name = names[pick % Math.max(1, names.length)];
             if (name !== undefined) params[indexed(name)] = value;
           }
-          const answer = await harness(version).call(row.method, fill(row.path), params);
-          expect([200, 400, 401, 403, 500, 501]).toContain(answer.status);
-          expect(isJson(answer.body)).toBe(true);
+          const response = await createHarness(version).call(
+            row.method,
+            fillPath(row.path),
+            params,
+          );
+          expect([200, 400, 401, 403, 500, 501]).toContain(response.status);
+          expect(isJson(response.body)).toBe(true);
         },
       ),
       { numRuns: 400, seed: 11 },

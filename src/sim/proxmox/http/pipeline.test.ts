@@ -5,7 +5,7 @@ import { SimHarness, TOKEN } from '../testing/sim-harness.ts';
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-describe('transport', () => {
+describe('request parsing', () => {
   it.each([
     ['HEAD', '/api2/json/version', {}, undefined, 501, "method 'HEAD' not available"],
     ['PATCH', '/api2/json/version', {}, undefined, 501, "method 'PATCH' not available"],
@@ -37,17 +37,17 @@ describe('transport', () => {
       506,
       "upload 'Content-Type 'text/xml' not implemented",
     ],
-  ])('%s %s is refused without a body', async (...row) => {
+  ])('%s %s is refused without a response body', async (...row) => {
     const [method, target, headers, body, status, reason] = row;
-    const answer = await new SimHarness().send({ method, target, headers, body });
-    expect([answer.status, answer.reason, answer.body]).toEqual([status, reason, '']);
+    const response = await new SimHarness().send({ method, target, headers, body });
+    expect([response.status, response.reason, response.body]).toEqual([status, reason, '']);
   });
 
-  it('says in an envelope that a path or method is unknown', async () => {
+  it('responds to an unknown path or method with a JSON error', async () => {
     const harness = new SimHarness();
-    const answer = await harness.call('GET', '/x');
-    expect([answer.status, answer.reason]).toEqual([501, "Method 'GET /x' not implemented"]);
-    expect(JSON.parse(answer.body)).toEqual({
+    const response = await harness.call('GET', '/x');
+    expect([response.status, response.reason]).toEqual([501, "Method 'GET /x' not implemented"]);
+    expect(JSON.parse(response.body)).toEqual({
       data: null,
       message: "Method 'GET /x' not implemented",
     });
@@ -56,19 +56,19 @@ describe('transport', () => {
     );
   });
 
-  it('accepts doubled and trailing slashes, the cache breaker and JSON bodies', async () => {
+  it('accepts doubled and trailing slashes, the _dc parameter and JSON bodies', async () => {
     const harness = new SimHarness();
     expect(
       (await harness.send({ method: 'GET', target: '/api2/json//version/?_dc=123' })).status,
     ).toBe(200);
     const body = JSON.stringify({ poolid: 'k8s', comment: null });
-    const answer = await harness.send({
+    const response = await harness.send({
       method: 'POST',
       target: '/api2/json/pools',
       headers: JSON_TYPE,
       body,
     });
-    expect([answer.status, answer.body]).toEqual([200, '{"data":null}']);
+    expect([response.status, response.body]).toEqual([200, '{"data":null}']);
   });
 
   it.each([
@@ -83,18 +83,18 @@ describe('transport', () => {
     ['{bad', `'"' expected, at character offset 1 (before "bad")\n`],
     ['{"a":1,}', `'"' expected, at character offset 7 (before "}")\n`],
     ['[1]', 'Not a HASH reference\n'],
-  ])('answers broken JSON %j in plain text', async (body, text) => {
-    const answer = await new SimHarness().send({
+  ])('responds to invalid JSON %j in plain text', async (body, text) => {
+    const response = await new SimHarness().send({
       method: 'POST',
       target: '/api2/json/pools',
       headers: JSON_TYPE,
       body,
     });
-    expect(answer.status).toBe(500);
-    expect(answer.body).toBe(text);
+    expect(response.status).toBe(500);
+    expect(response.body).toBe(text);
   });
 
-  it('splits forms at semicolons and cuts values at a second equals sign', async () => {
+  it('splits forms at semicolons and truncates values at a second equals sign', async () => {
     const harness = new SimHarness();
     await harness.createVm(100);
     const put = (body: string) =>
@@ -116,23 +116,23 @@ describe('transport', () => {
     );
   });
 
-  it('lets the query win over the body and refuses a body that contradicts the path', async () => {
+  it('prefers the query over the body and refuses a body that contradicts the path', async () => {
     const harness = new SimHarness();
     await harness.createVm(100);
     const target = '/api2/json/nodes/pve1/qemu/100/config?name=from-query';
     await harness.send({ method: 'PUT', target, headers: FORM, body: 'name=from-body' });
     const { data } = await harness.call('GET', '/nodes/pve1/qemu/100/config');
     expect(data.name).toBe('from-query');
-    const answer = await harness.call('PUT', '/nodes/pve1/qemu/100/config', {
+    const response = await harness.call('PUT', '/nodes/pve1/qemu/100/config', {
       vmid: 101,
       name: 'x',
     });
-    expect(answer.errors).toEqual({
+    expect(response.errors).toEqual({
       vmid: 'duplicate parameter (already defined in URI) with conflicting values!',
     });
   });
 
-  it('always answers 200 in the extjs format', async () => {
+  it('always responds with 200 in the extjs format', async () => {
     const harness = new SimHarness();
     const good = await harness.send({ method: 'GET', target: '/api2/extjs/version' });
     expect(JSON.parse(good.body)).toMatchObject({ success: 1 });
@@ -151,7 +151,7 @@ describe('transport', () => {
     ]);
   });
 
-  it('knows hosts by name, and says so of others', async () => {
+  it('accepts known host names and reports a failed lookup for unknown ones', async () => {
     const harness = new SimHarness();
     expect((await harness.call('GET', '/nodes/localhost/version')).status).toBe(200);
     expect((await harness.call('GET', '/nodes/nosuch/version')).reason).toMatch(
@@ -160,16 +160,16 @@ describe('transport', () => {
   });
 });
 
-describe('log-in', () => {
+describe('authentication', () => {
   const refused = async (authorization: string | undefined, version: '8.4' | '9.2') => {
     const harness = new SimHarness({ version });
     const before = harness.clock.now();
     const headers = authorization === undefined ? {} : { authorization };
-    const answer = await harness.runUntilSettled(
+    const response = await harness.runUntilSettled(
       harness.sim.handle({ method: 'GET', target: '/api2/json/version', headers }),
     );
-    expect([answer.status, answer.body, harness.clock.now() - before]).toEqual([401, '', 3000]);
-    return answer.reason;
+    expect([response.status, response.body, harness.clock.now() - before]).toEqual([401, '', 3000]);
+    return response.reason;
   };
 
   it.each([
@@ -191,18 +191,18 @@ describe('log-in', () => {
       'Authentication failed!',
       'permission denied - invalid PVE ticket',
     ],
-  ])('%s is refused late and without a body', async (authorization, in9, in8) => {
+  ])('refuses %s after 3 s without a body', async (authorization, in9, in8) => {
     expect(await refused(authorization, '9.2')).toBe(in9);
     expect(await refused(authorization, '8.4')).toBe(in8);
   });
 
-  it('takes a token after a space, too', async () => {
+  it('accepts an API token after a space instead of an equals sign', async () => {
     const harness = new SimHarness();
     harness.authorization = TOKEN.replace('=', ' ');
     expect((await harness.call('GET', '/version')).status).toBe(200);
   });
 
-  it('gives tickets for passwords and for tickets, wants CSRF tokens for changes', async () => {
+  it('issues tickets for passwords and tickets, and requires CSRF tokens for writes', async () => {
     const harness = new SimHarness();
     const login = (password: string) =>
       harness.call('POST', '/access/ticket', { username: 'scaler@pve', password });
@@ -235,9 +235,9 @@ describe('log-in', () => {
     );
   });
 
-  it('refuses tokens where a ticket is needed', async () => {
+  it('refuses API tokens where a ticket is required', async () => {
     const harness = new SimHarness();
-    const answer = await harness.call('PUT', '/access/users/x@pve/token/y');
-    expect(answer.status).toBe(403);
+    const response = await harness.call('PUT', '/access/users/x@pve/token/y');
+    expect(response.status).toBe(403);
   });
 });

@@ -65,21 +65,21 @@ export class RequestPipeline {
       throw new SimConnectionError('ECONNREFUSED');
     }
     try {
-      return await this.#answer(parseTarget(request, entryHost));
+      return await this.#respond(parseTarget(request, entryHost));
     } catch (error) {
       if (error instanceof EarlyResponse) return error.response;
       throw error;
     }
   }
 
-  async #answer(incoming: IncomingRequest): Promise<SimResponse> {
+  async #respond(incoming: IncomingRequest): Promise<SimResponse> {
     const caller = await this.#authenticate(incoming);
     const { params, upload } = parseBody(incoming);
     const { method } = incoming.request;
     const route = this.#router.find(method, incoming.path);
     if (route === undefined) {
       const error = new ApiError(501, `Method '${method} ${incoming.path}' not implemented`);
-      return this.#failed(incoming, error);
+      return this.#formatError(incoming, error);
     }
     const name = `${method} ${route.endpoint.path}`;
     const response = await this.#serve(incoming, { caller, params, upload, route });
@@ -90,15 +90,15 @@ export class RequestPipeline {
   /** Refusals are delayed and have no body, to slow down guessing. */
   async #authenticate(incoming: IncomingRequest): Promise<Caller | undefined> {
     try {
-      return this.#caller(incoming);
+      return this.#findCaller(incoming);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      await this.#pause(SIMULATED_TIMEOUTS_MS.unauthorized);
+      await this.#sleep(SIMULATED_TIMEOUTS_MS.unauthorized);
       throw new EarlyResponse(reasonOnlyResponse(error.status, error.message));
     }
   }
 
-  #caller(incoming: IncomingRequest): Caller | undefined {
+  #findCaller(incoming: IncomingRequest): Caller | undefined {
     const { request, path } = incoming;
     if (isPublicEndpoint(request.method, path)) return undefined;
     const headers = request.headers ?? {};
@@ -121,10 +121,10 @@ export class RequestPipeline {
   #identify(headers: Readonly<Record<string, string>>): Caller {
     const { cookie, authorization } = headers;
     const ticket = authValue(cookie, 'PVEAuthCookie') ?? authValue(authorization, 'PVEAuthCookie');
-    if (ticket !== undefined) return this.#core.sessions.byTicket(ticket);
+    if (ticket !== undefined) return this.#core.sessions.authenticateTicket(ticket);
     const token = authValue(authorization, 'PVEAPIToken');
     if (token === undefined) throw new ApiError(401, 'No ticket\n');
-    return this.#core.sessions.byToken(token);
+    return this.#core.sessions.authenticateToken(token);
   }
 
   /** Whether the request authenticates with a token; also on endpoints that need no login. */
@@ -133,33 +133,37 @@ export class RequestPipeline {
     return ticket === undefined && authValue(authorization, 'PVEAPIToken') !== undefined;
   }
 
-  async #serve(incoming: IncomingRequest, at: MatchedRequest): Promise<SimResponse> {
+  async #serve(incoming: IncomingRequest, matched: MatchedRequest): Promise<SimResponse> {
     try {
-      const params = mergeParams(at.params, at.route.pathParams);
-      this.#permit(incoming, at, params);
-      const host = await this.#host(incoming, at.route.endpoint, params);
-      return await this.#faulty(incoming, { ...at, params, host });
+      const params = mergeParams(matched.params, matched.route.pathParams);
+      this.#requirePermission(incoming, matched, params);
+      const host = await this.#findHost(incoming, matched.route.endpoint, params);
+      return await this.#executeWithFaults(incoming, { ...matched, params, host });
     } catch (error) {
       if (error instanceof ApiError) {
-        if (error.status === 401) await this.#pause(SIMULATED_TIMEOUTS_MS.unauthorized);
-        return this.#failed(incoming, error);
+        if (error.status === 401) await this.#sleep(SIMULATED_TIMEOUTS_MS.unauthorized);
+        return this.#formatError(incoming, error);
       }
       throw error;
     }
   }
 
-  #permit(incoming: IncomingRequest, at: MatchedRequest, params: Params): void {
-    const { endpoint } = at.route;
+  #requirePermission(incoming: IncomingRequest, matched: MatchedRequest, params: Params): void {
+    const { endpoint } = matched.route;
     if (endpoint.allowtoken === 0 && this.#sendsToken(incoming.request.headers ?? {})) {
       throw permissionError(
         `URI '${incoming.path}' not available with API token, need proper ticket.\n`,
       );
     }
-    this.#core.access.requireEndpoint(endpoint, at.caller?.authUser, params);
+    this.#core.access.requireEndpoint(endpoint, matched.caller?.authUser, params);
   }
 
   /** Finds the host that executes the call. Unknown and offline hosts have their own errors. */
-  async #host(incoming: IncomingRequest, endpoint: EndpointFact, params: Params): Promise<string> {
+  async #findHost(
+    incoming: IncomingRequest,
+    endpoint: EndpointFact,
+    params: Params,
+  ): Promise<string> {
     const isUpload = endpoint.path.endsWith('/upload');
     if (endpoint.proxyto === undefined && !isUpload) return incoming.entryHost;
     const name = formatScalar(params[endpoint.proxyto ?? 'node'] ?? '');
@@ -172,30 +176,36 @@ export class RequestPipeline {
     }
     if (!host.online) {
       const { reason, afterMs } = CONNECT_FAILURES[host.whenOff];
-      await this.#pause(afterMs);
+      await this.#sleep(afterMs);
       throw new EarlyResponse(reasonOnlyResponse(595, reason));
     }
     return name;
   }
 
-  async #faulty(incoming: IncomingRequest, at: RoutedRequest): Promise<SimResponse> {
+  async #executeWithFaults(
+    incoming: IncomingRequest,
+    matched: RoutedRequest,
+  ): Promise<SimResponse> {
     const { faults } = this.#hooks;
-    const vmid = at.params['vmid'];
+    const vmid = matched.params['vmid'];
     const target: FaultTarget = {
-      endpoint: `${incoming.request.method} ${at.route.endpoint.path}`,
-      host: at.host,
+      endpoint: `${incoming.request.method} ${matched.route.endpoint.path}`,
+      host: matched.host,
       vmId: vmid === undefined ? undefined : Number(vmid),
     };
-    await this.#before(faults.take(['error', 'delay', 'hang', 'host-down'], target), at.host);
-    this.#requireAlive(incoming, at.host);
+    await this.#injectBefore(
+      faults.take(['error', 'delay', 'hang', 'host-down'], target),
+      matched.host,
+    );
+    this.#requireOnline(incoming, matched.host);
     const after = faults.take(['response-lost', 'response-delayed', 'host-down-after'], target);
-    const response = await this.#work(incoming, at);
-    await this.#after(after, at.host);
-    this.#requireAlive(incoming, at.host);
+    const response = await this.#execute(incoming, matched);
+    await this.#injectAfter(after, matched.host);
+    this.#requireOnline(incoming, matched.host);
     return response;
   }
 
-  async #before(fault: FaultRule | undefined, host: string): Promise<void> {
+  async #injectBefore(fault: FaultRule | undefined, host: string): Promise<void> {
     if (fault === undefined) return;
     if (fault.kind === 'host-down') return this.#hooks.hostDown(host);
     if (fault.kind === 'error') {
@@ -205,26 +215,26 @@ export class RequestPipeline {
       throw new ApiError(status, `${fault.message ?? 'simulated fault'}\n`);
     }
     const isHang = fault.kind === 'hang';
-    await this.#pause(fault.delayMs ?? (isHang ? HANG_MS : 1000));
+    await this.#sleep(fault.delayMs ?? (isHang ? HANG_MS : 1000));
     if (isHang) throw new SimConnectionError('ECONNRESET');
   }
 
-  async #after(fault: FaultRule | undefined, host: string): Promise<void> {
+  async #injectAfter(fault: FaultRule | undefined, host: string): Promise<void> {
     if (fault?.kind === 'host-down-after') this.#hooks.hostDown(host);
-    if (fault?.kind === 'response-delayed') await this.#pause(fault.delayMs ?? 1000);
+    if (fault?.kind === 'response-delayed') await this.#sleep(fault.delayMs ?? 1000);
     if (fault?.kind === 'response-lost') throw new SimConnectionError('ECONNRESET');
   }
 
-  #requireAlive(incoming: IncomingRequest, host: string): void {
+  #requireOnline(incoming: IncomingRequest, host: string): void {
     const { hosts } = this.#core.state;
     if (hosts.get(incoming.entryHost)?.online !== true) throw new SimConnectionError('ECONNRESET');
     if (hosts.get(host)?.online !== true)
       throw new EarlyResponse(reasonOnlyResponse(595, 'No route to host'));
   }
 
-  async #work(incoming: IncomingRequest, at: RoutedRequest): Promise<SimResponse> {
-    const { endpoint } = at.route;
-    const params = normaliseParams(endpoint, at.params);
+  async #execute(incoming: IncomingRequest, matched: RoutedRequest): Promise<SimResponse> {
+    const { endpoint } = matched.route;
+    const params = normaliseParams(endpoint, matched.params);
     const errors = verifyParams(endpoint, params);
     if (Object.keys(errors).length > 0) throw parameterError(errors);
     const name = `${endpoint.method} ${endpoint.path}`;
@@ -233,12 +243,12 @@ export class RequestPipeline {
     const call = new Call({
       core: this.#core,
       endpoint,
-      authUser: at.caller?.authUser ?? '',
-      host: at.host,
+      authUser: matched.caller?.authUser ?? '',
+      host: matched.host,
       params,
-      upload: at.upload,
+      upload: matched.upload,
     });
-    const result = await this.#inTime(handler(call));
+    const result = await this.#withProxyTimeout(handler(call));
     const paged = result instanceof Paged ? { total: result.total } : {};
     const data = (result instanceof Paged ? result.data : result) ?? null;
     const success = incoming.format === 'extjs' ? { success: 1 } : {};
@@ -246,7 +256,7 @@ export class RequestPipeline {
   }
 
   /** The API proxy gives up after 30 s; the work continues. */
-  async #inTime(result: unknown): Promise<unknown> {
+  async #withProxyTimeout(result: unknown): Promise<unknown> {
     if (!(result instanceof Promise)) return result;
     const done = new AbortController();
     const finished = result.finally(() => done.abort());
@@ -260,7 +270,7 @@ export class RequestPipeline {
     return await Promise.race([finished, late]);
   }
 
-  #failed(incoming: IncomingRequest, error: ApiError): SimResponse {
+  #formatError(incoming: IncomingRequest, error: ApiError): SimResponse {
     const { status, message, errors } = error;
     const body = { data: null, ...(errors === undefined ? {} : { errors }) };
     if (incoming.format === 'extjs') {
@@ -269,7 +279,7 @@ export class RequestPipeline {
     return envelope(status, formatReasonPhrase(status, message), { ...body, message });
   }
 
-  async #pause(ms: number): Promise<void> {
+  async #sleep(ms: number): Promise<void> {
     await this.#core.state.clock.sleep(ms / this.#core.state.speed);
   }
 }

@@ -19,8 +19,8 @@ const MISSING = 'property is missing and it is not optional';
 const UNKNOWN =
   'property is not defined in schema and the schema does not allow additional properties';
 
-describe('parameters of a new VM', () => {
-  it('reports every error at once', () => {
+describe('parameter verification of POST qemu', () => {
+  it('reports all errors of a call at once', () => {
     expect(verifyParams(CREATE, { node: 'pve1', cores: '0', onboot: 'yes', foo: '1' })).toEqual({
       vmid: MISSING,
       cores: 'value must have a minimum value of 1',
@@ -172,14 +172,14 @@ describe('parameters of a new VM', () => {
   });
 });
 
-describe('what forms cannot express', () => {
-  it('one value becomes an array, a repeated list one text', () => {
+describe('normaliseParams', () => {
+  it('converts a single value to an array and a repeated key to a comma-separated list', () => {
     const exec = endpoint('POST /nodes/{node}/qemu/{vmid}/agent/exec');
     expect(normaliseParams(exec, { command: '/bin/true' })['command']).toEqual(['/bin/true']);
     expect(normaliseParams(CREATE, { tags: ['a', 'b'] })['tags']).toBe('a,b');
   });
 
-  it('checks the members of an array', () => {
+  it('verifyParams checks the items of an array', () => {
     const exec = endpoint('POST /nodes/{node}/qemu/{vmid}/agent/exec');
     expect(verifyParams(exec, { node: 'pve1', vmid: '100', command: [['a']] })).toEqual({
       'command[0]': "type check ('string') failed - got ARRAY",
@@ -187,7 +187,7 @@ describe('what forms cannot express', () => {
   });
 });
 
-describe('other endpoints', () => {
+describe('parameter verification of other endpoints', () => {
   it.each([
     [
       'PUT /nodes/{node}/qemu/{vmid}/resize',
@@ -220,7 +220,7 @@ describe('other endpoints', () => {
     ['POST /nodes/{node}/qemu/{vmid}/status/shutdown', { timeout: '30', forceStop: '1' }, {}],
     ['POST /nodes/{node}/qemu/{vmid}/status/stop', { 'overrule-shutdown': '1' }, {}],
     ['GET /nodes/{node}/qemu/{vmid}/agent/exec-status', {}, { pid: MISSING }],
-  ])('%s with %j', (name, params, errors) => {
+  ])('%s with %j reports the expected errors', (name, params, errors) => {
     expect(verifyParams(endpoint(name), { node: 'pve1', vmid: '100', ...params })).toEqual(errors);
   });
 });

@@ -38,13 +38,13 @@ export function createRedirectApp(): App {
 /** `onInvalidUrl` handles request lines that are no valid URL: Proxmox accepts them, the Hono adapter does not. */
 export function createRequestListener(
   app: App,
-  odd: (exchange: HttpBindings) => Promise<void>,
+  onInvalidUrl: (exchange: HttpBindings) => Promise<void>,
 ): RequestListener {
   return (incoming, outgoing) => {
     const listener = getRequestListener(app.fetch, {
       hostname: 'localhost',
       overrideGlobalObjects: false,
-      errorHandler: () => odd({ incoming, outgoing }),
+      errorHandler: () => onInvalidUrl({ incoming, outgoing }),
     });
     void listener(incoming, outgoing);
   };

@@ -9,26 +9,30 @@ import { TOKEN, testCluster } from '../testing/sim-harness.ts';
 import { makeCertificate } from './certificate.ts';
 import { networkUrlSource, serveProxmoxSim } from './serve.ts';
 
-/** Real sockets do not wait for virtual time: every simulated wait is over at once. */
-const HASTY = { now: () => 1_800_000_000_000, monotonic: () => 1, sleep: () => Promise.resolve() };
+/** Real sockets cannot use virtual time, so every simulated wait ends at once. */
+const INSTANT_CLOCK = {
+  now: () => 1_800_000_000_000,
+  monotonic: () => 1,
+  sleep: () => Promise.resolve(),
+};
 
 function makeSim(options: Partial<SimOptions> = {}) {
   return createProxmoxSim({
     cluster: testCluster(2),
-    clock: HASTY,
+    clock: INSTANT_CLOCK,
     random: new SeededRandom(1),
     ...options,
   });
 }
 
-interface Reply {
+interface HttpResponse {
   readonly status: number | undefined;
   readonly reason: string | undefined;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
 }
 
-function ask(url: string, options: RequestOptions = {}, body = ''): Promise<Reply> {
+function sendRequest(url: string, options: RequestOptions = {}, body = ''): Promise<HttpResponse> {
   const request = url.startsWith('https') ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const sent = request(
@@ -55,23 +59,23 @@ function ask(url: string, options: RequestOptions = {}, body = ''): Promise<Repl
   });
 }
 
-describe('on a socket', () => {
-  it('keeps reason phrases, closes after errors, refuses chunked bodies', async () => {
+describe('the simulator on a socket', () => {
+  it('sends reason phrases, closes the connection after errors and refuses chunked bodies', async () => {
     const served = await serveProxmoxSim(makeSim(), { listen: '127.0.0.1:0' });
-    const good = await ask(`${served.url}/api2/json/version`);
+    const good = await sendRequest(`${served.url}/api2/json/version`);
     expect([good.status, good.reason, good.headers['content-type']]).toEqual([
       200,
       'OK',
       'application/json;charset=UTF-8',
     ]);
-    const bad = await ask(`${served.url}/api2/json/nodes/pve1/qemu/999/config`);
+    const bad = await sendRequest(`${served.url}/api2/json/nodes/pve1/qemu/999/config`);
     expect([bad.status, bad.reason, bad.headers.connection]).toEqual([
       500,
       "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist",
       'close',
     ]);
     const headers = { authorization: TOKEN, 'transfer-encoding': 'chunked' };
-    const chunked = await ask(
+    const chunked = await sendRequest(
       `${served.url}/api2/json/pools`,
       { method: 'POST', headers },
       'poolid=x',
@@ -80,38 +84,42 @@ describe('on a socket', () => {
       501,
       'chunked transfer encoding not supported',
     ]);
-    const head = await ask(`${served.url}/api2/json/version`, { method: 'HEAD' });
+    const head = await sendRequest(`${served.url}/api2/json/version`, { method: 'HEAD' });
     expect([head.status, head.reason]).toEqual([501, "method 'HEAD' not available"]);
     const post = {
       method: 'POST',
       headers: { authorization: TOKEN, 'content-type': 'application/x-www-form-urlencoded' },
     };
-    expect((await ask(`${served.url}/api2/json/pools`, post, 'poolid=x')).status).toBe(200);
+    expect((await sendRequest(`${served.url}/api2/json/pools`, post, 'poolid=x')).status).toBe(200);
     await served.close();
   });
 
-  it('speaks TLS with a certificate of its own and sends plain callers there', async () => {
+  it('serves TLS with a generated certificate and redirects plain HTTP to https', async () => {
     const served = await serveProxmoxSim(makeSim(), { listen: '127.0.0.1:0', tls: true });
     expect(served.fingerprint).toMatch(/^(?:[0-9A-F]{2}:){31}[0-9A-F]{2}$/);
-    expect((await ask(`${served.url}/api2/json/version`)).status).toBe(200);
+    expect((await sendRequest(`${served.url}/api2/json/version`)).status).toBe(200);
     const plain = served.url.replace('https', 'http');
-    const get = await ask(`${plain}/api2/json/version`);
+    const get = await sendRequest(`${plain}/api2/json/version`);
     expect([get.status, get.headers.location]).toEqual([301, `${served.url}/api2/json/version`]);
-    expect((await ask(`${plain}/api2/json/version`, { method: 'POST' })).status).toBe(308);
+    expect((await sendRequest(`${plain}/api2/json/version`, { method: 'POST' })).status).toBe(308);
     await served.close();
   });
 
-  it('breaks the connection where a fault or a dead host wants it', async () => {
+  it('resets the connection for an injected fault and for an offline host', async () => {
     const sim = makeSim();
     const served = await serveProxmoxSim(sim, { listen: '127.0.0.1:0', host: 'pve2' });
     sim.faults.add({ kind: 'response-lost' });
-    await expect(ask(`${served.url}/api2/json/version`)).rejects.toThrow(/hang up|ECONNRESET/);
+    await expect(sendRequest(`${served.url}/api2/json/version`)).rejects.toThrow(
+      /hang up|ECONNRESET/,
+    );
     sim.externalChanges.hostDown('pve2');
-    await expect(ask(`${served.url}/api2/json/version`)).rejects.toThrow(/hang up|ECONNRESET/);
+    await expect(sendRequest(`${served.url}/api2/json/version`)).rejects.toThrow(
+      /hang up|ECONNRESET/,
+    );
     await served.close();
   });
 
-  it('downloads from a fixture server', async () => {
+  it('networkUrlSource downloads from a fixture server', async () => {
     const fixture = createServer((_, response) => response.end('image'));
     await new Promise<void>((resolve) => {
       fixture.listen(0, '127.0.0.1', resolve);
@@ -123,7 +131,7 @@ describe('on a socket', () => {
     expect(await networkUrlSource()('http://127.0.0.1:1/x')).toBeUndefined();
   });
 
-  it('makes certificates for names and addresses', () => {
+  it('makeCertificate accepts host names and addresses', () => {
     const { cert, key } = makeCertificate(['pve1.lab', '192.0.2.1']);
     expect(cert).toContain('BEGIN CERTIFICATE');
     expect(key).toContain('PRIVATE KEY');

@@ -97,9 +97,9 @@ export class ClusterState {
   /** Records the VM's status for the next broadcast of its host. */
   recordStatus(vm: Vm): void {
     const now = this.clock.now();
-    const entry: StatusBroadcast = { at: now, ...this.#facts(vm) };
-    const cut = this.#lastTick(vm.host, now);
-    const settled = vm.broadcasts.findLastIndex((known) => known.at <= cut);
+    const entry: StatusBroadcast = { at: now, ...this.#currentStatus(vm) };
+    const lastBroadcastAt = this.#lastBroadcastTime(vm.host, now);
+    const settled = vm.broadcasts.findLastIndex((known) => known.at <= lastBroadcastAt);
     vm.broadcasts = [...vm.broadcasts.slice(Math.max(0, settled)), entry];
   }
 
@@ -110,8 +110,11 @@ export class ClusterState {
     if (host === undefined) return undefined;
     if (!host.online && now - host.onlineChangedAt > STATUS_EXPIRY_MS / this.speed)
       return undefined;
-    const cut = this.#lastTick(vm.host, host.online ? now : host.onlineChangedAt);
-    return vm.broadcasts.findLast((entry) => entry.at <= cut);
+    const lastBroadcastAt = this.#lastBroadcastTime(
+      vm.host,
+      host.online ? now : host.onlineChangedAt,
+    );
+    return vm.broadcasts.findLast((entry) => entry.at <= lastBroadcastAt);
   }
 
   /** After a migration the VM's status is unknown until its new host broadcasts. */
@@ -120,12 +123,12 @@ export class ClusterState {
     this.recordStatus(vm);
   }
 
-  #facts(vm: Vm): Omit<StatusBroadcast, 'at'> {
+  #currentStatus(vm: Vm): Omit<StatusBroadcast, 'at'> {
     const memory = /^(?:current=)?(\d+)/.exec(vm.config['memory'] ?? '512')?.[1] ?? '512';
     return {
       name: vm.config['name'] ?? `VM ${vm.id}`,
       status: vm.running === undefined ? 'stopped' : 'running',
-      cpus: this.#cpus(vm),
+      cpus: this.#pluggedCpus(vm),
       memory: Number(memory) * 2 ** 20,
       disk: bootDiskBytes(vm.config),
       startedAt: vm.running?.startedAt,
@@ -133,14 +136,14 @@ export class ClusterState {
   }
 
   /** Plugged-in CPUs; pvestatd never reports more than the host has. */
-  #cpus({ host, config }: Vm): number {
+  #pluggedCpus({ host, config }: Vm): number {
     const cores = Number(config['cores'] ?? 1) * Number(config['sockets'] ?? 1);
-    const most = this.hosts.get(host)?.cpus ?? cores;
-    return Math.min(cores, Number(config['vcpus'] ?? cores), most);
+    const hostCpus = this.hosts.get(host)?.cpus ?? cores;
+    return Math.min(cores, Number(config['vcpus'] ?? cores), hostCpus);
   }
 
   /** Time of the host's last broadcast. Each host has its own phase. */
-  #lastTick(host: string, now: number): number {
+  #lastBroadcastTime(host: string, now: number): number {
     const interval = STATUS_INTERVAL_MS / this.speed;
     const names = [...this.hosts.keys()];
     const phase = (interval * names.indexOf(host)) / Math.max(1, names.length);

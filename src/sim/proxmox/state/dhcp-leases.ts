@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // DHCP leases on the simulated bridges: one address per MAC, assigned in order, kept until the VM is destroyed.
 
-function toNumber(address: string): number {
+function parseAddress(address: string): number {
   return address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
 }
 
-function toText(address: number): string {
+function formatAddress(address: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256).join('.');
 }
 
@@ -19,7 +19,7 @@ export class DhcpLeases {
     const key = `${mac.toUpperCase()} ${network}`;
     const known = this.#byMac.get(key);
     if (known !== undefined) return known;
-    const address = this.#free(network);
+    const address = this.#findFreeAddress(network);
     if (address === undefined) return '';
     this.#byMac.set(key, address);
     this.#taken.add(address);
@@ -34,16 +34,16 @@ export class DhcpLeases {
     }
   }
 
-  #free(network: string): string | undefined {
+  #findFreeAddress(network: string): string | undefined {
     const [base = '', bits = '24'] = network.split('/');
     const size = 2 ** (32 - Number(bits));
-    const first = toNumber(base);
+    const first = parseAddress(base);
     // The first hundred addresses are for hosts, gateways and static assignments.
     const low = size > 200 ? 100 : 2;
     const start = this.#next.get(network) ?? low;
     for (let step = 0; step < size; step += 1) {
       const offset = low + ((start - low + step) % Math.max(1, size - low - 1));
-      const address = `${toText(first + offset)}/${bits}`;
+      const address = `${formatAddress(first + offset)}/${bits}`;
       if (this.#taken.has(address)) continue;
       this.#next.set(network, offset + 1);
       return address;

@@ -17,8 +17,8 @@ function problems(text: string): readonly string[] {
   return parsed.ok ? [] : parsed.problems;
 }
 
-describe('the cluster file', () => {
-  it('rebuilds the example', async () => {
+describe('parseClusterDescription', () => {
+  it('parses the example cluster file', async () => {
     const text = readFileSync(
       new URL('../../../../examples/sim/homelab.yaml', import.meta.url),
       'utf8',
@@ -51,17 +51,17 @@ describe('the cluster file', () => {
       volumes.filter(({ id }) => id === 'local:iso/debian-13.iso').map(({ host }) => host),
     ).toEqual(['pve1']);
     const authorization = 'PVEAPIToken=scaler@pve!k8s=00000000-0000-4000-8000-000000000001';
-    const answer = await sim.handle({
+    const response = await sim.handle({
       method: 'GET',
       target: '/api2/json/cluster/resources',
       headers: { authorization },
     });
     expect(
-      JSON.parse(answer.body).data.find((row: { id: string }) => row.id === 'qemu/110'),
+      JSON.parse(response.body).data.find((row: { id: string }) => row.id === 'qemu/110'),
     ).toMatchObject({ name: 'nas' });
   });
 
-  it('reads sizes', () => {
+  it('parses sizes', () => {
     const parsed = parseClusterDescription(SMALL);
     expect(parsed.ok && parsed.cluster.hosts[0]?.memory).toBe(8 * 2 ** 30);
   });
@@ -77,13 +77,13 @@ describe('the cluster file', () => {
     ['- a', 'site.yaml:1:1: expected keys and values'],
     [
       `${SMALL}vms: [{ id: 100, host: nowhere }]\n`,
-      "site.yaml:1:1: 100 lives on host 'nowhere', which is not described",
+      "site.yaml:1:1: guest 100 is on host 'nowhere', which is not described",
     ],
     [
       `${SMALL}vms: [{ id: 100, host: pve1 }, { id: 100, host: pve1 }]\n`,
       'site.yaml:1:1: id 100 is used twice',
     ],
-  ])('tells where it is wrong: %j', (text, problem) => {
+  ])('reports file, line and column of the error in %j', (text, problem) => {
     expect(problems(text)[0]).toContain(problem);
   });
 });

@@ -212,7 +212,7 @@ class ClusterFileReader {
     this.#lines = lines;
   }
 
-  problem(offset: number, message: string): undefined {
+  addProblem(offset: number, message: string): undefined {
     const { line, col } = this.#lines.linePos(offset);
     this.problems.push(`${this.#file}:${line}:${col}: ${message}`);
     return undefined;
@@ -223,7 +223,7 @@ class ClusterFileReader {
     if (schema.kind === 'object') return this.#object(schema, node, offset);
     if (schema.kind === 'texts') return this.#texts(node, offset);
     if (schema.kind === 'list') {
-      if (!isSeq(node)) return this.problem(offset, 'expected a list');
+      if (!isSeq(node)) return this.addProblem(offset, 'expected a list');
       return node.items.map((item) => this.read(schema.of, isNode(item) ? item : undefined));
     }
     return this.#scalar(schema, isScalar(node) ? node.value : undefined, offset);
@@ -236,20 +236,22 @@ class ClusterFileReader {
   ): unknown {
     if (schema.kind === 'enum') {
       const found = schema.values.find((known) => known === String(value));
-      return found ?? this.problem(offset, `expected one of ${schema.values.join(', ')}`);
+      return found ?? this.addProblem(offset, `expected one of ${schema.values.join(', ')}`);
     }
     if (schema.kind === 'size')
-      return parseBytes(value) ?? this.problem(offset, 'expected a size such as 64GiB');
+      return parseBytes(value) ?? this.addProblem(offset, 'expected a size such as 64GiB');
     if (schema.kind === 'text') {
       const isText = typeof value === 'string' || typeof value === 'number';
-      return isText ? String(value) : this.problem(offset, 'expected a text');
+      return isText ? String(value) : this.addProblem(offset, 'expected a string');
     }
-    return typeof value === schema.kind ? value : this.problem(offset, `expected a ${schema.kind}`);
+    return typeof value === schema.kind
+      ? value
+      : this.addProblem(offset, `expected a ${schema.kind}`);
   }
 
   #pairs(node: Node | null | undefined, offset: number): readonly Pair<Node, Node>[] {
     if (isMap<Node, Node>(node)) return node.items;
-    this.problem(offset, 'expected keys and values');
+    this.addProblem(offset, 'expected keys and values');
     return [];
   }
 
@@ -260,7 +262,7 @@ class ClusterFileReader {
       if (typeof value === 'boolean') result[String(pair.key)] = value ? '1' : '0';
       else if (typeof value === 'string' || typeof value === 'number') {
         result[String(pair.key)] = String(value);
-      } else this.problem(pair.value?.range?.[0] ?? offset, 'expected a text');
+      } else this.addProblem(pair.value?.range?.[0] ?? offset, 'expected a string');
     }
     return result;
   }
@@ -276,13 +278,13 @@ class ClusterFileReader {
       const field = schema.fields[key];
       if (field === undefined) {
         const known = Object.keys(schema.fields).join(', ');
-        this.problem(pair.key.range?.[0] ?? offset, `unknown key '${key}' (known: ${known})`);
+        this.addProblem(pair.key.range?.[0] ?? offset, `unknown key '${key}' (known: ${known})`);
         continue;
       }
       result[key] = this.read(field, pair.value);
     }
     for (const key of schema.required) {
-      if (result[key] === undefined) this.problem(offset, `'${key}' is missing`);
+      if (result[key] === undefined) this.addProblem(offset, `'${key}' is missing`);
     }
     return result;
   }
@@ -297,10 +299,10 @@ function checkReferences(cluster: ClusterDescription, file: string): readonly st
   const twice = [...ids]
     .filter(([, count]) => count > 1)
     .map(([id]) => `${file}:1:1: id ${id} is used twice`);
-  const lost = guests
+  const unresolved = guests
     .filter(({ host }) => !hosts.has(host))
-    .map(({ id, host }) => `${file}:1:1: ${id} lives on host '${host}', which is not described`);
-  return [...twice, ...lost];
+    .map(({ id, host }) => `${file}:1:1: guest ${id} is on host '${host}', which is not described`);
+  return [...twice, ...unresolved];
 }
 
 /** Reads a cluster file. */
@@ -309,12 +311,12 @@ export function parseClusterDescription(yamlText: string, file = 'cluster.yaml')
   const document = parseDocument(yamlText, { lineCounter: lines });
   const reader = new ClusterFileReader(file, lines);
   for (const error of document.errors)
-    reader.problem(error.pos[0], error.message.split('\n')[0] ?? '');
+    reader.addProblem(error.pos[0], error.message.split('\n')[0] ?? '');
   if (reader.problems.length > 0) return { ok: false, problems: reader.problems };
   const value = reader.read(CLUSTER, document.contents);
   if (reader.problems.length > 0) return { ok: false, problems: reader.problems };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- CLUSTER is its schema, checked just now
   const cluster = value as ClusterDescription;
-  const lost = checkReferences(cluster, file);
-  return lost.length > 0 ? { ok: false, problems: lost } : { ok: true, cluster };
+  const unresolved = checkReferences(cluster, file);
+  return unresolved.length > 0 ? { ok: false, problems: unresolved } : { ok: true, cluster };
 }

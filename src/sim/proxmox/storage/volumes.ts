@@ -155,9 +155,9 @@ export function volumesOn(storage: Storage, host: string): Map<string, Volume> {
   const key = storage.shared ? '*' : host;
   const known = storage.volumes.get(key);
   if (known !== undefined) return known;
-  const made = new Map<string, Volume>();
-  storage.volumes.set(key, made);
-  return made;
+  const created = new Map<string, Volume>();
+  storage.volumes.set(key, created);
+  return created;
 }
 
 export function findVolume(state: ClusterState, host: string, id: string): Volume | undefined {
@@ -201,13 +201,13 @@ const COUNTED_BY_FORMAT = new Set(['nfs', 'cifs', 'glusterfs']);
 function nextFreeName(
   storage: Storage,
   volumes: ReadonlyMap<string, Volume>,
-  wanted: {
+  requested: {
     readonly vmId: number;
     readonly suffix: string | undefined;
     readonly extension: string;
   },
 ): string {
-  const { vmId, suffix, extension } = wanted;
+  const { vmId, suffix, extension } = requested;
   const counted = COUNTED_BY_FORMAT.has(storage.type) ? extension : '';
   if (suffix !== undefined) return `vm-${vmId}-${suffix}${extension}`;
   const taken = new Set<number>();
@@ -224,15 +224,15 @@ function nextFreeName(
 
 function requireSpace(
   at: { readonly storage: Storage; readonly host: string },
-  wanted: { readonly name: string; readonly size: number },
+  requested: { readonly name: string; readonly size: number },
 ): void {
   const { storage, host } = at;
   const isThick = storage.type === 'lvm' || storage.type === 'zfspool';
-  if (!isThick || usedBytes(storage, host) + wanted.size <= storage.size) return;
+  if (!isThick || usedBytes(storage, host) + requested.size <= storage.size) return;
   throw serverError(
     storage.type === 'lvm'
-      ? `lvcreate '${storage.id}/${wanted.name}' error:   Volume group "${storage.id}" has insufficient free space`
-      : `zfs error: cannot create '${storage.id}/${wanted.name}': out of space`,
+      ? `lvcreate '${storage.id}/${requested.name}' error:   Volume group "${storage.id}" has insufficient free space`
+      : `zfs error: cannot create '${storage.id}/${requested.name}': out of space`,
   );
 }
 
@@ -240,31 +240,31 @@ function requireSpace(
 export function addVolume(
   state: ClusterState,
   at: { readonly storage: Storage; readonly host: string },
-  wanted: NewVolume,
+  requested: NewVolume,
 ): string {
   const { storage, host } = at;
   const volumes = volumesOn(storage, host);
   const isFile = storage.path !== undefined;
-  const format = isFile ? (wanted.format ?? 'raw') : 'raw';
+  const format = isFile ? (requested.format ?? 'raw') : 'raw';
   const extension = isFile ? `.${format}` : '';
   const file =
-    wanted.name ??
-    nextFreeName(storage, volumes, { vmId: wanted.vmId, suffix: wanted.suffix, extension });
-  requireSpace(at, { name: file, size: wanted.size });
-  const own = isFile ? `${wanted.vmId}/${file}` : file;
-  const name = wanted.base === undefined ? own : `${wanted.base}/${own}`;
+    requested.name ??
+    nextFreeName(storage, volumes, { vmId: requested.vmId, suffix: requested.suffix, extension });
+  requireSpace(at, { name: file, size: requested.size });
+  const own = isFile ? `${requested.vmId}/${file}` : file;
+  const name = requested.base === undefined ? own : `${requested.base}/${own}`;
   volumes.set(name, {
     name,
     content: 'images',
     format,
-    size: wanted.size,
+    size: requested.size,
     virtualSize: undefined,
-    vmId: wanted.vmId,
+    vmId: requested.vmId,
     createdAt: state.nowSeconds(),
-    base: wanted.base,
-    image: wanted.image,
-    guestState: wanted.guestState,
-    everBooted: wanted.everBooted ?? false,
+    base: requested.base,
+    image: requested.image,
+    guestState: requested.guestState,
+    everBooted: requested.everBooted ?? false,
   });
   return `${storage.id}:${name}`;
 }

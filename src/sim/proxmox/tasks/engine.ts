@@ -7,6 +7,7 @@ import { errorText } from '../api-error.ts';
 
 /** How many ended tasks per host stay readable by UPID. */
 export const TASK_ARCHIVE_SIZE = 2000;
+/** How many ended tasks per host /cluster/tasks lists. */
 export const RECENT_TASK_COUNT = 25;
 const MAX_LOG_LINES = 1000;
 
@@ -63,7 +64,7 @@ export interface InjectedTaskFault {
 
 type FaultInjector = (request: TaskRequest) => InjectedTaskFault | undefined;
 
-function hex(value: number, digits = 8): string {
+function formatHex(value: number, digits = 8): string {
   return value.toString(16).toUpperCase().padStart(digits, '0');
 }
 
@@ -94,7 +95,7 @@ export class TaskEngine {
     const now = this.#clock.now();
     const startTime = Math.floor(now / 1000);
     const pstart = Math.floor(this.#clock.monotonic() / 10) + 360_000;
-    const upid = `UPID:${request.host}:${hex(request.pid)}:${hex(pstart)}:${hex(startTime)}:${request.type}:${request.id}:${request.user}:`;
+    const upid = `UPID:${request.host}:${formatHex(request.pid)}:${formatHex(pstart)}:${formatHex(startTime)}:${request.type}:${request.id}:${request.user}:`;
     const record: TaskRecord = {
       upid,
       ...request,
@@ -159,7 +160,7 @@ export class TaskEngine {
   }
 
   restore(records: readonly TaskRecord[]): void {
-    for (const record of records) this.#keep(record);
+    for (const record of records) this.#archive(record);
   }
 
   async #run(task: {
@@ -175,16 +176,16 @@ export class TaskEngine {
     const context: TaskContext = {
       upid: record.upid,
       signal: abort.signal,
-      log: (line) => log(record, line),
+      log: (line) => appendLog(record, line),
       warn: (line) => {
         warnings += 1;
-        log(record, `WARN: ${line}`);
+        appendLog(record, `WARN: ${line}`);
       },
       work: async (ms) => {
         const left = (fault?.afterMs ?? Number.POSITIVE_INFINITY) - worked;
         worked += ms;
         record.workMs += ms;
-        await this.#work(Math.min(ms, Math.max(0, left)), abort.signal);
+        await this.#sleep(Math.min(ms, Math.max(0, left)), abort.signal);
         if (fault === undefined || left > ms) return;
         if (fault.killed) abort.abort(new Error(fault.message));
         throw new Error(fault.message);
@@ -195,25 +196,28 @@ export class TaskEngine {
     try {
       if (fault?.afterMs === 0 && !fault.killed) throw new Error(fault.message);
       await work(context);
-      this.#end(record, warnings === 0 ? 'OK' : `WARNINGS: ${warnings}`);
+      this.#finish(record, warnings === 0 ? 'OK' : `WARNINGS: ${warnings}`);
     } catch (error) {
-      this.#end(record, abort.signal.aborted ? errorText(abort.signal.reason) : errorText(error));
+      this.#finish(
+        record,
+        abort.signal.aborted ? errorText(abort.signal.reason) : errorText(error),
+      );
     }
   }
 
-  async #work(ms: number, signal: AbortSignal): Promise<void> {
+  async #sleep(ms: number, signal: AbortSignal): Promise<void> {
     await this.#clock.sleep(ms / this.#speed, { signal });
   }
 
-  #end(record: TaskRecord, status: string): void {
+  #finish(record: TaskRecord, status: string): void {
     record.endTime = Math.floor(this.#clock.now() / 1000);
     record.status = status.split('\n').join(' ').trim();
-    log(record, lastLine(record.status));
+    appendLog(record, lastLine(record.status));
     this.#live.delete(record.upid);
-    this.#keep(record);
+    this.#archive(record);
   }
 
-  #keep(record: TaskRecord): void {
+  #archive(record: TaskRecord): void {
     const archive = this.#archives.get(record.host) ?? [];
     this.#archives.set(record.host, archive);
     this.#index.set(record.upid, record);
@@ -230,7 +234,7 @@ function lastLine(status: string): string {
   return status.startsWith('WARNINGS: ') ? `TASK ${status}` : `TASK ERROR: ${status}`;
 }
 
-function log(record: TaskRecord, text: string): void {
+function appendLog(record: TaskRecord, text: string): void {
   for (const line of text.split('\n')) {
     if (record.log.length < MAX_LOG_LINES) record.log.push(line);
   }

@@ -48,12 +48,12 @@ export class Locks {
     const lock = this.#locks.get(request.name) ?? { exclusive: false, shared: 0, waiting: [] };
     this.#locks.set(request.name, lock);
     const shared = request.shared === true;
-    if (lock.waiting.length === 0 && isFree(lock, shared)) return take(lock, shared);
+    if (lock.waiting.length === 0 && canAcquire(lock, shared)) return acquireNow(lock, shared);
     const granted = new AbortController();
     const waiter: Waiter = {
       shared,
       grant: () => {
-        take(lock, shared);
+        acquireNow(lock, shared);
         granted.abort();
       },
     };
@@ -78,7 +78,7 @@ export class Locks {
   }
 
   #wake(name: string, lock: Lock): void {
-    for (let next = lock.waiting[0]; next !== undefined && isFree(lock, next.shared); ) {
+    for (let next = lock.waiting[0]; next !== undefined && canAcquire(lock, next.shared); ) {
       lock.waiting.shift();
       next.grant();
       next = lock.waiting[0];
@@ -87,11 +87,11 @@ export class Locks {
   }
 }
 
-function isFree(lock: Lock, shared: boolean): boolean {
+function canAcquire(lock: Lock, shared: boolean): boolean {
   return !lock.exclusive && (shared || lock.shared === 0);
 }
 
-function take(lock: Lock, shared: boolean): void {
+function acquireNow(lock: Lock, shared: boolean): void {
   if (shared) lock.shared += 1;
   else lock.exclusive = true;
 }

@@ -9,6 +9,7 @@ export interface HeapGrowth {
   readonly tasks: number;
   /** Heap size after the first tenth of the tasks. */
   readonly earlyBytes: number;
+  /** Heap size at the end. */
   readonly lateBytes: number;
 }
 
@@ -50,12 +51,12 @@ export async function measureHeapGrowth(count: number): Promise<HeapGrowth> {
   }
   const { tasksStarted, vms, heldLocks, runningTasks } = harness.sim.inspect();
   if (vms.length + heldLocks.length + runningTasks.length > 0)
-    throw new Error('something was left behind');
+    throw new Error('VMs, locks or tasks remain after all VMs were destroyed');
   return { tasks: tasksStarted, earlyBytes, lateBytes: heapBytes() };
 }
 
 if (import.meta.main) {
   const { tasks, earlyBytes, lateBytes } = await measureHeapGrowth(1_000_000);
   const grown = Math.round((lateBytes - earlyBytes) / 2 ** 20);
-  if (grown > 20) throw new Error(`${tasks} tasks left ${grown} MiB behind`);
+  if (grown > 20) throw new Error(`the heap grew by ${grown} MiB over ${tasks} tasks`);
 }

@@ -104,7 +104,7 @@ export class SimHarness {
     const ended = new AbortController();
     const end = () => ended.abort();
     promise.then(end, end);
-    for (let turn = 0; turn < 1000 && !ended.signal.aborted; turn += 1) {
+    for (let step = 0; step < 1000 && !ended.signal.aborted; step += 1) {
       await this.clock.advance(0);
       if (!ended.signal.aborted && !(await this.clock.advanceToNext())) break;
     }
@@ -112,22 +112,23 @@ export class SimHarness {
   }
 
   /** Waits for the end of the task and returns its exit status. */
-  async waitForTask(answer: HarnessResponse): Promise<string> {
-    if (answer.status !== 200) throw new Error(`${answer.status} ${answer.reason} ${answer.body}`);
-    const upid = String(answer.data);
+  async waitForTask(response: HarnessResponse): Promise<string> {
+    if (response.status !== 200)
+      throw new Error(`${response.status} ${response.reason} ${response.body}`);
+    const upid = String(response.data);
     const node = upid.split(':')[1] ?? '';
-    for (let turn = 0; turn < 500; turn += 1) {
+    for (let step = 0; step < 500; step += 1) {
       const { data } = await this.call('GET', `/nodes/${node}/tasks/${upid}/status`);
       if (data.status === 'stopped') return data.exitstatus;
       await this.clock.advanceToNext();
     }
-    throw new Error(`${upid} does not end`);
+    throw new Error(`task ${upid} did not end after 500 status requests`);
   }
 
   /** Creates a VM on pve1 and waits for the task. */
   async createVm(id: number, params: Params = {}): Promise<void> {
-    const answer = await this.call('POST', '/nodes/pve1/qemu', { vmid: id, ...params });
-    const status = await this.waitForTask(answer);
+    const response = await this.call('POST', '/nodes/pve1/qemu', { vmid: id, ...params });
+    const status = await this.waitForTask(response);
     if (status !== 'OK') throw new Error(status);
   }
 }

@@ -13,8 +13,8 @@ async function withTemplate(storage = 'local-lvm', hosts = 3): Promise<SimHarnes
     scsi0: `${storage}:4`,
     net0: 'virtio=02:00:00:00:00:01,bridge=vmbr0',
   });
-  const answer = await harness.call('POST', '/nodes/pve1/qemu/171/template');
-  expect(await harness.waitForTask(answer)).toBe('OK');
+  const response = await harness.call('POST', '/nodes/pve1/qemu/171/template');
+  expect(await harness.waitForTask(response)).toBe('OK');
   return harness;
 }
 
@@ -23,11 +23,11 @@ function clone(harness: SimHarness, params: Params, id = 171) {
 }
 
 describe('cloning', () => {
-  it('links to the template by default and takes over all but identity', async () => {
+  it('creates a linked clone of a template by default and copies all but the identity', async () => {
     const harness = await withTemplate('shared');
-    const answer = await clone(harness, { newid: 181 });
-    expect(answer.data).toContain(':qmclone:171:');
-    expect(await harness.waitForTask(answer)).toBe('OK');
+    const response = await clone(harness, { newid: 181 });
+    expect(response.data).toContain(':qmclone:171:');
+    expect(await harness.waitForTask(response)).toBe('OK');
     const [source, copy] = await Promise.all(
       [171, 181].map(
         async (id) => (await harness.call('GET', `/nodes/pve1/qemu/${id}/config`)).data,
@@ -66,7 +66,7 @@ describe('cloning', () => {
     expect((await clone(await withTemplate(), params)).reason).toBe(reason);
   });
 
-  it('refuses what is not there, and links to plain VMs', async () => {
+  it('refuses missing VMs and linked clones of VMs that are no templates', async () => {
     const harness = await withTemplate();
     expect((await clone(harness, { newid: 181 }, 999)).reason).toBe(
       "unable to find configuration file for VM 999 on node 'pve1'",
@@ -82,7 +82,7 @@ describe('cloning', () => {
     ).toBe('OK');
   });
 
-  it('goes to another host when all storage is shared', async () => {
+  it('clones to another host when all storage is shared', async () => {
     const harness = await withTemplate('shared');
     expect(await harness.waitForTask(await clone(harness, { newid: 181, target: 'pve3' }))).toBe(
       'OK',
@@ -90,16 +90,16 @@ describe('cloning', () => {
     expect(harness.sim.inspect().vms.find(({ id }) => id === 181)?.host).toBe('pve3');
   });
 
-  it('shows a nameless, locked VM while it works, and nothing when it failed', async () => {
+  it('shows a locked VM without a name while it runs, and no VM after a failure', async () => {
     const harness = await withTemplate();
-    const going = await clone(harness, { newid: 181, full: 1, name: 'x' });
+    const cloneResponse = await clone(harness, { newid: 181, full: 1, name: 'x' });
     await harness.clock.advance(1000);
     expect((await harness.call('GET', '/nodes/pve1/qemu/181/config')).data).toEqual({
       digest: expect.any(String),
       lock: 'clone',
       description: ' qmclone temporary file',
     });
-    await harness.waitForTask(going);
+    await harness.waitForTask(cloneResponse);
     harness.sim.faults.add({
       kind: 'task-fails',
       taskType: 'qmclone',
@@ -113,25 +113,29 @@ describe('cloning', () => {
     expect(harness.sim.inspect().volumes.some(({ vmId }) => vmId === 182)).toBe(false);
   });
 
-  it('shows what was ordered, still locked, as soon as the first of its disks is copied', async () => {
+  it('shows name and description, still locked, once the first disk is copied', async () => {
     const harness = await withTemplate();
     await harness.createVm(172, { scsi0: 'local-lvm:1', scsi1: 'local-lvm:8' });
-    const going = await clone(harness, { newid: 181, full: 1, name: 'x', description: 'y' }, 172);
+    const cloneResponse = await clone(
+      harness,
+      { newid: 181, full: 1, name: 'x', description: 'y' },
+      172,
+    );
     const config = () => harness.sim.inspect().vms.find(({ id }) => id === 181)?.config;
     while (config()?.['scsi0'] === undefined) await harness.clock.advance(100);
     expect(config()).toMatchObject({ lock: 'clone', name: 'x', description: 'y' });
     expect(config()).not.toHaveProperty('scsi1');
-    await harness.waitForTask(going);
+    await harness.waitForTask(cloneResponse);
     expect(config()).toHaveProperty('scsi1');
     expect(config()).not.toHaveProperty('lock');
   });
 
-  it('ten at once of one template, but one id only once', async () => {
+  it('runs ten clones of a template concurrently, but accepts each id once', async () => {
     const harness = await withTemplate();
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, (_, index) => clone(harness, { newid: 200 + index })),
     );
-    for (const answer of answers) expect(await harness.waitForTask(answer)).toBe('OK');
+    for (const response of responses) expect(await harness.waitForTask(response)).toBe('OK');
     const [first, second] = await Promise.all([
       clone(harness, { newid: 300 }),
       clone(harness, { newid: 300 }),
@@ -143,7 +147,7 @@ describe('cloning', () => {
     ]);
   });
 
-  it('of a running VM holds its lock alone', async () => {
+  it('of a running VM holds the VM lock exclusively', async () => {
     const harness = new SimHarness();
     await harness.createVm(150, { scsi0: 'local-lvm:4' });
     await harness.waitForTask(await harness.call('POST', '/nodes/pve1/qemu/150/status/start'));
@@ -153,50 +157,5 @@ describe('cloning', () => {
       "can't lock file '/var/lock/qemu-server/lock-150.conf' - got timeout",
     );
     expect(await harness.waitForTask(first)).toBe('OK');
-  });
-});
-
-describe('migration', () => {
-  it('moves a VM with its local disks; lists forget it for a moment', async () => {
-    const harness = new SimHarness({ cluster: testCluster(2) });
-    await harness.createVm(150, { scsi0: 'local-lvm:1' });
-    const move = (params: Params) => harness.call('POST', '/nodes/pve1/qemu/150/migrate', params);
-    expect((await move({ target: 'pve1' })).errors).toEqual({ target: 'target is local node.' });
-    expect((await move({ target: 'pve9' })).reason).toBe("no such cluster node 'pve9'");
-    expect((await move({ target: 'pve2', force: 1 })).errors).toEqual({
-      force: 'Only root may use this option.',
-    });
-    harness.sim.externalChanges.start(150);
-    expect((await move({ target: 'pve2' })).reason).toBe(
-      "can't migrate running VM without --online",
-    );
-    harness.sim.externalChanges.stop(150);
-    expect(await harness.waitForTask(await move({ target: 'pve2' }))).toBe('OK');
-    expect((await harness.call('GET', '/nodes/pve1/qemu/150/config')).reason).toBe(
-      "Configuration file 'nodes/pve1/qemu-server/150.conf' does not exist",
-    );
-    expect((await harness.call('GET', '/nodes/pve2/qemu/150/config')).status).toBe(200);
-  });
-
-  it('disks move between storages of a host', async () => {
-    const harness = new SimHarness();
-    await harness.createVm(150, { scsi0: 'local-lvm:1' });
-    const move = (params: Params) => harness.call('POST', '/nodes/pve1/qemu/150/move_disk', params);
-    expect((await move({ disk: 'scsi9', storage: 'shared' })).reason).toBe(
-      "disk 'scsi9' does not exist",
-    );
-    expect((await move({ disk: 'scsi0', storage: 'local' })).errors).toEqual({
-      storage: "storage 'local' does not support vm images",
-    });
-    expect((await move({ disk: 'scsi0' })).errors).toEqual({
-      storage: "both 'storage' and 'target-vmid' missing, either needs to be set",
-      'target-vmid': "both 'storage' and 'target-vmid' missing, either needs to be set",
-    });
-    expect(
-      await harness.waitForTask(await move({ disk: 'scsi0', storage: 'shared', delete: 1 })),
-    ).toBe('OK');
-    expect((await harness.call('GET', '/nodes/pve1/qemu/150/config')).data.scsi0).toBe(
-      'shared:150/vm-150-disk-0.raw,size=1G',
-    );
   });
 });

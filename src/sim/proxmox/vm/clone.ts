@@ -86,8 +86,9 @@ function isBaseVolume(call: Call, file: string): boolean {
 function requireCloneable(call: Call, source: Vm, full: boolean): void {
   for (const [slot, drive] of full ? [] : parseDrives(source.config)) {
     if (isPlainCdrom(drive) || isCloudInit(drive) || isBaseVolume(call, drive.file)) continue;
-    const what = call.state.version === '8.4' ? `drive '${slot}'` : `'${drive.file}' (${slot})`;
-    throw serverError(`Linked clone feature is not supported for ${what}`);
+    const driveText =
+      call.state.version === '8.4' ? `drive '${slot}'` : `'${drive.file}' (${slot})`;
+    throw serverError(`Linked clone feature is not supported for ${driveText}`);
   }
 }
 
@@ -104,8 +105,9 @@ function isFullClone(call: Call, source: Vm): boolean {
 function planClone(call: Call): ClonePlan {
   const id = call.integer('vmid');
   const newId = call.integer('newid');
-  const wanted = call.optional('target');
-  const target = wanted === call.host || wanted === 'localhost' ? undefined : wanted;
+  const requestedTarget = call.optional('target');
+  const target =
+    requestedTarget === call.host || requestedTarget === 'localhost' ? undefined : requestedTarget;
   const source = findVm(call.core, call.host, id);
   const pool = call.optional('pool');
   if (pool !== undefined) call.core.access.requirePool(pool);

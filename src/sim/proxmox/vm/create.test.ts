@@ -9,7 +9,7 @@ function create(harness: SimHarness, params: Params, host = 'pve1') {
   return harness.call('POST', `/nodes/${host}/qemu`, params);
 }
 
-describe('a new VM, refused before the task', () => {
+describe('creating a VM is refused before the task', () => {
   it.each([
     [
       { scsi0: 'local-lvm:8,import-from=local:import/noble-with-agent.qcow2' },
@@ -43,16 +43,16 @@ describe('a new VM, refused before the task', () => {
       "only root can set 'hostpci0' config for non-mapped devices",
     ],
     [{ sshkeys: 'nonsense' }, 500, 'SSH public key validation error'],
-  ])('%j', async (params, status, problem) => {
+  ])('for %j', async (params, status, problem) => {
     const harness = new SimHarness();
-    const answer = await create(harness, { vmid: 160, ...params });
-    expect(answer.status).toBe(status);
-    if (typeof problem === 'string') expect(answer.reason).toBe(problem);
-    else expect(answer.errors).toEqual(problem);
+    const response = await create(harness, { vmid: 160, ...params });
+    expect(response.status).toBe(status);
+    if (typeof problem === 'string') expect(response.reason).toBe(problem);
+    else expect(response.errors).toEqual(problem);
     expect(harness.sim.inspect().vms).toEqual([]);
   });
 
-  it('an id that a VM or a container has', async () => {
+  it('for an id that a VM or container has', async () => {
     const cluster = { ...testCluster(), containers: [{ id: 161, host: 'pve1' }] };
     const harness = new SimHarness({ cluster });
     await harness.createVm(160);
@@ -64,7 +64,7 @@ describe('a new VM, refused before the task', () => {
     );
   });
 
-  it('one of two hosts that take an id at the same moment', async () => {
+  it('on one of two hosts that claim an id at the same time', async () => {
     const harness = new SimHarness({ cluster: testCluster(3) });
     const [first, second] = await Promise.all([
       create(harness, { vmid: 300 }, 'pve1'),
@@ -83,7 +83,7 @@ describe('a new VM, refused before the task', () => {
   });
 });
 
-describe('a new VM, failing in the task', () => {
+describe('creating a VM fails in the task', () => {
   it.each([
     [
       { scsi0: 'local-lvm:0,import-from=local:import/nosuch.qcow2' },
@@ -101,25 +101,25 @@ describe('a new VM, failing in the task', () => {
       { ide0: 'local-lvm:cloudinit', ide1: 'local-lvm:cloudinit' },
       "unable to create VM 162 - ide1 - cloud-init drive is already attached at 'ide0'",
     ],
-  ])('%j', async (params, status) => {
+  ])('for %j', async (params, status) => {
     const harness = new SimHarness();
-    const answer = await create(harness, { vmid: 162, scsi1: 'local-lvm:1', ...params });
+    const response = await create(harness, { vmid: 162, scsi1: 'local-lvm:1', ...params });
     expect(harness.sim.inspect().vms[0]?.config).toEqual({ lock: 'create' });
-    expect(await harness.waitForTask(answer)).toBe(status);
+    expect(await harness.waitForTask(response)).toBe(status);
     expect(harness.sim.inspect().vms).toEqual([]);
     expect(harness.sim.inspect().volumes.filter(({ vmId }) => vmId !== undefined)).toEqual([]);
   });
 
-  it('a disabled storage', async () => {
+  it('on a disabled storage', async () => {
     const harness = new SimHarness();
     harness.sim.externalChanges.setStorageEnabled('local-lvm', false);
-    const answer = await create(harness, { vmid: 162, scsi0: 'local-lvm:8' });
-    expect(await harness.waitForTask(answer)).toBe(
+    const response = await create(harness, { vmid: 162, scsi0: 'local-lvm:8' });
+    expect(await harness.waitForTask(response)).toBe(
       "unable to create VM 162 - storage 'local-lvm' is disabled",
     );
   });
 
-  it('tags that the datacenter keeps for others', async () => {
+  it('for tags that the datacenter options do not allow', async () => {
     const base = testCluster();
     const cluster = {
       ...base,
@@ -127,28 +127,28 @@ describe('a new VM, failing in the task', () => {
       acl: [{ path: '/', role: 'PVEAdmin', user: 'scaler@pve' }],
     };
     const harness = new SimHarness({ cluster });
-    const answer = await create(harness, { vmid: 162, tags: 'free,other' });
-    expect(await harness.waitForTask(answer)).toBe(
+    const response = await create(harness, { vmid: 162, tags: 'free,other' });
+    expect(await harness.waitForTask(response)).toBe(
       "unable to create VM 162 - 403 Permission check failed (/, Sys.Modify for modifying tag 'other')",
     );
     await harness.createVm(163, { tags: 'free' });
   });
 });
 
-describe('a new VM', () => {
-  it('claims its id with the answer and keeps what was not given up to Proxmox', async () => {
+describe('creating a VM', () => {
+  it('claims the id before the response and fills in defaults', async () => {
     const harness = new SimHarness();
-    const answer = await create(harness, {
+    const response = await create(harness, {
       vmid: 170,
       scsi0: IMPORT,
       net0: 'virtio,bridge=vmbr0',
       ide2: 'none,media=cdrom',
     });
-    expect(answer.data).toMatch(
+    expect(response.data).toMatch(
       /^UPID:pve1:[0-9A-F]{8}:[0-9A-F]{8}:[0-9A-F]{8}:qmcreate:170:scaler@pve!sim:$/,
     );
     expect((await harness.call('GET', '/nodes/pve1/qemu/170/config')).data.lock).toBe('create');
-    expect(await harness.waitForTask(answer)).toBe('OK');
+    expect(await harness.waitForTask(response)).toBe('OK');
     const { data } = await harness.call('GET', '/nodes/pve1/qemu/170/config');
     expect(data.boot).toBe('order=scsi0;ide2;net0');
     expect(data.smbios1).toMatch(/^uuid=[0-9a-f-]{36}$/);
@@ -161,7 +161,7 @@ describe('a new VM', () => {
     );
   });
 
-  it('round-trips descriptions and gives disk formats of their storage', async () => {
+  it('keeps the description and uses the disk formats of the storage', async () => {
     const harness = new SimHarness();
     await harness.createVm(171, {
       description: 'Grüße\nzwei = 2; drei',
@@ -180,20 +180,20 @@ describe('a new VM', () => {
     });
   });
 
-  it('with start=1 starts in a task of its own, whatever becomes of it', async () => {
+  it('with start=1 starts the VM in a separate task that can fail', async () => {
     const harness = new SimHarness();
-    const answer = await create(harness, { vmid: 172, start: 1, net0: 'virtio,bridge=vmbr7' });
-    expect(await harness.waitForTask(answer)).toBe('OK');
+    const response = await create(harness, { vmid: 172, start: 1, net0: 'virtio,bridge=vmbr7' });
+    expect(await harness.waitForTask(response)).toBe('OK');
     await harness.clock.advance(30_000);
     const { data } = await harness.call('GET', '/nodes/pve1/tasks', { typefilter: 'qmstart' });
     expect(data[0].status).toBe("bridge 'vmbr7' does not exist");
   });
 
-  it('leaves a locked configuration when its worker is killed', async () => {
+  it('leaves a locked config when the worker is killed', async () => {
     const harness = new SimHarness();
     harness.sim.faults.add({ kind: 'task-killed', taskType: 'qmcreate', delayMs: 600 });
-    const answer = await create(harness, { vmid: 173, scsi0: 'local-lvm:8' });
-    expect(await harness.waitForTask(answer)).toBe('unexpected status');
+    const response = await create(harness, { vmid: 173, scsi0: 'local-lvm:8' });
+    expect(await harness.waitForTask(response)).toBe('unexpected status');
     expect(harness.sim.inspect().vms[0]?.config).toEqual({ lock: 'create' });
     expect(await harness.waitForTask(await harness.call('DELETE', '/nodes/pve1/qemu/173'))).toBe(
       'VM is locked (create)',
@@ -204,7 +204,7 @@ describe('a new VM', () => {
   });
 });
 
-describe('tags', () => {
+describe('user-tag-access', () => {
   it.each([
     ['none', 'any', false],
     ['list', 'listed', true],
@@ -213,7 +213,7 @@ describe('tags', () => {
     ['existing', 'new', false],
     ['free', 'new', true],
     ['free', 'registered', false],
-  ] as const)('with %s, %s may be used: %s', async (allow, tag, allowed) => {
+  ] as const)('with mode %s, tag %s is allowed: %s', async (allow, tag, allowed) => {
     const cluster = {
       ...testCluster(),
       datacenter: { userTagAccess: { allow, list: ['listed'] }, registeredTags: ['registered'] },
@@ -223,10 +223,10 @@ describe('tags', () => {
         { id: 101, host: 'pve1' },
       ],
     };
-    const answer = await new SimHarness({ cluster }).call('PUT', '/nodes/pve1/qemu/101/config', {
+    const response = await new SimHarness({ cluster }).call('PUT', '/nodes/pve1/qemu/101/config', {
       tags: tag,
     });
-    expect(answer.reason).toBe(
+    expect(response.reason).toBe(
       allowed ? 'OK' : `Permission check failed (/, Sys.Modify for modifying tag '${tag}')`,
     );
   });

@@ -73,8 +73,8 @@ function readDeleteList(
   set: Readonly<Record<string, string>>,
   revert: readonly string[],
 ): string[] {
-  return splitList(call.text('delete')).map((word) => {
-    const name = word === 'cdrom' ? 'ide2' : word;
+  return splitList(call.text('delete')).map((given) => {
+    const name = given === 'cdrom' ? 'ide2' : given;
     if (set[name] !== undefined) {
       throw parameterError({
         delete: `you can't use '-${name}' and -delete ${name}' at the same time`,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each endpoint and parameter that the client uses, on the simulator of both versions: a value that is accepted,
-// and one that is refused in the words of the parameter rules. The client's own requests are held against the
+// Every endpoint and parameter that the client uses, on the simulator of both versions: a value that is accepted,
+// and one that is refused with the message of the parameter rules. The client's own requests are checked against the
 // same rules wherever a test sends one (see judge.ts), which also refuses a parameter that has no case here.
 import { Buffer } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ import { createProxmoxSim, defaultCluster, type SimRequest } from '../../src/sim
 
 type Call = Readonly<Record<string, Value>>;
 
-interface Reply {
+interface CallResult {
   readonly status: number;
   readonly reason: string;
   readonly errors: Readonly<Record<string, string>>;
@@ -24,8 +24,8 @@ interface Reply {
 const SAMPLE = 'local:iso/debian.iso';
 const GIB = 2 ** 30;
 
-/** Root's own session: what is refused is refused for the parameter, not for a missing right. */
-async function aSite(version: ApiVersion) {
+/** Uses a session of root, so that errors are about parameters, not about missing privileges. */
+async function createCaller(version: ApiVersion) {
   const clock = new VirtualClock();
   const base = defaultCluster(2);
   const config = {
@@ -60,8 +60,8 @@ async function aSite(version: ApiVersion) {
     },
   });
   await clock.advance(300_000);
-  const ask = async (request: SimRequest) => untilSettled(clock, sim.handle(request));
-  const session = await ask({
+  const send = async (request: SimRequest) => untilSettled(clock, sim.handle(request));
+  const session = await send({
     method: 'POST',
     target: '/api2/json/access/ticket',
     headers: { 'content-type': FORM },
@@ -72,28 +72,28 @@ async function aSite(version: ApiVersion) {
     authorization: `PVEAuthCookie=${encodeURIComponent(ticket)}`,
     csrfpreventiontoken: CSRFPreventionToken,
   };
-  return async (name: string, call: Call): Promise<Reply> => {
-    const request = requestOf(name, await withSubject(call, ask, root));
-    const answer = await ask({ ...request, headers: { ...root, ...request.headers } });
-    const body = answer.body.startsWith('{') ? JSON.parse(answer.body) : {};
-    return { status: answer.status, reason: answer.reason, errors: body.errors ?? {} };
+  return async (name: string, call: Call): Promise<CallResult> => {
+    const request = buildRequest(name, await withExistingIds(call, send, root));
+    const response = await send({ ...request, headers: { ...root, ...request.headers } });
+    const body = response.body.startsWith('{') ? JSON.parse(response.body) : {};
+    return { status: response.status, reason: response.reason, errors: body.errors ?? {} };
   };
 }
 
 const FORM = 'application/x-www-form-urlencoded';
 
-type Ask = (request: SimRequest) => Promise<{ readonly body: string }>;
+type SendRequest = (request: SimRequest) => Promise<{ readonly body: string }>;
 
-/** A UPID or a process of a case that is well formed stands for one that there is. */
-async function withSubject(
+/** Replaces a valid UPID or pid of a case by an existing one. */
+async function withExistingIds(
   call: Call,
-  ask: Ask,
+  send: SendRequest,
   root: Readonly<Record<string, string>>,
 ): Promise<Call> {
   const from = async (below: string, body = '') => {
     const target = `/api2/json/nodes/pve1/qemu/${below}`;
     const headers = { ...root, ...(body === '' ? {} : { 'content-type': FORM }) };
-    return JSON.parse((await ask({ method: 'POST', target, headers, body })).body).data;
+    return JSON.parse((await send({ method: 'POST', target, headers, body })).body).data;
   };
   if (call['pid'] === '1') {
     return { ...call, pid: String((await from('101/agent/exec', 'command=%2Fbin%2Ftrue')).pid) };
@@ -102,7 +102,7 @@ async function withSubject(
   return { ...call, upid: await from('100/status/stop') };
 }
 
-function requestOf(name: string, call: Call): SimRequest {
+function buildRequest(name: string, call: Call): SimRequest {
   const [method = '', template = ''] = name.split(' ');
   const rest: Record<string, Value> = { ...call };
   const path = template.replaceAll(/\{([^}]+)\}/g, (_, parameter: string) => {
@@ -132,9 +132,9 @@ function multipart(fields: Call) {
   };
 }
 
-const first = (name: string) => name.replace('[n]', '0');
+const indexedName = (name: string) => name.replace('[n]', '0');
 
-/** Parameters of the table that a call needs beside the one in question. */
+/** Further parameters that a call with this parameter needs. */
 const COMPANIONS: Readonly<Record<string, Call>> = {
   checksum: { 'checksum-algorithm': 'sha256' },
   'checksum-algorithm': { checksum: 'ab'.repeat(32) },
@@ -144,10 +144,10 @@ const COMPANIONS: Readonly<Record<string, Call>> = {
 };
 
 function callWith(cases: EndpointCases, name: string, value: Value): Call {
-  return { ...cases.given, ...COMPANIONS[name], [first(name)]: value };
+  return { ...cases.given, ...COMPANIONS[name], [indexedName(name)]: value };
 }
 
-/** Restores, other words for the same, what runs as root on the host, and what makes a VM undeletable. */
+/** Restore parameters, aliases, options that run as root on the host, and options that block deletion. */
 const NEVER_SENT = [
   'archive bwlimit force live-restore unique import-working-storage',
   'autostart bootdisk cdrom smp storage start ha-managed',
@@ -166,7 +166,7 @@ const ROWS: readonly Row[] = Object.entries(PARAMETER_CASES).flatMap(([endpoint,
   Object.entries(cases.parameters).map(([name, one]) => ({ endpoint, name, cases, one })),
 );
 
-describe.each(['8.4', '9.2'] as const)('every parameter that the client uses, %s', (version) => {
+describe.each(['8.4', '9.2'] as const)('parameters of the client on %s', (version) => {
   const facts = new Map(endpointsOf(version).map((fact) => [`${fact.method} ${fact.path}`, fact]));
   const rulesFor = (endpoint: string, call: Call) => {
     const fact = facts.get(endpoint);
@@ -174,28 +174,28 @@ describe.each(['8.4', '9.2'] as const)('every parameter that the client uses, %s
     return problemsOf(fact, call);
   };
 
-  it.each(ROWS)('$endpoint $name: accepted', async ({ endpoint, name, cases, one }) => {
+  it.each(ROWS)('$endpoint accepts a valid $name', async ({ endpoint, name, cases, one }) => {
     const call = callWith(cases, name, one.accept);
     if (one.since === '9.2' && version === '8.4') {
-      const { status, errors } = await (await aSite(version))(endpoint, call);
+      const { status, errors } = await (await createCaller(version))(endpoint, call);
       expect([status, errors]).toEqual([400, rulesFor(endpoint, call)]);
       return;
     }
     expect(rulesFor(endpoint, call)).toEqual({});
-    const { status, reason, errors } = await (await aSite(version))(endpoint, call);
+    const { status, reason, errors } = await (await createCaller(version))(endpoint, call);
     expect({ status, reason, errors }).toEqual({ status: 200, reason: 'OK', errors: {} });
   });
 
-  it.each(ROWS)('$endpoint $name: refused', async ({ endpoint, name, cases, one }) => {
+  it.each(ROWS)('$endpoint refuses an invalid $name', async ({ endpoint, name, cases, one }) => {
     const call = callWith(cases, name, one.refuse);
-    const { status, reason, errors } = await (await aSite(version))(endpoint, call);
+    const { status, reason, errors } = await (await createCaller(version))(endpoint, call);
     if (one.says !== undefined) {
       expect(`${status} ${reason}`).toBe(one.says);
       return;
     }
     expect(`${status} ${reason}`).toBe('400 Parameter verification failed.');
     if (one.error !== undefined) {
-      expect(errors).toEqual({ [first(name)]: one.error });
+      expect(errors).toEqual({ [indexedName(name)]: one.error });
       return;
     }
     const rules = rulesFor(endpoint, call);
@@ -203,14 +203,14 @@ describe.each(['8.4', '9.2'] as const)('every parameter that the client uses, %s
     expect(errors).toEqual(rules);
   });
 
-  it('has a case for every option of a VM, but those that no machine gets', () => {
+  it('cover every VM option except those that are never sent', () => {
     const known = facts.get('POST /nodes/{node}/qemu')?.params ?? {};
     const cases = PARAMETER_CASES['POST /nodes/{node}/qemu']?.parameters ?? {};
     const missing = Object.keys(known).filter((name) => cases[name] === undefined);
     expect(missing.filter((name) => !NEVER_SENT.includes(name))).toEqual([]);
   });
 
-  it('leaves none of these endpoints without its cases for the path', () => {
+  it('cover every path parameter of the endpoints', () => {
     for (const [endpoint, { given, parameters }] of Object.entries(PARAMETER_CASES)) {
       for (const name of Object.keys(given)) {
         expect([endpoint, name in parameters || name === 'description']).toEqual([endpoint, true]);

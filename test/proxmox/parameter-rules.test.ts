@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator's verification next to the parameter rules written apart from it: random calls of every endpoint,
-// right and wrong values mixed, must be refused for the same parameters in the same words.
+// Compares the simulator's parameter verification with an independent implementation of the rules: random calls of
+// every endpoint, with valid and invalid values, must fail for the same parameters with the same messages.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
@@ -29,7 +29,7 @@ const IN_PATH: Readonly<Record<string, string>> = {
   sid: 'vm:100',
 };
 
-async function rootOf(version: ApiVersion) {
+async function createRootCaller(version: ApiVersion) {
   const clock = new VirtualClock();
   const cluster = { ...defaultCluster(1), vms: [{ id: 100, host: 'pve1' }] };
   const sim = createProxmoxSim({ clock, version, random: new SeededRandom(3), cluster });
@@ -49,13 +49,13 @@ async function rootOf(version: ApiVersion) {
     const inQuery = method === 'GET' || method === 'DELETE';
     const target = `/api2/json${path}${inQuery ? `?${form}` : ''}`;
     const request = { method, target, headers, ...(inQuery ? {} : { body: form }) };
-    const answer = await untilSettled(clock, sim.handle(request));
-    return { status: answer.status, errors: JSON.parse(answer.body || '{}').errors };
+    const response = await untilSettled(clock, sim.handle(request));
+    return { status: response.status, errors: JSON.parse(response.body || '{}').errors };
   };
 }
 
-/** Words that are right for some parameter and wrong for most. */
-const WORDS = [
+/** Values that are valid for some parameters and invalid for most. */
+const SAMPLE_VALUES = [
   '0|1|-1|15|16|100|99|1.5|1e3|1000000000|true|yes',
   'a|ab|a_b|a b|a;b|A.b-c|-a|a@b|a@pve|a@pve!t|a/b|a:b|ä',
   'local|local:1|local:0.5|local:iso/x.iso|none|cloudinit|/dev/sda|x:y:z',
@@ -64,9 +64,9 @@ const WORDS = [
   `|${'x'.repeat(70)}|${'x'.repeat(300)}`,
 ].flatMap((line) => line.split('|'));
 
-const word = fc.constantFrom(...WORDS);
+const sampleValue = fc.constantFrom(...SAMPLE_VALUES);
 
-function valueOf(fact: ParamFact): fc.Arbitrary<string> {
+function valueArbitrary(fact: ParamFact): fc.Arbitrary<string> {
   const known = (fact.enum ?? []).map(String);
   const edges = [fact.minimum, fact.maximum]
     .flatMap((edge) => (edge === undefined ? [] : [edge - 1, edge, edge + 1]))
@@ -74,16 +74,18 @@ function valueOf(fact: ParamFact): fc.Arbitrary<string> {
   const own = [...known, ...edges];
   const properties = PROPERTY_STRINGS[fact.propertyString ?? ''];
   return fc.oneof(
-    word,
+    sampleValue,
     ...(own.length === 0 ? [] : [fc.constantFrom(...own)]),
-    ...(properties === undefined ? [] : [propertiesOf(properties)]),
+    ...(properties === undefined ? [] : [propertyStringArbitrary(properties)]),
   );
 }
 
-function propertiesOf(fields: Readonly<Record<string, ParamFact>>): fc.Arbitrary<string> {
+function propertyStringArbitrary(
+  fields: Readonly<Record<string, ParamFact>>,
+): fc.Arbitrary<string> {
   const keys = [...Object.keys(fields), 'nosuch'];
   const part = fc.constantFrom(...keys).chain((key) => {
-    const value = valueOf(fields[key] ?? {}).filter((text) => !text.includes(','));
+    const value = valueArbitrary(fields[key] ?? {}).filter((text) => !text.includes(','));
     return fc.oneof(
       { arbitrary: value.map((text) => `${key}=${text}`), weight: 6 },
       { arbitrary: value, weight: 1 },
@@ -97,11 +99,11 @@ interface RandomCall {
   readonly given: Readonly<Record<string, string>>;
 }
 
-function aCall(rows: readonly EndpointFact[]): fc.Arbitrary<RandomCall> {
+function callArbitrary(rows: readonly EndpointFact[]): fc.Arbitrary<RandomCall> {
   return fc.constantFrom(...rows).chain((row) => {
     const names = Object.keys(row.params).filter((name) => !row.path.includes(`{${name}}`));
     const pair = fc.constantFrom(...names, 'nosuch', 'net99').chain((name) => {
-      const value = valueOf(row.params[name] ?? {});
+      const value = valueArbitrary(row.params[name] ?? {});
       return fc.tuple(fc.constant(name.replace('[n]', '0')), value);
     });
     return fc
@@ -110,25 +112,25 @@ function aCall(rows: readonly EndpointFact[]): fc.Arbitrary<RandomCall> {
   });
 }
 
-/** Left out: what is judged elsewhere, or looked at before the parameters are. */
+/** Excludes endpoints that verify parameters elsewhere, or check the user before the parameters. */
 function isComparable({ path, params }: EndpointFact): boolean {
   if (path.endsWith('/upload') || path.endsWith('/agent')) return false;
   return !('userid' in params) || path.includes('{userid}');
 }
 
-/** The lines inside one property string come in any order. */
-function sorted(errors: Readonly<Record<string, string>>): unknown {
+/** The error lines of one property string have no defined order. */
+function sortErrorLines(errors: Readonly<Record<string, string>>): unknown {
   const entries = Object.entries(errors).map(([name, text]) => [name, text.split('\n').sort()]);
   return Object.fromEntries(entries);
 }
 
-describe.each(['8.4', '9.2'] as const)('random calls of %s', (version) => {
+describe.each(['8.4', '9.2'] as const)('random calls on the simulator of %s', (version) => {
   const rows = endpointsOf(version).filter(isComparable);
 
-  it('are refused for what the rules refuse, and for nothing else', async () => {
+  it('fail exactly for the parameters that the rules refuse', async () => {
     const seen = { refused: 0, passed: 0 };
     await fc.assert(
-      fc.asyncProperty(aCall(rows), async ({ row, given }) => {
+      fc.asyncProperty(callArbitrary(rows), async ({ row, given }) => {
         const facts = Object.keys(given).flatMap(
           (name) => row.params[name.replace(/0$/, '[n]')] ?? row.params[name] ?? [],
         );
@@ -140,14 +142,14 @@ describe.each(['8.4', '9.2'] as const)('random calls of %s', (version) => {
           .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
           .join('&');
         const rules = problemsOf(row, { ...given, ...inPath });
-        // A new site for each: an earlier call may have taken root's password away.
-        const { status, errors } = await (await rootOf(version))(row.method, path, form);
+        // A new cluster for each call: an earlier call can change root's password.
+        const { status, errors } = await (await createRootCaller(version))(row.method, path, form);
         if (Object.keys(rules).length === 0) {
           seen.passed += 1;
           return;
         }
         seen.refused += 1;
-        expect([status, sorted(errors ?? {})]).toEqual([400, sorted(rules)]);
+        expect([status, sortErrorLines(errors ?? {})]).toEqual([400, sortErrorLines(rules)]);
       }),
       { numRuns: 1_200, seed: 7 },
     );

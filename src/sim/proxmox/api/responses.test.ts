@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the real API refuses, and with which words: one row per request.
+// Errors of the Proxmox API and their exact messages: one row per request.
 import { describe, expect, it } from 'vitest';
 import { SimHarness, testCluster } from '../testing/sim-harness.ts';
 
 type Params = Readonly<Record<string, string | number>>;
-type Row = readonly [method: string, path: string, params: Params, answer: unknown];
+type Row = readonly [method: string, path: string, params: Params, expected: unknown];
 
 const VM = '/nodes/pve1/qemu/100';
 const NEW = '/nodes/pve1/qemu';
 
-async function harness(version: '8.4' | '9.2' = '9.2'): Promise<SimHarness> {
-  const made = new SimHarness({ version, cluster: testCluster(2) });
-  await made.createVm(100, {
+async function createHarness(version: '8.4' | '9.2' = '9.2'): Promise<SimHarness> {
+  const harness = new SimHarness({ version, cluster: testCluster(2) });
+  await harness.createVm(100, {
     scsi0: 'shared:1',
     ide0: 'shared:cloudinit',
     net0: 'virtio,bridge=vmbr0',
   });
-  return made;
+  return harness;
 }
 
-/** Errors of parameters as a map, other refusals as their reason. */
-async function answerOf(made: SimHarness, [method, path, params]: Row): Promise<unknown> {
-  const answer = await made.call(method, path, params);
-  if (answer.status === 200) return answer.data;
-  return answer.errors ?? answer.reason;
+/** Returns parameter errors as a map, other errors as their reason phrase. */
+async function resultOf(harness: SimHarness, [method, path, params]: Row): Promise<unknown> {
+  const response = await harness.call(method, path, params);
+  if (response.status === 200) return response.data;
+  return response.errors ?? response.reason;
 }
 
 const PARAMETERS: readonly Row[] = [
@@ -194,67 +194,70 @@ const TASKS: readonly Row[] = [
   ['POST', `${VM}/snapshot/aa/rollback`, {}, "snapshot 'aa' does not exist"],
 ];
 
-describe('refusals', () => {
-  it.each([...PARAMETERS, ...FAILURES])('%s %s %o', async (...row) => {
-    expect(await answerOf(await harness(), row)).toEqual(row[3]);
+describe('API errors', () => {
+  it.each([...PARAMETERS, ...FAILURES])('%s %s %o is refused', async (...row) => {
+    expect(await resultOf(await createHarness(), row)).toEqual(row[3]);
   });
 
-  it.each(TASKS)('in a task: %s %s %o', async (...row) => {
+  it.each(TASKS)('%s %s %o fails in its task', async (...row) => {
     const [method, path, params, end] = row;
-    const made = await harness();
-    expect(await made.waitForTask(await made.call(method, path, params))).toBe(end);
+    const harness = await createHarness();
+    expect(await harness.waitForTask(await harness.call(method, path, params))).toBe(end);
   });
 
   it.each([
     ['no-route', 'No route to host', 3000],
     ['refused', 'Connection refused', 0],
     ['timed-out', 'Connection timed out', 30_000],
-  ] as const)('a host that is off: %s', async (whenOff, reason, ms) => {
-    const base = testCluster(3);
-    const hosts = base.hosts.map((host) =>
-      host.name === 'pve3' ? { ...host, online: false, whenOff } : host,
-    );
-    const made = new SimHarness({ cluster: { ...base, hosts } });
-    const before = made.clock.now();
-    const answer = await made.call('GET', '/nodes/pve3/qemu');
-    expect([answer.status, answer.reason, answer.body]).toEqual([595, reason, '']);
-    expect(made.clock.now() - before).toBe(ms);
-  });
+  ] as const)(
+    'connections to an offline host fail as configured: %s',
+    async (whenOff, reason, ms) => {
+      const base = testCluster(3);
+      const hosts = base.hosts.map((host) =>
+        host.name === 'pve3' ? { ...host, online: false, whenOff } : host,
+      );
+      const harness = new SimHarness({ cluster: { ...base, hosts } });
+      const before = harness.clock.now();
+      const response = await harness.call('GET', '/nodes/pve3/qemu');
+      expect([response.status, response.reason, response.body]).toEqual([595, reason, '']);
+      expect(harness.clock.now() - before).toBe(ms);
+    },
+  );
 
-  it('the flags that a VM may name grew with 9.x', async () => {
+  it('accepts the CPU flag nested-virt only from 9.x on', async () => {
     const of = async (version: '8.4' | '9.2') => {
       const row: Row = ['PUT', `${VM}/config`, { cpu: 'host,flags=+nested-virt' }, null];
-      return await answerOf(await harness(version), row);
+      return await resultOf(await createHarness(version), row);
     };
     expect(await of('9.2')).toBeNull();
     expect(await of('8.4')).toMatchObject({ cpu: expect.stringContaining('must be a subset of') });
   });
 });
 
-describe('what is written', () => {
-  it('a VM without devices boots from a space, a cloud-init drive counts as a CD-ROM', async () => {
-    const made = await harness();
-    await made.createVm(101, { cpuunits: 50_000 });
-    const { data } = await made.call('GET', '/nodes/pve1/qemu/101/config');
+describe('written configurations and volumes', () => {
+  it('writes a space as empty boot order and treats a cloud-init drive as a CD-ROM', async () => {
+    const harness = await createHarness();
+    await harness.createVm(101, { cpuunits: 50_000 });
+    const { data } = await harness.call('GET', '/nodes/pve1/qemu/101/config');
     expect([data.boot, data.cpuunits]).toEqual([' ', 10_000]);
-    expect((await made.call('GET', `${VM}/config`)).data.boot).toBe('order=scsi0;ide0;net0');
+    expect((await harness.call('GET', `${VM}/config`)).data.boot).toBe('order=scsi0;ide0;net0');
   });
 
   it.each([
     ['dir', 'vm-101-disk-1.raw', 'vm-101-disk-2.raw'],
     ['nfs', 'vm-101-disk-0.raw', 'vm-101-disk-1.raw'],
-  ] as const)('disks on %s have numbers of their own', async (type, second, third) => {
+  ] as const)('numbers disks on %s storage like Proxmox', async (type, second, third) => {
     const base = testCluster();
     const storages = base.storages.map((storage) =>
       storage.name === 'shared' ? { ...storage, type } : storage,
     );
-    const made = new SimHarness({ cluster: { ...base, storages } });
-    await made.createVm(101, {
+    const harness = new SimHarness({ cluster: { ...base, storages } });
+    await harness.createVm(101, {
       scsi0: 'shared:1,format=qcow2',
       scsi1: 'shared:1',
       scsi2: 'shared:1',
     });
-    const { data } = await made.call('GET', '/nodes/pve1/qemu/101/config');
+    const { data } = await harness.call('GET', '/nodes/pve1/qemu/101/config');
     expect([data.scsi0, data.scsi1, data.scsi2]).toEqual([
       'shared:101/vm-101-disk-0.qcow2,size=1G',
       `shared:101/${second},size=1G`,
@@ -262,62 +265,64 @@ describe('what is written', () => {
     ]);
   });
 
-  it('a base volume with linked clones is refused one way by the storage, another by the VM', async () => {
-    const made = await harness();
-    await made.waitForTask(await made.call('POST', `${VM}/template`));
-    await made.waitForTask(await made.call('POST', `${VM}/clone`, { newid: 200 }));
+  it('refuses to delete a base volume with linked clones, with different messages for volume and VM', async () => {
+    const harness = await createHarness();
+    await harness.waitForTask(await harness.call('POST', `${VM}/template`));
+    await harness.waitForTask(await harness.call('POST', `${VM}/clone`, { newid: 200 }));
     const base = '100/base-100-disk-0.raw';
     const path = `/nodes/pve1/storage/shared/content/${base}`;
-    expect(await made.waitForTask(await made.call('DELETE', path))).toBe(
+    expect(await harness.waitForTask(await harness.call('DELETE', path))).toBe(
       `base volume '${base}' is still in use by linked clones`,
     );
-    expect(await made.waitForTask(await made.call('DELETE', VM))).toBe(
+    expect(await harness.waitForTask(await harness.call('DELETE', VM))).toBe(
       `base volume 'shared:${base}' is still in use by linked cloned`,
     );
   });
 
-  it('thin LVM does not know what rests on a base volume', async () => {
-    const made = new SimHarness();
-    await made.createVm(100, { scsi0: 'local-lvm:1' });
-    await made.waitForTask(await made.call('POST', `${VM}/template`));
-    await made.waitForTask(await made.call('POST', `${VM}/clone`, { newid: 200 }));
-    const { data } = await made.call('GET', `${NEW}/200/config`);
+  it('deletes a template with linked clones on LVM-thin', async () => {
+    const harness = new SimHarness();
+    await harness.createVm(100, { scsi0: 'local-lvm:1' });
+    await harness.waitForTask(await harness.call('POST', `${VM}/template`));
+    await harness.waitForTask(await harness.call('POST', `${VM}/clone`, { newid: 200 }));
+    const { data } = await harness.call('GET', `${NEW}/200/config`);
     expect(data.scsi0).toBe('local-lvm:vm-200-disk-0,size=1G');
-    expect(await made.waitForTask(await made.call('DELETE', VM))).toBe('OK');
+    expect(await harness.waitForTask(await harness.call('DELETE', VM))).toBe('OK');
   });
 
-  it('an id that another host has is found taken only when the file is written', async () => {
-    const made = await harness();
-    await made.waitForTask(await made.call('POST', '/nodes/pve2/qemu', { vmid: 300 }));
-    expect(await made.waitForTask(await made.call('POST', `${VM}/clone`, { newid: 300 }))).toBe(
+  it('reports the id of a VM on another host as taken only when the clone task writes its config', async () => {
+    const harness = await createHarness();
+    await harness.waitForTask(await harness.call('POST', '/nodes/pve2/qemu', { vmid: 300 }));
+    expect(
+      await harness.waitForTask(await harness.call('POST', `${VM}/clone`, { newid: 300 })),
+    ).toBe(
       "close (rename) atomic file '/etc/pve/nodes/pve1/qemu-server/300.conf' failed: File exists",
     );
   });
 
-  it('a rollback leaves the VM off, unless its start is wanted', async () => {
-    const made = new SimHarness();
-    await made.createVm(100, { scsi0: 'local-lvm:1', name: 'before' });
-    await made.waitForTask(await made.call('POST', `${VM}/snapshot`, { snapname: 'aa' }));
-    await made.waitForTask(await made.call('POST', `${VM}/status/start`));
-    await made.call('PUT', `${VM}/config`, { name: 'after' });
-    const back = (params: Params) => made.call('POST', `${VM}/snapshot/aa/rollback`, params);
-    expect(await made.waitForTask(await back({}))).toBe('OK');
-    const { data } = await made.call('GET', `${VM}/status/current`);
+  it('leaves the VM off after a rollback unless start is set', async () => {
+    const harness = new SimHarness();
+    await harness.createVm(100, { scsi0: 'local-lvm:1', name: 'before' });
+    await harness.waitForTask(await harness.call('POST', `${VM}/snapshot`, { snapname: 'aa' }));
+    await harness.waitForTask(await harness.call('POST', `${VM}/status/start`));
+    await harness.call('PUT', `${VM}/config`, { name: 'after' });
+    const back = (params: Params) => harness.call('POST', `${VM}/snapshot/aa/rollback`, params);
+    expect(await harness.waitForTask(await back({}))).toBe('OK');
+    const { data } = await harness.call('GET', `${VM}/status/current`);
     expect([data.status, data.name]).toEqual(['stopped', 'before']);
-    expect(await made.waitForTask(await back({ start: 1 }))).toBe('OK');
-    await made.clock.advance(5000);
-    expect((await made.call('GET', `${VM}/status/current`)).data.status).toBe('running');
+    expect(await harness.waitForTask(await back({ start: 1 }))).toBe('OK');
+    await harness.clock.advance(5000);
+    expect((await harness.call('GET', `${VM}/status/current`)).data.status).toBe('running');
   });
 
-  it('storages of other hosts are listed as not enabled', async () => {
+  it('lists storages of other hosts as not enabled', async () => {
     const base = testCluster(2);
     const storages = [
       ...base.storages,
       { name: 'far', type: 'dir' as const, content: ['images'], size: 1024, hosts: ['pve2'] },
     ];
-    const made = new SimHarness({ cluster: { ...base, storages } });
+    const harness = new SimHarness({ cluster: { ...base, storages } });
     const rows = async (params: Params) =>
-      (await made.call('GET', '/nodes/pve1/storage', params)).data.filter(
+      (await harness.call('GET', '/nodes/pve1/storage', params)).data.filter(
         (row: { storage: string }) => row.storage === 'far',
       );
     expect(await rows({})).toMatchObject([{ enabled: 0, active: 0, total: 0 }]);
