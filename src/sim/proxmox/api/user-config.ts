@@ -162,7 +162,7 @@ export function updateAcl(call: Call): null {
     const entries = readAclEntries(call, path);
     const same = (a: Acl, b: Acl) =>
       a.path === b.path && a.role === b.role && a.type === b.type && a.who === b.who;
-    const others = call.state.acl.filter((entry) => !entries.some((given) => same(entry, given)));
+    const others = call.state.acl.filter((entry) => !entries.some((added) => same(entry, added)));
     call.state.acl = call.flag('delete') ? others : [...others, ...entries];
     return null;
   });

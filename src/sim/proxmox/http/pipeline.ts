@@ -182,26 +182,23 @@ export class RequestPipeline {
     return name;
   }
 
-  async #executeWithFaults(
-    incoming: IncomingRequest,
-    matched: RoutedRequest,
-  ): Promise<SimResponse> {
+  async #executeWithFaults(incoming: IncomingRequest, routed: RoutedRequest): Promise<SimResponse> {
     const { faults } = this.#hooks;
-    const vmid = matched.params['vmid'];
+    const vmid = routed.params['vmid'];
     const target: FaultTarget = {
-      endpoint: `${incoming.request.method} ${matched.route.endpoint.path}`,
-      host: matched.host,
+      endpoint: `${incoming.request.method} ${routed.route.endpoint.path}`,
+      host: routed.host,
       vmId: vmid === undefined ? undefined : Number(vmid),
     };
     await this.#injectBefore(
       faults.take(['error', 'delay', 'hang', 'host-down'], target),
-      matched.host,
+      routed.host,
     );
-    this.#requireOnline(incoming, matched.host);
+    this.#requireOnline(incoming, routed.host);
     const after = faults.take(['response-lost', 'response-delayed', 'host-down-after'], target);
-    const response = await this.#execute(incoming, matched);
-    await this.#injectAfter(after, matched.host);
-    this.#requireOnline(incoming, matched.host);
+    const response = await this.#execute(incoming, routed);
+    await this.#injectAfter(after, routed.host);
+    this.#requireOnline(incoming, routed.host);
     return response;
   }
 
@@ -232,9 +229,9 @@ export class RequestPipeline {
       throw new EarlyResponse(reasonOnlyResponse(595, 'No route to host'));
   }
 
-  async #execute(incoming: IncomingRequest, matched: RoutedRequest): Promise<SimResponse> {
-    const { endpoint } = matched.route;
-    const params = normaliseParams(endpoint, matched.params);
+  async #execute(incoming: IncomingRequest, routed: RoutedRequest): Promise<SimResponse> {
+    const { endpoint } = routed.route;
+    const params = normaliseParams(endpoint, routed.params);
     const errors = verifyParams(endpoint, params);
     if (Object.keys(errors).length > 0) throw parameterError(errors);
     const name = `${endpoint.method} ${endpoint.path}`;
@@ -243,10 +240,10 @@ export class RequestPipeline {
     const call = new Call({
       core: this.#core,
       endpoint,
-      authUser: matched.caller?.authUser ?? '',
-      host: matched.host,
+      authUser: routed.caller?.authUser ?? '',
+      host: routed.host,
       params,
-      upload: matched.upload,
+      upload: routed.upload,
     });
     const result = await this.#withProxyTimeout(handler(call));
     const paged = result instanceof Paged ? { total: result.total } : {};
