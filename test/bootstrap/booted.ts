@@ -9,12 +9,15 @@ import {
   seedIso,
 } from '../../src/bootstrap/index.ts';
 import { value } from '../../src/bootstrap/testing/a-seed.ts';
-import { aGuest, type GuestBench } from '../../src/sim/proxmox/guest/testing/a-guest.ts';
+import {
+  createGuestHarness,
+  type GuestHarness,
+} from '../../src/sim/proxmox/guest/testing/guest-harness.ts';
 
-type GuestInput = GuestBench['input'];
+type GuestInput = GuestHarness['input'];
 type DownloadAnswer = ReturnType<NonNullable<GuestInput['download']>>;
 
-export interface Booted extends GuestBench {
+export interface Booted extends GuestHarness {
   readonly seed: RenderedSeed;
   /** Takes the agent's steps as an engine would; the name of the step that failed, if one did. */
   readonly join: () => Promise<string | undefined>;
@@ -33,12 +36,12 @@ export async function booted(
   overrides: Partial<GuestInput> = {},
 ): Promise<Booted> {
   const { seed, iso } = seedOf(input);
-  const bench = aGuest({ seedIso: iso, ...overrides });
+  const bench = createGuestHarness({ seedIso: iso, ...overrides });
   await bench.boot();
   return { ...bench, seed, join: () => takeSteps(bench, seed) };
 }
 
-async function takeSteps(bench: GuestBench, seed: RenderedSeed): Promise<string | undefined> {
+async function takeSteps(bench: GuestHarness, seed: RenderedSeed): Promise<string | undefined> {
   for (const step of seed.agentSteps) {
     const input = step.kind === 'run' ? step.input : undefined;
     const status = await bench.exec(step.command, input);

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { aK3sJoin, anRke2Join, aSeedInput, K3S_TOKEN } from '../../src/bootstrap/testing/a-seed.ts';
-import { aGuest } from '../../src/sim/proxmox/guest/testing/a-guest.ts';
+import { createGuestHarness } from '../../src/sim/proxmox/guest/testing/guest-harness.ts';
 import { booted, downloads } from './booted.ts';
 
 const K3S_URL = 'https://github.com/k3s-io/k3s/releases/download/v1.34.4%2Bk3s1';
@@ -65,7 +65,9 @@ describe('k3s', () => {
     expect(first.guest.report().joinAttempts).toHaveLength(1);
     expect(first.guest.report().commandsRun).toEqual(before.commandsRun);
     const { disk } = first.input;
-    const again = aGuest({ disk: { ...disk, firstBoot: false, state: first.guest.diskState() } });
+    const again = createGuestHarness({
+      disk: { ...disk, isFirstBoot: false, state: first.guest.diskState() },
+    });
     await again.boot();
     expect(again.guest.report()).toMatchObject({
       hostname: 'worker-7c9e6679',
@@ -180,9 +182,9 @@ describe('k3s', () => {
     });
     first.guest.stop();
     const { disk } = first.input;
-    const second = aGuest({
+    const second = createGuestHarness({
       seedIso: first.input.seedIso,
-      disk: { ...disk, firstBoot: false, state: first.guest.diskState() },
+      disk: { ...disk, isFirstBoot: false, state: first.guest.diskState() },
     });
     await second.boot();
     expect(second.guest.report().joinAttempts).toMatchObject([{ token: K3S_TOKEN }]);

@@ -6,8 +6,12 @@ import { clusterContract } from '../../src/ports/contract/cluster.contract.ts';
 import { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
 import type { Transport } from '../../src/ports/transport.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
-import { playScript, STEPS } from '../kubernetes/apply-script.ts';
-import { type ApiServer, clusterBench, openClusterTransport } from '../kubernetes/cluster-bench.ts';
+import {
+  type ApiServer,
+  openClusterBench,
+  openClusterTransport,
+} from '../kubernetes/cluster-bench.ts';
+import { APPLY_STEPS, runApplySteps } from '../kubernetes/server-side-apply-steps.ts';
 import type { ApiObject } from './controlplane/api.ts';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
 
@@ -61,14 +65,14 @@ async function adminIdentity() {
   };
 }
 
-clusterContract('adapter and API server', async () => clusterBench(await server()));
+clusterContract('adapter and API server', async () => openClusterBench(await server()));
 
 it('applies as the script says, by which the simulator is judged', async () => {
   const { openTransport, url } = await server();
   const transport = await openTransport();
-  const played = await playScript(transport, url);
+  const played = await runApplySteps(transport, url);
   await transport.close();
-  expect(played).toEqual(STEPS.map(({ what, answer }) => ({ what, answer })));
+  expect(played).toEqual(APPLY_STEPS.map(({ title, expected }) => ({ title, response: expected })));
 });
 
 /** Somebody else comes between reading and writing, once. */
@@ -127,7 +131,7 @@ it.each(MEDDLING)('does nothing to a Node that was %s in between', async (_what,
 });
 
 it('trusts the server by the very bytes of its CA bundle', async () => {
-  const bench = await clusterBench(await server());
+  const bench = await openClusterBench(await server());
   expect(await bench.cluster.serverCa()).toBe(plane.caPem);
   expect(await bench.cluster.uid()).toBe(plane.uid);
   await bench.cleanup();

@@ -156,7 +156,7 @@ it('nodes are not ready while their VMs are off, and need no token to come back'
 it('a kubeadm node joins by the guest agent, with nothing of it on the seed', async () => {
   const join = { ...(await joinWithToken('kubeadm')), via: 'agent' } as const;
   const { guest, seed } = boot('by-agent', { join });
-  await waitUntil('the agent answers', () => guest.agentAnswers());
+  await waitUntil('the agent answers', () => guest.isAgentRunning());
   expect(await takeAgentSteps(guest, seed.agentSteps)).toBeUndefined();
   expect((await ready('by-agent')).spec.providerID).toBe(`proxmox://lab/${lastVmId}`);
 });

@@ -85,7 +85,7 @@ describe('the view of a real API server', () => {
     await plane.compact();
     await plane.killApiServer();
     await plane.startApiServer();
-    for (const line of lines) line.mend();
+    for (const line of lines) line.reconnect();
     await seesTheSame();
     expect((await cluster.view()).nodes.map(({ name }) => name).sort()).toEqual([
       'a',
@@ -106,9 +106,9 @@ describe('the view of a real API server', () => {
       else
         await plane.api.patch(`/api/v1/nodes/${name}`, { metadata: { labels: { s: `${step}` } } });
       if (random.integer(6) === 0) for (const line of lines) line.cutOff();
-      if (random.integer(3) === 0) for (const line of lines) line.mend();
+      if (random.integer(3) === 0) for (const line of lines) line.reconnect();
     }
-    for (const line of lines) line.mend();
+    for (const line of lines) line.reconnect();
     await seesTheSame();
     const labels = async () =>
       (await plane.api.list('/api/v1/nodes')).map(({ metadata }) => metadata.labels?.['s'] ?? '');

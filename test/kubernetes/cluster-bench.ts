@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract's bench on an API server, real or simulated: what others do is done by plain requests, without the
-// adapter's code.
+// The test bench of the cluster contract on a real or simulated API server. Changes by other clients are plain HTTP
+// requests without the adapter's code.
 import { type ConnectionTls, openKubernetesCluster } from '../../src/kubernetes/index.ts';
 import type { Cluster, PodRef } from '../../src/ports/cluster.ts';
 import type {
@@ -17,16 +17,16 @@ import { SeverableTransport } from './severable-transport.ts';
 
 export interface ApiServer {
   readonly url: string;
-  /** Path of an administrator's. */
+  /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
   readonly clock: SkippingClock;
   readonly random: Random;
-  /** As an administrator. */
+  /** Opens a connection with administrator rights. */
   readonly openTransport: () => Promise<Transport>;
   readonly cleanup: () => Promise<void>;
 }
 
-/** As the program itself does it. */
+/** Opens the transport with the same options as the program. */
 export function openClusterTransport({
   caPem,
   isInsecure,
@@ -46,7 +46,7 @@ export function openClusterTransport({
   });
 }
 
-interface Item {
+interface ApiObject {
   readonly metadata: { readonly name: string; readonly uid: string };
   readonly data?: Readonly<Record<string, string>>;
   readonly [field: string]: unknown;
@@ -55,10 +55,10 @@ interface Item {
 const PODS = '/api/v1/namespaces/default/pods';
 const BUDGETS = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/pvescaler/leases';
-const MEDIUM = { cpu: '2', memory: '4Gi', pods: '110' };
+const NODE_RESOURCES = { cpu: '2', memory: '4Gi', pods: '110' };
 
-/** The hands of others. */
-class Admin {
+/** Acts as kubelet, controller or user. */
+class AdminClient {
   readonly #server: ApiServer;
   readonly #transport: Transport;
 
@@ -67,8 +67,11 @@ class Admin {
     this.#transport = transport;
   }
 
-  // oxlint-disable-next-line max-params -- as in HTTP
-  async ask(method: TransportRequest['method'], path: string, body?: object): Promise<Item> {
+  async request(
+    method: TransportRequest['method'],
+    path: string,
+    body?: object,
+  ): Promise<ApiObject> {
     const isPatch = method === 'PATCH';
     const response = await this.#transport.request({
       method,
@@ -79,27 +82,29 @@ class Admin {
     });
     const text = await textOf(response.body);
     if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return JSON.parse(text) as Item;
+    return JSON.parse(text) as ApiObject;
   }
 
-  async list(path: string): Promise<readonly Item[]> {
-    const { items } = (await this.ask('GET', path)) as unknown as { items: Item[] };
+  async list(path: string): Promise<readonly ApiObject[]> {
+    const { items } = (await this.request('GET', path)) as unknown as { items: ApiObject[] };
     return items;
   }
 
-  async addNode(wanted: NodeToAdd) {
-    const { name, labels, taints, providerId } = wanted;
-    const { metadata } = await this.ask('POST', '/api/v1/nodes', {
+  async addNode(node: NodeToAdd) {
+    const { name, labels, taints, providerId } = node;
+    const { metadata } = await this.request('POST', '/api/v1/nodes', {
       apiVersion: 'v1',
       kind: 'Node',
       metadata: { name, ...(labels && { labels }) },
       spec: { ...(taints && { taints }), ...(providerId && { providerID: providerId }) },
     });
-    await this.ask('PATCH', `/api/v1/nodes/${name}/status`, { status: this.#statusOf(wanted) });
+    await this.request('PATCH', `/api/v1/nodes/${name}/status`, {
+      status: this.#buildStatus(node),
+    });
     return { name, uid: metadata.uid };
   }
 
-  #statusOf({ systemUuid, ready = true }: NodeToAdd): object {
+  #buildStatus({ systemUuid, ready = true }: NodeToAdd): object {
     const info = Object.fromEntries(
       ['machineID', 'bootID', 'kernelVersion', 'osImage', 'containerRuntimeVersion']
         .concat(['kubeletVersion', 'kubeProxyVersion', 'operatingSystem', 'architecture'])
@@ -107,8 +112,8 @@ class Admin {
     );
     const time = new Date(this.#server.clock.now()).toISOString().replace(/\.\d+Z/, 'Z');
     return {
-      capacity: MEDIUM,
-      allocatable: MEDIUM,
+      capacity: NODE_RESOURCES,
+      allocatable: NODE_RESOURCES,
       nodeInfo: { ...info, systemUUID: systemUuid ?? '' },
       conditions: [
         {
@@ -124,7 +129,7 @@ class Admin {
   }
 
   async addPod(name: string, nodeName: string): Promise<PodRef> {
-    const { metadata } = await this.ask('POST', PODS, {
+    const { metadata } = await this.request('POST', PODS, {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name, labels: { app: name } },
@@ -134,14 +139,14 @@ class Admin {
         containers: [{ name: 'main', image: 'none.example/none' }],
       },
     });
-    // A pod that is pending may always be evicted, whatever its budget says.
+    // A pending pod can be evicted regardless of its disruption budget.
     const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
-    await this.ask('PATCH', `${PODS}/${name}/status`, { status });
+    await this.request('PATCH', `${PODS}/${name}/status`, { status });
     return { namespace: 'default', name, uid: metadata.uid };
   }
 
-  protect({ name }: PodRef): Promise<Item> {
-    return this.ask('POST', BUDGETS, {
+  protect({ name }: PodRef): Promise<ApiObject> {
+    return this.request('POST', BUDGETS, {
       apiVersion: 'policy/v1',
       kind: 'PodDisruptionBudget',
       metadata: { name },
@@ -175,17 +180,17 @@ class Admin {
   }
 }
 
-export async function clusterBench(server: ApiServer): Promise<ClusterBench> {
+export async function openClusterBench(server: ApiServer): Promise<ClusterBench> {
   const { clock } = server;
-  const lines: SeverableTransport[] = [];
+  const transports: SeverableTransport[] = [];
   const clusters: Cluster[] = [];
   const connect = async () => {
     const cluster = await openKubernetesCluster({
       source: { kind: 'kubeconfig', path: server.kubeconfig },
       openTransport: async (tls) => {
-        const line = new SeverableTransport(await openClusterTransport(tls));
-        lines.push(line);
-        return line;
+        const transport = new SeverableTransport(await openClusterTransport(tls));
+        transports.push(transport);
+        return transport;
       },
       clock,
       random: server.random,
@@ -196,28 +201,30 @@ export async function clusterBench(server: ApiServer): Promise<ClusterBench> {
   };
   const cluster = await connect();
   const adminTransport = await server.openTransport();
-  const admin = new Admin(server, adminTransport);
+  const admin = new AdminClient(server, adminTransport);
   return {
     cluster,
     peer: connect,
     pass: (ms) => Promise.resolve(clock.skip(ms)),
     settled: (work) => work,
     now: () => clock.now(),
-    cutOff: () => lines[0]?.cutOff(),
-    reconnect: () => lines[0]?.mend(),
+    cutOff: () => transports[0]?.cutOff(),
+    reconnect: () => transports[0]?.reconnect(),
     addNode: (node) => admin.addNode(node),
     labelNode: async (name, [key, value]) => {
-      await admin.ask('PATCH', `/api/v1/nodes/${name}`, { metadata: { labels: { [key]: value } } });
+      await admin.request('PATCH', `/api/v1/nodes/${name}`, {
+        metadata: { labels: { [key]: value } },
+      });
     },
     removeNode: async (name) => {
-      await admin.ask('DELETE', `/api/v1/nodes/${name}`);
+      await admin.request('DELETE', `/api/v1/nodes/${name}`);
     },
     addPod: (name, nodeName) => admin.addPod(name, nodeName),
     protectPod: async (pod) => {
       await admin.protect(pod);
     },
     removeLease: async (name) => {
-      await admin.ask('DELETE', `${LEASES}/pvescaler-${name}`);
+      await admin.request('DELETE', `${LEASES}/pvescaler-${name}`);
     },
     tokens: () => admin.tokens(),
     events: (node) => admin.events(node),

@@ -23,7 +23,7 @@ afterEach(() => rm(folder, { recursive: true }));
 const SERVER = 'https://kube.example:6443';
 const CA = '-----BEGIN CERTIFICATE-----\nY2E=\n-----END CERTIFICATE-----\n';
 
-async function kubeconfig(user: object, cluster: object = {}): Promise<string> {
+async function writeKubeconfig(user: object, cluster: object = {}): Promise<string> {
   const path = join(folder, 'kubeconfig');
   const ca = Buffer.from(CA).toString('base64');
   await writeFile(
@@ -43,10 +43,10 @@ async function kubeconfig(user: object, cluster: object = {}): Promise<string> {
   return path;
 }
 
-/** Answers every request with a namespace, and remembers how it was asked. */
-class Recorder implements Transport {
+/** Responds to every request with a namespace and records the requests. */
+class RecordingTransport implements Transport {
   readonly requests: TransportRequest[] = [];
-  /** What is no longer accepted. */
+  /** Whether to respond with 401 to this `Authorization` header. */
   readonly #isRefused: (authorization: string) => boolean;
 
   constructor(isRefused: (authorization: string) => boolean) {
@@ -56,12 +56,12 @@ class Recorder implements Transport {
   request(request: TransportRequest) {
     this.requests.push(request);
     if (this.#isRefused(request.headers?.['authorization'] ?? '')) {
-      const body = once(JSON.stringify({ kind: 'Status', code: 401 }));
+      const body = streamOf(JSON.stringify({ kind: 'Status', code: 401 }));
       return Promise.resolve({ status: 401, reason: 'Unauthorized', headers: {}, body });
     }
     const isWatch = request.url.includes('watch=1');
     const text = JSON.stringify({ metadata: { uid: 'u-1', resourceVersion: '1' }, items: [] });
-    const body = isWatch ? silence(request.signal) : once(text);
+    const body = isWatch ? emptyUntilAborted(request.signal) : streamOf(text);
     return Promise.resolve({ status: 200, reason: 'OK', headers: {}, body });
   }
 
@@ -70,11 +70,11 @@ class Recorder implements Transport {
   }
 }
 
-async function* once(text: string): AsyncIterable<Uint8Array> {
+async function* streamOf(text: string): AsyncIterable<Uint8Array> {
   yield await Promise.resolve(new TextEncoder().encode(text));
 }
 
-async function* silence(signal: AbortSignal | undefined): AsyncIterable<Uint8Array> {
+async function* emptyUntilAborted(signal: AbortSignal | undefined): AsyncIterable<Uint8Array> {
   await new Promise<void>((resolve) => {
     if (signal?.aborted === true) return resolve();
     signal?.addEventListener('abort', () => resolve());
@@ -83,17 +83,19 @@ async function* silence(signal: AbortSignal | undefined): AsyncIterable<Uint8Arr
 }
 
 function connect(path: string, context?: string) {
-  return connectBy({ kind: 'kubeconfig', path, context });
+  return connectFrom({ kind: 'kubeconfig', path, context });
 }
 
-async function connectBy(source: ConnectionSource, clock = new VirtualClock()) {
-  const opened: { readonly tls: ConnectionTls; readonly transport: Recorder }[] = [];
-  const refused = new Set<string>();
+async function connectFrom(source: ConnectionSource, clock = new VirtualClock()) {
+  const opened: { readonly tls: ConnectionTls; readonly transport: RecordingTransport }[] = [];
+  const rejectedTokens = new Set<string>();
   const cluster = await openKubernetesCluster({
     source,
     runProgram,
     openTransport: (tls) => {
-      const transport = new Recorder((authorization) => refused.has(authorization));
+      const transport = new RecordingTransport((authorization) =>
+        rejectedTokens.has(authorization),
+      );
       opened.push({ tls, transport });
       return Promise.resolve(transport);
     },
@@ -103,14 +105,14 @@ async function connectBy(source: ConnectionSource, clock = new VirtualClock()) {
   onTestFinished(() => cluster.close());
   expect(await cluster.uid()).toBe('u-1');
   const headers = () => opened.at(-1)?.transport.requests.at(-1)?.headers ?? {};
-  return { cluster, opened, headers, refused };
+  return { cluster, opened, headers, rejectedTokens };
 }
 
 const NODE = { name: 'x', uid: 'y' };
 
-describe('a kubeconfig', () => {
-  it('gives server, CA and bearer token', async () => {
-    const { cluster, opened, headers } = await connect(await kubeconfig({ token: 't-1' }));
+describe('a connection from a kubeconfig', () => {
+  it('uses server, CA and bearer token', async () => {
+    const { cluster, opened, headers } = await connect(await writeKubeconfig({ token: 't-1' }));
     expect(opened).toHaveLength(1);
     expect(opened[0]?.tls).toEqual({ caPem: CA, isInsecure: false, serverName: undefined });
     expect(headers()['authorization']).toBe('Bearer t-1');
@@ -121,10 +123,10 @@ describe('a kubeconfig', () => {
     await cluster.close();
   });
 
-  it('gives a client certificate, and the name to check', async () => {
+  it('uses the client certificate and the TLS server name', async () => {
     const data = (text: string) => Buffer.from(text).toString('base64');
     const user = { 'client-certificate-data': data('cert'), 'client-key-data': data('key') };
-    const path = await kubeconfig(user, { 'tls-server-name': 'kubernetes' });
+    const path = await writeKubeconfig(user, { 'tls-server-name': 'kubernetes' });
     const { cluster, opened, headers } = await connect(path);
     expect(opened[0]?.tls).toMatchObject({
       client: { certPem: 'cert', keyPem: 'key' },
@@ -134,31 +136,31 @@ describe('a kubeconfig', () => {
     await cluster.close();
   });
 
-  it('gives name and password', async () => {
-    const path = await kubeconfig({ username: 'u', password: 'p' });
+  it('uses user name and password', async () => {
+    const path = await writeKubeconfig({ username: 'u', password: 'p' });
     const { cluster, headers } = await connect(path);
     expect(headers()['authorization']).toBe(`Basic ${Buffer.from('u:p').toString('base64')}`);
     await cluster.close();
   });
 
-  it('asks a plugin, and makes new connections for a new certificate', async () => {
+  it('opens a new transport when the exec plugin returns a new certificate', async () => {
     const plugin = join(folder, 'plugin');
     const write = (certificate: string, key = 'k') => {
       const status = { token: 'p-1', clientCertificateData: certificate, clientKeyData: key };
-      // Over already: asked again each time.
+      // Expired: the plugin runs again for each request.
       const expirationTimestamp = '2020-01-01T00:00:00Z';
-      const answer = JSON.stringify({ status: { ...status, expirationTimestamp } });
-      return writeFile(plugin, `#!/bin/sh\necho '${answer}'\n`);
+      const output = JSON.stringify({ status: { ...status, expirationTimestamp } });
+      return writeFile(plugin, `#!/bin/sh\necho '${output}'\n`);
     };
     await write('c-1');
     await chmod(plugin, 0o755);
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin };
-    const { cluster, opened, headers } = await connect(await kubeconfig({ exec }));
+    const { cluster, opened, headers } = await connect(await writeKubeconfig({ exec }));
     expect(headers()['authorization']).toBe('Bearer p-1');
     await write('c-2');
     await cluster.deleteNode({ name: 'x', uid: 'y' });
     expect(opened.map(({ tls }) => tls.client?.certPem)).toEqual(['c-1', 'c-2']);
-    // Who writes two files does so one after the other.
+    // Only the key changes: certificate and key are written one after the other.
     await write('c-2', 'k-2');
     await cluster.deleteNode({ name: 'x', uid: 'y' });
     expect(opened.at(-1)?.tls.client).toEqual({ certPem: 'c-2', keyPem: 'k-2' });
@@ -175,14 +177,14 @@ describe('a kubeconfig', () => {
     ['no server', {}, { server: '' }],
     ['plain HTTP', {}, { server: 'http://kube.example' }],
     ['a proxy', {}, { 'proxy-url': 'http://proxy.example' }],
-  ])('is refused with %s', async (_what, user, cluster) => {
-    await expect(connect(await kubeconfig(user, cluster))).rejects.toMatchObject({
+  ])('is rejected with %s', async (_what, user, cluster) => {
+    await expect(connect(await writeKubeconfig(user, cluster))).rejects.toMatchObject({
       code: 'CONFIG_UNREADABLE',
     });
   });
 
-  it('is refused when it, or its context, is not there', async () => {
-    const path = await kubeconfig({});
+  it('is rejected when the file or the context does not exist', async () => {
+    const path = await writeKubeconfig({});
     await expect(connect(path, 'three')).rejects.toMatchObject({
       code: 'CONFIG_UNREADABLE',
       message: expect.stringContaining('three'),
@@ -196,30 +198,30 @@ describe('a kubeconfig', () => {
   });
 });
 
-async function aPlugin(script: string): Promise<string> {
+async function writePlugin(script: string): Promise<string> {
   const plugin = join(folder, 'plugin');
   await writeFile(plugin, `#!/bin/sh\n${script}\n`);
   await chmod(plugin, 0o755);
   return plugin;
 }
 
-function answering(token: string): string {
+function echoToken(token: string): string {
   return `echo '${JSON.stringify({ status: { token } })}'`;
 }
 
-describe('an exec plugin', () => {
-  async function pluggedIn(script: string) {
-    const command = await aPlugin(script);
+describe('an exec credential plugin', () => {
+  async function connectWithPlugin(script: string) {
+    const command = await writePlugin(script);
     const env = [{ name: 'OWN', value: 'mine' }];
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command, env };
-    const path = await kubeconfig({ exec });
+    const path = await writeKubeconfig({ exec });
     const clock = new VirtualClock();
-    return { clock, ...(await connectBy({ kind: 'kubeconfig', path }, clock)) };
+    return { clock, ...(await connectFrom({ kind: 'kubeconfig', path }, clock)) };
   }
 
-  it('is told what it is run for, and asked once while its answer holds', async () => {
-    const script = `echo "$OWN $KUBERNETES_EXEC_INFO" >> ${join(folder, 'runs')}\n${answering('p-1')}`;
-    const { cluster, headers } = await pluggedIn(script);
+  it('receives KUBERNETES_EXEC_INFO and runs once while its credentials are valid', async () => {
+    const script = `echo "$OWN $KUBERNETES_EXEC_INFO" >> ${join(folder, 'runs')}\n${echoToken('p-1')}`;
+    const { cluster, headers } = await connectWithPlugin(script);
     await Promise.all([1, 2, 3].map(() => cluster.deleteNode(NODE)));
     expect(headers()['authorization']).toBe('Bearer p-1');
     const runs = (await readFile(join(folder, 'runs'), 'utf8')).trim().split('\n');
@@ -227,22 +229,22 @@ describe('an exec plugin', () => {
     expect(runs[0]).toMatch(/^mine \{"apiVersion":"client.authentication.k8s.io\/v1"/);
   });
 
-  it('is asked again when its answer is refused', async () => {
-    const { cluster, headers, refused } = await pluggedIn(answering('p-1'));
-    await aPlugin(answering('p-2'));
+  it('runs again when its credentials are rejected', async () => {
+    const { cluster, headers, rejectedTokens } = await connectWithPlugin(echoToken('p-1'));
+    await writePlugin(echoToken('p-2'));
     await cluster.deleteNode(NODE);
     expect(headers()['authorization']).toBe('Bearer p-1');
-    refused.add('Bearer p-1');
+    rejectedTokens.add('Bearer p-1');
     await cluster.deleteNode(NODE);
     expect(headers()['authorization']).toBe('Bearer p-2');
-    refused.add('Bearer p-2');
+    rejectedTokens.add('Bearer p-2');
     await expect(cluster.deleteNode(NODE)).rejects.toMatchObject({ code: 'CREDENTIALS_REFUSED' });
   });
 
-  it('is ended with all that it started when it hangs', async () => {
-    const { clock, cluster, refused } = await pluggedIn(answering('p-1'));
-    await aPlugin(`sleep 600 & echo $! > ${join(folder, 'pid')}; wait`);
-    refused.add('Bearer p-1');
+  it('is killed with its child processes when it hangs', async () => {
+    const { clock, cluster, rejectedTokens } = await connectWithPlugin(echoToken('p-1'));
+    await writePlugin(`sleep 600 & echo $! > ${join(folder, 'pid')}; wait`);
+    rejectedTokens.add('Bearer p-1');
     const failure = cluster.deleteNode(NODE).catch((error: Error) => error);
     const pid = await vi.waitUntil(() => readFile(join(folder, 'pid'), 'utf8').catch(() => ''));
     await clock.advance(12_000);
@@ -254,10 +256,10 @@ describe('an exec plugin', () => {
     await vi.waitUntil(() => !isRunning(Number(pid)));
   });
 
-  it('keeps nobody from closing', async () => {
-    const { cluster, refused } = await pluggedIn(answering('p-1'));
-    await aPlugin(`sleep 600 & echo $! > ${join(folder, 'pid')}; wait`);
-    refused.add('Bearer p-1');
+  it('is killed when the cluster is closed', async () => {
+    const { cluster, rejectedTokens } = await connectWithPlugin(echoToken('p-1'));
+    await writePlugin(`sleep 600 & echo $! > ${join(folder, 'pid')}; wait`);
+    rejectedTokens.add('Bearer p-1');
     const failure = cluster.deleteNode(NODE).catch((error: Error) => error);
     const pid = await vi.waitUntil(() => readFile(join(folder, 'pid'), 'utf8').catch(() => ''));
     await cluster.close();
@@ -266,17 +268,17 @@ describe('an exec plugin', () => {
   });
 
   it.each([
-    ['gives no credentials', 'echo {}'],
-    ['speaks no JSON', 'echo hunter2'],
+    ['returns no credentials', 'echo {}'],
+    ['prints no JSON', 'echo hunter2'],
     ['fails', 'echo hunter2 >&2; exit 3'],
-  ])('that %s is no way in', async (_what, script) => {
-    const failure: unknown = await pluggedIn(script).catch((error: Error) => error);
+  ])('that %s fails the connection', async (_what, script) => {
+    const failure: unknown = await connectWithPlugin(script).catch((error: Error) => error);
     expect(failure).toMatchObject({ code: 'CREDENTIALS_REFUSED', facts: { requestSent: false } });
     expect((failure as Error).message).not.toContain('hunter2');
   });
 });
 
-/** One that has ended and was not fetched by its parent yet does not run either. */
+/** A zombie process counts as not running. */
 function isRunning(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -285,8 +287,8 @@ function isRunning(pid: number): boolean {
   }
 }
 
-describe('the service account of a pod', () => {
-  async function aPod(token: string) {
+describe('a connection with the service account of a pod', () => {
+  async function connectInPod(token: string) {
     const files = join(folder, 'var/run/secrets/kubernetes.io/serviceaccount');
     await mkdir(files, { recursive: true });
     await writeFile(join(files, 'ca.crt'), CA);
@@ -295,32 +297,32 @@ describe('the service account of a pod', () => {
     vi.stubEnv('KUBERNETES_SERVICE_HOST', 'kube.example');
     vi.stubEnv('KUBERNETES_SERVICE_PORT', '6443');
     onTestFinished(() => void vi.unstubAllEnvs());
-    return { rotate, ...(await connectBy({ kind: 'in-cluster', root: folder })) };
+    return { rotate, ...(await connectFrom({ kind: 'in-cluster', root: folder })) };
   }
 
-  it('gives server, CA and token', async () => {
-    const { opened, headers } = await aPod('t-1');
+  it('uses server, CA and token of the pod', async () => {
+    const { opened, headers } = await connectInPod('t-1');
     expect(opened[0]?.tls).toMatchObject({ caPem: CA, isInsecure: false });
     expect(headers()['authorization']).toBe('Bearer t-1');
   });
 
-  it('gives the token of the day', async () => {
+  it('uses the rotated token', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     onTestFinished(() => void vi.useRealTimers());
-    const { cluster, headers, rotate } = await aPod('t-1');
+    const { cluster, headers, rotate } = await connectInPod('t-1');
     await rotate('t-2');
     vi.setSystemTime(Date.now() + 61_000);
     await cluster.deleteNode(NODE);
     expect(headers()['authorization']).toBe('Bearer t-2');
   });
 
-  it('is read again at once when its token is refused', async () => {
-    const { cluster, headers, rotate, refused } = await aPod('t-1');
+  it('reads the token again immediately when it is rejected', async () => {
+    const { cluster, headers, rotate, rejectedTokens } = await connectInPod('t-1');
     await rotate('t-2');
-    refused.add('Bearer t-1');
+    rejectedTokens.add('Bearer t-1');
     await cluster.deleteNode(NODE);
     expect(headers()['authorization']).toBe('Bearer t-2');
-    refused.add('Bearer t-2');
+    rejectedTokens.add('Bearer t-2');
     await expect(cluster.deleteNode(NODE)).rejects.toMatchObject({ code: 'CREDENTIALS_REFUSED' });
     await rotate('t-3');
     await cluster.deleteNode(NODE);

@@ -2,7 +2,7 @@
 import { PvescalerError, Unreachable } from '../../src/ports/errors.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../../src/ports/transport.ts';
 
-/** A line that can be cut: everything under way breaks, and nothing new gets through until it is mended. */
+/** A transport that tests can interrupt: `cutOff` breaks every open request and rejects new ones until `reconnect`. */
 export class SeverableTransport implements Transport {
   readonly #inner: Transport;
   #cut = new AbortController();
@@ -15,19 +15,19 @@ export class SeverableTransport implements Transport {
     this.#cut.abort();
   }
 
-  mend(): void {
+  reconnect(): void {
     this.#cut = new AbortController();
   }
 
   async request(request: TransportRequest): Promise<TransportResponse> {
     const { signal: cut } = this.#cut;
-    if (cut.aborted) throw broken(false);
+    if (cut.aborted) throw unreachableError(false);
     const signal = request.signal ? AbortSignal.any([request.signal, cut]) : cut;
     try {
       const response = await this.#inner.request({ ...request, signal });
-      return { ...response, body: whole(response.body, cut) };
+      return { ...response, body: readUntilCut(response.body, cut) };
     } catch (error) {
-      throw cut.aborted ? broken(true) : error;
+      throw cut.aborted ? unreachableError(true) : error;
     }
   }
 
@@ -36,18 +36,20 @@ export class SeverableTransport implements Transport {
   }
 }
 
-async function* whole(
+async function* readUntilCut(
   body: AsyncIterable<Uint8Array>,
   cut: AbortSignal,
 ): AsyncIterable<Uint8Array> {
   try {
     yield* body;
   } catch (error) {
-    if (error instanceof PvescalerError && cut.aborted) throw broken(true);
+    if (error instanceof PvescalerError && cut.aborted) throw unreachableError(true);
     throw error;
   }
 }
 
-function broken(requestSent: boolean): Unreachable {
-  return new Unreachable('KUBERNETES_UNREACHABLE', 'the line is cut', { facts: { requestSent } });
+function unreachableError(requestSent: boolean): Unreachable {
+  return new Unreachable('KUBERNETES_UNREACHABLE', 'the connection is cut off', {
+    facts: { requestSent },
+  });
 }

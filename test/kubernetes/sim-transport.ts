@@ -3,7 +3,7 @@ import { Cancelled, Unreachable } from '../../src/ports/errors.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../../src/ports/transport.ts';
 import type { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 
-/** The simulator without sockets, so that virtual time alone decides. */
+/** Calls the simulator in-process, so that a test depends on virtual time only. */
 export class SimTransport implements Transport {
   readonly #sim: KubernetesSim;
 
@@ -12,19 +12,19 @@ export class SimTransport implements Transport {
   }
 
   async request({ signal, ...request }: TransportRequest): Promise<TransportResponse> {
-    const answer = this.#sim.fetch(
+    const fetched = this.#sim.fetch(
       new Request(request.url, {
         method: request.method,
         ...(request.headers && { headers: request.headers }),
         ...(typeof request.body === 'string' && { body: request.body }),
       }),
     );
-    const response = await orAborted(answer, signal);
+    const response = await rejectOnAbort(fetched, signal);
     return {
       status: response.status,
       reason: response.statusText,
       headers: Object.fromEntries(response.headers),
-      body: read(response, signal),
+      body: readBody(response, signal),
     };
   }
 
@@ -33,14 +33,14 @@ export class SimTransport implements Transport {
   }
 }
 
-async function* read(
+async function* readBody(
   response: Response,
   signal: AbortSignal | undefined,
 ): AsyncIterable<Uint8Array> {
   const reader = (response.body ?? new ReadableStream()).getReader();
   try {
     for (;;) {
-      const part = await orAborted(reader.read(), signal);
+      const part = await rejectOnAbort(reader.read(), signal);
       if (part.done) return;
       yield part.value;
     }
@@ -52,9 +52,9 @@ async function* read(
   }
 }
 
-function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => reject(new Cancelled('CANCELLED', 'called off'));
+    const onAbort = () => reject(new Cancelled('CANCELLED', 'the request was cancelled'));
     if (signal?.aborted === true) return onAbort();
     signal?.addEventListener('abort', onAbort, { once: true });
     work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort));

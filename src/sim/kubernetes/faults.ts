@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
 export type FaultKind =
-  /** Answers with that status and does nothing. */
+  /** Responds with this status and does not handle the request. */
   | { readonly kind: 'status'; readonly status: number; readonly reason?: string }
-  /** Never answers. */
+  /** Never responds. */
   | { readonly kind: 'hang' }
-  /** Breaks the connection instead of an answer. */
-  | { readonly kind: 'cut' }
-  /** Does the work and breaks the connection. */
-  | { readonly kind: 'cut-after' }
-  /** A watch that sends this line after its beginning and ends. */
-  | { readonly kind: 'line'; readonly line: string };
+  /** Breaks the connection before the request is handled. */
+  | { readonly kind: 'disconnect' }
+  /** Handles the request, then breaks the connection before the response body. */
+  | { readonly kind: 'disconnect-after' }
+  /** Opens a watch that sends this line and ends. */
+  | { readonly kind: 'watch-line'; readonly line: string };
 
 export interface Fault {
-  /** `GET`, `WATCH`, `POST`, …; absent: any. */
+  /** `GET`, `WATCH`, `POST`, …; absent = any. */
   readonly verb?: string;
-  /** Part of the path; absent: any. */
+  /** Substring of the path; absent = any. */
   readonly path?: string;
   readonly fault: FaultKind;
-  /** How often; absent: once. */
+  /** Number of requests affected; absent = 1. */
   readonly times?: number;
 }
 
-interface Armed {
+interface ArmedFault {
   readonly fault: Fault;
-  left: number;
+  remaining: number;
 }
 
-/** What goes wrong next, in the order in which it was ordered. */
+/** Injected faults, matched in the order in which they were added. */
 export class Faults {
-  #armed: Armed[] = [];
+  #armed: ArmedFault[] = [];
 
   add(fault: Fault): void {
-    this.#armed.push({ fault, left: fault.times ?? 1 });
+    this.#armed.push({ fault, remaining: fault.times ?? 1 });
   }
 
   clear(): void {
     this.#armed = [];
   }
 
-  take(verb: string, path: string): FaultKind | undefined {
+  takeMatching(verb: string, path: string): FaultKind | undefined {
     const armed = this.#armed.find(
       ({ fault }) =>
         (fault.verb === undefined || fault.verb === verb) && path.includes(fault.path ?? ''),
     );
     if (armed === undefined) return undefined;
-    armed.left -= 1;
-    if (armed.left <= 0) this.#armed = this.#armed.filter((one) => one !== armed);
+    armed.remaining -= 1;
+    if (armed.remaining <= 0) this.#armed = this.#armed.filter((one) => one !== armed);
     return armed.fault.fault;
   }
 }

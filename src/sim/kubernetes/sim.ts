@@ -4,36 +4,39 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Random } from '../../ports/random.ts';
 import { Faults } from './faults.ts';
 import { createApp } from './http/app.ts';
-import { Lists } from './http/list.ts';
+import { PagedLists } from './http/list.ts';
 import { Watches } from './http/watch.ts';
-import type { JsonObject, SimObject } from './world/objects.ts';
-import { known, World } from './world/world.ts';
+import type { JsonObject, SimObject } from './storage/objects.ts';
+import { ResourceStorage, requireResource } from './storage/resource-storage.ts';
 
-/** Who owns the fields that are set from this process. */
-const OTHERS = 'others';
+/** Field manager of the changes made through `KubernetesSim` and not through HTTP. */
+const SIM_FIELD_MANAGER = 'others';
 
 export interface KubernetesSimOptions {
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** A Kubernetes API in this process. `fetch` is its door; the rest is for whoever plays the cluster. */
+/**
+ * An in-process Kubernetes API server. Clients call `fetch`; tests use the other methods to act as kubelets and
+ * controllers.
+ */
 export class KubernetesSim {
   readonly faults = new Faults();
   readonly watches = new Watches();
-  /** Every request so far, as `VERB path`; a watch is a verb of its own. */
+  /** Every request so far, as `VERB path`. A watch has the verb `WATCH`. */
   readonly requests: string[] = [];
-  /** Sees each of them before it is answered. */
+  /** Called with each request line before the request is handled. */
   onRequest: ((line: string) => void) | undefined;
-  readonly #world: World;
-  readonly #lists: Lists;
+  readonly #storage: ResourceStorage;
+  readonly #lists: PagedLists;
   readonly #app: Hono;
 
   constructor({ clock, random }: KubernetesSimOptions) {
-    this.#world = new World(clock, random);
-    this.#lists = new Lists(this.#world.store);
+    this.#storage = new ResourceStorage(clock, random);
+    this.#lists = new PagedLists(this.#storage.store);
     this.#app = createApp({
-      world: this.#world,
+      storage: this.#storage,
       lists: this.#lists,
       watches: this.watches,
       faults: this.faults,
@@ -51,34 +54,37 @@ export class KubernetesSim {
   }
 
   create(apiVersion: string, plural: string, body: JsonObject & NamedBody): SimObject {
-    const resource = known(apiVersion, plural);
+    const resource = requireResource(apiVersion, plural);
     const { name, namespace = '' } = body.metadata;
-    return this.#world.create({ resource, namespace, name }, body, OTHERS);
+    return this.#storage.create({ resource, namespace, name }, body, SIM_FIELD_MANAGER);
   }
 
-  /** By merge patch, status included: as controllers and kubelets do. */
+  /** Applies a merge patch to the object and its status, as controllers and kubelets do. */
   change(apiVersion: string, plural: string, body: JsonObject & NamedBody): SimObject {
-    const resource = known(apiVersion, plural);
+    const resource = requireResource(apiVersion, plural);
     const { name, namespace = '' } = body.metadata;
     const address = { resource, namespace, name };
-    const patch = { kind: 'merge', body, manager: OTHERS } as const;
-    if (body['status'] !== undefined) this.#world.patchStatus(address, patch);
-    return this.#world.patch(address, patch);
+    const patch = { kind: 'merge', body, manager: SIM_FIELD_MANAGER } as const;
+    if (body['status'] !== undefined) this.#storage.patchStatus(address, patch);
+    return this.#storage.patch(address, patch);
   }
 
-  remove(apiVersion: string, plural: string, at: NamedBody['metadata']): void {
-    const resource = known(apiVersion, plural);
-    this.#world.store.delete({ resource, namespace: at.namespace ?? '', name: at.name }, '');
+  remove(apiVersion: string, plural: string, metadata: NamedBody['metadata']): void {
+    const resource = requireResource(apiVersion, plural);
+    this.#storage.store.delete(
+      { resource, namespace: metadata.namespace ?? '', name: metadata.name },
+      '',
+    );
   }
 
   list(apiVersion: string, plural: string): readonly SimObject[] {
-    return this.#world.store.list(known(apiVersion, plural), '');
+    return this.#storage.store.list(requireResource(apiVersion, plural), '');
   }
 
-  /** Versions given out so far are too old from here on: watches and continued lists get 410. */
-  forget(): void {
-    this.#world.store.forget();
-    this.#lists.forget();
+  /** Discards the change history: watches and list continuations from earlier versions receive 410. */
+  compact(): void {
+    this.#storage.store.compact();
+    this.#lists.expireTokens();
   }
 }
 

@@ -134,7 +134,7 @@ export function bootGuest(order: GuestOrder): RealGuest {
     interfaces: [{ slot: 'net0', mac: MAC, bridge: 'vmbr0' }],
     disk: {
       image: 'jammy-with-agent.qcow2',
-      firstBoot: true,
+      isFirstBoot: true,
       sizeBytes: 20 * GIB,
       state: undefined,
     },
@@ -163,7 +163,7 @@ export function bootGuest(order: GuestOrder): RealGuest {
       start({
         ...input,
         seedIso: undefined,
-        disk: { ...input.disk, firstBoot: false, state: guest.diskState() },
+        disk: { ...input.disk, isFirstBoot: false, state: guest.diskState() },
       }),
   };
 }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ApiError } from '../world/api-error.ts';
-import type { SimObject } from '../world/objects.ts';
-import type { Resource } from '../world/resources.ts';
-import type { Store } from '../world/store.ts';
+import { ApiError } from '../storage/api-error.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { SimObject } from '../storage/objects.ts';
+import type { Resource } from '../storage/resources.ts';
 
-interface Continuation {
+interface ContinueToken {
   readonly version: number;
   readonly from: number;
 }
 
-/** Pages of one list all show the same instant: what is read first is kept until the last page was asked for. */
-export class Lists {
-  readonly #store: Store;
-  #kept = new Map<string, readonly SimObject[]>();
+/** All pages of one list come from the same snapshot, which is kept until the last page was requested. */
+export class PagedLists {
+  readonly #store: ObjectStore;
+  #snapshots = new Map<string, readonly SimObject[]>();
 
-  constructor(store: Store) {
+  constructor(store: ObjectStore) {
     this.#store = store;
   }
 
-  /** Continuations given out so far are void. */
-  forget(): void {
-    this.#kept = new Map();
+  /** Invalidates every continue token issued so far. */
+  expireTokens(): void {
+    this.#snapshots = new Map();
   }
 
-  page(resource: Resource, namespace: string, query: URLSearchParams): object {
+  readPage(resource: Resource, namespace: string, query: URLSearchParams): object {
     const limit = Number(query.get('limit') ?? 0);
     const token = query.get('continue') ?? '';
     const { version, from } =
-      token === '' ? { version: this.#store.version, from: 0 } : decode(token);
-    const all = token === '' ? this.#store.list(resource, namespace) : this.#rest(token);
+      token === '' ? { version: this.#store.version, from: 0 } : decodeContinueToken(token);
+    const all = token === '' ? this.#store.list(resource, namespace) : this.#takeSnapshot(token);
     const end = limit > 0 ? from + limit : all.length;
     const metadata = {
       resourceVersion: String(version),
       ...(end < all.length && {
-        continue: this.#keep({ version, from: end }, all),
+        continue: this.#keepSnapshot({ version, from: end }, all),
         remainingItemCount: all.length - end,
       }),
     };
@@ -41,17 +41,17 @@ export class Lists {
     return { kind: `${kind}List`, apiVersion, metadata, items: all.slice(from, end) };
   }
 
-  #keep(at: Continuation, all: readonly SimObject[]): string {
-    const token = Buffer.from(JSON.stringify({ ...at, key: this.#kept.size })).toString(
+  #keepSnapshot(position: ContinueToken, all: readonly SimObject[]): string {
+    const token = Buffer.from(JSON.stringify({ ...position, key: this.#snapshots.size })).toString(
       'base64url',
     );
-    this.#kept.set(token, all);
+    this.#snapshots.set(token, all);
     return token;
   }
 
-  #rest(token: string): readonly SimObject[] {
-    const all = this.#kept.get(token);
-    this.#kept.delete(token);
+  #takeSnapshot(token: string): readonly SimObject[] {
+    const all = this.#snapshots.get(token);
+    this.#snapshots.delete(token);
     if (all !== undefined) return all;
     const message =
       'The provided continue parameter is too old to display a consistent list result.';
@@ -59,7 +59,7 @@ export class Lists {
   }
 }
 
-function decode(token: string): Continuation {
+function decodeContinueToken(token: string): ContinueToken {
   const value: unknown = JSON.parse(Buffer.from(token, 'base64url').toString('utf8'));
   if (typeof value === 'object' && value !== null && 'version' in value && 'from' in value) {
     return { version: Number(value.version), from: Number(value.from) };

@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../../../ports/clock.ts';
-import { ApiError } from '../world/api-error.ts';
-import type { Resource } from '../world/resources.ts';
-import type { Change, Store } from '../world/store.ts';
+import { ApiError } from '../storage/api-error.ts';
+import type { ObjectChange, ObjectStore } from '../storage/object-store.ts';
+import type { Resource } from '../storage/resources.ts';
 
 export interface WatchOptions {
-  readonly store: Store;
+  readonly store: ObjectStore;
   readonly clock: Clock;
   readonly resource: Resource;
   readonly namespace: string;
   readonly query: URLSearchParams;
-  /** Sent first, and then the end: for faults. */
-  readonly lastWords?: string;
+  /** Injected fault: the watch sends this line and ends. */
+  readonly onlyLine?: string;
 }
 
-const DEFAULT_SECONDS = 1_800;
-const BOOKMARK_MS = 60_000;
-/** The real one sends its last bookmark this long before the end. */
-const BEFORE_END_MS = 2_000;
+const DEFAULT_TIMEOUT_SECONDS = 1_800;
+const BOOKMARK_INTERVAL_MS = 60_000;
+/** A real API server sends its last bookmark this long before the watch times out. */
+const LAST_BOOKMARK_BEFORE_END_MS = 2_000;
 const ENCODER = new TextEncoder();
 
-/** Watches that are open, so that they can be cut. */
+/** The open watches. Tests break, end or stall them. */
 export class Watches {
   readonly #open = new Set<Watch>();
 
-  get count(): number {
+  get openCount(): number {
     return this.#open.size;
   }
 
-  /** Breaks every connection, in the middle of whatever it says. */
-  cut(): void {
-    for (const watch of this.#open) watch.fail();
+  /** Breaks the connection of every open watch. */
+  disconnect(): void {
+    for (const watch of this.#open) watch.disconnect();
   }
 
-  /** Says this to everybody and ends. */
-  say(line: string): void {
-    for (const watch of this.#open) watch.lastWords(line);
+  /** Sends this line on every open watch and ends the watch. */
+  sendAndClose(line: string): void {
+    for (const watch of this.#open) watch.sendAndClose(line);
   }
 
-  /** The connections stay, and nothing comes any more. */
-  silence(): void {
-    for (const watch of this.#open) watch.silence();
+  /** Keeps every connection open and sends nothing more. */
+  stall(): void {
+    for (const watch of this.#open) watch.stall();
   }
 
   start(options: WatchOptions): ReadableStream<Uint8Array> {
-    const watch = new Watch(options, (over) => this.#open.delete(over));
-    // It may be over already: its first word was its last.
+    const watch = new Watch(options, (ended) => this.#open.delete(ended));
+    // A watch with an expired version or an injected line has already ended.
     if (watch.isOpen) this.#open.add(watch);
     return watch.stream;
   }
@@ -58,8 +58,8 @@ class Watch {
   readonly #ended = new AbortController();
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #unwatch: (() => void) | undefined;
-  #isSilent = false;
-  #from = 0;
+  #isStalled = false;
+  #fromVersion = 0;
 
   constructor(options: WatchOptions, onEnd: (watch: Watch) => void) {
     this.#options = options;
@@ -77,68 +77,68 @@ class Watch {
     return this.#controller !== undefined;
   }
 
-  fail(): void {
+  disconnect(): void {
     const controller = this.#controller;
     this.#close();
     controller?.error(new Error('the connection was cut'));
   }
 
-  lastWords(line: string): void {
+  sendAndClose(line: string): void {
     this.#write(line);
     this.#finish();
   }
 
-  silence(): void {
-    this.#isSilent = true;
+  stall(): void {
+    this.#isStalled = true;
   }
 
   #start(): void {
-    const { query, store, lastWords } = this.#options;
-    if (lastWords !== undefined) return this.lastWords(lastWords);
+    const { query, store, onlyLine } = this.#options;
+    if (onlyLine !== undefined) return this.sendAndClose(onlyLine);
     try {
-      this.#from = Number(query.get('resourceVersion') ?? 0) || store.version;
-      this.#unwatch = store.watch(this.#from, (change) => this.#tell(change));
+      this.#fromVersion = Number(query.get('resourceVersion') ?? 0) || store.version;
+      this.#unwatch = store.watch(this.#fromVersion, (change) => this.#sendChange(change));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return this.lastWords(JSON.stringify({ type: 'ERROR', object: error.toStatus() }));
+      return this.sendAndClose(JSON.stringify({ type: 'ERROR', object: error.toStatus() }));
     }
-    void this.#live().catch(() => undefined);
+    void this.#sendBookmarksUntilTimeout().catch(() => undefined);
   }
 
-  async #live(): Promise<void> {
+  async #sendBookmarksUntilTimeout(): Promise<void> {
     const { clock, query } = this.#options;
     const { signal } = this.#ended;
-    let leftMs = Number(query.get('timeoutSeconds') ?? DEFAULT_SECONDS) * 1_000;
+    let leftMs = Number(query.get('timeoutSeconds') ?? DEFAULT_TIMEOUT_SECONDS) * 1_000;
     while (leftMs > 0) {
-      const beforeEndMs = leftMs - BEFORE_END_MS;
-      const ms = beforeEndMs > 0 ? Math.min(BOOKMARK_MS, beforeEndMs) : leftMs;
+      const beforeEndMs = leftMs - LAST_BOOKMARK_BEFORE_END_MS;
+      const ms = beforeEndMs > 0 ? Math.min(BOOKMARK_INTERVAL_MS, beforeEndMs) : leftMs;
       await clock.sleep(ms, { signal });
       leftMs -= ms;
-      if (leftMs > 0) this.#bookmark();
+      if (leftMs > 0) this.#sendBookmark();
     }
-    if (!this.#isSilent) this.#finish();
+    if (!this.#isStalled) this.#finish();
   }
 
-  #tell({ type, object, resource }: Change): void {
-    const { resource: wanted, namespace } = this.#options;
-    if (resource !== wanted) return;
+  #sendChange({ type, object, resource }: ObjectChange): void {
+    const { resource: watched, namespace } = this.#options;
+    if (resource !== watched) return;
     if (namespace !== '' && object.metadata.namespace !== namespace) return;
     this.#write(JSON.stringify({ type, object }));
   }
 
-  #bookmark(): void {
+  #sendBookmark(): void {
     const { resource, query, store } = this.#options;
     if (query.get('allowWatchBookmarks') !== 'true') return;
     const { kind, apiVersion } = resource;
-    const version = store.lastChange(resource);
-    // Like the real one, it has none for who has seen everything of that kind already.
-    if (version <= this.#from) return;
+    const version = store.lastChangeVersion(resource);
+    // Like a real API server, sends no bookmark when the client already has the latest version of this resource.
+    if (version <= this.#fromVersion) return;
     const metadata = { resourceVersion: String(version), creationTimestamp: null };
     this.#write(JSON.stringify({ type: 'BOOKMARK', object: { kind, apiVersion, metadata } }));
   }
 
   #write(line: string): void {
-    if (!this.#isSilent) this.#controller?.enqueue(ENCODER.encode(`${line}\n`));
+    if (!this.#isStalled) this.#controller?.enqueue(ENCODER.encode(`${line}\n`));
   }
 
   #finish(): void {

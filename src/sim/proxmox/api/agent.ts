@@ -12,7 +12,7 @@ async function requireGuest(call: Call): Promise<Guest> {
   if (vm.config['agent'] === undefined) throw serverError('No QEMU guest agent configured');
   const { running } = vm;
   if (running === undefined) throw serverError(`VM ${vm.id} is not running`);
-  if (!running.paused && running.guest.agentAnswers()) return running.guest;
+  if (!running.paused && running.guest.isAgentRunning()) return running.guest;
   await call.state.clock.sleep(SIMULATED_TIMEOUTS_MS.guestAgent / call.state.speed);
   throw serverError('QEMU guest agent is not running');
 }

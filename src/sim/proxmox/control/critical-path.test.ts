@@ -10,7 +10,7 @@ async function createAndStart(harness: SimHarness, id: number): Promise<void> {
 }
 
 async function waitForAgent(harness: SimHarness, id: number): Promise<void> {
-  while (harness.sim.guest(id)?.agentAnswers() !== true) await harness.clock.advanceToNext();
+  while (harness.sim.guest(id)?.isAgentRunning() !== true) await harness.clock.advanceToNext();
 }
 
 describe('criticalPathMs', () => {

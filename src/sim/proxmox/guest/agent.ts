@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The QEMU guest agent as Proxmox hears it: the same shapes, the same errors, each exit readable once.
+// The QEMU guest agent as Proxmox exposes it: the same result shapes and errors; each exit status can be read once.
 import type { GuestShell } from './commands/guest-shell.ts';
 import type {
   GuestAgent,
@@ -10,8 +10,8 @@ import type {
 import type { GuestSystem } from './system/system.ts';
 
 export interface AgentHost {
-  answers(): boolean;
-  /** Of the boot that is under way: a new one after each. */
+  isRunning(): boolean;
+  /** The system of the current boot; each boot creates a new one. */
   system(): GuestSystem;
   shell(): GuestShell;
 }
@@ -28,7 +28,7 @@ export class SimulatedAgent implements GuestAgent {
   }
 
   ping(): void {
-    if (!this.#host.answers()) throw new Error('QEMU guest agent is not running');
+    if (!this.#host.isRunning()) throw new Error('QEMU guest agent is not running');
   }
 
   networkGetInterfaces(): GuestNetworkInterface[] {
@@ -49,7 +49,7 @@ export class SimulatedAgent implements GuestAgent {
   exec(command: readonly string[], input?: string): number {
     this.ping();
     const [program = ''] = command;
-    if (!this.#host.shell().finds(program)) {
+    if (!this.#host.shell().hasProgram(program)) {
       const reason = `Failed to execute child process “${program}” (No such file or directory)`;
       throw new Error(`Agent error: Guest agent command failed, error was '${reason}'`);
     }
@@ -67,15 +67,15 @@ export class SimulatedAgent implements GuestAgent {
     return status;
   }
 
-  /** The guest went down: nobody knows its processes any more. */
-  forget(): void {
+  /** The guest is off: its processes no longer exist. */
+  clearProcesses(): void {
     this.#processes.clear();
   }
 
   async #run(pid: number, command: readonly string[], input: string | undefined): Promise<void> {
     const [system, shell] = [this.#host.system(), this.#host.shell()];
     try {
-      const { code, out, err } = await shell.program(
+      const { code, out, err } = await shell.runProgram(
         command,
         input === undefined ? {} : { stdin: input },
       );
@@ -88,9 +88,9 @@ export class SimulatedAgent implements GuestAgent {
         ...(out === '' ? {} : { 'out-data': out }),
         ...(err === '' ? {} : { 'err-data': err }),
       });
-      system.changed();
+      system.notifyChange();
     } catch (error) {
-      // The power went while the command ran: there is nobody left to ask for its exit.
+      // A power-off aborts the command; its exit status can no longer be read.
       if (!system.isOff) throw error;
     }
   }

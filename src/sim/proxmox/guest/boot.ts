@@ -1,73 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// One boot, from the firmware to `running`, as a walk along the durations table.
-import { GUEST_BOOT_DURATIONS as DURATIONS } from './boot-durations.ts';
+// One boot, from the firmware to `running`, timed by the durations table.
+
 import { CloudInit } from './cloud-init/cloud-init.ts';
 import { applyBootSettings } from './commands/boot-settings.ts';
 import type { GuestShell } from './commands/guest-shell.ts';
 import { startUnit } from './commands/units.ts';
+import { GUEST_BOOT_DURATIONS_MS as DURATIONS_MS, GUEST_BOOT_JITTER } from './durations.ts';
 import type { GuestPhase } from './guest-types.ts';
 import type { GuestSystem } from './system/system.ts';
 
-export interface Boot {
+export interface BootContext {
   readonly system: GuestSystem;
   readonly shell: GuestShell;
-  enter(phase: GuestPhase): void;
+  enterPhase(phase: GuestPhase): void;
 }
 
 const AGENT = 'qemu-guest-agent';
 
-/** Rejects when the power goes; otherwise ends in a running guest, a hung one, or in the firmware for ever. */
-export async function runBoot(boot: Boot): Promise<void> {
+/** Ends with a running guest, a hung guest, or in the firmware phase (never-boots). Rejects on power-off. */
+export async function runBoot(boot: BootContext): Promise<void> {
   const { system, shell } = boot;
   const { behaviour, disk } = system.input;
-  boot.enter('firmware');
+  boot.enterPhase('firmware');
   if (behaviour === 'never-boots') return;
-  await take(system, DURATIONS.firmware + (disk.image === undefined ? DURATIONS.netboot : 0));
-  boot.enter('kernel');
-  system.beginBoot();
-  await take(
+  await waitWithJitter(
     system,
-    DURATIONS.kernel + (disk.firstBoot && system.boots === 1 ? DURATIONS.firstBoot : 0),
+    DURATIONS_MS.firmware + (disk.image === undefined ? DURATIONS_MS.netboot : 0),
+  );
+  boot.enterPhase('kernel');
+  system.beginBoot();
+  await waitWithJitter(
+    system,
+    DURATIONS_MS.kernel + (disk.isFirstBoot && system.boots === 1 ? DURATIONS_MS.firstBoot : 0),
   );
   applyBootSettings(system);
-  boot.enter('cloud-init');
+  boot.enterPhase('cloud-init');
   const cloudInit = new CloudInit(system, shell);
   await bringUpNetwork(system, cloudInit);
   await startAgent(system);
-  await take(system, DURATIONS.cloudInitNetwork);
-  await cloudInit.network();
-  // A hung guest has an address and an agent for a moment, and never reaches the commands that would join it.
-  if (behaviour === 'hangs') return boot.enter('hung');
+  await waitWithJitter(system, DURATIONS_MS.cloudInitNetwork);
+  await cloudInit.runNetworkStage();
+  // A hung guest briefly has an address and an agent, but never runs the commands that would join it.
+  if (behaviour === 'hangs') return boot.enterPhase('hung');
   await startEnabledUnits(boot);
-  await take(system, DURATIONS.cloudInitConfig + DURATIONS.cloudInitFinal);
-  await cloudInit.final();
-  system.bootFinished = true;
-  boot.enter('running');
+  await waitWithJitter(system, DURATIONS_MS.cloudInitConfig + DURATIONS_MS.cloudInitFinal);
+  await cloudInit.runFinalStage();
+  system.isBootFinished = true;
+  boot.enterPhase('running');
 }
 
-async function take(system: GuestSystem, ms: number): Promise<void> {
-  await system.pass(ms * (1 + DURATIONS.jitter * system.input.random.fraction()));
+async function waitWithJitter(system: GuestSystem, ms: number): Promise<void> {
+  await system.sleepSimulated(ms * (1 + GUEST_BOOT_JITTER * system.input.random.fraction()));
 }
 
 async function bringUpNetwork(system: GuestSystem, cloudInit: CloudInit): Promise<void> {
-  await take(system, DURATIONS.cloudInitLocal);
-  cloudInit.local();
-  system.changed();
-  if (!system.network.waitsForLease) return;
-  await take(system, DURATIONS.dhcp);
-  system.network.lease((mac, bridge) => system.input.leaseAddress(mac, bridge));
-  system.changed();
+  await waitWithJitter(system, DURATIONS_MS.cloudInitLocal);
+  cloudInit.runLocalStage();
+  system.notifyChange();
+  if (!system.network.needsLease) return;
+  await waitWithJitter(system, DURATIONS_MS.dhcp);
+  system.network.requestLeases((mac, bridge) => system.input.leaseAddress(mac, bridge));
+  system.notifyChange();
 }
 
-/** At boot udev starts it as soon as the virtio port is there; only then. */
+/** As in a real guest, udev starts the agent at boot when the virtio port exists. */
 async function startAgent(system: GuestSystem): Promise<void> {
   if (!system.packages.has(AGENT) || !system.input.agentEnabled) return;
-  await take(system, DURATIONS.agentStart);
+  await waitWithJitter(system, DURATIONS_MS.agentStart);
   system.activeUnits.add(AGENT);
-  system.changed();
+  system.notifyChange();
 }
 
-async function startEnabledUnits({ system, shell }: Boot): Promise<void> {
+async function startEnabledUnits({ system, shell }: BootContext): Promise<void> {
   for (const unit of [...system.enabledUnits].sort()) {
     if (unit !== AGENT) await startUnit({ unit, system, runner: shell });
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulator around the guests hands in and gets back. Values and method shapes only.
+// The interface between a simulated guest and the simulated Proxmox host around it. Types only.
 import type { Clock } from '../../../ports/clock.ts';
 import type { Random } from '../../../ports/random.ts';
 import type { OpenConnection } from './kubelet/server-api.ts';
@@ -14,17 +14,17 @@ export interface GuestInterfaceInput {
 }
 
 export interface GuestDiskInput {
-  /** The image that the disk was made from; undefined = empty disk, the guest comes from the network. */
+  /** The image that the disk was created from; undefined = empty disk, the guest boots from the network. */
   readonly image: string | undefined;
-  /** Nothing was ever booted from this disk: the first boot takes longer. */
-  readonly firstBoot: boolean;
+  /** True until something booted from this disk. The first boot takes longer. */
+  readonly isFirstBoot: boolean;
   readonly sizeBytes: number;
-  /** What diskState() returned before; a clone starts from its template's. Anything else is a fresh image. */
+  /** A previous result of diskState(); a clone starts from its template's. Any other value means a fresh image. */
   readonly state: unknown;
 }
 
-/** What a URL gives to `curl` and `wget` in the guest: a text, or a failure with the tool's exit code. */
-export type DownloadAnswer =
+/** The result of `curl` or `wget` in the guest: the content, or a failure with the tool's exit code. */
+export type DownloadResult =
   | { readonly content: string }
   | { readonly exitCode: number; readonly message: string };
 
@@ -42,13 +42,13 @@ export interface GuestInput {
   readonly behaviour: GuestBehaviour;
   readonly clock: Clock;
   readonly random: Random;
-  /** 1 = as slow as a real one; 60 = a minute in a second. */
+  /** 1 = real time; 60 = one simulated minute per second. */
   readonly speed: number;
-  /** The address in CIDR form that DHCP gives; an empty text when nobody answers on that bridge. */
+  /** The DHCP lease in CIDR form; empty when the bridge has no DHCP server. */
   leaseAddress(mac: string, bridge: string): string;
-  /** Absent or undefined for a URL: the download succeeds with a stand-in for the content. */
-  readonly download?: ((url: string) => DownloadAnswer | undefined) | undefined;
-  /** The way to Kubernetes servers outside. Absent: a join is recorded and counts as done. */
+  /** When absent, or undefined for a URL, the download succeeds with placeholder content. */
+  readonly download?: ((url: string) => DownloadResult | undefined) | undefined;
+  /** Connects to Kubernetes servers outside the simulation. When absent, a join is only recorded and succeeds. */
   readonly connect?: OpenConnection | undefined;
 }
 
@@ -83,15 +83,15 @@ export interface GuestExecStatus {
   readonly 'err-data'?: string;
 }
 
-/** Every call throws `QEMU guest agent is not running` while agentAnswers() is false. */
+/** Every call throws `QEMU guest agent is not running` while isAgentRunning() is false. */
 export interface GuestAgent {
   ping(): void;
   networkGetInterfaces(): GuestNetworkInterface[];
   getHostName(): { 'host-name': string };
   getOsInfo(): GuestOsInfo;
-  /** The first word is the program's path; nothing is split and no shell is involved. Returns the pid. */
+  /** The first element is the program path; the arguments are passed without a shell. Returns the pid. */
   exec(command: readonly string[], input?: string): number;
-  /** Readable once after the exit, then the pid is unknown. */
+  /** The exit status can be read once; after that the pid is unknown. */
   execStatus(pid: number): GuestExecStatus;
 }
 
@@ -115,7 +115,7 @@ export interface GuestUser {
 }
 
 export interface GuestFile {
-  /** As text; bytes that are not UTF-8 are kept in base64. */
+  /** Text, or base64 when the bytes are not UTF-8. */
   readonly content: string;
   readonly encoding: 'utf8' | 'base64';
   /** Octal, four digits: `0644`. */
@@ -129,7 +129,7 @@ export interface GuestCommandRun {
   readonly exitCode: number;
 }
 
-/** A kubelet that tried to become a node: everything it said, and where it read it. */
+/** One attempt of a kubelet to join a cluster, with its settings and their source. */
 export interface JoinAttempt {
   readonly distribution: 'k3s' | 'rke2' | 'kubeadm';
   readonly server: string | undefined;
@@ -141,7 +141,7 @@ export interface JoinAttempt {
   readonly providerId: string | undefined;
   /** CA pins of kubeadm (`sha256:…`). */
   readonly caCertHashes: readonly string[];
-  /** The config file, or the command line when there was none. */
+  /** The config file, or the command line when there is no file. */
   readonly source: string;
   readonly atMs: number;
 }
@@ -179,19 +179,19 @@ export interface GuestReport {
 }
 
 export interface Guest {
-  /** Power on. Nothing happens while it is on already. */
+  /** Powers on. Has no effect while the guest is on. */
   start(): void;
-  /** The plug is pulled: what was not on disk is gone. */
+  /** Cuts the power: everything that is not on disk is lost. */
   stop(): void;
-  /** ACPI or agent shutdown. True when the guest powered itself off, false when it takes no notice. */
+  /** ACPI or agent shutdown. Resolves to true when the guest powered off, false when it ignores the request. */
   requestShutdown(): Promise<boolean>;
-  /** The guest ended itself since the last start (shutdown, poweroff, power_state). */
-  readonly poweredOff: boolean;
-  agentAnswers(): boolean;
+  /** The guest powered itself off since the last start (shutdown, poweroff, power_state). */
+  readonly isPoweredOff: boolean;
+  isAgentRunning(): boolean;
   readonly agent: GuestAgent;
-  /** Serialisable as JSON; hand it to the next createGuest() of the same disk, or of a clone. */
+  /** JSON-serializable state for the next createGuest() with the same disk or a clone of it. */
   diskState(): unknown;
   report(): GuestReport;
-  /** Called after each change of phase, address, agent or join. Returns the way to unsubscribe. */
+  /** Called after each change of phase, address, agent or join. Returns the unsubscribe function. */
   onChange(listener: () => void): () => void;
 }

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { createGuest, GUEST_BOOT_DURATIONS } from './guest.ts';
-import { aGuest, aSeed, bootWith, MAC } from './testing/a-guest.ts';
+import { createGuest, GUEST_BOOT_DURATIONS_MS } from './guest.ts';
+import {
+  bootWithUserData,
+  buildSeedIso,
+  createGuestHarness,
+  MAC,
+} from './testing/guest-harness.ts';
 
 const CLOUD_IMAGE = {
   image: 'noble-server-cloudimg-amd64.qcow2',
-  firstBoot: true,
+  isFirstBoot: true,
   sizeBytes: 2 ** 34,
   state: undefined,
 };
 
-describe('boot', () => {
-  it('goes from off to running, and tells', async () => {
-    const { guest, boot, clock } = aGuest({ seedIso: aSeed() });
+describe('a simulated guest boot', () => {
+  it('goes through all phases from off to running and notifies listeners', async () => {
+    const { guest, boot, clock } = createGuestHarness({ seedIso: buildSeedIso() });
     const phases = [guest.report().phase];
     guest.onChange(() => {
       const { phase } = guest.report();
@@ -27,7 +32,7 @@ describe('boot', () => {
     await boot();
     expect(phases).toEqual(['off', 'firmware', 'kernel', 'cloud-init', 'running']);
     expect(await reached).toBeGreaterThan(
-      GUEST_BOOT_DURATIONS.firmware + GUEST_BOOT_DURATIONS.kernel,
+      GUEST_BOOT_DURATIONS_MS.firmware + GUEST_BOOT_DURATIONS_MS.kernel,
     );
     expect(await reached).toBeLessThan(60_000);
     expect(guest.report()).toMatchObject({
@@ -38,77 +43,82 @@ describe('boot', () => {
     });
   });
 
-  it('divides everything by its speed', async () => {
-    const { guest, clock } = aGuest({ speed: 1000 });
+  it('divides all durations by the speed', async () => {
+    const { guest, clock } = createGuestHarness({ speed: 1000 });
     guest.start();
     await clock.advance(100);
     expect(guest.report().phase).toBe('running');
   });
 
-  it('is the same every time', async () => {
+  it('is deterministic', async () => {
     const run = async () => {
-      const bench = await bootWith('#cloud-config\nruncmd: [mktemp]\npackages: [jq]\n');
-      return { report: bench.guest.report(), state: bench.guest.diskState() };
+      const harness = await bootWithUserData('#cloud-config\nruncmd: [mktemp]\npackages: [jq]\n');
+      return { report: harness.guest.report(), state: harness.guest.diskState() };
     };
     expect(await run()).toEqual(await run());
   });
 
-  it('never boots when it is told not to', async () => {
-    const { guest, boot } = aGuest({ behaviour: 'never-boots', seedIso: aSeed() });
+  it('stays in the firmware with behaviour never-boots', async () => {
+    const { guest, boot } = createGuestHarness({
+      behaviour: 'never-boots',
+      seedIso: buildSeedIso(),
+    });
     await boot();
     expect(guest.report()).toMatchObject({ phase: 'firmware', boots: 0 });
-    expect(guest.agentAnswers()).toBe(false);
+    expect(guest.isAgentRunning()).toBe(false);
     expect(await guest.requestShutdown()).toBe(false);
   });
 
-  it('hangs before the commands of its seed', async () => {
-    const { guest, boot } = aGuest({
+  it('hangs before the commands of the seed with behaviour hangs', async () => {
+    const { guest, boot } = createGuestHarness({
       behaviour: 'hangs',
-      seedIso: aSeed({ userData: '#cloud-config\nruncmd: [touch /run/x]\n' }),
+      seedIso: buildSeedIso({ userData: '#cloud-config\nruncmd: [touch /run/x]\n' }),
     });
     await boot();
     expect(guest.report()).toMatchObject({ phase: 'hung', hostname: 'worker-1', commandsRun: [] });
-    expect(guest.agentAnswers()).toBe(false);
+    expect(guest.isAgentRunning()).toBe(false);
     expect(() => guest.agent.ping()).toThrow('QEMU guest agent is not running');
     expect(await guest.requestShutdown()).toBe(false);
-    expect(guest.poweredOff).toBe(false);
+    expect(guest.isPoweredOff).toBe(false);
   });
 
   it('boots from the network onto an empty disk', async () => {
-    const { guest, boot } = aGuest({
-      disk: { image: undefined, firstBoot: true, sizeBytes: 2 ** 34, state: undefined },
+    const { guest, boot } = createGuestHarness({
+      disk: { image: undefined, isFirstBoot: true, sizeBytes: 2 ** 34, state: undefined },
     });
     await boot();
     expect(guest.report()).toMatchObject({ phase: 'running', hostname: 'netboot' });
-    expect(guest.agentAnswers()).toBe(true);
+    expect(guest.isAgentRunning()).toBe(true);
   });
 
-  it('takes anything that is no state for a fresh disk', async () => {
+  it('treats an invalid disk state as a fresh disk', async () => {
     for (const state of [undefined, null, 7, {}, { version: 2 }]) {
-      const { guest, boot } = aGuest({ disk: { ...CLOUD_IMAGE, state } });
+      const { guest, boot } = createGuestHarness({ disk: { ...CLOUD_IMAGE, state } });
       await boot();
       expect(guest.report()).toMatchObject({ boots: 1, hostname: 'ubuntu' });
     }
   });
 });
 
-describe('power', () => {
-  it('loses what is in memory when the plug is pulled, and keeps the disk', async () => {
-    const bench = await bootWith('#cloud-config\nruncmd: [touch /run/volatile, touch /etc/kept]\n');
-    bench.guest.stop();
-    expect(bench.guest.report().phase).toBe('off');
-    expect(bench.guest.poweredOff).toBe(false);
-    await bench.boot();
-    const { files, boots } = bench.guest.report();
+describe('the power of a simulated guest', () => {
+  it('keeps the disk and loses the memory when the power is cut', async () => {
+    const harness = await bootWithUserData(
+      '#cloud-config\nruncmd: [touch /run/volatile, touch /etc/kept]\n',
+    );
+    harness.guest.stop();
+    expect(harness.guest.report().phase).toBe('off');
+    expect(harness.guest.isPoweredOff).toBe(false);
+    await harness.boot();
+    const { files, boots } = harness.guest.report();
     expect(boots).toBe(2);
     expect(files['/run/volatile']).toBeUndefined();
     expect(files['/etc/kept']).toBeDefined();
   });
 
-  it('stops at any moment, and nothing goes on afterwards', async () => {
+  it('can be cut at any moment of the boot, and nothing runs afterwards', async () => {
     for (let at = 0; at < 40_000; at += 1500) {
-      const { guest, clock } = aGuest({
-        seedIso: aSeed({ userData: '#cloud-config\npackages: [jq]\nruncmd: [sleep 5]\n' }),
+      const { guest, clock } = createGuestHarness({
+        seedIso: buildSeedIso({ userData: '#cloud-config\npackages: [jq]\nruncmd: [sleep 5]\n' }),
       });
       guest.start();
       await clock.advance(at);
@@ -121,8 +131,8 @@ describe('power', () => {
     }
   });
 
-  it('shuts down when asked, once it listens', async () => {
-    const { guest, clock } = aGuest();
+  it('shuts down on request once cloud-init runs', async () => {
+    const { guest, clock } = createGuestHarness();
     expect(await guest.requestShutdown()).toBe(false);
     guest.start();
     guest.start();
@@ -131,38 +141,38 @@ describe('power', () => {
     await clock.advance(600_000);
     let seen: boolean | undefined;
     guest.onChange(() => {
-      if (guest.report().phase === 'off') seen = guest.poweredOff;
+      if (guest.report().phase === 'off') seen = guest.isPoweredOff;
     });
     const [first, second] = [guest.requestShutdown(), guest.requestShutdown()];
     expect(guest.report().phase).toBe('shutting-down');
-    expect(guest.agentAnswers()).toBe(false);
-    await clock.advance(GUEST_BOOT_DURATIONS.shutdown);
+    expect(guest.isAgentRunning()).toBe(false);
+    await clock.advance(GUEST_BOOT_DURATIONS_MS.shutdown);
     expect(await Promise.all([first, second])).toEqual([true, true]);
-    expect([guest.poweredOff, seen]).toEqual([true, true]);
+    expect([guest.isPoweredOff, seen]).toEqual([true, true]);
     guest.start();
-    expect(guest.poweredOff).toBe(false);
+    expect(guest.isPoweredOff).toBe(false);
   });
 
-  it('does not end in a shutdown when the plug is pulled meanwhile', async () => {
-    const { guest, clock, boot } = aGuest();
+  it('does not count as a shutdown when it is cut during the shutdown', async () => {
+    const { guest, clock, boot } = createGuestHarness();
     await boot();
     const ending = guest.requestShutdown();
     guest.stop();
     await clock.advance(60_000);
     expect(await ending).toBe(false);
-    expect(guest.poweredOff).toBe(false);
+    expect(guest.isPoweredOff).toBe(false);
   });
 
-  it('takes no notice of a shutdown when it is told so, and works otherwise', async () => {
-    const { guest, boot } = aGuest({ behaviour: 'ignores-shutdown' });
+  it('stays on after a shutdown request with behaviour ignores-shutdown', async () => {
+    const { guest, boot } = createGuestHarness({ behaviour: 'ignores-shutdown' });
     await boot();
     expect(await guest.requestShutdown()).toBe(false);
     expect(guest.report().phase).toBe('running');
-    expect(guest.agentAnswers()).toBe(true);
+    expect(guest.isAgentRunning()).toBe(true);
   });
 
-  it('ends or starts again by its own commands', async () => {
-    const { guest, boot, clock } = aGuest();
+  it('follows reboot and poweroff commands in the guest', async () => {
+    const { guest, boot, clock } = createGuestHarness();
     await boot();
     const pid = guest.agent.exec(['/sbin/reboot']);
     await clock.advance(600_000);
@@ -170,50 +180,54 @@ describe('power', () => {
     expect(() => guest.agent.execStatus(pid)).toThrow("Invalid parameter 'pid'");
     guest.agent.exec(['systemctl', 'poweroff']);
     await clock.advance(600_000);
-    expect(guest.poweredOff).toBe(true);
+    expect(guest.isPoweredOff).toBe(true);
   });
 
-  it('stops telling who does not listen any more', async () => {
-    const { guest, boot } = aGuest();
-    let told = 0;
+  it('changes without a call to unsubscribed listeners', async () => {
+    const { guest, boot } = createGuestHarness();
+    let notifications = 0;
     const unsubscribe = guest.onChange(() => {
-      told += 1;
+      notifications += 1;
     });
     unsubscribe();
     await boot();
-    expect(told).toBe(0);
+    expect(notifications).toBe(0);
   });
 });
 
-describe('agent', () => {
+describe('the agent of a simulated guest', () => {
   it.each([
-    ['the image brings it', { disk: { ...CLOUD_IMAGE, image: 'noble-with-agent' } }, true],
-    ['a cloud image has none', { disk: CLOUD_IMAGE }, false],
-    ['the VM has no port for it', { agentEnabled: false }, false],
-    ['the guest is told to have none', { behaviour: 'no-agent' as const }, false],
-  ])('%s', async (_, overrides, answers) => {
-    const { guest, boot } = aGuest(overrides);
+    [
+      'runs when the image contains it',
+      { disk: { ...CLOUD_IMAGE, image: 'noble-with-agent' } },
+      true,
+    ],
+    ['does not run in a plain cloud image', { disk: CLOUD_IMAGE }, false],
+    ['does not run when the VM has no agent port', { agentEnabled: false }, false],
+    ['does not run with behaviour no-agent', { behaviour: 'no-agent' as const }, false],
+  ])('%s', async (_, overrides, isRunning) => {
+    const { guest, boot } = createGuestHarness(overrides);
     await boot();
-    expect(guest.agentAnswers()).toBe(answers);
+    expect(guest.isAgentRunning()).toBe(isRunning);
   });
 
-  it('needs a start after its installation, or the next boot', async () => {
+  it('needs a start or the next boot after its installation', async () => {
     const install = '#cloud-config\npackages: [qemu-guest-agent]\n';
-    const started = await bootWith(
+    const started = await bootWithUserData(
       `${install}runcmd: [systemctl enable --now qemu-guest-agent]\n`,
       { disk: CLOUD_IMAGE },
     );
-    expect(started.guest.agentAnswers()).toBe(true);
-    const bench = await bootWith(install, { disk: CLOUD_IMAGE });
-    expect(bench.guest.agentAnswers()).toBe(false);
-    bench.guest.stop();
-    await bench.boot();
-    expect(bench.guest.agentAnswers()).toBe(true);
+    expect(started.guest.isAgentRunning()).toBe(true);
+    const harness = await bootWithUserData(install, { disk: CLOUD_IMAGE });
+    expect(harness.guest.isAgentRunning()).toBe(false);
+    harness.guest.stop();
+    await harness.boot();
+    expect(harness.guest.isAgentRunning()).toBe(true);
   });
 
-  it('answers while cloud-init is still at work', async () => {
-    const { guest, clock } = aGuest({
-      seedIso: aSeed({ userData: '#cloud-config\nruncmd: [sleep 300]\n' }),
+  it('runs while cloud-init is still running', async () => {
+    const { guest, clock } = createGuestHarness({
+      seedIso: buildSeedIso({ userData: '#cloud-config\nruncmd: [sleep 300]\n' }),
     });
     guest.start();
     await clock.advance(120_000);
@@ -233,12 +247,12 @@ describe('agent', () => {
     });
   });
 
-  it('lists the interfaces as qemu-ga does', async () => {
+  it('lists the network interfaces like qemu-ga', async () => {
     const interfaces = [
       { slot: 'net0', mac: MAC, bridge: 'vmbr0' },
       { slot: 'net1', mac: '02:00:00:AA:BB:CC', bridge: 'vmbr1' },
     ];
-    const { guest, boot } = aGuest({ interfaces });
+    const { guest, boot } = createGuestHarness({ interfaces });
     await boot();
     expect(guest.agent.networkGetInterfaces()).toEqual([
       {
@@ -261,8 +275,8 @@ describe('agent', () => {
     ]);
   });
 
-  it('has only link-local where nobody leases', async () => {
-    const { guest, boot } = aGuest({ leaseAddress: () => '' });
+  it('reports only a link-local address without a DHCP server', async () => {
+    const { guest, boot } = createGuestHarness({ leaseAddress: () => '' });
     await boot();
     const [, nic] = guest.agent.networkGetInterfaces();
     expect(nic?.['ip-addresses']?.map((each) => each['ip-address'])).toEqual([
@@ -270,8 +284,8 @@ describe('agent', () => {
     ]);
   });
 
-  it('tells the name and the system', async () => {
-    const { guest } = await bootWith('#cloud-config\nhostname: named\n');
+  it('reports the hostname and the operating system', async () => {
+    const { guest } = await bootWithUserData('#cloud-config\nhostname: named\n');
     guest.agent.ping();
     expect(guest.agent.getHostName()).toEqual({ 'host-name': 'named' });
     expect(guest.agent.getOsInfo()).toMatchObject({
@@ -279,13 +293,15 @@ describe('agent', () => {
       'version-id': '22.04',
       machine: 'x86_64',
     });
-    const debian = aGuest({ disk: { ...CLOUD_IMAGE, image: 'debian-13-generic-with-agent' } });
+    const debian = createGuestHarness({
+      disk: { ...CLOUD_IMAGE, image: 'debian-13-generic-with-agent' },
+    });
     await debian.boot();
     expect(debian.guest.agent.getOsInfo().id).toBe('debian');
   });
 
-  it('runs programs, and lets each exit be read once', async () => {
-    const { guest, boot, exec, clock } = aGuest();
+  it('runs programs and returns each exit status once', async () => {
+    const { guest, boot, exec, clock } = createGuestHarness();
     await boot();
     const pid = guest.agent.exec(['/bin/sleep', '10']);
     await clock.advance(1000);
@@ -309,8 +325,8 @@ describe('agent', () => {
     expect(() => guest.agent.exec(['systemctl status'])).toThrow('Failed to execute child process');
   });
 
-  it('joins by exec, with the secret on standard input only', async () => {
-    const { guest, boot, exec } = aGuest();
+  it('joins a cluster by exec with the token on standard input only', async () => {
+    const { guest, boot, exec } = createGuestHarness();
     await boot();
     const script = `set -eu
 mkdir -p /etc/rancher/k3s
@@ -332,8 +348,8 @@ systemctl enable --now k3s-agent
     expect(JSON.stringify(report.commandsRun)).not.toContain('secret-token');
   });
 
-  it('has its node back after a reboot', async () => {
-    const bench = await bootWith(`#cloud-config
+  it('joins again after a reboot without the seed', async () => {
+    const harness = await bootWithUserData(`#cloud-config
 write_files:
   - {path: /etc/rancher/k3s/config.yaml, content: "server: https://10.0.0.2:6443\\ntoken: t\\n", permissions: "0600"}
   - {path: /etc/systemd/system/k3s-agent.service, content: "[Service]\\nExecStart=/usr/local/bin/k3s agent\\n"}
@@ -342,16 +358,16 @@ runcmd:
   - [systemctl, enable, --now, k3s-agent]
   - touch /etc/cloud/cloud-init.disabled
 `);
-    expect(bench.guest.report().errors).toEqual([]);
-    expect(bench.guest.report().joinAttempts).toHaveLength(1);
-    const state: unknown = JSON.parse(JSON.stringify(bench.guest.diskState()));
+    expect(harness.guest.report().errors).toEqual([]);
+    expect(harness.guest.report().joinAttempts).toHaveLength(1);
+    const state: unknown = JSON.parse(JSON.stringify(harness.guest.diskState()));
     const next = createGuest({
-      ...bench.input,
+      ...harness.input,
       seedIso: undefined,
-      disk: { ...bench.input.disk, state },
+      disk: { ...harness.input.disk, state },
     });
     next.start();
-    await bench.clock.advance(600_000);
+    await harness.clock.advance(600_000);
     expect(next.report().joinAttempts).toMatchObject([
       { server: 'https://10.0.0.2:6443', token: 't' },
     ]);

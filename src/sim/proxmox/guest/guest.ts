@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated guest: boots on the Clock, reads its seed, answers the agent, ends or hangs. Owns the power of one
-// VM's inside; knows nothing of hosts, storages, tasks or the API around it. boot.ts is where to read on.
+// A simulated guest: boots on the Clock, reads its seed, runs the guest agent, shuts down or hangs. Owns the power
+// state of one guest; has no access to hosts, storages, tasks or the Proxmox API. Continue reading at boot.ts.
 import { SimulatedAgent } from './agent.ts';
 import { runBoot } from './boot.ts';
-import { GUEST_BOOT_DURATIONS } from './boot-durations.ts';
+import { DISABLED_FILE } from './cloud-init/cloud-init.ts';
 import { GuestShell } from './commands/guest-shell.ts';
+import { GUEST_BOOT_DURATIONS_MS } from './durations.ts';
 import type { Guest, GuestInput, GuestPhase, GuestReport } from './guest-types.ts';
-import { reportOf } from './report.ts';
 import { type GuestHistory, GuestSystem } from './system/system.ts';
 
-export { GUEST_BOOT_DURATIONS } from './boot-durations.ts';
+export { GUEST_BOOT_DURATIONS_MS } from './durations.ts';
 export type * from './guest-types.ts';
 export type { OpenConnection, ServerTrust } from './kubelet/server-api.ts';
 
@@ -29,49 +29,49 @@ class SimulatedGuest implements Guest {
     errors: [],
   };
   #phase: GuestPhase = 'off';
-  #poweredOff = false;
+  #isPoweredOff = false;
   #power = new AbortController();
   #system: GuestSystem;
   #shell: GuestShell;
-  /** The way down, once it has begun; true when it ended in the power being off. */
-  #ending: Promise<boolean> | undefined;
+  /** The shutdown in progress; resolves to true when it ends with the power off. */
+  #shutdown: Promise<boolean> | undefined;
 
   constructor(input: GuestInput) {
     this.#input = input;
     this.#system = this.#newSystem(input.disk.state);
     this.#shell = new GuestShell(this.#system);
     this.agent = new SimulatedAgent({
-      answers: () => this.agentAnswers(),
+      isRunning: () => this.isAgentRunning(),
       system: () => this.#system,
       shell: () => this.#shell,
     });
   }
 
-  get poweredOff(): boolean {
-    return this.#poweredOff;
+  get isPoweredOff(): boolean {
+    return this.#isPoweredOff;
   }
 
   start(): void {
     if (this.#phase !== 'off') return;
-    this.#poweredOff = false;
+    this.#isPoweredOff = false;
     this.#boot();
   }
 
   stop(): void {
-    this.#powerLoss();
-    this.#enter('off');
+    this.#cutPower();
+    this.#enterPhase('off');
   }
 
   async requestShutdown(): Promise<boolean> {
     const { behaviour } = this.#input;
-    if (this.#ending !== undefined) return this.#ending;
-    // Before the system is up nobody listens to the power button; a hung or stubborn one never does.
-    const listens = this.#phase === 'cloud-init' || this.#phase === 'running';
-    if (!listens || behaviour === 'ignores-shutdown') return false;
-    return this.#end('off');
+    if (this.#shutdown !== undefined) return this.#shutdown;
+    // A guest ignores the power button before cloud-init starts and while it hangs.
+    const handlesPowerButton = this.#phase === 'cloud-init' || this.#phase === 'running';
+    if (!handlesPowerButton || behaviour === 'ignores-shutdown') return false;
+    return this.#beginShutdown('off');
   }
 
-  agentAnswers(): boolean {
+  isAgentRunning(): boolean {
     const { agentEnabled, behaviour } = this.#input;
     const isUp = this.#phase === 'cloud-init' || this.#phase === 'running';
     const isAllowed = agentEnabled && behaviour !== 'no-agent';
@@ -79,11 +79,11 @@ class SimulatedGuest implements Guest {
   }
 
   diskState(): unknown {
-    return this.#system.state();
+    return this.#system.toDiskState();
   }
 
   report(): GuestReport {
-    return reportOf(this.#system, this.#phase);
+    return buildReport(this.#system, this.#phase);
   }
 
   onChange(listener: () => void): () => void {
@@ -93,14 +93,14 @@ class SimulatedGuest implements Guest {
 
   #boot(): void {
     this.#power = new AbortController();
-    this.#system = this.#newSystem(this.#system.state());
+    this.#system = this.#newSystem(this.#system.toDiskState());
     this.#shell = new GuestShell(this.#system);
     const boot = runBoot({
       system: this.#system,
       shell: this.#shell,
-      enter: (phase) => this.#enter(phase),
+      enterPhase: (phase) => this.#enterPhase(phase),
     });
-    void unlessOff(boot, this.#power.signal);
+    void ignoreAfterPowerOff(boot, this.#power.signal);
   }
 
   #newSystem(disk: unknown): GuestSystem {
@@ -110,67 +110,99 @@ class SimulatedGuest implements Guest {
       disk,
       history: this.#history,
       signal,
-      changed: () => this.#changed(signal),
+      onChange: () => this.#handleChange(signal),
     });
   }
 
-  #changed(signal: AbortSignal): void {
+  #handleChange(signal: AbortSignal): void {
     if (signal.aborted) return;
-    this.#obey();
-    this.#notify();
+    this.#handlePowerRequest();
+    this.#notifyListeners();
   }
 
-  /** A command asked for the power: from here on the way down goes by itself. */
-  #obey(): void {
+  /** Starts the shutdown that a command requested. */
+  #handlePowerRequest(): void {
     const { powerRequest } = this.#system;
-    if (powerRequest !== undefined && this.#ending === undefined) void this.#end(powerRequest);
+    if (powerRequest !== undefined && this.#shutdown === undefined)
+      void this.#beginShutdown(powerRequest);
   }
 
-  #end(how: 'off' | 'reboot'): Promise<boolean> {
-    const ending = this.#goDown(how);
-    this.#ending = ending;
-    return ending;
+  #beginShutdown(how: 'off' | 'reboot'): Promise<boolean> {
+    const shutdown = this.#shutDown(how);
+    this.#shutdown = shutdown;
+    return shutdown;
   }
 
-  async #goDown(how: 'off' | 'reboot'): Promise<boolean> {
-    this.#enter('shutting-down');
+  async #shutDown(how: 'off' | 'reboot'): Promise<boolean> {
+    this.#enterPhase('shutting-down');
     const { signal } = this.#power;
-    await unlessOff(this.#system.pass(GUEST_BOOT_DURATIONS.shutdown), signal);
+    await ignoreAfterPowerOff(
+      this.#system.sleepSimulated(GUEST_BOOT_DURATIONS_MS.shutdown),
+      signal,
+    );
     if (signal.aborted) return false;
-    this.#powerLoss();
+    this.#cutPower();
     if (how === 'reboot') {
       this.#boot();
       return false;
     }
-    this.#poweredOff = true;
-    this.#enter('off');
+    this.#isPoweredOff = true;
+    this.#enterPhase('off');
     return true;
   }
 
-  #powerLoss(): void {
+  #cutPower(): void {
     this.#power.abort();
-    this.#ending = undefined;
-    this.agent.forget();
+    this.#shutdown = undefined;
+    this.agent.clearProcesses();
   }
 
-  #enter(phase: GuestPhase): void {
-    // What the boot still had to say while the guest is on its way down is not heard.
+  #enterPhase(phase: GuestPhase): void {
+    // A boot that finishes during the shutdown must not change the phase back.
     const isLate = this.#phase === 'shutting-down' && (phase === 'running' || phase === 'hung');
     if (isLate || phase === this.#phase) return;
     this.#phase = phase;
-    this.#notify();
+    this.#notifyListeners();
   }
 
-  #notify(): void {
+  #notifyListeners(): void {
     for (const listener of this.#listeners) listener();
   }
 }
 
-/** Waits for the end, and takes a failure for it when the power went meanwhile. */
-async function unlessOff(work: Promise<void>, signal: AbortSignal): Promise<void> {
+/** Waits for the work; ignores its failure when the power is off. */
+async function ignoreAfterPowerOff(work: Promise<void>, signal: AbortSignal): Promise<void> {
   try {
     await work;
   } catch (error) {
     if (!signal.aborted) throw error;
   }
+}
+
+function buildReport(system: GuestSystem, phase: GuestPhase): GuestReport {
+  const { history, files } = system;
+  const units = [...new Set([...system.enabledUnits, ...system.activeUnits])].sort();
+  const services = units.map((unit) => [
+    unit,
+    { enabled: system.enabledUnits.has(unit), active: system.activeUnits.has(unit) },
+  ]);
+  return {
+    phase,
+    boots: system.boots,
+    hostname: system.hostname,
+    instanceId: system.instanceId,
+    users: [...system.users.values()],
+    files: files.toState().files,
+    packages: [...system.packages].sort(),
+    services: Object.fromEntries(services),
+    swapOn: system.isSwapOn,
+    kernelModules: [...system.kernelModules].sort(),
+    downloads: [...history.downloads],
+    commandsRun: [...history.commandsRun],
+    network: system.network.report(),
+    joinAttempts: [...history.joinAttempts],
+    warnings: [...history.warnings],
+    errors: [...history.errors],
+    cloudInitDisabled: files.exists(DISABLED_FILE),
+  };
 }

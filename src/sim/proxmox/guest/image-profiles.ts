@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is on a disk before its first boot, told by the image's name.
+// The content of a disk before its first boot, selected by the image name.
 import type { GuestOsInfo } from './guest-types.ts';
 
 export interface ImageProfile {
@@ -54,9 +54,9 @@ const JAMMY: ImageProfile = {
 };
 
 /**
- * An empty disk boots from the network: the boot server's system installs itself onto the disk at the first
- * boot and starts from there later. It is made for machines, so it has the agent; it has cloud-init too, and
- * without a seed it keeps the name that it was built with.
+ * An empty disk boots from the network: the netboot image installs itself onto the disk at the first boot and
+ * starts from the disk afterwards. It includes the guest agent and cloud-init. Without a seed it keeps its built-in
+ * hostname.
  */
 const NETBOOT: ImageProfile = {
   ...DEBIAN,
@@ -64,18 +64,18 @@ const NETBOOT: ImageProfile = {
   packages: [...DEBIAN.packages, 'qemu-guest-agent'],
 };
 
-/** First match wins. No public cloud image brings the guest agent; an image built with it says so in its name. */
-const BY_NAME: readonly (readonly [RegExp, ImageProfile])[] = [
+/** First match wins. Public cloud images do not include the guest agent; images with it have it in their name. */
+const PROFILES_BY_NAME: readonly (readonly [RegExp, ImageProfile])[] = [
   [/jammy|22\.04/i, JAMMY],
   [/ubuntu|noble|24\.04/i, UBUNTU],
   [/debian|bookworm|trixie|bullseye/i, DEBIAN],
 ];
 
-const NAMES_AGENT = /guest-?agent|with-?agent|qemu-ga/i;
+const HAS_AGENT = /guest-?agent|with-?agent|qemu-ga/i;
 
-export function profileOf(image: string | undefined): ImageProfile {
+export function selectImageProfile(image: string | undefined): ImageProfile {
   if (image === undefined) return NETBOOT;
-  const profile = BY_NAME.find(([name]) => name.test(image))?.[1] ?? UBUNTU;
-  if (!NAMES_AGENT.test(image)) return profile;
+  const profile = PROFILES_BY_NAME.find(([name]) => name.test(image))?.[1] ?? UBUNTU;
+  if (!HAS_AGENT.test(image)) return profile;
   return { ...profile, packages: [...profile.packages, 'qemu-guest-agent'] };
 }

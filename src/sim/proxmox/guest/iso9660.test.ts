@@ -4,14 +4,14 @@ import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { IsoError, readIso } from './iso9660.ts';
-import { tinyIso } from './testing/tiny-iso.ts';
+import { buildTestIso } from './testing/test-iso.ts';
 
-function fixture(name: string): Uint8Array {
+function readFixture(name: string): Uint8Array {
   const path = new URL(`fixtures/seed-${name}.iso.gz`, import.meta.url);
   return new Uint8Array(gunzipSync(readFileSync(path)));
 }
 
-function text(image: Uint8Array, path: string): string | undefined {
+function readText(image: Uint8Array, path: string): string | undefined {
   const file = readIso(image).files.get(path);
   return file === undefined ? undefined : new TextDecoder().decode(file.bytes);
 }
@@ -19,12 +19,12 @@ function text(image: Uint8Array, path: string): string | undefined {
 const LONG_NAME =
   "nested/a rather long name, with spaces and signs, that needs more than one directory record's room: 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789.txt";
 
-describe('images of real tools', () => {
+describe('readIso on images of real tools', () => {
   it.each([
     ['rock-ridge-xorriso', 'cidata'],
     ['rock-ridge-genisoimage', 'CIDATA'],
   ])('reads %s with Rock Ridge names, modes and continued records', (name, label) => {
-    const image = readIso(fixture(name));
+    const image = readIso(readFixture(name));
     expect(image.label).toBe(label);
     expect(image.names).toBe('rock-ridge');
     expect([...image.files.keys()]).toEqual([
@@ -34,21 +34,21 @@ describe('images of real tools', () => {
       'user-data',
     ]);
     expect(image.files.get('user-data')?.mode).toBe(0o100644);
-    expect(text(fixture(name), 'meta-data')).toBe(
+    expect(readText(readFixture(name), 'meta-data')).toBe(
       'instance-id: i-1f2e3d\nlocal-hostname: worker-7\n',
     );
-    expect(text(fixture(name), LONG_NAME)).toBe('deep\n');
+    expect(readText(readFixture(name), LONG_NAME)).toBe('deep\n');
   });
 
   it('reads Joliet names where there is no Rock Ridge', () => {
-    const image = readIso(fixture('joliet-genisoimage'));
+    const image = readIso(readFixture('joliet-genisoimage'));
     expect(image.names).toBe('joliet');
     expect(image.files.has('network-config')).toBe(true);
-    expect(text(fixture('joliet-genisoimage'), 'user-data')).toContain('#cloud-config');
+    expect(readText(readFixture('joliet-genisoimage'), 'user-data')).toContain('#cloud-config');
   });
 });
 
-describe('images laid out by hand', () => {
+describe('readIso on generated images', () => {
   const files = { 'meta-data': 'a', 'user-data': 'b'.repeat(5000), empty: '' };
 
   it.each([
@@ -57,30 +57,30 @@ describe('images laid out by hand', () => {
     { joliet: true, rockRidge: false, names: 'joliet' },
     { joliet: false, rockRidge: false, names: 'plain' },
   ])('reads $names names (Joliet $joliet, Rock Ridge $rockRidge)', ({ names, ...options }) => {
-    const image = readIso(tinyIso({ files, ...options }));
+    const image = readIso(buildTestIso({ files, ...options }));
     expect(image.names).toBe(names);
     expect([...image.files.keys()]).toEqual(Object.keys(files));
-    expect(text(tinyIso({ files, ...options }), 'user-data')).toBe(files['user-data']);
+    expect(readText(buildTestIso({ files, ...options }), 'user-data')).toBe(files['user-data']);
   });
 
-  it('gives the mode of Rock Ridge and none otherwise', () => {
+  it('returns the Rock Ridge mode, and none without Rock Ridge', () => {
     const mode = (rockRidge: boolean) =>
-      readIso(tinyIso({ files, rockRidge })).files.get('meta-data')?.mode;
+      readIso(buildTestIso({ files, rockRidge })).files.get('meta-data')?.mode;
     expect(mode(true)).toBe(0o100600);
     expect(mode(false)).toBeUndefined();
   });
 
   it('joins the extents of one file', () => {
-    const image = tinyIso({ files: { A: 'one ', B: 'two' } });
+    const image = buildTestIso({ files: { A: 'one ', B: 'two' } });
     const first = 20 * 2048 + 34 + 34;
     image[first + 25] = 0x80;
-    expect(text(image, 'b')).toBe('one two');
+    expect(readText(image, 'b')).toBe('one two');
   });
 });
 
-describe('refusals', () => {
-  const image = () => tinyIso({ files: { 'meta-data': 'x' }, joliet: true, rockRidge: true });
-  const refusal = (bytes: Uint8Array) => {
+describe('readIso on invalid images', () => {
+  const image = () => buildTestIso({ files: { 'meta-data': 'x' }, joliet: true, rockRidge: true });
+  const readError = (bytes: Uint8Array) => {
     try {
       readIso(bytes);
       return 'accepted';
@@ -89,16 +89,16 @@ describe('refusals', () => {
     }
   };
 
-  it('says that bytes are missing', () => {
-    expect(refusal(new Uint8Array())).toContain('truncated');
-    expect(refusal(image().subarray(0, 22 * 2048))).toContain('truncated: the volume has');
+  it('reports a truncated image', () => {
+    expect(readError(new Uint8Array())).toContain('truncated');
+    expect(readError(image().subarray(0, 22 * 2048))).toContain('truncated: the volume has');
   });
 
-  it('says what is malformed', () => {
+  it('reports what is malformed', () => {
     const broken = (change: (bytes: Uint8Array) => void) => {
       const bytes = image();
       change(bytes);
-      return refusal(bytes);
+      return readError(bytes);
     };
     const root = 16 * 2048 + 156;
     expect(broken((bytes) => bytes.fill(0, 16 * 2048, 17 * 2048))).toContain(
@@ -115,18 +115,18 @@ describe('refusals', () => {
     expect(noPrimary).toContain('no primary volume descriptor');
   });
 
-  it('notices a directory that contains itself', () => {
-    const bytes = tinyIso({ files: { LOOP: 'x' } });
+  it('detects a directory that contains itself', () => {
+    const bytes = buildTestIso({ files: { LOOP: 'x' } });
     const record = 20 * 2048 + 68;
     bytes.copyWithin(record + 2, 16 * 2048 + 156 + 2, 16 * 2048 + 156 + 18);
     bytes[record + 25] = 2;
-    expect(refusal(bytes)).toContain('contains itself');
+    expect(readError(bytes)).toContain('contains itself');
   });
 
-  it('throws nothing but IsoError, whatever bytes are changed', () => {
-    const bases = [image(), fixture('rock-ridge-xorriso'), fixture('joliet-genisoimage')];
+  it('throws only IsoError for any changed bytes', () => {
+    const bases = [image(), readFixture('rock-ridge-xorriso'), readFixture('joliet-genisoimage')];
     const change = fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }));
-    // Most of an image is padding: half of the changes go where the descriptors and directories are.
+    // Most of an image is padding, so half of the changes target the descriptors and directories.
     const aimed = fc.tuple(
       fc.integer({ min: 16 * 2048, max: 34 * 2048 }),
       fc.integer({ min: 0, max: 255 }),
@@ -140,19 +140,19 @@ describe('refusals', () => {
           const bytes = Uint8Array.from(base);
           for (const [at, value] of changes) bytes[at % bytes.length] = value;
           const image = cut === null ? bytes : bytes.subarray(0, cut % bytes.length);
-          expect(refusal(image)).not.toMatch(/^[A-Z]\w*Error/);
+          expect(readError(image)).not.toMatch(/^[A-Z]\w*Error/);
         },
       ),
       { numRuns: 500 },
     );
   });
 
-  it('throws nothing but IsoError for arbitrary directory records', () => {
+  it('throws only IsoError for arbitrary directory records', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 40, maxLength: 400 }), (noise) => {
         const bytes = image();
         bytes.set(noise, 20 * 2048 + 41);
-        expect(refusal(bytes)).not.toMatch(/^[A-Z]\w*Error/);
+        expect(readError(bytes)).not.toMatch(/^[A-Z]\w*Error/);
       }),
       { numRuns: 300 },
     );

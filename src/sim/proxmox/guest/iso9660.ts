@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ISO 9660 as a Linux guest mounts it: Rock Ridge names where the image has them, else Joliet's, else
-// the plain ones in lower case. Written from the standards (ECMA-119, Joliet, SUSP/RRIP) and on purpose not
-// from the writer of our seed images: a reader that shares code with the writer shares its mistakes.
+// Reads ISO 9660 as a Linux guest mounts it: Rock Ridge names if present, else Joliet names, else plain names in
+// lower case. Implements the standards (ECMA-119, Joliet, SUSP/RRIP) independently of the seed image writer: a reader
+// that shares code with the writer has the same mistakes.
 import { IsoBytes, IsoError, SECTOR_BYTES } from './iso9660-bytes.ts';
-import { type Area, readRockRidge, suspSkip } from './iso9660-rock-ridge.ts';
+import { type ByteRange, readRockRidge, readSuspSkip } from './iso9660-rock-ridge.ts';
 
 export { IsoError } from './iso9660-bytes.ts';
 
 export interface IsoFile {
   readonly bytes: Uint8Array;
-  /** POSIX mode bits, when Rock Ridge gives them. */
+  /** POSIX mode bits; undefined without Rock Ridge. */
   readonly mode: number | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface IsoImage {
 
 interface Volume {
   readonly label: string;
-  readonly joliet: boolean;
+  readonly isJoliet: boolean;
   readonly root: Extent;
 }
 
@@ -33,21 +33,21 @@ interface Extent {
 }
 
 interface DirectoryRecord extends Extent {
-  readonly directory: boolean;
-  /** The next record goes on with the same file. */
+  readonly isDirectory: boolean;
+  /** The next record continues the same file. */
   readonly continues: boolean;
-  readonly identifier: Area;
-  readonly systemUse: Area;
+  readonly identifier: ByteRange;
+  readonly systemUse: ByteRange;
 }
 
-interface Naming {
+interface NamingScheme {
   readonly kind: IsoImage['names'];
   readonly skip: number;
 }
 
-interface Walk {
+interface DirectoryWalk {
   readonly bytes: IsoBytes;
-  readonly naming: Naming;
+  readonly naming: NamingScheme;
   readonly files: Map<string, IsoFile>;
   readonly visited: Set<number>;
 }
@@ -55,19 +55,19 @@ interface Walk {
 const FIRST_DESCRIPTOR = 16;
 const MAX_DESCRIPTORS = 64;
 const MAX_FILES = 4096;
-const MAX_DEPTH = 64;
+const MAX_DIRECTORY_DEPTH = 64;
 const JOLIET_ESCAPES: readonly string[] = ['%/@', '%/C', '%/E'];
 
-/** Throws IsoError, and nothing else, for anything that is not a readable image. */
+/** Throws only IsoError, for any input that is not a readable image. */
 export function readIso(image: Uint8Array): IsoImage {
   const bytes = new IsoBytes(image);
   const volumes = readVolumes(bytes);
-  const primary = volumes.find((volume) => !volume.joliet);
+  const primary = volumes.find((volume) => !volume.isJoliet);
   if (primary === undefined) throw new IsoError('malformed: no primary volume descriptor');
-  const joliet = volumes.find((volume) => volume.joliet);
+  const joliet = volumes.find((volume) => volume.isJoliet);
   const naming = chooseNaming(bytes, { primary, joliet });
   const root = naming.kind === 'joliet' && joliet !== undefined ? joliet.root : primary.root;
-  const walk: Walk = { bytes, naming, files: new Map(), visited: new Set() };
+  const walk: DirectoryWalk = { bytes, naming, files: new Map(), visited: new Set() };
   walkDirectory(walk, root, '');
   return { label: primary.label, names: naming.kind, files: walk.files };
 }
@@ -83,36 +83,36 @@ function readVolumes(bytes: IsoBytes): Volume[] {
     const type = bytes.byte(offset);
     if (type === 255) return volumes;
     if (type === 1) volumes.push(readVolume(bytes, offset, false));
-    if (type === 2 && isJoliet(bytes, offset)) volumes.push(readVolume(bytes, offset, true));
+    if (type === 2 && hasJolietEscape(bytes, offset)) volumes.push(readVolume(bytes, offset, true));
   }
-  throw new IsoError('malformed: the volume descriptors have no end');
+  throw new IsoError('malformed: no volume descriptor set terminator');
 }
 
-function isJoliet(bytes: IsoBytes, offset: number): boolean {
+function hasJolietEscape(bytes: IsoBytes, offset: number): boolean {
   return JOLIET_ESCAPES.includes(bytes.ascii(offset + 88, 3));
 }
 
-function readVolume(bytes: IsoBytes, offset: number, joliet: boolean): Volume {
-  const blockBytes = bytes.both16(offset + 128);
+function readVolume(bytes: IsoBytes, offset: number, isJoliet: boolean): Volume {
+  const blockBytes = bytes.readBoth16(offset + 128);
   if (blockBytes !== SECTOR_BYTES) {
     throw new IsoError(`malformed: logical blocks of ${blockBytes} bytes`);
   }
-  const sizeBytes = bytes.both32(offset + 80) * SECTOR_BYTES;
+  const sizeBytes = bytes.readBoth32(offset + 80) * SECTOR_BYTES;
   if (sizeBytes > bytes.length) {
     throw new IsoError(`truncated: the volume has ${sizeBytes} bytes, the image ${bytes.length}`);
   }
-  const label = joliet ? bytes.ucs2(offset + 40, 32) : bytes.ascii(offset + 40, 32);
+  const label = isJoliet ? bytes.ucs2(offset + 40, 32) : bytes.ascii(offset + 40, 32);
   const root = readRecord(bytes, offset + 156);
-  if (!root.directory) throw new IsoError('malformed: the root is not a directory');
-  return { label: label.trimEnd(), joliet, root };
+  if (!root.isDirectory) throw new IsoError('malformed: the root is not a directory');
+  return { label: label.trimEnd(), isJoliet, root };
 }
 
 function chooseNaming(
   bytes: IsoBytes,
   volumes: { readonly primary: Volume; readonly joliet: Volume | undefined },
-): Naming {
+): NamingScheme {
   const self = readRecord(bytes, volumes.primary.root.block * SECTOR_BYTES);
-  const skip = suspSkip(bytes, self.systemUse);
+  const skip = readSuspSkip(bytes, self.systemUse);
   if (skip !== undefined) return { kind: 'rock-ridge', skip };
   return { kind: volumes.joliet === undefined ? 'plain' : 'joliet', skip: 0 };
 }
@@ -127,41 +127,41 @@ function readRecord(bytes: IsoBytes, offset: number): DirectoryRecord {
   if (bytes.byte(offset + 26) !== 0) throw new IsoError('malformed: interleaved files');
   const flags = bytes.byte(offset + 25);
   return {
-    block: bytes.both32(offset + 2) + bytes.byte(offset + 1),
-    length: bytes.both32(offset + 10),
-    directory: (flags & 0x02) !== 0,
+    block: bytes.readBoth32(offset + 2) + bytes.byte(offset + 1),
+    length: bytes.readBoth32(offset + 10),
+    isDirectory: (flags & 0x02) !== 0,
     continues: (flags & 0x80) !== 0,
     identifier: { offset: offset + 33, length: nameLength },
     systemUse: { offset: systemUse, length: offset + length - systemUse },
   };
 }
 
-function walkDirectory(walk: Walk, directory: Extent, path: string): void {
-  if (walk.visited.has(directory.block) || path.split('/').length > MAX_DEPTH) {
+function walkDirectory(walk: DirectoryWalk, directory: Extent, path: string): void {
+  if (walk.visited.has(directory.block) || path.split('/').length > MAX_DIRECTORY_DEPTH) {
     throw new IsoError(`malformed: directory ${path || '/'} contains itself`);
   }
   walk.visited.add(directory.block);
   let pieces: Uint8Array[] = [];
-  for (const record of recordsOf(walk.bytes, directory)) {
-    const { name, mode } = describe(walk, record);
-    if (record.directory) {
+  for (const record of readDirectoryRecords(walk.bytes, directory)) {
+    const { name, mode } = readNameAndMode(walk, record);
+    if (record.isDirectory) {
       walkDirectory(walk, record, `${path}${name}/`);
       continue;
     }
     pieces.push(walk.bytes.slice(record.block * SECTOR_BYTES, record.length));
     if (record.continues) continue;
-    addFile(walk, `${path}${name}`, { bytes: joined(pieces), mode });
+    addFile(walk, `${path}${name}`, { bytes: concatExtents(pieces), mode });
     pieces = [];
   }
 }
 
-function addFile(walk: Walk, path: string, file: IsoFile): void {
+function addFile(walk: DirectoryWalk, path: string, file: IsoFile): void {
   if (walk.files.size >= MAX_FILES) throw new IsoError(`malformed: more than ${MAX_FILES} files`);
   walk.files.set(path, file);
 }
 
-/** All records but `.` and `..`. A record never crosses a sector: a zero length sends us to the next one. */
-function* recordsOf(bytes: IsoBytes, directory: Extent): Generator<DirectoryRecord> {
+/** All records except `.` and `..`. Records do not cross sectors; length 0 means the rest of the sector is padding. */
+function* readDirectoryRecords(bytes: IsoBytes, directory: Extent): Generator<DirectoryRecord> {
   const start = directory.block * SECTOR_BYTES;
   bytes.slice(start, directory.length);
   let at = 0;
@@ -184,12 +184,15 @@ function isSelfOrParent(bytes: IsoBytes, record: DirectoryRecord): boolean {
   return record.identifier.length === 1 && bytes.byte(record.identifier.offset) <= 1;
 }
 
-function describe(walk: Walk, record: DirectoryRecord): { name: string; mode: number | undefined } {
+function readNameAndMode(
+  walk: DirectoryWalk,
+  record: DirectoryRecord,
+): { name: string; mode: number | undefined } {
   const { bytes, naming } = walk;
   const { offset, length } = record.identifier;
   if (naming.kind === 'joliet')
-    return { name: unversioned(bytes.ucs2(offset, length)), mode: undefined };
-  const plain = unversioned(bytes.ascii(offset, length)).replace(/\.$/, '').toLowerCase();
+    return { name: stripVersion(bytes.ucs2(offset, length)), mode: undefined };
+  const plain = stripVersion(bytes.ascii(offset, length)).replace(/\.$/, '').toLowerCase();
   if (naming.kind === 'plain') return { name: plain, mode: undefined };
   const area = {
     offset: record.systemUse.offset + naming.skip,
@@ -199,11 +202,11 @@ function describe(walk: Walk, record: DirectoryRecord): { name: string; mode: nu
   return { name: name ?? plain, mode };
 }
 
-function unversioned(identifier: string): string {
+function stripVersion(identifier: string): string {
   return identifier.replace(/;\d+$/, '');
 }
 
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
+function concatExtents(pieces: readonly Uint8Array[]): Uint8Array {
   const [first] = pieces;
   if (pieces.length === 1 && first !== undefined) return first;
   const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));

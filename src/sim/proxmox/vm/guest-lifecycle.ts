@@ -72,7 +72,7 @@ function guestInput(core: Core, vm: Vm): GuestInput {
     })),
     disk: {
       image: volume?.image,
-      firstBoot: volume?.everBooted !== true,
+      isFirstBoot: volume?.everBooted !== true,
       sizeBytes: volume?.size ?? 0,
       state: volume?.guestState,
     },
@@ -114,8 +114,8 @@ export function powerOn(core: Core, vm: Vm, onPoweredOff: OnPoweredOff): void {
   vm.running = running;
   core.state.recordStatus(vm);
   guest.onChange(() => {
-    if (guest.agentAnswers()) running.agentReadyAt ??= core.state.clock.now();
-    if (!guest.poweredOff || vm.running !== running) return;
+    if (guest.isAgentRunning()) running.agentReadyAt ??= core.state.clock.now();
+    if (!guest.isPoweredOff || vm.running !== running) return;
     saveGuestDiskState(core, vm, running);
     vm.running = undefined;
     onPoweredOff(vm);

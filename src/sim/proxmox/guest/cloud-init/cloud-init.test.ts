@@ -2,19 +2,19 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { aGuest, aSeed, bootWith } from '../testing/a-guest.ts';
-import { aShell } from '../testing/a-shell.ts';
+import { bootWithUserData, buildSeedIso, createGuestHarness } from '../testing/guest-harness.ts';
+import { createShellHarness } from '../testing/shell-harness.ts';
 import { CloudInit } from './cloud-init.ts';
 import { readUserData } from './user-data.ts';
 
 const HOME = ['', 'home', 'ubuntu'].join('/');
 const KEY = 'ssh-ed25519 AAAA me@example';
 
-async function reportOf(userData: string) {
-  return (await bootWith(userData)).guest.report();
+async function bootAndReport(userData: string) {
+  return (await bootWithUserData(userData)).guest.report();
 }
 
-describe('hostname', () => {
+describe('cloud-init hostname', () => {
   it.each([
     ['', 'worker-1'],
     ['hostname: named', 'named'],
@@ -22,20 +22,22 @@ describe('hostname', () => {
     ['hostname: short\nfqdn: other.lab.example', 'short'],
     ['fqdn: named.lab.example\nprefer_fqdn_over_hostname: true', 'named.lab.example'],
     ['hostname: named\npreserve_hostname: true', 'ubuntu'],
-  ])('%j gives %s', async (config, expected) => {
-    expect((await reportOf(`#cloud-config\n${config}\n`)).hostname).toBe(expected);
+  ])('is set from %j to %s', async (config, expected) => {
+    expect((await bootAndReport(`#cloud-config\n${config}\n`)).hostname).toBe(expected);
   });
 
-  it('manages /etc/hosts when asked to', async () => {
-    const report = await reportOf('#cloud-config\nfqdn: a.lab\nmanage_etc_hosts: true\n');
+  it('is written to /etc/hosts with manage_etc_hosts', async () => {
+    const report = await bootAndReport('#cloud-config\nfqdn: a.lab\nmanage_etc_hosts: true\n');
     expect(report.files['/etc/hosts']?.content).toBe('127.0.1.1 a.lab a\n127.0.0.1 localhost\n');
-    expect((await reportOf('#cloud-config\nfqdn: a.lab\n')).files['/etc/hosts']).toBeUndefined();
+    expect(
+      (await bootAndReport('#cloud-config\nfqdn: a.lab\n')).files['/etc/hosts'],
+    ).toBeUndefined();
   });
 });
 
-describe('users', () => {
-  it('gives the keys to the default user', async () => {
-    const report = await reportOf(`#cloud-config\nssh_authorized_keys: ["${KEY}"]\n`);
+describe('cloud-init users', () => {
+  it('adds the SSH keys to the default user', async () => {
+    const report = await bootAndReport(`#cloud-config\nssh_authorized_keys: ["${KEY}"]\n`);
     expect(report.users.map((user) => user.name)).toEqual(['root', 'ubuntu']);
     expect(report.users[1]).toMatchObject({ authorizedKeys: [KEY], lockPassword: true });
     expect(report.files[`${HOME}/.ssh/authorized_keys`]).toEqual({
@@ -46,8 +48,8 @@ describe('users', () => {
     });
   });
 
-  it('makes those that are listed, and the default one only when listed', async () => {
-    const report = await reportOf(`#cloud-config
+  it('creates the listed users, and the default user only when listed', async () => {
+    const report = await bootAndReport(`#cloud-config
 users:
   - name: ops
     groups: [adm, docker]
@@ -89,13 +91,15 @@ users:
       },
     ]);
     expect(report.warnings).toEqual([
-      'users: an entry without a name',
-      'users: an entry that is neither a name nor a mapping',
+      'users: an entry has no name',
+      'users: an entry is neither a name nor a mapping',
     ]);
   });
 
   it('renames the default user', async () => {
-    const report = await reportOf('#cloud-config\nuser: admin\npassword: $5$x\nusers: [default]\n');
+    const report = await bootAndReport(
+      '#cloud-config\nuser: admin\npassword: $5$x\nusers: [default]\n',
+    );
     expect(report.users[1]).toMatchObject({
       name: 'admin',
       passwordHash: '$5$x',
@@ -104,10 +108,10 @@ users:
   });
 });
 
-describe('write_files', () => {
-  it('decodes, sets modes and owners, appends, and defers', async () => {
+describe('cloud-init write_files', () => {
+  it('decodes content, sets modes and owners, appends and defers', async () => {
     const gz = gzipSync('zipped\n').toString('base64');
-    const report = await reportOf(`#cloud-config
+    const report = await bootAndReport(`#cloud-config
 write_files:
   - {path: /etc/new/dir/plain, content: "a\\n"}
   - {path: /etc/b64, encoding: b64, content: ${Buffer.from('b\n').toString('base64')}, permissions: "0600"}
@@ -131,19 +135,19 @@ write_files:
 
   it.each([
     ['{path: /etc/x, content: x, owner: "ubuntu:ubuntu"}', 'unknown user or group: ubuntu:ubuntu'],
-    ['{path: /etc/x, content: "###", encoding: b64}', 'the content cannot be decoded'],
-    ['{path: /etc/x, content: eHg=, encoding: gz+b64}', 'the content cannot be decoded'],
-  ])('stops at %s', async (entry, problem) => {
-    const report = await reportOf(
+    ['{path: /etc/x, content: "###", encoding: b64}', 'cannot decode the content'],
+    ['{path: /etc/x, content: eHg=, encoding: gz+b64}', 'cannot decode the content'],
+  ])('stops at the first failing entry %s', async (entry, problem) => {
+    const report = await bootAndReport(
       `#cloud-config\nwrite_files: [{content: n}, ${entry}, {path: /etc/after, content: a}]\n`,
     );
     expect(report.errors).toEqual([`write_files: /etc/x: ${problem}`]);
-    expect(report.warnings).toEqual(['write_files: an entry without a path']);
+    expect(report.warnings).toEqual(['write_files: an entry has no path']);
     expect(report.files['/etc/after']).toBeUndefined();
   });
 
-  it('falls back to 0644 for permissions that it cannot read', async () => {
-    const report = await reportOf(
+  it('uses mode 0644 for invalid permissions', async () => {
+    const report = await bootAndReport(
       '#cloud-config\nwrite_files: [{path: /etc/x, permissions: rw}]\n',
     );
     expect(report.files['/etc/x']?.mode).toBe('0644');
@@ -151,9 +155,9 @@ write_files:
   });
 });
 
-describe('commands and packages', () => {
-  it('runs in order: bootcmd, packages, late files, runcmd', async () => {
-    const report = await reportOf(`#cloud-config
+describe('cloud-init commands and packages', () => {
+  it('runs bootcmd, packages, deferred files and runcmd in this order', async () => {
+    const report = await bootAndReport(`#cloud-config
 packages: [jq, [containerd, 1.7], qemu-guest-agent]
 package_upgrade: true
 bootcmd: [echo boot >> /var/log/order]
@@ -183,70 +187,78 @@ write_files: [{path: /etc/late, content: late, defer: true}]
     expect(report.errors).toEqual([]);
   });
 
-  it('goes on after a failure, and calls the script failed when its last command is', async () => {
-    const going = await reportOf('#cloud-config\nruncmd: ["false", "touch /run/on"]\n');
+  it('continues after a failed command and fails only with the last command', async () => {
+    const going = await bootAndReport('#cloud-config\nruncmd: ["false", "touch /run/on"]\n');
     expect(going.files['/run/on']).toBeDefined();
     expect(going.errors).toEqual([]);
     expect(going.warnings).toEqual(['runcmd: exit code 1: false']);
-    const failed = await reportOf('#cloud-config\nruncmd: [frobnicate]\n');
+    const failed = await bootAndReport('#cloud-config\nruncmd: [frobnicate]\n');
     expect(failed.errors).toEqual([
       'sh: frobnicate: not found',
       'runcmd: the script ended with exit code 127',
     ]);
-    const ended = await reportOf('#cloud-config\nruncmd: ["exit 3", "touch /run/on"]\n');
+    const ended = await bootAndReport('#cloud-config\nruncmd: ["exit 3", "touch /run/on"]\n');
     expect(ended.files['/run/on']).toBeUndefined();
   });
 
-  it('runs nothing when an entry is no command', async () => {
-    const report = await reportOf('#cloud-config\nruncmd: ["touch /run/on", {a: b}]\n');
+  it('runs no command when one entry is invalid', async () => {
+    const report = await bootAndReport('#cloud-config\nruncmd: ["touch /run/on", {a: b}]\n');
     expect(report.files['/run/on']).toBeUndefined();
-    expect(report.errors).toEqual(['runcmd: an entry is neither a text nor a list: none was run']);
+    expect(report.errors).toEqual([
+      'runcmd: no command was run: an entry is neither a string nor a list',
+    ]);
   });
 
-  it('runs a user script, and keeps what everything printed', async () => {
-    const report = await reportOf('#!/bin/bash\necho from-script\nexit 4\n');
+  it('runs a user script and logs its output', async () => {
+    const report = await bootAndReport('#!/bin/bash\necho from-script\nexit 4\n');
     expect(report.files['/var/log/cloud-init-output.log']?.content).toBe('from-script\n');
     expect(report.errors).toEqual(['user script: exit code 4']);
   });
 
-  it('makes swap, and powers off or reboots when told to', async () => {
-    expect((await reportOf('#cloud-config\nswap: {filename: /swap.img, size: 1G}\n')).swapOn).toBe(
-      true,
+  it('enables swap, and applies power_state', async () => {
+    expect(
+      (await bootAndReport('#cloud-config\nswap: {filename: /swap.img, size: 1G}\n')).swapOn,
+    ).toBe(true);
+    expect((await bootAndReport('#cloud-config\nswap: {size: 0}\n')).swapOn).toBe(false);
+    const off = await bootWithUserData(
+      '#cloud-config\npower_state: {mode: poweroff, delay: "+1"}\n',
     );
-    expect((await reportOf('#cloud-config\nswap: {size: 0}\n')).swapOn).toBe(false);
-    const off = await bootWith('#cloud-config\npower_state: {mode: poweroff, delay: "+1"}\n');
-    expect(off.guest.poweredOff).toBe(true);
-    const rebooted = await bootWith('#cloud-config\npower_state: {mode: reboot}\n');
+    expect(off.guest.isPoweredOff).toBe(true);
+    const rebooted = await bootWithUserData('#cloud-config\npower_state: {mode: reboot}\n');
     expect(rebooted.guest.report()).toMatchObject({ boots: 2, phase: 'running' });
-    const stays = await bootWith(
+    const stays = await bootWithUserData(
       '#cloud-config\npower_state: {mode: poweroff, condition: false}\n',
     );
     expect(stays.guest.report().phase).toBe('running');
   });
 });
 
-describe('user-data', () => {
-  it('warns about keys that no module reads, and about data that is none', async () => {
-    expect((await reportOf('#cloud-config\nruncmds: []\nntp: {}\n')).warnings).toEqual([
+describe('cloud-init user-data', () => {
+  it('warns about unknown keys and unusable data', async () => {
+    expect((await bootAndReport('#cloud-config\nruncmds: []\nntp: {}\n')).warnings).toEqual([
       "cloud-config: unknown key 'runcmds'",
     ]);
-    expect((await reportOf('hostname: x\n')).warnings).toEqual([
-      "user-data: unhandled, it starts with 'hostname: x'",
+    expect((await bootAndReport('hostname: x\n')).warnings).toEqual([
+      "user-data: unknown type, starts with 'hostname: x'",
     ]);
-    expect((await reportOf('#cloud-config\na: [\n')).warnings[0]).toContain('user-data: not YAML');
-    expect((await reportOf('#cloud-config\n- a\n')).warnings).toEqual([
+    expect((await bootAndReport('#cloud-config\na: [\n')).warnings[0]).toContain(
+      'user-data: not YAML',
+    );
+    expect((await bootAndReport('#cloud-config\n- a\n')).warnings).toEqual([
       'user-data: the cloud-config is not a mapping',
     ]);
-    expect((await reportOf('#include\nhttps://example.org\n')).warnings).toHaveLength(1);
+    expect((await bootAndReport('#include\nhttps://example.org\n')).warnings).toHaveLength(1);
     expect(
-      (await reportOf('## template: jinja\n#cloud-config\nhostname: {{ x }}\n')).warnings,
+      (await bootAndReport('## template: jinja\n#cloud-config\nhostname: {{ x }}\n')).warnings,
     ).toHaveLength(1);
-    expect((await reportOf('## template: jinja\n#cloud-config\nhostname: x\n')).hostname).toBe('x');
+    expect((await bootAndReport('## template: jinja\n#cloud-config\nhostname: x\n')).hostname).toBe(
+      'x',
+    );
   });
 
-  it('reads a MIME archive; the later part wins', async () => {
+  it('reads a MIME archive; later parts take precedence', async () => {
     const script = Buffer.from('#!/bin/sh\ntouch /run/script\n').toString('base64');
-    const report = await reportOf(`Content-Type: multipart/mixed;
+    const report = await bootAndReport(`Content-Type: multipart/mixed;
  boundary="=b="
 MIME-Version: 1.0
 
@@ -286,7 +298,7 @@ trailer`);
     expect(readUserData(Uint8Array.of(0x1f, 0x8b, 1, 2)).warnings).toHaveLength(1);
   });
 
-  it('never throws, and never ends in anything but a booted guest', async () => {
+  it('never throws, for any user-data and network-config', async () => {
     const scalar = fc.oneof(
       fc.string({ maxLength: 12 }),
       fc.integer(),
@@ -340,12 +352,14 @@ trailer`);
           value.map((each) => JSON.stringify({ version: 2, ethernets: each })),
         ),
         async (text, networkConfig) => {
-          const { system, shell } = aShell({ seedIso: aSeed({ userData: text, networkConfig }) });
+          const { system, shell } = createShellHarness({
+            seedIso: buildSeedIso({ userData: text, networkConfig }),
+          });
           const cloudInit = new CloudInit(system, shell);
-          cloudInit.local();
-          await cloudInit.network();
-          await cloudInit.final();
-          expect(JSON.parse(JSON.stringify(system.state()))).toEqual(system.state());
+          cloudInit.runLocalStage();
+          await cloudInit.runNetworkStage();
+          await cloudInit.runFinalStage();
+          expect(JSON.parse(JSON.stringify(system.toDiskState()))).toEqual(system.toDiskState());
         },
       ),
       { numRuns: 300 },
@@ -353,45 +367,45 @@ trailer`);
   });
 });
 
-describe('once per instance', () => {
+describe('cloud-init instance ids', () => {
   const userData =
     '#cloud-config\nbootcmd: [echo b >> /var/log/n]\nruncmd: [echo r >> /var/log/n]\n';
-  const log = (bench: Awaited<ReturnType<typeof bootWith>>) =>
-    bench.guest.report().files['/var/log/n']?.content;
+  const log = (harness: Awaited<ReturnType<typeof bootWithUserData>>) =>
+    harness.guest.report().files['/var/log/n']?.content;
 
-  async function again(state: unknown, seedIso: Uint8Array | undefined) {
-    const bench = aGuest({
+  async function bootAgain(state: unknown, seedIso: Uint8Array | undefined) {
+    const harness = createGuestHarness({
       disk: {
         image: 'jammy',
-        firstBoot: false,
+        isFirstBoot: false,
         sizeBytes: 2 ** 34,
         state: JSON.parse(JSON.stringify(state)),
       },
       seedIso,
     });
-    await bench.boot();
-    return bench;
+    await harness.boot();
+    return harness;
   }
 
-  it('runs bootcmd at each boot, runcmd at the first', async () => {
-    const first = await bootWith(userData);
-    const second = await again(first.guest.diskState(), aSeed({ userData }));
+  it('run bootcmd at each boot and runcmd only at the first', async () => {
+    const first = await bootWithUserData(userData);
+    const second = await bootAgain(first.guest.diskState(), buildSeedIso({ userData }));
     expect(log(second)).toBe('b\nr\nb\n');
   });
 
-  it('runs all of it for another instance id', async () => {
-    const first = await bootWith(userData);
-    const clone = await again(
+  it('run all modules again when the id changes', async () => {
+    const first = await bootWithUserData(userData);
+    const clone = await bootAgain(
       first.guest.diskState(),
-      aSeed({ userData, metaData: 'instance-id: i-2\nlocal-hostname: w2\n' }),
+      buildSeedIso({ userData, metaData: 'instance-id: i-2\nlocal-hostname: w2\n' }),
     );
     expect(log(clone)).toBe('b\nr\nb\nr\n');
     expect(clone.guest.report()).toMatchObject({ hostname: 'w2', instanceId: 'i-2' });
   });
 
-  it('changes nothing without the seed', async () => {
-    const first = await bootWith(userData);
-    const later = await again(first.guest.diskState(), undefined);
+  it('run nothing without a seed', async () => {
+    const first = await bootWithUserData(userData);
+    const later = await bootAgain(first.guest.diskState(), undefined);
     expect(log(later)).toBe('b\nr\n');
     expect(later.guest.report()).toMatchObject({
       hostname: 'worker-1',
@@ -401,11 +415,13 @@ describe('once per instance', () => {
     expect(later.guest.report().network[0]?.addresses).toEqual(['10.0.0.50/24']);
   });
 
-  it('is off for good after somebody disabled it', async () => {
-    const first = await bootWith('#cloud-config\nruncmd: [touch /etc/cloud/cloud-init.disabled]\n');
-    const later = await again(
+  it('run nothing after cloud-init was disabled', async () => {
+    const first = await bootWithUserData(
+      '#cloud-config\nruncmd: [touch /etc/cloud/cloud-init.disabled]\n',
+    );
+    const later = await bootAgain(
       first.guest.diskState(),
-      aSeed({ userData, metaData: 'instance-id: i-2\n' }),
+      buildSeedIso({ userData, metaData: 'instance-id: i-2\n' }),
     );
     expect(later.guest.report()).toMatchObject({
       cloudInitDisabled: true,

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloud-init's four stages over one boot. Owns the order and what runs once per instance, at every boot or not
-// at all; reads only what the guest itself could read (its seed and its own files).
+// The cloud-init stages of one boot. Decides what runs once per instance and what runs at every boot. Reads only what
+// a real guest could read: its seed and its own files.
 import type { GuestShell } from '../commands/guest-shell.ts';
-import { isTruthy, listOf, type PlainRecord, recordOf, textOf, textsOf } from '../plain-values.ts';
 import type { NicPlan } from '../system/network.ts';
 import type { GuestSystem } from '../system/system.ts';
-import { warnAboutKeys } from './known-keys.ts';
+import {
+  asList,
+  asRecord,
+  asText,
+  asTexts,
+  isTruthy,
+  type PlainRecord,
+} from '../untyped-values.ts';
 import { readNetworkConfig } from './network-config.ts';
-import { seedFromDrive } from './pve-drive.ts';
-import { type Seed, type SeedResult, seedFromIso } from './seed.ts';
-import { readUserData, type UserData } from './user-data.ts';
-import { makeUsers } from './users.ts';
+import { buildSeedFromDrive } from './pve-drive.ts';
+import { readSeedIso, type Seed, type SeedResult } from './seed.ts';
+import { findUnknownKeys, readUserData, type UserData } from './user-data.ts';
+import { createUsers } from './users.ts';
 import { writeFiles } from './write-files.ts';
 
 export const DISABLED_FILE = '/etc/cloud/cloud-init.disabled';
-const NOTHING: UserData = { config: {}, scripts: [], bootHooks: [], warnings: [] };
-const LOG = '/var/log/cloud-init-output.log';
+const EMPTY_USER_DATA: UserData = { config: {}, scripts: [], bootHooks: [], warnings: [] };
+const OUTPUT_LOG = '/var/log/cloud-init-output.log';
 
 export class CloudInit {
   readonly #system: GuestSystem;
@@ -29,64 +35,67 @@ export class CloudInit {
     this.#shell = shell;
   }
 
-  /** Finds the seed and decides the network. Without a seed a disk that was configured stays as it is. */
-  local(): void {
+  /** Finds the seed and configures the network. Without a seed, a configured disk keeps its configuration. */
+  runLocalStage(): void {
     const system = this.#system;
     const isDisabled = system.files.exists(DISABLED_FILE);
     this.#seed = isDisabled ? undefined : this.#findSeed();
     this.#isNewInstance = this.#seed !== undefined && this.#seed.instanceId !== system.instanceId;
     if (this.#seed !== undefined) {
-      this.#userData = this.#read(this.#seed);
+      this.#userData = this.#readUserData(this.#seed);
       system.instanceId = this.#seed.instanceId;
     }
     const isUnconfigured = system.networkPlan.length === 0;
     if (this.#isNewInstance || (isUnconfigured && !isDisabled))
-      system.networkPlan = this.#network();
+      system.networkPlan = this.#readNetworkPlans();
     system.network.configure(system.networkPlan);
   }
 
-  /** After the network is up: commands of every boot, then files, name and accounts of a new instance. */
-  async network(): Promise<void> {
-    const { config, bootHooks } = this.#userData ?? NOTHING;
-    for (const hook of bootHooks) await this.#script('boothook', hook);
-    await this.#commands('bootcmd', config['bootcmd']);
+  /** After the network is up: boot commands at every boot; files, hostname and users for a new instance. */
+  async runNetworkStage(): Promise<void> {
+    const { config, bootHooks } = this.#userData ?? EMPTY_USER_DATA;
+    for (const hook of bootHooks) await this.#runScript('boothook', hook);
+    await this.#runCommands('bootcmd', config['bootcmd']);
     if (!this.#isNewInstance) return;
-    warnAboutKeys(this.#system, config);
+    for (const key of findUnknownKeys(config)) {
+      this.#system.recordWarning(`cloud-config: unknown key '${key}'`);
+    }
     writeFiles(this.#system, config['write_files'], false);
     this.#setHostname(config);
-    this.#makeSwap(recordOf(config['swap']));
-    makeUsers(this.#system, config);
+    this.#enableSwap(asRecord(config['swap']));
+    createUsers(this.#system, config);
   }
 
-  /** Packages, late files, scripts and commands; then the power, when asked for. */
-  async final(): Promise<void> {
-    const { config, scripts } = this.#userData ?? NOTHING;
+  /** Packages, deferred files, commands and scripts for a new instance; then the power state. */
+  async runFinalStage(): Promise<void> {
+    const { config, scripts } = this.#userData ?? EMPTY_USER_DATA;
     if (this.#isNewInstance) {
-      await this.#packages(config);
+      await this.#installPackages(config);
       writeFiles(this.#system, config['write_files'], true);
-      await this.#commands('runcmd', config['runcmd']);
-      for (const script of scripts) await this.#script('user script', script);
+      await this.#runCommands('runcmd', config['runcmd']);
+      for (const script of scripts) await this.#runScript('user script', script);
     }
     if (this.#seed === undefined) return;
     this.#system.files.makeDirectory('/var/lib/cloud/instance');
     this.#system.files.write('/var/lib/cloud/instance/boot-finished', `${this.#system.now()}\n`);
-    if (this.#isNewInstance) await this.#powerState(recordOf(config['power_state']));
+    if (this.#isNewInstance) await this.#applyPowerState(asRecord(config['power_state']));
   }
 
   #findSeed(): Seed | undefined {
     const { seedIso, cloudInitDrive, interfaces } = this.#system.input;
     const found: SeedResult =
-      seedIso === undefined ? { seed: undefined, problems: [] } : seedFromIso(seedIso);
-    for (const problem of found.problems) this.#system.fail(problem);
+      seedIso === undefined ? { seed: undefined, problems: [] } : readSeedIso(seedIso);
+    for (const problem of found.problems) this.#system.recordError(problem);
     if (found.seed !== undefined || cloudInitDrive === undefined) return found.seed;
-    return seedFromDrive(cloudInitDrive, interfaces);
+    return buildSeedFromDrive(cloudInitDrive, interfaces);
   }
 
-  /** The vendor's data counts where the user's says nothing. */
-  #read(seed: Seed): UserData {
+  /** User data takes precedence over vendor data. */
+  #readUserData(seed: Seed): UserData {
     const user = readUserData(seed.userData);
     const vendor = readUserData(seed.vendorData);
-    for (const warning of [...vendor.warnings, ...user.warnings]) this.#system.warn(warning);
+    for (const warning of [...vendor.warnings, ...user.warnings])
+      this.#system.recordWarning(warning);
     return {
       config: { ...vendor.config, ...user.config },
       scripts: [...vendor.scripts, ...user.scripts],
@@ -95,9 +104,9 @@ export class CloudInit {
     };
   }
 
-  #network(): readonly NicPlan[] {
+  #readNetworkPlans(): readonly NicPlan[] {
     const { plans, warnings } = readNetworkConfig(this.#seed?.networkConfig);
-    for (const warning of warnings) this.#system.warn(warning);
+    for (const warning of warnings) this.#system.recordWarning(warning);
     const [first] = this.#system.input.interfaces;
     if (plans !== undefined || first === undefined) return plans ?? [];
     return [{ mac: first.mac, dhcp4: true, addresses: [], nameservers: [], searchDomains: [] }];
@@ -105,91 +114,93 @@ export class CloudInit {
 
   #setHostname(config: PlainRecord): void {
     if (isTruthy(config['preserve_hostname'])) return;
-    const hostname = textOf(config['hostname']);
+    const hostname = asText(config['hostname']);
     const fqdn =
-      textOf(config['fqdn']) ?? hostname ?? textOf(this.#seed?.metaData['local-hostname']);
+      asText(config['fqdn']) ?? hostname ?? asText(this.#seed?.metaData['local-hostname']);
     if (!fqdn) return;
     const short = (hostname ?? fqdn).replace(/\..*/, '');
     this.#system.setHostname(isTruthy(config['prefer_fqdn_over_hostname']) ? fqdn : short);
-    if (/^(true|localhost)$/.test(textOf(config['manage_etc_hosts']) ?? '')) {
+    if (/^(true|localhost)$/.test(asText(config['manage_etc_hosts']) ?? '')) {
       const names = fqdn === short ? short : `${fqdn} ${short}`;
       this.#system.files.write('/etc/hosts', `127.0.1.1 ${names}\n127.0.0.1 localhost\n`);
     }
   }
 
-  #makeSwap(swap: PlainRecord): void {
-    const size = textOf(swap['size']) ?? '0';
+  #enableSwap(swap: PlainRecord): void {
+    const size = asText(swap['size']) ?? '0';
     if (size === '0') return;
-    const file = textOf(swap['filename']) ?? '/swap.img';
+    const file = asText(swap['filename']) ?? '/swap.img';
     this.#system.files.write('/etc/fstab', `${file} none swap sw 0 0\n`, { append: true });
-    this.#system.swapOn = true;
+    this.#system.isSwapOn = true;
   }
 
-  async #packages(config: PlainRecord): Promise<void> {
-    const names = listOf(config['packages']).flatMap(packageNames);
+  async #installPackages(config: PlainRecord): Promise<void> {
+    const names = asList(config['packages']).flatMap(packageNames);
     const upgrades = isTruthy(config['package_upgrade']);
     const updates = isTruthy(config['package_update']) || upgrades || names.length > 0;
-    if (updates) await this.#program('packages', ['apt-get', 'update']);
-    if (upgrades) await this.#program('packages', ['apt-get', 'upgrade', '-y']);
-    if (names.length > 0) await this.#program('packages', ['apt-get', 'install', '-y', ...names]);
+    if (updates) await this.#runProgram('packages', ['apt-get', 'update']);
+    if (upgrades) await this.#runProgram('packages', ['apt-get', 'upgrade', '-y']);
+    if (names.length > 0)
+      await this.#runProgram('packages', ['apt-get', 'install', '-y', ...names]);
   }
 
-  /** One script for all entries: a `cd` or a variable holds for the next, a failure does not stop it. */
-  async #commands(source: 'bootcmd' | 'runcmd', value: unknown): Promise<void> {
-    const entries = listOf(value).map(commandText);
+  /** All entries run in one shell: `cd` and variables persist, and a failure does not stop the following entries. */
+  async #runCommands(source: 'bootcmd' | 'runcmd', value: unknown): Promise<void> {
+    const entries = asList(value).map(commandText);
     if (entries.includes(undefined)) {
-      this.#system.fail(`${source}: an entry is neither a text nor a list: none was run`);
+      this.#system.recordError(
+        `${source}: no command was run: an entry is neither a string nor a list`,
+      );
       return;
     }
-    const session = this.#shell.session();
+    const session = this.#shell.openSession();
     let code = 0;
     for (const text of entries) {
-      if (text === undefined || session.ended) continue;
-      const outcome = await session.run(text);
-      code = outcome.code;
-      this.#note({ source, text, ...outcome });
+      if (text === undefined || session.hasExited) continue;
+      const result = await session.run(text);
+      code = result.code;
+      this.#recordRun({ source, text, ...result });
     }
-    if (code !== 0) this.#system.fail(`${source}: the script ended with exit code ${code}`);
+    if (code !== 0) this.#system.recordError(`${source}: the script ended with exit code ${code}`);
   }
 
-  async #script(source: string, text: string): Promise<void> {
-    const outcome = await this.#shell.script(text);
-    this.#note({ source, text, ...outcome });
-    if (outcome.code !== 0) this.#system.fail(`${source}: exit code ${outcome.code}`);
+  async #runScript(source: string, text: string): Promise<void> {
+    const result = await this.#shell.runScript(text);
+    this.#recordRun({ source, text, ...result });
+    if (result.code !== 0) this.#system.recordError(`${source}: exit code ${result.code}`);
   }
 
-  async #program(source: string, argv: readonly string[]): Promise<void> {
-    const outcome = await this.#shell.program(argv);
-    this.#note({ source, text: argv.join(' '), ...outcome });
-    if (outcome.code !== 0) this.#system.fail(`${source}: ${outcome.err.trim()}`);
+  async #runProgram(source: string, argv: readonly string[]): Promise<void> {
+    const result = await this.#shell.runProgram(argv);
+    this.#recordRun({ source, text: argv.join(' '), ...result });
+    if (result.code !== 0) this.#system.recordError(`${source}: ${result.err.trim()}`);
   }
 
-  #note(run: { source: string; text: string; code: number; out: string; err: string }): void {
+  #recordRun(run: { source: string; text: string; code: number; out: string; err: string }): void {
     const { source, text, code } = run;
     this.#system.history.commandsRun.push({ source, text, exitCode: code });
-    this.#system.files.write(LOG, run.out + run.err, { append: true, mode: '0640' });
-    if (code !== 0) this.#system.warn(`${source}: exit code ${code}: ${text}`);
+    this.#system.files.write(OUTPUT_LOG, run.out + run.err, { append: true, mode: '0640' });
+    if (code !== 0) this.#system.recordWarning(`${source}: exit code ${code}: ${text}`);
   }
 
-  async #powerState(wanted: PlainRecord): Promise<void> {
-    const mode = textOf(wanted['mode']);
-    if (mode === undefined || wanted['condition'] === false) return;
-    const minutes = Number(/^\+?(\d+)$/.exec(textOf(wanted['delay']) ?? 'now')?.[1] ?? 0);
-    await this.#system.pass(minutes * 60_000);
-    this.#system.powerRequest = mode === 'reboot' ? 'reboot' : 'off';
-    this.#system.changed();
+  async #applyPowerState(powerState: PlainRecord): Promise<void> {
+    const mode = asText(powerState['mode']);
+    if (mode === undefined || powerState['condition'] === false) return;
+    const minutes = Number(/^\+?(\d+)$/.exec(asText(powerState['delay']) ?? 'now')?.[1] ?? 0);
+    await this.#system.sleepSimulated(minutes * 60_000);
+    this.#system.requestPower(mode === 'reboot' ? 'reboot' : 'off');
   }
 }
 
-/** A list is one command, word by word; a text is for the shell. */
+/** A list is one command with quoted arguments; a string is shell text. */
 function commandText(entry: unknown): string | undefined {
-  if (!Array.isArray(entry)) return textOf(entry);
-  return textsOf(entry)
+  if (!Array.isArray(entry)) return asText(entry);
+  return asTexts(entry)
     .map((word) => `'${word.replaceAll("'", "'\\''")}'`)
     .join(' ');
 }
 
 function packageNames(entry: unknown): string[] {
-  if (Array.isArray(entry)) return textsOf(entry).slice(0, 1);
-  return textsOf(entry);
+  if (Array.isArray(entry)) return asTexts(entry).slice(0, 1);
+  return asTexts(entry);
 }

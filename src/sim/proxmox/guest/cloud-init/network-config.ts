@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// network-config, versions 1 and 2, into plans for network cards. What is not modelled is a warning.
+// Reads network-config versions 1 and 2 into plans for network cards. Unsupported entries give a warning.
+
+import type { NicPlan } from '../system/network.ts';
 import {
+  asList,
+  asRecord,
+  asText,
+  asTexts,
   isRecord,
   isTruthy,
-  listOf,
   type PlainRecord,
-  recordOf,
-  textOf,
-  textsOf,
-} from '../plain-values.ts';
-import type { NicPlan } from '../system/network.ts';
+} from '../untyped-values.ts';
 
-export interface NetworkResult {
-  /** Undefined: there is no usable network-config, the guest falls back to DHCP. */
+export interface NetworkConfigResult {
+  /** Undefined without a usable network-config; the guest then uses DHCP. */
   readonly plans: readonly NicPlan[] | undefined;
   readonly warnings: readonly string[];
 }
 
-export function readNetworkConfig(value: unknown): NetworkResult {
-  const outer = recordOf(value);
+export function readNetworkConfig(value: unknown): NetworkConfigResult {
+  const outer = asRecord(value);
   const config = isRecord(outer['network']) ? outer['network'] : outer;
-  const version = Number(textOf(config['version']) ?? Number.NaN);
-  if (version === 1) return versionOne(config);
-  if (version === 2) return versionTwo(config);
+  const version = Number(asText(config['version']) ?? Number.NaN);
+  if (version === 1) return readVersion1(config);
+  if (version === 2) return readVersion2(config);
   const isEmpty = Object.keys(outer).length === 0;
   return { plans: undefined, warnings: isEmpty ? [] : ['network-config: unknown version'] };
 }
 
-function versionOne(config: PlainRecord): NetworkResult {
-  const entries = listOf(config['config']).filter(isRecord);
+function readVersion1(config: PlainRecord): NetworkConfigResult {
+  const entries = asList(config['config']).filter(isRecord);
   const servers = entries.filter((entry) => entry['type'] === 'nameserver');
   const dns = {
-    nameservers: servers.flatMap((entry) => textsOf(entry['address'])),
-    searchDomains: servers.flatMap((entry) => textsOf(entry['search'])),
+    nameservers: servers.flatMap((entry) => asTexts(entry['address'])),
+    searchDomains: servers.flatMap((entry) => asTexts(entry['search'])),
   };
   const warnings = entries
-    .filter((entry) => !['nameserver', 'physical', 'route'].includes(textOf(entry['type']) ?? ''))
-    .map((entry) => `network-config: type ${textOf(entry['type']) ?? '?'} is not modelled`);
+    .filter((entry) => !['nameserver', 'physical', 'route'].includes(asText(entry['type']) ?? ''))
+    .map((entry) => `network-config: type ${asText(entry['type']) ?? '?'} is not simulated`);
   const physical = entries.filter((entry) => entry['type'] === 'physical');
-  return { plans: physical.map((entry) => physicalPlan(entry, dns)), warnings };
+  return { plans: physical.map((entry) => planPhysical(entry, dns)), warnings };
 }
 
 interface Dns {
@@ -46,81 +47,81 @@ interface Dns {
   readonly searchDomains: readonly string[];
 }
 
-function physicalPlan(entry: PlainRecord, dns: Dns): NicPlan {
-  const subnets = listOf(entry['subnets']).filter(isRecord);
-  const fixed = subnets.filter((subnet) => (textOf(subnet['type']) ?? '').startsWith('static'));
-  const gateway = textsOf(fixed.map((subnet) => subnet['gateway']))[0];
+function planPhysical(entry: PlainRecord, dns: Dns): NicPlan {
+  const subnets = asList(entry['subnets']).filter(isRecord);
+  const fixed = subnets.filter((subnet) => (asText(subnet['type']) ?? '').startsWith('static'));
+  const gateway = asTexts(fixed.map((subnet) => subnet['gateway']))[0];
   return {
-    ...(textOf(entry['mac_address']) === undefined
-      ? optional('name', textOf(entry['name']))
-      : optional('mac', textOf(entry['mac_address']))),
-    ...optional('setName', textOf(entry['name'])),
-    ...optional('gateway', gateway),
-    dhcp4: subnets.some((subnet) => /^dhcp4?$/.test(textOf(subnet['type']) ?? '')),
-    addresses: fixed.map(subnetAddress).filter((address) => address !== ''),
+    ...(asText(entry['mac_address']) === undefined
+      ? optionalField('name', asText(entry['name']))
+      : optionalField('mac', asText(entry['mac_address']))),
+    ...optionalField('setName', asText(entry['name'])),
+    ...optionalField('gateway', gateway),
+    dhcp4: subnets.some((subnet) => /^dhcp4?$/.test(asText(subnet['type']) ?? '')),
+    addresses: fixed.map(formatSubnetAddress).filter((address) => address !== ''),
     nameservers: [
-      ...subnets.flatMap((subnet) => textsOf(subnet['dns_nameservers'])),
+      ...subnets.flatMap((subnet) => asTexts(subnet['dns_nameservers'])),
       ...dns.nameservers,
     ],
     searchDomains: [
-      ...subnets.flatMap((subnet) => textsOf(subnet['dns_search'])),
+      ...subnets.flatMap((subnet) => asTexts(subnet['dns_search'])),
       ...dns.searchDomains,
     ],
   };
 }
 
-function subnetAddress(subnet: PlainRecord): string {
-  const address = textOf(subnet['address']) ?? '';
-  const netmask = textOf(subnet['netmask']);
+function formatSubnetAddress(subnet: PlainRecord): string {
+  const address = asText(subnet['address']) ?? '';
+  const netmask = asText(subnet['netmask']);
   return address.includes('/') || netmask === undefined
     ? address
-    : `${address}/${prefixOf(netmask)}`;
+    : `${address}/${netmaskToPrefix(netmask)}`;
 }
 
-function prefixOf(netmask: string): number {
+function netmaskToPrefix(netmask: string): number {
   if (/^\d+$/.test(netmask)) return Number(netmask);
   const bits = netmask.split('.').map((octet) => Number(octet).toString(2));
   return Array.from(bits.join('')).filter((bit) => bit === '1').length;
 }
 
-const VERSION_TWO_KEYS = ['version', 'renderer', 'ethernets'];
+const VERSION_2_KEYS = ['version', 'renderer', 'ethernets'];
 
-function versionTwo(config: PlainRecord): NetworkResult {
+function readVersion2(config: PlainRecord): NetworkConfigResult {
   const warnings = Object.keys(config)
-    .filter((key) => !VERSION_TWO_KEYS.includes(key))
-    .map((key) => `network-config: ${key} are not modelled`);
-  const ethernets = Object.entries(recordOf(config['ethernets']));
-  return { plans: ethernets.map(([id, nic]) => ethernetPlan(id, recordOf(nic))), warnings };
+    .filter((key) => !VERSION_2_KEYS.includes(key))
+    .map((key) => `network-config: ${key} are not simulated`);
+  const ethernets = Object.entries(asRecord(config['ethernets']));
+  return { plans: ethernets.map(([id, nic]) => planEthernet(id, asRecord(nic))), warnings };
 }
 
-function ethernetPlan(id: string, nic: PlainRecord): NicPlan {
-  const match = recordOf(nic['match']);
-  const mac = textOf(match['macaddress']);
-  const dns = recordOf(nic['nameservers']);
-  const gateway = textOf(nic['gateway4']) ?? defaultRoute(nic);
+function planEthernet(id: string, nic: PlainRecord): NicPlan {
+  const match = asRecord(nic['match']);
+  const mac = asText(match['macaddress']);
+  const dns = asRecord(nic['nameservers']);
+  const gateway = asText(nic['gateway4']) ?? findDefaultGateway(nic);
   return {
-    ...(mac === undefined ? { name: textOf(match['name']) ?? id } : { mac }),
-    ...optional('setName', textOf(nic['set-name'])),
-    ...optional('gateway', gateway),
+    ...(mac === undefined ? { name: asText(match['name']) ?? id } : { mac }),
+    ...optionalField('setName', asText(nic['set-name'])),
+    ...optionalField('gateway', gateway),
     dhcp4: isTruthy(nic['dhcp4']),
-    addresses: listOf(nic['addresses']).flatMap(addressesOf),
-    nameservers: textsOf(dns['addresses']),
-    searchDomains: textsOf(dns['search']),
+    addresses: asList(nic['addresses']).flatMap(readAddresses),
+    nameservers: asTexts(dns['addresses']),
+    searchDomains: asTexts(dns['search']),
   };
 }
 
-/** A text, or a record with the address as its only key and options as the value. */
-function addressesOf(value: unknown): string[] {
-  return isRecord(value) ? Object.keys(value) : textsOf(value);
+/** An address is a string, or a mapping from the address to its options. */
+function readAddresses(value: unknown): string[] {
+  return isRecord(value) ? Object.keys(value) : asTexts(value);
 }
 
-function defaultRoute(nic: PlainRecord): string | undefined {
-  const routes = listOf(nic['routes']).filter(isRecord);
-  const route = routes.find((each) => /^(default|0\.0\.0\.0\/0)$/.test(textOf(each['to']) ?? ''));
-  return textOf(route?.['via']);
+function findDefaultGateway(nic: PlainRecord): string | undefined {
+  const routes = asList(nic['routes']).filter(isRecord);
+  const route = routes.find((each) => /^(default|0\.0\.0\.0\/0)$/.test(asText(each['to']) ?? ''));
+  return asText(route?.['via']);
 }
 
-function optional<K extends 'mac' | 'name' | 'setName' | 'gateway'>(
+function optionalField<K extends 'mac' | 'name' | 'setName' | 'gateway'>(
   key: K,
   value: string | undefined,
 ): { readonly [P in K]?: string } {

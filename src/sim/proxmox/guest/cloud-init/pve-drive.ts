@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cloud-init drive that Proxmox itself makes at each start, as the guest finds it: the VM's options turned
-// into user-data and network data, and an instance id that changes whenever one of them does.
+// The cloud-init drive that Proxmox creates at each VM start: user-data and network data from the VM's options. The
+// instance id changes with every change of an option.
 import type { GuestInterfaceInput } from '../guest-types.ts';
-import type { PlainRecord } from '../plain-values.ts';
 import { sha256Hex } from '../system/sha256.ts';
+import type { PlainRecord } from '../untyped-values.ts';
 import type { Seed } from './seed.ts';
 
 type DriveOptions = Readonly<Record<string, string>>;
 
-export function seedFromDrive(
+export function buildSeedFromDrive(
   options: DriveOptions,
   interfaces: readonly GuestInterfaceInput[],
 ): Seed {
-  const config = userConfig(options);
-  const networkConfig = { version: 1, config: networkEntries(options, interfaces) };
-  // JSON is YAML: the documents are ours on both sides, only their meaning is Proxmox's.
+  const config = buildUserConfig(options);
+  const networkConfig = { version: 1, config: buildNetworkEntries(options, interfaces) };
+  // JSON is valid YAML.
   const userData = new TextEncoder().encode(`#cloud-config\n${JSON.stringify(config)}\n`);
   const digest = sha256Hex(new TextEncoder().encode(JSON.stringify([config, networkConfig])));
   return {
@@ -26,7 +26,7 @@ export function seedFromDrive(
   };
 }
 
-function userConfig(options: DriveOptions): PlainRecord {
+function buildUserConfig(options: DriveOptions): PlainRecord {
   const { ciuser, cipassword, sshkeys, name, searchdomain } = options;
   const hostname = name ?? 'localhost';
   return {
@@ -35,19 +35,19 @@ function userConfig(options: DriveOptions): PlainRecord {
     ...(searchdomain ? { fqdn: `${hostname}.${searchdomain.split(' ')[0]}` } : {}),
     ...(ciuser ? { user: ciuser } : {}),
     ...(cipassword ? { password: cipassword } : {}),
-    ...(sshkeys ? { ssh_authorized_keys: keysOf(sshkeys) } : {}),
+    ...(sshkeys ? { ssh_authorized_keys: decodeSshKeys(sshkeys) } : {}),
     chpasswd: { expire: false },
     users: ['default'],
     ...(options['ciupgrade'] === '0' ? {} : { package_upgrade: true }),
   };
 }
 
-function keysOf(encoded: string): string[] {
-  const lines = decoded(encoded).split('\n');
+function decodeSshKeys(encoded: string): string[] {
+  const lines = decodeUri(encoded).split('\n');
   return lines.map((line) => line.trim()).filter((line) => line !== '');
 }
 
-function decoded(text: string): string {
+function decodeUri(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -55,8 +55,8 @@ function decoded(text: string): string {
   }
 }
 
-/** A card without `ipconfigN` is not mentioned, and stays down. */
-function networkEntries(
+/** A card without `ipconfigN` gets no entry and stays down. */
+function buildNetworkEntries(
   options: DriveOptions,
   interfaces: readonly GuestInterfaceInput[],
 ): PlainRecord[] {
@@ -70,17 +70,21 @@ function networkEntries(
       type: 'physical',
       name,
       mac_address: mac.toLowerCase(),
-      subnets: subnets(ipconfig),
+      subnets: parseIpConfig(ipconfig),
     });
   }
   const { nameserver, searchdomain } = options;
   if (nameserver || searchdomain) {
-    entries.push({ type: 'nameserver', address: words(nameserver), search: words(searchdomain) });
+    entries.push({
+      type: 'nameserver',
+      address: splitWords(nameserver),
+      search: splitWords(searchdomain),
+    });
   }
   return entries;
 }
 
-function subnets(ipconfig: string): PlainRecord[] {
+function parseIpConfig(ipconfig: string): PlainRecord[] {
   const part = (key: string) =>
     ipconfig
       .split(',')
@@ -96,6 +100,6 @@ function subnets(ipconfig: string): PlainRecord[] {
   return found;
 }
 
-function words(text: string | undefined): string[] {
+function splitWords(text: string | undefined): string[] {
   return (text ?? '').split(/[\s,;]+/).filter((word) => word !== '');
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where cloud-init finds its data: a NoCloud disk, or Proxmox's own drive (pve-drive.ts).
+// Reads the cloud-init seed from a NoCloud disk. pve-drive.ts builds the seed of the Proxmox cloud-init drive.
 import { IsoError, readIso } from '../iso9660.ts';
-import { type PlainRecord, parseYaml, recordOf, textOf } from '../plain-values.ts';
+import { asRecord, asText, type PlainRecord, parseYaml } from '../untyped-values.ts';
 
 export interface Seed {
   readonly instanceId: string;
@@ -11,43 +11,44 @@ export interface Seed {
   readonly networkConfig: unknown;
 }
 
-/** Either a seed, or the reason why the disk is none; problems are what a log would show of a usable seed. */
-export type SeedResult =
-  | { readonly seed: Seed; readonly problems: readonly string[] }
-  | { readonly seed: undefined; readonly problems: readonly string[] };
+/** The seed, or undefined with the reason in `problems`. A usable seed can have problems too. */
+export interface SeedResult {
+  readonly seed: Seed | undefined;
+  readonly problems: readonly string[];
+}
 
-const LABELS = ['cidata', 'CIDATA'];
-const NO_INSTANCE_ID = 'iid-datasource-nocloud';
-const NOTHING = new Uint8Array();
+const SEED_LABELS = ['cidata', 'CIDATA'];
+const DEFAULT_INSTANCE_ID = 'iid-datasource-nocloud';
+const NO_BYTES = new Uint8Array();
 
-export function seedFromIso(image: Uint8Array): SeedResult {
+export function readSeedIso(image: Uint8Array): SeedResult {
   try {
     const { label, files } = readIso(image);
-    if (!LABELS.includes(label)) {
+    if (!SEED_LABELS.includes(label)) {
       return { seed: undefined, problems: [`seed disk: label '${label}' is not cidata`] };
     }
-    return seedFromFiles((name) => files.get(name)?.bytes);
+    return readSeedFiles((name) => files.get(name)?.bytes);
   } catch (error) {
     if (!(error instanceof IsoError)) throw error;
     return { seed: undefined, problems: [`seed disk: ${error.message}`] };
   }
 }
 
-function seedFromFiles(read: (name: string) => Uint8Array | undefined): SeedResult {
+function readSeedFiles(read: (name: string) => Uint8Array | undefined): SeedResult {
   const metaData = read('meta-data');
   const userData = read('user-data');
   if (metaData === undefined || userData === undefined) {
     const missing = metaData === undefined ? 'meta-data' : 'user-data';
     return { seed: undefined, problems: [`seed disk: no file ${missing}`] };
   }
-  const meta = parseYaml(textFrom(metaData));
-  const network = parseYaml(textFrom(read('network-config') ?? NOTHING));
-  const record = recordOf(meta.value);
+  const meta = parseYaml(decodeUtf8(metaData));
+  const network = parseYaml(decodeUtf8(read('network-config') ?? NO_BYTES));
+  const record = asRecord(meta.value);
   const seed: Seed = {
-    instanceId: textOf(record['instance-id']) ?? NO_INSTANCE_ID,
+    instanceId: asText(record['instance-id']) ?? DEFAULT_INSTANCE_ID,
     metaData: record,
     userData,
-    vendorData: read('vendor-data') ?? NOTHING,
+    vendorData: read('vendor-data') ?? NO_BYTES,
     networkConfig: network.value,
   };
   const problems = [
@@ -57,6 +58,6 @@ function seedFromFiles(read: (name: string) => Uint8Array | undefined): SeedResu
   return { seed, problems };
 }
 
-export function textFrom(bytes: Uint8Array): string {
+function decodeUtf8(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { GuestUser } from '../guest-types.ts';
-import { isRecord, listOf, type PlainRecord, textOf, textsOf } from '../plain-values.ts';
 import type { GuestSystem } from '../system/system.ts';
+import { asList, asText, asTexts, isRecord, type PlainRecord } from '../untyped-values.ts';
 
-/** users, user, ssh_authorized_keys, password: the accounts that the first boot makes. */
-export function makeUsers(system: GuestSystem, config: PlainRecord): void {
-  const wanted = config['users'] === undefined ? ['default'] : listOf(config['users']);
-  for (const entry of wanted) {
-    if (entry === 'default') makeDefaultUser(system, config);
-    else if (isRecord(entry)) makeUser(system, entry);
-    else if (typeof entry === 'string') addUser(system, { ...bareUser(entry), groups: [] });
-    else system.warn('users: an entry that is neither a name nor a mapping');
+/** Creates the accounts of the first boot from users, user, ssh_authorized_keys and password. */
+export function createUsers(system: GuestSystem, config: PlainRecord): void {
+  const entries = config['users'] === undefined ? ['default'] : asList(config['users']);
+  for (const entry of entries) {
+    if (entry === 'default') createDefaultUser(system, config);
+    else if (isRecord(entry)) createUser(system, entry);
+    else if (typeof entry === 'string')
+      addOrUpdateUser(system, { ...minimalUser(entry), groups: [] });
+    else system.recordWarning('users: an entry is neither a name nor a mapping');
   }
 }
 
-function makeDefaultUser(system: GuestSystem, config: PlainRecord): void {
+function createDefaultUser(system: GuestSystem, config: PlainRecord): void {
   const override = config['user'];
   const entry = isRecord(override) ? override : {};
-  const name = textOf(override) ?? textOf(entry['name']) ?? system.profile.defaultUser;
-  const password = textOf(config['password']);
-  addUser(system, {
-    ...bareUser(name),
-    authorizedKeys: [...textsOf(config['ssh_authorized_keys']), ...keysOf(entry)],
+  const name = asText(override) ?? asText(entry['name']) ?? system.profile.defaultUser;
+  const password = asText(config['password']);
+  addOrUpdateUser(system, {
+    ...minimalUser(name),
+    authorizedKeys: [...asTexts(config['ssh_authorized_keys']), ...readAuthorizedKeys(entry)],
     groups: ['adm', 'sudo'],
     sudo: ['ALL=(ALL) NOPASSWD:ALL'],
     shell: '/bin/bash',
@@ -30,39 +31,39 @@ function makeDefaultUser(system: GuestSystem, config: PlainRecord): void {
   });
 }
 
-function makeUser(system: GuestSystem, entry: PlainRecord): void {
-  const name = textOf(entry['name']);
-  if (name === undefined) return system.warn('users: an entry without a name');
-  const hash = textOf(entry['hashed_passwd']) ?? textOf(entry['passwd']);
-  addUser(system, {
+function createUser(system: GuestSystem, entry: PlainRecord): void {
+  const name = asText(entry['name']);
+  if (name === undefined) return system.recordWarning('users: an entry has no name');
+  const hash = asText(entry['hashed_passwd']) ?? asText(entry['passwd']);
+  addOrUpdateUser(system, {
     name,
-    authorizedKeys: keysOf(entry),
-    groups: groupsOf(entry['groups']),
-    sudo: entry['sudo'] === false ? [] : textsOf(entry['sudo']),
-    shell: textOf(entry['shell']) ?? '/bin/sh',
+    authorizedKeys: readAuthorizedKeys(entry),
+    groups: parseGroups(entry['groups']),
+    sudo: entry['sudo'] === false ? [] : asTexts(entry['sudo']),
+    shell: asText(entry['shell']) ?? '/bin/sh',
     lockPassword: entry['lock_passwd'] !== false && entry['lock-passwd'] !== false,
     ...(hash === undefined ? {} : { passwordHash: hash }),
   });
 }
 
-function bareUser(name: string): GuestUser {
+function minimalUser(name: string): GuestUser {
   return { name, authorizedKeys: [], groups: [], sudo: [], shell: '/bin/sh', lockPassword: true };
 }
 
-function keysOf(entry: PlainRecord): string[] {
-  return textsOf(entry['ssh_authorized_keys'] ?? entry['ssh-authorized-keys']);
+function readAuthorizedKeys(entry: PlainRecord): string[] {
+  return asTexts(entry['ssh_authorized_keys'] ?? entry['ssh-authorized-keys']);
 }
 
-function groupsOf(value: unknown): string[] {
+function parseGroups(value: unknown): string[] {
   if (isRecord(value)) return Object.keys(value);
-  return textsOf(value)
+  return asTexts(value)
     .flatMap((text) => text.split(','))
     .map((group) => group.trim())
     .filter((group) => group !== '');
 }
 
-/** An account that is there already keeps what it has and gets the keys, as in cloud-init. */
-function addUser(system: GuestSystem, user: GuestUser): void {
+/** As in cloud-init, an existing account only receives the additional keys. */
+function addOrUpdateUser(system: GuestSystem, user: GuestUser): void {
   const old = system.users.get(user.name);
   const authorizedKeys = [...new Set([...(old?.authorizedKeys ?? []), ...user.authorizedKeys])];
   system.users.set(user.name, { ...(old ?? user), authorizedKeys });

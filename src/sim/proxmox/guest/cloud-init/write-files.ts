@@ -1,57 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 import { gunzipSync } from 'node:zlib';
-import { isRecord, isTruthy, listOf, type PlainRecord, textOf } from '../plain-values.ts';
-import { parentOf } from '../system/files.ts';
+import { parentPath } from '../system/files.ts';
 import type { GuestSystem } from '../system/system.ts';
+import { asList, asText, isRecord, isTruthy, type PlainRecord } from '../untyped-values.ts';
 
 const MAX_UNPACKED_BYTES = 64 * 1024 * 1024;
 
 /**
- * write_files, the early half or the deferred one. As in cloud-init, the first file that fails (an owner who
- * does not exist yet, data that cannot be decoded) ends the module: what comes after it is not written.
+ * Writes the immediate or the deferred entries of write_files. As in cloud-init, the first failure (an unknown owner,
+ * undecodable content) ends the module, and the remaining files are not written.
  */
-export function writeFiles(system: GuestSystem, entries: unknown, deferred: boolean): void {
-  for (const entry of listOf(entries)) {
+export function writeFiles(system: GuestSystem, entries: unknown, isDeferred: boolean): void {
+  for (const entry of asList(entries)) {
     const file = isRecord(entry) ? entry : {};
-    if (isTruthy(file['defer']) !== deferred) continue;
-    const path = textOf(file['path']);
+    if (isTruthy(file['defer']) !== isDeferred) continue;
+    const path = asText(file['path']);
     if (path === undefined) {
-      system.warn('write_files: an entry without a path');
+      system.recordWarning('write_files: an entry has no path');
       continue;
     }
     const problem = writeFile(system, path, file);
-    if (problem !== undefined) return system.fail(`write_files: ${path}: ${problem}`);
+    if (problem !== undefined) return system.recordError(`write_files: ${path}: ${problem}`);
   }
 }
 
 function writeFile(system: GuestSystem, path: string, file: PlainRecord): string | undefined {
-  const content = decoded(textOf(file['content']) ?? '', textOf(file['encoding']) ?? '');
-  if (content === undefined) return 'the content cannot be decoded';
-  system.files.makeDirectory(parentOf(path));
+  const content = decodeContent(asText(file['content']) ?? '', asText(file['encoding']) ?? '');
+  if (content === undefined) return 'cannot decode the content';
+  system.files.makeDirectory(parentPath(path));
   const append = isTruthy(file['append']);
-  system.files.write(path, content, { append, mode: modeOf(system, path, file['permissions']) });
-  const owner = textOf(file['owner']) ?? 'root:root';
+  system.files.write(path, content, {
+    append,
+    mode: parsePermissions(system, path, file['permissions']),
+  });
+  const owner = asText(file['owner']) ?? 'root:root';
   const [user = ''] = owner.split(':');
   if (!system.users.has(user)) return `unknown user or group: ${owner}`;
   system.files.chown(path, owner);
   return undefined;
 }
 
-/** A text is octal; a number is already what YAML made of it, so that a plain `0644` is right and `644` is not. */
-function modeOf(system: GuestSystem, path: string, value: unknown): string {
+/** A string is octal. A number was parsed by YAML 1.1: `0644` is octal, but `644` is decimal. */
+function parsePermissions(system: GuestSystem, path: string, value: unknown): string {
   if (value === undefined || value === null) return '0644';
-  const mode = typeof value === 'number' ? value : Number.parseInt(textOf(value) ?? '', 8);
+  const mode = typeof value === 'number' ? value : Number.parseInt(asText(value) ?? '', 8);
   if (Number.isInteger(mode) && mode >= 0) return (mode & 0o7777).toString(8).padStart(4, '0');
-  system.warn(`write_files: ${path}: permissions cannot be read, 0644 taken`);
+  system.recordWarning(`write_files: ${path}: cannot parse the permissions, using 0644`);
   return '0644';
 }
 
-function decoded(content: string, encoding: string): string | Uint8Array | undefined {
+function decodeContent(content: string, encoding: string): string | Uint8Array | undefined {
   const name = encoding.toLowerCase().trim();
   const isBase64 = /b64|base64/.test(name);
   const isGzip = /gz/.test(name);
   if (!isBase64 && !isGzip) return content;
-  const bytes = isBase64 ? base64(content) : Buffer.from(content, 'latin1');
+  const bytes = isBase64 ? decodeBase64(content) : Buffer.from(content, 'latin1');
   if (bytes === undefined || !isGzip) return bytes;
   try {
     return new Uint8Array(gunzipSync(bytes, { maxOutputLength: MAX_UNPACKED_BYTES }));
@@ -60,7 +63,7 @@ function decoded(content: string, encoding: string): string | Uint8Array | undef
   }
 }
 
-function base64(content: string): Uint8Array | undefined {
+function decodeBase64(content: string): Uint8Array | undefined {
   const text = content.replace(/\s+/g, '');
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) return undefined;
   return new Uint8Array(Buffer.from(text, 'base64'));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { GuestSystem } from '../system/system.ts';
 
-/** What systemd-sysctl and systemd-modules-load do at each boot. */
+/** Applies the files that systemd-sysctl and systemd-modules-load read at each boot. */
 export function applyBootSettings(system: GuestSystem): void {
   const paths = system.files.paths();
   for (const path of paths.filter((each) => SYSCTL_FILES.test(each))) loadSysctl(system, path);

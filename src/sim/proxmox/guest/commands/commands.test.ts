@@ -2,17 +2,17 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DownloadAnswer } from '../guest-types.ts';
+import type { DownloadResult } from '../guest-types.ts';
 import { sha256Hex } from '../system/sha256.ts';
-import { aShell } from '../testing/a-shell.ts';
+import { createShellHarness } from '../testing/shell-harness.ts';
 import { applyBootSettings } from './boot-settings.ts';
 
-async function out(text: string): Promise<string> {
-  const result = await aShell().sh(text);
+async function runForOutput(text: string): Promise<string> {
+  const result = await createShellHarness().sh(text);
   return result.out + result.err;
 }
 
-describe('files', () => {
+describe('file commands of a simulated guest', () => {
   it.each([
     ['mkdir /a/b', "mkdir: cannot create directory '/a/b': No such file or directory\n"],
     ['mkdir -p /a/b && mkdir /a', "mkdir: cannot create directory '/a': File exists\n"],
@@ -33,11 +33,11 @@ describe('files', () => {
     ['chmod 600 /none', "chmod: cannot access '/none': No such file or directory\n"],
     ['t=$(mktemp -d); [ -d "$t" ] && echo made', 'made\n'],
   ])('%s', async (text, expected) => {
-    expect(await out(text)).toBe(expected);
+    expect(await runForOutput(text)).toBe(expected);
   });
 
-  it('keeps modes and owners', async () => {
-    const { sh, system } = aShell();
+  it('set modes and owners', async () => {
+    const { sh, system } = createShellHarness();
     await sh(
       'echo x > /tmp/a; chmod u+x,go-r /tmp/a; install -m 0755 -o ubuntu /tmp/a /usr/local/bin/b',
     );
@@ -53,8 +53,8 @@ describe('files', () => {
     expect(system.files.isDirectory('/opt/dir')).toBe(true);
   });
 
-  it('makes new files under the umask, by redirection or by program', async () => {
-    const { sh, system } = aShell();
+  it('create files with the umask, by redirection and by program', async () => {
+    const { sh, system } = createShellHarness();
     await sh(
       'touch /tmp/old; umask 077; echo s > /tmp/a; echo s >> /tmp/old; sh -c "touch /tmp/b"; curl -so /tmp/c https://example.org',
     );
@@ -79,13 +79,13 @@ describe('files', () => {
     ['3 -le 2', 1],
     ['', 1],
     ['word', 0],
-  ])('[ %s ] is %i', async (condition, code) => {
-    expect((await aShell().sh(`[ ${condition} ]`)).code).toBe(code);
-    expect((await aShell().sh(`test ${condition}`)).code).toBe(code);
+  ])('test [ %s ] with exit code %i', async (condition, code) => {
+    expect((await createShellHarness().sh(`[ ${condition} ]`)).code).toBe(code);
+    expect((await createShellHarness().sh(`test ${condition}`)).code).toBe(code);
   });
 });
 
-describe('text', () => {
+describe('text commands of a simulated guest', () => {
   it.each([
     ['echo -n a; echo -e "b\\tc"', 'ab\tc\n'],
     ['printf "%s=%d\\n" a 1 b 2; printf "100%%\\n"', 'a=1\nb=2\n100%\n'],
@@ -97,13 +97,13 @@ describe('text', () => {
     ],
     ['printf "a\\nb\\n" | sed /a/d; echo aXa | sed -e "s/a/[&]/g" -e "s|X|/|"', 'b\n[a]/[a]\n'],
     ['echo k=v | sed -E "s/(.)=(.)/\\2=\\1/"; echo k=v | sed "s/\\(.\\)=/\\1:/"', 'v=k\nk:v\n'],
-    ['echo a | sed y/a/b/', 'sed: not modelled: y/a/b/\n'],
+    ['echo a | sed y/a/b/', 'sed: not simulated: y/a/b/\n'],
     ['echo hi | base64 | base64 -d', 'hi\n'],
     ['seq 3 | tail -n 2; seq 2 3 | wc -l', '2\n3\n2\n'],
     ['echo a:b:c | cut -d : -f 2; echo abc | tr a-b xy; echo abc | tr -d b', 'b\nxyc\nac\n'],
     [
       "echo 'one two' | awk '{print $2}'; echo 10.0.0.5 | awk -F. '{print $4}'; awk 'BEGIN{}'",
-      'two\n5\nawk: this program is not modelled\n',
+      'two\n5\nawk: this program is not simulated\n',
     ],
     [
       'echo "a  b" | tr -s " "; printf "b\\na\\nb\\n" | sort -u | wc -l; echo abc | cut -c1-2; echo a b | wc -w',
@@ -111,12 +111,12 @@ describe('text', () => {
     ],
     ['echo a=1 | grep -o "[0-9]"; printf "%03d|%4s\\n" 7 ab', '1\n007|  ab\n'],
   ])('%s', async (text, expected) => {
-    expect(await out(text)).toBe(expected);
+    expect(await runForOutput(text)).toBe(expected);
   });
 });
 
-describe('checksums', () => {
-  it('is the SHA-256 that everybody else computes', () => {
+describe('sha256sum of a simulated guest', () => {
+  it('computes the same SHA-256 as node:crypto', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         expect(sha256Hex(bytes)).toBe(createHash('sha256').update(bytes).digest('hex'));
@@ -124,9 +124,9 @@ describe('checksums', () => {
     );
   });
 
-  it('checks what it can know and trusts a stand-in', async () => {
+  it('verifies known content and accepts placeholders', async () => {
     const sum = createHash('sha256').update('hello\n').digest('hex');
-    const { sh } = aShell();
+    const { sh } = createShellHarness();
     const check = async (text: string) => (await sh(text)).code;
     expect(await check(`echo hello > /tmp/f; echo "${sum}  /tmp/f" | sha256sum -c -`)).toBe(0);
     expect(await check(`echo other > /tmp/f; echo "${sum}  /tmp/f" | sha256sum --status -c`)).toBe(
@@ -144,16 +144,16 @@ describe('checksums', () => {
   });
 });
 
-describe('downloads', () => {
-  const table: Readonly<Record<string, DownloadAnswer>> = {
+describe('downloads of a simulated guest', () => {
+  const table: Readonly<Record<string, DownloadResult>> = {
     'https://example.org/known': { content: 'known text\n' },
     'https://example.org/404': { exitCode: 22, message: 'The requested URL returned error: 404' },
   };
-  const bench = (address = '10.0.0.9/24') =>
-    aShell({ download: (url) => table[url], leaseAddress: () => address });
+  const harness = (address = '10.0.0.9/24') =>
+    createShellHarness({ download: (url) => table[url], leaseAddress: () => address });
 
-  it('takes what the table says', async () => {
-    const { sh, history } = bench();
+  it('return the configured content or failure', async () => {
+    const { sh, history } = harness();
     expect((await sh('curl -s https://example.org/known')).out).toBe('known text\n');
     expect(await sh('curl -fsS -o /tmp/x https://example.org/404')).toMatchObject({ code: 22 });
     expect((await sh('wget -q https://example.org/404')).code).toBe(4);
@@ -166,8 +166,8 @@ describe('downloads', () => {
     expect(history.downloads).toHaveLength(6);
   });
 
-  it('needs an address', async () => {
-    const { sh } = bench('');
+  it('fail without a network address', async () => {
+    const { sh } = harness('');
     const result = await sh('curl -fsS https://example.org/known');
     expect(result).toMatchObject({
       code: 6,
@@ -176,16 +176,16 @@ describe('downloads', () => {
     expect((await sh('apt-get install -y jq')).code).toBe(100);
   });
 
-  it('does not run a script that it does not know', async () => {
-    const { sh, history } = bench();
+  it('do not run a script with unknown content', async () => {
+    const { sh, history } = harness();
     expect((await sh('curl -s https://example.org/setup.sh | bash')).code).toBe(0);
     expect(history.warnings).toEqual([
-      'a downloaded script was not run: https://example.org/setup.sh',
+      'a downloaded script with unknown content was not run: https://example.org/setup.sh',
     ]);
   });
 
-  it('unpacks the archives that it knows', async () => {
-    const { sh, system, history } = bench();
+  it('unpack known archives', async () => {
+    const { sh, system, history } = harness();
     await sh(
       'curl -sLo /tmp/r.tgz https://example.org/rke2.linux-amd64.tar.gz; tar xzf /tmp/r.tgz -C /usr/local',
     );
@@ -197,15 +197,15 @@ describe('downloads', () => {
   });
 });
 
-describe('the machine', () => {
-  it('changes what its commands change', async () => {
-    const { sh, system } = aShell();
-    system.swapOn = true;
+describe('operating system commands of a simulated guest', () => {
+  it('change hostname, swap, kernel modules, sysctl, users and power', async () => {
+    const { sh, system } = createShellHarness();
+    system.isSwapOn = true;
     await sh(
       'hostnamectl set-hostname w9; swapoff -a; modprobe -a overlay br_netfilter; sysctl -w net.ipv4.ip_forward=1',
     );
     expect(system.files.read('/etc/hostname')).toBe('w9\n');
-    expect(system).toMatchObject({ hostname: 'w9', swapOn: false });
+    expect(system).toMatchObject({ hostname: 'w9', isSwapOn: false });
     expect([...system.kernelModules]).toEqual(['overlay', 'br_netfilter']);
     expect((await sh('hostname; sysctl -n net.ipv4.ip_forward; uname -m; nproc; whoami')).out).toBe(
       'w9\n1\nx86_64\n2\nroot\n',
@@ -220,13 +220,13 @@ describe('the machine', () => {
     expect(system.powerRequest).toBe('reboot');
   });
 
-  it('answers what scripts ask', async () => {
-    const { sh, system } = aShell();
+  it('report addresses, cloud-init status and SMBIOS UUID', async () => {
+    const { sh, system } = createShellHarness();
     expect(
       (await sh('ip a; hostname -I; nc -z 10.0.0.2 6443 && dmidecode -s system-uuid')).out,
     ).toBe('10.0.0.50\n10.0.0.50 \n7c9e6679-7425-40de-944b-e07fc1f90ae7\n');
     expect((await sh('cloud-init status')).out).toBe('status: running\n');
-    system.bootFinished = true;
+    system.isBootFinished = true;
     system.instanceId = 'i-1';
     expect((await sh('cloud-init status --wait')).out).toBe('status: done\n');
     await sh('touch /etc/cloud/cloud-init.disabled; cloud-init clean --logs --machine-id');
@@ -235,7 +235,7 @@ describe('the machine', () => {
     expect(system.files.read('/etc/machine-id')).toBe('');
     expect((await sh('useradd a && useradd a')).code).toBe(9);
     expect((await sh('swapon --show; swapon -a; shutdown -c')).code).toBe(0);
-    expect(system).toMatchObject({ swapOn: true, powerRequest: undefined });
+    expect(system).toMatchObject({ isSwapOn: true, powerRequest: undefined });
     expect(
       (
         await sh(
@@ -246,8 +246,8 @@ describe('the machine', () => {
     expect((await sh('lsmod; nohup nice -n 5 setsid uname -r')).out).toBe('5.15.0-157-generic\n');
   });
 
-  it('loads settings and modules at boot', () => {
-    const { system } = aShell();
+  it('load sysctl settings and kernel modules at boot', () => {
+    const { system } = createShellHarness();
     system.files.write('/etc/sysctl.d/k8s.conf', 'net.ipv4.ip_forward = 1\n');
     system.files.write('/etc/modules-load.d/k8s.conf', '# comment\noverlay\n\n');
     applyBootSettings(system);
@@ -255,8 +255,8 @@ describe('the machine', () => {
     expect([...system.kernelModules]).toEqual(['overlay']);
   });
 
-  it('installs packages and starts what packages start, the agent excepted', async () => {
-    const { sh, system } = aShell();
+  it('install packages and start their units, except the guest agent', async () => {
+    const { sh, system } = createShellHarness();
     await sh(
       'DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Use-Pty=0 install -y containerd kubeadm=1.33.0-1.1 qemu-guest-agent',
     );
@@ -283,11 +283,11 @@ describe('the machine', () => {
   });
 });
 
-describe('systemctl', () => {
-  it('says whether the boot is over', async () => {
-    const { sh, system } = aShell();
+describe('systemctl of a simulated guest', () => {
+  it('reports whether the boot is finished', async () => {
+    const { sh, system } = createShellHarness();
     expect(await sh('systemctl is-system-running')).toMatchObject({ code: 1, out: 'starting\n' });
-    system.bootFinished = true;
+    system.isBootFinished = true;
     expect(await sh('systemctl is-system-running --wait')).toMatchObject({
       code: 0,
       out: 'running\n',
@@ -296,16 +296,16 @@ describe('systemctl', () => {
     expect(await sh('systemctl is-system-running')).toMatchObject({ code: 1, out: 'degraded\n' });
   });
 
-  it('knows no unit that nobody made', async () => {
-    const { sh } = aShell();
+  it('fails for an unknown unit', async () => {
+    const { sh } = createShellHarness();
     expect(await sh('systemctl start nothing')).toMatchObject({ code: 5 });
     expect((await sh('systemctl enable --now nothing.service')).code).toBe(5);
     expect((await sh('systemctl daemon-reload && systemctl frob x')).code).toBe(1);
     expect((await sh('systemctl cat nothing')).code).toBe(1);
   });
 
-  it('runs what the unit says, with its environment', async () => {
-    const { sh, system, history } = aShell();
+  it('runs the commands of a unit with its environment', async () => {
+    const { sh, system, history } = createShellHarness();
     await sh(`cat > /etc/systemd/system/hello.service <<'END'
 [Service]
 Environment="A=1 2" B=3

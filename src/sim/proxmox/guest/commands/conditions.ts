@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// `test` and its brackets.
-import { type Call, failure, type Outcome } from '../shell/command.ts';
+// `test`, `[` and `[[`.
+import { type CommandCall, type CommandResult, failure } from '../shell/command.ts';
 
-export function condition(call: Call): Outcome {
-  return { code: isTrue(call, call.args) ? 0 : 1 };
+export function runTest(call: CommandCall): CommandResult {
+  return { code: evaluateTest(call, call.args) ? 0 : 1 };
 }
 
-export function bracketed(call: Call): Outcome {
+export function runBracketTest(call: CommandCall): CommandResult {
   if (call.args.at(-1) !== (call.name === '[' ? ']' : ']]'))
     return failure(2, `${call.name}: missing ]`);
-  return { code: isTrue(call, call.args.slice(0, -1)) ? 0 : 1 };
+  return { code: evaluateTest(call, call.args.slice(0, -1)) ? 0 : 1 };
 }
 
-function isTrue(call: Call, args: readonly string[]): boolean {
-  if (args[0] === '!') return !isTrue(call, args.slice(1));
+function evaluateTest(call: CommandCall, args: readonly string[]): boolean {
+  if (args[0] === '!') return !evaluateTest(call, args.slice(1));
   for (const [operator, combine] of [
     ['-o', 'some'],
     ['-a', 'every'],
   ] as const) {
     const at = args.indexOf(operator, 1);
     if (at > 0)
-      return [args.slice(0, at), args.slice(at + 1)][combine]((each) => isTrue(call, each));
+      return [args.slice(0, at), args.slice(at + 1)][combine]((each) => evaluateTest(call, each));
   }
   const [left = '', operator, right = ''] = args;
   if (operator === undefined) return left !== '';
-  if (args.length === 2) return unary(call, left, operator);
-  return binary(left, operator, right);
+  if (args.length === 2) return testUnary(call, left, operator);
+  return testBinary(left, operator, right);
 }
 
-function unary(call: Call, operator: string, value: string): boolean {
+function testUnary(call: CommandCall, operator: string, value: string): boolean {
   const { files } = call.system;
   const path = call.path(value);
   if (operator === '-n') return value !== '';
@@ -41,7 +41,7 @@ function unary(call: Call, operator: string, value: string): boolean {
   return files.exists(path);
 }
 
-const COMPARE: Readonly<Record<string, (left: string, right: string) => boolean>> = {
+const COMPARISONS: Readonly<Record<string, (left: string, right: string) => boolean>> = {
   '=': (left, right) => left === right,
   '==': (left, right) => left === right,
   '!=': (left, right) => left !== right,
@@ -53,6 +53,6 @@ const COMPARE: Readonly<Record<string, (left: string, right: string) => boolean>
   '-le': (left, right) => Number(left) <= Number(right),
 };
 
-function binary(left: string, operator: string, right: string): boolean {
-  return COMPARE[operator]?.(left, right) ?? false;
+function testBinary(left: string, operator: string, right: string): boolean {
+  return COMPARISONS[operator]?.(left, right) ?? false;
 }

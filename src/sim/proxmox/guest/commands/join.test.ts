@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aShell } from '../testing/a-shell.ts';
+import { createShellHarness } from '../testing/shell-harness.ts';
 
 const K3S =
   'curl -fsSLo /usr/local/bin/k3s https://example.org/k3s && chmod 0755 /usr/local/bin/k3s';
 
-describe('k3s', () => {
-  it('is not there before somebody installed it', async () => {
-    const { sh } = aShell();
+describe('k3s agent of a simulated guest', () => {
+  it('is not found before it is installed and executable', async () => {
+    const { sh } = createShellHarness();
     expect((await sh('k3s agent')).code).toBe(127);
     await sh('curl -fsSLo /usr/local/bin/k3s https://example.org/k3s');
     expect((await sh('/usr/local/bin/k3s agent')).code).toBe(126);
   });
 
-  it('joins with what its files say, started by systemd', async () => {
-    const { sh, history, system } = aShell();
+  it('joins with its config files when started by systemd', async () => {
+    const { sh, history, system } = createShellHarness();
     system.setHostname('Worker-3');
     await sh(K3S);
     await sh(`mkdir -p /etc/rancher/k3s/config.yaml.d
@@ -46,8 +46,8 @@ systemctl enable --now k3s-agent`);
     ]);
   });
 
-  it('takes flags over the environment over files', async () => {
-    const { sh, history } = aShell();
+  it('prefers flags to the environment and the environment to files', async () => {
+    const { sh, history } = createShellHarness();
     await sh(K3S);
     await sh(
       'echo tokentext > /run/token; K3S_URL=https://env:6443 K3S_TOKEN_FILE=/run/token k3s agent --node-name n1 --node-label a=b',
@@ -65,8 +65,8 @@ systemctl enable --now k3s-agent`);
     ]);
   });
 
-  it('refuses to start without a server or a token', async () => {
-    const { sh, history } = aShell();
+  it('does not start without a server or a token', async () => {
+    const { sh, history } = createShellHarness();
     await sh(K3S);
     expect((await sh('k3s agent')).err).toContain('--server is required');
     expect((await sh('k3s agent -s https://x:6443')).err).toContain('--token is required');
@@ -74,8 +74,8 @@ systemctl enable --now k3s-agent`);
     expect(history.joinAttempts).toEqual([]);
   });
 
-  it('comes with the installer that people pipe into a shell', async () => {
-    const { sh, history, system } = aShell();
+  it('is installed by the script from get.k3s.io', async () => {
+    const { sh, history, system } = createShellHarness();
     const result = await sh(
       'curl -sfL https://get.k3s.io | K3S_URL=https://10.0.0.2:6443 K3S_TOKEN=abc sh -s - agent --node-label tier=small',
     );
@@ -84,7 +84,7 @@ systemctl enable --now k3s-agent`);
       { server: 'https://10.0.0.2:6443', token: 'abc', labels: ['tier=small'] },
     ]);
     expect(system.enabledUnits.has('k3s-agent')).toBe(true);
-    const skipped = aShell();
+    const skipped = createShellHarness();
     await skipped.sh(
       'curl -sfL https://get.k3s.io | INSTALL_K3S_SKIP_START=true INSTALL_K3S_EXEC=agent K3S_TOKEN=abc sh -',
     );
@@ -92,9 +92,9 @@ systemctl enable --now k3s-agent`);
   });
 });
 
-describe('RKE2', () => {
-  it('joins from its archive and config file', async () => {
-    const { sh, history } = aShell();
+describe('RKE2 agent of a simulated guest', () => {
+  it('joins after installation from the archive, with its config file', async () => {
+    const { sh, history } = createShellHarness();
     await sh(`curl -fsSLo /tmp/rke2.tgz https://example.org/rke2.linux-amd64.tar.gz
 tar xzf /tmp/rke2.tgz -C /usr/local
 mkdir -p /etc/rancher/rke2
@@ -113,11 +113,11 @@ systemctl start rke2-agent.service`);
   });
 });
 
-describe('kubeadm', () => {
+describe('kubeadm of a simulated guest', () => {
   const PREPARE = 'apt-get install -y containerd kubeadm kubelet; sysctl -w net.ipv4.ip_forward=1';
 
-  it('joins from flags and /etc/default/kubelet', async () => {
-    const { sh, history, system } = aShell();
+  it('joins with flags and /etc/default/kubelet', async () => {
+    const { sh, history, system } = createShellHarness();
     await sh(PREPARE);
     await sh(
       'echo \'KUBELET_EXTRA_ARGS="--provider-id=proxmox://lab/7 --node-labels=a=b"\' > /etc/default/kubelet',
@@ -147,8 +147,8 @@ describe('kubeadm', () => {
       'v1beta4',
       'kubeletExtraArgs: [{name: provider-id, value: "proxmox://lab/7"}, {name: node-labels, value: a=b}]',
     ],
-  ])('joins from a JoinConfiguration of %s', async (version, extra) => {
-    const { sh, history } = aShell();
+  ])('joins with a JoinConfiguration of %s', async (version, extra) => {
+    const { sh, history } = createShellHarness();
     await sh(PREPARE);
     await sh(`cat > /run/join.yaml <<'END'
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -177,7 +177,7 @@ kubeadm join --config /run/join.yaml`);
   });
 
   it('reads the server from a discovery file', async () => {
-    const { sh, history } = aShell();
+    const { sh, history } = createShellHarness();
     await sh(PREPARE);
     await sh(
       'printf "clusters: [{cluster: {server: \'https://10.0.0.3:6443\'}}]\\n" > /run/d.conf; kubeadm join --discovery-file /run/d.conf --tls-bootstrap-token ab.cd',
@@ -189,10 +189,10 @@ kubeadm join --config /run/join.yaml`);
 
   it.each([
     ['swap is on', 'swapon -a', 'ERROR Swap'],
-    ['nothing forwards', 'sysctl -w net.ipv4.ip_forward=0', 'ip_forward'],
-    ['there is no runtime', 'systemctl stop containerd', 'ERROR CRI'],
-  ])('refuses while %s', async (_, command, message) => {
-    const { sh, history } = aShell();
+    ['IP forwarding is off', 'sysctl -w net.ipv4.ip_forward=0', 'ip_forward'],
+    ['no container runtime runs', 'systemctl stop containerd', 'ERROR CRI'],
+  ])('fails preflight while %s', async (_, command, message) => {
+    const { sh, history } = createShellHarness();
     await sh(`${PREPARE}; ${command}`);
     const join = 'kubeadm join 10.0.0.2:6443 --token ab.cd';
     expect((await sh(join)).err).toContain(message);
@@ -200,8 +200,8 @@ kubeadm join --config /run/join.yaml`);
     expect(history.joinAttempts).toHaveLength(1);
   });
 
-  it('needs a package, a config file that exists, and a way to discover', async () => {
-    const { sh } = aShell();
+  it('needs the package, an existing config file and discovery settings', async () => {
+    const { sh } = createShellHarness();
     expect((await sh('kubeadm version')).code).toBe(127);
     await sh(PREPARE);
     expect((await sh('kubeadm version')).code).toBe(0);

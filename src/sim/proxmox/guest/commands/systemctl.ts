@@ -1,88 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of systemd, as far as a first boot uses it.
+// `systemctl` and `service`, with the verbs that a first boot uses.
 import {
-  type Call,
+  type CommandCall,
+  type CommandResult,
   type CommandTable,
   failure,
   OK,
-  type Outcome,
-  readOptions,
+  parseOptions,
 } from '../shell/command.ts';
-import { isAlwaysActive, known, startUnit, stopUnit, type UnitCall, unitFile } from './units.ts';
+import {
+  ifUnitExists,
+  isAlwaysActive,
+  readUnitFile,
+  startUnit,
+  stopUnit,
+  type UnitCall,
+} from './units.ts';
 
-export const SYSTEMCTL: CommandTable = {
+export const SYSTEMD_COMMANDS: CommandTable = {
   systemctl: (call) => systemctl(call, call.args),
   service: (call) => systemctl(call, call.args.slice(0, 2).toReversed()),
 };
 
-const POWER: Readonly<Record<string, 'off' | 'reboot'>> = {
-  reboot: 'reboot',
-  poweroff: 'off',
-  halt: 'off',
-};
+const POWER_VERBS: ReadonlyMap<string, 'off' | 'reboot'> = new Map([
+  ['reboot', 'reboot'],
+  ['poweroff', 'off'],
+  ['halt', 'off'],
+]);
 
-const WITHOUT_EFFECT = new Set(
+const VERBS_WITHOUT_EFFECT = new Set(
   'daemon-reload daemon-reexec reset-failed status show list-units preset set-property'.split(' '),
 );
 
-async function systemctl(call: Call, args: readonly string[]): Promise<Outcome> {
-  const options = readOptions(args, ['t', 'type', 'n', 'p', 'property']);
+async function systemctl(call: CommandCall, args: readonly string[]): Promise<CommandResult> {
+  const options = parseOptions(args, ['t', 'type', 'n', 'p', 'property']);
   const [verb = '', ...names] = options.operands;
-  if (verb === 'is-system-running') return systemState(call, options.has('wait'));
-  if (Object.hasOwn(POWER, verb)) return power(call, POWER[verb]);
-  const act = Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
+  if (verb === 'is-system-running') return reportSystemState(call, options.has('wait'));
+  const powerRequest = POWER_VERBS.get(verb);
+  if (powerRequest !== undefined) {
+    call.system.requestPower(powerRequest);
+    return OK;
+  }
+  const act = Object.hasOwn(UNIT_VERBS, verb) ? UNIT_VERBS[verb] : undefined;
   if (act === undefined) {
-    return WITHOUT_EFFECT.has(verb) ? OK : failure(1, `Unknown command verb '${verb}'.`);
+    return VERBS_WITHOUT_EFFECT.has(verb) ? OK : failure(1, `Unknown command verb '${verb}'.`);
   }
   const verbs = [act, ...(options.has('now') ? [verb === 'enable' ? startUnit : stopUnit] : [])];
-  const total = await onEach(call, names, verbs);
+  const total = await applyToUnits(call, names, verbs);
   return options.has('q', 'quiet') ? { code: total.code } : total;
 }
 
-/** All units are tried; the first failure's code is the answer. */
-async function onEach(
-  call: Call,
+/** Applies the verbs to all units; returns the exit code of the first failure. */
+async function applyToUnits(
+  call: CommandCall,
   names: readonly string[],
-  verbs: readonly Verb[],
-): Promise<Outcome> {
+  verbs: readonly UnitVerb[],
+): Promise<CommandResult> {
   const total = { code: 0, out: '', err: '' };
   for (const name of names) {
     const unit = name.replace(/\.service$/, '');
     for (const act of verbs) {
-      const outcome = await act({ unit, system: call.system, runner: call.runner });
-      total.out += outcome.out ?? '';
-      total.err += outcome.err ?? '';
-      total.code ||= outcome.code;
-      if (outcome.code !== 0) break;
+      const result = await act({ unit, system: call.system, runner: call.runner });
+      total.out += result.out ?? '';
+      total.err += result.err ?? '';
+      total.code ||= result.code;
+      if (result.code !== 0) break;
     }
   }
   return total;
 }
 
-function power(call: Call, request: 'off' | 'reboot' | undefined): Outcome {
-  call.system.powerRequest = request;
-  call.system.changed();
-  return OK;
-}
-
-async function systemState({ system }: Call, waits: boolean): Promise<Outcome> {
-  if (waits) await system.untilBooted();
-  if (!system.bootFinished) return { code: 1, out: 'starting\n' };
+async function reportSystemState({ system }: CommandCall, waits: boolean): Promise<CommandResult> {
+  if (waits) await system.waitUntilBooted();
+  if (!system.isBootFinished) return { code: 1, out: 'starting\n' };
   return system.failedUnits.size > 0
     ? { code: 1, out: 'degraded\n' }
     : { code: 0, out: 'running\n' };
 }
 
-type Verb = (call: UnitCall) => Outcome | Promise<Outcome>;
+type UnitVerb = (call: UnitCall) => CommandResult | Promise<CommandResult>;
 
-const VERBS: Readonly<Record<string, Verb>> = {
+const UNIT_VERBS: Readonly<Record<string, UnitVerb>> = {
   start: startUnit,
   restart: startUnit,
-  reload: (call) => known(call, () => OK),
+  reload: (call) => ifUnitExists(call, () => OK),
   'try-restart': (call) => (call.system.activeUnits.has(call.unit) ? startUnit(call) : OK),
   'reload-or-restart': startUnit,
   stop: stopUnit,
-  enable: (call) => known(call, () => void call.system.enabledUnits.add(call.unit)),
+  enable: (call) => ifUnitExists(call, () => void call.system.enabledUnits.add(call.unit)),
   unmask: () => OK,
   disable: ({ unit, system }) => {
     system.enabledUnits.delete(unit);
@@ -102,7 +107,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
   'is-failed': ({ unit, system }) =>
     system.failedUnits.has(unit) ? { code: 0, out: 'failed\n' } : { code: 1, out: 'active\n' },
   cat: ({ unit, system }) => {
-    const text = unitFile(system, unit);
+    const text = readUnitFile(system, unit);
     return text === undefined
       ? failure(1, `No files found for ${unit}.service.`)
       : { code: 0, out: text };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// systemd's units: found in files or brought by packages, started by running what their file says.
-import { failure, OK, type Outcome, type Runner } from '../shell/command.ts';
+// systemd units from unit files or packages. Starting a unit runs its `ExecStart` commands.
+import { type CommandResult, type CommandRunner, failure, OK } from '../shell/command.ts';
 import type { GuestSystem } from '../system/system.ts';
 import { startKubeletUnit } from './kubeadm.ts';
 
@@ -12,7 +12,7 @@ const UNIT_DIRECTORIES = [
   '/lib/systemd/system',
 ];
 
-/** Units that are there without a unit file in our tree, and the packages that bring them; none: every image. */
+/** Units without a simulated unit file, and the packages that contain them. An empty list means every image. */
 const KNOWN_UNITS: Readonly<Record<string, readonly string[]>> = {
   'qemu-guest-agent': ['qemu-guest-agent'],
   containerd: ['containerd', 'containerd.io'],
@@ -43,63 +43,63 @@ const KNOWN_UNITS: Readonly<Record<string, readonly string[]>> = {
 export interface UnitCall {
   readonly unit: string;
   readonly system: GuestSystem;
-  readonly runner: Runner;
+  readonly runner: CommandRunner;
 }
 
 export function isAlwaysActive(unit: string): boolean {
   return Object.hasOwn(KNOWN_UNITS, unit) && KNOWN_UNITS[unit]?.length === 0;
 }
 
-function isKnown(system: GuestSystem, unit: string): boolean {
-  if (unitFile(system, unit) !== undefined) return true;
+function unitExists(system: GuestSystem, unit: string): boolean {
+  if (readUnitFile(system, unit) !== undefined) return true;
   const packages = Object.hasOwn(KNOWN_UNITS, unit) ? KNOWN_UNITS[unit] : undefined;
   if (packages === undefined) return false;
   return packages.length === 0 || packages.some((name) => system.packages.has(name));
 }
 
-export function known(call: UnitCall, act: () => Outcome | void): Outcome {
-  if (isKnown(call.system, call.unit)) return act() ?? OK;
+export function ifUnitExists(call: UnitCall, act: () => CommandResult | void): CommandResult {
+  if (unitExists(call.system, call.unit)) return act() ?? OK;
   return failure(5, `Failed: Unit file ${call.unit}.service does not exist.`);
 }
 
-/** Units in whose process the kubelet runs. */
-const KUBELETS = new Set(['k3s-agent', 'rke2-agent', 'kubelet']);
+/** Units that run the kubelet. */
+const KUBELET_UNITS = new Set(['k3s-agent', 'rke2-agent', 'kubelet']);
 
-export function stopUnit({ unit, system }: UnitCall): Outcome {
+export function stopUnit({ unit, system }: UnitCall): CommandResult {
   system.activeUnits.delete(unit);
-  if (KUBELETS.has(unit)) system.kubelet?.abort();
-  system.changed();
+  if (KUBELET_UNITS.has(unit)) system.kubelet?.abort();
+  system.notifyChange();
   return OK;
 }
 
-/** Runs what the unit's file says, or just marks the unit when it is one of a package. */
-export async function startUnit(call: UnitCall): Promise<Outcome> {
+/** Runs the commands of the unit file. A package unit without a file is only marked active. */
+export async function startUnit(call: UnitCall): Promise<CommandResult> {
   const { unit, system } = call;
-  if (!isKnown(system, unit))
+  if (!unitExists(system, unit))
     return failure(5, `Failed to start ${unit}.service: Unit ${unit}.service not found.`);
   const hasPort = unit !== 'qemu-guest-agent' || system.input.agentEnabled;
   if (!hasPort) return failure(1, `A dependency job for ${unit}.service failed: no virtio port.`);
-  const text = unitFile(system, unit);
-  const outcome = text === undefined ? await startPackaged(call) : await runUnit(call, text);
-  const now = outcome.code === 0 ? system.activeUnits : system.failedUnits;
+  const text = readUnitFile(system, unit);
+  const result = text === undefined ? await startPackageUnit(call) : await runUnit(call, text);
+  const target = result.code === 0 ? system.activeUnits : system.failedUnits;
   system.activeUnits.delete(unit);
   system.failedUnits.delete(unit);
-  now.add(unit);
-  system.changed();
-  if (outcome.code === 0) return OK;
-  system.fail(`${unit}.service: exit code ${outcome.code}: ${(outcome.err ?? '').trim()}`);
+  target.add(unit);
+  system.notifyChange();
+  if (result.code === 0) return OK;
+  system.recordError(`${unit}.service: exit code ${result.code}: ${(result.err ?? '').trim()}`);
   return failure(
     1,
     `Job for ${unit}.service failed because the control process exited with error code.`,
   );
 }
 
-async function startPackaged({ unit, system }: UnitCall): Promise<Outcome> {
+async function startPackageUnit({ unit, system }: UnitCall): Promise<CommandResult> {
   if (unit === 'kubelet') await startKubeletUnit(system);
   return OK;
 }
 
-export function unitFile(system: GuestSystem, unit: string): string | undefined {
+export function readUnitFile(system: GuestSystem, unit: string): string | undefined {
   const name = /\.[a-z]+$/.test(unit) ? unit : `${unit}.service`;
   for (const directory of UNIT_DIRECTORIES) {
     const text = system.files.read(`${directory}/${name}`);
@@ -108,23 +108,23 @@ export function unitFile(system: GuestSystem, unit: string): string | undefined 
   return undefined;
 }
 
-async function runUnit(call: UnitCall, text: string): Promise<Outcome> {
-  const settings = settingsOf(text);
-  const variables = unitEnvironment(call.system, settings);
+async function runUnit(call: UnitCall, text: string): Promise<CommandResult> {
+  const settings = parseUnitFile(text);
+  const variables = buildEnvironment(call.system, settings);
   if (typeof variables === 'string') return failure(1, variables);
   for (const [key, value] of settings) {
     if (!/^ExecStart(Pre|Post)?$/.test(key) || value === '') continue;
     const [, prefix = '', command = ''] = /^([-@:+!]*)(.*)$/s.exec(value) ?? [];
-    const outcome = await call.runner.script(command.replaceAll('%H', call.system.hostname), {
+    const result = await call.runner.runScript(command.replaceAll('%H', call.system.hostname), {
       variables,
     });
-    if (outcome.code !== 0 && !prefix.includes('-')) return outcome;
+    if (result.code !== 0 && !prefix.includes('-')) return result;
   }
   return OK;
 }
 
-/** `Key=value` lines in order; a backslash at a line's end joins the next one. */
-function settingsOf(text: string): [string, string][] {
+/** Reads `Key=value` lines in order; a backslash at the end of a line joins it with the next. */
+function parseUnitFile(text: string): [string, string][] {
   const lines = text.replace(/\\\n\s*/g, ' ').split('\n');
   const settings: [string, string][] = [];
   for (const line of lines) {
@@ -134,7 +134,7 @@ function settingsOf(text: string): [string, string][] {
   return settings;
 }
 
-function unitEnvironment(
+function buildEnvironment(
   system: GuestSystem,
   settings: readonly [string, string][],
 ): Map<string, string> | string {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { allocatableOf, capacityOf } from './capacity.ts';
+import { computeAllocatable, computeCapacity } from './capacity.ts';
 import type { KubeletSettings } from './settings.ts';
 
 const GIB = 2 ** 30;
@@ -23,21 +23,21 @@ function settings(
 const SIZE = { cpus: 4, memoryBytes: 8 * GIB, diskBytes: 40 * GIB };
 const ki = (text: string | undefined) => Number.parseInt(text ?? '', 10);
 
-describe('capacity', () => {
-  it('is what is left beside kernel and file system', () => {
-    const capacity = capacityOf(SIZE, settings('kubeadm', ['max-pods=30']));
+describe('computeCapacity', () => {
+  it('subtracts the kernel and the file system from the VM size', () => {
+    const capacity = computeCapacity(SIZE, settings('kubeadm', ['max-pods=30']));
     expect(capacity).toMatchObject({ cpu: '4', pods: '30' });
     expect(ki(capacity['memory'])).toBeLessThan(8 * 2 ** 20);
     expect(ki(capacity['memory'])).toBeGreaterThan(7.5 * 2 ** 20);
     expect(ki(capacity['ephemeral-storage'])).toBe(38 * 2 ** 20);
   });
 
-  it('of a machine without memory is nothing, not less', () => {
-    expect(capacityOf({ ...SIZE, memoryBytes: 0 }, settings('k3s'))['memory']).toBe('0Ki');
+  it('returns 0 memory for a VM without memory, not a negative value', () => {
+    expect(computeCapacity({ ...SIZE, memoryBytes: 0 }, settings('k3s'))['memory']).toBe('0Ki');
   });
 });
 
-describe('allocatable', () => {
+describe('computeAllocatable', () => {
   const capacity = {
     cpu: '4',
     memory: '8000000Ki',
@@ -59,7 +59,10 @@ describe('allocatable', () => {
     ],
     ['rke2', ['eviction-hard=memory.available<10%,nodefs.available<1Gi'], { memory: '7200000Ki' }],
     ['k3s', ['kube-reserved=cpu=5,memory=100Gi'], { cpu: '0', memory: '0Ki' }],
-  ] as const)('%s with %j', (distribution, args, expected) => {
-    expect(allocatableOf(capacity, settings(distribution, args))).toMatchObject(expected);
-  });
+  ] as const)(
+    'subtracts reservations and eviction thresholds: %s with %j',
+    (distribution, args, expected) => {
+      expect(computeAllocatable(capacity, settings(distribution, args))).toMatchObject(expected);
+    },
+  );
 });

@@ -1,97 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine of this size offers: capacity as the kernel sees it, allocatable as the kubelet leaves it to pods.
+// Capacity and allocatable of a Node, computed from the VM's size and the kubelet's reservations.
 import { milliValue, parseQuantity, wholeValue } from '../../../../model/quantity.ts';
-import { argument, type KubeletSettings } from './settings.ts';
+import { type KubeletSettings, kubeletArgument } from './settings.ts';
 
-export interface MachineSize {
+export interface GuestSize {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
 }
 
-export type Resources = Readonly<Record<string, string>>;
+export type ResourceList = Readonly<Record<string, string>>;
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
 /**
- * Of a machine's memory the kernel keeps its image, its page structures and what the firmware holds; of a disk the
- * partition table, the boot partition and the file system. Orders of magnitude of a cloud image.
+ * The kernel and the firmware reserve a part of the memory; the partition table, boot partition and file system
+ * reserve a part of the disk. The values approximate a cloud image.
  */
-const KERNEL_BYTES = 64 * MIB;
-const KERNEL_SHARE = 0.022;
-const DISK_SHARE = 0.05;
-const MAX_PODS = '110';
+const KERNEL_RESERVED_BYTES = 64 * MIB;
+const KERNEL_RESERVED_FRACTION = 0.022;
+const FILE_SYSTEM_FRACTION = 0.05;
+const DEFAULT_MAX_PODS = '110';
 
-/** k3s and RKE2 pass thresholds for disks only, and with that no memory is held back. */
-const EVICTION = {
+/** k3s and RKE2 set thresholds for disks only, so they reserve no memory for eviction. */
+const DEFAULT_EVICTION_HARD = {
   kubeadm: 'memory.available<100Mi,nodefs.available<10%',
   k3s: 'nodefs.available<5%',
   rke2: 'nodefs.available<5%',
 } as const;
 
-export function capacityOf(size: MachineSize, settings: KubeletSettings): Resources {
-  const memory = size.memoryBytes * (1 - KERNEL_SHARE) - KERNEL_BYTES;
+export function computeCapacity(size: GuestSize, settings: KubeletSettings): ResourceList {
+  const memory = size.memoryBytes * (1 - KERNEL_RESERVED_FRACTION) - KERNEL_RESERVED_BYTES;
   return {
     cpu: String(size.cpus),
-    memory: kibibytes(memory),
-    'ephemeral-storage': kibibytes(size.diskBytes * (1 - DISK_SHARE)),
-    pods: argument(settings, 'max-pods') ?? MAX_PODS,
+    memory: formatKibibytes(memory),
+    'ephemeral-storage': formatKibibytes(size.diskBytes * (1 - FILE_SYSTEM_FRACTION)),
+    pods: kubeletArgument(settings, 'max-pods') ?? DEFAULT_MAX_PODS,
     'hugepages-1Gi': '0',
     'hugepages-2Mi': '0',
   };
 }
 
-export function allocatableOf(capacity: Resources, settings: KubeletSettings): Resources {
+export function computeAllocatable(
+  capacity: ResourceList,
+  settings: KubeletSettings,
+): ResourceList {
   const reserved = ['kube-reserved', 'system-reserved'].map((name) =>
-    pairs(argument(settings, name) ?? '', '='),
+    parsePairs(kubeletArgument(settings, name) ?? '', '='),
   );
-  const eviction = pairs(
-    argument(settings, 'eviction-hard') ?? EVICTION[settings.distribution],
+  const eviction = parsePairs(
+    kubeletArgument(settings, 'eviction-hard') ?? DEFAULT_EVICTION_HARD[settings.distribution],
     '<',
   );
-  const held = (resource: string) =>
-    reserved.reduce((sum, each) => sum + bytes(each.get(resource) ?? '0'), 0);
-  const left = (resource: string, signal: string) => {
-    const whole = bytes(capacity[resource] ?? '0');
-    return whole - held(resource) - threshold(eviction.get(signal) ?? '0', whole);
+  const reservedBytes = (resource: string) =>
+    reserved.reduce((sum, each) => sum + parseBytes(each.get(resource) ?? '0'), 0);
+  const availableBytes = (resource: string, signal: string) => {
+    const totalBytes = parseBytes(capacity[resource] ?? '0');
+    return (
+      totalBytes - reservedBytes(resource) - parseThreshold(eviction.get(signal) ?? '0', totalBytes)
+    );
   };
-  const milli = reserved.reduce((sum, each) => sum + millis(each.get('cpu') ?? '0'), 0);
-  const cpu = Math.max(0, millis(capacity['cpu'] ?? '0') - milli);
+  const reservedMilliCpu = reserved.reduce(
+    (sum, each) => sum + parseMilliCpu(each.get('cpu') ?? '0'),
+    0,
+  );
+  const cpu = Math.max(0, parseMilliCpu(capacity['cpu'] ?? '0') - reservedMilliCpu);
   return {
     ...capacity,
     cpu: cpu % 1000 === 0 ? String(cpu / 1000) : `${cpu}m`,
-    memory: kibibytes(left('memory', 'memory.available')),
-    'ephemeral-storage': String(Math.max(0, left('ephemeral-storage', 'nodefs.available'))),
+    memory: formatKibibytes(availableBytes('memory', 'memory.available')),
+    'ephemeral-storage': String(
+      Math.max(0, availableBytes('ephemeral-storage', 'nodefs.available')),
+    ),
   };
 }
 
-function kibibytes(count: number): string {
+function formatKibibytes(count: number): string {
   return `${Math.max(0, Math.floor(count / KIB))}Ki`;
 }
 
-/** `a=1,b=2` with any sign between. */
-function pairs(text: string, sign: string): ReadonlyMap<string, string> {
-  const entries = text.split(',').filter((each) => each.includes(sign));
+/** Parses `a=1,b=2` with the given separator between name and value. */
+function parsePairs(text: string, separator: string): ReadonlyMap<string, string> {
+  const entries = text.split(',').filter((each) => each.includes(separator));
   return new Map(
     entries.map((each) => {
-      const at = each.indexOf(sign);
+      const at = each.indexOf(separator);
       return [each.slice(0, at).trim(), each.slice(at + 1).trim()];
     }),
   );
 }
 
-function threshold(text: string, whole: number): number {
-  if (text.endsWith('%')) return Math.floor((whole * Number(text.slice(0, -1))) / 100);
-  return bytes(text);
+function parseThreshold(text: string, totalBytes: number): number {
+  if (text.endsWith('%')) return Math.floor((totalBytes * Number(text.slice(0, -1))) / 100);
+  return parseBytes(text);
 }
 
-function bytes(text: string): number {
+function parseBytes(text: string): number {
   const parsed = parseQuantity(text);
   return parsed.ok ? Number(wholeValue(parsed.value)) : 0;
 }
 
-function millis(text: string): number {
+function parseMilliCpu(text: string): number {
   const parsed = parseQuantity(text);
   return parsed.ok ? Number(milliValue(parsed.value)) : 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's certificates on its disk: where each distribution keeps them, so that a second boot needs no token.
+// The node's certificates on disk, at the paths of each distribution. A later boot needs no token.
 
-import { listOf, parseYaml, recordOf, textOf } from '../plain-values.ts';
 import type { GuestFiles } from '../system/files.ts';
+import { asList, asRecord, asText, parseYaml } from '../untyped-values.ts';
 
 export interface NodeIdentity {
   readonly nodeName: string;
@@ -19,14 +19,17 @@ export interface IdentityPaths {
   readonly key: string;
 }
 
-export const KUBEADM_IDENTITY: IdentityPaths = {
+export const KUBEADM_IDENTITY_PATHS: IdentityPaths = {
   kubeconfig: '/etc/kubernetes/kubelet.conf',
   ca: '/etc/kubernetes/pki/ca.crt',
   cert: '/var/lib/kubelet/pki/kubelet-client-current.pem',
   key: '/var/lib/kubelet/pki/kubelet-client-current.pem',
 };
 
-export function rancherIdentity(distribution: 'k3s' | 'rke2', dataDir?: string): IdentityPaths {
+export function rancherIdentityPaths(
+  distribution: 'k3s' | 'rke2',
+  dataDir?: string,
+): IdentityPaths {
   const folder = `${dataDir ?? `/var/lib/rancher/${distribution}`}/agent`;
   return {
     kubeconfig: `${folder}/kubelet.kubeconfig`,
@@ -75,12 +78,12 @@ export function writeIdentity(
   put(paths.kubeconfig, `${JSON.stringify(kubeconfig, undefined, 2)}\n`);
 }
 
-/** Undefined when a file is missing. */
+/** Undefined when one of the files is missing. */
 export function readIdentity(files: GuestFiles, paths: IdentityPaths): NodeIdentity | undefined {
-  const kubeconfig = recordOf(parseYaml(files.read(paths.kubeconfig) ?? '').value);
-  const cluster = recordOf(recordOf(listOf(kubeconfig['clusters'])[0])['cluster']);
-  const user = textOf(recordOf(listOf(kubeconfig['users'])[0])['name']) ?? '';
-  const server = textOf(cluster['server']);
+  const kubeconfig = asRecord(parseYaml(files.read(paths.kubeconfig) ?? '').value);
+  const cluster = asRecord(asRecord(asList(kubeconfig['clusters'])[0])['cluster']);
+  const user = asText(asRecord(asList(kubeconfig['users'])[0])['name']) ?? '';
+  const server = asText(cluster['server']);
   const [caPem, certPem, keyPem] = [paths.ca, paths.cert, paths.key].map((path) =>
     files.read(path),
   );

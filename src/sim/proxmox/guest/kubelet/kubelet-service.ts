@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet as a service of a guest: joins once with a token, then runs until it is stopped or the power goes.
+// The kubelet service of a guest: joins once with a token, then runs until it is stopped or the power is off.
 import type { GuestSystem } from '../system/system.ts';
-import { discover } from './discovery.ts';
+import { discoverServer } from './discovery.ts';
 import { type IdentityPaths, type NodeIdentity, writeIdentity } from './identity.ts';
 import { Kubelet } from './kubelet.ts';
 import { obtainCertificate } from './node-certificate.ts';
 import { NodeContext } from './node-context.ts';
-import type { MachineFacts } from './node-object.ts';
-import { JoinRefused, type OpenConnection, ServerApi } from './server-api.ts';
-import { argument, type KubeletSettings, labelsOf, taintsOf } from './settings.ts';
+import type { GuestFacts } from './node-object.ts';
+import { JoinRefusedError, type OpenConnection, ServerApi } from './server-api.ts';
+import { type KubeletSettings, kubeletArgument, parseLabels, parseTaints } from './settings.ts';
 
-export interface JoinOrder {
+export interface JoinRequest {
   readonly settings: KubeletSettings;
   readonly server: string;
   readonly token: string;
@@ -19,56 +19,64 @@ export interface JoinOrder {
   readonly connect: OpenConnection;
 }
 
-/** On real time, like everything that talks to a server outside. */
-const RETRY_MS = 1_000;
-const PATIENCE_MS = 300_000;
+/** In real time, because the server is outside the simulation. */
+const JOIN_RETRY_MS = 1_000;
+const JOIN_TIMEOUT_MS = 300_000;
 
-/** Rejects with JoinRefused when this machine will not become a node; its message says why. */
-export async function joinCluster(system: GuestSystem, order: JoinOrder): Promise<void> {
-  const { settings, connect, paths } = order;
-  // A kubelet that would not start asks for no certificate either.
-  labelsOf(settings);
-  taintsOf(settings);
-  const identity = await untilJoined(system, async () => {
+/** Rejects with JoinRefusedError when a retry cannot help or the join timed out. */
+export async function joinCluster(system: GuestSystem, request: JoinRequest): Promise<void> {
+  const { settings, connect, paths } = request;
+  // Invalid labels or taints prevent the kubelet's start, so they must fail before the certificate request.
+  parseLabels(settings);
+  parseTaints(settings);
+  const identity = await retryUntilJoined(system, async () => {
     const { signal } = system;
     const { distribution, nodeName } = settings;
-    const { server, token, caCertHashes } = order;
-    const found = await discover({ distribution, server, token, caCertHashes, connect, signal });
+    const { server, token, caCertHashes } = request;
+    const discovered = await discoverServer({
+      distribution,
+      server,
+      token,
+      caCertHashes,
+      connect,
+      signal,
+    });
     const { clock } = system.input;
-    return obtainCertificate({ nodeName, found, connect, clock, signal });
+    return obtainCertificate({ nodeName, discovered, connect, clock, signal });
   });
   writeIdentity(system.files, paths, identity);
   await runKubelet(system, { settings, identity, connect });
 }
 
-async function untilJoined<T>(system: GuestSystem, join: () => Promise<T>): Promise<T> {
+async function retryUntilJoined<T>(system: GuestSystem, join: () => Promise<T>): Promise<T> {
   const { clock } = system.input;
-  const giveUpAt = clock.monotonic() + PATIENCE_MS;
-  let said = '';
+  const deadline = clock.monotonic() + JOIN_TIMEOUT_MS;
+  let lastMessage = '';
   for (;;) {
     try {
       return await join();
     } catch (error) {
       system.signal.throwIfAborted();
-      if (error instanceof JoinRefused) throw error;
+      if (error instanceof JoinRefusedError) throw error;
       const message = error instanceof Error ? error.message : String(error);
-      if (clock.monotonic() >= giveUpAt) throw new JoinRefused(`timed out: ${message}`);
-      if (message !== said) system.warn(`join: ${message}`);
-      said = message;
+      if (clock.monotonic() >= deadline)
+        throw new JoinRefusedError(`timed out after ${JOIN_TIMEOUT_MS / 1000} s: ${message}`);
+      if (message !== lastMessage) system.recordWarning(`join: ${message}`);
+      lastMessage = message;
     }
-    await clock.sleep(RETRY_MS, { signal: system.signal });
+    await clock.sleep(JOIN_RETRY_MS, { signal: system.signal });
   }
 }
 
 export async function runKubelet(
   system: GuestSystem,
-  order: {
+  options: {
     readonly settings: KubeletSettings;
     readonly identity: NodeIdentity;
     readonly connect: OpenConnection;
   },
 ): Promise<void> {
-  const { settings, identity, connect } = order;
+  const { settings, identity, connect } = options;
   system.kubelet?.abort();
   const stop = new AbortController();
   system.kubelet = stop;
@@ -79,23 +87,23 @@ export async function runKubelet(
   const { clock, speed, vmId } = system.input;
   const node = new NodeContext({
     settings,
-    facts: factsOf(system, settings),
+    facts: readGuestFacts(system, settings),
     api,
     clock,
     speed,
     vmId,
     signal,
-    complain: (message) => system.fail(message),
+    onError: (message) => system.recordError(message),
   });
-  void untilStopped(new Kubelet(node), api);
+  void runUntilStopped(new Kubelet(node), api);
 }
 
-async function untilStopped(kubelet: Kubelet, api: ServerApi): Promise<void> {
+async function runUntilStopped(kubelet: Kubelet, api: ServerApi): Promise<void> {
   await kubelet.run();
   await api.close();
 }
 
-function factsOf(system: GuestSystem, settings: KubeletSettings): MachineFacts {
+function readGuestFacts(system: GuestSystem, settings: KubeletSettings): GuestFacts {
   const { input, files, network, profile } = system;
   return {
     size: { cpus: input.cpus, memoryBytes: input.memoryBytes, diskBytes: input.disk.sizeBytes },
@@ -104,6 +112,6 @@ function factsOf(system: GuestSystem, settings: KubeletSettings): MachineFacts {
     bootId: input.random.uuid(),
     os: profile.osInfo,
     hostname: system.hostname,
-    address: argument(settings, 'node-ip') ?? network.firstAddress,
+    address: kubeletArgument(settings, 'node-ip') ?? network.firstAddress,
   };
 }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest that joins a server without sockets, on virtual time. test/e2e does the same with a real one.
+// A guest joins a fake API server on virtual time. test/e2e does the same with a real API server.
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { aGuest, aSeed, type GuestBench } from '../testing/a-guest.ts';
-import { type AServer, aServer, CA_PREFIX, refusal } from '../testing/a-server.ts';
+import {
+  CA_PREFIX,
+  createFakeApiServer,
+  type FakeApiServer,
+  statusAnswer,
+} from '../testing/fake-api-server.ts';
+import { buildSeedIso, createGuestHarness, type GuestHarness } from '../testing/guest-harness.ts';
 
 const TOKEN = 'abcdef.0123456789abcdef';
 const LEASE = /^(POST|PUT) .*\/leases/;
 
 function k3sSeed(config: readonly string[] = [], token = `${CA_PREFIX}${TOKEN}`): Uint8Array {
-  return aSeed({
+  return buildSeedIso({
     userData: `#cloud-config
 write_files:
   - path: /etc/rancher/k3s/config.yaml
@@ -27,22 +32,22 @@ runcmd:
   });
 }
 
-interface Bench extends GuestBench {
-  readonly server: AServer;
+interface JoinHarness extends GuestHarness {
+  readonly server: FakeApiServer;
 }
 
-function bench(seedIso: Uint8Array): Bench {
-  const server = aServer();
-  return { ...aGuest({ seedIso, connect: server.connect }), server };
+function createJoinHarness(seedIso: Uint8Array): JoinHarness {
+  const server = createFakeApiServer();
+  return { ...createGuestHarness({ seedIso, connect: server.connect }), server };
 }
 
 function count(calls: readonly string[], pattern: RegExp): number {
   return calls.filter((call) => pattern.test(call)).length;
 }
 
-describe('a node', () => {
-  it('trusts nobody, then the CA, then is known by its certificate', async () => {
-    const { server, guest, clock } = bench(k3sSeed());
+describe('a simulated kubelet', () => {
+  it('connects without a CA, then with the CA, then with its client certificate', async () => {
+    const { server, guest, clock } = createJoinHarness(k3sSeed());
     guest.start();
     await clock.advance(60_000);
     expect(
@@ -63,8 +68,8 @@ describe('a node', () => {
     expect(guest.report()).toMatchObject({ phase: 'running', errors: [] });
   });
 
-  it('renews its lease while it runs, and says nothing once the power is off', async () => {
-    const { server, guest, clock } = bench(k3sSeed());
+  it('renews its lease while it runs and makes no request after power-off', async () => {
+    const { server, guest, clock } = createJoinHarness(k3sSeed());
     guest.start();
     await clock.advance(60_000);
     const before = count(server.calls, LEASE);
@@ -76,8 +81,8 @@ describe('a node', () => {
     expect(server.calls).toHaveLength(last);
   });
 
-  it('says again that it is ready when somebody gave it up', async () => {
-    const { server, guest, clock } = bench(k3sSeed());
+  it('reports Ready again after the node controller set it to Unknown', async () => {
+    const { server, guest, clock } = createJoinHarness(k3sSeed());
     const answer = (ready: string) => ({
       status: 200,
       body: JSON.stringify({ status: { conditions: [{ type: 'Ready', status: ready }] } }),
@@ -102,8 +107,8 @@ describe('a node', () => {
     });
   });
 
-  it('stops with its service', async () => {
-    const { server, exec, boot, clock } = bench(k3sSeed());
+  it('stops with its systemd unit', async () => {
+    const { server, exec, boot, clock } = createJoinHarness(k3sSeed());
     await boot();
     await exec(['systemctl', 'stop', 'k3s-agent']);
     const last = server.calls.length;
@@ -111,8 +116,8 @@ describe('a node', () => {
     expect(server.calls).toHaveLength(last);
   });
 
-  it('runs a pod from bound to gone, once', async () => {
-    const { server, guest, clock } = bench(k3sSeed());
+  it('starts a bound pod once, reports it ready and deletes it after termination', async () => {
+    const { server, guest, clock } = createJoinHarness(k3sSeed());
     guest.start();
     await clock.advance(60_000);
     const pod = {
@@ -120,22 +125,25 @@ describe('a node', () => {
       spec: { containers: [{ name: 'c', image: 'i', readinessProbe: { initialDelaySeconds: 5 } }] },
     };
     const path = '/api/v1/namespaces/default/pods/app';
-    const told = () =>
+    const podPatch = () =>
       server.bodies.get(`PATCH ${path}/status`) as
         | { status: { phase: string; containerStatuses: { ready: boolean }[] } }
         | undefined;
-    server.tellPod('ADDED', pod);
+    server.sendPodEvent('ADDED', pod);
     await clock.advance(2_000);
-    expect(told()?.status).toMatchObject({
+    expect(podPatch()?.status).toMatchObject({
       phase: 'Running',
       containerStatuses: [{ ready: false }],
     });
-    server.tellPod('MODIFIED', pod);
+    server.sendPodEvent('MODIFIED', pod);
     await clock.advance(10_000);
-    expect(told()?.status.containerStatuses).toMatchObject([{ ready: true }]);
+    expect(podPatch()?.status.containerStatuses).toMatchObject([{ ready: true }]);
     expect(count(server.calls, /^PATCH .*pods\/app\/status/)).toBe(2);
-    const dying = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 30 };
-    server.tellPod('MODIFIED', { ...pod, metadata: { ...pod.metadata, ...dying } });
+    const terminating = {
+      deletionTimestamp: '2026-01-01T00:00:00Z',
+      deletionGracePeriodSeconds: 30,
+    };
+    server.sendPodEvent('MODIFIED', { ...pod, metadata: { ...pod.metadata, ...terminating } });
     await clock.advance(500);
     expect(count(server.calls, /^DELETE/)).toBe(0);
     await clock.advance(500);
@@ -146,9 +154,9 @@ describe('a node', () => {
   });
 });
 
-describe('a join', () => {
-  it('waits for a server that is away', async () => {
-    const { server, guest, clock } = bench(k3sSeed());
+describe('the join of a simulated guest', () => {
+  it('waits for an unreachable server', async () => {
+    const { server, guest, clock } = createJoinHarness(k3sSeed());
     server.isDown = true;
     guest.start();
     await clock.advance(120_000);
@@ -159,10 +167,10 @@ describe('a join', () => {
     expect(server.calls).toContain('POST /api/v1/nodes');
   });
 
-  it('gives up on a token that nobody takes', async () => {
-    const { server, guest, boot } = bench(k3sSeed());
+  it('times out with a token that the server rejects', async () => {
+    const { server, guest, boot } = createJoinHarness(k3sSeed());
     server.override = (call) =>
-      call.startsWith('POST') ? refusal(401, 'Unauthorized') : undefined;
+      call.startsWith('POST') ? statusAnswer(401, 'Unauthorized') : undefined;
     await boot();
     expect(guest.report().errors.join()).toMatch(/timed out.*401 Unauthorized/);
     expect(count(server.calls, /nodes/)).toBe(0);
@@ -170,34 +178,36 @@ describe('a join', () => {
 
   it.each([
     {
-      what: 'a CA that is not the one in the token',
+      what: 'a CA that does not match the token',
       token: `K10${'0'.repeat(64)}::${TOKEN}`,
-      says: 'CA hash',
+      message: 'CA hash',
     },
     {
-      what: 'a token of another kind',
+      what: 'a token that is not a bootstrap token',
       token: `${CA_PREFIX}server:password`,
-      says: 'no bootstrap token',
+      message: 'not a bootstrap token',
     },
     {
-      what: "a label of Kubernetes' own",
+      what: 'a label that a kubelet may not set',
       config: ['node-label+: [node-role.kubernetes.io/worker=x]'],
-      says: 'node-role',
+      message: 'node-role',
     },
-    { what: 'a taint that is none', config: ['node-taint: ["a=b:Never"]'], says: 'taint' },
-  ])('is refused at once for $what', async ({ config, token, says }) => {
-    const { server, guest, clock } = bench(k3sSeed(config, token));
+    { what: 'an invalid taint', config: ['node-taint: ["a=b:Never"]'], message: 'taint' },
+  ])('fails immediately for $what', async ({ config, token, message }) => {
+    const { server, guest, clock } = createJoinHarness(k3sSeed(config, token));
     guest.start();
     await clock.advance(60_000);
     expect(guest.report().phase).toBe('running');
-    expect(guest.report().errors.join()).toContain(says);
+    expect(guest.report().errors.join()).toContain(message);
     expect(count(server.calls, /nodes|certificates/)).toBe(0);
   });
 
-  it('that the API server refuses is said once', async () => {
-    const { server, guest, boot } = bench(k3sSeed());
+  it('reports a registration error of the API server once', async () => {
+    const { server, guest, boot } = createJoinHarness(k3sSeed());
     server.override = (call) =>
-      call === 'POST /api/v1/nodes' ? refusal(403, 'is not allowed to modify labels') : undefined;
+      call === 'POST /api/v1/nodes'
+        ? statusAnswer(403, 'is not allowed to modify labels')
+        : undefined;
     await boot();
     expect(count(server.calls, /^POST \/api\/v1\/nodes/)).toBeGreaterThan(100);
     expect(guest.report().errors).toEqual([
@@ -205,15 +215,15 @@ describe('a join', () => {
     ]);
   });
 
-  it('needs no token the second time, and asks nobody for one', async () => {
-    const first = bench(k3sSeed());
+  it('uses the stored certificates at the second boot, without a token', async () => {
+    const first = createJoinHarness(k3sSeed());
     await first.boot();
     first.guest.stop();
     const state = first.guest.diskState();
     const { server, input } = first;
-    const second = aGuest({
+    const second = createGuestHarness({
       connect: server.connect,
-      disk: { ...input.disk, firstBoot: false, state },
+      disk: { ...input.disk, isFirstBoot: false, state },
     });
     await second.boot();
     const before = server.calls.length;
@@ -226,7 +236,7 @@ describe('a join', () => {
   });
 });
 
-describe('kubeadm', () => {
+describe('the kubeadm join of a simulated guest', () => {
   const kubeconfig = JSON.stringify({
     clusters: [
       { cluster: { server: 'https://api.example:6443', 'certificate-authority-data': '' } },
@@ -237,7 +247,7 @@ describe('kubeadm', () => {
     const body = `${header}.${Buffer.from(text).toString('base64url')}`;
     return `${header}..${createHmac('sha256', secret).update(body).digest('base64url')}`;
   };
-  const seed = aSeed({
+  const seed = buildSeedIso({
     userData: `#cloud-config
 packages: [containerd, kubeadm, kubelet]
 runcmd:
@@ -247,11 +257,15 @@ runcmd:
   });
 
   it.each([
-    { what: 'signed with its token', jws: sign(kubeconfig, '0123456789abcdef'), joins: true },
-    { what: 'signed with another', jws: sign(kubeconfig, 'fedcba9876543210'), joins: false },
-    { what: 'changed by somebody', jws: sign(`${kubeconfig} `, '0123456789abcdef'), joins: false },
-  ])('looks at what is $what: joins: $joins', async ({ jws, joins }) => {
-    const { server, guest, boot } = bench(seed);
+    { what: 'a valid signature', jws: sign(kubeconfig, '0123456789abcdef'), joins: true },
+    {
+      what: 'the signature of another token',
+      jws: sign(kubeconfig, 'fedcba9876543210'),
+      joins: false,
+    },
+    { what: 'changed content', jws: sign(`${kubeconfig} `, '0123456789abcdef'), joins: false },
+  ])('checks cluster-info with $what: joins $joins', async ({ jws, joins }) => {
+    const { server, guest, boot } = createJoinHarness(seed);
     server.override = (call) =>
       call.endsWith('/cluster-info')
         ? {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One node, as its API server sees it: registers, reports, renews, runs pods. The container runtime is made up; the
-// rest is what a kubelet says over the wire. kubelet-service.ts starts and stops it.
-import { isRecord, listOf, recordOf, textOf } from '../plain-values.ts';
+// A simulated kubelet: registers its Node, reports status, renews its lease and runs pods. It makes the API calls of a
+// real kubelet without a container runtime. kubelet-service.ts starts and stops it.
+import { asList, asRecord, asText, isRecord } from '../untyped-values.ts';
 import type { NodeContext } from './node-context.ts';
 import { NodeLease } from './node-lease.ts';
-import { nodeObject, nodeStatus } from './node-object.ts';
-import { Pods } from './pods.ts';
-import { CallFailed } from './server-api.ts';
+import { buildNode, buildNodeStatus } from './node-object.ts';
+import { PodRunner } from './pod-runner.ts';
+import { ApiCallError } from './server-api.ts';
 import { statusIntervals } from './settings.ts';
 
-/** From the kubelet's start to a working pod network. */
-const NETWORK_MS = 3_000;
+/** Time from the kubelet's start until the pod network is ready. */
+const POD_NETWORK_START_MS = 3_000;
 const RETRY_MS = 1_000;
 
 export class Kubelet {
@@ -24,68 +24,68 @@ export class Kubelet {
     this.#readySince = node.clock.now();
   }
 
-  /** Until the node's signal aborts; never rejects. */
+  /** Runs until the node's signal aborts; never rejects. */
   async run(): Promise<void> {
     const node = this.#node;
-    while (!(await node.tryOnce('registration', () => this.#register()))) {
+    while (!(await node.tryAndReport('registration', () => this.#register()))) {
       if (node.signal.aborted) return;
       await node.sleep(RETRY_MS);
     }
-    const lease = new NodeLease(node, () => this.#uid());
-    await Promise.all([lease.run(), this.#status(), new Pods(node).run()]);
+    const lease = new NodeLease(node, () => this.#readNodeUid());
+    await Promise.all([lease.run(), this.#runStatusLoop(), new PodRunner(node).run()]);
   }
 
-  get #path(): string {
+  get #nodePath(): string {
     return `/api/v1/nodes/${this.#node.settings.nodeName}`;
   }
 
   async #register(): Promise<void> {
     const { api, settings, facts } = this.#node;
-    const node = { ...nodeObject(settings, facts), status: this.#statusNow() };
+    const node = { ...buildNode(settings, facts), status: this.#buildStatus() };
     try {
-      await api.json('POST', '/api/v1/nodes', node);
+      await api.requestJson('POST', '/api/v1/nodes', node);
     } catch (error) {
-      // It was here before: what others have set on it since stays.
-      if (!(error instanceof CallFailed && error.status === 409)) throw error;
+      // The Node exists from an earlier boot: keep what other clients set on it.
+      if (!(error instanceof ApiCallError && error.status === 409)) throw error;
     }
   }
 
-  async #uid(): Promise<string> {
-    const node = recordOf(await this.#node.api.json('GET', this.#path));
-    return textOf(recordOf(node['metadata'])['uid']) ?? '';
+  async #readNodeUid(): Promise<string> {
+    const node = asRecord(await this.#node.api.requestJson('GET', this.#nodePath));
+    return asText(asRecord(node['metadata'])['uid']) ?? '';
   }
 
-  async #status(): Promise<void> {
+  async #runStatusLoop(): Promise<void> {
     const node = this.#node;
-    const { lookMs } = statusIntervals(node.settings);
-    await node.sleep(NETWORK_MS / node.speed);
+    const { checkMs } = statusIntervals(node.settings);
+    await node.sleep(POD_NETWORK_START_MS / node.speed);
     this.#isReady = true;
     this.#readySince = node.clock.now();
     while (!node.signal.aborted) {
-      const isTold = await node.tryOnce('status', () => this.#tell());
-      await node.sleep(isTold ? lookMs : RETRY_MS);
+      const isReported = await node.tryAndReport('status', () => this.#reportStatusIfDue());
+      await node.sleep(isReported ? checkMs : RETRY_MS);
     }
   }
 
-  /** Only what changed is written, and now and then that nothing did. */
-  async #tell(): Promise<void> {
+  /** Writes the status when the API server does not show Ready, or when the report interval has passed. */
+  async #reportStatusIfDue(): Promise<void> {
     const { api, clock, settings } = this.#node;
     const { reportMs } = statusIntervals(settings);
-    const seen = recordOf(recordOf(await api.json('GET', this.#path))['status']);
-    const ready = listOf(seen['conditions'])
+    const status = asRecord(asRecord(await api.requestJson('GET', this.#nodePath))['status']);
+    const ready = asList(status['conditions'])
       .filter(isRecord)
       .find(({ type }) => type === 'Ready');
     const isCurrent = ready?.['status'] === 'True';
     if (isCurrent && clock.monotonic() - this.#reportedAt < reportMs) return;
-    // Somebody gave this node up meanwhile: it is ready again from now on.
+    // The node controller set Ready to Unknown in the meantime: the node is ready again from now on.
     if (!isCurrent && this.#reportedAt > 0) this.#readySince = clock.now();
-    await api.json('PATCH', `${this.#path}/status`, { status: this.#statusNow() });
+    await api.requestJson('PATCH', `${this.#nodePath}/status`, { status: this.#buildStatus() });
     this.#reportedAt = clock.monotonic();
   }
 
-  #statusNow() {
+  #buildStatus() {
     const { settings, facts, clock } = this.#node;
-    const moment = { isReady: this.#isReady, readySince: this.#readySince, now: clock.now() };
-    return nodeStatus(settings, facts, moment);
+    const input = { isReady: this.#isReady, readySince: this.#readySince, now: clock.now() };
+    return buildNodeStatus(settings, facts, input);
   }
 }

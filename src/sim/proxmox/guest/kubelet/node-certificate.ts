@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's certificate by a bootstrap token: ask for it, wait until somebody approves and signs.
+// Requests a node certificate with a bootstrap token and waits until it is approved and signed.
 import type { Clock } from '../../../../ports/clock.ts';
 import { requestCertificate } from '../../x509/certificate-request.ts';
-import { isRecord, listOf, recordOf, textOf } from '../plain-values.ts';
-import type { Discovered } from './discovery.ts';
+import { asList, asRecord, asText, isRecord } from '../untyped-values.ts';
+import type { DiscoveredServer } from './discovery.ts';
 import type { NodeIdentity } from './identity.ts';
-import { JoinRefused, type OpenConnection, ServerApi } from './server-api.ts';
+import { JoinRefusedError, type OpenConnection, ServerApi } from './server-api.ts';
 
-const PATH = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
-const LOOK_EVERY_MS = 500;
-/** Nobody has approved it by then: ask again, in case the request was lost. */
-const PATIENCE_MS = 60_000;
+const CSR_PATH = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+const POLL_INTERVAL_MS = 500;
+/** After this time without approval the caller creates a new request, in case this one was lost. */
+const APPROVAL_TIMEOUT_MS = 60_000;
 
-export interface CertificateOrder {
+export interface NodeCertificateRequest {
   readonly nodeName: string;
-  readonly found: Discovered;
+  readonly discovered: DiscoveredServer;
   readonly connect: OpenConnection;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
-export async function obtainCertificate(order: CertificateOrder): Promise<NodeIdentity> {
-  const { found, connect, signal } = order;
-  const { server, caPem, bearer } = found;
+export async function obtainCertificate(request: NodeCertificateRequest): Promise<NodeIdentity> {
+  const { discovered, connect, signal } = request;
+  const { server, caPem, bearer } = discovered;
   const transport = await connect({ caPem });
   const api = new ServerApi({ transport, server, bearer, signal });
   try {
     const { requestPem, keyPem } = requestCertificate({
-      commonName: `system:node:${order.nodeName}`,
+      commonName: `system:node:${request.nodeName}`,
       organization: 'system:nodes',
     });
-    const created = await api.json('POST', PATH, {
+    const created = await api.requestJson('POST', CSR_PATH, {
       apiVersion: 'certificates.k8s.io/v1',
       kind: 'CertificateSigningRequest',
       metadata: { generateName: 'node-csr-' },
@@ -40,29 +40,34 @@ export async function obtainCertificate(order: CertificateOrder): Promise<NodeId
         usages: ['digital signature', 'client auth'],
       },
     });
-    const name = textOf(recordOf(recordOf(created)['metadata'])['name']) ?? '';
-    const certPem = await signed(api, name, order);
-    return { nodeName: order.nodeName, server, caPem, certPem, keyPem };
+    const name = asText(asRecord(asRecord(created)['metadata'])['name']) ?? '';
+    const certPem = await waitForCertificate(api, name, request);
+    return { nodeName: request.nodeName, server, caPem, certPem, keyPem };
   } finally {
     await api.close();
   }
 }
 
-async function signed(
+async function waitForCertificate(
   api: ServerApi,
   name: string,
-  { clock, signal }: CertificateOrder,
+  { clock, signal }: NodeCertificateRequest,
 ): Promise<string> {
-  const giveUpAt = clock.monotonic() + PATIENCE_MS;
-  while (clock.monotonic() < giveUpAt) {
-    const status = recordOf(recordOf(await api.json('GET', `${PATH}/${name}`))['status']);
-    const certificate = textOf(status['certificate']);
+  const deadline = clock.monotonic() + APPROVAL_TIMEOUT_MS;
+  while (clock.monotonic() < deadline) {
+    const status = asRecord(
+      asRecord(await api.requestJson('GET', `${CSR_PATH}/${name}`))['status'],
+    );
+    const certificate = asText(status['certificate']);
     if (certificate !== undefined) return Buffer.from(certificate, 'base64').toString();
-    const refusal = listOf(status['conditions'])
+    const rejection = asList(status['conditions'])
       .filter(isRecord)
       .find(({ type }) => type === 'Denied' || type === 'Failed');
-    if (refusal !== undefined) throw new JoinRefused(`certificate request ${name} was refused`);
-    await clock.sleep(LOOK_EVERY_MS, { signal });
+    if (rejection !== undefined)
+      throw new JoinRefusedError(`certificate request ${name} was denied or failed`);
+    await clock.sleep(POLL_INTERVAL_MS, { signal });
   }
-  throw new Error(`nobody approved certificate request ${name}`);
+  throw new Error(
+    `certificate request ${name} was not approved within ${APPROVAL_TIMEOUT_MS / 1000} s`,
+  );
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's heartbeat: a Lease in kube-node-lease, renewed while the machine runs.
-import { type PlainRecord, recordOf } from '../plain-values.ts';
+// The node heartbeat: a Lease in kube-node-lease, renewed while the guest runs.
+import { asRecord, type PlainRecord } from '../untyped-values.ts';
 import type { NodeContext } from './node-context.ts';
-import { CallFailed } from './server-api.ts';
+import { ApiCallError } from './server-api.ts';
 
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
-const DURATION_SECONDS = 40;
-/** A quarter of the duration, on real time: those who judge it do not know how fast this machine boots. */
-const RENEW_MS = 10_000;
+const LEASES_PATH = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
+const LEASE_DURATION_SECONDS = 40;
+/** A quarter of the lease duration, in real time: the node controller does not know the guest's speed. */
+const RENEW_INTERVAL_MS = 10_000;
 
 export class NodeLease {
   readonly #node: NodeContext;
@@ -21,26 +21,26 @@ export class NodeLease {
 
   async run(): Promise<void> {
     while (!this.#node.signal.aborted) {
-      const isRenewed = await this.#node.tryOnce('lease', () => this.#renew());
-      await this.#node.sleep(isRenewed ? RENEW_MS : RENEW_MS / 5);
+      const isRenewed = await this.#node.tryAndReport('lease', () => this.#renewOrCreate());
+      await this.#node.sleep(isRenewed ? RENEW_INTERVAL_MS : RENEW_INTERVAL_MS / 5);
     }
   }
 
-  async #renew(): Promise<void> {
+  async #renewOrCreate(): Promise<void> {
     const { api, settings } = this.#node;
-    const path = `${LEASES}/${settings.nodeName}`;
+    const path = `${LEASES_PATH}/${settings.nodeName}`;
     try {
-      const before = this.#last ?? recordOf(await api.json('GET', path));
-      const spec = { ...recordOf(before['spec']), ...this.#spec() };
-      this.#last = recordOf(await api.json('PUT', path, { ...before, spec }));
+      const before = this.#last ?? asRecord(await api.requestJson('GET', path));
+      const spec = { ...asRecord(before['spec']), ...this.#buildSpec() };
+      this.#last = asRecord(await api.requestJson('PUT', path, { ...before, spec }));
     } catch (error) {
       this.#last = undefined;
-      if (!(error instanceof CallFailed && error.status === 404)) throw error;
+      if (!(error instanceof ApiCallError && error.status === 404)) throw error;
       await this.#create();
     }
   }
 
-  /** Owned by the Node: it goes with it, and without a Node there is none. */
+  /** The Node owns the lease, so the lease is deleted with it. Without a Node the creation fails. */
   async #create(): Promise<void> {
     const { api, settings } = this.#node;
     const uid = await this.#nodeUid();
@@ -49,15 +49,15 @@ export class NodeLease {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
       metadata: { name, ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name, uid }] },
-      spec: this.#spec(),
+      spec: this.#buildSpec(),
     };
-    this.#last = recordOf(await api.json('POST', LEASES, lease));
+    this.#last = asRecord(await api.requestJson('POST', LEASES_PATH, lease));
   }
 
-  #spec() {
+  #buildSpec() {
     return {
       holderIdentity: this.#node.settings.nodeName,
-      leaseDurationSeconds: DURATION_SECONDS,
+      leaseDurationSeconds: LEASE_DURATION_SECONDS,
       renewTime: new Date(this.#node.clock.now()).toISOString().replace('Z', '000Z'),
     };
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Node that a kubelet registers, and the status that it reports.
+// The Node object that the kubelet registers, and the status that it reports.
 import type { GuestOsInfo } from '../guest-types.ts';
-import { allocatableOf, capacityOf, type MachineSize } from './capacity.ts';
-import { type KubeletSettings, labelsOf, taintsOf } from './settings.ts';
+import { computeAllocatable, computeCapacity, type GuestSize } from './capacity.ts';
+import { type KubeletSettings, parseLabels, parseTaints } from './settings.ts';
 
-export interface MachineFacts {
-  readonly size: MachineSize;
+export interface GuestFacts {
+  readonly size: GuestSize;
   readonly systemUuid: string;
   readonly machineId: string;
   readonly bootId: string;
@@ -16,9 +16,9 @@ export interface MachineFacts {
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x86_64: 'amd64', aarch64: 'arm64' };
 
-export function nodeObject(settings: KubeletSettings, facts: MachineFacts) {
+export function buildNode(settings: KubeletSettings, facts: GuestFacts) {
   const architecture = ARCHITECTURES[facts.os.machine] ?? facts.os.machine;
-  const taints = taintsOf(settings);
+  const taints = parseTaints(settings);
   return {
     apiVersion: 'v1',
     kind: 'Node',
@@ -30,7 +30,7 @@ export function nodeObject(settings: KubeletSettings, facts: MachineFacts) {
         'kubernetes.io/arch': architecture,
         'beta.kubernetes.io/os': 'linux',
         'beta.kubernetes.io/arch': architecture,
-        ...labelsOf(settings),
+        ...parseLabels(settings),
       },
       annotations: { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' },
     },
@@ -41,24 +41,28 @@ export function nodeObject(settings: KubeletSettings, facts: MachineFacts) {
   };
 }
 
-interface Moment {
+interface NodeStatusInput {
   readonly isReady: boolean;
   readonly now: number;
   readonly readySince: number;
 }
 
-export function nodeStatus(settings: KubeletSettings, facts: MachineFacts, moment: Moment) {
+export function buildNodeStatus(
+  settings: KubeletSettings,
+  facts: GuestFacts,
+  input: NodeStatusInput,
+) {
   const { os } = facts;
-  const capacity = capacityOf(facts.size, settings);
+  const capacity = computeCapacity(facts.size, settings);
   const architecture = ARCHITECTURES[os.machine] ?? os.machine;
   return {
     capacity,
-    allocatable: allocatableOf(capacity, settings),
+    allocatable: computeAllocatable(capacity, settings),
     addresses: [
       ...(facts.address === undefined ? [] : [{ type: 'InternalIP', address: facts.address }]),
       { type: 'Hostname', address: facts.hostname },
     ],
-    conditions: conditionsOf(moment),
+    conditions: buildConditions(input),
     daemonEndpoints: { kubeletEndpoint: { Port: 10250 } },
     nodeInfo: {
       machineID: facts.machineId,
@@ -81,9 +85,9 @@ const PRESSURES = [
   ['PIDPressure', 'KubeletHasSufficientPID', 'kubelet has sufficient PID available'],
 ] as const;
 
-function conditionsOf({ isReady, now, readySince }: Moment) {
-  const lastHeartbeatTime = timestamp(now);
-  const lastTransitionTime = timestamp(readySince);
+function buildConditions({ isReady, now, readySince }: NodeStatusInput) {
+  const lastHeartbeatTime = formatTimestamp(now);
+  const lastTransitionTime = formatTimestamp(readySince);
   const pressures = PRESSURES.map(([type, reason, message]) => ({
     type,
     status: 'False',
@@ -102,7 +106,7 @@ function conditionsOf({ isReady, now, readySince }: Moment) {
   return [...pressures, { type: 'Ready', ...ready, lastHeartbeatTime, lastTransitionTime }];
 }
 
-/** To the second, as Kubernetes writes them. */
-export function timestamp(ms: number): string {
+/** RFC 3339 with whole seconds, as Kubernetes writes timestamps. */
+export function formatTimestamp(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kubelet says about a pod on its way from bound to gone.
-import { isRecord, listOf, type PlainRecord, recordOf, textOf } from '../plain-values.ts';
-import { timestamp } from './node-object.ts';
+// The status that the kubelet reports for a pod, from its start to its termination.
+import { asList, asRecord, asText, isRecord, type PlainRecord } from '../untyped-values.ts';
+import { formatTimestamp } from './node-object.ts';
 
 export interface PodFacts {
   readonly uid: string;
@@ -9,63 +9,63 @@ export interface PodFacts {
   readonly name: string;
   readonly isTerminating: boolean;
   readonly graceSeconds: number;
-  /** Phase Succeeded or Failed: nothing is left to run. */
-  readonly isOver: boolean;
+  /** Phase Succeeded or Failed. */
+  readonly isTerminated: boolean;
   readonly containers: readonly { readonly name: string; readonly image: string }[];
-  /** The longest a container waits before its readiness is asked for. */
+  /** The longest `initialDelaySeconds` of the readiness probes. */
   readonly readyAfterSeconds: number;
-  /** How long its preStop hooks sleep. */
+  /** The longest sleep of the preStop hooks. */
   readonly stopAfterSeconds: number;
 }
 
-export function podFacts(pod: PlainRecord): PodFacts {
-  const metadata = recordOf(pod['metadata']);
-  const containers = listOf(recordOf(pod['spec'])['containers']).filter(isRecord);
-  const phase = textOf(recordOf(pod['status'])['phase']);
+export function readPodFacts(pod: PlainRecord): PodFacts {
+  const metadata = asRecord(pod['metadata']);
+  const containers = asList(asRecord(pod['spec'])['containers']).filter(isRecord);
+  const phase = asText(asRecord(pod['status'])['phase']);
   const longest = (seconds: (container: PlainRecord) => unknown) =>
     Math.max(0, ...containers.map((each) => Number(seconds(each) ?? 0) || 0));
   return {
-    uid: textOf(metadata['uid']) ?? '',
-    namespace: textOf(metadata['namespace']) ?? '',
-    name: textOf(metadata['name']) ?? '',
+    uid: asText(metadata['uid']) ?? '',
+    namespace: asText(metadata['namespace']) ?? '',
+    name: asText(metadata['name']) ?? '',
     isTerminating: metadata['deletionTimestamp'] !== undefined,
     graceSeconds: Number(metadata['deletionGracePeriodSeconds'] ?? 0),
-    isOver: phase === 'Succeeded' || phase === 'Failed',
+    isTerminated: phase === 'Succeeded' || phase === 'Failed',
     containers: containers.map((each) => ({
-      name: textOf(each['name']) ?? '',
-      image: textOf(each['image']) ?? '',
+      name: asText(each['name']) ?? '',
+      image: asText(each['image']) ?? '',
     })),
-    readyAfterSeconds: longest((each) => recordOf(each['readinessProbe'])['initialDelaySeconds']),
+    readyAfterSeconds: longest((each) => asRecord(each['readinessProbe'])['initialDelaySeconds']),
     stopAfterSeconds: longest(
-      (each) => recordOf(recordOf(recordOf(each['lifecycle'])['preStop'])['sleep'])['seconds'],
+      (each) => asRecord(asRecord(asRecord(each['lifecycle'])['preStop'])['sleep'])['seconds'],
     ),
   };
 }
 
-export interface PodMoment {
-  readonly state: 'running' | 'ready' | 'ended';
+export interface PodStatusInput {
+  readonly state: 'running' | 'ready' | 'terminated';
   readonly startedAt: number;
   readonly now: number;
   readonly hostIp: string | undefined;
   readonly podIp: string;
 }
 
-export function podStatus(pod: PodFacts, moment: PodMoment) {
-  const { state, startedAt, now, hostIp, podIp } = moment;
+export function buildPodStatus(pod: PodFacts, input: PodStatusInput) {
+  const { state, startedAt, now, hostIp, podIp } = input;
   const isReady = state === 'ready';
   const condition = (type: string, isTrue: boolean) => ({
     type,
     status: isTrue ? 'True' : 'False',
-    lastTransitionTime: timestamp(now),
+    lastTransitionTime: formatTimestamp(now),
   });
   return {
-    phase: state === 'ended' ? 'Succeeded' : 'Running',
-    startTime: timestamp(startedAt),
+    phase: state === 'terminated' ? 'Succeeded' : 'Running',
+    startTime: formatTimestamp(startedAt),
     ...(hostIp !== undefined && { hostIP: hostIp, hostIPs: [{ ip: hostIp }] }),
     podIP: podIp,
     podIPs: [{ ip: podIp }],
     conditions: [
-      condition('PodReadyToStartContainers', state !== 'ended'),
+      condition('PodReadyToStartContainers', state !== 'terminated'),
       condition('Initialized', true),
       condition('Ready', isReady),
       condition('ContainersReady', isReady),
@@ -77,19 +77,19 @@ export function podStatus(pod: PodFacts, moment: PodMoment) {
       imageID: `simulated://${image}`,
       containerID: `containerd://${pod.uid}-${name}`,
       ready: isReady,
-      started: state !== 'ended',
+      started: state !== 'terminated',
       restartCount: 0,
       state:
-        state === 'ended'
+        state === 'terminated'
           ? {
               terminated: {
                 exitCode: 0,
                 reason: 'Completed',
-                startedAt: timestamp(startedAt),
-                finishedAt: timestamp(now),
+                startedAt: formatTimestamp(startedAt),
+                finishedAt: formatTimestamp(now),
               },
             }
-          : { running: { startedAt: timestamp(startedAt) } },
+          : { running: { startedAt: formatTimestamp(startedAt) } },
     })),
   };
 }

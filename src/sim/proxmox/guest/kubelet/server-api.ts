@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest's side of HTTP: JSON calls to one server, with what they mean for a node that is joining.
+// HTTP client of a guest: JSON calls to one Kubernetes server.
 import type { Transport, TransportRequest } from '../../../../ports/transport.ts';
 
-/** How a guest reaches servers outside the simulation. The caller closes what it opened. */
+/** Opens a connection to a server outside the simulation. The caller closes the transport. */
 export type OpenConnection = (trust: ServerTrust) => Promise<Transport>;
 
 export interface ServerTrust {
-  /** Undefined = whoever answers; only for reading what is then held against a hash. */
+  /** Undefined = the server is not verified; only for data that is then checked against a hash or signature. */
   readonly caPem: string | undefined;
   readonly client?: { readonly certPem: string; readonly keyPem: string };
 }
 
-/** Trying again changes nothing. */
-export class JoinRefused extends Error {}
+/** The join failed for good: a retry would fail in the same way. */
+export class JoinRefusedError extends Error {}
 
-export class CallFailed extends Error {
+export class ApiCallError extends Error {
   readonly status: number;
 
   constructor(call: string, status: number, message: string) {
@@ -24,7 +24,7 @@ export class CallFailed extends Error {
 }
 
 const HEAD_TIMEOUT_MS = 10_000;
-const TYPES = {
+const CONTENT_TYPES = {
   GET: 'application/json',
   POST: 'application/json',
   PUT: 'application/json',
@@ -51,22 +51,30 @@ export class ServerApi {
     this.#signal = options.signal;
   }
 
-  /** The answer as text; CallFailed for every status that is no success. */
-  async text(method: TransportRequest['method'], path: string, body?: unknown): Promise<string> {
+  /** Returns the response body. Throws ApiCallError for every status from 300. */
+  async requestText(
+    method: TransportRequest['method'],
+    path: string,
+    body?: unknown,
+  ): Promise<string> {
     const { status, body: stream } = await this.#request(method, path, body);
-    const text = await textOfBody(stream);
-    if (status >= 300) throw new CallFailed(`${method} ${path}`, status, messageOf(text));
+    const text = await readBodyText(stream);
+    if (status >= 300) throw new ApiCallError(`${method} ${path}`, status, readStatusMessage(text));
     return text;
   }
 
-  async json(method: TransportRequest['method'], path: string, body?: unknown): Promise<unknown> {
-    return JSON.parse(await this.text(method, path, body));
+  async requestJson(
+    method: TransportRequest['method'],
+    path: string,
+    body?: unknown,
+  ): Promise<unknown> {
+    return JSON.parse(await this.requestText(method, path, body));
   }
 
-  /** The events of a watch, until the server ends it. */
+  /** Yields the events of a watch until the server ends it. */
   async *watch(path: string): AsyncGenerator<unknown, void, void> {
     const { status, body } = await this.#request('GET', path);
-    if (status >= 300) throw new CallFailed(`WATCH ${path}`, status, await textOfBody(body));
+    if (status >= 300) throw new ApiCallError(`WATCH ${path}`, status, await readBodyText(body));
     const decoder = new TextDecoder();
     let rest = '';
     for await (const part of body) {
@@ -86,7 +94,7 @@ export class ServerApi {
       url: `${this.#server}${path}`,
       headers: {
         accept: 'application/json',
-        'content-type': TYPES[method],
+        'content-type': CONTENT_TYPES[method],
         ...(this.#bearer !== undefined && { authorization: `Bearer ${this.#bearer}` }),
       },
       headTimeoutMs: HEAD_TIMEOUT_MS,
@@ -96,15 +104,15 @@ export class ServerApi {
   }
 }
 
-async function textOfBody(stream: AsyncIterable<Uint8Array>): Promise<string> {
+async function readBodyText(stream: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   for await (const part of stream) text += decoder.decode(part, { stream: true });
   return text + decoder.decode();
 }
 
-/** What a Status object says, or the first line of anything else. */
-function messageOf(text: string): string {
-  const said = /"message":\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];
-  return said ?? text.split('\n')[0] ?? '';
+/** The message of a Status object, or the first line of any other body. */
+function readStatusMessage(text: string): string {
+  const message = /"message":\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1];
+  return message ?? text.split('\n')[0] ?? '';
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kubelet was told, and what it refuses to be told.
+// The kubelet's settings and their validation.
 import { durationMs, parseDuration } from '../../../../model/duration.ts';
 import { parseTaint, type Taint } from '../../../../model/taints.ts';
-import { JoinRefused } from './server-api.ts';
+import { JoinRefusedError } from './server-api.ts';
 
 export interface KubeletSettings {
   readonly distribution: 'k3s' | 'rke2' | 'kubeadm';
@@ -14,46 +14,48 @@ export interface KubeletSettings {
   /** `name=value` each, without dashes. */
   readonly args: readonly string[];
   readonly providerId: string | undefined;
-  /** Of the program, as it reports itself. */
+  /** Version of the program, as reported in the Node status. */
   readonly version: string;
 }
 
-/** The last one given counts. */
-export function argument({ args }: KubeletSettings, name: string): string | undefined {
+/** The value of a kubelet argument; the last occurrence wins. */
+export function kubeletArgument({ args }: KubeletSettings, name: string): string | undefined {
   const found = args.findLast((each) => each.startsWith(`${name}=`));
   return found?.slice(name.length + 1);
 }
 
-const STATUS_EVERY_MS = 10_000;
-const REPORT_EVERY_MS = 300_000;
+const DEFAULT_CHECK_INTERVAL_MS = 10_000;
+const DEFAULT_REPORT_INTERVAL_MS = 300_000;
 
-/** How often a node looks at its status, and how often it reports it though nothing changed. */
+/** How often the kubelet checks the node status, and how often it reports an unchanged status. */
 export function statusIntervals(settings: KubeletSettings): {
-  readonly lookMs: number;
+  readonly checkMs: number;
   readonly reportMs: number;
 } {
-  const given = parseDuration(argument(settings, 'node-status-update-frequency') ?? '');
-  // Named explicitly, it is both: so does the kubelet.
-  if (given.ok) return { lookMs: durationMs(given.value), reportMs: durationMs(given.value) };
-  return { lookMs: STATUS_EVERY_MS, reportMs: REPORT_EVERY_MS };
+  const given = parseDuration(kubeletArgument(settings, 'node-status-update-frequency') ?? '');
+  // Like the real kubelet: an explicit frequency sets both intervals.
+  if (given.ok) return { checkMs: durationMs(given.value), reportMs: durationMs(given.value) };
+  return { checkMs: DEFAULT_CHECK_INTERVAL_MS, reportMs: DEFAULT_REPORT_INTERVAL_MS };
 }
 
-export function labelsOf({ labels }: KubeletSettings): Record<string, string> {
+export function parseLabels({ labels }: KubeletSettings): Record<string, string> {
   const parsed: Record<string, string> = {};
   for (const label of labels) {
     const at = label.indexOf('=');
     const key = at < 0 ? label : label.slice(0, at);
-    if (!isAllowed(key)) {
-      throw new JoinRefused(`unknown 'kubernetes.io' or 'k8s.io' label in --node-labels: ${key}`);
+    if (!isAllowedLabel(key)) {
+      throw new JoinRefusedError(
+        `unknown 'kubernetes.io' or 'k8s.io' label in --node-labels: ${key}`,
+      );
     }
     parsed[key] = at < 0 ? '' : label.slice(at + 1);
   }
   return parsed;
 }
 
-const RESERVED = /(^|\.)(kubernetes|k8s)\.io$/;
-const OPEN_PREFIX = /(^|\.)(kubelet|node)\.kubernetes\.io$/;
-const OPEN_KEYS = new Set([
+const RESERVED_PREFIX = /(^|\.)(kubernetes|k8s)\.io$/;
+const ALLOWED_PREFIX = /(^|\.)(kubelet|node)\.kubernetes\.io$/;
+const ALLOWED_KEYS = new Set([
   'kubernetes.io/hostname',
   'kubernetes.io/arch',
   'kubernetes.io/os',
@@ -67,16 +69,16 @@ const OPEN_KEYS = new Set([
   'failure-domain.beta.kubernetes.io/zone',
 ]);
 
-/** A kubelet does not start with a label of Kubernetes' own that is not meant for it. */
-function isAllowed(key: string): boolean {
+/** A kubelet refuses to start with a `kubernetes.io` or `k8s.io` label that it may not set. */
+function isAllowedLabel(key: string): boolean {
   const prefix = key.includes('/') ? key.slice(0, key.indexOf('/')) : '';
-  return !RESERVED.test(prefix) || OPEN_PREFIX.test(prefix) || OPEN_KEYS.has(key);
+  return !RESERVED_PREFIX.test(prefix) || ALLOWED_PREFIX.test(prefix) || ALLOWED_KEYS.has(key);
 }
 
-export function taintsOf({ taints }: KubeletSettings): readonly Taint[] {
+export function parseTaints({ taints }: KubeletSettings): readonly Taint[] {
   return taints.map((text) => {
     const parsed = parseTaint(text);
-    if (!parsed.ok) throw new JoinRefused(`invalid taint ${text}: ${parsed.problem}`);
+    if (!parsed.ok) throw new JoinRefusedError(`invalid taint ${text}: ${parsed.problem}`);
     return parsed.value;
   });
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Whole numbers with + - * / %, comparisons and brackets; an unknown name counts as zero. */
+/** Evaluates integers with + - * / %, comparisons and parentheses. An unset variable is 0. */
 export function evaluateArithmetic(text: string, variable: (name: string) => string): number {
   const tokens = text.match(/\d+|[A-Za-z_]\w*|[<>=!]=|[-+*/%()<>]/g) ?? [];
-  return new Arithmetic(tokens, variable).level(0);
+  return new ArithmeticEvaluator(tokens, variable).evaluate(0);
 }
 
-const LEVELS: readonly (readonly string[])[] = [
+const OPERATORS_BY_PRECEDENCE: readonly (readonly string[])[] = [
   ['==', '!=', '<', '>', '<=', '>='],
   ['+', '-'],
   ['*', '/', '%'],
 ];
 
-const APPLY: Readonly<Record<string, (left: number, right: number) => number>> = {
+const OPERATIONS: Readonly<Record<string, (left: number, right: number) => number>> = {
   '==': (left, right) => Number(left === right),
   '!=': (left, right) => Number(left !== right),
   '<': (left, right) => Number(left < right),
@@ -26,7 +26,7 @@ const APPLY: Readonly<Record<string, (left: number, right: number) => number>> =
   '%': (left, right) => (right === 0 ? 0 : left % right),
 };
 
-class Arithmetic {
+class ArithmeticEvaluator {
   readonly #tokens: string[];
   readonly #variable: (name: string) => string;
 
@@ -35,22 +35,23 @@ class Arithmetic {
     this.#variable = variable;
   }
 
-  level(depth: number): number {
-    const operators = LEVELS[depth];
-    if (operators === undefined) return this.#operand();
-    let total = this.level(depth + 1);
+  /** Evaluates operators from this precedence level upwards. */
+  evaluate(precedence: number): number {
+    const operators = OPERATORS_BY_PRECEDENCE[precedence];
+    if (operators === undefined) return this.#evaluateOperand();
+    let total = this.evaluate(precedence + 1);
     while (operators.includes(this.#tokens[0] ?? '')) {
       const operator = this.#tokens.shift() ?? '';
-      total = APPLY[operator]?.(total, this.level(depth + 1)) ?? total;
+      total = OPERATIONS[operator]?.(total, this.evaluate(precedence + 1)) ?? total;
     }
     return total;
   }
 
-  #operand(): number {
+  #evaluateOperand(): number {
     const token = this.#tokens.shift() ?? '0';
-    if (token === '-') return -this.#operand();
+    if (token === '-') return -this.#evaluateOperand();
     if (token === '(') {
-      const value = this.level(0);
+      const value = this.evaluate(0);
       this.#tokens.shift();
       return value;
     }

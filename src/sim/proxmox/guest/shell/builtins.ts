@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that change the shell itself, and those that need to know what it knows.
-import type { ShellState } from './host.ts';
+// Shell builtins: commands that read or change the state of the shell itself.
+
 import { type Streams, UMASK } from './redirects.ts';
+import type { ShellState } from './shell-host.ts';
 import { Unwind } from './unwind.ts';
 
 export interface BuiltinCall {
@@ -12,7 +13,7 @@ export interface BuiltinCall {
 }
 
 export interface BuiltinHost {
-  finds(name: string): boolean;
+  hasProgram(name: string): boolean;
   read(path: string): string | undefined;
   isDirectory(path: string): boolean;
   execute(
@@ -33,7 +34,7 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
       shell.exitTrap = args[0] === '-' ? '' : args[0];
     return 0;
   },
-  exec: execute,
+  exec: runExec,
   umask: ({ shell, args }) => {
     shell.scope.variables.set(UMASK, args[0] ?? '022');
     shell.exported.add(UMASK);
@@ -41,10 +42,10 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   },
   wait: () => 0,
   ulimit: () => 0,
-  exit: ({ shell, args }) => leave('exit', args[0], shell),
-  return: ({ shell, args }) => leave('return', args[0], shell),
-  break: () => leave('break', '0'),
-  continue: () => leave('continue', '0'),
+  exit: ({ shell, args }) => unwind('exit', args[0], shell),
+  return: ({ shell, args }) => unwind('return', args[0], shell),
+  break: () => unwind('break', '0'),
+  continue: () => unwind('continue', '0'),
   set: setOptions,
   export: exportVariables,
   readonly: assignVariables,
@@ -60,30 +61,30 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   },
   cd: changeDirectory,
   eval: ({ shell, args, streams }) => shell.evaluate(args.join(' '), streams),
-  '.': source,
-  source,
-  command: commandBuiltin,
-  type: commandBuiltin,
+  '.': sourceFile,
+  source: sourceFile,
+  command: printCommandNames,
+  type: printCommandNames,
   read: readLine,
 };
 
-function leave(kind: Unwind['kind'], code: string | undefined, shell?: ShellState): never {
+function unwind(kind: Unwind['kind'], code: string | undefined, shell?: ShellState): never {
   throw new Unwind(kind, Number(code ?? shell?.scope.status ?? 0) || 0);
 }
 
 function setOptions({ shell, args }: BuiltinCall): number {
   for (let index = 0; index < args.length; index += 1) {
     const arg = args[index] ?? '';
-    const turnsOn = arg.startsWith('-');
+    const isEnabled = arg.startsWith('-');
     if (arg === '--' || !/^[-+]/.test(arg)) {
       shell.scope.args = args.slice(arg === '--' ? index + 1 : index);
       return 0;
     }
-    if (arg.includes('e')) shell.errexit = turnsOn;
+    if (arg.includes('e')) shell.errexit = isEnabled;
     if (!arg.endsWith('o')) continue;
     index += 1;
-    if (args[index] === 'errexit') shell.errexit = turnsOn;
-    if (args[index] === 'pipefail') shell.pipefail = turnsOn;
+    if (args[index] === 'errexit') shell.errexit = isEnabled;
+    if (args[index] === 'pipefail') shell.pipefail = isEnabled;
   }
   return 0;
 }
@@ -114,16 +115,16 @@ function declareLocal(call: BuiltinCall): number {
   return assignVariables(call);
 }
 
-/** Takes the place of the shell. Without a command it only redirects, which ends with the command here. */
-async function execute({ shell, args, streams, host }: BuiltinCall): Promise<number> {
+/** Replaces the shell with a command. Without a command it has no effect: `exec > file` is not simulated. */
+async function runExec({ shell, args, streams, host }: BuiltinCall): Promise<number> {
   if (args.length === 0) return 0;
   throw new Unwind('exit', await host.execute(args, streams, shell.environment()));
 }
 
 function changeDirectory({ shell, args, streams, host }: BuiltinCall): number {
   const target = args.find((arg) => !arg.startsWith('-')) ?? '/root';
-  const now = shell.scope.variables.get('PWD') ?? '';
-  const path = target.startsWith('/') ? target : `${now === '/' ? '' : now}/${target}`;
+  const current = shell.scope.variables.get('PWD') ?? '';
+  const path = target.startsWith('/') ? target : `${current === '/' ? '' : current}/${target}`;
   if (!host.isDirectory(path)) {
     streams.err(`cd: can't cd to ${target}\n`);
     return 2;
@@ -132,18 +133,18 @@ function changeDirectory({ shell, args, streams, host }: BuiltinCall): number {
   return 0;
 }
 
-async function source({ shell, args, streams, host }: BuiltinCall): Promise<number> {
+async function sourceFile({ shell, args, streams, host }: BuiltinCall): Promise<number> {
   const text = host.read(args[0] ?? '');
   if (text !== undefined) return shell.evaluate(text, streams);
   streams.err(`.: cannot open ${args[0] ?? ''}: No such file\n`);
   return 2;
 }
 
-/** `command -v x` and `type x`; plain `command x` is left to the shell. */
-function commandBuiltin({ shell, args, streams, host }: BuiltinCall): number {
+/** `command -v x` and `type x`. Plain `command x` is a program, see wrappers.ts. */
+function printCommandNames({ shell, args, streams, host }: BuiltinCall): number {
   const names = args.filter((arg) => !arg.startsWith('-'));
   const isKnown = (name: string) =>
-    name in BUILTINS || shell.functions.has(name) || host.finds(name);
+    name in BUILTINS || shell.functions.has(name) || host.hasProgram(name);
   for (const name of names.filter(isKnown)) streams.out(`${name}\n`);
   return names.every(isKnown) ? 0 : 127;
 }

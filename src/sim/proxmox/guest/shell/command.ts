@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command sees and what it leaves. The tables of commands/ are made of these.
+// The types of simulated commands: their call, their result, and option parsing.
 import type { GuestSystem } from '../system/system.ts';
 import type { Stdin } from './redirects.ts';
 
-export interface Outcome {
+export interface CommandResult {
   readonly code: number;
   readonly out?: string;
   readonly err?: string;
@@ -14,46 +14,46 @@ export interface RunOptions {
   readonly args?: readonly string[];
   /** `$0`. */
   readonly name?: string;
-  /** A text, or the input of the caller to read on from. */
+  /** Text, or the caller's input stream. */
   readonly stdin?: string | Stdin;
 }
 
-/** The way for commands that run others: sh, sudo, env, xargs, systemd units. */
-export interface Runner {
-  script(text: string, options?: RunOptions): Promise<Required<Outcome>>;
-  /** No shell: the first word is the program. */
-  program(argv: readonly string[], options?: RunOptions): Promise<Required<Outcome>>;
-  /** Whether `program` would find it. */
-  finds(name: string): boolean;
+/** Runs other commands, for sh, sudo, env, xargs and systemd units. */
+export interface CommandRunner {
+  runScript(text: string, options?: RunOptions): Promise<Required<CommandResult>>;
+  /** Runs a program without a shell; the first argument is its name or path. */
+  runProgram(argv: readonly string[], options?: RunOptions): Promise<Required<CommandResult>>;
+  /** Whether `runProgram` would find it. */
+  hasProgram(name: string): boolean;
 }
 
-export interface Call {
-  /** The name it was called by, without the directory. */
+export interface CommandCall {
+  /** The program name without its directory. */
   readonly name: string;
   readonly args: readonly string[];
-  /** All of the input, taken when first looked at: a command that never looks leaves it to the next one. */
+  /** All of the input. The first access consumes it; a command that does not read leaves it to the next command. */
   readonly stdin: string;
-  /** To hand the input on unread. */
+  /** The unread input, to pass on to another command. */
   readonly input: Stdin;
   readonly variables: ReadonlyMap<string, string>;
   readonly system: GuestSystem;
-  /** An absolute path, against the directory the command runs in. */
+  /** Resolves a path against the working directory. */
   path(relative: string): string;
-  readonly runner: Runner;
+  readonly runner: CommandRunner;
 }
 
-export type Command = (call: Call) => Outcome | Promise<Outcome>;
+export type Command = (call: CommandCall) => CommandResult | Promise<CommandResult>;
 
 export type CommandTable = Readonly<Record<string, Command>>;
 
-export const OK: Outcome = { code: 0 };
+export const OK: CommandResult = { code: 0 };
 
-export function failure(code: number, err: string): Outcome {
+export function failure(code: number, err: string): CommandResult {
   return { code, err: `${err}\n` };
 }
 
-export interface Options {
-  /** Without leading dashes; `--name=value`, `--name value` and `-n value` for the names in `valued`. */
+export interface ParsedOptions {
+  /** By name without dashes. Names in `valued` take a value: `--name=value`, `--name value`, `-n value`. */
   readonly values: ReadonlyMap<string, readonly string[]>;
   readonly operands: readonly string[];
   has(...names: readonly string[]): boolean;
@@ -61,8 +61,11 @@ export interface Options {
   all(...names: readonly string[]): readonly string[];
 }
 
-/** Splits arguments the way getopt does: bundled short flags, `--` ends the options. */
-export function readOptions(args: readonly string[], valued: readonly string[] = []): Options {
+/** Parses arguments like getopt: combined short flags, `--` ends the options. */
+export function parseOptions(
+  args: readonly string[],
+  optionsWithValue: readonly string[] = [],
+): ParsedOptions {
   const values = new Map<string, string[]>();
   const operands: string[] = [];
   const add = (name: string, value: string) =>
@@ -73,7 +76,7 @@ export function readOptions(args: readonly string[], valued: readonly string[] =
       operands.push(...args.slice(index + 1));
       break;
     }
-    const read = readOption(arg, args[index + 1], valued);
+    const read = parseOption(arg, args[index + 1], optionsWithValue);
     if (read === undefined) operands.push(arg);
     else {
       for (const [name, value] of read.options) add(name, value);
@@ -90,36 +93,36 @@ export function readOptions(args: readonly string[], valued: readonly string[] =
   };
 }
 
-interface ReadOption {
+interface ParsedOption {
   readonly options: readonly (readonly [string, string])[];
   readonly tookNext: boolean;
 }
 
-function readOption(
+function parseOption(
   arg: string,
   next: string | undefined,
-  valued: readonly string[],
-): ReadOption | undefined {
+  optionsWithValue: readonly string[],
+): ParsedOption | undefined {
   if (!arg.startsWith('-') || arg === '-') return undefined;
   const long = /^--([^=]+)(?:=(.*))?$/s.exec(arg);
   if (long !== null) {
     const [, name = '', value] = long;
     if (value !== undefined) return { options: [[name, value]], tookNext: false };
-    return valued.includes(name)
+    return optionsWithValue.includes(name)
       ? { options: [[name, next ?? '']], tookNext: true }
       : { options: [[name, '']], tookNext: false };
   }
-  return readBundle(arg.slice(1), next, valued);
+  return parseShortFlags(arg.slice(1), next, optionsWithValue);
 }
 
-function readBundle(
+function parseShortFlags(
   flags: string,
   next: string | undefined,
-  valued: readonly string[],
-): ReadOption {
+  optionsWithValue: readonly string[],
+): ParsedOption {
   const options: [string, string][] = [];
   for (const [index, flag] of Array.from(flags).entries()) {
-    if (!valued.includes(flag)) {
+    if (!optionsWithValue.includes(flag)) {
       options.push([flag, '']);
       continue;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From words to arguments: parameters, command substitution, splitting at blanks, file name patterns.
+// Expands words to arguments: parameters, command substitution, field splitting, file name patterns.
 import { evaluateArithmetic } from './arithmetic.ts';
 import { ShellSyntaxError, type Word, type WordPart } from './syntax.ts';
 
@@ -14,18 +14,18 @@ export interface Scope {
 
 export interface ExpansionContext {
   readonly scope: Scope;
-  /** All paths of the guest, for patterns. */
+  /** All paths of the guest, for file name patterns. */
   paths(): readonly string[];
-  /** What the script writes to its standard output. */
+  /** Runs a script and returns its standard output. */
   substitute(script: string): Promise<string>;
 }
 
-/** A field on its way: its text, and the same as a pattern in which quoted signs stand for themselves. */
+/** A field under construction: its text, and a regular expression source in which quoted characters are literal. */
 interface Field {
   text: string;
   pattern: string;
-  /** Something quoted is in it: it stays even when empty. */
-  solid: boolean;
+  /** A field with a quoted part is kept even when it is empty. */
+  hasQuotes: boolean;
 }
 
 export async function expandWords(
@@ -34,24 +34,26 @@ export async function expandWords(
 ): Promise<string[]> {
   const fields: string[] = [];
   for (const word of words) {
-    for (const field of await expandFields(context, word)) fields.push(...globbed(context, field));
+    for (const field of await expandFields(context, word))
+      fields.push(...expandGlob(context, field));
   }
   return fields;
 }
 
-/** One text, unsplit: assignments, redirection targets, `case` subjects. */
+/** Expands without field splitting, for assignments, redirection targets and `case` subjects. */
 export async function expandText(context: ExpansionContext, word: Word): Promise<string> {
   let text = '';
-  for (const part of word) text += (await valuesOf(context, part)).join(' ');
+  for (const part of word) text += (await expandPart(context, part)).join(' ');
   return text;
 }
 
-/** A pattern for `case`: quoted parts stand for themselves. */
+/** Expands a `case` pattern; quoted parts are literal. */
 export async function expandPattern(context: ExpansionContext, word: Word): Promise<RegExp> {
   let source = '';
   for (const part of word) {
-    const text = (await valuesOf(context, part)).join(' ');
-    source += part.kind === 'text' && part.quoted ? escaped(text) : globSource(text, '.');
+    const text = (await expandPart(context, part)).join(' ');
+    source +=
+      part.kind === 'text' && part.quoted ? escapeRegExp(text) : globToRegExpSource(text, '.');
   }
   return new RegExp(`^${source}$`, 's');
 }
@@ -60,84 +62,84 @@ async function expandFields(context: ExpansionContext, word: Word): Promise<Fiel
   const fields: Field[] = [];
   let open: Field | undefined;
   const current = () => {
-    open ??= newField(fields);
+    open ??= pushField(fields);
     return open;
   };
   for (const part of word) {
-    const values = await valuesOf(context, part);
+    const values = await expandPart(context, part);
     if (isQuoted(part)) {
       for (const [index, value] of values.entries()) {
         if (index > 0) open = undefined;
-        append(current(), value, true);
+        appendText(current(), value, true);
       }
       continue;
     }
     const pieces = part.kind === 'text' ? values : splitBlanks(values.join(' '));
     for (const [index, piece] of pieces.entries()) {
       if (index > 0) open = undefined;
-      if (piece !== '') append(current(), piece, false);
+      if (piece !== '') appendText(current(), piece, false);
     }
   }
-  return fields.filter((field) => field.solid || field.text !== '');
+  return fields.filter((field) => field.hasQuotes || field.text !== '');
 }
 
-function newField(fields: Field[]): Field {
-  const field: Field = { text: '', pattern: '', solid: false };
+function pushField(fields: Field[]): Field {
+  const field: Field = { text: '', pattern: '', hasQuotes: false };
   fields.push(field);
   return field;
 }
 
-function append(field: Field, text: string, quoted: boolean): void {
+function appendText(field: Field, text: string, quoted: boolean): void {
   field.text += text;
-  field.pattern += quoted ? escaped(text) : globSource(text, '[^/]');
-  if (quoted) field.solid = true;
+  field.pattern += quoted ? escapeRegExp(text) : globToRegExpSource(text, '[^/]');
+  if (quoted) field.hasQuotes = true;
 }
 
 function isQuoted(part: WordPart): boolean {
   return part.kind !== 'arithmetic' && part.quoted;
 }
 
-/** Leading and trailing blanks become empty pieces, so that what stands beside them is not glued on. */
+/** Leading and trailing blanks give empty pieces, so that neighbouring parts start a new field. */
 function splitBlanks(text: string): string[] {
   return text.split(/[ \t\n]+/);
 }
 
-async function valuesOf(context: ExpansionContext, part: WordPart): Promise<string[]> {
+async function expandPart(context: ExpansionContext, part: WordPart): Promise<string[]> {
   switch (part.kind) {
     case 'text':
       return [part.text];
     case 'command':
       return [(await context.substitute(part.script)).replace(/\n+$/, '')];
     case 'arithmetic':
-      return [String(arithmetic(context.scope, part.expression))];
-    default:
+      return [String(expandArithmetic(context.scope, part.expression))];
+    case 'variable':
       if (part.name === '@' && part.quoted) return [...context.scope.args];
-      return [await parameterValue(context, part)];
+      return [await expandParameter(context, part)];
   }
 }
 
-type Variable = Extract<WordPart, { kind: 'variable' }>;
+type VariablePart = Extract<WordPart, { kind: 'variable' }>;
 
-async function parameterValue(context: ExpansionContext, part: Variable): Promise<string> {
+async function expandParameter(context: ExpansionContext, part: VariablePart): Promise<string> {
   const { operator, name } = part;
-  const value = lookUp(context.scope, name);
+  const value = readParameter(context.scope, name);
   if (operator === undefined) return value ?? '';
   if (operator === 'length') return String((value ?? '').length);
   const given = operator.startsWith(':') ? value || undefined : value;
   const operand = await expandText(context, part.operand ?? []);
   const apply = PARAMETER_OPERATORS[operator.replace(':', '')];
-  if (apply === undefined) return trimmed(value ?? '', operator, operand);
+  if (apply === undefined) return removeMatch(value ?? '', operator, operand);
   return apply({ scope: context.scope, name, given, operand });
 }
 
-interface Parameter {
+interface ParameterExpansion {
   readonly scope: Scope;
   readonly name: string;
   readonly given: string | undefined;
   readonly operand: string;
 }
 
-const PARAMETER_OPERATORS: Readonly<Record<string, (parameter: Parameter) => string>> = {
+const PARAMETER_OPERATORS: Readonly<Record<string, (parameter: ParameterExpansion) => string>> = {
   '-': ({ given, operand }) => given ?? operand,
   '+': ({ given, operand }) => (given === undefined ? '' : operand),
   '=': ({ scope, name, given, operand }) => {
@@ -150,9 +152,9 @@ const PARAMETER_OPERATORS: Readonly<Record<string, (parameter: Parameter) => str
   },
 };
 
-/** `%` and `#`: the shortest matching end or beginning goes; doubled, the longest. */
-function trimmed(value: string, operator: string, pattern: string): string {
-  const matcher = new RegExp(`^${globSource(pattern, '.')}$`, 's');
+/** `%` and `#` remove the shortest matching suffix or prefix; `%%` and `##` the longest. */
+function removeMatch(value: string, operator: string, pattern: string): string {
+  const matcher = new RegExp(`^${globToRegExpSource(pattern, '.')}$`, 's');
   const cuts = Array.from({ length: value.length + 1 }, (_, index) => index);
   const fromEnd = operator.startsWith('%');
   const ordered = operator === '%' || operator === '##' ? cuts.toReversed() : cuts;
@@ -163,7 +165,7 @@ function trimmed(value: string, operator: string, pattern: string): string {
   return value;
 }
 
-function lookUp(scope: Scope, name: string): string | undefined {
+function readParameter(scope: Scope, name: string): string | undefined {
   if (name === '@' || name === '*') return scope.args.join(' ');
   if (name === '#') return String(scope.args.length);
   if (name === '?') return String(scope.status);
@@ -173,29 +175,30 @@ function lookUp(scope: Scope, name: string): string | undefined {
   return scope.variables.get(name);
 }
 
-function arithmetic(scope: Scope, expression: string): number {
+function expandArithmetic(scope: Scope, expression: string): number {
   const plain = expression.replaceAll('$', '');
-  return evaluateArithmetic(plain, (name) => lookUp(scope, name) ?? '0');
+  return evaluateArithmetic(plain, (name) => readParameter(scope, name) ?? '0');
 }
 
-function globbed(context: ExpansionContext, field: Field): string[] {
-  const hasPattern = field.pattern !== escaped(field.text);
+function expandGlob(context: ExpansionContext, field: Field): string[] {
+  const hasPattern = field.pattern !== escapeRegExp(field.text);
   if (!hasPattern || !field.text.startsWith('/')) return [field.text];
   const matcher = new RegExp(`^${field.pattern}$`);
   const found = context.paths().filter((path) => matcher.test(path));
   return found.length === 0 ? [field.text] : found;
 }
 
-function globSource(text: string, any: string): string {
+function globToRegExpSource(text: string, anyCharacter: string): string {
   let source = '';
   for (const char of text) {
-    if (char === '*') source += `${any}*`;
-    else if (char === '?') source += any;
-    else source += escaped(char);
+    if (char === '*') source += `${anyCharacter}*`;
+    else if (char === '?') source += anyCharacter;
+    else source += escapeRegExp(char);
   }
   return source;
 }
 
-function escaped(text: string): string {
+/** Escapes a text so that a regular expression matches it literally. */
+export function escapeRegExp(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a parsed script. Nothing real is executed: commands are looked up in a table and change the guest's
-// state; time passes on the Clock. Owns control flow, variables and redirections, knows no command by name.
-import { Collector } from './collector.ts';
-import type { Outcome } from './command.ts';
+// Interprets a parsed script. No real program runs: commands come from a table and change the guest's state; time
+// passes on the Clock. Implements control flow, variables and redirections, but no commands.
+
+import type { CommandResult } from './command.ts';
 import {
   type ExpansionContext,
   expandPattern,
@@ -10,26 +10,28 @@ import {
   expandWords,
   type Scope,
 } from './expand.ts';
-import type { ShellHost, ShellOptions, ShellState } from './host.ts';
+import { OutputCollector } from './output-collector.ts';
 import { parseShell } from './parser.ts';
 import { applyRedirects, type Streams } from './redirects.ts';
+import type { ShellHost, ShellOptions, ShellState } from './shell-host.ts';
 import {
-  type Cases,
-  type Compound,
+  type CaseStatement,
+  type CompoundCommand,
+  type IfStatement,
   type Loop,
-  type Node,
+  type ShellNode,
   ShellSyntaxError,
-  type Simple,
+  type SimpleCommand,
 } from './syntax.ts';
 import { Unwind } from './unwind.ts';
 
-/** A script that takes more steps than this is taken for one that never ends. */
+/** A script with more steps is treated as an endless loop. */
 const MAX_STEPS = 20_000;
-const ENDLESS = 124;
+const EXIT_TIMED_OUT = 124;
 
 export class Interpreter implements ShellState {
   readonly scope: Scope;
-  functions = new Map<string, Node>();
+  functions = new Map<string, ShellNode>();
   exported: Set<string>;
   errexit = false;
   pipefail = false;
@@ -44,7 +46,7 @@ export class Interpreter implements ShellState {
     this.exported = new Set(variables.keys());
   }
 
-  /** A child that sees everything of its parent and gives nothing back. */
+  /** Creates a subshell: it inherits the state, and its changes do not affect the parent. */
   #fork(): Interpreter {
     const child = new Interpreter(this.#host, this.scope);
     child.errexit = this.errexit;
@@ -54,25 +56,25 @@ export class Interpreter implements ShellState {
     return child;
   }
 
-  /** Runs a whole script and never throws for what the script does wrong. */
+  /** Runs a whole script with its exit trap. Errors in the script become exit codes. */
   static async run(
     host: ShellHost,
     text: string,
     options: ShellOptions,
-  ): Promise<Required<Outcome>> {
-    const collector = new Collector(options.stdin, options.budget);
+  ): Promise<Required<CommandResult>> {
+    const collector = new OutputCollector(options.stdin, options.budget);
     const shell = new Interpreter(host, options);
-    const { code } = await shell.top(text, collector.streams);
-    if (shell.exitTrap !== undefined) await shell.top(shell.exitTrap, collector.streams);
-    return collector.outcome(code);
+    const { code } = await shell.runToEnd(text, collector.streams);
+    if (shell.exitTrap !== undefined) await shell.runToEnd(shell.exitTrap, collector.streams);
+    return collector.result(code);
   }
 
   async evaluate(text: string, streams: Streams): Promise<number> {
-    return this.#run(parseShell(text), streams);
+    return this.#runNode(parseShell(text), streams);
   }
 
-  /** Runs to the end, or to the script's own `exit`; never throws for what the script does wrong. */
-  async top(text: string, streams: Streams): Promise<{ code: number; exited: boolean }> {
+  /** Runs to the end or to `exit`. Errors in the script become exit codes. */
+  async runToEnd(text: string, streams: Streams): Promise<{ code: number; exited: boolean }> {
     try {
       return { code: await this.evaluate(text, streams), exited: false };
     } catch (error) {
@@ -83,64 +85,64 @@ export class Interpreter implements ShellState {
     }
   }
 
-  async #run(node: Node, streams: Streams): Promise<number> {
+  async #runNode(node: ShellNode, streams: Streams): Promise<number> {
     streams.budget.steps += 1;
     if (streams.budget.steps > MAX_STEPS) {
-      streams.err('the script does not end\n');
-      throw new Unwind('exit', ENDLESS);
+      streams.err('the script exceeded the step limit\n');
+      throw new Unwind('exit', EXIT_TIMED_OUT);
     }
     this.scope.status = await this.#dispatch(node, streams);
     return this.scope.status;
   }
 
-  async #dispatch(node: Node, streams: Streams): Promise<number> {
+  async #dispatch(node: ShellNode, streams: Streams): Promise<number> {
     switch (node.kind) {
       case 'simple':
-        return this.#checked(await this.#simple(node, streams), streams);
+        return this.#exitOnError(await this.#runSimple(node, streams), streams);
       case 'pipeline':
         return node.negated
-          ? Number((await this.#pipeline(node.commands, { ...streams, guarded: true })) === 0)
-          : this.#checked(await this.#pipeline(node.commands, streams), streams);
+          ? Number((await this.#runPipeline(node.commands, { ...streams, guarded: true })) === 0)
+          : this.#exitOnError(await this.#runPipeline(node.commands, streams), streams);
       case 'compound':
-        return this.#compound(node, streams);
+        return this.#runCompound(node, streams);
       case 'function':
         this.functions.set(node.name, node.body);
         return 0;
       case 'chain':
-        return this.#chain(node, streams);
-      default: {
+        return this.#runChain(node, streams);
+      case 'list': {
         let code = 0;
-        for (const item of node.items) code = await this.#run(item, streams);
+        for (const item of node.items) code = await this.#runNode(item, streams);
         return code;
       }
     }
   }
 
-  /** `set -e`: a failure ends the script unless it is somebody's condition. */
-  #checked(code: number, streams: Streams): number {
+  /** `set -e`: a failure ends the script unless the command is a condition. */
+  #exitOnError(code: number, streams: Streams): number {
     if (code !== 0 && this.errexit && streams.guarded !== true) throw new Unwind('exit', code);
     return code;
   }
 
-  async #chain(node: Extract<Node, { kind: 'chain' }>, streams: Streams): Promise<number> {
+  async #runChain(node: Extract<ShellNode, { kind: 'chain' }>, streams: Streams): Promise<number> {
     const last = node.rest.length;
     const guarded = { ...streams, guarded: true };
-    let code = await this.#run(node.first, guarded);
+    let code = await this.#runNode(node.first, guarded);
     for (const [index, { operator, node: next }] of node.rest.entries()) {
       if ((operator === '&&') !== (code === 0)) continue;
-      code = await this.#run(next, index + 1 === last ? streams : guarded);
+      code = await this.#runNode(next, index + 1 === last ? streams : guarded);
     }
     return code;
   }
 
-  async #pipeline(commands: readonly Node[], streams: Streams): Promise<number> {
+  async #runPipeline(commands: readonly ShellNode[], streams: Streams): Promise<number> {
     let stdin = streams.stdin;
     let worst = 0;
     for (const [index, command] of commands.entries()) {
       const isLast = index + 1 === commands.length;
-      const pipe = new Collector();
+      const pipe = new OutputCollector();
       const out = isLast ? streams.out : pipe.streams.out;
-      const code = await this.#subshell(command, { ...streams, stdin, out, guarded: true });
+      const code = await this.#runSubshell(command, { ...streams, stdin, out, guarded: true });
       if (code !== 0) worst = code;
       if (isLast) return this.pipefail ? worst : code;
       stdin = { text: pipe.out };
@@ -148,18 +150,18 @@ export class Interpreter implements ShellState {
     return 0;
   }
 
-  async #subshell(node: Node, streams: Streams): Promise<number> {
+  async #runSubshell(node: ShellNode, streams: Streams): Promise<number> {
     const child = this.#fork();
     try {
-      return await child.#run(node, streams);
+      return await child.#runNode(node, streams);
     } catch (error) {
       if (error instanceof Unwind) return error.code;
       throw error;
     }
   }
 
-  async #simple(node: Simple, outer: Streams): Promise<number> {
-    const context = this.#expansion(outer);
+  async #runSimple(node: SimpleCommand, outer: Streams): Promise<number> {
+    const context = this.#expansionContext(outer);
     const argv = await expandWords(context, node.words);
     const assigned = new Map<string, string>();
     for (const { name, value } of node.assignments)
@@ -171,12 +173,12 @@ export class Interpreter implements ShellState {
       files: this.#host.files,
     });
     if (streams === undefined) return 1;
-    if (argv.length > 0) return this.#call(argv, streams, assigned);
+    if (argv.length > 0) return this.#runCommand(argv, streams, assigned);
     for (const [name, value] of assigned) this.scope.variables.set(name, value);
     return node.assignments.length > 0 && hasSubstitution(node) ? this.scope.status : 0;
   }
 
-  async #call(
+  async #runCommand(
     argv: readonly string[],
     streams: Streams,
     assigned: ReadonlyMap<string, string>,
@@ -193,28 +195,28 @@ export class Interpreter implements ShellState {
     return new Map([...this.scope.variables].filter(([name]) => this.exported.has(name)));
   }
 
-  async #callFunction(body: Node, args: readonly string[], streams: Streams): Promise<number> {
+  async #callFunction(body: ShellNode, args: readonly string[], streams: Streams): Promise<number> {
     const outer = this.scope.args;
     this.scope.args = args;
     this.locals.push(new Map());
     try {
-      return await this.#run(body, streams);
+      return await this.#runNode(body, streams);
     } catch (error) {
       if (error instanceof Unwind && error.kind === 'return') return error.code;
       throw error;
     } finally {
       this.scope.args = outer;
-      for (const [name, value] of this.locals.pop() ?? []) this.#restore(name, value);
+      for (const [name, value] of this.locals.pop() ?? []) this.#restoreVariable(name, value);
     }
   }
 
-  #restore(name: string, value: string | undefined): void {
+  #restoreVariable(name: string, value: string | undefined): void {
     if (value === undefined) this.scope.variables.delete(name);
     else this.scope.variables.set(name, value);
   }
 
-  async #compound(node: Compound, outer: Streams): Promise<number> {
-    const context = this.#expansion(outer);
+  async #runCompound(node: CompoundCommand, outer: Streams): Promise<number> {
+    const context = this.#expansionContext(outer);
     const streams = await applyRedirects({
       redirects: node.redirects,
       streams: outer,
@@ -225,39 +227,45 @@ export class Interpreter implements ShellState {
     const { body } = node;
     switch (body.kind) {
       case 'if':
-        for (const branch of body.branches) {
-          const isTrue = (await this.#run(branch.test, { ...streams, guarded: true })) === 0;
-          if (isTrue) return this.#run(branch.body, streams);
-        }
-        return body.otherwise === undefined ? 0 : this.#run(body.otherwise, streams);
+        return this.#runIf(body, streams);
       case 'case':
-        return this.#case(body, streams);
+        return this.#runCase(body, streams);
       case 'group':
         return body.subshell
-          ? this.#checked(await this.#subshell(body.body, streams), streams)
-          : this.#run(body.body, streams);
-      default:
-        return this.#loop(body, streams);
+          ? this.#exitOnError(await this.#runSubshell(body.body, streams), streams)
+          : this.#runNode(body.body, streams);
+      case 'for':
+      case 'while':
+      case 'until':
+        return this.#runLoop(body, streams);
     }
   }
 
-  async #case(node: Cases, streams: Streams): Promise<number> {
-    const context = this.#expansion(streams);
+  async #runIf(node: IfStatement, streams: Streams): Promise<number> {
+    for (const branch of node.branches) {
+      const code = await this.#runNode(branch.test, { ...streams, guarded: true });
+      if (code === 0) return this.#runNode(branch.body, streams);
+    }
+    return node.otherwise === undefined ? 0 : this.#runNode(node.otherwise, streams);
+  }
+
+  async #runCase(node: CaseStatement, streams: Streams): Promise<number> {
+    const context = this.#expansionContext(streams);
     const subject = await expandText(context, node.subject);
     for (const clause of node.clauses) {
       for (const pattern of clause.patterns) {
         if ((await expandPattern(context, pattern)).test(subject))
-          return this.#run(clause.body, streams);
+          return this.#runNode(clause.body, streams);
       }
     }
     return 0;
   }
 
-  async #loop(node: Loop, streams: Streams): Promise<number> {
+  async #runLoop(node: Loop, streams: Streams): Promise<number> {
     let code = 0;
-    for await (const _ of this.#turns(node, streams)) {
+    for await (const _ of this.#iterate(node, streams)) {
       try {
-        code = await this.#run(node.body, streams);
+        code = await this.#runNode(node.body, streams);
       } catch (error) {
         if (!(error instanceof Unwind) || (error.kind !== 'break' && error.kind !== 'continue'))
           throw error;
@@ -268,32 +276,36 @@ export class Interpreter implements ShellState {
     return code;
   }
 
-  async *#turns(node: Loop, streams: Streams): AsyncGenerator<void> {
+  async *#iterate(node: Loop, streams: Streams): AsyncGenerator<void> {
     if (node.kind === 'for') {
-      for (const value of await expandWords(this.#expansion(streams), node.words)) {
+      for (const value of await expandWords(this.#expansionContext(streams), node.words)) {
         this.scope.variables.set(node.variable, value);
         yield;
       }
       return;
     }
-    const goesOn = node.kind === 'while';
-    while (((await this.#run(node.test, { ...streams, guarded: true })) === 0) === goesOn) yield;
+    const continuesOnSuccess = node.kind === 'while';
+    while (
+      ((await this.#runNode(node.test, { ...streams, guarded: true })) === 0) ===
+      continuesOnSuccess
+    )
+      yield;
   }
 
-  #expansion(streams: Streams): ExpansionContext {
+  #expansionContext(streams: Streams): ExpansionContext {
     return {
       scope: this.scope,
       paths: () => this.#host.files.paths(),
       substitute: async (script) => {
-        const collector = new Collector();
+        const collector = new OutputCollector();
         const { out } = collector.streams;
-        this.scope.status = await this.#subshell(parseShell(script), { ...streams, out });
+        this.scope.status = await this.#runSubshell(parseShell(script), { ...streams, out });
         return collector.out;
       },
     };
   }
 }
 
-function hasSubstitution(node: Simple): boolean {
+function hasSubstitution(node: SimpleCommand): boolean {
   return node.assignments.some(({ value }) => value.some((part) => part.kind === 'command'));
 }

@@ -1,53 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recursive descent over the tokens: the part of the POSIX grammar that scripts of a first boot are written in.
+// Recursive descent parser for the part of the POSIX shell grammar that first-boot scripts use.
 import {
-  type Branches,
-  type Cases,
-  type Compound,
+  type CaseStatement,
+  type CompoundCommand,
   type Group,
+  type IfStatement,
   type Loop,
-  type Node,
   type Redirect,
+  type ShellNode,
   ShellSyntaxError,
-  type Token,
+  type ShellToken,
   type Word,
 } from './syntax.ts';
-import { tokenize } from './tokens.ts';
+import { tokenize } from './tokenizer.ts';
 
 const SEPARATORS = new Set([';', '&', '\n']);
-const NOTHING: Node = { kind: 'list', items: [] };
+const EMPTY_LIST: ShellNode = { kind: 'list', items: [] };
 const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)=/;
-const MAX_DEPTH = 100;
+const MAX_NESTING_DEPTH = 100;
 
-/** Throws ShellSyntaxError, and nothing else. */
-export function parseShell(text: string): Node {
+/** Throws only ShellSyntaxError. */
+export function parseShell(text: string): ShellNode {
   const parser = new Parser(tokenize(text));
-  return parser.script();
+  return parser.parseScript();
 }
 
 class Parser {
-  readonly #tokens: readonly Token[];
-  #at = 0;
+  readonly #tokens: readonly ShellToken[];
+  #position = 0;
   #depth = 0;
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly ShellToken[]) {
     this.#tokens = tokens;
   }
 
-  script(): Node {
-    const node = this.#list([]);
-    if (this.#at < this.#tokens.length) throw this.#unexpected();
+  parseScript(): ShellNode {
+    const node = this.#parseList([]);
+    if (this.#position < this.#tokens.length) throw this.#unexpectedTokenError();
     return node;
   }
 
-  /** Commands up to one of the reserved words or operators in `ends`, which is left in place. */
-  #list(ends: readonly string[]): Node {
+  /** Parses commands up to one of the reserved words or operators in `ends`, which is not consumed. */
+  #parseList(ends: readonly string[]): ShellNode {
     this.#depth += 1;
-    if (this.#depth > MAX_DEPTH) throw new ShellSyntaxError('nested too deeply');
-    const items: Node[] = [];
+    if (this.#depth > MAX_NESTING_DEPTH) throw new ShellSyntaxError('nested too deeply');
+    const items: ShellNode[] = [];
     this.#skipSeparators();
-    while (this.#at < this.#tokens.length && !ends.includes(this.#peek() ?? '')) {
-      items.push(this.#chain());
+    while (this.#position < this.#tokens.length && !ends.includes(this.#peek() ?? '')) {
+      items.push(this.#parseChain());
       if (!this.#skipSeparators() && !ends.includes(this.#peek() ?? '')) break;
     }
     this.#depth -= 1;
@@ -55,235 +55,244 @@ class Parser {
     return items.length === 1 && only !== undefined ? only : { kind: 'list', items };
   }
 
-  #chain(): Node {
-    const first = this.#pipeline();
-    const rest: { operator: '&&' | '||'; node: Node }[] = [];
-    for (let operator = this.#operator(); isJoin(operator); operator = this.#operator()) {
-      this.#at += 1;
+  #parseChain(): ShellNode {
+    const first = this.#parsePipeline();
+    const rest: { operator: '&&' | '||'; node: ShellNode }[] = [];
+    for (let operator = this.#peekOperator(); isAndOr(operator); operator = this.#peekOperator()) {
+      this.#position += 1;
       this.#skipNewlines();
-      rest.push({ operator, node: this.#pipeline() });
+      rest.push({ operator, node: this.#parsePipeline() });
     }
     return rest.length === 0 ? first : { kind: 'chain', first, rest };
   }
 
-  #pipeline(): Node {
+  #parsePipeline(): ShellNode {
     const negated = this.#takeWord('!');
-    const commands = [this.#command()];
-    while (this.#operator() === '|') {
-      this.#at += 1;
+    const commands = [this.#parseCommand()];
+    while (this.#peekOperator() === '|') {
+      this.#position += 1;
       this.#skipNewlines();
-      commands.push(this.#command());
+      commands.push(this.#parseCommand());
     }
     const [only] = commands;
     if (!negated && commands.length === 1 && only !== undefined) return only;
     return { kind: 'pipeline', negated, commands };
   }
 
-  #command(): Node {
+  #parseCommand(): ShellNode {
     switch (this.#peek()) {
       case 'if':
-        return this.#compound(this.#if());
+        return this.#parseCompound(this.#parseIf());
       case 'for':
-        return this.#compound(this.#for());
+        return this.#parseCompound(this.#parseFor());
       case 'while':
       case 'until':
-        return this.#compound(this.#while());
+        return this.#parseCompound(this.#parseWhile());
       case 'case':
-        return this.#compound(this.#case());
+        return this.#parseCompound(this.#parseCase());
       case '{':
-        return this.#compound(this.#group('}'));
+        return this.#parseCompound(this.#parseGroup('}'));
       case '(':
-        return this.#compound(this.#group(')'));
+        return this.#parseCompound(this.#parseGroup(')'));
+      case undefined:
       default:
-        return this.#isFunction() ? this.#function() : this.#simple();
+        return this.#isAtFunction() ? this.#parseFunction() : this.#parseSimple();
     }
   }
 
-  #compound(body: Compound['body']): Node {
-    return { kind: 'compound', body, redirects: this.#redirects() };
+  #parseCompound(body: CompoundCommand['body']): ShellNode {
+    return { kind: 'compound', body, redirects: this.#parseRedirects() };
   }
 
-  #if(): Branches {
-    const branches: { test: Node; body: Node }[] = [];
+  #parseIf(): IfStatement {
+    const branches: { test: ShellNode; body: ShellNode }[] = [];
     do {
-      this.#at += 1;
-      const test = this.#list(['then']);
+      this.#position += 1;
+      const test = this.#parseList(['then']);
       this.#expect('then');
-      branches.push({ test, body: this.#list(['elif', 'else', 'fi']) });
+      branches.push({ test, body: this.#parseList(['elif', 'else', 'fi']) });
     } while (this.#peek() === 'elif');
-    const otherwise = this.#takeWord('else') ? this.#list(['fi']) : undefined;
+    const otherwise = this.#takeWord('else') ? this.#parseList(['fi']) : undefined;
     this.#expect('fi');
     return { kind: 'if', branches, otherwise };
   }
 
-  #for(): Loop {
-    this.#at += 1;
-    const variable = this.#bareWord();
+  #parseFor(): Loop {
+    this.#position += 1;
+    const variable = this.#takeBareWord();
     const words: Word[] = [];
     this.#skipNewlines();
     if (this.#takeWord('in')) {
-      for (let word = this.#word(); word !== undefined; word = this.#word()) words.push(word);
+      for (let word = this.#takeAnyWord(); word !== undefined; word = this.#takeAnyWord())
+        words.push(word);
     } else {
       words.push([{ kind: 'variable', name: '@', quoted: true }]);
     }
     this.#skipSeparators();
-    return { kind: 'for', variable, words, test: NOTHING, body: this.#doBlock() };
+    return { kind: 'for', variable, words, test: EMPTY_LIST, body: this.#parseDoBlock() };
   }
 
-  #while(): Loop {
-    const kind = this.#bareWord() === 'until' ? 'until' : 'while';
-    const test = this.#list(['do']);
-    return { kind, variable: '', words: [], test, body: this.#doBlock() };
+  #parseWhile(): Loop {
+    const kind = this.#takeBareWord() === 'until' ? 'until' : 'while';
+    const test = this.#parseList(['do']);
+    return { kind, variable: '', words: [], test, body: this.#parseDoBlock() };
   }
 
-  #doBlock(): Node {
+  #parseDoBlock(): ShellNode {
     this.#expect('do');
-    const body = this.#list(['done']);
+    const body = this.#parseList(['done']);
     this.#expect('done');
     return body;
   }
 
-  #case(): Cases {
-    this.#at += 1;
-    const subject = this.#word() ?? [];
+  #parseCase(): CaseStatement {
+    this.#position += 1;
+    const subject = this.#takeAnyWord() ?? [];
     this.#skipNewlines();
     this.#expect('in');
-    const clauses: { patterns: Word[]; body: Node }[] = [];
+    const clauses: { patterns: Word[]; body: ShellNode }[] = [];
     this.#skipSeparators();
     while (this.#peek() !== 'esac') {
-      clauses.push({ patterns: this.#patterns(), body: this.#list([';;', 'esac']) });
-      if (this.#operator() === ';;') this.#at += 1;
+      clauses.push({ patterns: this.#parsePatterns(), body: this.#parseList([';;', 'esac']) });
+      if (this.#peekOperator() === ';;') this.#position += 1;
       this.#skipSeparators();
     }
     this.#expect('esac');
     return { kind: 'case', subject, clauses };
   }
 
-  #patterns(): Word[] {
-    if (this.#operator() === '(') this.#at += 1;
+  #parsePatterns(): Word[] {
+    if (this.#peekOperator() === '(') this.#position += 1;
     const patterns: Word[] = [];
     do {
-      if (this.#operator() === '|') this.#at += 1;
-      const word = this.#word();
-      if (word === undefined) throw this.#unexpected();
+      if (this.#peekOperator() === '|') this.#position += 1;
+      const word = this.#takeAnyWord();
+      if (word === undefined) throw this.#unexpectedTokenError();
       patterns.push(word);
-    } while (this.#operator() === '|');
+    } while (this.#peekOperator() === '|');
     this.#expect(')');
     return patterns;
   }
 
-  #group(end: '}' | ')'): Group {
-    this.#at += 1;
-    const body = this.#list([end]);
+  #parseGroup(end: '}' | ')'): Group {
+    this.#position += 1;
+    const body = this.#parseList([end]);
     this.#expect(end);
     return { kind: 'group', subshell: end === ')', body };
   }
 
-  #isFunction(): boolean {
-    const [name, open, close] = this.#tokens.slice(this.#at, this.#at + 3);
+  #isAtFunction(): boolean {
+    const [name, open, close] = this.#tokens.slice(this.#position, this.#position + 3);
     if (name?.kind !== 'word' || open?.kind !== 'operator' || close?.kind !== 'operator')
       return false;
     return name.bare !== undefined && open.text === '(' && close.text === ')';
   }
 
-  #function(): Node {
-    const name = this.#bareWord();
-    this.#at += 2;
+  #parseFunction(): ShellNode {
+    const name = this.#takeBareWord();
+    this.#position += 2;
     this.#skipNewlines();
-    return { kind: 'function', name, body: this.#command() };
+    return { kind: 'function', name, body: this.#parseCommand() };
   }
 
-  #simple(): Node {
+  #parseSimple(): ShellNode {
     const assignments: { name: string; value: Word }[] = [];
     const words: Word[] = [];
     const redirects: Redirect[] = [];
-    for (let token = this.#tokens[this.#at]; token !== undefined; token = this.#tokens[this.#at]) {
+    for (
+      let token = this.#tokens[this.#position];
+      token !== undefined;
+      token = this.#tokens[this.#position]
+    ) {
       if (token.kind === 'operator') break;
-      this.#at += 1;
+      this.#position += 1;
       if (token.kind === 'redirect') redirects.push(token.redirect);
       else {
-        const assignment = words.length === 0 ? assignmentOf(token.word) : undefined;
+        const assignment = words.length === 0 ? parseAssignment(token.word) : undefined;
         if (assignment === undefined) words.push(token.word);
         else assignments.push(assignment);
       }
     }
-    if (assignments.length + words.length + redirects.length === 0) throw this.#unexpected();
+    if (assignments.length + words.length + redirects.length === 0)
+      throw this.#unexpectedTokenError();
     return { kind: 'simple', assignments, words, redirects };
   }
 
-  #redirects(): Redirect[] {
+  #parseRedirects(): Redirect[] {
     const redirects: Redirect[] = [];
     for (
-      let token = this.#tokens[this.#at];
+      let token = this.#tokens[this.#position];
       token?.kind === 'redirect';
-      token = this.#tokens[this.#at]
+      token = this.#tokens[this.#position]
     ) {
       redirects.push(token.redirect);
-      this.#at += 1;
+      this.#position += 1;
     }
     return redirects;
   }
 
-  #word(): Word | undefined {
-    const token = this.#tokens[this.#at];
+  #takeAnyWord(): Word | undefined {
+    const token = this.#tokens[this.#position];
     if (token?.kind !== 'word') return undefined;
-    this.#at += 1;
+    this.#position += 1;
     return token.word;
   }
 
-  #bareWord(): string {
-    const token = this.#tokens[this.#at];
-    if (token?.kind !== 'word' || token.bare === undefined) throw this.#unexpected();
-    this.#at += 1;
+  #takeBareWord(): string {
+    const token = this.#tokens[this.#position];
+    if (token?.kind !== 'word' || token.bare === undefined) throw this.#unexpectedTokenError();
+    this.#position += 1;
     return token.bare;
   }
 
-  /** The text of the next token, as far as it can be an operator or a reserved word. */
+  /** The text of the next token if it can be an operator or a reserved word. */
   #peek(): string | undefined {
-    const token = this.#tokens[this.#at];
+    const token = this.#tokens[this.#position];
     if (token?.kind === 'word') return token.bare;
     return token?.kind === 'operator' ? token.text : undefined;
   }
 
-  #operator(): string | undefined {
-    const token = this.#tokens[this.#at];
+  #peekOperator(): string | undefined {
+    const token = this.#tokens[this.#position];
     return token?.kind === 'operator' ? token.text : undefined;
   }
 
   #takeWord(text: string): boolean {
     if (this.#peek() !== text) return false;
-    this.#at += 1;
+    this.#position += 1;
     return true;
   }
 
   #expect(text: string): void {
-    if (!this.#takeWord(text)) throw this.#unexpected(text);
+    if (!this.#takeWord(text)) throw this.#unexpectedTokenError(text);
   }
 
   #skipNewlines(): void {
-    while (this.#operator() === '\n') this.#at += 1;
+    while (this.#peekOperator() === '\n') this.#position += 1;
   }
 
   #skipSeparators(): boolean {
-    const start = this.#at;
-    while (SEPARATORS.has(this.#operator() ?? '')) this.#at += 1;
-    return this.#at > start;
+    const start = this.#position;
+    while (SEPARATORS.has(this.#peekOperator() ?? '')) this.#position += 1;
+    return this.#position > start;
   }
 
-  #unexpected(wanted?: string): ShellSyntaxError {
+  #unexpectedTokenError(expected?: string): ShellSyntaxError {
     const found =
-      this.#at < this.#tokens.length ? JSON.stringify(this.#peek() ?? 'a word') : 'end of text';
+      this.#position < this.#tokens.length
+        ? JSON.stringify(this.#peek() ?? 'a word')
+        : 'end of text';
     return new ShellSyntaxError(
-      wanted === undefined ? `unexpected ${found}` : `expected ${wanted}, found ${found}`,
+      expected === undefined ? `unexpected ${found}` : `expected ${expected}, found ${found}`,
     );
   }
 }
 
-function isJoin(operator: string | undefined): operator is '&&' | '||' {
+function isAndOr(operator: string | undefined): operator is '&&' | '||' {
   return operator === '&&' || operator === '||';
 }
 
-function assignmentOf(word: Word): { name: string; value: Word } | undefined {
+function parseAssignment(word: Word): { name: string; value: Word } | undefined {
   const [first, ...rest] = word;
   if (first?.kind !== 'text' || first.quoted) return undefined;
   const match = ASSIGNMENT.exec(first.text);

@@ -2,7 +2,7 @@
 import { type ExpansionContext, expandText } from './expand.ts';
 import type { Redirect } from './syntax.ts';
 
-/** What is left to read; emptied by whoever reads it. */
+/** The remaining input; reading consumes it. */
 export interface Stdin {
   text: string;
 }
@@ -11,13 +11,13 @@ export interface Streams {
   readonly stdin: Stdin;
   readonly out: (piece: string) => void;
   readonly err: (piece: string) => void;
-  /** Counts the commands of a script and of all that it starts. */
+  /** Counts the steps of a script and of all scripts that it starts. */
   readonly budget: { steps: number };
   /** The command is a condition: its failure does not end the script under `set -e`. */
   readonly guarded?: boolean;
 }
 
-export interface Files {
+export interface ShellFiles {
   read(path: string): string | undefined;
   write(
     path: string,
@@ -31,10 +31,10 @@ export interface RedirectInput {
   readonly redirects: readonly Redirect[];
   readonly streams: Streams;
   readonly context: ExpansionContext;
-  readonly files: Files;
+  readonly files: ShellFiles;
 }
 
-/** Handed on like a variable, so that programs make their files with it too. */
+/** Stored as an exported variable so that programs use the umask too. The space prevents a clash with real names. */
 export const UMASK = ' umask';
 
 /** The mode of a new file. */
@@ -45,12 +45,12 @@ export function newFileMode(variables: ReadonlyMap<string, string>): string {
 
 type Sink = (piece: string) => void;
 
-/** The streams with all redirections in place; undefined (and a message) when one cannot be made. */
+/** Returns the redirected streams; undefined, with a message on stderr, when a redirection fails. */
 export async function applyRedirects(input: RedirectInput): Promise<Streams | undefined> {
   let { streams } = input;
   for (const redirect of input.redirects) {
-    const target = await targetOf(input.context, redirect);
-    const next = applyOne(streams, {
+    const target = await expandTarget(input.context, redirect);
+    const next = applyRedirect(streams, {
       redirect,
       target,
       files: input.files,
@@ -65,52 +65,61 @@ export async function applyRedirects(input: RedirectInput): Promise<Streams | un
   return streams;
 }
 
-async function targetOf(context: ExpansionContext, redirect: Redirect): Promise<string> {
+async function expandTarget(context: ExpansionContext, redirect: Redirect): Promise<string> {
   const target = await expandText(context, redirect.target);
   const isPath = redirect.operator !== 'here' && redirect.operator !== '>&';
   if (!isPath || target === '' || target.startsWith('/')) return target;
   return `${context.scope.variables.get('PWD') ?? ''}/${target}`;
 }
 
-interface One {
+interface ResolvedRedirect {
   readonly redirect: Redirect;
   readonly target: string;
-  readonly files: Files;
+  readonly files: ShellFiles;
   readonly newMode: string;
 }
 
-function applyOne(streams: Streams, one: One): Streams | string {
+function applyRedirect(streams: Streams, one: ResolvedRedirect): Streams | string {
   const { redirect, target, files } = one;
   switch (redirect.operator) {
     case 'here':
       return { ...streams, stdin: { text: target } };
-    case '<': {
-      const text = target === '/dev/null' ? '' : files.read(target);
-      return text === undefined
-        ? `cannot open ${target}: No such file`
-        : { ...streams, stdin: { text } };
-    }
+    case '<':
+      return readFromFile(streams, target, files);
     case '>&':
-      if (target === '1') return withSink(streams, redirect.fd, streams.out);
-      if (target === '2') return withSink(streams, redirect.fd, streams.err);
-      return streams;
+      return duplicateSink(streams, redirect.fd, target);
     case '&>': {
-      const sink = fileSink(one, false);
+      const sink = openFileSink(one, false);
       return typeof sink === 'string' ? sink : { ...streams, out: sink, err: sink };
     }
-    default: {
-      const sink = fileSink(one, redirect.operator === '>>');
-      return typeof sink === 'string' ? sink : withSink(streams, redirect.fd, sink);
+    case '>':
+    case '>>': {
+      const sink = openFileSink(one, redirect.operator === '>>');
+      return typeof sink === 'string' ? sink : replaceSink(streams, redirect.fd, sink);
     }
   }
 }
 
-function withSink(streams: Streams, fd: number, sink: Sink): Streams {
+function readFromFile(streams: Streams, path: string, files: ShellFiles): Streams | string {
+  const text = path === '/dev/null' ? '' : files.read(path);
+  return text === undefined ? `cannot open ${path}: No such file` : { ...streams, stdin: { text } };
+}
+
+function duplicateSink(streams: Streams, fd: number, sourceFd: string): Streams {
+  if (sourceFd === '1') return replaceSink(streams, fd, streams.out);
+  if (sourceFd === '2') return replaceSink(streams, fd, streams.err);
+  return streams;
+}
+
+function replaceSink(streams: Streams, fd: number, sink: Sink): Streams {
   if (fd === 1) return { ...streams, out: sink };
   return fd === 2 ? { ...streams, err: sink } : streams;
 }
 
-function fileSink({ target, files, newMode }: One, append: boolean): Sink | string {
+function openFileSink(
+  { target, files, newMode }: ResolvedRedirect,
+  append: boolean,
+): Sink | string {
   if (/^\/dev\/(null|console|tty|kmsg|stdout|stderr)/.test(target)) return () => undefined;
   const parent = target.replace(/\/[^/]*$/, '') || '/';
   if (files.isDirectory(target)) return `cannot create ${target}: Is a directory`;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { aShell } from '../testing/a-shell.ts';
+import { createShellHarness } from '../testing/shell-harness.ts';
 import { parseShell } from './parser.ts';
 import { ShellSyntaxError } from './syntax.ts';
 
-async function out(text: string, stdin?: string): Promise<string> {
-  const result = await aShell().sh(text, stdin === undefined ? {} : { stdin });
+async function runForOutput(text: string, stdin?: string): Promise<string> {
+  const result = await createShellHarness().sh(text, stdin === undefined ? {} : { stdin });
   return result.out + result.err;
 }
 
-async function code(text: string): Promise<number> {
-  return (await aShell().sh(text)).code;
+async function runForExitCode(text: string): Promise<number> {
+  return (await createShellHarness().sh(text)).code;
 }
 
-describe('words', () => {
+describe('the simulated shell expands words', () => {
   it.each([
     ['echo \'a  b\' "c  d" e\\ f', 'a  b c  d e f\n'],
     ['x=1; echo "$x" \'$x\' $x${x}y', '1 $x 11y\n'],
@@ -43,11 +43,11 @@ describe('words', () => {
     ],
     ['set -- a "b c"; for w in "$@"; do echo "<$w>"; done; echo $# $2', '<a>\n<b c>\n2 b c\n'],
   ])('%s', async (text, expected) => {
-    expect(await out(text)).toBe(expected);
+    expect(await runForOutput(text)).toBe(expected);
   });
 });
 
-describe('control flow', () => {
+describe('the simulated shell runs control flow', () => {
   it.each([
     ['true && echo yes || echo no', 'yes\n'],
     ['false && echo yes || echo no', 'no\n'],
@@ -71,33 +71,33 @@ describe('control flow', () => {
     ['exec > /dev/null; echo on', 'on\n'],
     ['echo a && (echo b; false) || echo c', 'a\nb\nc\n'],
   ])('%s', async (text, expected) => {
-    expect(await out(text)).toBe(expected);
+    expect(await runForOutput(text)).toBe(expected);
   });
 
-  it('ends at the first failure under set -e, except in conditions', async () => {
-    expect(await out('set -e; if false; then :; fi; false || echo kept; false; echo never')).toBe(
-      'kept\n',
-    );
-    expect(await out('set -e; ! true; true && false || :; echo on')).toBe('on\n');
-    expect(await code('set -e; false | true; exit 7')).toBe(7);
-    expect(await code('set -eo pipefail; false | true; exit 7')).toBe(1);
-    expect(await code('set -e; x=$(false); exit 7')).toBe(1);
+  it('exits at the first failure under set -e, except in conditions', async () => {
+    expect(
+      await runForOutput('set -e; if false; then :; fi; false || echo kept; false; echo never'),
+    ).toBe('kept\n');
+    expect(await runForOutput('set -e; ! true; true && false || :; echo on')).toBe('on\n');
+    expect(await runForExitCode('set -e; false | true; exit 7')).toBe(7);
+    expect(await runForExitCode('set -eo pipefail; false | true; exit 7')).toBe(1);
+    expect(await runForExitCode('set -e; x=$(false); exit 7')).toBe(1);
   });
 
   it('stops a script that never ends', async () => {
-    expect(await code('while true; do :; done')).toBe(124);
-    expect(await code("while true; do sh -c 'while true; do :; done'; done")).toBe(124);
-    expect(await code('f() { f; }; f')).toBe(124);
+    expect(await runForExitCode('while true; do :; done')).toBe(124);
+    expect(await runForExitCode("while true; do sh -c 'while true; do :; done'; done")).toBe(124);
+    expect(await runForExitCode('f() { f; }; f')).toBe(124);
   });
 
-  it('takes time for its commands', async () => {
-    const bench = aShell();
-    await bench.sh('sleep 5; sleep 1m');
-    expect(bench.elapsedMs).toBeGreaterThanOrEqual(65_000);
+  it('advances the clock for its commands', async () => {
+    const harness = createShellHarness();
+    await harness.sh('sleep 5; sleep 1m');
+    expect(harness.elapsedMs).toBeGreaterThanOrEqual(65_000);
   });
 });
 
-describe('redirections', () => {
+describe('the simulated shell redirects', () => {
   it.each([
     ['echo a > /tmp/f; echo b >> /tmp/f; cat /tmp/f', 'a\nb\n'],
     ['echo gone > /dev/null; echo kept >&2', 'kept\n'],
@@ -116,43 +116,44 @@ describe('redirections', () => {
       'y z-x\nsh: cannot open /tmp/none: No such file\n',
     ],
   ])('%s', async (text, expected) => {
-    expect(await out(text)).toBe(expected);
+    expect(await runForOutput(text)).toBe(expected);
   });
 
   it('cannot create a file where there is no directory', async () => {
-    expect(await out('echo x > /no/such/dir/f || echo failed')).toBe(
+    expect(await runForOutput('echo x > /no/such/dir/f || echo failed')).toBe(
       'failed\nsh: cannot create /no/such/dir/f: Directory nonexistent\n',
     );
-    expect(await out('echo x > /etc')).toContain('Is a directory');
+    expect(await runForOutput('echo x > /etc')).toContain('Is a directory');
   });
 });
 
-describe('builtins and unknown commands', () => {
+describe('the simulated shell runs builtins', () => {
   it.each([
     ["export A=1; sh -c 'echo $A'; B=2; sh -c 'echo \"[$B]\"'; C=3 sh -c 'echo $C'", '1\n[]\n3\n'],
     ['echo "V=1" > /tmp/e; . /tmp/e; echo $V', '1\n'],
+    ['echo "V=2" > /tmp/e; source /tmp/e; echo $V', '2\n'],
     ['eval "echo a; echo b"', 'a\nb\n'],
     ['command -v curl >/dev/null && echo has; command -v k3s || echo not', 'has\nnot\n'],
     ['unset X; set -- 1 2 3; shift; echo $1', '2\n'],
     ['cd /nowhere || echo stayed', "stayed\ncd: can't cd to /nowhere\n"],
     ['. /nowhere || echo no', 'no\n.: cannot open /nowhere: No such file\n'],
   ])('%s', async (text, expected) => {
-    expect(await out(text)).toBe(expected);
+    expect(await runForOutput(text)).toBe(expected);
   });
 
-  it('answers 127 for what does not exist, 126 for what is not executable, and keeps a record', async () => {
-    const bench = aShell();
-    expect((await bench.sh('frobnicate --now')).code).toBe(127);
-    await bench.sh('echo x > /tmp/s');
-    expect((await bench.sh('/tmp/s')).code).toBe(126);
-    expect(bench.history.errors).toEqual([
+  it('returns 127 for unknown and 126 for non-executable commands, and records the errors', async () => {
+    const harness = createShellHarness();
+    expect((await harness.sh('frobnicate --now')).code).toBe(127);
+    await harness.sh('echo x > /tmp/s');
+    expect((await harness.sh('/tmp/s')).code).toBe(126);
+    expect(harness.history.errors).toEqual([
       'sh: frobnicate: not found',
       'sh: /tmp/s: Permission denied',
     ]);
   });
 });
 
-describe('shells in shells', () => {
+describe('the simulated shell runs nested shells', () => {
   it.each([
     ["sh -c 'echo $0 $1' name arg", 'name arg\n'],
     ["echo 'echo $1' | sh -s -- first", 'first\n'],
@@ -170,30 +171,32 @@ describe('shells in shells', () => {
     ["printf '#!/usr/bin/env bash\\necho env\\n' > /tmp/s; chmod +x /tmp/s; /tmp/s", 'env\n'],
     [
       "printf '#!/usr/bin/python3\\nprint(1)\\n' > /tmp/s; chmod +x /tmp/s; /tmp/s",
-      '/usr/bin/python3: not modelled\n',
+      '/usr/bin/python3: not simulated\n',
     ],
     ['echo a b | xargs -I{} echo [{}]; echo x | xargs false; echo $?', '[a b]\n123\n'],
     ['sh /none', 'sh: /none: No such file or directory\n'],
     ["sudo -u root env A=5 sh -c 'echo $A'", '5\n'],
     ['timeout 5 echo in; echo a b | xargs -n 1 echo', 'in\na\nb\n'],
   ])('%s', async (text, expected) => {
-    expect(await out(text)).toBe(expected);
+    expect(await runForOutput(text)).toBe(expected);
   });
 
-  it('runs many at once', async () => {
-    const { shell } = aShell();
-    const runs = Array.from({ length: 60 }, () => shell.program(['sh', '-c', 'sleep 1; echo x']));
+  it('runs many shells concurrently', async () => {
+    const { shell } = createShellHarness();
+    const runs = Array.from({ length: 60 }, () =>
+      shell.runProgram(['sh', '-c', 'sleep 1; echo x']),
+    );
     expect((await Promise.all(runs)).every((run) => run.out === 'x\n')).toBe(true);
   });
 
-  it('ends a script that calls itself', async () => {
-    const bench = aShell();
-    await bench.sh("printf '#!/bin/sh\\n/tmp/s\\n' > /tmp/s; chmod +x /tmp/s");
-    expect((await bench.sh('/tmp/s')).code).toBe(126);
+  it('stops a script that calls itself', async () => {
+    const harness = createShellHarness();
+    await harness.sh("printf '#!/bin/sh\\n/tmp/s\\n' > /tmp/s; chmod +x /tmp/s");
+    expect((await harness.sh('/tmp/s')).code).toBe(126);
   });
 });
 
-describe('what is not shell', () => {
+describe('the simulated shell with invalid input', () => {
   it.each([
     'if true; then',
     'echo "open',
@@ -206,13 +209,13 @@ describe('what is not shell', () => {
     'cat <<E\nno end',
     '| x',
     'case x in',
-  ])('refuses %j with exit code 2', async (text) => {
-    const result = await aShell().sh(text);
+  ])('rejects %j with exit code 2', async (text) => {
+    const result = await createShellHarness().sh(text);
     expect(result.code).toBe(2);
     expect(result.err).toContain('syntax error');
   });
 
-  it('throws nothing but its own error on arbitrary text', () => {
+  it('throws only ShellSyntaxError on arbitrary text', () => {
     const piece = fc.constantFrom(
       'if ',
       'then ',
@@ -263,7 +266,7 @@ describe('what is not shell', () => {
     );
   });
 
-  it('never rejects, whatever it runs', async () => {
+  it('never throws, for any script', async () => {
     const word = fc.constantFrom(
       'echo',
       'a',
@@ -299,7 +302,7 @@ describe('what is not shell', () => {
     );
     await fc.assert(
       fc.asyncProperty(fc.array(word, { maxLength: 12 }), async (words) => {
-        const result = await aShell().sh(words.join(' '));
+        const result = await createShellHarness().sh(words.join(' '));
         expect(Number.isInteger(result.code)).toBe(true);
       }),
       { numRuns: 300 },

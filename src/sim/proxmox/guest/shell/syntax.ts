@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the shell's language, as the parser leaves them for the interpreter.
+// The syntax tree of the shell, and its tokens.
 
 export type WordPart =
   | { readonly kind: 'text'; readonly text: string; readonly quoted: boolean }
@@ -22,16 +22,16 @@ export interface Redirect {
   readonly target: Word;
 }
 
-export interface Simple {
+export interface SimpleCommand {
   readonly kind: 'simple';
   readonly assignments: readonly { readonly name: string; readonly value: Word }[];
   readonly words: readonly Word[];
   readonly redirects: readonly Redirect[];
 }
 
-export interface Compound {
+export interface CompoundCommand {
   readonly kind: 'compound';
-  readonly body: Loop | Branches | Cases | Group;
+  readonly body: Loop | IfStatement | CaseStatement | Group;
   readonly redirects: readonly Redirect[];
 }
 
@@ -39,44 +39,49 @@ export interface Loop {
   readonly kind: 'for' | 'while' | 'until';
   readonly variable: string;
   readonly words: readonly Word[];
-  readonly test: Node;
-  readonly body: Node;
+  readonly test: ShellNode;
+  readonly body: ShellNode;
 }
 
-export interface Branches {
+export interface IfStatement {
   readonly kind: 'if';
-  readonly branches: readonly { readonly test: Node; readonly body: Node }[];
-  readonly otherwise: Node | undefined;
+  readonly branches: readonly { readonly test: ShellNode; readonly body: ShellNode }[];
+  readonly otherwise: ShellNode | undefined;
 }
 
-export interface Cases {
+export interface CaseStatement {
   readonly kind: 'case';
   readonly subject: Word;
-  readonly clauses: readonly { readonly patterns: readonly Word[]; readonly body: Node }[];
+  readonly clauses: readonly { readonly patterns: readonly Word[]; readonly body: ShellNode }[];
 }
 
 export interface Group {
   readonly kind: 'group';
   readonly subshell: boolean;
-  readonly body: Node;
+  readonly body: ShellNode;
 }
 
-export type Node =
-  | Simple
-  | Compound
-  | { readonly kind: 'function'; readonly name: string; readonly body: Node }
-  | { readonly kind: 'pipeline'; readonly negated: boolean; readonly commands: readonly Node[] }
+export type ShellNode =
+  | SimpleCommand
+  | CompoundCommand
+  | { readonly kind: 'function'; readonly name: string; readonly body: ShellNode }
+  | {
+      readonly kind: 'pipeline';
+      readonly negated: boolean;
+      readonly commands: readonly ShellNode[];
+    }
   | {
       readonly kind: 'chain';
-      readonly first: Node;
-      readonly rest: readonly { readonly operator: '&&' | '||'; readonly node: Node }[];
+      readonly first: ShellNode;
+      readonly rest: readonly { readonly operator: '&&' | '||'; readonly node: ShellNode }[];
     }
-  | { readonly kind: 'list'; readonly items: readonly Node[] };
+  | { readonly kind: 'list'; readonly items: readonly ShellNode[] };
 
-export type Token =
+export type ShellToken =
   | {
       readonly kind: 'word';
-      readonly word: Word /** Its text when nothing in it is quoted or expanded. */;
+      readonly word: Word;
+      /** The text of a word without quotes and expansions. */
       readonly bare: string | undefined;
     }
   | { readonly kind: 'operator'; readonly text: string }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Leaves nested commands at once. Control flow of the script, never an error of the simulator. */
+/** Unwinds nested commands for `exit`, `return`, `break` and `continue`. Control flow of the script, not an error. */
 export class Unwind extends Error {
   override readonly name = 'Unwind';
   readonly kind: 'exit' | 'return' | 'break' | 'continue';

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { GuestUser } from '../guest-types.ts';
 import type { ImageProfile } from '../image-profiles.ts';
-import type { FilesState } from './files.ts';
+import type { FileTreeState } from './files.ts';
 import type { NicPlan } from './network.ts';
 
-/** What survives a power-off; plain JSON. */
+/** The state that survives a power-off; JSON-serializable. */
 export interface DiskState {
   readonly version: 1;
-  readonly tree: FilesState;
+  readonly tree: FileTreeState;
   readonly users: readonly GuestUser[];
   readonly packages: readonly string[];
   readonly enabledUnits: readonly string[];
@@ -17,7 +17,7 @@ export interface DiskState {
   readonly boots: number;
 }
 
-const ROOT: GuestUser = {
+const ROOT_USER: GuestUser = {
   name: 'root',
   authorizedKeys: [],
   groups: ['root'],
@@ -26,8 +26,8 @@ const ROOT: GuestUser = {
   lockPassword: true,
 };
 
-/** Anything that is not a state of this version is a disk fresh from its image. */
-export function diskStateFrom(value: unknown, profile: ImageProfile): DiskState {
+/** Returns a fresh disk for any value that is not a state of this version. */
+export function restoreDiskState(value: unknown, profile: ImageProfile): DiskState {
   return isDiskState(value) ? value : freshDisk(profile);
 }
 
@@ -35,7 +35,7 @@ function freshDisk(profile: ImageProfile): DiskState {
   return {
     version: 1,
     tree: { files: {}, directories: [] },
-    users: [ROOT],
+    users: [ROOT_USER],
     packages: profile.packages,
     enabledUnits: [],
     instanceId: null,

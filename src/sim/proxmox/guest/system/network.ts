@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest's side of its network cards: which plan applies to which card, and what the agent sees of it.
+// The guest's network cards: matches configuration to cards and reports addresses to the guest agent.
 import type {
   GuestInterfaceInput,
   GuestIpAddress,
@@ -7,10 +7,10 @@ import type {
   GuestNetworkReport,
 } from '../guest-types.ts';
 
-/** How one card is to be set up. Kept on disk as the renderer of cloud-init keeps it in netplan. */
+/** The configuration of one card. Stored on disk, as cloud-init stores it in netplan. */
 export interface NicPlan {
   readonly mac?: string;
-  /** A name, or a pattern with `*`, when the card is not picked by its MAC. */
+  /** A name, or a pattern with `*`, when the card is not matched by its MAC. */
   readonly name?: string;
   readonly setName?: string;
   readonly dhcp4: boolean;
@@ -20,7 +20,7 @@ export interface NicPlan {
   readonly searchDomains: readonly string[];
 }
 
-type Lease = (mac: string, bridge: string) => string;
+type LeaseAddress = (mac: string, bridge: string) => string;
 
 interface Nic {
   readonly input: GuestInterfaceInput;
@@ -41,41 +41,41 @@ const LOOPBACK: GuestNetworkInterface = {
 export class GuestNetwork {
   readonly #inputs: readonly GuestInterfaceInput[];
   #nics: Nic[];
-  #linksUp = false;
+  #areLinksUp = false;
 
   constructor(inputs: readonly GuestInterfaceInput[]) {
     this.#inputs = inputs;
-    this.#nics = inputs.map((input) => nicOf(input, []));
+    this.#nics = inputs.map((input) => buildNic(input, []));
   }
 
-  /** Links come up and fixed addresses are there at once; leases come with `lease`. */
+  /** Brings the links up with their static addresses. `requestLeases` adds the DHCP leases. */
   configure(plans: readonly NicPlan[]): void {
-    this.#nics = this.#inputs.map((input) => nicOf(input, plans));
-    this.#linksUp = true;
+    this.#nics = this.#inputs.map((input) => buildNic(input, plans));
+    this.#areLinksUp = true;
   }
 
-  get waitsForLease(): boolean {
+  get needsLease(): boolean {
     return this.#nics.some((nic) => nic.plan?.dhcp4 === true);
   }
 
-  lease(leaseAddress: Lease): void {
+  requestLeases(leaseAddress: LeaseAddress): void {
     for (const nic of this.#nics) {
       if (nic.plan?.dhcp4 !== true) continue;
       nic.leased = leaseAddress(nic.input.mac, nic.input.bridge) || undefined;
     }
   }
 
-  /** Something besides link-local: downloads and package lists work. */
-  get reachesOut(): boolean {
-    return this.#nics.some((nic) => addressesOf(nic).length > 0);
+  /** Has an address other than link-local, so downloads and package lists work. */
+  get isOnline(): boolean {
+    return this.#nics.some((nic) => listAddresses(nic).length > 0);
   }
 
   get firstAddress(): string | undefined {
-    return this.#nics.flatMap(addressesOf)[0]?.split('/')[0];
+    return this.#nics.flatMap(listAddresses)[0]?.split('/')[0];
   }
 
   interfaces(): GuestNetworkInterface[] {
-    return [LOOPBACK, ...this.#nics.map((nic) => this.#agentView(nic))];
+    return [LOOPBACK, ...this.#nics.map((nic) => this.#formatForAgent(nic))];
   }
 
   report(): GuestNetworkReport[] {
@@ -83,43 +83,43 @@ export class GuestNetwork {
       slot: nic.input.slot,
       name: nic.name,
       mac: nic.input.mac.toLowerCase(),
-      addresses: addressesOf(nic),
+      addresses: listAddresses(nic),
       gateway: nic.plan?.gateway,
       nameservers: nic.plan?.nameservers ?? [],
       searchDomains: nic.plan?.searchDomains ?? [],
     }));
   }
 
-  #agentView(nic: Nic): GuestNetworkInterface {
+  #formatForAgent(nic: Nic): GuestNetworkInterface {
     const identity = { name: nic.name, 'hardware-address': nic.input.mac.toLowerCase() };
-    // A card that nobody configures stays down and has no address list at all, not an empty one.
-    if (!this.#linksUp || nic.plan === undefined) return identity;
-    const own = addressesOf(nic).map(ipAddress);
-    const linkLocal = ipAddress(`${linkLocalOf(nic.input.mac)}/64`);
+    // A card without configuration stays down. The agent omits its address list instead of returning an empty one.
+    if (!this.#areLinksUp || nic.plan === undefined) return identity;
+    const own = listAddresses(nic).map(parseCidr);
+    const linkLocal = parseCidr(`${linkLocalAddress(nic.input.mac)}/64`);
     return { ...identity, 'ip-addresses': [...own, linkLocal] };
   }
 }
 
-function nicOf(input: GuestInterfaceInput, plans: readonly NicPlan[]): Nic {
+function buildNic(input: GuestInterfaceInput, plans: readonly NicPlan[]): Nic {
   const kernelName = `ens${18 + Number(/\d+$/.exec(input.slot)?.[0] ?? 0)}`;
   const mac = input.mac.toLowerCase();
   const plan = plans.find((each) =>
-    each.mac === undefined ? matches(each.name, kernelName) : each.mac.toLowerCase() === mac,
+    each.mac === undefined ? matchesGlob(each.name, kernelName) : each.mac.toLowerCase() === mac,
   );
   return { input, plan, name: plan?.setName ?? kernelName, leased: undefined };
 }
 
-function matches(pattern: string | undefined, name: string): boolean {
+function matchesGlob(pattern: string | undefined, name: string): boolean {
   if (pattern === undefined) return false;
   const source = pattern.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*');
   return new RegExp(`^${source.replaceAll('?', '.')}$`).test(name);
 }
 
-function addressesOf(nic: Nic): string[] {
+function listAddresses(nic: Nic): string[] {
   return [...(nic.plan?.addresses ?? []), ...(nic.leased === undefined ? [] : [nic.leased])];
 }
 
-function ipAddress(cidr: string): GuestIpAddress {
+function parseCidr(cidr: string): GuestIpAddress {
   const [address = '', prefix] = cidr.split('/');
   const six = address.includes(':');
   return {
@@ -129,8 +129,8 @@ function ipAddress(cidr: string): GuestIpAddress {
   };
 }
 
-/** The modified EUI-64 form of RFC 4291, as the kernel makes it from the MAC. */
-function linkLocalOf(mac: string): string {
+/** The modified EUI-64 address of RFC 4291, as the kernel derives it from the MAC. */
+function linkLocalAddress(mac: string): string {
   const bytes = mac.split(':').map((part) => Number.parseInt(part, 16) || 0);
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = bytes;
   const groups = [((a ^ 2) << 8) | b, (c << 8) | 0xff, 0xfe00 | d, (e << 8) | f];

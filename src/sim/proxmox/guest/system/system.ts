@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// One booted operating system: what is on its disk, what is only in its memory, and what it reached outside.
-// Holds state; the behaviour is in cloud-init/ and commands/. A new one is made at each boot from the disk.
+// The state of one booted operating system: disk content, memory and history. cloud-init/ and commands/ contain the
+// behaviour. Each boot creates a new instance from the disk state.
 import type {
-  DownloadAnswer,
+  DownloadResult,
   GuestCommandRun,
   GuestInput,
   GuestUser,
   JoinAttempt,
 } from '../guest-types.ts';
-import { type ImageProfile, profileOf } from '../image-profiles.ts';
-import { type DiskState, diskStateFrom } from './disk-state.ts';
+import { type ImageProfile, selectImageProfile } from '../image-profiles.ts';
+import { type DiskState, restoreDiskState } from './disk-state.ts';
 import { GuestFiles } from './files.ts';
 import { GuestNetwork, type NicPlan } from './network.ts';
 
-/** What the guest did since it was created, over all its boots. For reports; the guest itself never reads it. */
+/** Everything the guest did since its creation, over all boots. Only for reports; the guest does not read it. */
 export interface GuestHistory {
   readonly commandsRun: GuestCommandRun[];
   readonly downloads: string[];
@@ -22,14 +22,14 @@ export interface GuestHistory {
   readonly errors: string[];
 }
 
-export interface SystemOptions {
+export interface GuestSystemOptions {
   readonly input: GuestInput;
-  /** What the last boot left; the first one starts from what the VM was created with. */
+  /** The disk state after the last boot; at the first boot, the state that the VM was created with. */
   readonly disk: unknown;
   readonly history: GuestHistory;
-  /** Ends when the power goes. */
+  /** Aborted at power-off. */
   readonly signal: AbortSignal;
-  changed(): void;
+  onChange(): void;
 }
 
 export class GuestSystem {
@@ -48,22 +48,22 @@ export class GuestSystem {
   instanceId: string | undefined;
   networkPlan: readonly NicPlan[];
   hostname: string;
-  swapOn: boolean;
-  bootFinished = false;
-  /** What a command or cloud-init asked of the power; the guest acts on it when the command has ended. */
+  isSwapOn: boolean;
+  isBootFinished = false;
+  /** Set by a command or by cloud-init. */
   powerRequest: 'off' | 'reboot' | undefined;
   boots: number;
-  /** Ends the kubelet that runs on this machine, if one does. */
+  /** Stops the running kubelet; undefined when none was started. */
   kubelet: AbortController | undefined;
-  readonly #options: SystemOptions;
+  readonly #options: GuestSystemOptions;
 
-  constructor(options: SystemOptions) {
+  constructor(options: GuestSystemOptions) {
     const { input } = options;
     this.#options = options;
     this.input = input;
     this.history = options.history;
-    this.profile = profileOf(input.disk.image);
-    const disk = diskStateFrom(options.disk, this.profile);
+    this.profile = selectImageProfile(input.disk.image);
+    const disk = restoreDiskState(options.disk, this.profile);
     this.files = new GuestFiles(disk.tree);
     this.users = new Map(disk.users.map((user) => [user.name, user]));
     this.packages = new Set(disk.packages);
@@ -73,10 +73,10 @@ export class GuestSystem {
     this.boots = disk.boots;
     this.network = new GuestNetwork(input.interfaces);
     this.hostname = this.files.read('/etc/hostname')?.trim() || this.profile.defaultHostname;
-    this.swapOn = /^\s*[^#\s]\S*\s+\S+\s+swap\s/m.test(this.files.read('/etc/fstab') ?? '');
+    this.isSwapOn = /^\s*[^#\s]\S*\s+\S+\s+swap\s/m.test(this.files.read('/etc/fstab') ?? '');
   }
 
-  /** What a kernel and an init do before anything else. */
+  /** The first steps of kernel and init: clears volatile files and creates the machine id. */
   beginBoot(): void {
     this.boots += 1;
     this.files.clearVolatile();
@@ -85,20 +85,20 @@ export class GuestSystem {
     this.files.write('/etc/machine-id', `${id}\n`);
   }
 
-  /** Rejects when the power goes meanwhile. */
-  async pass(realMs: number): Promise<void> {
+  /** Sleeps for a duration given in real time, divided by the guest's speed. Rejects at power-off. */
+  async sleepSimulated(realMs: number): Promise<void> {
     const { clock, speed } = this.input;
     await clock.sleep(realMs / speed, { signal: this.#options.signal });
-    // A zero wait does not look at the signal.
+    // A sleep of 0 ms does not check the signal.
     this.#options.signal.throwIfAborted();
   }
 
-  /** For `--wait`: looks again now and then, as the real ones do over their bus. */
-  async untilBooted(): Promise<void> {
-    while (!this.bootFinished) await this.pass(250);
+  /** Polls until the boot is finished, for `--wait` options. */
+  async waitUntilBooted(): Promise<void> {
+    while (!this.isBootFinished) await this.sleepSimulated(250);
   }
 
-  /** Ends when the power goes. */
+  /** Aborted at power-off. */
   get signal(): AbortSignal {
     return this.#options.signal;
   }
@@ -111,20 +111,26 @@ export class GuestSystem {
     return this.input.clock.now();
   }
 
-  changed(): void {
-    this.#options.changed();
+  notifyChange(): void {
+    this.#options.onChange();
   }
 
-  download(url: string): DownloadAnswer | undefined {
+  /** The guest acts on the request at the next change notification. */
+  requestPower(request: 'off' | 'reboot'): void {
+    this.powerRequest = request;
+    this.notifyChange();
+  }
+
+  download(url: string): DownloadResult | undefined {
     this.history.downloads.push(url);
     return this.input.download?.(url);
   }
 
-  warn(message: string): void {
+  recordWarning(message: string): void {
     this.history.warnings.push(message);
   }
 
-  fail(message: string): void {
+  recordError(message: string): void {
     this.history.errors.push(message);
   }
 
@@ -133,10 +139,10 @@ export class GuestSystem {
     this.files.write('/etc/hostname', `${name}\n`);
   }
 
-  state(): DiskState {
+  toDiskState(): DiskState {
     return {
       version: 1,
-      tree: this.files.state(),
+      tree: this.files.toState(),
       users: [...this.users.values()],
       packages: [...this.packages].sort(),
       enabledUnits: [...this.enabledUnits].sort(),

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the interpreter needs from the machine that it runs on.
+// The interface between the interpreter and the guest that it runs in.
 import type { Scope } from './expand.ts';
-import type { Files, Stdin, Streams } from './redirects.ts';
-import type { Node } from './syntax.ts';
+import type { ShellFiles, Stdin, Streams } from './redirects.ts';
+import type { ShellNode } from './syntax.ts';
 
-/** What a builtin may look at and change. */
+/** The shell state that builtins read and change. */
 export interface ShellState {
   readonly scope: Scope;
-  readonly functions: ReadonlyMap<string, Node>;
+  readonly functions: ReadonlyMap<string, ShellNode>;
   readonly exported: Set<string>;
   errexit: boolean;
   pipefail: boolean;
-  /** Run when the shell ends. */
+  /** Script of `trap … EXIT`. */
   exitTrap: string | undefined;
-  /** Per function call under way: what its local variables hid. */
+  /** For each active function call: the outer values of its local variables. */
   readonly locals: readonly Map<string, string | undefined>[];
   environment(): ReadonlyMap<string, string>;
   evaluate(text: string, streams: Streams): Promise<number>;
 }
 
 export interface ShellHost {
-  readonly files: Files & { paths(): string[] };
+  readonly files: ShellFiles & { paths(): string[] };
   /** Runs a command that is neither a function nor a builtin of the shell. */
   execute(
     argv: readonly string[],
     streams: Streams,
     variables: ReadonlyMap<string, string>,
   ): Promise<number>;
-  /** A builtin changes the shell itself; undefined when the name is none. */
+  /** Runs a builtin; undefined when the name is not a builtin. */
   builtin(
     shell: ShellState,
     argv: readonly string[],
@@ -40,6 +40,6 @@ export interface ShellOptions {
   readonly args?: readonly string[];
   readonly name?: string;
   readonly stdin?: string | Stdin;
-  /** Of the script that started this one. */
+  /** The step budget of the script that started this one. */
   readonly budget?: Streams['budget'] | undefined;
 }

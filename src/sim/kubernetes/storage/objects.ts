@@ -5,7 +5,7 @@ export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
-export interface SimMeta extends JsonObject {
+export interface SimObjectMeta extends JsonObject {
   readonly name: string;
   readonly namespace?: string;
   readonly uid: string;
@@ -17,19 +17,19 @@ export interface SimMeta extends JsonObject {
 export interface SimObject extends JsonObject {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: SimMeta;
+  readonly metadata: SimObjectMeta;
 }
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function objectIn(parent: JsonObject | undefined, key: string): JsonObject {
+export function objectField(parent: JsonObject | undefined, key: string): JsonObject {
   const value = parent?.[key];
   return isObject(value) ? value : {};
 }
 
-export function textIn(parent: JsonObject, key: string): string {
+export function textField(parent: JsonObject, key: string): string {
   const value = parent[key];
   return typeof value === 'string' ? value : '';
 }

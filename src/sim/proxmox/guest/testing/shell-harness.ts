@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shell on a system that is up, without the boot around it. Its clock stands still for nobody: waits are over
-// at once, so that a test is only about what commands do.
+// A shell on a running system, without a boot. Sleeps return immediately and only add to `elapsedMs`, so that tests
+// depend only on the effects of commands.
 import type { Clock } from '../../../../ports/clock.ts';
 import { SeededRandom } from '../../../../ports/fakes/seeded-random.ts';
 import { GuestShell } from '../commands/guest-shell.ts';
 import type { GuestInput } from '../guest-types.ts';
-import type { Outcome } from '../shell/command.ts';
+import type { CommandResult } from '../shell/command.ts';
 import { type GuestHistory, GuestSystem } from '../system/system.ts';
 
-export interface ShellBench {
+export interface ShellHarness {
   readonly system: GuestSystem;
   readonly shell: GuestShell;
   readonly history: GuestHistory;
-  /** How long all commands so far would have taken. */
+  /** Total simulated duration of all commands so far. */
   readonly elapsedMs: number;
   readonly sh: (
     text: string,
     options?: { readonly stdin?: string; readonly args?: readonly string[] },
-  ) => Promise<Required<Outcome>>;
+  ) => Promise<Required<CommandResult>>;
 }
 
-export function aShell(overrides: Partial<GuestInput> = {}): ShellBench {
+export function createShellHarness(overrides: Partial<GuestInput> = {}): ShellHarness {
   let elapsedMs = 0;
   const clock: Clock = {
     now: () => 1_767_225_600_000 + elapsedMs,
@@ -42,7 +42,7 @@ export function aShell(overrides: Partial<GuestInput> = {}): ShellBench {
     cpus: 2,
     memoryBytes: 4 * 2 ** 30,
     interfaces: [{ slot: 'net0', mac: 'BC:24:11:00:00:07', bridge: 'vmbr0' }],
-    disk: { image: 'jammy.qcow2', firstBoot: true, sizeBytes: 2 ** 34, state: undefined },
+    disk: { image: 'jammy.qcow2', isFirstBoot: true, sizeBytes: 2 ** 34, state: undefined },
     seedIso: undefined,
     cloudInitDrive: undefined,
     agentEnabled: true,
@@ -59,13 +59,13 @@ export function aShell(overrides: Partial<GuestInput> = {}): ShellBench {
     disk: undefined,
     history,
     signal,
-    changed: () => undefined,
+    onChange: () => undefined,
   });
   system.beginBoot();
   system.network.configure([
     { name: 'ens18', dhcp4: true, addresses: [], nameservers: [], searchDomains: [] },
   ]);
-  system.network.lease((mac, bridge) => input.leaseAddress(mac, bridge));
+  system.network.requestLeases((mac, bridge) => input.leaseAddress(mac, bridge));
   const shell = new GuestShell(system);
   return {
     system,
@@ -74,6 +74,6 @@ export function aShell(overrides: Partial<GuestInput> = {}): ShellBench {
     get elapsedMs() {
       return elapsedMs;
     },
-    sh: (text, options) => shell.script(text, options),
+    sh: (text, options) => shell.runScript(text, options),
   };
 }

@@ -3,16 +3,18 @@ import { expect, it } from 'vitest';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
-import { playScript, STEPS } from './apply-script.ts';
+import { APPLY_STEPS, runApplySteps } from './server-side-apply-steps.ts';
 import { SimTransport } from './sim-transport.ts';
 
-it('the simulator applies as the real one does', async () => {
+it('the simulated API server applies like a real one, step by step', async () => {
   const sim = new KubernetesSim({ clock: new VirtualClock(), random: new SeededRandom(4) });
-  const played = await playScript(new SimTransport(sim), 'http://sim.example');
-  expect(played).toEqual(STEPS.map(({ what, answer }) => ({ what, answer })));
+  const results = await runApplySteps(new SimTransport(sim), 'http://sim.example');
+  expect(results).toEqual(
+    APPLY_STEPS.map(({ title, expected }) => ({ title, response: expected })),
+  );
 });
 
-it('the simulator writes nothing where an apply changes nothing', async () => {
+it('the simulated API server keeps the resource version when an apply changes nothing', async () => {
   const clock = new VirtualClock();
   const sim = new KubernetesSim({ clock, random: new SeededRandom(4) });
   sim.create('v1', 'nodes', { metadata: { name: 'n1' } });

@@ -7,7 +7,7 @@ import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
 import { KubernetesSim, serveKubernetes } from '../../src/sim/kubernetes/index.ts';
 import { openHttpTransport, systemClock } from '../../src/system/index.ts';
-import { clusterBench } from './cluster-bench.ts';
+import { openClusterBench } from './cluster-bench.ts';
 
 function kubeconfigFor(server: string): string {
   const ca = Buffer.from('-----BEGIN CERTIFICATE-----\nc2lt\n-----END CERTIFICATE-----\n');
@@ -20,13 +20,13 @@ function kubeconfigFor(server: string): string {
     apiVersion: 'v1',
     kind: 'Config',
     clusters: [{ name: 'sim', cluster }],
-    users: [{ name: 'sim', user: { token: 'of-the-simulator' } }],
+    users: [{ name: 'sim', user: { token: 'sim-token' } }],
     contexts: [{ name: 'sim', context: { cluster: 'sim', user: 'sim' } }],
     'current-context': 'sim',
   });
 }
 
-clusterContract('adapter and simulator over loopback', async () => {
+clusterContract('KubernetesCluster against the simulated API server', async () => {
   const clock = new SkippingClock(systemClock);
   const random = new SeededRandom(11);
   const sim = new KubernetesSim({ clock, random });
@@ -34,7 +34,7 @@ clusterContract('adapter and simulator over loopback', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'pvescaler-kubernetes-'));
   const kubeconfig = join(folder, 'kubeconfig');
   await writeFile(kubeconfig, kubeconfigFor(served.url));
-  return clusterBench({
+  return openClusterBench({
     url: served.url,
     kubeconfig,
     clock,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Outcome } from './command.ts';
+import type { CommandResult } from './command.ts';
 import type { Stdin, Streams } from './redirects.ts';
 
-/** Streams that end in texts. */
-export class Collector {
+/** Streams that collect standard output and standard error as text. */
+export class OutputCollector {
   readonly streams: Streams;
   #out = '';
   #err = '';
@@ -25,7 +25,7 @@ export class Collector {
     return this.#out;
   }
 
-  outcome(code: number): Required<Outcome> {
+  result(code: number): Required<CommandResult> {
     return { code, out: this.#out, err: this.#err };
   }
 }

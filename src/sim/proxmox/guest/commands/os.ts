@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that look at or change the machine: its name, kernel, users, power, and cloud-init.
+// Programs that read or change the operating system: hostname, kernel, users, power and cloud-init.
 import {
-  type Call,
+  type CommandCall,
+  type CommandResult,
   type CommandTable,
   failure,
   OK,
-  type Outcome,
-  readOptions,
+  parseOptions,
 } from '../shell/command.ts';
 import { loadSysctl, SYSCTL_FILES } from './boot-settings.ts';
 
-export const MACHINE_COMMANDS: CommandTable = {
+export const OS_COMMANDS: CommandTable = {
   hostname: (call) => {
-    const [name] = readOptions(call.args).operands;
-    if (readOptions(call.args).has('I'))
+    const [name] = parseOptions(call.args).operands;
+    if (parseOptions(call.args).has('I'))
       return { code: 0, out: `${call.system.network.firstAddress ?? ''} \n` };
     if (name === undefined) return { code: 0, out: `${call.system.hostname}\n` };
     call.system.hostname = name;
     return OK;
   },
   hostnamectl: (call) => {
-    const [verb, name] = readOptions(call.args).operands;
+    const [verb, name] = parseOptions(call.args).operands;
     if (name === undefined) return { code: 0, out: `${call.system.hostname}\n` };
     if (verb === 'set-hostname' || verb === 'hostname') call.system.setHostname(name);
     return OK;
   },
   swapoff: (call) => {
-    call.system.swapOn = false;
+    call.system.isSwapOn = false;
     return OK;
   },
   swapon: (call) => {
     if (call.args.some((arg) => /^(--show|-s)/.test(arg))) return OK;
-    call.system.swapOn = true;
+    call.system.isSwapOn = true;
     return OK;
   },
   modprobe: (call) => {
-    for (const name of readOptions(call.args).operands) call.system.kernelModules.add(name);
+    for (const name of parseOptions(call.args).operands) call.system.kernelModules.add(name);
     return OK;
   },
   lsmod: (call) => ({
@@ -52,14 +52,14 @@ export const MACHINE_COMMANDS: CommandTable = {
   nproc: (call) => ({ code: 0, out: `${call.system.input.cpus}\n` }),
   dpkg: (call) => ({ code: 0, out: call.args[0] === '--print-architecture' ? 'amd64\n' : '' }),
   id: (call) => {
-    const [name] = readOptions(call.args).operands;
+    const [name] = parseOptions(call.args).operands;
     if (name !== undefined && !call.system.users.has(name))
       return failure(1, `id: '${name}': no such user`);
-    return { code: 0, out: readOptions(call.args).has('u') ? '0\n' : 'uid=0(root) gid=0(root)\n' };
+    return { code: 0, out: parseOptions(call.args).has('u') ? '0\n' : 'uid=0(root) gid=0(root)\n' };
   },
   whoami: () => ({ code: 0, out: 'root\n' }),
   useradd: (call) => {
-    const options = readOptions(call.args, ['s', 'shell', 'G', 'groups', 'd', 'u', 'g', 'c', 'p']);
+    const options = parseOptions(call.args, ['s', 'shell', 'G', 'groups', 'd', 'u', 'g', 'c', 'p']);
     const name = options.operands.at(-1) ?? '';
     if (call.system.users.has(name)) return failure(9, `useradd: user '${name}' already exists`);
     call.system.users.set(name, {
@@ -73,42 +73,41 @@ export const MACHINE_COMMANDS: CommandTable = {
     call.system.files.makeDirectory(`/home/${name}`);
     return OK;
   },
-  poweroff: (call) => power(call, 'off'),
-  halt: (call) => power(call, 'off'),
-  reboot: (call) => power(call, 'reboot'),
+  poweroff: (call) => requestPower(call, 'off'),
+  halt: (call) => requestPower(call, 'off'),
+  reboot: (call) => requestPower(call, 'reboot'),
   shutdown: (call) => {
     if (call.args.includes('-c')) return OK;
-    return power(call, call.args.includes('-r') ? 'reboot' : 'off');
+    return requestPower(call, call.args.includes('-r') ? 'reboot' : 'off');
   },
   ip: (call) => ({ code: 0, out: `${call.system.network.firstAddress ?? ''}\n` }),
-  nc: reaches,
-  ping: reaches,
-  getent: reaches,
+  nc: testNetwork,
+  ping: testNetwork,
+  getent: testNetwork,
   dmidecode: (call) => ({ code: 0, out: `${call.system.input.smbiosUuid}\n` }),
-  'cloud-init': cloudInit,
+  'cloud-init': runCloudInit,
 };
 
-/** They take effect outside of what is modelled; scripts only want to see them succeed. */
-export const WITHOUT_EFFECT: readonly string[] = [
+/** Programs without a simulated effect; they always succeed. */
+export const COMMANDS_WITHOUT_EFFECT: readonly string[] = [
   'apt-mark apt-key add-apt-repository update-ca-certificates dpkg-reconfigure locale-gen localectl timedatectl',
   'update-grub update-initramfs growpart resize2fs partprobe udevadm sync netplan networkctl resolvectl ufw',
   'iptables ip6tables nft usermod groupadd passwd chpasswd loginctl logger journalctl systemd-tmpfiles mount umount',
   'mkswap setenforce passwd ldconfig crictl ctr kubectl helm ssh-keygen depmod fstrim',
 ].flatMap((line) => line.split(' '));
 
-function reaches(call: Call): Outcome {
-  return { code: call.system.network.reachesOut ? 0 : 1 };
+function testNetwork(call: CommandCall): CommandResult {
+  return { code: call.system.network.isOnline ? 0 : 1 };
 }
 
-function power(call: Call, request: 'off' | 'reboot'): Outcome {
-  call.system.powerRequest = request;
-  call.system.changed();
+function requestPower(call: CommandCall, request: 'off' | 'reboot'): CommandResult {
+  call.system.requestPower(request);
   return OK;
 }
 
 /** `sysctl -w key=value`, `sysctl key`, `sysctl --system` and `-p file`. */
-function sysctl(call: Call): Outcome {
-  const options = readOptions(call.args, []);
+function sysctl(call: CommandCall): CommandResult {
+  const options = parseOptions(call.args, []);
   const { files, sysctl: values } = call.system;
   if (options.has('system', 'p', 'load')) {
     const paths = options.has('system')
@@ -129,9 +128,9 @@ function sysctl(call: Call): Outcome {
   return { code: 0, out };
 }
 
-async function cloudInit(call: Call): Promise<Outcome> {
+async function runCloudInit(call: CommandCall): Promise<CommandResult> {
   const { system } = call;
-  const options = readOptions(call.args);
+  const options = parseOptions(call.args);
   if (options.operands[0] === 'clean') {
     system.instanceId = undefined;
     system.files.remove('/etc/cloud/cloud-init.disabled');
@@ -139,9 +138,9 @@ async function cloudInit(call: Call): Promise<Outcome> {
     return OK;
   }
   if (options.operands[0] !== 'status') return OK;
-  if (options.has('wait')) await system.untilBooted();
+  if (options.has('wait')) await system.waitUntilBooted();
   const disabled =
     system.files.exists('/etc/cloud/cloud-init.disabled') && system.instanceId === undefined;
-  const status = disabled ? 'disabled' : system.bootFinished ? 'done' : 'running';
+  const status = disabled ? 'disabled' : system.isBootFinished ? 'done' : 'running';
   return { code: 0, out: `status: ${status}\n` };
 }

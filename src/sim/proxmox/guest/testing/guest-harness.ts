@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guests for tests: sane defaults, a virtual clock, and steps that a test would otherwise repeat.
+// Test harness with one guest: default input, a virtual clock, and helpers for common steps.
 import { SeededRandom } from '../../../../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../../../ports/fakes/virtual-clock.ts';
 import { createGuest, type Guest, type GuestExecStatus, type GuestInput } from '../guest.ts';
-import { tinyIso } from './tiny-iso.ts';
+import { buildTestIso } from './test-iso.ts';
 
-export interface GuestBench {
+export interface GuestHarness {
   readonly guest: Guest;
   readonly clock: VirtualClock;
   readonly input: GuestInput;
-  /** Powers on and lets ten minutes pass. */
+  /** Powers on and advances the clock by ten minutes. */
   readonly boot: () => Promise<void>;
-  /** Runs through the agent to the end. */
+  /** Runs a command through the guest agent and waits for its exit. */
   readonly exec: (command: readonly string[], input?: string) => Promise<GuestExecStatus>;
 }
 
 export const MAC = 'BC:24:11:00:00:07';
 
-export function aGuest(overrides: Partial<GuestInput> = {}): GuestBench {
+export function createGuestHarness(overrides: Partial<GuestInput> = {}): GuestHarness {
   const clock = new VirtualClock();
   const input: GuestInput = {
     vmId: 1250,
@@ -27,7 +27,7 @@ export function aGuest(overrides: Partial<GuestInput> = {}): GuestBench {
     interfaces: [{ slot: 'net0', mac: MAC, bridge: 'vmbr0' }],
     disk: {
       image: 'jammy-with-agent.qcow2',
-      firstBoot: true,
+      isFirstBoot: true,
       sizeBytes: 20 * 2 ** 30,
       state: undefined,
     },
@@ -64,21 +64,21 @@ export interface SeedText {
   readonly networkConfig?: string;
 }
 
-export function aSeed(seed: SeedText = {}): Uint8Array {
+export function buildSeedIso(seed: SeedText = {}): Uint8Array {
   const files: Record<string, string> = {
     'meta-data': seed.metaData ?? 'instance-id: i-1\nlocal-hostname: worker-1\n',
     'user-data': seed.userData ?? '#cloud-config\n',
   };
   if (seed.networkConfig !== undefined) files['network-config'] = seed.networkConfig;
-  return tinyIso({ files, joliet: true, rockRidge: true });
+  return buildTestIso({ files, joliet: true, rockRidge: true });
 }
 
-/** A booted guest with that user-data. */
-export async function bootWith(
+/** Creates a guest with this user-data and boots it. */
+export async function bootWithUserData(
   userData: string,
   overrides: Partial<GuestInput> = {},
-): Promise<GuestBench> {
-  const bench = aGuest({ seedIso: aSeed({ userData }), ...overrides });
-  await bench.boot();
-  return bench;
+): Promise<GuestHarness> {
+  const harness = createGuestHarness({ seedIso: buildSeedIso({ userData }), ...overrides });
+  await harness.boot();
+  return harness;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the distributions' own installers leave on a machine, told in our words: units, binaries, environment.
+// The files of k3s and RKE2 releases, and simulated versions of their installer scripts.
 
 export interface ArchiveFile {
   readonly mode: string;
-  /** Absent: a program, known by its name. */
+  /** Absent for a program, which is simulated by its name. */
   readonly content?: string;
 }
 
@@ -24,8 +24,8 @@ const RKE2_UNIT = [
   '',
 ].join('\n');
 
-/** By the URL they were downloaded from; first match wins. */
-export const ARCHIVES: readonly Archive[] = [
+/** Known archives by download URL; the first match wins. */
+export const KNOWN_ARCHIVES: readonly Archive[] = [
   {
     pattern: /rke2\.linux-[a-z0-9]+\.tar/,
     files: {
@@ -36,8 +36,8 @@ export const ARCHIVES: readonly Archive[] = [
   { pattern: /crictl-/, files: { crictl: { mode: '0755' } } },
 ];
 
-/** Files of a release of k3s and of RKE2 that a list of checksums names. */
-export function releaseFiles(architecture: string): readonly string[] {
+/** The files in the checksum list of a k3s or RKE2 release. */
+export function listReleaseFiles(architecture: string): readonly string[] {
   return [
     architecture === 'amd64' ? 'k3s' : `k3s-${architecture}`,
     `k3s-airgap-images-${architecture}.tar.zst`,
@@ -71,7 +71,7 @@ curl -fsSL -o /tmp/rke2.tar.gz "https://github.com/rancher/rke2/releases/downloa
 tar xzf /tmp/rke2.tar.gz -C /usr/local
 `;
 
-/** Installers that people pipe into a shell, by host. */
+/** Installer scripts for `curl … | sh`, by host. */
 export const INSTALL_SCRIPTS: Readonly<Record<string, string>> = {
   'get.k3s.io': K3S_INSTALL,
   'get.rke2.io': RKE2_INSTALL,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little of an API server that a joining node talks to, without sockets. Lets everybody in unless told otherwise.
+// An in-process fake of the API server calls that a joining node makes. Accepts every request unless overridden.
 import { createHash } from 'node:crypto';
 import { Unreachable } from '../../../../ports/errors.ts';
 import {
@@ -12,31 +12,32 @@ import type { OpenConnection, ServerTrust } from '../kubelet/server-api.ts';
 const CA = '-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n';
 export const CA_PREFIX = `K10${createHash('sha256').update(CA).digest('hex')}::`;
 
-type Answer = ScriptedAnswer | undefined;
+type OverrideAnswer = ScriptedAnswer | undefined;
 
-export interface AServer {
+export interface FakeApiServer {
   readonly connect: OpenConnection;
   readonly trusts: ServerTrust[];
   /** `METHOD /path` of each request, in order. */
   readonly calls: string[];
   readonly bodies: Map<string, unknown>;
   isDown: boolean;
-  /** Answers in the server's place; undefined = as usual. */
-  override: (call: string) => Answer;
-  /** One event to whoever watches pods. */
-  tellPod(type: string, pod: unknown): void;
+  /** Replaces the response to a call; undefined = default response. */
+  override: (call: string) => OverrideAnswer;
+  /** Sends one event on the pod watch. */
+  sendPodEvent(type: string, pod: unknown): void;
 }
 
-const json = (body: unknown, status = 200): ScriptedAnswer => ({
+const jsonAnswer = (body: unknown, status = 200): ScriptedAnswer => ({
   status,
   body: JSON.stringify(body),
 });
-const status = (code: number, message: string) => json({ kind: 'Status', message }, code);
+export const statusAnswer = (code: number, message: string) =>
+  jsonAnswer({ kind: 'Status', message }, code);
 
-export function aServer(): AServer {
+export function createFakeApiServer(): FakeApiServer {
   const events: unknown[] = [];
   let wake: () => void = () => undefined;
-  const server: AServer = {
+  const server: FakeApiServer = {
     connect: (trust) => {
       server.trusts.push(trust);
       return Promise.resolve(new ScriptedTransport(answer));
@@ -46,7 +47,7 @@ export function aServer(): AServer {
     bodies: new Map(),
     isDown: false,
     override: () => undefined,
-    tellPod: (type, object) => {
+    sendPodEvent: (type, object) => {
       events.push({ type, object });
       wake();
     },
@@ -61,26 +62,27 @@ export function aServer(): AServer {
     );
     const body: unknown = request.text === '' ? undefined : JSON.parse(request.text);
     if (body !== undefined) server.bodies.set(call, body);
-    return server.override(call) ?? usual(request, call, body);
+    return server.override(call) ?? defaultResponse(request, call, body);
   }
 
-  function usual({ url }: RecordedRequest, call: string, body: unknown): ScriptedAnswer {
+  function defaultResponse({ url }: RecordedRequest, call: string, body: unknown): ScriptedAnswer {
     if (call === 'GET /cacerts') return { status: 200, body: CA };
-    if (call.endsWith('/apiservers')) return json(['api.example:6443']);
+    if (call.endsWith('/apiservers')) return jsonAnswer(['api.example:6443']);
     if (/^POST .*\/certificatesigningrequests$/.test(call))
-      return json({ metadata: { name: 'csr' } });
+      return jsonAnswer({ metadata: { name: 'csr' } });
     if (/^GET .*\/certificatesigningrequests\//.test(call))
-      return json({ status: { certificate: Buffer.from('cert').toString('base64') } });
+      return jsonAnswer({ status: { certificate: Buffer.from('cert').toString('base64') } });
     if (/\/leases/.test(call)) return lease(call, body);
     if (url.searchParams.has('watch')) return { status: 200, body: watch() };
-    if (call === 'GET /api/v1/pods') return json({ metadata: { resourceVersion: '1' }, items: [] });
-    return json({ metadata: { uid: 'u1' }, status: {} });
+    if (call === 'GET /api/v1/pods')
+      return jsonAnswer({ metadata: { resourceVersion: '1' }, items: [] });
+    return jsonAnswer({ metadata: { uid: 'u1' }, status: {} });
   }
 
   function lease(call: string, body: unknown): ScriptedAnswer {
-    if (call.startsWith('GET') && leases.size === 0) return status(404, 'not found');
-    if (call.startsWith('POST')) leases.add('there');
-    return json(body ?? { spec: {} });
+    if (call.startsWith('GET') && leases.size === 0) return statusAnswer(404, 'not found');
+    if (call.startsWith('POST')) leases.add('created');
+    return jsonAnswer(body ?? { spec: {} });
   }
 
   async function* watch(): AsyncGenerator<Uint8Array> {
@@ -96,5 +98,3 @@ export function aServer(): AServer {
 
   return server;
 }
-
-export const refusal = status;

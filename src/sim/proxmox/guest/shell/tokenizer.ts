@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits shell text into words, operators and redirections; here-documents are taken in with their redirection.
-import { type Redirect, ShellSyntaxError, type Token, type Word } from './syntax.ts';
-import { WordReader } from './words.ts';
+// Splits shell text into words, operators and redirections. A here-document becomes part of its redirection.
+import { type Redirect, ShellSyntaxError, type ShellToken, type Word } from './syntax.ts';
+import { WordReader } from './word-reader.ts';
 
 const OPERATORS = ['&&', '||', ';;', ';', '&', '|', '(', ')', '\n'];
 const REDIRECT = /^(\d*)(<<<|<<-?|>>|>&|<&|&>>?|>\||>|<)/;
@@ -14,54 +14,54 @@ interface HereDocument {
   readonly fd: number;
 }
 
-export function tokenize(text: string): Token[] {
+export function tokenize(text: string): ShellToken[] {
   return new Tokenizer(text).run();
 }
 
 class Tokenizer {
   readonly #text: string;
-  readonly #tokens: Token[] = [];
-  #here: HereDocument[] = [];
-  #at = 0;
+  readonly #tokens: ShellToken[] = [];
+  #pendingHereDocuments: HereDocument[] = [];
+  #position = 0;
 
   constructor(text: string) {
     this.#text = text;
   }
 
-  run(): Token[] {
-    while (this.#at < this.#text.length) this.#next();
+  run(): ShellToken[] {
+    while (this.#position < this.#text.length) this.#readNext();
     this.#readHereDocuments();
     return this.#tokens;
   }
 
-  #next(): void {
-    const char = this.#text[this.#at] ?? '';
+  #readNext(): void {
+    const char = this.#text[this.#position] ?? '';
     if (char === ' ' || char === '\t' || char === '\r') {
-      this.#at += 1;
-    } else if (char === '\\' && this.#text[this.#at + 1] === '\n') {
-      this.#at += 2;
+      this.#position += 1;
+    } else if (char === '\\' && this.#text[this.#position + 1] === '\n') {
+      this.#position += 2;
     } else if (char === '#') {
       this.#skipComment();
-    } else if (!this.#redirect() && !this.#operator()) {
-      this.#word();
+    } else if (!this.#readRedirect() && !this.#readOperator()) {
+      this.#readWordToken();
     }
   }
 
   #skipComment(): void {
-    const end = this.#text.indexOf('\n', this.#at);
-    this.#at = end < 0 ? this.#text.length : end;
+    const end = this.#text.indexOf('\n', this.#position);
+    this.#position = end < 0 ? this.#text.length : end;
   }
 
-  #operator(): boolean {
-    const text = OPERATORS.find((operator) => this.#text.startsWith(operator, this.#at));
+  #readOperator(): boolean {
+    const text = OPERATORS.find((operator) => this.#text.startsWith(operator, this.#position));
     if (text === undefined) return false;
-    this.#at += text.length;
+    this.#position += text.length;
     this.#tokens.push({ kind: 'operator', text });
     if (text === '\n') this.#readHereDocuments();
     return true;
   }
 
-  #word(): void {
+  #readWordToken(): void {
     const word = this.#readWord();
     const [first] = word;
     const bare =
@@ -70,32 +70,38 @@ class Tokenizer {
   }
 
   #readWord(): Word {
-    const reader = new WordReader(this.#text, this.#at);
+    const reader = new WordReader(this.#text, this.#position);
     const word = reader.read();
-    if (reader.at === this.#at) {
-      throw new ShellSyntaxError(`unexpected ${JSON.stringify(this.#text[this.#at] ?? 'end')}`);
+    if (reader.position === this.#position) {
+      throw new ShellSyntaxError(
+        `unexpected ${JSON.stringify(this.#text[this.#position] ?? 'end')}`,
+      );
     }
-    this.#at = reader.at;
+    this.#position = reader.position;
     return word;
   }
 
-  #redirect(): boolean {
-    const match = REDIRECT.exec(this.#text.slice(this.#at, this.#at + 8));
+  #readRedirect(): boolean {
+    const match = REDIRECT.exec(this.#text.slice(this.#position, this.#position + 8));
     if (match === null) return false;
     const [whole, digits = '', operator = ''] = match;
-    this.#at += whole.length;
-    while (this.#text[this.#at] === ' ' || this.#text[this.#at] === '\t') this.#at += 1;
+    this.#position += whole.length;
+    while (this.#text[this.#position] === ' ' || this.#text[this.#position] === '\t')
+      this.#position += 1;
     const fd = digits === '' ? (operator.startsWith('<') ? 0 : 1) : Number(digits);
-    if (operator === '<<' || operator === '<<-') this.#announceHereDocument(operator, fd);
+    if (operator === '<<' || operator === '<<-') this.#addHereDocument(operator, fd);
     else
-      this.#tokens.push({ kind: 'redirect', redirect: redirectOf(operator, fd, this.#readWord()) });
+      this.#tokens.push({
+        kind: 'redirect',
+        redirect: parseRedirect(operator, fd, this.#readWord()),
+      });
     return true;
   }
 
-  #announceHereDocument(operator: string, fd: number): void {
+  #addHereDocument(operator: string, fd: number): void {
     const word = this.#readWord();
     const parts = word.map((part) => (part.kind === 'text' ? part : { text: '', quoted: false }));
-    this.#here.push({
+    this.#pendingHereDocuments.push({
       index: this.#tokens.length,
       delimiter: parts.map((part) => part.text).join(''),
       literal: parts.some((part) => part.quoted),
@@ -106,13 +112,13 @@ class Tokenizer {
   }
 
   #readHereDocuments(): void {
-    const waiting = this.#here;
-    this.#here = [];
+    const waiting = this.#pendingHereDocuments;
+    this.#pendingHereDocuments = [];
     for (const here of waiting) {
-      const body = this.#hereBody(here);
+      const body = this.#readHereBody(here);
       const target: Word = here.literal
         ? [{ kind: 'text', text: body, quoted: true }]
-        : WordReader.quoted(body);
+        : WordReader.readQuoted(body);
       this.#tokens[here.index] = {
         kind: 'redirect',
         redirect: { fd: here.fd, operator: 'here', target },
@@ -120,22 +126,22 @@ class Tokenizer {
     }
   }
 
-  #hereBody(here: HereDocument): string {
+  #readHereBody(here: HereDocument): string {
     let body = '';
-    while (this.#at < this.#text.length) {
-      const newline = this.#text.indexOf('\n', this.#at);
+    while (this.#position < this.#text.length) {
+      const newline = this.#text.indexOf('\n', this.#position);
       const end = newline < 0 ? this.#text.length : newline;
-      const raw = this.#text.slice(this.#at, end);
+      const raw = this.#text.slice(this.#position, end);
       const line = here.stripTabs ? raw.replace(/^\t+/, '') : raw;
-      this.#at = Math.min(end + 1, this.#text.length);
+      this.#position = Math.min(end + 1, this.#text.length);
       if (line === here.delimiter) return body;
       body += `${line}\n`;
     }
-    throw new ShellSyntaxError(`here-document without its end ${here.delimiter}`);
+    throw new ShellSyntaxError(`here-document without its delimiter ${here.delimiter}`);
   }
 }
 
-function redirectOf(operator: string, fd: number, target: Word): Redirect {
+function parseRedirect(operator: string, fd: number, target: Word): Redirect {
   if (operator === '<<<') {
     return {
       fd,

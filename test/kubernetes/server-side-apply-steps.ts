@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server-side apply, request by request, and what an API server answers. The simulator is held to it, and so is the
-// real one: what is written here was seen there.
+// Server-side apply requests and the expected responses, recorded from a real API server. The tests run the same steps
+// on the simulator and on a real API server.
 import { textOf } from '../../src/ports/contract/transport.contract.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
 
 const ANOTHER_UID = '11111111-2222-4333-8444-555555555555';
-const ID = 'proxmox://lab/1';
+const PROVIDER_ID = 'proxmox://lab/1';
 
-export interface Step {
-  readonly what: string;
+export interface ApplyStep {
+  readonly title: string;
   readonly method?: TransportRequest['method'];
   readonly manager?: string;
   readonly query?: string;
   readonly kind?: 'apply' | 'merge' | 'whole';
-  /** `UID` stands for that of the node, wherever it is. */
+  /** `UID` is replaced by the uid of the created node. */
   readonly body?: object;
-  readonly answer: unknown;
+  readonly expected: unknown;
 }
 
 const PATHS: Readonly<Record<string, string>> = { POST: '/api/v1/nodes' };
@@ -25,7 +25,7 @@ const TYPES = {
   whole: 'application/json',
 } as const;
 
-function aNode(metadata: object = {}, spec?: object): object {
+function node(metadata: object = {}, spec?: object): object {
   return {
     apiVersion: 'v1',
     kind: 'Node',
@@ -34,63 +34,63 @@ function aNode(metadata: object = {}, spec?: object): object {
   };
 }
 
-const ours = (labels: object, spec: object | undefined = { providerID: ID }) =>
-  aNode({ uid: 'UID', labels }, spec);
+const nodeWithUid = (labels: object, spec: object | undefined = { providerID: PROVIDER_ID }) =>
+  node({ uid: 'UID', labels }, spec);
 
-const NOT_THERE = `Operation cannot be fulfilled on nodes "n1": uid mismatch: the provided object specified uid ${ANOTHER_UID}, and no existing object was found`;
-const IMMUTABLE = {
+const NO_EXISTING_OBJECT = `Operation cannot be fulfilled on nodes "n1": uid mismatch: the provided object specified uid ${ANOTHER_UID}, and no existing object was found`;
+const UID_IMMUTABLE = {
   reason: 'FieldValueInvalid',
   message: `Invalid value: "${ANOTHER_UID}": field is immutable`,
   field: 'metadata.uid',
 };
-const FIXED = {
+const PROVIDER_ID_FORBIDDEN = {
   reason: 'FieldValueForbidden',
   message: 'Forbidden: node updates may not change providerID except from "" to valid',
   field: 'spec.providerID',
 };
 
-export const STEPS: readonly Step[] = [
+export const APPLY_STEPS: readonly ApplyStep[] = [
   {
-    what: 'a uid keeps an apply from making an object',
-    body: aNode({ uid: ANOTHER_UID, labels: { a: '1' } }),
-    answer: { status: 409, reason: 'Conflict', message: NOT_THERE },
+    title: 'an apply with a uid does not create an object',
+    body: node({ uid: ANOTHER_UID, labels: { a: '1' } }),
+    expected: { status: 409, reason: 'Conflict', message: NO_EXISTING_OBJECT },
   },
   {
-    what: 'nothing was made',
+    title: 'the rejected apply created no object',
     method: 'GET',
-    answer: { status: 404, reason: 'NotFound', message: 'nodes "n1" not found' },
+    expected: { status: 404, reason: 'NotFound', message: 'nodes "n1" not found' },
   },
   {
-    what: 'a merge patch makes nothing either',
+    title: 'a merge patch does not create an object',
     kind: 'merge',
     body: { metadata: { uid: ANOTHER_UID } },
-    answer: { status: 404, reason: 'NotFound', message: 'nodes "n1" not found' },
+    expected: { status: 404, reason: 'NotFound', message: 'nodes "n1" not found' },
   },
   {
-    what: 'who creates owns',
+    title: 'a create makes the manager the owner of all fields',
     method: 'POST',
     manager: 'kubelet',
     kind: 'whole',
-    body: aNode({ labels: { k: '1', tier: 'x' } }),
-    answer: {
+    body: node({ labels: { k: '1', tier: 'x' } }),
+    expected: {
       labels: { k: '1', tier: 'x' },
       owners: { 'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'] },
     },
   },
   {
-    what: 'who applies owns what he names',
-    body: aNode(
+    title: 'an apply makes the manager the owner of the applied fields',
+    body: node(
       {
         uid: 'UID',
         labels: { 'node-role.kubernetes.io/worker': '' },
         annotations: { 'x.y/z': 'n' },
       },
-      { providerID: ID },
+      { providerID: PROVIDER_ID },
     ),
-    answer: {
+    expected: {
       labels: { k: '1', 'node-role.kubernetes.io/worker': '', tier: 'x' },
       annotations: { 'x.y/z': 'n' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
         'pvescaler Apply': [
@@ -102,30 +102,30 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'another uid is refused, and so is leaving out the provider id',
-    body: aNode({ uid: ANOTHER_UID, labels: { 'node-role.kubernetes.io/worker': '' } }),
-    answer: {
+    title: 'an apply with another uid and without the provider id is rejected',
+    body: node({ uid: ANOTHER_UID, labels: { 'node-role.kubernetes.io/worker': '' } }),
+    expected: {
       status: 422,
       reason: 'Invalid',
-      message: `Node "n1" is invalid: [metadata.uid: ${IMMUTABLE.message}, spec.providerID: ${FIXED.message}]`,
-      causes: [FIXED, IMMUTABLE],
+      message: `Node "n1" is invalid: [metadata.uid: ${UID_IMMUTABLE.message}, spec.providerID: ${PROVIDER_ID_FORBIDDEN.message}]`,
+      causes: [PROVIDER_ID_FORBIDDEN, UID_IMMUTABLE],
     },
   },
   {
-    what: 'another uid is refused to a merge patch',
+    title: 'a merge patch with another uid is rejected',
     kind: 'merge',
     body: { metadata: { uid: ANOTHER_UID, labels: { a: '1' } } },
-    answer: {
+    expected: {
       status: 422,
       reason: 'Invalid',
-      message: `Node "n1" is invalid: metadata.uid: ${IMMUTABLE.message}`,
-      causes: [IMMUTABLE],
+      message: `Node "n1" is invalid: metadata.uid: ${UID_IMMUTABLE.message}`,
+      causes: [UID_IMMUTABLE],
     },
   },
   {
-    what: 'values of others are conflicts',
-    body: ours({ tier: 'y', k: '2' }),
-    answer: {
+    title: 'an apply of other values for fields of another manager is a conflict',
+    body: nodeWithUid({ tier: 'y', k: '2' }),
+    expected: {
       status: 409,
       reason: 'Conflict',
       message:
@@ -138,11 +138,11 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'what is named no longer goes away; the same value is shared',
-    body: ours({ tier: 'x' }),
-    answer: {
+    title: 'an apply removes omitted fields and shares ownership of equal values',
+    body: nodeWithUid({ tier: 'x' }),
+    expected: {
       labels: { k: '1', tier: 'x' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
         'pvescaler Apply': ['.metadata.labels.tier', '.spec.providerID'],
@@ -150,11 +150,11 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'what is shared stays',
-    body: aNode({ uid: 'UID' }, { providerID: ID }),
-    answer: {
+    title: 'an apply keeps an omitted field that another manager owns',
+    body: node({ uid: 'UID' }, { providerID: PROVIDER_ID }),
+    expected: {
       labels: { k: '1', tier: 'x' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
         'pvescaler Apply': ['.spec.providerID'],
@@ -162,12 +162,12 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'another one applies',
+    title: 'a second manager applies a label',
     manager: 'other',
-    body: aNode({ labels: { both: '1' } }),
-    answer: {
+    body: node({ labels: { both: '1' } }),
+    expected: {
       labels: { both: '1', k: '1', tier: 'x' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
         'other Apply': ['.metadata.labels.both'],
@@ -176,9 +176,9 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'conflicts with several are told by name',
-    body: ours({ both: '2', k: '2' }),
-    answer: {
+    title: 'a conflict with several managers lists each manager',
+    body: nodeWithUid({ both: '2', k: '2' }),
+    expected: {
       status: 409,
       reason: 'Conflict',
       message:
@@ -198,11 +198,11 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'an apply on top',
-    body: ours({ solo: '1', both: '1' }),
-    answer: {
+    title: 'an apply adds a label and shares another',
+    body: nodeWithUid({ solo: '1', both: '1' }),
+    expected: {
       labels: { both: '1', k: '1', solo: '1', tier: 'x' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
         'other Apply': ['.metadata.labels.both'],
@@ -211,13 +211,13 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'who changes it by a patch owns it alone',
+    title: 'a merge patch makes the manager the only owner of a changed field',
     manager: 'kubectl-label',
     kind: 'merge',
     body: { metadata: { labels: { solo: '2' } } },
-    answer: {
+    expected: {
       labels: { both: '1', k: '1', solo: '2', tier: 'x' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubectl-label Update': ['.metadata.labels.solo'],
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
@@ -227,9 +227,9 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'a single conflict',
-    body: ours({ solo: '1', both: '1' }),
-    answer: {
+    title: 'an apply with a single conflict names the field',
+    body: nodeWithUid({ solo: '1', both: '1' }),
+    expected: {
       status: 409,
       reason: 'Conflict',
       message:
@@ -244,12 +244,12 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'force takes it',
+    title: 'a forced apply takes the field over',
     query: '&force=true',
-    body: ours({ solo: '1', both: '1' }),
-    answer: {
+    body: nodeWithUid({ solo: '1', both: '1' }),
+    expected: {
       labels: { both: '1', k: '1', solo: '1', tier: 'x' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
         'other Apply': ['.metadata.labels.both'],
@@ -258,13 +258,13 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'who removes it leaves no owner',
+    title: 'a merge patch that removes a field removes its ownership',
     manager: 'kubectl-label',
     kind: 'merge',
     body: { metadata: { labels: { solo: null } } },
-    answer: {
+    expected: {
       labels: { both: '1', k: '1', tier: 'x' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
         'other Apply': ['.metadata.labels.both'],
@@ -273,12 +273,12 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'a manager that patches is another than the one of that name that applies',
+    title: 'an update and an apply by the same manager are separate owners',
     kind: 'merge',
     body: { metadata: { labels: { patched: '1' } } },
-    answer: {
+    expected: {
       labels: { both: '1', k: '1', patched: '1', tier: 'x' },
-      providerID: ID,
+      providerID: PROVIDER_ID,
       owners: {
         'kubelet Update': ['.metadata.labels.k', '.metadata.labels.tier'],
         'other Apply': ['.metadata.labels.both'],
@@ -288,9 +288,9 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'an old version is refused',
-    body: aNode({ resourceVersion: '1', labels: { both: '1' } }, { providerID: ID }),
-    answer: {
+    title: 'an apply with an outdated resource version is rejected',
+    body: node({ resourceVersion: '1', labels: { both: '1' } }, { providerID: PROVIDER_ID }),
+    expected: {
       status: 409,
       reason: 'Conflict',
       message:
@@ -298,39 +298,39 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'another provider id is refused',
-    body: ours({ both: '1' }, { providerID: 'proxmox://lab/2' }),
-    answer: {
+    title: 'an apply with another provider id is rejected',
+    body: nodeWithUid({ both: '1' }, { providerID: 'proxmox://lab/2' }),
+    expected: {
       status: 422,
       reason: 'Invalid',
-      message: `Node "n1" is invalid: spec.providerID: ${FIXED.message}`,
-      causes: [FIXED],
+      message: `Node "n1" is invalid: spec.providerID: ${PROVIDER_ID_FORBIDDEN.message}`,
+      causes: [PROVIDER_ID_FORBIDDEN],
     },
   },
   {
-    what: 'an apply says what it is',
+    title: 'an apply without apiVersion and kind is rejected',
     body: { metadata: { name: 'n1' } },
-    answer: { status: 400, reason: 'BadRequest', message: 'invalid object type: /, Kind=' },
+    expected: { status: 400, reason: 'BadRequest', message: 'invalid object type: /, Kind=' },
   },
   {
-    what: 'an apply is of what the path names',
-    body: aNode({ name: 'n2' }),
-    answer: {
+    title: 'an apply with a name other than the one in the path is rejected',
+    body: node({ name: 'n2' }),
+    expected: {
       status: 400,
       reason: 'BadRequest',
       message: 'the name of the object (n2) does not match the name on the URL (n1)',
     },
   },
   {
-    what: 'the account is not for the caller to write',
-    body: aNode({ managedFields: [{ manager: 'x' }] }),
-    answer: { status: 400, reason: 'BadRequest', message: 'metadata.managedFields must be nil' },
+    title: 'an apply with managedFields is rejected',
+    body: node({ managedFields: [{ manager: 'x' }] }),
+    expected: { status: 400, reason: 'BadRequest', message: 'metadata.managedFields must be nil' },
   },
   {
-    what: 'an apply names its manager',
+    title: 'an apply without a field manager is rejected',
     manager: '',
-    body: aNode(),
-    answer: {
+    body: node(),
+    expected: {
       status: 422,
       reason: 'Invalid',
       message:
@@ -345,11 +345,11 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'only an apply is forced',
+    title: 'a forced merge patch is rejected',
     kind: 'merge',
     query: '&force=true',
     body: { metadata: { labels: { a: '1' } } },
-    answer: {
+    expected: {
       status: 422,
       reason: 'Invalid',
       message:
@@ -364,11 +364,11 @@ export const STEPS: readonly Step[] = [
     },
   },
   {
-    what: 'who replaces it by another uid is told of a precondition',
+    title: 'a replace with another uid fails with a precondition conflict',
     method: 'PUT',
     kind: 'whole',
-    body: aNode({ uid: ANOTHER_UID }, { providerID: ID }),
-    answer: {
+    body: node({ uid: ANOTHER_UID }, { providerID: PROVIDER_ID }),
+    expected: {
       status: 409,
       reason: 'Conflict',
       message: `Operation cannot be fulfilled on nodes "n1": Precondition failed: UID in precondition: ${ANOTHER_UID}, UID in object meta: UID`,
@@ -376,14 +376,14 @@ export const STEPS: readonly Step[] = [
   },
 ];
 
-/** Goes through it on an API server without Nodes; what each step was answered, in the words of the script. */
-export async function playScript(
+/** Runs all steps on an API server without Nodes. Returns the response to each step in the form of `expected`. */
+export async function runApplySteps(
   transport: Transport,
   server: string,
-): Promise<readonly { readonly what: string; readonly answer: unknown }[]> {
-  const played: { what: string; answer: unknown }[] = [];
+): Promise<readonly { readonly title: string; readonly response: unknown }[]> {
+  const results: { title: string; response: unknown }[] = [];
   let uid = 'UID';
-  for (const step of STEPS) {
+  for (const step of APPLY_STEPS) {
     const { method = 'PATCH', manager = 'pvescaler', kind = 'apply' } = step;
     const path = PATHS[method] ?? '/api/v1/nodes/n1';
     const response = await transport.request({
@@ -394,14 +394,14 @@ export async function playScript(
       headTimeoutMs: 10_000,
     });
     const text = await textOf(response.body);
-    const body = JSON.parse(text) as Answered;
+    const body = JSON.parse(text) as ApiResponse;
     if (method === 'POST') uid = body.metadata.uid ?? '';
-    played.push({ what: step.what, answer: wordsOf(body, uid) });
+    results.push({ title: step.title, response: summarize(body, uid) });
   }
-  return played;
+  return results;
 }
 
-interface Answered {
+interface ApiResponse {
   readonly kind?: string;
   readonly code?: number;
   readonly reason?: string;
@@ -411,60 +411,60 @@ interface Answered {
     readonly uid?: string;
     readonly labels?: object;
     readonly annotations?: Readonly<Record<string, string>>;
-    readonly managedFields?: readonly Entry[];
+    readonly managedFields?: readonly ManagedFieldsEntry[];
   };
   readonly spec?: { readonly providerID?: string };
 }
 
-interface Entry {
+interface ManagedFieldsEntry {
   readonly manager: string;
   readonly operation: string;
   readonly fieldsV1: object;
 }
 
-function wordsOf(body: Answered, uid: string): unknown {
+function summarize(body: ApiResponse, uid: string): unknown {
   const { metadata, spec } = body;
   if (body.kind === 'Status') {
     const { code, reason, message = '', details } = body;
-    // The real one says some of it twice, and in any order.
+    // A real API server repeats some causes, in any order.
     const causes = [...new Set((details?.causes ?? []).map((one) => JSON.stringify(one)))].sort();
     return {
       status: code,
       reason,
-      // Of a precondition the real one also tells where in etcd the object is.
+      // A real API server also includes the etcd path of the object.
       message: message.replace(/StorageError: .*AdditionalErrorMsg: /, '').replaceAll(uid, 'UID'),
       ...(causes.length > 0 && { causes: causes.map((one): unknown => JSON.parse(one)) }),
     };
   }
-  const annotations = Object.entries(metadata.annotations ?? {}).filter(isOfScript);
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(isNotFromController);
   return {
     labels: metadata.labels,
     ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
     ...(spec?.providerID !== undefined && { providerID: spec.providerID }),
     owners: Object.fromEntries(
       (metadata.managedFields ?? [])
-        .map((entry) => [`${entry.manager} ${entry.operation}`, pathsOf(entry.fieldsV1)] as const)
+        .map((entry) => [`${entry.manager} ${entry.operation}`, listPaths(entry.fieldsV1)] as const)
         .filter(([, paths]) => paths.length > 0),
     ),
   };
 }
 
-/** A real cluster has controllers that write on Nodes, too. */
-function isOfScript([name]: readonly [string, unknown]): boolean {
+/** False for fields that the controllers of a real cluster write to Nodes. */
+function isNotFromController([name]: readonly [string, unknown]): boolean {
   return !['f:node.alpha.kubernetes.io/ttl', 'f:taints', 'f:status'].includes(
     name.startsWith('f:') ? name : `f:${name}`,
   );
 }
 
-/** Without the dots, which stand for maps that somebody made. */
-function pathsOf(tree: object, before = ''): readonly string[] {
+/** Skips the `.` entries, which mark the ownership of a map itself. */
+function listPaths(tree: object, before = ''): readonly string[] {
   const branches = Object.entries(tree)
     .filter(([name]) => name.startsWith('f:'))
-    .filter(isOfScript);
+    .filter(isNotFromController);
   return branches
     .flatMap(([name, branch]: readonly [string, object]) => {
       const path = `${before}.${name.slice(2)}`;
-      return Object.keys(branch).length === 0 ? [path] : pathsOf(branch, path);
+      return Object.keys(branch).length === 0 ? [path] : listPaths(branch, path);
     })
     .sort();
 }
