@@ -151,7 +151,7 @@ async function scale(to: number, progress: Progress, driven: Fleet): Promise<voi
     const failed = machines.find(({ phase }) => phase === 'failed');
     if (failed !== undefined) throw new Error(`a machine failed: ${failed.failure?.message}`);
     const isSettled = openIntents === 0 && pool?.ready === to && pool.target === to;
-    if (isSettled && pool.leaving === 0) return;
+    if (isSettled && pool.deleting === 0) return;
     await systemClock.sleep(isOnce ? 10 : 80);
   }
   throw new Error(`${POOL} did not reach ${to} machines`);

@@ -159,6 +159,6 @@ export async function scaleTo(site: BenchSite, size: number): Promise<number> {
     const failed = machines.find(({ phase }) => phase === 'failed');
     if (failed !== undefined) throw new Error(`a machine failed: ${failed.failure?.message}`);
     const [pool] = pools;
-    return openIntents === 0 && pool?.ready === size && pool.target === size && pool.leaving === 0;
+    return openIntents === 0 && pool?.ready === size && pool.target === size && pool.deleting === 0;
   });
 }

@@ -31,12 +31,14 @@ function roomsInside(room: string): string[] {
 }
 
 function directionRule(room: string, { imports }: Room): Rule {
-  const inside = roomsInside(room).map(folder);
+  // Tests inside a folder use the test data of the whole folder.
+  const tests = room.includes('/') ? [TESTS] : [];
+  const excluded = [...roomsInside(room).map(folder), ...tests];
   return {
     name: `directions: ${room}`,
     comment: `src/${room} may import ${imports.length > 0 ? imports.join(', ') : 'nothing of src'}`,
     severity: 'error',
-    from: { path: folder(room), ...(inside.length > 0 && { pathNot: inside }) },
+    from: { path: folder(room), ...(excluded.length > 0 && { pathNot: excluded }) },
     to: {
       path: '^(src|ui|test|bench|scripts)/',
       pathNot: [own(room, imports), ...imports.map(folder)],

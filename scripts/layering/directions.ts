@@ -15,6 +15,22 @@ export interface Room {
 
 const PURE = ['model', 'scheduling', 'placement', 'bootstrap', 'scaling'] as const;
 
+const FLEET_BASE = [...PURE, 'ports'];
+const FLEET_LAYERS = [
+  'fleet/records',
+  'fleet/context',
+  'fleet/nodes',
+  'fleet/capacity',
+  'fleet/machine',
+  'fleet/recovery',
+  'fleet/driver',
+];
+
+/** The named layer of the fleet and those before it. */
+function fleetLayersUpTo(name: string): readonly string[] {
+  return FLEET_LAYERS.slice(0, FLEET_LAYERS.indexOf(`fleet/${name}`) + 1);
+}
+
 export const ROOMS: Readonly<Record<string, Room>> = {
   model: { imports: [], pure: true, open: 'every-file' },
   scheduling: { imports: ['model'], pure: true },
@@ -22,7 +38,16 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   bootstrap: { imports: ['model'], pure: true, packages: ['yaml'] },
   scaling: { imports: ['model', 'scheduling', 'placement', 'bootstrap'], pure: true },
   ports: { imports: ['model'], open: 'every-file' },
-  fleet: { imports: [...PURE, 'ports'] },
+  // The engine, in layers: each imports only the ones before it.
+  fleet: { imports: [...FLEET_BASE, 'fleet/requests', ...FLEET_LAYERS] },
+  'fleet/records': { imports: FLEET_BASE, open: 'every-file' },
+  'fleet/context': { imports: [...FLEET_BASE, ...fleetLayersUpTo('records')], open: 'every-file' },
+  'fleet/requests': { imports: [...FLEET_BASE, ...fleetLayersUpTo('context')], open: 'every-file' },
+  'fleet/nodes': { imports: [...FLEET_BASE, ...fleetLayersUpTo('context')], open: 'every-file' },
+  'fleet/capacity': { imports: [...FLEET_BASE, ...fleetLayersUpTo('nodes')], open: 'every-file' },
+  'fleet/machine': { imports: [...FLEET_BASE, ...fleetLayersUpTo('capacity')], open: 'every-file' },
+  'fleet/recovery': { imports: [...FLEET_BASE, ...fleetLayersUpTo('machine')], open: 'every-file' },
+  'fleet/driver': { imports: [...FLEET_BASE, ...fleetLayersUpTo('recovery')], open: 'every-file' },
   autoscaler: { imports: [...PURE, 'ports', 'fleet'] },
   externalgrpc: { imports: [...PURE, 'ports', 'fleet'] },
   // Both ends of the line between two threads, each of which loads its own end only.

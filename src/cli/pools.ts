@@ -31,7 +31,7 @@ function render(pools: readonly PoolStatus[]): string {
     pool.name,
     String(pool.target),
     String(pool.ready),
-    String(pool.leaving),
+    String(pool.deleting),
     String(pool.failed),
     `${pool.min}-${pool.max}`,
     pool.backoff === undefined ? '' : `backed off: ${pool.backoff.message}`,

@@ -47,16 +47,16 @@ function aPlace(otherForMs: number) {
   const clock = new VirtualClock();
   const said: string[] = [];
   const runDriver = async (options: DriverOptions): Promise<void> => {
-    const { events, finish = options.signal } = options;
+    const { events = {}, finish = options.signal } = options;
     const signal = AbortSignal.any([options.signal, finish]);
     const start = clock.monotonic();
     while (!signal.aborted) {
-      if (clock.monotonic() - start < otherForMs) events?.onWaiting?.('other/1');
+      if (clock.monotonic() - start < otherForMs) events.onWaiting?.('other/1');
       else {
-        events?.onPassBegin?.();
+        events.onPassBegin?.();
         const seenAt = { regions: {}, cluster: undefined };
-        events?.onPass?.({ stale: {}, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
-        events?.onPassEnd?.();
+        events.onPass?.({ stale: {}, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
+        events.onPassEnd?.();
       }
       await clock.sleep(1_000, { signal }).catch(() => undefined);
     }

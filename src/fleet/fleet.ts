@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
+import { isAtRest } from '../model/machine.ts';
 import { CapacityForecast, type ForecastReader } from './capacity/capacity-forecast.ts';
-import { DriverState } from './context/driver-state.ts';
 import type { FleetOptions } from './context/options.ts';
-import { type PassReport, runPass } from './driver/reconcile-pass.ts';
+import type { PassReport } from './driver/reconcile-pass.ts';
+import { Reconciler } from './driver/reconciler.ts';
 import { type DriverOptions, runDriver } from './driver/run-driver.ts';
 import type { PoolLimits } from './records/pool-limits.ts';
 import { RecordCache } from './records/record-cache.ts';
@@ -12,26 +13,27 @@ import { createFleetClient, type FleetClient } from './requests/fleet-client.ts'
 import { type FleetStatus, readStatus } from './requests/status.ts';
 
 export interface Fleet extends FleetClient {
-  /** For desks elsewhere, which must judge orders as this one does. */
+  /** For FleetClients in other threads, which must apply the same limits. */
   readonly poolLimits: Readonly<Record<string, PoolLimits>>;
-  /** What the last rounds of this process saw, to read. */
+  /** What the last passes of this process read. */
   readonly forecast: ForecastReader & Pick<CapacityForecast, 'report' | 'onChange'>;
   status(): Promise<FleetStatus>;
-  /** What has lost its counterpart, read from Proxmox and the records; nothing is changed. */
+  /** Lists what has lost its counterpart, from Proxmox and the records; changes nothing. */
   orphans(): Promise<readonly Orphan[]>;
-  /** One round under a lease that the caller holds. */
+  /** One pass, and every machine that is due, under a lease that the caller holds. */
   reconcileOnce(lease: Lease, options?: { readonly signal?: AbortSignal }): Promise<PassReport>;
-  /** Drives whenever nobody else does, until the signal. */
-  runDriver(terms: DriverOptions): Promise<void>;
+  /** Is the driver whenever no other process is, until the signal. */
+  runDriver(options: DriverOptions): Promise<void>;
 }
 
 export function createFleet(options: FleetOptions): Fleet {
-  const { store, settings } = options;
+  const { store, settings, clock } = options;
   const { pools } = settings;
   const cache = new RecordCache(store, (pool) => pools[pool]?.memoryOverheadBytes ?? 0);
   const forecast = new CapacityForecast();
   const engine = { ...options, cache, forecast };
-  const state = new DriverState();
+  const errors: unknown[] = [];
+  const reconciler = new Reconciler(engine, { onError: (error) => errors.push(error) });
   return {
     ...createFleetClient({ ...options, pools }, cache),
     poolLimits: Object.fromEntries(
@@ -40,12 +42,15 @@ export function createFleet(options: FleetOptions): Fleet {
     forecast,
     status: () => readStatus(options, cache),
     orphans: () => listOrphans(options, cache),
-    reconcileOnce: (lease, { signal } = {}) =>
-      runPass(
-        engine,
-        { lease, mayAct: () => options.clock.now() < lease.expiresAt, signal },
-        state,
-      ),
-    runDriver: (terms) => runDriver(engine, terms),
+    reconcileOnce: async (lease, { signal } = {}) => {
+      const mayAct = () => clock.now() < lease.expiresAt;
+      errors.length = 0;
+      const report = await reconciler.pass({ lease, mayAct, signal });
+      await reconciler.drain();
+      if (errors.length > 0) throw errors[0];
+      const inProgress = cache.machines.all().filter((machine) => !isAtRest(machine));
+      return { ...report, inProgress: inProgress.length };
+    },
+    runDriver: (driver) => runDriver(engine, driver),
   };
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine: every machine, one lifecycle, one driver. Owns what happens between an intent and a VM, in both
-// directions, and what is left when something in between dies. Must not know Proxmox, SQLite, the config file or a
-// face. Start reading at round.ts, then lifecycle/advance.ts.
+// The engine: machines, their lifecycle, and the driver that reconciles them. See README.md. Start reading at
+// driver/reconcile-pass.ts, then machine/reconcile-machine.ts.
 export type { ForecastReader, ForecastReport, Headroom } from './capacity/capacity-forecast.ts';
 export { ReportedForecast } from './capacity/reported-forecast.ts';
 export { DriverRegistry } from './context/driver-lease.ts';

@@ -80,9 +80,30 @@ export interface Placement {
   readonly addresses: readonly string[];
 }
 
-/** A Proxmox task that was started for this machine and whose end has not been seen. */
-export interface TaskUnderWay {
+/** What a task of the hypervisor does. `other`: a task that pvescaler does not start, or of unknown kind. */
+export const TASK_KINDS = {
+  create: true,
+  clone: true,
+  configure: true,
+  resize: true,
+  start: true,
+  shutdown: true,
+  stop: true,
+  destroy: true,
+  upload: true,
+  download: true,
+  other: true,
+} as const;
+
+export type TaskKind = keyof typeof TASK_KINDS;
+
+/** The hypervisor task that was started last for this machine. */
+export interface TaskInProgress {
   readonly upid: string;
+  /** Absent in records of earlier versions, like `host`. */
+  readonly kind?: TaskKind;
+  /** The host that runs the task. */
+  readonly host?: string;
   readonly startedAt: number;
 }
 
@@ -110,7 +131,7 @@ export interface Machine {
   readonly placedAt?: number;
   /** Set once configured: from then on the SMBIOS UUID is part of the proof of ownership. */
   readonly configured?: boolean;
-  readonly task?: TaskUnderWay;
+  readonly task?: TaskInProgress;
   /** Volume id of the seed ISO while it exists. */
   readonly seedVolume?: string;
   /** Known once the Node exists: its name and spec.providerID, verbatim. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Host } from '../model/host.ts';
+import type { TaskKind } from '../model/machine.ts';
 import type { PvescalerError } from './errors.ts';
 
 /** A VM as the caller last knew it. The adapter looks its host up again when it has moved. */
@@ -17,8 +18,10 @@ export interface VmSummary extends VmRef {
   /** Lower case, sorted, as Proxmox stores them. For lists, never for ownership. */
   readonly tags: readonly string[];
   readonly isTemplate: boolean;
-  /** `clone`, `create`, `backup`, … while Proxmox holds it. */
+  /** Name of the lock that is set, for messages. */
   readonly lock: string | undefined;
+  /** A create or clone task holds it: it has no identity yet, and is removed again when the task fails. */
+  readonly isBeingCreated: boolean;
   /** Configured, not momentary; undefined while neither overview nor configuration tells (it is being made). */
   readonly cpus: number | undefined;
   readonly memoryBytes: number | undefined;
@@ -56,14 +59,27 @@ export interface VmConfig extends VmRef {
   readonly tags: readonly string[];
   /** Lower case; undefined if none is set. */
   readonly smbiosUuid: string | undefined;
+  /** Name of the lock that is set, for messages. */
   readonly lock: string | undefined;
+  /** A create or clone task holds it: it has no identity yet, and is removed again when the task fails. */
+  readonly isBeingCreated: boolean;
+  /** The hypervisor refuses to destroy it and to remove its drives. */
+  readonly isProtected: boolean;
   readonly isTemplate: boolean;
   readonly cpus: number;
   readonly memoryBytes: number;
-  /** Static addresses named in the configuration (ipconfigN), in CIDR form. */
+  /** Undefined for a VM without disks. */
+  readonly bootDisk: BootDisk | undefined;
+  /** Volume id of the seed ISO that is attached; undefined where none is. */
+  readonly seedVolume: string | undefined;
+  /** Static addresses that the configuration gives to the guest, in CIDR form. */
   readonly addresses: readonly string[];
-  /** Every option as Proxmox stores it: `scsi0`, `net0`, `ide2`, … */
-  readonly options: Readonly<Record<string, string>>;
+}
+
+export interface BootDisk {
+  readonly storage: string;
+  /** 0 where the configuration does not contain the size. */
+  readonly bytes: number;
 }
 
 export interface VmState extends VmRef {
@@ -72,9 +88,17 @@ export interface VmState extends VmRef {
   readonly uptimeSeconds: number;
 }
 
-/** A task that was started. Its own host answers for it. */
+/** A task that was started. Only the host that runs it can report its state. */
 export interface TaskRef {
+  /** Opaque to callers. */
   readonly upid: string;
+  readonly kind: TaskKind;
+  readonly host: string;
+}
+
+export interface RunningTask extends TaskRef {
+  /** VM id of the VM (of a clone: of the *source*), or the file name of a download; undefined where the task has none. */
+  readonly subject: number | string | undefined;
 }
 
 export type TaskStatus =
@@ -108,7 +132,8 @@ export interface VmIdentity {
 }
 
 export interface VmHardware {
-  readonly cores: number;
+  /** In total, over all sockets. */
+  readonly cpus: number;
   readonly memoryBytes: number;
   /** 0 = ballooning off. */
   readonly balloonBytes: number;
@@ -145,20 +170,29 @@ export interface CloneVmOrder extends VmRef {
   readonly linked: boolean;
   /** For full clones; refused by Proxmox for linked ones. */
   readonly storage?: string;
-  /** All that a clone accepts of an identity; tags and SMBIOS UUID follow by `configureVm`. */
+  /** All that a clone accepts of an identity; tags and SMBIOS UUID follow with `applySpec`. */
   readonly name: string;
   readonly description: string;
   readonly resourcePool?: string;
 }
 
-export interface VmChange {
-  readonly set?: Readonly<Record<string, string>>;
-  readonly remove?: readonly string[];
-  readonly digest?: string;
+/** What a cloned VM must become. Its networks have MAC addresses: one without differs from any that is stored. */
+export interface VmSpec {
+  readonly tags: readonly string[];
+  readonly smbiosUuid: string;
+  readonly hardware: VmHardware;
+  readonly disk: DiskOptions;
+  /** A seed ISO will be attached: cloud-init drives of the template are removed. */
+  readonly hasSeed: boolean;
 }
+
+/** `iso`: seed ISOs. `import`: disk images. */
+export type VolumeContent = 'iso' | 'import';
 
 export interface Volume {
   readonly id: string;
+  /** File name, without storage and content type. */
+  readonly name: string;
   readonly bytes: number;
   readonly content: string;
   readonly vmId?: number;
@@ -190,6 +224,14 @@ export interface GuestCommand {
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface ChangeOptions extends CallOptions {
+  /**
+   * Of the configuration that the change was decided on: Conflict/VM_CHANGED when the configuration has changed since.
+   * A change with a digest is not retried inside: the second attempt would be refused although the first had its effect.
+   */
+  readonly digest?: string | undefined;
 }
 
 /**
@@ -224,14 +266,26 @@ export interface Hypervisor {
    * Proxmox's own at first, and the task's UPID names the *source*. VM_ID_TAKEN may come as rejection or as the task's message.
    */
   cloneVm(order: CloneVmOrder, options?: CallOptions): Promise<TaskRef>;
-  /** Applied when it resolves (a running VM may keep some options pending until its next start). Idempotent. */
-  configureVm(vm: VmRef, change: VmChange, options?: CallOptions): Promise<void>;
-  /** Grows only. Already at least that large: resolves with undefined, nothing started. */
-  growDisk(
+  /**
+   * Brings a clone to its spec: tags, SMBIOS UUID, hardware, disk options and networks. Removes what the clone inherits
+   * from its template and must not keep: the protection and, with `hasSeed`, cloud-init drives. Writes only what differs.
+   * Resolves with whether anything was written; then the digest has changed.
+   */
+  applySpec(vm: VmRef, spec: VmSpec, options?: ChangeOptions): Promise<boolean>;
+  /** Replaces the seed ISO that is attached. Idempotent. */
+  attachSeed(vm: VmRef, volumeId: string, options?: ChangeOptions): Promise<void>;
+  /** Leaves the drive empty. Idempotent. */
+  ejectSeed(vm: VmRef, options?: ChangeOptions): Promise<void>;
+  /** With `removeProtection` in the same change. Idempotent. */
+  setDescription(
     vm: VmRef,
-    disk: { readonly slot: string; readonly bytes: number },
-    options?: CallOptions,
-  ): Promise<TaskRef | undefined>;
+    description: string,
+    options?: ChangeOptions & { readonly removeProtection?: boolean },
+  ): Promise<void>;
+  /** Idempotent. */
+  removeProtection(vm: VmRef, options?: ChangeOptions): Promise<void>;
+  /** Grows only. Already at least that large: resolves with undefined, nothing started. */
+  growBootDisk(vm: VmRef, bytes: number, options?: CallOptions): Promise<TaskRef | undefined>;
 
   /** Already running: the task fails; ask `vmState` first. */
   startVm(vm: VmRef, options?: CallOptions): Promise<TaskRef>;
@@ -248,21 +302,31 @@ export interface Hypervisor {
 
   /** NotFound/TASK_NOT_FOUND when the record is gone: look at the VM instead. */
   task(task: TaskRef, options?: CallOptions): Promise<TaskStatus>;
-  /** Tasks of ours that still run, by type (`qmclone`, `qmcreate`, `imgcopy`, …) on one host. */
-  runningTasks(host: string, type: string, options?: CallOptions): Promise<readonly TaskRef[]>;
+  /** Tasks of one kind on one host that our account started and that still run. */
+  runningTasks(
+    host: string,
+    kind: Exclude<TaskKind, 'other'>,
+    options?: CallOptions,
+  ): Promise<readonly RunningTask[]>;
   /** The last lines of a task's log, for the reason of a failure. */
   taskLog(task: TaskRef, lines: number, options?: CallOptions): Promise<readonly string[]>;
 
+  /** The id of the volume of that name, whether it exists or not. */
+  volumeId(file: {
+    readonly storage: string;
+    readonly content: VolumeContent;
+    readonly name: string;
+  }): string;
   /** What a storage holds of one content type, as one host sees it. */
   volumes(
     host: string,
     storage: string,
-    content: string,
+    content: VolumeContent,
     options?: CallOptions,
   ): Promise<readonly Volume[]>;
   /** Already there with that checksum: the task succeeds without downloading. */
   downloadImage(order: ImageOrder, options?: CallOptions): Promise<TaskRef>;
-  /** Overwrites a file of that name. Usable only after its task. The volume id is `<storage>:iso/<name>`. */
+  /** Overwrites a file of that name. Usable only after its task. `volumeId` returns its id. */
   uploadIso(
     file: {
       readonly host: string;

@@ -22,6 +22,13 @@ describe('record shapes', () => {
     expect(JOURNAL_SHAPE(aJournalEntry(), 'value')).toBeUndefined();
   });
 
+  it('accept a task of an earlier version, which has neither kind nor host', () => {
+    const task = { upid: 'UPID:pve-1:0001', startedAt: 5 };
+    expect(RECORD_SHAPES.machines({ ...aMachine(), task }, 'value')).toBeUndefined();
+    const unknown = { ...aMachine(), task: { ...task, kind: 'qmcreate' } };
+    expect(RECORD_SHAPES.machines(unknown, 'value')).toContain('value.task.kind is none of create');
+  });
+
   it.each([
     [null, 'value is not an object'],
     [[], 'value is not an object'],

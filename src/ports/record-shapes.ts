@@ -13,7 +13,9 @@ import {
   MOVES,
   type Phase,
   type Placement,
-  type TaskUnderWay,
+  TASK_KINDS,
+  type TaskInProgress,
+  type TaskKind,
 } from '../model/machine.ts';
 import type { LearnedAllocatable, PoolBackoff, PoolState } from '../model/pool.ts';
 import {
@@ -82,7 +84,14 @@ const machine = object<Machine>({
   ),
   placedAt: optional(finite),
   configured: optional(truth),
-  task: optional(object<TaskUnderWay>({ upid: text, startedAt: finite })),
+  task: optional(
+    object<TaskInProgress>({
+      upid: text,
+      kind: optional(word<TaskKind>(TASK_KINDS)),
+      host: optional(text),
+      startedAt: finite,
+    }),
+  ),
   seedVolume: optional(text),
   nodeName: optional(text),
   nodeUid: optional(text),

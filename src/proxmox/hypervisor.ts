@@ -2,7 +2,7 @@
 import type { Clock } from '../ports/clock.ts';
 import type { CallOptions, Hypervisor, RegionView } from '../ports/hypervisor.ts';
 import { GuestAgent } from './agent.ts';
-import { Images } from './images.ts';
+import { formatVolumeId, Images } from './images.ts';
 import { recordOf } from './json.ts';
 import { Api, type ApiOptions } from './request.ts';
 import { Sizes } from './sizes.ts';
@@ -37,15 +37,20 @@ export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
     vmState: (vm, call = none) => vms.state(vm, call),
     createVm: (order, call = none) => vms.create(order, call),
     cloneVm: (order, call = none) => vms.clone(order, call),
-    configureVm: (vm, change, call = none) => vms.configure(vm, change, call),
-    growDisk: (vm, disk, call = none) => vms.grow(vm, disk, call),
+    applySpec: (vm, spec, call = none) => vms.applySpec(vm, spec, call),
+    attachSeed: (vm, volumeId, call = none) => vms.attachSeed(vm, volumeId, call),
+    ejectSeed: (vm, call = none) => vms.ejectSeed(vm, call),
+    setDescription: (vm, description, call = none) => vms.setDescription(vm, description, call),
+    removeProtection: (vm, call = none) => vms.removeProtection(vm, call),
+    growBootDisk: (vm, bytes, call = none) => vms.growBootDisk(vm, bytes, call),
     startVm: (vm, call = none) => vms.start(vm, call),
     shutdownVm: (vm, timeoutMs, call = none) => vms.shutdown(vm, timeoutMs, call),
     stopVm: (vm, call = none) => vms.stop(vm, call),
     destroyVm: (vm, call = none) => vms.destroy(vm, call),
     task: (task, call = none) => tasks.status(task, call),
-    runningTasks: (host, type, call = none) => tasks.running(host, type, call),
+    runningTasks: (host, kind, call = none) => tasks.running(host, kind, call),
     taskLog: (task, lines, call = none) => tasks.log(task, lines, call),
+    volumeId: formatVolumeId,
     // oxlint-disable-next-line max-params -- the port's own order
     volumes: (host, storage, content, call = none) =>
       images.volumes({ host, storage }, content, call),

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { InvalidConfig, PvescalerError, Unauthorized } from '../ports/errors.ts';
-import type { CallOptions, ImageOrder, TaskRef, Volume } from '../ports/hypervisor.ts';
+import type {
+  CallOptions,
+  ImageOrder,
+  TaskRef,
+  Volume,
+  VolumeContent,
+} from '../ports/hypervisor.ts';
 import type { Random } from '../ports/random.ts';
 import { segment } from './form.ts';
 import { numberOf, recordsOf, textOf } from './json.ts';
@@ -48,7 +54,7 @@ export class Images {
 
   async volumes(
     at: { readonly host: string; readonly storage: string },
-    content: string,
+    content: VolumeContent,
     options: CallOptions,
   ): Promise<readonly Volume[]> {
     const data = await this.#api.data({
@@ -66,6 +72,7 @@ export class Images {
       return [
         {
           id,
+          name: id.slice(id.lastIndexOf('/') + 1),
           bytes: numberOf(entry['size']) ?? 0,
           content: textOf(entry['content']) ?? content,
           ...(vmId === undefined ? {} : { vmId }),
@@ -140,6 +147,15 @@ export class Images {
     const end = await this.#follower.follow(task, { timeoutMs: DELETE_TIMEOUT_MS, ...options });
     if (end.failure !== undefined) throw end.failure;
   }
+}
+
+/** `local:iso/seed.iso` */
+export function formatVolumeId(file: {
+  readonly storage: string;
+  readonly content: VolumeContent;
+  readonly name: string;
+}): string {
+  return `${file.storage}:${file.content}/${file.name}`;
 }
 
 function storagePath(at: { readonly host: string; readonly storage: string }): string {

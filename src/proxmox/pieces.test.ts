@@ -11,7 +11,7 @@ import {
   parseProperties,
 } from './property-string.ts';
 import { secretsIn } from './secret-parameters.ts';
-import { parseUpid, upidOf } from './upid.ts';
+import { parseUpid, runningTaskOf, taskRefOf, upidOf } from './upid.ts';
 import { isAtLeast } from './version.ts';
 
 describe('form encoding', () => {
@@ -98,6 +98,18 @@ describe('UPID', () => {
       owner: 'root@pam!scaler',
     });
     expect(parseUpid('UPID:pve1:0003E1A4:12345678:66A0B2C3:imgcopy::a@pve:')?.subject).toBe('');
+  });
+
+  it.each([
+    ['qmclone:9000', 'clone', 9_000],
+    ['qmcreate:160', 'create', 160],
+    ['imgcopy:', 'upload', undefined],
+    ['download:debian.qcow2', 'download', 'debian.qcow2'],
+    ['vzdump:100', 'other', 100],
+  ])('with %s is of a task of kind %s with subject %s', (typeAndSubject, kind, subject) => {
+    const text = `UPID:pve1:0003E1A4:12345678:66A0B2C3:${typeAndSubject}:a@pve:`;
+    expect(taskRefOf(upidOf(text))).toEqual({ upid: text, kind, host: 'pve1' });
+    expect(runningTaskOf(upidOf(text)).subject).toBe(subject);
   });
 
   it.each(['', 'UPID:pve1', 'UPID:pve1:0003E1A4:12345678:66A0B2C3:x::a@pve', 'nonsense'])(

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aRegion, cut, ok, refused, type ScriptedRegion, UPID } from './scripted-region.fixture.ts';
+import {
+  aRegion,
+  cut,
+  ok,
+  refused,
+  type ScriptedRegion,
+  TASK,
+  UPID,
+} from './scripted-region.fixture.ts';
 import { TaskFollower } from './task-follower.ts';
 
 const VM = { vmId: 160, host: 'pve1' };
@@ -80,6 +88,7 @@ describe('the overview', () => {
         tags: [],
         isTemplate: false,
         lock: 'create',
+        isBeingCreated: true,
         cpus: undefined,
         memoryBytes: undefined,
       },
@@ -91,6 +100,7 @@ describe('the overview', () => {
         tags: ['a', 'b'],
         isTemplate: false,
         lock: undefined,
+        isBeingCreated: false,
         cpus: 4,
         memoryBytes: 2 ** 33,
       },
@@ -151,7 +161,7 @@ describe('tasks', () => {
       ended(),
     ];
     const region = aRegion({ [STATUS]: () => answers.shift() ?? cut(true) });
-    const ask = () => region.hypervisor.task({ upid: UPID });
+    const ask = () => region.hypervisor.task(TASK);
     await expect(ask()).resolves.toEqual({ state: 'running' });
     await expect(ask()).resolves.toEqual({
       state: 'ended',
@@ -175,16 +185,16 @@ describe('tasks', () => {
     const gone = aRegion({
       [STATUS]: refused(400, 'Parameter verification failed.', { upid: 'no such task' }),
     });
-    await expect(gone.hypervisor.task({ upid: UPID })).rejects.toMatchObject({
+    await expect(gone.hypervisor.task(TASK)).rejects.toMatchObject({
       code: 'TASK_NOT_FOUND',
     });
-    await expect(gone.hypervisor.task({ upid: 'nonsense' })).rejects.toMatchObject({
+    await expect(gone.hypervisor.task({ ...TASK, upid: 'nonsense' })).rejects.toMatchObject({
       code: 'TASK_NOT_FOUND',
     });
     const others = aRegion({
       [STATUS]: refused(403, 'Permission check failed (/nodes/pve1, Sys.Audit)'),
     });
-    await expect(others.hypervisor.task({ upid: UPID })).rejects.toMatchObject({
+    await expect(others.hypervisor.task(TASK)).rejects.toMatchObject({
       code: 'TASK_NOT_FOUND',
     });
   });
@@ -201,7 +211,9 @@ describe('tasks', () => {
       [`GET /nodes/pve2/tasks/${upid(7, 'pve2')}/status`]: ok({ status: 'running' }),
     });
     const asked = [...running, done, upid(7, 'pve2')];
-    const statuses = await Promise.all(asked.map((text) => region.hypervisor.task({ upid: text })));
+    const statuses = await Promise.all(
+      asked.map((text) => region.hypervisor.task({ ...TASK, upid: text })),
+    );
     expect(statuses.filter((status) => status.state === 'running')).toHaveLength(21);
     expect(region.calls()).toHaveLength(3);
     expect(region.transport.requests[0]?.url.search).toBe('?source=active&limit=1000');
@@ -215,11 +227,13 @@ describe('tasks', () => {
         texts.map((text) => [`GET /nodes/pve1/tasks/${text}/status`, ended('OK')]),
       ),
     });
-    const statuses = await Promise.all(texts.map((text) => region.hypervisor.task({ upid: text })));
+    const statuses = await Promise.all(
+      texts.map((text) => region.hypervisor.task({ ...TASK, upid: text })),
+    );
     expect(statuses.every((status) => status.state === 'ended')).toBe(true);
   });
 
-  it('that run are listed by type, ours only', async () => {
+  it('that run are listed by kind, ours only', async () => {
     const region = aRegion({
       'GET /nodes/pve1/tasks': ok([
         { upid: upid(1) },
@@ -229,9 +243,10 @@ describe('tasks', () => {
         { upid: upid(5), endtime: 9, status: 'OK' },
       ]),
     });
-    await expect(region.hypervisor.runningTasks('pve1', 'qmclone')).resolves.toEqual([
-      { upid: upid(1) },
-      { upid: upid(2, 'pve1', { user: 'scaler@pve!old' }) },
+    const clone = { kind: 'clone', host: 'pve1', subject: 9_000 };
+    await expect(region.hypervisor.runningTasks('pve1', 'clone')).resolves.toEqual([
+      { upid: upid(1), ...clone },
+      { upid: upid(2, 'pve1', { user: 'scaler@pve!old' }), ...clone },
     ]);
   });
 
@@ -243,11 +258,8 @@ describe('tasks', () => {
         return ok(lines.slice(start, (start ?? 0) + (limit ?? 0)), lines.length);
       },
     });
-    await expect(region.hypervisor.taskLog({ upid: UPID }, 2)).resolves.toEqual([
-      'line 119',
-      'line 120',
-    ]);
-    await expect(region.hypervisor.taskLog({ upid: UPID }, 200)).resolves.toHaveLength(120);
+    await expect(region.hypervisor.taskLog(TASK, 2)).resolves.toEqual(['line 119', 'line 120']);
+    await expect(region.hypervisor.taskLog(TASK, 200)).resolves.toHaveLength(120);
     expect(region.calls()).toHaveLength(3);
   });
 });
@@ -268,7 +280,7 @@ describe('TaskFollower', () => {
         return ok(asked < 6 ? { status: 'running' } : { status: 'stopped', exitstatus: 'OK' });
       },
     });
-    const end = following(region).follow({ upid: UPID }, { timeoutMs: 60_000 });
+    const end = following(region).follow(TASK, { timeoutMs: 60_000 });
     await expect(region.settled(end)).resolves.toMatchObject({ succeeded: true });
     expect(times).toEqual([250, 750, 1_500, 2_500, 4_000, 6_000]);
     await region.clock.advance(1_000);
@@ -278,18 +290,18 @@ describe('TaskFollower', () => {
   it('ends with the timeout, the signal, or an answer that will not change', async () => {
     const region = aRegion({ [STATUS]: ok({ status: 'running' }) });
     const follower = following(region);
-    const late = follower.follow({ upid: UPID }, { timeoutMs: 3_000 });
+    const late = follower.follow(TASK, { timeoutMs: 3_000 });
     await expect(region.settled(late)).rejects.toMatchObject({ code: 'TASK_TIMED_OUT' });
     expect(region.clock.monotonic()).toBeLessThan(3_500);
     const abort = new AbortController();
-    const calledOff = follower.follow({ upid: UPID }, { timeoutMs: 1e9, signal: abort.signal });
+    const calledOff = follower.follow(TASK, { timeoutMs: 1e9, signal: abort.signal });
     abort.abort();
     await expect(calledOff).rejects.toMatchObject({ code: 'CANCELLED' });
     const already = { timeoutMs: 1, signal: abort.signal };
-    await expect(follower.follow({ upid: UPID }, already)).rejects.toMatchObject({
+    await expect(follower.follow(TASK, already)).rejects.toMatchObject({
       code: 'CANCELLED',
     });
-    const nowhere = follower.follow({ upid: 'nonsense' }, { timeoutMs: 1e9 });
+    const nowhere = follower.follow({ ...TASK, upid: 'nonsense' }, { timeoutMs: 1e9 });
     await expect(region.settled(nowhere)).rejects.toMatchObject({ code: 'TASK_NOT_FOUND' });
   });
 
@@ -300,11 +312,11 @@ describe('TaskFollower', () => {
       [`GET /nodes/pve2/tasks/${other}/status`]: ok({ status: 'stopped', exitstatus: 'OK' }),
     });
     const follower = following(region);
-    const hangs = follower.follow({ upid: UPID }, { timeoutMs: 1_000 });
+    const hangs = follower.follow(TASK, { timeoutMs: 1_000 });
     hangs.catch(() => undefined);
     await region.clock.advance(300);
     await expect(
-      region.settled(follower.follow({ upid: other }, { timeoutMs: 1_000 })),
+      region.settled(follower.follow({ ...TASK, upid: other, host: 'pve2' }, { timeoutMs: 1_000 })),
     ).resolves.toMatchObject({ succeeded: true });
     expect(region.clock.monotonic()).toBeLessThan(2_000);
   });

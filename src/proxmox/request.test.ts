@@ -162,11 +162,11 @@ describe('trying again', () => {
         return left >= 0 ? refused(500, "can't lock file 'x' - got timeout") : ok(null);
       },
     });
-    await region.settled(region.hypervisor.configureVm(VM, { set: { cores: '4' } }));
+    await region.settled(region.hypervisor.setDescription(VM, 'text'));
     expect(region.calls()).toHaveLength(3);
     left = 1;
-    const change = { set: { cores: '4' }, digest: 'abc' };
-    await expect(region.hypervisor.configureVm(VM, change)).rejects.toMatchObject({
+    const change = region.hypervisor.setDescription(VM, 'text', { digest: 'abc' });
+    await expect(change).rejects.toMatchObject({
       code: 'LOCK_TIMED_OUT',
     });
   });

@@ -14,6 +14,7 @@ import { createProxmoxHypervisor, type ProxmoxOptions } from './index.ts';
 import { judge } from './testing/judge.ts';
 
 export const UPID = 'UPID:pve1:0003E1A4:12345678:66A0B2C3:qmcreate:160:scaler@pve!main:';
+export const TASK = { upid: UPID, kind: 'create', host: 'pve1' } as const;
 export const SECRET = '11111111-2222-3333-4444-555555555555';
 
 export type Route = (request: RecordedRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;

@@ -4,7 +4,7 @@ import { PvescalerError } from '../ports/errors.ts';
 import type { CallOptions, VmConfig, VmSummary } from '../ports/hypervisor.ts';
 import { segment } from './form.ts';
 import type { Api } from './request.ts';
-import { vmConfigOf } from './vm-config.ts';
+import { storedConfigOf } from './vm-config.ts';
 
 type Size = Pick<VmConfig, 'cpus' | 'memoryBytes'>;
 
@@ -48,6 +48,7 @@ export class Sizes {
     this.#clock = collaborators.clock;
   }
 
+  /** VMs that are being created are skipped: their configuration is incomplete until the task ends. */
   async fill(
     vms: readonly VmSummary[],
     online: ReadonlySet<string>,
@@ -55,7 +56,7 @@ export class Sizes {
   ): Promise<readonly VmSummary[]> {
     this.#forgetAllBut(vms);
     const unread = vms.filter(
-      (vm) => online.has(vm.host) && !isBeingMade(vm.lock) && this.#mayHaveChanged(vm),
+      (vm) => online.has(vm.host) && !vm.isBeingCreated && this.#mayHaveChanged(vm),
     );
     const byHost = Map.groupBy(unread, (vm) => vm.host);
     await Promise.all([...byHost].map(([host, some]) => this.#learnOn(host, some, options)));
@@ -64,7 +65,7 @@ export class Sizes {
 
   /** A configuration that somebody has read anyway. */
   note(config: VmConfig): void {
-    if (isBeingMade(config.lock)) return;
+    if (config.isBeingCreated) return;
     const known = this.#known.get(config.vmId);
     if (known?.digest === config.digest && known.host === config.host) return;
     this.#remember(config, known?.sign);
@@ -115,8 +116,8 @@ export class Sizes {
       timeoutMs: READ_TIMEOUT_MS,
       ...options,
     });
-    const config = vmConfigOf(vm, data);
-    if (!isBeingMade(config.lock)) this.#remember(config, signOf(vm));
+    const { config } = storedConfigOf(vm, data);
+    if (!config.isBeingCreated) this.#remember(config, signOf(vm));
   }
 
   #remember(config: VmConfig, sign: string | undefined): void {
@@ -125,7 +126,7 @@ export class Sizes {
   }
 
   #forgetAllBut(vms: readonly VmSummary[]): void {
-    const made = new Set(vms.filter((vm) => !isBeingMade(vm.lock)).map((vm) => vm.vmId));
+    const made = new Set(vms.filter((vm) => !vm.isBeingCreated).map((vm) => vm.vmId));
     for (const vmId of this.#known.keys()) if (!made.has(vmId)) this.#known.delete(vmId);
     for (const what of this.#askAgainAt.keys()) {
       if (typeof what === 'number' && !made.has(what)) this.#askAgainAt.delete(what);
@@ -153,11 +154,6 @@ function withSize(vm: VmSummary, read: Size | undefined): VmSummary {
     cpus: Math.max(read.cpus, held?.cpus ?? 0),
     memoryBytes: Math.max(read.memoryBytes, held?.memoryBytes ?? 0),
   };
-}
-
-/** Its configuration is empty until the task ends: what it lacks is not what it will be. */
-function isBeingMade(lock: string | undefined): boolean {
-  return lock === 'create' || lock === 'clone';
 }
 
 function isGone(error: unknown): boolean {

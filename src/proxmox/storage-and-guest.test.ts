@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aRegion, cut, ok, refused, UPID } from './scripted-region.fixture.ts';
+import { aRegion, cut, ok, refused, TASK, UPID } from './scripted-region.fixture.ts';
 
 const VM = { vmId: 160, host: 'pve1' };
 const AGENT = '/nodes/pve1/qemu/160/agent';
@@ -14,8 +14,8 @@ describe('volumes', () => {
       ]),
     });
     await expect(region.hypervisor.volumes('pve1', 'local', 'iso')).resolves.toEqual([
-      { id: 'local:iso/a.iso', bytes: 5, content: 'iso' },
-      { id: 'local:100/x.raw', bytes: 7, content: 'images', vmId: 100 },
+      { id: 'local:iso/a.iso', name: 'a.iso', bytes: 5, content: 'iso' },
+      { id: 'local:100/x.raw', name: 'x.raw', bytes: 7, content: 'images', vmId: 100 },
     ]);
     expect(region.last().url.search).toBe('?content=iso');
   });
@@ -100,7 +100,7 @@ describe('an ISO', () => {
     const region = aRegion({ 'POST /nodes/pve1/storage/local/upload': ok(UPID) });
     const bytes = new Uint8Array([0, 255, 13, 10, 45, 45]);
     const file = { host: 'pve1', storage: 'local', name: 'seed-160.iso', bytes };
-    await expect(region.hypervisor.uploadIso(file)).resolves.toEqual({ upid: UPID });
+    await expect(region.hypervisor.uploadIso(file)).resolves.toEqual(TASK);
     const sent = region.last();
     const boundary = sent.headers['content-type']?.replace('multipart/form-data; boundary=', '');
     const head =

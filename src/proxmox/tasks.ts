@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { TaskKind } from '../model/machine.ts';
 import { NotFound, PvescalerError } from '../ports/errors.ts';
-import type { CallOptions, TaskRef, TaskStatus } from '../ports/hypervisor.ts';
+import type { CallOptions, RunningTask, TaskRef, TaskStatus } from '../ports/hypervisor.ts';
 import { unlessAborted } from './abort.ts';
 import { segment } from './form.ts';
 import { recordOf, recordsOf, textOf } from './json.ts';
 import type { Api } from './request.ts';
 import { translateTaskFailure } from './translate.ts';
-import { parseUpid, type Upid, upidOf } from './upid.ts';
+import { parseUpid, runningTaskOf, TASK_TYPES, type Upid, upidOf } from './upid.ts';
 
 /** From so many of one host on, its list of running tasks is cheaper than asking for each. */
 const LIST_FROM = 4;
@@ -36,12 +37,15 @@ export class Tasks {
     });
   }
 
-  async running(host: string, type: string, options: CallOptions): Promise<readonly TaskRef[]> {
+  async running(
+    host: string,
+    kind: Exclude<TaskKind, 'other'>,
+    options: CallOptions,
+  ): Promise<readonly RunningTask[]> {
+    const type = TASK_TYPES[kind];
     const upids = await this.#runningOn(host, { type, ...options });
     const own = (owner: string) => owner.split('!')[0] === this.#api.user;
-    return upids
-      .filter((upid) => upid.type === type && own(upid.owner))
-      .map((upid) => ({ upid: upid.text }));
+    return upids.filter((upid) => upid.type === type && own(upid.owner)).map(runningTaskOf);
   }
 
   async log(task: TaskRef, lines: number, options: CallOptions): Promise<readonly string[]> {

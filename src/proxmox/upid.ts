@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ids of Proxmox tasks: `UPID:host:pid:pstart:starttime:type:subject:owner:`. Nothing outside this folder parses them.
+import type { TaskKind } from '../model/machine.ts';
 import { NotFound } from '../ports/errors.ts';
+import type { RunningTask, TaskRef } from '../ports/hypervisor.ts';
 
 /** What a task's id tells: where it runs, what it does, to what, for whom. */
 export interface Upid {
@@ -29,4 +32,38 @@ export function upidOf(text: string): Upid {
   const upid = parseUpid(text);
   if (upid === undefined) throw new NotFound('TASK_NOT_FOUND', `not a task id: ${text}`);
   return upid;
+}
+
+type KnownKind = Exclude<TaskKind, 'other'>;
+
+/** The type that Proxmox gives to the tasks of each kind. */
+export const TASK_TYPES: Readonly<Record<KnownKind, string>> = {
+  create: 'qmcreate',
+  clone: 'qmclone',
+  configure: 'qmconfig',
+  resize: 'resize',
+  start: 'qmstart',
+  shutdown: 'qmshutdown',
+  stop: 'qmstop',
+  destroy: 'qmdestroy',
+  upload: 'imgcopy',
+  download: 'download',
+};
+
+const KIND_OF_TYPE: ReadonlyMap<string, TaskKind> = new Map(
+  Object.entries(TASK_TYPES).flatMap(([kind, type]) => (isKnownKind(kind) ? [[type, kind]] : [])),
+);
+
+function isKnownKind(kind: string): kind is KnownKind {
+  return Object.hasOwn(TASK_TYPES, kind);
+}
+
+export function taskRefOf({ text, host, type }: Upid): TaskRef {
+  return { upid: text, kind: KIND_OF_TYPE.get(type) ?? 'other', host };
+}
+
+export function runningTaskOf(upid: Upid): RunningTask {
+  const { subject } = upid;
+  const named = subject === '' ? undefined : subject;
+  return { ...taskRefOf(upid), subject: /^\d+$/.test(subject) ? Number(subject) : named };
 }

@@ -2,6 +2,8 @@
 import type { Host, HostStorage } from '../model/host.ts';
 import type { ContainerSummary, VmSummary } from '../ports/hypervisor.ts';
 import { type Foreign, flagOf, numberOf, recordsOf, textOf } from './json.ts';
+import { tagsOf } from './tags.ts';
+import { isCreationLock } from './vm-config.ts';
 
 /** `/cluster/resources`, sorted out: one reading of everything, whatever the number of VMs. */
 export interface Overview {
@@ -91,6 +93,7 @@ function summaryOf(entry: Foreign, online: ReadonlySet<string>): readonly VmSumm
       tags: tagsOf(textOf(entry['tags'])),
       isTemplate: flagOf(entry['template']),
       lock: textOf(entry['lock']),
+      isBeingCreated: isCreationLock(textOf(entry['lock'])),
       cpus: numberOf(entry['maxcpu']),
       memoryBytes: numberOf(entry['maxmem']),
     },
@@ -117,10 +120,4 @@ function containerOf(entry: Foreign, online: ReadonlySet<string>): readonly Cont
 
 function powerOf(status: unknown): VmSummary['power'] {
   return status === 'running' || status === 'stopped' ? status : 'unknown';
-}
-
-/** Proxmox writes them sorted and in lower case unless told otherwise by the data center's tag style. */
-export function tagsOf(text: string | undefined): readonly string[] {
-  const tags = (text ?? '').split(/[;,\s]+/).filter((tag) => tag !== '');
-  return [...new Set(tags.map((tag) => tag.toLowerCase()))].sort();
 }

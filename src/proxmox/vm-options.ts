@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CreateVmOrder, NetworkInterface, VmChange } from '../ports/hypervisor.ts';
+import type { CreateVmOrder, NetworkInterface, VmHardware } from '../ports/hypervisor.ts';
 import { encodeSshKeys, type Parameters } from './form.ts';
 import { formatProperties, parseProperties } from './property-string.ts';
 
@@ -25,10 +25,10 @@ export function createParameters(order: CreateVmOrder): Parameters {
   const options = { ...DEFAULT_OPTIONS, ...hardware.options };
   return {
     ...encoded(options),
-    cores: hardware.cores,
+    cores: coresOf(hardware),
     memory: mebibytes(hardware.memoryBytes),
     balloon: mebibytes(hardware.balloonBytes),
-    ...networks(hardware.networks),
+    ...networkOptions(hardware.networks),
     scsi0: diskOf(order, options['scsihw'] === 'virtio-scsi-single'),
     // Left to itself, Proxmox would try CD and network too.
     boot: hardware.bootFrom === 'disk' ? 'order=scsi0' : 'order=net0',
@@ -41,8 +41,15 @@ export function createParameters(order: CreateVmOrder): Parameters {
   };
 }
 
+/** Options to set and to remove. */
+export interface OptionChange {
+  readonly set?: Readonly<Record<string, string>>;
+  readonly remove?: readonly string[];
+  readonly digest?: string | undefined;
+}
+
 /** The body of `PUT …/config`. */
-export function changeParameters(change: VmChange): Parameters {
+export function changeParameters(change: OptionChange): Parameters {
   const remove = change.remove ?? [];
   return {
     ...encoded(change.set ?? {}),
@@ -51,18 +58,24 @@ export function changeParameters(change: VmChange): Parameters {
   };
 }
 
+/** Proxmox counts cores per socket. */
+export function coresOf({ cpus, options }: VmHardware): number {
+  const sockets = Math.max(1, Number(options['sockets'] ?? 1));
+  return Math.max(1, Math.ceil(cpus / sockets));
+}
+
 export function networkOf(network: NetworkInterface): string {
-  return formatProperties(network.model, {
-    macaddr: network.mac,
+  const { model, mac } = network;
+  return formatProperties(mac === undefined ? model : `${model}=${mac}`, {
     bridge: network.bridge,
     tag: network.vlan,
     mtu: network.mtu,
     queues: network.queues,
-    firewall: network.firewall,
+    firewall: network.firewall === true ? true : undefined,
   });
 }
 
-function networks(list: readonly NetworkInterface[]): Record<string, string> {
+export function networkOptions(list: readonly NetworkInterface[]): Record<string, string> {
   return Object.fromEntries(list.map((network, index) => [`net${index}`, networkOf(network)]));
 }
 
@@ -96,6 +109,6 @@ function encoded(options: Readonly<Record<string, string>>): Record<string, stri
   return sshkeys === undefined ? rest : { ...rest, sshkeys: encodeSshKeys(sshkeys) };
 }
 
-function mebibytes(bytes: number): number {
+export function mebibytes(bytes: number): number {
   return Math.ceil(bytes / MEBIBYTE);
 }

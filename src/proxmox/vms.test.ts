@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { CreateVmOrder } from '../ports/hypervisor.ts';
-import { aRegion, cut, ok, refused, UPID } from './scripted-region.fixture.ts';
+import type { CreateVmOrder, VmSpec } from '../ports/hypervisor.ts';
+import { aRegion, cut, ok, refused, TASK, UPID } from './scripted-region.fixture.ts';
 
 const VM = { vmId: 160, host: 'pve1' };
 const GIB = 2 ** 30;
@@ -16,7 +16,7 @@ const ORDER: CreateVmOrder = {
     smbiosUuid: 'AAAAAAAA-bbbb-4ccc-8ddd-eeeeeeeeeeee',
   },
   hardware: {
-    cores: 4,
+    cpus: 4,
     memoryBytes: 8 * GIB,
     balloonBytes: 0,
     networks: [
@@ -33,7 +33,7 @@ const ORDER: CreateVmOrder = {
 describe('creating', () => {
   it('sends identity and hardware with the first call', async () => {
     const region = aRegion({ 'POST /nodes/pve1/qemu': ok(UPID) });
-    await expect(region.hypervisor.createVm(ORDER)).resolves.toEqual({ upid: UPID });
+    await expect(region.hypervisor.createVm(ORDER)).resolves.toEqual(TASK);
     expect(region.form()).toEqual({
       vmid: '160',
       name: 'k8s-a1',
@@ -52,7 +52,7 @@ describe('creating', () => {
       scsihw: 'virtio-scsi-single',
       scsi0: 'fast:0,import-from=local:import/debian.qcow2,discard=on,iothread=1',
       net0: 'virtio,bridge=vmbr0,tag=12,mtu=1450,queues=4,firewall=1',
-      net1: 'virtio,macaddr=BC:24:11:00:00:01,bridge=vmbr1',
+      net1: 'virtio=BC:24:11:00:00:01,bridge=vmbr1',
       boot: 'order=scsi0',
       sshkeys: 'ssh-ed25519%20AAAA%20me',
       pool: 'k8s',
@@ -135,7 +135,7 @@ describe('what a call needs first', () => {
     const noConfig = aRegion({
       'GET /nodes/pve1/qemu/160/config': { status: 596, reason: 'Connection timed out' },
     });
-    const grow = noConfig.hypervisor.growDisk(VM, { slot: 'scsi0', bytes: 1 });
+    const grow = noConfig.hypervisor.growBootDisk(VM, 1);
     await expect(noConfig.settled(grow)).rejects.toMatchObject({
       code: 'REQUEST_TIMED_OUT',
       facts: { requestSent: false },
@@ -179,7 +179,7 @@ describe('cloning', () => {
       'GET /cluster/resources': () => ok(resources),
       'POST /nodes/pve3/qemu/9000/clone': ok(UPID),
     });
-    await expect(region.hypervisor.cloneVm(clone)).resolves.toEqual({ upid: UPID });
+    await expect(region.hypervisor.cloneVm(clone)).resolves.toEqual(TASK);
     resources.length = 0;
     const none = aRegion({ [AT]: missing, 'GET /cluster/resources': ok([]) });
     await expect(none.hypervisor.cloneVm(clone)).rejects.toMatchObject({
@@ -192,34 +192,102 @@ describe('cloning', () => {
 describe('configuring', () => {
   const PUT = 'PUT /nodes/pve1/qemu/160/config';
 
-  it('sets, removes and names the digest; nothing to change is no call', async () => {
-    const region = aRegion({ [PUT]: ok(null) });
-    await region.hypervisor.configureVm(VM, {
-      set: { tags: 'a;b', sshkeys: 'ssh-rsa B c' },
-      remove: ['ide2', 'net1'],
-      digest: 'abc',
-    });
+  const GET = 'GET /nodes/pve1/qemu/160/config';
+  const SPEC: VmSpec = {
+    tags: ['a', 'b'],
+    smbiosUuid: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+    hardware: { ...ORDER.hardware, networks: [], options: { sshkeys: 'ssh-rsa B c' } },
+    disk: { discard: true, ssd: false, iothread: true, cache: 'none' },
+    hasSeed: true,
+  };
+  const APPLIED = {
+    digest: 'abc',
+    tags: 'a;b',
+    smbios1: 'uuid=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+    agent: '1',
+    cores: 4,
+    memory: '8192',
+    balloon: 0,
+    sshkeys: 'ssh-rsa B c',
+  };
+
+  it('applies a spec with one change that has the digest of the reading', async () => {
+    const stored = { digest: 'abc', scsi1: 'local-lvm:cloudinit', agent: '1', cores: 4 };
+    const region = aRegion({ [GET]: ok(stored), [PUT]: ok(null) });
+    await expect(region.hypervisor.applySpec(VM, SPEC)).resolves.toBe(true);
     expect(region.form()).toEqual({
       tags: 'a;b',
+      smbios1: 'uuid=aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
+      memory: '8192',
+      balloon: '0',
       sshkeys: 'ssh-rsa%20B%20c',
-      delete: 'ide2,net1',
+      delete: 'scsi1',
       digest: 'abc',
     });
-    await region.hypervisor.configureVm(VM, { digest: 'abc', remove: [] });
-    expect(region.calls()).toHaveLength(1);
+    expect(region.calls()).toEqual([GET, PUT]);
+  });
+
+  it('sends no change when a spec is applied already', async () => {
+    const region = aRegion({ [GET]: ok(APPLIED) });
+    await expect(region.hypervisor.applySpec(VM, SPEC, { digest: 'abc' })).resolves.toBe(false);
+    expect(region.calls()).toEqual([GET]);
+  });
+
+  it('sends no change when the configuration is not the one that it was decided on', async () => {
+    const region = aRegion({ [GET]: ok(APPLIED) });
+    const change = region.hypervisor.applySpec(VM, SPEC, { digest: 'older' });
+    await expect(change).rejects.toMatchObject({ code: 'VM_CHANGED' });
+    expect(region.calls()).toEqual([GET]);
+  });
+
+  it('removes inherited protection first, and reads the new digest', async () => {
+    let reading = 0;
+    const forms: unknown[] = [];
+    const region = aRegion({
+      [GET]: () => {
+        reading += 1;
+        const isFirst = reading === 1;
+        return ok({ ...APPLIED, ...(isFirst ? { protection: 1 } : { digest: 'def', cores: 1 }) });
+      },
+      [PUT]: () => {
+        forms.push(region.form());
+        return ok(null);
+      },
+    });
+    await expect(region.hypervisor.applySpec(VM, SPEC, { digest: 'abc' })).resolves.toBe(true);
+    expect(forms).toEqual([
+      { delete: 'protection', digest: 'abc' },
+      { cores: '4', digest: 'def' },
+    ]);
+    expect(region.calls()).toEqual([GET, PUT, GET, PUT]);
+  });
+
+  it('attaches and ejects the seed, and sets the description', async () => {
+    const region = aRegion({ [PUT]: ok(null) });
+    const { hypervisor } = region;
+    const id = hypervisor.volumeId({ storage: 'local', content: 'iso', name: 'seed.iso' });
+    expect(id).toBe('local:iso/seed.iso');
+    await hypervisor.attachSeed(VM, id, { digest: 'abc' });
+    expect(region.form()).toEqual({ ide2: 'local:iso/seed.iso,media=cdrom', digest: 'abc' });
+    await hypervisor.ejectSeed(VM);
+    expect(region.form()).toEqual({ ide2: 'none,media=cdrom' });
+    await hypervisor.setDescription(VM, 'text', { digest: 'abc', removeProtection: true });
+    expect(region.form()).toEqual({ description: 'text', delete: 'protection', digest: 'abc' });
+    await hypervisor.removeProtection(VM, { digest: 'abc' });
+    expect(region.form()).toEqual({ delete: 'protection', digest: 'abc' });
   });
 
   it('does not repeat a change with a digest after a lost answer', async () => {
     const region = aRegion({ [PUT]: () => cut(true) });
-    const change = { set: { cores: '2' }, digest: 'abc' };
-    await expect(region.hypervisor.configureVm(VM, change)).rejects.toMatchObject({
+    const change = { digest: 'abc' };
+    await expect(region.hypervisor.setDescription(VM, 'text', change)).rejects.toMatchObject({
       class: 'Unreachable',
     });
     expect(region.calls()).toHaveLength(1);
     const changed = aRegion({
       [PUT]: refused(500, 'checksum mismatch (file change by other user?)'),
     });
-    await expect(changed.hypervisor.configureVm(VM, change)).rejects.toMatchObject({
+    await expect(changed.hypervisor.setDescription(VM, 'text', change)).rejects.toMatchObject({
       code: 'VM_CHANGED',
     });
   });
@@ -234,14 +302,11 @@ describe('growing a disk', () => {
       'PUT /nodes/pve1/qemu/160/resize': ok(UPID),
     });
     const { hypervisor } = region;
-    await expect(hypervisor.growDisk(VM, { slot: 'scsi0', bytes: 20 * GIB })).resolves.toEqual({
-      upid: UPID,
-    });
+    await expect(hypervisor.growBootDisk(VM, 20 * GIB)).resolves.toEqual(TASK);
     expect(region.form()).toEqual({ disk: 'scsi0', size: '20G' });
-    await expect(
-      hypervisor.growDisk(VM, { slot: 'scsi0', bytes: 2_252 * 2 ** 20 }),
-    ).resolves.toBeUndefined();
-    await expect(hypervisor.growDisk(VM, { slot: 'scsi1', bytes: 1 })).rejects.toMatchObject({
+    await expect(hypervisor.growBootDisk(VM, 2_252 * 2 ** 20)).resolves.toBeUndefined();
+    const diskless = aRegion({ 'GET /nodes/pve1/qemu/160/config': ok({ digest: 'd' }) });
+    await expect(diskless.hypervisor.growBootDisk(VM, 1)).rejects.toMatchObject({
       code: 'VOLUME_NOT_FOUND',
     });
   });
@@ -365,7 +430,11 @@ describe('a configuration', () => {
         lock: 'clone',
         ipconfig1: 'ip=dhcp,ip6=fd00::5/64',
         ipconfig0: 'ip=10.0.0.5/24,gw=10.0.0.1',
-        net0: 'virtio=BC:24:11:00:00:01,bridge=vmbr0',
+        protection: 1,
+        boot: 'order=ide2;virtio3',
+        scsi0: 'slow:vm-160-disk-1,size=1G',
+        virtio3: 'fast:vm-160-disk-0,size=20G',
+        ide2: 'local:iso/seed.iso,media=cdrom,size=370K',
       }),
     });
     const config = await region.hypervisor.vmConfig(VM);
@@ -377,13 +446,15 @@ describe('a configuration', () => {
       tags: ['a', 'b'],
       smbiosUuid: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee',
       lock: 'clone',
+      isBeingCreated: true,
+      isProtected: true,
       isTemplate: true,
       cpus: 4,
       memoryBytes: 2 * GIB,
+      bootDisk: { storage: 'fast', bytes: 20 * GIB },
+      seedVolume: 'local:iso/seed.iso',
       addresses: ['10.0.0.5/24', 'fd00::5/64'],
     });
-    expect(config.options).toMatchObject({ cores: '2', net0: expect.stringContaining('vmbr0') });
-    expect(config.options).not.toHaveProperty('digest');
     expect(region.last().url.search).toBe('');
   });
 
@@ -397,6 +468,10 @@ describe('a configuration', () => {
       cpus: 1,
       memoryBytes: 512 * 2 ** 20,
       isTemplate: false,
+      isBeingCreated: false,
+      isProtected: false,
+      bootDisk: undefined,
+      seedVolume: undefined,
       addresses: [],
     });
   });

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-import { NotFound, PvescalerError } from '../ports/errors.ts';
+import { Conflict, NotFound, PvescalerError } from '../ports/errors.ts';
 import type {
   CallOptions,
+  ChangeOptions,
   CloneVmOrder,
   CreateVmOrder,
   TaskRef,
-  VmChange,
   VmConfig,
   VmRef,
+  VmSpec,
   VmState,
 } from '../ports/hypervisor.ts';
+import { bootDriveOf, diskBytesOf, EMPTY_CD_DRIVE, SEED_DRIVE, seedDrive } from './drives.ts';
 import { type Parameters, segment } from './form.ts';
 import { numberOf, recordOf, textOf } from './json.ts';
 import { beforeSending } from './not-sent.ts';
-import { formatDiskSize, parseDiskSize, parseProperties } from './property-string.ts';
+import { formatDiskSize } from './property-string.ts';
 import type { Api, ApiCall } from './request.ts';
+import { specChange } from './spec-change.ts';
 import { startedTask } from './started-task.ts';
 import type { VersionGate } from './version.ts';
-import { vmConfigOf } from './vm-config.ts';
-import { changeParameters, createParameters } from './vm-options.ts';
+import { type StoredConfig, storedConfigOf } from './vm-config.ts';
+import { changeParameters, createParameters, type OptionChange } from './vm-options.ts';
 import type { Whereabouts } from './whereabouts.ts';
 
 interface Collaborators {
@@ -45,15 +48,19 @@ export class Vms {
     this.#noteConfig = collaborators.noteConfig;
   }
 
-  config(vm: VmRef, options: CallOptions): Promise<VmConfig> {
+  async config(vm: VmRef, options: CallOptions): Promise<VmConfig> {
+    return (await this.#read(vm, options)).config;
+  }
+
+  #read(vm: VmRef, options: CallOptions): Promise<StoredConfig> {
     return this.#whereabouts.at(
       vm,
       async (host) => {
         const call = { method: 'GET', doing: 'read the configuration of', ...options } as const;
         const data = await this.#on(vm, host, '/config', call);
-        const config = vmConfigOf({ vmId: vm.vmId, host }, data);
-        this.#noteConfig(config);
-        return config;
+        const stored = storedConfigOf({ vmId: vm.vmId, host }, data);
+        this.#noteConfig(stored.config);
+        return stored;
       },
       options.signal,
     );
@@ -125,10 +132,66 @@ export class Vms {
     }
   }
 
-  async configure(vm: VmRef, change: VmChange, options: CallOptions): Promise<void> {
+  async applySpec(vm: VmRef, spec: VmSpec, options: ChangeOptions): Promise<boolean> {
+    const { signal, digest } = options;
+    const read = await beforeSending(this.#read(vm, { signal }));
+    if (digest !== undefined && digest !== read.config.digest) throw changedMeanwhile(vm);
+    const { isProtected } = read.config;
+    const clone = isProtected ? await this.#withoutProtection(vm, read, { signal }) : read;
+    const change = specChange(clone, spec);
+    const isWritten = await this.#configure(
+      vm,
+      { ...change, digest: clone.config.digest },
+      { signal },
+    );
+    return isWritten || isProtected;
+  }
+
+  /** In a change of its own: Proxmox removes no drive from a VM that is protected. */
+  async #withoutProtection(
+    vm: VmRef,
+    { config: { digest } }: StoredConfig,
+    options: CallOptions,
+  ): Promise<StoredConfig> {
+    await this.removeProtection(vm, { digest, ...options });
+    return this.#read(vm, options);
+  }
+
+  async attachSeed(vm: VmRef, volumeId: string, options: ChangeOptions): Promise<void> {
+    await this.#changeOptions(vm, { set: { [SEED_DRIVE]: seedDrive(volumeId) } }, options);
+  }
+
+  async ejectSeed(vm: VmRef, options: ChangeOptions): Promise<void> {
+    await this.#changeOptions(vm, { set: { [SEED_DRIVE]: EMPTY_CD_DRIVE } }, options);
+  }
+
+  async setDescription(
+    vm: VmRef,
+    description: string,
+    options: ChangeOptions & { readonly removeProtection?: boolean },
+  ): Promise<void> {
+    const remove = options.removeProtection === true ? ['protection'] : [];
+    await this.#changeOptions(vm, { set: { description }, remove }, options);
+  }
+
+  async removeProtection(vm: VmRef, options: ChangeOptions): Promise<void> {
+    await this.#changeOptions(vm, { remove: ['protection'] }, options);
+  }
+
+  #changeOptions(
+    vm: VmRef,
+    change: OptionChange,
+    { digest, signal }: ChangeOptions,
+  ): Promise<boolean> {
+    return this.#configure(vm, { ...change, digest }, { signal });
+  }
+
+  /** Resolves with whether there was anything to change: Proxmox refuses a change of nothing. */
+  async #configure(vm: VmRef, change: OptionChange, options: CallOptions): Promise<boolean> {
     const form = changeParameters(change);
-    // Proxmox refuses a change of nothing; for us it is one that has been made.
-    if (Object.entries(form).every(([name, v]) => name === 'digest' || v === undefined)) return;
+    if (Object.entries(form).every(([name, v]) => name === 'digest' || v === undefined)) {
+      return false;
+    }
     await this.#changing(
       vm,
       {
@@ -141,23 +204,20 @@ export class Vms {
       },
       '/config',
     );
+    return true;
   }
 
-  async grow(
-    vm: VmRef,
-    disk: { readonly slot: string; readonly bytes: number },
-    options: CallOptions,
-  ): Promise<TaskRef | undefined> {
-    const config = await beforeSending(this.config(vm, options));
-    const stored = config.options[disk.slot];
-    if (stored === undefined) {
-      throw new NotFound('VOLUME_NOT_FOUND', `VM ${vm.vmId} has no disk ${disk.slot}`, {
-        facts: { vmId: vm.vmId, slot: disk.slot },
+  async growBootDisk(vm: VmRef, bytes: number, options: CallOptions): Promise<TaskRef | undefined> {
+    const { options: stored } = await beforeSending(this.#read(vm, options));
+    const drive = bootDriveOf(stored);
+    if (drive === undefined) {
+      throw new NotFound('VOLUME_NOT_FOUND', `VM ${vm.vmId} has no disk`, {
+        facts: { vmId: vm.vmId },
       });
     }
-    const size = parseDiskSize(parseProperties(stored, 'file').get('size') ?? '');
-    if (size !== undefined && size >= disk.bytes) return undefined;
-    const form = { disk: disk.slot, size: formatDiskSize(disk.bytes) };
+    const size = diskBytesOf(stored[drive] ?? '');
+    if (size !== undefined && size >= bytes) return undefined;
+    const form = { disk: drive, size: formatDiskSize(bytes) };
     const call = { method: 'PUT', doing: 'grow a disk of', form, ...options } as const;
     const data = await this.#changing(vm, call, '/resize');
     return data === null ? undefined : startedTask(data, `grow a disk of VM ${vm.vmId}`);
@@ -220,6 +280,16 @@ export class Vms {
 
 function isGone(error: unknown): error is PvescalerError {
   return error instanceof PvescalerError && error.code === 'VM_NOT_FOUND';
+}
+
+function changedMeanwhile({ vmId }: VmRef): Conflict {
+  return new Conflict(
+    'VM_CHANGED',
+    `the configuration of VM ${vmId} has changed since it was read`,
+    {
+      facts: { vmId, requestSent: false },
+    },
+  );
 }
 
 function templateGone(order: CloneVmOrder, cause: PvescalerError): NotFound {

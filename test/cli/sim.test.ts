@@ -77,7 +77,7 @@ async function makeVm(hypervisor: Hypervisor, vmId: number): Promise<void> {
       smbiosUuid: systemRandom.uuid(),
     },
     hardware: {
-      cores: 1,
+      cpus: 1,
       memoryBytes: 2 ** 30,
       balloonBytes: 0,
       networks: [],

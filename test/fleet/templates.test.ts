@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A clone has all that its template has. What a template is rightly given must not stay on a machine.
 import { describe, expect, it } from 'vitest';
+import { setVmOptions } from '../proxmox/simulated-region.ts';
 import {
   aProcess,
   aSite,
@@ -80,9 +81,10 @@ describe('a template with a cloud-init drive', () => {
       const site = aSite('full clone');
       const put = (id: number, host: string) =>
         site.settled(
-          site.hypervisor.configureVm(
+          setVmOptions(
+            site,
             { vmId: id, host },
-            { set: { [slot]: 'local-lvm:cloudinit', ciuser: 'somebody' } },
+            { [slot]: 'local-lvm:cloudinit', ciuser: 'somebody' },
           ),
         );
       for (const [at, id] of TEMPLATES.entries()) await put(id, `pve${at + 1}`);

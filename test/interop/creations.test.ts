@@ -25,7 +25,7 @@ describe('failed creations', () => {
     onStage({}, async (stage) => {
       const { client, hypervisor } = stage;
       await grow(client, 2);
-      hypervisor.failNextTask('qmcreate', new NoCapacity('NO_STORAGE_SPACE', 'local-lvm is full'));
+      hypervisor.failNextTask('create', new NoCapacity('NO_STORAGE_SPACE', 'local-lvm is full'));
       await stage.rest();
       const failed = (await instances(client)).filter((one) => one['status'].errorInfo !== null);
       expect(failed.map((one) => one['status'])).toEqual([
@@ -60,7 +60,7 @@ describe('failed creations', () => {
       { pools: [aPool({ limits: { ...aPool().limits, min: 1, max: 1 } })] },
       async (stage) => {
         const { client, hypervisor } = stage;
-        hypervisor.failNextTask('qmcreate', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+        hypervisor.failNextTask('create', new NoCapacity('NO_STORAGE_SPACE', 'full'));
         await stage.rest();
         await stage.clock.advance(2 * 60_000);
         await stage.rest();
@@ -79,7 +79,7 @@ describe('failed creations', () => {
       const max = async () => (await client.call('NodeGroups'))['nodeGroups'][0].maxSize;
       await grow(client, 2);
       for (let count = 0; count < 2; count += 1)
-        hypervisor.failNextTask('qmcreate', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+        hypervisor.failNextTask('create', new NoCapacity('NO_STORAGE_SPACE', 'full'));
       await stage.rest();
       await stage.clock.advance(5 * 60_000);
       await stage.round();
@@ -121,7 +121,7 @@ describe('failed creations', () => {
     onStage({}, async (stage) => {
       const { client, hypervisor } = stage;
       await grow(client, 1);
-      hypervisor.failNextTask('qmcreate', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+      hypervisor.failNextTask('create', new NoCapacity('NO_STORAGE_SPACE', 'full'));
       await stage.rest();
       await stage.clock.advance(59 * 60_000);
       await stage.round();

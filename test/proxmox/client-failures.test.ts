@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Client behaviour that the contract suite does not cover: offline hosts, locks, permissions, many requests.
 import { describe, expect, it } from 'vitest';
+import type { TaskRef } from '../../src/ports/hypervisor.ts';
 import { TaskFollower } from '../../src/proxmox/index.ts';
 import {
   type SimulatedRegion,
@@ -10,7 +11,7 @@ import {
   vmOrder,
 } from './simulated-region.ts';
 
-function followToEnd({ hypervisor, clock, settled }: SimulatedRegion, task: { upid: string }) {
+function followToEnd({ hypervisor, clock, settled }: SimulatedRegion, task: TaskRef) {
   const follower = new TaskFollower(hypervisor, clock);
   return settled(follower.follow(task, { timeoutMs: 3_600_000 }));
 }
@@ -69,7 +70,7 @@ describe('the client and external changes', () => {
     const vm = await createVm(region, 210);
     sim.externalChanges.setOption(210, 'lock', 'backup');
     const locked = { code: 'VM_LOCKED', facts: { lock: 'backup' } };
-    const change = hypervisor.configureVm(vm, { set: { cores: '2' } });
+    const change = hypervisor.setDescription(vm, 'text');
     await expect(settled(change)).rejects.toMatchObject(locked);
     const start = await settled(hypervisor.startVm(vm));
     expect(await followToEnd(region, start)).toMatchObject({ succeeded: false, failure: locked });
@@ -149,8 +150,7 @@ describe('client authentication and permissions', () => {
     const vm = await createVm(region, 220);
     for (const hours of [1, 1.5, 3]) {
       await region.clock.advance(hours * 3_600_000);
-      const change = { set: { description: `after ${hours} h` } };
-      await region.settled(region.hypervisor.configureVm(vm, change));
+      await region.settled(region.hypervisor.setDescription(vm, `after ${hours} h`));
     }
     await expect(region.settled(region.hypervisor.vmConfig(vm))).resolves.toMatchObject({
       description: 'after 3 h',

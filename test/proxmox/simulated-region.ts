@@ -5,7 +5,7 @@ import { type ScriptedPeer, ScriptedTransport } from '../../src/ports/fakes/scri
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
-import type { CreateVmOrder, Hypervisor } from '../../src/ports/hypervisor.ts';
+import type { CreateVmOrder, Hypervisor, VmRef } from '../../src/ports/hypervisor.ts';
 import {
   type Credentials,
   createProxmoxHypervisor,
@@ -25,10 +25,12 @@ export const IMAGE = {
   url: 'https://images.example/noble-with-agent.img',
   sha256: 'ab'.repeat(32),
 };
+const TOKEN_ID = 'scaler@pve!sim';
+const TOKEN_SECRET = '00000000-0000-4000-8000-000000000001';
 export const CREDENTIALS: Credentials = {
   kind: 'token',
-  id: 'scaler@pve!sim',
-  secret: () => '00000000-0000-4000-8000-000000000001',
+  id: TOKEN_ID,
+  secret: () => TOKEN_SECRET,
 };
 export const TEMPLATE = { vmId: 9_000, host: 'pve1' };
 
@@ -97,7 +99,7 @@ export function vmOrder(vmId: number, host = 'pve1'): CreateVmOrder {
       smbiosUuid: `0a1b2c3d-0000-4000-8000-${String(vmId).padStart(12, '0')}`,
     },
     hardware: {
-      cores: 1,
+      cpus: 1,
       memoryBytes: 2 ** 30,
       balloonBytes: 0,
       networks: [{ model: 'virtio', bridge: 'vmbr0' }],
@@ -106,6 +108,27 @@ export function vmOrder(vmId: number, host = 'pve1'): CreateVmOrder {
     },
     disk: { storage: 'local-lvm', bytes: 2 ** 32 },
   };
+}
+
+/** Sets options of a VM as a user of the API would, without the client. */
+export async function setVmOptions(
+  { sim }: SimulatedRegion,
+  { vmId, host }: VmRef,
+  options: Readonly<Record<string, string>>,
+): Promise<void> {
+  const body = new TextEncoder().encode(new URLSearchParams(options).toString());
+  const response = await sim.handle({
+    method: 'PUT',
+    target: `/api2/json/nodes/${host}/qemu/${vmId}/config`,
+    headers: {
+      authorization: `PVEAPIToken=${TOKEN_ID}=${TOKEN_SECRET}`,
+      'content-type': 'application/x-www-form-urlencoded',
+      'content-length': String(body.length),
+    },
+    body,
+    host,
+  });
+  if (response.status !== 200) throw new Error(`VM ${vmId}: status ${response.status}`);
 }
 
 export function simulatedRegion(

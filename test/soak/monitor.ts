@@ -6,7 +6,18 @@ import type { Hypervisor, VmRef } from '../../src/ports/hypervisor.ts';
 import { ownMarker } from './invariants.ts';
 import type { Known } from './known.ts';
 
-const ON_A_VM = ['configureVm', 'growDisk', 'startVm', 'shutdownVm', 'stopVm', 'destroyVm'];
+const ON_A_VM = [
+  'applySpec',
+  'attachSeed',
+  'ejectSeed',
+  'setDescription',
+  'removeProtection',
+  'growBootDisk',
+  'startVm',
+  'shutdownVm',
+  'stopVm',
+  'destroyVm',
+];
 const MAKING = ['createVm', 'cloneVm'];
 const OTHER = ['downloadImage', 'uploadIso', 'deleteVolume'];
 const CHANGING = [...ON_A_VM, ...MAKING, ...OTHER];
@@ -39,6 +50,7 @@ export class Monitor {
       get: (target, name, receiver) => {
         const member: unknown = Reflect.get(target, name, receiver);
         if (typeof member !== 'function') return member;
+        if (name === 'volumeId') return member.bind(target) as unknown;
         return (...given: unknown[]) =>
           this.#call(String(name), given, () => member.apply(target, given) as unknown);
       },

@@ -132,9 +132,9 @@ function seedsStay(hypervisor: Hypervisor): Hypervisor {
 /** VMs are destroyed without a word on them that they are being deleted. */
 function unmarkedDeletion(hypervisor: Hypervisor): Hypervisor {
   return but(hypervisor, {
-    configureVm: (vm, change, options) => {
-      const isMark = / deleting=\d/.test(change.set?.['description'] ?? '');
-      return isMark ? Promise.resolve() : hypervisor.configureVm(vm, change, options);
+    setDescription: (vm, description, options) => {
+      const isMark = / deleting=\d/.test(description);
+      return isMark ? Promise.resolve() : hypervisor.setDescription(vm, description, options);
     },
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which static addresses the next machine of a pool gets in a region, and for how many machines there are some.
+// Chooses the static addresses of a pool's next machine in a region, and counts how many machines can have some.
 import type { AddressLease } from '../../model/address-lease.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { type AddressChoice, chooseAddresses, countAddresses } from '../../placement/index.ts';
@@ -19,7 +19,7 @@ interface Unknown {
   readonly sentence: string;
 }
 
-/** Counting reads few configurations at a time: a host that does not answer must not hold up every round. */
+/** Counting reads few configurations per pass, so that a host that does not answer cannot delay every pass. */
 const READS_TO_COUNT = 16;
 
 export async function addressesFor(
@@ -33,7 +33,7 @@ export async function addressesFor(
   return chooseAddresses({ ...common(context, where, []), machine, taken });
 }
 
-/** The same when those of others are held who will have theirs before; nothing of it is written down. */
+/** The same after `held` addresses, which machines that are placed earlier will get; nothing is written. */
 export async function addressesBeside(
   context: ReconcileContext,
   where: Where,
@@ -45,7 +45,7 @@ export async function addressesBeside(
   return chooseAddresses({ ...common(context, where, held), machine, taken });
 }
 
-/** How many machines get theirs, one after the other. */
+/** For how many machines there are addresses. */
 export async function freeAddresses(
   context: ReconcileContext,
   where: Where,
@@ -75,7 +75,7 @@ function common(context: ReconcileContext, { pool, view }: Where, held: readonly
   };
 }
 
-/** After the records were lost, a VM that cannot be read may have any address. */
+/** After a loss of the records, a VM that cannot be read may have any address. */
 function unknownAddresses(
   { unreadVms }: ReconcileContext,
   { view, pool }: Where,

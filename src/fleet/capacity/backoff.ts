@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool whose new machines keep failing waits, longer each time, and says so.
+// A pool whose new machines keep failing creates none for a while, longer after each failure.
 import type { PoolBackoff } from '../../model/pool.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
-interface Trouble {
+interface CreationError {
   readonly code: string;
   readonly message: string;
 }
@@ -11,13 +11,13 @@ interface Trouble {
 export async function backOff(
   context: ReconcileContext,
   pool: string,
-  trouble: Trouble,
+  error: CreationError,
 ): Promise<void> {
   let isNew = false;
   await context.records.changePool(pool, (state) => {
     // Machines that fail together are one failure.
     isNew = (state.backoff?.until ?? 0) <= context.now;
-    return { ...state, backoff: nextBackoff(context, state.backoff, { ...trouble, isNew }) };
+    return { ...state, backoff: nextBackoff(context, state.backoff, { ...error, isNew }) };
   });
   const { backoff } = context.records.pool(pool);
   if (!isNew || backoff === undefined) return;
@@ -27,7 +27,7 @@ export async function backOff(
     kind: 'refused',
     subject: { pool },
     reason: 'PoolBackedOff',
-    message: `pool ${pool} makes no new machine for ${seconds} s after ${failures} failures in a row: ${trouble.message}`,
+    message: `pool ${pool} creates no machine for ${seconds} s after ${failures} failures in a row: ${error.message}`,
     numbers: { failures, seconds },
   });
 }
@@ -35,7 +35,7 @@ export async function backOff(
 function nextBackoff(
   { now, settings }: ReconcileContext,
   last: PoolBackoff | undefined,
-  { isNew, code, message }: Trouble & { readonly isNew: boolean },
+  { isNew, code, message }: CreationError & { readonly isNew: boolean },
 ): PoolBackoff {
   const { initialMs, maxMs } = settings.backoff;
   const failures = (last?.failures ?? 0) + (isNew ? 1 : 0);

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the last rounds saw, for those who ask in between: how old the view of each region is, and for how many more
-// machines of each pool there was room. Rounds write it, faces read it; nobody waits for Proxmox here. It ends with the
-// leadership: what another process did since then is in nobody's records here.
+// What the last passes read: the age of each region's view, and how many more machines of each pool fit. Passes write
+// it, front ends read it without a call to Proxmox. It is discarded at the end of the driver's term, because another
+// process may have changed everything since.
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { type Deadline, type DriverLease, NEVER } from '../context/driver-lease.ts';
 import { vmsById } from '../context/taken.ts';
 
-/** How many machines would find a place beyond those that had one and those that waited when it was counted. */
+/** How many more machines of a pool can be placed, beyond those placed and those waiting when it was computed. */
 export interface Headroom {
   readonly machines: number;
   readonly countedAt: number;
-  /** Those that waited: they take nothing of it when they get their places. */
+  /** Machines that waited for a place: placing them does not reduce `machines`. */
   readonly waiting: ReadonlySet<string>;
-  /** One sentence, where there is none. */
+  /** Why there is no headroom; undefined when there is. */
   readonly reason: string | undefined;
 }
 
-/** For those who only look. */
+/** Read-only access. */
 export interface ForecastReader {
-  /** Whether the records are all there is in that region, by a process that still drives. */
+  /** Whether every VM of ours in that region has a record, according to a driver that still holds its lease. */
   isComplete(region: string): boolean;
   /** Wall clock of the newest view; undefined before the first. */
   takenAt(region: string): number | undefined;
-  /** Why the last try to read it failed. */
+  /** Why the last read of the region failed. */
   readError(region: string): string | undefined;
-  /** Whether the newest view has a VM of that id, anybody's. */
+  /** Whether the newest view has a VM with that id, managed or not. */
   hasVm(region: string, vmId: number): boolean;
-  /** Undefined while nobody has counted. */
+  /** Undefined before the first computation. */
   headroom(pool: string): Headroom | undefined;
 }
 
-/** All of it as plain data, for another thread. */
+/** The whole forecast as plain data, for another thread. */
 export interface ForecastReport {
   readonly until: Deadline;
   readonly regions: Readonly<Record<string, RegionReport>>;
@@ -53,7 +53,7 @@ export class CapacityForecast implements ForecastReader {
   #driver: DriverLease | undefined;
   forecastAt = Number.NEGATIVE_INFINITY;
 
-  /** Somebody begins to drive: whatever was seen under another is old. */
+  /** A new term begins: everything read in an earlier one is outdated. */
   beginTerm(driver: DriverLease): void {
     this.#forget();
     this.#driver = driver;
@@ -102,7 +102,7 @@ export class CapacityForecast implements ForecastReader {
     this.#rooms.set(pool, room);
   }
 
-  /** The rooms of all pools are of one count now. */
+  /** Call it after the headroom of all pools was set. */
   notify(): void {
     this.#listener();
   }
@@ -111,7 +111,7 @@ export class CapacityForecast implements ForecastReader {
     return this.#rooms.get(pool);
   }
 
-  /** One listener, told after each change. */
+  /** Sets the one listener, which is called after each change. */
   onChange(listener: () => void): void {
     this.#listener = listener;
   }

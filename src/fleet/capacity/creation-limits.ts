@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creations under way, per host and per storage: Proxmox locks a storage while it allocates, and ten clones at
-// once end in lock timeouts.
+// Limits creations in progress per host and per storage: Proxmox locks a storage while it allocates, and ten
+// clones at the same time end in lock timeouts.
 import type { Machine, Phase } from '../../model/machine.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { RegionSettings } from '../context/settings.ts';

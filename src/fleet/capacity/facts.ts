@@ -4,7 +4,7 @@ import { DISK_IN_THE_MAKING, type RegionFacts, reservationsOf } from '../../plac
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
-/** What placement has to know of a region: the view, and what our records promise beyond it. */
+/** What placement needs to know of a region: the view, and what our records reserve in addition. */
 export function placementFacts(
   { records: { index, usage } }: ReconcileContext,
   { view, busyHosts }: { readonly view: RegionView; readonly busyHosts: readonly string[] },

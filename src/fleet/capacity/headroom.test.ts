@@ -92,5 +92,5 @@ it('ends with the limits of the pool, whatever the sizes of the machines that it
   await untilAtRest(bench.fleet, bench);
   await bench.clock.advance(5_000);
   await onePass(bench.fleet, bench);
-  expect(room()).toMatchObject({ machines: 0, reason: 'it has what its limits allow' });
+  expect(room()).toMatchObject({ machines: 0, reason: 'the pool is at its limits' });
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For how many more machines of each pool there are hosts, VM ids and addresses, counted at the end of a round for those
-// who ask in between.
+// Computes for how many more machines of each pool there are hosts, VM ids and addresses, at the end of a pass.
 import { freeSlots, idHoldOf } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
@@ -15,8 +14,8 @@ import type { CapacityForecast, Headroom } from './capacity-forecast.ts';
 import { placementRequest, sourceOf } from './place.ts';
 import { WaitingMachines } from './waiting-machines.ts';
 
-const COUNT_EVERY_MS = 5_000;
-/** A region that was seen a moment ago has the room it had. */
+const COMPUTE_INTERVAL_MS = 5_000;
+/** The headroom of a region that was read this recently stays as it is. */
 const UNSEEN_FOR_MS = 60_000;
 
 export async function updateForecast(
@@ -24,8 +23,8 @@ export async function updateForecast(
   outlook: CapacityForecast,
 ): Promise<void> {
   const ageMs = context.now - outlook.forecastAt;
-  // Less than none: the clock was set back.
-  if (ageMs >= 0 && ageMs < COUNT_EVERY_MS) return;
+  // A negative age means that the clock was set back.
+  if (ageMs >= 0 && ageMs < COMPUTE_INTERVAL_MS) return;
   outlook.forecastAt = context.now;
   const ids = new Map<string, number>();
   for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
@@ -61,23 +60,23 @@ async function roomOf(
   const backoff = backoffOf(context, pool.name);
   if (backoff !== undefined) return noRoom(context, backoff.message);
   const refused = joinRefusal(context, pool);
-  // What is only not seen just now passes; what was never there does not.
+  // A stale view is temporary; missing access to the cluster is not.
   if (refused !== undefined && context.clusterReading.kind !== 'stale')
     return noRoom(context, refused.sentence);
   const members = context.records.membersOf(pool.name);
   const { size, limits } = pool;
   const allowed = headroom(pool, { members, count: limits.max, size });
   const waiting = queue.waitingOf(pool.name);
-  if (allowed === 0) return { ...noRoom(context, 'it has what its limits allow'), waiting };
+  if (allowed === 0) return { ...noRoom(context, 'the pool is at its limits'), waiting };
   let machines = 0;
-  let reason = 'its hosts cannot be read';
+  let reason = 'the hosts of the pool cannot be read';
   for (const name of pool.regions) {
     const view = context.views.get(name);
     if (view === undefined) continue;
     const atMost = allowed - machines;
     const room = await roomIn(context, { view, pool, queue, atMost });
     machines += room.machines;
-    reason = room.reason ?? 'no host has room for another';
+    reason = room.reason ?? 'no host has capacity for another machine';
   }
   const countedAt = context.now;
   return { machines, countedAt, waiting, reason: machines === 0 ? reason : undefined };
@@ -111,7 +110,7 @@ async function roomIn(
   return { machines: total, reason: undefined };
 }
 
-/** Neither seen, nor held by a machine that is there or whose id rests, nor named by a Node. */
+/** VM ids in the range that are not in the view, not held by a machine or its cool-down, and not named by a Node. */
 function countFreeIds(context: ReconcileContext, view: RegionView): number {
   const { from, to } = context.region(view.region).vmIds;
   const taken = new Set<number>();

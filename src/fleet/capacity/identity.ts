@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM id and the name of a machine that gets its place.
+// Chooses the VM id and the name of a machine that is being placed.
 import type { MachineId } from '../../model/machine-id.ts';
 import {
   chooseVmId,
@@ -26,7 +26,7 @@ export function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice 
     (id) => taken.has(id) || named.has(id) || records.index.isVmIdHeld(region, id, now),
   );
   if (vmId !== undefined) return { chosen: true, vmId };
-  // Only whoever says why there is none has to count what holds them.
+  // Counting what holds the ids is only needed for the reason of the refusal.
   const nodeProviderIds = namesOfVms(knownNodes(clusterReading), region);
   return chooseVmId({
     region,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// requested → placed: host, storage, VM id, name and addresses are decided, one machine after the other, each
-// seeing what the one before got. Nothing is made here; whoever gets nothing stays, with the reason told.
+// requested → placed: chooses host, storage, VM id, name and addresses, one machine after the other, so that each sees
+// what the one before reserved. Creates nothing. A machine without a place stays requested, with the reason recorded.
 import { addressLeaseKey } from '../../model/address-lease.ts';
 import type { Machine, MachineSize, Placement } from '../../model/machine.ts';
 import {
@@ -19,7 +19,7 @@ import { placementFacts } from './facts.ts';
 import { nameIn, vmIdIn } from './identity.ts';
 import { templatesIn } from './templates.ts';
 
-/** Why there is no place now. */
+/** Why a machine cannot be placed now. */
 export interface PlacementRefusal {
   readonly code: string;
   readonly sentence: string;
@@ -48,7 +48,10 @@ export async function place(
     if (outcome === undefined) return undefined;
     refused = outcome;
   }
-  const { code, sentence } = refused ?? { code: 'HOST_NOT_FOUND', sentence: 'it has no region' };
+  const { code, sentence } = refused ?? {
+    code: 'HOST_NOT_FOUND',
+    sentence: 'the pool has no region',
+  };
   await context.recordOnce(machine.id, {
     kind: 'refused',
     subject: { pool: machine.pool, machine: machine.id },
@@ -91,7 +94,7 @@ async function settle(
   const { where, host, vmId, addresses } = decided;
   const region = where.region.name;
   const bare = addresses.map((cidr) => cidr.split('/')[0] ?? cidr);
-  // What it was given for an earlier place, and cannot have any more.
+  // Addresses of an earlier placement that the machine lost.
   const kept = bare.map((address) => addressLeaseKey(region, address));
   await context.records.releaseAddresses(machine.id, kept);
   for (const address of bare) {
@@ -117,32 +120,32 @@ async function settle(
     kind: 'did',
     subject: { pool: machine.pool, machine: machine.id, host: host.host, region },
     reason: 'MachinePlaced',
-    message: `${placement.name} becomes VM ${vmId}: ${host.sentence}`,
+    message: `placed ${placement.name} as VM ${vmId}: ${host.sentence}`,
     numbers: { ...host.numbers, vmId },
   });
 }
 
-/** Of the hosts with room, one whose storage has a turn free too. */
+/** Chooses a host with capacity whose storage is below its creation limit. */
 function choose(
   context: ReconcileContext,
   machine: Machine,
   { region, view, pool, source }: Where & { readonly source: Source },
 ): Placed | ({ readonly placed: false } & PlacementRefusal) {
-  const underWay = new CreationLimits(region, view, context.records.index);
-  const busy = [...underWay.busyHosts()];
+  const limits = new CreationLimits(region, view, context.records.index);
+  const busy = [...limits.busyHosts()];
   for (;;) {
     const decision = chooseHost(
       placementRequest({ region, view, pool, source }, machine.size),
       placementFacts(context, { view, busyHosts: busy }),
     );
-    if (!decision.placed || !underWay.isStorageBusy(decision.host, decision.storage)) {
+    if (!decision.placed || !limits.isStorageBusy(decision.host, decision.storage)) {
       return decision;
     }
     busy.push(decision.host);
   }
 }
 
-/** What a machine of that size asks of a host. */
+/** What a machine of that size needs from a host. */
 export function placementRequest(
   { region, pool, source }: Where & { readonly source: Source },
   size: MachineSize,
@@ -172,7 +175,7 @@ export async function sourceOf(
         clone: source.clone,
         templates: await templatesIn(context, view, source),
       };
-    default:
+    case 'netboot':
       return { kind: 'netboot' };
   }
 }

@@ -9,8 +9,8 @@ import type {
 } from './capacity-forecast.ts';
 
 /**
- * The outlook of a thread that does not drive, as the one that does has last told it. A report that no other follows
- * ends with the right of whoever made it: both may have been stopped and woken up meanwhile.
+ * The driver's forecast in another thread, as last reported. A report without a successor expires with the driver's
+ * lease: both threads may have been suspended meanwhile.
  */
 export class ReportedForecast implements ForecastReader {
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -25,7 +25,7 @@ export class ReportedForecast implements ForecastReader {
   set(report: ForecastReport): void {
     this.#report = report;
     for (const [pool, room] of Object.entries(report.headrooms)) {
-      // The same object until it is counted anew: what is worked out from it need not be worked out again.
+      // Keep the same object until it is computed again, so that values derived from it can be cached by identity.
       if (this.#rooms.get(pool)?.countedAt !== room.countedAt) this.#rooms.set(pool, room);
     }
   }
@@ -47,7 +47,7 @@ export class ReportedForecast implements ForecastReader {
   hasVm(region: string, vmId: number): boolean {
     const report = this.#report?.regions[region];
     if (report === undefined) return false;
-    // Asked for in rare cases only, of a report that may name fifty thousand.
+    // Built on the first use: rarely needed, and a report may name fifty thousand VMs.
     const known = this.#vmIds.get(report) ?? new Set(report.vmIds);
     this.#vmIds.set(report, known);
     return known.has(vmId);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses that are somebody's although no lease of ours says so: named in the configurations of VMs, whoever made
-// them, or had by Nodes. A configuration is read once, and again when its VM looks different or it was long ago;
-// nothing is read for pools that ask for their addresses.
+// Addresses in use without a lease of ours: in the configuration of any VM of the region, or of a Node. A
+// configuration is read once, and again when the VM's summary changes or after an hour. Pools with DHCP read none.
 
 import { readMarker } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
@@ -10,23 +9,25 @@ import { forEachConcurrent } from '../context/for-each-concurrent.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
-const READS_AT_ONCE = 8;
-/** Nobody tells when somebody changes an address; so few of the oldest are looked at again. */
-const OLD_MS = 60 * 60_000;
-const OLD_ONES_PER_TIME = 10;
+const CONCURRENT_READS = 8;
+/** A changed address does not show in the summary, so a few of the oldest configurations are read again. */
+const MAX_AGE_MS = 60 * 60_000;
+const REREADS_PER_PASS = 10;
 
-/** As far as it is known after so many more configurations were read. */
+/** Reads at most `maxReads` configurations; returns what is known then. */
 export async function takenAddresses(
   context: ReconcileContext,
   view: RegionView,
-  mostReads = Number.POSITIVE_INFINITY,
+  maxReads = Number.POSITIVE_INFINITY,
 ): Promise<readonly string[]> {
   const others = view.vms.filter(
     ({ vmId, isTemplate }) => !context.records.index.isVmClaimed(view.region, vmId) && !isTemplate,
   );
   forgetGone(context, view);
-  const unknown = toRead(context, view.region, others).slice(0, mostReads);
-  await forEachConcurrent(unknown, READS_AT_ONCE, (vm) => learn(context, view.region, vm));
+  const unknown = toRead(context, view.region, others).slice(0, maxReads);
+  await forEachConcurrent(unknown, { limit: CONCURRENT_READS }, (vm) =>
+    learn(context, view.region, vm),
+  );
   const known = others.flatMap(
     (vm) => context.state.addresses.get(keyOf(view.region, vm))?.addresses ?? [],
   );
@@ -40,8 +41,8 @@ function forgetGone({ state }: ReconcileContext, { region, vms }: RegionView): v
   }
 }
 
-/** What a VM's configuration says of its addresses; another cluster's machine has them in its marker. */
-// oxlint-disable-next-line max-params -- where, which, and what it says
+/** Remembers the addresses in a VM's configuration. A machine of another cluster has them in its marker. */
+// oxlint-disable-next-line max-params -- context, region, VM and its configuration
 export function rememberAddresses(
   context: ReconcileContext,
   region: string,
@@ -75,12 +76,12 @@ function toRead(
   const unknown = vms.filter((vm) => known(vm)?.fingerprint !== vmFingerprint(vm));
   const old = vms.filter((vm) => {
     const readAt = known(vm)?.readAt ?? context.now;
-    return context.now - readAt > OLD_MS && known(vm)?.fingerprint === vmFingerprint(vm);
+    return context.now - readAt > MAX_AGE_MS && known(vm)?.fingerprint === vmFingerprint(vm);
   });
-  return [...unknown, ...old.slice(0, OLD_ONES_PER_TIME)];
+  return [...unknown, ...old.slice(0, REREADS_PER_PASS)];
 }
 
-/** One that cannot be read now is asked for the next time: a host that is down must not stop every pool. */
+/** A VM that cannot be read is read again in a later pass: a host that is down must not block every pool. */
 async function learn(context: ReconcileContext, region: string, vm: VmSummary): Promise<void> {
   try {
     rememberAddresses(

@@ -6,11 +6,10 @@ import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { SourceSettings } from '../context/settings.ts';
-import { bootDiskSlot } from '../machine/clone-options.ts';
 
 export type TemplateSource = Extract<SourceSettings, { kind: 'template' }>;
 
-/** The templates of a region that the source names, and where their disks are; looked up once a round. */
+/** The region's templates that match the source, with the storage of their disks. Looked up once per pass. */
 export function templatesIn(
   context: ReconcileContext,
   view: RegionView,
@@ -44,17 +43,18 @@ async function withStorage(
   { vmId, host }: VmSummary,
 ): Promise<Template | undefined> {
   try {
-    const config = await context.hypervisor(region).vmConfig({ vmId, host }, context.readOptions);
-    const [storage = ''] = (config.options[bootDiskSlot(config) ?? ''] ?? '').split(':');
-    return storage === '' ? undefined : { vmId, host, storage };
+    const { bootDisk } = await context
+      .hypervisor(region)
+      .vmConfig({ vmId, host }, context.readOptions);
+    return bootDisk === undefined ? undefined : { vmId, host, storage: bootDisk.storage };
   } catch (error) {
-    // What cannot be read now is no template now.
+    // A template that cannot be read cannot be cloned now.
     if (isMachineError(error)) return undefined;
     throw error;
   }
 }
 
-/** The one to clone for a machine on `host`: there, or wherever its shared disk can be reached from. */
+/** The template to clone for a machine on `host`: on that host, or on storage shared with it. */
 export async function templateFor(
   context: ReconcileContext,
   at: { readonly region: string; readonly host: string },

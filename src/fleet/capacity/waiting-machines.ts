@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What machines that wait for their turn will take: they were accepted before whoever asks for room now. Each is put
-// where it would go if all hosts had a turn free; nothing of it is written down.
+// What the machines that wait for a place will use: they were accepted before any request that asks for headroom now.
+// Each is assigned to a host as if no host were busy; nothing is written.
 import type { AddressLease } from '../../model/address-lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import {
@@ -55,12 +55,12 @@ export class WaitingMachines {
     return queue;
   }
 
-  /** Those of the pool's own that wait and will find a place. */
+  /** Waiting machines of the pool that will find a place. */
   waitingOf(pool: string): ReadonlySet<string> {
     return this.#waiting.get(pool) ?? new Set();
   }
 
-  /** VM ids that nobody in the queue will take. */
+  /** VM ids that no waiting machine will use. */
   freeIds(region: string): number {
     return (this.#ids.get(region) ?? 0) - (this.#held.get(region)?.reservations.length ?? 0);
   }
@@ -69,7 +69,7 @@ export class WaitingMachines {
     return this.#held.get(region)?.addresses ?? [];
   }
 
-  /** The region as it will be when everybody in the queue has had his turn. */
+  /** The region after all waiting machines have been placed. */
   facts(view: RegionView): RegionFacts {
     const facts = placementFacts(this.#turn, { view, busyHosts: [] });
     const held = this.#held.get(view.region);
@@ -114,7 +114,7 @@ export class WaitingMachines {
     };
     this.#held.set(region, held);
     const reservation = {
-      // No VM has it: ids are given out with the place.
+      // A placeholder: the VM id is chosen when the machine is placed.
       vmId: -1 - held.reservations.length,
       pool,
       host: decision.host,

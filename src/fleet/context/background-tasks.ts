@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Work that may take a while and that no round waits for: begun in one, its end taken note of in a later one. Only
- * for what may be begun again by anybody at any time.
+ * Work that no handler waits for: one pass starts it, a later one takes its result. Only for work that may be started
+ * again at any time.
  */
 export class BackgroundTasks {
   readonly #tasks = new Map<string, 'running' | 'done' | Error>();
 
-  /** How it stands; an end is told once. Throws what it failed with. */
+  /** Returns a result once. Throws the error that the task ended with. */
   takeResult(key: string): 'none' | 'running' | 'done' {
     const state = this.#tasks.get(key) ?? 'none';
     if (state !== 'running') this.#tasks.delete(key);

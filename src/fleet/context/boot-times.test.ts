@@ -1,81 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
-import { ASK_AGAIN_MS, BootTimes, scoutingMs } from './boot-times.ts';
+import { BootTimes } from './boot-times.ts';
 
-/** Guests that boot one after the other; what is lost of each, and how many questions it takes, on the average. */
-function boots(times: BootTimes, count: number, bootMs: () => number) {
-  let lateMs = 0;
-  let questions = 0;
-  for (let at = 0; at < count; at += 1) {
-    const upAtMs = bootMs();
-    const firstMs = times.firstQuestionMs;
-    let askedMs = scoutingMs((at % 16).toString(16), firstMs) ?? firstMs;
-    let silentMs: number | undefined;
-    for (questions += 1; askedMs < upAtMs; questions += 1) {
-      silentMs = askedMs;
-      askedMs = Math.max(askedMs + ASK_AGAIN_MS, firstMs);
-    }
-    lateMs += askedMs - upAtMs;
-    times.add({ silentMs, upMs: askedMs });
-  }
-  return { lateMs: lateMs / count, questions: questions / count };
-}
-
-const between = (random: SeededRandom, from: number, to: number) => () =>
-  from + (to - from) * random.fraction();
-
-describe('boot times', () => {
-  it('ask at once while nothing is known', () => {
-    expect(new BootTimes().firstQuestionMs).toBe(0);
+describe('BootTimes', () => {
+  it('queries a guest at once while no boot time is known, then at growing intervals', () => {
+    const times = new BootTimes();
+    expect(times.isDue('workers', 0)).toBe(true);
+    expect(times.nextQueryMs('workers', 0)).toBe(1_500);
+    expect(times.nextQueryMs('workers', 100_000)).toBe(5_000);
   });
 
-  it('say nothing of a guest that nobody saw come up', () => {
+  it('does not query a guest before it can be up', () => {
     const times = new BootTimes();
-    times.add({ silentMs: undefined, upMs: 600_000 });
-    expect(times.firstQuestionMs).toBe(0);
+    times.booted('workers', 20_000);
+    expect(times.isDue('workers', 18_999)).toBe(false);
+    expect(times.nextQueryMs('workers', 1_000)).toBe(18_000);
+    expect(times.isDue('workers', 19_000)).toBe(true);
   });
 
-  it.each([1, 2, 3, 4, 5])(
-    'of guests that are alike: few questions, little lost (seed %i)',
-    (seed) => {
-      const times = new BootTimes();
-      const alike = between(new SeededRandom(seed), 16_500, 18_700);
-      boots(times, 20, alike);
-      const { lateMs, questions } = boots(times, 500, alike);
-      expect(questions).toBeLessThan(1.4);
-      expect(lateMs).toBeLessThan(1_800);
-    },
-  );
-
-  it.each([1, 2, 3, 4, 5])(
-    'of guests that differ: nobody waits for the slowest (seed %i)',
-    (seed) => {
-      const times = new BootTimes();
-      const different = between(new SeededRandom(seed), 15_000, 60_000);
-      boots(times, 20, different);
-      expect(boots(times, 500, different).lateMs).toBeLessThan(1_500);
-    },
-  );
-
-  it('follow guests that become slower or faster', () => {
-    const random = new SeededRandom(7);
+  it('follows boots that become faster at once, and boots that become slower over several', () => {
     const times = new BootTimes();
-    boots(times, 50, between(random, 20_000, 21_000));
-    boots(times, 50, between(random, 40_000, 41_000));
-    expect(boots(times, 50, between(random, 40_000, 41_000)).questions).toBeLessThan(2);
-    boots(times, 100, between(random, 20_000, 21_000));
-    expect(boots(times, 50, between(random, 20_000, 21_000)).lateMs).toBeLessThan(3_000);
+    times.booted('workers', 20_000);
+    times.booted('workers', 10_000);
+    expect(times.isDue('workers', 9_500)).toBe(true);
+    times.booted('workers', 20_000);
+    expect(times.isDue('workers', 9_500)).toBe(false);
+    expect(times.isDue('workers', 0.95 * 12_000)).toBe(true);
   });
 
-  it('take an answer that came long after the last silence for what it is', () => {
+  it('learns each pool for itself', () => {
     const times = new BootTimes();
-    times.add({ silentMs: 1_000, upMs: 30_000 });
-    const first = times.firstQuestionMs;
-    expect(first).toBeGreaterThan(29_000);
-    times.add({ silentMs: 1_000, upMs: 20_000 });
-    expect(times.firstQuestionMs).toBeLessThan(21_000);
-    times.add({ silentMs: 1_000, upMs: 90_000 });
-    expect(times.firstQuestionMs).toBeLessThan(21_000);
+    times.booted('workers', 20_000);
+    expect(times.isDue('gpu', 0)).toBe(true);
   });
 });

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a round knows of the cluster. A view that is too old decides nothing; what it said last still counts where
-// only care is asked for: no VM id, name or address that a Node has is given to another machine.
+// What a pass knows of the Kubernetes cluster. A view that is too old decides nothing; its Nodes still count where
+// caution is enough: no VM id, name or address of a known Node is given to another machine.
+import type { Clock } from '../../ports/clock.ts';
 import type { Cluster, ClusterNode, ClusterView } from '../../ports/cluster.ts';
 import { PvescalerError } from '../../ports/errors.ts';
 import type { DriverState } from './driver-state.ts';
-import type { FleetOptions } from './options.ts';
 
-/** A healthy connection proves itself once a minute. */
-const TOO_OLD_MS = 90_000;
-/** A clock that is kept in step goes back a little now and then. */
+/** A healthy connection proves that it is up to date once a minute. */
+const MAX_VIEW_AGE_MS = 90_000;
+/** A synchronised wall clock goes back by small steps. */
 const CLOCK_JITTER_MS = 1_000;
 
 export type ClusterReading =
-  /** There is no cluster: a machine whose guest is up is ready. */
+  /** No cluster is configured: a machine whose guest is up is ready. */
   | { readonly kind: 'none' }
   | { readonly kind: 'stale'; readonly why: string; readonly lastNodes: readonly ClusterNode[] }
   | { readonly kind: 'fresh'; readonly cluster: Cluster; readonly view: ClusterView };
 
 export async function readCluster(
-  { cluster, clock }: Pick<FleetOptions, 'cluster' | 'clock'>,
+  { cluster, clock }: { readonly cluster?: Cluster | undefined; readonly clock: Clock },
   state: DriverState,
 ): Promise<ClusterReading> {
   if (cluster === undefined) return { kind: 'none' };
   const view = await viewOf(cluster);
   const now = clock.now();
   if (typeof view !== 'string' && isFresh(view, now)) {
-    // Nobody knows how it was before the first look: Kubernetes may have been away as long as there was no driver.
+    // The cluster may have been unreachable for as long as there was no driver.
     if (state.clusterSeenAt === undefined) state.clusterStaleAt = now;
     state.lastNodes = view.nodes;
     state.clusterSeenAt = view.freshAt;
     return { kind: 'fresh', cluster, view };
   }
   state.clusterStaleAt = now;
-  const why = typeof view === 'string' ? view : 'nothing has been heard from it for too long';
+  const why = typeof view === 'string' ? view : 'its last update is too old';
   return { kind: 'stale', why, lastNodes: state.lastNodes };
 }
 
-/** One from the future is as old as nobody knows: the wall clock was set back since. */
+/** A view from the future has an unknown age: the wall clock was set back since. */
 function isFresh({ freshAt }: ClusterView, now: number): boolean {
   const ageMs = now - freshAt;
-  return ageMs <= TOO_OLD_MS && ageMs >= -CLOCK_JITTER_MS;
+  return ageMs <= MAX_VIEW_AGE_MS && ageMs >= -CLOCK_JITTER_MS;
 }
 
 async function viewOf(cluster: Cluster): Promise<ClusterView | string> {
@@ -52,8 +52,8 @@ async function viewOf(cluster: Cluster): Promise<ClusterView | string> {
   }
 }
 
-/** Of the newest view there was. */
-export function knownNodes(lookup: ClusterReading): readonly ClusterNode[] {
-  if (lookup.kind === 'none') return [];
-  return lookup.kind === 'fresh' ? lookup.view.nodes : lookup.lastNodes;
+/** Nodes of the newest view, fresh or stale. */
+export function knownNodes(reading: ClusterReading): readonly ClusterNode[] {
+  if (reading.kind === 'none') return [];
+  return reading.kind === 'fresh' ? reading.view.nodes : reading.lastNodes;
 }

@@ -3,15 +3,15 @@ import type { Lease } from '../../model/lease.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { RequestEnd, RequestFence, WriteFence } from '../../ports/fence.ts';
 
-/** The right to act, for as long as it lasts. */
+/** What a pass needs to change something: the lease as fence of its writes, and whether it still holds. */
 export interface WriteAuthority extends WriteFence {
   readonly lease: Lease;
   readonly signal?: AbortSignal | undefined;
-  /** How old a view may be to be used once more; absent = none is. */
+  /** Views that are younger than this may be used again; absent: every pass reads new ones. */
   readonly viewAgeMs?: number;
 }
 
-/** When a right ends by the wall clock and by the monotonic one, unless it is extended: whichever comes first. */
+/** The end of a lease on the wall clock and on the monotonic clock, whichever comes first. */
 export interface Deadline {
   readonly wall: number;
   readonly monotonic: number;
@@ -34,16 +34,16 @@ export function isBefore(
   return clock.now() < wall && clock.monotonic() < monotonic;
 }
 
-/** A right whose end can be told to somebody who cannot ask at the last instant. */
+/** A held lease whose end is known in advance. */
 export interface DriverLease extends WriteFence {
   until(): Deadline;
 }
 
-/** Whoever drives in this process right now. Nobody: then nothing may be changed. */
+/** The lease that this process holds now. Without one, nothing may be changed. */
 export class DriverRegistry implements RequestFence {
   readonly #clock: Clock;
   #holder: WriteFence | undefined;
-  #underWay = 0;
+  #requestsInProgress = 0;
   #unsureAt = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock) {
@@ -63,16 +63,16 @@ export class DriverRegistry implements RequestFence {
   }
 
   beginRequest(): (end: RequestEnd) => void {
-    this.#underWay += 1;
+    this.#requestsInProgress += 1;
     return (end) => {
-      this.#underWay -= 1;
+      this.#requestsInProgress -= 1;
       if (end === 'unsure') this.#unsureAt = this.#clock.monotonic();
     };
   }
 
-  /** How long something that was sent may still take effect, where nothing does so after the longest request. */
-  unsettledMs(longestRequestMs: number): number {
-    if (this.#underWay > 0) return longestRequestMs;
-    return Math.max(0, this.#unsureAt + longestRequestMs - this.#clock.monotonic());
+  /** How long a request that was sent may still take effect, if none does after `maxRequestMs`. */
+  unsettledMs(maxRequestMs: number): number {
+    if (this.#requestsInProgress > 0) return maxRequestMs;
+    return Math.max(0, this.#unsureAt + maxRequestMs - this.#clock.monotonic());
   }
 }

@@ -1,69 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process remembers from earlier rounds. It makes rounds cheaper and quieter; losing it loses nothing.
+// What the driver keeps in memory between passes. It saves requests and repeated journal entries; losing it loses
+// nothing else.
+import type { Machine } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
-import type { RegionView, TaskRef } from '../../ports/hypervisor.ts';
+import type { TaskRef } from '../../ports/hypervisor.ts';
 import { BackgroundTasks } from './background-tasks.ts';
-import { Guests } from './guest-probes.ts';
-import { Tempo } from './task-polling.ts';
-import { WakeSignal } from './wake-signal.ts';
+import { BootTimes } from './boot-times.ts';
+import type { RegionViews } from './region-views.ts';
+import { TaskPolling } from './task-polling.ts';
 
-/** What a VM's configuration says of its addresses. */
+/** Addresses in a VM's configuration. */
 export interface KnownAddresses {
-  /** What the overview said of the VM when it was read. */
+  /** `vmFingerprint` at the time of the read. */
   readonly fingerprint: string;
   readonly readAt: number;
   readonly addresses: readonly string[];
 }
 
-export interface RegionViews {
-  /** Fresh ones only. */
-  readonly views: ReadonlyMap<string, RegionView>;
-  /** Why the others could not be read. */
-  readonly stale: Readonly<Record<string, string>>;
+interface ImageDownload {
+  readonly task: TaskRef;
+  /** On the monotonic clock. */
+  readonly polledAt: number;
 }
 
 export class DriverState {
-  /** Machines that are left alone until then, after trouble. */
+  /** Machines that are not reconciled until then, after an error. */
   readonly backoffs = new Map<string, { readonly until: number; readonly count: number }>();
-  /** The last reason told about a subject: told again only when it changes. */
+  /** The last journal entry about a subject, so that it is not repeated. */
   readonly recorded = new Map<string, string>();
-  /** Since when a VM that should be there has not been seen. */
+  /** Since when a ready machine's VM has been missing. */
   readonly missingSince = new Map<string, number>();
-  /** Image downloads under way, by where they go. */
-  readonly downloads = new Map<string, TaskRef>();
-  /** Looks at images under way, shared by all machines that wait for the same one. */
+  /** Image downloads in progress, by host and volume. */
+  readonly downloads = new Map<string, ImageDownload>();
+  /** Image checks in progress, shared by all machines that wait for the same image. */
   readonly imageChecks = new Map<string, Promise<boolean>>();
-  /** VMs that were looked at and are not ours, by what the overview said of them. */
+  /** VMs that were inspected and are not ours, with their `vmFingerprint`. */
   readonly unmanaged = new Map<string, string>();
-  /** Addresses that configurations and markers of others name, by region and VM id. */
+  /** Addresses of VMs without a record, by region and VM id. */
   readonly addresses = new Map<string, KnownAddresses>();
-  /** Of each region the last fresh reading. */
+  /** Wall clock of the last fresh view of each region. */
   readonly seenAt = new Map<string, number>();
-  /** Rung when something that no round waited for has come. */
-  readonly wakeSignal = new WakeSignal();
-  readonly guestProbes = new Guests(() => this.wakeSignal.wake());
-  readonly taskPolling = new Tempo();
+  readonly bootTimes = new BootTimes();
+  readonly taskPolling = new TaskPolling();
   /** Seeds being deleted, by machine. */
   readonly seedRemovals = new BackgroundTasks();
-  /** The last views, for rounds that follow each other closely. */
+  /** Machines in phase `requested` that the last placement found no host for. */
+  unplaced: ReadonlySet<string> = new Set();
+  /** The last views, for passes that follow each other closely. */
   views: RegionViews | undefined;
   /** The last time that the cluster could not be read, or was read for the first time. */
   clusterStaleAt = Number.NEGATIVE_INFINITY;
   clusterSeenAt: number | undefined;
   lastNodes: readonly ClusterNode[] = [];
-  /** Since when the Node of a ready machine has not been seen. */
+  /** Nodes that need no change, with the machine record they were compared with. */
+  readonly settledNodes = new WeakMap<ClusterNode, Machine>();
+  /** Since when the Node of a ready machine has been missing. */
   readonly nodeMissingSince = new Map<string, number>();
   /** Since when a Node has been without a VM, by uid. */
   readonly orphanedSince = new Map<string, number>();
-  /** Join tokens of machines that have not started yet. Secret, and nowhere else. */
+  /** Join tokens of machines that have not started yet. Secret; kept nowhere else. */
   readonly tokens = new Map<string, BootstrapToken>();
   readonly joinedByAgent = new Set<string>();
-  /** Labels of a machine's Node that somebody else holds, and how they looked when it was found out. */
+  /** Labels of a machine's Node that another field manager owns, with their values when that was found out. */
   readonly contestedLabels = new Map<string, string>();
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
 
-  /** A machine that is over. */
+  /** Removes everything about a machine whose record is removed. */
   forget(id: string): void {
     const byMachine = [
       this.backoffs,
@@ -75,9 +78,7 @@ export class DriverState {
       this.contestedLabels,
     ];
     for (const known of byMachine) known.delete(id);
-    for (const what of ['node', 'labels']) this.recorded.delete(`${what} ${id}`);
-    this.guestProbes.forget(id);
-    this.taskPolling.forget(id);
+    for (const subject of ['node', 'labels']) this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
   }
 }

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which entries of the journal become Events: what went wrong, and what a person who looks at a Node wants to know.
+// Which journal entries become Kubernetes Events: errors, refusals, and what a person who inspects a Node needs.
 import type { JournalEntry } from '../../model/journal-entry.ts';
 import type { ClusterEvent } from '../../ports/cluster.ts';
 
-const WORTH_TELLING = new Set([
+const EMITTED_REASONS = new Set([
   'MachineReady',
   'MachineLost',
   'NodeDiffers',
   'OrphanedNodeRemoved',
 ]);
 
-export interface EventPlaces {
-  /** Where Events go that are about no Node. */
+export interface EventTarget {
+  /** Namespace of Events that are not about a Node. */
   readonly namespace: string;
   readonly nodeUid: string | undefined;
 }
 
 export function eventOf(
   { kind, subject, reason, message }: JournalEntry,
-  { namespace, nodeUid }: EventPlaces,
+  { namespace, nodeUid }: EventTarget,
 ): ClusterEvent | undefined {
-  const isTrouble = kind === 'failed' || kind === 'refused';
-  if (!isTrouble && !WORTH_TELLING.has(reason)) return undefined;
+  const isProblem = kind === 'failed' || kind === 'refused';
+  if (!isProblem && !EMITTED_REASONS.has(reason)) return undefined;
   const { node } = subject;
   return {
     about:
       node !== undefined && nodeUid !== undefined
         ? { kind: 'Node', name: node, uid: nodeUid }
         : { kind: 'Namespace', name: namespace },
-    type: isTrouble || reason === 'MachineLost' || reason === 'NodeDiffers' ? 'Warning' : 'Normal',
-    reason: camel(reason),
+    type: isProblem || reason === 'MachineLost' || reason === 'NodeDiffers' ? 'Warning' : 'Normal',
+    reason: toCamelCase(reason),
     message,
   };
 }
 
-/** Reasons of trouble are error codes; an Event's reason is one word in CamelCase. */
-function camel(reason: string): string {
+/** An entry's reason may be an error code; an Event's reason is one word in CamelCase. */
+function toCamelCase(reason: string): string {
   if (!/^[A-Z]+(_[A-Z]+)*$/.test(reason)) return reason;
   return reason
     .toLowerCase()

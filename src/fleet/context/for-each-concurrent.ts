@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Works on all, a few at once. One that fails keeps no other from ending; then the first failure is told. */
+/** Runs `work` for all items, `limit` at the same time. After a failure no further item is started; then it throws. */
 export async function forEachConcurrent<T>(
   items: readonly T[],
-  limit: number,
+  { limit }: { readonly limit: number },
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  // One iterator for all: taking from the front of a long array moves everything behind it.
+  // One iterator for all workers: removing from the front of a long array would move everything behind it.
   const queue = [...items].values();
   const failures: unknown[] = [];
   const worker = async () => {

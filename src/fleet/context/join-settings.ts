@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CustomJoin, K3sJoin, KubeadmJoin, NoJoin, Rke2Join } from '../../bootstrap/index.ts';
 
-/** How machines prove that they may join. A token's value is never kept: it is made, or read, when it is sent. */
+/** The join token of machines. Its value is never stored: it is created or read when it is sent. */
 export type TokenSettings =
   | { readonly kind: 'auto'; readonly ttlMs: number }
   | { readonly kind: 'static'; readonly read: () => Promise<string> };
@@ -14,11 +14,11 @@ export type JoinSettings =
   | NoJoin
   | (Omit<K3sJoin, 'token'> & WithToken)
   | (Omit<Rke2Join, 'token'> & WithToken)
-  /** No hashes: those of the cluster's CA. */
+  /** An empty list of hashes means those of the cluster's CA. */
   | (Omit<KubeadmJoin, 'token'> & WithToken)
   | (Omit<CustomJoin, 'token'> & WithToken);
 
-/** Whether its machines cannot be made without access to the cluster. */
+/** Whether machines cannot be created without access to the cluster. */
 export function needsCluster(join: JoinSettings): boolean {
   if (join.kind === 'none') return false;
   return join.token.kind === 'auto' || (join.kind === 'kubeadm' && join.caCertHashes.length === 0);

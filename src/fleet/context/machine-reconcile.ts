@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// One machine in one round: its record, its VM, and the few moves every phase is made of.
-import type { Machine, Phase, Placement, TaskUnderWay } from '../../model/machine.ts';
+// One machine being reconciled: its record, its VM, and the operations that all phases share.
+import type { Machine, Phase, Placement, TaskInProgress, TaskKind } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
-import { Bug, PvescalerError, TaskFailed } from '../../ports/errors.ts';
+import { Bug, InvalidConfig, PvescalerError, TaskFailed } from '../../ports/errors.ts';
 import type { Hypervisor, TaskRef, TaskStatus, VmRef } from '../../ports/hypervisor.ts';
 import type { MachineChanges } from '../records/records.ts';
-import { isBeingCreated } from './being-created.ts';
 import type { JournalNote, ReconcileContext } from './reconcile-context.ts';
+import { CONTINUE, type ReconcileResult, requeue } from './reconcile-result.ts';
 import type { PoolSettings, RegionSettings } from './settings.ts';
-import type { Tempoed } from './task-polling.ts';
-import { taskHostOf, taskTypeOf } from './upid.ts';
-
-/** `again`: something was done, go on at once. `wait`: nothing to do until something happens elsewhere. */
-export type Step = 'again' | 'wait';
 
 export type TaskOutcome =
   | { readonly state: 'none' }
-  | { readonly state: 'running' }
+  /** Return `wait` to poll again when the task may have ended. */
+  | { readonly state: 'running'; readonly wait: ReconcileResult }
   | {
       readonly state: 'ended';
-      readonly type: string;
+      readonly kind: TaskKind;
       readonly failure: PvescalerError | undefined;
       readonly warnings: number;
     };
@@ -56,78 +52,101 @@ export class MachineReconcile {
     return this.context.region(this.placement.region);
   }
 
-  /** Undefined for a machine whose pool is no longer in the config: it can be deleted, not made. */
+  /** Undefined for a machine whose pool is no longer in the config: it can be deleted, but not created. */
   get pool(): PoolSettings | undefined {
     return this.context.pool(this.machine.pool);
+  }
+
+  requirePool(): PoolSettings {
+    const { pool } = this;
+    if (pool !== undefined) return pool;
+    throw new InvalidConfig('CONFIG_INVALID', `pool ${this.machine.pool} is not in the config`);
   }
 
   update(changes: MachineChanges): Promise<void> {
     return this.context.records.update(this.id, changes);
   }
 
-  async move(to: Phase, changes: MachineChanges = {}): Promise<Step> {
+  async move(to: Phase, changes: MachineChanges = {}): Promise<ReconcileResult> {
     await this.context.records.move(this.id, to, changes);
     this.context.state.backoffs.delete(this.id);
-    return 'again';
+    return CONTINUE;
   }
 
-  record(telling: Omit<JournalNote, 'subject'>): Promise<void> {
-    return this.context.recordMachine(this.machine, telling);
+  record(note: Omit<JournalNote, 'subject'>): Promise<void> {
+    return this.context.recordMachine(this.machine, note);
   }
 
-  /** Writes down a task that was started. A crash before that is found out by looking at the VM. */
-  async recordTask(task: TaskRef | undefined): Promise<Step> {
-    if (task === undefined) return 'again';
-    await this.update({ task: { upid: task.upid, startedAt: this.context.now } });
-    return 'wait';
+  /** Records a task that was started. After a crash before this write, the VM itself shows what the task did. */
+  async recordTask(task: TaskRef | undefined): Promise<ReconcileResult> {
+    if (task === undefined) return CONTINUE;
+    const { upid, kind, host } = task;
+    const started = { upid, kind, host, startedAt: this.context.now };
+    await this.update({ task: started });
+    return this.#waitFor(started);
   }
 
-  /** How the task that was started last is doing. It stays in the record until a handler has acted on its end. */
+  /** Status of the task that was started last. It stays in the record until a handler has acted on its end. */
   async pollTask(): Promise<TaskOutcome> {
     const { task } = this.machine;
     if (task === undefined) return { state: 'none' };
-    const { taskPolling } = this.context.state;
-    const asked = tempoOf(this.machine, task);
-    if (!taskPolling.isDue(asked, this.context.now)) return { state: 'running' };
-    const status = await this.#status(task.upid);
-    taskPolling.answered(asked, status?.state ?? 'unknown', this.context.now);
+    const ref = taskRefOf(task, this.placement);
+    const status = await this.#readStatus(ref);
     if (status === undefined) return { state: 'none' };
     if (status.state === 'running') {
+      // A task that outlives its time does not block the deletion.
       const isOverdue = this.context.now - task.startedAt > this.region.taskTimeoutMs;
-      return isOverdue && this.machine.phase === 'deleting'
-        ? { state: 'none' }
-        : { state: 'running' };
+      if (isOverdue && this.machine.phase === 'deleting') return { state: 'none' };
+      return { state: 'running', wait: this.#waitFor(task) };
     }
+    this.context.state.taskPolling.ended(this.#pollingKey(task), this.#ageMs(task));
     const { warnings } = status;
-    return { state: 'ended', type: taskTypeOf(task.upid), failure: failureOf(status), warnings };
+    return { state: 'ended', kind: ref.kind, failure: failureOf(status), warnings };
   }
 
-  /** Undefined when nobody knows the task any more: only the VM can tell then. */
-  async #status(upid: string): Promise<TaskStatus | undefined> {
+  #waitFor(task: TaskInProgress): ReconcileResult {
+    const afterMs = this.context.state.taskPolling.nextPollMs(
+      this.#pollingKey(task),
+      this.#ageMs(task),
+    );
+    return requeue(afterMs, `a ${task.kind ?? 'Proxmox'} task is running`);
+  }
+
+  #pollingKey({ kind = 'other' }: TaskInProgress): string {
+    return `${this.machine.pool} ${kind}`;
+  }
+
+  /** Zero after the wall clock was set back. */
+  #ageMs({ startedAt }: TaskInProgress): number {
+    return Math.max(0, this.context.now - startedAt);
+  }
+
+  /** Undefined when Proxmox no longer knows the task: then only the VM shows what it did. */
+  async #readStatus(task: TaskRef): Promise<TaskStatus | undefined> {
     try {
-      return await this.hypervisor.task({ upid }, this.context.readOptions);
+      return await this.hypervisor.task(task, this.context.readOptions);
     } catch (error) {
-      if (error instanceof PvescalerError && this.#isOver(upid, error)) return undefined;
+      if (error instanceof PvescalerError && this.#isOver(task, error)) return undefined;
       throw error;
     }
   }
 
-  /** A task ends with its host: one that was taken out of its cluster, or that the VM has left while it was down. */
-  #isOver(upid: string, { code, class: kind }: PvescalerError): boolean {
+  /** A task ends with its host: the host was removed from its cluster, or it is down and the VM runs elsewhere. */
+  #isOver({ host }: TaskRef, { code, class: kind }: PvescalerError): boolean {
     if (code === 'TASK_NOT_FOUND') return true;
-    const host = taskHostOf(upid);
     if (code === 'HOST_NOT_FOUND') {
       const hosts = this.context.views.get(this.placement.region)?.hosts ?? [];
       return hosts.length > 0 && hosts.every(({ name }) => name !== host);
     }
-    const seen = this.context.vmInView(this.placement);
-    const isElsewhere = seen !== undefined && seen.host !== host && !isBeingCreated(seen);
+    const vm = this.context.vmInView(this.placement);
+    const isElsewhere = vm !== undefined && vm.host !== host && !vm.isBeingCreated;
     return isElsewhere && (kind === 'Unreachable' || kind === 'TimedOut');
   }
 }
 
-export function tempoOf({ id, pool }: Machine, { upid, startedAt }: TaskUnderWay): Tempoed {
-  return { of: id, upid, kind: `${pool} ${taskTypeOf(upid)}`, startedAt };
+/** Records of earlier versions contain neither kind nor host: a task usually runs on the host of its VM. */
+export function taskRefOf({ upid, kind = 'other', host }: TaskInProgress, at: Placement): TaskRef {
+  return { upid, kind, host: host ?? at.host };
 }
 
 function failureOf(status: TaskStatus & { readonly state: 'ended' }): PvescalerError | undefined {

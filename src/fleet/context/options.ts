@@ -4,8 +4,6 @@ import type { Cluster } from '../../ports/cluster.ts';
 import type { Hypervisor } from '../../ports/hypervisor.ts';
 import type { Random } from '../../ports/random.ts';
 import type { Store } from '../../ports/store.ts';
-import type { CapacityForecast } from '../capacity/capacity-forecast.ts';
-import type { RecordCache } from '../records/record-cache.ts';
 import type { DriverRegistry } from './driver-lease.ts';
 import type { FleetSettings } from './settings.ts';
 
@@ -17,12 +15,6 @@ export interface FleetOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly settings: FleetSettings;
-  /** Told who drives, so that adapters can ask before they send something that changes the world. */
+  /** Knows whether this process holds the lease; adapters check it before they send a changing request. */
   readonly driverRegistry?: DriverRegistry | undefined;
-}
-
-/** The same with the records and the last views in memory, which everything of one process shares. */
-export interface EngineOptions extends FleetOptions {
-  readonly cache: RecordCache;
-  readonly forecast: CapacityForecast;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one round works with: the records, a view of each region, the right to act, and what the process
-// remembers from earlier rounds. The memory makes rounds cheaper and quieter; losing it loses nothing.
+// What a reconcile pass and the handlers of machines work with: records, a view of each region, the cluster, the
+// lease, and the driver's state. Each pass makes a new one; handlers use the newest when they start.
 import type { JournalEntry, JournalKind, JournalSubject } from '../../model/journal-entry.ts';
 import type { Machine, Placement } from '../../model/machine.ts';
 import type { Template } from '../../placement/index.ts';
@@ -18,7 +18,7 @@ import { eventOf } from './events.ts';
 import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
 import { vmsById } from './taken.ts';
 
-/** How long a round may work without giving others a turn. */
+/** How long a pass may block the event loop. */
 const MAX_BLOCKING_MS = 5;
 
 export interface ReconcileContextParts {
@@ -30,7 +30,7 @@ export interface ReconcileContextParts {
   readonly records: Records;
   readonly authority: WriteAuthority;
   readonly state: DriverState;
-  /** Fresh ones only: a region that is not in here decides nothing. */
+  /** Fresh views only: a region that is not in here decides nothing. */
   readonly views: ReadonlyMap<string, RegionView>;
   readonly cluster?: Cluster | undefined;
   readonly clusterReading: ClusterReading;
@@ -51,15 +51,15 @@ export class ReconcileContext {
   readonly random: Random;
   readonly clock: Clock;
   readonly views: ReadonlyMap<string, RegionView>;
-  /** To act on; what may be decided on is in `sight`. Undefined without access to Kubernetes. */
+  /** For writes; decisions use `clusterReading`. Undefined without access to Kubernetes. */
   readonly cluster: Cluster | undefined;
   readonly clusterReading: ClusterReading;
-  /** Of each region a VM that may be ours and could not be read: nobody knows its addresses. */
+  /** One VM per region that may be ours and could not be read: its addresses are unknown. */
   readonly unreadVms = new Map<string, VmSummary>();
-  /** What the sources of pools name, by region and source. */
+  /** Templates by region and pool source. */
   readonly templates = new Map<string, Promise<readonly Template[]>>();
   readonly #parts: ReconcileContextParts;
-  #breathedAt: number;
+  #yieldedAt: number;
 
   constructor(parts: ReconcileContextParts) {
     this.#parts = parts;
@@ -71,7 +71,7 @@ export class ReconcileContext {
     this.views = parts.views;
     this.cluster = parts.cluster;
     this.clusterReading = parts.clusterReading;
-    this.#breathedAt = parts.clock.monotonic();
+    this.#yieldedAt = parts.clock.monotonic();
   }
 
   get now(): number {
@@ -98,18 +98,18 @@ export class ReconcileContext {
     return this.#parts.hypervisors.has(region) && this.settings.regions[region] !== undefined;
   }
 
-  /** A VM as its region's view shows it. */
+  /** The VM in its region's view. */
   vmInView({ region, vmId }: Pick<Placement, 'region' | 'vmId'>): VmSummary | undefined {
     const view = this.views.get(region);
     return view === undefined ? undefined : vmsById(view).get(vmId);
   }
 
-  /** For calls that only look. */
+  /** Options for calls that only read. */
   get readOptions(): CallOptions {
     return { signal: this.#parts.authority.signal };
   }
 
-  /** For calls that change something: asked for right before each, since the lease may have passed on. */
+  /** Options for a call that changes something. Read it right before each call: the lease may have been lost. */
   get writeOptions(): CallOptions {
     const { authority } = this.#parts;
     const { lease, signal } = authority;
@@ -120,22 +120,23 @@ export class ReconcileContext {
   }
 
   /**
-   * A turn for timers and sockets, when it is time for one: a round over thousands of machines would otherwise keep
-   * every caller of this process waiting until it ends.
+   * Lets timers and sockets run when the pass has blocked the event loop for long enough. Otherwise a pass over
+   * thousands of machines would delay every other caller in this process.
    */
   async yieldToEventLoop(): Promise<void> {
-    if (this.clock.monotonic() - this.#breathedAt < MAX_BLOCKING_MS) return;
+    if (this.clock.monotonic() - this.#yieldedAt < MAX_BLOCKING_MS) return;
     await this.clock.sleep(1).catch(() => undefined);
-    this.#breathedAt = this.clock.monotonic();
+    this.#yieldedAt = this.clock.monotonic();
   }
 
-  async record({ numbers, ...telling }: JournalNote): Promise<void> {
-    const entry = { at: this.now, ...telling, ...(numbers !== undefined && { numbers }) };
+  /** Appends to the journal, and emits an Event where the entry is worth one. */
+  async record({ numbers, ...note }: JournalNote): Promise<void> {
+    const entry = { at: this.now, ...note, ...(numbers !== undefined && { numbers }) };
     await this.#parts.journal.append(entry);
     this.#emit(entry);
   }
 
-  /** Nobody waits for an Event, and nothing depends on one. */
+  /** Not awaited: nothing depends on an Event. */
   #emit(entry: JournalEntry): void {
     if (this.cluster === undefined) return;
     const { node } = entry.subject;
@@ -145,21 +146,20 @@ export class ReconcileContext {
     if (event !== undefined) this.cluster.emit(event).catch(() => undefined);
   }
 
-  /** Forgets the oldest entries of the journal. */
   async pruneJournal(rule: { readonly beforeMs: number; readonly keep: number }): Promise<void> {
     await this.#parts.journal.prune(rule);
   }
 
-  /** Says it once, until something else is said about the same subject. */
-  async recordOnce(about: string, telling: JournalNote): Promise<void> {
-    const words = `${telling.reason} ${telling.message}`;
-    if (this.state.recorded.get(about) === words) return;
-    this.state.recorded.set(about, words);
-    await this.record(telling);
+  /** Records a note unless the last note about the same subject was the same. */
+  async recordOnce(subject: string, note: JournalNote): Promise<void> {
+    const text = `${note.reason} ${note.message}`;
+    if (this.state.recorded.get(subject) === text) return;
+    this.state.recorded.set(subject, text);
+    await this.record(note);
   }
 
-  recordMachine(machine: Machine, telling: Omit<JournalNote, 'subject'>): Promise<void> {
-    return this.record({ ...telling, subject: subjectOf(machine) });
+  recordMachine(machine: Machine, note: Omit<JournalNote, 'subject'>): Promise<void> {
+    return this.record({ ...note, subject: subjectOf(machine) });
   }
 }
 

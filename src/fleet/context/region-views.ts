@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Clock } from '../../ports/clock.ts';
 import { PvescalerError } from '../../ports/errors.ts';
 import type { Hypervisor, RegionView } from '../../ports/hypervisor.ts';
 import type { WriteAuthority } from './driver-lease.ts';
-import type { DriverState, RegionViews } from './driver-state.ts';
-import type { FleetOptions } from './options.ts';
 
-const VIEW_TOO_OLD_MS = 60_000;
+const MAX_VIEW_AGE_MS = 60_000;
 
-/** Rounds that follow each other closely share a view: tasks are what moves between them, not the region. */
+export interface RegionViews {
+  /** Fresh views only: a region that is not in here decides nothing. */
+  readonly views: ReadonlyMap<string, RegionView>;
+  /** Why the other regions could not be read. */
+  readonly stale: Readonly<Record<string, string>>;
+}
+
+interface Regions {
+  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+/** Passes that follow each other closely share a view: between them tasks change, not the region. */
 export async function recentRegionViews(
-  options: FleetOptions,
+  regions: Regions,
   { signal, viewAgeMs = 0 }: Pick<WriteAuthority, 'signal' | 'viewAgeMs'>,
-  state: DriverState,
+  state: { views: RegionViews | undefined },
 ): Promise<RegionViews> {
   const known = state.views;
-  const now = options.clock.now();
+  const now = regions.clock.now();
   if (known !== undefined && isRecent(known, { since: now - viewAgeMs, now })) return known;
-  state.views = await readRegionViews(options, signal);
+  state.views = await readRegionViews(regions, signal);
   return state.views;
 }
 
-/** One from the future is as old as nobody knows: the wall clock was set back since. */
+/** A view from the future has an unknown age: the wall clock was set back since. */
 function isRecent(
   { views, stale }: RegionViews,
   { since, now }: { readonly since: number; readonly now: number },
@@ -31,7 +42,7 @@ function isRecent(
 }
 
 export async function readRegionViews(
-  { hypervisors, clock }: FleetOptions,
+  { hypervisors, clock }: Regions,
   signal: AbortSignal | undefined,
 ): Promise<RegionViews> {
   const views = new Map<string, RegionView>();
@@ -39,7 +50,7 @@ export async function readRegionViews(
   const read = async (name: string, hypervisor: Hypervisor) => {
     try {
       const view = await hypervisor.view({ signal });
-      if (clock.now() - view.takenAt > VIEW_TOO_OLD_MS) stale[name] = 'its overview is too old';
+      if (clock.now() - view.takenAt > MAX_VIEW_AGE_MS) stale[name] = 'its view is too old';
       else views.set(name, view);
     } catch (error) {
       if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine is told: complete, valid, readonly. Whoever reads the config file makes it.
+// The engine's settings: complete, valid and readonly.
 import type { LoginInput, PoolInput } from '../../bootstrap/index.ts';
 import type { MachineSize } from '../../model/machine.ts';
 import type { FamilyRule, HostFilter, PlacementRules } from '../../placement/index.ts';
@@ -16,7 +16,7 @@ export interface RegionSettings {
     readonly disks: readonly string[];
   };
   readonly limits: { readonly createsPerHost: number; readonly createsPerStorage: number };
-  /** The managed tag first. For people and lists; they prove nothing. */
+  /** The managed tag first. For display and listing; a tag proves no ownership. */
   readonly tags: readonly string[];
   readonly resourcePool: string | undefined;
   readonly taskTimeoutMs: number;
@@ -58,7 +58,7 @@ export interface NetworkSettings {
   readonly search: readonly string[];
 }
 
-/** What the seed says beside the machine's own facts; absent: the VM gets none. */
+/** Content of the seed beside the machine's own facts. Without it the VM gets no seed. */
 export interface SeedSettings {
   readonly registration: PoolInput;
   readonly login: LoginInput;
@@ -66,19 +66,19 @@ export interface SeedSettings {
   readonly join: JoinSettings;
 }
 
-/** A size that has a name in the config. */
+/** A size with a name in the config. */
 export interface NamedSize extends MachineSize {
   readonly name: string;
 }
 
 export interface PoolSettings {
   readonly name: string;
-  /** The first that has room gets the machine. */
+  /** In order of preference: the first with capacity gets the machine. */
   readonly regions: readonly string[];
   readonly source: SourceSettings;
-  /** Of machines that nobody asked for in another size. */
+  /** Size of machines that are requested without one. */
   readonly size: MachineSize;
-  /** What Kubernetes calls a machine of that size. */
+  /** Values of the instance-type label by size. */
   readonly instanceTypes: readonly NamedSize[];
   readonly memoryOverheadBytes: number;
   readonly balloonBytes: number;
@@ -90,7 +90,7 @@ export interface PoolSettings {
   readonly limits: {
     readonly min: number;
     readonly max: number;
-    /** Of all machines together; 0 = no limit. */
+    /** Sum over all machines; 0 = no limit. */
     readonly cpu: number;
     readonly memoryBytes: number;
   };
@@ -99,12 +99,12 @@ export interface PoolSettings {
   /** Further VM options, already validated. */
   readonly options: Readonly<Record<string, string>>;
   readonly placement: PlacementRules;
-  /** Whether its machines become Nodes. */
+  /** Whether the pool's machines become Nodes. */
   readonly joins: boolean;
   /** Key of the label that names the pool on its Nodes. */
   readonly groupLabel: string;
   readonly provisionTimeoutMs: number;
-  /** From a guest that is up to its Node. */
+  /** Maximum time from a guest that is up to its Node. */
   readonly registrationTimeoutMs: number;
   readonly deletion: {
     readonly mode: 'shutdown' | 'stop';
@@ -116,26 +116,26 @@ export interface PoolSettings {
 export interface FleetSettings {
   /** UID of the kube-system namespace, or an id generated once. */
   readonly cluster: string;
-  /** Who drives; unique per process start. */
+  /** Name of this process as lease holder; unique per process start. */
   readonly holder: string;
   readonly regions: Readonly<Record<string, RegionSettings>>;
   readonly pools: Readonly<Record<string, PoolSettings>>;
   readonly backoff: { readonly initialMs: number; readonly maxMs: number };
-  /** How long a machine's VM must have been missing before the machine is given up. */
+  /** How long a ready machine's VM must have been missing before the machine is deleted. */
   readonly lostAfterMs: number;
-  /** The same for its Node, where the VM is there: a kubelet that registers anew takes a while. */
+  /** The same for its Node while the VM exists: a kubelet that registers again takes a while. */
   readonly nodeLostAfterMs: number;
-  /** What belongs to no machine that is known: told, or removed. */
+  /** What to do with seeds of unknown machines. */
   readonly orphans: 'report' | 'delete';
-  /** A cloud controller sets provider ids and removes Nodes: we do neither. */
+  /** A cloud controller manager sets provider ids and removes Nodes; the fleet then does neither. */
   readonly cloudController: boolean;
-  /** Where Events go that are about no Node. */
+  /** Namespace of Events that are not about a Node. */
   readonly namespace: string;
-  /** How long a machine may wait for a place before it has failed; absent: for ever. */
+  /** How long a machine may wait for a place before it fails; absent: no limit. */
   readonly unplacedTimeoutMs?: number | undefined;
-  /** A request to Proxmox that changes something is over after this; absent: the default is not exceeded. */
+  /** Maximum duration of a changing request to Proxmox; absent: the default. */
   readonly maxRequestMs?: number | undefined;
   readonly reconcileMs: number;
-  /** Between rounds while something is under way. */
+  /** Interval between passes while a machine is in progress. */
   readonly busyMs: number;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a view or the Nodes have, by VM id and by name. Put together once per view and once per list of Nodes: both stay
-// the same while many machines are looked at.
+// VM ids and names in a view or of Nodes, indexed once per view and once per list of Nodes.
 import { VMID_LABEL } from '../../bootstrap/index.ts';
 import { readProviderId } from '../../model/provider-id.ts';
 import { idsOfNodes } from '../../placement/index.ts';
@@ -69,7 +68,7 @@ export function namesOfVms(nodes: readonly ClusterNode[], region: string): reado
   return nodes.flatMap((node) => namesOfVm(node, region));
 }
 
-/** By its provider id; where somebody else chose that one (`k3s://…`), by the label its kubelet came with. */
+/** From its provider id, or from our label where the provider id has another form (`k3s://…`). */
 function namesOfVm({ providerId, labels }: ClusterNode, region: string): readonly string[] {
   const vmId = labels[VMID_LABEL];
   if (vmId === undefined || readProviderId(providerId).kind === 'vm') return [providerId];

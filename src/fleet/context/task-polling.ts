@@ -1,92 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// When asking how a task is doing is worth a request. Tasks of one kind take about as long as the last ones did: none is
-// asked about before it can possibly have ended, and from then on often, since what follows waits for it.
+// When to ask Proxmox for a task's status. Tasks of one kind in one pool take about as long as the last ones did: a task
+// is polled rarely until it can have ended, and often from then on, because the next step waits for it.
 
-/** Of the usual shortest task; the next one may be a little faster. */
-const HOPE = 0.95;
-/** How fast one long task after the other makes the usual one longer. */
-const LEARNING = 0.2;
-const UNSEEN = 0.95;
-/** Between two questions, of the time that has passed: nobody notices that little. */
-const SHARE = 0.05;
-const SHORTEST_MS = 100;
-/** A task that fails does so early: until it may have ended it is looked at now and then, less and less often. */
-const EARLY_MS = 5_000;
-const EARLY_SHARE = 0.2;
-/** While nobody knows how long it takes, and at most. */
-const LONGEST_MS = 500;
+/** Share of the shortest recent duration after which a task may have ended. */
+const EARLIEST_END = 0.95;
+/** Weight of a new, longer duration in the learned one; a shorter duration replaces it at once. */
+const EWMA_WEIGHT = 0.2;
+/** Interval between two polls of a task that may have ended, as a share of its age. */
+const INTERVAL_SHARE = 0.05;
+const MIN_INTERVAL_MS = 100;
+const MAX_INTERVAL_MS = 500;
+/** A task that fails does so early: poll a long task once after this time, then each time it is a fifth older. */
+const EARLY_POLL_MS = 5_000;
+const EARLY_INTERVAL_SHARE = 0.2;
 
-export interface Tempoed {
-  /** Whose task it is: one at a time. */
-  readonly of: string;
-  readonly upid: string;
-  /** What takes about as long. */
-  readonly kind: string;
-  readonly startedAt: number;
-}
+/** Learned durations of one process. Losing them costs a few requests. */
+export class TaskPolling {
+  readonly #durationsMs = new Map<string, number>();
 
-type Answer = 'running' | 'ended' | 'unknown';
-
-interface Asked {
-  readonly upid: string;
-  readonly at: number;
-  readonly answer: Answer;
-}
-
-/** What one process knows of tasks; losing it costs a few questions. */
-export class Tempo {
-  readonly #asked = new Map<string, Asked>();
-  readonly #usualMs = new Map<string, number>();
-
-  /** When it may have ended; never, once that has been told: then it is no longer the task that is waited for. */
-  endsAt(task: Tempoed): number {
-    const asked = this.#askedAbout(task);
-    const isOver = asked !== undefined && asked.answer !== 'running';
-    return isOver ? Number.POSITIVE_INFINITY : this.#dueAt(task);
-  }
-
-  /** A clock that was set back says nothing about how long it has been. */
-  isDue(task: Tempoed, now: number): boolean {
-    const since = this.#askedAbout(task)?.at ?? task.startedAt;
-    return now < since || now >= this.#dueAt(task);
-  }
-
-  /** How long it took is learned once. */
-  answered(task: Tempoed, answer: Answer, now: number): void {
-    const before = this.#askedAbout(task)?.answer;
-    const tookMs = Math.max(0, now - task.startedAt);
-    // One that nobody saw running may have ended long before.
-    if (before === 'running' && answer === 'ended') this.#learn(task, tookMs);
-    if (before === undefined && answer === 'ended') this.#learn(task, UNSEEN * tookMs);
-    this.#asked.set(task.of, { upid: task.upid, at: now, answer });
-  }
-
-  forget(of: string): void {
-    this.#asked.delete(of);
-  }
-
-  #dueAt(task: Tempoed): number {
-    const { kind, startedAt } = task;
-    const usual = this.#usualMs.get(kind);
-    const hopedAt = startedAt + (usual === undefined ? LONGEST_MS : HOPE * usual);
-    const asked = this.#askedAbout(task);
-    // What was done about its end has come to nothing: it is asked about once more.
-    if (asked === undefined || asked.answer !== 'running') {
-      return Math.min(hopedAt, startedAt + EARLY_MS);
+  /** Time until the next poll of a task of this kind and age. */
+  nextPollMs(kind: string, ageMs: number): number {
+    const usualMs = this.#durationsMs.get(kind);
+    if (usualMs === undefined) return MAX_INTERVAL_MS;
+    const earliestEndMs = EARLIEST_END * usualMs;
+    if (ageMs >= earliestEndMs) {
+      return Math.min(Math.max(INTERVAL_SHARE * ageMs, MIN_INTERVAL_MS), MAX_INTERVAL_MS);
     }
-    const tookMs = asked.at - startedAt;
-    if (asked.at < hopedAt) return Math.min(hopedAt, asked.at + EARLY_SHARE * tookMs);
-    const gapMs = usual === undefined ? LONGEST_MS : SHARE * tookMs;
-    return asked.at + Math.min(Math.max(gapMs, SHORTEST_MS), LONGEST_MS);
+    const earlyMs = ageMs < EARLY_POLL_MS ? EARLY_POLL_MS - ageMs : EARLY_INTERVAL_SHARE * ageMs;
+    return Math.max(MIN_INTERVAL_MS, Math.min(earliestEndMs - ageMs, earlyMs));
   }
 
-  #askedAbout({ of, upid }: Tempoed): Asked | undefined {
-    const asked = this.#asked.get(of);
-    return asked?.upid === upid ? asked : undefined;
-  }
-
-  #learn({ kind }: Tempoed, tookMs: number): void {
-    const usual = this.#usualMs.get(kind) ?? tookMs;
-    this.#usualMs.set(kind, Math.min(tookMs, usual + LEARNING * (tookMs - usual)));
+  /** `tookMs`: age of the task at the poll that found its end. */
+  ended(kind: string, tookMs: number): void {
+    const usualMs = this.#durationsMs.get(kind) ?? tookMs;
+    this.#durationsMs.set(kind, Math.min(tookMs, usualMs + EWMA_WEIGHT * (tookMs - usualMs)));
   }
 }

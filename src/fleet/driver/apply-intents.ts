@@ -1,48 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out what was asked for, as far as records go: afterwards each machine's record carries the wish, and the
-// intent has no more effect. Doing it twice does nothing twice.
+// Applies requests to the records: afterwards each machine's record says what is to become of it, and the intent is
+// done. Applying an intent twice has the effect of applying it once.
 import type { CreateIntent, Intent } from '../../model/intent.ts';
 import type { Machine, MachineFailure } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { limitError } from '../records/pool-limits.ts';
+import type { WorkQueue } from './work-queue.ts';
 
-export async function applyIntents(context: ReconcileContext): Promise<void> {
-  for (const intent of openIntents(context.records.intents)) await applyIntent(context, intent);
+type Queue = Pick<WorkQueue, 'runExclusive'>;
+
+export async function applyIntents(context: ReconcileContext, queue: Queue): Promise<void> {
+  for (const intent of openIntents(context.records.intents)) {
+    await applyIntent(context, queue, intent);
+  }
 }
 
-/** In the order in which they were asked for, so that a deletion finds what it speaks of. */
-export function openIntents(intents: readonly Intent[]): readonly Intent[] {
+/** In the order of the requests, so that a deletion finds the machine it names. */
+function openIntents(intents: readonly Intent[]): readonly Intent[] {
   return intents
     .filter(({ state }) => state === 'open')
-    .toSorted((a, b) => a.requestedAt - b.requestedAt || order(a, b));
+    .toSorted((a, b) => a.requestedAt - b.requestedAt || compareAtSameTime(a, b));
 }
 
-/** In the same instant creations come first, so that a deletion finds what it speaks of. */
-function order(a: Intent, b: Intent): number {
+/** Creations first. */
+function compareAtSameTime(a: Intent, b: Intent): number {
   const isCreate = (intent: Intent) => Number(intent.kind === 'create');
   return isCreate(b) - isCreate(a) || (a.id < b.id ? -1 : 1);
 }
 
-async function applyIntent(context: ReconcileContext, intent: Intent): Promise<void> {
+async function applyIntent(context: ReconcileContext, queue: Queue, intent: Intent): Promise<void> {
+  const { records } = context;
+  let isComplete = true;
   for (const id of intent.machines) {
     if (intent.kind === 'create') await createRecord(context, intent, id);
-    else await requestDeletion(context, intent, id);
+    else {
+      // A worker that runs now continues from the phase it has read; the intent stays open until it has ended.
+      const isDone = await queue.runExclusive(id, () => requestDeletion(context, intent, id));
+      if (!isDone) isComplete = false;
+    }
   }
-  await context.records.putIntent({ ...intent, state: 'done' });
+  if (!isComplete) return;
+  await records.putIntent({ ...intent, state: 'done' });
   await context.record({
     kind: 'did',
     subject: { pool: intent.pool },
     reason: REASONS[intent.kind],
-    message: `${intent.machines.length} machines of pool ${intent.pool}, for ${intent.requestedBy}: ${intent.reason}`,
+    message: `${VERBS[intent.kind]} ${intent.machines.length} machines of pool ${intent.pool}, requested by ${intent.requestedBy}: ${intent.reason}`,
     numbers: { machines: intent.machines.length },
   });
 }
 
 const REASONS: Readonly<Record<Intent['kind'], string>> = {
   create: 'MachinesRequested',
-  delete: 'MachinesDismissed',
+  delete: 'DeletionRequested',
   cancel: 'MachinesCancelled',
+};
+
+const VERBS: Readonly<Record<Intent['kind'], string>> = {
+  create: 'create',
+  delete: 'delete',
+  cancel: 'cancel',
 };
 
 async function createRecord(
@@ -61,23 +79,23 @@ async function createRecord(
     size: intent.size,
     attempts: 0,
   };
-  const failure = surplusOf(context, intent);
+  const failure = limitFailure(context, intent);
   await context.records.putMachine(
     failure === undefined ? machine : { ...machine, phase: 'failed', failure },
   );
 }
 
-/** Two processes may have asked at once, each finding room for its own: only here is everything known. */
-function surplusOf(
+/** Two processes may have requested at the same time, each within the limits; only the driver sees both requests. */
+function limitFailure(
   context: ReconcileContext,
   { pool: name, size }: CreateIntent,
 ): MachineFailure | undefined {
   const pool = context.pool(name);
   if (pool === undefined) return undefined;
   const members = context.records.membersOf(name).filter(({ phase }) => phase !== undefined);
-  const beyond = limitError(pool, { members, count: 1, size });
-  if (beyond === undefined) return undefined;
-  const { code, message } = beyond;
+  const error = limitError(pool, { members, count: 1, size });
+  if (error === undefined) return undefined;
+  const { code, message } = error;
   return { code, message, at: context.now, phase: 'requested' };
 }
 
@@ -86,34 +104,35 @@ async function requestDeletion(
   intent: Intent,
   id: MachineId,
 ): Promise<void> {
-  const machine = context.records.find(id);
+  const { records, state } = context;
+  const machine = records.find(id);
   if (machine === undefined) return;
-  if (isBeingDeleted(machine))
-    return intent.kind === 'delete' ? forgetFailure(context, machine) : undefined;
+  if (isBeingDeleted(machine)) {
+    if (intent.kind === 'delete') await acknowledgeFailure(context, machine);
+    return;
+  }
   const deletionReason = `${intent.requestedBy}: ${intent.reason}`;
   if (machine.phase === 'requested' || machine.phase === 'placed') {
-    await context.records.releaseAddresses(id);
-    await context.records.move(id, 'gone', { deletionReason });
+    await records.releaseAddresses(id);
+    await records.move(id, 'gone', { deletionReason });
     return;
   }
   if (intent.kind === 'cancel') return;
-  // Its task, if one runs, is waited for: what it makes must be found.
+  // A running task is kept in the record and followed to its end: the VM it creates must be found.
   const { task } = machine;
-  await context.records.move(id, 'deleting', {
-    deletionReason,
-    ...(task !== undefined && { task }),
-  });
-  context.state.backoffs.delete(id);
+  await records.move(id, 'deleting', { deletionReason, ...(task !== undefined && { task }) });
+  state.backoffs.delete(id);
 }
 
-/** A failed creation is shown until somebody has taken note of it. */
-async function forgetFailure(
+/** A failed creation is shown until a front end deletes it. */
+async function acknowledgeFailure(
   { records }: ReconcileContext,
   { id, phase, failure }: Machine,
 ): Promise<void> {
   if (phase === 'failed') await records.move(id, 'gone');
-  else if (phase === 'deleting' && failure !== undefined)
+  else if (phase === 'deleting' && failure !== undefined) {
     await records.update(id, { failure: undefined });
+  }
 }
 
 function isBeingDeleted({ phase }: Machine): boolean {

@@ -100,7 +100,7 @@ async function passes({ clock, a, b }: Site, seconds: number): Promise<number[]>
   const together: number[] = [];
   for (let second = 0; second < seconds; second += 1) {
     await clock.advance(1_000);
-    for (let context = 0; context < 50; context += 1) await Promise.resolve();
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
     if (a.driverRegistry.mayAct() && b.driverRegistry.mayAct()) together.push(second);
   }
   return together;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Lease in Kubernetes, for drivers that do not share a store. Its holder stops beginning anything so long before
-// the end that what it began is over by then; who takes it from somebody who died waits as long once more, for a request
-// that was on its way then. Who is given it waits as long as the giver says. Either looks twice before it acts.
+// The Lease in Kubernetes, for drivers that do not share a store. The holder starts no request that could still run when
+// the Lease ends. A process that takes over from a dead holder waits for the duration of the longest request, because
+// one of the holder's may still take effect; after a release it waits as long as the former holder says. Then it reads
+// every region twice before it acts.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Cluster, ClusterLease, TakenLease } from '../../ports/cluster.ts';
 import { asPvescalerError, Cancelled, LostLeadership, Unreachable } from '../../ports/errors.ts';
@@ -9,10 +10,10 @@ import { type Deadline, type DriverLease, isBefore, PAST } from '../context/driv
 import type { FleetOptions } from '../context/options.ts';
 import { readRegionViews } from '../context/region-views.ts';
 
-/** No request to Proxmox is waited for longer than this, unless the settings say so. */
+/** Maximum duration of a request to Proxmox, unless the settings say otherwise. */
 export const MAX_REQUEST_MS = 36_000;
-/** For acting: a renewal may fail twice before it is over. */
-const ACTING_MS = 14_000;
+/** Time to start requests after a renewal: two renewals may fail before it is over. */
+const START_WINDOW_MS = 14_000;
 const RENEW_MS = 5_000;
 const RETRY_MS = 1_000;
 const REQUIRED_READS = 2;
@@ -21,7 +22,7 @@ const BETWEEN_READS_MS = 2_000;
 export interface ElectionEvents {
   readonly onWaiting?: ((holder: string) => void) | undefined;
   readonly onError?: ((error: ReturnType<typeof asPvescalerError>) => void) | undefined;
-  /** Now and then while a takeover waits. */
+  /** About every second while a takeover waits. */
   readonly onHeartbeat?: (() => void) | undefined;
 }
 
@@ -33,7 +34,7 @@ export class LeaderElection implements DriverLease {
   readonly #maxRequestMs: number;
   #lease: ClusterLease | undefined;
   #isTakenOver = false;
-  /** When requests of whoever had the lease before can no longer take effect. */
+  /** When requests of the former holder can no longer take effect. */
   #settledAt = Number.NEGATIVE_INFINITY;
   #keeping: Promise<unknown> = Promise.resolve();
 
@@ -44,10 +45,10 @@ export class LeaderElection implements DriverLease {
   }
 
   get #durationMs(): number {
-    return this.#maxRequestMs + ACTING_MS;
+    return this.#maxRequestMs + START_WINDOW_MS;
   }
 
-  /** Aborted when the lease is lost, or so near its end that nothing may be begun. */
+  /** Aborted when the Lease is lost, or so close to its end that no request may be started. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
@@ -56,7 +57,7 @@ export class LeaderElection implements DriverLease {
     return isBefore(this.until(), this.#options.clock);
   }
 
-  /** What is begun before then is over when the lease is. */
+  /** A request started before then is over when the Lease ends. */
   until(): Deadline {
     const lease = this.#lease;
     if (lease === undefined || this.#lost.signal.aborted) return PAST;
@@ -66,7 +67,7 @@ export class LeaderElection implements DriverLease {
     };
   }
 
-  /** False when called off. Resolves when this process may act. */
+  /** Resolves when this process may act; false when it was cancelled. */
   async win(signal: AbortSignal, events: ElectionEvents): Promise<boolean> {
     const taken = await this.#acquire(signal, events);
     if (taken === undefined) return false;
@@ -76,9 +77,9 @@ export class LeaderElection implements DriverLease {
     this.#settledAt = this.#options.clock.monotonic() + settlingMs;
     if (!this.#isTakenOver && settlingMs === 0) return true;
     try {
-      const going = AbortSignal.any([signal, this.#lost.signal]);
-      await this.#settle(settlingMs, going, events);
-      await this.#confirmReadable(going, events);
+      const waiting = AbortSignal.any([signal, this.#lost.signal]);
+      await this.#settle(settlingMs, waiting, events);
+      await this.#confirmReadable(waiting, events);
       return true;
     } catch (error) {
       if (error instanceof Cancelled) return false;
@@ -86,7 +87,7 @@ export class LeaderElection implements DriverLease {
     }
   }
 
-  /** Nothing may be begun any more when this is called. */
+  /** Call it when no request can be started any more. */
   async resign(): Promise<void> {
     this.#over.abort();
     await this.#keeping;
@@ -97,10 +98,10 @@ export class LeaderElection implements DriverLease {
     await this.#cluster.releaseLease(lease, { unsettledMs }).catch(() => undefined);
   }
 
-  /** Of this process, and of the one before it: who is called off while it waits for that one passes the waiting on. */
+  /** Covers this process and its predecessor: a takeover that is cancelled while it waits passes the rest on. */
   #unsettledMs(): number {
     const { driverRegistry, clock } = this.#options;
-    // Who keeps no account of what was sent cannot say that it is over.
+    // Without a registry of requests, none can be known to be over.
     const own = driverRegistry?.unsettledMs(this.#maxRequestMs) ?? this.#maxRequestMs;
     return Math.max(own, this.#settledAt - clock.monotonic());
   }
@@ -116,20 +117,20 @@ export class LeaderElection implements DriverLease {
       try {
         return await this.#cluster.acquireLease(request, { signal });
       } catch (error) {
-        const ours = asPvescalerError(error);
-        if (ours instanceof Cancelled) return undefined;
-        if (ours.class === 'Bug') throw ours;
-        if (ours.code === 'LEASE_HELD') {
+        const failure = asPvescalerError(error);
+        if (failure instanceof Cancelled) return undefined;
+        if (failure.class === 'Bug') throw failure;
+        if (failure.code === 'LEASE_HELD') {
           this.#isTakenOver = true;
-          events.onWaiting?.(String(ours.facts['holder']));
-        } else events.onError?.(ours);
+          events.onWaiting?.(String(failure.facts['holder']));
+        } else events.onError?.(failure);
         await clock.sleep(RETRY_MS, { signal }).catch(() => undefined);
       }
     }
     return undefined;
   }
 
-  // oxlint-disable-next-line max-params -- how long, until when, and who hears of it
+  // oxlint-disable-next-line max-params -- duration, signal and events
   async #settle(ms: number, signal: AbortSignal, events: ElectionEvents): Promise<void> {
     const { clock } = this.#options;
     const until = clock.monotonic() + ms;
@@ -139,23 +140,28 @@ export class LeaderElection implements DriverLease {
     }
   }
 
-  /** While nothing can be read there is nothing to act on either; why not is told once. */
+  /** Without a readable region there is nothing to act on; the reason is reported once. */
   async #confirmReadable(
     signal: AbortSignal,
     { onHeartbeat, onError }: ElectionEvents,
   ): Promise<void> {
     const { clock, hypervisors } = this.#options;
-    let isTold = false;
-    for (let looks = 0; looks < REQUIRED_READS; ) {
-      if (looks > 0 || isTold) await clock.sleep(BETWEEN_READS_MS, { signal });
+    let isReported = false;
+    for (let reads = 0; reads < REQUIRED_READS; ) {
+      if (reads > 0 || isReported) await clock.sleep(BETWEEN_READS_MS, { signal });
       const { views, stale } = await readRegionViews(this.#options, signal);
       onHeartbeat?.();
       if (views.size > 0 || hypervisors.size === 0) {
-        looks += 1;
-      } else if (!isTold) {
-        isTold = true;
+        reads += 1;
+      } else if (!isReported) {
+        isReported = true;
         const why = Object.values(stale).join('; ');
-        onError?.(new Unreachable('PVE_UNREACHABLE', `the takeover waits: ${why}`));
+        onError?.(
+          new Unreachable(
+            'PVE_UNREACHABLE',
+            `the takeover waits until a region can be read: ${why}`,
+          ),
+        );
       }
     }
   }
@@ -174,7 +180,7 @@ export class LeaderElection implements DriverLease {
     }
   }
 
-  /** A renewal may hang; the end of the lease does not wait for it. */
+  /** Ends the term in time even if a renewal hangs. */
   async #guard(): Promise<void> {
     const { clock } = this.#options;
     const signal = AbortSignal.any([this.#over.signal, this.#lost.signal]);

@@ -8,16 +8,18 @@ import { newMachineId } from '../records/new-machine-id.ts';
 import { headroom } from '../records/pool-limits.ts';
 
 /**
- * Keeps `min`. Only where everything of the pool is in sight: a machine that cannot be seen now, or that is being
- * made by a call nobody remembers, would be ordered twice.
+ * Requests machines up to the pool's `min`. Only while all regions of the pool can be read and no VM there is
+ * undecided: otherwise a machine that exists but is not known yet would be created twice.
  */
 export async function maintainMinimum(
   context: ReconcileContext,
   undecided: ReadonlySet<string>,
 ): Promise<void> {
   for (const pool of Object.values(context.settings.pools)) {
-    const isInSight = pool.regions.every((name) => context.views.has(name) && !undecided.has(name));
-    if (!isInSight || joinRefusal(context, pool) !== undefined) continue;
+    const isReadable = pool.regions.every(
+      (name) => context.views.has(name) && !undecided.has(name),
+    );
+    if (!isReadable || joinRefusal(context, pool) !== undefined) continue;
     if (backoffOf(context, pool.name) !== undefined) continue;
     const members = context.records.membersOf(pool.name);
     const lacking = pool.limits.min - members.length;
@@ -30,14 +32,14 @@ export async function maintainMinimum(
 function recordLimit(
   context: ReconcileContext,
   { name, limits }: PoolSettings,
-  most: number,
+  allowed: number,
 ): Promise<void> {
   return context.recordOnce(`minimum of ${name}`, {
     kind: 'refused',
     subject: { pool: name },
     reason: 'POOL_AT_MAXIMUM',
-    message: `pool ${name} is to keep ${limits.min} machines; its limits of cpu and memory allow ${most}`,
-    numbers: { min: limits.min, most },
+    message: `pool ${name} has a minimum of ${limits.min} machines; its limits of cpu and memory allow ${allowed}`,
+    numbers: { min: limits.min, allowed },
   });
 }
 
@@ -52,7 +54,7 @@ async function requestMachines(
     pool: pool.name,
     requestedAt: context.now,
     requestedBy: 'minimum',
-    reason: `the pool keeps ${pool.limits.min}`,
+    reason: `the pool's minimum is ${pool.limits.min}`,
     state: 'open',
     machines: Array.from({ length: count }, () => newMachineId(context.random)),
     size: pool.size,

@@ -1,66 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// One round: read everything, converge a step. Level-triggered: what happened before does not matter, only what is.
-import { isAtRest, mayExist } from '../../model/machine.ts';
+// One pass over the whole fleet: read records, regions and cluster; adopt, apply intents, place, clean up. It makes no
+// calls for single machines: those are added to the work queue, so that a host that does not answer delays no pass.
+// Level-triggered: it decides from what is there, not from what happened before.
+import { isAtRest, type Machine, mayExist } from '../../model/machine.ts';
+import { backoffOf } from '../capacity/backoff.ts';
+import type { CapacityForecast } from '../capacity/capacity-forecast.ts';
 import { updateForecast } from '../capacity/headroom.ts';
 import { readCluster } from '../context/cluster-reading.ts';
 import type { WriteAuthority } from '../context/driver-lease.ts';
 import type { DriverState } from '../context/driver-state.ts';
-import type { EngineOptions } from '../context/options.ts';
+import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
-import { fillFreedPlaces, placeRequested } from '../machine/requested.ts';
+import { isSettled } from '../machine/ready.ts';
+import { placeRequested } from '../machine/requested.ts';
 import { removeOrphanedNodes } from '../nodes/orphaned-nodes.ts';
+import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
 import { adoptVms } from '../recovery/adopt.ts';
 import { collectGarbage } from '../recovery/collect-garbage.ts';
 import { removeOrphanedSeeds } from '../recovery/orphaned-seeds.ts';
 import { applyIntents } from './apply-intents.ts';
-import type { Interval } from './interval.ts';
 import { maintainMinimum } from './maintain-minimum.ts';
-import { nextPassAt } from './next-pass.ts';
-import { reconcileMachines } from './reconcile-machines.ts';
+import type { WorkQueue } from './work-queue.ts';
+
+/** What all passes of one process share. */
+export interface EngineOptions extends FleetOptions {
+  readonly cache: RecordCache;
+  readonly forecast: CapacityForecast;
+}
 
 export interface PassReport {
-  /** Regions that could not be read, with the reason: nothing of theirs was judged. */
+  /** Regions that could not be read, with the reason: nothing of theirs was decided. */
   readonly stale: Readonly<Record<string, string>>;
-  /** Regions where a VM is being made of which nobody can say whose it is. */
+  /** Regions with a VM that is being created and whose owner is not known yet. */
   readonly undecided: readonly string[];
-  /** Machines that are on their way to somewhere. */
+  /** Number of machines that are neither ready nor over. */
   readonly inProgress: number;
   /** Wall clock of the last fresh reading of each side in this process. */
   readonly seenAt: {
     readonly regions: Readonly<Record<string, number>>;
     readonly cluster: number | undefined;
   };
-  /** When there may be something to do again, if nobody asks for anything. */
+  /** When the next pass is due if no request comes first. */
   readonly nextPassAt: number;
 }
 
-/** A round, and what goes on until the next one. */
-export interface Pass {
-  readonly report: PassReport;
-  readonly stage: Interval;
+export interface PassParts {
+  readonly authority: WriteAuthority;
+  readonly state: DriverState;
+  readonly queue: Pick<WorkQueue, 'addIfAbsent' | 'runExclusive'>;
+  /** Called with the context as soon as there is one: handlers use it from then on. */
+  readonly onContext: (context: ReconcileContext) => void;
+  /** Runs `work` while no other placement runs. */
+  readonly exclusive: (work: () => Promise<void>) => Promise<void>;
 }
 
-/** For who runs one round and no steps. */
-export async function runPass(
-  options: EngineOptions,
-  authority: WriteAuthority,
-  state: DriverState,
-): Promise<PassReport> {
-  return (await runFullPass(options, authority, state)).report;
+export async function runPass(options: EngineOptions, parts: PassParts): Promise<PassReport> {
+  const { state, queue } = parts;
+  const { context, stale } = await readAll(options, parts);
+  parts.onContext(context);
+  await recordStale(context, stale);
+  const undecided = await adoptVms(context);
+  options.forecast.setAdopted(context.views.keys());
+  await parts.exclusive(async () => {
+    await applyIntents(context, queue);
+    await maintainMinimum(context, undecided);
+    await applyIntents(context, queue);
+    const { unplaced } = await placeRequested(context);
+    state.unplaced = unplaced;
+  });
+  await enqueueMachines(context, queue);
+  await removeOrphanedSeeds(context, undecided);
+  await removeOrphanedNodes(context);
+  await collectGarbage(context);
+  await updateForecast(context, options.forecast);
+  const inProgress = context.records.machines.filter((machine) => !isAtRest(machine));
+  return {
+    stale,
+    undecided: [...undecided],
+    inProgress: inProgress.length,
+    nextPassAt: nextPassAt(context, inProgress),
+    seenAt: { regions: Object.fromEntries(state.seenAt), cluster: state.clusterSeenAt },
+  };
 }
 
-export async function runFullPass(
-  options: EngineOptions,
-  authority: WriteAuthority,
-  state: DriverState,
-): Promise<Pass> {
-  const { store, clock, cache } = options;
+async function readAll(options: EngineOptions, { authority, state }: PassParts) {
+  const { clock, cache, store } = options;
   const records = await Records.open(cache, authority.lease, () => clock.now());
   const { views, stale } = await recentRegionViews(options, authority, state);
   options.forecast.setViews(views, stale);
   const clusterReading = await readCluster(options, state);
+  for (const [region, { takenAt }] of views) state.seenAt.set(region, takenAt);
   const { journal } = store;
   const context = new ReconcileContext({
     ...options,
@@ -71,56 +102,56 @@ export async function runFullPass(
     views,
     clusterReading,
   });
-  for (const [region, { takenAt }] of views) state.seenAt.set(region, takenAt);
-  await recordStaleRegions(context, stale);
-  await recordStaleCluster(context);
-  const undecided = await adoptVms(context);
-  options.forecast.setAdopted(views.keys());
-  await applyIntents(context);
-  await maintainMinimum(context, undecided);
-  await applyIntents(context);
-  const { waiting } = await placeRequested(context);
-  const existing = context.records.machines.filter(({ phase }) => mayExist(phase));
-  await reconcileMachines(context, existing);
-  const filled = await fillFreedPlaces(context, waiting);
-  await reconcileMachines(context, filled.placed);
-  await removeOrphanedSeeds(context, undecided);
-  await removeOrphanedNodes(context);
-  await collectGarbage(context);
-  await updateForecast(context, options.forecast);
-  const inProgress = context.records.machines.filter((machine) => !isAtRest(machine));
-  const report = {
-    stale,
-    undecided: [...undecided],
-    inProgress: inProgress.length,
-    nextPassAt: nextPassAt(context, inProgress),
-    seenAt: { regions: Object.fromEntries(state.seenAt), cluster: state.clusterSeenAt },
-  };
-  return { report, stage: { context, waiting: filled.waiting } };
+  return { context, stale };
 }
 
-async function recordStaleRegions(
+/** Machines at rest cost a comparison; everything else is reconciled by the work queue. */
+async function enqueueMachines(
+  context: ReconcileContext,
+  queue: PassParts['queue'],
+): Promise<void> {
+  for (const machine of context.records.machines) {
+    if (!mayExist(machine.phase) || isSettled(context, machine)) continue;
+    queue.addIfAbsent(machine.id);
+    await context.yieldToEventLoop();
+  }
+}
+
+/**
+ * Soon while a machine is in progress. A machine that is backed off is waited for; one that waits for capacity is looked
+ * at again with the next regular pass.
+ */
+function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): number {
+  const { reconcileMs, busyMs } = context.settings;
+  const latest = context.now + reconcileMs;
+  const soonest = context.now + busyMs;
+  const dueAt = ({ id, phase, pool }: Machine): number =>
+    phase === 'requested'
+      ? (backoffOf(context, pool)?.until ?? latest)
+      : (context.state.backoffs.get(id)?.until ?? soonest);
+  const next = inProgress.reduce((min, machine) => Math.min(min, dueAt(machine)), latest);
+  return Math.max(soonest, next);
+}
+
+async function recordStale(
   context: ReconcileContext,
   stale: Readonly<Record<string, string>>,
 ): Promise<void> {
-  for (const region of context.views.keys()) context.state.recorded.delete(`region ${region}`);
+  const { clusterReading, state } = context;
+  for (const region of context.views.keys()) state.recorded.delete(`region ${region}`);
   for (const [region, why] of Object.entries(stale)) {
     await context.recordOnce(`region ${region}`, {
       kind: 'saw',
       subject: { region },
       reason: 'ViewStale',
-      message: `region ${region} cannot be read, nothing of it is judged: ${why}`,
+      message: `region ${region} cannot be read, so nothing is decided there: ${why}`,
     });
   }
-}
-
-async function recordStaleCluster(context: ReconcileContext): Promise<void> {
-  if (context.clusterReading.kind !== 'stale')
-    return void context.state.recorded.delete('kubernetes');
+  if (clusterReading.kind !== 'stale') return void state.recorded.delete('kubernetes');
   await context.recordOnce('kubernetes', {
     kind: 'saw',
     subject: {},
     reason: 'ViewStale',
-    message: `Kubernetes cannot be read, nothing of it is judged: ${context.clusterReading.why}`,
+    message: `Kubernetes cannot be read, so nothing is decided by its Nodes: ${clusterReading.why}`,
   });
 }

@@ -20,18 +20,18 @@ function driver(bench: TestFleet, holder: string, seed: number) {
   return aFleet({ ...bench, store: bench.store.reopen(), settings, seed });
 }
 
-async function passes(bench: TestFleet, seconds: number): Promise<void> {
+async function waitSeconds(bench: TestFleet, seconds: number): Promise<void> {
   for (let second = 0; second < seconds; second += 1) await bench.clock.advance(1_000);
 }
 
-describe('drive', () => {
-  it('takes the lease, carries out what is asked for, and gives the lease back', async () => {
+describe('runDriver', () => {
+  it('acquires the lease, carries out requests, and releases the lease at the end', async () => {
     const bench = aTestFleet();
     const stop = new AbortController();
     const driving = driver(bench, 'a', 2).runDriver({ signal: stop.signal });
-    await passes(bench, 3);
+    await waitSeconds(bench, 3);
     await bench.fleet.scaleTo('workers', 2, WHY);
-    await passes(bench, 120);
+    await waitSeconds(bench, 120);
     expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['ready', 'ready']);
     expect((await bench.fleet.status()).driver).toBe('a');
     stop.abort();
@@ -39,42 +39,42 @@ describe('drive', () => {
     expect((await bench.fleet.status()).driver).toBeUndefined();
   });
 
-  it('tells when a round begins and ends', async () => {
+  it('reports the begin and the end of each pass', async () => {
     const bench = aTestFleet();
     const stop = new AbortController();
-    const told: string[] = [];
+    const events: string[] = [];
     const driving = driver(bench, 'a', 2).runDriver({
       signal: stop.signal,
       events: {
-        onPassBegin: () => told.push('begin'),
-        onPass: () => told.push('round'),
-        onPassEnd: () => told.push('end'),
+        onPassBegin: () => events.push('begin'),
+        onPass: () => events.push('pass'),
+        onPassEnd: () => events.push('end'),
       },
     });
-    await passes(bench, 1);
+    await waitSeconds(bench, 1);
     stop.abort();
     await untilSettled(bench.clock, driving);
-    expect(told.slice(0, 2)).toEqual(['begin', 'end']);
-    expect(told.filter((word) => word === 'begin')).toHaveLength(
-      told.filter((word) => word === 'end').length,
+    expect(events.slice(0, 2)).toEqual(['begin', 'end']);
+    expect(events.filter((event) => event === 'begin')).toHaveLength(
+      events.filter((event) => event === 'end').length,
     );
   });
 
-  it('of two processes one drives; the other takes over when it stops', async () => {
+  it('lets one of two processes be the driver; the other takes over when it stops', async () => {
     const bench = aTestFleet();
     const [stopA, stopB] = [new AbortController(), new AbortController()];
     const waiting: string[] = [];
     const a = driver(bench, 'a', 2).runDriver({ signal: stopA.signal });
-    await passes(bench, 1);
+    await waitSeconds(bench, 1);
     const b = driver(bench, 'b', 3).runDriver({
       signal: stopB.signal,
       events: { onWaiting: (who) => waiting.push(who) },
     });
     await bench.fleet.scaleTo('workers', 3, WHY);
-    await passes(bench, 8);
+    await waitSeconds(bench, 8);
     expect(new Set(waiting)).toEqual(new Set(['a']));
     stopA.abort();
-    await passes(bench, 120);
+    await waitSeconds(bench, 120);
     expect((await bench.fleet.status()).driver).toBe('b');
     expect(leftovers(bench.hypervisor).vms).toHaveLength(3);
     expect((await machinesIn(bench.store)).every(({ phase }) => phase === 'ready')).toBe(true);
@@ -87,44 +87,44 @@ describe('drive', () => {
     const stop = new AbortController();
     const driving = driver(bench, 'a', 2).runDriver({ signal: stop.signal });
     await bench.fleet.scaleTo('workers', 2, WHY);
-    await passes(bench, 4);
+    await waitSeconds(bench, 4);
     const lease = await bench.store.leases.read(RECONCILE_LEASE);
     await bench.store.leases.release(lease!);
-    const request = { name: RECONCILE_LEASE, holder: 'thief', durationMs: 3_600_000 };
+    const request = { name: RECONCILE_LEASE, holder: 'other', durationMs: 3_600_000 };
     await bench.store.leases.acquire(request);
     const changing = () =>
       bench.hypervisor.calls.filter(({ method }) => /^(create|configure|start|upload)/.test(method))
         .length;
     const [before, records] = [changing(), await machinesIn(bench.store)];
-    await passes(bench, 60);
-    // Calls under way when it was lost may end; none is started after the next write was refused.
+    await waitSeconds(bench, 60);
+    // Calls in progress may end; none is started after the next write was refused.
     expect(changing() - before).toBeLessThanOrEqual(2);
     expect(await machinesIn(bench.store)).toEqual(records);
     stop.abort();
     await untilSettled(bench.clock, driving);
   });
 
-  it('looks seldom while nothing moves: also while machines wait for room that nobody announces', async () => {
+  it('reads the regions rarely at rest, also while machines wait for capacity', async () => {
     const bench = aTestFleet(someSettings([aPool({ size: HUGE })]));
     const stop = new AbortController();
     const driving = bench.fleet.runDriver({ signal: stop.signal });
     await bench.fleet.scaleTo('workers', 1, WHY);
-    await passes(bench, 10);
+    await waitSeconds(bench, 10);
     const views = () => bench.hypervisor.calls.filter(({ method }) => method === 'view').length;
     const before = views();
-    await passes(bench, 100);
+    await waitSeconds(bench, 100);
     expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['requested']);
     expect(views() - before).toBeLessThanOrEqual(6);
     stop.abort();
     await untilSettled(bench.clock, driving);
   });
 
-  it('follows tasks more closely than it reads the whole region', async () => {
+  it('polls tasks more often than it reads the whole region', async () => {
     const bench = aTestFleet();
     const stop = new AbortController();
     const driving = bench.fleet.runDriver({ signal: stop.signal });
     await bench.fleet.scaleTo('workers', 3, WHY);
-    await passes(bench, 8);
+    await waitSeconds(bench, 8);
     const count = (name: string) =>
       bench.hypervisor.calls.filter(({ method }) => method === name).length;
     expect(count('task')).toBeGreaterThan(8);
@@ -133,21 +133,21 @@ describe('drive', () => {
     await untilSettled(bench.clock, driving);
   });
 
-  it('goes on after a store that was busy for a moment', async () => {
+  it('continues after the store was busy', async () => {
     const bench = aTestFleet();
     const store: MemoryStore = bench.store.reopen();
     const { StoreUnusable } = await import('../../ports/errors.ts');
-    const trouble: string[] = [];
+    const errors: string[] = [];
     const stop = new AbortController();
     const fleet = aFleet({ ...bench, store, settings: someSettings(), seed: 2 });
     const driving = fleet.runDriver({
       signal: stop.signal,
-      events: { onError: ({ code }) => trouble.push(code) },
+      events: { onError: ({ code }) => errors.push(code) },
     });
-    await passes(bench, 2);
+    await waitSeconds(bench, 2);
     store.failNext(new StoreUnusable('STORE_BUSY', 'locked'), 'read');
     await bench.fleet.scaleTo('workers', 1, WHY);
-    await passes(bench, 100);
+    await waitSeconds(bench, 100);
     expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['ready']);
     stop.abort();
     await untilSettled(bench.clock, driving);

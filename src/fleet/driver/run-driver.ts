@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Being the driver: take the lease, keep it, run rounds, stop acting at the instant it is lost.
+// Being the driver: acquire the lease, keep it, run passes and the work queue, and stop at the instant it is lost.
 import {
   type Lease,
   RECONCILE_LEASE,
@@ -8,67 +8,62 @@ import {
 } from '../../model/lease.ts';
 import { asPvescalerError, Cancelled, LostLeadership, PvescalerError } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, NEVER, PAST } from '../context/driver-lease.ts';
-import { DriverState } from '../context/driver-state.ts';
-import type { EngineOptions } from '../context/options.ts';
-import { type Interval, nextStepAt, runStep } from './interval.ts';
 import { LeaderElection } from './leader-election.ts';
-import { type Pass, type PassReport, runFullPass } from './reconcile-pass.ts';
+import type { EngineOptions, PassReport } from './reconcile-pass.ts';
+import { Reconciler } from './reconciler.ts';
 
 export interface DriverEvents {
-  /** Before and after each round and step of this process, however it ends. Who stops it in between leaves things half done. */
+  /** Before and after each pass of this process, however it ends. */
   readonly onPassBegin?: () => void;
   readonly onPassEnd?: () => void;
-  /** After each round of this process that was no trouble. */
+  /** After each pass of this process that succeeded. */
   readonly onPass?: (report: PassReport) => void;
-  /** While another process drives; it does the work. */
+  /** While another process is the driver. */
   readonly onWaiting?: (holder: string) => void;
-  /** A round ended in trouble that is no machine's; the next one tries again. */
+  /** An error that concerns no single machine; the driver retries. */
   readonly onError?: (error: PvescalerError) => void;
-  /** This process begins to drive, or has stopped. */
+  /** This process becomes the driver, or stops being it. */
   readonly onLeading?: (isLeading: boolean) => void;
-  /** Every second or so outside of rounds: whoever hears nothing for long knows that something hangs. */
+  /** About every second between passes: a long silence means that the driver hangs. */
   readonly onHeartbeat?: () => void;
 }
 
 export interface DriverOptions {
-  /** Ends everything at once; what was begun is left half done. */
+  /** Cancels everything at once; calls in progress are aborted. */
   readonly signal: AbortSignal;
-  /** No new round is begun; the present one is finished. */
+  /** Starts nothing new; the pass and the machines being reconciled are finished. */
   readonly finish?: AbortSignal | undefined;
   readonly events?: DriverEvents | undefined;
 }
 
-/** How soon a new intent is noticed while nothing is. */
+/** How soon a request of another process is noticed. */
 const IDLE_POLL_MS = 1_000;
 const AFTER_ERROR_MS = 1_000;
-/** Rounds may be that much closer than views. */
+/** Passes may follow each other more closely than reads of the regions. */
 const MAX_SHARED_VIEW_AGE_MS = 2_000;
 
-/** So that machines which move one after the other move together. */
-const SHORTEST_STEP_MS = 100;
-
-/** Until the signal: whenever the lease is free, this process drives. */
+/** Until the signal: this process is the driver whenever the lease is free. */
 export async function runDriver(options: EngineOptions, given: DriverOptions): Promise<void> {
   const { signal, finish, events = {} } = given;
   const ending = finish === undefined ? signal : AbortSignal.any([signal, finish]);
-  const terms = { signal, ending, events };
+  const driver = { signal, ending, events };
   while (!ending.aborted) {
-    const lease = await acquire(options, terms);
+    const lease = await acquire(options, driver);
     if (lease === undefined) return;
-    await new DriverTerm(options, lease, terms).run();
+    await new DriverTerm(options, lease, driver).run();
   }
 }
 
-interface Terms {
+interface RunOptions {
   readonly signal: AbortSignal;
-  /** Either way of ending. */
+  /** Aborted by `signal` or `finish`. */
   readonly ending: AbortSignal;
   readonly events: DriverEvents;
 }
 
 async function acquire(
   { store, clock, settings }: EngineOptions,
-  { ending, events }: Terms,
+  { ending, events }: RunOptions,
 ): Promise<Lease | undefined> {
   const request = {
     name: RECONCILE_LEASE,
@@ -79,11 +74,11 @@ async function acquire(
     try {
       return await store.leases.acquire(request, { signal: ending });
     } catch (error) {
-      const ours = asPvescalerError(error);
-      if (ours instanceof Cancelled) return undefined;
-      if (ours.retry !== 'backoff') throw error;
-      if (ours.code === 'LEASE_HELD') events.onWaiting?.(String(ours.facts['holder']));
-      else events.onError?.(ours);
+      const failure = asPvescalerError(error);
+      if (failure instanceof Cancelled) return undefined;
+      if (failure.retry !== 'backoff') throw error;
+      if (failure.code === 'LEASE_HELD') events.onWaiting?.(String(failure.facts['holder']));
+      else events.onError?.(failure);
       events.onHeartbeat?.();
       await clock.sleep(IDLE_POLL_MS, { signal: ending }).catch(() => undefined);
     }
@@ -91,26 +86,26 @@ async function acquire(
   return undefined;
 }
 
-interface Signals {
-  /** Ends what is being done. */
-  readonly acting: AbortSignal;
-  /** Ends before something new is begun. */
-  readonly going: AbortSignal;
-}
-
+/** From acquiring the lease to its release or loss. */
 class DriverTerm implements DriverLease {
   readonly #options: EngineOptions;
-  readonly #terms: Terms;
-  readonly #memory = new DriverState();
+  readonly #run: RunOptions;
+  readonly #reconciler: Reconciler;
   readonly #lost = new AbortController();
   readonly #over = new AbortController();
+  /** Aborted when the term ends because of an error in a machine's reconcile. */
+  readonly #failed = new AbortController();
   readonly #election: LeaderElection | undefined;
   #lease: Lease;
+  #failure: unknown;
 
-  constructor(options: EngineOptions, lease: Lease, terms: Terms) {
+  constructor(options: EngineOptions, lease: Lease, run: RunOptions) {
     this.#options = options;
     this.#lease = lease;
-    this.#terms = terms;
+    this.#run = run;
+    this.#reconciler = new Reconciler(options, {
+      onError: (error) => this.#onMachineError(error),
+    });
     const { cluster } = options;
     this.#election = cluster === undefined ? undefined : new LeaderElection(options, cluster);
   }
@@ -126,14 +121,14 @@ class DriverTerm implements DriverLease {
   }
 
   async run(): Promise<void> {
-    const { events } = this.#terms;
+    const { events } = this.#run;
     const renewing = this.#renew();
     try {
       if (!(await this.#isElected())) return;
       this.#options.driverRegistry?.begin(this);
       this.#options.forecast.beginTerm(this);
       events.onLeading?.(true);
-      await this.#rounds();
+      await this.#reconcile();
     } finally {
       this.#options.driverRegistry?.end(this);
       this.#options.forecast.endTerm(this);
@@ -143,10 +138,11 @@ class DriverTerm implements DriverLease {
       await renewing;
       await this.#options.store.leases.release(this.#lease).catch(() => undefined);
     }
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   async #isElected(): Promise<boolean> {
-    const { ending, events } = this.#terms;
+    const { ending, events } = this.#run;
     if (this.#election === undefined) return true;
     const signal = AbortSignal.any([ending, this.#lost.signal]);
     return this.#election.win(signal, {
@@ -180,81 +176,60 @@ class DriverTerm implements DriverLease {
     }
   }
 
-  async #rounds(): Promise<void> {
-    const { signal, ending, events } = this.#terms;
-    const { clock, settings } = this.#options;
+  async #reconcile(): Promise<void> {
+    const { signal, ending } = this.#run;
     const lost = [
       this.#lost.signal,
       ...(this.#election === undefined ? [] : [this.#election.lost]),
     ];
     const acting = AbortSignal.any([signal, ...lost]);
-    const going = AbortSignal.any([ending, ...lost]);
-    while (!going.aborted) {
-      const revision = await this.#revision();
-      const round = await this.#round(acting);
-      if (round === 'lost') return;
-      if (round !== undefined) events.onPass?.(round.report);
-      const pauseMs = round === undefined ? AFTER_ERROR_MS : round.report.nextPassAt - clock.now();
-      const isMoving = round !== undefined && pauseMs <= settings.busyMs;
-      if (!isMoving) await this.#pause(pauseMs, { revision, signal: going });
-      else if ((await this.#steps(round.stage, pauseMs, { acting, going })) === 'lost') return;
+    const going = AbortSignal.any([ending, this.#failed.signal, ...lost]);
+    const working = this.#runQueue(going);
+    try {
+      await this.#runPasses(acting, going);
+    } finally {
+      this.#failed.abort();
+      await working;
     }
   }
 
-  /** Until the next round is due, or nothing moves any more: what ends in between goes on at once. */
-  async #steps(
-    first: Interval,
-    ms: number,
-    { acting, going }: Signals,
-  ): Promise<'lost' | undefined> {
+  /** Starts machines when they are due; at the end waits for those in progress. */
+  async #runQueue(going: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    const { wakeSignal } = this.#memory;
-    const until = clock.monotonic() + ms;
-    const leftMs = () => until - clock.monotonic();
-    let stage: Interval | undefined = first;
-    while (stage !== undefined && !going.aborted && leftMs() > 0) {
-      await this.#nap(Math.min(SHORTEST_STEP_MS, leftMs()), going);
-      const stepMs = nextStepAt(stage) - clock.now();
-      await this.#nap(Math.min(stepMs, leftMs()), AbortSignal.any([going, wakeSignal.signal]));
-      wakeSignal.reset();
-      if (going.aborted || leftMs() <= 0) continue;
-      const here: Interval = stage;
-      const next: Interval | 'lost' | undefined = await this.#attempt(acting, () => runStep(here));
-      if (next === 'lost') return 'lost';
-      stage = next;
+    const { queue } = this.#reconciler;
+    while (!going.aborted) {
+      queue.changed.reset();
+      queue.startDue();
+      const waitMs = Math.min(Math.ceil(queue.nextDueAt() - clock.monotonic()), IDLE_POLL_MS);
+      const signal = AbortSignal.any([going, queue.changed.signal]);
+      await clock.sleep(waitMs, { signal }).catch(() => undefined);
     }
-    return undefined;
+    await queue.idle();
   }
 
-  async #nap(ms: number, signal: AbortSignal): Promise<void> {
-    await this.#options.clock.sleep(ms, { signal }).catch(() => undefined);
-    this.#terms.events.onHeartbeat?.();
+  async #runPasses(acting: AbortSignal, going: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    while (!going.aborted) {
+      const report = await this.#pass(acting);
+      if (report === 'lost') return;
+      if (report !== undefined) this.#run.events.onPass?.(report);
+      const pauseMs = report === undefined ? AFTER_ERROR_MS : report.nextPassAt - clock.now();
+      await this.#pause(pauseMs, going);
+    }
   }
 
-  /** Undefined while the store is busy: then the pause is not cut short. */
-  #revision(): Promise<number | undefined> {
-    return this.#options.store.revision().catch((error: unknown) => {
-      if (error instanceof PvescalerError && error.retry === 'backoff') return undefined;
-      throw error;
-    });
-  }
-
-  #round(signal: AbortSignal): Promise<Pass | 'lost' | undefined> {
+  /** Undefined when the pass failed and is to be retried. */
+  async #pass(signal: AbortSignal): Promise<PassReport | 'lost' | undefined> {
+    const { events } = this.#run;
     const authority = {
       lease: this.#lease,
       mayAct: () => this.mayAct(),
       signal,
       viewAgeMs: MAX_SHARED_VIEW_AGE_MS,
     };
-    return this.#attempt(signal, () => runFullPass(this.#options, authority, this.#memory));
-  }
-
-  /** Undefined when it ended in trouble. */
-  async #attempt<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | 'lost' | undefined> {
-    const { events } = this.#terms;
     events.onPassBegin?.();
     try {
-      return await work();
+      return await this.#reconciler.pass(authority);
     } catch (error) {
       if (error instanceof LostLeadership) return 'lost';
       if (error instanceof Cancelled && signal.aborted) return undefined;
@@ -266,18 +241,39 @@ class DriverTerm implements DriverLease {
     }
   }
 
-  /** Ends early when somebody wrote something. */
-  async #pause(
-    ms: number,
-    { revision, signal }: { readonly revision: number | undefined; readonly signal: AbortSignal },
-  ): Promise<void> {
+  /** What a machine's reconcile could not handle itself: the lease is lost, or the store cannot be used. */
+  #onMachineError(error: unknown): void {
+    if (error instanceof Cancelled) return;
+    if (error instanceof LostLeadership) this.#lost.abort();
+    else if (error instanceof PvescalerError && error.class !== 'Bug') {
+      this.#run.events.onError?.(error);
+    } else {
+      this.#failure ??= error;
+      this.#failed.abort();
+    }
+  }
+
+  /** Ends early when another process has requested something. */
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const until = clock.monotonic() + ms;
     while (!signal.aborted && clock.monotonic() < until) {
       const napMs = Math.min(IDLE_POLL_MS, until - clock.monotonic());
-      await this.#nap(napMs, signal);
-      if (signal.aborted || revision === undefined) continue;
-      if ((await this.#revision()) !== revision) return;
+      await clock.sleep(napMs, { signal }).catch(() => undefined);
+      this.#run.events.onHeartbeat?.();
+      if (!signal.aborted && (await this.#hasOpenIntents())) return;
     }
+  }
+
+  /** False also while the store is busy: then the pause is not cut short. */
+  async #hasOpenIntents(): Promise<boolean> {
+    const { cache } = this.#options;
+    try {
+      await cache.refresh();
+    } catch (error) {
+      if (error instanceof PvescalerError && error.retry === 'backoff') return false;
+      throw error;
+    }
+    return cache.index.hasOpenIntents;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The join through the guest agent: wait for the system, write files by standard input, start the join. Done once
-// per process and machine; doing it again after a crash writes the same files with another token.
+// Joins through the guest agent: waits for the system, writes files through standard input, starts the join. Runs once
+// per process and machine; running it again after a crash writes the same files with another token.
 import type { AgentStep, JoinInput } from '../../bootstrap/index.ts';
 import { TaskFailed } from '../../ports/errors.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
@@ -12,20 +12,20 @@ const STEP_TIMEOUT_MS = 20_000;
 
 type Seeded = PoolSettings & { readonly seed: SeedSettings };
 
-/** Does nothing for pools that join from user-data, and until the guest is far enough. */
+/** Does nothing for pools that join from user-data, and until the guest has started far enough. */
 export async function joinByAgent(reconcile: MachineReconcile): Promise<void> {
   const { pool, context } = reconcile;
   if (!isSeeded(pool) || context.state.joinedByAgent.has(reconcile.id)) return;
   const { join } = pool.seed;
   if (join.kind === 'none' || join.via !== 'agent') return;
-  // Whether the guest is far enough is asked before a token is made for it.
+  // Check the guest before a token is created for it.
   const [first] = stepsOf(reconcile, pool, await joinOfSeed(reconcile, join));
   if (first?.kind === 'wait' && !(await isGuestReady(reconcile, first))) return;
   for (const step of stepsOf(reconcile, pool, await joinOfAgent(reconcile, join)))
     await run(reconcile, step);
   context.state.joinedByAgent.add(reconcile.id);
   context.state.tokens.delete(reconcile.id);
-  const message = `${reconcile.placement.name} was told to join`;
+  const message = `started the join of ${reconcile.placement.name} through its guest agent`;
   await reconcile.record({ kind: 'did', reason: 'JoinStarted', message });
 }
 
@@ -55,7 +55,7 @@ async function isGuestReady(
   return until.includes(output.trim());
 }
 
-/** What a command says may repeat what it was given: only its exit code is told. */
+/** Reports only the exit code: the output of a command may repeat its secret input. */
 async function run(reconcile: MachineReconcile, step: AgentStep): Promise<void> {
   if (step.kind === 'wait') return;
   const { command, input, name } = step;
@@ -65,5 +65,8 @@ async function run(reconcile: MachineReconcile, step: AgentStep): Promise<void> 
     reconcile.context.writeOptions,
   );
   if (exitCode === 0) return;
-  throw new TaskFailed('BOOTSTRAP_FAILED', `'${name}' in the guest ended with code ${exitCode}`);
+  throw new TaskFailed(
+    'BOOTSTRAP_FAILED',
+    `'${name}' failed in the guest with exit code ${exitCode}`,
+  );
 }

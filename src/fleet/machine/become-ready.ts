@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-
-import type { MachineReconcile, Step } from '../context/machine-reconcile.ts';
-import { requireOurs } from './configuring.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import { CONTINUE, type ReconcileResult } from '../context/reconcile-result.ts';
 import { writeMilestone } from './milestone.ts';
-import { lookUpVm } from './vm-lookup.ts';
+import { lookUpOwnVm } from './vm-lookup.ts';
 
-export async function becomeReady(reconcile: MachineReconcile): Promise<Step> {
-  await writeMilestone(
-    reconcile,
-    requireOurs(await lookUpVm(reconcile), reconcile),
-    'readySinceSeconds',
-  );
+export async function becomeReady(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  await writeMilestone(reconcile, await lookUpOwnVm(reconcile), 'readySinceSeconds');
   await reconcile.move('ready');
-  reconcile.context.state.tokens.delete(reconcile.id);
-  await reconcile.context.records.changePool(reconcile.machine.pool, ({ backoff, ...rest }) =>
+  const { context, machine, placement } = reconcile;
+  context.state.tokens.delete(reconcile.id);
+  await context.records.changePool(machine.pool, ({ backoff, ...rest }) =>
     backoff === undefined ? undefined : rest,
   );
-  const { name, host, vmId } = reconcile.placement;
-  const { nodeName } = reconcile.machine;
+  const { name, host, vmId } = placement;
+  const { nodeName, requestedAt } = machine;
   await reconcile.record({
     kind: 'did',
     reason: 'MachineReady',
-    message: `${nodeName === undefined ? name : `node ${nodeName}`} is up: VM ${vmId} on host ${host}`,
-    numbers: {
-      vmId,
-      seconds: Math.round((reconcile.context.now - reconcile.machine.requestedAt) / 1_000),
-    },
+    message: `${nodeName === undefined ? name : `node ${nodeName}`} is ready: VM ${vmId} on host ${host}`,
+    numbers: { vmId, seconds: Math.round((context.now - requestedAt) / 1_000) },
   });
-  return 'again';
+  return CONTINUE;
 }

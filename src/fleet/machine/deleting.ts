@@ -1,123 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-// deleting → gone, or failed where a creation failed. Mark, shut down, stop, destroy, verify, then everything
-// else that belonged to the machine. A VM that is not ours is left alone; the machine ends without it.
-
+// deleting → gone, or failed where the creation failed. Marks the VM, shuts it down, stops and destroys it, verifies
+// that it is gone, then removes everything else that belonged to the machine. A VM that is not ours is left alone.
+import type { TaskKind } from '../../model/machine.ts';
 import { isMachineError } from '../context/machine-error.ts';
-import type { MachineReconcile, Step } from '../context/machine-reconcile.ts';
+import { type MachineReconcile, taskRefOf } from '../context/machine-reconcile.ts';
+import { CONTINUE, DONE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
 import { removeNode } from '../nodes/remove.ts';
-import { isUploadInProgress } from './configuring.ts';
-import { isCloneInProgress } from './creating.ts';
+import { isCloneInProgress } from './create-vm.ts';
 import { writeMilestone } from './milestone.ts';
-import { seedHost } from './seed-host.ts';
-import { lookUpVm, type VmLookup } from './vm-lookup.ts';
+import { deleteSeed, isUploadInProgress } from './seed-volume.ts';
+import { lookUpVm, type OwnVm } from './vm-lookup.ts';
 
-/** After so many troubles a guest is not asked any more. */
+/** After this many errors the VM is stopped without a shutdown. */
 const MAX_SHUTDOWN_ATTEMPTS = 3;
+const RECHECK_MS = 1_000;
 const LOCK_RECHECK_MS = 10_000;
 
-export async function deleting(reconcile: MachineReconcile): Promise<Step> {
+export async function deleting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   if (reconcile.machine.placement === undefined) return finishDeletion(reconcile);
   const task = await reconcile.pollTask();
-  if (task.state === 'running') return 'wait';
-  if (task.state === 'ended' && task.type === 'qmdestroy')
+  if (task.state === 'running') return task.wait;
+  if (task.state === 'ended' && task.kind === 'destroy') {
     await recordWarnings(reconcile, task.warnings);
+  }
   if (reconcile.machine.task !== undefined) await reconcile.update({ task: undefined });
   const lookup = await lookUpVm(reconcile);
   switch (lookup.kind) {
     case 'ours':
-      return remove(reconcile, lookup, task.state === 'ended' ? task.type : undefined);
+      return removeVm(reconcile, lookup, task.state === 'ended' ? task.kind : undefined);
     case 'undecided':
       return waitForLock(reconcile, lookup.lock);
     case 'foreign':
       await recordLeftAlone(reconcile, lookup.reason);
       return finishDeletion(reconcile, { keepsNode: lookup.isSameVm });
-    default:
-      return (await isCloneInProgress(reconcile, reconcile.pool))
-        ? 'wait'
-        : finishDeletion(reconcile);
+    case 'absent':
+      return finishUnlessCloning(reconcile);
   }
 }
 
-async function remove(
+/** A clone that still runs would create the VM after its deletion. */
+async function finishUnlessCloning(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  return (await isCloneInProgress(reconcile, reconcile.pool))
+    ? requeue(RECHECK_MS, 'a clone of its template is still running')
+    : finishDeletion(reconcile);
+}
+
+async function removeVm(
   reconcile: MachineReconcile,
-  lookup: Extract<VmLookup, { kind: 'ours' }>,
-  lastTask: string | undefined,
-): Promise<Step> {
-  await writeMilestone(reconcile, lookup, 'deletingSinceSeconds');
-  const { power } = await reconcile.hypervisor.vmState(reconcile.vm, reconcile.context.readOptions);
-  if (power === 'stopped') {
-    // The VM goes last: as long as it is there, whoever finds it knows what else belonged to it.
-    if (reconcile.machine.seedVolume !== undefined) {
-      if (await isUploadInProgress(reconcile)) return 'wait';
-      await deleteSeed(reconcile);
-      // That may have waited for a lock, time enough for the id to change hands: nothing is destroyed unseen.
-      return 'again';
+  ownVm: OwnVm,
+  lastTask: TaskKind | undefined,
+): Promise<ReconcileResult> {
+  await writeMilestone(reconcile, ownVm, 'deletingSinceSeconds');
+  const { readOptions } = reconcile.context;
+  const { power } = await reconcile.hypervisor.vmState(reconcile.vm, readOptions);
+  return power === 'stopped' ? destroy(reconcile) : stop(reconcile, lastTask);
+}
+
+/** The VM goes last: as long as it exists, its marker shows what else belongs to the machine. */
+async function destroy(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  if (reconcile.machine.seedVolume !== undefined) {
+    if (await isUploadInProgress(reconcile)) {
+      return requeue(RECHECK_MS, 'an upload of its seed may be running');
     }
-    return reconcile.recordTask(
-      await reconcile.hypervisor.destroyVm(reconcile.vm, reconcile.context.writeOptions),
-    );
+    await deleteSeed(reconcile);
+    // The deletion may have waited for a lock, and the VM id may have a new owner: look it up again.
+    return CONTINUE;
   }
-  const { mode, shutdownTimeoutMs } = reconcile.pool?.deletion ?? {
-    mode: 'stop',
-    shutdownTimeoutMs: 0,
-  };
-  const isAsked = lastTask === 'qmshutdown' || reconcile.machine.attempts >= MAX_SHUTDOWN_ATTEMPTS;
-  if (mode === 'stop' || isAsked) {
-    return reconcile.recordTask(
-      await reconcile.hypervisor.stopVm(reconcile.vm, reconcile.context.writeOptions),
-    );
-  }
-  return reconcile.recordTask(
-    await reconcile.hypervisor.shutdownVm(
-      reconcile.vm,
-      shutdownTimeoutMs,
-      reconcile.context.writeOptions,
-    ),
-  );
+  const { writeOptions } = reconcile.context;
+  return reconcile.recordTask(await reconcile.hypervisor.destroyVm(reconcile.vm, writeOptions));
+}
+
+async function stop(
+  reconcile: MachineReconcile,
+  lastTask: TaskKind | undefined,
+): Promise<ReconcileResult> {
+  const { hypervisor, vm, machine, context } = reconcile;
+  const deletion = reconcile.pool?.deletion ?? { mode: 'stop', shutdownTimeoutMs: 0 };
+  const hasTriedShutdown = lastTask === 'shutdown' || machine.attempts >= MAX_SHUTDOWN_ATTEMPTS;
+  const task =
+    deletion.mode === 'stop' || hasTriedShutdown
+      ? await hypervisor.stopVm(vm, context.writeOptions)
+      : await hypervisor.shutdownVm(vm, deletion.shutdownTimeoutMs, context.writeOptions);
+  return reconcile.recordTask(task);
 }
 
 const LOG_LINES = 50;
 
-/** A disk that cannot be removed is only warned about, and stays when its VM is gone: nobody else will say so. */
+/** Proxmox only warns about a disk that it cannot remove; the disk stays after its VM is gone. */
 async function recordWarnings(reconcile: MachineReconcile, warnings: number): Promise<void> {
-  const { task } = reconcile.machine;
-  if (warnings === 0 || task === undefined) return;
-  // The log is for the words; without it the warning is still one.
+  const { task, placement } = reconcile.machine;
+  if (warnings === 0 || task === undefined || placement === undefined) return;
+  // Without the log the warning is recorded all the same.
   const log = await reconcile.hypervisor
-    .taskLog(task, LOG_LINES, reconcile.context.readOptions)
+    .taskLog(taskRefOf(task, placement), LOG_LINES, reconcile.context.readOptions)
     .catch((error: unknown) => {
       if (isMachineError(error)) return [];
       throw error;
     });
-  const words = log.filter((line) => /WARN|Could not/i.test(line)).join('; ');
+  const lines = log.filter((line) => /WARN|Could not/i.test(line)).join('; ');
   const { vmId, host } = reconcile.vm;
   await reconcile.record({
     kind: 'saw',
     reason: 'DestroyedWithWarnings',
-    message: `VM ${vmId} was destroyed on ${host} with ${warnings} warnings, see whether its disks are gone: ${words || task.upid}`,
+    message: `VM ${vmId} was destroyed on ${host} with ${warnings} warnings; check that its disks are gone: ${lines || task.upid}`,
     numbers: { vmId, warnings },
   });
 }
 
-/** A VM whose creation died keeps its lock; only root can take it away. Told, and looked at again. */
-async function waitForLock(reconcile: MachineReconcile, lock: string): Promise<Step> {
+/** A VM whose creation died keeps its lock, which only root can remove. */
+async function waitForLock(reconcile: MachineReconcile, lock: string): Promise<ReconcileResult> {
   const { vmId, host } = reconcile.vm;
-  const running = await reconcile.hypervisor.runningTasks(
-    host,
-    `qm${lock}`,
-    reconcile.context.readOptions,
-  );
-  if (running.length === 0 && !(await isCloneInProgress(reconcile, reconcile.pool))) {
-    await reconcile.context.recordOnce(reconcile.id, {
-      kind: 'failed',
-      subject: { pool: reconcile.machine.pool, machine: reconcile.id, host },
-      reason: 'HalfMadeVm',
-      message: `VM ${vmId} has the lock '${lock}' and no task of ours makes it; unless somebody else does, run 'qm unlock ${vmId}' and 'qm destroy ${vmId} --destroy-unreferenced-disks 1' on ${host}`,
-    });
-    const { backoffs } = reconcile.context.state;
-    backoffs.set(reconcile.id, { until: reconcile.context.now + LOCK_RECHECK_MS, count: 0 });
+  if (await isCreationRunning(reconcile)) {
+    return requeue(RECHECK_MS, `VM ${vmId} is being created (lock ${lock})`);
   }
-  return 'wait';
+  await reconcile.context.recordOnce(reconcile.id, {
+    kind: 'failed',
+    subject: { pool: reconcile.machine.pool, machine: reconcile.id, host },
+    reason: 'HalfMadeVm',
+    message: `VM ${vmId} has the lock '${lock}' and no task of ours creates it; unless another user does, run 'qm unlock ${vmId}' and 'qm destroy ${vmId} --destroy-unreferenced-disks 1' on ${host}`,
+  });
+  return requeue(LOCK_RECHECK_MS, `VM ${vmId} keeps its lock (${lock})`);
+}
+
+/** A clone task does not name the VM that it creates: any clone on the host may be the one. */
+async function isCreationRunning(reconcile: MachineReconcile): Promise<boolean> {
+  const { hypervisor, vm, context, pool } = reconcile;
+  const created = await hypervisor.runningTasks(vm.host, 'create', context.readOptions);
+  if (created.some(({ subject }) => subject === vm.vmId)) return true;
+  const cloned = await hypervisor.runningTasks(vm.host, 'clone', context.readOptions);
+  return cloned.length > 0 || isCloneInProgress(reconcile, pool);
 }
 
 function recordLeftAlone(reconcile: MachineReconcile, reason: string): Promise<void> {
@@ -129,13 +140,15 @@ function recordLeftAlone(reconcile: MachineReconcile, reason: string): Promise<v
   });
 }
 
-/** Nothing of the VM is left; or it is somebody else's now, and so is its Node. */
+/** The VM is gone, or it is not ours any more, and then neither is its Node. */
 async function finishDeletion(
   reconcile: MachineReconcile,
   { keepsNode } = { keepsNode: false },
-): Promise<Step> {
+): Promise<ReconcileResult> {
   await deleteSeed(reconcile);
-  if (!keepsNode && (await removeNode(reconcile)) === 'wait') return 'wait';
+  if (!keepsNode && !(await removeNode(reconcile))) {
+    return requeue(RECHECK_MS, 'its Node cannot be checked');
+  }
   await reconcile.context.records.releaseAddresses(reconcile.id);
   const { failure, deletionReason, placement } = reconcile.machine;
   const name = placement?.name ?? reconcile.id;
@@ -145,24 +158,13 @@ async function finishDeletion(
       ? {
           kind: 'did',
           reason: 'MachineGone',
-          message: `${name} is gone: ${deletionReason ?? 'asked for'}`,
+          message: `${name} was deleted: ${deletionReason ?? 'requested'}`,
         }
       : {
           kind: 'failed',
           reason: 'MachineFailed',
-          message: `${name}: ${failure.message}; nothing of it is left`,
+          message: `${name} failed and was removed: ${failure.message}`,
         },
   );
-  return 'wait';
-}
-
-async function deleteSeed(reconcile: MachineReconcile): Promise<void> {
-  const { placement, seedVolume } = reconcile.machine;
-  if (placement === undefined || seedVolume === undefined) return;
-  await reconcile.hypervisor.deleteVolume(
-    seedHost(reconcile),
-    seedVolume,
-    reconcile.context.writeOptions,
-  );
-  await reconcile.update({ seedVolume: undefined });
+  return DONE;
 }

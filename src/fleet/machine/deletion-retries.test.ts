@@ -8,7 +8,7 @@ import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import { CapacityForecast } from '../capacity/capacity-forecast.ts';
 import { DriverState } from '../context/driver-state.ts';
 import { recentRegionViews } from '../context/region-views.ts';
-import { runPass } from '../driver/reconcile-pass.ts';
+import { Reconciler } from '../driver/reconciler.ts';
 import { RecordCache } from '../records/record-cache.ts';
 import {
   aJoiningTestFleet,
@@ -186,6 +186,7 @@ describe('what a process remembers', () => {
     const bench = aJoiningTestFleet();
     const { store, clock, hypervisor } = bench;
     const state = new DriverState();
+    const errors: unknown[] = [];
     const engine = {
       ...bench,
       settings: joiningSettings(),
@@ -194,11 +195,13 @@ describe('what a process remembers', () => {
       cache: new RecordCache(store),
       forecast: new CapacityForecast(),
     };
+    const reconciler = new Reconciler(engine, { state, onError: (error) => errors.push(error) });
     const lease = await store.leases.acquire({ name: 'r', holder: 't', durationMs: 3_600_000 });
     const work = async (count: number) => {
       for (let round = 0; round < count; round += 1) {
         bench.guests.settle();
-        await runPass(engine, { lease, mayAct: () => true }, state);
+        await reconciler.pass({ lease, mayAct: () => true });
+        await reconciler.drain();
         await clock.advance(1_000);
       }
     };

@@ -4,8 +4,8 @@ import { backOff } from '../capacity/backoff.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 
 /**
- * Gives a machine up that never became ready. Where nothing was made it has failed at once; otherwise everything
- * that belongs to it is removed first. The reason is kept, and the pool waits before it makes another.
+ * Ends a machine that never became ready. If nothing exists on a host it is failed at once; otherwise everything that
+ * belongs to it is removed first. The reason is kept, and the pool backs off before it creates another machine.
  */
 export async function failMachine(
   reconcile: MachineReconcile,
@@ -20,7 +20,7 @@ export async function failMachine(
     await reconcile.context.records.releaseAddresses(reconcile.id);
     await reconcile.move('failed', changes);
   } else {
-    // A creation that still runs is waited for: what it makes must be found.
+    // A creation that still runs is followed to its end: the VM it creates must be found.
     const { task } = reconcile.machine;
     await reconcile.move('deleting', { ...changes, ...(task !== undefined && { task }) });
   }

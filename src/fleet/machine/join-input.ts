@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The join of one machine with its secret. A bootstrap token is made when it is about to be sent, for this machine
-// alone, and kept nowhere but in memory: after a crash another one is made, and the first expires unused.
+// The join data of one machine with its secret. A bootstrap token is created just before it is sent, for one machine, and
+// kept in memory only: after a crash another one is created, and the first expires unused.
 import { createHash, X509Certificate } from 'node:crypto';
 import type { JoinInput } from '../../bootstrap/index.ts';
 import { BOOTSTRAP_GROUPS } from '../../model/bootstrap-groups.ts';
@@ -11,10 +11,10 @@ import type { MachineReconcile } from '../context/machine-reconcile.ts';
 
 type Joining = Exclude<JoinSettings, { readonly kind: 'none' }>;
 
-/** Stands where a token would, in documents that carry none. */
+/** Placeholder in documents that contain no token. */
 const NO_TOKEN = 'none00.0000000000000000';
 
-/** For the seed. A join through the guest agent keeps its secrets out of it. */
+/** For the seed. A join through the guest agent keeps its secrets out of the seed. */
 export function joinOfSeed(reconcile: MachineReconcile, join: JoinSettings): Promise<JoinInput> {
   if (join.kind === 'none') return Promise.resolve(join);
   return join.via === 'agent' ? withToken(reconcile, join, NO_TOKEN) : joinOfAgent(reconcile, join);
@@ -51,7 +51,7 @@ async function tokenOf(reconcile: MachineReconcile, join: Joining): Promise<stri
   return `K10${sum}::${token}`;
 }
 
-/** A token with half of its life before it serves a second try as well. */
+/** A token with more than half of its lifetime left is used for a second attempt. */
 async function mintedToken(
   reconcile: MachineReconcile,
   { kind }: Joining,
@@ -78,7 +78,7 @@ async function caOf(reconcile: MachineReconcile): Promise<string> {
   return clusterOf(reconcile).serverCa(reconcile.context.readOptions);
 }
 
-/** What kubeadm pins: the public key of each CA. */
+/** Hashes of the public key of each CA, which kubeadm pins. */
 function caHashes(pem: string): readonly string[] {
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g);
   return (certificates ?? []).map((text) => {
@@ -92,7 +92,7 @@ function clusterOf(reconcile: MachineReconcile): Cluster {
   if (cluster !== undefined) return cluster;
   throw new InvalidConfig(
     'CONFIG_INVALID',
-    `pool ${reconcile.machine.pool} joins its machines to a cluster, and there is no access to one`,
+    `pool ${reconcile.machine.pool} joins its machines to a cluster, but no cluster is configured`,
     { hint: 'Name a kubeconfig by cluster.kubeconfig or --kubeconfig, or set join: none.' },
   );
 }

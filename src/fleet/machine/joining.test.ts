@@ -167,7 +167,7 @@ describe('a machine that joins', () => {
         .filter(({ reason }) => reason === 'NodeDiffers')
         .map(({ message }) => message);
     expect(await told()).toHaveLength(1);
-    expect((await told())[0]).toContain(`label ${role} is not '', because others set it`);
+    expect((await told())[0]).toContain(`label ${role} is not set to '' because others owns it`);
     const asked = () => bench.cluster.calls.filter(({ method }) => method === 'declareNode').length;
     const before = asked();
     await rounds(bench, 3);

@@ -1,55 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// joining → ready: the guest is up, its Node appears, gets what its kubelet could not say, and is Ready.
+// joining → ready: waits for the Node, adds what the kubelet could not set, and waits until it is Ready.
 import { TimedOut } from '../../ports/errors.ts';
-import type { MachineReconcile, Step } from '../context/machine-reconcile.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import { CONTINUE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
 import { completeNode, recordDifferences } from '../nodes/complete.ts';
 import { findOwnNode } from '../nodes/find-node.ts';
 import { learnAllocatable } from '../nodes/learn.ts';
 import { recordNode } from '../nodes/record.ts';
 import { joinByAgent } from './agent-join.ts';
 import { becomeReady } from './become-ready.ts';
-import { requireOurs } from './configuring.ts';
 import { failMachine } from './fail-machine.ts';
-import { isSeenRunning } from './seen-running.ts';
-import { lookUpVm } from './vm-lookup.ts';
+import { startIfStopped } from './power.ts';
 
-export async function joining(reconcile: MachineReconcile): Promise<Step> {
+/** Nodes come from the watch cache: looking again costs no request. */
+const NODE_POLL_MS = 500;
+
+export async function joining(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { clusterReading } = reconcile.context;
   if (clusterReading.kind === 'none') return becomeReady(reconcile);
   const task = await reconcile.pollTask();
-  if (task.state === 'running' || clusterReading.kind === 'stale') return 'wait';
+  if (task.state === 'running') return task.wait;
+  if (clusterReading.kind === 'stale') return requeue(NODE_POLL_MS, 'Kubernetes cannot be read');
   const node = findOwnNode(reconcile);
-  if (node === undefined) return awaitNode(reconcile);
+  if (node === undefined) return waitForNode(reconcile);
   await recordNode(reconcile, node);
-  if (await completeNode(reconcile, clusterReading.cluster, node)) return 'wait';
-  if (!node.ready || node.isTerminating) return keepRunning(reconcile);
+  if (await completeNode(reconcile, clusterReading.cluster, node)) {
+    return requeue(NODE_POLL_MS, 'its Node was changed');
+  }
+  if (!node.ready || node.isTerminating) return keepRunning(reconcile, 'its Node is not Ready');
   await recordDifferences(reconcile, node);
   await learnAllocatable(reconcile.context, reconcile.machine, node);
   return becomeReady(reconcile);
 }
 
-async function awaitNode(reconcile: MachineReconcile): Promise<Step> {
+async function waitForNode(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const timeoutMs = reconcile.pool?.registrationTimeoutMs ?? Number.POSITIVE_INFINITY;
-  // While the cluster could not be read nobody could register either.
+  // Time in which the cluster could not be read does not count: the guest may not have reached it either.
   const since = Math.max(reconcile.machine.phaseSince, reconcile.context.state.clusterStaleAt);
   if (reconcile.context.now - since > timeoutMs) {
     const seconds = Math.round(timeoutMs / 1_000);
-    const message = `its guest is up, but no Node of it appeared within ${seconds} s`;
+    const message = `the guest is up, but its Node did not appear within ${seconds} s`;
     await failMachine(reconcile, new TimedOut('REGISTRATION_TIMED_OUT', message));
-    return 'wait';
+    return CONTINUE;
   }
-  const step = await keepRunning(reconcile);
+  const result = await keepRunning(reconcile, 'its Node has not appeared');
   await joinByAgent(reconcile);
-  return step;
+  return result;
 }
 
-/** A guest that powered itself off on the way is switched on again. */
-async function keepRunning(reconcile: MachineReconcile): Promise<Step> {
-  if (isSeenRunning(reconcile)) return 'wait';
-  requireOurs(await lookUpVm(reconcile), reconcile);
-  const { power } = await reconcile.hypervisor.vmState(reconcile.vm, reconcile.context.readOptions);
-  if (power === 'running') return 'wait';
-  return reconcile.recordTask(
-    await reconcile.hypervisor.startVm(reconcile.vm, reconcile.context.writeOptions),
-  );
+/** Starts a guest that powered itself off. */
+async function keepRunning(reconcile: MachineReconcile, because: string): Promise<ReconcileResult> {
+  return (await startIfStopped(reconcile)) ?? requeue(NODE_POLL_MS, because);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import type { Machine } from '../../model/machine.ts';
 import { InvalidConfig, NoCapacity, TaskFailed, Unreachable } from '../../ports/errors.ts';
 import type { SourceSettings } from '../context/settings.ts';
 import {
@@ -14,6 +15,7 @@ import {
 } from '../testing/settings.ts';
 import {
   addressesInUse,
+  aFleet,
   aTestFleet,
   leftovers,
   machinesIn,
@@ -64,6 +66,27 @@ describe.each(SOURCES)('a machine from %s', (_name, source) => {
     expect(await addressesInUse(bench.store)).toEqual([]);
     const phases = (await machinesIn(bench.store)).map(({ phase }) => phase);
     expect(phases).toEqual(['gone', 'gone']);
+  });
+});
+
+describe('a record of an earlier version', () => {
+  it('whose task has neither kind nor host is driven on', async () => {
+    const settings = someSettings();
+    const bench = aTestFleet(settings);
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    let task: Machine['task'];
+    for (let pass = 0; pass < 60 && task === undefined; pass += 1) {
+      await onePass(bench.fleet, bench);
+      task = (await machinesIn(bench.store))[0]?.task;
+    }
+    const [seen] = await bench.store.machines.list();
+    if (seen === undefined || task === undefined) throw new Error('no task was recorded');
+    const { upid, startedAt } = task;
+    await bench.store.machines.replace(seen, { ...seen.value, task: { upid, startedAt } });
+    const fleet = aFleet({ ...bench, settings, seed: 2 });
+    await untilAtRest(fleet, bench);
+    expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'ready' }]);
+    expect(leftovers(bench.hypervisor).vms).toHaveLength(1);
   });
 });
 
@@ -120,7 +143,7 @@ describe('creations', () => {
       someSettings([aPool({ limits: { ...aPool().limits, min: 1, max: 5 } })]),
     );
     for (let n = 0; n < 3; n += 1) {
-      bench.hypervisor.failNextTask('qmcreate', new TaskFailed('TASK_FAILED', 'disk on fire'));
+      bench.hypervisor.failNextTask('create', new TaskFailed('TASK_FAILED', 'disk on fire'));
     }
     await untilAtRest(bench.fleet, bench);
     const { pools } = await bench.fleet.status();

@@ -1,32 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has become of a machine is written on its VM before it is written down here: whoever finds the VM without
-// our records must neither revive one that was being deleted nor give one up that has been ready.
+// Writes into the VM's marker that the machine is ready or being deleted, before the record says so. After a loss of the
+// records, a VM that was being deleted is not revived, and one that was ready is not deleted.
 import { type Marker, withMarker } from '../../model/marker.ts';
-import type { VmConfig } from '../../ports/hypervisor.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import { isProtected } from './inherited.ts';
-import type { VmLookup } from './vm-lookup.ts';
+import type { OwnVm } from './vm-lookup.ts';
 
 type Milestone = 'readySinceSeconds' | 'deletingSinceSeconds';
 
 export async function writeMilestone(
   reconcile: MachineReconcile,
-  { config, marker }: Extract<VmLookup, { kind: 'ours' }>,
+  { config, marker }: OwnVm,
   milestone: Milestone,
 ): Promise<void> {
   if (marker[milestone] !== undefined) return;
   const next: Marker = { ...marker, [milestone]: Math.floor(reconcile.context.now / 1_000) };
-  const set = { description: withMarker(config.description ?? '', next) };
-  const remove = milestone === 'deletingSinceSeconds' ? templates(reconcile, config) : [];
-  // The digest refuses the change if somebody else wrote meanwhile: their words are kept.
-  await reconcile.hypervisor.configureVm(
-    reconcile.vm,
-    { set, remove, digest: config.digest },
-    reconcile.context.writeOptions,
-  );
-}
-
-/** A clone that was never configured has its template's protection; any other has a person's. */
-function templates({ machine }: MachineReconcile, config: VmConfig): readonly string[] {
-  return machine.configured !== true && isProtected(config) ? ['protection'] : [];
+  const { description = '', digest } = config;
+  // A clone that was never configured has its template's protection; any other was set by a person.
+  const removeProtection =
+    milestone === 'deletingSinceSeconds' &&
+    reconcile.machine.configured !== true &&
+    config.isProtected;
+  // The digest refuses the change if the description was edited meanwhile: the edit is kept.
+  await reconcile.hypervisor.setDescription(reconcile.vm, withMarker(description, next), {
+    digest,
+    removeProtection,
+    ...reconcile.context.writeOptions,
+  });
 }

@@ -93,7 +93,7 @@ describe('credentials that are refused for a moment', () => {
     const bench = aTestFleet();
     const { id } = await aMachine(bench, 'creating');
     const refusal = new Unauthorized('CREDENTIALS_REFUSED', 'Authentication failed!');
-    for (const method of ['task', 'vmConfig', 'growDisk', 'uploadIso', 'vmState'] as const) {
+    for (const method of ['task', 'vmConfig', 'growBootDisk', 'uploadIso', 'vmState'] as const) {
       bench.hypervisor.failNext(method, refusal);
     }
     await untilAtRest(bench.fleet, bench);

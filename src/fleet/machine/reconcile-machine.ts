@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes one machine as far as it goes now, and decides what becomes of trouble on the way.
-
+// Reconciles one machine: calls the handler of its phase until it waits or is done, and decides what an error means.
 import type { Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { ErrorCode } from '../../ports/error-codes.ts';
-import { type PvescalerError, TimedOut } from '../../ports/errors.ts';
+import { asPvescalerError, PvescalerError, TimedOut } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
-import { MachineReconcile, type Step } from '../context/machine-reconcile.ts';
+import { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
+import { CONTINUE, DONE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
 import { findOwnNode } from '../nodes/find-node.ts';
+import { booting } from './booting.ts';
 import { configuring } from './configuring.ts';
-import { creating, placed } from './creating.ts';
+import { creating } from './creating.ts';
 import { deleting } from './deleting.ts';
+import { draining } from './draining.ts';
 import { failMachine } from './fail-machine.ts';
 import { joining } from './joining.ts';
-import { booting, ready, starting } from './running.ts';
+import { placed } from './placed.ts';
+import { ready } from './ready.ts';
+import { starting } from './starting.ts';
 
-const HANDLERS: Readonly<Partial<Record<Phase, (reconcile: MachineReconcile) => Promise<Step>>>> = {
+type PhaseHandler = (reconcile: MachineReconcile) => Promise<ReconcileResult>;
+
+const nothingToDo: PhaseHandler = () => Promise.resolve(DONE);
+
+const HANDLERS: Readonly<Record<Phase, PhaseHandler>> = {
+  // A pass places requested machines in order, see requested.ts.
+  requested: nothingToDo,
   placed,
   creating,
   configuring,
@@ -24,10 +34,13 @@ const HANDLERS: Readonly<Partial<Record<Phase, (reconcile: MachineReconcile) => 
   booting,
   joining,
   ready,
+  draining,
   deleting,
+  failed: nothingToDo,
+  gone: nothingToDo,
 };
 
-/** Phases in which a machine is on its way to being ready, and may take too long for it. */
+/** Phases before ready, which the provision timeout bounds. */
 const PROVISIONING: readonly Phase[] = [
   'placed',
   'creating',
@@ -37,75 +50,89 @@ const PROVISIONING: readonly Phase[] = [
   'joining',
 ];
 
-/** More than any machine does without waiting for Proxmox in between. */
+/** More than any machine needs without waiting for Proxmox in between. */
 const MAX_STEPS = 12;
-/** Of one phase, where Proxmox tried and failed; passing trouble is only bounded by the provision timeout. */
+/** Attempts per machine where Proxmox tried and failed; transient errors are bounded by the provision timeout alone. */
 const MAX_ATTEMPTS = 3;
 const INITIAL_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
+const REGION_RETRY_MS = 1_000;
 
-export async function reconcileMachine(context: ReconcileContext, id: MachineId): Promise<void> {
+export async function reconcileMachine(
+  context: ReconcileContext,
+  id: MachineId,
+): Promise<ReconcileResult> {
+  if (context.records.find(id) === undefined) return DONE;
   const reconcile = new MachineReconcile(context, id);
-  if (!isRegionReadable(reconcile) || (context.state.backoffs.get(id)?.until ?? 0) > context.now)
-    return;
+  if (!isRegionReadable(reconcile)) return requeue(REGION_RETRY_MS, 'its region cannot be read');
+  const backoffMs = (context.state.backoffs.get(id)?.until ?? 0) - context.now;
+  // Bounded: a wall clock that was set back must not lengthen a back-off.
+  if (backoffMs > 0) return requeue(Math.min(backoffMs, MAX_BACKOFF_MS), 'back-off after an error');
   try {
-    if (!(await isOverdue(reconcile))) await runHandlers(reconcile);
+    if (await failIfOverdue(reconcile)) return CONTINUE;
+    return await runHandlers(reconcile);
   } catch (error) {
-    await handleError(reconcile, error);
+    return handleError(reconcile, error);
   }
 }
 
-/** A machine whose region cannot be read now is left as it is. */
+/** A machine whose region cannot be read is left as it is. */
 function isRegionReadable({ machine, context }: MachineReconcile): boolean {
   return machine.placement === undefined || context.views.has(machine.placement.region);
 }
 
-async function runHandlers(reconcile: MachineReconcile): Promise<void> {
-  let step: Step = 'again';
-  for (let count = 0; step === 'again' && count < MAX_STEPS; count += 1) {
-    step = (await HANDLERS[reconcile.machine.phase]?.(reconcile)) ?? 'wait';
+async function runHandlers(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  let result: ReconcileResult = CONTINUE;
+  for (let step = 0; result.next === 'continue' && step < MAX_STEPS; step += 1) {
+    result = await HANDLERS[reconcile.machine.phase](reconcile);
   }
+  return result.next === 'continue' ? requeue(REGION_RETRY_MS, 'too many steps at once') : result;
 }
 
-async function isOverdue(reconcile: MachineReconcile): Promise<boolean> {
+async function failIfOverdue(reconcile: MachineReconcile): Promise<boolean> {
   const { phase, placedAt } = reconcile.machine;
   const timeoutMs = reconcile.pool?.provisionTimeoutMs;
   if (!PROVISIONING.includes(phase) || placedAt === undefined || timeoutMs === undefined)
     return false;
-  if (reconcile.context.now - beganAt(reconcile, placedAt) <= timeoutMs) return false;
-  // It came while nobody looked, and may be at work already.
+  if (reconcile.context.now - provisioningSince(reconcile, placedAt) <= timeoutMs) return false;
+  // The Node became Ready while no driver ran, and may run pods already.
   if (findOwnNode(reconcile)?.ready === true) return false;
   const seconds = Math.round(timeoutMs / 1_000);
   const last = reconcile.context.state.recorded.get(reconcile.id);
-  const why = last === undefined ? '' : `; the last trouble was ${last}`;
-  const message = `it was still ${phase} after ${seconds} s${why}`;
+  const why = last === undefined ? '' : `; the last error was ${last}`;
+  const message = `not ready within ${seconds} s, still ${phase}${why}`;
   await failMachine(reconcile, new TimedOut('PROVISION_TIMED_OUT', message));
   return true;
 }
 
-/** Nobody gets a token or becomes a Node while the cluster cannot be read, and that is not the machine's fault. */
-function beganAt({ pool, context }: MachineReconcile, placedAt: number): number {
+/** While the cluster cannot be read, no machine can get a token or become a Node; that time does not count. */
+function provisioningSince({ pool, context }: MachineReconcile, placedAt: number): number {
   return pool?.joins === true ? Math.max(placedAt, context.state.clusterStaleAt) : placedAt;
 }
 
-async function handleError(reconcile: MachineReconcile, error: unknown): Promise<void> {
+async function handleError(reconcile: MachineReconcile, thrown: unknown): Promise<ReconcileResult> {
+  // An unexpected exception is a bug that concerns this machine; the others continue.
+  const error = thrown instanceof PvescalerError ? thrown : asPvescalerError(thrown);
   if (!isMachineError(error)) throw error;
   const { phase, attempts } = reconcile.machine;
   if (!PROVISIONING.includes(phase)) {
     await reconcile.update({ attempts: attempts + 1 });
     return backOffMachine(reconcile, error);
   }
-  if (isTransient(error) || isRefusedWhileJoining(reconcile, error))
+  if (isTransient(error) || isRefusedWhileJoining(reconcile, error)) {
     return backOffMachine(reconcile, error);
-  if (error.retry !== 'backoff') return failMachine(reconcile, error);
-  if (attempts + 1 >= MAX_ATTEMPTS) return failMachine(reconcile, error);
+  }
+  if (error.retry !== 'backoff' || attempts + 1 >= MAX_ATTEMPTS) {
+    await failMachine(reconcile, error);
+    return CONTINUE;
+  }
   await reconcile.update({ attempts: attempts + 1 });
-  await backOffMachine(reconcile, error);
+  return backOffMachine(reconcile, error);
 }
 
 /**
- * Nothing was tried, or nobody knows: only looking again tells. A host whose cluster file system restarts refuses
- * everybody for a moment; where that is not why, the region cannot be read either, and all wait.
+ * Nothing was tried, or it is unknown what happened. A host whose cluster file system restarts refuses all credentials
+ * for a moment; if the refusal lasts, the region cannot be read either.
  */
 const TRANSIENT: readonly ErrorCode[] = [
   'VM_LOCKED',
@@ -119,8 +146,8 @@ function isTransient({ class: kind, code }: PvescalerError): boolean {
 }
 
 /**
- * An account that may not finish what it began, for a moment or until somebody gives it the right, or an answer that
- * makes no sense: the machine has come that far, and the next one would come no further.
+ * A missing privilege or an unexpected answer of the API server. Deleting the machine would not help: the next one
+ * would get no further.
  */
 function isRefusedWhileJoining(
   { machine }: MachineReconcile,
@@ -129,11 +156,14 @@ function isRefusedWhileJoining(
   return machine.phase === 'joining' && (kind === 'Unauthorized' || kind === 'Bug');
 }
 
-async function backOffMachine(reconcile: MachineReconcile, error: PvescalerError): Promise<void> {
+async function backOffMachine(
+  reconcile: MachineReconcile,
+  error: PvescalerError,
+): Promise<ReconcileResult> {
   const { backoffs } = reconcile.context.state;
   const count = (backoffs.get(reconcile.id)?.count ?? 0) + 1;
-  const pauseMs = Math.min(INITIAL_BACKOFF_MS * 2 ** (count - 1), MAX_BACKOFF_MS);
-  backoffs.set(reconcile.id, { until: reconcile.context.now + pauseMs, count });
+  const backoffMs = Math.min(INITIAL_BACKOFF_MS * 2 ** (count - 1), MAX_BACKOFF_MS);
+  backoffs.set(reconcile.id, { until: reconcile.context.now + backoffMs, count });
   const { pool, placement } = reconcile.machine;
   await reconcile.context.recordOnce(reconcile.id, {
     kind: 'failed',
@@ -145,4 +175,5 @@ async function backOffMachine(reconcile: MachineReconcile, error: PvescalerError
     reason: error.code,
     message: error.message,
   });
+  return requeue(backoffMs, error.code);
 }

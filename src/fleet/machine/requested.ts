@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines that wait for a place, in the order in which they were asked for.
+// requested → placed, for all machines that wait for a place, in the order of their requests.
 import type { Machine } from '../../model/machine.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
 import { backoffOf } from '../capacity/backoff.ts';
@@ -10,26 +10,27 @@ import { failMachine } from './fail-machine.ts';
 
 export interface PlacementResult {
   readonly placed: readonly Machine[];
-  readonly waiting: ReadonlySet<string>;
+  /** Ids of machines that stay requested. */
+  readonly unplaced: ReadonlySet<string>;
 }
 
 export async function placeRequested(
   context: ReconcileContext,
-  which: (machine: Machine) => boolean = () => true,
+  isSelected: (machine: Machine) => boolean = () => true,
 ): Promise<PlacementResult> {
   const waiting = context.records.index
     .inPhase('requested')
-    // Who was called off meanwhile is not begun: what follows would take away what nobody sees made.
+    // Skip machines cancelled since the pass began; otherwise a VM is created after its cancellation.
     .filter(({ id }) => !context.records.isDeletionRequested(id))
-    .filter(which)
+    .filter(isSelected)
     .toSorted((a, b) => a.requestedAt - b.requestedAt || (a.id < b.id ? -1 : 1));
   for (const machine of waiting) {
     await placeOne(context, machine);
     await context.yieldToEventLoop();
   }
   const now = waiting.flatMap(({ id }) => context.records.find(id) ?? []);
-  const still = now.filter(({ phase }) => phase === 'requested').map(({ id }) => id);
-  return { placed: now.filter(({ phase }) => phase === 'placed'), waiting: new Set(still) };
+  const unplaced = now.filter(({ phase }) => phase === 'requested').map(({ id }) => id);
+  return { placed: now.filter(({ phase }) => phase === 'placed'), unplaced: new Set(unplaced) };
 }
 
 async function placeOne(context: ReconcileContext, machine: Machine): Promise<void> {
@@ -42,48 +43,48 @@ async function placeOne(context: ReconcileContext, machine: Machine): Promise<vo
     );
   }
   const backoff = backoffOf(context, machine.pool);
-  const refused =
+  const refusal =
     backoff === undefined
       ? await place(context, machine, pool)
       : { code: backoff.code, sentence: backoff.message };
-  if (refused !== undefined) await giveUpIfDue(context, machine, refused);
+  if (refusal !== undefined) await failIfUnplacedTooLong(context, machine, refusal);
 }
 
-const VIEW_OLD_MS = 10_000;
+const MAX_VIEW_AGE_MS = 10_000;
 
 /**
- * Creations that have ended since the view was taken make room for machines that were waiting for it. Not for one that
- * lost its place meanwhile: what took it is not in this view. Nor when the view is old by now.
+ * Places machines that waited for a creation to end. Not a machine that lost its place since the view was taken: the
+ * view does not show what took it. Not with an old view.
  */
-export async function fillFreedPlaces(
+export async function placeFreed(
   context: ReconcileContext,
-  waiting: ReadonlySet<string>,
+  unplaced: ReadonlySet<string>,
 ): Promise<PlacementResult> {
   const isOld = [...context.views.values()].some(
-    ({ takenAt }) => context.now - takenAt > VIEW_OLD_MS,
+    ({ takenAt }) => context.now - takenAt > MAX_VIEW_AGE_MS,
   );
-  if (waiting.size === 0 || isOld) return { placed: [], waiting };
-  return placeRequested(context, ({ id }) => waiting.has(id));
+  if (unplaced.size === 0 || isOld) return { placed: [], unplaced };
+  return placeRequested(context, ({ id }) => unplaced.has(id));
 }
 
-/** Refusals that pass by themselves: nothing is known, or it is only not its turn. */
-const PASSING: readonly string[] = ['VIEW_STALE', 'HOSTS_BUSY'];
+/** Refusals that end without a change of capacity: the region cannot be read, or creations are limited. */
+const TEMPORARY: readonly string[] = ['VIEW_STALE', 'HOSTS_BUSY'];
 
 /**
- * Where whoever asks would rather ask elsewhere than wait, a machine without a place is given up after a while. What
- * keeps a minimum goes on waiting: it would only be asked for again.
+ * With an unplaced timeout the front end prefers another pool to waiting. Machines of a pool's minimum keep waiting: they
+ * would only be requested again.
  */
-async function giveUpIfDue(
+async function failIfUnplacedTooLong(
   context: ReconcileContext,
   machine: Machine,
-  refused: PlacementRefusal,
+  refusal: PlacementRefusal,
 ): Promise<void> {
   const { unplacedTimeoutMs } = context.settings;
-  if (unplacedTimeoutMs === undefined || PASSING.includes(refused.code)) return;
+  if (unplacedTimeoutMs === undefined || TEMPORARY.includes(refusal.code)) return;
   if (context.now - machine.requestedAt < unplacedTimeoutMs) return;
   const intent = context.records.intents.find(({ id }) => id === machine.intent);
   if (intent?.requestedBy === 'minimum') return;
-  const { code, sentence: message } = refused;
+  const { code, sentence: message } = refusal;
   await context.records.releaseAddresses(machine.id);
   await context.records.move(machine.id, 'failed', {
     failure: { code, message, at: context.now, phase: machine.phase },
@@ -92,6 +93,6 @@ async function giveUpIfDue(
   await context.recordMachine(machine, {
     kind: 'failed',
     reason: code,
-    message: `${machine.id}: ${message}`,
+    message: `machine ${machine.id} found no place: ${message}`,
   });
 }

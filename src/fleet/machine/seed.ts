@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// The content of a machine's seed ISO.
 import {
   type FamilyInput,
   type JoinInput,
-  type MachineInput,
   type RenderedSeed,
   renderSeed,
   seedFiles,
   seedIso,
 } from '../../bootstrap/index.ts';
-import type { MachineSize } from '../../model/machine.ts';
 import type { FamilyRule } from '../../placement/index.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import type { NamedSize, NetworkSettings, SeedSettings } from '../context/settings.ts';
+import type { NetworkSettings, SeedSettings } from '../context/settings.ts';
+import { machineInput } from '../nodes/registration.ts';
 import { macOf } from './vm-identity.ts';
 
 interface SeedParts {
@@ -20,7 +20,7 @@ interface SeedParts {
   readonly network: NetworkSettings;
 }
 
-/** The same bytes each time, but for the join token: a seed that is uploaded twice is one seed. */
+/** The same bytes each time except for the join token, so that a second upload replaces the first. */
 export function seedBytes(
   reconcile: MachineReconcile,
   parts: SeedParts,
@@ -44,7 +44,7 @@ export function renderedSeed(
       interfaces: network.interfaces.map((card, index) => ({
         mac: macOf(id, index, card.macPrefix),
         mtu: card.mtu,
-        // Addresses are for the first card; the others ask.
+        // Static addresses are for the first interface; the others use DHCP.
         v4: index === 0 ? familyOf(network.v4, addresses, 4) : { kind: 'dhcp' },
         v6: index === 0 ? familyOf(network.v6, addresses, 6) : { kind: 'auto' },
         routes: [],
@@ -56,26 +56,10 @@ export function renderedSeed(
     join,
   });
   if (rendered.ok) return rendered.value;
-  throw new InvalidConfig('CONFIG_INVALID', `the seed of ${name}: ${rendered.problem}`);
-}
-
-export function machineInput({
-  machine,
-  placement,
-  pool: settings,
-}: MachineReconcile): MachineInput {
-  const { id, pool, size } = machine;
-  const { name, region, host, vmId } = placement;
-  const instanceType = instanceTypeOf(size, settings?.instanceTypes ?? []);
-  return { id, name, pool, region, host, vmId, instanceType };
-}
-
-/** A machine of a size that has no name has no instance type. */
-function instanceTypeOf(size: MachineSize, known: readonly NamedSize[]): string | undefined {
-  const { cpu, memoryBytes, diskBytes } = size;
-  return known.find(
-    (one) => one.cpu === cpu && one.memoryBytes === memoryBytes && one.diskBytes === diskBytes,
-  )?.name;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `cannot render the seed of ${name}: ${rendered.problem}`,
+  );
 }
 
 function familyOf(rule: FamilyRule, addresses: readonly string[], family: 4 | 6): FamilyInput {

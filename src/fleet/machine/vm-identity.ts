@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine's VM is called and made of. Derived from the record alone, so that it comes out the same after
-// a crash: the same marker, the same MAC addresses, the same name of the seed.
+// Identity and specification of a machine's VM, derived from the record alone: after a crash the marker, the MAC
+// addresses and the seed's name are the same.
 import type { Machine } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { Marker } from '../../model/marker.ts';
 import { poolTag } from '../../model/pool-name.ts';
-import type { NetworkInterface, VmHardware } from '../../ports/hypervisor.ts';
+import type { Hypervisor, NetworkInterface, VmHardware, VmSpec } from '../../ports/hypervisor.ts';
 import type { InterfaceSettings, PoolSettings, RegionSettings } from '../context/settings.ts';
 
 export function markerOf({ id, pool, requestedAt, placement }: Machine, cluster: string): Marker {
@@ -23,7 +23,7 @@ export function tagsOf(pool: string, region: RegionSettings): readonly string[] 
   return [...new Set([...region.tags, poolTag(pool)])].map((tag) => tag.toLowerCase()).sort();
 }
 
-/** Locally administered unless the pool says otherwise; the rest comes from the machine's id. */
+/** Locally administered unless the pool has a prefix; the rest is derived from the machine's id. */
 export function macOf(id: MachineId, index: number, prefix = '02'): string {
   const head = prefix.split(':').map((octet) => octet.toUpperCase());
   const digits = id.replaceAll('-', '').toUpperCase();
@@ -47,9 +47,8 @@ export function networkOf(id: MachineId, card: InterfaceSettings, index: number)
 }
 
 export function hardwareOf(machine: Machine, pool: PoolSettings): VmHardware {
-  const sockets = Math.max(1, Number(pool.options['sockets'] ?? 1));
   return {
-    cores: Math.max(1, Math.ceil(machine.size.cpu / sockets)),
+    cpus: machine.size.cpu,
     memoryBytes: machine.size.memoryBytes + pool.memoryOverheadBytes,
     balloonBytes: pool.balloonBytes,
     networks: pool.network.interfaces.map((card, index) => networkOf(machine.id, card, index)),
@@ -58,15 +57,38 @@ export function hardwareOf(machine: Machine, pool: PoolSettings): VmHardware {
   };
 }
 
-const SEED = /:iso\/pvescaler_(.+)_([0-9a-f-]{36})\.iso$/;
+/** What a clone is changed to. */
+export function specOf(machine: Machine, pool: PoolSettings, region: RegionSettings): VmSpec {
+  return {
+    tags: tagsOf(machine.pool, region),
+    smbiosUuid: machine.id,
+    hardware: hardwareOf(machine, pool),
+    disk: pool.disk,
+    hasSeed: pool.seed !== undefined,
+  };
+}
 
-/** Two clusters may keep their seeds on one storage; the name says whose and which. */
+const SEED_NAME = /^pvescaler_(.+)_([0-9a-f-]{36})\.iso$/;
+
+/** Contains cluster and machine, because two clusters may keep their seeds on one storage. */
 export function seedFileName(cluster: string, id: MachineId): string {
   return `pvescaler_${cluster}_${id}.iso`;
 }
 
-/** The machine a seed was made for; undefined for every other file, another cluster's seeds included. */
-export function seedOwner(volumeId: string, cluster: string): string | undefined {
-  const [, owner, machine] = SEED.exec(volumeId) ?? [];
+/** The volume of a machine's seed, whether it exists or not. */
+export function seedVolumeOf(reconcile: {
+  readonly id: MachineId;
+  readonly hypervisor: Pick<Hypervisor, 'volumeId'>;
+  readonly region: RegionSettings;
+  readonly context: { readonly settings: { readonly cluster: string } };
+}): string {
+  const { id, hypervisor, region, context } = reconcile;
+  const name = seedFileName(context.settings.cluster, id);
+  return hypervisor.volumeId({ storage: region.storage.seeds, content: 'iso', name });
+}
+
+/** The machine of a seed; undefined for other files, including seeds of other clusters. */
+export function seedOwner(fileName: string, cluster: string): string | undefined {
+  const [, owner, machine] = SEED_NAME.exec(fileName) ?? [];
   return owner === cluster ? machine : undefined;
 }

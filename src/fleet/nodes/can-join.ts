@@ -4,7 +4,7 @@ import { needsCluster } from '../context/join-settings.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 
-/** Why no machine of the pool can be begun now, as far as joining goes; undefined when it can. */
+/** Why no machine of the pool could join now; undefined when it could. */
 export function joinRefusal(
   { clusterReading }: ReconcileContext,
   { name, joins, seed }: PoolSettings,
@@ -14,6 +14,6 @@ export function joinRefusal(
     return { code: 'VIEW_STALE', sentence: `Kubernetes cannot be read: ${clusterReading.why}` };
   }
   if (seed === undefined || !needsCluster(seed.join)) return undefined;
-  const sentence = `pool ${name} joins its machines to a cluster, and there is no access to one`;
+  const sentence = `pool ${name} joins its machines to a cluster, but no cluster is configured`;
   return { code: 'NoClusterAccess', sentence };
 }

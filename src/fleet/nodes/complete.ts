@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Node lacks after its registration, and what differs from what its pool says.
-import { type Registration, registrationOf, STARTUP_TAINT } from '../../bootstrap/index.ts';
+// Adds what a Node lacks after its registration, and records where it differs from its pool's settings.
+import { type Registration, STARTUP_TAINT } from '../../bootstrap/index.ts';
 import { vmProviderId } from '../../model/provider-id.ts';
 import type { Cluster, ClusterNode, ContestedKey, NodeDeclaration } from '../../ports/cluster.ts';
 import type { ErrorCode } from '../../ports/error-codes.ts';
 import { PvescalerError } from '../../ports/errors.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import { machineInput } from '../machine/seed.ts';
+import { registrationFor } from './registration.ts';
 
-/** Set by a kubelet that waits for a cloud controller; that one says what the provider id is. */
-const AWAITS_CLOUD = 'node.cloudprovider.kubernetes.io/uninitialized';
+/** Set by a kubelet that waits for a cloud controller manager, which then sets the provider id. */
+const UNINITIALIZED_TAINT = 'node.cloudprovider.kubernetes.io/uninitialized';
 
 /**
- * True when something had to be changed: the view shows it later. Labels go first, the startup taint after them, so
- * that no pod is placed by labels that are not there yet.
+ * True when a change was sent; a later view shows it. Labels first, then the startup taint is removed, so that no
+ * pod is scheduled before the labels are there.
  */
 export async function completeNode(
   reconcile: MachineReconcile,
@@ -24,23 +24,27 @@ export async function completeNode(
   const declaration = declarationOf(reconcile, registration, node);
   const isStarting =
     registration !== undefined && node.taints.some(({ key }) => key === STARTUP_TAINT.key);
-  if (isLacking(reconcile, declaration, node)) {
+  if (isIncomplete(reconcile, declaration, node)) {
     await declare(reconcile, cluster, { node, declaration });
   } else if (isStarting) {
     const change = { removeTaintKeys: [STARTUP_TAINT.key] };
-    await unlessOvertaken(cluster.changeNode(node, change, reconcile.context.writeOptions));
+    await unlessChangedMeanwhile(cluster.changeNode(node, change, reconcile.context.writeOptions));
   } else return false;
   return true;
 }
 
-/** Somebody was quicker: what they did is in the next view. */
-const OVERTAKEN: readonly ErrorCode[] = ['PROVIDER_ID_SET', 'NODE_NOT_FOUND', 'NODE_CHANGED'];
+/** Another writer changed the Node first; the next view shows its change. */
+const CHANGED_MEANWHILE: readonly ErrorCode[] = [
+  'PROVIDER_ID_SET',
+  'NODE_NOT_FOUND',
+  'NODE_CHANGED',
+];
 
-async function unlessOvertaken<T>(work: Promise<T>): Promise<T | undefined> {
+async function unlessChangedMeanwhile<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
   } catch (error) {
-    if (!(error instanceof PvescalerError && OVERTAKEN.includes(error.code))) throw error;
+    if (!(error instanceof PvescalerError && CHANGED_MEANWHILE.includes(error.code))) throw error;
     return undefined;
   }
 }
@@ -51,7 +55,9 @@ async function declare(
   { node, declaration }: { readonly node: ClusterNode; readonly declaration: NodeDeclaration },
 ): Promise<void> {
   const { writeOptions, state } = reconcile.context;
-  const contested = await unlessOvertaken(cluster.declareNode(node, declaration, writeOptions));
+  const contested = await unlessChangedMeanwhile(
+    cluster.declareNode(node, declaration, writeOptions),
+  );
   if (contested === undefined) return;
   state.contestedLabels.set(
     reconcile.id,
@@ -63,14 +69,7 @@ async function declare(
   if (contested.length > 0) await recordContested(reconcile, node, { ...declaration, contested });
 }
 
-export function registrationFor(reconcile: MachineReconcile): Registration | undefined {
-  const seed = reconcile.pool?.seed;
-  if (seed === undefined) return undefined;
-  const registration = registrationOf(machineInput(reconcile), seed.registration);
-  return registration.ok ? registration.value : undefined;
-}
-
-/** All that is ours on the Node. Where the pool is gone, what was declared before stays. */
+/** All fields that we own on the Node. If the pool is no longer configured, what was declared before stays. */
 function declarationOf(
   reconcile: MachineReconcile,
   registration: Registration | undefined,
@@ -87,14 +86,14 @@ function missingProviderId(
   { placement, context }: MachineReconcile,
   node: ClusterNode,
 ): Pick<NodeDeclaration, 'providerId'> {
-  const isCloudsTurn =
-    context.settings.cloudController || node.taints.some(({ key }) => key === AWAITS_CLOUD);
-  if (node.providerId !== '' || isCloudsTurn) return {};
+  const isSetByCloudController =
+    context.settings.cloudController || node.taints.some(({ key }) => key === UNINITIALIZED_TAINT);
+  if (node.providerId !== '' || isSetByCloudController) return {};
   return { providerId: vmProviderId(placement.region, placement.vmId) };
 }
 
-/** Labels that others hold, and held when they were last asked for, are no longer waited for. */
-function isLacking(
+/** Ignores labels that another field manager owned when they were last declared and that have not changed since. */
+function isIncomplete(
   { id, context }: MachineReconcile,
   { labels, providerId }: NodeDeclaration,
   node: ClusterNode,
@@ -112,7 +111,7 @@ function labelFingerprint({ uid, labels }: ClusterNode, keys: readonly string[])
   return JSON.stringify([uid, ...keys.toSorted().map((key) => [key, labels[key] ?? null])]);
 }
 
-/** Told once: the Node may have been changed by a person, and is theirs to change. */
+/** Recorded once and not corrected: a person may have changed the Node on purpose. */
 export async function recordDifferences(
   reconcile: MachineReconcile,
   node: ClusterNode,
@@ -135,24 +134,24 @@ export async function recordDifferences(
     kind: 'saw',
     subject: { pool: reconcile.machine.pool, machine: reconcile.id, node: node.name },
     reason: 'NodeDiffers',
-    message: `node ${node.name} is not what its pool says: ${differences.join('; ')}`,
+    message: `node ${node.name} differs from its pool's settings: ${differences.join('; ')}`,
   });
 }
 
-/** By whom, and not what it is now: the view may be older than the answer. */
+/** Names the owner and not the present value: the view may be older than the answer. */
 async function recordContested(
   reconcile: MachineReconcile,
   { name }: ClusterNode,
   { labels, contested }: NodeDeclaration & { readonly contested: readonly ContestedKey[] },
 ): Promise<void> {
-  const words = contested.map(
-    ({ key, holder }) => `label ${key} is not '${labels[key]}', because ${holder} set it`,
+  const reasons = contested.map(
+    ({ key, holder }) => `label ${key} is not set to '${labels[key]}' because ${holder} owns it`,
   );
   await reconcile.context.recordOnce(`labels ${reconcile.id}`, {
     kind: 'saw',
     subject: { pool: reconcile.machine.pool, machine: reconcile.id, node: name },
     reason: 'NodeDiffers',
-    message: `node ${name} keeps what others set: ${words.join('; ')}`,
+    message: `node ${name} keeps labels of other field managers: ${reasons.join('; ')}`,
   });
 }
 

@@ -2,12 +2,11 @@
 // Which Node belongs to a machine: by provider id, then SMBIOS UUID, then name. Never a Node whose SMBIOS UUID is
 // another machine's, that another machine's record names, or that is older than the machine.
 import type { Machine } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
 import { readProviderId, vmProviderId } from '../../model/provider-id.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { MachineIndex } from '../records/machine-index.ts';
-import { nodeIndexOf, swapUuidBytes } from './node-index.ts';
+import { nodeIndexOf } from './node-index.ts';
 
 /** Tolerated difference between our clock and the API server's, which rounds timestamps down to seconds. */
 const CLOCK_SKEW_MS = 60_000;
@@ -38,12 +37,6 @@ export function findOwnNode({ context, machine }: MachineReconcile): ClusterNode
   const { clusterReading, records } = context;
   if (clusterReading.kind !== 'fresh') return undefined;
   return findNode(machine, clusterReading.view.nodes, records.index);
-}
-
-/** Whether the Node's SMBIOS UUID is the machine's id. */
-export function hasMachineId({ systemUuid }: ClusterNode, id: MachineId): boolean {
-  const reported = systemUuid.toLowerCase();
-  return reported === id || reported === swapUuidBytes(id);
 }
 
 function namesVmOf({ providerId }: ClusterNode, { id, placement }: Machine): boolean {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a joined node really offers to pods, by size of machine: corrects what schedulers are shown of the next one.
+// Learns from joined Nodes how much of a machine's size pods can use, by size; corrects the template of the next ones.
 import type { Machine } from '../../model/machine.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
 import { parseResources } from '../../model/resources.ts';

@@ -1,34 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ready machine's Node: known, complete, and there. One that is only not ready is left alone. Machines that nobody
-// told to join may have one too, by their image's own doing; whether it comes or goes is nothing to judge them by.
-
+// Keeps a ready machine's Node recorded and complete, and notices when it is gone. A Node that is only NotReady is left
+// alone. A machine of a pool without join settings may have a Node too; losing that one has no consequence.
+import type { Machine } from '../../model/machine.ts';
 import { isMachineError } from '../context/machine-error.ts';
-import type { MachineReconcile, Step } from '../context/machine-reconcile.ts';
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import { DONE, type ReconcileResult } from '../context/reconcile-result.ts';
 import { completeNode } from './complete.ts';
 import { findNode } from './find-node.ts';
 import { recordNode } from './record.ts';
 
-export async function maintainNode(reconcile: MachineReconcile): Promise<Step> {
+export async function maintainNode(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { context } = reconcile;
-  const { clusterReading } = context;
-  if (clusterReading.kind !== 'fresh' || reconcile.pool === undefined) return 'wait';
-  const node = findNode(reconcile.machine, clusterReading.view.nodes, context.records.index);
-  if (node === undefined) return reconcile.pool.joins ? missingNode(reconcile) : 'wait';
-  context.state.nodeMissingSince.delete(reconcile.id);
+  const { clusterReading, records, state } = context;
+  if (clusterReading.kind !== 'fresh' || reconcile.pool === undefined) return DONE;
+  const node = findNode(reconcile.machine, clusterReading.view.nodes, records.index);
+  if (node === undefined) return reconcile.pool.joins ? handleMissingNode(reconcile) : DONE;
+  state.nodeMissingSince.delete(reconcile.id);
   await recordNode(reconcile, node);
-  await completeNode(reconcile, clusterReading.cluster, node);
-  return 'wait';
+  const isChanged = await completeNode(reconcile, clusterReading.cluster, node);
+  if (!isChanged) state.settledNodes.set(node, reconcile.machine);
+  return DONE;
 }
 
-/** Only a Node that was there once can be missed; whether it is gone is asked again before it costs the machine. */
-async function missingNode(reconcile: MachineReconcile): Promise<Step> {
+/** Whether `maintainNode` has nothing to do: neither the Node nor the record has changed since it last ran. */
+export function isNodeSettled(
+  { clusterReading, records, settings, state }: ReconcileContext,
+  machine: Machine,
+): boolean {
+  const pool = settings.pools[machine.pool];
+  if (clusterReading.kind !== 'fresh' || pool === undefined) return true;
+  const node = findNode(machine, clusterReading.view.nodes, records.index);
+  if (node === undefined) return !pool.joins || machine.nodeName === undefined;
+  return state.settledNodes.get(node) === machine && !state.nodeMissingSince.has(machine.id);
+}
+
+/** Only a Node that existed can be missing; a fresh read confirms it before the machine is deleted. */
+async function handleMissingNode(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { context, machine } = reconcile;
-  if (machine.nodeName === undefined) return 'wait';
+  if (machine.nodeName === undefined) return DONE;
   const { nodeMissingSince, clusterStaleAt } = context.state;
   const since = Math.max(nodeMissingSince.get(reconcile.id) ?? context.now, clusterStaleAt);
   nodeMissingSince.set(reconcile.id, since);
-  if (context.now - since < context.settings.nodeLostAfterMs) return 'wait';
-  if (!(await isReallyMissing(reconcile))) return 'wait';
+  if (context.now - since < context.settings.nodeLostAfterMs) return DONE;
+  if (!(await isConfirmedMissing(reconcile))) return DONE;
   const why = `its Node ${machine.nodeName} is gone`;
   await reconcile.record({
     kind: 'saw',
@@ -39,11 +54,12 @@ async function missingNode(reconcile: MachineReconcile): Promise<Step> {
   return reconcile.move('deleting', { deletionReason: why });
 }
 
-async function isReallyMissing(reconcile: MachineReconcile): Promise<boolean> {
+async function isConfirmedMissing(reconcile: MachineReconcile): Promise<boolean> {
+  const { cluster, readOptions, records } = reconcile.context;
   try {
-    const view = await reconcile.context.cluster?.refresh(reconcile.context.readOptions);
+    const view = await cluster?.refresh(readOptions);
     if (view === undefined) return false;
-    return findNode(reconcile.machine, view.nodes, reconcile.context.records.index) === undefined;
+    return findNode(reconcile.machine, view.nodes, records.index) === undefined;
   } catch (error) {
     if (isMachineError(error)) return false;
     throw error;

@@ -22,10 +22,7 @@ export class NodeIndex {
 
   /** Nodes whose SMBIOS UUID is the machine's id. */
   withMachineId(id: MachineId): readonly ClusterNode[] {
-    const found = this.#byUuid.get(id) ?? [];
-    const swapped = this.#byUuid.get(swapUuidBytes(id)) ?? [];
-    if (swapped.length === 0) return found;
-    return [...found, ...swapped];
+    return this.#byUuid.get(id) ?? this.#byUuid.get(swapUuidBytes(id)) ?? [];
   }
 
   /** Nodes without a SMBIOS UUID whose provider id names this VM or this machine. */

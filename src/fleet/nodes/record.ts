@@ -2,7 +2,7 @@
 import type { ClusterNode } from '../../ports/cluster.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 
-/** Once a Node exists, what it says of itself is the truth: name, uid and provider id, verbatim. */
+/** Once a Node exists, its own name, uid and provider id are recorded verbatim. */
 export async function recordNode(
   reconcile: MachineReconcile,
   { name, uid, providerId }: ClusterNode,

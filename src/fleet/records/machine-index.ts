@@ -17,6 +17,7 @@ export class MachineIndex {
   readonly #byProviderId = new MultiMap<Machine>();
   readonly #byNodeUid = new MultiMap<Machine>();
   readonly #openIntentsByPool = new MultiMap<Intent>();
+  #openIntents = 0;
   /** Number of open intents that delete or cancel the machine. */
   readonly #deletions = new Map<string, number>();
   readonly #creations = new Map<string, CreateIntent>();
@@ -75,6 +76,10 @@ export class MachineIndex {
   /** Whether an open intent deletes or cancels the machine. */
   isDeletionRequested(id: MachineId): boolean {
     return this.#deletions.has(id);
+  }
+
+  get hasOpenIntents(): boolean {
+    return this.#openIntents > 0;
   }
 
   openIntentsOf(pool: string): readonly Intent[] {
@@ -156,6 +161,7 @@ export class MachineIndex {
   #countIntent(intent: Intent, step: 1 | -1): void {
     if (step === 1) this.#openIntentsByPool.add(intent.pool, intent.id, intent);
     else this.#openIntentsByPool.remove(intent.pool, intent.id);
+    this.#openIntents += step;
     this.#increaseVersion(intent.pool);
     for (const id of intent.machines) this.#countMachine(intent, id, step);
   }

@@ -61,7 +61,7 @@ describe('the limits of a pool', () => {
       ({ reason }) => reason === 'POOL_AT_MAXIMUM',
     );
     expect(told.map(({ message }) => message)).toEqual([
-      'pool workers is to keep 3 machines; its limits of cpu and memory allow 2',
+      'pool workers has a minimum of 3 machines; its limits of cpu and memory allow 2',
     ]);
   });
 });

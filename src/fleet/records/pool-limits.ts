@@ -3,11 +3,20 @@
 import type { MachineSize } from '../../model/machine.ts';
 import { humanBytes } from '../../model/quantity.ts';
 import { NoCapacity } from '../../ports/errors.ts';
-import type { PoolSettings } from '../context/settings.ts';
 import type { Member } from './members.ts';
 
 /** What of a pool's settings decides about orders. */
-export type PoolLimits = Pick<PoolSettings, 'name' | 'limits' | 'size'>;
+export interface PoolLimits {
+  readonly name: string;
+  readonly size: MachineSize;
+  readonly limits: {
+    readonly max: number;
+    readonly min: number;
+    /** Sum over all machines; 0 = no limit. */
+    readonly cpu: number;
+    readonly memoryBytes: number;
+  };
+}
 
 interface SizeRequest {
   readonly members: readonly Member[];

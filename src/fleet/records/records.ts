@@ -9,7 +9,7 @@ import {
   type MachineFailure,
   moved,
   type Phase,
-  type TaskUnderWay,
+  type TaskInProgress,
 } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { PoolState } from '../../model/pool.ts';
@@ -24,7 +24,7 @@ export type MachineChanges = Partial<
   Omit<Machine, 'id' | 'phase' | 'phaseSince' | 'task' | 'seedVolume' | 'failure'>
 > & {
   readonly failure?: MachineFailure | undefined;
-  readonly task?: TaskUnderWay | undefined;
+  readonly task?: TaskInProgress | undefined;
   readonly seedVolume?: string | undefined;
 };
 

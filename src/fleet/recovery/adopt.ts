@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs of ours that no record knows: the database was lost, or a call came through that everybody had given up.
-// Everything needed is on the VM. Each becomes a machine again, where it stands; one that was being deleted goes on
-// being deleted; one whose machine is over, or lives elsewhere, is removed.
+// Adopts VMs of ours without a record: the database was lost, or a creation took effect after it was abandoned. The
+// marker on the VM has everything needed. A VM that was being deleted continues to be deleted; a VM whose machine is
+// over, or has another VM, is removed.
 import { type Machine, mayExist } from '../../model/machine.ts';
 import { judgeOwnership, type Marker, type Ownership, readMarker } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { rememberAddresses, vmFingerprint } from '../capacity/taken-addresses.ts';
-import { isBeingCreated } from '../context/being-created.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { adoptedMachine } from './adopted-machine.ts';
 import { removeOrphanedVm } from './remove-orphaned-vm.ts';
 
-/** The regions in which somebody makes a VM of which nobody can say yet whose it is. */
+/** Returns the regions with a VM that is being created and whose owner is not known yet. */
 export async function adoptVms(context: ReconcileContext): Promise<ReadonlySet<string>> {
   const undecided = new Set<string>();
   for (const view of context.views.values()) {
@@ -25,7 +24,7 @@ export async function adoptVms(context: ReconcileContext): Promise<ReadonlySet<s
   return undecided;
 }
 
-/** Not known from a record, and in our range or with one of our tags: nobody else's VM costs us a call. */
+/** VMs without a record that are in our id range or have one of our tags; no other VM is inspected. */
 export function candidates(context: ReconcileContext, view: RegionView): readonly VmSummary[] {
   const region = context.region(view.region);
   const { from, to } = region.vmIds;
@@ -37,7 +36,7 @@ export function candidates(context: ReconcileContext, view: RegionView): readonl
   );
 }
 
-type Verdict = 'ours' | 'unread' | 'undecided' | 'stranger';
+type Verdict = 'ours' | 'unread' | 'undecided' | 'unmanaged';
 
 async function inspectVm(
   context: ReconcileContext,
@@ -46,26 +45,26 @@ async function inspectVm(
 ): Promise<Verdict> {
   const key = `${region}/${vm.vmId}`;
   const looks = vmFingerprint(vm);
-  if (context.state.unmanaged.get(key) === looks && vm.name !== undefined) return 'stranger';
+  if (context.state.unmanaged.get(key) === looks && vm.name !== undefined) return 'unmanaged';
   context.state.unmanaged.delete(key);
   const config = await configOf(context, region, vm);
-  if (config === 'gone') return 'stranger';
+  if (config === 'gone') return 'unmanaged';
   if (config === undefined) return 'unread';
-  if (isBeingCreated(config)) return 'undecided';
-  // Known before anything is done with it: whatever becomes of that, none of them is given out twice.
+  if (config.isBeingCreated) return 'undecided';
+  // First of all: none of its addresses is given to another machine, whatever happens next.
   rememberAddresses(context, region, vm, config);
   const ownership = ownershipOf(context, config);
   if (ownership.owned && !config.isTemplate) {
-    const taken = await tryAdopt(context, region, { config, marker: ownership.marker });
-    if (taken === 'ours') context.state.addresses.delete(key);
-    if (taken !== 'stranger') return taken;
+    const verdict = await tryAdopt(context, region, { config, marker: ownership.marker });
+    if (verdict === 'ours') context.state.addresses.delete(key);
+    if (verdict !== 'unmanaged') return verdict;
   }
   context.state.unmanaged.set(key, looks);
   await recordDamagedMarker(context, region, config);
-  return 'stranger';
+  return 'unmanaged';
 }
 
-/** Of a VM that no machine claims: one that is over still tells whether this is its VM or a copy in its place. */
+/** Ownership of a VM without a machine. The record of a machine that is over tells its VM from a copy of it. */
 export function ownershipOf(context: ReconcileContext, config: VmConfig): Ownership {
   const { cluster } = context.settings;
   const ownership = judgeOwnership({ ...config, configured: false }, cluster);
@@ -77,7 +76,7 @@ export function ownershipOf(context: ReconcileContext, config: VmConfig): Owners
   return judgeOwnership({ ...config, configured }, cluster);
 }
 
-/** Undefined while it cannot be read: it may be ours. */
+/** Undefined while the VM cannot be read: it may be ours. */
 async function configOf(
   context: ReconcileContext,
   region: string,
@@ -97,10 +96,10 @@ interface Found {
   readonly marker: Marker;
 }
 
-/** Trouble with this one VM is tried again in the next round. */
+/** An error with one VM is retried in the next pass. */
 async function tryAdopt(context: ReconcileContext, region: string, found: Found): Promise<Verdict> {
   try {
-    return (await adoptVm(context, region, found)) ? 'ours' : 'stranger';
+    return (await adoptVm(context, region, found)) ? 'ours' : 'unmanaged';
   } catch (error) {
     if (!isMachineError(error)) throw error;
     await context.recordOnce(`${region}/${found.config.vmId}`, {
@@ -120,41 +119,40 @@ async function adoptVm(
 ): Promise<boolean> {
   const known = context.records.find(marker.machine);
   if (known !== undefined) {
-    await removeOrphanedVm(context, region, { config, why: whyDouble(known) });
+    await removeOrphanedVm(context, region, { config, why: duplicateReason(known) });
     return true;
   }
   const { power } = await context.hypervisor(region).vmState(config, context.readOptions);
   const hasIdentity = config.smbiosUuid === marker.machine;
-  // A clone that was never configured has not run either.
+  // A clone is started only after it was configured: a running one without our UUID is not ours.
   if (!hasIdentity && power === 'running') return false;
   const adopted = adoptedMachine(context, { region, config, marker, power });
-  const machine = withoutDoubleAddress(context, adopted, marker);
+  const machine = deletedIfAddressHeld(context, adopted, marker);
   await leaseAddresses(context, region, marker);
   await context.records.putMachine(machine);
   await context.recordMachine(machine, {
     kind: 'saw',
     reason: 'MachineAdopted',
-    message: `VM ${config.vmId} is a machine of pool ${marker.pool} that no record knew; it goes on from ${machine.phase}`,
+    message: `adopted VM ${config.vmId} as a machine of pool ${marker.pool} in phase ${machine.phase}: it had no record`,
     numbers: { vmId: config.vmId },
   });
   return true;
 }
 
 /**
- * A call that came through late may have made a machine whose address has been given to another since. It has
- * never run, so it is taken away again. One that runs stays: two at work with one address are a person's to
- * untangle.
+ * A creation that took effect late may have made a machine whose address another machine has got since. It has never
+ * run, so it is deleted. A running one stays: a person must resolve two running machines with one address.
  */
-function withoutDoubleAddress(
+function deletedIfAddressHeld(
   context: ReconcileContext,
   machine: Machine,
   marker: Marker,
 ): Machine {
   const isNew = machine.phase === 'configuring';
   const { region = '' } = machine.placement ?? {};
-  const double = marker.addresses.map(bare).find((address) => isHeld(context, region, address));
-  if (double === undefined || !isNew) return machine;
-  return { ...machine, phase: 'deleting', deletionReason: `another machine holds ${double}` };
+  const held = marker.addresses.map(bare).find((address) => isHeld(context, region, address));
+  if (held === undefined || !isNew) return machine;
+  return { ...machine, phase: 'deleting', deletionReason: `another machine holds address ${held}` };
 }
 
 async function leaseAddresses(
@@ -180,7 +178,7 @@ function isHeld(context: ReconcileContext, region: string, address: string): boo
   );
 }
 
-function whyDouble({ phase, placement }: Machine): string {
+function duplicateReason({ phase, placement }: Machine): string {
   return mayExist(phase) && placement !== undefined
     ? `its machine is VM ${placement.vmId}`
     : `its machine is ${phase}`;
@@ -197,6 +195,6 @@ async function recordDamagedMarker(
     kind: 'saw',
     subject: { region, host: config.host },
     reason: 'MarkerDamaged',
-    message: `VM ${config.vmId} is not touched: ${reading.problem}`,
+    message: `VM ${config.vmId} is not touched, its marker is damaged: ${reading.problem}`,
   });
 }

@@ -4,8 +4,7 @@ import type { Marker } from '../../model/marker.ts';
 import type { VmConfig, VmState } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
-import { bootDiskSlot } from '../machine/clone-options.ts';
-import { seedFileName } from '../machine/vm-identity.ts';
+import { seedVolumeOf } from '../machine/vm-identity.ts';
 
 interface Found {
   readonly region: string;
@@ -14,40 +13,36 @@ interface Found {
   readonly power: VmState['power'];
 }
 
-const UNITS: Readonly<Record<string, number>> = {
-  K: 2 ** 10,
-  M: 2 ** 20,
-  G: 2 ** 30,
-  T: 2 ** 40,
-};
-
-/** The record of a machine that is known from its VM alone. */
+/** The record of a machine, made from its VM alone. */
 export function adoptedMachine(context: ReconcileContext, found: Found): Machine {
   const { region, config, marker } = found;
   const pool = context.pool(marker.pool);
-  const disk = config.options[bootDiskSlot(config) ?? ''] ?? '';
   const hasSeed = pool === undefined || pool.seed !== undefined;
-  const seeds = context.region(region).storage.seeds;
   return {
     id: marker.machine,
     pool: marker.pool,
     phase: phaseOf(context, found),
     phaseSince: context.now,
     requestedAt: marker.createdAtSeconds * 1_000,
-    size: sizeOf(config, disk, pool),
+    size: sizeOf(config, pool),
     placement: {
       region,
       host: config.host,
       vmId: config.vmId,
       name: config.name ?? `vm-${config.vmId}`,
-      diskStorage: disk.split(':')[0] ?? '',
+      diskStorage: config.bootDisk?.storage ?? '',
       addresses: marker.addresses,
     },
     placedAt: context.now,
     configured: config.smbiosUuid === marker.machine,
-    // Whether there is one is not known; removing one that is not there is no trouble.
+    // It is not known whether the seed exists; deleting a missing one succeeds.
     ...(hasSeed && {
-      seedVolume: `${seeds}:iso/${seedFileName(context.settings.cluster, marker.machine)}`,
+      seedVolume: seedVolumeOf({
+        id: marker.machine,
+        hypervisor: context.hypervisor(region),
+        region: context.region(region),
+        context,
+      }),
     }),
     attempts: 0,
     ...(marker.deletingSinceSeconds !== undefined && {
@@ -56,24 +51,19 @@ export function adoptedMachine(context: ReconcileContext, found: Found): Machine
   };
 }
 
-function sizeOf(config: VmConfig, disk: string, pool: PoolSettings | undefined): MachineSize {
+function sizeOf(config: VmConfig, pool: PoolSettings | undefined): MachineSize {
   return {
     cpu: config.cpus,
     memoryBytes: Math.max(0, config.memoryBytes - (pool?.memoryOverheadBytes ?? 0)),
-    diskBytes: Math.max(diskBytes(disk), pool?.size.diskBytes ?? 0),
+    diskBytes: Math.max(config.bootDisk?.bytes ?? 0, pool?.size.diskBytes ?? 0),
   };
 }
 
 function phaseOf(context: ReconcileContext, { marker, power }: Found): Phase {
   if (marker.deletingSinceSeconds !== undefined) return 'deleting';
-  // Without its pool's settings nothing can be made of it; it is left as it is.
+  // Without its pool's settings the machine cannot be configured; it is left as it is.
   if (context.pool(marker.pool) === undefined) return 'ready';
-  // It may be at work: no trouble in coming up again may cost it its life.
+  // It may run pods: no error while it starts again may delete it.
   if (marker.readySinceSeconds !== undefined) return 'ready';
   return power === 'running' ? 'booting' : 'configuring';
-}
-
-function diskBytes(option: string): number {
-  const [, amount, unit = ''] = /size=(\d+)([KMGT]?)/.exec(option) ?? [];
-  return amount === undefined ? 0 : Number(amount) * (UNITS[unit] ?? 1);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forgets what is over. Records of what is gone stay as long as ids and addresses rest.
+// Removes old records. Records of deleted machines stay for the cool-down of their VM ids and addresses.
 import { COOL_DOWN_MS } from '../../placement/index.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
 const MINUTE_MS = 60_000;
-/** A little longer than the rest itself, so that both agree whatever the order of their clocks. */
+/** Longer than the cool-down itself, so that no id is free before its record is removed. */
 const GONE_MS = COOL_DOWN_MS + 5 * MINUTE_MS;
 const FAILED_MS = 60 * MINUTE_MS;
 const INTENT_MS = 60 * MINUTE_MS;

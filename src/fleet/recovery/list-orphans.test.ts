@@ -17,8 +17,9 @@ import {
 } from '../testing/test-fleet.ts';
 
 function putSeed({ hypervisor }: TestFleet, machine: number, cluster = CLUSTER): string {
-  const id = `seeds:iso/${seedFileName(cluster, aMachineId(machine))}`;
-  const volume = { id, bytes: 1, content: 'iso', storage: 'seeds', host: undefined };
+  const name = seedFileName(cluster, aMachineId(machine));
+  const id = hypervisor.volumeId({ storage: 'seeds', content: 'iso', name });
+  const volume = { id, name, bytes: 1, content: 'iso', storage: 'seeds', host: undefined } as const;
   hypervisor.state.volumes.set(id, volume);
   return id;
 }
@@ -46,10 +47,10 @@ function markerFor(vmId: number, machine: number): string {
 
 describe('seeds', () => {
   it('are known by name, and only our own', () => {
-    const volume = `seeds:iso/${seedFileName(CLUSTER, aMachineId(7))}`;
-    expect(seedOwner(volume, CLUSTER)).toBe(aMachineId(7));
-    expect(seedOwner(volume, 'another')).toBeUndefined();
-    expect(seedOwner('seeds:iso/debian.iso', CLUSTER)).toBeUndefined();
+    const name = seedFileName(CLUSTER, aMachineId(7));
+    expect(seedOwner(name, CLUSTER)).toBe(aMachineId(7));
+    expect(seedOwner(name, 'another')).toBeUndefined();
+    expect(seedOwner('debian.iso', CLUSTER)).toBeUndefined();
   });
 
   it('without a machine are reported, or deleted where the config says so', async () => {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that has lost its counterpart, both ways: on Proxmox without a record, in the records without a VM.
+// Lists what has lost its counterpart, both ways: on Proxmox without a record, in the records without a VM.
 
 import type { Machine } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import { Unreachable } from '../../ports/errors.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
-import { isBeingCreated } from '../context/being-created.ts';
 import { readCluster } from '../context/cluster-reading.ts';
 import { DriverState } from '../context/driver-state.ts';
 import { isVmGone } from '../context/machine-error.ts';
@@ -28,14 +27,14 @@ export interface Orphan {
     | 'address-without-machine'
     | 'node-without-vm';
   readonly region: string;
-  /** A VM id, a volume, a machine, an address. */
+  /** A VM id, a volume, a machine id, an address or a Node name. */
   readonly what: string;
   readonly message: string;
-  /** Whether a driver sets it right by itself, or a person has to. */
+  /** Whether the driver fixes it without a person. */
   readonly fixable: boolean;
 }
 
-const NOBODY = { name: 'none', holder: 'nobody', token: 0, expiresAt: 0 };
+const NO_LEASE = { name: 'none', holder: 'none', token: 0, expiresAt: 0 };
 
 export async function listOrphans(
   options: FleetOptions,
@@ -47,8 +46,8 @@ export async function listOrphans(
   if (unread !== undefined) {
     throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);
   }
-  const records = await Records.open(cache, NOBODY, () => clock.now());
-  const authority = { lease: NOBODY, mayAct: () => false };
+  const records = await Records.open(cache, NO_LEASE, () => clock.now());
+  const authority = { lease: NO_LEASE, mayAct: () => false };
   const state = new DriverState();
   const clusterReading = await readCluster(options, state);
   const { journal } = store;
@@ -65,7 +64,7 @@ export async function listOrphans(
   for (const view of views.values()) {
     for (const vm of candidates(context, view))
       found.push(...(await orphanVm(context, view.region, vm)));
-    found.push(...(await lostVms(context, view)));
+    found.push(...(await recordsWithoutVm(context, view)));
     for (const { region, volume, machine } of await orphanSeeds(context, view)) {
       const message = `seed of machine ${machine}, which is over or unknown`;
       found.push({ kind: 'seed-without-machine', region, what: volume, message, fixable: true });
@@ -81,8 +80,8 @@ async function orphanVm(
 ): Promise<readonly Orphan[]> {
   const config = await context.hypervisor(region).vmConfig(vm, context.readOptions);
   const what = `VM ${vm.vmId}`;
-  if (isBeingCreated(config)) {
-    const message = `locked (${config.lock ?? ''}) and unnamed on ${config.host}: being made, or left by a task that died`;
+  if (config.isBeingCreated) {
+    const message = `locked (${config.lock ?? ''}) and unnamed on ${config.host}: being created, or left by a task that died`;
     return [{ kind: 'half-made-vm', region, what, message, fixable: false }];
   }
   const reading = readMarker(config.description);
@@ -96,7 +95,7 @@ async function orphanVm(
   return [{ kind: 'vm-without-record', region, what, message, fixable: true }];
 }
 
-const HAS_A_VM: readonly Machine['phase'][] = [
+const PHASES_WITH_VM: readonly Machine['phase'][] = [
   'configuring',
   'starting',
   'booting',
@@ -105,13 +104,18 @@ const HAS_A_VM: readonly Machine['phase'][] = [
   'draining',
 ];
 
-async function lostVms(context: ReconcileContext, view: RegionView): Promise<readonly Orphan[]> {
+async function recordsWithoutVm(
+  context: ReconcileContext,
+  view: RegionView,
+): Promise<readonly Orphan[]> {
   const seen = new Set(view.vms.map(({ vmId }) => vmId));
   const unseen = context.records.machines.filter(
     ({ phase, placement }) =>
-      placement?.region === view.region && HAS_A_VM.includes(phase) && !seen.has(placement.vmId),
+      placement?.region === view.region &&
+      PHASES_WITH_VM.includes(phase) &&
+      !seen.has(placement.vmId),
   );
-  // The records are younger than the view: what it does not have may have been made since.
+  // The records are newer than the view: a VM that is not in it may have been created since.
   const lost = await Promise.all(
     unseen.map(async (machine) => ((await isGone(context, machine)) ? [machine] : [])),
   );
@@ -132,7 +136,7 @@ async function isGone(context: ReconcileContext, { placement }: Machine): Promis
   }
 }
 
-/** A cluster that cannot be read is no reason not to tell the rest. */
+/** Skipped while the cluster cannot be read; the rest is listed all the same. */
 function orphanNodes(context: ReconcileContext): readonly Orphan[] {
   if (context.clusterReading.kind !== 'fresh') return [];
   return orphanedNodesIn(context, context.clusterReading.view.nodes).map(

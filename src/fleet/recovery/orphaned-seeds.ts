@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Things of ours without their machine: seeds on the storages kept for them, addresses in the records.
+// Removes seeds and address leases whose machine is over or unknown.
 import type { Machine } from '../../model/machine.ts';
 import { parseMachineId } from '../../model/machine-id.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
@@ -7,7 +7,7 @@ import { isMachineError } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { seedOwner } from '../machine/vm-identity.ts';
 
-const SWEEP_EVERY_MS = 5 * 60_000;
+const SWEEP_INTERVAL_MS = 5 * 60_000;
 
 export interface SeedFound {
   readonly region: string;
@@ -21,16 +21,16 @@ export async function removeOrphanedSeeds(
   undecided: ReadonlySet<string>,
 ): Promise<void> {
   await releaseOrphanAddresses(context);
-  if (context.now - context.state.sweptAt < SWEEP_EVERY_MS) return;
+  if (context.now - context.state.sweptAt < SWEEP_INTERVAL_MS) return;
   context.state.sweptAt = context.now;
   for (const view of context.views.values()) {
     for (const seed of await orphanSeeds(context, view)) {
-      await judgeSeed(context, seed, undecided.has(view.region));
+      await removeOrReport(context, seed, undecided.has(view.region));
     }
   }
 }
 
-async function judgeSeed(
+async function removeOrReport(
   context: ReconcileContext,
   seed: SeedFound,
   isUndecided: boolean,
@@ -38,7 +38,7 @@ async function judgeSeed(
   const known = machineOf(context, seed.machine);
   const mayDelete = known !== undefined || (context.settings.orphans === 'delete' && !isUndecided);
   const subject = { region: seed.region, host: seed.host, machine: seed.machine };
-  if (mayDelete && !(await isDeleted(context, seed))) return;
+  if (mayDelete && !(await tryDelete(context, seed))) return;
   await context.recordOnce(seed.volume, {
     kind: mayDelete ? 'did' : 'saw',
     subject,
@@ -47,8 +47,8 @@ async function judgeSeed(
   });
 }
 
-/** One that cannot be deleted now is tried again with the next sweep. */
-async function isDeleted(context: ReconcileContext, seed: SeedFound): Promise<boolean> {
+/** False when the seed cannot be deleted now; the next sweep retries. */
+async function tryDelete(context: ReconcileContext, seed: SeedFound): Promise<boolean> {
   const { region, host, volume, machine } = seed;
   try {
     await context.hypervisor(region).deleteVolume(host, volume, context.writeOptions);
@@ -65,27 +65,27 @@ async function isDeleted(context: ReconcileContext, seed: SeedFound): Promise<bo
   }
 }
 
-/** Seeds whose machine is over, unknown, or done with them. */
+/** Seeds whose machine is over, unknown, or no longer needs them. */
 export async function orphanSeeds(
   context: ReconcileContext,
   view: RegionView,
 ): Promise<readonly SeedFound[]> {
   const found: SeedFound[] = [];
-  for (const host of hostsToAsk(context, view)) {
+  for (const host of hostsToQuery(context, view)) {
     found.push(...(await seedsOn(context, view.region, host)));
   }
   return found.filter(({ machine }) => {
     const known = machineOf(context, machine);
-    return known === undefined || hasNoUse(known);
+    return known === undefined || isSeedUnused(known);
   });
 }
 
-/** Over, or ready and rid of its seed: then this is a late upload. */
-function hasNoUse({ phase, seedVolume }: Machine): boolean {
+/** The machine is over, or ready and its seed was deleted: then this one is a late upload. */
+function isSeedUnused({ phase, seedVolume }: Machine): boolean {
   return phase === 'gone' || phase === 'failed' || (phase === 'ready' && seedVolume === undefined);
 }
 
-function hostsToAsk(context: ReconcileContext, view: RegionView): readonly string[] {
+function hostsToQuery(context: ReconcileContext, view: RegionView): readonly string[] {
   const { seeds } = context.region(view.region).storage;
   const having = view.hosts.filter(
     ({ online, storages }) =>
@@ -108,12 +108,12 @@ async function seedsOn(
     const volumes = await context
       .hypervisor(region)
       .volumes(host, seeds, 'iso', context.readOptions);
-    return volumes.flatMap(({ id }) => {
-      const machine = seedOwner(id, cluster);
+    return volumes.flatMap(({ id, name }) => {
+      const machine = seedOwner(name, cluster);
       return machine === undefined ? [] : [{ region, host, volume: id, machine }];
     });
   } catch (error) {
-    // A storage that cannot be read now is swept another time.
+    // A storage that cannot be read is listed by a later sweep.
     if (isMachineError(error)) return [];
     throw error;
   }
@@ -124,7 +124,7 @@ function machineOf(context: ReconcileContext, text: string): Machine | undefined
   return id.ok ? context.records.find(id.value) : undefined;
 }
 
-/** A lease outlives its machine only through a crash between two writes. */
+/** An address lease outlives its machine only after a crash between two writes. */
 async function releaseOrphanAddresses(context: ReconcileContext): Promise<void> {
   for (const { machine, releasedAt } of context.records.addresses) {
     if (releasedAt !== undefined) continue;

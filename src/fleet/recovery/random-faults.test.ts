@@ -35,13 +35,15 @@ const SOURCES: readonly SourceSettings[] = [
 const METHODS = [
   'createVm',
   'cloneVm',
-  'configureVm',
+  'applySpec',
+  'attachSeed',
+  'setDescription',
   'startVm',
   'destroyVm',
   'uploadIso',
   'view',
 ] as const;
-const TASKS = ['qmcreate', 'qmclone', 'qmstart', 'qmdestroy', 'imgcopy', 'resize', 'qmshutdown'];
+const TASKS = ['create', 'clone', 'start', 'destroy', 'upload', 'resize', 'shutdown'] as const;
 const HOSTS = ['pve1', 'pve2', 'pve3'];
 
 function settingsOf(source: SourceSettings) {

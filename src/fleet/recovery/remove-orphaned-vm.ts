@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes a VM of ours that has no machine to carry its deletion: the fruit of a call that came through after its
-// machine had been given up. Rare, so it is done in one go.
+// Removes a VM of ours that has no machine: a creation took effect after its machine was abandoned. Rare, so it runs
+// to its end at once.
 import { judgeOwnership } from '../../model/marker.ts';
 import { TaskFailed } from '../../ports/errors.ts';
 import type { TaskRef, VmConfig } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { isProtected } from '../machine/inherited.ts';
 
 const POLL_MS = 1_000;
 
@@ -25,34 +24,34 @@ export async function removeOrphanedVm(
     kind: 'saw',
     subject: { region, host },
     reason: 'OrphanVm',
-    message: `VM ${vmId} is ours and is removed: ${why}`,
+    message: `removing VM ${vmId}, which is ours and has no machine: ${why}`,
     numbers: { vmId },
   });
   const { power } = await hypervisor.vmState(config, context.readOptions);
   if (power === 'running') {
-    await ended(context, region, await hypervisor.stopVm(config, context.writeOptions));
+    await waitForTask(context, region, await hypervisor.stopVm(config, context.writeOptions));
   }
   const fresh = await hypervisor.vmConfig(config, context.readOptions);
   const { cluster } = context.settings;
   if (fresh.smbiosUuid !== config.smbiosUuid) return;
   const ownership = judgeOwnership({ ...fresh, configured: false }, cluster);
   if (!ownership.owned) return;
-  // A clone that was never configured has its template's protection; any other has a person's.
-  if (isProtected(fresh) && fresh.smbiosUuid !== ownership.marker.machine) {
-    const change = { remove: ['protection'], digest: fresh.digest };
-    await hypervisor.configureVm(fresh, change, context.writeOptions);
+  // A clone that was never configured has its template's protection; any other was protected by a person.
+  if (fresh.isProtected && fresh.smbiosUuid !== ownership.marker.machine) {
+    const { digest } = fresh;
+    await hypervisor.removeProtection(fresh, { digest, ...context.writeOptions });
   }
-  await ended(context, region, await hypervisor.destroyVm(fresh, context.writeOptions));
+  await waitForTask(context, region, await hypervisor.destroyVm(fresh, context.writeOptions));
 }
 
-async function ended(
+async function waitForTask(
   context: ReconcileContext,
   region: string,
   task: TaskRef | undefined,
 ): Promise<void> {
   if (task === undefined) return;
-  const giveUpAt = context.now + context.region(region).taskTimeoutMs;
-  while (context.now < giveUpAt) {
+  const deadline = context.now + context.region(region).taskTimeoutMs;
+  while (context.now < deadline) {
     const status = await context.hypervisor(region).task(task, context.readOptions);
     if (status.state === 'ended') {
       if (status.succeeded) return;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where orders are taken and the records looked at. Driving is done elsewhere: there may be any number of desks on one
-// store, in threads and processes of their own.
+// What front ends call: requests, and the records to read. Any number of clients may use one store, in threads and
+// processes of their own; the driver carries the requests out.
 import type { MachineId } from '../../model/machine-id.ts';
 import type { Store } from '../../ports/store.ts';
 import { type FleetView, RecordCache } from '../records/record-cache.ts';
 import { type Accepted, type RequestOptions, type RequestReason, Requests } from './requests.ts';
 
 export interface FleetClient {
-  /** The records in memory, to read. What others wrote is in it after `follow`. */
+  /** The records in memory, read-only. Writes of other processes are visible after `refresh`. */
   readonly view: FleetView;
-  /** Asks for more machines. NoCapacity/POOL_AT_MAXIMUM beyond the pool's limit: nothing was asked for. */
+  /** Requests more machines. Throws NoCapacity/POOL_AT_MAXIMUM beyond the pool's limits; then nothing is requested. */
   request(pool: string, count: number, why: RequestReason): Promise<Accepted>;
-  /** Asks for these to be taken away. */
+  /** Requests the deletion of these machines. */
   remove(machines: readonly MachineId[], why: RequestReason): Promise<Accepted>;
-  /** Asks for whatever makes the pool that large. */
+  /** Requests the creations or deletions that bring the pool to this size. */
   scaleTo(pool: string, size: number, why: RequestReason): Promise<Accepted>;
-  /** Calls off as many creations as asked for of which nothing was made yet; fewer if there are fewer. */
+  /** Cancels up to `count` creations of which nothing exists on Proxmox yet. */
   cancel(pool: string, count: number, why: RequestReason): Promise<Accepted>;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What faces ask for. Each call writes one intent and is done; whoever drives carries it out.
+// Requests of front ends. Each call writes one durable intent; the driver carries it out.
 import type { Intent } from '../../model/intent.ts';
 import type { MachineSize } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
@@ -13,13 +13,13 @@ import { type PoolLimits, requireHeadroom } from '../records/pool-limits.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 
 export interface RequestReason {
-  /** Who asks: `cli`, `autoscaler`, `cluster-autoscaler`. */
+  /** The requesting front end: `cli`, `autoscaler`, `cluster-autoscaler`. */
   readonly by: string;
   /** One sentence. */
   readonly reason: string;
-  /** Another size than the pool's own. */
+  /** Overrides the pool's size. */
   readonly size?: MachineSize;
-  /** Given up before it is durable, it was never asked for. */
+  /** Aborted before the intent is durable: nothing is requested. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -30,39 +30,39 @@ export interface RequestOptions {
 }
 
 export interface Accepted {
-  /** Undefined when there was nothing to ask for. */
+  /** Undefined when there was nothing to do. */
   readonly intent: string | undefined;
   readonly machines: readonly MachineId[];
 }
 
 const NOTHING: Accepted = { intent: undefined, machines: [] };
 
-/** One call after the other, each knowing what the one before asked for: two together never exceed a maximum. */
+/** Handles one call at a time, so that two calls together never exceed a limit. */
 export class Requests {
   readonly #options: RequestOptions;
-  readonly #mirror: RecordCache;
+  readonly #cache: RecordCache;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: RequestOptions, cache: RecordCache) {
     this.#options = options;
-    this.#mirror = cache;
+    this.#cache = cache;
   }
 
   request(name: string, count: number, why: RequestReason): Promise<Accepted> {
-    return this.#inTurn(why, () => this.#request(name, count, why));
+    return this.#serialized(why, () => this.#request(name, count, why));
   }
 
-  /** Also machines of a pool that is no longer in the config, and such that have no record yet. */
+  /** Accepts machines of a pool that is no longer in the config, and machines that have no record yet. */
   remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
-    return this.#inTurn(why, () => this.#remove(ids, why));
+    return this.#serialized(why, () => this.#remove(ids, why));
   }
 
   scaleTo(name: string, size: number, why: RequestReason): Promise<Accepted> {
-    return this.#inTurn(why, () => this.#scaleTo(name, size, why));
+    return this.#serialized(why, () => this.#scaleTo(name, size, why));
   }
 
   cancel(name: string, count: number, why: RequestReason): Promise<Accepted> {
-    return this.#inTurn(why, () => this.#cancel(name, count, why));
+    return this.#serialized(why, () => this.#cancel(name, count, why));
   }
 
   async #request(name: string, count: number, why: RequestReason): Promise<Accepted> {
@@ -70,18 +70,18 @@ export class Requests {
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
     if (count === 0) return NOTHING;
     const size = why.size ?? pool.size;
-    requireHeadroom(pool, { members: this.#mirror.index.membersOf(name), count, size });
+    requireHeadroom(pool, { members: this.#cache.index.membersOf(name), count, size });
     const { random } = this.#options;
     const machines = Array.from({ length: count }, () => newMachineId(random));
     return this.#write({ ...this.#common(name, why), kind: 'create', machines, size }, why);
   }
 
   async #remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
-    const { machines, index } = this.#mirror;
-    const found = ids.map((id) => ({ id, there: machines.get(id) ?? index.requested(id) }));
-    const missing = found.find(({ there }) => there === undefined);
+    const { machines, index } = this.#cache;
+    const found = ids.map((id) => ({ id, target: machines.get(id) ?? index.requested(id) }));
+    const missing = found.find(({ target }) => target === undefined);
     if (missing !== undefined) throw new NotFound('MACHINE_NOT_FOUND', `no machine ${missing.id}`);
-    const pool = found[0]?.there?.pool;
+    const pool = found[0]?.target?.pool;
     if (pool === undefined) return NOTHING;
     return this.#write({ ...this.#common(pool, why), kind: 'delete', machines: [...ids] }, why);
   }
@@ -98,7 +98,7 @@ export class Requests {
         `pool ${name} keeps at least ${pool.limits.min} machines`,
       );
     }
-    const members = this.#mirror.index.membersOf(name);
+    const members = this.#cache.index.membersOf(name);
     if (members.length <= size) return this.#request(name, size - members.length, why);
     const machines = inDeletionOrder(members)
       .slice(0, members.length - size)
@@ -109,21 +109,21 @@ export class Requests {
   async #cancel(name: string, count: number, why: RequestReason): Promise<Accepted> {
     this.#pool(name);
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
-    const machines = inDeletionOrder(this.#mirror.index.membersOf(name).filter(isNotCreated))
+    const machines = inDeletionOrder(this.#cache.index.membersOf(name).filter(isNotCreated))
       .slice(0, count)
       .map(({ id }) => id);
     if (machines.length === 0) return NOTHING;
     return this.#write({ ...this.#common(name, why), kind: 'cancel', machines }, why);
   }
 
-  #inTurn<T>({ signal }: RequestReason, work: () => Promise<T>): Promise<T> {
-    const context = this.#last.then(async () => {
+  #serialized<T>({ signal }: RequestReason, work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(async () => {
       throwIfAborted(signal);
-      await this.#mirror.refresh();
+      await this.#cache.refresh();
       return work();
     });
-    this.#last = context.catch(() => undefined);
-    return context;
+    this.#last = result.catch(() => undefined);
+    return result;
   }
 
   #common(pool: string, { by, reason }: RequestReason) {
@@ -138,16 +138,19 @@ export class Requests {
     } as const;
   }
 
-  /** The last instant at which a caller that gave up changes nothing is inside the write. */
+  /** The signal is checked for the last time inside the write. */
   async #write(intent: Intent, { signal }: RequestReason): Promise<Accepted> {
-    const stated = { ...intent, requestedAt: Math.max(intent.requestedAt, this.#newest(intent)) };
-    await this.#mirror.intents.put(intent.id, stated, { signal });
+    const stated = {
+      ...intent,
+      requestedAt: Math.max(intent.requestedAt, this.#latestRequestAt(intent)),
+    };
+    await this.#cache.intents.put(intent.id, stated, { signal });
     return { intent: intent.id, machines: intent.machines };
   }
 
-  /** Whoever takes away what was just asked for asked later, whatever the clocks of two processes say. */
-  #newest({ machines }: Intent): number {
-    const { index } = this.#mirror;
+  /** A deletion is later than the creation of the same machine, whatever the clocks of two processes say. */
+  #latestRequestAt({ machines }: Intent): number {
+    const { index } = this.#cache;
     return Math.max(0, ...machines.map((id) => index.requested(id)?.requestedAt ?? 0));
   }
 
@@ -158,7 +161,7 @@ export class Requests {
   }
 }
 
-/** Nothing of it is on a host, and nobody is about to make it. */
+/** Nothing of the machine exists on a host, and its creation has not begun. */
 function isNotCreated({ phase }: Member): boolean {
   return phase === undefined || phase === 'requested' || phase === 'placed';
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the records say, for whoever asks; nothing is read from Proxmox for it.
+// The fleet's status from the records alone, without a call to Proxmox.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { PoolBackoff } from '../../model/pool.ts';
@@ -10,11 +10,11 @@ export interface PoolStatus {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  /** Machines that exist and are not on their way out, plus those accepted and not yet made. */
+  /** Machines that exist and are not being deleted, plus those requested and not yet created. */
   readonly target: number;
   readonly ready: number;
   readonly failed: number;
-  readonly leaving: number;
+  readonly deleting: number;
   /** Only while it lasts. */
   readonly backoff: PoolBackoff | undefined;
 }
@@ -23,7 +23,7 @@ export interface FleetStatus {
   readonly pools: readonly PoolStatus[];
   readonly machines: readonly Machine[];
   readonly openIntents: number;
-  /** Who drives now; undefined when nobody does. */
+  /** Holder of the reconcile lease; undefined when it is free. */
   readonly driver: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export async function readStatus(
       target: cache.index.membersOf(name).length,
       ready: count('ready'),
       failed: count('failed'),
-      leaving: count('deleting') + count('draining'),
+      deleting: count('deleting') + count('draining'),
       backoff: backoff !== undefined && backoff.until > now ? backoff : undefined,
     };
   });

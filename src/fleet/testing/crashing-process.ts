@@ -9,8 +9,12 @@ import type { Hypervisor } from '../../ports/hypervisor.ts';
 const CHANGING = [
   'createVm',
   'cloneVm',
-  'configureVm',
-  'growDisk',
+  'applySpec',
+  'attachSeed',
+  'ejectSeed',
+  'setDescription',
+  'removeProtection',
+  'growBootDisk',
   'startVm',
   'shutdownVm',
   'stopVm',
@@ -61,6 +65,7 @@ export class CrashingProcess {
       get: (target, name, receiver) => {
         const member: unknown = Reflect.get(target, name, receiver);
         if (typeof member !== 'function') return member;
+        if (name === 'volumeId') return member.bind(target) as unknown;
         return (...given: unknown[]) => this.#call(String(name), () => member.apply(target, given));
       },
     });

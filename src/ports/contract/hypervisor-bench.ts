@@ -6,6 +6,7 @@ import type {
   TaskStatus,
   VmConfig,
   VmRef,
+  VmSpec,
 } from '../hypervisor.ts';
 
 export interface HypervisorUnderTest {
@@ -39,6 +40,7 @@ export interface Bench {
   readonly it: HypervisorUnderTest;
   readonly hypervisor: Hypervisor;
   readonly order: (overrides?: Partial<CreateVmOrder>) => CreateVmOrder;
+  readonly spec: (overrides?: Partial<VmSpec>) => VmSpec;
   /** Waits for the task's end. */
   readonly end: (task: Promise<TaskRef | undefined>) => Promise<EndedTask>;
   /** A VM that is there, stopped. */

@@ -8,19 +8,21 @@ export function troubleContract(bench: () => Bench): void {
       const { hypervisor, it: under, order, end } = bench();
       const wanted = order();
       const task = await under.settled(hypervisor.createVm(wanted));
-      const running = await under.settled(hypervisor.runningTasks(wanted.host, 'qmcreate'));
-      expect(running).toContainEqual(task);
-      const others = await under.settled(hypervisor.runningTasks(wanted.host, 'qmclone'));
-      expect(others).not.toContainEqual(task);
+      const running = await under.settled(hypervisor.runningTasks(wanted.host, 'create'));
+      expect(task).toMatchObject({ kind: 'create', host: wanted.host });
+      const listed = { ...task, subject: wanted.vmId };
+      expect(running).toContainEqual(listed);
+      const others = await under.settled(hypervisor.runningTasks(wanted.host, 'clone'));
+      expect(others).not.toContainEqual(listed);
       await end(Promise.resolve(task));
-      const after = await under.settled(hypervisor.runningTasks(wanted.host, 'qmcreate'));
-      expect(after).not.toContainEqual(task);
+      const after = await under.settled(hypervisor.runningTasks(wanted.host, 'create'));
+      expect(after).not.toContainEqual(listed);
       const log = await under.settled(hypervisor.taskLog(task, 1));
       expect(log).toHaveLength(1);
       expect(log[0]).toMatch(/^TASK OK/);
       const gone = 'UPID:nowhere:0000FFFF:0000FFFF:0000FFFF:qmcreate:1:nobody@pve:';
       const upid = gone.replace('nowhere', wanted.host);
-      await expect(under.settled(hypervisor.task({ upid }))).rejects.toMatchObject({
+      await expect(under.settled(hypervisor.task({ ...task, upid }))).rejects.toMatchObject({
         class: 'NotFound',
         code: 'TASK_NOT_FOUND',
       });
@@ -75,7 +77,7 @@ export function troubleContract(bench: () => Bench): void {
         vmId: vm.vmId,
         host: under.hosts[1],
       });
-      await under.settled(hypervisor.configureVm(vm, { set: { cores: '1' } }));
+      await under.settled(hypervisor.setDescription(vm, 'moved'));
       await expect(under.settled(hypervisor.vmState(vm))).resolves.toMatchObject({
         host: under.hosts[1],
       });

@@ -43,7 +43,7 @@ export function vmContract(bench: () => Bench): void {
     });
 
     it('counts a VM by its configuration as soon as that is there', async () => {
-      const { hypervisor, it: under, created } = bench();
+      const { hypervisor, it: under, created, spec } = bench();
       const vm = await created();
       const sizeSeen = async () => {
         const view = await under.settled(hypervisor.view());
@@ -51,8 +51,7 @@ export function vmContract(bench: () => Bench): void {
         return [cpus, memoryBytes];
       };
       expect(await sizeSeen()).toEqual([2, 2 * GIBIBYTE]);
-      const set = { cores: '3', sockets: '2', memory: '4096' };
-      await under.settled(hypervisor.configureVm(vm, { set }));
+      await under.settled(hypervisor.applySpec(vm, spec()));
       await under.pass(15_000);
       expect(await sizeSeen()).toEqual([6, 4 * GIBIBYTE]);
     });
@@ -65,7 +64,7 @@ export function vmContract(bench: () => Bench): void {
       const early = await under.settled(hypervisor.view());
       expect(early.takenVmIds).toContain(wanted.vmId);
       const seen = early.vms.find((vm) => vm.vmId === wanted.vmId);
-      expect(seen).toMatchObject({ host: wanted.host, isTemplate: false, lock: 'create' });
+      expect(seen).toMatchObject({ host: wanted.host, isTemplate: false, isBeingCreated: true });
       expect([seen?.cpus, seen?.memoryBytes]).toEqual([undefined, undefined]);
       await end(task);
       await under.pass(15_000);
@@ -75,6 +74,7 @@ export function vmContract(bench: () => Bench): void {
         power: 'stopped',
         tags: ['ca-group-a', 'pvescaler'],
         lock: undefined,
+        isBeingCreated: false,
         cpus: 2,
         memoryBytes: 2 * GIBIBYTE,
       });
@@ -88,18 +88,21 @@ export function vmContract(bench: () => Bench): void {
       const task = await under.settled(hypervisor.createVm(wanted));
       const { name, description, smbiosUuid } = wanted.identity;
       const identity = { vmId: wanted.vmId, host: wanted.host, name, description, smbiosUuid };
-      expect((await config(wanted)).lock).toBe('create');
+      expect(await config(wanted)).toMatchObject({ isBeingCreated: true, lock: 'create' });
       expect(await end(Promise.resolve(task))).toMatchObject({ succeeded: true });
       const made = await config(wanted);
       expect(made).toMatchObject({
         ...identity,
         lock: undefined,
+        isBeingCreated: false,
+        isProtected: false,
+        bootDisk: { storage: wanted.disk.storage, bytes: 4 * GIBIBYTE },
+        seedVolume: undefined,
         isTemplate: false,
         cpus: 2,
         memoryBytes: 2 * GIBIBYTE,
       });
       expect(made.tags).toEqual(['ca-group-a', 'pvescaler']);
-      expect(made.options['scsi0']).toContain(wanted.disk.storage);
       expect(await under.settled(hypervisor.vmState(wanted))).toMatchObject({
         power: 'stopped',
         lock: undefined,
@@ -189,44 +192,64 @@ export function vmContract(bench: () => Bench): void {
   });
 
   describe('configuring', () => {
-    it('sets and removes, as often as one likes', async () => {
-      const { hypervisor, it: under, created, config } = bench();
+    it('applies a spec, and writes nothing when nothing differs', async () => {
+      const { hypervisor, it: under, created, config, spec } = bench();
       const vm = await created();
-      const smbios1 = 'uuid=0a1b2c3d-1111-4000-8000-000000000001';
-      const set = { cores: '4', tags: 'x;y', description: 'changed\nlines', smbios1 };
-      for (let turn = 0; turn < 2; turn += 1) {
-        await under.settled(hypervisor.configureVm(vm, { set, remove: ['net0'] }));
-      }
+      const before = await config(vm);
+      expect(await under.settled(hypervisor.applySpec(vm, spec()))).toBe(true);
       const changed = await config(vm);
       expect(changed).toMatchObject({
-        cpus: 4,
-        description: 'changed\nlines',
+        cpus: 6,
+        memoryBytes: 4 * GIBIBYTE,
         smbiosUuid: '0a1b2c3d-1111-4000-8000-000000000001',
+        description: before.description,
       });
       expect(changed.tags).toEqual(['x', 'y']);
-      expect(changed.options).not.toHaveProperty('net0');
-      await under.settled(hypervisor.configureVm(vm, {}));
+      expect(await under.settled(hypervisor.applySpec(vm, spec()))).toBe(false);
+      expect(await config(vm)).toEqual(changed);
+    });
+
+    it('sets the description, as often as it is called', async () => {
+      const { hypervisor, it: under, created, config } = bench();
+      const vm = await created();
+      for (let turn = 0; turn < 2; turn += 1) {
+        await under.settled(hypervisor.setDescription(vm, 'changed\nlines'));
+      }
+      expect(await config(vm)).toMatchObject({ description: 'changed\nlines', cpus: 2 });
+      await under.settled(hypervisor.removeProtection(vm));
+      const removeProtection = true;
+      await under.settled(hypervisor.setDescription(vm, 'again', { removeProtection }));
+      expect(await config(vm)).toMatchObject({ description: 'again', isProtected: false });
     });
 
     it('refuses a change based on an old reading', async () => {
-      const { hypervisor, it: under, created, config } = bench();
+      const { hypervisor, it: under, created, config, spec } = bench();
       const vm = await created();
       const { digest } = await config(vm);
-      await under.settled(hypervisor.configureVm(vm, { set: { cores: '3' }, digest }));
-      const second = hypervisor.configureVm(vm, { set: { cores: '4' }, digest });
-      await expect(under.settled(second)).rejects.toMatchObject({ code: 'VM_CHANGED' });
-      expect((await config(vm)).cpus).toBe(3);
+      await under.settled(hypervisor.setDescription(vm, 'first', { digest }));
+      for (const second of [
+        () => hypervisor.setDescription(vm, 'second', { digest }),
+        () => hypervisor.applySpec(vm, spec(), { digest }),
+        () => hypervisor.ejectSeed(vm, { digest }),
+      ]) {
+        const refused = under.settled<unknown>(second());
+        await expect(refused).rejects.toMatchObject({ code: 'VM_CHANGED' });
+      }
+      expect(await config(vm)).toMatchObject({ description: 'first', cpus: 2 });
     });
 
-    it('grows a disk, and only if it is smaller', async () => {
+    it('grows the boot disk, and only if it is smaller', async () => {
       const { hypervisor, it: under, created, end, config } = bench();
       const vm = await created();
-      const to = { slot: 'scsi0', bytes: 8 * GIBIBYTE };
-      expect(await end(hypervisor.growDisk(vm, to))).toMatchObject({ succeeded: true });
-      await expect(under.settled(hypervisor.growDisk(vm, to))).resolves.toBeUndefined();
-      const smaller = { slot: 'scsi0', bytes: GIBIBYTE };
-      await expect(under.settled(hypervisor.growDisk(vm, smaller))).resolves.toBeUndefined();
-      expect((await config(vm)).options['scsi0']).toMatch(/size=(8G|8192M)/);
+      const bytes = 8 * GIBIBYTE;
+      const task = await under.settled(hypervisor.growBootDisk(vm, bytes));
+      expect(task).toMatchObject({ kind: 'resize', host: vm.host });
+      expect(await end(Promise.resolve(task))).toMatchObject({ succeeded: true });
+      for (const enough of [bytes, GIBIBYTE]) {
+        const again = under.settled(hypervisor.growBootDisk(vm, enough));
+        await expect(again).resolves.toBeUndefined();
+      }
+      expect((await config(vm)).bootDisk?.bytes).toBe(bytes);
     });
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe } from 'vitest';
-import type { CreateVmOrder } from '../hypervisor.ts';
+import type { CreateVmOrder, TaskRef, VmSpec } from '../hypervisor.ts';
 import type { Bench, EndedTask, HypervisorUnderTest } from './hypervisor-bench.ts';
 import { guestContract } from './hypervisor-guest.contract.ts';
 import { storageContract } from './hypervisor-storage.contract.ts';
@@ -10,6 +10,15 @@ import { vmContract } from './hypervisor-vm.contract.ts';
 const GIBIBYTE = 2 ** 30;
 const LONGEST_TASK_MS = 30 * 60 * 1_000;
 const LONGEST_BOOT_MS = 10 * 60 * 1_000;
+
+const HARDWARE = {
+  cpus: 2,
+  memoryBytes: 2 * GIBIBYTE,
+  balloonBytes: 0,
+  networks: [{ model: 'virtio', bridge: 'vmbr0' }],
+  bootFrom: 'disk',
+  options: {},
+} as const;
 
 /** Runs against each implementation; `make` gives a new region each time. */
 export function hypervisorContract(name: string, make: () => Promise<HypervisorUnderTest>): void {
@@ -49,32 +58,40 @@ function benchOf(under: HypervisorUnderTest): Bench {
         tags: ['pvescaler', 'ca-group-a'],
         smbiosUuid: `0a1b2c3d-0000-4000-8000-${String(vmId).padStart(12, '0')}`,
       },
-      hardware: {
-        cores: 2,
-        memoryBytes: 2 * GIBIBYTE,
-        balloonBytes: 0,
-        networks: [{ model: 'virtio', bridge: 'vmbr0' }],
-        bootFrom: 'disk',
-        options: {},
-      },
+      hardware: HARDWARE,
       disk: { storage: under.storages.disks, bytes: 4 * GIBIBYTE },
       ...overrides,
     };
   };
 
-  const followed = async (upid: string): Promise<EndedTask> => {
+  const spec = (overrides: Partial<VmSpec> = {}): VmSpec => ({
+    tags: ['x', 'y'],
+    smbiosUuid: '0a1b2c3d-1111-4000-8000-000000000001',
+    hardware: {
+      ...HARDWARE,
+      cpus: 6,
+      memoryBytes: 4 * GIBIBYTE,
+      networks: [{ model: 'virtio', bridge: 'vmbr0', mac: '02:00:00:00:00:01' }],
+      options: { sockets: '2' },
+    },
+    disk: { discard: true, ssd: false, iothread: true, cache: 'none' },
+    hasSeed: false,
+    ...overrides,
+  });
+
+  const followed = async (task: TaskRef): Promise<EndedTask> => {
     for (let waitedMs = 0; waitedMs < LONGEST_TASK_MS; waitedMs += 1_000) {
-      const status = await under.settled(hypervisor.task({ upid }));
+      const status = await under.settled(hypervisor.task(task));
       if (status.state === 'ended') return status;
       await under.pass(1_000);
     }
-    throw new Error(`${upid} does not end`);
+    throw new Error(`${task.upid} does not end`);
   };
 
   const end: Bench['end'] = async (task) => {
     const started = await under.settled(task);
     if (started === undefined) throw new Error('no task was started');
-    return followed(started.upid);
+    return followed(started);
   };
 
   const created: Bench['created'] = async (overrides) => {
@@ -102,6 +119,7 @@ function benchOf(under: HypervisorUnderTest): Bench {
     it: under,
     hypervisor,
     order,
+    spec,
     end,
     created,
     booted,

@@ -46,7 +46,7 @@ const roundTrips: readonly [string, (store: Store) => Promise<void>][] = [
             diskStorage: 'local-lvm',
             addresses: ['10.0.0.5/24', '2001:db8::5/64'],
           },
-          task: { upid: 'UPID:pve-1:0001', startedAt: 5 },
+          task: { upid: 'UPID:pve-1:0001', kind: 'create', host: 'pve-1', startedAt: 5 },
           seedVolume: 'local:iso/seed.iso',
           nodeName: 'workers-00000000',
           providerId: 'proxmox://home/901',

@@ -86,11 +86,11 @@ describe('MemoryHypervisor', () => {
 
   it('fails the next task as told, and takes back what it made', async () => {
     const { clock, hypervisor } = memory();
-    hypervisor.failNextTask('qmclone', new NoCapacity('NO_STORAGE_SPACE', 'full'));
+    hypervisor.failNextTask('clone', new NoCapacity('NO_STORAGE_SPACE', 'full'));
     const clone = { vmId: 100, host: 'pve1', linked: true, name: 'x', description: '' };
     const task = await hypervisor.cloneVm({ ...clone, source: VM });
     await expect(hypervisor.vmConfig(clone)).resolves.toMatchObject({
-      lock: 'clone',
+      isBeingCreated: true,
       name: undefined,
     });
     await clock.advance(5_000);
@@ -114,8 +114,8 @@ describe('MemoryHypervisor', () => {
 
   it('starts no VM whose ISO is gone', async () => {
     const { clock, hypervisor } = memory();
-    const set = { ide2: 'local:iso/gone.iso,media=cdrom' };
-    await hypervisor.configureVm(VM, { set });
+    const file = { storage: 'local', content: 'iso', name: 'gone.iso' } as const;
+    await hypervisor.attachSeed(VM, hypervisor.volumeId(file));
     const task = await hypervisor.startVm(VM);
     await clock.advance(5_000);
     await expect(hypervisor.task(task)).resolves.toMatchObject({

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Host } from '../../model/host.ts';
+import type { TaskKind } from '../../model/machine.ts';
 import type { Clock } from '../clock.ts';
 import { Cancelled, type PvescalerError, Unreachable } from '../errors.ts';
 import type {
   CallOptions,
+  ChangeOptions,
   CloneVmOrder,
   CreateVmOrder,
   GuestCommand,
@@ -11,15 +13,16 @@ import type {
   ImageOrder,
   RegionView,
   TaskRef,
-  VmChange,
   VmRef,
+  VmSpec,
+  VolumeContent,
 } from '../hypervisor.ts';
 import type { Random } from '../random.ts';
 import { MemoryOperations } from './memory-operations.ts';
 import { MemoryRegion } from './memory-region.ts';
-import { configOf, summaryOf } from './memory-vm.ts';
+import { configOf, formatVolumeId, SEED_OPTION, summaryOf } from './memory-vm.ts';
 
-export type HypervisorMethod = Exclude<keyof Hypervisor, 'region' | 'close'>;
+export type HypervisorMethod = Exclude<keyof Hypervisor, 'region' | 'close' | 'volumeId'>;
 
 export interface HypervisorCall {
   readonly method: HypervisorMethod;
@@ -87,9 +90,9 @@ export class MemoryHypervisor implements Hypervisor {
     this.#lost.set(method, (this.#lost.get(method) ?? 0) + 1);
   }
 
-  /** The next task of that type (`qmcreate`, `qmclone`, …) ends with this. */
-  failNextTask(type: string, failure: PvescalerError): void {
-    this.state.failNextTask(type, failure);
+  /** The next task of that kind ends with this. */
+  failNextTask(kind: TaskKind, failure: PvescalerError): void {
+    this.state.failNextTask(kind, failure);
   }
 
   /** As a person or HA would. */
@@ -140,13 +143,42 @@ export class MemoryHypervisor implements Hypervisor {
     return this.#onVm('cloneVm', order, { options, work: () => this.#do.clone(order) });
   }
 
-  configureVm(vm: VmRef, change: VmChange, options?: CallOptions) {
-    const work = () => this.#do.configure(vm, change);
-    return this.#onVm('configureVm', vm, { options, work });
+  applySpec(vm: VmRef, spec: VmSpec, options?: ChangeOptions) {
+    const work = () => this.#do.applySpec(vm, spec, options?.digest);
+    return this.#onVm('applySpec', vm, { options, work });
   }
 
-  growDisk(vm: VmRef, disk: { slot: string; bytes: number }, options?: CallOptions) {
-    return this.#onVm('growDisk', vm, { options, work: () => this.#do.grow(vm, disk) });
+  attachSeed(vm: VmRef, volumeId: string, options?: ChangeOptions) {
+    const set = { [SEED_OPTION]: `${volumeId},media=cdrom` };
+    const work = () => this.#do.configure(vm, { set, digest: options?.digest });
+    return this.#onVm('attachSeed', vm, { options, work });
+  }
+
+  ejectSeed(vm: VmRef, options?: ChangeOptions) {
+    const set = { [SEED_OPTION]: 'none,media=cdrom' };
+    const work = () => this.#do.configure(vm, { set, digest: options?.digest });
+    return this.#onVm('ejectSeed', vm, { options, work });
+  }
+
+  setDescription(
+    vm: VmRef,
+    description: string,
+    options?: ChangeOptions & { readonly removeProtection?: boolean },
+  ) {
+    const remove = options?.removeProtection === true ? ['protection'] : [];
+    const change = { set: { description }, remove, digest: options?.digest };
+    const work = () => this.#do.configure(vm, change);
+    return this.#onVm('setDescription', vm, { options, work });
+  }
+
+  removeProtection(vm: VmRef, options?: ChangeOptions) {
+    const change = { remove: ['protection'], digest: options?.digest };
+    const work = () => this.#do.configure(vm, change);
+    return this.#onVm('removeProtection', vm, { options, work });
+  }
+
+  growBootDisk(vm: VmRef, bytes: number, options?: CallOptions) {
+    return this.#onVm('growBootDisk', vm, { options, work: () => this.#do.grow(vm, bytes) });
   }
 
   startVm(vm: VmRef, options?: CallOptions) {
@@ -154,12 +186,12 @@ export class MemoryHypervisor implements Hypervisor {
   }
 
   shutdownVm(vm: VmRef, timeoutMs: number, options?: CallOptions) {
-    const work = () => this.#do.powerOff(vm, 'qmshutdown', timeoutMs);
+    const work = () => this.#do.powerOff(vm, 'shutdown', timeoutMs);
     return this.#onVm('shutdownVm', vm, { options, work });
   }
 
   stopVm(vm: VmRef, options?: CallOptions) {
-    const work = () => this.#do.powerOff(vm, 'qmstop', 1_000);
+    const work = () => this.#do.powerOff(vm, 'stop', 1_000);
     return this.#onVm('stopVm', vm, { options, work });
   }
 
@@ -168,19 +200,17 @@ export class MemoryHypervisor implements Hypervisor {
   }
 
   task(task: TaskRef, options?: CallOptions) {
-    // Nobody but the host of a task knows its end.
-    const host = task.upid.split(':')[1] ?? '';
     return this.#call({ method: 'task' }, options, () => {
-      this.#do.requireHost(host);
+      this.#do.requireHost(task.host);
       return this.state.status(task);
     });
   }
 
-  runningTasks(host: string, type: string, options?: CallOptions) {
+  runningTasks(host: string, kind: TaskKind, options?: CallOptions) {
     const call = { method: 'runningTasks', host } as const;
     return this.#call(call, options, () => {
       this.#do.requireHost(host);
-      return this.state.running(host, type);
+      return this.state.running(host, kind);
     });
   }
 
@@ -188,8 +218,12 @@ export class MemoryHypervisor implements Hypervisor {
     return this.#call({ method: 'taskLog' }, options, () => this.state.log(task, lines));
   }
 
+  volumeId(file: Parameters<Hypervisor['volumeId']>[0]): string {
+    return formatVolumeId(file);
+  }
+
   // oxlint-disable-next-line max-params -- the port's own order
-  volumes(host: string, storage: string, content: string, options?: CallOptions) {
+  volumes(host: string, storage: string, content: VolumeContent, options?: CallOptions) {
     const call = { method: 'volumes', host } as const;
     return this.#call(call, options, () => this.#do.volumes({ host, storage }, content));
   }

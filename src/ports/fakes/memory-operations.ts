@@ -8,14 +8,23 @@ import type {
   GuestInterface,
   ImageOrder,
   TaskRef,
-  VmChange,
   VmRef,
+  VmSpec,
   VmState,
   Volume,
+  VolumeContent,
 } from '../hypervisor.ts';
 import type { Random } from '../random.ts';
 import type { MemoryRegion, MemoryVm, MemoryVolume, TaskOrder } from './memory-region.ts';
-import { configOf, diskBytes, diskOption, optionsOf } from './memory-vm.ts';
+import {
+  configOf,
+  diskBytes,
+  diskOption,
+  formatVolumeId,
+  optionsOf,
+  SEED_OPTION,
+  specOptions,
+} from './memory-vm.ts';
 
 export interface OperationOptions {
   readonly clock: Clock;
@@ -24,7 +33,17 @@ export interface OperationOptions {
   readonly bootMs: number;
 }
 
-type Work = Omit<TaskOrder, 'host' | 'durationMs' | 'subject'> & { readonly durationMs?: number };
+/** Options to set and to remove. */
+export interface OptionChange {
+  readonly set?: Readonly<Record<string, string>>;
+  readonly remove?: readonly string[];
+  readonly digest?: string | undefined;
+}
+
+type Work = Omit<TaskOrder, 'host' | 'durationMs' | 'subject'> & {
+  readonly durationMs?: number;
+  readonly subject?: string;
+};
 
 export class MemoryOperations {
   readonly #state: MemoryRegion;
@@ -56,7 +75,7 @@ export class MemoryOperations {
     const vm = this.#claim(order, new Map([['lock', 'create']]));
     const { importFrom } = order.disk;
     return this.#start(order, {
-      type: 'qmcreate',
+      kind: 'create',
       finish: () => {
         if (importFrom !== undefined) this.#requireVolume(order.host, importFrom);
         vm.options.delete('lock');
@@ -77,12 +96,12 @@ export class MemoryOperations {
     // A description of Proxmox's own, until the task has ended.
     const made = [
       ['lock', 'clone'],
-      ['description', ' qmclone temporary file'],
+      ['description', ' temporary description of a clone'],
     ] as const;
     const copy = this.#claim(order, new Map(made));
     const disk = source.options.get('scsi0') ?? '';
     return this.#start(source, {
-      type: 'qmclone',
+      kind: 'clone',
       finish: () => {
         copy.options.clear();
         for (const [name, value] of source.options) copy.options.set(name, value);
@@ -96,31 +115,46 @@ export class MemoryOperations {
     });
   }
 
-  configure(ref: VmRef, change: VmChange): void {
+  applySpec(ref: VmRef, spec: VmSpec, digest: string | undefined): boolean {
+    const vm = this.vm(ref);
+    requireDigest(vm, digest);
+    const { options } = vm;
+    const set = Object.fromEntries(
+      specOptions(spec).filter(([name, value]) => options.get(name) !== value),
+    );
+    const inherited = [...options]
+      .filter(([name, value]) => name !== SEED_OPTION && /[:-]cloudinit\b/.test(value))
+      .map(([name]) => name);
+    const isProtected = options.has('protection');
+    const remove = [...(isProtected ? ['protection'] : []), ...(spec.hasSeed ? inherited : [])];
+    if (Object.keys(set).length === 0 && remove.length === 0) return false;
+    this.configure(ref, { set, remove, digest });
+    return true;
+  }
+
+  configure(ref: VmRef, change: OptionChange): void {
     const vm = this.#unlocked(ref);
-    if (change.digest !== undefined && change.digest !== configOf(vm).digest) {
-      throw new Conflict('VM_CHANGED', 'checksum mismatch (file change by other user?)');
-    }
+    requireDigest(vm, change.digest);
     for (const [name, value] of Object.entries(change.set ?? {})) vm.options.set(name, value);
     for (const name of change.remove ?? []) vm.options.delete(name);
     vm.revision += 1;
   }
 
-  grow(ref: VmRef, disk: { readonly slot: string; readonly bytes: number }): TaskRef | undefined {
+  grow(ref: VmRef, bytes: number): TaskRef | undefined {
     const vm = this.vm(ref);
-    const stored = vm.options.get(disk.slot);
-    if (stored === undefined) throw new NotFound('VOLUME_NOT_FOUND', `no disk ${disk.slot}`);
-    if (diskBytes(stored) >= disk.bytes) return undefined;
-    const grown = diskOption(vm.vmId, stored.split(':')[0] ?? 'local', disk.bytes);
+    const stored = vm.options.get('scsi0');
+    if (stored === undefined) throw new NotFound('VOLUME_NOT_FOUND', `VM ${vm.vmId} has no disk`);
+    if (diskBytes(stored) >= bytes) return undefined;
+    const grown = diskOption(vm.vmId, stored.split(':')[0] ?? 'local', bytes);
     return this.#start(vm, {
-      type: 'resize',
-      finish: () => void vm.options.set(disk.slot, grown),
+      kind: 'resize',
+      finish: () => void vm.options.set('scsi0', grown),
     });
   }
 
   start(ref: VmRef): TaskRef {
     return this.#start(this.vm(ref), {
-      type: 'qmstart',
+      kind: 'start',
       finish: () => {
         const vm = this.#unlocked(ref);
         if (vm.startedAt !== undefined) {
@@ -135,10 +169,10 @@ export class MemoryOperations {
     });
   }
 
-  powerOff(ref: VmRef, type: 'qmshutdown' | 'qmstop', timeoutMs: number): TaskRef {
+  powerOff(ref: VmRef, kind: 'shutdown' | 'stop', timeoutMs: number): TaskRef {
     const vm = this.vm(ref);
     return this.#start(vm, {
-      type,
+      kind,
       durationMs: Math.min(timeoutMs, this.#options.taskMs),
       finish: () => {
         vm.startedAt = undefined;
@@ -153,7 +187,7 @@ export class MemoryOperations {
       throw new Conflict('VM_CHANGED', `VM ${vm.vmId} is running - destroy failed`);
     }
     return this.#start(vm, {
-      type: 'qmdestroy',
+      kind: 'destroy',
       finish: () => {
         this.#unlocked(ref);
         this.#state.vms.delete(ref.vmId);
@@ -161,36 +195,43 @@ export class MemoryOperations {
     });
   }
 
-  volumes(at: { readonly host: string; readonly storage: string }, content: string): Volume[] {
+  volumes(
+    at: { readonly host: string; readonly storage: string },
+    content: VolumeContent,
+  ): Volume[] {
     this.#isShared(at.host, at.storage);
     return [...this.#state.volumes.values()]
       .filter((volume) => volume.storage === at.storage && volume.content === content)
       .filter((volume) => volume.host === undefined || volume.host === at.host)
-      .map(({ id, bytes }) => ({ id, bytes, content }));
+      .map(({ id, name, bytes }) => ({ id, name, bytes, content }));
   }
 
   download(order: ImageOrder): TaskRef {
-    const id = `${order.storage}:import/${order.fileName}`;
+    const name = order.fileName;
+    const id = formatVolumeId({ storage: order.storage, content: 'import', name });
     const checksum = order.checksum?.hex;
     this.#isShared(order.host, order.storage);
     return this.#start(order, {
-      type: 'download',
+      kind: 'download',
+      subject: order.fileName,
       finish: () => {
         const there = this.#volume(order.host, id);
         if (there !== undefined && (checksum === undefined || there.checksum !== checksum)) {
           throw new InvalidConfig('PARAMETER_REFUSED', 'refusing to override existing file');
         }
         const known = checksum === undefined ? {} : { checksum };
-        this.#store(order, { id, bytes: 1_024, content: 'import', ...known });
+        this.#store(order, { id, name, bytes: 1_024, content: 'import', ...known });
       },
     });
   }
 
   upload(file: { host: string; storage: string; name: string; bytes: Uint8Array }): TaskRef {
-    const id = `${file.storage}:iso/${file.name}`;
+    const { storage, name } = file;
+    const id = formatVolumeId({ storage, content: 'iso', name });
     this.#isShared(file.host, file.storage);
-    const volume = { id, bytes: file.bytes.length, content: 'iso', data: file.bytes };
-    return this.#start(file, { type: 'imgcopy', finish: () => this.#store(file, volume) });
+    const { bytes: data } = file;
+    const volume = { id, name, bytes: data.length, content: 'iso', data } as const;
+    return this.#start(file, { kind: 'upload', finish: () => this.#store(file, volume) });
   }
 
   deleteVolume(host: string, id: string): void {
@@ -241,7 +282,7 @@ export class MemoryOperations {
   }
 
   #start(at: { readonly host: string; readonly vmId?: number }, work: Work): TaskRef {
-    const subject = at.vmId === undefined ? '' : String(at.vmId);
+    const subject = work.subject ?? at.vmId;
     const durationMs = work.durationMs ?? this.#options.taskMs;
     return this.#state.start({ ...work, host: at.host, subject, durationMs }, this.#now());
   }
@@ -288,4 +329,9 @@ export class MemoryOperations {
     const stored = { ...volume, storage: at.storage, host };
     this.#state.volumes.set(this.#key(at.host, volume.id), stored);
   }
+}
+
+function requireDigest(vm: MemoryVm, digest: string | undefined): void {
+  if (digest === undefined || digest === configOf(vm).digest) return;
+  throw new Conflict('VM_CHANGED', 'checksum mismatch (file change by other user?)');
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state behind MemoryHypervisor: VMs, volumes and tasks of one region, and nothing that talks.
 import type { Host } from '../../model/host.ts';
+import type { TaskKind } from '../../model/machine.ts';
 import { NotFound, PvescalerError } from '../errors.ts';
-import type { ContainerSummary, TaskRef, TaskStatus, Volume } from '../hypervisor.ts';
+import type { ContainerSummary, RunningTask, TaskRef, TaskStatus, Volume } from '../hypervisor.ts';
 
 export interface MemoryVm {
   readonly vmId: number;
@@ -22,10 +23,7 @@ export interface MemoryVolume extends Volume {
   readonly checksum?: string;
 }
 
-interface MemoryTask {
-  readonly upid: string;
-  readonly host: string;
-  readonly type: string;
+interface MemoryTask extends RunningTask {
   readonly endsAt: number;
   readonly log: string[];
   /** Throws one of our errors to fail. */
@@ -34,10 +32,7 @@ interface MemoryTask {
   end: (TaskStatus & { readonly state: 'ended' }) | undefined;
 }
 
-export interface TaskOrder {
-  readonly host: string;
-  readonly type: string;
-  readonly subject: string;
+export interface TaskOrder extends Omit<RunningTask, 'upid'> {
   readonly durationMs: number;
   finish(): void;
   /** What a failed task takes back. */
@@ -51,28 +46,29 @@ export class MemoryRegion {
   readonly containers: ContainerSummary[] = [];
   readonly volumes = new Map<string, MemoryVolume>();
   readonly #tasks = new Map<string, MemoryTask>();
-  readonly #plannedFailures = new Map<string, PvescalerError[]>();
+  readonly #plannedFailures = new Map<TaskKind, PvescalerError[]>();
   #serial = 0;
 
   constructor(hosts: readonly Host[]) {
     this.hosts = [...hosts];
   }
 
-  failNextTask(type: string, failure: PvescalerError): void {
-    this.#plannedFailures.set(type, [...(this.#plannedFailures.get(type) ?? []), failure]);
+  failNextTask(kind: TaskKind, failure: PvescalerError): void {
+    this.#plannedFailures.set(kind, [...(this.#plannedFailures.get(kind) ?? []), failure]);
   }
 
   start(order: TaskOrder, now: number): TaskRef {
     this.#serial += 1;
-    const hex = this.#serial.toString(16).padStart(8, '0').toUpperCase();
-    const upid = `UPID:${order.host}:${hex}:00000000:00000000:${order.type}:${order.subject}:fake@pve:`;
-    const planned = this.#plannedFailures.get(order.type)?.shift();
+    const { kind, host, subject } = order;
+    const upid = `task-${this.#serial}`;
+    const planned = this.#plannedFailures.get(kind)?.shift();
     this.#tasks.set(upid, {
       upid,
-      host: order.host,
-      type: order.type,
+      kind,
+      host,
+      subject,
       endsAt: now + order.durationMs,
-      log: [`${order.type} ${order.subject}`],
+      log: [`${kind} ${subject ?? ''}`],
       finish: () => {
         if (planned !== undefined) throw planned;
         order.finish();
@@ -80,7 +76,7 @@ export class MemoryRegion {
       undo: () => order.undo?.(),
       end: undefined,
     });
-    return { upid };
+    return { upid, kind, host };
   }
 
   /** Ends every task whose time has come, in the order of their ends. */
@@ -103,10 +99,10 @@ export class MemoryRegion {
     return this.#task(task).log.slice(-lines);
   }
 
-  running(host: string, type: string): readonly TaskRef[] {
+  running(host: string, kind: TaskKind): readonly RunningTask[] {
     return [...this.#tasks.values()]
-      .filter((task) => task.end === undefined && task.host === host && task.type === type)
-      .map(({ upid }) => ({ upid }));
+      .filter((task) => task.end === undefined && task.host === host && task.kind === kind)
+      .map(({ upid, subject }) => ({ upid, kind, host, subject }));
   }
 
   /** The record of a task does not last for ever. */

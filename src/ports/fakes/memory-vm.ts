@@ -1,26 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CreateVmOrder, VmConfig, VmSummary } from '../hypervisor.ts';
+import type {
+  CreateVmOrder,
+  VmConfig,
+  VmHardware,
+  VmSpec,
+  VmSummary,
+  VolumeContent,
+} from '../hypervisor.ts';
 import type { MemoryVm } from './memory-region.ts';
 
 const MEBIBYTE = 2 ** 20;
 
+/** Where the seed ISO is attached. */
+export const SEED_OPTION = 'ide2';
+
+type Option = readonly [name: string, value: string];
+
 export function optionsOf(order: CreateVmOrder): Map<string, string> {
   const { identity, hardware, disk } = order;
-  const networks = hardware.networks.map((network, index): [string, string] => [
-    `net${index}`,
-    `${network.model},bridge=${network.bridge}`,
-  ]);
   return new Map([
-    ...Object.entries(hardware.options),
-    ...networks,
+    ...hardwareOptions(hardware),
     ['name', identity.name],
     ['description', identity.description],
-    ['tags', identity.tags.join(';')],
-    ['smbios1', `uuid=${identity.smbiosUuid}`],
-    ['cores', String(hardware.cores)],
-    ['memory', String(Math.ceil(hardware.memoryBytes / MEBIBYTE))],
+    ...identityOptions(identity),
     ['scsi0', diskOption(order.vmId, disk.storage, disk.bytes)],
   ]);
+}
+
+export function specOptions(spec: VmSpec): readonly Option[] {
+  return [...hardwareOptions(spec.hardware), ...identityOptions(spec)];
+}
+
+function identityOptions({ tags, smbiosUuid }: Pick<VmSpec, 'tags' | 'smbiosUuid'>): Option[] {
+  return [
+    ['tags', tags.join(';')],
+    ['smbios1', `uuid=${smbiosUuid}`],
+  ];
+}
+
+function hardwareOptions({ options, networks, cpus, memoryBytes }: VmHardware): Option[] {
+  const sockets = Number(options['sockets'] ?? 1);
+  return [
+    ...Object.entries(options),
+    ...networks.map(({ model, bridge }, at): Option => [`net${at}`, `${model},bridge=${bridge}`]),
+    ['cores', String(Math.ceil(cpus / sockets))],
+    ['memory', String(Math.ceil(memoryBytes / MEBIBYTE))],
+  ];
+}
+
+export function formatVolumeId(file: {
+  readonly storage: string;
+  readonly content: VolumeContent;
+  readonly name: string;
+}): string {
+  return `${file.storage}:${file.content}/${file.name}`;
 }
 
 export function diskOption(vmId: number, storage: string, bytes: number): string {
@@ -47,19 +80,31 @@ export function configOf(vm: MemoryVm): VmConfig {
     tags: tagsOf(vm),
     smbiosUuid: /uuid=([^,]+)/.exec(options.get('smbios1') ?? '')?.[1]?.toLowerCase(),
     lock: options.get('lock'),
+    isBeingCreated: isBeingCreated(vm),
+    isProtected: options.get('protection') === '1',
     isTemplate: options.get('template') === '1',
     cpus: cpusOf(vm),
     memoryBytes: memoryBytesOf(vm),
     addresses: [...options]
       .filter(([name]) => name.startsWith('ipconfig'))
       .flatMap(([, value]) => /ip=([^,]+\/\d+)/.exec(value)?.[1] ?? []),
-    options: Object.fromEntries(options),
+    bootDisk: bootDiskOf(options.get('scsi0')),
+    seedVolume: /^[^:,]+:iso\/[^,]+/.exec(options.get(SEED_OPTION) ?? '')?.[0],
   };
+}
+
+function bootDiskOf(stored: string | undefined): VmConfig['bootDisk'] {
+  if (stored === undefined) return undefined;
+  return { storage: stored.split(':')[0] ?? '', bytes: diskBytes(stored) };
+}
+
+function isBeingCreated(vm: MemoryVm): boolean {
+  return ['create', 'clone'].includes(vm.options.get('lock') ?? '');
 }
 
 export function summaryOf(vm: MemoryVm, isHostOnline: boolean): VmSummary {
   const power = vm.startedAt === undefined ? 'stopped' : 'running';
-  const isBeingMade = ['create', 'clone'].includes(vm.options.get('lock') ?? '');
+  const isIncomplete = isBeingCreated(vm);
   return {
     vmId: vm.vmId,
     host: vm.host,
@@ -68,8 +113,9 @@ export function summaryOf(vm: MemoryVm, isHostOnline: boolean): VmSummary {
     tags: tagsOf(vm),
     isTemplate: vm.options.get('template') === '1',
     lock: vm.options.get('lock'),
-    cpus: isBeingMade ? undefined : cpusOf(vm),
-    memoryBytes: isBeingMade ? undefined : memoryBytesOf(vm),
+    isBeingCreated: isIncomplete,
+    cpus: isIncomplete ? undefined : cpusOf(vm),
+    memoryBytes: isIncomplete ? undefined : memoryBytesOf(vm),
   };
 }
 

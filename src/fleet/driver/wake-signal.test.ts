@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { WakeSignal } from './wake-signal.ts';
 
-describe('a bell', () => {
-  it('is heard by who waits, and by who comes later, until it is hushed', () => {
+describe('WakeSignal', () => {
+  it('stays aborted after wake, for present and later waiters, until reset', () => {
     const wakeSignal = new WakeSignal();
     const { signal } = wakeSignal;
     expect(signal.aborted).toBe(false);

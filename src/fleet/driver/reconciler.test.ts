@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { RECONCILE_LEASE } from '../../model/lease.ts';
+import { Cancelled } from '../../ports/errors.ts';
+import { untilSettled } from '../../ports/fakes/until-settled.ts';
+import type { Hypervisor, TaskRef } from '../../ports/hypervisor.ts';
+import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
+import {
+  aFleet,
+  aTestFleet,
+  leftovers,
+  machinesIn,
+  type TestFleet,
+  WHY,
+} from '../testing/test-fleet.ts';
+
+/** Longer than everything that a test waits for. */
+const BUSY_MS = 600_000;
+
+/** Passes so rarely that only the work queue brings machines forward. */
+function aFleetWithRarePasses(): TestFleet {
+  const limits = { createsPerHost: 1, createsPerStorage: 1 };
+  const region = aRegion({ limits });
+  const pool = aPool({ limits: { ...aPool().limits, max: 20 } });
+  return aTestFleet(
+    someSettings([pool], { busyMs: BUSY_MS, reconcileMs: BUSY_MS, regions: { [REGION]: region } }),
+  );
+}
+
+async function waitSeconds(bench: TestFleet, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second += 1) await bench.clock.advance(1_000);
+}
+
+async function countPasses(
+  bench: TestFleet,
+  work: (stop: AbortController) => Promise<void>,
+): Promise<number> {
+  const finish = new AbortController();
+  const signal = new AbortController();
+  let [passes, begins, ends] = [0, 0, 0];
+  const driving = bench.fleet.runDriver({
+    signal: signal.signal,
+    finish: finish.signal,
+    events: {
+      onPass: () => {
+        passes += 1;
+      },
+      onPassBegin: () => {
+        begins += 1;
+      },
+      onPassEnd: () => {
+        ends += 1;
+      },
+    },
+  });
+  await work(finish);
+  finish.abort();
+  await untilSettled(bench.clock, driving);
+  expect(ends).toBe(begins);
+  return passes;
+}
+
+/** Downloads the image first, so that the machines' creation is all there is to wait for. */
+async function withImage(bench: TestFleet): Promise<void> {
+  const file = 'noble-with-agent-abababababab.qcow2';
+  for (const host of ['pve1', 'pve2', 'pve3']) {
+    await untilSettled(
+      bench.clock,
+      bench.hypervisor.downloadImage({
+        host,
+        storage: 'local',
+        url: 'https://images.example/noble-with-agent.img',
+        fileName: file,
+        verifyCertificates: true,
+      }),
+    );
+  }
+  await waitSeconds(bench, 30);
+}
+
+describe('the work queue between two passes', () => {
+  it('brings machines to ready, and places waiting machines when a creation ends', async () => {
+    const bench = aFleetWithRarePasses();
+    await withImage(bench);
+    await bench.fleet.scaleTo('workers', 9, WHY);
+    const passes = await countPasses(bench, async () => {
+      await waitSeconds(bench, 60);
+      const machines = await machinesIn(bench.store);
+      expect(machines.map(({ phase }) => phase)).toEqual(Array.from({ length: 9 }, () => 'ready'));
+    });
+    expect(passes).toBe(1);
+    expect(leftovers(bench.hypervisor).vms).toHaveLength(9);
+  });
+
+  it('respects the limit of creations per host', async () => {
+    const bench = aFleetWithRarePasses();
+    await withImage(bench);
+    await bench.fleet.scaleTo('workers', 9, WHY);
+    await countPasses(bench, async () => {
+      for (let check = 0; check < 200; check += 1) {
+        await bench.clock.advance(300);
+        const creating = (await machinesIn(bench.store)).filter(({ phase }) =>
+          ['placed', 'creating'].includes(phase),
+        );
+        const hosts = creating.map(({ placement }) => placement?.host);
+        expect(new Set(hosts).size).toBe(hosts.length);
+      }
+    });
+  });
+
+  it('starts nothing new after the finish signal', async () => {
+    const bench = aFleetWithRarePasses();
+    await withImage(bench);
+    await bench.fleet.scaleTo('workers', 1, WHY);
+    await countPasses(bench, async (finish) => {
+      await waitSeconds(bench, 2);
+      finish.abort();
+      await waitSeconds(bench, 60);
+      const [machine] = await machinesIn(bench.store);
+      expect(machine?.phase).not.toBe('ready');
+    });
+  });
+
+  it('stops when the lease is lost', async () => {
+    const bench = aFleetWithRarePasses();
+    await withImage(bench);
+    await bench.fleet.scaleTo('workers', 3, WHY);
+    await countPasses(bench, async () => {
+      await waitSeconds(bench, 2);
+      const lease = await bench.store.leases.read(RECONCILE_LEASE);
+      await bench.store.leases.release(lease!);
+      const request = { name: RECONCILE_LEASE, holder: 'other', durationMs: 3_600_000 };
+      await bench.store.leases.acquire(request);
+      const records = await machinesIn(bench.store);
+      await waitSeconds(bench, 60);
+      expect(await machinesIn(bench.store)).toEqual(records);
+      expect(records.some(({ phase }) => phase === 'ready')).toBe(false);
+    });
+  });
+
+  it('lets a host that does not answer delay only its own machines', async () => {
+    const bench = aTestFleet(someSettings([aPool({ limits: { ...aPool().limits, max: 20 } })]));
+    await withImage(bench);
+    const hypervisor = hangingOn('pve1', bench.hypervisor);
+    const fleet = aFleet({ ...bench, hypervisor, settings: someSettings(), seed: 2 });
+    await fleet.scaleTo('workers', 6, WHY);
+    const stop = new AbortController();
+    const driving = fleet.runDriver({ signal: stop.signal });
+    await waitSeconds(bench, 60);
+    const machines = await machinesIn(bench.store);
+    const phasesOn = (host: string) =>
+      machines.filter(({ placement }) => placement?.host === host).map(({ phase }) => phase);
+    expect(phasesOn('pve1')).toEqual(['creating', 'creating']);
+    expect(phasesOn('pve2')).toEqual(['ready', 'ready']);
+    expect(phasesOn('pve3')).toEqual(['ready', 'ready']);
+    stop.abort();
+    await untilSettled(bench.clock, driving);
+  });
+
+  it('treats an unexpected exception as the failure of one machine', async () => {
+    const bench = aTestFleet();
+    await withImage(bench);
+    let isFirst = true;
+    const hypervisor = wrapped(bench.hypervisor, 'createVm', (call) => {
+      if (!isFirst) return call();
+      isFirst = false;
+      return Promise.reject(new ReferenceError('broken'));
+    });
+    const fleet = aFleet({ ...bench, hypervisor, settings: someSettings(), seed: 2 });
+    await fleet.scaleTo('workers', 3, WHY);
+    const stop = new AbortController();
+    const driving = fleet.runDriver({ signal: stop.signal });
+    await waitSeconds(bench, 60);
+    const phases = (await machinesIn(bench.store)).map(({ phase }) => phase);
+    expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready']);
+    stop.abort();
+    await untilSettled(bench.clock, driving);
+  });
+});
+
+function hangingOn(host: string, hypervisor: Hypervisor): Hypervisor {
+  return wrapped(hypervisor, 'createVm', (call, order, options) => {
+    if (order.host !== host) return call();
+    return new Promise((_resolve, reject) => {
+      options?.signal?.addEventListener('abort', () => reject(new Cancelled('CANCELLED', 'ended')));
+    });
+  });
+}
+
+/** The same hypervisor with another `createVm`. */
+function wrapped(
+  hypervisor: Hypervisor,
+  method: 'createVm',
+  createVm: (
+    call: () => Promise<TaskRef>,
+    ...given: Parameters<Hypervisor['createVm']>
+  ) => Promise<TaskRef>,
+): Hypervisor {
+  return new Proxy(hypervisor, {
+    get: (target, name, receiver) => {
+      const member: unknown = Reflect.get(target, name, receiver);
+      if (typeof member !== 'function') return member;
+      if (name !== method) return member.bind(target);
+      return (...given: Parameters<Hypervisor['createVm']>) =>
+        createVm(() => target.createVm(...given), ...given);
+    },
+  });
+}

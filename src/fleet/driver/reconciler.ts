@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over the fleet and the work queue of its machines, under one lease. A pass and the queue's workers run at the
+// same time; a machine is changed either by its worker or by a pass, never by both (see apply-intents.ts).
+
+import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import { CREATION_PHASES } from '../capacity/creation-limits.ts';
+import type { WriteAuthority } from '../context/driver-lease.ts';
+import { DriverState } from '../context/driver-state.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
+import { DONE, type ReconcileResult } from '../context/reconcile-result.ts';
+import { reconcileMachine } from '../machine/reconcile-machine.ts';
+import { placeFreed } from '../machine/requested.ts';
+import { type EngineOptions, type PassReport, runPass } from './reconcile-pass.ts';
+import { type Lane, WorkQueue } from './work-queue.ts';
+
+/** Machines of one host that are reconciled at the same time. */
+const WORKERS_PER_HOST = 4;
+/** Queries to guests that are still booting hold a worker of Proxmox's API, of which a host has three, for seconds. */
+const GUEST_WORKERS_PER_HOST = 3;
+
+export interface ReconcilerOptions {
+  /** Receives errors that end the term or a pass, not those of a single machine. */
+  readonly onError: (error: unknown) => void;
+  readonly state?: DriverState;
+}
+
+export class Reconciler {
+  readonly queue: WorkQueue;
+  readonly #options: EngineOptions;
+  readonly #state: DriverState;
+  #context: ReconcileContext | undefined;
+  #placing: Promise<void> = Promise.resolve();
+
+  constructor(options: EngineOptions, { onError, state = new DriverState() }: ReconcilerOptions) {
+    this.#options = options;
+    this.#state = state;
+    this.queue = new WorkQueue({
+      clock: options.clock,
+      laneOf: (id) => this.#laneOf(id),
+      work: (id) => this.#work(id),
+      onError,
+    });
+  }
+
+  pass(authority: WriteAuthority): Promise<PassReport> {
+    return runPass(this.#options, {
+      authority,
+      state: this.#state,
+      queue: this.queue,
+      onContext: (context) => {
+        this.#context = context;
+      },
+      exclusive: (work) => this.#exclusive(work),
+    });
+  }
+
+  /** Reconciles until no machine is due. */
+  async drain(): Promise<void> {
+    await this.queue.drain();
+    await this.#placing;
+  }
+
+  /** Queries to booting guests take seconds; they have workers of their own. */
+  #laneOf(id: string): Lane {
+    const machine = this.#options.cache.machines.get(id);
+    const { region = '', host = '' } = machine?.placement ?? {};
+    return machine?.phase === 'booting'
+      ? { name: `${region}/${host} guests`, workers: GUEST_WORKERS_PER_HOST }
+      : { name: `${region}/${host}`, workers: WORKERS_PER_HOST };
+  }
+
+  async #work(text: string): Promise<ReconcileResult> {
+    const context = this.#context;
+    const id = parseMachineId(text);
+    if (context === undefined || !id.ok) return DONE;
+    const wasCreating = this.#isCreating(id.value);
+    const result = await reconcileMachine(context, id.value);
+    if (wasCreating && !this.#isCreating(id.value)) await this.#placeFreed(context);
+    return result;
+  }
+
+  #isCreating(id: MachineId): boolean {
+    const phase = this.#options.cache.machines.get(id)?.phase;
+    return phase !== undefined && CREATION_PHASES.includes(phase);
+  }
+
+  /** A creation has ended: a machine that waited for its host or storage can be placed. */
+  #placeFreed(context: ReconcileContext): Promise<void> {
+    return this.#exclusive(async () => {
+      const { placed, unplaced } = await placeFreed(context, this.#state.unplaced);
+      this.#state.unplaced = unplaced;
+      for (const { id } of placed) this.queue.add(id);
+    });
+  }
+
+  /** One placement at a time: each must see what the one before reserved. */
+  #exclusive(work: () => Promise<void>): Promise<void> {
+    const next = this.#placing.then(work);
+    this.#placing = next.catch(() => undefined);
+    return next;
+  }
+}

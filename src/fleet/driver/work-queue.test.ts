@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
+import { CONTINUE, DONE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+import { WorkQueue } from './work-queue.ts';
+
+interface Started {
+  readonly id: string;
+  readonly end: (result: ReconcileResult) => void;
+  readonly fail: (error: Error) => void;
+}
+
+/** A queue whose work ends when the test says so. Ids are `host/name`. */
+function aQueue(workers = 2) {
+  const clock = new VirtualClock();
+  const started: Started[] = [];
+  const errors: unknown[] = [];
+  const queue = new WorkQueue({
+    clock,
+    laneOf: (id) => ({ name: id.split('/')[0] ?? '', workers }),
+    work: (id) =>
+      new Promise((end, fail) => {
+        started.push({ id, end, fail });
+      }),
+    onError: (error) => errors.push(error),
+  });
+  const ids = () => started.map(({ id }) => id);
+  const last = (id: string) => started.findLast((one) => one.id === id)!;
+  const end = async (id: string, result: ReconcileResult) => {
+    last(id).end(result);
+    await clock.advance(0);
+  };
+  return { clock, queue, started, errors, ids, last, end };
+}
+
+describe('WorkQueue', () => {
+  it('runs at most the workers of a lane, and other lanes meanwhile', async () => {
+    const { queue, ids, end } = aQueue();
+    for (const id of ['a/1', 'a/2', 'a/3', 'b/1']) queue.add(id);
+    queue.startDue();
+    expect(ids()).toEqual(['a/1', 'a/2', 'b/1']);
+    await end('a/2', DONE);
+    queue.startDue();
+    expect(ids()).toEqual(['a/1', 'a/2', 'b/1', 'a/3']);
+  });
+
+  it('never runs one machine twice at the same time, and runs it again when it was added meanwhile', async () => {
+    const { queue, ids, end } = aQueue();
+    queue.add('a/1');
+    queue.startDue();
+    queue.add('a/1');
+    queue.startDue();
+    expect(ids()).toEqual(['a/1']);
+    expect(queue.isRunning('a/1')).toBe(true);
+    await end('a/1', requeue(60_000, 'waiting'));
+    queue.startDue();
+    expect(ids()).toEqual(['a/1', 'a/1']);
+  });
+
+  it('requeues at the time that the result says, which addIfAbsent keeps and add brings forward', async () => {
+    const { clock, queue, ids, end } = aQueue();
+    queue.add('a/1');
+    queue.startDue();
+    await end('a/1', requeue(5_000, 'a task is running'));
+    expect(queue.reasonOf('a/1')).toBe('a task is running');
+    expect(queue.nextDueAt()).toBe(clock.monotonic() + 5_000);
+    queue.addIfAbsent('a/1');
+    queue.startDue();
+    expect(ids()).toHaveLength(1);
+    queue.add('a/1');
+    queue.startDue();
+    expect(ids()).toHaveLength(2);
+    await end('a/1', requeue(5_000, 'a task is running'));
+    await clock.advance(5_000);
+    queue.startDue();
+    expect(ids()).toHaveLength(3);
+  });
+
+  it('a wall clock that is set forward or back moves no requeue', async () => {
+    const { clock, queue, ids, end } = aQueue();
+    queue.add('a/1');
+    queue.startDue();
+    await end('a/1', requeue(5_000, 'waiting'));
+    clock.setWallClock(clock.now() + 86_400_000);
+    queue.startDue();
+    expect(ids()).toHaveLength(1);
+    clock.setWallClock(clock.now() - 3 * 86_400_000);
+    await clock.advance(5_000);
+    queue.startDue();
+    expect(ids()).toHaveLength(2);
+  });
+
+  it('starts the machine that has waited longest first', async () => {
+    const { clock, queue, ids, end } = aQueue(1);
+    queue.add('a/1');
+    queue.startDue();
+    await clock.advance(10);
+    queue.add('a/3');
+    await clock.advance(10);
+    queue.add('a/2');
+    await end('a/1', CONTINUE);
+    queue.startDue();
+    expect(ids()).toEqual(['a/1', 'a/3']);
+  });
+
+  it('reports an error and retries that machine later; the others continue', async () => {
+    const { clock, queue, ids, errors, last } = aQueue();
+    queue.add('a/1');
+    queue.add('a/2');
+    queue.startDue();
+    last('a/1').fail(new Error('broken'));
+    last('a/2').end(DONE);
+    await clock.advance(0);
+    expect(errors).toEqual([new Error('broken')]);
+    queue.startDue();
+    expect(ids()).toHaveLength(2);
+    await clock.advance(1_000);
+    queue.startDue();
+    expect(ids()).toEqual(['a/1', 'a/2', 'a/1']);
+  });
+
+  it('runs exclusive work only while the machine is not reconciled, and reconciles it afterwards', async () => {
+    const { clock, queue, ids, end } = aQueue();
+    const done: string[] = [];
+    let finish: () => void = () => undefined;
+    const work = (name: string) => () =>
+      new Promise<void>((resolve) => {
+        done.push(name);
+        finish = resolve;
+      });
+    const first = queue.runExclusive('a/1', work('first'));
+    queue.startDue();
+    expect(ids()).toEqual([]);
+    expect(await queue.runExclusive('a/1', work('second'))).toBe(false);
+    finish();
+    expect(await first).toBe(true);
+    queue.startDue();
+    expect(ids()).toEqual(['a/1']);
+    expect(await queue.runExclusive('a/1', work('third'))).toBe(false);
+    await end('a/1', requeue(60_000, 'waiting'));
+    await clock.advance(0);
+    const fourth = queue.runExclusive('a/1', work('fourth'));
+    finish();
+    expect(await fourth).toBe(true);
+    queue.startDue();
+    expect(ids()).toEqual(['a/1', 'a/1']);
+    expect(done).toEqual(['first', 'fourth']);
+  });
+
+  it('signals a change when work is added and when it ends', async () => {
+    const { queue, end } = aQueue();
+    expect(queue.changed.signal.aborted).toBe(false);
+    queue.add('a/1');
+    expect(queue.changed.signal.aborted).toBe(true);
+    queue.changed.reset();
+    queue.startDue();
+    await end('a/1', DONE);
+    expect(queue.changed.signal.aborted).toBe(true);
+    await queue.idle();
+  });
+});

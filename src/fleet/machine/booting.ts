@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// booting → joining, or ready where nothing joins: waits until the guest agent answers or the Node appears.
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import { type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+import { findOwnNode } from '../nodes/find-node.ts';
+import { becomeReady } from './become-ready.ts';
+import { startIfStopped } from './power.ts';
+
+export async function booting(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  const task = await reconcile.pollTask();
+  if (task.state === 'running') return task.wait;
+  if (hasNode(reconcile)) return leaveBooting(reconcile);
+  const { bootTimes } = reconcile.context.state;
+  const { pool } = reconcile.machine;
+  if (bootTimes.isDue(pool, sinceStartMs(reconcile))) {
+    const { readOptions } = reconcile.context;
+    if (await reconcile.hypervisor.guestIsUp(reconcile.vm, readOptions)) {
+      bootTimes.booted(pool, sinceStartMs(reconcile));
+      return leaveBooting(reconcile);
+    }
+    // A guest that powered itself off during its installation is started again.
+    const restarted = await startIfStopped(reconcile);
+    if (restarted !== undefined) return restarted;
+  }
+  return requeue(bootTimes.nextQueryMs(pool, sinceStartMs(reconcile)), 'its guest is booting');
+}
+
+/** Zero after the wall clock was set back. */
+function sinceStartMs({ machine, context }: MachineReconcile): number {
+  return Math.max(0, context.now - machine.phaseSince);
+}
+
+function leaveBooting(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  return joinsCluster(reconcile) ? reconcile.move('joining') : becomeReady(reconcile);
+}
+
+/** Without join settings or access to the cluster, a guest that is up makes the machine ready. */
+function joinsCluster({ pool, context }: MachineReconcile): boolean {
+  return pool?.joins === true && context.cluster !== undefined;
+}
+
+/** A guest that joins by itself need not have an agent: its Node is enough. */
+function hasNode(reconcile: MachineReconcile): boolean {
+  const node = findOwnNode(reconcile);
+  return node !== undefined && (joinsCluster(reconcile) || node.ready);
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import { DONE, type ReconcileResult } from '../context/reconcile-result.ts';
+
+/** No front end starts a drain yet. A machine in this phase keeps its VM until it is deleted. */
+export function draining(_reconcile: MachineReconcile): Promise<ReconcileResult> {
+  return Promise.resolve(DONE);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// starting → booting.
+import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import type { ReconcileResult } from '../context/reconcile-result.ts';
+import { lookUpOwnVm } from './vm-lookup.ts';
+
+export async function starting(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  const task = await reconcile.pollTask();
+  if (task.state === 'running') return task.wait;
+  const { readOptions, writeOptions } = reconcile.context;
+  const { power } = await reconcile.hypervisor.vmState(reconcile.vm, readOptions);
+  if (power === 'running') return reconcile.move('booting');
+  if (task.state === 'ended' && task.failure !== undefined) {
+    await reconcile.update({ task: undefined });
+    throw task.failure;
+  }
+  await lookUpOwnVm(reconcile);
+  return reconcile.recordTask(await reconcile.hypervisor.startVm(reconcile.vm, writeOptions));
+}
