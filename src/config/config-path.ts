@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way to a value in the config: `pools[0].network.ip`. As text for people, as an array for code.
 
-import { mayShowKey } from './secrets/looks-secret.ts';
+import { canShowKey } from './secrets/detect-secret.ts';
 
 export type ConfigPath = readonly (string | number)[];
 
 /** `pools[0].labels["app/tier"]`: keys that are no plain words are quoted, keys that look like a token left out. */
-export function pathText(path: ConfigPath): string {
+export function formatConfigPath(path: ConfigPath): string {
   return path
     .map((step, index) => {
       if (typeof step === 'number') return `[${step}]`;
-      if (!mayShowKey(step)) return '[…]';
+      if (!canShowKey(step)) return '[…]';
       if (!/^[A-Za-z0-9_-]+$/.test(step)) return `[${JSON.stringify(step)}]`;
       return index === 0 ? step : `.${step}`;
     })
@@ -18,7 +18,7 @@ export function pathText(path: ConfigPath): string {
 }
 
 /** A key for maps: no step contains a NUL. */
-export function pathKey(path: ConfigPath): string {
+export function configPathKey(path: ConfigPath): string {
   return path.map((step) => (typeof step === 'number' ? `#${step}` : step)).join('\0');
 }
 

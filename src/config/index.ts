@@ -20,21 +20,25 @@ export {
   renderImportReport,
 } from './import/index.ts';
 export {
-  type FaultyConfig,
   type LoadedConfig,
+  type LoadFailure,
   type LoadInput,
   type LoadResult,
   loadConfig,
 } from './load/load-config.ts';
 export { type ReadInput, readConfig } from './load/read-config.ts';
-export type { FlagValue } from './overrides/apply.ts';
-export type { Origin } from './overrides/origin.ts';
-export type { PlannedKey } from './planned.ts';
+export type { FlagValue } from './overrides/apply-overrides.ts';
+export type { ValueOrigin } from './overrides/origin.ts';
+export type { PlannedKey } from './planned-keys.ts';
 export { type Problem, renderProblems, type Severity } from './problem.ts';
 export { renderJsonSchema } from './reference/json-schema.ts';
 export { renderConfigReference } from './reference/markdown.ts';
-export { type ResolvedSecret, resolveSecret, type SecretReaders } from './secrets/resolve.ts';
+export {
+  type ResolvedSecret,
+  resolveSecret,
+  type SecretReaders,
+} from './secrets/resolve-secret.ts';
 export { Secret } from './secrets/secret.ts';
-export type { SecretSource } from './secrets/source.ts';
-export { effectiveConfigJson, effectiveConfigYaml, type ShownValue } from './show/show-config.ts';
+export type { SecretSource } from './secrets/secret-source.ts';
+export { renderConfigJson, renderConfigYaml, type ShownValue } from './show/show-config.ts';
 export { type StarterOptions, starterConfig } from './starter/starter-config.ts';

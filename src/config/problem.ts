@@ -5,7 +5,7 @@
 export type Severity = 'error' | 'warning';
 
 /** Where a value came from; also where a problem with it is reported. */
-export interface Place {
+export interface SourceLocation {
   /** Path of the file, `environment:NAME` or `flag:--name`. */
   readonly file: string;
   /** From 1; 0 where there are no lines. */
@@ -13,7 +13,7 @@ export interface Place {
   readonly col: number;
 }
 
-export interface Problem extends Place {
+export interface Problem extends SourceLocation {
   /** The value's way in the config, `pools[0].size`; empty for the file as a whole. */
   readonly path: string;
   readonly severity: Severity;
@@ -26,10 +26,10 @@ export interface Problem extends Place {
 export function renderProblem(problem: Problem): string {
   const { path, severity, message } = problem;
   const subject = path === '' ? '' : `${path}: `;
-  return `${renderPlace(problem)}: ${severity}: ${subject}${message}`;
+  return `${formatLocation(problem)}: ${severity}: ${subject}${message}`;
 }
 
-export function renderPlace({ file, line, col }: Place): string {
+export function formatLocation({ file, line, col }: SourceLocation): string {
   return line === 0 ? file : `${file}:${line}:${col}`;
 }
 
@@ -40,10 +40,10 @@ export function renderProblems(problems: readonly Problem[]): string {
 /** By place, errors first where several share one; the same problem is said once. */
 export function sortProblems(problems: readonly Problem[]): readonly Problem[] {
   const unique = new Map(problems.map((problem) => [renderProblem(problem), problem]));
-  return [...unique.values()].sort(comparePlaces);
+  return [...unique.values()].sort(compareLocations);
 }
 
-function comparePlaces(left: Problem, right: Problem): number {
+function compareLocations(left: Problem, right: Problem): number {
   return (
     compareText(left.file, right.file) ||
     left.line - right.line ||

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A name that has to be defined elsewhere in the file.
 import type { ConfigPath } from '../config-path.ts';
-import { depending, type Finding, wrong } from '../issues/finding.ts';
-import { isShown, quoted } from '../secrets/looks-secret.ts';
-import { nearest } from '../values/nearest.ts';
+import { errorAt, type Finding, withDependencies } from '../issues/finding.ts';
+import { canShowValue, quoteValue } from '../secrets/detect-secret.ts';
+import { closestMatch } from '../values/closest-match.ts';
 
 export interface Reference {
   readonly path: ConfigPath;
@@ -18,18 +18,22 @@ export interface Reference {
 export function checkReference(reference: Reference): readonly Finding[] {
   const { path, name, kind, section, defined } = reference;
   if (defined.includes(name)) return [];
-  const meant = nearest(
+  const meant = closestMatch(
     name,
-    defined.filter((known) => isShown(known)),
+    defined.filter((known) => canShowValue(known)),
   );
-  const message = `${kind} ${quoted(name)} is not defined${advice(meant, section, defined)}`;
-  const finding = { ...wrong(path, message, meant), standsAlone: true };
-  return [depending([[section]], finding)];
+  const message = `${kind} ${quoteValue(name)} is not defined${referenceHint(meant, section, defined)}`;
+  const finding = { ...errorAt(path, message, meant), isIndependent: true };
+  return [withDependencies([[section]], finding)];
 }
 
-function advice(meant: string | undefined, section: string, defined: readonly string[]): string {
-  if (meant !== undefined) return `; did you mean ${quoted(meant)}?`;
+function referenceHint(
+  meant: string | undefined,
+  section: string,
+  defined: readonly string[],
+): string {
+  if (meant !== undefined) return `; did you mean ${quoteValue(meant)}?`;
   return defined.length === 0
     ? `; '${section}' defines none`
-    : `; '${section}' has ${defined.map(quoted).join(', ')}`;
+    : `; '${section}' has ${defined.map(quoteValue).join(', ')}`;
 }

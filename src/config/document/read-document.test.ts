@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { pathKey } from '../config-path.ts';
+import { configPathKey } from '../config-path.ts';
 import { readDocument } from './read-document.ts';
 
 function problems(text: string) {
@@ -88,8 +88,8 @@ describe('the tree', () => {
   });
 
   it('knows where keys and values stand', () => {
-    const { places } = readDocument('pools:\n  - name: a\n    size: b\n');
-    expect(places.get(pathKey(['pools', 0, 'size']))).toEqual({
+    const { locations } = readDocument('pools:\n  - name: a\n    size: b\n');
+    expect(locations.get(configPathKey(['pools', 0, 'size']))).toEqual({
       key: { line: 3, col: 5 },
       value: { line: 3, col: 11 },
     });
@@ -111,15 +111,15 @@ describe('the tree', () => {
   });
 
   it('does not count a byte order mark', () => {
-    expect(readDocument('\uFEFFa: b').places).toEqual(readDocument('a: b').places);
+    expect(readDocument('\uFEFFa: b').locations).toEqual(readDocument('a: b').locations);
     expect(readDocument('\uFEFFa: b').tree).toEqual({ a: 'b' });
   });
 
   it('puts a value at its alias, and what is inside it at the anchor', () => {
-    const { places } = readDocument('a: &x { k: 1 }\nb: *x\nc: &n 1\nd: *n\n');
-    expect(places.get(pathKey(['b']))?.value).toEqual({ line: 2, col: 4 });
-    expect(places.get(pathKey(['b', 'k']))?.value).toEqual({ line: 1, col: 12 });
-    expect(places.get(pathKey(['d']))).toEqual({
+    const { locations } = readDocument('a: &x { k: 1 }\nb: *x\nc: &n 1\nd: *n\n');
+    expect(locations.get(configPathKey(['b']))?.value).toEqual({ line: 2, col: 4 });
+    expect(locations.get(configPathKey(['b', 'k']))?.value).toEqual({ line: 1, col: 12 });
+    expect(locations.get(configPathKey(['d']))).toEqual({
       key: { line: 4, col: 1 },
       value: { line: 4, col: 4 },
     });

@@ -3,7 +3,13 @@
 // An `undefined` in it is a decision (no VLAN, no proxy), never a default that somebody has to know.
 import type { ConfigFile } from '../schema/index.ts';
 import { parseListenAddress } from '../values/listen-address.ts';
-import { type BuildContext, listenOf, msOf, optionalPath, sure } from './convert.ts';
+import {
+  type BuildContext,
+  toListenAddress,
+  toMs,
+  toOptionalPath,
+  unwrapParsed,
+} from './convert.ts';
 import { buildJoin } from './join.ts';
 import { buildPool } from './pool.ts';
 import { buildRegion } from './region.ts';
@@ -33,7 +39,7 @@ function build(file: ConfigFile, context: BuildContext) {
     mode: file.mode,
     cluster: {
       name: file.cluster.name,
-      kubeconfigPath: optionalPath(file.cluster.kubeconfig, context),
+      kubeconfigPath: toOptionalPath(file.cluster.kubeconfig, context),
       context: file.cluster.context,
       cloudController: file.cluster.cloudController,
       namespace: file.cluster.namespace,
@@ -41,10 +47,10 @@ function build(file: ConfigFile, context: BuildContext) {
     state: { path: resolvePath(file.state.path, context.folders) },
     ...buildServers(file, context),
     intervals: {
-      reconcileMs: msOf(file.intervals.reconcile),
-      scanMs: msOf(file.intervals.scan),
+      reconcileMs: toMs(file.intervals.reconcile),
+      scanMs: toMs(file.intervals.scan),
     },
-    cleanup: { lostAfterMs: msOf(file.cleanup.lostAfter), orphans: file.cleanup.orphans },
+    cleanup: { lostAfterMs: toMs(file.cleanup.lostAfter), orphans: file.cleanup.orphans },
     regions: mapValues(file.proxmox, (region, name) => buildRegion(name, region, context)),
     images: mapValues(file.images, (image, name) => buildImage(name, image)),
     templates: mapValues(file.templates, (template, name) => buildTemplate(name, template)),
@@ -53,12 +59,12 @@ function build(file: ConfigFile, context: BuildContext) {
       user: file.ssh.user,
       publicKeys: file.ssh.publicKeys.map((line) => line.trim()),
       publicKeyPaths: file.ssh.publicKeyFiles.map((path) => resolvePath(path, context.folders)),
-      privateKeyPath: optionalPath(file.ssh.privateKeyFile, context),
+      privateKeyPath: toOptionalPath(file.ssh.privateKeyFile, context),
     },
     readiness: {
-      timeoutMs: msOf(file.readiness.timeout),
-      agentIntervalMs: msOf(file.readiness.agentInterval),
-      sshIntervalMs: msOf(file.readiness.sshInterval),
+      timeoutMs: toMs(file.readiness.timeout),
+      agentIntervalMs: toMs(file.readiness.agentInterval),
+      sshIntervalMs: toMs(file.readiness.sshInterval),
     },
     join: buildJoin(file.join, context),
     ...buildPolicy(file),
@@ -70,7 +76,7 @@ function buildServers({ grpc, http, log }: ConfigFile, context: BuildContext) {
   const { tls, expander } = grpc;
   return {
     grpc: {
-      listen: sure(parseListenAddress(grpc.listen)),
+      listen: unwrapParsed(parseListenAddress(grpc.listen)),
       insecure: grpc.insecure,
       tls:
         tls === undefined
@@ -82,12 +88,14 @@ function buildServers({ grpc, http, log }: ConfigFile, context: BuildContext) {
               allow: tls.allow,
             },
       expander:
-        expander === undefined ? undefined : { listen: sure(parseListenAddress(expander.listen)) },
+        expander === undefined
+          ? undefined
+          : { listen: unwrapParsed(parseListenAddress(expander.listen)) },
     },
     http: {
-      health: listenOf(http.health),
+      health: toListenAddress(http.health),
       metrics: http.metrics,
-      dashboard: listenOf(http.dashboard),
+      dashboard: toListenAddress(http.dashboard),
     },
     log,
   };
@@ -99,13 +107,13 @@ function buildPolicy({ guards, autoscaler, pricing, gpu }: ConfigFile) {
       maxTotalUnreadyPercentage: guards.maxTotalUnreadyPercentage,
       okTotalUnreadyCount: guards.okTotalUnreadyCount,
       backoff: {
-        initialMs: msOf(guards.backoff.initial),
-        maxMs: msOf(guards.backoff.max),
+        initialMs: toMs(guards.backoff.initial),
+        maxMs: toMs(guards.backoff.max),
       },
     },
     autoscaler: {
       expendablePriority: autoscaler.expendablePriority,
-      newPodDelayMs: msOf(autoscaler.newPodDelay),
+      newPodDelayMs: toMs(autoscaler.newPodDelay),
       poolChoice: autoscaler.poolChoice,
     },
     pricing,

@@ -7,20 +7,26 @@
 // Start reading: a folder per system, each with an `index.ts`; `work.ts` is what they write to.
 
 import { API_VERSION } from '../schema/index.ts';
-import type { Context } from './context.ts';
+import type { ImportContext } from './context.ts';
 import { mapExternalgrpc } from './externalgrpc/index.ts';
 import { mapKubenodesmith } from './kubenodesmith/index.ts';
-import { type Opened, openSource } from './open-source.ts';
-import { makeAcceptable } from './ours/acceptance.ts';
-import { Draft } from './ours/draft.ts';
+import { type OpenedSource, openSource } from './open-source.ts';
+import { makeValid } from './output/make-valid.ts';
+import { Draft } from './output/draft.ts';
 import { mapProxmoxAutoscaler } from './proxmox-autoscaler/index.ts';
-import { readSettings, toSection } from './proxmox-autoscaler/settings-tree.ts';
-import type { ImportProblem, ImportRequest, ImportResult, Position, System } from './result.ts';
-import { Reader } from './source/reader.ts';
-import { SecretGuard } from './source/secret-guard.ts';
-import type { TextProblem } from './source/yaml-tree.ts';
+import { readSettings, toSettingsSection } from './proxmox-autoscaler/settings-tree.ts';
+import type {
+  ImportProblem,
+  ImportRequest,
+  ImportResult,
+  SourcePosition,
+  SourceSystem,
+} from './result.ts';
+import { SourceReader } from './source/reader.ts';
+import { SecretRedactor } from './source/secret-redactor.ts';
+import type { SourceProblem } from './source/yaml-tree.ts';
 import { mapVmPlan } from './vm-plan/index.ts';
-import { formatPath, Work } from './work.ts';
+import { formatPath, ImportWriter } from './writer.ts';
 
 export {
   type ImportReportJson,
@@ -29,27 +35,27 @@ export {
   renderImportReport,
 } from './report.ts';
 export {
-  type Environment,
   type ImportNote,
   type ImportProblem,
   type ImportRequest,
   type ImportResult,
-  type Severity,
-  type System,
+  type NoteSeverity,
+  type SourceEnvironment,
+  type SourceSystem,
 } from './result.ts';
 
-const LARGEST = 1_000_000;
-const START: Position = { line: 1, column: 1 };
+const MAX_TEXT_LENGTH = 1_000_000;
+const START: SourcePosition = { line: 1, column: 1 };
 
 /** The other systems as messages name them. */
-const NAMES: Readonly<Record<System, string>> = {
+const SYSTEM_NAMES: Readonly<Record<SourceSystem, string>> = {
   externalgrpc: 'ca-proxmox-externalgrpc',
   'proxmox-autoscaler': 'proxmox-autoscaler',
   'vm-plan': 'the VM creation plan',
   kubenodesmith: 'KubeNodeSmith',
 };
 
-const ORDER = [
+const SECTION_ORDER = [
   'apiVersion',
   'mode',
   'cluster',
@@ -70,45 +76,46 @@ const ORDER = [
   'pools',
 ] as const;
 
-const EXISTING =
+const EXISTING_VMS_NOTE =
   'VMs that are there already carry no mark of ours: they are neither counted nor touched; drain and remove them when the new ones are there';
 
 /** Never throws. The text of a secret appears neither in the YAML nor in notes or problems. */
 export function importConfig(request: ImportRequest): ImportResult {
   // Before anything looks at the text: all of it is work in proportion to its length.
-  if (request.text.length > LARGEST) {
+  if (request.text.length > MAX_TEXT_LENGTH) {
     const message = 'is larger than 1 MB: this is no config file';
     return { ok: false, problems: [{ file: request.fileName, ...START, message }] };
   }
-  const guard = guardFor(request);
+  const redactor = createRedactor(request);
   const opened = openSource(request);
-  if (opened.kind === 'failed') return refused(request, guard, opened.problems);
-  if (opened.kind === 'yaml') guard.addTree(opened.tree);
-  const draft = new Draft({ header: header(request, guard), order: ORDER });
-  const work = new Work({ them: NAMES[request.from], draft, guard });
-  const problems = mapOpened(request, opened, work);
-  if (problems.length > 0) return refused(request, guard, problems);
-  work.carryOwn(['apiVersion'], API_VERSION, '');
-  if (request.from !== 'vm-plan') work.note({ path: 'existing VMs' }, 'needs-you', EXISTING);
-  const accepted = makeAcceptable(work, draft);
-  if (accepted.ok) return { ok: true, yaml: accepted.yaml, notes: work.notes };
+  if (opened.kind === 'failed') return failedImport(request, redactor, opened.problems);
+  if (opened.kind === 'yaml') redactor.addTree(opened.tree);
+  const draft = new Draft({ header: renderHeader(request, redactor), order: SECTION_ORDER });
+  const writer = new ImportWriter({ sourceName: SYSTEM_NAMES[request.from], draft, redactor });
+  const problems = mapSource(request, opened, writer);
+  if (problems.length > 0) return failedImport(request, redactor, problems);
+  writer.setOwn(['apiVersion'], API_VERSION, '');
+  if (request.from !== 'vm-plan')
+    writer.note({ path: 'existing VMs' }, 'needs-you', EXISTING_VMS_NOTE);
+  const accepted = makeValid(writer, draft);
+  if (accepted.ok) return { ok: true, yaml: accepted.yaml, notes: writer.notes };
   const findings = accepted.findings.map(({ path, message }) => ({
-    ...(work.originOf(path)?.at ?? START),
+    ...(writer.findOrigin(path)?.at ?? START),
     message: `cannot be turned into a valid config: ${formatPath(path)}: ${message}`,
   }));
-  return refused(request, guard, findings);
+  return failedImport(request, redactor, findings);
 }
 
-function guardFor({ text, environment = {} }: ImportRequest): SecretGuard {
-  const guard = new SecretGuard(text);
+function createRedactor({ text, environment = {} }: ImportRequest): SecretRedactor {
+  const redactor = new SecretRedactor(text);
   for (const [name, value] of Object.entries(environment)) {
-    if (/SECRET|TOKEN$|PASSWORD/.test(name) && value !== undefined) guard.add(value);
+    if (/SECRET|TOKEN$|PASSWORD/.test(name) && value !== undefined) redactor.add(value);
   }
-  return guard;
+  return redactor;
 }
 
-function header({ from, fileName }: ImportRequest, guard: SecretGuard): string {
-  const name = guard.hide(fileName.replaceAll(/\s+/g, ' '));
+function renderHeader({ from, fileName }: ImportRequest, redactor: SecretRedactor): string {
+  const name = redactor.redact(fileName.replaceAll(/\s+/g, ' '));
   return [
     ` Made by \`pvescaler config import --from ${from}\` from ${name}.`,
     ' The remark behind or above a value names the key that it came from.',
@@ -116,27 +123,31 @@ function header({ from, fileName }: ImportRequest, guard: SecretGuard): string {
   ].join('\n');
 }
 
-function refused(
+function failedImport(
   { fileName }: ImportRequest,
-  guard: SecretGuard,
-  problems: readonly TextProblem[],
+  redactor: SecretRedactor,
+  problems: readonly SourceProblem[],
 ): ImportResult {
   const told = problems.map(
     ({ line, column, message }): ImportProblem => ({
       file: fileName,
       line,
       column,
-      message: guard.hide(message),
+      message: redactor.redact(message),
     }),
   );
   return { ok: false, problems: told };
 }
 
-type Usable = Exclude<Opened, { kind: 'failed' }>;
+type ReadableSource = Exclude<OpenedSource, { kind: 'failed' }>;
 
-function mapOpened(request: ImportRequest, opened: Usable, work: Work): readonly TextProblem[] {
+function mapSource(
+  request: ImportRequest,
+  opened: ReadableSource,
+  writer: ImportWriter,
+): readonly SourceProblem[] {
   const { environment = {} } = request;
-  const context: Context = { work, read: new Reader(work), environment };
+  const context: ImportContext = { writer, reader: new SourceReader(writer), environment };
   if (opened.kind === 'python') return mapPython(context, opened);
   const repeated = opened.repeated.map(({ at, path }) => ({ at, path }));
   if (request.from === 'kubenodesmith' && repeated.length > 0) {
@@ -146,7 +157,7 @@ function mapOpened(request: ImportRequest, opened: Usable, work: Work): readonly
     }));
   }
   for (const where of opened.repeated) {
-    work.note(where, 'ignored-by-them', 'stands twice in the same mapping; the later one wins');
+    writer.note(where, 'ignored-by-them', 'stands twice in the same mapping; the later one wins');
   }
   if (request.from === 'externalgrpc') mapExternalgrpc(context, opened.tree);
   else if (request.from === 'kubenodesmith') mapKubenodesmith(context, opened.tree);
@@ -155,13 +166,13 @@ function mapOpened(request: ImportRequest, opened: Usable, work: Work): readonly
 }
 
 function mapPython(
-  context: Context,
-  { text, place }: Extract<Opened, { kind: 'python' }>,
-): readonly TextProblem[] {
-  const read = readSettings({ text, environment: context.environment, place });
-  if (!read.ok) return [read.problem];
-  const settings = toSection(context, read);
-  if (![...read.module.settings.keys()].some((key) => SETTING.test(key))) {
+  context: ImportContext,
+  { text, place }: Extract<OpenedSource, { kind: 'python' }>,
+): readonly SourceProblem[] {
+  const reader = readSettings({ text, environment: context.environment, place });
+  if (!reader.ok) return [reader.problem];
+  const settings = toSettingsSection(context, reader);
+  if (![...reader.module.settings.keys()].some((key) => KNOWN_SETTING.test(key))) {
     return [
       {
         ...place(START),
@@ -173,4 +184,4 @@ function mapPython(
   return [];
 }
 
-const SETTING = /^(?:pxe_|scale_|min_size$|max_|scan_interval$|node_group_label$|ok_total)/;
+const KNOWN_SETTING = /^(?:pxe_|scale_|min_size$|max_|scan_interval$|node_group_label$|ok_total)/;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The notes of an import, for people and for programs.
 
-import { type ImportNote, type ImportProblem, SEVERITIES, type Severity } from './result.ts';
+import {
+  type ImportNote,
+  type ImportProblem,
+  NOTE_SEVERITIES,
+  type NoteSeverity,
+} from './result.ts';
 
-const TITLES: Readonly<Record<Severity, string>> = {
+const SEVERITY_TITLES: Readonly<Record<NoteSeverity, string>> = {
   'needs-you': 'Needs you before it works',
   'not-carried': 'Not carried over',
   'carried-differently': 'Carried over, but different from before',
@@ -12,11 +17,13 @@ const TITLES: Readonly<Record<Severity, string>> = {
 
 /** Text for the terminal: what needs action first. Ends in a line with the counts. */
 export function renderImportReport(notes: readonly ImportNote[]): string {
-  const groups = SEVERITIES.flatMap((severity) => {
+  const groups = NOTE_SEVERITIES.flatMap((severity) => {
     const own = notes.filter((note) => note.severity === severity);
-    return own.length === 0 ? [] : [`${TITLES[severity]}:\n${own.map(renderNote).join('')}`];
+    return own.length === 0
+      ? []
+      : [`${SEVERITY_TITLES[severity]}:\n${own.map(renderNote).join('')}`];
   });
-  return `${[...groups, summary(notes)].join('\n')}\n`;
+  return `${[...groups, renderSummary(notes)].join('\n')}\n`;
 }
 
 function renderNote({ path, at, message }: ImportNote): string {
@@ -24,9 +31,9 @@ function renderNote({ path, at, message }: ImportNote): string {
   return `  ${path}${place}: ${message}\n`;
 }
 
-function summary(notes: readonly ImportNote[]): string {
+function renderSummary(notes: readonly ImportNote[]): string {
   if (notes.length === 0) return 'Everything was carried over.';
-  const counts = SEVERITIES.map((severity) => {
+  const counts = NOTE_SEVERITIES.map((severity) => {
     const count = notes.filter((note) => note.severity === severity).length;
     return `${count} ${severity}`;
   });
@@ -34,12 +41,13 @@ function summary(notes: readonly ImportNote[]): string {
 }
 
 export interface ImportReportJson {
-  readonly counts: Readonly<Record<Severity, number>>;
+  readonly counts: Readonly<Record<NoteSeverity, number>>;
   readonly notes: readonly ImportNote[];
 }
 
 export function importReportJson(notes: readonly ImportNote[]): ImportReportJson {
-  const count = (severity: Severity) => notes.filter((note) => note.severity === severity).length;
+  const count = (severity: NoteSeverity) =>
+    notes.filter((note) => note.severity === severity).length;
   return {
     counts: {
       'needs-you': count('needs-you'),

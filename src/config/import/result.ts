@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an import yields: our file and what is to be said about it, or why there is none.
 
-export const SYSTEMS = ['externalgrpc', 'proxmox-autoscaler', 'vm-plan', 'kubenodesmith'] as const;
+export const SOURCE_SYSTEMS = [
+  'externalgrpc',
+  'proxmox-autoscaler',
+  'vm-plan',
+  'kubenodesmith',
+] as const;
 
 /** A system whose own config file can be imported. */
-export type System = (typeof SYSTEMS)[number];
+export type SourceSystem = (typeof SOURCE_SYSTEMS)[number];
 
-export interface Position {
+export interface SourcePosition {
   /** Both count from 1. */
   readonly line: number;
   readonly column: number;
@@ -18,24 +23,24 @@ export interface Position {
  * - `carried-differently`: is in the file, and means something slightly different from before
  * - `ignored-by-them`: had no effect in the other system
  */
-export const SEVERITIES = [
+export const NOTE_SEVERITIES = [
   'needs-you',
   'not-carried',
   'carried-differently',
   'ignored-by-them',
 ] as const;
-export type Severity = (typeof SEVERITIES)[number];
+export type NoteSeverity = (typeof NOTE_SEVERITIES)[number];
 
 export interface ImportNote {
   /** The other system's key or variable, as it names it. */
   readonly path: string;
   /** Where it stands in the other system's file; nowhere for what is absent or comes from the environment. */
-  readonly at?: Position;
-  readonly severity: Severity;
+  readonly at?: SourcePosition;
+  readonly severity: NoteSeverity;
   readonly message: string;
 }
 
-export interface ImportProblem extends Position {
+export interface ImportProblem extends SourcePosition {
   readonly file: string;
   readonly message: string;
 }
@@ -45,12 +50,12 @@ export type ImportResult =
   | { readonly ok: false; readonly problems: readonly ImportProblem[] };
 
 /** Variables of the place where the other system runs; only the ones it reads are looked at. */
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type SourceEnvironment = Readonly<Record<string, string | undefined>>;
 
 export interface ImportRequest {
-  readonly from: System;
+  readonly from: SourceSystem;
   /** For messages; nothing is opened. */
   readonly fileName: string;
   readonly text: string;
-  readonly environment?: Environment;
+  readonly environment?: SourceEnvironment;
 }

@@ -13,21 +13,21 @@ export interface Finding {
   /** Sections without which nobody can tell: nothing is said where one of them was refused as a whole. */
   readonly dependsOn?: readonly ConfigPath[];
   /** Is about the value alone, whatever is wrong beside it. */
-  readonly standsAlone?: boolean;
+  readonly isIndependent?: boolean;
 }
 
-export function wrong(path: ConfigPath, message: string, suggestion?: string): Finding {
+export function errorAt(path: ConfigPath, message: string, suggestion?: string): Finding {
   return { path, severity: 'error', message, ...(suggestion !== undefined && { suggestion }) };
 }
 
-export function wrongKey(path: ConfigPath, message: string, suggestion?: string): Finding {
-  return { ...wrong(path, message, suggestion), atKey: true };
+export function errorAtKey(path: ConfigPath, message: string, suggestion?: string): Finding {
+  return { ...errorAt(path, message, suggestion), atKey: true };
 }
 
-export function doubtful(path: ConfigPath, message: string): Finding {
+export function warningAt(path: ConfigPath, message: string): Finding {
   return { path, severity: 'warning', message };
 }
 
-export function depending(dependsOn: readonly ConfigPath[], finding: Finding): Finding {
+export function withDependencies(dependsOn: readonly ConfigPath[], finding: Finding): Finding {
   return { ...finding, dependsOn };
 }

@@ -7,17 +7,17 @@ import { isMapping } from '../config-path.ts';
 type Issue = z.core.$ZodIssue;
 
 /** The issues of the form that was meant; undefined when none was. */
-export function meantBranch(
+export function selectUnionBranch(
   branches: readonly (readonly Issue[])[],
   value: unknown,
 ): readonly Issue[] | undefined {
   const fitting = branches.filter((issues) => !issues.some(isOtherKind));
   if (fitting.length <= 1) return fitting[0];
-  const scored = fitting.map((issues) => ({ issues, misses: misses(issues) }));
+  const scored = fitting.map((issues) => ({ issues, misses: countMismatches(issues) }));
   const least = Math.min(...scored.map((branch) => branch.misses));
   const best = scored.filter((branch) => branch.misses === least);
   // No key of any form, or two forms mixed: better said by naming the forms.
-  return best.length === 1 && !knowsNothing(best[0]?.issues ?? [], value)
+  return best.length === 1 && !hasOnlyUnknownKeys(best[0]?.issues ?? [], value)
     ? best[0]?.issues
     : undefined;
 }
@@ -29,14 +29,14 @@ function isOtherKind(issue: Issue): boolean {
   return issue.code === 'invalid_type' || issue.code === 'invalid_value';
 }
 
-function misses(issues: readonly Issue[]): number {
+function countMismatches(issues: readonly Issue[]): number {
   return issues.reduce(
     (sum, issue) => sum + (issue.code === 'unrecognized_keys' ? 2 * issue.keys.length : 1),
     0,
   );
 }
 
-function knowsNothing(issues: readonly Issue[], value: unknown): boolean {
+function hasOnlyUnknownKeys(issues: readonly Issue[], value: unknown): boolean {
   const unknown = issues.find(
     (issue) => issue.code === 'unrecognized_keys' && issue.path.length === 0,
   );

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import {
   IMAGE_LINES,
-  linesOf,
+  loadProblems,
   loadText,
-  problemsOf,
   REGION_LINES,
+  renderedProblems,
   VALID,
 } from '../testing/load-text.ts';
 
@@ -18,7 +18,7 @@ const SIZE = '    size: { cpu: 2, memory: 4Gi }\n';
 
 describe('a valid file', () => {
   it('loads without a word', () => {
-    expect(problemsOf(VALID)).toEqual([]);
+    expect(loadProblems(VALID)).toEqual([]);
   });
 });
 
@@ -40,17 +40,17 @@ describe('keys', () => {
       expect.stringMatching(/^c\.yaml:1:1: error: \[…\]: unknown key/),
     ],
   ])('%j', (text, line) => {
-    expect(problemsOf(`${text}${VALID}`)).toEqual([line]);
+    expect(loadProblems(`${text}${VALID}`)).toEqual([line]);
   });
 
   it('finds the meant key deep inside', () => {
-    expect(problemsOf(pool(`${SIZE}    scaleDown: { drain_timeout: 5m }\n`))).toEqual([
+    expect(loadProblems(pool(`${SIZE}    scaleDown: { drain_timeout: 5m }\n`))).toEqual([
       "c.yaml:10:18: error: pools[0].scaleDown.drain_timeout: unknown key; did you mean 'drainTimeout'?",
     ]);
   });
 
   it('knows the words of other systems inside a pool', () => {
-    expect(problemsOf(pool(`${SIZE}    balloon_mb: 512\n    min_size: 2\n`))).toEqual([
+    expect(loadProblems(pool(`${SIZE}    balloon_mb: 512\n    min_size: 2\n`))).toEqual([
       "c.yaml:10:5: error: pools[0].balloon_mb: unknown key; did you mean 'balloon'?",
       "c.yaml:11:5: error: pools[0].min_size: unknown key; it is 'pools[].limits.min' here, and 'pvescaler config import' converts whole files",
     ]);
@@ -226,7 +226,7 @@ describe('messages that make sense', () => {
 
   it('suggest a key of which the beginning was written', () => {
     const text = `sizes: { x: { cpu: 1, memory: 1Gi, mem: 1Gi } }\n${VALID}`;
-    expect(problemsOf(text)).toEqual([
+    expect(loadProblems(text)).toEqual([
       "c.yaml:1:36: error: sizes.x.mem: unknown key; did you mean 'memory'?",
     ]);
   });
@@ -254,13 +254,13 @@ describe('secrets in the file', () => {
     ],
   ])('%s', (line, message) => {
     const text = `proxmox:\n  lab:\n    endpoints: [https://pve1:8006]\n    ${line}\n`;
-    const lines = problemsOf(text);
+    const lines = loadProblems(text);
     expect(lines.join('\n')).toContain(`error: ${message}`);
     expect(lines.join('\n')).not.toContain(SECRET);
   });
 
   it('of a join recipe', () => {
-    const lines = problemsOf(
+    const lines = loadProblems(
       `${VALID}join: { k3s: { server: https://k:6443, token: ${SECRET} } }\n`,
     );
     expect(lines).toEqual([
@@ -286,7 +286,7 @@ describe('a token among the arguments', () => {
 
   it('but not what only speaks of one', () => {
     const args = '["--token-file=/etc/x", "--authentication-token-webhook=true", "-v=4"]';
-    expect(problemsOf(`${VALID}join: { kubeadm: { kubeletArgs: ${args} } }\n`)).toEqual([]);
+    expect(loadProblems(`${VALID}join: { kubeadm: { kubeletArgs: ${args} } }\n`)).toEqual([]);
   });
 });
 
@@ -307,7 +307,7 @@ pools:
     limits: { min: 3, max: 2 }
     network: { ip: { pool: 10.0.0.10-10.0.0.11, prefix: 24 } }
 `;
-    expect(problemsOf(text)).toEqual([
+    expect(loadProblems(text)).toEqual([
       "c.yaml:1:1: error: mod: unknown key; did you mean 'mode'?",
       "c.yaml:4:89: error: proxmox.south.vmIds: VM ids 150-250 overlap 100-200 of region 'north'; give each region its own",
       "c.yaml:6:10: error: images.jammy: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without",
@@ -320,14 +320,14 @@ pools:
 
   it('says nothing about references to what is defined, but wrongly', () => {
     const text = `${REGION_LINES}images: { jammy: { url: 3, checksumUrl: https://x/y } }\npools: [{ name: a, size: { cpu: 1, memory: 1Gi }, from: { image: jammy } }]\n`;
-    expect(problemsOf(text)).toEqual([
+    expect(loadProblems(text)).toEqual([
       'c.yaml:5:25: error: images.jammy.url: expected a URL, not a number; put it in quotes',
     ]);
   });
 
   it('keeps the places of later pools when an earlier one is beyond saving', () => {
     const text = `${REGION_LINES}${IMAGE_LINES}pools:\n  - 3\n  - name: a\n    size: { cpu: 1, memory: 1Gi }\n    limits: { min: 3, max: 2 }\n`;
-    expect(problemsOf(text)).toEqual([
+    expect(loadProblems(text)).toEqual([
       'c.yaml:8:5: error: pools[0]: expected a mapping, not a number',
       'c.yaml:11:20: error: pools[1].limits.min: min 3 is more than max 2',
     ]);
@@ -336,7 +336,7 @@ pools:
   it('asks for what is missing beside a refused key, but not for that key', () => {
     const text =
       'proxmox:\n  lab: { token: 3 }\nimages:\n  a: { url: 3, checksumUrl: 4 }\n  b: { url: 3 }\n';
-    expect(problemsOf(text).map((line) => line.replace('error: ', ''))).toEqual([
+    expect(loadProblems(text).map((line) => line.replace('error: ', ''))).toEqual([
       "c.yaml:2:8: proxmox.lab: has no 'endpoints'; name at least one, https://host:8006",
       'c.yaml:2:17: proxmox.lab.token: expected a mapping, not a number',
       'c.yaml:4:13: images.a.url: expected a URL, not a number; put it in quotes',
@@ -416,13 +416,13 @@ join: { k3s: { server: 3 }, kubeadm: {} }
 
   it('finds a name twice where it stands the second time, be it by an alias', () => {
     const text = VALID.replace('name: small', 'name: &n small');
-    expect(problemsOf(`${text}  - name: *n\n${SIZE}`)).toEqual([
+    expect(loadProblems(`${text}  - name: *n\n${SIZE}`)).toEqual([
       "c.yaml:10:11: error: pools[1].name: pool 'small' is already defined",
     ]);
   });
 
   it('goes on after a tag', () => {
-    expect(problemsOf(`x: !foo 1\nlog: {}\nlog: {}\n${VALID}`)).toEqual([
+    expect(loadProblems(`x: !foo 1\nlog: {}\nlog: {}\n${VALID}`)).toEqual([
       expect.stringMatching(/^c\.yaml:1:1: error: x: unknown key/),
       'c.yaml:1:4: error: this tag (!name) is not known; a config file needs none',
       "c.yaml:3:1: error: key 'log' appears twice, first in line 2",
@@ -430,7 +430,7 @@ join: { k3s: { server: 3 }, kubeadm: {} }
   });
 
   it('does not judge a limit beside a refused one', () => {
-    expect(problemsOf(pool(`${SIZE}    limits: { min: 50, max: many }\n`))).toEqual([
+    expect(loadProblems(pool(`${SIZE}    limits: { min: 50, max: many }\n`))).toEqual([
       'c.yaml:10:29: error: pools[0].limits.max: expected a number, not text',
     ]);
   });
@@ -501,7 +501,7 @@ describe('the effective config', () => {
         `${SIZE}    limits: { max: 2 }\n    network: { ip: { v4: { pool: [10.0.0.5, 10.0.0.7-10.0.0.8], prefix: 24 }, v6: "off", dns: [10.0.0.1] } }\n`,
       ),
     );
-    expect(linesOf(loaded)).toEqual([]);
+    expect(renderedProblems(loaded)).toEqual([]);
     expect(loaded.ok && loaded.config.pools[0]?.network).toMatchObject({
       v4: {
         kind: 'static',

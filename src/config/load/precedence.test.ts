@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { pathText, valueAt } from '../config-path.ts';
+import { formatConfigPath, valueAt } from '../config-path.ts';
 import { VARIABLES } from '../overrides/variables.ts';
-import { loadText, problemsOf, VALID } from '../testing/load-text.ts';
-import { configLocation, readConfig } from './read-config.ts';
+import { loadProblems, loadText, VALID } from '../testing/load-text.ts';
+import { locateConfig, readConfig } from './read-config.ts';
 
 const FROM_FILE = `${VALID}log: { level: debug }\n`;
 
@@ -40,7 +40,7 @@ describe('precedence', () => {
   it('ours comes before others, which is said', () => {
     const environment = { LOG_LEVEL: 'error', PVESCALER_LOG_LEVEL: 'trace' };
     expect(level(VALID, environment)?.[0]).toBe('trace');
-    expect(problemsOf(VALID, { environment })).toEqual([
+    expect(loadProblems(VALID, { environment })).toEqual([
       'environment:LOG_LEVEL: warning: log.level: is not used: PVESCALER_LOG_LEVEL stands for the same key and comes first',
     ]);
   });
@@ -127,7 +127,7 @@ describe('an environment without a file', () => {
       network: { interfaces: [{ bridge: 'vmbr9', model: 'virtio' }] },
       provisionTimeoutMs: 120_000,
     });
-    expect(problemsOf(VALID, { environment })).toEqual([
+    expect(loadProblems(VALID, { environment })).toEqual([
       'environment:PENDING_VM_TIMEOUT_SECONDS: warning: pools[0].provisionTimeout: is below 120 s and counts as 120 s',
     ]);
   });
@@ -178,13 +178,13 @@ describe('problems of variables and flags', () => {
     ['VM_STORAGE', 'a b', 'proxmox.lab.storage.disks: is not a Proxmox storage id'],
     ['LOG_LEVEL', 'loud', 'log.level: must be one of trace, debug, info, warn, error'],
   ])('%s=%s', (name, value, message) => {
-    expect(problemsOf(VALID, { environment: { [name]: value } })).toEqual([
+    expect(loadProblems(VALID, { environment: { [name]: value } })).toEqual([
       `environment:${name}: error: ${message}`,
     ]);
   });
 
   it('a flag is named as the place', () => {
-    expect(problemsOf(VALID, { flags: [{ flag: '--port', value: 'x' }] })).toEqual([
+    expect(loadProblems(VALID, { flags: [{ flag: '--port', value: 'x' }] })).toEqual([
       'flag:--port: error: grpc.listen: must be a port, 1 to 65535',
     ]);
   });
@@ -194,13 +194,13 @@ describe('problems of variables and flags', () => {
       'images:',
       '  two: { endpoints: [https://b:8006], token: { id: "a@pve!b", secretFile: x }, vmIds: 100-200 }\nimages:',
     );
-    expect(problemsOf(text, { environment: { PM_NODE: 'pve1' } })).toEqual([
+    expect(loadProblems(text, { environment: { PM_NODE: 'pve1' } })).toEqual([
       "environment:PM_NODE: error: stands for the only region, but there are 2 ('lab', 'two'); set it in the file",
     ]);
   });
 
   it('what a variable leaves out is reported at the variable', () => {
-    expect(problemsOf(VALID, { environment: { K3S_VERSION: 'v1.33.4+k3s1' } })).toEqual([
+    expect(loadProblems(VALID, { environment: { K3S_VERSION: 'v1.33.4+k3s1' } })).toEqual([
       "environment:K3S_VERSION: error: join.k3s: key 'server' is missing",
     ]);
   });
@@ -211,11 +211,11 @@ describe('problems of variables and flags', () => {
       PVESCALER_SERVICE_HOST: '10.0.0.1',
       PVESCALER_PORT: 'tcp://x',
     };
-    expect(problemsOf(VALID, { environment })).toEqual([
+    expect(loadProblems(VALID, { environment })).toEqual([
       'environment:PVESCALER_LOGLEVEL: warning: unknown variable; did you mean PVESCALER_LOG_LEVEL?',
     ]);
     const named = VALID.replace('secretFile: /etc/token', 'secretEnv: PVESCALER_TOKEN');
-    expect(problemsOf(named, { environment: { PVESCALER_TOKEN: 'x' } })).toEqual([]);
+    expect(loadProblems(named, { environment: { PVESCALER_TOKEN: 'x' } })).toEqual([]);
   });
 });
 
@@ -237,7 +237,7 @@ describe('the tables', () => {
         step === '<region>' ? 'lab' : step === '<image>' ? 'jammy' : step === '*' ? 0 : step,
       );
       const isThere = valueAt(loaded.file, path) !== undefined || optional.has(String(path.at(-1)));
-      expect(isThere, `${name} → ${pathText(path)}`).toBe(true);
+      expect(isThere, `${name} → ${formatConfigPath(path)}`).toBe(true);
     }
     expect(new Set(VARIABLES.map(({ name }) => name)).size).toBe(VARIABLES.length);
   });
@@ -246,14 +246,14 @@ describe('the tables', () => {
 describe('the file itself', () => {
   it('is named by flag, then by variables, then by its default place', () => {
     const environment = { SCALER_CONFIG_PATH: 's', PROVIDER_CONFIG: 'p', PVESCALER_CONFIG: ' o ' };
-    expect(configLocation('f', environment)).toEqual({ path: 'f', namedBy: '--config' });
-    expect(configLocation(undefined, environment)).toEqual({
+    expect(locateConfig('f', environment)).toEqual({ path: 'f', namedBy: '--config' });
+    expect(locateConfig(undefined, environment)).toEqual({
       path: 'o',
       namedBy: 'PVESCALER_CONFIG',
     });
-    expect(configLocation(undefined, { ...environment, PVESCALER_CONFIG: '' }).path).toBe('p');
-    expect(configLocation(undefined, { SCALER_CONFIG_PATH: 's' }).path).toBe('s');
-    expect(configLocation(undefined, {})).toEqual({
+    expect(locateConfig(undefined, { ...environment, PVESCALER_CONFIG: '' }).path).toBe('p');
+    expect(locateConfig(undefined, { SCALER_CONFIG_PATH: 's' }).path).toBe('s');
+    expect(locateConfig(undefined, {})).toEqual({
       path: '/etc/pvescaler/config.yaml',
       namedBy: undefined,
     });

@@ -2,12 +2,12 @@
 // How the text of a variable or flag becomes a value of the config. What the result has to look like is the
 // schema's business; here only what is special to variables.
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
-import { quoted } from '../secrets/looks-secret.ts';
-import { parseAddress } from '../values/address.ts';
+import { quoteValue } from '../secrets/detect-secret.ts';
+import { parseIpAddress } from '../values/ip-address.ts';
 import { formatListenAddress, parseListenAddress } from '../values/listen-address.ts';
-import type { Conversion, Converted } from './setting.ts';
+import type { ConversionInput, ConvertedValue } from './override-rule.ts';
 
-type Convert = (input: Conversion) => Parsed<Converted>;
+type Convert = (input: ConversionInput) => Parsed<ConvertedValue>;
 
 export const asText: Convert = ({ text }) => accepted({ value: text });
 
@@ -20,7 +20,7 @@ export const asList: Convert = ({ text }) =>
   });
 
 /** A public key has blanks and may have commas in its comment: one key, not a list. */
-export const asSingle: Convert = ({ text }) => accepted({ value: [text] });
+export const asSingleItemList: Convert = ({ text }) => accepted({ value: [text] });
 
 const TRUE = new Set(['1', 't', 'true', 'y', 'yes', 'on']);
 const FALSE = new Set(['0', 'f', 'false', 'n', 'no', 'off']);
@@ -46,28 +46,28 @@ export function asSeconds(floor: number): Convert {
 }
 
 /** The host of a listen address; the port stays. */
-export const asListenHost: Convert = ({ text, present }) => {
+export const asListenHost: Convert = ({ text, current }) => {
   const bare = text.replace(/^\[(.*)\]$/, '$1');
-  return listen(bare, portOf(present));
+  return joinListenAddress(bare, currentPort(current));
 };
 
 /** The port of a listen address; the host stays. */
-export const asListenPort: Convert = ({ text, present }) => {
+export const asListenPort: Convert = ({ text, current }) => {
   if (!/^\d{1,5}$/.test(text) || Number(text) === 0) {
     return refused('must be a port, 1 to 65535');
   }
-  const parsed = typeof present === 'string' ? parseListenAddress(present) : undefined;
-  return listen(parsed?.ok === true ? parsed.value.host : '', Number(text));
+  const parsed = typeof current === 'string' ? parseListenAddress(current) : undefined;
+  return joinListenAddress(parsed?.ok === true ? parsed.value.host : '', Number(text));
 };
 
 const DEFAULT_PORT = 50_051;
 
-function portOf(present: unknown): number {
+function currentPort(present: unknown): number {
   const parsed = typeof present === 'string' ? parseListenAddress(present) : undefined;
   return parsed?.ok === true ? parsed.value.port : DEFAULT_PORT;
 }
 
-function listen(host: string, port: number): Parsed<Converted> {
+function joinListenAddress(host: string, port: number): Parsed<ConvertedValue> {
   const text = formatListenAddress({ host, port });
   const parsed = parseListenAddress(text);
   return parsed.ok ? accepted({ value: text }) : parsed;
@@ -90,7 +90,7 @@ export const asLogLevel: Convert = ({ text }) => {
 export const asEndpoint: Convert = ({ text }) => {
   if (text.includes('://')) return accepted({ value: [text] });
   const [, host, port = ''] = /^(.*?)(:\d+)?$/.exec(text) ?? [];
-  const address = parseAddress(text);
+  const address = parseIpAddress(text);
   if (address.ok && address.value.family === 6)
     return accepted({ value: [`https://[${text}]:8006`] });
   return accepted({ value: [`https://${host ?? text}${port === '' ? ':8006' : port}`] });
@@ -105,4 +105,4 @@ export const asSecretInVariable: Convert = ({ name }) => accepted({ value: { sec
 export const asMode: Convert = ({ text }) =>
   text === 'standalone' || text === 'externalgrpc'
     ? accepted({ value: text })
-    : refused(`must be standalone or externalgrpc, not ${quoted(text)}`);
+    : refused(`must be standalone or externalgrpc, not ${quoteValue(text)}`);

@@ -11,14 +11,14 @@ export function setAt(tree: Record<string, unknown>, path: ConfigPath, value: un
     const next: unknown =
       valueAt(container, [step]) ?? (typeof path[index + 1] === 'number' ? [] : {});
     if (!isMapping(next) && !Array.isArray(next)) return false;
-    if (!put(container, step, next)) return false;
+    if (!defineEntry(container, step, next)) return false;
     container = next;
   }
   const last = path.at(-1);
-  return last !== undefined && put(container, last, value);
+  return last !== undefined && defineEntry(container, last, value);
 }
 
-function put(container: Container, step: string | number, value: unknown): boolean {
+function defineEntry(container: Container, step: string | number, value: unknown): boolean {
   if (Array.isArray(container) !== (typeof step === 'number')) return false;
   // Not by assignment: a key may be named `__proto__`.
   return Reflect.defineProperty(container, step, {

@@ -3,7 +3,7 @@
 import { CONFIG_PATH_VARIABLES, FLAGS, VARIABLES } from '../overrides/variables.ts';
 import type { ReplacedSystem } from '../schema/key.ts';
 import { type SchemaNode, schemaTree } from '../schema/tree.ts';
-import { type ReferenceRow, rowsOf, typeText } from './rows.ts';
+import { formatType, type ReferenceRow, referenceRows } from './rows.ts';
 
 const SYSTEM_NAMES: Readonly<Record<ReplacedSystem, string>> = {
   externalgrpc: 'ca-proxmox-externalgrpc',
@@ -39,35 +39,35 @@ their files. Where they differ from each other or from us, the note says what wo
 
 export function renderConfigReference(): string {
   const sections = Object.entries(schemaTree().properties ?? {});
-  const plain = sections.filter(([, node]) => ![...rowsOf(node, '')].length);
-  const nested = sections.filter(([, node]) => [...rowsOf(node, '')].length > 0);
+  const plain = sections.filter(([, node]) => ![...referenceRows(node, '')].length);
+  const nested = sections.filter(([, node]) => [...referenceRows(node, '')].length > 0);
   const required = schemaTree().required ?? [];
   return [
     INTRODUCTION,
     '## Top level\n',
-    table(
+    renderTable(
       plain.map(([key, node]) => ({ key, node, isRequired: required.includes(key) })),
       '',
     ),
-    ...nested.map(([name, node]) => section(name, node)),
-    environmentSection(),
-    flagSection(),
+    ...nested.map(([name, node]) => renderSection(name, node)),
+    renderEnvironmentSection(),
+    renderFlagSection(),
   ].join('\n');
 }
 
-function section(name: string, node: SchemaNode): string {
+function renderSection(name: string, node: SchemaNode): string {
   const prefix = node.items !== undefined ? `${name}[]` : name;
-  const rows = [...rowsOf(node.items ?? node, '')];
-  return `## ${name}\n\n${node.description ?? ''}${replaced(node)}\n\n${table(rows, prefix)}`;
+  const rows = [...referenceRows(node.items ?? node, '')];
+  return `## ${name}\n\n${node.description ?? ''}${renderReplacedSettings(node)}\n\n${renderTable(rows, prefix)}`;
 }
 
-function replaced(node: SchemaNode): string {
-  const text = replacesText(node);
+function renderReplacedSettings(node: SchemaNode): string {
+  const text = formatReplacedSettings(node);
   return text === '' ? '' : ` Takes the place of ${text}.`;
 }
 
-function table(rows: readonly ReferenceRow[], prefix: string): string {
-  const lines = rows.map((row) => tableRow(row, prefix));
+function renderTable(rows: readonly ReferenceRow[], prefix: string): string {
+  const lines = rows.map((row) => renderRow(row, prefix));
   return `${[
     '| key | type | default | meaning | variables | takes the place of |',
     '|---|---|---|---|---|---|',
@@ -75,23 +75,23 @@ function table(rows: readonly ReferenceRow[], prefix: string): string {
   ].join('\n')}\n`;
 }
 
-function tableRow({ key, node, isRequired }: ReferenceRow, prefix: string): string {
+function renderRow({ key, node, isRequired }: ReferenceRow, prefix: string): string {
   const cells = [
     `\`${key}\``,
-    typeText(node),
-    defaultText(node, isRequired),
+    formatType(node),
+    formatDefault(node, isRequired),
     node.description ?? '',
-    variablesText(pathOf(prefix, key)),
-    replacesText(node),
+    formatVariables(joinKey(prefix, key)),
+    formatReplacedSettings(node),
   ];
   return `| ${cells.map(escapeCell).join(' | ')} |`;
 }
 
-function pathOf(prefix: string, key: string): string {
+function joinKey(prefix: string, key: string): string {
   return prefix === '' ? key : `${prefix}.${key}`;
 }
 
-function defaultText(node: SchemaNode, isRequired: boolean): string {
+function formatDefault(node: SchemaNode, isRequired: boolean): string {
   if (node['x-default'] !== undefined) return node['x-default'];
   if (isRequired) return '**required**';
   const value = node.default;
@@ -102,13 +102,13 @@ function defaultText(node: SchemaNode, isRequired: boolean): string {
   return `\`${isBare ? value : JSON.stringify(value)}\``;
 }
 
-function variablesText(path: string): string {
-  return VARIABLES.filter(({ target }) => targetText(target) === path)
+function formatVariables(path: string): string {
+  return VARIABLES.filter(({ target }) => formatTarget(target) === path)
     .map(({ name }) => `\`${name}\``)
     .join(', ');
 }
 
-function replacesText(node: SchemaNode): string {
+function formatReplacedSettings(node: SchemaNode): string {
   const keys = Object.entries(node['x-replaces'] ?? {}).flatMap(([system, names]) =>
     [names].flat().map((name) => `\`${name}\` (${systemName(system)})`),
   );
@@ -124,7 +124,7 @@ function systemName(system: string): string {
 }
 
 /** In the notation of the tables: `proxmox.<name>.storage.disks`, `pools[].provisionTimeout`. */
-function targetText(target: readonly (string | number)[]): string {
+function formatTarget(target: readonly (string | number)[]): string {
   return target
     .map((step) => {
       if (step === '*' || typeof step === 'number') return '[]';
@@ -134,10 +134,10 @@ function targetText(target: readonly (string | number)[]): string {
     .slice(1);
 }
 
-function environmentSection(): string {
+function renderEnvironmentSection(): string {
   const rows = VARIABLES.map(
-    ({ name, target, meaning, system = 'ours' }) =>
-      `| \`${name}\` | \`${targetText(target)}\` | ${escapeCell(meaning)} | ${system === 'ours' ? 'pvescaler' : systemName(system)} |`,
+    ({ name, target, description, system = 'ours' }) =>
+      `| \`${name}\` | \`${formatTarget(target)}\` | ${escapeCell(description)} | ${system === 'ours' ? 'pvescaler' : systemName(system)} |`,
   );
   return [
     '## Environment',
@@ -158,9 +158,10 @@ function environmentSection(): string {
   ].join('\n');
 }
 
-function flagSection(): string {
+function renderFlagSection(): string {
   const rows = FLAGS.map(
-    ({ name, target, meaning }) => `| \`${name}\` | \`${targetText(target)}\` | ${meaning} |`,
+    ({ name, target, description }) =>
+      `| \`${name}\` | \`${formatTarget(target)}\` | ${description} |`,
   );
   return ['## Flags', '', '| flag | key | meaning |', '|---|---|---|', ...rows, ''].join('\n');
 }

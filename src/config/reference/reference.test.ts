@@ -6,11 +6,11 @@ import { parse } from 'yaml';
 import { FLAGS, VARIABLES } from '../overrides/variables.ts';
 import { schemaTree } from '../schema/tree.ts';
 import { starterConfig } from '../starter/starter-config.ts';
-import { misfits } from '../testing/json-schema-check.ts';
-import { loadText, problemsOf, VALID } from '../testing/load-text.ts';
+import { findSchemaViolations } from '../testing/json-schema-check.ts';
+import { loadProblems, loadText, VALID } from '../testing/load-text.ts';
 import { JSON_SCHEMA_ID, renderJsonSchema } from './json-schema.ts';
 import { renderConfigReference } from './markdown.ts';
-import { rowsOf } from './rows.ts';
+import { referenceRows } from './rows.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 const examples = readdirSync(EXAMPLES)
@@ -25,11 +25,11 @@ describe('examples', () => {
   });
 
   it.each(examples)('%s is valid, without a warning', (_, text) => {
-    expect(problemsOf(text)).toEqual([]);
+    expect(loadProblems(text)).toEqual([]);
   });
 
   it.each(examples)('%s fits the JSON Schema', (_, text) => {
-    expect(misfits(schema, parse(text, { merge: true }))).toEqual([]);
+    expect(findSchemaViolations(schema, parse(text, { merge: true }))).toEqual([]);
   });
 });
 
@@ -55,11 +55,11 @@ describe('JSON Schema', () => {
     [{ pools: [{ name: 'a', size: 3 }] }, '$.pools[0].size: no form fits'],
     [{ images: { a: {} } }, '$.images.a: lacks url'],
   ])('refuses %j', (value, misfit) => {
-    expect(misfits(schema, value)).toEqual([misfit]);
+    expect(findSchemaViolations(schema, value)).toEqual([misfit]);
   });
 
   it('describes every key', () => {
-    for (const { key, node } of rowsOf(schemaTree(), '')) {
+    for (const { key, node } of referenceRows(schemaTree(), '')) {
       expect(node.description, key).toMatch(/\S/);
     }
   });
@@ -69,7 +69,7 @@ describe('the reference page', () => {
   const page = renderConfigReference();
 
   it('has every key, variable and flag', () => {
-    for (const { key } of rowsOf(schemaTree().properties?.['pools']?.items ?? {}, '')) {
+    for (const { key } of referenceRows(schemaTree().properties?.['pools']?.items ?? {}, '')) {
       expect(page).toContain(`| \`${key}\` |`);
     }
     for (const { name } of [...VARIABLES, ...FLAGS]) expect(page).toContain(`\`${name}\``);
@@ -97,9 +97,9 @@ describe('config init', () => {
     { mode: 'externalgrpc' as const, full: true },
   ])('%j is valid as it is', (options) => {
     const text = starterConfig(options);
-    expect(problemsOf(text)).toEqual([]);
+    expect(loadProblems(text)).toEqual([]);
     expect(text).toContain('CHANGE');
-    expect(misfits(schema, parse(text))).toEqual([]);
+    expect(findSchemaViolations(schema, parse(text))).toEqual([]);
   });
 
   it('in full has every key of a pool', () => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of the running program itself: the cluster it serves, its state, its listeners, its log.
 import * as z from 'zod';
-import { listenAddress, listenAddressOrOff } from './addresses.ts';
-import { duration } from './amounts.ts';
+import { listenAddress, listenAddressOrOff } from './address-leaves.ts';
+import { duration } from './amount-leaves.ts';
 import { key, section } from './key.ts';
-import { namespace, path, tag, text } from './names.ts';
+import { filePath, namespace, nonEmptyText, tag } from './name-leaves.ts';
 
 export const clusterSchema = section({
   name: key(
@@ -15,11 +15,11 @@ export const clusterSchema = section({
       note: 'vm_tag_prefix is a whole tag there; a second tag goes to `proxmox.<region>.tags`',
     },
   ),
-  kubeconfig: key(path().optional(), 'Kubeconfig file.', {
+  kubeconfig: key(filePath().optional(), 'Kubeconfig file.', {
     defaultText: 'in a pod its service account, else `KUBECONFIG`, else `~/.kube/config`',
     replaces: { kubenodesmith: '--kubeconfig' },
   }),
-  context: key(text().optional(), 'Context inside the kubeconfig.', {
+  context: key(nonEmptyText().optional(), 'Context inside the kubeconfig.', {
     defaultText: 'the kubeconfig’s current context',
   }),
   cloudController: key(
@@ -34,18 +34,18 @@ export const clusterSchema = section({
 
 export const stateSchema = section({
   path: key(
-    path().prefault('/var/lib/pvescaler/state.db'),
+    filePath().prefault('/var/lib/pvescaler/state.db'),
     'SQLite file with intents and machines. Keep it on a disk that survives a restart.',
     { note: 'PROVIDER_STATE_DB defaulted to a file in /tmp, which a reboot empties' },
   ),
 });
 
 const grpcTls = z.strictObject({
-  cert: key(path(), 'Certificate of the server (PEM). Read again when the file changes.'),
-  key: key(path(), 'Private key of the server (PEM).'),
-  clientCa: key(path(), 'CA that signs the certificates of clients (PEM).'),
+  cert: key(filePath(), 'Certificate of the server (PEM). Read again when the file changes.'),
+  key: key(filePath(), 'Private key of the server (PEM).'),
+  clientCa: key(filePath(), 'CA that signs the certificates of clients (PEM).'),
   allow: key(
-    z.array(text()).prefault(['cluster-autoscaler']),
+    z.array(nonEmptyText()).prefault(['cluster-autoscaler']),
     'Who is let in, compared exactly with the names in the client’s certificate. A name counts as common name or DNS name, a URI (`spiffe://…`), an e-mail address or an IP address as alternative name of that sort only. An empty list lets nobody in.',
     {
       examples: [['spiffe://cluster.local/ns/pvescaler/sa/cluster-autoscaler']],

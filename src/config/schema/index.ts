@@ -13,7 +13,7 @@ import {
 } from './daemon.ts';
 import { joinSchema } from './join.ts';
 import { key } from './key.ts';
-import { givenName } from './names.ts';
+import { entryName } from './name-leaves.ts';
 import { autoscalerSchema, gpuSchema, guardsSchema, pricingSchema } from './policy.ts';
 import { poolSchema } from './pool.ts';
 import { regionSchema } from './region.ts';
@@ -43,15 +43,15 @@ export const configSchema = z.strictObject({
   intervals: key(intervalsSchema, 'How often we look.'),
   cleanup: key(cleanupSchema, 'Machines and remains that nobody needs.'),
   proxmox: key(
-    z.record(givenName(), regionSchema).prefault({}),
+    z.record(entryName(), regionSchema).prefault({}),
     'Proxmox clusters by name; the name is the region in provider ids (`proxmox://<region>/<vmid>`).',
     { replaces: { externalgrpc: 'proxmox', kubenodesmith: 'providers' } },
   ),
-  images: key(z.record(givenName(), imageSchema).prefault({}), 'Cloud images by name.'),
-  templates: key(z.record(givenName(), templateSchema).prefault({}), 'Template VMs by name.', {
+  images: key(z.record(entryName(), imageSchema).prefault({}), 'Cloud images by name.'),
+  templates: key(z.record(entryName(), templateSchema).prefault({}), 'Template VMs by name.', {
     replaces: { 'vm-plan': 'vm_template' },
   }),
-  sizes: key(z.record(givenName(), sizeSchema).prefault({}), 'Named sizes.', {
+  sizes: key(z.record(entryName(), sizeSchema).prefault({}), 'Named sizes.', {
     replaces: { 'vm-plan': 'vm_sizes' },
   }),
   ssh: key(guestSshSchema, 'SSH into machines.'),

@@ -2,14 +2,14 @@
 // How a new VM becomes a node: one recipe per kind of cluster. A pool names the recipe it uses.
 import * as z from 'zod';
 import { refused } from '../../model/parsed.ts';
-import { url } from './addresses.ts';
-import { duration } from './amounts.ts';
+import { url } from './address-leaves.ts';
+import { duration } from './amount-leaves.ts';
 import { key } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { matches, path, text } from './names.ts';
-import { secretWays } from './secret-keys.ts';
+import { checkPattern, filePath, nonEmptyText } from './name-leaves.ts';
+import { secretSourceKeys } from './secret-keys.ts';
 
-const agentToken = secretWays('an agent token', 'token');
+const agentToken = secretSourceKeys('an agent token', 'token');
 
 const tokenSchema = z
   .union([
@@ -23,13 +23,13 @@ const tokenSchema = z
   .prefault('auto')
   .meta({ 'x-forms': '`auto`, or a mapping with secretFile, secretEnv or secretRef' });
 
-const TOKEN_MEANING =
+const TOKEN_DESCRIPTION =
   'How machines prove that they may join: `auto` makes a bootstrap token per machine through the Kubernetes API; or a static agent token.';
 
 const fileSchema = z.strictObject({
   path: key(
     textLeaf({ type: 'absolute path', json: { type: 'string', pattern: '^/' } }, (value) =>
-      matches(value, /^\/[^\0\n]+$/, 'is not an absolute path in the guest'),
+      checkPattern(value, /^\/[^\0\n]+$/, 'is not an absolute path in the guest'),
     ),
     'Where the file goes in the guest.',
   ),
@@ -37,10 +37,10 @@ const fileSchema = z.strictObject({
     z.string().optional(),
     'Its content. Not for secrets: the file you read is no safe place.',
   ),
-  contentFile: key(path().optional(), 'File here whose content it gets.'),
+  contentFile: key(filePath().optional(), 'File here whose content it gets.'),
   permissions: key(
     textLeaf({ type: 'octal mode', json: { type: 'string', pattern: '^0?[0-7]{3,4}$' } }, (value) =>
-      matches(value, /^0?[0-7]{3,4}$/, "is not an octal mode in quotes, such as '0644'"),
+      checkPattern(value, /^0?[0-7]{3,4}$/, "is not an octal mode in quotes, such as '0644'"),
     ).prefault('0644'),
     'Its mode.',
   ),
@@ -50,20 +50,20 @@ const fileSchema = z.strictObject({
  * An argument of the agent. A token among them would stand in the file, in the seed and in the process list:
  * refused, since it has a key of its own.
  */
-function argument() {
+function agentArgument() {
   return textLeaf({ type: 'text', json: { type: 'string', minLength: 1 } }, (value) =>
     /^(-t|-{0,2}([\w-]+-)?(token|cluster-secret))([=\s]|$)/i.test(value.trim())
       ? refused("hands over a token; the join token has a key of its own, 'token'")
-      : matches(value, /\S/, 'is empty'),
+      : checkPattern(value, /\S/, 'is empty'),
   );
 }
 
 /** What every recipe has. */
 const guestKeys = {
-  packages: key(z.array(text()).prefault([]), 'Packages that cloud-init installs first.'),
+  packages: key(z.array(nonEmptyText()).prefault([]), 'Packages that cloud-init installs first.'),
   files: key(z.array(fileSchema).prefault([]), 'Files that are written first.'),
   cloudConfigFile: key(
-    path().optional(),
+    filePath().optional(),
     'Your own cloud-config, merged with ours. Where both say something different, the machine is refused.',
   ),
   proxy: key(
@@ -71,7 +71,10 @@ const guestKeys = {
       .strictObject({
         http: key(url().optional(), 'Proxy for http.'),
         https: key(url().optional(), 'Proxy for https.'),
-        none: key(z.array(text()).prefault([]), 'Hosts, domains and networks reached without it.'),
+        none: key(
+          z.array(nonEmptyText()).prefault([]),
+          'Hosts, domains and networks reached without it.',
+        ),
       })
       .optional(),
     'Proxy that the guest uses.',
@@ -86,24 +89,28 @@ const nodeAgentKeys = {
   sha256: key(
     textLeaf(
       { type: 'SHA-256 in hex', json: { type: 'string', pattern: '^[0-9a-fA-F]{64}$' } },
-      (value) => matches(value, /^[0-9a-f]{64}$/i, 'is not a SHA-256 sum: 64 hex digits'),
+      (value) => checkPattern(value, /^[0-9a-f]{64}$/i, 'is not a SHA-256 sum: 64 hex digits'),
     ).optional(),
     'Checksum of the binary, so that nobody can exchange it together with its list of checksums.',
     { defaultText: 'the one that the release publishes' },
   ),
   downloadUrl: key(url().optional(), 'Mirror to download from.', { defaultText: 'the vendor’s' }),
-  registriesFile: key(path().optional(), 'Registry settings (`registries.yaml`) for the guest.', {
-    replaces: { externalgrpc: ['k3s.registries_yaml', 'k3s.registries_yaml_file'] },
-  }),
+  registriesFile: key(
+    filePath().optional(),
+    'Registry settings (`registries.yaml`) for the guest.',
+    {
+      replaces: { externalgrpc: ['k3s.registries_yaml', 'k3s.registries_yaml_file'] },
+    },
+  ),
   agentArgs: key(
-    z.array(argument()).prefault([]),
+    z.array(agentArgument()).prefault([]),
     'Further arguments of the agent. A token is refused: `token` is its key.',
   ),
 };
 
 function versionText(form: RegExp, example: string) {
   return textLeaf({ type: 'version', json: { type: 'string', pattern: form.source } }, (value) =>
-    matches(value, form, `is not a version such as '${example}'`),
+    checkPattern(value, form, `is not a version such as '${example}'`),
   );
 }
 
@@ -118,7 +125,7 @@ const k3sSchema = z.strictObject({
       replaces: { externalgrpc: 'k3s.version' },
     },
   ),
-  token: key(tokenSchema, TOKEN_MEANING, { replaces: { externalgrpc: 'k3s.cluster_token' } }),
+  token: key(tokenSchema, TOKEN_DESCRIPTION, { replaces: { externalgrpc: 'k3s.cluster_token' } }),
   tokenTtl: key(
     duration({ min: '5m', max: '1h' }).prefault('1h'),
     'How long a token made for one machine is valid.',
@@ -135,7 +142,7 @@ const rke2Schema = z.strictObject({
     ),
     'Release of RKE2.',
   ),
-  token: key(tokenSchema, TOKEN_MEANING),
+  token: key(tokenSchema, TOKEN_DESCRIPTION),
   tokenTtl: key(
     duration({ min: '5m', max: '1h' }).prefault('1h'),
     'How long a token made for one machine is valid.',
@@ -154,7 +161,7 @@ const kubeadmSchema = z.strictObject({
   server: key(url().optional(), 'URL of the API server that machines join.', {
     defaultText: 'the kubeconfig’s server',
   }),
-  token: key(tokenSchema, TOKEN_MEANING),
+  token: key(tokenSchema, TOKEN_DESCRIPTION),
   tokenTtl: key(
     duration({ min: '5m', max: '1h' }).prefault('1h'),
     'How long a token made for one machine is valid.',
@@ -165,7 +172,7 @@ const kubeadmSchema = z.strictObject({
         textLeaf(
           { type: 'CA hash', json: { type: 'string', pattern: '^sha256:[0-9a-f]{64}$' } },
           (value) =>
-            matches(
+            checkPattern(
               value,
               /^sha256:[0-9a-f]{64}$/,
               "is not of the form 'sha256:' and 64 hex digits",
@@ -177,7 +184,7 @@ const kubeadmSchema = z.strictObject({
     { defaultText: 'from the kubeconfig’s CA' },
   ),
   kubeletArgs: key(
-    z.array(argument()).prefault([]),
+    z.array(agentArgument()).prefault([]),
     'Further arguments of the kubelet, `name=value`. A token is refused: `token` is its key.',
   ),
   ...guestKeys,
@@ -186,10 +193,10 @@ const kubeadmSchema = z.strictObject({
 const customSchema = z.strictObject({
   via,
   scriptFile: key(
-    path().optional(),
+    filePath().optional(),
     'Script that joins the machine; it finds the token and the names in its environment.',
   ),
-  token: key(tokenSchema, TOKEN_MEANING),
+  token: key(tokenSchema, TOKEN_DESCRIPTION),
   tokenTtl: key(
     duration({ min: '5m', max: '1h' }).prefault('1h'),
     'How long a token made for one machine is valid.',

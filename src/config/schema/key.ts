@@ -6,7 +6,7 @@ import * as z from 'zod';
 /** The systems whose files can be imported, by the name the importer gives them. */
 export type ReplacedSystem = 'externalgrpc' | 'proxmox-autoscaler' | 'vm-plan' | 'kubenodesmith';
 
-export interface KeyFacts {
+export interface KeyMetadata {
   /** Keys of other systems' files that this one stands for. */
   readonly replaces?: Readonly<Partial<Record<ReplacedSystem, string | readonly string[]>>>;
   /** Which value or meaning won where those systems differ, or how ours departs from theirs. */
@@ -18,7 +18,11 @@ export interface KeyFacts {
 }
 
 /** Outermost wrapper of every key: whatever stands inside, the description is found on the key itself. */
-export function key<T extends z.ZodType>(schema: T, description: string, facts: KeyFacts = {}): T {
+export function key<T extends z.ZodType>(
+  schema: T,
+  description: string,
+  facts: KeyMetadata = {},
+): T {
   const { replaces, note, defaultText, examples } = facts;
   return schema.meta({
     description,

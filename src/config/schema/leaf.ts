@@ -5,7 +5,7 @@ import * as z from 'zod';
 import type { Parsed } from '../../model/parsed.ts';
 
 /** What the JSON Schema and the reference page say of a leaf. */
-export interface LeafFacts {
+export interface LeafMetadata {
   /** In the reference page's type column: `duration`, `quantity`, `URL`. */
   readonly type: string;
   /** JSON Schema keywords. */
@@ -14,7 +14,7 @@ export interface LeafFacts {
   readonly quotes?: boolean;
 }
 
-interface LeafRule<T> extends LeafFacts {
+interface LeafRule<T> extends LeafMetadata {
   /** Whether YAML gave the right kind of value; otherwise `type` is what was expected. */
   readonly accepts: (value: unknown) => value is T;
   readonly parse: (value: T) => Parsed<unknown>;
@@ -38,12 +38,15 @@ export function leaf<T>(rule: LeafRule<T>) {
     .meta({ ...rule.json, 'x-type': rule.type });
 }
 
-export function textLeaf(facts: LeafFacts, parse: (text: string) => Parsed<unknown>) {
+export function textLeaf(facts: LeafMetadata, parse: (text: string) => Parsed<unknown>) {
   return leaf<string>({ ...facts, accepts: (value) => typeof value === 'string', parse });
 }
 
 /** Text or a bare number, as quantities and durations are written. */
-export function amountLeaf(facts: LeafFacts, parse: (amount: string | number) => Parsed<unknown>) {
+export function amountLeaf(
+  facts: LeafMetadata,
+  parse: (amount: string | number) => Parsed<unknown>,
+) {
   return leaf<string | number>({
     ...facts,
     accepts: (value) => typeof value === 'string' || typeof value === 'number',

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine's network cards and addresses.
 import * as z from 'zod';
-import { addressRange, ipAddress, macPrefix } from './addresses.ts';
-import { wholeNumber } from './amounts.ts';
+import { addressRange, ipAddress, macPrefix } from './address-leaves.ts';
+import { wholeNumber } from './amount-leaves.ts';
 import { form, key, section } from './key.ts';
-import { bridge, hostNameStem } from './names.ts';
+import { bridge, dnsName } from './name-leaves.ts';
 
 const interfaceSchema = z.strictObject({
   model: key(
@@ -37,7 +37,7 @@ const interfaceSchema = z.strictObject({
   firewall: key(z.boolean().prefault(false), 'Whether Proxmox’s firewall filters the card.'),
 });
 
-function rangesOf() {
+function addressRanges() {
   return z
     .union([addressRange(), z.array(addressRange()).min(1)])
     .meta({ 'x-forms': "a range such as '10.0.0.11-10.0.0.19', or a list of ranges" });
@@ -47,11 +47,11 @@ const nameServerKeys = {
   dns: key(z.array(ipAddress()).prefault([]), 'Name servers.', {
     replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_dns_server' },
   }),
-  search: key(z.array(hostNameStem()).prefault([]), 'Search domains.'),
+  search: key(z.array(dnsName()).prefault([]), 'Search domains.'),
 };
 
 const staticKeys = {
-  pool: key(rangesOf(), 'Addresses to give out, both ends included; or a list of ranges.', {
+  pool: key(addressRanges(), 'Addresses to give out, both ends included; or a list of ranges.', {
     replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_ip_pool' },
     examples: ['10.10.10.11-10.10.10.19'],
   }),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings that hold for the whole cluster: guards, the standalone autoscaler, prices, GPUs.
 import * as z from 'zod';
-import { duration, percentage, wholeNumber } from './amounts.ts';
+import { duration, percentage, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
-import { labelKey, labelValue } from './names.ts';
+import { labelKey, labelValue } from './name-leaves.ts';
 
 export const guardsSchema = section({
   maxTotalUnreadyPercentage: key(

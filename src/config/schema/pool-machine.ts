@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pool says of each of its machines: capacity, names, placement, disk, GPUs.
 import * as z from 'zod';
-import { bytes, cpuAmount, wholeNumber } from './amounts.ts';
+import { bytes, cpuAmount, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
-import { extendedResource, hostNameStem, labelValue, proxmoxHost, storageId } from './names.ts';
+import { dnsName, extendedResource, labelValue, proxmoxHost, storageId } from './name-leaves.ts';
 
 const reserveSchema = section({
   cpu: key(cpuAmount().prefault(0), 'CPU.'),
@@ -31,7 +31,7 @@ export const capacitySchema = section({
 });
 
 export const namesSchema = section({
-  prefix: key(hostNameStem().optional(), 'Stem of the names of machines.', {
+  prefix: key(dnsName().optional(), 'Stem of the names of machines.', {
     defaultText: 'the name of the pool',
     replaces: {
       externalgrpc: 'node_groups[].vm_name_prefix',
@@ -39,7 +39,7 @@ export const namesSchema = section({
       kubenodesmith: 'nodePools[].machineTemplate.kubeNodeNamePrefix',
     },
   }),
-  role: key(hostNameStem().optional(), 'Follows the prefix, as in `k8s-worker-2`.', {
+  role: key(dnsName().optional(), 'Follows the prefix, as in `k8s-worker-2`.', {
     defaultText: 'none',
     replaces: { 'vm-plan': '--role' },
   }),

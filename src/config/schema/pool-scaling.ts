@@ -3,10 +3,10 @@
 import * as z from 'zod';
 import { accepted, refused } from '../../model/parsed.ts';
 import { parseCron } from '../values/cron.ts';
-import { bytes, duration, ratio, wholeNumber } from './amounts.ts';
+import { bytes, duration, ratio, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { text } from './names.ts';
+import { nonEmptyText } from './name-leaves.ts';
 
 export const MACHINES_MAX = 10_000;
 
@@ -130,7 +130,7 @@ function isTimeZone(name: string): boolean {
 export const schedulesSchema = z
   .array(
     z.strictObject({
-      name: key(text().optional(), 'For people and logs.'),
+      name: key(nonEmptyText().optional(), 'For people and logs.'),
       start: key(cron(), 'When the window opens, as a cron expression.', {
         examples: ['0 7 * * 1-5'],
       }),

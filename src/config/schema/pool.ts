@@ -2,11 +2,11 @@
 // A pool: machines of one kind, and how many of them there may be.
 import * as z from 'zod';
 import { checkTaint, parseTaint } from '../../model/taints.ts';
-import { bytes, countAmount, duration, wholeNumber } from './amounts.ts';
+import { bytes, countAmount, duration, wholeNumber } from './amount-leaves.ts';
 import { JOIN_KINDS } from './join.ts';
 import { form, key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { extendedResource, labelKey, labelValue, poolName, text } from './names.ts';
+import { extendedResource, labelKey, labelValue, nonEmptyText, poolName } from './name-leaves.ts';
 import { networkSchema } from './network.ts';
 import {
   capacitySchema,
@@ -23,7 +23,7 @@ import {
   scaleUpSchema,
   schedulesSchema,
 } from './pool-scaling.ts';
-import { poolSizeSchema } from './size-forms.ts';
+import { poolSizeSchema } from './pool-size.ts';
 import { vmOptionsSchema } from './vm-options.ts';
 
 const fromSchema = z
@@ -31,14 +31,14 @@ const fromSchema = z
     form(
       z.strictObject({
         image: key(
-          text(),
+          nonEmptyText(),
           'An image of `images`, imported into each new VM. Needs Proxmox VE 8.4.',
         ),
       }),
     ),
     form(
       z.strictObject({
-        template: key(text(), 'A template of `templates`, cloned for each new VM.'),
+        template: key(nonEmptyText(), 'A template of `templates`, cloned for each new VM.'),
         clone: key(
           z.enum(['full', 'linked']).prefault('full'),
           'A copy of its own, or one that rests on the template.',
@@ -90,7 +90,7 @@ export const poolSchema = z.strictObject({
     },
   ),
   regions: key(
-    z.array(text()).min(1).optional(),
+    z.array(nonEmptyText()).min(1).optional(),
     'Regions that machines may be made in, in order of preference.',
     {
       defaultText: 'all',

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A region: one Proxmox cluster or single host, how to reach it and what of it may be used.
 import * as z from 'zod';
-import { endpoint, fingerprint, vmIdRange } from './addresses.ts';
-import { duration, wholeNumber } from './amounts.ts';
+import { apiEndpoint, fingerprint, vmIdRange } from './address-leaves.ts';
+import { duration, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
 import {
-  path,
+  filePath,
   proxmoxHost,
   proxmoxUser,
   resourcePoolId,
@@ -14,12 +14,12 @@ import {
   tag,
   tokenId,
   unixUser,
-} from './names.ts';
-import { secretRef, secretWays } from './secret-keys.ts';
+} from './name-leaves.ts';
+import { secretRef, secretSourceKeys } from './secret-keys.ts';
 
-const tokenSecret = secretWays('the token’s secret', 'PROXMOX_SECRET');
-const password = secretWays('the user’s password', 'password');
-const passphrase = secretWays('the passphrase of the private key', 'passphrase');
+const tokenSecret = secretSourceKeys('the token’s secret', 'PROXMOX_SECRET');
+const password = secretSourceKeys('the user’s password', 'password');
+const passphrase = secretSourceKeys('the passphrase of the private key', 'passphrase');
 
 const tokenSchema = z.strictObject({
   id: key(tokenId().optional(), 'Id of the API token, `user@realm!name`.', {
@@ -37,7 +37,7 @@ const tokenSchema = z.strictObject({
 
 const tlsSchema = section({
   caFile: key(
-    path().optional(),
+    filePath().optional(),
     'CA that signed the API’s certificate (PEM), `/etc/pve/pve-root-ca.pem` on the host.',
     {
       defaultText: 'the system’s CAs',
@@ -69,11 +69,11 @@ const sshSchema = z.strictObject({
     defaultText: '`hosts.allow`',
     replaces: { 'vm-plan': 'proxmox_nodes' },
   }),
-  privateKeyFile: key(path(), 'Private key for the log-in.', {
+  privateKeyFile: key(filePath(), 'Private key for the log-in.', {
     replaces: { 'vm-plan': 'ssh_private_key_path' },
   }),
   knownHosts: key(
-    path().prefault('~/.ssh/known_hosts'),
+    filePath().prefault('~/.ssh/known_hosts'),
     'File with the hosts’ keys. A host that is not in it is refused.',
   ),
   passphraseFile: passphrase.file,
@@ -108,7 +108,7 @@ const storageSchema = section({
 
 export const regionSchema = z.strictObject({
   endpoints: key(
-    z.array(endpoint()).prefault([]),
+    z.array(apiEndpoint()).prefault([]),
     'API of the hosts, `https://host:8006`; tried in turn. Needed unless the transport is SSH.',
     {
       replaces: {

@@ -6,12 +6,13 @@ import * as z from 'zod';
 import { dnsSubdomain } from '../../model/dns-name.ts';
 import { key } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { matches, namespace, path } from './names.ts';
+import { checkPattern, filePath, namespace } from './name-leaves.ts';
 
 function variableName() {
   return textLeaf(
     { type: 'variable name', json: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]*$' } },
-    (value) => matches(value, /^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'is not the name of a variable'),
+    (value) =>
+      checkPattern(value, /^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'is not the name of a variable'),
   );
 }
 
@@ -30,7 +31,7 @@ export function secretRef(defaultKey: string) {
       }),
       key: key(
         textLeaf({ type: 'Secret key', json: { type: 'string', minLength: 1 } }, (value) =>
-          matches(value, /^[A-Za-z0-9._-]{1,253}$/, 'is not a key of a Secret'),
+          checkPattern(value, /^[A-Za-z0-9._-]{1,253}$/, 'is not a key of a Secret'),
         ).prefault(defaultKey),
         'The key inside it.',
       ),
@@ -42,9 +43,12 @@ export function secretRef(defaultKey: string) {
 }
 
 /** The three ways to name one secret. Exactly one of them is to be given, which ../checks sees to. */
-export function secretWays(what: string, defaultKey: string) {
+export function secretSourceKeys(what: string, defaultKey: string) {
   return {
-    file: key(path().optional(), `File that holds ${what}; one trailing line break is dropped.`),
+    file: key(
+      filePath().optional(),
+      `File that holds ${what}; one trailing line break is dropped.`,
+    ),
     env: key(variableName().optional(), `Environment variable that holds ${what}.`),
     ref: key(secretRef(defaultKey).optional(), `Kubernetes Secret that holds ${what}.`),
   };

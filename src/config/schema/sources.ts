@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a new VM comes from and how large it is: images, templates, named sizes; and the guest's SSH.
 import * as z from 'zod';
-import { checksum, url, vmId } from './addresses.ts';
-import { bytes, duration, wholeNumber } from './amounts.ts';
+import { checksum, url, vmId } from './address-leaves.ts';
+import { bytes, duration, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
 import {
   bridge,
-  hostNameStem,
-  matches,
-  path,
+  checkPattern,
+  dnsName,
+  filePath,
+  nonEmptyText,
   proxmoxHost,
   storageId,
-  text,
   unixUser,
-} from './names.ts';
+} from './name-leaves.ts';
 
 export const CPU_MAX = 8192;
 
@@ -50,7 +50,7 @@ export const imageSchema = z.strictObject({
 
 export const templateSchema = z.strictObject({
   name: key(
-    hostNameStem().optional(),
+    dnsName().optional(),
     'Name of the template VM; on each host the one with this name is used.',
     {
       replaces: {
@@ -68,7 +68,7 @@ export const templateSchema = z.strictObject({
     'VM id of the template; with local storage, one per host: `{ pve1: 9000, pve2: 9001 }`.',
     { replaces: { 'vm-plan': 'vm_template.id' } },
   ),
-  image: key(text().optional(), 'Image that `pvescaler template build` makes it from.'),
+  image: key(nonEmptyText().optional(), 'Image that `pvescaler template build` makes it from.'),
   cpu: key(wholeNumber(1, CPU_MAX).prefault(1), 'vCPUs of the template.', {
     replaces: { 'vm-plan': 'vm_template.base_cpus' },
   }),
@@ -83,7 +83,7 @@ export const templateSchema = z.strictObject({
     },
   ),
   packages: key(
-    z.array(text()).prefault(['qemu-guest-agent']),
+    z.array(nonEmptyText()).prefault(['qemu-guest-agent']),
     'Packages installed while the template is built.',
   ),
   storage: key(storageId().optional(), 'Storage of the template’s disk.', {
@@ -113,7 +113,7 @@ export const sizeSchema = z.strictObject({
 
 function publicKey() {
   return textLeaf({ type: 'SSH public key', json: { type: 'string' } }, (value) =>
-    matches(
+    checkPattern(
       value.trim(),
       /^(ssh-(rsa|ed25519|dss)|ecdsa-sha2-\S+|sk-\S+) [A-Za-z0-9+/=]{16,}( [^\n]*)?$/,
       'is not one line of an SSH public key file',
@@ -130,9 +130,9 @@ export const guestSshSchema = section({
       replaces: { externalgrpc: 'k3s.ssh_public_key', 'vm-plan': 'cloud_init.ssh_public_key' },
     },
   ),
-  publicKeyFiles: key(z.array(path()).prefault([]), 'Files with such keys.'),
+  publicKeyFiles: key(z.array(filePath()).prefault([]), 'Files with such keys.'),
   privateKeyFile: key(
-    path().optional(),
+    filePath().optional(),
     'Private key with which `vm create` checks that a machine lets it in.',
     {
       defaultText: 'no SSH check',

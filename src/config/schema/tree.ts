@@ -36,33 +36,33 @@ export function schemaTree(): SchemaNode {
 }
 
 /** Every node that can stand at this path: several where forms differ. */
-export function nodesAt(path: ConfigPath): readonly SchemaNode[] {
+export function findNodes(path: ConfigPath): readonly SchemaNode[] {
   let nodes: readonly SchemaNode[] = [schemaTree()];
   for (const step of path) {
-    nodes = nodes.flatMap(withForms).flatMap((node) => childOf(node, step));
+    nodes = nodes.flatMap(expandForms).flatMap((node) => findChild(node, step));
   }
   return nodes;
 }
 
 /** How the forms of a value with several are told to a person. */
-export function formsAt(path: ConfigPath): string | undefined {
-  return nodesAt(path).find((node) => node['x-forms'] !== undefined)?.['x-forms'];
+export function describeForms(path: ConfigPath): string | undefined {
+  return findNodes(path).find((node) => node['x-forms'] !== undefined)?.['x-forms'];
 }
 
 /** The keys that may stand in the mapping at this path, in the order of the schema. */
-export function keysAt(path: ConfigPath): readonly string[] {
-  const keys = nodesAt(path)
-    .flatMap(withForms)
+export function findKeys(path: ConfigPath): readonly string[] {
+  const keys = findNodes(path)
+    .flatMap(expandForms)
     .flatMap(({ properties }) => Object.keys(properties ?? {}));
   return [...new Set(keys)];
 }
 
 /** The node and, where it is a choice between forms, each of them. */
-export function withForms(node: SchemaNode): readonly SchemaNode[] {
-  return [node, ...(node.anyOf ?? []).flatMap(withForms)];
+export function expandForms(node: SchemaNode): readonly SchemaNode[] {
+  return [node, ...(node.anyOf ?? []).flatMap(expandForms)];
 }
 
-function childOf(node: SchemaNode, step: string | number): readonly SchemaNode[] {
+function findChild(node: SchemaNode, step: string | number): readonly SchemaNode[] {
   if (typeof step === 'number') return node.items === undefined ? [] : [node.items];
   const { properties, additionalProperties } = node;
   const named =

@@ -3,7 +3,7 @@
 // our keys, or not at all. `N` stands for digits.
 
 /** Passed to Proxmox as they are. */
-export const PASSED_ON: readonly string[] = [
+export const PASSED_THROUGH_OPTIONS: readonly string[] = [
   'acpi',
   'affinity',
   'agent',
@@ -55,7 +55,7 @@ export const PASSED_ON: readonly string[] = [
 ];
 
 /** Set from a key of ours: saying it twice would leave open which one counts. */
-export const OURS: Readonly<Record<string, string>> = {
+export const MANAGED_OPTIONS: Readonly<Record<string, string>> = {
   balloon: 'balloon',
   boot: 'from',
   bootdisk: 'from',
@@ -85,7 +85,7 @@ export const OURS: Readonly<Record<string, string>> = {
 };
 
 /** Not to be had, and why. */
-export const REFUSED: Readonly<Record<string, string>> = {
+export const REFUSED_OPTIONS: Readonly<Record<string, string>> = {
   archive: 'machines are not restored from backups',
   args: 'it hands raw arguments to the hypervisor process, which runs as root on the host',
   autostart: 'Proxmox ignores it',

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { isSecretKey, looksSecret, quoted, quotedKey, withoutValue } from './looks-secret.ts';
-import { resolveSecret, type SecretReaders } from './resolve.ts';
+import {
+  isSecretKey,
+  mayBeSecret,
+  quoteKey,
+  quoteValue,
+  removeQuotedValue,
+} from './detect-secret.ts';
+import { resolveSecret, type SecretReaders } from './resolve-secret.ts';
 import { Secret } from './secret.ts';
-import { describeSecretSource } from './source.ts';
+import { describeSecretSource } from './secret-source.ts';
 
 const readers = (more: Partial<SecretReaders> = {}): SecretReaders => ({
   readFile: () => Promise.reject(Object.assign(new Error('ENOENT: /x'), { code: 'ENOENT' })),
@@ -108,15 +114,15 @@ describe('what may be shown', () => {
     'my-secret',
     'ZmFrZWtleTEyMzQ1Njc4OTA',
   ])('not %s', (text) => {
-    expect(looksSecret(text)).toBe(true);
-    expect(quoted(text)).toBe('(not shown)');
+    expect(mayBeSecret(text)).toBe(true);
+    expect(quoteValue(text)).toBe('(not shown)');
   });
 
   it('words are', () => {
-    expect(quoted('jammy')).toBe("'jammy'");
-    expect(quotedKey('cluster_token')).toBe("'cluster_token'");
-    expect(quotedKey('a\nb')).toBe('(not shown)');
-    expect(quotedKey('x'.repeat(65))).toBe('(not shown)');
+    expect(quoteValue('jammy')).toBe("'jammy'");
+    expect(quoteKey('cluster_token')).toBe("'cluster_token'");
+    expect(quoteKey('a\nb')).toBe('(not shown)');
+    expect(quoteKey('x'.repeat(65))).toBe('(not shown)');
   });
 
   it('knows keys that hold secrets from keys that name one', () => {
@@ -129,11 +135,11 @@ describe('what may be shown', () => {
   });
 
   it('takes a value out of what a parser says about it', () => {
-    expect(withoutValue("unknown suffix 'gb'", '5gb')).toBe("unknown suffix 'gb'");
+    expect(removeQuotedValue("unknown suffix 'gb'", '5gb')).toBe("unknown suffix 'gb'");
     expect(
-      withoutValue("taint 'hunter2' has no effect; write 'hunter2:NoSchedule'", 'hunter2'),
+      removeQuotedValue("taint 'hunter2' has no effect; write 'hunter2:NoSchedule'", 'hunter2'),
     ).toBe("taint has no effect; write '…:NoSchedule'");
-    expect(withoutValue('is empty', '')).toBe('is empty');
-    expect(withoutValue('x', 3)).toBe('x');
+    expect(removeQuotedValue('is empty', '')).toBe('is empty');
+    expect(removeQuotedValue('x', 3)).toBe('x');
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `config init`: a first file that is valid as it is, with the places to fill in marked `CHANGE`; or, in full,
 // every key there is with its default behind a `#`.
-import { fullSections } from './full-sections.ts';
+import { renderAllKeysAsComments } from './all-keys.ts';
 
 export interface StarterOptions {
   readonly mode?: 'standalone' | 'externalgrpc';
@@ -70,5 +70,5 @@ export function starterConfig(options: StarterOptions = {}): string {
   const mode = options.mode ?? 'standalone';
   const head = `${HEAD}mode: ${mode}\n`;
   const text = `${head}${mode === 'externalgrpc' ? GRPC : ''}${BODY}`;
-  return options.full === true ? `${text}\n${fullSections()}` : text;
+  return options.full === true ? `${text}\n${renderAllKeysAsComments()}` : text;
 }

@@ -29,11 +29,11 @@ export function loadText(text: string | undefined, more: Partial<LoadInput> = {}
   });
 }
 
-export function linesOf({ problems }: LoadResult): readonly string[] {
+export function renderedProblems({ problems }: LoadResult): readonly string[] {
   return problems.map(renderProblem);
 }
 
 /** The lines of what is wrong with a text. */
-export function problemsOf(text: string | undefined, more: Partial<LoadInput> = {}) {
-  return linesOf(loadText(text, more));
+export function loadProblems(text: string | undefined, more: Partial<LoadInput> = {}) {
+  return renderedProblems(loadText(text, more));
 }

@@ -10,7 +10,7 @@ export type AmountText = string | number;
 const MEBIBYTE = 1_048_576;
 
 export function parseBytes(text: AmountText): Parsed<number> {
-  const whole = parseWhole(text, wholeValue);
+  const whole = parseNonNegative(text, wholeValue);
   if (!whole.ok) return whole;
   // Nobody means a handful of bytes: the unit was forgotten.
   if (whole.value > 0 && whole.value < MEBIBYTE) {
@@ -20,19 +20,19 @@ export function parseBytes(text: AmountText): Parsed<number> {
 }
 
 export function parseCpuMilli(text: AmountText): Parsed<number> {
-  return parseWhole(text, milliValue);
+  return parseNonNegative(text, milliValue);
 }
 
 /** A number of things, of which there is no half. */
 export function parseCount(text: AmountText): Parsed<number> {
-  const count = parseWhole(text, wholeValue);
-  const milli = count.ok ? parseWhole(text, milliValue) : count;
+  const count = parseNonNegative(text, wholeValue);
+  const milli = count.ok ? parseNonNegative(text, milliValue) : count;
   return milli.ok && count.ok && milli.value !== count.value * 1000
     ? refused('must be a whole number')
     : count;
 }
 
-function parseWhole(text: AmountText, unit: (quantity: Quantity) => bigint): Parsed<number> {
+function parseNonNegative(text: AmountText, unit: (quantity: Quantity) => bigint): Parsed<number> {
   const quantity = parseQuantity(String(text));
   if (!quantity.ok) return quantity;
   // Kubernetes reads `Gi`, `.` and `-` as zero; in a file they are a number that was forgotten.

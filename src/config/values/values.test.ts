@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { parseBytes, parseCount, parseCpuMilli, parseMilliseconds } from './amount.ts';
+import { closestMatch, editDistance } from './closest-match.ts';
 import {
   addressRangesOverlap,
-  parseAddress,
   parseAddressRange,
-  rangeHolds,
+  parseIpAddress,
+  rangeContains,
   subnetOf,
-} from './address.ts';
-import { parseBytes, parseCount, parseCpuMilli, parseMilliseconds } from './amount.ts';
+} from './ip-address.ts';
 import { formatListenAddress, isLoopback, parseListenAddress } from './listen-address.ts';
-import { editDistance, nearest } from './nearest.ts';
 import { parseVmIdRange, vmIdCount, vmIdRangesOverlap } from './vm-id-range.ts';
 
 describe('VM id ranges', () => {
@@ -72,13 +72,13 @@ describe('listen addresses', () => {
 
 describe('addresses', () => {
   it.each(['10.0.0.1', 'fd00::1', '::'])('takes %s', (text) => {
-    expect(parseAddress(text).ok).toBe(true);
+    expect(parseIpAddress(text).ok).toBe(true);
   });
 
   it.each(['10.0.0.1/24', 'fe80::1%eth0', '010.0.0.1', '10.0.0', 'x', '', '10.0.0.1 '])(
     'refuses %j',
     (text) => {
-      expect(parseAddress(text).ok).toBe(false);
+      expect(parseIpAddress(text).ok).toBe(false);
     },
   );
 
@@ -109,7 +109,7 @@ describe('addresses', () => {
       return parsed.value;
     };
     const address = (text: string) => {
-      const parsed = parseAddress(text);
+      const parsed = parseIpAddress(text);
       if (!parsed.ok) throw new Error(parsed.problem);
       return parsed.value;
     };
@@ -118,8 +118,8 @@ describe('addresses', () => {
     );
     expect(addressRangesOverlap(range('10.0.0.1-10.0.0.9'), range('10.0.0.10'))).toBe(false);
     expect(addressRangesOverlap(range('0.0.0.1'), range('::1'))).toBe(false);
-    expect(rangeHolds(range('10.0.0.1-10.0.0.9'), address('10.0.0.9'))).toBe(true);
-    expect(rangeHolds(range('10.0.0.1-10.0.0.9'), address('10.0.0.10'))).toBe(false);
+    expect(rangeContains(range('10.0.0.1-10.0.0.9'), address('10.0.0.9'))).toBe(true);
+    expect(rangeContains(range('10.0.0.1-10.0.0.9'), address('10.0.0.10'))).toBe(false);
     expect(subnetOf(address('10.0.0.77'), 24)).toEqual({
       first: address('10.0.0.0').value,
       last: address('10.0.0.255').value,
@@ -174,7 +174,7 @@ describe('nearest', () => {
     ['', undefined],
     ['x'.repeat(65), undefined],
   ])('%s → %s', (word, expected) => {
-    expect(nearest(word, ['memory', 'batchSize', 'drainTimeout', 'labels'])).toBe(expected);
+    expect(closestMatch(word, ['memory', 'batchSize', 'drainTimeout', 'labels'])).toBe(expected);
   });
 
   it('counts a swap of neighbours as one edit', () => {

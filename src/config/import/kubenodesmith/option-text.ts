@@ -2,7 +2,7 @@
 // Values of raw VM options.
 
 /** A whole number written as text; everything else stays text. */
-export function wholeNumber(text: string): number | undefined {
+export function parseDecimal(text: string): number | undefined {
   return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Tree } from '../source/tree.ts';
+import type { SourceTree } from '../source/tree.ts';
 
 /** One entry of `vmOptions`; the later of two with one name wins, as in the request that is sent. */
-export interface Option {
+export interface VmOption {
   readonly name: string;
   readonly text: string;
-  readonly tree: Tree;
+  readonly tree: SourceTree;
 }

@@ -11,21 +11,21 @@ interface Range {
   readonly to: number;
 }
 
-export class VmIdRanges {
+export class VmIdRangeAllocator {
   readonly #taken: Range[] = [];
 
   /** Whether the range is free, and from now on taken. */
-  take(range: Range): boolean {
+  reserve(range: Range): boolean {
     const isFree = this.#taken.every(({ from, to }) => range.to < from || to < range.from);
     if (isFree) this.#taken.push(range);
     return isFree;
   }
 
   /** A range that nobody has. */
-  takeAny(): Range {
+  reserveAny(): Range {
     const starts = [DEFAULT_FROM, ...this.#taken.map(({ to }) => to + 1), VM_ID_MIN];
     const ranges = starts.map((from) => ({ from, to: from + DEFAULT_COUNT - 1 }));
-    const free = ranges.find((range) => range.to <= VM_ID_MAX && this.take(range));
+    const free = ranges.find((range) => range.to <= VM_ID_MAX && this.reserve(range));
     return free ?? { from: DEFAULT_FROM, to: DEFAULT_FROM + DEFAULT_COUNT - 1 };
   }
 }

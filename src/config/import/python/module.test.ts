@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { Environment } from '../result.ts';
-import { type PythonModule, readPython } from './module.ts';
+import type { SourceEnvironment } from '../result.ts';
+import { evaluatePythonModule, type PythonModule } from './module.ts';
 
-function load(text: string, environment: Environment = {}): PythonModule {
-  const result = readPython(text, environment);
+function load(text: string, environment: SourceEnvironment = {}): PythonModule {
+  const result = evaluatePythonModule(text, environment);
   if (!result.ok) throw new Error(`${result.problem.line}: ${result.problem.message}`);
   return result.module;
 }
 
-function values(text: string, environment: Environment = {}): Record<string, unknown> {
+function values(text: string, environment: SourceEnvironment = {}): Record<string, unknown> {
   const { settings } = load(text, environment);
   return Object.fromEntries([...settings].map(([name, setting]) => [name, setting.value]));
 }
@@ -134,7 +134,7 @@ it.each([
   [`a = 1\nb = ?`, '2:5', 'character'],
   [`a = """x`, '1:5', 'closing quote'],
 ])('says where %j cannot be read', (text, place, message) => {
-  const result = readPython(text, {});
+  const result = evaluatePythonModule(text, {});
   if (result.ok) throw new Error('was read');
   const { problem } = result;
   expect(`${problem.line}:${problem.column}`).toBe(place);

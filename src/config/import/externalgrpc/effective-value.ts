@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which value counts there: a variable that is set and not blank, then the file, then the default. A text key
+// without a value (null) becomes the text `None` and passes as given; nobody means that, so it counts as absent.
+
+import type { ImportContext } from '../context.ts';
+import { isNull } from '../source/reader.ts';
+import { childPath, type ScalarTree, type SourceSection, type SourceTree } from '../source/tree.ts';
+
+/** Keys of the file that a variable overrides. */
+export const OVERRIDING_VARIABLES: ReadonlyMap<string, string> = new Map([
+  ['proxmox.api_url', 'PM_API_URL'],
+  ['proxmox.node', 'PM_NODE'],
+  ['proxmox.token_id', 'PM_SERVICE_TOKEN_ID'],
+  ['proxmox.token_secret', 'PM_SERVICE_TOKEN_SECRET'],
+  ['proxmox.tls_insecure', 'PM_TLS_INSECURE'],
+  ['proxmox.verify_certificates', 'PM_VERIFY_CERTIFICATES'],
+  ['proxmox.import_storage', 'IMPORT_STORAGE'],
+  ['proxmox.iso_storage', 'ISO_STORAGE'],
+  ['proxmox.vm_storage', 'VM_STORAGE'],
+  ['proxmox.bridge', 'BRIDGE'],
+  ['proxmox.cloud_image_url', 'CLOUD_IMAGE_URL'],
+  ['k3s.version', 'K3S_VERSION'],
+  ['k3s.server_url', 'K3S_SERVER_URL'],
+  ['k3s.cluster_token', 'K3S_CLUSTER_TOKEN'],
+  ['k3s.ssh_public_key', 'SSH_PUBLIC_KEY'],
+]);
+
+export function findEffectiveValue(
+  context: ImportContext,
+  section: SourceSection,
+  key: string,
+): SourceTree | undefined {
+  const inFile = section.find(key);
+  const variable = OVERRIDING_VARIABLES.get(childPath(section.path, key));
+  const value = variable === undefined ? undefined : findVariable(context, variable);
+  if (value === undefined)
+    return inFile === undefined ? undefined : treatNullAsAbsent(context, inFile);
+  if (inFile !== undefined) {
+    context.writer.note(
+      inFile,
+      'ignored-by-them',
+      `${variable} is set in the environment and wins`,
+    );
+  }
+  return value;
+}
+
+export function findVariable(context: ImportContext, variable: string): ScalarTree | undefined {
+  const value = context.environment[variable]?.trim();
+  if (value === undefined || value === '') return undefined;
+  return { kind: 'scalar', path: `${variable} (environment)`, value };
+}
+
+function treatNullAsAbsent({ writer }: ImportContext, tree: SourceTree): SourceTree | undefined {
+  if (!isNull(tree)) return tree;
+  writer.note(
+    tree,
+    'carried-differently',
+    "has no value; there that is the text 'None' (a number or a section would stop the program), here it counts as absent",
+  );
+  return undefined;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader there is strict: an unknown key stops the program. Such a file was never run as it is, so the rest
+// is carried over and each such key noted, with the ones its documentation invents called by name.
+
+import { closestMatch } from '../../values/closest-match.ts';
+import type { ImportContext } from '../context.ts';
+import type { SourceSection } from '../source/tree.ts';
+import { childPath } from '../source/tree.ts';
+
+/** Documented in its examples, known to no version of the loader. */
+const ONLY_DOCUMENTED: Readonly<Record<string, string>> = {
+  vmTags: 'tags of VMs are proxmox.<region>.tags here',
+  cpuCores: 'the size of machines is pools[].size here',
+  memoryMiB: 'the size of machines is pools[].size here',
+  tags: 'tags of VMs are proxmox.<region>.tags here',
+};
+
+export function noteUnknownKeys(
+  { writer }: ImportContext,
+  section: SourceSection,
+  known: readonly string[],
+): void {
+  for (const key of section.keys().filter((name) => !known.includes(name))) {
+    const where = { ...section.refTo(key), path: childPath(section.path, key) };
+    writer.note(
+      where,
+      'not-carried',
+      `is unknown and stops the program there${unknownKeyHint(key, known)}`,
+    );
+  }
+}
+
+function unknownKeyHint(key: string, known: readonly string[]): string {
+  const documented = Object.hasOwn(ONLY_DOCUMENTED, key) ? ONLY_DOCUMENTED[key] : undefined;
+  if (documented !== undefined) return `, although its examples mention it; ${documented}`;
+  const meant = closestMatch(key, known);
+  return meant === undefined ? '' : `; did you mean '${meant}'?`;
+}

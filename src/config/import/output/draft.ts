@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our config file while it is put together: values by path, each with the remark where it came from.
+
+import { Document, isCollection, isMap, isScalar, isSeq, Scalar } from 'yaml';
+
+export type DraftPath = readonly (string | number)[];
+export type DraftValue =
+  | string
+  | number
+  | boolean
+  | readonly DraftValue[]
+  | { readonly [key: string]: DraftValue };
+
+interface DraftEntry {
+  readonly path: DraftPath;
+  readonly value: DraftValue;
+  readonly remark: string;
+}
+
+/** A whole pool, region or section is never removed for one thing that is wrong with it. */
+const MIN_REMOVED_PATH_LENGTH = 3;
+
+export class Draft {
+  readonly #entries = new Map<string, DraftEntry>();
+  readonly #header: string;
+  readonly #order: readonly string[];
+
+  constructor({ header, order }: { readonly header: string; readonly order: readonly string[] }) {
+    this.#header = header;
+    this.#order = order;
+  }
+
+  set(path: DraftPath, value: DraftValue, remark: string): void {
+    this.#entries.set(entryKey(path), { path, value, remark: toOneLine(remark) });
+  }
+
+  paths(): readonly DraftPath[] {
+    return [...this.#entries.values()].map(({ path }) => path);
+  }
+
+  /** Whether something stands at the path, or below it. */
+  hasValue(path: DraftPath): boolean {
+    return this.paths().some((entry) => pathStartsWith(entry, path));
+  }
+
+  /** Removes the value at the path or the one that it leads into; else what stands below it. */
+  remove(path: DraftPath): readonly DraftPath[] {
+    const paths = this.paths();
+    const around = paths.filter((entry) => pathStartsWith(path, entry));
+    const below =
+      path.length >= MIN_REMOVED_PATH_LENGTH
+        ? paths.filter((entry) => pathStartsWith(entry, path))
+        : [];
+    const gone = around.length > 0 ? around : below;
+    for (const entry of gone) this.#entries.delete(entryKey(entry));
+    return gone;
+  }
+
+  toYaml(): string {
+    const document = new Document({});
+    for (const { path, value, remark } of this.#sorted()) {
+      document.setIn(path, document.createNode(value));
+      addComment(document, path, remark);
+    }
+    for (const seq of findScalarLists(document.contents)) seq.flow = true;
+    document.commentBefore = this.#header;
+    return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+  }
+
+  #sorted(): readonly DraftEntry[] {
+    const rank = (entry: DraftEntry) => this.#order.indexOf(String(entry.path[0]));
+    return [...this.#entries.values()].toSorted((left, right) => rank(left) - rank(right));
+  }
+}
+
+function addComment(document: Document, path: DraftPath, remark: string): void {
+  if (remark === '') return;
+  const node = document.getIn(path, true);
+  if (isScalar(node)) node.comment = ` ${remark}`;
+  else if (isCollection(node)) addCommentAboveKey(document, path, remark);
+}
+
+// A remark about a mapping or list stands above its key: behind it, it would read as one about the last item.
+function addCommentAboveKey(document: Document, path: DraftPath, remark: string): void {
+  const parent = document.getIn(path.slice(0, -1), true);
+  if (!isMap(parent)) return;
+  const pair = parent.items.find((item) => readYamlKey(item.key) === path.at(-1));
+  if (pair === undefined) return;
+  const key = new Scalar(path.at(-1));
+  key.commentBefore = ` ${remark}`;
+  pair.key = key;
+}
+
+function readYamlKey(key: unknown): unknown {
+  return isScalar(key) ? key.value : key;
+}
+
+function findScalarLists(node: unknown): readonly { flow?: boolean | undefined }[] {
+  if (isMap(node)) return node.items.flatMap((pair) => findScalarLists(pair.value));
+  if (!isSeq(node)) return [];
+  const plain = node.items.every((item) => isScalar(item) && item.comment === undefined);
+  return plain ? [node] : node.items.flatMap((item) => findScalarLists(item));
+}
+
+function entryKey(path: DraftPath): string {
+  return JSON.stringify(path);
+}
+
+function pathStartsWith(path: DraftPath, start: DraftPath): boolean {
+  return start.every((key, index) => path[index] === key);
+}
+
+function toOneLine(remark: string): string {
+  return remark.replaceAll(/\s+/g, ' ').trim();
+}

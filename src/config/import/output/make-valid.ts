@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our own validator has the last word on what is printed. A value that it refuses is taken out again and noted,
+// so that whatever stood in the other system's file, what comes out is valid.
+
+import { CheckContext, checkFile } from '../../checks/index.ts';
+import { readDocument } from '../../document/read-document.ts';
+import { applyDependentDefaults } from '../../effective/dependent-defaults.ts';
+import { explainIssues } from '../../issues/explain-issues.ts';
+import type { Finding } from '../../issues/finding.ts';
+import { configSchema } from '../../schema/index.ts';
+import { formatPath, type ImportWriter } from '../writer.ts';
+import type { Draft } from './draft.ts';
+import { addRequiredPlaceholders } from './required.ts';
+
+const MAX_PASSES = 20;
+
+export type ValidationResult =
+  | { readonly ok: true; readonly yaml: string }
+  | { readonly ok: false; readonly findings: readonly Finding[] };
+
+export function makeValid(writer: ImportWriter, draft: Draft): ValidationResult {
+  let findings: readonly Finding[] = [];
+  for (let round = 0; round < MAX_PASSES; round += 1) {
+    addRequiredPlaceholders(writer, draft);
+    const yaml = draft.toYaml();
+    findings = findErrors(yaml);
+    if (findings.length === 0) return { ok: true, yaml };
+    const removed = findings.filter((finding) => removeInvalid(writer, draft, finding));
+    if (removed.length === 0) break;
+  }
+  return { ok: false, findings };
+}
+
+function removeInvalid(writer: ImportWriter, draft: Draft, { path, message }: Finding): boolean {
+  const removed = draft.remove(path);
+  for (const gone of removed) {
+    const where = writer.findOrigin(gone) ?? { path: formatPath(gone) };
+    const text = `${formatPath(gone)} refuses the value, so it was left out: ${message}`;
+    writer.note(where, 'needs-you', text);
+  }
+  return removed.length > 0;
+}
+
+function findErrors(yaml: string): readonly Finding[] {
+  const { tree, problems } = readDocument(yaml);
+  if (tree === undefined || problems.length > 0) {
+    return problems.map(({ message }) => ({ path: [], severity: 'error', message }));
+  }
+  const parsed = configSchema.safeParse(tree);
+  if (!parsed.success) return explainIssues(parsed.error.issues, tree);
+  const findings = checkFile(
+    applyDependentDefaults(parsed.data),
+    new CheckContext(tree, { temp: [], resolve: (path) => path }),
+  );
+  return findings.filter(({ severity }) => severity === 'error');
+}

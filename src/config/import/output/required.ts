@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What our file cannot do without. Where the other system's file has nothing for it, or something that is
+// refused here, a placeholder takes the place: the file stays valid and says what to replace.
+
+import type { ImportWriter } from '../writer.ts';
+import type { Draft, DraftPath, DraftValue } from './draft.ts';
+
+interface RequiredKey {
+  /** `*` stands for any name or index. Needed wherever something below its parent is written. */
+  readonly path: string;
+  readonly value: DraftValue | ((name: string) => DraftValue);
+  readonly message: string;
+  /** Not needed where this stands beside it. */
+  readonly unless?: readonly string[];
+}
+
+/** A different one for each region: two regions may not share an endpoint. */
+export function placeholderEndpoints(region: string): readonly string[] {
+  return [`https://${region}.invalid:8006`];
+}
+
+const REQUIRED_KEYS: readonly RequiredKey[] = [
+  {
+    path: 'proxmox.*.endpoints',
+    value: placeholderEndpoints,
+    message: 'the address of the Proxmox API',
+    unless: ['transport'],
+  },
+  {
+    path: 'proxmox.*.token.id',
+    value: 'pvescaler@pve!pvescaler',
+    message: 'the id of the API token, user@realm!name',
+    unless: ['idRef'],
+  },
+  { path: 'proxmox.*.token.idRef.name', value: 'proxmox', message: 'the name of the Secret' },
+  { path: 'proxmox.*.token.secretRef.name', value: 'proxmox', message: 'the name of the Secret' },
+  {
+    path: 'proxmox.*.user',
+    value: 'root@pam',
+    message: 'the user for the Proxmox API, user@realm',
+    unless: ['token', 'transport'],
+  },
+  {
+    path: 'proxmox.*.transport.ssh.hosts',
+    value: ['proxmox.invalid'],
+    message: 'the Proxmox hosts to log in to',
+  },
+  {
+    path: 'proxmox.*.transport.ssh.privateKeyFile',
+    value: '~/.ssh/id_ed25519',
+    message: 'the private key for the Proxmox hosts',
+  },
+  {
+    path: 'images.*.url',
+    value: 'https://images.invalid/cloud.img',
+    message: 'the URL of the cloud image',
+  },
+  {
+    path: 'images.*.unverified',
+    value: true,
+    message: 'a checksum or checksumUrl, instead of this',
+    unless: ['checksumUrl', 'checksum'],
+  },
+  {
+    path: 'templates.*.name',
+    value: 'template',
+    message: 'the name of the template',
+    unless: ['id'],
+  },
+  {
+    path: 'join.k3s.server',
+    value: 'https://k3s.invalid:6443',
+    message: 'the URL that machines join',
+  },
+  { path: 'sizes.*.cpu', value: 2, message: 'the vCPUs of this size' },
+  { path: 'sizes.*.memory', value: '4Gi', message: 'the memory of this size' },
+  { path: 'pools.*.size.cpu', value: 2, message: 'the vCPUs of a machine', unless: ['min'] },
+  {
+    path: 'pools.*.size.memory',
+    value: '4Gi',
+    message: 'the memory of a machine',
+    unless: ['min'],
+  },
+  {
+    path: 'pools.*.size',
+    value: { cpu: 2, memory: '4Gi' },
+    message: 'how large a machine is',
+  },
+  { path: 'pools.*.name', value: 'pool', message: 'the name of the pool' },
+];
+
+/** Writes a placeholder wherever something required is not there. */
+export function addRequiredPlaceholders(writer: ImportWriter, draft: Draft): void {
+  for (const pool of findParents(draft, ['pools', '*']))
+    replaceIncompleteAddresses(writer, draft, pool);
+  for (const { path, value, message, unless = [] } of REQUIRED_KEYS) {
+    const steps = path.split('.');
+    for (const parent of findParents(draft, steps.slice(0, -1))) {
+      const own = [...parent, steps.at(-1) ?? ''];
+      const isThere = [own, ...unless.map((key) => [...parent, key])].some((at) =>
+        draft.hasValue(at),
+      );
+      if (isThere) continue;
+      const where = writer.findOrigin(own) ?? { path: '(nothing)' };
+      const written = typeof value === 'function' ? value(String(parent.at(-1))) : value;
+      writer.setPlaceholder(own, written, { where, message });
+    }
+  }
+}
+
+/** The places that fit a pattern and have something below them. */
+function findParents(draft: Draft, pattern: readonly string[]): readonly DraftPath[] {
+  const parents = new Map<string, DraftPath>();
+  for (const path of draft.paths()) {
+    const fits =
+      path.length > pattern.length &&
+      pattern.every((step, at) => step === '*' || step === path[at]);
+    if (fits)
+      parents.set(JSON.stringify(path.slice(0, pattern.length)), path.slice(0, pattern.length));
+  }
+  return [...parents.values()];
+}
+
+/** A range and its prefix length only make sense together: without one of them DHCP has to do. */
+function replaceIncompleteAddresses(writer: ImportWriter, draft: Draft, pool: DraftPath): void {
+  const ip = [...pool, 'network', 'ip'];
+  const has = (key: string) => draft.hasValue([...ip, key]);
+  const isStatic = ['pool', 'prefix', 'gateway', 'dns'].some(has) && !has('v4');
+  if (!isStatic || (has('pool') && has('prefix'))) return;
+  for (const gone of draft.remove(ip)) {
+    const where = writer.findOrigin(gone) ?? { path: 'addresses' };
+    writer.note(
+      where,
+      'needs-you',
+      'was left out, since a range and its prefix length are needed together',
+    );
+  }
+  const message = 'a range with its prefix, gateway and dns; machines ask by DHCP until then';
+  writer.setPlaceholder(ip, 'dhcp', { where: { path: 'addresses' }, message });
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// One import under way: our file so far, and the remarks. Every value goes through here, so that none reaches
+// the output without its origin and none that is a secret.
+
+import type { Draft, DraftPath, DraftValue } from './output/draft.ts';
+import type { ImportNote, NoteSeverity } from './result.ts';
+import type { SecretRedactor } from './source/secret-redactor.ts';
+import type { SourceRef } from './source/tree.ts';
+
+export interface ImportWriterInput {
+  /** The other system, as messages name it. */
+  readonly sourceName: string;
+  readonly draft: Draft;
+  readonly redactor: SecretRedactor;
+}
+
+export class ImportWriter {
+  readonly sourceName: string;
+  readonly #draft: Draft;
+  readonly #guard: SecretRedactor;
+  readonly #notes: ImportNote[] = [];
+  /** Our path to the value of theirs that it came from. */
+  readonly #origins = new Map<string, SourceRef>();
+
+  constructor({ sourceName, draft, redactor }: ImportWriterInput) {
+    this.sourceName = sourceName;
+    this.#draft = draft;
+    this.#guard = redactor;
+  }
+
+  get notes(): readonly ImportNote[] {
+    return this.#notes;
+  }
+
+  note(where: SourceRef, severity: NoteSeverity, message: string): void {
+    const note: ImportNote = {
+      path: this.#guard.redact(where.path),
+      ...(where.at === undefined ? {} : { at: where.at }),
+      severity,
+      message: this.#guard.redact(message),
+    };
+    this.#notes.push(note);
+  }
+
+  /** Takes a value over. */
+  set(path: DraftPath, value: DraftValue, where: SourceRef): void {
+    this.#write(path, value, { where, remark: this.#describeOrigin(where) });
+  }
+
+  /** Writes down what the other system does when its key is absent. */
+  setSourceDefault(path: DraftPath, value: DraftValue, where: SourceRef): void {
+    const remark = `${where.path} is not given: default of ${this.sourceName}`;
+    this.#write(path, value, { where, remark });
+  }
+
+  /** Something the other system does always, without a key. */
+  setFixedBehavior(path: DraftPath, value: DraftValue, what: string): void {
+    this.#write(path, value, { where: { path: what }, remark: `${this.sourceName}: ${what}` });
+  }
+
+  /** What our file is about and theirs says nothing of. */
+  setOwn(path: DraftPath, value: DraftValue, remark: string): void {
+    this.#write(path, value, { where: { path: '' }, remark });
+  }
+
+  /** A value that keeps the file valid until somebody puts the real one there. */
+  setPlaceholder(
+    path: DraftPath,
+    value: DraftValue,
+    about: { where: SourceRef; message: string },
+  ): void {
+    const remark = `REPLACE THIS: ${about.message}`;
+    this.#write(path, value, { where: about.where, remark });
+    this.note(about.where, 'needs-you', `${formatPath(path)} is a placeholder: ${about.message}`);
+  }
+
+  /** A secret stays where it is; our file names the file it has to be put into. */
+  setSecretFile(path: DraftPath, file: string, where: SourceRef): void {
+    this.#write(path, file, { where, remark: `put ${where.path} into this file` });
+    const message = `a secret is not copied: put it into ${file} (readable by pvescaler only)`;
+    this.note(where, 'needs-you', message);
+  }
+
+  /** Where the value came from that stands at a path of our file, or around it. */
+  findOrigin(path: DraftPath): SourceRef | undefined {
+    for (let length = path.length; length > 0; length -= 1) {
+      const origin = this.#origins.get(JSON.stringify(path.slice(0, length)));
+      if (origin !== undefined) return origin;
+    }
+    return undefined;
+  }
+
+  #write(path: DraftPath, value: DraftValue, about: { where: SourceRef; remark: string }): void {
+    const texts = [...path.map(String), ...collectTexts(value)];
+    if (texts.some((text) => this.#guard.containsSecret(text))) {
+      this.note(about.where, 'needs-you', SECRET_FOUND);
+      return;
+    }
+    this.#origins.set(JSON.stringify(path), about.where);
+    this.#draft.set(path, value, this.#guard.redact(about.remark));
+  }
+
+  #describeOrigin(where: SourceRef): string {
+    return where.at === undefined ? where.path : `${where.path}, line ${where.at.line}`;
+  }
+}
+
+const SECRET_FOUND = 'contains what looks like a secret of this file, and was left out';
+
+function collectTexts(value: DraftValue): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([key, child]: [string, DraftValue]) => [
+    key,
+    ...collectTexts(child),
+  ]);
+}
+
+export function formatPath(path: DraftPath): string {
+  return path.reduce<string>((text, key) => {
+    if (typeof key === 'number') return `${text}[${key}]`;
+    return text === '' ? key : `${text}.${key}`;
+  }, '');
+}

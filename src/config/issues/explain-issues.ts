@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the schema found, in sentences. Values are never repeated here; see secrets/looks-secret.
+import type * as z from 'zod';
+import { type ConfigPath, valueAt } from '../config-path.ts';
+import { describeForms, expandForms, findNodes } from '../schema/tree.ts';
+import { isSecretKey, quoteKey, removeQuotedValue } from '../secrets/detect-secret.ts';
+import { closestMatch } from '../values/closest-match.ts';
+import { describeExpectedKind, describeKind } from './describe-kind.ts';
+import { errorAt, errorAtKey, type Finding } from './finding.ts';
+import { type FlatIssue, flattenIssues } from './flatten-issues.ts';
+import { unknownKeyError } from './unknown-key.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** One finding per thing to correct. */
+export function explainIssues(issues: readonly Issue[], tree: unknown): readonly Finding[] {
+  return flattenIssues(issues, tree).flatMap((issue) => explainIssue(issue, tree));
+}
+
+function explainIssue({ issue, path }: FlatIssue, tree: unknown): readonly Finding[] {
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return issue.keys.map((key) => unknownKeyError(path, key));
+    case 'invalid_union':
+      return [explainUnion(path, valueAt(tree, path))];
+    case 'invalid_type':
+      return [wrongKindError(path, valueAt(tree, path), issue.expected)];
+    case 'custom':
+      return [explainCustom(issue, path, tree)];
+    default:
+      return [explainValue(issue, path, valueAt(tree, path))];
+  }
+}
+
+/** No form fits: what the forms are. */
+function explainUnion(path: ConfigPath, value: unknown): Finding {
+  const literals = findNodes(path).flatMap(expandForms).flatMap(collectLiterals);
+  const near = typeof value === 'string' ? closestMatch(value, literals) : undefined;
+  return wrongKindError(path, value, {
+    text: describeForms(path) ?? 'another form',
+    ...(near !== undefined && { near }),
+  });
+}
+
+function collectLiterals(node: { readonly enum?: readonly unknown[]; readonly const?: unknown }) {
+  return [...(node.enum ?? []), node.const].filter((value) => typeof value === 'string');
+}
+
+type Expected = string | { readonly text: string; readonly near?: string };
+
+function wrongKindError(path: ConfigPath, value: unknown, expected: Expected): Finding {
+  const what = typeof expected === 'string' ? describeExpectedKind(expected) : expected.text;
+  const near = typeof expected === 'string' ? undefined : expected.near;
+  if (value === undefined) return missingKeyError(path);
+  if (value === null) {
+    return errorAt(path, `has no value; expected ${what}, or leave the key out`);
+  }
+  const meant = near === undefined ? '' : `; did you mean '${near}'?`;
+  return errorAt(
+    path,
+    `expected ${what}, not ${describeKind(value, what)}${wrongKindHint(path, value, what)}${meant}`,
+    near,
+  );
+}
+
+function wrongKindHint(path: ConfigPath, value: unknown, expected: string): string {
+  const last = path.findLast((step) => typeof step === 'string') ?? '';
+  if (typeof value === 'string' && isSecretKey(last)) {
+    return '; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret';
+  }
+  const isTyped = typeof value === 'number' || typeof value === 'boolean';
+  return isTyped && !/list|mapping|number|true/.test(expected) ? '; put it in quotes' : '';
+}
+
+function missingKeyError(path: ConfigPath): Finding {
+  const key = path.at(-1);
+  return errorAtKey(path.slice(0, -1), `key ${quoteKey(String(key))} is missing`);
+}
+
+function explainCustom(
+  issue: Extract<Issue, { code: 'custom' }>,
+  path: ConfigPath,
+  tree: unknown,
+): Finding {
+  const value = valueAt(tree, path);
+  const expected: unknown = issue.params?.['expected'];
+  if (typeof expected === 'string') return wrongKindError(path, value, expected);
+  // A parser of ours that never quotes keeps its words, whatever the value has in common with them.
+  const isOwnWords = issue.params?.['quotes'] === false;
+  return errorAt(path, isOwnWords ? issue.message : removeQuotedValue(issue.message, value));
+}
+
+function explainValue(issue: Issue, path: ConfigPath, value: unknown): Finding {
+  if (value === undefined) return missingKeyError(path);
+  if (value === null) return errorAt(path, 'has no value; give it one, or leave the key out');
+  switch (issue.code) {
+    case 'invalid_value':
+      return wrongChoiceError(path, value, issue.values);
+    case 'too_small':
+      return errorAt(path, describeTooSmall(issue));
+    case 'too_big':
+      return errorAt(path, describeTooBig(issue));
+    case 'invalid_key':
+      return errorAtKey(path, describeWrongName(issue));
+    case 'invalid_format':
+      return errorAt(path, NAME_RULE);
+    default:
+      return errorAt(path, 'is not valid');
+  }
+}
+
+function wrongChoiceError(path: ConfigPath, value: unknown, choices: readonly unknown[]): Finding {
+  const words = choices.map(String);
+  const near = typeof value === 'string' ? closestMatch(value, words) : undefined;
+  const only = words.length === 1 ? `must be ${words[0]}` : `must be one of ${words.join(', ')}`;
+  const meant = near === undefined || words.length === 1 ? '' : `; did you mean '${near}'?`;
+  return errorAt(path, `${only}${meant}`, near);
+}
+
+function describeTooSmall(issue: Extract<Issue, { code: 'too_small' }>): string {
+  if (issue.origin === 'array') return 'needs at least one entry';
+  return `must be at least ${issue.minimum}`;
+}
+
+function describeTooBig(issue: Extract<Issue, { code: 'too_big' }>): string {
+  if (issue.origin === 'array') return `has more than ${issue.maximum} entries`;
+  return `must be at most ${issue.maximum}`;
+}
+
+const NAME_RULE =
+  "is not a name: letters, digits, '.', '_' and '-', at most 63, starting and ending with a letter or digit";
+
+function describeWrongName(issue: Extract<Issue, { code: 'invalid_key' }>): string {
+  const [inner] = issue.issues;
+  return inner?.code === 'custom' ? removeQuotedValue(inner.message, issue.path.at(-1)) : NAME_RULE;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the schema found, one by one: with full paths, and of a value with several forms only what is wrong
+// with the form that was meant.
+import type * as z from 'zod';
+import { type ConfigPath, configPathKey, valueAt } from '../config-path.ts';
+import { selectUnionBranch } from './union-branch.ts';
+
+type Issue = z.core.$ZodIssue;
+
+export interface FlatIssue {
+  /** A union only where no form was meant. */
+  readonly issue: Issue;
+  readonly path: ConfigPath;
+}
+
+export function flattenIssues(issues: readonly Issue[], tree: unknown): readonly FlatIssue[] {
+  return dropRepeatedBounds(issues.flatMap((issue) => flattenIssue(issue, [], tree)));
+}
+
+/** Of a number beyond all bounds the library says so twice; the narrower bound comes last. */
+function dropRepeatedBounds(issues: readonly FlatIssue[]): readonly FlatIssue[] {
+  const bounds = issues.filter(
+    ({ issue }) => issue.code === 'too_big' || issue.code === 'too_small',
+  );
+  const last = new Map(bounds.map((bound) => [configPathKey(bound.path), bound]));
+  return issues.filter((one) => !bounds.includes(one) || last.get(configPathKey(one.path)) === one);
+}
+
+function flattenIssue(issue: Issue, base: ConfigPath, tree: unknown): readonly FlatIssue[] {
+  const path = [...base, ...issue.path.map((step) => (typeof step === 'symbol' ? '' : step))];
+  if (issue.code !== 'invalid_union') return [{ issue, path }];
+  const value = valueAt(tree, path);
+  const meant = value === undefined ? undefined : selectUnionBranch(issue.errors, value);
+  return meant === undefined
+    ? [{ issue, path }]
+    : meant.flatMap((inner) => flattenIssue(inner, path, tree));
+}
+
+/** The values, keys or missing keys that the issue is about. */
+export function findRefusedPaths({ issue, path }: FlatIssue): readonly ConfigPath[] {
+  return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaves that are amounts: bytes, CPU, time, percentages, counts.
+import * as z from 'zod';
+import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+import {
+  type AmountText,
+  parseBytes,
+  parseCount,
+  parseCpuMilli,
+  parseMilliseconds,
+} from '../values/amount.ts';
+import { amountLeaf } from './leaf.ts';
+
+const QUANTITY = {
+  type: ['string', 'number'],
+  pattern: '^[0-9]+(\\.[0-9]+)?(m|k|Ki|[MGTPE]i?)?$',
+};
+const DURATION = {
+  type: ['string', 'number'],
+  pattern: '^(([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+|0)$',
+};
+
+export interface AmountBounds {
+  /** The least allowed, as text that the same parser reads. */
+  readonly min?: string;
+  readonly max?: string;
+}
+
+/** Bytes: `2Gi`, `512Mi`. */
+export function bytes(bounds: AmountBounds = {}) {
+  return amountLeaf(
+    { type: 'quantity', json: QUANTITY, quotes: true },
+    withBounds(parseBytes, bounds),
+  );
+}
+
+/** CPU that may be a fraction: `250m`, `0.5`, `2`. */
+export function cpuAmount() {
+  return amountLeaf({ type: 'CPU quantity', json: QUANTITY, quotes: true }, parseCpuMilli);
+}
+
+/** A number of devices or other extended resources. */
+export function countAmount() {
+  return amountLeaf({ type: 'quantity', json: QUANTITY, quotes: true }, parseCount);
+}
+
+/** Time: `20s`, `10m`, `1h30m`. */
+export function duration(bounds: AmountBounds = {}) {
+  return amountLeaf(
+    { type: 'duration', json: DURATION, quotes: true },
+    withBounds(parseMilliseconds, bounds),
+  );
+}
+
+function withBounds(parse: (amount: AmountText) => Parsed<number>, { min, max }: AmountBounds) {
+  const least = parseBound(parse, min, 0);
+  const most = parseBound(parse, max, Number.MAX_SAFE_INTEGER);
+  return (amount: AmountText): Parsed<number> => {
+    const parsed = parse(amount);
+    if (!parsed.ok) return parsed;
+    if (parsed.value < least) return refused(`is less than ${min}`);
+    return parsed.value > most ? refused(`is more than ${max}`) : accepted(parsed.value);
+  };
+}
+
+function parseBound(
+  parse: (amount: AmountText) => Parsed<number>,
+  text: string | undefined,
+  otherwise: number,
+): number {
+  const parsed = text === undefined ? undefined : parse(text);
+  return parsed?.ok === true ? parsed.value : otherwise;
+}
+
+export function wholeNumber(min: number, max: number) {
+  return z.int().min(min).max(max);
+}
+
+export function percentage() {
+  return z.number().min(0).max(100).meta({ 'x-type': 'percent' });
+}
+
+/** A share from 0 to 1. */
+export function ratio() {
+  return z.number().min(0).max(1).meta({ 'x-type': 'share, 0 to 1' });
+}

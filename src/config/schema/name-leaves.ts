@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaves that are names in Kubernetes, Proxmox or on a disk.
+import * as z from 'zod';
+import { dnsLabel, dnsSubdomain } from '../../model/dns-name.ts';
+import { parseLabelKey, parseLabelValue } from '../../model/labels.ts';
+import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+import { parsePoolName } from '../../model/pool-name.ts';
+import { textLeaf } from './leaf.ts';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+
+/** Text that only has to be there. */
+export function nonEmptyText() {
+  return textLeaf({ type: 'text', json: TEXT }, (value) => checkPattern(value, /\S/, 'is empty'));
+}
+
+/** A file or folder; `~/` is the home folder. */
+export function filePath() {
+  return textLeaf({ type: 'path', json: TEXT }, (value) =>
+    checkPattern(value, /^[^\0\n]*\S[^\0\n]*$/, 'is not a path'),
+  );
+}
+
+export function poolName() {
+  return textLeaf(
+    {
+      type: 'pool name',
+      json: { type: 'string', pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 54 },
+      quotes: true,
+    },
+    parsePoolName,
+  );
+}
+
+/** Names a person gives to a region, image, template or size: they appear in provider ids, labels and flags. */
+export function entryName() {
+  return z
+    .string()
+    .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/)
+    .meta({ 'x-type': 'name' });
+}
+
+export function namespace() {
+  return textLeaf({ type: 'namespace', json: TEXT, quotes: true }, dnsLabel);
+}
+
+/** Stem of a host name. Dots are fine (`autoscaler.node-1`): Kubernetes takes any DNS name as a node's. */
+export function dnsName() {
+  return textLeaf({ type: 'DNS name', json: TEXT, quotes: true }, dnsSubdomain);
+}
+
+export function labelKey() {
+  return textLeaf({ type: 'label key', json: TEXT, quotes: true }, parseLabelKey);
+}
+
+export function labelValue() {
+  return textLeaf({ type: 'label value', json: { type: 'string' }, quotes: true }, parseLabelValue);
+}
+
+/** A resource beyond those that every node has: `example.com/device`, also huge pages. */
+export function extendedResource() {
+  return textLeaf(
+    { type: 'resource name', json: { type: 'string', pattern: '/|^hugepages-' }, quotes: true },
+    (value) => {
+      const parsed = parseLabelKey(value);
+      if (!parsed.ok || /^hugepages-./.test(value)) return parsed;
+      const domain = value.includes('/') ? value.replace(/\/.*/, '') : '';
+      return domain === '' || /(^|\.)kubernetes\.io$/.test(domain)
+        ? refused(
+            "is not an extended resource: those have a domain of their own, as 'example.com/device'",
+          )
+        : parsed;
+    },
+  );
+}
+
+/** Proxmox lower-cases tags and splits them at blanks, commas and semicolons. */
+export function tag() {
+  return textLeaf(
+    { type: 'tag', json: { type: 'string', pattern: '^[a-z0-9_][a-z0-9_+.-]*$' } },
+    (value) =>
+      checkPattern(
+        value,
+        /^[a-z0-9_][a-z0-9_+.-]{0,123}$/,
+        "is not a Proxmox tag: lower-case letters, digits, '_', '+', '.' and '-', not starting with '+', '.' or '-'",
+      ),
+  );
+}
+
+/** A Proxmox node as Proxmox names it: a bare host name. */
+export function proxmoxHost() {
+  return textLeaf({ type: 'Proxmox node', json: TEXT }, (value) =>
+    checkPattern(
+      value,
+      /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/,
+      'is not the name of a Proxmox node: take it as the Proxmox page shows it, without a domain',
+    ),
+  );
+}
+
+/** A machine to reach by SSH: a DNS name or an address. */
+export function sshHost() {
+  return textLeaf({ type: 'host', json: TEXT }, (value) =>
+    checkPattern(
+      value,
+      /^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$/,
+      'is not a host name or address',
+    ),
+  );
+}
+
+export function storageId() {
+  return textLeaf({ type: 'storage', json: TEXT }, (value) =>
+    checkPattern(value, /^[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]$/, 'is not a Proxmox storage id'),
+  );
+}
+
+export function bridge() {
+  return textLeaf({ type: 'bridge', json: TEXT }, (value) =>
+    checkPattern(
+      value,
+      /^[A-Za-z][A-Za-z0-9_.]{0,14}$/,
+      'is not the name of a bridge: at most 15 letters, digits, dots and underscores',
+    ),
+  );
+}
+
+export function resourcePoolId() {
+  return textLeaf({ type: 'Proxmox pool', json: TEXT }, (value) =>
+    checkPattern(
+      value,
+      /^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+){0,2}$/,
+      'is not a Proxmox resource pool',
+    ),
+  );
+}
+
+/** `user@realm`. */
+export function proxmoxUser() {
+  return textLeaf(
+    { type: 'user@realm', json: { type: 'string', pattern: '^[^@!]+@[^@!]+$' } },
+    (value) =>
+      checkPattern(
+        value,
+        /^[^\s:/@!=]+@[A-Za-z][A-Za-z0-9._-]*$/,
+        "is not of the form 'user@realm'",
+      ),
+  );
+}
+
+/** `user@realm!name`. People paste the whole `id=secret` line here: that must not be quoted back. */
+export function tokenId() {
+  return textLeaf(
+    { type: 'user@realm!name', json: { type: 'string', pattern: '^[^@!=]+@[^@!=]+![^@!=]+$' } },
+    (value) =>
+      value.includes('=')
+        ? refused(
+            "holds more than the token's id: only 'user@realm!name' belongs here, the secret elsewhere",
+          )
+        : checkPattern(
+            value,
+            /^[^\s:/@!]+@[A-Za-z][A-Za-z0-9._-]*![A-Za-z][A-Za-z0-9._-]*$/,
+            "is not of the form 'user@realm!name'",
+          ),
+  );
+}
+
+/** Also used for the user of SSH log-ins. */
+export function unixUser() {
+  return textLeaf({ type: 'user', json: TEXT }, (value) =>
+    checkPattern(value, /^[a-z_][a-z0-9_-]{0,31}$/, 'is not a user name'),
+  );
+}
+
+/** A name, a path or a value that must match; the problem never repeats it. */
+export function checkPattern(value: string, form: RegExp, problem: string): Parsed<string> {
+  return form.test(value) ? accepted(value) : refused(problem);
+}

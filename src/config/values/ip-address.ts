@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// IP addresses and ranges of them as configured: `10.10.10.11-10.10.10.19`, a single address, or v6 alike.
+import { Address4, Address6 } from 'ip-address';
+import { accepted, type Parsed, refused } from '../../model/parsed.ts';
+
+export type IpFamily = 4 | 6;
+
+export interface IpAddress {
+  readonly family: IpFamily;
+  readonly text: string;
+  readonly value: bigint;
+}
+
+export interface AddressRange {
+  readonly family: IpFamily;
+  /** First and last address in canonical form, both included. */
+  readonly from: string;
+  readonly to: string;
+  /** How many addresses it holds; enormous v6 ranges are counted as MAX_SAFE_INTEGER. */
+  readonly count: number;
+}
+
+export const PREFIX_MAX: Readonly<Record<IpFamily, number>> = { 4: 32, 6: 128 };
+
+export function parseIpAddress(text: string): Parsed<IpAddress> {
+  // The library also takes `1.2.3.4/24` and zones, which mean something else than an address.
+  if (/[/%\s]/.test(text)) return refused('is not a plain IP address');
+  if (Address4.isValid(text)) {
+    const address = new Address4(text);
+    return accepted({ family: 4, text: address.correctForm(), value: address.bigInt() });
+  }
+  if (Address6.isValid(text)) {
+    const address = new Address6(text);
+    return accepted({ family: 6, text: address.correctForm(), value: address.bigInt() });
+  }
+  return refused('is not an IP address');
+}
+
+export function parseAddressRange(text: string): Parsed<AddressRange> {
+  const [first = '', last = first, ...more] = text.split('-').map((part) => part.trim());
+  if (more.length > 0) return refused("is not a range such as '10.0.0.11-10.0.0.19'");
+  const from = parseIpAddress(first);
+  if (!from.ok) return refused(`begins with what ${from.problem}`);
+  const to = parseIpAddress(last);
+  if (!to.ok) return refused(`ends with what ${to.problem}`);
+  return toAddressRange(from.value, to.value);
+}
+
+function toAddressRange(from: IpAddress, to: IpAddress): Parsed<AddressRange> {
+  if (from.family !== to.family) return refused('mixes IPv4 and IPv6');
+  if (from.value > to.value) return refused('ends before it begins');
+  const count = to.value - from.value + 1n;
+  return accepted({
+    family: from.family,
+    from: from.text,
+    to: to.text,
+    count: count > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(count),
+  });
+}
+
+export function addressRangesOverlap(left: AddressRange, right: AddressRange): boolean {
+  if (left.family !== right.family) return false;
+  return (
+    addressValue(left.from) <= addressValue(right.to) &&
+    addressValue(right.from) <= addressValue(left.to)
+  );
+}
+
+export function rangeContains(range: AddressRange, address: IpAddress): boolean {
+  return (
+    range.family === address.family &&
+    addressValue(range.from) <= address.value &&
+    address.value <= addressValue(range.to)
+  );
+}
+
+/** First and last value of the subnet that an address with this prefix length lies in. */
+export function subnetOf(
+  address: IpAddress,
+  prefix: number,
+): { readonly first: bigint; readonly last: bigint } {
+  const hostBits = BigInt(PREFIX_MAX[address.family] - prefix);
+  const first = (address.value >> hostBits) << hostBits;
+  return { first, last: first + (1n << hostBits) - 1n };
+}
+
+/** Of an address already found valid; anything else counts as zero. */
+export function addressValue(text: string): bigint {
+  const parsed = parseIpAddress(text);
+  return parsed.ok ? parsed.value.value : 0n;
+}
