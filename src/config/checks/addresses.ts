@@ -55,7 +55,7 @@ function toStaticPool(
 function checkFamilies({ path, expected, ranges }: StaticAddressPool): readonly Finding[] {
   const family = expected ?? ranges[0]?.family;
   return ranges.some((range) => range.family !== family)
-    ? [errorAt([...path, 'pool'], `must be IPv${family ?? 4} addresses only`)]
+    ? [errorAt([...path, 'pool'], `must contain only IPv${family ?? 4} addresses`)]
     : [];
 }
 
@@ -66,7 +66,7 @@ function checkCount(pool: PoolFile, { path, ranges }: StaticAddressPool): readon
     ? [
         errorAt(
           [...path, 'pool'],
-          `holds ${count} addresses, but the pool may have ${most} machines (limits.max)`,
+          `has ${count} addresses, but the pool may have ${most} machines (limits.max)`,
         ),
       ]
     : [];
@@ -76,7 +76,7 @@ function checkOverlapWithinPool({ path, ranges }: StaticAddressPool): readonly F
   return ranges.some((range, index) =>
     ranges.slice(0, index).some((other) => addressRangesOverlap(range, other)),
   )
-    ? [errorAt([...path, 'pool'], 'has ranges that overlap')]
+    ? [errorAt([...path, 'pool'], 'contains ranges that overlap')]
     : [];
 }
 
@@ -95,7 +95,7 @@ function checkOverlapBetweenPools(left: PoolAddresses, right: PoolAddresses): re
       ? [
           errorAt(
             [...path, 'pool'],
-            `has addresses that pool ${quoteKey(left.pool.name)} also gives out`,
+            `contains addresses that pool ${quoteKey(left.pool.name)} also uses`,
           ),
         ]
       : [];

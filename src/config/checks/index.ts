@@ -31,5 +31,7 @@ export function checkFile(file: ConfigFile, scope: CheckContext): readonly Findi
 /** An empty file is valid YAML and means nothing. */
 function checkNotEmpty(file: ConfigFile, scope: CheckContext): readonly Finding[] {
   const isEmpty = Object.keys(file.proxmox).length === 0 && !scope.hasEntries('proxmox');
-  return isEmpty ? [errorAt([], "no Proxmox is named: 'proxmox' needs at least one region")] : [];
+  return isEmpty
+    ? [errorAt([], "no Proxmox cluster is configured; add at least one region to 'proxmox'")]
+    : [];
 }

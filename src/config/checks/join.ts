@@ -34,7 +34,12 @@ function checkGuestFile(path: ConfigPath, file: Recipe['files'][number]): readon
     return [errorAt(path, "needs 'content' or 'contentFile'")];
   }
   return file.content !== undefined && file.contentFile !== undefined
-    ? [errorAtKey([...path, 'contentFile'], "cannot stand beside 'content'; keep one of them")]
+    ? [
+        errorAtKey(
+          [...path, 'contentFile'],
+          "cannot be combined with 'content'; keep only one of them",
+        ),
+      ]
     : [];
 }
 
@@ -45,6 +50,6 @@ function checkCustom(custom: ConfigFile['join']['custom']): readonly Finding[] {
     return [errorAt(path, "needs 'scriptFile' or 'cloudConfigFile'")];
   }
   return custom.via === 'agent' && custom.scriptFile === undefined
-    ? [errorAt(path, "needs 'scriptFile' when via is agent")]
+    ? [errorAt(path, "needs 'scriptFile' when 'via' is 'agent'")]
     : [];
 }

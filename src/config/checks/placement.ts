@@ -13,7 +13,7 @@ export function checkPlacement(
   const regions = pool.regions ?? [];
   const twice = regions.flatMap((name, index) =>
     regions.indexOf(name) < index
-      ? [errorAt([...path, 'regions', index], 'stands twice in the list')]
+      ? [errorAt([...path, 'regions', index], 'appears twice in the list')]
       : [],
   );
   return [...twice, ...checkHosts([...path, 'placement', 'hosts'], pool, file)];
@@ -32,7 +32,12 @@ function checkHosts(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonl
   const outside = allow.flatMap((host, index) =>
     regions.some((region) => region !== undefined && allowsHost(region, host))
       ? []
-      : [errorAt([...path, 'allow', index], `host ${quoteKey(host)} is in no region of the pool`)],
+      : [
+          errorAt(
+            [...path, 'allow', index],
+            `host ${quoteKey(host)} is not in any region of the pool`,
+          ),
+        ],
   );
   return [...contradicted, ...outside];
 }

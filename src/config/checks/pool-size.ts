@@ -26,7 +26,7 @@ function checkSizeRange(path: ConfigPath, size: PoolFile['size']): readonly Find
     { key: 'disk', isUp: bytesOrZero(min.disk) <= bytesOrZero(max.disk) },
   ];
   return amounts.flatMap(({ key, isUp }) =>
-    isUp ? [] : [errorAt([...path, 'min', key], 'is more than that of max')],
+    isUp ? [] : [errorAt([...path, 'min', key], 'is more than the value in max')],
   );
 }
 
@@ -34,7 +34,7 @@ function checkBalloon(path: ConfigPath, pool: PoolFile, file: ConfigFile): reado
   const balloon = bytesOrZero(pool.balloon);
   const smallest = Math.min(...findSizes(pool, file).map(({ memory }) => bytesOrZero(memory)));
   return balloon > smallest
-    ? [errorAt([...path, 'balloon'], 'is more than the memory of the machine')]
+    ? [errorAt([...path, 'balloon'], 'is more than the memory of the smallest machine')]
     : [];
 }
 
@@ -44,7 +44,7 @@ function checkDisk(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly
   const smallest = Math.min(...findSizes(pool, file).map(({ disk }) => bytesOrZero(disk)));
   // Only of a template that is built here is the disk's size known.
   return template?.image !== undefined && smallest < bytesOrZero(template.disk)
-    ? [errorAt([...path, 'size'], 'has a smaller disk than the template, and disks cannot shrink')]
+    ? [errorAt([...path, 'size'], 'has a smaller disk than the template; disks cannot shrink')]
     : [];
 }
 

@@ -41,7 +41,7 @@ function checkName(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly
     findings.push(
       errorAt(
         [...path, 'names'],
-        `names of machines would be ${length} characters long; host names end at ${HOST_NAME_LENGTH}`,
+        `machine names would be ${length} characters long; host names have at most ${HOST_NAME_LENGTH} characters`,
       ),
     );
   }
@@ -107,21 +107,18 @@ function checkFrom(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly
         [['images'], ['templates']],
         errorAt(
           path,
-          "needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no only one to take",
+          "needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no single image or template to use by default",
         ),
       ),
     );
   }
   if (pool.join === undefined) {
-    findings.push(errorAt(path, "needs 'join': there is more than one recipe"));
+    findings.push(errorAt(path, "needs 'join', because there is more than one join recipe"));
   } else if (pool.join !== 'none' && file.join[pool.join] === undefined) {
     findings.push(
       withDependencies(
         [['join']],
-        errorAt(
-          [...path, 'join'],
-          `join recipe '${pool.join}' is not defined; 'join' has no such key`,
-        ),
+        errorAt([...path, 'join'], `join recipe '${pool.join}' is not defined in 'join'`),
       ),
     );
   }
@@ -153,7 +150,7 @@ function checkLabels(path: ConfigPath, pool: PoolFile): readonly Finding[] {
     : [
         errorAt(
           [...path, 'labels', groupLabel],
-          `is the pool's groupLabel, whose value is the pool's name ${quoteKey(name)}`,
+          `is the groupLabel of the pool, so its value must be the pool name ${quoteKey(name)}`,
         ),
       ];
 }

@@ -34,6 +34,6 @@ function referenceHint(
 ): string {
   if (meant !== undefined) return `; did you mean ${quoteValue(meant)}?`;
   return defined.length === 0
-    ? `; '${section}' defines none`
-    : `; '${section}' has ${defined.map(quoteValue).join(', ')}`;
+    ? `; '${section}' is empty`
+    : `; '${section}' defines ${defined.map(quoteValue).join(', ')}`;
 }

@@ -24,16 +24,16 @@ export function checkRegions(file: ConfigFile): readonly Finding[] {
 function checkTransport(path: ConfigPath, region: RegionFile): readonly Finding[] {
   if (region.transport === 'rest') {
     return region.endpoints.length === 0
-      ? [errorAt(path, "has no 'endpoints'; name at least one, https://host:8006")]
+      ? [errorAt(path, "needs 'endpoints' with at least one URL, https://host:8006")]
       : findDuplicateIndexes(region.endpoints.map(endpointOrigin)).map((index) =>
-          errorAt([...path, 'endpoints', index], 'stands twice in the list'),
+          errorAt([...path, 'endpoints', index], 'appears twice in the list'),
         );
   }
   const { ssh } = region.transport;
   const sshPath = [...path, 'transport', 'ssh'];
   return [
     ...(ssh.hosts.length === 0
-      ? [errorAt(sshPath, "has no hosts; name them in 'hosts', or in 'hosts.allow' of the region")]
+      ? [errorAt(sshPath, "needs 'hosts', here or as 'hosts.allow' of the region")]
       : []),
     ...checkSecretSource(sshPath, ssh, { prefix: 'passphrase', isNeeded: false }),
   ];
@@ -46,13 +46,15 @@ function checkLogin(path: ConfigPath, region: RegionFile): readonly Finding[] {
     isNeeded: user !== undefined,
   });
   if (token !== undefined && user !== undefined) {
-    return [errorAtKey([...path, 'user'], "cannot stand beside 'token'; keep one of them")];
+    return [
+      errorAtKey([...path, 'user'], "cannot be combined with 'token'; keep only one of them"),
+    ];
   }
   if (token !== undefined) {
     return [...checkToken([...path, 'token'], token), ...checkNoPassword(path, region)];
   }
   if (user === undefined && region.transport === 'rest') {
-    return [errorAt(path, "has no way to log in: give 'token', or 'user' and 'passwordFile'")];
+    return [errorAt(path, "has no credentials; set 'token', or 'user' and 'passwordFile'")];
   }
   return password;
 }
@@ -62,20 +64,22 @@ function checkNoPassword(path: ConfigPath, region: RegionFile): readonly Finding
     (key) => region[key] !== undefined,
   );
   return ways.map((key) =>
-    errorAtKey([...path, key], "has no effect beside 'token'; keep one of them"),
+    errorAtKey([...path, key], "has no effect together with 'token'; keep only one of them"),
   );
 }
 
 function checkToken(path: ConfigPath, token: NonNullable<RegionFile['token']>): readonly Finding[] {
   const id: Finding[] = [];
   if (token.id === undefined && token.idRef === undefined) {
-    id.push(errorAt(path, "has no 'id'; it is of the form user@realm!name"));
+    id.push(errorAt(path, "needs 'id' in the form user@realm!name"));
   }
   if (token.id !== undefined && token.idRef !== undefined) {
-    id.push(errorAtKey([...path, 'idRef'], "cannot stand beside 'id'; keep one of them"));
+    id.push(errorAtKey([...path, 'idRef'], "cannot be combined with 'id'; keep only one of them"));
   }
   if (token.id === undefined && token.idRef !== undefined) {
-    id.push(unsupportedSecretRef([...path, 'idRef'], "give the token's id by id: it is no secret"));
+    id.push(
+      unsupportedSecretRef([...path, 'idRef'], "set 'id' instead: the token id is not a secret"),
+    );
   }
   return [...id, ...checkSecretSource(path, token, { prefix: 'secret', isNeeded: true })];
 }
@@ -89,13 +93,16 @@ function checkTls(path: ConfigPath, { tls, transport }: RegionFile): readonly Fi
   );
   return [
     ...contradicted.map((key) =>
-      errorAtKey([...tlsPath, key], "has no effect beside 'insecure: true'; keep one of them"),
+      errorAtKey(
+        [...tlsPath, key],
+        "has no effect together with 'insecure: true'; keep only one of them",
+      ),
     ),
     ...(transport === 'rest'
       ? [
           warningAt(
             [...tlsPath, 'insecure'],
-            'any server that answers gets the credentials; set caFile or fingerprints instead',
+            'the API certificate is not verified, so any server can receive the credentials; set caFile or fingerprints instead',
           ),
         ]
       : []),
@@ -123,7 +130,7 @@ function checkSharedEndpoints(file: ConfigFile): readonly Finding[] {
         : [
             errorAt(
               ['proxmox', name, 'endpoints', index],
-              `is also an endpoint of region ${quoteKey(first)}; one Proxmox is one region`,
+              `is also an endpoint of region ${quoteKey(first)}; one Proxmox cluster must be one region`,
             ),
           ];
     }),

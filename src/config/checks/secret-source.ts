@@ -14,18 +14,18 @@ export function checkSecretSource(
   const given = keys.filter((key) => holder[key] !== undefined);
   const [first = '', ...more] = given;
   if (given.length === 0 && isNeeded) {
-    return [errorAt(path, `names no secret; give one of ${keys.join(', ')}`)];
+    return [errorAt(path, `needs a secret; set one of ${keys.join(', ')}`)];
   }
   const ref = `${prefix}Ref`;
   return [
     ...more.map((key) =>
-      errorAtKey([...path, key], `cannot stand beside ${first}; keep one of them`),
+      errorAtKey([...path, key], `cannot be combined with ${first}; keep only one of them`),
     ),
     ...(given.includes(ref)
       ? [
           unsupportedSecretRef(
             [...path, ref],
-            `mount it into the pod and name the file by ${prefix}File`,
+            `mount the Secret into the pod and set ${prefix}File`,
           ),
         ]
       : []),
@@ -34,5 +34,8 @@ export function checkSecretSource(
 
 /** Understood, so that what other systems' files name has its place; but the account may read no Secret. */
 export function unsupportedSecretRef(path: ConfigPath, instead: string): Finding {
-  return warningAt(path, `cannot be used in this release, which reads no Secret; ${instead}`);
+  return warningAt(
+    path,
+    `is not supported in this release, which does not read Secrets; ${instead}`,
+  );
 }

@@ -23,19 +23,26 @@ function checkGrpc({ mode, grpc }: ConfigFile): readonly Finding[] {
     findings.push(
       errorAt(
         ['grpc'],
-        "mode externalgrpc needs 'tls' (cert, key, clientCa), or 'insecure: true' to let anybody who reaches the port create and delete VMs",
+        "mode externalgrpc needs 'tls' (cert, key, clientCa), or 'insecure: true', with which every client that can reach the port can create and delete VMs",
       ),
     );
   }
   if (grpc.insecure && grpc.tls !== undefined) {
-    findings.push(errorAtKey(['grpc', 'insecure'], "cannot stand beside 'tls'; keep one of them"));
+    findings.push(
+      errorAtKey(['grpc', 'insecure'], "cannot be combined with 'tls'; keep only one of them"),
+    );
   } else if (grpc.insecure && mode === 'externalgrpc') {
     findings.push(
-      warningAt(['grpc', 'insecure'], 'whoever reaches the port can create and delete VMs'),
+      warningAt(
+        ['grpc', 'insecure'],
+        'every client that can reach the port can create and delete VMs; configure tls',
+      ),
     );
   }
   if (grpc.tls !== undefined && grpc.tls.allow.length === 0) {
-    findings.push(warningAt(['grpc', 'tls', 'allow'], 'the list is empty: no client is let in'));
+    findings.push(
+      warningAt(['grpc', 'tls', 'allow'], 'the list is empty, so every client is rejected'),
+    );
   }
   return findings;
 }
@@ -46,7 +53,7 @@ function checkDashboard({ http }: ConfigFile): readonly Finding[] {
   return [
     warningAt(
       ['http', 'dashboard'],
-      'the dashboard asks for no password and is open to other machines here; listen on 127.0.0.1 or put a proxy in front',
+      'the dashboard has no authentication and is reachable from other machines; listen on 127.0.0.1 or put an authenticating proxy in front',
     ),
   ];
 }
@@ -66,7 +73,7 @@ function checkPorts({ mode, grpc, http }: ConfigFile): readonly Finding[] {
     open
       .slice(0, index)
       .filter((other) => listenersConflict(other.address, address))
-      .map((other) => errorAt(path, `has the same address and port as ${other.path.join('.')}`)),
+      .map((other) => errorAt(path, `uses the same address and port as ${other.path.join('.')}`)),
   );
 }
 

@@ -19,21 +19,34 @@ function checkImage(name: string, image: ImageFile): readonly Finding[] {
   const given = (['checksumUrl', 'checksum'] as const).filter((key) => image[key] !== undefined);
   if (given.length === 2) {
     return [
-      errorAtKey([...path, 'checksum'], "cannot stand beside 'checksumUrl'; keep one of them"),
+      errorAtKey(
+        [...path, 'checksum'],
+        "cannot be combined with 'checksumUrl'; keep only one of them",
+      ),
     ];
   }
   if (image.unverified) {
     return given.length > 0
-      ? [errorAtKey([...path, 'unverified'], `cannot stand beside '${given[0]}'; keep one of them`)]
+      ? [
+          errorAtKey(
+            [...path, 'unverified'],
+            `cannot be combined with '${given[0]}'; keep only one of them`,
+          ),
+        ]
       : [
           warningAt(
             path,
-            'the image is not verified: whoever controls the download controls your nodes',
+            'the image is not verified; an attacker who controls the download controls your nodes',
           ),
         ];
   }
   return given.length === 0
-    ? [errorAt(path, "needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without")]
+    ? [
+        errorAt(
+          path,
+          "needs 'checksumUrl' or 'checksum', or 'unverified: true' to accept the image without a checksum",
+        ),
+      ]
     : [];
 }
 
@@ -45,7 +58,7 @@ function checkTemplate(
   const path = ['templates', name];
   const findings: Finding[] = [];
   if (template.name === undefined && template.id === undefined) {
-    findings.push(errorAt(path, "needs 'name' or 'id', by which it is found"));
+    findings.push(errorAt(path, "needs 'name' or 'id' to identify the template"));
   }
   if (template.image !== undefined) {
     findings.push(

@@ -26,7 +26,7 @@ export function checkSubnet(fixed: StaticAddressPool): readonly Finding[] {
 function findPrefixProblem(prefix: number, { family }: IpAddress): string | undefined {
   if (prefix > PREFIX_MAX[family]) return `must be at most ${PREFIX_MAX[family]} for IPv${family}`;
   return prefix < MIN_PREFIX[family]
-    ? `is wider than any real network; the subnet's prefix length is meant, such as ${family === 4 ? 24 : 64}`
+    ? `is too short for a subnet; write the prefix length of the subnet, such as ${family === 4 ? 24 : 64}`
     : undefined;
 }
 
@@ -40,10 +40,16 @@ function checkRanges(fixed: StaticAddressPool, first: IpAddress): readonly Findi
       last.ok && start.ok && last.value.value <= subnet.last && start.value.value >= subnet.first
     );
   });
-  if (!isInside) return [errorAt(path, `leaves the subnet that prefix ${fixed.prefix} makes`)];
+  if (!isInside)
+    return [errorAt(path, `is not inside one subnet with prefix length ${fixed.prefix}`)];
   const hasReserved = first.family === 4 && fixed.prefix < 31;
   return hasReserved && fixed.ranges.some((range) => includesReservedAddress(range, subnet))
-    ? [errorAt(path, 'contains the first or last address of the subnet, which no machine can have')]
+    ? [
+        errorAt(
+          path,
+          'contains the network or broadcast address of the subnet, which machines cannot use',
+        ),
+      ]
     : [];
 }
 

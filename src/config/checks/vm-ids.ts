@@ -36,7 +36,7 @@ function checkRangeOverlaps(ranges: readonly RegionRange[]): readonly Finding[] 
       .map((other) =>
         errorAt(
           ['proxmox', name, 'vmIds'],
-          `VM ids ${range.from}-${range.to} overlap ${other.range.from}-${other.range.to} of region ${quoteKey(other.name)}; give each region its own`,
+          `VM ids ${range.from}-${range.to} overlap ${other.range.from}-${other.range.to} of region ${quoteKey(other.name)}; use a separate range for each region`,
         ),
       ),
   );
@@ -56,7 +56,7 @@ function checkTemplateIds(file: ConfigFile, { name, range }: RegionRange): reado
         ? [
             errorAt(
               path,
-              `VM id ${value} lies in vmIds of region ${quoteKey(name)}, which is for machines`,
+              `VM id ${value} is in the vmIds range of region ${quoteKey(name)}, which is reserved for machines`,
             ),
           ]
         : [],
@@ -74,7 +74,7 @@ function checkIdCount(file: ConfigFile, { name, range }: RegionRange): readonly 
     ? [
         warningAt(
           ['proxmox', name, 'vmIds'],
-          `${count} VM ids are fewer than the ${wanted} machines that the pools of this region may have`,
+          `the range has ${count} VM ids, but the pools of this region may have ${wanted} machines`,
         ),
       ]
     : [];

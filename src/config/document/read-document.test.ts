@@ -11,33 +11,36 @@ describe('syntax', () => {
   it.each([
     [
       'a: b: c',
-      ['1:4 a mapping cannot begin here; is there a second colon, or an indentation missing?'],
+      ['1:4 a mapping cannot start here; check for a second colon or missing indentation'],
     ],
-    ['a:\n\tb: 1', ['2:1 a tab cannot be indentation; use blanks']],
-    ['a: 1\n---\nb: 2\n', ['2:1 a second document begins here; a config file is one document']],
+    ['a:\n\tb: 1', ['2:1 tabs are not allowed for indentation; use spaces']],
+    [
+      'a: 1\n---\nb: 2\n',
+      ['2:1 a second YAML document starts here; a config file must be a single document'],
+    ],
     [
       'a: "x\\q"',
-      ['1:6 wrong escape after a backslash in double quotes; single quotes take text as it is'],
+      ['1:6 invalid escape sequence in double quotes; use single quotes for literal text'],
     ],
-    ['a: !secret x', ['1:4 this tag (!name) is not known; a config file needs none']],
-    ['a: *b', ['1:4 this alias (*name) has no anchor (&name) before it']],
-    ['- a', ["1:1 a config file is a mapping: lines of the form 'key: value'"]],
-    ['plain text', ["1:1 a config file is a mapping: lines of the form 'key: value'"]],
-    ['a: 1\nb: 2\na: 3', ["3:1 key 'a' appears twice, first in line 1"]],
+    ['a: !secret x', ['1:4 unknown YAML tag (!name); remove it']],
+    ['a: *b', ['1:4 this alias (*name) refers to no earlier anchor (&name)']],
+    ['- a', ["1:1 a config file must be a mapping: lines of the form 'key: value'"]],
+    ['plain text', ["1:1 a config file must be a mapping: lines of the form 'key: value'"]],
+    ['a: 1\nb: 2\na: 3', ["3:1 key 'a' is a duplicate; it first appears in line 1"]],
     ['? [x]\n: 1', ['1:3 a key must be plain text']],
-    ['a: {<<: 3}', ["1:5 '<<' takes an alias of a mapping, or a list of them"]],
+    ['a: {<<: 3}', ["1:5 '<<' needs an alias of a mapping, or a list of such aliases"]],
     [
       'a: !x 1\na: 2',
       [
-        '1:4 this tag (!name) is not known; a config file needs none',
-        "2:1 key 'a' appears twice, first in line 1",
+        '1:4 unknown YAML tag (!name); remove it',
+        "2:1 key 'a' is a duplicate; it first appears in line 1",
       ],
     ],
     ['a: 1\nb: x\uFFFDy', ['2:5 the file is not UTF-8 text; save it as UTF-8']],
     ['\uFFFD\uFFFDa\0:\0 \0b\0', ['1:1 the file is not UTF-8 text; save it as UTF-8']],
     ['a\0:\0 \0b\0', ['1:2 the file is not UTF-8 text; save it as UTF-8']],
     ['\uFEFFa: b: c', problems('a: b: c')],
-    ['a: &x [*x]', ['1:8 aliases or nesting make the file too large']],
+    ['a: &x [*x]', ['1:8 the file has too many values or is nested too deeply']],
   ])('%j', (text, expected) => {
     expect(problems(text)).toEqual(expected);
   });
@@ -58,7 +61,7 @@ describe('syntax', () => {
   it('gives up on hopeless nesting and size', () => {
     expect(problems('['.repeat(20_000))).not.toEqual([]);
     expect(problems('#'.repeat(4_000_001))).toEqual([
-      '1:1 the file is larger than 4 MB; this is no config',
+      '1:1 the file is larger than 4 MB; this is not a config file',
     ]);
   });
 
@@ -70,7 +73,7 @@ describe('syntax', () => {
       bomb.push(`${name}: &${name} [${Array(9).fill(`*${before}`).join(',')}]`);
     }
     expect(problems(bomb.join('\n'))).toEqual([
-      expect.stringContaining('aliases or nesting make the file too large'),
+      expect.stringContaining('the file has too many values or is nested too deeply'),
     ]);
   });
 });

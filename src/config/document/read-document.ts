@@ -22,7 +22,7 @@ export function readDocument(source: string): ParsedDocument {
   }
   if (text.length > MAX_FILE_LENGTH) {
     return failedDocument([
-      { line: 1, col: 1, message: 'the file is larger than 4 MB; this is no config' },
+      { line: 1, col: 1, message: 'the file is larger than 4 MB; this is not a config file' },
     ]);
   }
   try {

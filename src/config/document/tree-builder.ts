@@ -44,7 +44,7 @@ export class ConfigTreeBuilder {
     // An empty file says nothing: every value comes from elsewhere.
     const root = tree === null && this.#problems.length === 0 ? {} : tree;
     if (!isMapping(root) && this.#problems.length === 0) {
-      this.#report(contents, "a config file is a mapping: lines of the form 'key: value'");
+      this.#report(contents, "a config file must be a mapping: lines of the form 'key: value'");
     }
     return {
       tree: isMapping(root) ? root : undefined,
@@ -67,7 +67,8 @@ export class ConfigTreeBuilder {
 
   /** Said once; nothing more is converted then. */
   #reportTooLarge(node: unknown): null {
-    if (!this.#isTooLarge) this.#report(node, 'aliases or nesting make the file too large');
+    if (!this.#isTooLarge)
+      this.#report(node, 'the file has too many values or is nested too deeply');
     this.#isTooLarge = true;
     return null;
   }
@@ -81,7 +82,7 @@ export class ConfigTreeBuilder {
       this.#locations.set(configPathKey(path), { ...known, value: this.#positionOf(alias) });
       return value;
     }
-    this.#report(alias, 'this alias (*name) has no anchor (&name) before it');
+    this.#report(alias, 'this alias (*name) refers to no earlier anchor (&name)');
     return null;
   }
 
@@ -94,7 +95,10 @@ export class ConfigTreeBuilder {
       const at = this.#positionOf(pair.key);
       const first = seen.get(name);
       if (first !== undefined) {
-        this.#report(pair.key, `key ${quoteKey(name)} appears twice, first in line ${first.line}`);
+        this.#report(
+          pair.key,
+          `key ${quoteKey(name)} is a duplicate; it first appears in line ${first.line}`,
+        );
         continue;
       }
       seen.set(name, at);
@@ -125,7 +129,7 @@ export class ConfigTreeBuilder {
     },
   ): void {
     if (!isMap(base)) {
-      this.#report(target.at, "'<<' takes an alias of a mapping, or a list of them");
+      this.#report(target.at, "'<<' needs an alias of a mapping, or a list of such aliases");
       return;
     }
     if (target.path.length > MAX_DEPTH) return;

@@ -16,7 +16,7 @@ export interface BuildContext {
 
 export function unwrapParsed<T>(parsed: Parsed<T>): T {
   if (parsed.ok) return parsed.value;
-  throw new Bug('BUG', `a checked config value was refused: ${parsed.problem}`);
+  throw new Bug('BUG', `a validated config value was refused: ${parsed.problem}`);
 }
 
 export function toBytes(amount: AmountText): number {

@@ -53,7 +53,7 @@ export function buildPool(pool: PoolFile, file: ConfigFile) {
 }
 
 function buildSource({ from }: PoolFile) {
-  if (from === undefined) throw new Bug('BUG', 'a pool without a source passed the checks');
+  if (from === undefined) throw new Bug('BUG', 'a pool without a source passed validation');
   if ('image' in from) return { kind: 'image' as const, image: from.image };
   if ('template' in from) {
     return { kind: 'template' as const, template: from.template, clone: from.clone };
@@ -77,7 +77,7 @@ function buildPoolSize(size: PoolFile['size'], file: ConfigFile) {
 function buildNamedSize(size: string | SizeFile, file: ConfigFile) {
   if (typeof size !== 'string') return { name: undefined, ...buildSize(size) };
   const named = file.sizes[size];
-  if (named === undefined) throw new Bug('BUG', 'a size without a definition passed the checks');
+  if (named === undefined) throw new Bug('BUG', 'an undefined size passed validation');
   return { name: size, ...buildSize(named) };
 }
 

@@ -70,7 +70,7 @@ function buildTokenSecret(
     { file: token.secretFile, env: token.secretEnv, ref: token.secretRef },
     context,
   );
-  if (secret === undefined) throw new Bug('BUG', 'a token without a secret passed the checks');
+  if (secret === undefined) throw new Bug('BUG', 'a token without a secret passed validation');
   return secret;
 }
 

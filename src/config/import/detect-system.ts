@@ -133,14 +133,14 @@ function detectKubernetesObject(root: SourceSection): Detection | undefined {
 export function explainWrongFile(owner: DetectedSystem, from: SourceSystem): string {
   switch (owner) {
     case 'pvescaler':
-      return 'this is a config of pvescaler already: nothing to import';
+      return 'this is already a pvescaler config; there is nothing to import';
     case 'kubenodesmith-objects':
-      return 'this is a Kubernetes object of a later KubeNodeSmith; only its config file (schemaVersion: v1alpha1) can be imported';
+      return 'this is a Kubernetes object of a later KubeNodeSmith version; only the config file (schemaVersion: v1alpha1) can be imported';
     case 'other-objects':
-      return `this is a Kubernetes object without settings of ${from} in it: give the config file itself, or its ConfigMap`;
+      return `this is a Kubernetes object without settings of ${from}; pass the config file or its ConfigMap`;
     case 'cluster-autoscaler':
-      return "this is the Cluster Autoscaler's own --cloud-config: it stays as it is and points to pvescaler; import the config file of the provider";
+      return 'this is the --cloud-config file of the Cluster Autoscaler, which does not need to change; import the config file of the provider instead';
     default:
-      return `this looks like a ${owner} file: use --from ${owner}`;
+      return `this is a ${owner} file: use --from ${owner}`;
   }
 }

@@ -92,7 +92,7 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     const { all, index } = lines(text, at);
     return all.with(index, (all[index] ?? '').replace(/([:=]) .*/, '$1')).join('\n');
   },
-  'make a value something else': (text, at, other) => {
+  'change the type of a value': (text, at, other) => {
     const { all, index } = lines(text, at);
     const values = [
       '-1',
@@ -145,7 +145,7 @@ it('leaves a value out that repeats a secret', () => {
     '- id: workers\n    labels: [note=planted-minimal-token, planted-minimal-token=x]',
   );
   const shown = JSON.stringify(run('externalgrpc', text));
-  expect(shown).toContain('looks like a secret');
+  expect(shown).toContain('may contain a secret');
   expect(shown).not.toContain('planted');
 });
 

@@ -11,8 +11,8 @@ import type { ImportContext } from './context.ts';
 import { mapExternalgrpc } from './externalgrpc/index.ts';
 import { mapKubenodesmith } from './kubenodesmith/index.ts';
 import { type OpenedSource, openSource } from './open-source.ts';
-import { makeValid } from './output/make-valid.ts';
 import { Draft } from './output/draft.ts';
+import { makeValid } from './output/make-valid.ts';
 import { mapProxmoxAutoscaler } from './proxmox-autoscaler/index.ts';
 import { readSettings, toSettingsSection } from './proxmox-autoscaler/settings-tree.ts';
 import type {
@@ -77,13 +77,13 @@ const SECTION_ORDER = [
 ] as const;
 
 const EXISTING_VMS_NOTE =
-  'VMs that are there already carry no mark of ours: they are neither counted nor touched; drain and remove them when the new ones are there';
+  'have no ownership marker, so pvescaler neither counts nor changes them; drain and remove them once the new machines are ready';
 
 /** Never throws. The text of a secret appears neither in the YAML nor in notes or problems. */
 export function importConfig(request: ImportRequest): ImportResult {
   // Before anything looks at the text: all of it is work in proportion to its length.
   if (request.text.length > MAX_TEXT_LENGTH) {
-    const message = 'is larger than 1 MB: this is no config file';
+    const message = 'is larger than 1 MB; this is not a config file';
     return { ok: false, problems: [{ file: request.fileName, ...START, message }] };
   }
   const redactor = createRedactor(request);
@@ -96,12 +96,12 @@ export function importConfig(request: ImportRequest): ImportResult {
   if (problems.length > 0) return failedImport(request, redactor, problems);
   writer.setOwn(['apiVersion'], API_VERSION, '');
   if (request.from !== 'vm-plan')
-    writer.note({ path: 'existing VMs' }, 'needs-you', EXISTING_VMS_NOTE);
+    writer.note({ path: 'existing VMs' }, 'action-required', EXISTING_VMS_NOTE);
   const accepted = makeValid(writer, draft);
   if (accepted.ok) return { ok: true, yaml: accepted.yaml, notes: writer.notes };
   const findings = accepted.findings.map(({ path, message }) => ({
     ...(writer.findOrigin(path)?.at ?? START),
-    message: `cannot be turned into a valid config: ${formatPath(path)}: ${message}`,
+    message: `cannot be converted to a valid config: ${formatPath(path)}: ${message}`,
   }));
   return failedImport(request, redactor, findings);
 }
@@ -117,9 +117,9 @@ function createRedactor({ text, environment = {} }: ImportRequest): SecretRedact
 function renderHeader({ from, fileName }: ImportRequest, redactor: SecretRedactor): string {
   const name = redactor.redact(fileName.replaceAll(/\s+/g, ' '));
   return [
-    ` Made by \`pvescaler config import --from ${from}\` from ${name}.`,
-    ' The remark behind or above a value names the key that it came from.',
-    ' Before you use this file: look for REPLACE THIS, and put secrets into the files that are named.',
+    ` Created by \`pvescaler config import --from ${from}\` from ${name}.`,
+    ' The comment after or above a value names the source key.',
+    ' Before you use this file: replace every value marked REPLACE THIS, and create the secret files that it names.',
   ].join('\n');
 }
 
@@ -153,11 +153,15 @@ function mapSource(
   if (request.from === 'kubenodesmith' && repeated.length > 0) {
     return repeated.map(({ at }) => ({
       ...(at ?? START),
-      message: 'the key stands twice in the same mapping',
+      message: 'duplicate key in the same mapping',
     }));
   }
   for (const where of opened.repeated) {
-    writer.note(where, 'ignored-by-them', 'stands twice in the same mapping; the later one wins');
+    writer.note(
+      where,
+      'ignored-by-source',
+      'is a duplicate key in the same mapping; the last one is used',
+    );
   }
   if (request.from === 'externalgrpc') mapExternalgrpc(context, opened.tree);
   else if (request.from === 'kubenodesmith') mapKubenodesmith(context, opened.tree);
@@ -176,7 +180,7 @@ function mapPython(
     return [
       {
         ...place(START),
-        message: 'has no setting of proxmox-autoscaler in it (pxe_host, min_size, …)',
+        message: 'contains no setting of proxmox-autoscaler (pxe_host, min_size, …)',
       },
     ];
   }

@@ -88,7 +88,7 @@ function openTrees(from: YamlSystem, yaml: Extract<YamlResult, { ok: true }>): O
   }
   const missing = findMissingTopKeys(tree, from);
   if (missing.length > 0)
-    return failedSource(`has none of the keys of ${from}: ${missing.join(', ')}`, tree.at);
+    return failedSource(`contains no key of ${from}: ${missing.join(', ')}`, tree.at);
   return { kind: 'yaml', tree, repeated: yaml.repeated };
 }
 
@@ -99,7 +99,7 @@ function openEmbedded(from: YamlSystem, texts: readonly EmbeddedText[]): OpenedS
     ({ result }) => result.kind === 'yaml' && detectSystem(result.tree)?.system === from,
   );
   const [first] = opened;
-  return (own ?? first)?.result ?? failedSource('is a ConfigMap without data');
+  return (own ?? first)?.result ?? failedSource('is a ConfigMap without usable data');
 }
 
 function openEmbeddedText(from: YamlSystem, { text, place }: EmbeddedText): OpenedSource {

@@ -4,32 +4,37 @@ import { importReportJson, renderImportProblems, renderImportReport } from './in
 import type { ImportNote } from './result.ts';
 
 const NOTES: readonly ImportNote[] = [
-  { path: 'a', severity: 'ignored-by-them', message: 'is not read' },
-  { path: 'b', at: { line: 3, column: 5 }, severity: 'needs-you', message: 'put it there' },
-  { path: 'c', at: { line: 4, column: 1 }, severity: 'needs-you', message: 'decide' },
+  { path: 'a', severity: 'ignored-by-source', message: 'is not read' },
+  { path: 'b', at: { line: 3, column: 5 }, severity: 'action-required', message: 'put it there' },
+  { path: 'c', at: { line: 4, column: 1 }, severity: 'action-required', message: 'decide' },
 ];
 
 it('puts first what needs somebody', () => {
   expect(renderImportReport(NOTES)).toMatchInlineSnapshot(`
-    "Needs you before it works:
+    "Action required before the config works:
       b (line 3): put it there
       c (line 4): decide
 
-    Had no effect there either:
+    Had no effect in the source system either:
       a: is not read
 
-    3 notes: 2 needs-you, 0 not-carried, 0 carried-differently, 1 ignored-by-them.
+    3 notes: 2 action-required, 0 not-imported, 0 imported-differently, 1 ignored-by-source.
     "
   `);
 });
 
 it('says when there is nothing to say', () => {
-  expect(renderImportReport([])).toBe('Everything was carried over.\n');
+  expect(renderImportReport([])).toBe('Everything was imported.\n');
 });
 
 it('counts for programs', () => {
   expect(importReportJson(NOTES)).toStrictEqual({
-    counts: { 'needs-you': 2, 'not-carried': 0, 'carried-differently': 0, 'ignored-by-them': 1 },
+    counts: {
+      'action-required': 2,
+      'not-imported': 0,
+      'imported-differently': 0,
+      'ignored-by-source': 1,
+    },
     notes: NOTES,
   });
 });

@@ -9,10 +9,10 @@ import {
 } from './result.ts';
 
 const SEVERITY_TITLES: Readonly<Record<NoteSeverity, string>> = {
-  'needs-you': 'Needs you before it works',
-  'not-carried': 'Not carried over',
-  'carried-differently': 'Carried over, but different from before',
-  'ignored-by-them': 'Had no effect there either',
+  'action-required': 'Action required before the config works',
+  'not-imported': 'Not imported',
+  'imported-differently': 'Imported, but different from before',
+  'ignored-by-source': 'Had no effect in the source system either',
 };
 
 /** Text for the terminal: what needs action first. Ends in a line with the counts. */
@@ -32,7 +32,7 @@ function renderNote({ path, at, message }: ImportNote): string {
 }
 
 function renderSummary(notes: readonly ImportNote[]): string {
-  if (notes.length === 0) return 'Everything was carried over.';
+  if (notes.length === 0) return 'Everything was imported.';
   const counts = NOTE_SEVERITIES.map((severity) => {
     const count = notes.filter((note) => note.severity === severity).length;
     return `${count} ${severity}`;
@@ -50,10 +50,10 @@ export function importReportJson(notes: readonly ImportNote[]): ImportReportJson
     notes.filter((note) => note.severity === severity).length;
   return {
     counts: {
-      'needs-you': count('needs-you'),
-      'not-carried': count('not-carried'),
-      'carried-differently': count('carried-differently'),
-      'ignored-by-them': count('ignored-by-them'),
+      'action-required': count('action-required'),
+      'not-imported': count('not-imported'),
+      'imported-differently': count('imported-differently'),
+      'ignored-by-source': count('ignored-by-source'),
     },
     notes,
   };

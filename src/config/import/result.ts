@@ -18,16 +18,16 @@ export interface SourcePosition {
 }
 
 /**
- * - `needs-you`: the file is valid without it, but does not work before somebody acts
- * - `not-carried`: has no home here
- * - `carried-differently`: is in the file, and means something slightly different from before
- * - `ignored-by-them`: had no effect in the other system
+ * - `action-required`: the file is valid without it, but does not work before somebody acts
+ * - `not-imported`: has no home here
+ * - `imported-differently`: is in the file, and means something slightly different from before
+ * - `ignored-by-source`: had no effect in the other system
  */
 export const NOTE_SEVERITIES = [
-  'needs-you',
-  'not-carried',
-  'carried-differently',
-  'ignored-by-them',
+  'action-required',
+  'not-imported',
+  'imported-differently',
+  'ignored-by-source',
 ] as const;
 export type NoteSeverity = (typeof NOTE_SEVERITIES)[number];
 

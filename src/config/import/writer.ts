@@ -49,7 +49,7 @@ export class ImportWriter {
 
   /** Writes down what the other system does when its key is absent. */
   setSourceDefault(path: DraftPath, value: DraftValue, where: SourceRef): void {
-    const remark = `${where.path} is not given: default of ${this.sourceName}`;
+    const remark = `${where.path} is not set: default of ${this.sourceName}`;
     this.#write(path, value, { where, remark });
   }
 
@@ -71,14 +71,18 @@ export class ImportWriter {
   ): void {
     const remark = `REPLACE THIS: ${about.message}`;
     this.#write(path, value, { where: about.where, remark });
-    this.note(about.where, 'needs-you', `${formatPath(path)} is a placeholder: ${about.message}`);
+    this.note(
+      about.where,
+      'action-required',
+      `${formatPath(path)} is a placeholder: ${about.message}`,
+    );
   }
 
   /** A secret stays where it is; our file names the file it has to be put into. */
   setSecretFile(path: DraftPath, file: string, where: SourceRef): void {
     this.#write(path, file, { where, remark: `put ${where.path} into this file` });
-    const message = `a secret is not copied: put it into ${file} (readable by pvescaler only)`;
-    this.note(where, 'needs-you', message);
+    const message = `secrets are not copied; put it into ${file} (readable only by pvescaler)`;
+    this.note(where, 'action-required', message);
   }
 
   /** Where the value came from that stands at a path of our file, or around it. */
@@ -93,7 +97,7 @@ export class ImportWriter {
   #write(path: DraftPath, value: DraftValue, about: { where: SourceRef; remark: string }): void {
     const texts = [...path.map(String), ...collectTexts(value)];
     if (texts.some((text) => this.#guard.containsSecret(text))) {
-      this.note(about.where, 'needs-you', SECRET_FOUND);
+      this.note(about.where, 'action-required', SECRET_FOUND);
       return;
     }
     this.#origins.set(JSON.stringify(path), about.where);
@@ -105,7 +109,7 @@ export class ImportWriter {
   }
 }
 
-const SECRET_FOUND = 'contains what looks like a secret of this file, and was left out';
+const SECRET_FOUND = 'may contain a secret of the source file and was not imported';
 
 function collectTexts(value: DraftValue): readonly string[] {
   if (typeof value === 'string') return [value];

@@ -23,7 +23,7 @@ function describePlainKind(value: unknown): string {
     case 'object':
       return 'a mapping';
     default:
-      return 'something else';
+      return 'another type';
   }
 }
 

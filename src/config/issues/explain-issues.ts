@@ -53,7 +53,7 @@ function wrongKindError(path: ConfigPath, value: unknown, expected: Expected): F
   const near = typeof expected === 'string' ? undefined : expected.near;
   if (value === undefined) return missingKeyError(path);
   if (value === null) {
-    return errorAt(path, `has no value; expected ${what}, or leave the key out`);
+    return errorAt(path, `has no value; expected ${what}, or remove the key`);
   }
   const meant = near === undefined ? '' : `; did you mean '${near}'?`;
   return errorAt(
@@ -66,7 +66,7 @@ function wrongKindError(path: ConfigPath, value: unknown, expected: Expected): F
 function wrongKindHint(path: ConfigPath, value: unknown, expected: string): string {
   const last = path.findLast((step) => typeof step === 'string') ?? '';
   if (typeof value === 'string' && isSecretKey(last)) {
-    return '; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret';
+    return '; do not write secrets into the file: refer to a file, an environment variable or a Kubernetes Secret';
   }
   const isTyped = typeof value === 'number' || typeof value === 'boolean';
   return isTyped && !/list|mapping|number|true/.test(expected) ? '; put it in quotes' : '';
@@ -92,7 +92,7 @@ function explainCustom(
 
 function explainValue(issue: Issue, path: ConfigPath, value: unknown): Finding {
   if (value === undefined) return missingKeyError(path);
-  if (value === null) return errorAt(path, 'has no value; give it one, or leave the key out');
+  if (value === null) return errorAt(path, 'has no value; set a value or remove the key');
   switch (issue.code) {
     case 'invalid_value':
       return wrongChoiceError(path, value, issue.values);
@@ -118,17 +118,17 @@ function wrongChoiceError(path: ConfigPath, value: unknown, choices: readonly un
 }
 
 function describeTooSmall(issue: Extract<Issue, { code: 'too_small' }>): string {
-  if (issue.origin === 'array') return 'needs at least one entry';
+  if (issue.origin === 'array') return 'must have at least one entry';
   return `must be at least ${issue.minimum}`;
 }
 
 function describeTooBig(issue: Extract<Issue, { code: 'too_big' }>): string {
-  if (issue.origin === 'array') return `has more than ${issue.maximum} entries`;
+  if (issue.origin === 'array') return `must have at most ${issue.maximum} entries`;
   return `must be at most ${issue.maximum}`;
 }
 
 const NAME_RULE =
-  "is not a name: letters, digits, '.', '_' and '-', at most 63, starting and ending with a letter or digit";
+  "is not a valid name; use at most 63 letters, digits, '.', '_' and '-', and start and end with a letter or digit";
 
 function describeWrongName(issue: Extract<Issue, { code: 'invalid_key' }>): string {
   const [inner] = issue.issues;

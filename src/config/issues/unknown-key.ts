@@ -20,7 +20,7 @@ export function unknownKeyError(parent: ConfigPath, key: string): Finding {
     if (ways.length > 0) {
       return errorAtKey(
         path,
-        `a secret does not belong in the file; use ${joinWithOr(ways)}`,
+        `do not write secrets into the file; use ${joinWithOr(ways)}`,
         ways[0],
       );
     }
@@ -28,7 +28,7 @@ export function unknownKeyError(parent: ConfigPath, key: string): Finding {
   if (valid.includes(key)) {
     const forms = describeForms(parent);
     const expected = forms === undefined ? '' : `; expected ${forms}`;
-    return errorAtKey(path, `cannot stand beside the other keys here${expected}`);
+    return errorAtKey(path, `cannot be combined with the other keys here${expected}`);
   }
   const meant = closestMatch(key, valid);
   if (meant !== undefined) {
@@ -38,7 +38,7 @@ export function unknownKeyError(parent: ConfigPath, key: string): Finding {
   if (home !== undefined) {
     return errorAtKey(
       path,
-      `unknown key; it is '${home}' here, and 'pvescaler config import' converts whole files`,
+      `unknown key; the equivalent key here is '${home}'. 'pvescaler config import' converts whole files`,
       home,
     );
   }
@@ -46,9 +46,9 @@ export function unknownKeyError(parent: ConfigPath, key: string): Finding {
 }
 
 function listValidKeys(valid: readonly string[]): string {
-  if (valid.length === 0) return '; there are no keys here';
+  if (valid.length === 0) return '; no keys are allowed here';
   const shown = valid.slice(0, MAX_KEYS_LISTED).join(', ');
-  return `; keys here are ${shown}${valid.length > MAX_KEYS_LISTED ? ', …' : ''}`;
+  return `; allowed keys are ${shown}${valid.length > MAX_KEYS_LISTED ? ', …' : ''}`;
 }
 
 function joinWithOr(words: readonly string[]): string {

@@ -150,7 +150,7 @@ describe('the other ways of the file are gone', () => {
     };
     expect(region(VALID, environment)?.login).toMatchObject({ kind: 'token', id: 'a@pve!b' });
     const message = (key: string) =>
-      `proxmox.lab.${key}: is not used: PM_SERVICE_TOKEN_SECRET cannot stand beside it and comes first`;
+      `proxmox.lab.${key}: is not used: PM_SERVICE_TOKEN_SECRET cannot be combined with it and takes precedence`;
     expect(loadProblems(VALID, { environment })).toEqual([
       `environment:PXE_PASSWORD: warning: ${message('passwordEnv')}`,
       `environment:PXE_USER: warning: ${message('user')}`,
@@ -159,14 +159,14 @@ describe('the other ways of the file are gone', () => {
 
   it('a password without a user wins over nothing', () => {
     expect(loadProblems(VALID, { environment: { PXE_PASSWORD: 'hunter2' } })).toEqual([
-      "environment:PXE_PASSWORD: error: proxmox.lab.passwordEnv: has no effect beside 'token'; keep one of them",
+      "environment:PXE_PASSWORD: error: proxmox.lab.passwordEnv: has no effect together with 'token'; keep only one of them",
     ]);
   });
 
   it('CLOUD_IMAGE_URL keeps the checksum of the file, which is said', () => {
     const environment = { CLOUD_IMAGE_URL: 'https://images/noble.img' };
     expect(loadProblems(VALID, { environment })).toEqual([
-      "environment:CLOUD_IMAGE_URL: warning: images.jammy.url: is checked against 'checksumUrl' of the file, which was written for another image",
+      "environment:CLOUD_IMAGE_URL: warning: images.jammy.url: is verified against 'checksumUrl' from the file, which belongs to another image",
     ]);
     const same = { CLOUD_IMAGE_URL: 'https://images/jammy.img' };
     expect(loadProblems(VALID, { environment: same })).toEqual([]);

@@ -27,13 +27,16 @@ describe('keys', () => {
     ['poools: []\n', "c.yaml:1:1: error: poools: unknown key; did you mean 'pools'?"],
     [
       'node_groups: []\n',
-      "c.yaml:1:1: error: node_groups: unknown key; it is 'pools' here, and 'pvescaler config import' converts whole files",
+      "c.yaml:1:1: error: node_groups: unknown key; the equivalent key here is 'pools'. 'pvescaler config import' converts whole files",
     ],
     [
       'log: { lvl: info }\n',
-      'c.yaml:1:8: error: log.lvl: unknown key; keys here are level, format',
+      'c.yaml:1:8: error: log.lvl: unknown key; allowed keys are level, format',
     ],
-    ['log: {}\nlog: {}\n', "c.yaml:2:1: error: key 'log' appears twice, first in line 1"],
+    [
+      'log: {}\nlog: {}\n',
+      "c.yaml:2:1: error: key 'log' is a duplicate; it first appears in line 1",
+    ],
     ['__proto__: {}\n', expect.stringMatching(/^c\.yaml:1:1: error: __proto__: unknown key/)],
     [
       '1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa: 1\n',
@@ -52,7 +55,7 @@ describe('keys', () => {
   it('knows the words of other systems inside a pool', () => {
     expect(loadProblems(pool(`${SIZE}    balloon_mb: 512\n    min_size: 2\n`))).toEqual([
       "c.yaml:10:5: error: pools[0].balloon_mb: unknown key; did you mean 'balloon'?",
-      "c.yaml:11:5: error: pools[0].min_size: unknown key; it is 'pools[].limits.min' here, and 'pvescaler config import' converts whole files",
+      "c.yaml:11:5: error: pools[0].min_size: unknown key; the equivalent key here is 'pools[].limits.min'. 'pvescaler config import' converts whole files",
     ]);
   });
 });
@@ -66,7 +69,7 @@ describe('values of the wrong kind', () => {
     ],
     ['state: /x\n', 'state: expected a mapping, not text'],
     ['state: { path: 3 }\n', 'state.path: expected a path, not a number; put it in quotes'],
-    ['state:\n', 'state: has no value; expected a mapping, or leave the key out'],
+    ['state:\n', 'state: has no value; expected a mapping, or remove the key'],
     ['http: { metrics: "yes" }\n', 'http.metrics: expected true or false, not text'],
     [
       'guards: { okTotalUnreadyCount: 1.5 }\n',
@@ -84,24 +87,24 @@ describe('values of the wrong kind', () => {
     ['ssh: { publicKeys: ssh-ed25519 }\n', 'ssh.publicKeys: expected a list, not text'],
     [
       'ssh: { publicKeys: [nonsense] }\n',
-      'ssh.publicKeys[0]: is not one line of an SSH public key file',
+      'ssh.publicKeys[0]: must be one line of an SSH public key file',
     ],
     [
       'http: { health: "8080" }\n',
-      "http.health: is not of the form 'host:port', ':port' or '[v6 address]:port'",
+      "http.health: must have the form 'host:port', ':port' or '[IPv6 address]:port'",
     ],
     [
       'images: { "a b": { url: https://x/y, unverified: true } }\n',
-      expect.stringContaining('images["a b"]: is not a name'),
+      expect.stringContaining('images["a b"]: is not a valid name'),
     ],
     ['images: { a: { checksumUrl: https://x/y } }\n', "images.a: key 'url' is missing"],
     [
       'images: { a: { url: "ftp://x/y", unverified: true } }\n',
-      'images.a.url: is not a URL that begins with http:// or https://',
+      'images.a.url: must be a URL that starts with http:// or https://',
     ],
     [
       'images: { a: { url: "https://me:pw@x/y", unverified: true } }\n',
-      'images.a.url: contains a user or password; credentials do not belong in a URL',
+      'images.a.url: must not contain a user or password; configure credentials with their own keys',
     ],
   ])('%j', (text, message) => {
     const found = loadText(`${text}${REGION_LINES}`).problems.filter(
@@ -116,11 +119,11 @@ describe('messages keep their own words', () => {
   it.each([
     [
       'checksum: "sha256:abc"',
-      "images.a.checksum: is not of the form 'sha256:' and 64 hex digits, or 'sha512:' and 128",
+      "images.a.checksum: must be 'sha256:' followed by 64 hex digits, or 'sha512:' followed by 128",
     ],
     [
       'checksum: "sha256:abc\'sha512:"',
-      "images.a.checksum: is not of the form 'sha256:' and 64 hex digits, or 'sha512:' and 128",
+      "images.a.checksum: must be 'sha256:' followed by 64 hex digits, or 'sha512:' followed by 128",
     ],
   ])('%s', (key, line) => {
     const text = `${REGION_LINES}images: { a: { url: https://x/y, ${key} } }\n`;
@@ -132,11 +135,11 @@ describe('messages keep their own words', () => {
   it.each([
     [
       'network: { interfaces: [{ macPrefix: "02:00:00:00:00:00" }] }',
-      "network.interfaces[0].macPrefix: is not one to five octets such as '02:00:00'",
+      "network.interfaces[0].macPrefix: must be one to five octets such as '02:00:00'",
     ],
     [
       'network: { ip: { pool: 10.0.0.11-10.0.0.19-x, prefix: 24 } }',
-      "network.ip.pool: is not a range such as '10.0.0.11-10.0.0.19'",
+      "network.ip.pool: must be a range such as '10.0.0.11-10.0.0.19'",
     ],
     ['taints: [hunter2]', "taints[0]: taint has no effect; write '…:NoSchedule'"],
   ])('%s', (key, line) => {
@@ -149,7 +152,7 @@ describe('messages keep their own words', () => {
 
 describe('sizes take four forms', () => {
   it.each([
-    ['medium', "8:11 pools[0].size: size 'medium' is not defined; 'sizes' defines none"],
+    ['medium', "8:11 pools[0].size: size 'medium' is not defined; 'sizes' is empty"],
     ['{ cpu: 2 }', "8:5 pools[0].size: key 'memory' is missing"],
     [
       '{ cpu: 2, memry: 4Gi, memory: 4Gi }',
@@ -162,9 +165,9 @@ describe('sizes take four forms', () => {
     ],
     [
       '{ cpu: 2, memory: 4 }',
-      "8:29 pools[0].size.memory: is only 4 bytes; write a unit, such as '2Gi' or '512Mi'",
+      "8:29 pools[0].size.memory: is only 4 bytes; add a unit, such as '2Gi' or '512Mi'",
     ],
-    ['[]', '8:11 pools[0].size: needs at least one entry'],
+    ['[]', '8:11 pools[0].size: must have at least one entry'],
     [
       '[3]',
       '8:12 pools[0].size[0]: expected the name of a size, or a mapping with cpu, memory and disk, not a number',
@@ -172,7 +175,7 @@ describe('sizes take four forms', () => {
     ['{ min: { cpu: 1, memory: 2Gi } }', "8:5 pools[0].size: key 'max' is missing"],
     [
       '{ min: { cpu: 4, memory: 2Gi }, max: { cpu: 2, memory: 4Gi } }',
-      '8:25 pools[0].size.min.cpu: is more than that of max',
+      '8:25 pools[0].size.min.cpu: is more than the value in max',
     ],
     [
       '7',
@@ -188,12 +191,12 @@ describe('sizes take four forms', () => {
     ],
     [
       '{ cpu: 2, memory: 4Gi, min: {} }',
-      '8:34 pools[0].size.min: cannot stand beside the other keys here; expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step',
+      '8:34 pools[0].size.min: cannot be combined with the other keys here; expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step',
     ],
     ['{ cpu: .nan, memory: 4Gi }', '8:18 pools[0].size.cpu: expected a number, not .nan'],
     [
       '{ cpu: 2, memory: Gi }',
-      "8:29 pools[0].size.memory: has no number; write one, such as '2Gi'",
+      "8:29 pools[0].size.memory: has no number; write a number with a unit, such as '2Gi'",
     ],
   ])('%s', (size, line) => {
     const { problems } = loadText(pool(`    size: ${size}\n`));
@@ -210,9 +213,18 @@ describe('messages that make sense', () => {
       "from: expected a mapping with one of image, template or netboot, not a mapping with 'image', 'template'",
     ],
     ['limits: { max: 99999999999999999999 }', 'limits.max: must be at most 10000'],
-    ['limits: { memory: Gi }', "limits.memory: has no number; write one, such as '2Gi'"],
-    ['limits: { memory: "-" }', "limits.memory: has no number; write one, such as '2Gi'"],
-    ['memoryOverhead: "."', "memoryOverhead: has no number; write one, such as '2Gi'"],
+    [
+      'limits: { memory: Gi }',
+      "limits.memory: has no number; write a number with a unit, such as '2Gi'",
+    ],
+    [
+      'limits: { memory: "-" }',
+      "limits.memory: has no number; write a number with a unit, such as '2Gi'",
+    ],
+    [
+      'memoryOverhead: "."',
+      "memoryOverhead: has no number; write a number with a unit, such as '2Gi'",
+    ],
     [
       'vmOptions: { cpu: {} }',
       'vmOptions.cpu: expected text, a number or true/false, not a mapping',
@@ -238,19 +250,19 @@ describe('secrets in the file', () => {
   it.each([
     [
       `token: { id: "a@pve!b", secret: ${SECRET} }`,
-      'proxmox.lab.token.secret: a secret does not belong in the file; use secretFile, secretEnv or secretRef',
+      'proxmox.lab.token.secret: do not write secrets into the file; use secretFile, secretEnv or secretRef',
     ],
     [
       `token: ${SECRET}`,
-      'proxmox.lab.token: expected a mapping, not text; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret',
+      'proxmox.lab.token: expected a mapping, not text; do not write secrets into the file: refer to a file, an environment variable or a Kubernetes Secret',
     ],
     [
       `token: { id: "a@pve!b=${SECRET}", secretFile: /x }`,
-      "proxmox.lab.token.id: holds more than the token's id: only 'user@realm!name' belongs here, the secret elsewhere",
+      "proxmox.lab.token.id: contains more than the token id; write only 'user@realm!name' and name the secret with secretFile",
     ],
     [
       `password: ${SECRET}`,
-      'proxmox.lab.password: a secret does not belong in the file; use passwordFile, passwordEnv or passwordRef',
+      'proxmox.lab.password: do not write secrets into the file; use passwordFile, passwordEnv or passwordRef',
     ],
   ])('%s', (line, message) => {
     const text = `proxmox:\n  lab:\n    endpoints: [https://pve1:8006]\n    ${line}\n`;
@@ -264,7 +276,7 @@ describe('secrets in the file', () => {
       `${VALID}join: { k3s: { server: https://k:6443, token: ${SECRET} } }\n`,
     );
     expect(lines).toEqual([
-      'c.yaml:10:47: error: join.k3s.token: expected `auto`, or a mapping with secretFile, secretEnv or secretRef, not text; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret',
+      'c.yaml:10:47: error: join.k3s.token: expected `auto`, or a mapping with secretFile, secretEnv or secretRef, not text; do not write secrets into the file: refer to a file, an environment variable or a Kubernetes Secret',
     ]);
   });
 });
@@ -280,7 +292,7 @@ describe('a token among the arguments', () => {
   ])('%s', (recipe) => {
     const { problems } = loadText(`${VALID}join: { ${recipe} }\n`);
     expect(problems.map(({ message }) => message)).toEqual([
-      "hands over a token; the join token has a key of its own, 'token'",
+      "passes a token; set the join token with the key 'token' instead",
     ]);
   });
 
@@ -309,8 +321,8 @@ pools:
 `;
     expect(loadProblems(text)).toEqual([
       "c.yaml:1:1: error: mod: unknown key; did you mean 'mode'?",
-      "c.yaml:4:89: error: proxmox.south.vmIds: VM ids 150-250 overlap 100-200 of region 'north'; give each region its own",
-      "c.yaml:6:10: error: images.jammy: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without",
+      "c.yaml:4:89: error: proxmox.south.vmIds: VM ids 150-250 overlap 100-200 of region 'north'; use a separate range for each region",
+      "c.yaml:6:10: error: images.jammy: needs 'checksumUrl' or 'checksum', or 'unverified: true' to accept the image without a checksum",
       "c.yaml:8:11: error: pools[0].name: is not a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit",
       "c.yaml:10:20: error: pools[0].from.image: image 'jamy' is not defined; did you mean 'jammy'?",
       "c.yaml:12:29: error: pools[1].size.memory: unknown suffix 'gb'; did you mean 'G' or 'Gi'?",
@@ -337,11 +349,11 @@ pools:
     const text =
       'proxmox:\n  lab: { token: 3 }\nimages:\n  a: { url: 3, checksumUrl: 4 }\n  b: { url: 3 }\n';
     expect(loadProblems(text).map((line) => line.replace('error: ', ''))).toEqual([
-      "c.yaml:2:8: proxmox.lab: has no 'endpoints'; name at least one, https://host:8006",
+      "c.yaml:2:8: proxmox.lab: needs 'endpoints' with at least one URL, https://host:8006",
       'c.yaml:2:17: proxmox.lab.token: expected a mapping, not a number',
       'c.yaml:4:13: images.a.url: expected a URL, not a number; put it in quotes',
       'c.yaml:4:29: images.a.checksumUrl: expected a URL, not a number; put it in quotes',
-      "c.yaml:5:6: images.b: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without",
+      "c.yaml:5:6: images.b: needs 'checksumUrl' or 'checksum', or 'unverified: true' to accept the image without a checksum",
       'c.yaml:5:13: images.b.url: expected a URL, not a number; put it in quotes',
     ]);
   });
@@ -373,7 +385,7 @@ pools:
 join: { k3s: { server: 3 }, kubeadm: {} }
 `;
     expect(found(text)).toEqual([
-      "pools[1]: needs 'join': there is more than one recipe",
+      "pools[1]: needs 'join', because there is more than one join recipe",
       'join.k3s.server: expected a URL, not a number; put it in quotes',
     ]);
     expect(found(`${VALID}    join: k3s\njoin: 3\n`)).toEqual([
@@ -387,7 +399,7 @@ join: { k3s: { server: 3 }, kubeadm: {} }
   it('looks at a reference beside a wrong key', () => {
     const text = `${VALID}    from: { template: t, clone: Linked }\n`;
     expect(found(text)).toEqual([
-      "pools[0].from.template: template 't' is not defined; 'templates' defines none",
+      "pools[0].from.template: template 't' is not defined; 'templates' is empty",
       "pools[0].from.clone: must be one of full, linked; did you mean 'linked'?",
     ]);
   });
@@ -401,7 +413,7 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     const lines = found(pool(`    size: ${size}\n`));
     expect(lines[0]).toContain(first);
     expect(lines.slice(1)).toEqual([
-      "pools[0].size[1]: size 'nope' is not defined; 'sizes' defines none",
+      "pools[0].size[1]: size 'nope' is not defined; 'sizes' is empty",
     ]);
   });
 
@@ -409,8 +421,8 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     const text = pool(`${SIZE}    vmOptions: { cpu: {}, args: -x, hookscript: "local:x.pl" }\n`);
     expect(found(text).map((line) => line.slice(0, 38))).toEqual([
       'pools[0].vmOptions.cpu: expected text,',
-      'pools[0].vmOptions.args: is refused: i',
-      'pools[0].vmOptions.hookscript: is refu',
+      'pools[0].vmOptions.args: is not allowe',
+      'pools[0].vmOptions.hookscript: is not ',
     ]);
   });
 
@@ -424,8 +436,8 @@ join: { k3s: { server: 3 }, kubeadm: {} }
   it('goes on after a tag', () => {
     expect(loadProblems(`x: !foo 1\nlog: {}\nlog: {}\n${VALID}`)).toEqual([
       expect.stringMatching(/^c\.yaml:1:1: error: x: unknown key/),
-      'c.yaml:1:4: error: this tag (!name) is not known; a config file needs none',
-      "c.yaml:3:1: error: key 'log' appears twice, first in line 2",
+      'c.yaml:1:4: error: unknown YAML tag (!name); remove it',
+      "c.yaml:3:1: error: key 'log' is a duplicate; it first appears in line 2",
     ]);
   });
 

@@ -41,7 +41,7 @@ describe('precedence', () => {
     const environment = { LOG_LEVEL: 'error', PVESCALER_LOG_LEVEL: 'trace' };
     expect(level(VALID, environment)?.[0]).toBe('trace');
     expect(loadProblems(VALID, { environment })).toEqual([
-      'environment:LOG_LEVEL: warning: log.level: is not used: PVESCALER_LOG_LEVEL stands for the same key and comes first',
+      'environment:LOG_LEVEL: warning: log.level: is not used: PVESCALER_LOG_LEVEL sets the same key and takes precedence',
     ]);
   });
 
@@ -128,7 +128,7 @@ describe('an environment without a file', () => {
       provisionTimeoutMs: 120_000,
     });
     expect(loadProblems(VALID, { environment })).toEqual([
-      'environment:PENDING_VM_TIMEOUT_SECONDS: warning: pools[0].provisionTimeout: is below 120 s and counts as 120 s',
+      'environment:PENDING_VM_TIMEOUT_SECONDS: warning: pools[0].provisionTimeout: is below the minimum; 120 s is used',
     ]);
   });
 
@@ -167,12 +167,12 @@ describe('problems of variables and flags', () => {
     ],
     ['PORT', 'http', 'grpc.listen: must be a port, 1 to 65535'],
     ['PORT', '0', 'grpc.listen: must be a port, 1 to 65535'],
-    ['PORT', '70000', 'grpc.listen: has port 70000; ports end at 65535'],
+    ['PORT', '70000', 'grpc.listen: has port 70000; the highest port is 65535'],
     ['RECONCILE_INTERVAL_SECONDS', '20s', 'intervals.reconcile: must be a whole number of seconds'],
     [
       'PM_SERVICE_TOKEN_ID',
       'nonsense',
-      "proxmox.lab.token.id: is not of the form 'user@realm!name'",
+      "proxmox.lab.token.id: must have the form 'user@realm!name'",
     ],
     ['PVESCALER_MODE', 'both', "mode: must be standalone or externalgrpc, not 'both'"],
     ['VM_STORAGE', 'a b', 'proxmox.lab.storage.disks: is not a Proxmox storage id'],
@@ -195,7 +195,7 @@ describe('problems of variables and flags', () => {
       '  two: { endpoints: [https://b:8006], token: { id: "a@pve!b", secretFile: x }, vmIds: 100-200 }\nimages:',
     );
     expect(loadProblems(text, { environment: { PM_NODE: 'pve1' } })).toEqual([
-      "environment:PM_NODE: error: stands for the only region, but there are 2 ('lab', 'two'); set it in the file",
+      "environment:PM_NODE: error: applies to a single region, but there are 2 ('lab', 'two'); set the key in the file",
     ]);
   });
 
@@ -212,7 +212,7 @@ describe('problems of variables and flags', () => {
       PVESCALER_PORT: 'tcp://x',
     };
     expect(loadProblems(VALID, { environment })).toEqual([
-      'environment:PVESCALER_LOGLEVEL: warning: unknown variable; did you mean PVESCALER_LOG_LEVEL?',
+      'environment:PVESCALER_LOGLEVEL: warning: unknown environment variable; did you mean PVESCALER_LOG_LEVEL?',
     ]);
     const named = VALID.replace('secretFile: /etc/token', 'secretEnv: PVESCALER_TOKEN');
     expect(loadProblems(named, { environment: { PVESCALER_TOKEN: 'x' } })).toEqual([]);
@@ -288,7 +288,7 @@ describe('the file itself', () => {
       readFile: () => Promise.resolve(undefined),
     });
     expect(result.problems.map(({ message }) => message)).toEqual([
-      "no Proxmox is named: 'proxmox' needs at least one region",
+      "no Proxmox cluster is configured; add at least one region to 'proxmox'",
     ]);
   });
 

@@ -143,7 +143,7 @@ function removeConflicts(work: OverrideState, application: OverrideTarget, value
     if (earlier?.kind === origin.kind) {
       reportProblem(work, earlier, {
         path: dropped,
-        message: `is not used: ${origin.detail} cannot stand beside it and comes first`,
+        message: `is not used: ${origin.detail} cannot be combined with it and takes precedence`,
         severity: 'warning',
       });
     }
@@ -164,7 +164,7 @@ function warnAboutStaleSiblings(
     if (valueAt(work.tree, [...path.slice(0, -1), key]) === undefined) continue;
     reportProblem(work, origin, {
       path,
-      message: `is checked against '${key}' of the file, which was written for another image`,
+      message: `is verified against '${key}' from the file, which belongs to another image`,
       severity: 'warning',
     });
   }
@@ -179,7 +179,7 @@ function warnAboutDuplicate(
   if (isSame || setting.setsPart === true || earlier?.kind !== origin.kind) return;
   reportProblem(work, earlier, {
     path,
-    message: `is not used: ${origin.detail} stands for the same key and comes first`,
+    message: `is not used: ${origin.detail} sets the same key and takes precedence`,
     severity: 'warning',
   });
 }

@@ -40,7 +40,7 @@ export function asSeconds(floor: number): Convert {
     const seconds = Math.max(Number(text), floor);
     return accepted({
       value: `${seconds}s`,
-      ...(seconds !== Number(text) && { warning: `is below ${floor} s and counts as ${floor} s` }),
+      ...(seconds !== Number(text) && { warning: `is below the minimum; ${floor} s is used` }),
     });
   };
 }

@@ -28,7 +28,7 @@ export function resolveTargets(
   const [only = DEFAULT_ENTRY_NAME] = names;
   if (names.length > 1) {
     return refused(
-      `stands for the only ${choice.slice(1, -1)}, but there are ${names.length} (${names.map(quoteKey).join(', ')}); set it in the file`,
+      `applies to a single ${choice.slice(1, -1)}, but there are ${names.length} (${names.map(quoteKey).join(', ')}); set the key in the file`,
     );
   }
   return accepted([

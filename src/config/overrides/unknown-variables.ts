@@ -32,7 +32,7 @@ export function findUnknownVariables(
         col: 0,
         path: '',
         severity: 'warning' as const,
-        message: `unknown variable${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+        message: `unknown environment variable${meant === undefined ? '' : `; did you mean ${meant}?`}`,
         ...(meant !== undefined && { suggestion: meant }),
       };
     });

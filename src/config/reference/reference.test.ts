@@ -80,7 +80,9 @@ describe('the reference page', () => {
     expect(scan).toContain(
       '`scan_interval` (proxmox-autoscaler), `pollingInterval` (KubeNodeSmith)',
     );
-    expect(scan).toContain('15 s (proxmox-autoscaler) won over 30 s (KubeNodeSmith)');
+    expect(scan).toContain(
+      'the default is 15 s as in proxmox-autoscaler, not 30 s as in KubeNodeSmith',
+    );
   });
 
   it('is one table row per line', () => {

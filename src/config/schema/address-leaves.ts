@@ -22,11 +22,11 @@ export function apiEndpoint() {
     (value) => {
       const parsed = parseHttpUrl(value);
       if (!parsed.ok) return parsed;
-      if (parsed.value.protocol !== 'https:') return refused('must begin with https://');
+      if (parsed.value.protocol !== 'https:') return refused('must start with https://');
       const isRoot = /^\/?(api2\/(json\/?)?)?$/.test(parsed.value.pathname.slice(1));
       return isRoot && parsed.value.search === ''
         ? parsed
-        : refused('has a path; only https://host:port belongs here');
+        : refused('must not contain a path; write https://host:port');
     },
   );
 }
@@ -34,11 +34,11 @@ export function apiEndpoint() {
 function parseHttpUrl(value: string): Parsed<URL> {
   const parsed = URL.canParse(value) ? new URL(value) : undefined;
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol) || /\s/.test(value)) {
-    return refused('is not a URL that begins with http:// or https://');
+    return refused('must be a URL that starts with http:// or https://');
   }
   return parsed.username === '' && parsed.password === ''
     ? accepted(parsed)
-    : refused('contains a user or password; credentials do not belong in a URL');
+    : refused('must not contain a user or password; configure credentials with their own keys');
 }
 
 export function listenAddress() {
@@ -76,11 +76,13 @@ export function macPrefix() {
 
 function parseMacPrefix(value: string): Parsed<string> {
   if (!/^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){0,4}$/.test(value)) {
-    return refused("is not one to five octets such as '02:00:00'");
+    return refused("must be one to five octets such as '02:00:00'");
   }
   const isMulticast = (Number.parseInt(value.slice(0, 2), 16) & 1) === 1;
   return isMulticast
-    ? refused('begins with an odd octet, which is a multicast address no card may have')
+    ? refused(
+        'starts with an odd octet, which is a multicast address; a network card needs an even first octet',
+      )
     : accepted(value);
 }
 
@@ -92,7 +94,7 @@ export function fingerprint() {
       checkPattern(
         value,
         /^([0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2}$|^[0-9A-Fa-f]{64}$/,
-        'is not a SHA-256 fingerprint: 32 octets in hex, with or without colons',
+        'must be a SHA-256 fingerprint: 32 octets in hex, with or without colons',
       ),
   );
 }
@@ -107,7 +109,7 @@ export function checksum() {
       checkPattern(
         value,
         /^(sha256:[0-9A-Fa-f]{64}|sha512:[0-9A-Fa-f]{128})$/,
-        "is not of the form 'sha256:' and 64 hex digits, or 'sha512:' and 128",
+        "must be 'sha256:' followed by 64 hex digits, or 'sha512:' followed by 128",
       ),
   );
 }

@@ -82,5 +82,5 @@ export function percentage() {
 
 /** A share from 0 to 1. */
 export function ratio() {
-  return z.number().min(0).max(1).meta({ 'x-type': 'share, 0 to 1' });
+  return z.number().min(0).max(1).meta({ 'x-type': 'ratio, 0 to 1' });
 }

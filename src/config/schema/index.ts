@@ -28,23 +28,23 @@ import {
 export const API_VERSION = 'pvescaler.dev/v1alpha1';
 
 export const configSchema = z.strictObject({
-  apiVersion: key(z.literal(API_VERSION).prefault(API_VERSION), 'Version of this file’s format.', {
+  apiVersion: key(z.literal(API_VERSION).prefault(API_VERSION), 'Version of the file format.', {
     replaces: { kubenodesmith: 'schemaVersion' },
   }),
   mode: key(
     z.enum(['standalone', 'externalgrpc']).prefault('standalone'),
-    'Decide ourselves, or serve the Cluster Autoscaler by gRPC.',
+    'Run the built-in autoscaler, or serve the Cluster Autoscaler over gRPC.',
   ),
   cluster: key(clusterSchema, 'The Kubernetes cluster.'),
-  state: key(stateSchema, 'What must survive a restart.'),
-  grpc: key(grpcSchema, 'The server for the Cluster Autoscaler (mode `externalgrpc`).'),
+  state: key(stateSchema, 'State that must survive a restart.'),
+  grpc: key(grpcSchema, 'gRPC server for the Cluster Autoscaler (mode `externalgrpc`).'),
   http: key(httpSchema, 'Health, metrics and dashboard.'),
-  log: key(logSchema, 'The log.'),
-  intervals: key(intervalsSchema, 'How often we look.'),
-  cleanup: key(cleanupSchema, 'Machines and remains that nobody needs.'),
+  log: key(logSchema, 'Logging.'),
+  intervals: key(intervalsSchema, 'Intervals of the periodic work.'),
+  cleanup: key(cleanupSchema, 'Handling of lost machines and orphaned resources.'),
   proxmox: key(
     z.record(entryName(), regionSchema).prefault({}),
-    'Proxmox clusters by name; the name is the region in provider ids (`proxmox://<region>/<vmid>`).',
+    'Proxmox clusters by region name; the name is part of provider ids (`proxmox://<region>/<vmid>`).',
     { replaces: { externalgrpc: 'proxmox', kubenodesmith: 'providers' } },
   ),
   images: key(z.record(entryName(), imageSchema).prefault({}), 'Cloud images by name.'),
@@ -54,14 +54,14 @@ export const configSchema = z.strictObject({
   sizes: key(z.record(entryName(), sizeSchema).prefault({}), 'Named sizes.', {
     replaces: { 'vm-plan': 'vm_sizes' },
   }),
-  ssh: key(guestSshSchema, 'SSH into machines.'),
-  readiness: key(readinessSchema, 'How `vm create` finds a VM ready.'),
+  ssh: key(guestSshSchema, 'SSH access to machines.'),
+  readiness: key(readinessSchema, 'When `vm create` considers a VM ready.'),
   join: key(joinSchema, 'How machines become nodes.', { replaces: { externalgrpc: 'k3s' } }),
   guards: key(guardsSchema, 'When not to scale.'),
   autoscaler: key(autoscalerSchema, 'The standalone autoscaler.'),
-  pricing: key(pricingSchema, 'Prices, for choosing the cheapest pool.'),
-  gpu: key(gpuSchema, 'GPUs, as the Cluster Autoscaler asks for them.'),
-  pools: key(z.array(poolSchema).prefault([]), 'The pools.', {
+  pricing: key(pricingSchema, 'Prices used to choose the cheapest pool.'),
+  gpu: key(gpuSchema, 'GPU labels reported to the Cluster Autoscaler.'),
+  pools: key(z.array(poolSchema).prefault([]), 'Pools of machines.', {
     replaces: { externalgrpc: 'node_groups', kubenodesmith: 'nodePools' },
   }),
 });

@@ -67,7 +67,7 @@ export function extendedResource() {
       const domain = value.includes('/') ? value.replace(/\/.*/, '') : '';
       return domain === '' || /(^|\.)kubernetes\.io$/.test(domain)
         ? refused(
-            "is not an extended resource: those have a domain of their own, as 'example.com/device'",
+            "is not an extended resource; its name needs a domain, such as 'example.com/device'",
           )
         : parsed;
     },
@@ -82,7 +82,7 @@ export function tag() {
       checkPattern(
         value,
         /^[a-z0-9_][a-z0-9_+.-]{0,123}$/,
-        "is not a Proxmox tag: lower-case letters, digits, '_', '+', '.' and '-', not starting with '+', '.' or '-'",
+        "is not a valid Proxmox tag; use lower-case letters, digits, '_', '+', '.' and '-', and start with a letter, digit or '_'",
       ),
   );
 }
@@ -93,7 +93,7 @@ export function proxmoxHost() {
     checkPattern(
       value,
       /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/,
-      'is not the name of a Proxmox node: take it as the Proxmox page shows it, without a domain',
+      'is not a valid Proxmox node name; write the name shown in the Proxmox web interface, without a domain',
     ),
   );
 }
@@ -120,7 +120,7 @@ export function bridge() {
     checkPattern(
       value,
       /^[A-Za-z][A-Za-z0-9_.]{0,14}$/,
-      'is not the name of a bridge: at most 15 letters, digits, dots and underscores',
+      'is not a valid bridge name; use at most 15 letters, digits, dots and underscores',
     ),
   );
 }
@@ -143,7 +143,7 @@ export function proxmoxUser() {
       checkPattern(
         value,
         /^[^\s:/@!=]+@[A-Za-z][A-Za-z0-9._-]*$/,
-        "is not of the form 'user@realm'",
+        "must have the form 'user@realm'",
       ),
   );
 }
@@ -155,12 +155,12 @@ export function tokenId() {
     (value) =>
       value.includes('=')
         ? refused(
-            "holds more than the token's id: only 'user@realm!name' belongs here, the secret elsewhere",
+            "contains more than the token id; write only 'user@realm!name' and name the secret with secretFile",
           )
         : checkPattern(
             value,
             /^[^\s:/@!]+@[A-Za-z][A-Za-z0-9._-]*![A-Za-z][A-Za-z0-9._-]*$/,
-            "is not of the form 'user@realm!name'",
+            "must have the form 'user@realm!name'",
           ),
   );
 }

@@ -8,15 +8,15 @@ import { CPU_MAX, sizeSchema } from './sources.ts';
 
 const stepSchema = z
   .strictObject({
-    cpu: key(wholeNumber(1, CPU_MAX).prefault(1), 'vCPUs come in multiples of this.'),
-    memory: key(bytes({ min: '1Mi' }).prefault('1Gi'), 'Memory comes in multiples of this.'),
+    cpu: key(wholeNumber(1, CPU_MAX).prefault(1), 'Step between two vCPU counts.'),
+    memory: key(bytes({ min: '1Mi' }).prefault('1Gi'), 'Step between two memory sizes.'),
   })
   .prefault({});
 
 const sizeRangeSchema = z.strictObject({
   min: key(sizeSchema, 'The smallest machine.'),
   max: key(sizeSchema, 'The largest machine.'),
-  step: key(stepSchema, 'How finely sizes between them are cut.'),
+  step: key(stepSchema, 'Steps between `min` and `max`.'),
 });
 
 const singleSizeSchema = z

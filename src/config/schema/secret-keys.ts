@@ -12,7 +12,11 @@ function variableName() {
   return textLeaf(
     { type: 'variable name', json: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]*$' } },
     (value) =>
-      checkPattern(value, /^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'is not the name of a variable'),
+      checkPattern(
+        value,
+        /^[A-Za-z_][A-Za-z0-9_]{0,63}$/,
+        'must be the name of an environment variable',
+      ),
   );
 }
 
@@ -26,19 +30,19 @@ export function secretRef(defaultKey: string) {
         ),
         'Name of the Kubernetes Secret.',
       ),
-      namespace: key(namespace().optional(), 'Its namespace.', {
+      namespace: key(namespace().optional(), 'Namespace of the Secret.', {
         defaultText: '`cluster.namespace`',
       }),
       key: key(
         textLeaf({ type: 'Secret key', json: { type: 'string', minLength: 1 } }, (value) =>
-          checkPattern(value, /^[A-Za-z0-9._-]{1,253}$/, 'is not a key of a Secret'),
+          checkPattern(value, /^[A-Za-z0-9._-]{1,253}$/, 'must be a key of a Kubernetes Secret'),
         ).prefault(defaultKey),
-        'The key inside it.',
+        'Key in the Secret.',
       ),
     })
     .meta({
       'x-type': 'Secret reference',
-      'x-note': `key \`${defaultKey}\` unless it names another`,
+      'x-note': `the default key is \`${defaultKey}\``,
     });
 }
 
@@ -47,9 +51,9 @@ export function secretSourceKeys(what: string, defaultKey: string) {
   return {
     file: key(
       filePath().optional(),
-      `File that holds ${what}; one trailing line break is dropped.`,
+      `File that contains ${what}; one trailing line break is removed.`,
     ),
-    env: key(variableName().optional(), `Environment variable that holds ${what}.`),
-    ref: key(secretRef(defaultKey).optional(), `Kubernetes Secret that holds ${what}.`),
+    env: key(variableName().optional(), `Environment variable that contains ${what}.`),
+    ref: key(secretRef(defaultKey).optional(), `Kubernetes Secret that contains ${what}.`),
   };
 }

@@ -20,14 +20,14 @@ function checkOptionName(name: string): Parsed<string> {
     const refusal = Object.hasOwn(REFUSED_OPTIONS, spelling)
       ? REFUSED_OPTIONS[spelling]
       : undefined;
-    if (refusal !== undefined) return refused(`is refused: ${refusal}`);
-    const home = Object.hasOwn(MANAGED_OPTIONS, spelling) ? MANAGED_OPTIONS[spelling] : undefined;
-    if (home !== undefined) return refused(`is set by pvescaler; the key for it is ${home}`);
+    if (refusal !== undefined) return refused(`is not allowed: ${refusal}`);
+    const source = Object.hasOwn(MANAGED_OPTIONS, spelling) ? MANAGED_OPTIONS[spelling] : undefined;
+    if (source !== undefined) return refused(`is set by pvescaler from ${source}; remove it`);
     if (PASSED_THROUGH_OPTIONS.includes(spelling)) return accepted(name);
   }
   const meant = closestMatch(name, PASSED_THROUGH_OPTIONS);
   return refused(
-    `is no VM option that Proxmox has${meant === undefined ? '' : `; did you mean '${meant}'?`}`,
+    `is not a Proxmox VM option${meant === undefined ? '' : `; did you mean '${meant}'?`}`,
   );
 }
 
@@ -36,11 +36,11 @@ function checkOptionValue(name: string, text: string, value: VmOptionValue): Par
   if (text.trim() === '') return refused('is empty');
   if (/^(hostpci|usb)\d/.test(name) && !usesResourceMapping(name, text)) {
     return refused(
-      "names a device of one host; make a resource mapping in Proxmox and write 'mapping=<name>'",
+      "names a device of one host; create a resource mapping in Proxmox and write 'mapping=<name>'",
     );
   }
   if (/(^|[,=:])\s*\//.test(text)) {
-    return refused('contains an absolute path; name a storage volume instead');
+    return refused('must not contain an absolute path; use a storage volume instead');
   }
   return accepted(value);
 }

@@ -68,7 +68,9 @@ async function readSecretFile(
   return {
     text: file.text,
     warnings: isOpen
-      ? [`secret file ${source.path} can be read by every user of this machine; chmod 600 it`]
+      ? [
+          `secret file ${source.path} is readable by every user of this machine; run chmod 600 on it`,
+        ]
       : [],
   };
 }
@@ -89,11 +91,11 @@ async function readKubernetesSecret(
   if (readers.readKubernetesSecret === undefined) {
     throw unreadableSecretError(
       source,
-      'is not read in this release: mount it into the pod as a file',
+      'cannot be read in this release; mount the Secret into the pod as a file',
     );
   }
   const text = await readers.readKubernetesSecret(source);
-  if (text === undefined) throw unreadableSecretError(source, 'is not there');
+  if (text === undefined) throw unreadableSecretError(source, 'does not exist');
   return { text, warnings: [] };
 }
 
@@ -106,6 +108,6 @@ function errorCodeSuffix(cause: unknown): string {
 function unreadableSecretError(source: SecretSource, problem: string): InvalidConfig {
   // Somebody may have written the secret itself where the file's name belongs.
   const isPasted = source.kind === 'file' && mayBeToken(source.path.replace(/^.*\//, ''));
-  const subject = isPasted ? 'the file named (not shown)' : describeSecretSource(source);
+  const subject = isPasted ? 'secret file (name not shown)' : describeSecretSource(source);
   return new InvalidConfig('SECRET_UNREADABLE', `${subject} ${problem}`);
 }

@@ -48,7 +48,7 @@ describe('resolveSecret', () => {
     const readFile = () => Promise.resolve({ text: 'abc', mode: 0o644 });
     const { warnings } = await resolveSecret({ kind: 'file', path: '/t' }, readers({ readFile }));
     expect(warnings).toEqual([
-      'secret file /t can be read by every user of this machine; chmod 600 it',
+      'secret file /t is readable by every user of this machine; run chmod 600 on it',
     ]);
   });
 
@@ -76,19 +76,19 @@ describe('resolveSecret', () => {
     [
       { kind: 'file', path: '/etc/1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa' },
       {},
-      'the file named (not shown) cannot be read (ENOENT)',
+      'secret file (name not shown) cannot be read (ENOENT)',
     ],
     [{ kind: 'environment', variable: 'X' }, {}, 'variable X is not set'],
     [{ kind: 'environment', variable: 'X' }, { environment: { X: '' } }, 'variable X is empty'],
     [
       { kind: 'kubernetes', namespace: 'n', name: 's', key: 'k' },
       {},
-      'key k of Secret n/s is not read in this release: mount it into the pod as a file',
+      'key k of Secret n/s cannot be read in this release; mount the Secret into the pod as a file',
     ],
     [
       { kind: 'kubernetes', namespace: 'n', name: 's', key: 'k' },
       { readKubernetesSecret: () => Promise.resolve(undefined) },
-      'key k of Secret n/s is not there',
+      'key k of Secret n/s does not exist',
     ],
   ] as const)('refuses %j', async (source, more, message) => {
     await expect(resolveSecret(source, readers(more))).rejects.toMatchObject({

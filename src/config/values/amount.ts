@@ -14,7 +14,7 @@ export function parseBytes(text: AmountText): Parsed<number> {
   if (!whole.ok) return whole;
   // Nobody means a handful of bytes: the unit was forgotten.
   if (whole.value > 0 && whole.value < MEBIBYTE) {
-    return refused(`is only ${whole.value} bytes; write a unit, such as '2Gi' or '512Mi'`);
+    return refused(`is only ${whole.value} bytes; add a unit, such as '2Gi' or '512Mi'`);
   }
   return whole;
 }
@@ -36,7 +36,8 @@ function parseNonNegative(text: AmountText, unit: (quantity: Quantity) => bigint
   const quantity = parseQuantity(String(text));
   if (!quantity.ok) return quantity;
   // Kubernetes reads `Gi`, `.` and `-` as zero; in a file they are a number that was forgotten.
-  if (!/^[+-]?\.?\d/.test(String(text))) return refused("has no number; write one, such as '2Gi'");
+  if (!/^[+-]?\.?\d/.test(String(text)))
+    return refused("has no number; write a number with a unit, such as '2Gi'");
   const value = unit(quantity.value);
   if (value < 0n) return refused('is negative');
   return value > BigInt(Number.MAX_SAFE_INTEGER)

@@ -36,13 +36,15 @@ describe('cron expressions', () => {
     ['0 0 * * wed-mon', 'weekday'],
   ])('refuses %s', (text, field) => {
     const parsed = parseCron(text);
-    expect(!parsed.ok && parsed.problem).toMatch(new RegExp(`^has a wrong ${field}: `));
+    expect(!parsed.ok && parsed.problem).toMatch(
+      new RegExp(`^has an invalid ${field} field; use `),
+    );
   });
 
   it.each(['', '* * * *', '* * * * * *', '@daily'])('refuses %j', (text) => {
     expect(parseCron(text)).toEqual({
       ok: false,
-      problem: 'is not five fields: minute, hour, day, month, weekday',
+      problem: 'must have five fields: minute, hour, day, month, weekday',
     });
   });
 });

@@ -34,12 +34,12 @@ const FIELDS: readonly CronField[] = [
 export function parseCron(value: string): Parsed<string> {
   const texts = value.trim().split(/\s+/);
   if (texts.length !== FIELDS.length) {
-    return refused('is not five fields: minute, hour, day, month, weekday');
+    return refused('must have five fields: minute, hour, day, month, weekday');
   }
   const wrong = FIELDS.find((field, index) => !isValidField(texts[index] ?? '', field));
   return wrong === undefined
     ? accepted(value)
-    : refused(`has a wrong ${wrong.name}: ${describeField(wrong)}`);
+    : refused(`has an invalid ${wrong.name} field; use ${describeField(wrong)}`);
 }
 
 function describeField({ min, max, words = [] }: CronField): string {

@@ -24,7 +24,7 @@ export const PREFIX_MAX: Readonly<Record<IpFamily, number>> = { 4: 32, 6: 128 };
 
 export function parseIpAddress(text: string): Parsed<IpAddress> {
   // The library also takes `1.2.3.4/24` and zones, which mean something else than an address.
-  if (/[/%\s]/.test(text)) return refused('is not a plain IP address');
+  if (/[/%\s]/.test(text)) return refused('is not an IP address without prefix length or zone');
   if (Address4.isValid(text)) {
     const address = new Address4(text);
     return accepted({ family: 4, text: address.correctForm(), value: address.bigInt() });
@@ -38,17 +38,17 @@ export function parseIpAddress(text: string): Parsed<IpAddress> {
 
 export function parseAddressRange(text: string): Parsed<AddressRange> {
   const [first = '', last = first, ...more] = text.split('-').map((part) => part.trim());
-  if (more.length > 0) return refused("is not a range such as '10.0.0.11-10.0.0.19'");
+  if (more.length > 0) return refused("must be a range such as '10.0.0.11-10.0.0.19'");
   const from = parseIpAddress(first);
-  if (!from.ok) return refused(`begins with what ${from.problem}`);
+  if (!from.ok) return refused(`range start ${from.problem}`);
   const to = parseIpAddress(last);
-  if (!to.ok) return refused(`ends with what ${to.problem}`);
+  if (!to.ok) return refused(`range end ${to.problem}`);
   return toAddressRange(from.value, to.value);
 }
 
 function toAddressRange(from: IpAddress, to: IpAddress): Parsed<AddressRange> {
-  if (from.family !== to.family) return refused('mixes IPv4 and IPv6');
-  if (from.value > to.value) return refused('ends before it begins');
+  if (from.family !== to.family) return refused('must not mix IPv4 and IPv6');
+  if (from.value > to.value) return refused('ends before it starts');
   const count = to.value - from.value + 1n;
   return accepted({
     family: from.family,

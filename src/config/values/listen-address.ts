@@ -10,13 +10,13 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-const FORM = "is not of the form 'host:port', ':port' or '[v6 address]:port'";
+const FORM = "must have the form 'host:port', ':port' or '[IPv6 address]:port'";
 
 export function parseListenAddress(text: string): Parsed<ListenAddress> {
   const [, bracketed, plain, digits] = /^(?:\[([^[\]]*)\]|([^:[\]]*)):(\d{1,5})$/.exec(text) ?? [];
   if (digits === undefined) return refused(FORM);
   const port = Number(digits);
-  if (port > 65_535) return refused(`has port ${port}; ports end at 65535`);
+  if (port > 65_535) return refused(`has port ${port}; the highest port is 65535`);
   const host = bracketed ?? plain ?? '';
   const problem = bracketed === undefined ? hostNameProblem(host) : ipv6Problem(host);
   return problem === undefined ? accepted({ host, port }) : refused(problem);
@@ -24,19 +24,19 @@ export function parseListenAddress(text: string): Parsed<ListenAddress> {
 
 function hostNameProblem(host: string): string | undefined {
   if (/^[\d.]+$/.test(host))
-    return parseIpAddress(host).ok ? undefined : 'has a wrong IPv4 address';
+    return parseIpAddress(host).ok ? undefined : 'contains an invalid IPv4 address';
   return host === '' || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(%[\w.-]+)?$/.test(host)
     ? undefined
-    : 'has a wrong host name';
+    : 'contains an invalid host name';
 }
 
 function ipv6Problem(host: string): string | undefined {
   const [address = '', zone, ...more] = host.split('%');
-  if (more.length > 0 || zone === '') return 'has a wrong zone';
+  if (more.length > 0 || zone === '') return 'contains an invalid IPv6 zone';
   const parsed = parseIpAddress(address);
   return parsed.ok && parsed.value.family === 6
     ? undefined
-    : 'has no IPv6 address between its brackets';
+    : 'must contain an IPv6 address between the brackets';
 }
 
 export function formatListenAddress({ host, port }: ListenAddress): string {

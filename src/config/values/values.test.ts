@@ -93,11 +93,11 @@ describe('addresses', () => {
   });
 
   it.each([
-    ['10.0.0.19-10.0.0.11', 'ends before it begins'],
-    ['10.0.0.1-fd00::1', 'mixes IPv4 and IPv6'],
-    ['10.0.0.1-2-3', "is not a range such as '10.0.0.11-10.0.0.19'"],
-    ['x-10.0.0.1', 'begins with what is not an IP address'],
-    ['10.0.0.1-x', 'ends with what is not an IP address'],
+    ['10.0.0.19-10.0.0.11', 'ends before it starts'],
+    ['10.0.0.1-fd00::1', 'must not mix IPv4 and IPv6'],
+    ['10.0.0.1-2-3', "must be a range such as '10.0.0.11-10.0.0.19'"],
+    ['x-10.0.0.1', 'range start is not an IP address'],
+    ['10.0.0.1-x', 'range end is not an IP address'],
   ])('refuses %s', (text, problem) => {
     expect(parseAddressRange(text)).toEqual({ ok: false, problem });
   });
@@ -142,14 +142,14 @@ describe('amounts', () => {
   });
 
   it.each([
-    [parseBytes, 5, "is only 5 bytes; write a unit, such as '2Gi' or '512Mi'"],
+    [parseBytes, 5, "is only 5 bytes; add a unit, such as '2Gi' or '512Mi'"],
     [parseBytes, '-1Gi', 'is negative'],
     [parseBytes, '100E', 'is too large'],
-    [parseBytes, 'Gi', "has no number; write one, such as '2Gi'"],
-    [parseBytes, '-', "has no number; write one, such as '2Gi'"],
-    [parseBytes, '.', "has no number; write one, such as '2Gi'"],
-    [parseBytes, 'e3', "has no number; write one, such as '2Gi'"],
-    [parseCpuMilli, 'm', "has no number; write one, such as '2Gi'"],
+    [parseBytes, 'Gi', "has no number; write a number with a unit, such as '2Gi'"],
+    [parseBytes, '-', "has no number; write a number with a unit, such as '2Gi'"],
+    [parseBytes, '.', "has no number; write a number with a unit, such as '2Gi'"],
+    [parseBytes, 'e3', "has no number; write a number with a unit, such as '2Gi'"],
+    [parseCpuMilli, 'm', "has no number; write a number with a unit, such as '2Gi'"],
     [parseCount, 1.5, 'must be a whole number'],
     [parseCount, '500m', 'must be a whole number'],
     [parseMilliseconds, '.', "duration is not of the form '1h30m' or '45s'"],

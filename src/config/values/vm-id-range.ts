@@ -13,14 +13,14 @@ export const VM_ID_MAX = 999_999_999;
 export function parseVmIdRange(text: string): Parsed<VmIdRange> {
   const [, first, last] = /^(\d{1,10})\s*-\s*(\d{1,10})$/.exec(text.trim()) ?? [];
   if (first === undefined || last === undefined) {
-    return refused("is not a range of VM ids such as '1250-1300'");
+    return refused("must be a range of VM ids such as '1250-1300'");
   }
   const from = Number(first);
   const to = Number(last);
   if (from < VM_ID_MIN || to > VM_ID_MAX) {
-    return refused(`goes beyond the ids Proxmox has, ${VM_ID_MIN} to ${VM_ID_MAX}`);
+    return refused(`is outside the VM ids that Proxmox allows, ${VM_ID_MIN} to ${VM_ID_MAX}`);
   }
-  return from <= to ? accepted({ from, to }) : refused('ends before it begins');
+  return from <= to ? accepted({ from, to }) : refused('ends before it starts');
 }
 
 export function vmIdCount({ from, to }: VmIdRange): number {

@@ -38,8 +38,8 @@ export function findEffectiveValue(
   if (inFile !== undefined) {
     context.writer.note(
       inFile,
-      'ignored-by-them',
-      `${variable} is set in the environment and wins`,
+      'ignored-by-source',
+      `is overridden by ${variable} in the environment`,
     );
   }
   return value;
@@ -55,8 +55,8 @@ function treatNullAsAbsent({ writer }: ImportContext, tree: SourceTree): SourceT
   if (!isNull(tree)) return tree;
   writer.note(
     tree,
-    'carried-differently',
-    "has no value; there that is the text 'None' (a number or a section would stop the program), here it counts as absent",
+    'imported-differently',
+    "has no value; the source system reads the text 'None' (or fails for a number or a section), here the key is treated as absent",
   );
   return undefined;
 }

@@ -49,7 +49,7 @@ describe('the Proxmox API', () => {
     expect(result.valueAt('images.cloud.verifyCertificates')).toBe(true);
     expect(result.valueAt('proxmox.pve.tls.insecure')).toBe(true);
     expect(result.notesAbout('proxmox.verify_certificates').join()).toContain(
-      'not about the Proxmox API',
+      'not to the Proxmox API',
     );
   });
 
@@ -59,7 +59,7 @@ describe('the Proxmox API', () => {
       const text = MINIMAL.replace(new RegExp(`${key}: .*`), `${key}:`);
       const result = importText('externalgrpc', text);
       expect(result.notesAbout(`proxmox.${key}`).join()).toContain("'None'");
-      expect(result.notesAbout(`proxmox.${key}`).join()).toContain('needs-you');
+      expect(result.notesAbout(`proxmox.${key}`).join()).toContain('action-required');
       expect(result.yaml).not.toContain('None');
     },
   );
@@ -67,7 +67,7 @@ describe('the Proxmox API', () => {
 
 it('works without any section, by placeholders', () => {
   const { notes, valueAt } = importText('externalgrpc', 'node_groups: []');
-  expect(notes.filter(({ severity }) => severity === 'needs-you').length).toBeGreaterThan(6);
+  expect(notes.filter(({ severity }) => severity === 'action-required').length).toBeGreaterThan(6);
   expect(valueAt('join.k3s.server')).toBe('https://k3s.invalid:6443');
   expect(valueAt('pools')).toBeUndefined();
 });
@@ -121,7 +121,7 @@ describe('variables', () => {
   it('leaves a port out that is none', () => {
     const result = importText('externalgrpc', MINIMAL, { environment: { PORT: 'http' } });
     expect(result.valueAt('grpc.listen')).toBeUndefined();
-    expect(result.notesAbout('PORT (environment)').join()).toContain('left out');
+    expect(result.notesAbout('PORT (environment)').join()).toContain('not imported');
   });
 });
 
@@ -153,7 +153,7 @@ describe('node groups', () => {
     const result = withGroups('  - {id: a, cores: 1}\n  - {id: b}\n  - {id: a, cores: 7}');
     expect(result.valueAt('pools.0.size.cpu')).toBe(7);
     expect(result.valueAt('pools.2')).toBeUndefined();
-    expect(result.notesAbout('node_groups[0]').join()).toContain('the later one wins');
+    expect(result.notesAbout('node_groups[0]').join()).toContain('uses the later one');
   });
 
   it('makes names into DNS labels, none of them twice', () => {
@@ -200,7 +200,7 @@ describe('node groups', () => {
   it('does not keep limits upside down', () => {
     const result = withGroup('min_size: 5\nmax_size: 2');
     expect(result.valueAt('pools.0.limits')).toStrictEqual({ min: 5, max: 5 });
-    expect(result.notesAbout('node_groups[0].max_size').join()).toContain('needs-you');
+    expect(result.notesAbout('node_groups[0].max_size').join()).toContain('action-required');
   });
 
   it('reads labels as key=value and says which are none', () => {
@@ -223,14 +223,16 @@ describe('node groups', () => {
   it('notes a taint that cannot be', () => {
     const result = withGroup('taints: ["a b:NoSchedule", "a:Never"]');
     expect(result.valueAt('pools.0.taints')).toStrictEqual([]);
-    expect(result.notesAbout('node_groups[0].taints[1]').join()).toContain('not-carried');
+    expect(result.notesAbout('node_groups[0].taints[1]').join()).toContain('not-imported');
   });
 
   it('reads numbers that are text, and treats the rest as absent', () => {
     const result = withGroup('cores: "6"\nmemory_mb: lots\nlabels: none');
     expect(result.valueAt('pools.0.size')).toMatchObject({ cpu: 6, memory: '2Gi' });
-    expect(result.notesAbout('node_groups[0].memory_mb').join()).toContain('not a whole number');
-    expect(result.notesAbout('node_groups[0].labels').join()).toContain('not a list');
+    expect(result.notesAbout('node_groups[0].memory_mb').join()).toContain(
+      'must be a whole number',
+    );
+    expect(result.notesAbout('node_groups[0].labels').join()).toContain('must be a list');
   });
 });
 
@@ -241,14 +243,14 @@ it('notes keys that are ignored there, at every level', () => {
   );
   const { notesAbout } = importText('externalgrpc', text);
   for (const path of ['extra', 'k3s.channel', 'node_groups[0].color']) {
-    expect(notesAbout(path).join()).toContain('ignored-by-them');
+    expect(notesAbout(path).join()).toContain('ignored-by-source');
   }
 });
 
 it('lets the later of two equal keys win, as Python does', () => {
   const result = withProxmox('node: first');
   expect(result.valueAt('proxmox.pve.hosts.allow')).toStrictEqual(['solo']);
-  expect(result.notesAbout('proxmox.node').join()).toContain('stands twice');
+  expect(result.notesAbout('proxmox.node').join()).toContain('duplicate key');
 });
 
 it('replaces what our validator refuses and says why', () => {

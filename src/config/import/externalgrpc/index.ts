@@ -9,7 +9,7 @@ import { mapK3s } from './k3s.ts';
 import { mapNodeGroups } from './node-groups.ts';
 import { mapDefaults, mapImage, mapProxmox } from './proxmox.ts';
 
-const UNKNOWN = 'is unknown there, and ignored';
+const UNKNOWN = 'is an unknown key, which the source system ignores';
 
 export function mapExternalgrpc(context: ImportContext, tree: SourceTree): void {
   const { writer, reader } = context;
@@ -35,7 +35,7 @@ export function mapExternalgrpc(context: ImportContext, tree: SourceTree): void 
     }),
   });
   for (const section of [root, proxmox, k3s, defaults])
-    reader.noteUnreadKeys(section, 'ignored-by-them', UNKNOWN);
+    reader.noteUnreadKeys(section, 'ignored-by-source', UNKNOWN);
 }
 
 /** What only variables and flags say. */
@@ -45,8 +45,8 @@ function mapServer(context: ImportContext): void {
   writer.setFixedBehavior(['grpc', 'insecure'], true, 'gRPC is always plain');
   writer.note(
     { path: 'gRPC' },
-    'carried-differently',
-    'has no TLS there, so whoever reaches the port can create and delete VMs; grpc.tls with a client CA ends that',
+    'imported-differently',
+    'the source system serves without TLS, so every client that can reach the port can create and delete VMs; set grpc.tls with a client CA to prevent that',
   );
   const interval = readSecondsVariable(context, {
     variable: 'RECONCILE_INTERVAL_SECONDS',
@@ -59,11 +59,7 @@ function mapServer(context: ImportContext): void {
   noteDatabase(context);
   const config = findVariable(context, 'PROVIDER_CONFIG');
   if (config !== undefined)
-    writer.note(
-      config,
-      'not-carried',
-      'names the file that is imported here; ours is given by --config',
-    );
+    writer.note(config, 'not-imported', 'names the imported file; pass the new file with --config');
 }
 
 function mapListener(context: ImportContext): void {
@@ -92,7 +88,7 @@ function mapLogLevel(context: ImportContext): void {
   if (tree === undefined) return;
   const level = LEVELS[String(tree.value).toUpperCase()];
   if (level === undefined)
-    context.writer.note(tree, 'not-carried', 'is not a level that is known here');
+    context.writer.note(tree, 'not-imported', 'is not a log level of pvescaler');
   else context.writer.set(['log', 'level'], level, tree);
 }
 
@@ -102,8 +98,8 @@ function noteDatabase(context: ImportContext): void {
   if (tree === undefined) return;
   context.writer.note(
     tree,
-    'needs-you',
-    'names the database of the other system, which is of no use here: state.path is a new file; unset the variable where pvescaler runs',
+    'action-required',
+    'names the database of the source system, which pvescaler cannot use; state.path is a new file, so unset the variable where pvescaler runs',
   );
 }
 
@@ -126,8 +122,8 @@ function readSecondsVariable(
   if (String(effective) !== text) {
     context.writer.note(
       tree,
-      'carried-differently',
-      `${effective} s is what the program makes of it`,
+      'imported-differently',
+      `the source system uses ${effective} s for this value`,
     );
   }
   return { seconds: effective, where: tree };

@@ -21,8 +21,8 @@ export function mapK3s(context: ImportContext, section: SourceSection): void {
   );
   context.writer.note(
     token,
-    'carried-differently',
-    'a static token must be an agent token here; `token: auto` makes a short-lived one for each machine and needs no file',
+    'imported-differently',
+    'a static token must be an agent token; `token: auto` creates a short-lived token for each machine and needs no file',
   );
   mapRegistries(context, section);
   mapPublicKey(context, section);
@@ -45,8 +45,8 @@ function mapServer(context: ImportContext, section: SourceSection): void {
   if (port !== '6443') {
     writer.note(
       tree,
-      'carried-differently',
-      'machines there wait for port 6443 of that host whatever the URL says; here the port of the URL counts',
+      'imported-differently',
+      'in the source system machines always wait for port 6443 of that host; pvescaler uses the port of the URL',
     );
   }
 }
@@ -68,18 +68,18 @@ function mapRegistries({ writer, reader }: ImportContext, section: SourceSection
   const hasText = inline !== undefined && (reader.readText(inline) ?? '') !== '';
   if (hasText) {
     const target = `${SECRETS_FOLDER}/registries.yaml`;
-    writer.setOwn(path, target, `put the text of ${inline.path} into this file`);
+    writer.setOwn(path, target, `copy the text of ${inline.path} into this file`);
     writer.note(
       inline,
-      'needs-you',
-      `its text may hold passwords and is not copied: put it into ${target}`,
+      'action-required',
+      `the text may contain passwords and is not copied; put it into ${target}`,
     );
   }
   if (file === undefined) return;
   const name = reader.readText(file) ?? '';
-  if (hasText) writer.note(file, 'ignored-by-them', 'is read only when registries_yaml is empty');
+  if (hasText) writer.note(file, 'ignored-by-source', 'is only read when registries_yaml is empty');
   else if (name !== '') setRegistriesFile({ writer, path, name, where: file });
-  else writer.note(file, 'ignored-by-them', 'is empty');
+  else writer.note(file, 'ignored-by-source', 'is empty');
 }
 
 interface RegistriesFile {
@@ -93,14 +93,14 @@ function setRegistriesFile({ writer, path, name, where }: RegistriesFile): void 
   writer.set(path, name, where);
   writer.note(
     where,
-    'carried-differently',
-    'a missing file counts as empty there; here it is an error',
+    'imported-differently',
+    'the source system treats a missing file as empty; pvescaler reports an error',
   );
 }
 
 function mapPublicKey(context: ImportContext, section: SourceSection): void {
   const { writer, reader } = context;
-  writer.setFixedBehavior(['ssh', 'user'], 'ubuntu', "the guest's user has a fixed name");
+  writer.setFixedBehavior(['ssh', 'user'], 'ubuntu', 'the guest user has a fixed name');
   const tree = findEffectiveValue(context, section, 'ssh_public_key');
   const text = reader.readText(tree);
   if (tree !== undefined && text !== undefined) {
@@ -109,7 +109,7 @@ function mapPublicKey(context: ImportContext, section: SourceSection): void {
   }
   writer.note(
     section.refTo('ssh_public_key'),
-    'needs-you',
-    'is required there and absent: nobody can log in to new machines before ssh.publicKeys has a key',
+    'action-required',
+    'is required in the source system but missing; add a key to ssh.publicKeys to be able to log in to new machines',
   );
 }

@@ -27,21 +27,21 @@ export function mapGroupLabels(
     const value = text.slice(at + 1);
     const problem = findLabelProblem(at, key, value);
     if (problem === undefined) labels.set(key, { value, tree });
-    else writer.note(tree, 'not-carried', problem);
+    else writer.note(tree, 'not-imported', problem);
   }
   for (const [key, { value, tree }] of labels) writer.set([...root, 'labels', key], value, tree);
   if (list !== undefined && labels.size === 0) writer.set([...root, 'labels'], {}, list);
   if (labels.get('autoscaled')?.value === 'true') return;
   writer.note(
     section.refTo('labels'),
-    'carried-differently',
-    'the cluster autoscaler is always told of a label autoscaled=true there, which real nodes have only when it is listed; here it is told what nodes really have',
+    'imported-differently',
+    'the source system always reports a label autoscaled=true to the Cluster Autoscaler, even when nodes do not have it; pvescaler reports only the labels that nodes have',
   );
 }
 
 function findLabelProblem(at: number, key: string, value: string): string | undefined {
-  if (at < 0) return 'is not of the form key=value';
-  if (BUILT_IN_LABELS.has(key)) return 'is set on every node anyway';
+  if (at < 0) return 'must have the form key=value';
+  if (BUILT_IN_LABELS.has(key)) return 'is set on every node automatically';
   const checked = parseLabelKey(key);
   if (!checked.ok) return checked.problem;
   const valued = parseLabelValue(value);
@@ -49,7 +49,7 @@ function findLabelProblem(at: number, key: string, value: string): string | unde
 }
 
 const MISSING_EFFECT_NOTE =
-  'names no effect; there the cluster autoscaler is told NoSchedule, which is written here';
+  'has no taint effect; the source system reports NoSchedule to the Cluster Autoscaler, so NoSchedule is set';
 
 export function mapGroupTaints(
   context: ImportContext,
@@ -61,10 +61,10 @@ export function mapGroupTaints(
   const taints = reader.readTextList(list).flatMap(({ tree, text }) => {
     const taint = parseLenientTaint(text);
     if (!taint.ok) {
-      writer.note(tree, 'not-carried', taint.problem);
+      writer.note(tree, 'not-imported', taint.problem);
       return [];
     }
-    if (!parseTaint(text).ok) writer.note(tree, 'carried-differently', MISSING_EFFECT_NOTE);
+    if (!parseTaint(text).ok) writer.note(tree, 'imported-differently', MISSING_EFFECT_NOTE);
     return [formatTaint(taint.value)];
   });
   if (list !== undefined) writer.set([...root, 'taints'], taints, list);

@@ -40,8 +40,8 @@ export function mapNodeGroups(
   if (groups.length > 0) return;
   context.writer.note(
     root.refTo('node_groups'),
-    'needs-you',
-    'no node group is given, which stops the program there: add a pool',
+    'action-required',
+    'contains no node group, which is an error in the source system; add a pool',
   );
 }
 
@@ -62,13 +62,13 @@ function keepLastOfEachId(
     const tree = section.find('id');
     const id = tree === undefined || isNull(tree) ? undefined : reader.readText(tree);
     if (tree === undefined || id === undefined) {
-      writer.note(item, 'not-carried', 'has no id, which stops the program there');
+      writer.note(item, 'not-imported', 'has no id, which is an error in the source system');
       continue;
     }
     const earlier = groups.get(id);
     if (earlier !== undefined) {
-      const message = `another group with id '${id}' follows, and the later one wins there`;
-      writer.note({ ...earlier.tree, path: earlier.section.path }, 'ignored-by-them', message);
+      const message = `a later group has the same id '${id}', and the source system uses the later one`;
+      writer.note({ ...earlier.tree, path: earlier.section.path }, 'ignored-by-source', message);
     }
     groups.set(id, { id, tree, section });
   }
@@ -89,7 +89,11 @@ function mapGroup(group: NodeGroup, id: string): void {
   mapGroupLabels(context, section, root);
   mapGroupTaints(context, section, root);
   mapPendingTimeout(group);
-  context.reader.noteUnreadKeys(section, 'ignored-by-them', 'is unknown there, and ignored');
+  context.reader.noteUnreadKeys(
+    section,
+    'ignored-by-source',
+    'is an unknown key, which the source system ignores',
+  );
 }
 
 interface GroupNumber {
@@ -139,14 +143,14 @@ function mapDisk({ context, section, root }: NodeGroup): void {
   if (text === '') {
     writer.note(
       tree,
-      'carried-differently',
-      "is empty: the disk keeps the image's size there; here it gets the default size of a disk",
+      'imported-differently',
+      'is empty; in the source system the disk keeps the size of the image, here it gets the default disk size',
     );
     return;
   }
   const size = parseProxmoxSizeMiB(text);
   if (size.ok) writer.set(path, formatMiB(size.value), tree);
-  else writer.note(tree, 'needs-you', `${size.problem}: write the size of the disk yourself`);
+  else writer.note(tree, 'action-required', `${size.problem}; set the disk size`);
 }
 
 function mapBalloon(group: NodeGroup): void {
@@ -156,8 +160,8 @@ function mapBalloon(group: NodeGroup): void {
   if (balloon.value < 0 && balloon.tree !== undefined) {
     group.context.writer.note(
       balloon.tree,
-      'carried-differently',
-      'a negative balloon means none there, and is written as 0 here',
+      'imported-differently',
+      'a negative value disables ballooning in the source system; the equivalent value here is 0',
     );
   }
 }
@@ -173,8 +177,8 @@ function mapPrefix({ context, section, root }: NodeGroup, id: string): void {
   else writer.set(path, stem, where);
   writer.note(
     where,
-    'carried-differently',
-    'names ended in the VM id, which is used again; here they end in a piece of the machine’s id',
+    'imported-differently',
+    'machine names ended in the VM id, which is reused; now they end in a part of the machine id',
   );
 }
 
@@ -191,20 +195,20 @@ function mapLimits(group: NodeGroup): void {
   const where = max.tree ?? group.section.refTo('max_size');
   group.context.writer.note(
     where,
-    'needs-you',
-    `is less than min_size, which is not checked there: ${min.value} was written, decide what you want`,
+    'action-required',
+    `is less than min_size, which the source system does not check; ${min.value} was set, check the value`,
   );
 }
 
 function mapNetwork({ context, root, settings }: NodeGroup): void {
   const path = [...root, 'network', 'interfaces', 0];
   const { writer, reader } = context;
-  writer.setFixedBehavior([...path, 'model'], 'virtio', 'the model of the card is fixed');
+  writer.setFixedBehavior([...path, 'model'], 'virtio', 'the model of the network card is fixed');
   const bridge = reader.readText(settings.bridge);
   if (settings.bridge === undefined || bridge === undefined) {
     writer.setSourceDefault([...path, 'bridge'], 'vmbr0', settings.bridgeWhere);
   } else writer.set([...path, 'bridge'], bridge, settings.bridge);
-  writer.setFixedBehavior([...root, 'network', 'ip'], 'dhcp', 'addresses come by DHCP');
+  writer.setFixedBehavior([...root, 'network', 'ip'], 'dhcp', 'machines use DHCP');
 }
 
 function mapPendingTimeout({ context, root, settings }: NodeGroup): void {

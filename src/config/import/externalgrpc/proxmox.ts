@@ -25,7 +25,7 @@ function mapEndpoint(context: ImportContext, section: SourceSection): void {
   const url = reader.readText(tree);
   const path = [...ROOT, 'endpoints'];
   if (tree === undefined || url === undefined) {
-    const message = 'the address of the Proxmox API';
+    const message = 'the URL of the Proxmox API';
     writer.setPlaceholder(path, placeholderEndpoints(REGION), {
       where: section.refTo('api_url'),
       message,
@@ -53,8 +53,8 @@ function mapNode(context: ImportContext, section: SourceSection): void {
   }
   writer.note(
     section.refTo('node'),
-    'needs-you',
-    'is required there and absent: every host may be used until hosts.allow says otherwise',
+    'action-required',
+    'is required in the source system but missing; set hosts.allow, otherwise every host may be used',
   );
 }
 
@@ -86,8 +86,8 @@ function mapTls(context: ImportContext, section: SourceSection): void {
   if (insecure === false) return;
   writer.note(
     tree ?? section.refTo('tls_insecure'),
-    'carried-differently',
-    'the certificate of the Proxmox API is not verified, as before, which is warned about here: give tls.caFile or tls.fingerprints instead',
+    'imported-differently',
+    'the certificate of the Proxmox API is still not verified, which causes a warning; set tls.caFile or tls.fingerprints instead',
   );
 }
 
@@ -120,11 +120,11 @@ export function mapImage(context: ImportContext, section: SourceSection): void {
       message,
     });
   } else writer.set(['images', IMAGE, 'url'], url, where);
-  writer.setFixedBehavior(['images', IMAGE, 'unverified'], true, 'never checks the image');
+  writer.setFixedBehavior(['images', IMAGE, 'unverified'], true, 'never verifies the image');
   writer.note(
     where,
-    'carried-differently',
-    'images are not checked there, nor here until you replace `unverified` by checksum or checksumUrl',
+    'imported-differently',
+    'the source system does not verify images; replace `unverified` with checksum or checksumUrl to verify them',
   );
   mapDownloadCertificate(context, section);
 }
@@ -141,8 +141,8 @@ function mapDownloadCertificate(
   } else writer.set(path, verified, tree);
   writer.note(
     tree ?? section.refTo('verify_certificates'),
-    'carried-differently',
-    "is about the server the image comes from, not about the Proxmox API, although its documentation lists it next to the API's TLS switch",
+    'imported-differently',
+    'applies to the download server of the image, not to the Proxmox API, although its documentation lists it next to the TLS option of the API',
   );
 }
 
@@ -160,8 +160,8 @@ export function mapDefaults({ writer, reader }: ImportContext, section: SourceSe
   if (tag !== tag.toLowerCase()) {
     writer.note(
       where,
-      'carried-differently',
-      'Proxmox writes tags in lower case, so our file does',
+      'imported-differently',
+      'the tag was converted to lower case, as Proxmox stores it',
     );
   }
 }

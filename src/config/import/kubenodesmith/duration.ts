@@ -14,19 +14,19 @@ export function readDuration(
 ): string | undefined {
   if (tree === undefined || isNull(tree)) return undefined;
   if (tree.kind !== 'scalar') {
-    writer.note(tree, 'not-carried', 'is not a duration such as 30s');
+    writer.note(tree, 'not-imported', 'is not a duration such as 30s');
     return undefined;
   }
   const text = String(tree.value).trim();
   if (/^[+-]?\d+(?:\.\d+)?$/.test(text) && Number(text) !== 0) {
     writer.note(
       tree,
-      'carried-differently',
-      'has no unit, which stops the program there; seconds were taken',
+      'imported-differently',
+      'has no unit, which is an error in the source system; interpreted as seconds',
     );
     return `${text}s`;
   }
   if (parseDuration(text).ok) return text;
-  writer.note(tree, 'not-carried', 'is not a duration such as 30s or 1h30m');
+  writer.note(tree, 'not-imported', 'is not a duration such as 30s or 1h30m');
   return undefined;
 }

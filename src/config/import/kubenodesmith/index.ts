@@ -28,13 +28,13 @@ function mapVersion({ writer, reader }: ImportContext, root: SourceSection): voi
   const tree = root.find('schemaVersion');
   const version = reader.readText(tree);
   if (version === 'v1alpha1' && tree !== undefined) {
-    writer.note(tree, 'carried-differently', 'the format of our file is named by apiVersion');
+    writer.note(tree, 'imported-differently', 'the file format is set by apiVersion');
     return;
   }
   writer.note(
     root.refTo('schemaVersion'),
-    'carried-differently',
-    'is not v1alpha1, which stops the program there; the file was read as v1alpha1',
+    'imported-differently',
+    'is not v1alpha1, which is an error in the source system; the file was read as v1alpha1',
   );
 }
 

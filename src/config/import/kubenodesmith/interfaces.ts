@@ -33,8 +33,8 @@ export function mapInterfaces({ context, root, provider }: NodePool): ReadonlySe
     const where = options.refTo('networkInterfaces');
     context.writer.note(
       where,
-      'needs-you',
-      'is absent: a VM has no card there unless vmOptions has one; here it gets one on vmbr0',
+      'action-required',
+      'is missing; in the source system a VM has no network card unless vmOptions defines one, here it gets one on vmbr0',
     );
   }
   return new Set(cards.map(({ name }) => name));
@@ -58,11 +58,11 @@ function noteCardName(
   if (name !== `net${index}`)
     writer.note(
       where,
-      'carried-differently',
-      `is net${index} here: cards are numbered by their place in the list`,
+      'imported-differently',
+      `becomes net${index}: network cards are numbered by their position in the list`,
     );
   else if (where !== item)
-    writer.note(where, 'carried-differently', 'is the place in the list here');
+    writer.note(where, 'imported-differently', 'becomes the position in the list');
 }
 
 function mapCard(context: ImportContext, { section }: NetworkCard, path: DraftPath): void {
@@ -75,8 +75,8 @@ function mapCard(context: ImportContext, { section }: NetworkCard, path: DraftPa
   else
     writer.note(
       section.refTo('bridge'),
-      'needs-you',
-      'is absent: the card is connected to nothing there, to vmbr0 here',
+      'action-required',
+      'is missing; in the source system the card is not connected, here it is connected to vmbr0',
     );
   const vlanTree = section.find('vlanTag');
   const vlan = vlanTree === undefined || isNull(vlanTree) ? 0 : (reader.readInteger(vlanTree) ?? 0);
@@ -98,7 +98,7 @@ function mapMacPrefix(context: ImportContext, section: SourceSection, path: Draf
   const [first, ...rest] = octets;
   const where = section.refTo('macPrefix');
   if (first === undefined) {
-    writer.note(where, 'ignored-by-them', 'has no octet that can be used');
+    writer.note(where, 'ignored-by-source', 'contains no valid octet');
     return;
   }
   const written = [(first & 0xfe) | 0x02, ...rest]
@@ -108,8 +108,8 @@ function mapMacPrefix(context: ImportContext, section: SourceSection, path: Draf
   if (written !== prefix.toLowerCase()) {
     writer.note(
       where,
-      'carried-differently',
-      `is ${written} in effect: wrong octets are skipped, and the first one is made unicast and locally administered`,
+      'imported-differently',
+      `becomes ${written}: the source system skips invalid octets and makes the first one unicast and locally administered`,
     );
   }
 }

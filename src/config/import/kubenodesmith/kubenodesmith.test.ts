@@ -63,7 +63,7 @@ describe('providers', () => {
     const result = changed('upper: 4099', line);
     expect(result.valueAt('proxmox.rack-one.vmIds')).toBe('20000-20999');
     const path = `${OPTIONS}.vmIDRange.lower, ${OPTIONS}.vmIDRange.upper`;
-    expect(result.notesAbout(path).join()).toContain('needs-you');
+    expect(result.notesAbout(path).join()).toContain('action-required');
   });
 
   it('says what an empty managedNodeTag meant', () => {
@@ -96,7 +96,9 @@ describe('providers', () => {
     expect(first).not.toContain('yew');
     expect(result.valueAt('pools.1.placement.hosts.allow')).toStrictEqual(first);
     expect(result.valueAt('proxmox.rack-one.hosts.allow')).toStrictEqual([first, 'yew'].flat());
-    expect(result.notesAbout('providers.Second_One').join()).toContain('one Proxmox is one region');
+    expect(result.notesAbout('providers.Second_One').join()).toContain(
+      'one Proxmox cluster is one region',
+    );
   });
 
   it('gives each region VM ids of its own', () => {
@@ -126,12 +128,12 @@ describe('unknown keys', () => {
     ['      minNodes: 1', '      minNode: 1', 'nodePools[0].limits.minNode'],
     ['      batchSize: 2', '      batchSize: 2\n      wait: 1s', 'nodePools[0].scaleUp.wait'],
   ])('%s', (from, to, path) => {
-    expect(changed(from, to).notesAbout(path).join()).toContain('stops the program there');
+    expect(changed(from, to).notesAbout(path).join()).toContain('is an error in the source system');
   });
 
   it('names the ones that only its documentation has, and likely typing errors', () => {
     const tags = changed('      vmMemOverheadMiB', '      vmTags: a\n      vmMemOverheadMiB');
-    expect(tags.notesAbout(`${OPTIONS}.vmTags`).join()).toContain('its examples mention it');
+    expect(tags.notesAbout(`${OPTIONS}.vmTags`).join()).toContain('its examples contain it');
     const typo = changed('minNodes: 1', 'minNode: 1');
     expect(typo.notesAbout('nodePools[0].limits.minNode').join()).toContain(
       "did you mean 'minNodes'?",
@@ -158,12 +160,12 @@ describe('pools', () => {
   it('writes no limit as a number, since 0 switches a pool off here', () => {
     const result = changed('maxNodes: 6', 'maxNodes: 0');
     expect(result.valueAt('pools.0.limits.max')).toBe(100);
-    expect(result.notesAbout('nodePools[0].limits.maxNodes').join()).toContain('no limit there');
+    expect(result.notesAbout('nodePools[0].limits.maxNodes').join()).toContain('means no limit');
   });
 
   it('says that minNodes means more here', () => {
     const result = importText('kubenodesmith', FILE);
-    expect(result.notesAbout('nodePools[0].limits.minNodes').join()).toContain('always kept');
+    expect(result.notesAbout('nodePools[0].limits.minNodes').join()).toContain('always exists');
   });
 
   it('repairs limits that are upside down', () => {
@@ -202,7 +204,7 @@ describe('network cards', () => {
     const result = changed('- name: net0', '- name: net7');
     expect(result.valueAt('pools.0.network.interfaces.0.bridge')).toBe('vmbr4');
     expect(result.notesAbout(`${OPTIONS}.networkInterfaces[0].name`).join()).toContain(
-      'is net1 here',
+      'becomes net1',
     );
   });
 
@@ -230,15 +232,15 @@ describe('network cards', () => {
 
 describe('vmOptions', () => {
   it.each([
-    ['args', '-nographic', 'refused'],
-    ['hookscript', 'local:snippets/x', 'refused'],
+    ['args', '-nographic', 'not allowed'],
+    ['hookscript', 'local:snippets/x', 'not allowed'],
     ['hostpci0', '"0000:01:00.0"', 'mapping'],
-    ['protection', '1', 'refused'],
+    ['protection', '1', 'not allowed'],
     ['scsi2', '/dev/sdb', 'absolute path'],
-    ['colour', 'red', 'no VM option'],
+    ['colour', 'red', 'not a Proxmox VM option'],
     ['sshkeys', 'x', 'ssh.publicKeys'],
-    ['ide2', '"local:iso/x.iso,media=cdrom"', 'has no home here'],
-    ['cipassword', 'planted-pass', 'has no home here'],
+    ['ide2', '"local:iso/x.iso,media=cdrom"', 'not supported'],
+    ['cipassword', 'planted-pass', 'not supported'],
   ])('%s is not carried', (name, value, why) => {
     const result = withOption(name, value);
     expect(result.notesAbout(`${FIRST} (${name})`).join()).toContain(why);
@@ -289,12 +291,14 @@ describe('vmOptions', () => {
     const notes = result.notesAbout(`${OPTIONS}.vmOptions[6] (scsi0)`).join();
     expect(notes).toContain('images');
     expect(notes).toContain('backup');
-    expect(result.yaml).toContain('REPLACE THIS: where a new VM comes from');
+    expect(result.yaml).toContain('REPLACE THIS: the source of new VMs');
   });
 
   it.each(['none', '/dev/sdb', 'fast:vm-1-disk-0'])('does not understand scsi0 %s', (value) => {
     const result = changed('fast:48,discard=on,ssd=1', value);
-    expect(result.notesAbout(`${OPTIONS}.vmOptions[6] (scsi0)`).join()).toContain('needs-you');
+    expect(result.notesAbout(`${OPTIONS}.vmOptions[6] (scsi0)`).join()).toContain(
+      'action-required',
+    );
   });
 
   it('does not give all machines the same address', () => {
@@ -307,13 +311,13 @@ describe('vmOptions', () => {
 
   it('asks where a VM comes from unless it boots from the network', () => {
     const result = changed('order=scsi0;net0', 'order=scsi0');
-    expect(result.yaml).toContain('REPLACE THIS: where a new VM comes from');
+    expect(result.yaml).toContain('REPLACE THIS: the source of new VMs');
   });
 
   it('lets the later of two with one name win', () => {
     const result = changed('vmOptions:\n', 'vmOptions:\n        - { name: cpu, value: kvm64 }\n');
     expect(result.valueAt('pools.0.vmOptions.cpu')).toBe('host');
-    expect(result.notesAbout(`${FIRST} (cpu)`).join()).toContain('ignored-by-them');
+    expect(result.notesAbout(`${FIRST} (cpu)`).join()).toContain('ignored-by-source');
   });
 
   it('notes an entry without name or value', () => {

@@ -31,15 +31,15 @@ function readVmOptions({ context, provider }: NodePool): ReadonlyMap<string, VmO
     const text = reader.readText(value);
     noteUnknownKeys(context, section, ['name', 'value']);
     if (name === undefined || value === undefined || text === undefined) {
-      writer.note(item, 'not-carried', 'needs a name and a value');
+      writer.note(item, 'not-imported', 'needs a name and a value');
       continue;
     }
     const earlier = options.get(name);
     if (earlier !== undefined) {
       writer.note(
         earlier.tree,
-        'ignored-by-them',
-        'stands again further down, and the later one wins',
+        'ignored-by-source',
+        'is set again further down, and the last one is used',
       );
     }
     options.set(name, { name, text, tree: { ...value, path: `${item.path} (${name})` } });
@@ -56,7 +56,7 @@ function mapSource(
   writer.setOwn(
     [...root, 'join'],
     'none',
-    `${writer.sourceName}: what the VM boots makes it a node`,
+    `${writer.sourceName}: the booted system joins by itself`,
   );
   const boot = options.get('boot');
   const where = boot?.tree ?? { path: 'vmOptions boot' };
@@ -64,12 +64,12 @@ function mapSource(
     writer.set([...root, 'from', 'netboot'], {}, where);
     writer.note(
       where,
-      'carried-differently',
-      'became from.netboot: an empty disk, and the network next',
+      'imported-differently',
+      'became from.netboot: boot from an empty disk, then from the network',
     );
     return;
   }
-  const message = 'where a new VM comes from (netboot, an image or a template), and how it joins';
+  const message = 'the source of new VMs (netboot, an image or a template) and how they join';
   writer.setPlaceholder([...root, 'from', 'netboot'], {}, { where, message });
 }
 
@@ -89,6 +89,6 @@ function mapSize({ context, section, root }: NodePool, disk: SystemDisk): void {
   };
   const where = { path: 'size of a VM' };
   const message =
-    'a VM was as large as the first pending pod asked for; here sizes lie between these two';
+    'the smallest and the largest machine; the source system sized each VM for the first pending pod';
   context.writer.setPlaceholder([...root, 'size'], size, { where, message });
 }

@@ -47,7 +47,11 @@ function providerOf(
   const reference = reader.readText(section.find('providerRef'));
   const provider = providers.get(reference ?? '');
   if (provider === undefined) {
-    writer.note(section, 'not-carried', 'its providerRef names no provider of type proxmox');
+    writer.note(
+      section,
+      'not-imported',
+      'its providerRef does not name a provider of type proxmox',
+    );
   }
   return provider;
 }
@@ -92,15 +96,15 @@ function mapTemplate({ context, section, root }: NodePool): void {
   if (prefix === '') {
     writer.note(
       where,
-      'carried-differently',
-      'is empty, which makes names that begin with a dash there; here the name of the pool is taken',
+      'imported-differently',
+      'is empty, so names start with a dash in the source system; here the pool name is used',
     );
   } else {
     writer.set([...root, 'names', 'prefix'], prefix.toLowerCase(), where);
     writer.note(
       where,
-      'carried-differently',
-      'names ended in the VM id, which is used again; here they end in a piece of the machine’s id',
+      'imported-differently',
+      'machine names ended in the VM id, which is reused; now they end in a part of the machine id',
     );
   }
   const architecture = template.find('architecture');
@@ -108,7 +112,11 @@ function mapTemplate({ context, section, root }: NodePool): void {
     architecture === undefined || isNull(architecture) ? undefined : reader.readText(architecture);
   if (architecture !== undefined && text !== undefined) {
     writer.set([...root, 'architecture'], text, architecture);
-    writer.note(architecture, 'carried-differently', 'has no effect there and takes effect here');
+    writer.note(
+      architecture,
+      'imported-differently',
+      'has no effect in the source system but takes effect here',
+    );
   }
   noteUnknownKeys(context, template, ['kubeNodeNamePrefix', 'architecture', 'labels']);
 }

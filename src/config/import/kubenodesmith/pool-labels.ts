@@ -35,12 +35,16 @@ function mapLabel({ context, root }: NodePool, { name, tree, groupKey }: Label):
   const { writer, reader } = context;
   if (tree === undefined) return;
   if (name === groupKey) {
-    writer.note(tree, 'carried-differently', 'is set by groupLabel here and need not be listed');
+    writer.note(
+      tree,
+      'imported-differently',
+      'is set by groupLabel and does not need to be listed',
+    );
     return;
   }
   const value = isNull(tree) ? '' : reader.readText(tree);
   if (value === undefined) return;
   const problem = [parseLabelKey(name), parseLabelValue(value)].find((parsed) => !parsed.ok);
   if (problem === undefined || problem.ok) writer.set([...root, 'labels', name], value, tree);
-  else writer.note(tree, 'not-carried', problem.problem);
+  else writer.note(tree, 'not-imported', problem.problem);
 }

@@ -9,8 +9,9 @@ import type { NodePool } from './pool.ts';
 import { noteUnknownKeys } from './unknown-keys.ts';
 
 const MACHINES_MAX = 10_000;
-const MIN_NODES_NOTE = 'only stops scale-down there; here that many machines are always kept';
-const NO_EFFECT_NOTE = 'has no effect there and takes effect here';
+const MIN_NODES_NOTE =
+  'only limits scale-down in the source system; here this number of machines always exists';
+const NO_EFFECT_NOTE = 'has no effect in the source system but takes effect here';
 
 export function mapPoolScaling(pool: NodePool): void {
   mapLimits(pool);
@@ -31,7 +32,7 @@ export function mapPoolScaling(pool: NodePool): void {
   context.writer.setFixedBehavior(
     [...root, 'scaleDown', 'when'],
     'empty',
-    'removes nodes without pods only',
+    'removes only nodes without pods',
   );
   setUnusedKey(pool, down, {
     key: 'maxConcurrent',
@@ -62,7 +63,7 @@ function setUnusedKey(
   const value = kind === 'number' ? context.reader.readInteger(tree) : readDuration(context, tree);
   if (value === undefined) return;
   context.writer.set(path, value, tree);
-  context.writer.note(tree, 'carried-differently', NO_EFFECT_NOTE);
+  context.writer.note(tree, 'imported-differently', NO_EFFECT_NOTE);
 }
 
 function mapLimits(pool: NodePool): void {
@@ -77,7 +78,7 @@ function mapLimits(pool: NodePool): void {
   const min = number('minNodes');
   const path = [...root, 'limits'];
   writer.set([...path, 'min'], min, limits.refTo('minNodes'));
-  if (min > 0) writer.note(limits.refTo('minNodes'), 'carried-differently', MIN_NODES_NOTE);
+  if (min > 0) writer.note(limits.refTo('minNodes'), 'imported-differently', MIN_NODES_NOTE);
   mapMaxNodes(pool, limits, { min, max: number('maxNodes') });
   writer.set([...path, 'cpu'], number('cpuCores'), limits.refTo('cpuCores'));
   writer.set([...path, 'memory'], formatMiB(number('memoryMiB')), limits.refTo('memoryMiB'));
@@ -97,14 +98,14 @@ function mapMaxNodes(
   if (max <= 0) {
     context.writer.note(
       where,
-      'carried-differently',
-      `no limit there, but 0 switches a pool off here: ${effective} was written, as many as there are VM ids`,
+      'imported-differently',
+      `means no limit in the source system, but 0 disables a pool here; ${effective} was set, the number of VM ids`,
     );
   } else if (max < min) {
     context.writer.note(
       where,
-      'needs-you',
-      `is less than minNodes, which stops the program there: ${effective} was written`,
+      'action-required',
+      `is less than minNodes, which is an error in the source system; ${effective} was set`,
     );
   }
 }

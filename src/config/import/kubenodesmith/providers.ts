@@ -47,7 +47,7 @@ export function mapProviders(
       continue;
     }
     const where = { ...section.refTo(name), path: provider.path };
-    context.writer.note(where, 'not-carried', OTHER_TYPE);
+    context.writer.note(where, 'not-imported', OTHER_TYPE);
   }
   if (providers.size === 0) addPlaceholderRegion(context, section);
   return mergeSharedHosts(context, providers);
@@ -83,10 +83,10 @@ function readHosts(options: SourceSection): readonly string[] {
 }
 
 const OTHER_TYPE =
-  'is not of type proxmox, the only type that works there and here; its pools are left out too';
+  'is not of type proxmox, the only supported type; its pools are not imported either';
 
 function addPlaceholderRegion({ writer }: ImportContext, section: SourceSection): void {
-  const message = 'no provider of type proxmox is given: the address of the Proxmox API';
+  const message = 'the URL of the Proxmox API; the source file has no provider of type proxmox';
   const about = { where: section, message };
   writer.setPlaceholder(['proxmox', 'pve', 'endpoints'], placeholderEndpoints('pve'), about);
   for (const key of ['idRef', 'secretRef']) {
@@ -121,7 +121,7 @@ function mapProvider(
   regions.names.add(region);
   const root: DraftPath = ['proxmox', region];
   if (region !== name)
-    context.writer.note(provider, 'carried-differently', `the region is named '${region}'`);
+    context.writer.note(provider, 'imported-differently', `became region '${region}'`);
   mapEndpoint(context, options, { root, endpoint });
   mapCredentials(context, provider, root);
   mapHosts(context, options, [...root, 'hosts', 'allow']);
@@ -141,7 +141,11 @@ function noteProviderKeys(
   noteUnknownKeys(context, options, OPTIONS);
   const type = provider.find('type');
   if (type !== undefined)
-    context.writer.note(type, 'carried-differently', 'every region is a Proxmox');
+    context.writer.note(
+      type,
+      'imported-differently',
+      'is not needed: every region is a Proxmox cluster',
+    );
 }
 
 /** Two providers for one Proxmox are one region here; hosts stay apart, since a pool can name its own. */
@@ -153,8 +157,8 @@ function shareRegion(
   const { writer } = context;
   writer.note(
     provider,
-    'carried-differently',
-    `has the endpoint of provider '${first.name}': one Proxmox is one region here, '${first.region}'`,
+    'imported-differently',
+    `has the same endpoint as provider '${first.name}'; one Proxmox cluster is one region, '${first.region}'`,
   );
   const lost = [
     options.find('vmIDRange'),
@@ -163,7 +167,7 @@ function shareRegion(
   ];
   for (const tree of lost) {
     if (tree !== undefined)
-      writer.note(tree, 'not-carried', `the region has that of provider '${first.name}'`);
+      writer.note(tree, 'not-imported', `the region uses the value of provider '${first.name}'`);
   }
   return { name, region: first.region, options, idCount: first.idCount, isShared: true };
 }
@@ -187,7 +191,7 @@ function mapEndpoint(
   else
     writer.setPlaceholder(path, placeholderEndpoints(String(root.at(-1))), {
       where,
-      message: 'the address of the Proxmox API',
+      message: 'the URL of the Proxmox API',
     });
 }
 
@@ -217,8 +221,8 @@ function mapCredentials(context: ImportContext, provider: SourceSection, root: D
   noteUnknownKeys(context, ref, ['name', 'namespace']);
   writer.note(
     ref,
-    'needs-you',
-    'only you know whether the Secret has PROXMOX_SKIP_TLS_VERIFY: it is not read from there here, so give tls.caFile or tls.fingerprints (or tls.insecure)',
+    'action-required',
+    'PROXMOX_SKIP_TLS_VERIFY in the Secret is not imported; set tls.caFile or tls.fingerprints (or tls.insecure)',
   );
 }
 
@@ -260,9 +264,8 @@ function mapVmIds(
 }
 
 const OVERLAP =
-  'a range of VM ids of its own (it overlaps another one, or goes beyond the ids that Proxmox has)';
-const NO_RANGE =
-  'a range of VM ids (no VM can be made there with this one: upper must be more than lower)';
+  'a separate range of VM ids (this one overlaps another range or is outside the ids that Proxmox allows)';
+const NO_RANGE = 'a range of VM ids (in this one, upper is not more than lower)';
 
 function mapTag({ writer, reader }: ImportContext, options: SourceSection, root: DraftPath): void {
   const tree = options.find('managedNodeTag');
@@ -271,16 +274,16 @@ function mapTag({ writer, reader }: ImportContext, options: SourceSection, root:
   if (tag === '') {
     writer.note(
       where,
-      'carried-differently',
-      'is empty, so that every VM counts as managed there; here a mark on the VM decides',
+      'imported-differently',
+      'is empty, so every VM counts as managed in the source system; here a marker on the VM proves ownership',
     );
     return;
   }
   writer.set([...root, 'managedTag'], tag.toLowerCase(), where);
   writer.note(
     where,
-    'carried-differently',
-    'is put on every new VM here (the first versions there never did) and proves nothing: a mark on the VM decides what is ours',
+    'imported-differently',
+    'is set on every new VM (early versions of the source system did not set it) and does not prove ownership, which is proven by a marker on the VM',
   );
 }
 

@@ -24,8 +24,8 @@ export function mapSystemDisk(pool: NodePool, option: VmOption | undefined): Sys
   if (storage === undefined) {
     context.writer.note(
       option.tree,
-      'needs-you',
-      'is not of the form storage:size, so it says nothing that holds for every new machine',
+      'action-required',
+      'must have the form storage:size to apply to every new machine',
     );
     return NO_DISK;
   }
@@ -53,8 +53,8 @@ function mapDiskFlag(
   else if (name === 'import-from') {
     writer.note(
       option.tree,
-      'needs-you',
-      'fills the disk from a volume: name the image under `images`, by its URL, and write from.image',
+      'action-required',
+      'imports the disk from a volume; add the image by URL to `images` and set from.image',
     );
-  } else writer.note(option.tree, 'not-carried', `its part ${name} has no home here`);
+  } else writer.note(option.tree, 'not-imported', `the option ${name} has no equivalent key`);
 }

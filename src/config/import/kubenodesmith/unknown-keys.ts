@@ -9,10 +9,10 @@ import { childPath } from '../source/tree.ts';
 
 /** Documented in its examples, known to no version of the loader. */
 const ONLY_DOCUMENTED: Readonly<Record<string, string>> = {
-  vmTags: 'tags of VMs are proxmox.<region>.tags here',
-  cpuCores: 'the size of machines is pools[].size here',
-  memoryMiB: 'the size of machines is pools[].size here',
-  tags: 'tags of VMs are proxmox.<region>.tags here',
+  vmTags: 'use proxmox.<region>.tags for VM tags',
+  cpuCores: 'use pools[].size for the machine size',
+  memoryMiB: 'use pools[].size for the machine size',
+  tags: 'use proxmox.<region>.tags for VM tags',
 };
 
 export function noteUnknownKeys(
@@ -24,15 +24,15 @@ export function noteUnknownKeys(
     const where = { ...section.refTo(key), path: childPath(section.path, key) };
     writer.note(
       where,
-      'not-carried',
-      `is unknown and stops the program there${unknownKeyHint(key, known)}`,
+      'not-imported',
+      `is an unknown key, which is an error in the source system${unknownKeyHint(key, known)}`,
     );
   }
 }
 
 function unknownKeyHint(key: string, known: readonly string[]): string {
   const documented = Object.hasOwn(ONLY_DOCUMENTED, key) ? ONLY_DOCUMENTED[key] : undefined;
-  if (documented !== undefined) return `, although its examples mention it; ${documented}`;
+  if (documented !== undefined) return `, although its examples contain it; ${documented}`;
   const meant = closestMatch(key, known);
   return meant === undefined ? '' : `; did you mean '${meant}'?`;
 }

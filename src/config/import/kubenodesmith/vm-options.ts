@@ -24,31 +24,31 @@ const OPTION_MAPPERS: Readonly<Record<string, OptionMapper>> = {
     const isCloudInit = /:cloudinit\b/.test(option.text);
     pool.context.writer.note(
       option.tree,
-      isCloudInit ? 'carried-differently' : 'needs-you',
+      isCloudInit ? 'imported-differently' : 'action-required',
       isCloudInit
-        ? 'the drive with the settings of a machine is made by pvescaler itself, where the source of a VM needs one'
-        : 'a CD that machines boot from has no home here: use netboot, an image or a template',
+        ? 'pvescaler creates the cloud-init drive itself when the VM source needs one'
+        : 'booting from a CD is not supported; use netboot, an image or a template',
     );
   },
   cicustom: (pool, option) => {
     pool.context.writer.note(
       option.tree,
-      'needs-you',
-      'names snippets on a host, which cannot be read from here: give the cloud-config as join.custom.cloudConfigFile',
+      'action-required',
+      'refers to snippets on a host, which cannot be read; set join.custom.cloudConfigFile to the cloud-config',
     );
   },
   cipassword: (pool, option) => {
     pool.context.writer.note(
       option.tree,
-      'not-carried',
-      'a password for the guest has no home here: use ssh.publicKeys',
+      'not-imported',
+      'guest passwords are not supported; use ssh.publicKeys',
     );
   },
   tags: mapTags,
   balloon: (pool, option) => {
     const mib = parseDecimal(option.text);
     if (mib === undefined)
-      pool.context.writer.note(option.tree, 'not-carried', 'is not a number of MiB');
+      pool.context.writer.note(option.tree, 'not-imported', 'is not a number of MiB');
     else pool.context.writer.set([...pool.root, 'balloon'], formatMiB(mib), option.tree);
   },
   onboot: (pool, option) => {
@@ -76,7 +76,11 @@ export function mapVmOption(pool: NodePool, { option, cards }: OptionWithCards):
   const { writer } = pool.context;
   const { name, text, tree } = option;
   if (OVERWRITTEN.has(name) || cards.has(name)) {
-    writer.note(tree, 'ignored-by-them', 'is overwritten by what the program sets itself');
+    writer.note(
+      tree,
+      'ignored-by-source',
+      'is overwritten by a value that the source system sets itself',
+    );
     return;
   }
   const home = Object.hasOwn(OPTION_MAPPERS, name) ? OPTION_MAPPERS[name] : undefined;
@@ -87,7 +91,7 @@ export function mapVmOption(pool: NodePool, { option, cards }: OptionWithCards):
   const value = parseDecimal(text) ?? text;
   const checked = checkVmOption(name, value);
   if (checked.ok) writer.set([...pool.root, 'vmOptions', name], value, tree);
-  else writer.note(tree, 'not-carried', checked.problem);
+  else writer.note(tree, 'not-imported', checked.problem);
 }
 
 function mapIpConfig({ context, root }: NodePool, option: VmOption): void {
@@ -99,8 +103,8 @@ function mapIpConfig({ context, root }: NodePool, option: VmOption): void {
   }
   context.writer.note(
     option.tree,
-    'needs-you',
-    'would give every machine the same address: write a range of addresses to network.ip',
+    'action-required',
+    'would give every machine the same address; set network.ip to a range of addresses',
   );
 }
 
@@ -110,7 +114,7 @@ function mapTags({ context, provider }: NodePool, option: VmOption): void {
   if (tags.length > 0) context.writer.set(['proxmox', provider.region, 'tags'], tags, option.tree);
   context.writer.note(
     option.tree,
-    'carried-differently',
-    'later versions there overwrite it with managedNodeTag; here machines have both',
+    'imported-differently',
+    'later versions of the source system overwrite it with managedNodeTag; here machines have both',
   );
 }

@@ -35,8 +35,8 @@ function removeInvalid(writer: ImportWriter, draft: Draft, { path, message }: Fi
   const removed = draft.remove(path);
   for (const gone of removed) {
     const where = writer.findOrigin(gone) ?? { path: formatPath(gone) };
-    const text = `${formatPath(gone)} refuses the value, so it was left out: ${message}`;
-    writer.note(where, 'needs-you', text);
+    const text = `${formatPath(gone)} does not accept the value, so it was not imported: ${message}`;
+    writer.note(where, 'action-required', text);
   }
   return removed.length > 0;
 }

@@ -19,8 +19,8 @@ export class PoolNameAllocator {
     if (name !== wanted) {
       this.#work.note(
         where,
-        'carried-differently',
-        `a pool's name is a DNS label of its own here: '${wanted}' became '${name}', in tags and labels too`,
+        'imported-differently',
+        `a pool name must be a unique DNS label: '${wanted}' became '${name}', also in tags and labels`,
       );
     }
     return name;

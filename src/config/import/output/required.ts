@@ -23,7 +23,7 @@ const REQUIRED_KEYS: readonly RequiredKey[] = [
   {
     path: 'proxmox.*.endpoints',
     value: placeholderEndpoints,
-    message: 'the address of the Proxmox API',
+    message: 'the URL of the Proxmox API',
     unless: ['transport'],
   },
   {
@@ -58,7 +58,7 @@ const REQUIRED_KEYS: readonly RequiredKey[] = [
   {
     path: 'images.*.unverified',
     value: true,
-    message: 'a checksum or checksumUrl, instead of this',
+    message: 'use checksum or checksumUrl instead',
     unless: ['checksumUrl', 'checksum'],
   },
   {
@@ -70,7 +70,7 @@ const REQUIRED_KEYS: readonly RequiredKey[] = [
   {
     path: 'join.k3s.server',
     value: 'https://k3s.invalid:6443',
-    message: 'the URL that machines join',
+    message: 'the server URL that machines join',
   },
   { path: 'sizes.*.cpu', value: 2, message: 'the vCPUs of this size' },
   { path: 'sizes.*.memory', value: '4Gi', message: 'the memory of this size' },
@@ -84,7 +84,7 @@ const REQUIRED_KEYS: readonly RequiredKey[] = [
   {
     path: 'pools.*.size',
     value: { cpu: 2, memory: '4Gi' },
-    message: 'how large a machine is',
+    message: 'the size of a machine',
   },
   { path: 'pools.*.name', value: 'pool', message: 'the name of the pool' },
 ];
@@ -131,10 +131,10 @@ function replaceIncompleteAddresses(writer: ImportWriter, draft: Draft, pool: Dr
     const where = writer.findOrigin(gone) ?? { path: 'addresses' };
     writer.note(
       where,
-      'needs-you',
-      'was left out, since a range and its prefix length are needed together',
+      'action-required',
+      'was not imported, because a range and its prefix length are required together',
     );
   }
-  const message = 'a range with its prefix, gateway and dns; machines ask by DHCP until then';
+  const message = 'an address range with prefix, gateway and dns; machines use DHCP until then';
   writer.setPlaceholder(ip, 'dhcp', { where: { path: 'addresses' }, message });
 }

@@ -22,13 +22,13 @@ const MIB_PER_UNIT: Readonly<Record<string, number>> = { K: 1 / 1024, M: 1, G: 1
 /** A size as Proxmox writes it (`32G`, `1.5T`; a bare number is bytes) to a whole number of MiB, rounded up. */
 export function parseProxmoxSizeMiB(text: string): Parsed<number> {
   const [, sign, amount, unit] = /^(\+?)(\d+(?:\.\d+)?)([KMGT]?)$/.exec(text.trim()) ?? [];
-  if (amount === undefined) return refused('is not a size as Proxmox writes it, such as 20G');
-  if (sign === '+') return refused('is relative to the size of the image, which is not known here');
+  if (amount === undefined) return refused('must be a Proxmox disk size such as 20G');
+  if (sign === '+') return refused('is relative to the size of the image, which is unknown');
   const mib = Number(amount) * (MIB_PER_UNIT[unit ?? ''] ?? 1 / 1024 ** 2);
   const whole = Math.ceil(mib);
   return whole > 0 && Number.isSafeInteger(whole)
     ? accepted(whole)
-    : refused('is not a usable size');
+    : refused('is not a valid size');
 }
 
 const OCTET = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)$/;

@@ -23,13 +23,13 @@ export function mapProxmoxAutoscaler(context: ImportContext, settings: SourceSec
   writer.setFixedBehavior(
     ['join', 'kubeadm', 'via'],
     'agent',
-    'joins by kubeadm through the guest agent',
+    'joins with kubeadm through the guest agent',
   );
   mapSize(context);
   mapNetwork(context, settings, POOL);
   mapLabel(context, settings);
   mapScaling(context, settings, POOL);
-  reader.noteUnreadKeys(settings, 'ignored-by-them', 'is not a setting of the program');
+  reader.noteUnreadKeys(settings, 'ignored-by-source', 'is not a setting of the source system');
 }
 
 function mapLogin(context: ImportContext, settings: SourceSection): void {
@@ -38,7 +38,7 @@ function mapLogin(context: ImportContext, settings: SourceSection): void {
   const hostTree = settings.find('pxe_host');
   const host = reader.readText(hostTree);
   if (hostTree === undefined || host === undefined) {
-    const about = { where: settings.refTo('pxe_host'), message: 'the address of the Proxmox API' };
+    const about = { where: settings.refTo('pxe_host'), message: 'the URL of the Proxmox API' };
     writer.setPlaceholder([...root, 'endpoints'], placeholderEndpoints(REGION), about);
   } else writer.set([...root, 'endpoints'], [toEndpoint(host)], hostTree);
   const userTree = settings.find('pxe_user');
@@ -63,8 +63,8 @@ function mapLogin(context: ImportContext, settings: SourceSection): void {
   );
   writer.note(
     { path: 'TLS' },
-    'carried-differently',
-    'the certificate of the Proxmox API is not verified, as before, which is warned about here: give tls.caFile or tls.fingerprints instead',
+    'imported-differently',
+    'the certificate of the Proxmox API is still not verified, which causes a warning; set tls.caFile or tls.fingerprints instead',
   );
 }
 
@@ -78,8 +78,8 @@ function mapTemplate(context: ImportContext, settings: SourceSection): void {
   setFromSetting(context, ['templates', TEMPLATE, 'name'], { setting, value: setting.value });
   context.writer.note(
     setting.where,
-    'carried-differently',
-    'any VM whose name contains this counts there; here the whole name must be equal',
+    'imported-differently',
+    'the source system matches any VM whose name contains this text; here the whole name must match',
   );
   context.writer.setOwn([...POOL, 'from', 'template'], TEMPLATE, '');
   context.writer.setFixedBehavior([...POOL, 'from', 'clone'], 'linked', 'makes linked clones');
@@ -99,14 +99,14 @@ function mapNames(context: ImportContext, settings: SourceSection): void {
   writer.setFixedBehavior([...POOL, 'names', 'suffix'], 'ordinal', 'numbers its VMs');
   writer.note(
     setting.where,
-    'carried-differently',
-    'VMs whose name contains this belong to the program there; here a mark on the VM decides, never its name',
+    'imported-differently',
+    'the source system owns every VM whose name contains this text; here a marker on the VM proves ownership, never its name',
   );
 }
 
 function mapSize({ writer }: ImportContext): void {
   const where = { path: 'size of a VM' };
-  const message = 'machines were as large as the template: write its size';
+  const message = 'the size of the template, which machines had so far';
   writer.setPlaceholder(
     [...POOL, 'size'],
     { cpu: 2, memory: '4Gi', disk: '20Gi' },
@@ -120,7 +120,7 @@ function mapLabel(context: ImportContext, settings: SourceSection): void {
   setFromSetting(context, [...POOL, 'labels', setting.value], { setting, value: 'true' });
   context.writer.note(
     setting.where,
-    'carried-differently',
-    'stays a label with the value true; the pool itself is marked by groupLabel, whose value is the name of the pool',
+    'imported-differently',
+    'stays a label with the value true; pool membership is marked by groupLabel, whose value is the pool name',
   );
 }

@@ -32,7 +32,7 @@ export function mapNetwork(context: ImportContext, settings: SourceSection, pool
   const { writer } = context;
   const card = {
     where: { path: 'network card' },
-    message: 'the card of the template was used: write its bridge',
+    message: 'the bridge of the template, which machines used so far',
   };
   writer.setPlaceholder(
     [...pool, 'network', 'interfaces'],
@@ -49,15 +49,15 @@ export function mapNetwork(context: ImportContext, settings: SourceSection, pool
   }
   writer.note(
     mode.where,
-    'needs-you',
-    'is neither manual nor dhcp (in lower case), so that every new VM is removed again there; dhcp was written',
+    'action-required',
+    'is neither manual nor dhcp (in lower case), so the source system removes every new VM; dhcp was set',
   );
 }
 
 function noteNetworkMode({ writer }: ImportContext, where: SourceRef, mode: string): void {
   const form =
     mode === 'manual' ? 'a range of addresses under network.ip' : '`dhcp` under network.ip';
-  writer.note(where, 'carried-differently', `became ${form}`);
+  writer.note(where, 'imported-differently', `became ${form}`);
 }
 
 function mapManual(context: ImportContext, settings: SourceSection, ip: DraftPath): void {
@@ -68,8 +68,8 @@ function mapManual(context: ImportContext, settings: SourceSection, ip: DraftPat
   else
     writer.note(
       settings.refTo(ADDRESS_SETTINGS.pool),
-      'needs-you',
-      'is absent: write the range of addresses, first-last',
+      'action-required',
+      'is missing; set the range of addresses, first-last',
     );
   mapMask(context, settings, ip);
   const gatewayTree = settings.find(ADDRESS_SETTINGS.gateway);
@@ -79,8 +79,8 @@ function mapManual(context: ImportContext, settings: SourceSection, ip: DraftPat
   else
     writer.note(
       settings.refTo(ADDRESS_SETTINGS.gateway),
-      'needs-you',
-      'is absent: without a gateway machines reach their own network only',
+      'action-required',
+      'is missing; without a gateway machines reach only their own network',
     );
   mapNameServer(context, settings, ip);
 }
@@ -92,8 +92,8 @@ function mapMask({ writer, reader }: ImportContext, settings: SourceSection, ip:
   if (tree === undefined || prefix === undefined) {
     writer.note(
       settings.refTo(ADDRESS_SETTINGS.mask),
-      'needs-you',
-      'is no prefix length such as 24',
+      'action-required',
+      'must be a prefix length such as 24',
     );
     return;
   }
@@ -111,11 +111,11 @@ function noteMaskForm(writer: ImportContext['writer'], tree: SourceTree, text: s
   if (tree.kind === 'scalar' && typeof tree.value === 'number') {
     writer.note(
       tree,
-      'carried-differently',
-      'must be a text there (a number makes every scale-up fail) and is a number here',
+      'imported-differently',
+      'must be text in the source system (a number makes every scale-up fail); here it is a number',
     );
   } else if (/[./]/.test(text)) {
-    writer.note(tree, 'carried-differently', 'is a prefix length here');
+    writer.note(tree, 'imported-differently', 'was converted to a prefix length');
   }
 }
 
@@ -123,7 +123,7 @@ function mapDhcp(context: ImportContext, settings: SourceSection, ip: DraftPath)
   const { writer } = context;
   for (const key of ADDRESS_KEYS) {
     const tree = settings.find(ADDRESS_SETTINGS[key]);
-    if (tree !== undefined) writer.note(tree, 'ignored-by-them', 'is used in the mode manual only');
+    if (tree !== undefined) writer.note(tree, 'ignored-by-source', 'is only used in mode manual');
   }
   writer.setFixedBehavior([...ip, 'v4'], 'dhcp', 'pxe_autoscaled_node_network_mode');
   writer.setFixedBehavior([...ip, 'v6'], 'off', 'configures IPv4 only');
@@ -143,8 +143,8 @@ function mapNameServer(
   if (tree === undefined || servers === undefined || servers.length === 0) {
     writer.note(
       settings.refTo('pxe_autoscaled_node_dns_server'),
-      'needs-you',
-      'is absent: machines get no name server unless DHCP gives one',
+      'action-required',
+      'is missing; machines get a name server only from DHCP',
     );
     return;
   }

@@ -93,19 +93,21 @@ describe('addresses', () => {
       v6: 'off',
       dns: ['198.51.100.2'],
     });
-    expect(result.notesAbout('pxe_autoscaled_node_ip_pool').join()).toContain('ignored-by-them');
+    expect(result.notesAbout('pxe_autoscaled_node_ip_pool').join()).toContain('ignored-by-source');
   });
 
   it('says that any other mode makes no machine', () => {
     const result = withSettings("pxe_autoscaled_node_network_mode = 'DHCP'");
-    expect(result.notesAbout('pxe_autoscaled_node_network_mode').join()).toContain('removed again');
+    expect(result.notesAbout('pxe_autoscaled_node_network_mode').join()).toContain(
+      'removes every new VM',
+    );
   });
 
   it('asks by DHCP until there is a whole range', () => {
     for (const key of ['pxe_autoscaled_node_ip_pool', 'pxe_autoscaled_node_ip_mask']) {
       const result = without(key);
       expect(result.valueAt('pools.0.network.ip')).toBe('dhcp');
-      expect(result.notesAbout(key).join()).toContain('needs-you');
+      expect(result.notesAbout(key).join()).toContain('action-required');
     }
   });
 
@@ -118,15 +120,17 @@ describe('addresses', () => {
   it('takes a range out that does not lie in its network', () => {
     const result = withSettings("pxe_autoscaled_node_ip_pool = '198.51.100.120-198.51.100.140'");
     expect(result.valueAt('pools.0.network.ip')).toBe('dhcp');
-    expect(result.notesAbout('pxe_autoscaled_node_ip_pool').join()).toContain('leaves the subnet');
+    expect(result.notesAbout('pxe_autoscaled_node_ip_pool').join()).toContain(
+      'is not inside one subnet',
+    );
   });
 });
 
 describe('settings that are absent', () => {
-  it('takes what the program ships with, where its README says something else too', () => {
+  it('uses the shipped default where the README of the source system differs', () => {
     const result = without('min_size');
     expect(result.valueAt('pools.0.limits.min')).toBe(2);
-    expect(result.notesAbout('min_size').join()).toContain('README promises 0');
+    expect(result.notesAbout('min_size').join()).toContain('README documents 0');
   });
 
   it('does not care about the ones without effect', () => {
@@ -149,7 +153,7 @@ it('says of the planned settings that they work here', () => {
     'max_total_unready_percentage',
     'ok_total_unready_count',
   ]) {
-    expect(result.notesAbout(key).join()).toContain('no effect there');
+    expect(result.notesAbout(key).join()).toContain('no effect in the source system');
   }
 });
 
@@ -163,7 +167,7 @@ it('leaves out what it cannot read without running Python', () => {
   const result = withSettings(
     'max_size = compute()\nfor x in y:\n    min_size = 3\nscan-interval = 4',
   );
-  expect(result.notesAbout('max_size').join()).toContain('not run here');
+  expect(result.notesAbout('max_size').join()).toContain('the import does not run');
   expect(result.notesAbout('(statement)')).toHaveLength(2);
   expect(result.valueAt('pools.0.limits.min')).toBe(1);
 });

@@ -7,7 +7,7 @@ import type { SourceSection } from '../source/tree.ts';
 import { countAddresses } from './network.ts';
 import { readNumberSetting, setFromSetting, setNumber, setSeconds } from './shipped-defaults.ts';
 
-const NO_EFFECT_NOTE = 'has no effect there (it is a plan of the program) and takes effect here';
+const NO_EFFECT_NOTE = 'has no effect in the source system (not implemented) but takes effect here';
 
 interface SecondsKey {
   readonly key: string;
@@ -28,7 +28,7 @@ const SECONDS_KEYS: readonly SecondsKey[] = [
   {
     key: 'scale_down_delay_after_error',
     pool: ['scaleDown', 'delayAfterFailure'],
-    note: 'stops the whole loop there, scale-up too; here it holds back scale-down of the pool only',
+    note: 'delays the whole loop of the source system, including scale-up; here it delays only scale-down of the pool',
   },
 ];
 
@@ -37,7 +37,7 @@ export function mapScaling(context: ImportContext, settings: SourceSection, pool
   for (const { key, top, pool: below = [], note } of SECONDS_KEYS) {
     if (note === NO_EFFECT_NOTE && settings.find(key) === undefined) continue;
     const setting = setSeconds(context, settings, { key, path: top ?? [...pool, ...below] });
-    if (note !== undefined) context.writer.note(setting.where, 'carried-differently', note);
+    if (note !== undefined) context.writer.note(setting.where, 'imported-differently', note);
   }
   mapThreshold(context, settings, pool);
   mapGuards(context, settings);
@@ -55,14 +55,14 @@ function mapLimits(context: ImportContext, settings: SourceSection, pool: DraftP
   if (max.value < min.value) {
     writer.note(
       max.where,
-      'needs-you',
-      `is less than min_size: ${most} was written, decide what you want`,
+      'action-required',
+      `is less than min_size; ${most} was set, check the value`,
     );
   } else if (max.value > addresses) {
     writer.note(
       max.where,
-      'needs-you',
-      `is more than the range has addresses: ${most} was written; widen the range to have more`,
+      'action-required',
+      `is more than the number of addresses in the range; ${most} was set, extend the range for more`,
     );
   }
 }
@@ -73,8 +73,8 @@ function mapThreshold(context: ImportContext, settings: SourceSection, pool: Dra
   setFromSetting(context, path, { setting: percent, value: percent.value / 100 });
   context.writer.note(
     percent.where,
-    'carried-differently',
-    'is percent of momentary use there, the lowest of all nodes; here it is a share of what the pods of one node request',
+    'imported-differently',
+    'is a percentage of current usage in the source system, for the least used node; here it is a ratio of the requests of the pods on a node',
   );
 }
 
@@ -85,6 +85,6 @@ function mapGuards(context: ImportContext, settings: SourceSection): void {
   ];
   for (const entry of keys.filter(({ key }) => settings.find(key) !== undefined)) {
     const setting = setNumber(context, settings, entry);
-    context.writer.note(setting.where, 'carried-differently', NO_EFFECT_NOTE);
+    context.writer.note(setting.where, 'imported-differently', NO_EFFECT_NOTE);
   }
 }

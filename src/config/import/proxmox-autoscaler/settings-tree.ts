@@ -41,8 +41,8 @@ export function toSettingsSection(
     } else if (setting.variable === undefined) {
       context.writer.note(
         where,
-        'needs-you',
-        'is computed by Python, which is not run here: it was treated as absent',
+        'action-required',
+        'is computed by Python code, which the import does not run; it was treated as absent',
       );
     }
   }
@@ -50,8 +50,8 @@ export function toSettingsSection(
     const where = { path: '(statement)', at: place(at) };
     context.writer.note(
       where,
-      'not-carried',
-      'is not a plain assignment, and Python is not run here: what it does was left out',
+      'not-imported',
+      'is not a plain assignment; the import does not run Python code, so the statement was ignored',
     );
   }
   return new SourceSection('', { kind: 'map', path: '', entries });
@@ -65,18 +65,22 @@ function noteVariable(
   const { variable } = setting;
   if (variable === undefined) return;
   if (Object.hasOwn(environment, variable) && setting.value === environment[variable]) {
-    writer.note(where, 'carried-differently', `was taken from ${variable} of the environment`);
+    writer.note(
+      where,
+      'imported-differently',
+      `was read from the environment variable ${variable}`,
+    );
   } else if (setting.value === undefined) {
     writer.note(
       where,
-      'needs-you',
-      `comes from ${variable}, which is not set here: it was treated as absent`,
+      'action-required',
+      `is read from ${variable}, which is not set; it was treated as absent`,
     );
   } else {
     writer.note(
       where,
-      'carried-differently',
-      `comes from ${variable} there when that (and every other variable asked for in the same try block) is set; the value written in the file was taken`,
+      'imported-differently',
+      `is read from ${variable} when it and all other variables of the same try block are set; the value in the file was used`,
     );
   }
 }

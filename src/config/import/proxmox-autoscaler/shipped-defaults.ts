@@ -29,8 +29,8 @@ const SHIPPED_DEFAULTS: Readonly<Record<string, string | number>> = {
 };
 
 const ABSENT_NOTES: Readonly<Record<string, string>> = {
-  min_size: 'is absent, which stops the program there (its README promises 0)',
-  pxe_vm_lost_cleanup_delay: 'is absent, as in early versions, which do not know it',
+  min_size: 'is missing, which is an error in the source system (its README documents 0)',
+  pxe_vm_lost_cleanup_delay: 'is missing, as in early versions, which do not support it',
 };
 
 export interface SettingValue<T> {
@@ -81,8 +81,8 @@ function useShippedDefault(
   const value = SHIPPED_DEFAULTS[key] ?? '';
   writer.note(
     section.refTo(key),
-    'carried-differently',
-    `${ABSENT_NOTES[key] ?? 'is absent, which stops the program there'}; the value of the settings that it ships with was taken: ${value}`,
+    'imported-differently',
+    `${ABSENT_NOTES[key] ?? 'is missing, which is an error in the source system'}; the default of its shipped settings file was used: ${value}`,
   );
   return value;
 }

@@ -129,8 +129,8 @@ it('reports what it does not evaluate: conditions, calls, several targets', () =
 
 it.each([
   [`a = 'x\nb = 1`, '1:5', 'closing quote'],
-  [`b = 1\na = (1`, '2:7', 'never closed'],
-  [`a = 1)`, '1:6', 'never opened'],
+  [`b = 1\na = (1`, '2:7', 'missing closing bracket'],
+  [`a = 1)`, '1:6', 'without an opening bracket'],
   [`a = 1\nb = ?`, '2:5', 'character'],
   [`a = """x`, '1:5', 'closing quote'],
 ])('says where %j cannot be read', (text, place, message) => {

@@ -82,8 +82,7 @@ class PythonScanner {
 
   scanLines(): readonly LogicalLine[] {
     while (this.#offset < this.#text.length) this.#scanToken();
-    if (this.#depth > 0)
-      throw new PythonSyntaxError(this.#text.length, 'a bracket is never closed');
+    if (this.#depth > 0) throw new PythonSyntaxError(this.#text.length, 'missing closing bracket');
     this.#endLine();
     return this.#lines;
   }
@@ -124,14 +123,14 @@ class PythonScanner {
       this.#addToken({ kind, text: match[0], ...this.positionAt(start) });
       return;
     }
-    throw new PythonSyntaxError(start, 'a character that Python does not know stands here');
+    throw new PythonSyntaxError(start, 'unexpected character');
   }
 
   #trackBracket(sign: string, start: number): void {
     if ('([{'.includes(sign)) this.#depth += 1;
     if (')]}'.includes(sign)) this.#depth -= 1;
     if (this.#depth < 0)
-      throw new PythonSyntaxError(start, 'a bracket is closed that was never opened');
+      throw new PythonSyntaxError(start, 'closing bracket without an opening bracket');
     // `;` ends a statement as a new line does.
     if (sign === ';' && this.#depth === 0) this.#endStatement();
   }
@@ -161,7 +160,7 @@ class PythonScanner {
       if (quote.length === 1 && '\r\n'.includes(this.#text.charAt(this.#offset))) break;
       this.#offset += this.#text.charAt(this.#offset) === '\\' ? 2 : 1;
     }
-    throw new PythonSyntaxError(start, 'a text starts here whose closing quote is missing');
+    throw new PythonSyntaxError(start, 'missing closing quote of a string');
   }
 
   #match(pattern: RegExp): RegExpExecArray | undefined {

@@ -18,7 +18,7 @@ export class SourceReader {
   readText(tree: SourceTree | undefined): string | undefined {
     if (tree === undefined) return undefined;
     if (tree.kind === 'scalar' && tree.value !== null) return formatScalar(tree.value);
-    this.#noteWrongKind(tree, 'a text');
+    this.#noteWrongKind(tree, 'text');
     return undefined;
   }
 
@@ -63,7 +63,7 @@ export class SourceReader {
   }
 
   #noteWrongKind(tree: SourceTree, expected: string): void {
-    this.#work.note(tree, 'not-carried', `is not ${expected}, so it was treated as absent`);
+    this.#work.note(tree, 'not-imported', `must be ${expected}; it was treated as absent`);
   }
 }
 

@@ -39,12 +39,12 @@ const MAX_NODES = 20_000;
 const MAX_DEPTH = 50;
 
 const SENTENCES: Readonly<Record<string, string>> = {
-  BAD_INDENT: 'the indentation does not fit the lines around it',
+  BAD_INDENT: 'wrong indentation',
   BAD_ALIAS: 'the alias (*name) has no anchor (&name) before it',
   BAD_DQ_ESCAPE: 'a double-quoted text has an escape that YAML does not know',
   BAD_SCALAR_START: 'a plain text cannot start with this character: put it in quotes',
   BLOCK_AS_IMPLICIT_KEY: 'a mapping cannot stand here: is a quote or an indentation missing?',
-  DUPLICATE_KEY: 'the key stands twice in the same mapping',
+  DUPLICATE_KEY: 'duplicate key in the same mapping',
   MISSING_CHAR: 'a quote, bracket, comma or colon is missing',
   MULTILINE_IMPLICIT_KEY: 'a key must stand on one line: is a colon missing?',
   TAB_AS_INDENT: 'a tab is used for indentation: use spaces',

@@ -37,7 +37,7 @@ export function mapVmPlan(context: ImportContext, tree: SourceTree): void {
   else mapPlan(context, root);
   context.writer.note(
     { path: 'pools' },
-    'needs-you',
-    'the plan is about VMs made by hand: `pvescaler template` and `pvescaler vm` work with this file; add a pool to have it scaled',
+    'action-required',
+    'the plan describes VMs that are created manually; `pvescaler template` and `pvescaler vm` work with this file, add a pool to enable scaling',
   );
 }

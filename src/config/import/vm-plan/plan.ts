@@ -16,7 +16,7 @@ import {
   toEntryName,
 } from './shared.ts';
 
-const UNKNOWN_KEY_NOTE = 'is not a key of the plan';
+const UNKNOWN_KEY_NOTE = 'is an unknown key';
 const MIB_PER_GIB = 1024;
 
 export function mapPlan(context: ImportContext, root: SourceSection): void {
@@ -36,13 +36,13 @@ export function mapPlan(context: ImportContext, root: SourceSection): void {
     path: ['readiness', 'sshInterval'],
   });
   for (const section of [root, template, cloudInit, readiness])
-    reader.noteUnreadKeys(section, 'not-carried', UNKNOWN_KEY_NOTE);
+    reader.noteUnreadKeys(section, 'not-imported', UNKNOWN_KEY_NOTE);
 }
 
 /** The plan has no program for which a key without a value would mean something. */
 function expectMap({ writer, reader }: ImportContext, tree: SourceTree | undefined): void {
   if (tree !== undefined && isNull(tree)) {
-    writer.note(tree, 'not-carried', 'has no value, so it was treated as absent');
+    writer.note(tree, 'not-imported', 'has no value, so it was treated as absent');
   } else reader.expectKind(tree, 'map');
 }
 
@@ -121,8 +121,8 @@ function mapTemplate(context: ImportContext, section: SourceSection): void {
   setDiskStorage(context, section, 'storage_pool');
   writer.note(
     section.refTo('storage_pool'),
-    'carried-differently',
-    'is the storage of disks; the plan wants images there too, which an LVM storage cannot hold: they go to storage.images',
+    'imported-differently',
+    'became the storage for disks; images go to storage.images, because an LVM storage cannot store them',
   );
 }
 
@@ -132,7 +132,7 @@ function mapImage(context: ImportContext, section: SourceSection, template: Draf
   const checksum = section.find('checksum_url');
   if (url === undefined) {
     if (checksum !== undefined)
-      context.writer.note(checksum, 'not-carried', 'there is no image_url that it could be for');
+      context.writer.note(checksum, 'not-imported', 'belongs to image_url, which is missing');
     return;
   }
   context.writer.setOwn([...template, 'image'], image, '');
@@ -147,7 +147,7 @@ function mapImage(context: ImportContext, section: SourceSection, template: Draf
 function mapPublicKey({ writer, reader }: ImportContext, section: SourceSection): void {
   const tree = section.find('ssh_public_key');
   const text = reader.readText(tree);
-  writer.setFixedBehavior(['ssh', 'user'], 'ubuntu', "the guest's user has a fixed name");
+  writer.setFixedBehavior(['ssh', 'user'], 'ubuntu', 'the guest user has a fixed name');
   if (tree !== undefined && text !== undefined) writer.set(['ssh', 'publicKeys'], [text], tree);
 }
 
@@ -161,8 +161,8 @@ function mapSizes(context: ImportContext, sizes: SourceSection): void {
     if (ours !== name)
       context.writer.note(
         tree,
-        'carried-differently',
-        `became '${ours}': the name may not stand as a key here`,
+        'imported-differently',
+        `became '${ours}', because the name is not allowed as a key`,
       );
     const path: DraftPath = ['sizes', ours];
     setNumber(context, section, { key: 'cpus', path: [...path, 'cpu'] });
@@ -172,6 +172,6 @@ function mapSizes(context: ImportContext, sizes: SourceSection): void {
       path: [...path, 'disk'],
       write: (gib) => formatMiB(gib * MIB_PER_GIB),
     });
-    context.reader.noteUnreadKeys(section, 'not-carried', UNKNOWN_KEY_NOTE);
+    context.reader.noteUnreadKeys(section, 'not-imported', UNKNOWN_KEY_NOTE);
   }
 }

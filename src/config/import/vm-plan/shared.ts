@@ -54,7 +54,11 @@ export function setSshUrl(
   writer.set([...SSH_PATH, 'port'], url.port === '' ? 22 : Number(url.port), tree);
   setHosts(writer, [host], tree);
   if (url.password !== '')
-    writer.note(tree, 'needs-you', 'holds a password; here only a key can log in');
+    writer.note(
+      tree,
+      'action-required',
+      'contains a password; only key authentication is supported',
+    );
 }
 
 function decodeURIComponentSafely(text: string): string {
@@ -76,8 +80,8 @@ export function setHosts(
   if (hosts.some(isAddress)) {
     writer.note(
       where,
-      'needs-you',
-      'an address does not tell how Proxmox names the host: write the names to hosts.allow if not all hosts may be used',
+      'action-required',
+      'the Proxmox node name cannot be derived from an IP address; add the names to hosts.allow if not all hosts may be used',
     );
     return;
   }
@@ -86,8 +90,8 @@ export function setHosts(
   if (names.some((name, index) => name !== hosts[index])) {
     writer.note(
       where,
-      'carried-differently',
-      'Proxmox knows its hosts by their names without the domain; those were written to hosts.allow',
+      'imported-differently',
+      'hosts.allow contains the names without domain, as Proxmox uses them',
     );
   }
 }
@@ -110,8 +114,8 @@ export function notePassword({ writer }: ImportContext, section: SourceSection):
   if (tree === undefined) return;
   writer.note(
     tree,
-    'not-carried',
-    'a password for SSH has no home here: put a key on the hosts and name it as privateKeyFile',
+    'not-imported',
+    'SSH passwords are not supported; install a key on the hosts and set privateKeyFile',
   );
 }
 
@@ -120,11 +124,11 @@ export function setUnverifiedImage(
   name: string,
   where: SourceRef,
 ): void {
-  writer.setFixedBehavior(['images', name, 'unverified'], true, 'does not check the image');
+  writer.setFixedBehavior(['images', name, 'unverified'], true, 'does not verify the image');
   writer.note(
     where,
-    'carried-differently',
-    'the image is not checked until you replace `unverified` by checksum or checksumUrl',
+    'imported-differently',
+    'the image is not verified; replace `unverified` with checksum or checksumUrl',
   );
 }
 
@@ -141,6 +145,6 @@ export function setTemplateId(
   if (tree === undefined || id === undefined) return;
   context.writer.set([...template, 'id'], id, tree);
   if (id < DEFAULT_VM_IDS.from || id > DEFAULT_VM_IDS.to) return;
-  const remark = "the template's id lies in the default range, 20000-29999";
+  const remark = 'the template id is in the default range, 20000-29999';
   context.writer.setOwn([...REGION_PATH, 'vmIds'], '30000-39999', remark);
 }

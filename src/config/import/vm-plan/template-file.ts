@@ -49,8 +49,8 @@ export function mapTemplateFile(context: ImportContext, root: SourceSection): vo
   if (vm !== undefined && image !== undefined) mapTemplate(context, vm, image);
   for (const { key, section } of sections) noteIgnored(context, section, IGNORED_KEYS[key] ?? {});
   for (const { section } of sections)
-    reader.noteUnreadKeys(section, 'ignored-by-them', 'is not read');
-  reader.noteUnreadKeys(root, 'ignored-by-them', 'is not read');
+    reader.noteUnreadKeys(section, 'ignored-by-source', 'is not read by the source system');
+  reader.noteUnreadKeys(root, 'ignored-by-source', 'is not read by the source system');
 }
 
 function mapSsh(context: ImportContext, ssh: SourceSection): void {
@@ -88,12 +88,12 @@ function mapImage(context: ImportContext, image: SourceSection, template: DraftP
   } else
     writer.note(
       image.refTo('url'),
-      'needs-you',
-      'is absent: the template can be used, but not built',
+      'action-required',
+      'is missing; the template can be used but not built',
     );
   const local = image.find('local_path');
   if (local !== undefined)
-    writer.note(local, 'not-carried', 'Proxmox downloads images itself, to storage.images');
+    writer.note(local, 'not-imported', 'Proxmox downloads images itself, to storage.images');
 }
 
 function noteIgnored(
@@ -105,6 +105,7 @@ function noteIgnored(
     const tree = section.find(key);
     if (tree === undefined) continue;
     const leaves = tree.kind === 'map' ? [...tree.entries.values()] : [tree];
-    for (const leaf of leaves) writer.note(leaf, 'ignored-by-them', `is not read: ${instead}`);
+    for (const leaf of leaves)
+      writer.note(leaf, 'ignored-by-source', `is not read by the source system: ${instead}`);
   }
 }

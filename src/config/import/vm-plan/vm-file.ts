@@ -6,7 +6,8 @@ import type { ImportContext } from '../context.ts';
 import { SourceSection, type SourceTree } from '../source/tree.ts';
 import { notePassword, setPrivateKey, setSshUrl, toEntryName } from './shared.ts';
 
-const SINGLE_VM_NOTE = 'belongs to one VM: say it when you make that VM by `pvescaler vm create`';
+const SINGLE_VM_NOTE =
+  'belongs to a single VM; pass it to `pvescaler vm create` when you create that VM';
 
 export function mapVmFile(context: ImportContext, root: SourceSection): void {
   const { writer, reader } = context;
@@ -20,8 +21,8 @@ export function mapVmFile(context: ImportContext, root: SourceSection): void {
   if (storage !== undefined)
     writer.note(
       storage,
-      'ignored-by-them',
-      'is read and then not used: clones stay on the storage of the template',
+      'ignored-by-source',
+      'is read but not used; clones stay on the storage of the template',
     );
   const vms = root.items('vms').map((item) => new SourceSection(item.path, item));
   mapTemplates(context, vms);
@@ -29,7 +30,7 @@ export function mapVmFile(context: ImportContext, root: SourceSection): void {
   mapKeyFiles(context, vms);
   for (const vm of vms) noteVm(context, vm);
   for (const section of [root, proxmox])
-    reader.noteUnreadKeys(section, 'ignored-by-them', 'is not read');
+    reader.noteUnreadKeys(section, 'ignored-by-source', 'is not read by the source system');
 }
 
 function mapTemplates({ writer, reader }: ImportContext, vms: readonly SourceSection[]): void {
@@ -54,8 +55,8 @@ function mapUser({ writer, reader }: ImportContext, vms: readonly SourceSection[
     if (text !== first.text)
       writer.note(
         tree,
-        'needs-you',
-        'differs from the user of the first VM; here one user holds for all machines',
+        'action-required',
+        'differs from the user of the first VM; here all machines have the same user',
       );
   }
 }
@@ -67,7 +68,7 @@ function mapKeyFiles({ writer, reader }: ImportContext, vms: readonly SourceSect
   if (first === undefined) return;
   writer.set(['ssh', 'publicKeyFiles'], names, first.tree);
   if (names.length > 1)
-    writer.note(first.tree, 'carried-differently', 'here every machine lets in all the keys');
+    writer.note(first.tree, 'imported-differently', 'all keys are accepted on every machine');
 }
 
 function findText(
@@ -83,15 +84,15 @@ function findText(
 const VM_KEY_NOTES = {
   vmid: SINGLE_VM_NOTE,
   vm_name: SINGLE_VM_NOTE,
-  force: 'an existing VM is never destroyed to make room for a new one',
+  force: 'an existing VM is never replaced by a new one',
   start: 'a new VM is always started',
-  guest_agent: 'the guest agent is always on',
+  guest_agent: 'the guest agent is always enabled',
 } as const;
 
 function noteVm({ writer, reader }: ImportContext, vm: SourceSection): void {
   for (const [key, message] of Object.entries(VM_KEY_NOTES)) {
     const tree = vm.find(key);
-    if (tree !== undefined) writer.note(tree, 'not-carried', message);
+    if (tree !== undefined) writer.note(tree, 'not-imported', message);
   }
-  reader.noteUnreadKeys(vm, 'ignored-by-them', 'is not read');
+  reader.noteUnreadKeys(vm, 'ignored-by-source', 'is not read by the source system');
 }

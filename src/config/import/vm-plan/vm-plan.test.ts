@@ -19,7 +19,7 @@ describe("the plan's config.yaml", () => {
   it('does not guess the name of a host from its address', () => {
     const result = importText('vm-plan', PLAN.replace('alder.example.net', '192.0.2.7'));
     expect(result.valueAt('proxmox.pve.hosts.allow')).toBeUndefined();
-    expect(result.notesAbout('proxmox_nodes').join()).toContain('needs-you');
+    expect(result.notesAbout('proxmox_nodes').join()).toContain('action-required');
   });
 
   it('keeps disks apart from images, which an LVM storage cannot hold', () => {
@@ -49,7 +49,7 @@ describe("the plan's config.yaml", () => {
   it('completes a size that says only half', () => {
     const result = importText('vm-plan', 'vm_sizes:\n  tiny: { disk_gb: 5 }\n  odd: 3\n');
     expect(result.valueAt('sizes.tiny')).toStrictEqual({ disk: '5Gi', cpu: 2, memory: '4Gi' });
-    expect(result.notesAbout('vm_sizes.odd').join()).toContain('not a mapping');
+    expect(result.notesAbout('vm_sizes.odd').join()).toContain('must be a mapping');
   });
 
   it.each([
@@ -134,12 +134,14 @@ describe('vm.config.yml', () => {
       /ciuser: deploy([\s\S]*)ciuser: deploy/,
       'ciuser: deploy$1ciuser: other',
     );
-    expect(importText('vm-plan', text).notesAbout('vms[1].ciuser').join()).toContain('one user');
+    expect(importText('vm-plan', text).notesAbout('vms[1].ciuser').join()).toContain(
+      'the same user',
+    );
   });
 
   it('says that storage had no effect and that VMs are made by hand', () => {
     const result = importText('vm-plan', VMS);
-    expect(result.notesAbout('proxmox.storage').join()).toContain('ignored-by-them');
+    expect(result.notesAbout('proxmox.storage').join()).toContain('ignored-by-source');
     expect(result.notesAbout('vms[1].vmid').join()).toContain('vm create');
   });
 });
