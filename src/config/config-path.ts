@@ -22,6 +22,11 @@ export function configPathKey(path: ConfigPath): string {
   return path.map((step) => (typeof step === 'number' ? `#${step}` : step)).join('\0');
 }
 
+/** Whether the path is the prefix itself or lies below it. */
+export function pathStartsWith(path: ConfigPath, prefix: ConfigPath): boolean {
+  return prefix.every((step, index) => path[index] === step);
+}
+
 export function valueAt(tree: unknown, path: ConfigPath): unknown {
   let value = tree;
   for (const step of path) {

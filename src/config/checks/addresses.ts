@@ -5,18 +5,17 @@ import { errorAt, type Finding } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile } from '../schema/index.ts';
 import { quoteKey } from '../secrets/detect-secret.ts';
 import { addressRangesOverlap, type IpFamily, parseAddressRange } from '../values/ip-address.ts';
-import type { StaticAddressPool } from './static-pool.ts';
-import { checkSubnet } from './subnet.ts';
+import { checkSubnet, type StaticAddressPool } from './subnet.ts';
 
 export function checkAddresses(file: ConfigFile): readonly Finding[] {
   const pools = file.pools.map((pool, index) => ({ pool, statics: findStaticPools(pool, index) }));
   return [
     ...pools.flatMap(({ pool, statics }) =>
-      statics.flatMap((fixed) => [
-        ...checkFamilies(fixed),
-        ...checkSubnet(fixed),
-        ...checkCount(pool, fixed),
-        ...checkOverlapWithinPool(fixed),
+      statics.flatMap((addressPool) => [
+        ...checkFamilies(addressPool),
+        ...checkSubnet(addressPool),
+        ...checkCount(pool, addressPool),
+        ...checkOverlapWithinPool(addressPool),
       ]),
     ),
     ...pools.flatMap((right, index) =>

@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // A static pool, its gateway and its prefix length belong together.
+import type { ConfigPath } from '../config-path.ts';
 import { errorAt, type Finding } from '../issues/finding.ts';
 import {
   type AddressRange,
   type IpAddress,
+  type IpFamily,
   PREFIX_MAX,
   parseIpAddress,
   rangeContains,
   subnetOf,
 } from '../values/ip-address.ts';
-import type { StaticAddressPool } from './static-pool.ts';
 
-/** Wider than any network a machine stands in: a mistyped prefix. */
+/** Static addresses of one IP family, with their path in the config. */
+export interface StaticAddressPool {
+  readonly path: ConfigPath;
+  /** Undefined where the config does not fix the family. */
+  readonly expected: IpFamily | undefined;
+  readonly ranges: readonly AddressRange[];
+  readonly prefix: number;
+  readonly gateway: string | undefined;
+}
+
+/** A shorter prefix is a typing mistake: no subnet of machines is that large. */
 const MIN_PREFIX = { 4: 8, 6: 32 } as const;
 
-export function checkSubnet(fixed: StaticAddressPool): readonly Finding[] {
-  const [range] = fixed.ranges;
+export function checkSubnet(addressPool: StaticAddressPool): readonly Finding[] {
+  const [range] = addressPool.ranges;
   const first = range === undefined ? undefined : parseIpAddress(range.from);
   if (first?.ok !== true) return [];
-  const prefix = findPrefixProblem(fixed.prefix, first.value);
-  if (prefix !== undefined) return [errorAt([...fixed.path, 'prefix'], prefix)];
-  return [...checkRanges(fixed, first.value), ...checkGateway(fixed, first.value)];
+  const prefix = findPrefixProblem(addressPool.prefix, first.value);
+  if (prefix !== undefined) return [errorAt([...addressPool.path, 'prefix'], prefix)];
+  return [...checkRanges(addressPool, first.value), ...checkGateway(addressPool, first.value)];
 }
 
 function findPrefixProblem(prefix: number, { family }: IpAddress): string | undefined {
@@ -30,10 +41,10 @@ function findPrefixProblem(prefix: number, { family }: IpAddress): string | unde
     : undefined;
 }
 
-function checkRanges(fixed: StaticAddressPool, first: IpAddress): readonly Finding[] {
-  const subnet = subnetOf(first, fixed.prefix);
-  const path = [...fixed.path, 'pool'];
-  const isInside = fixed.ranges.every((range) => {
+function checkRanges(addressPool: StaticAddressPool, first: IpAddress): readonly Finding[] {
+  const subnet = subnetOf(first, addressPool.prefix);
+  const path = [...addressPool.path, 'pool'];
+  const isInside = addressPool.ranges.every((range) => {
     const last = parseIpAddress(range.to);
     const start = parseIpAddress(range.from);
     return (
@@ -41,9 +52,9 @@ function checkRanges(fixed: StaticAddressPool, first: IpAddress): readonly Findi
     );
   });
   if (!isInside)
-    return [errorAt(path, `is not inside one subnet with prefix length ${fixed.prefix}`)];
-  const hasReserved = first.family === 4 && fixed.prefix < 31;
-  return hasReserved && fixed.ranges.some((range) => includesReservedAddress(range, subnet))
+    return [errorAt(path, `is not inside one subnet with prefix length ${addressPool.prefix}`)];
+  const hasReserved = first.family === 4 && addressPool.prefix < 31;
+  return hasReserved && addressPool.ranges.some((range) => includesReservedAddress(range, subnet))
     ? [
         errorAt(
           path,
@@ -64,16 +75,17 @@ function includesReservedAddress(
   );
 }
 
-function checkGateway(fixed: StaticAddressPool, first: IpAddress): readonly Finding[] {
-  const gateway = fixed.gateway === undefined ? undefined : parseIpAddress(fixed.gateway);
+function checkGateway(addressPool: StaticAddressPool, first: IpAddress): readonly Finding[] {
+  const gateway =
+    addressPool.gateway === undefined ? undefined : parseIpAddress(addressPool.gateway);
   if (gateway?.ok !== true) return [];
-  const path = [...fixed.path, 'gateway'];
-  const subnet = subnetOf(first, fixed.prefix);
+  const path = [...addressPool.path, 'gateway'];
+  const subnet = subnetOf(first, addressPool.prefix);
   const { family, value } = gateway.value;
   if (family !== first.family || value < subnet.first || value > subnet.last) {
     return [errorAt(path, 'is not in the subnet of the pool')];
   }
-  return fixed.ranges.some((range) => rangeContains(range, gateway.value))
+  return addressPool.ranges.some((range) => rangeContains(range, gateway.value))
     ? [errorAt(path, 'is one of the addresses of the pool')]
     : [];
 }

@@ -2,7 +2,7 @@
 // YAML text to a plain tree, with the position of every key and value. Anchors, aliases and merge keys are
 // followed, within bounds: a small file must not become a large tree.
 import { type ErrorCode, LineCounter, parseDocument } from 'yaml';
-import type { ParsedDocument, SyntaxProblem } from './document.ts';
+import type { ParsedDocument, SyntaxProblem } from './parsed-document.ts';
 import { syntaxMessage } from './syntax-message.ts';
 import { ConfigTreeBuilder } from './tree-builder.ts';
 

@@ -30,6 +30,8 @@ const MESSAGES: Readonly<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: 'unexpected text',
 };
 
+export const UNRESOLVED_ALIAS = 'this alias (*name) refers to no earlier anchor (&name)';
+
 export function syntaxMessage(code: ErrorCode): string {
   return MESSAGES[code] ?? MESSAGES.IMPOSSIBLE;
 }

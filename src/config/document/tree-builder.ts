@@ -14,7 +14,8 @@ import {
 } from 'yaml';
 import { type ConfigPath, configPathKey, isMapping } from '../config-path.ts';
 import { quoteKey } from '../secrets/detect-secret.ts';
-import type { NodeLocation, ParsedDocument, SyntaxProblem } from './document.ts';
+import type { NodeLocation, ParsedDocument, SyntaxProblem } from './parsed-document.ts';
+import { UNRESOLVED_ALIAS } from './syntax-message.ts';
 
 interface LinePosition {
   readonly line: number;
@@ -82,7 +83,7 @@ export class ConfigTreeBuilder {
       this.#locations.set(configPathKey(path), { ...known, value: this.#positionOf(alias) });
       return value;
     }
-    this.#report(alias, 'this alias (*name) refers to no earlier anchor (&name)');
+    this.#report(alias, UNRESOLVED_ALIAS);
     return null;
   }
 

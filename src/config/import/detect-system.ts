@@ -2,7 +2,8 @@
 // Whose file is this? Asked before anything is read from it, so that the answer to a wrong `--from` is a
 // sentence and not a page of missing keys.
 
-import type { SourcePosition, SourceSystem } from './result.ts';
+import type { SourceSystem } from '../source-systems.ts';
+import type { SourcePosition } from './result.ts';
 import { SourceSection, type SourceTree } from './source/tree.ts';
 import { detectPlanFile } from './vm-plan/index.ts';
 
@@ -140,7 +141,10 @@ export function explainWrongFile(owner: DetectedSystem, from: SourceSystem): str
       return `this is a Kubernetes object without settings of ${from}; pass the config file or its ConfigMap`;
     case 'cluster-autoscaler':
       return 'this is the --cloud-config file of the Cluster Autoscaler, which does not need to change; import the config file of the provider instead';
-    default:
+    case 'externalgrpc':
+    case 'proxmox-autoscaler':
+    case 'vm-plan':
+    case 'kubenodesmith':
       return `this is a ${owner} file: use --from ${owner}`;
   }
 }

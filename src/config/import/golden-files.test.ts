@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole file of each system, and what becomes of it. Read the difference critically before accepting it.
 import { expect, it } from 'vitest';
-import { renderImportReport } from './report.ts';
+import { renderImportReport } from './render-report.ts';
 import { FIXTURES, importText, readFixture } from './testing/import-text.ts';
 
 it.each(FIXTURES)('%s: %s', async (system, name) => {

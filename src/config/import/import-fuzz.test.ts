@@ -2,9 +2,10 @@
 // Whatever is handed in: no exception, no secret in what comes out, and what comes out is valid.
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { SOURCE_SYSTEMS, type SourceSystem } from '../source-systems.ts';
 import { loadProblems } from '../testing/load-text.ts';
 import { importConfig } from './index.ts';
-import { type ImportResult, SOURCE_SYSTEMS, type SourceSystem } from './result.ts';
+import { type ImportResult } from './result.ts';
 import { FIXTURES, readFixture } from './testing/import-text.ts';
 
 const RUNS = { numRuns: 300 };

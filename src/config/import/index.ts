@@ -6,7 +6,9 @@
 // Must not know: files (the text is handed in), the terminal, and what our settings do.
 // Start reading: a folder per system, each with an `index.ts`; `work.ts` is what they write to.
 
+import { formatConfigPath } from '../config-path.ts';
 import { API_VERSION } from '../schema/index.ts';
+import { SOURCE_SYSTEM_NAMES } from '../source-systems.ts';
 import type { ImportContext } from './context.ts';
 import { mapExternalgrpc } from './externalgrpc/index.ts';
 import { mapKubenodesmith } from './kubenodesmith/index.ts';
@@ -15,25 +17,19 @@ import { Draft } from './output/draft.ts';
 import { makeValid } from './output/make-valid.ts';
 import { mapProxmoxAutoscaler } from './proxmox-autoscaler/index.ts';
 import { readSettings, toSettingsSection } from './proxmox-autoscaler/settings-tree.ts';
-import type {
-  ImportProblem,
-  ImportRequest,
-  ImportResult,
-  SourcePosition,
-  SourceSystem,
-} from './result.ts';
+import type { ImportProblem, ImportRequest, ImportResult, SourcePosition } from './result.ts';
 import { SourceReader } from './source/reader.ts';
 import { SecretRedactor } from './source/secret-redactor.ts';
 import type { SourceProblem } from './source/yaml-tree.ts';
 import { mapVmPlan } from './vm-plan/index.ts';
-import { formatPath, ImportWriter } from './writer.ts';
+import { ImportWriter } from './writer.ts';
 
 export {
   type ImportReportJson,
   importReportJson,
   renderImportProblems,
   renderImportReport,
-} from './report.ts';
+} from './render-report.ts';
 export {
   type ImportNote,
   type ImportProblem,
@@ -41,19 +37,10 @@ export {
   type ImportResult,
   type NoteSeverity,
   type SourceEnvironment,
-  type SourceSystem,
 } from './result.ts';
 
 const MAX_TEXT_LENGTH = 1_000_000;
 const START: SourcePosition = { line: 1, column: 1 };
-
-/** The other systems as messages name them. */
-const SYSTEM_NAMES: Readonly<Record<SourceSystem, string>> = {
-  externalgrpc: 'ca-proxmox-externalgrpc',
-  'proxmox-autoscaler': 'proxmox-autoscaler',
-  'vm-plan': 'the VM creation plan',
-  kubenodesmith: 'KubeNodeSmith',
-};
 
 const SECTION_ORDER = [
   'apiVersion',
@@ -91,7 +78,11 @@ export function importConfig(request: ImportRequest): ImportResult {
   if (opened.kind === 'failed') return failedImport(request, redactor, opened.problems);
   if (opened.kind === 'yaml') redactor.addTree(opened.tree);
   const draft = new Draft({ header: renderHeader(request, redactor), order: SECTION_ORDER });
-  const writer = new ImportWriter({ sourceName: SYSTEM_NAMES[request.from], draft, redactor });
+  const writer = new ImportWriter({
+    sourceName: SOURCE_SYSTEM_NAMES[request.from],
+    draft,
+    redactor,
+  });
   const problems = mapSource(request, opened, writer);
   if (problems.length > 0) return failedImport(request, redactor, problems);
   writer.setOwn(['apiVersion'], API_VERSION, '');
@@ -101,7 +92,7 @@ export function importConfig(request: ImportRequest): ImportResult {
   if (accepted.ok) return { ok: true, yaml: accepted.yaml, notes: writer.notes };
   const findings = accepted.findings.map(({ path, message }) => ({
     ...(writer.findOrigin(path)?.at ?? START),
-    message: `cannot be converted to a valid config: ${formatPath(path)}: ${message}`,
+    message: `cannot be converted to a valid config: ${formatConfigPath(path)}: ${message}`,
   }));
   return failedImport(request, redactor, findings);
 }

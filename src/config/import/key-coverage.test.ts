@@ -2,7 +2,7 @@
 // Every key that a system has is carried over or noted. The fixtures have each of them, not at its default.
 import { describe, expect, it } from 'vitest';
 import { expandForms, type SchemaNode, schemaTree } from '../schema/tree.ts';
-import type { SourceSystem } from './result.ts';
+import type { SourceSystem } from '../source-systems.ts';
 import { importText, readFixture } from './testing/import-text.ts';
 
 interface KeyTable {

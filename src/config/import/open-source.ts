@@ -2,6 +2,7 @@
 // Finds the settings in a file that was handed in: the file itself, or a text inside a ConfigMap; and makes
 // sure that they are those of the system that was named.
 
+import type { SourceSystem } from '../source-systems.ts';
 import {
   type Detection,
   detectSystem,
@@ -9,7 +10,7 @@ import {
   findMissingTopKeys,
   findPythonSettings,
 } from './detect-system.ts';
-import type { ImportRequest, SourcePosition, SourceSystem } from './result.ts';
+import type { ImportRequest, SourcePosition } from './result.ts';
 import { type EmbeddedText, findEmbeddedTexts } from './source/config-map.ts';
 import type { SourceRef, SourceTree } from './source/tree.ts';
 import {

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an import yields: our file and what is to be said about it, or why there is none.
 
-export const SOURCE_SYSTEMS = [
-  'externalgrpc',
-  'proxmox-autoscaler',
-  'vm-plan',
-  'kubenodesmith',
-] as const;
-
-/** A system whose own config file can be imported. */
-export type SourceSystem = (typeof SOURCE_SYSTEMS)[number];
+import type { SourceSystem } from '../source-systems.ts';
 
 export interface SourcePosition {
   /** Both count from 1. */

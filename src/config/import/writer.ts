@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One import under way: our file so far, and the remarks. Every value goes through here, so that none reaches
-// the output without its origin and none that is a secret.
+// One import in progress: the config file so far, and the notes. Every value is written through this class, so that
+// none reaches the output without its origin, and no secret reaches the output at all.
 
-import type { Draft, DraftPath, DraftValue } from './output/draft.ts';
+import { type ConfigPath, configPathKey, formatConfigPath } from '../config-path.ts';
+import type { Draft, DraftValue } from './output/draft.ts';
 import type { ImportNote, NoteSeverity } from './result.ts';
 import type { SecretRedactor } from './source/secret-redactor.ts';
 import type { SourceRef } from './source/tree.ts';
@@ -43,29 +44,29 @@ export class ImportWriter {
   }
 
   /** Takes a value over. */
-  set(path: DraftPath, value: DraftValue, where: SourceRef): void {
+  set(path: ConfigPath, value: DraftValue, where: SourceRef): void {
     this.#write(path, value, { where, remark: this.#describeOrigin(where) });
   }
 
   /** Writes down what the other system does when its key is absent. */
-  setSourceDefault(path: DraftPath, value: DraftValue, where: SourceRef): void {
+  setSourceDefault(path: ConfigPath, value: DraftValue, where: SourceRef): void {
     const remark = `${where.path} is not set: default of ${this.sourceName}`;
     this.#write(path, value, { where, remark });
   }
 
   /** Something the other system does always, without a key. */
-  setFixedBehavior(path: DraftPath, value: DraftValue, what: string): void {
+  setFixedBehavior(path: ConfigPath, value: DraftValue, what: string): void {
     this.#write(path, value, { where: { path: what }, remark: `${this.sourceName}: ${what}` });
   }
 
   /** What our file is about and theirs says nothing of. */
-  setOwn(path: DraftPath, value: DraftValue, remark: string): void {
+  setOwn(path: ConfigPath, value: DraftValue, remark: string): void {
     this.#write(path, value, { where: { path: '' }, remark });
   }
 
   /** A value that keeps the file valid until somebody puts the real one there. */
   setPlaceholder(
-    path: DraftPath,
+    path: ConfigPath,
     value: DraftValue,
     about: { where: SourceRef; message: string },
   ): void {
@@ -74,33 +75,33 @@ export class ImportWriter {
     this.note(
       about.where,
       'action-required',
-      `${formatPath(path)} is a placeholder: ${about.message}`,
+      `${formatConfigPath(path)} is a placeholder: ${about.message}`,
     );
   }
 
   /** A secret stays where it is; our file names the file it has to be put into. */
-  setSecretFile(path: DraftPath, file: string, where: SourceRef): void {
+  setSecretFile(path: ConfigPath, file: string, where: SourceRef): void {
     this.#write(path, file, { where, remark: `put ${where.path} into this file` });
     const message = `secrets are not copied; put it into ${file} (readable only by pvescaler)`;
     this.note(where, 'action-required', message);
   }
 
   /** Where the value came from that stands at a path of our file, or around it. */
-  findOrigin(path: DraftPath): SourceRef | undefined {
+  findOrigin(path: ConfigPath): SourceRef | undefined {
     for (let length = path.length; length > 0; length -= 1) {
-      const origin = this.#origins.get(JSON.stringify(path.slice(0, length)));
+      const origin = this.#origins.get(configPathKey(path.slice(0, length)));
       if (origin !== undefined) return origin;
     }
     return undefined;
   }
 
-  #write(path: DraftPath, value: DraftValue, about: { where: SourceRef; remark: string }): void {
+  #write(path: ConfigPath, value: DraftValue, about: { where: SourceRef; remark: string }): void {
     const texts = [...path.map(String), ...collectTexts(value)];
     if (texts.some((text) => this.#guard.containsSecret(text))) {
       this.note(about.where, 'action-required', SECRET_FOUND);
       return;
     }
-    this.#origins.set(JSON.stringify(path), about.where);
+    this.#origins.set(configPathKey(path), about.where);
     this.#draft.set(path, value, this.#guard.redact(about.remark));
   }
 
@@ -118,11 +119,4 @@ function collectTexts(value: DraftValue): readonly string[] {
     key,
     ...collectTexts(child),
   ]);
-}
-
-export function formatPath(path: DraftPath): string {
-  return path.reduce<string>((text, key) => {
-    if (typeof key === 'number') return `${text}[${key}]`;
-    return text === '' ? key : `${text}.${key}`;
-  }, '');
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { SOURCE_SYSTEMS, type SourceSystem } from '../source-systems.ts';
 import { importConfig, renderImportProblems } from './index.ts';
-import { SOURCE_SYSTEMS, type SourceSystem } from './result.ts';
 import { FIXTURES, importProblems, readFixture } from './testing/import-text.ts';
 
 const PAIRS = FIXTURES.flatMap(([owner, name]) =>

@@ -22,7 +22,10 @@ function describePlainKind(value: unknown): string {
       return 'true or false';
     case 'object':
       return 'a mapping';
-    default:
+    case 'bigint':
+    case 'function':
+    case 'symbol':
+    case 'undefined':
       return 'another type';
   }
 }

@@ -27,7 +27,13 @@ function explainIssue({ issue, path }: FlatIssue, tree: unknown): readonly Findi
       return [wrongKindError(path, valueAt(tree, path), issue.expected)];
     case 'custom':
       return [explainCustom(issue, path, tree)];
-    default:
+    case 'invalid_element':
+    case 'invalid_format':
+    case 'invalid_key':
+    case 'invalid_value':
+    case 'not_multiple_of':
+    case 'too_big':
+    case 'too_small':
       return [explainValue(issue, path, valueAt(tree, path))];
   }
 }
@@ -104,7 +110,12 @@ function explainValue(issue: Issue, path: ConfigPath, value: unknown): Finding {
       return errorAtKey(path, describeWrongName(issue));
     case 'invalid_format':
       return errorAt(path, NAME_RULE);
-    default:
+    case 'custom':
+    case 'invalid_element':
+    case 'invalid_type':
+    case 'invalid_union':
+    case 'not_multiple_of':
+    case 'unrecognized_keys':
       return errorAt(path, 'is not valid');
   }
 }

@@ -3,8 +3,8 @@
 // or output happens here.
 import { posix } from 'node:path';
 import { CheckContext, type CheckFolders, checkFile } from '../checks/index.ts';
-import type { ConfigPath } from '../config-path.ts';
-import type { ParsedDocument } from '../document/document.ts';
+import { type ConfigPath, pathStartsWith } from '../config-path.ts';
+import type { ParsedDocument } from '../document/parsed-document.ts';
 import { readDocument } from '../document/read-document.ts';
 import { buildConfig, type Config } from '../effective/config.ts';
 import { applyDependentDefaults } from '../effective/dependent-defaults.ts';
@@ -139,10 +139,6 @@ function isAboutRefusedPart(refused: ConfigPath, finding: Finding): boolean {
   if (!pathStartsWith(refused, around)) return false;
   // Of a mapping around it, only what names the refused key.
   return path.length > 3 || message.includes(String(refused[path.length]));
-}
-
-function pathStartsWith(path: ConfigPath, beginning: ConfigPath): boolean {
-  return beginning.every((step, index) => path[index] === step);
 }
 
 function syntaxProblems(document: ParsedDocument, file = 'config'): readonly Problem[] {

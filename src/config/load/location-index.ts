@@ -2,7 +2,7 @@
 // From a path in the config to the place a person has to look at: the line, the variable or the flag. Where
 // the value itself is nowhere (it is missing), the nearest thing around it is.
 import { type ConfigPath, configPathKey, formatConfigPath } from '../config-path.ts';
-import type { NodeLocation } from '../document/document.ts';
+import type { NodeLocation } from '../document/parsed-document.ts';
 import type { Finding } from '../issues/finding.ts';
 import { DEFAULT_ORIGIN, formatOriginFile, type ValueOrigin } from '../overrides/origin.ts';
 import { formatLocation, type Problem, type SourceLocation } from '../problem.ts';

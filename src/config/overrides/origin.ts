@@ -23,7 +23,7 @@ export function describeOrigin(origin: ValueOrigin): string {
       return `env ${origin.detail}`;
     case 'file':
       return origin.detail;
-    default:
+    case 'default':
       return 'default';
   }
 }

@@ -2,6 +2,7 @@
 // One row of the tables of variables and flags: which key of the config it stands for and how its text is
 // read. `<region>` and `<image>` stand for the only one there is, `*` for every pool.
 import type { Parsed } from '../../model/parsed.ts';
+import type { SourceSystem } from '../source-systems.ts';
 
 export type TargetStep = string | number;
 
@@ -38,5 +39,6 @@ export interface OverrideRule {
   readonly isSecret?: boolean;
   /** For the reference page. */
   readonly description: string;
-  readonly system?: 'ours' | 'externalgrpc' | 'proxmox-autoscaler' | 'kubenodesmith';
+  /** The system whose variable this is; absent for flags. */
+  readonly system?: 'pvescaler' | SourceSystem;
 }

@@ -282,7 +282,7 @@ const PROXMOX_AUTOSCALER_VARIABLES: readonly OverrideRule[] = [
 ];
 
 export const VARIABLES: readonly OverrideRule[] = [
-  ...PVESCALER_VARIABLES.map((row) => ({ ...row, system: 'ours' as const })),
+  ...PVESCALER_VARIABLES.map((row) => ({ ...row, system: 'pvescaler' as const })),
   ...[...EXTERNALGRPC_PROXMOX_VARIABLES, ...EXTERNALGRPC_OTHER_VARIABLES].map((row) => ({
     ...row,
     system: 'externalgrpc' as const,

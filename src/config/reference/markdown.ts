@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/reference/config.md, from the schema and the tables of variables and flags.
 import { CONFIG_PATH_VARIABLES, FLAGS, VARIABLES } from '../overrides/variables.ts';
-import type { ReplacedSystem } from '../schema/key.ts';
 import { type SchemaNode, schemaTree } from '../schema/tree.ts';
+import { SOURCE_SYSTEM_NAMES } from '../source-systems.ts';
 import { formatType, type ReferenceRow, referenceRows } from './rows.ts';
-
-const SYSTEM_NAMES: Readonly<Record<ReplacedSystem, string>> = {
-  externalgrpc: 'ca-proxmox-externalgrpc',
-  'proxmox-autoscaler': 'proxmox-autoscaler',
-  'vm-plan': 'VM creation plan',
-  kubenodesmith: 'KubeNodeSmith',
-};
 
 const INTRODUCTION = `# The config file
 
@@ -119,7 +112,7 @@ function formatReplacedSettings(node: SchemaNode): string {
 }
 
 function systemName(system: string): string {
-  const known = Object.entries(SYSTEM_NAMES).find(([key]) => key === system);
+  const known = Object.entries(SOURCE_SYSTEM_NAMES).find(([key]) => key === system);
   return known?.[1] ?? system;
 }
 
@@ -136,8 +129,8 @@ function formatTarget(target: readonly (string | number)[]): string {
 
 function renderEnvironmentSection(): string {
   const rows = VARIABLES.map(
-    ({ name, target, description, system = 'ours' }) =>
-      `| \`${name}\` | \`${formatTarget(target)}\` | ${escapeCell(description)} | ${system === 'ours' ? 'pvescaler' : systemName(system)} |`,
+    ({ name, target, description, system = 'pvescaler' }) =>
+      `| \`${name}\` | \`${formatTarget(target)}\` | ${escapeCell(description)} | ${systemName(system)} |`,
   );
   return [
     '## Environment',

@@ -2,13 +2,11 @@
 // What is said about a key beside its type: its meaning, and the settings of other systems whose place it
 // takes. Types, JSON Schema, reference page, suggestions and `config show` all read these same facts.
 import * as z from 'zod';
-
-/** The systems whose files can be imported, by the name the importer gives them. */
-export type ReplacedSystem = 'externalgrpc' | 'proxmox-autoscaler' | 'vm-plan' | 'kubenodesmith';
+import type { SourceSystem } from '../source-systems.ts';
 
 export interface KeyMetadata {
   /** Keys of other systems' files that this one stands for. */
-  readonly replaces?: Readonly<Partial<Record<ReplacedSystem, string | readonly string[]>>>;
+  readonly replaces?: Readonly<Partial<Record<SourceSystem, string | readonly string[]>>>;
   /** Which value or meaning won where those systems differ, or how ours departs from theirs. */
   readonly note?: string;
   /** A default that depends on other keys, as a sentence for the reference page. */

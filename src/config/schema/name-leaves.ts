@@ -32,12 +32,11 @@ export function poolName() {
   );
 }
 
-/** Names a person gives to a region, image, template or size: they appear in provider ids, labels and flags. */
+export const ENTRY_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+
+/** Name of a region, image, template or size. It is used in provider ids, labels and flags. */
 export function entryName() {
-  return z
-    .string()
-    .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/)
-    .meta({ 'x-type': 'name' });
+  return z.string().regex(ENTRY_NAME).meta({ 'x-type': 'name' });
 }
 
 export function namespace() {

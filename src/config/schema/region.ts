@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A region: one Proxmox cluster or single host, how to reach it and what of it may be used.
 import * as z from 'zod';
+import { DEFAULT_VM_ID_RANGE, formatVmIdRange } from '../values/vm-id-range.ts';
 import { apiEndpoint, fingerprint, vmIdRange } from './address-leaves.ts';
 import { duration, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
@@ -153,7 +154,7 @@ export const regionSchema = z.strictObject({
     'Proxmox hosts that may run machines.',
   ),
   vmIds: key(
-    vmIdRange().prefault('20000-29999'),
+    vmIdRange().prefault(formatVmIdRange(DEFAULT_VM_ID_RANGE)),
     'Range of VM ids for machines, both ends included. Reserve it for this Kubernetes cluster.',
     {
       replaces: {

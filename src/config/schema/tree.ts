@@ -3,8 +3,8 @@
 // `config show` walk through, so that none of them knows the insides of the validation library.
 import * as z from 'zod';
 import type { ConfigPath } from '../config-path.ts';
+import type { SourceSystem } from '../source-systems.ts';
 import { configSchema } from './index.ts';
-import type { ReplacedSystem } from './key.ts';
 
 export interface SchemaNode {
   readonly type?: string | readonly string[];
@@ -23,7 +23,7 @@ export interface SchemaNode {
   readonly 'x-forms'?: string;
   readonly 'x-note'?: string;
   readonly 'x-default'?: string;
-  readonly 'x-replaces'?: Readonly<Partial<Record<ReplacedSystem, string | readonly string[]>>>;
+  readonly 'x-replaces'?: Readonly<Partial<Record<SourceSystem, string | readonly string[]>>>;
 }
 
 let tree: SchemaNode | undefined;

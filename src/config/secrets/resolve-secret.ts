@@ -52,7 +52,7 @@ function readSource(source: SecretSource, readers: SecretReaders): Promise<Secre
       return readSecretFile(source, readers);
     case 'environment':
       return Promise.resolve({ text: readVariable(source, readers), warnings: [] });
-    default:
+    case 'kubernetes':
       return readKubernetesSecret(source, readers);
   }
 }

@@ -17,7 +17,7 @@ export function describeSecretSource(source: SecretSource): string {
       return `file ${source.path}`;
     case 'environment':
       return `variable ${source.variable}`;
-    default:
+    case 'kubernetes':
       return `key ${source.key} of Secret ${source.namespace}/${source.name}`;
   }
 }

@@ -2,7 +2,7 @@
 // ca-proxmox-externalgrpc: its YAML file and its variables, as our config of mode externalgrpc.
 
 import type { ImportContext } from '../context.ts';
-import { formatSeconds } from '../output/units.ts';
+import { formatSeconds } from '../output/amounts.ts';
 import { type ScalarTree, SourceSection, type SourceTree } from '../source/tree.ts';
 import { findEffectiveValue, findVariable } from './effective-value.ts';
 import { mapK3s } from './k3s.ts';

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Section `k3s` of ca-proxmox-externalgrpc: how machines join, and the one key of the guest's user.
 
+import type { ConfigPath } from '../../config-path.ts';
 import { type ImportContext, SECRETS_FOLDER } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
 import type { SourceRef, SourceSection } from '../source/tree.ts';
 import { findEffectiveValue } from './effective-value.ts';
 
-const ROOT: DraftPath = ['join', 'k3s'];
+const ROOT: ConfigPath = ['join', 'k3s'];
 const DEFAULT_VERSION = 'v1.34.4+k3s1';
 
 export function mapK3s(context: ImportContext, section: SourceSection): void {
@@ -84,7 +84,7 @@ function mapRegistries({ writer, reader }: ImportContext, section: SourceSection
 
 interface RegistriesFile {
   readonly writer: ImportContext['writer'];
-  readonly path: DraftPath;
+  readonly path: ConfigPath;
   readonly name: string;
   readonly where: SourceRef;
 }

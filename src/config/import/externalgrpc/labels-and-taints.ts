@@ -3,8 +3,8 @@
 
 import { parseLabelKey, parseLabelValue } from '../../../model/labels.ts';
 import { formatTaint, parseLenientTaint, parseTaint } from '../../../model/taints.ts';
+import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
 import type { SourceSection, SourceTree } from '../source/tree.ts';
 
 /** Labels that both systems put on every node themselves. */
@@ -16,7 +16,7 @@ const BUILT_IN_LABELS: ReadonlySet<string> = new Set([
 export function mapGroupLabels(
   context: ImportContext,
   section: SourceSection,
-  root: DraftPath,
+  root: ConfigPath,
 ): void {
   const { writer, reader } = context;
   const labels = new Map<string, { readonly value: string; readonly tree: SourceTree }>();
@@ -54,7 +54,7 @@ const MISSING_EFFECT_NOTE =
 export function mapGroupTaints(
   context: ImportContext,
   section: SourceSection,
-  root: DraftPath,
+  root: ConfigPath,
 ): void {
   const { writer, reader } = context;
   const list = section.find('taints');

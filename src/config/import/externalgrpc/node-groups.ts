@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `node_groups` of ca-proxmox-externalgrpc: one pool each.
 
+import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
-import { PoolNameAllocator } from '../output/pool-names.ts';
-import { formatMiB, formatSeconds, parseProxmoxSizeMiB } from '../output/units.ts';
+import { formatMiB, formatSeconds, parseProxmoxSizeMiB } from '../output/amounts.ts';
+import { PoolNameAllocator } from '../output/naming.ts';
 import { isNull } from '../source/reader.ts';
 import { type ScalarTree, SourceSection, type SourceTree } from '../source/tree.ts';
 import { mapGroupLabels, mapGroupTaints } from './labels-and-taints.ts';
@@ -20,7 +20,7 @@ export interface GroupSettings {
 interface NodeGroup {
   readonly context: ImportContext;
   readonly section: SourceSection;
-  readonly root: DraftPath;
+  readonly root: ConfigPath;
   readonly settings: GroupSettings;
 }
 
@@ -33,7 +33,7 @@ export function mapNodeGroups(
   context.reader.expectKind(root.find('node_groups'), 'list');
   const groups = keepLastOfEachId(context, root.items('node_groups'));
   for (const [index, { section, id, tree }] of groups.entries()) {
-    const pool: DraftPath = ['pools', index];
+    const pool: ConfigPath = ['pools', index];
     context.writer.set([...pool, 'name'], names.allocate(id, tree), tree);
     mapGroup({ context, section, root: pool, settings }, id);
   }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Section `proxmox` and `defaults` of ca-proxmox-externalgrpc: one region with one host, and one image.
 
+import type { ConfigPath } from '../../config-path.ts';
 import { type ImportContext, SECRETS_FOLDER } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
 import { placeholderEndpoints } from '../output/required.ts';
 import type { SourceSection } from '../source/tree.ts';
 import { findEffectiveValue } from './effective-value.ts';
 
 export const REGION = 'pve';
 export const IMAGE = 'cloud';
-const ROOT: DraftPath = ['proxmox', REGION];
+const ROOT: ConfigPath = ['proxmox', REGION];
 
 export function mapProxmox(context: ImportContext, section: SourceSection): void {
   mapEndpoint(context, section);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `networkInterfaces`: cards by name there, by their place in the list here.
 
+import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
 import { isNull } from '../source/reader.ts';
 import type { SourceSection, SourceTree } from '../source/tree.ts';
-import type { NodePool } from './pool.ts';
+import type { NodePool } from './node-pool.ts';
 import { readOptionItems } from './providers.ts';
 import { noteUnknownKeys } from './unknown-keys.ts';
 
@@ -65,7 +65,7 @@ function noteCardName(
     writer.note(where, 'imported-differently', 'becomes the position in the list');
 }
 
-function mapCard(context: ImportContext, { section }: NetworkCard, path: DraftPath): void {
+function mapCard(context: ImportContext, { section }: NetworkCard, path: ConfigPath): void {
   const { writer, reader } = context;
   const model = textOf(context, section, 'model');
   if (model === '') writer.setSourceDefault([...path, 'model'], 'virtio', section.refTo('model'));
@@ -86,7 +86,7 @@ function mapCard(context: ImportContext, { section }: NetworkCard, path: DraftPa
 }
 
 /** There, wrong octets are skipped and the first one is made unicast and locally administered. */
-function mapMacPrefix(context: ImportContext, section: SourceSection, path: DraftPath): void {
+function mapMacPrefix(context: ImportContext, section: SourceSection, path: ConfigPath): void {
   const { writer } = context;
   const prefix = textOf(context, section, 'macPrefix');
   if (prefix === '') return;

@@ -2,11 +2,10 @@
 // What kind of VM a pool's machines are, from the provider's `vmOptions` and `networkInterfaces`. The size comes
 // from the first pending pod there, so only its bounds can be written here.
 
+import { formatMiB } from '../output/amounts.ts';
 import type { DraftValue } from '../output/draft.ts';
-import { formatMiB } from '../output/units.ts';
 import { mapInterfaces } from './interfaces.ts';
-import type { VmOption } from './option.ts';
-import type { NodePool } from './pool.ts';
+import type { NodePool, VmOption } from './node-pool.ts';
 import { readOptionItems } from './providers.ts';
 import { mapSystemDisk, type SystemDisk } from './system-disk.ts';
 import { noteUnknownKeys } from './unknown-keys.ts';

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `nodePools`: one pool each, together with what its provider says about VMs.
 
+import { parseLabelKey, parseLabelValue } from '../../../model/labels.ts';
 import type { ImportContext } from '../context.ts';
-import { PoolNameAllocator } from '../output/pool-names.ts';
-import { formatMiB } from '../output/units.ts';
+import { formatMiB } from '../output/amounts.ts';
+import { PoolNameAllocator } from '../output/naming.ts';
 import { isNull } from '../source/reader.ts';
 import { SourceSection, type SourceTree } from '../source/tree.ts';
 import { mapMachine } from './machine.ts';
-import type { NodePool } from './pool.ts';
-import { mapPoolLabels } from './pool-labels.ts';
+import type { NodePool } from './node-pool.ts';
 import { mapPoolScaling } from './pool-scaling.ts';
 import { mapHosts, type Provider } from './providers.ts';
 import { noteUnknownKeys } from './unknown-keys.ts';
@@ -22,6 +22,8 @@ const KEYS = [
   'scaleUp',
   'scaleDown',
 ];
+
+const DEFAULT_LABEL_KEY = 'topology.kubenodesmith.io/pool';
 
 export function mapNodePools(
   context: ImportContext,
@@ -119,4 +121,45 @@ function mapTemplate({ context, section, root }: NodePool): void {
     );
   }
   noteUnknownKeys(context, template, ['kubeNodeNamePrefix', 'architecture', 'labels']);
+}
+
+function mapPoolLabels(pool: NodePool): void {
+  const { context, section, root } = pool;
+  const { writer, reader } = context;
+  const tree = section.find('poolLabelKey');
+  const key =
+    (tree === undefined || isNull(tree) ? undefined : reader.readText(tree)) || DEFAULT_LABEL_KEY;
+  const path = [...root, 'groupLabel'];
+  if (tree === undefined || isNull(tree))
+    writer.setSourceDefault(path, key, section.refTo('poolLabelKey'));
+  else writer.set(path, key, tree);
+
+  const labels = section.section('machineTemplate').find('labels');
+  reader.expectKind(labels, 'map');
+  const given = new SourceSection(labels?.path ?? '', labels);
+  for (const name of given.keys()) mapLabel(pool, { name, tree: given.find(name), groupKey: key });
+}
+
+interface PoolLabel {
+  readonly name: string;
+  readonly tree: SourceTree | undefined;
+  readonly groupKey: string;
+}
+
+function mapLabel({ context, root }: NodePool, { name, tree, groupKey }: PoolLabel): void {
+  const { writer, reader } = context;
+  if (tree === undefined) return;
+  if (name === groupKey) {
+    writer.note(
+      tree,
+      'imported-differently',
+      'is set by groupLabel and does not need to be listed',
+    );
+    return;
+  }
+  const value = isNull(tree) ? '' : reader.readText(tree);
+  if (value === undefined) return;
+  const problem = [parseLabelKey(name), parseLabelValue(value)].find((parsed) => !parsed.ok);
+  if (problem === undefined || problem.ok) writer.set([...root, 'labels', name], value, tree);
+  else writer.note(tree, 'not-imported', problem.problem);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits of a pool, and the scaling keys that the program decodes and never looks at.
 
-import { formatMiB } from '../output/units.ts';
+import { MACHINES_MAX } from '../../schema/pool-scaling.ts';
+import { formatMiB } from '../output/amounts.ts';
 import { isNull } from '../source/reader.ts';
 import type { SourceSection } from '../source/tree.ts';
 import { readDuration } from './duration.ts';
-import type { NodePool } from './pool.ts';
+import type { NodePool } from './node-pool.ts';
 import { noteUnknownKeys } from './unknown-keys.ts';
 
-const MACHINES_MAX = 10_000;
 const MIN_NODES_NOTE =
   'only limits scale-down in the source system; here this number of machines always exists';
 const NO_EFFECT_NOTE = 'has no effect in the source system but takes effect here';

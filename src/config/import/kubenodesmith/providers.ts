@@ -2,15 +2,15 @@
 // `providers`: each of type proxmox is a region. What a provider says about VMs is kept for its pools, since
 // here a pool says it.
 
+import type { ConfigPath } from '../../config-path.ts';
 import { VM_ID_MAX, VM_ID_MIN } from '../../values/vm-id-range.ts';
 import { type ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
 import { makeUniqueLabel, toDnsLabel } from '../output/naming.ts';
 import { placeholderEndpoints } from '../output/required.ts';
 import { isNull } from '../source/reader.ts';
 import { SourceSection, type SourceTree } from '../source/tree.ts';
 import { noteUnknownKeys } from './unknown-keys.ts';
-import { VmIdRangeAllocator } from './vm-ids.ts';
+import { VmIdRangeAllocator } from './vm-id-ranges.ts';
 
 export interface Provider {
   readonly name: string;
@@ -119,7 +119,7 @@ function mapProvider(
   if (first !== undefined) return shareRegion(context, named, first);
   const region = makeUniqueLabel(toDnsLabel(name, 'pve'), regions.names);
   regions.names.add(region);
-  const root: DraftPath = ['proxmox', region];
+  const root: ConfigPath = ['proxmox', region];
   if (region !== name)
     context.writer.note(provider, 'imported-differently', `became region '${region}'`);
   mapEndpoint(context, options, { root, endpoint });
@@ -183,7 +183,7 @@ function readEndpoint({ reader }: ImportContext, options: SourceSection): string
 function mapEndpoint(
   { writer }: ImportContext,
   options: SourceSection,
-  { root, endpoint }: { readonly root: DraftPath; readonly endpoint: string | undefined },
+  { root, endpoint }: { readonly root: ConfigPath; readonly endpoint: string | undefined },
 ): void {
   const path = [...root, 'endpoints'];
   const where = options.refTo('endpoint');
@@ -195,7 +195,7 @@ function mapEndpoint(
     });
 }
 
-function mapCredentials(context: ImportContext, provider: SourceSection, root: DraftPath): void {
+function mapCredentials(context: ImportContext, provider: SourceSection, root: ConfigPath): void {
   const { writer, reader } = context;
   const tree = provider.find('credentialsRef');
   reader.expectKind(tree, 'map');
@@ -229,7 +229,7 @@ function mapCredentials(context: ImportContext, provider: SourceSection, root: D
 export function mapHosts(
   { writer, reader }: ImportContext,
   options: SourceSection,
-  path: DraftPath,
+  path: ConfigPath,
 ): void {
   const tree = options.find('nodeWhitelist');
   const hosts = reader.readTextList(tree).map(({ text }) => text);
@@ -239,7 +239,7 @@ export function mapHosts(
 function mapVmIds(
   context: ImportContext,
   options: SourceSection,
-  { root, ranges }: { readonly root: DraftPath; readonly ranges: VmIdRangeAllocator },
+  { root, ranges }: { readonly root: ConfigPath; readonly ranges: VmIdRangeAllocator },
 ): number {
   const { writer, reader } = context;
   const tree = options.find('vmIDRange');
@@ -267,7 +267,7 @@ const OVERLAP =
   'a separate range of VM ids (this one overlaps another range or is outside the ids that Proxmox allows)';
 const NO_RANGE = 'a range of VM ids (in this one, upper is not more than lower)';
 
-function mapTag({ writer, reader }: ImportContext, options: SourceSection, root: DraftPath): void {
+function mapTag({ writer, reader }: ImportContext, options: SourceSection, root: ConfigPath): void {
   const tree = options.find('managedNodeTag');
   const tag = tree === undefined || isNull(tree) ? '' : (reader.readText(tree) ?? '');
   const where = tree ?? options.refTo('managedNodeTag');

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disk, from a raw `scsi0` such as `fast:48,discard=on,ssd=1`.
 
-import type { DraftPath } from '../output/draft.ts';
-import type { VmOption } from './option.ts';
-import type { NodePool } from './pool.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import type { NodePool, VmOption } from './node-pool.ts';
 
 export interface SystemDisk {
   readonly sizeMiB: number | undefined;
@@ -20,7 +19,7 @@ export function mapSystemDisk(pool: NodePool, option: VmOption | undefined): Sys
   const { context, root } = pool;
   const [volume = '', ...flags] = option.text.split(',').map((part) => part.trim());
   const [, storage, size] = /^(?:file=)?([A-Za-z][\w.-]*):(\d+(?:\.\d+)?)$/.exec(volume) ?? [];
-  const path: DraftPath = [...root, 'disk'];
+  const path: ConfigPath = [...root, 'disk'];
   if (storage === undefined) {
     context.writer.note(
       option.tree,

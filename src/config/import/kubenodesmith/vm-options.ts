@@ -2,10 +2,8 @@
 // The remaining raw options of a VM: some have a key of their own here, some are passed on, some are refused.
 
 import { checkVmOption } from '../../schema/vm-options.ts';
-import { formatMiB } from '../output/units.ts';
-import type { VmOption } from './option.ts';
-import { parseDecimal, splitTags } from './option-text.ts';
-import type { NodePool } from './pool.ts';
+import { formatMiB } from '../output/amounts.ts';
+import type { NodePool, VmOption } from './node-pool.ts';
 
 interface OptionWithCards {
   readonly option: VmOption;
@@ -117,4 +115,14 @@ function mapTags({ context, provider }: NodePool, option: VmOption): void {
     'imported-differently',
     'later versions of the source system overwrite it with managedNodeTag; here machines have both',
   );
+}
+
+/** A non-negative whole number; undefined for any other text. */
+function parseDecimal(text: string): number | undefined {
+  return /^(?:0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined;
+}
+
+/** Proxmox splits tags at semicolons, commas and blanks and stores them in lower case. */
+function splitTags(text: string): readonly string[] {
+  return [...new Set(text.toLowerCase().split(/[;,\s]+/))].filter((tag) => tag !== '');
 }

@@ -2,8 +2,8 @@
 // Our config file while it is put together: values by path, each with the remark where it came from.
 
 import { Document, isCollection, isMap, isScalar, isSeq, Scalar } from 'yaml';
+import { type ConfigPath, configPathKey, pathStartsWith } from '../../config-path.ts';
 
-export type DraftPath = readonly (string | number)[];
 export type DraftValue =
   | string
   | number
@@ -12,7 +12,7 @@ export type DraftValue =
   | { readonly [key: string]: DraftValue };
 
 interface DraftEntry {
-  readonly path: DraftPath;
+  readonly path: ConfigPath;
   readonly value: DraftValue;
   readonly remark: string;
 }
@@ -30,21 +30,21 @@ export class Draft {
     this.#order = order;
   }
 
-  set(path: DraftPath, value: DraftValue, remark: string): void {
-    this.#entries.set(entryKey(path), { path, value, remark: toOneLine(remark) });
+  set(path: ConfigPath, value: DraftValue, remark: string): void {
+    this.#entries.set(configPathKey(path), { path, value, remark: toOneLine(remark) });
   }
 
-  paths(): readonly DraftPath[] {
+  paths(): readonly ConfigPath[] {
     return [...this.#entries.values()].map(({ path }) => path);
   }
 
   /** Whether something stands at the path, or below it. */
-  hasValue(path: DraftPath): boolean {
+  hasValue(path: ConfigPath): boolean {
     return this.paths().some((entry) => pathStartsWith(entry, path));
   }
 
   /** Removes the value at the path or the one that it leads into; else what stands below it. */
-  remove(path: DraftPath): readonly DraftPath[] {
+  remove(path: ConfigPath): readonly ConfigPath[] {
     const paths = this.paths();
     const around = paths.filter((entry) => pathStartsWith(path, entry));
     const below =
@@ -52,7 +52,7 @@ export class Draft {
         ? paths.filter((entry) => pathStartsWith(entry, path))
         : [];
     const gone = around.length > 0 ? around : below;
-    for (const entry of gone) this.#entries.delete(entryKey(entry));
+    for (const entry of gone) this.#entries.delete(configPathKey(entry));
     return gone;
   }
 
@@ -73,7 +73,7 @@ export class Draft {
   }
 }
 
-function addComment(document: Document, path: DraftPath, remark: string): void {
+function addComment(document: Document, path: ConfigPath, remark: string): void {
   if (remark === '') return;
   const node = document.getIn(path, true);
   if (isScalar(node)) node.comment = ` ${remark}`;
@@ -81,7 +81,7 @@ function addComment(document: Document, path: DraftPath, remark: string): void {
 }
 
 // A remark about a mapping or list stands above its key: behind it, it would read as one about the last item.
-function addCommentAboveKey(document: Document, path: DraftPath, remark: string): void {
+function addCommentAboveKey(document: Document, path: ConfigPath, remark: string): void {
   const parent = document.getIn(path.slice(0, -1), true);
   if (!isMap(parent)) return;
   const pair = parent.items.find((item) => readYamlKey(item.key) === path.at(-1));
@@ -100,14 +100,6 @@ function findScalarLists(node: unknown): readonly { flow?: boolean | undefined }
   if (!isSeq(node)) return [];
   const plain = node.items.every((item) => isScalar(item) && item.comment === undefined);
   return plain ? [node] : node.items.flatMap((item) => findScalarLists(item));
-}
-
-function entryKey(path: DraftPath): string {
-  return JSON.stringify(path);
-}
-
-function pathStartsWith(path: DraftPath, start: DraftPath): boolean {
-  return start.every((key, index) => path[index] === key);
 }
 
 function toOneLine(remark: string): string {

@@ -3,12 +3,13 @@
 // so that whatever stood in the other system's file, what comes out is valid.
 
 import { CheckContext, checkFile } from '../../checks/index.ts';
+import { formatConfigPath } from '../../config-path.ts';
 import { readDocument } from '../../document/read-document.ts';
 import { applyDependentDefaults } from '../../effective/dependent-defaults.ts';
 import { explainIssues } from '../../issues/explain-issues.ts';
 import type { Finding } from '../../issues/finding.ts';
 import { configSchema } from '../../schema/index.ts';
-import { formatPath, type ImportWriter } from '../writer.ts';
+import type { ImportWriter } from '../writer.ts';
 import type { Draft } from './draft.ts';
 import { addRequiredPlaceholders } from './required.ts';
 
@@ -34,8 +35,8 @@ export function makeValid(writer: ImportWriter, draft: Draft): ValidationResult 
 function removeInvalid(writer: ImportWriter, draft: Draft, { path, message }: Finding): boolean {
   const removed = draft.remove(path);
   for (const gone of removed) {
-    const where = writer.findOrigin(gone) ?? { path: formatPath(gone) };
-    const text = `${formatPath(gone)} does not accept the value, so it was not imported: ${message}`;
+    const where = writer.findOrigin(gone) ?? { path: formatConfigPath(gone) };
+    const text = `${formatConfigPath(gone)} does not accept the value, so it was not imported: ${message}`;
     writer.note(where, 'action-required', text);
   }
   return removed.length > 0;

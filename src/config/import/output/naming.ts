@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the other systems, made into ones that are allowed here.
+// Converts names of the source system to names that are allowed in our config.
 
 import { POOL_NAME_MAX } from '../../../model/pool-name.ts';
+import type { SourceRef } from '../source/tree.ts';
+import type { ImportWriter } from '../writer.ts';
 
 /** The nearest DNS label, at most as long as a pool's name may be; `fallback` when nothing is left. */
 export function toDnsLabel(text: string, fallback: string): string {
@@ -22,5 +24,28 @@ export function makeUniqueLabel(label: string, taken: ReadonlySet<string>): stri
     const ending = `-${number}`;
     const candidate = `${label.slice(0, POOL_NAME_MAX - ending.length).replaceAll(/-+$/g, '')}${ending}`;
     if (!taken.has(candidate)) return candidate;
+  }
+}
+
+/** Allocates unique pool names and adds a note where the name of the source system had to change. */
+export class PoolNameAllocator {
+  readonly #work: ImportWriter;
+  readonly #taken = new Set<string>();
+
+  constructor(writer: ImportWriter) {
+    this.#work = writer;
+  }
+
+  allocate(wanted: string, where: SourceRef): string {
+    const name = makeUniqueLabel(toDnsLabel(wanted, 'pool'), this.#taken);
+    this.#taken.add(name);
+    if (name !== wanted) {
+      this.#work.note(
+        where,
+        'imported-differently',
+        `a pool name must be a unique DNS label: '${wanted}' became '${name}', also in tags and labels`,
+      );
+    }
+    return name;
   }
 }

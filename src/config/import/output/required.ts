@@ -2,8 +2,9 @@
 // What our file cannot do without. Where the other system's file has nothing for it, or something that is
 // refused here, a placeholder takes the place: the file stays valid and says what to replace.
 
+import type { ConfigPath } from '../../config-path.ts';
 import type { ImportWriter } from '../writer.ts';
-import type { Draft, DraftPath, DraftValue } from './draft.ts';
+import type { Draft, DraftValue } from './draft.ts';
 
 interface RequiredKey {
   /** `*` stands for any name or index. Needed wherever something below its parent is written. */
@@ -109,8 +110,8 @@ export function addRequiredPlaceholders(writer: ImportWriter, draft: Draft): voi
 }
 
 /** The places that fit a pattern and have something below them. */
-function findParents(draft: Draft, pattern: readonly string[]): readonly DraftPath[] {
-  const parents = new Map<string, DraftPath>();
+function findParents(draft: Draft, pattern: readonly string[]): readonly ConfigPath[] {
+  const parents = new Map<string, ConfigPath>();
   for (const path of draft.paths()) {
     const fits =
       path.length > pattern.length &&
@@ -122,7 +123,7 @@ function findParents(draft: Draft, pattern: readonly string[]): readonly DraftPa
 }
 
 /** A range and its prefix length only make sense together: without one of them DHCP has to do. */
-function replaceIncompleteAddresses(writer: ImportWriter, draft: Draft, pool: DraftPath): void {
+function replaceIncompleteAddresses(writer: ImportWriter, draft: Draft, pool: ConfigPath): void {
   const ip = [...pool, 'network', 'ip'];
   const has = (key: string) => draft.hasValue([...ip, key]);
   const isStatic = ['pool', 'prefix', 'gateway', 'dns'].some(has) && !has('v4');

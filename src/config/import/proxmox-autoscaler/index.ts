@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // proxmox-autoscaler: its settings module, as our config of mode standalone with one pool.
 
+import type { ConfigPath } from '../../config-path.ts';
 import { type ImportContext, SECRETS_FOLDER } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
-import { PoolNameAllocator } from '../output/pool-names.ts';
+import { PoolNameAllocator } from '../output/naming.ts';
 import { placeholderEndpoints } from '../output/required.ts';
 import type { SourceSection } from '../source/tree.ts';
 import { mapNetwork } from './network.ts';
@@ -12,7 +12,7 @@ import { readTextSetting, setFromSetting } from './shipped-defaults.ts';
 
 const REGION = 'pve';
 const TEMPLATE = 'worker';
-const POOL: DraftPath = ['pools', 0];
+const POOL: ConfigPath = ['pools', 0];
 
 export function mapProxmoxAutoscaler(context: ImportContext, settings: SourceSection): void {
   const { writer, reader } = context;
@@ -34,7 +34,7 @@ export function mapProxmoxAutoscaler(context: ImportContext, settings: SourceSec
 
 function mapLogin(context: ImportContext, settings: SourceSection): void {
   const { writer, reader } = context;
-  const root: DraftPath = ['proxmox', REGION];
+  const root: ConfigPath = ['proxmox', REGION];
   const hostTree = settings.find('pxe_host');
   const host = reader.readText(hostTree);
   if (hostTree === undefined || host === undefined) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses of proxmox-autoscaler's machines: `manual` from a range, or `dhcp`.
 
+import type { ConfigPath } from '../../config-path.ts';
 import { parseAddressRange } from '../../values/ip-address.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
-import { netmaskToPrefix } from '../output/units.ts';
+import { netmaskToPrefix } from '../output/amounts.ts';
 import type { SourceRef, SourceSection, SourceTree } from '../source/tree.ts';
 import { readTextSetting } from './shipped-defaults.ts';
 
@@ -28,7 +28,11 @@ export function countAddresses(
   return range.ok ? range.value.count : undefined;
 }
 
-export function mapNetwork(context: ImportContext, settings: SourceSection, pool: DraftPath): void {
+export function mapNetwork(
+  context: ImportContext,
+  settings: SourceSection,
+  pool: ConfigPath,
+): void {
   const { writer } = context;
   const card = {
     where: { path: 'network card' },
@@ -40,7 +44,7 @@ export function mapNetwork(context: ImportContext, settings: SourceSection, pool
     card,
   );
   const mode = readTextSetting(context, settings, 'pxe_autoscaled_node_network_mode');
-  const ip: DraftPath = [...pool, 'network', 'ip'];
+  const ip: ConfigPath = [...pool, 'network', 'ip'];
   if (mode.value === 'manual') mapManual(context, settings, ip);
   else mapDhcp(context, settings, ip);
   if (mode.value === 'manual' || mode.value === 'dhcp') {
@@ -60,7 +64,7 @@ function noteNetworkMode({ writer }: ImportContext, where: SourceRef, mode: stri
   writer.note(where, 'imported-differently', `became ${form}`);
 }
 
-function mapManual(context: ImportContext, settings: SourceSection, ip: DraftPath): void {
+function mapManual(context: ImportContext, settings: SourceSection, ip: ConfigPath): void {
   const { writer, reader } = context;
   const rangeTree = settings.find(ADDRESS_SETTINGS.pool);
   const range = reader.readText(rangeTree)?.replaceAll(/\s/g, '');
@@ -85,7 +89,7 @@ function mapManual(context: ImportContext, settings: SourceSection, ip: DraftPat
   mapNameServer(context, settings, ip);
 }
 
-function mapMask({ writer, reader }: ImportContext, settings: SourceSection, ip: DraftPath): void {
+function mapMask({ writer, reader }: ImportContext, settings: SourceSection, ip: ConfigPath): void {
   const tree = settings.find(ADDRESS_SETTINGS.mask);
   const text = reader.readText(tree);
   const prefix = text === undefined ? undefined : parsePrefix(text);
@@ -119,7 +123,7 @@ function noteMaskForm(writer: ImportContext['writer'], tree: SourceTree, text: s
   }
 }
 
-function mapDhcp(context: ImportContext, settings: SourceSection, ip: DraftPath): void {
+function mapDhcp(context: ImportContext, settings: SourceSection, ip: ConfigPath): void {
   const { writer } = context;
   for (const key of ADDRESS_KEYS) {
     const tree = settings.find(ADDRESS_SETTINGS[key]);
@@ -133,7 +137,7 @@ function mapDhcp(context: ImportContext, settings: SourceSection, ip: DraftPath)
 function mapNameServer(
   { writer, reader }: ImportContext,
   settings: SourceSection,
-  ip: DraftPath,
+  ip: ConfigPath,
 ): void {
   const tree = settings.find('pxe_autoscaled_node_dns_server');
   const servers = reader

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // When proxmox-autoscaler adds and removes machines.
 
+import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
 import type { SourceSection } from '../source/tree.ts';
 import { countAddresses } from './network.ts';
 import { readNumberSetting, setFromSetting, setNumber, setSeconds } from './shipped-defaults.ts';
@@ -32,7 +32,11 @@ const SECONDS_KEYS: readonly SecondsKey[] = [
   },
 ];
 
-export function mapScaling(context: ImportContext, settings: SourceSection, pool: DraftPath): void {
+export function mapScaling(
+  context: ImportContext,
+  settings: SourceSection,
+  pool: ConfigPath,
+): void {
   mapLimits(context, settings, pool);
   for (const { key, top, pool: below = [], note } of SECONDS_KEYS) {
     if (note === NO_EFFECT_NOTE && settings.find(key) === undefined) continue;
@@ -43,7 +47,7 @@ export function mapScaling(context: ImportContext, settings: SourceSection, pool
   mapGuards(context, settings);
 }
 
-function mapLimits(context: ImportContext, settings: SourceSection, pool: DraftPath): void {
+function mapLimits(context: ImportContext, settings: SourceSection, pool: ConfigPath): void {
   const { writer } = context;
   const addresses = countAddresses(context, settings) ?? Number.POSITIVE_INFINITY;
   const min = readNumberSetting(context, settings, 'min_size');
@@ -67,7 +71,7 @@ function mapLimits(context: ImportContext, settings: SourceSection, pool: DraftP
   }
 }
 
-function mapThreshold(context: ImportContext, settings: SourceSection, pool: DraftPath): void {
+function mapThreshold(context: ImportContext, settings: SourceSection, pool: ConfigPath): void {
   const percent = readNumberSetting(context, settings, 'scale_down_utilization_threshold');
   const path = [...pool, 'scaleDown', 'utilizationThreshold'];
   setFromSetting(context, path, { setting: percent, value: percent.value / 100 });

@@ -2,9 +2,10 @@
 // Settings with the value that the system's own settings file has for them. A module without a setting stops
 // the program where it is first used, so a value taken from there is always noted.
 
+import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath, DraftValue } from '../output/draft.ts';
-import { formatSeconds } from '../output/units.ts';
+import { formatSeconds } from '../output/amounts.ts';
+import type { DraftValue } from '../output/draft.ts';
 import type { SourceRef, SourceSection, SourceTree } from '../source/tree.ts';
 
 /** Shipped with the program. Its README differs in min_size (0) and in all addresses. */
@@ -89,7 +90,7 @@ function useShippedDefault(
 
 export function setFromSetting(
   { writer }: ImportContext,
-  path: DraftPath,
+  path: ConfigPath,
   entry: { setting: SettingValue<unknown>; value: DraftValue },
 ): void {
   const { setting, value } = entry;
@@ -100,7 +101,7 @@ export function setFromSetting(
 export function setNumber(
   context: ImportContext,
   section: SourceSection,
-  { key, path }: { key: string; path: DraftPath },
+  { key, path }: { key: string; path: ConfigPath },
 ): SettingValue<number> {
   const setting = readNumberSetting(context, section, key);
   setFromSetting(context, path, { setting, value: setting.value });
@@ -110,7 +111,7 @@ export function setNumber(
 export function setSeconds(
   context: ImportContext,
   section: SourceSection,
-  { key, path }: { key: string; path: DraftPath },
+  { key, path }: { key: string; path: ConfigPath },
 ): SettingValue<number> {
   const setting = readNumberSetting(context, section, key);
   setFromSetting(context, path, { setting, value: formatSeconds(setting.value) });

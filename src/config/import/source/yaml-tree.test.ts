@@ -67,7 +67,7 @@ describe('refuses', () => {
     ['a: b: c', 'mapping'],
     ['a: *nowhere', 'anchor'],
     ['a:\n\t- b', 'tab'],
-    ['a: @x', 'plain text'],
+    ['a: @x', 'put it in quotes'],
   ])('%j', (text, message) => {
     const result = readYaml(text, '1.2');
     expect(result.ok).toBe(false);

@@ -15,6 +15,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
+import { syntaxMessage, UNRESOLVED_ALIAS } from '../../document/syntax-message.ts';
 import type { SourcePosition } from '../result.ts';
 import { childPath, type ScalarValue, type SourceRef, type SourceTree } from './tree.ts';
 
@@ -37,19 +38,6 @@ export type YamlVersion = '1.1' | '1.2';
 
 const MAX_NODES = 20_000;
 const MAX_DEPTH = 50;
-
-const SENTENCES: Readonly<Record<string, string>> = {
-  BAD_INDENT: 'wrong indentation',
-  BAD_ALIAS: 'the alias (*name) has no anchor (&name) before it',
-  BAD_DQ_ESCAPE: 'a double-quoted text has an escape that YAML does not know',
-  BAD_SCALAR_START: 'a plain text cannot start with this character: put it in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a mapping cannot stand here: is a quote or an indentation missing?',
-  DUPLICATE_KEY: 'duplicate key in the same mapping',
-  MISSING_CHAR: 'a quote, bracket, comma or colon is missing',
-  MULTILINE_IMPLICIT_KEY: 'a key must stand on one line: is a colon missing?',
-  TAB_AS_INDENT: 'a tab is used for indentation: use spaces',
-  UNEXPECTED_TOKEN: 'something stands here that YAML does not expect',
-};
 
 class YamlReadError extends Error {
   readonly at: SourcePosition;
@@ -82,7 +70,7 @@ function toTrees(documents: readonly Document.Parsed[], lines: LineCounter): Yam
   const problems = documents.flatMap((document) =>
     document.errors.map((error) => ({
       ...positionAt(lines, error.pos[0]),
-      message: SENTENCES[error.code] ?? `is not valid YAML (${error.code})`,
+      message: syntaxMessage(error.code),
     })),
   );
   if (problems.length > 0) return { ok: false, problems };
@@ -136,8 +124,7 @@ class SourceTreeBuilder {
 
   #buildAliasTarget(alias: Alias, input: TreeNodeInput): SourceTree {
     const node = alias.resolve(this.#input.document);
-    if (node === undefined)
-      throw new YamlReadError(SENTENCES['BAD_ALIAS'] ?? '', this.#positionOf(alias));
+    if (node === undefined) throw new YamlReadError(UNRESOLVED_ALIAS, this.#positionOf(alias));
     return this.#buildTree(node, input);
   }
 

@@ -3,8 +3,9 @@
 
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import type { SourceSystem } from '../../source-systems.ts';
 import { importConfig } from '../index.ts';
-import type { ImportNote, ImportProblem, SourceEnvironment, SourceSystem } from '../result.ts';
+import type { ImportNote, ImportProblem, SourceEnvironment } from '../result.ts';
 
 export interface ImportedText {
   readonly yaml: string;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan's config.yaml. No program ever read it: nothing is absent "by default", values are taken as meant.
 
+import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
-import { formatMiB, formatSeconds } from '../output/units.ts';
+import { formatMiB, formatSeconds } from '../output/amounts.ts';
 import { isNull } from '../source/reader.ts';
 import { SourceSection, type SourceTree } from '../source/tree.ts';
 import {
@@ -63,7 +63,7 @@ function mapHosts(context: ImportContext, root: SourceSection): void {
 
 interface MappedKey {
   readonly key: string;
-  readonly path: DraftPath;
+  readonly path: ConfigPath;
 }
 
 function setText(
@@ -96,7 +96,7 @@ function setSeconds(context: ImportContext, section: SourceSection, entry: Mappe
 function mapTemplate(context: ImportContext, section: SourceSection): void {
   const { writer, reader } = context;
   const name = reader.readText(section.find('name')) ?? 'template';
-  const template: DraftPath = ['templates', toEntryName(name, 'template')];
+  const template: ConfigPath = ['templates', toEntryName(name, 'template')];
   if (section.keys().length === 0) return;
   if (setText(context, section, { key: 'name', path: [...template, 'name'] }) === undefined) {
     writer.setPlaceholder([...template, 'name'], name, {
@@ -126,7 +126,7 @@ function mapTemplate(context: ImportContext, section: SourceSection): void {
   );
 }
 
-function mapImage(context: ImportContext, section: SourceSection, template: DraftPath): void {
+function mapImage(context: ImportContext, section: SourceSection, template: ConfigPath): void {
   const image = String(template.at(-1));
   const url = setText(context, section, { key: 'image_url', path: ['images', image, 'url'] });
   const checksum = section.find('checksum_url');
@@ -164,7 +164,7 @@ function mapSizes(context: ImportContext, sizes: SourceSection): void {
         'imported-differently',
         `became '${ours}', because the name is not allowed as a key`,
       );
-    const path: DraftPath = ['sizes', ours];
+    const path: ConfigPath = ['sizes', ours];
     setNumber(context, section, { key: 'cpus', path: [...path, 'cpu'] });
     setNumber(context, section, { key: 'memory_mb', path: [...path, 'memory'], write: formatMiB });
     setNumber(context, section, {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the three files have in common: hosts reached by SSH, a template, an image.
 
+import type { ConfigPath } from '../../config-path.ts';
+import { ENTRY_NAME } from '../../schema/name-leaves.ts';
+import { DEFAULT_VM_ID_RANGE } from '../../values/vm-id-range.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
 import { toDnsLabel } from '../output/naming.ts';
 import type { SourceRef, SourceSection } from '../source/tree.ts';
 
-export const REGION_PATH: DraftPath = ['proxmox', 'pve'];
-export const SSH_PATH: DraftPath = [...REGION_PATH, 'transport', 'ssh'];
+export const REGION_PATH: ConfigPath = ['proxmox', 'pve'];
+export const SSH_PATH: ConfigPath = [...REGION_PATH, 'transport', 'ssh'];
 
 /** A name that may stand as a key in our file: theirs where it can. */
 export function toEntryName(text: string, fallback: string): string {
-  return /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(text)
-    ? text
-    : toDnsLabel(text, fallback);
+  return ENTRY_NAME.test(text) ? text : toDnsLabel(text, fallback);
 }
 
 export function setPrivateKey(
@@ -132,19 +132,17 @@ export function setUnverifiedImage(
   );
 }
 
-const DEFAULT_VM_IDS = { from: 20_000, to: 29_999 } as const;
-
 /** A template's id may not lie in the range of the machines' ids; where it lies in our default, that moves. */
 export function setTemplateId(
   context: ImportContext,
-  template: DraftPath,
+  template: ConfigPath,
   section: SourceSection,
 ): void {
   const tree = section.find('id');
   const id = context.reader.readInteger(tree);
   if (tree === undefined || id === undefined) return;
   context.writer.set([...template, 'id'], id, tree);
-  if (id < DEFAULT_VM_IDS.from || id > DEFAULT_VM_IDS.to) return;
+  if (id < DEFAULT_VM_ID_RANGE.from || id > DEFAULT_VM_ID_RANGE.to) return;
   const remark = 'the template id is in the default range, 20000-29999';
   context.writer.setOwn([...REGION_PATH, 'vmIds'], '30000-39999', remark);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // template.config.yml: what provision_template.py reads, and the many keys that it does not.
 
+import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
-import type { DraftPath } from '../output/draft.ts';
 import type { SourceSection } from '../source/tree.ts';
 import {
   notePassword,
@@ -64,7 +64,7 @@ function mapTemplate(context: ImportContext, vm: SourceSection, image: SourceSec
   const nameTree = vm.find('name');
   const name = reader.readText(nameTree) ?? `vm-${reader.readInteger(vm.find('id')) ?? 0}`;
   const key = toEntryName(name, 'template');
-  const template: DraftPath = ['templates', key];
+  const template: ConfigPath = ['templates', key];
   if (nameTree === undefined)
     writer.setSourceDefault([...template, 'name'], name, vm.refTo('name'));
   else writer.set([...template, 'name'], name, nameTree);
@@ -76,7 +76,7 @@ function mapTemplate(context: ImportContext, vm: SourceSection, image: SourceSec
   setDiskStorage(context, vm, 'storage_pool');
 }
 
-function mapImage(context: ImportContext, image: SourceSection, template: DraftPath): void {
+function mapImage(context: ImportContext, image: SourceSection, template: ConfigPath): void {
   const { writer, reader } = context;
   const tree = image.find('url');
   const url = reader.readText(tree);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Amounts of the other systems, written our way.
+// Converts amounts of the source systems to the notation of our config.
 
 import { accepted, type Parsed, refused } from '../../../model/parsed.ts';
+import { parseIpAddress } from '../../values/ip-address.ts';
 
 const MIB_PER_GIB = 1024;
 
@@ -19,7 +20,7 @@ export function formatSeconds(seconds: number): string {
 
 const MIB_PER_UNIT: Readonly<Record<string, number>> = { K: 1 / 1024, M: 1, G: 1024, T: 1024 ** 2 };
 
-/** A size as Proxmox writes it (`32G`, `1.5T`; a bare number is bytes) to a whole number of MiB, rounded up. */
+/** Parses a Proxmox size (`32G`, `1.5T`; a bare number is bytes) to whole MiB, rounded up. */
 export function parseProxmoxSizeMiB(text: string): Parsed<number> {
   const [, sign, amount, unit] = /^(\+?)(\d+(?:\.\d+)?)([KMGT]?)$/.exec(text.trim()) ?? [];
   if (amount === undefined) return refused('must be a Proxmox disk size such as 20G');
@@ -31,19 +32,10 @@ export function parseProxmoxSizeMiB(text: string): Parsed<number> {
     : refused('is not a valid size');
 }
 
-const OCTET = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)$/;
-
-export function isIpv4(text: string): boolean {
-  const parts = text.split('.');
-  return parts.length === 4 && parts.every((part) => OCTET.test(part));
-}
-
-/** A netmask such as 255.255.255.0 as a prefix length. */
+/** Prefix length of a netmask such as 255.255.255.0. */
 export function netmaskToPrefix(text: string): number | undefined {
-  if (!isIpv4(text)) return undefined;
-  const bits = text
-    .split('.')
-    .map((part) => Number(part).toString(2).padStart(8, '0'))
-    .join('');
+  const address = parseIpAddress(text);
+  if (!address.ok || address.value.family !== 4) return undefined;
+  const bits = address.value.value.toString(2).padStart(32, '0');
   return /^1*0*$/.test(bits) ? bits.lastIndexOf('1') + 1 : undefined;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from 'vitest';
+import { formatMiB, formatSeconds, netmaskToPrefix, parseProxmoxSizeMiB } from './amounts.ts';
 import { makeUniqueLabel, toDnsLabel } from './naming.ts';
-import { formatMiB, formatSeconds, netmaskToPrefix, parseProxmoxSizeMiB } from './units.ts';
 
 it.each([
   [2048, '2Gi'],
