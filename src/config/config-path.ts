@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way to a value in the config: `pools[0].network.ip`. As text for people, as an array for code.
+// The path of a value in the config, such as `pools[0].network.ip`: an array in code, text in messages.
 
 import { canShowKey } from './secrets/detect-secret.ts';
 
 export type ConfigPath = readonly (string | number)[];
 
-/** `pools[0].labels["app/tier"]`: keys that are no plain words are quoted, keys that look like a token left out. */
+/** `pools[0].labels["app/tier"]`: keys with special characters are quoted, keys that may be a token are hidden. */
 export function formatConfigPath(path: ConfigPath): string {
   return path
     .map((step, index) => {
@@ -17,7 +17,7 @@ export function formatConfigPath(path: ConfigPath): string {
     .join('');
 }
 
-/** A key for maps: no step contains a NUL. */
+/** Key for use in a Map. No step contains a NUL character. */
 export function configPathKey(path: ConfigPath): string {
   return path.map((step) => (typeof step === 'number' ? `#${step}` : step)).join('\0');
 }
@@ -37,7 +37,7 @@ export function valueAt(tree: unknown, path: ConfigPath): unknown {
   return value;
 }
 
-/** A plain mapping, as YAML gives it; not a list. */
+/** A YAML mapping; not a list. */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

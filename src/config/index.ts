@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The config: one schema for the file, from which types, validation with file:line:col, JSON Schema, the
-// reference page and `config show` are made; environment and flags laid over it; importers of other systems'
-// files. Owns how settings are written and what they mean. Does not know what is done with them, reads no file
-// and no environment itself, and never holds the value of a secret: reading is handed in, and only main.ts and
-// the command line come in here. Start reading at load/load-config.ts.
+// reference page and `config show` are derived; overrides from environment and flags; importers for the
+// files of other systems. This folder owns the notation and the meaning of settings. It does not know how
+// settings are used. It reads no file and no environment itself (the caller passes reader functions), and
+// it never stores the value of a secret. Only main.ts and cli/ import it. Start reading at
+// load/load-config.ts.
 //
-// Loading this loads the validation library, which costs start-up time: import it where a config is needed.
+// Importing this file loads the validation library, which increases the start-up time: import it only
+// where a config is needed.
 export {
   type Config,
   type ImageConfig,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that are understood and checked, but whose feature is not in this release. `serve` and `config
-// validate` say so for those that a config really sets. A row goes when its feature comes.
+// Keys that are parsed and validated, but whose feature is not in this release. `serve` and `config
+// validate` report those that a config sets. Remove a row when its feature is released.
 import { type ConfigPath, valueAt } from './config-path.ts';
 
 export interface PlannedKey {
@@ -17,7 +17,7 @@ interface PlannedRow {
 
 export const PLANNED_KEYS: readonly PlannedRow[] = [
   { prefix: ['http', 'dashboard'], feature: 'the dashboard' },
-  { prefix: ['ssh'], feature: 'SSH into machines' },
+  { prefix: ['ssh'], feature: 'SSH access to machines' },
   { prefix: ['readiness'], feature: 'vm create' },
   { prefix: ['guards', 'maxTotalUnreadyPercentage'], feature: 'the standalone autoscaler' },
   { prefix: ['guards', 'okTotalUnreadyCount'], feature: 'the standalone autoscaler' },
@@ -28,7 +28,7 @@ export const PLANNED_KEYS: readonly PlannedRow[] = [
   { prefix: ['pools', '*', 'schedules'], feature: 'the standalone autoscaler' },
 ];
 
-/** The rows that this config (before defaults) sets something of. */
+/** The planned keys that this config sets. Takes the tree before defaults. */
 export function findPlannedKeys(
   tree: unknown,
   rows: readonly PlannedRow[] = PLANNED_KEYS,

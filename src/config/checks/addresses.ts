@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Static address pools: inside their subnet, apart from each other, and large enough for the pool.
+// Static address pools: inside their subnet, without overlaps, and large enough for the pool.
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, type Finding } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile } from '../schema/index.ts';
@@ -101,7 +101,7 @@ function checkOverlapBetweenPools(left: PoolAddresses, right: PoolAddresses): re
   });
 }
 
-/** The same numbers in another VLAN, on another bridge or in another region are other addresses. */
+/** The same addresses in another VLAN, on another bridge or in another region do not conflict. */
 function isSameNetwork(left: PoolFile, right: PoolFile): boolean {
   const [one] = left.network.interfaces;
   const [other] = right.network.interfaces;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checks know beside the file: the names that were written, also of what the schema refused, so that a
-// broken image is reported once and not again by every pool that names it.
+// What checks need besides the file: all names that the file defines, including entries that the schema
+// refused. An invalid image is then reported once and not again by every pool that refers to it.
 import { isMapping } from '../config-path.ts';
 
 export interface CheckFolders {
-  /** Folders that a reboot empties. */
+  /** Folders that are cleared at reboot. */
   readonly temp: readonly string[];
-  /** Where a path of the file leads to. */
+  /** Resolves a path of the file to an absolute path. */
   readonly resolve: (path: string) => string;
 }
 

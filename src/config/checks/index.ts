@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What takes more than one key to tell: references, overlaps, sums. Pure, and every check looks at its own
-// matter only, so that all problems come out in one run. The file may lack parts that the schema refused: a
-// check says nothing about what is not there.
+// Checks that need more than one key: references, overlaps, sums. They are pure and independent of each
+// other, so that all problems are reported in one run. The file may lack parts that the schema refused; a
+// check ignores missing parts.
 import { errorAt, type Finding } from '../issues/finding.ts';
 import type { ConfigFile } from '../schema/index.ts';
 import { checkAddresses } from './addresses.ts';
@@ -28,7 +28,7 @@ export function checkFile(file: ConfigFile, scope: CheckContext): readonly Findi
   ];
 }
 
-/** An empty file is valid YAML and means nothing. */
+/** An empty file is valid YAML but configures nothing. */
 function checkNotEmpty(file: ConfigFile, scope: CheckContext): readonly Finding[] {
   const isEmpty = Object.keys(file.proxmox).length === 0 && !scope.hasEntries('proxmox');
   return isEmpty

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Join recipes: one token, one content per file, something to run.
+// Join recipes: one token, one content per file, and something to run.
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, errorAtKey, type Finding } from '../issues/finding.ts';
 import type { ConfigFile } from '../schema/index.ts';

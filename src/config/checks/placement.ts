@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool's regions and hosts: named once, and within what the regions allow.
+// Regions and hosts of a pool: no duplicates, and only hosts that the regions allow.
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, type Finding } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile, RegionFile } from '../schema/index.ts';
@@ -27,7 +27,7 @@ function checkHosts(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonl
       : [],
   );
   const regions = (pool.regions ?? []).map((name) => file.proxmox[name]);
-  // A region that is not there, or not in order, may have allowed it.
+  // An undefined or invalid region may allow the host.
   if (regions.length === 0 || regions.includes(undefined)) return contradicted;
   const outside = allow.flatMap((host, index) =>
     regions.some((region) => region !== undefined && allowsHost(region, host))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool's sizes make sense: spans run upwards, balloons fit, a clone is not smaller than its template.
+// Sizes of a pool: ranges are ascending, the balloon fits, a clone is not smaller than its template.
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, type Finding } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile, SizeFile } from '../schema/index.ts';
@@ -42,7 +42,7 @@ function checkDisk(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly
   if (pool.from === undefined || !('template' in pool.from)) return [];
   const template = file.templates[pool.from.template];
   const smallest = Math.min(...findSizes(pool, file).map(({ disk }) => bytesOrZero(disk)));
-  // Only of a template that is built here is the disk's size known.
+  // The disk size is only known for a template that pvescaler builds.
   return template?.image !== undefined && smallest < bytesOrZero(template.disk)
     ? [errorAt([...path, 'size'], 'has a smaller disk than the template; disks cannot shrink')]
     : [];

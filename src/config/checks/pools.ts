@@ -10,7 +10,7 @@ import { checkPoolSize } from './pool-size.ts';
 import { checkReference } from './references.ts';
 
 const HOST_NAME_LENGTH = 63;
-/** Eight digits of the machine's id, or an ordinal up to 99999. */
+/** Eight digits of the machine id, or an ordinal up to 99999. */
 const SUFFIX_LENGTH = { id: 8, ordinal: 5 } as const;
 
 export function checkPools(file: ConfigFile, scope: CheckContext): readonly Finding[] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A name that has to be defined elsewhere in the file.
+// A name that must be defined in another section of the file.
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, type Finding, withDependencies } from '../issues/finding.ts';
 import { canShowValue, quoteValue } from '../secrets/detect-secret.ts';
@@ -8,9 +8,9 @@ import { closestMatch } from '../values/closest-match.ts';
 export interface Reference {
   readonly path: ConfigPath;
   readonly name: string;
-  /** `image`, for the sentence. */
+  /** Singular name for the message, such as `image`. */
   readonly kind: string;
-  /** `images`, where it would be defined. */
+  /** Section that must define the name, such as `images`. */
   readonly section: string;
   readonly defined: readonly string[];
 }

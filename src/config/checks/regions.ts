@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region can be reached, logged in to and trusted in one clear way.
+// A region has endpoints, exactly one login method, and a consistent TLS configuration.
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';
 import type { ConfigFile, RegionFile } from '../schema/index.ts';
@@ -117,7 +117,7 @@ function checkHosts(path: ConfigPath, { hosts }: RegionFile): readonly Finding[]
   );
 }
 
-/** Two regions with one endpoint are one Proxmox: every machine would be counted twice. */
+/** Two regions with the same endpoint are the same Proxmox cluster: every machine would be counted twice. */
 function checkSharedEndpoints(file: ConfigFile): readonly Finding[] {
   const seen = new Map<string, string>();
   return Object.entries(file.proxmox).flatMap(([name, region]) =>

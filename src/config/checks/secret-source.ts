@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secret is named in exactly one way.
+// A secret has exactly one source.
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';
 
@@ -32,7 +32,7 @@ export function checkSecretSource(
   ];
 }
 
-/** Understood, so that what other systems' files name has its place; but the account may read no Secret. */
+/** Accepted because imported files use it, although this release has no permission to read Secrets. */
 export function unsupportedSecretRef(path: ConfigPath, instead: string): Finding {
   return warningAt(
     path,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listeners and state: who can reach what, and what survives a restart.
+// Listeners and state: access to the servers, and state that survives a restart.
 import { stateFolderProblem } from '../../model/state-path.ts';
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images and templates: what is downloaded is verified, what is cloned can be found.
+// Images are verified, and templates can be found.
 import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';
 import type { ConfigFile, ImageFile, TemplateFile } from '../schema/index.ts';
 import type { CheckContext } from './check-context.ts';

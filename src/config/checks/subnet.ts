@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A static pool, its gateway and its prefix length belong together.
+// A static pool, its gateway and its prefix length must match.
 import type { ConfigPath } from '../config-path.ts';
 import { errorAt, type Finding } from '../issues/finding.ts';
 import {

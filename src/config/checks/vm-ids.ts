@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// VM ids. Ranges of two regions may not overlap even where they are two Proxmox clusters: a storage or backup
-// server that both use knows disks and backups by VM id alone, and one would overwrite the other's.
+// VM ids. The ranges of two regions must not overlap, even for two Proxmox clusters: a shared storage or
+// backup server identifies disks and backups by VM id only, so one cluster would overwrite the data of the
+// other.
 import { errorAt, type Finding, warningAt } from '../issues/finding.ts';
 import type { ConfigFile } from '../schema/index.ts';
 import { quoteKey } from '../secrets/detect-secret.ts';
@@ -64,7 +65,7 @@ function checkTemplateIds(file: ConfigFile, { name, range }: RegionRange): reado
   });
 }
 
-/** A warning only: the pools work, they just cannot all be full at once. */
+/** Only a warning: the pools work, but they cannot all reach their maximum at the same time. */
 function checkIdCount(file: ConfigFile, { name, range }: RegionRange): readonly Finding[] {
   const wanted = file.pools
     .filter(({ regions }) => regions?.length === 1 && regions[0] === name)

@@ -7,7 +7,7 @@ export interface SyntaxProblem {
   readonly message: string;
 }
 
-/** Where a value stands, and its key when it has one. */
+/** Location of a value, and of its key if it has one. */
 export interface NodeLocation {
   readonly key?: Omit<SourceLocation, 'file'>;
   readonly value: Omit<SourceLocation, 'file'>;
@@ -16,7 +16,7 @@ export interface NodeLocation {
 export interface ParsedDocument {
   /** Undefined when the text is not YAML, or not a mapping. */
   readonly tree: Readonly<Record<string, unknown>> | undefined;
-  /** By pathKey. */
+  /** By configPathKey. */
   readonly locations: ReadonlyMap<string, NodeLocation>;
   readonly problems: readonly SyntaxProblem[];
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML text to a plain tree, with the position of every key and value. Anchors, aliases and merge keys are
-// followed, within bounds: a small file must not become a large tree.
+// Parses YAML text to a plain tree, with the position of every key and value. Anchors, aliases and merge
+// keys are resolved within limits, so that a small file cannot expand to a large tree.
 import { type ErrorCode, LineCounter, parseDocument } from 'yaml';
 import type { ParsedDocument, SyntaxProblem } from './parsed-document.ts';
 import { syntaxMessage } from './syntax-message.ts';
@@ -9,7 +9,7 @@ import { ConfigTreeBuilder } from './tree-builder.ts';
 const MAX_SYNTAX_PROBLEMS = 20;
 const MAX_FILE_LENGTH = 4_000_000;
 
-/** Wrong, but what the file says can be read all the same. */
+/** Errors after which the document can still be used. */
 const RECOVERABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['TAG_RESOLVE_FAILED']);
 const BYTE_ORDER_MARK = /^\uFEFF/;
 
@@ -28,7 +28,7 @@ export function readDocument(source: string): ParsedDocument {
   try {
     return parseText(text);
   } catch {
-    // The library gives up on hopeless nesting by overflowing the stack.
+    // The library overflows the stack on extremely deep nesting.
     return failedDocument([{ line: 1, col: 1, message: syntaxMessage('RESOURCE_EXHAUSTION') }]);
   }
 }
@@ -41,7 +41,7 @@ function parseText(text: string): ParsedDocument {
     merge: false,
     prettyErrors: false,
     uniqueKeys: false,
-    // 'silent' would also keep quiet about a second document.
+    // 'silent' would also suppress the error about a second document.
     logLevel: 'error',
     lineCounter,
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Syntax errors of YAML in our words. The library's own messages quote the source, and the source of a config
-// file may be the line with somebody's password.
+// Our messages for YAML syntax errors. The messages of the library quote the source, which may contain a
+// password.
 import type { ErrorCode } from 'yaml';
 
 const MESSAGES: Readonly<Record<ErrorCode, string>> = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a parsed YAML document once and writes down each value and its position.
+// Walks a parsed YAML document once and collects each value and its position.
 import {
   type Alias,
   type Document,
@@ -42,7 +42,7 @@ export class ConfigTreeBuilder {
   build(): ParsedDocument {
     const contents = this.#document.contents;
     const tree = this.#convert(contents, []);
-    // An empty file says nothing: every value comes from elsewhere.
+    // An empty file is valid: all values come from environment, flags and defaults.
     const root = tree === null && this.#problems.length === 0 ? {} : tree;
     if (!isMapping(root) && this.#problems.length === 0) {
       this.#report(contents, "a config file must be a mapping: lines of the form 'key: value'");
@@ -66,7 +66,7 @@ export class ConfigTreeBuilder {
     return isScalar(node) ? scalarValue(node) : null;
   }
 
-  /** Said once; nothing more is converted then. */
+  /** Reported once. */
   #reportTooLarge(node: unknown): null {
     if (!this.#isTooLarge)
       this.#report(node, 'the file has too many values or is nested too deeply');
@@ -78,7 +78,7 @@ export class ConfigTreeBuilder {
     const target = alias.resolve(this.#document);
     if (target !== undefined) {
       const value = this.#convert(target, path);
-      // What stands here is the alias; what is inside it stands at the anchor.
+      // The location of the value is the alias; its children keep their locations at the anchor.
       const known = this.#locations.get(configPathKey(path));
       this.#locations.set(configPathKey(path), { ...known, value: this.#positionOf(alias) });
       return value;
@@ -110,7 +110,7 @@ export class ConfigTreeBuilder {
     return fromEntries(this.#applyMergeKeys(map, path, own));
   }
 
-  /** `<<: *base`: what the base has and the mapping itself has not. */
+  /** `<<: *base` adds the keys of the base that the mapping itself does not have. */
   #applyMergeKeys(map: YAMLMap, path: ConfigPath, own: Map<string, unknown>): Map<string, unknown> {
     for (const pair of map.items.filter((item) => this.#isMergeKey(item))) {
       const source = this.#resolveAlias(pair.value);
@@ -134,7 +134,7 @@ export class ConfigTreeBuilder {
       return;
     }
     if (target.path.length > MAX_DEPTH) return;
-    // Values that are overridden are converted for nothing but positions: only the missing ones are.
+    // Only keys that the mapping does not have; the others would add only wrong positions.
     const missing = base.items.filter((pair) => {
       const name = this.#readKeyName(pair);
       return name !== undefined && !this.#isMergeKey(pair) && !target.into.has(name);
@@ -181,7 +181,10 @@ export class ConfigTreeBuilder {
   }
 }
 
-/** A tag that nobody knows makes text of everything; it is told, and the value read as if it were not there. */
+/**
+ * The library returns text for a value with an unknown tag. The tag is reported, and the value is read as if
+ * it had none.
+ */
 function scalarValue({ value, type, tag }: Scalar): unknown {
   if (typeof value !== 'string' || type !== 'PLAIN' || tag?.startsWith('!') !== true) return value;
   if (/^(true|false)$/i.test(value)) return value.toLowerCase() === 'true';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The effective config as the rest of the program gets it: complete, valid, readonly, with units in names.
-// An `undefined` in it is a decision (no VLAN, no proxy), never a default that somebody has to know.
+// The effective config that the rest of the program receives: complete, valid, readonly, with units in
+// names. `undefined` is an explicit value in it (no VLAN, no proxy), never a default that the reader must
+// know.
 import type { ConfigFile } from '../schema/index.ts';
 import { parseListenAddress } from '../values/listen-address.ts';
 import {
@@ -28,7 +29,7 @@ export type PoolConfig = Config['pools'][number];
 export type ImageConfig = Config['images'][string];
 export type TemplateConfig = Config['templates'][string];
 
-/** Of a file that passed every check. */
+/** Builds the config from a file that passed all checks. */
 export function buildConfig(file: ConfigFile, folders: Folders): Config {
   return build(file, { folders, namespace: file.cluster.namespace });
 }

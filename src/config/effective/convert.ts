@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From checked text to integers with a unit. The schema has accepted every value before: a refusal here is a
-// fault of ours, not of the file.
+// Converts validated text to integers with a unit. The schema has already accepted every value: a refusal
+// here is a bug.
 import type { Parsed } from '../../model/parsed.ts';
 import { Bug } from '../../ports/errors.ts';
 import type { SecretSource } from '../secrets/secret-source.ts';
@@ -10,7 +10,7 @@ import { type Folders, resolvePath } from './resolve-path.ts';
 
 export interface BuildContext {
   readonly folders: Folders;
-  /** Of Secrets that name none. */
+  /** Default namespace of Secret references. */
   readonly namespace: string;
 }
 

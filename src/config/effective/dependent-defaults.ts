@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defaults that depend on other keys: a pool uses all regions, the only image, the only join recipe. Where
-// there is no only one, the key stays open and the checks say so.
+// Defaults that depend on other keys: a pool uses all regions, the only image, the only join recipe. If
+// there is no single candidate, the key stays unset and the checks report it.
 import type { ConfigFile, PoolFile, RegionFile } from '../schema/index.ts';
 import { JOIN_KINDS } from '../schema/join.ts';
 
@@ -35,7 +35,7 @@ function applyPoolDefaults(pool: PoolFile, file: ConfigFile): PoolFile {
 
 function findOnlySource(file: ConfigFile): PoolFile['from'] {
   const templates = Object.keys(file.templates);
-  // An image that a template is built from is not, by being there, meant for pools.
+  // An image that a template is built from does not count as an image for pools.
   const built = new Set(Object.values(file.templates).map(({ image }) => image));
   const images = Object.keys(file.images).filter((name) => !built.has(name));
   const [image] = images;

@@ -16,7 +16,7 @@ import { resolvePath } from './resolve-path.ts';
 export type RegionLogin =
   | { readonly kind: 'token'; readonly id: string | SecretSource; readonly secret: SecretSource }
   | { readonly kind: 'password'; readonly user: string; readonly password: SecretSource }
-  /** Over SSH Proxmox asks for nothing more. */
+  /** SSH transport needs no Proxmox login. */
   | { readonly kind: 'none' };
 
 export function buildRegion(name: string, region: RegionFile, context: BuildContext) {

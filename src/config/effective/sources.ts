@@ -19,7 +19,7 @@ function parseChecksum(text: string) {
   return { algorithm, hex: text.slice(7).toLowerCase() };
 }
 
-/** Cloud images named `.img` are qcow2 inside, which Proxmox has to be told. */
+/** Cloud images with the suffix `.img` have qcow2 format, which must be passed to Proxmox explicitly. */
 function detectImageFormat(url: string): 'qcow2' | 'raw' | 'vmdk' {
   const [, extension] = /\.(raw|vmdk)$/i.exec(new URL(url).pathname) ?? [];
   if (extension === undefined) return 'qcow2';

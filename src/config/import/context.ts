@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every mapping is handed.
+// The parameters of every mapping function.
 
 import type { SourceEnvironment } from './result.ts';
 import type { SourceReader } from './source/reader.ts';
@@ -11,5 +11,5 @@ export interface ImportContext {
   readonly environment: SourceEnvironment;
 }
 
-/** Where secrets are to be put by default. */
+/** Default folder of secret files. */
 export const SECRETS_FOLDER = '/etc/pvescaler';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose file is this? Asked before anything is read from it, so that the answer to a wrong `--from` is a
-// sentence and not a page of missing keys.
+// Detects the system that a file belongs to before the file is converted, so that a wrong `--from` leads
+// to one clear message instead of many missing keys.
 
 import type { SourceSystem } from '../source-systems.ts';
 import type { SourcePosition } from './result.ts';
@@ -16,31 +16,31 @@ export type DetectedSystem =
 
 export interface Detection {
   readonly system: DetectedSystem;
-  /** The key that told. */
+  /** Position of the key that identified the system. */
   readonly at: SourcePosition;
 }
 
 const PYTHON_SETTING = /^[ \t]*pxe_\w+[ \t]*(?::[^=\n]*)?=/m;
 const START: SourcePosition = { line: 1, column: 1 };
 
-/** A settings module of proxmox-autoscaler, by its text alone: it need not be one that can be read. */
+/** Position of a proxmox-autoscaler setting in the text, even if the text is not valid Python. */
 export function findPythonSettings(text: string): SourcePosition | undefined {
   const match = PYTHON_SETTING.exec(text);
   if (match === null) return undefined;
   return { line: text.slice(0, match.index).split('\n').length, column: 1 };
 }
 
-/** The keys of `--cloud-config` with the Cluster Autoscaler's externalgrpc provider. */
+/** Keys of the `--cloud-config` file of the Cluster Autoscaler provider externalgrpc. */
 const CLOUD_CONFIG_KEYS: readonly string[] = ['address', 'key', 'cert', 'cacert', 'grpc_timeout'];
 
 interface DetectionRule {
   readonly system: DetectedSystem;
-  /** The key to point at. */
+  /** The key whose position is reported. */
   readonly key: string;
   readonly matches?: (root: SourceSection, tree: SourceTree) => boolean;
 }
 
-/** In this order: the first that is there tells. */
+/** The first matching rule decides. */
 const DETECTION_RULES: readonly DetectionRule[] = [
   { system: 'kubenodesmith', key: 'schemaVersion' },
   { system: 'kubenodesmith', key: 'nodePools' },
@@ -110,7 +110,7 @@ const TOP_KEYS: Readonly<Record<Exclude<SourceSystem, 'proxmox-autoscaler'>, rea
   kubenodesmith: ['schemaVersion', 'pollingInterval', 'providers', 'nodePools'],
 };
 
-/** What a file of the system has at its top, where none of it is there; nothing where some is. */
+/** The top-level keys of the system if the file has none of them; otherwise empty. */
 export function findMissingTopKeys(
   tree: SourceTree,
   from: Exclude<SourceSystem, 'proxmox-autoscaler'>,
@@ -130,7 +130,7 @@ function detectKubernetesObject(root: SourceSection): Detection | undefined {
   return { system: text.includes('kubenodesmith') ? 'kubenodesmith-objects' : 'other-objects', at };
 }
 
-/** What to do with a file of somebody else's. */
+/** Explains what to do with a file of another system. */
 export function explainWrongFile(owner: DetectedSystem, from: SourceSystem): string {
   switch (owner) {
     case 'pvescaler':

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the config file of another system into ours and says what it could not carry over.
+// Converts the config file of another system to ours and reports what could not be converted.
 //
-// Owns: reading those files, what each of their keys means there, and which of our keys it becomes. Every key
-// is carried over or noted; what is printed passes our own validator; a secret is never printed.
-// Must not know: files (the text is handed in), the terminal, and what our settings do.
-// Start reading: a folder per system, each with an `index.ts`; `work.ts` is what they write to.
+// Owns: reading those files, the meaning of each of their keys, and the key of our config that it becomes.
+// Every key is imported or has a note. The output passes our own validation and never contains a secret.
+// Must not know: files (the caller passes the text), the terminal, and what our settings do.
+// Start reading: one folder per system, each with an `index.ts`; all of them write through `writer.ts`.
 
 import { formatConfigPath } from '../config-path.ts';
 import { API_VERSION } from '../schema/index.ts';
@@ -66,9 +66,9 @@ const SECTION_ORDER = [
 const EXISTING_VMS_NOTE =
   'have no ownership marker, so pvescaler neither counts nor changes them; drain and remove them once the new machines are ready';
 
-/** Never throws. The text of a secret appears neither in the YAML nor in notes or problems. */
+/** Never throws. No secret appears in the YAML, the notes or the problems. */
 export function importConfig(request: ImportRequest): ImportResult {
-  // Before anything looks at the text: all of it is work in proportion to its length.
+  // Checked first, because all further work grows with the length of the text.
   if (request.text.length > MAX_TEXT_LENGTH) {
     const message = 'is larger than 1 MB; this is not a config file';
     return { ok: false, problems: [{ file: request.fileName, ...START, message }] };

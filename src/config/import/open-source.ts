@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the settings in a file that was handed in: the file itself, or a text inside a ConfigMap; and makes
-// sure that they are those of the system that was named.
+// Finds the settings in the source text: the file itself, or a text in a ConfigMap; and checks that they
+// belong to the given system.
 
 import type { SourceSystem } from '../source-systems.ts';
 import {
@@ -93,7 +93,7 @@ function openTrees(from: YamlSystem, yaml: Extract<YamlResult, { ok: true }>): O
   return { kind: 'yaml', tree, repeated: yaml.repeated };
 }
 
-/** The first text of a ConfigMap that is the system's, otherwise what is wrong with the first one. */
+/** The first text of the ConfigMap that belongs to the system; otherwise the problems of the first text. */
 function openEmbedded(from: YamlSystem, texts: readonly EmbeddedText[]): OpenedSource {
   const opened = texts.map((inner) => ({ inner, result: openEmbeddedText(from, inner) }));
   const own = opened.find(
@@ -129,7 +129,7 @@ function openEmbeddedText(from: YamlSystem, { text, place }: EmbeddedText): Open
   return { ...opened, tree: moveToManifest(opened.tree, place), repeated };
 }
 
-/** The same, with the places of the manifest. */
+/** Returns the same tree with positions in the manifest. */
 function moveToManifest<T extends SourceRef>(
   where: T,
   place: (inner: SourcePosition) => SourcePosition,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The notes of an import, for people and for programs.
+// Renders the notes of an import as text and as JSON.
 
 import {
   type ImportNote,
@@ -15,7 +15,7 @@ const SEVERITY_TITLES: Readonly<Record<NoteSeverity, string>> = {
   'ignored-by-source': 'Had no effect in the source system either',
 };
 
-/** Text for the terminal: what needs action first. Ends in a line with the counts. */
+/** Text for the terminal, required actions first. The last line contains the counts. */
 export function renderImportReport(notes: readonly ImportNote[]): string {
   const groups = NOTE_SEVERITIES.flatMap((severity) => {
     const own = notes.filter((note) => note.severity === severity);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an import yields: our file and what is to be said about it, or why there is none.
+// The result of an import: the config file and notes, or the problems that prevented the import.
 
 import type { SourceSystem } from '../source-systems.ts';
 
@@ -10,10 +10,10 @@ export interface SourcePosition {
 }
 
 /**
- * - `action-required`: the file is valid without it, but does not work before somebody acts
- * - `not-imported`: has no home here
- * - `imported-differently`: is in the file, and means something slightly different from before
- * - `ignored-by-source`: had no effect in the other system
+ * - `action-required`: the file is valid, but does not work until the user acts
+ * - `not-imported`: has no equivalent key
+ * - `imported-differently`: imported with a slightly different meaning
+ * - `ignored-by-source`: had no effect in the source system
  */
 export const NOTE_SEVERITIES = [
   'action-required',
@@ -24,9 +24,9 @@ export const NOTE_SEVERITIES = [
 export type NoteSeverity = (typeof NOTE_SEVERITIES)[number];
 
 export interface ImportNote {
-  /** The other system's key or variable, as it names it. */
+  /** The key or variable of the source system. */
   readonly path: string;
-  /** Where it stands in the other system's file; nowhere for what is absent or comes from the environment. */
+  /** Position in the source file; undefined for absent keys and for variables. */
   readonly at?: SourcePosition;
   readonly severity: NoteSeverity;
   readonly message: string;
@@ -41,12 +41,12 @@ export type ImportResult =
   | { readonly ok: true; readonly yaml: string; readonly notes: readonly ImportNote[] }
   | { readonly ok: false; readonly problems: readonly ImportProblem[] };
 
-/** Variables of the place where the other system runs; only the ones it reads are looked at. */
+/** Environment of the source system. Only the variables that it reads are used. */
 export type SourceEnvironment = Readonly<Record<string, string | undefined>>;
 
 export interface ImportRequest {
   readonly from: SourceSystem;
-  /** For messages; nothing is opened. */
+  /** Used in messages only; the file is not opened. */
   readonly fileName: string;
   readonly text: string;
   readonly environment?: SourceEnvironment;

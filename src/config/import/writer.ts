@@ -9,7 +9,7 @@ import type { SecretRedactor } from './source/secret-redactor.ts';
 import type { SourceRef } from './source/tree.ts';
 
 export interface ImportWriterInput {
-  /** The other system, as messages name it. */
+  /** Name of the source system in messages. */
   readonly sourceName: string;
   readonly draft: Draft;
   readonly redactor: SecretRedactor;
@@ -20,7 +20,7 @@ export class ImportWriter {
   readonly #draft: Draft;
   readonly #guard: SecretRedactor;
   readonly #notes: ImportNote[] = [];
-  /** Our path to the value of theirs that it came from. */
+  /** Source of each value, by the key of its path. */
   readonly #origins = new Map<string, SourceRef>();
 
   constructor({ sourceName, draft, redactor }: ImportWriterInput) {
@@ -43,28 +43,28 @@ export class ImportWriter {
     this.#notes.push(note);
   }
 
-  /** Takes a value over. */
+  /** Sets a value of the source file. */
   set(path: ConfigPath, value: DraftValue, where: SourceRef): void {
     this.#write(path, value, { where, remark: this.#describeOrigin(where) });
   }
 
-  /** Writes down what the other system does when its key is absent. */
+  /** Sets the default of the source system for a key that is absent. */
   setSourceDefault(path: ConfigPath, value: DraftValue, where: SourceRef): void {
     const remark = `${where.path} is not set: default of ${this.sourceName}`;
     this.#write(path, value, { where, remark });
   }
 
-  /** Something the other system does always, without a key. */
+  /** Sets a behavior of the source system that has no key. */
   setFixedBehavior(path: ConfigPath, value: DraftValue, what: string): void {
     this.#write(path, value, { where: { path: what }, remark: `${this.sourceName}: ${what}` });
   }
 
-  /** What our file is about and theirs says nothing of. */
+  /** Sets a value that the source system does not have. */
   setOwn(path: ConfigPath, value: DraftValue, remark: string): void {
     this.#write(path, value, { where: { path: '' }, remark });
   }
 
-  /** A value that keeps the file valid until somebody puts the real one there. */
+  /** Sets a value that keeps the file valid until the user replaces it. */
   setPlaceholder(
     path: ConfigPath,
     value: DraftValue,
@@ -79,14 +79,14 @@ export class ImportWriter {
     );
   }
 
-  /** A secret stays where it is; our file names the file it has to be put into. */
+  /** Refers to a file into which the user must put the secret. The secret is not copied. */
   setSecretFile(path: ConfigPath, file: string, where: SourceRef): void {
     this.#write(path, file, { where, remark: `put ${where.path} into this file` });
     const message = `secrets are not copied; put it into ${file} (readable only by pvescaler)`;
     this.note(where, 'action-required', message);
   }
 
-  /** Where the value came from that stands at a path of our file, or around it. */
+  /** Source of the value at a path, or of the value that contains it. */
   findOrigin(path: ConfigPath): SourceRef | undefined {
     for (let length = path.length; length > 0; length -= 1) {
       const origin = this.#origins.get(configPathKey(path.slice(0, length)));

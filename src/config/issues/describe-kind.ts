@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a value is, in the words of somebody who writes YAML.
+// Describes the type of a value in YAML terms.
 import { quoteKey } from '../secrets/detect-secret.ts';
 
-/** Told apart from what was expected, also where both are numbers or mappings. */
+/** Distinguishes the value from the expected type, also when both are numbers or mappings. */
 export function describeKind(value: unknown, expected: string): string {
   if (typeof value === 'number' && expected.includes('number')) return describeNumber(value);
   const isKeyed = typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -10,24 +10,17 @@ export function describeKind(value: unknown, expected: string): string {
   return describePlainKind(value);
 }
 
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'a mapping',
+};
+
 function describePlainKind(value: unknown): string {
   if (value === null) return 'nothing';
   if (Array.isArray(value)) return 'a list';
-  switch (typeof value) {
-    case 'string':
-      return 'text';
-    case 'number':
-      return 'a number';
-    case 'boolean':
-      return 'true or false';
-    case 'object':
-      return 'a mapping';
-    case 'bigint':
-    case 'function':
-    case 'symbol':
-    case 'undefined':
-      return 'another type';
-  }
+  return KINDS[typeof value] ?? 'another type';
 }
 
 function describeNumber(value: number): string {
@@ -38,7 +31,7 @@ function describeNumber(value: number): string {
 
 const MAX_KEYS_NAMED = 4;
 
-/** Where a mapping was right and its keys were not, the keys tell more than the kind. */
+/** When a mapping was expected but its keys are wrong, names the keys. */
 function describeMapping(value: object): string {
   const keys = Object.keys(value);
   if (keys.length === 0) return 'an empty mapping';
@@ -58,7 +51,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   'text, number or boolean': 'text, a number or true/false',
 };
 
-/** The same words for what a schema expects; the name of one of our own types as it is. */
+/** Describes the expected type in the same terms; names of our own types are used unchanged. */
 export function describeExpectedKind(expected: string): string {
   if (Object.hasOwn(EXPECTED, expected)) return EXPECTED[expected] ?? expected;
   return `${/^([aeio]|https|SSH)/i.test(expected) ? 'an' : 'a'} ${expected}`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the schema found, in sentences. Values are never repeated here; see secrets/looks-secret.
+// Converts schema issues to messages. They never repeat values; see secrets/detect-secret.ts.
 import type * as z from 'zod';
 import { type ConfigPath, valueAt } from '../config-path.ts';
 import { describeForms, expandForms, findNodes } from '../schema/tree.ts';
@@ -12,33 +12,24 @@ import { unknownKeyError } from './unknown-key.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** One finding per thing to correct. */
+/** Returns one finding per correction that the user must make. */
 export function explainIssues(issues: readonly Issue[], tree: unknown): readonly Finding[] {
   return flattenIssues(issues, tree).flatMap((issue) => explainIssue(issue, tree));
 }
 
 function explainIssue({ issue, path }: FlatIssue, tree: unknown): readonly Finding[] {
-  switch (issue.code) {
-    case 'unrecognized_keys':
-      return issue.keys.map((key) => unknownKeyError(path, key));
-    case 'invalid_union':
-      return [explainUnion(path, valueAt(tree, path))];
-    case 'invalid_type':
-      return [wrongKindError(path, valueAt(tree, path), issue.expected)];
-    case 'custom':
-      return [explainCustom(issue, path, tree)];
-    case 'invalid_element':
-    case 'invalid_format':
-    case 'invalid_key':
-    case 'invalid_value':
-    case 'not_multiple_of':
-    case 'too_big':
-    case 'too_small':
-      return [explainValue(issue, path, valueAt(tree, path))];
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => unknownKeyError(path, key));
   }
+  const value = valueAt(tree, path);
+  if (issue.code === 'invalid_union') return [explainUnion(path, value)];
+  if (issue.code === 'invalid_type') return [wrongKindError(path, value, issue.expected)];
+  return issue.code === 'custom'
+    ? [explainCustom(issue, path, tree)]
+    : [explainValue(issue, path, value)];
 }
 
-/** No form fits: what the forms are. */
+/** No form matches: names the allowed forms. */
 function explainUnion(path: ConfigPath, value: unknown): Finding {
   const literals = findNodes(path).flatMap(expandForms).flatMap(collectLiterals);
   const near = typeof value === 'string' ? closestMatch(value, literals) : undefined;
@@ -91,33 +82,19 @@ function explainCustom(
   const value = valueAt(tree, path);
   const expected: unknown = issue.params?.['expected'];
   if (typeof expected === 'string') return wrongKindError(path, value, expected);
-  // A parser of ours that never quotes keeps its words, whatever the value has in common with them.
-  const isOwnWords = issue.params?.['quotes'] === false;
-  return errorAt(path, isOwnWords ? issue.message : removeQuotedValue(issue.message, value));
+  // Messages of a parser that never quotes are kept unchanged, even if the value contains the same words.
+  const neverQuotes = issue.params?.['quotes'] === false;
+  return errorAt(path, neverQuotes ? issue.message : removeQuotedValue(issue.message, value));
 }
 
 function explainValue(issue: Issue, path: ConfigPath, value: unknown): Finding {
   if (value === undefined) return missingKeyError(path);
   if (value === null) return errorAt(path, 'has no value; set a value or remove the key');
-  switch (issue.code) {
-    case 'invalid_value':
-      return wrongChoiceError(path, value, issue.values);
-    case 'too_small':
-      return errorAt(path, describeTooSmall(issue));
-    case 'too_big':
-      return errorAt(path, describeTooBig(issue));
-    case 'invalid_key':
-      return errorAtKey(path, describeWrongName(issue));
-    case 'invalid_format':
-      return errorAt(path, NAME_RULE);
-    case 'custom':
-    case 'invalid_element':
-    case 'invalid_type':
-    case 'invalid_union':
-    case 'not_multiple_of':
-    case 'unrecognized_keys':
-      return errorAt(path, 'is not valid');
-  }
+  if (issue.code === 'invalid_value') return wrongChoiceError(path, value, issue.values);
+  if (issue.code === 'too_small') return errorAt(path, describeTooSmall(issue));
+  if (issue.code === 'too_big') return errorAt(path, describeTooBig(issue));
+  if (issue.code === 'invalid_key') return errorAtKey(path, describeWrongName(issue));
+  return errorAt(path, issue.code === 'invalid_format' ? NAME_RULE : 'is not valid');
 }
 
 function wrongChoiceError(path: ConfigPath, value: unknown, choices: readonly unknown[]): Finding {

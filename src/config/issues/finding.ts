@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A problem before its place is known: what is wrong, and with which value.
+// A problem before its location is known: what is wrong, and with which value.
 import type { ConfigPath } from '../config-path.ts';
 import type { Severity } from '../problem.ts';
 
@@ -8,11 +8,11 @@ export interface Finding {
   readonly severity: Severity;
   readonly message: string;
   readonly suggestion?: string;
-  /** Point at the key rather than the value: the key itself is what is wrong. */
+  /** Report the location of the key instead of the value, because the key is wrong. */
   readonly atKey?: boolean;
-  /** Sections without which nobody can tell: nothing is said where one of them was refused as a whole. */
+  /** Sections that the check needs. The finding is dropped when one of them was refused as a whole. */
   readonly dependsOn?: readonly ConfigPath[];
-  /** Is about the value alone, whatever is wrong beside it. */
+  /** Concerns only this value, independent of problems with its siblings. */
   readonly isIndependent?: boolean;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the schema found, one by one: with full paths, and of a value with several forms only what is wrong
-// with the form that was meant.
+// Flattens schema issues to one list with full paths. For a value with several forms, only the issues of
+// the intended form remain.
 import type * as z from 'zod';
 import { type ConfigPath, configPathKey, valueAt } from '../config-path.ts';
 import { selectUnionBranch } from './union-branch.ts';
@@ -8,7 +8,7 @@ import { selectUnionBranch } from './union-branch.ts';
 type Issue = z.core.$ZodIssue;
 
 export interface FlatIssue {
-  /** A union only where no form was meant. */
+  /** An `invalid_union` issue only when no form was intended. */
   readonly issue: Issue;
   readonly path: ConfigPath;
 }
@@ -17,7 +17,7 @@ export function flattenIssues(issues: readonly Issue[], tree: unknown): readonly
   return dropRepeatedBounds(issues.flatMap((issue) => flattenIssue(issue, [], tree)));
 }
 
-/** Of a number beyond all bounds the library says so twice; the narrower bound comes last. */
+/** The library reports a number that is far out of range twice; the narrower bound is the last one. */
 function dropRepeatedBounds(issues: readonly FlatIssue[]): readonly FlatIssue[] {
   const bounds = issues.filter(
     ({ issue }) => issue.code === 'too_big' || issue.code === 'too_small',
@@ -36,7 +36,7 @@ function flattenIssue(issue: Issue, base: ConfigPath, tree: unknown): readonly F
     : meant.flatMap((inner) => flattenIssue(inner, path, tree));
 }
 
-/** The values, keys or missing keys that the issue is about. */
+/** Paths of the values, keys or missing keys that the issue concerns. */
 export function findRefusedPaths({ issue, path }: FlatIssue): readonly ConfigPath[] {
   return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
 }

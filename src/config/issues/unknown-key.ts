@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key that is not in the schema: a typing mistake, a key of another system, or a secret that somebody wrote
-// down. Each gets the advice that helps.
+// A key that is not in the schema: a typing mistake, a key of another system, or a secret. Each case gets
+// its own hint.
 import type { ConfigPath } from '../config-path.ts';
 import { findReplacementKey } from '../schema/replaced-keys.ts';
 import { describeForms, findKeys } from '../schema/tree.ts';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value of the effective file with where it came from.
+// Every leaf value of the effective file with its origin.
 import { type ConfigPath, formatConfigPath, isMapping } from '../config-path.ts';
 import type { ValueOrigin } from '../overrides/origin.ts';
 
@@ -8,7 +8,7 @@ export interface ConfigLeaf {
   readonly value: unknown;
 }
 
-/** Values that hold no others; an empty list or mapping is one. */
+/** Values without children, including empty lists and mappings. */
 export function* configLeaves(value: unknown, path: ConfigPath = []): Generator<ConfigLeaf> {
   const children = childEntries(value);
   if (children.length === 0) {

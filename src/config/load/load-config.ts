@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From text, environment and flags to an effective config, or to everything that is wrong with it. No input
-// or output happens here.
+// Converts text, environment and flags to an effective config, or to the list of all problems. Performs no
+// I/O.
 import { posix } from 'node:path';
 import { CheckContext, type CheckFolders, checkFile } from '../checks/index.ts';
 import { type ConfigPath, pathStartsWith } from '../config-path.ts';
@@ -24,23 +24,23 @@ import { collectSecrets, redactProblem } from './redact-secrets.ts';
 import { extractValidPart } from './valid-part.ts';
 
 export interface LoadInput {
-  /** Undefined: everything comes from environment, flags and defaults. */
+  /** Undefined when all values come from environment, flags and defaults. */
   readonly file: { readonly path: string; readonly text: string } | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly flags: readonly FlagValue[];
   readonly homeFolder: string;
-  /** What a relative path of the config file itself starts at. */
+  /** Base of a relative path of the config file itself. */
   readonly workingFolder?: string;
-  /** The system's own, beside /tmp and the like. */
+  /** Temporary folders of the system, in addition to /tmp and similar. */
   readonly tempFolders?: readonly string[];
 }
 
 export interface LoadedConfig {
   readonly ok: true;
   readonly config: Config;
-  /** The same in the words of the file, with every default: what `config show` prints. */
+  /** The config in the notation of the file, with all defaults, as `config show` prints it. */
   readonly file: ConfigFile;
-  /** Of each value of `file`, by path (`pools[0].size`). */
+  /** Origin of each value of `file`, by path (`pools[0].size`). */
   readonly origins: ReadonlyMap<string, ValueOrigin>;
   /** Warnings only. */
   readonly problems: readonly Problem[];
@@ -121,7 +121,7 @@ function validateTree(
   };
 }
 
-/** To where the pool stands in the file. */
+/** Maps the index of a remaining pool back to its index in the file. */
 function restorePoolIndex(path: ConfigPath, poolIndices: readonly number[]): ConfigPath {
   const [first, index, ...rest] = path;
   return first === 'pools' && typeof index === 'number'
@@ -129,7 +129,10 @@ function restorePoolIndex(path: ConfigPath, poolIndices: readonly number[]): Con
     : path;
 }
 
-/** About what the schema has refused nothing more is said: the check missed the part that was taken out. */
+/**
+ * Whether a finding concerns a value that the schema refused. Such a finding is dropped, because the check
+ * ran without that value.
+ */
 function isAboutRefusedPart(refused: ConfigPath, finding: Finding): boolean {
   const { path, message } = finding;
   const depends = finding.dependsOn?.some((other) => pathStartsWith(other, refused)) ?? false;
@@ -137,7 +140,7 @@ function isAboutRefusedPart(refused: ConfigPath, finding: Finding): boolean {
   if (finding.isIndependent === true) return false;
   const around = path.length > 3 ? path.slice(0, -1) : path;
   if (!pathStartsWith(refused, around)) return false;
-  // Of a mapping around it, only what names the refused key.
+  // For a mapping that contains it, only findings that name the refused key.
   return path.length > 3 || message.includes(String(refused[path.length]));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a path in the config to the place a person has to look at: the line, the variable or the flag. Where
-// the value itself is nowhere (it is missing), the nearest thing around it is.
+// Maps a config path to the location that a problem message points to: a line, a variable or a flag. The
+// location of a missing value is that of the closest parent that exists.
 import { type ConfigPath, configPathKey, formatConfigPath } from '../config-path.ts';
 import type { NodeLocation } from '../document/parsed-document.ts';
 import type { Finding } from '../issues/finding.ts';
@@ -11,9 +11,9 @@ export interface LocationIndexInput {
   /** Undefined when there is no file. */
   readonly file: string | undefined;
   readonly locations: ReadonlyMap<string, NodeLocation>;
-  /** Values set from elsewhere. */
+  /** Overridden values. */
   readonly overrides: ReadonlyMap<string, ValueOrigin>;
-  /** Mappings that had to be made to hold them. */
+  /** Mappings that were created to contain overridden values. */
   readonly created: ReadonlyMap<string, ValueOrigin>;
   readonly overridden: readonly ConfigPath[];
 }
@@ -28,7 +28,7 @@ export class LocationIndex {
     this.#file = file ?? 'config';
     this.#overrides = overrides;
     this.#made = created;
-    // Lines under an overridden value are not where its problems are.
+    // Problems of an overridden value are not located at its lines in the file.
     const hidden = overridden.map(configPathKey);
     this.#places = new Map(
       [...locations].filter(
@@ -54,7 +54,7 @@ export class LocationIndex {
       const override = this.#overrides.get(key) ?? this.#made.get(key);
       if (override !== undefined) return { file: formatOriginFile(override), line: 0, col: 0 };
       const place = this.#places.get(key);
-      // Around a value that is missing, the key of what it is missing in.
+      // For a missing value, the key of the mapping that lacks it.
       const useKey = atKey || length < path.length;
       if (place !== undefined) {
         return { file: this.#file, ...(useKey ? (place.key ?? place.value) : place.value) };
@@ -63,7 +63,7 @@ export class LocationIndex {
     return { file: this.#file, line: 0, col: 0 };
   }
 
-  /** Of a value in the effective config. */
+  /** Origin of a value in the effective config. */
   origin(path: ConfigPath): ValueOrigin {
     for (let length = path.length; length > 0; length -= 1) {
       const override = this.#overrides.get(configPathKey(path.slice(0, length)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and reads the config file, with reading handed in.
+// Locates and reads the config file through a reader function.
 import { InvalidConfig } from '../../ports/errors.ts';
 import { CONFIG_PATH_VARIABLES } from '../overrides/variables.ts';
 import { mayBeToken } from '../secrets/detect-secret.ts';
@@ -8,19 +8,19 @@ import { type LoadInput, type LoadResult, loadConfig } from './load-config.ts';
 export const DEFAULT_CONFIG_PATH = '/etc/pvescaler/config.yaml';
 
 export interface ReadInput extends Omit<LoadInput, 'file'> {
-  /** Of `--config`. */
+  /** Value of `--config`. */
   readonly path: string | undefined;
-  /** Undefined when there is no such file; throws when it cannot be read. */
+  /** Returns undefined when the file does not exist; throws when it cannot be read. */
   readonly readFile: (path: string) => Promise<string | undefined>;
 }
 
 export interface ConfigFileLocation {
   readonly path: string;
-  /** The variable that named it, `--config`, or nothing for the default place. */
+  /** The variable that named the file, or `--config`; undefined for the default path. */
   readonly namedBy: string | undefined;
 }
 
-/** --config > PVESCALER_CONFIG > PROVIDER_CONFIG > SCALER_CONFIG_PATH > the default place. */
+/** --config > PVESCALER_CONFIG > PROVIDER_CONFIG > SCALER_CONFIG_PATH > the default path. */
 export function locateConfig(
   flag: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,
@@ -37,7 +37,7 @@ export async function readConfig(input: ReadInput): Promise<LoadResult> {
   const text = await input.readFile(path).catch((cause: unknown) => {
     throw unreadableConfigError(path, namedBy, errorCode(cause));
   });
-  // A file that was named must be there; without one, variables may say everything.
+  // A file that was named must exist. Without a named file, variables may set everything.
   if (text === undefined && namedBy !== undefined)
     throw unreadableConfigError(path, namedBy, 'ENOENT');
   return loadConfig({ ...input, file: text === undefined ? undefined : { path, text } });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last line of defence: whatever a message says, values known to be secrets are taken out of it.
+// Last protection against leaked secrets: removes known secret values from every message.
 import { isMapping } from '../config-path.ts';
 import { VARIABLES } from '../overrides/variables.ts';
 import type { Problem } from '../problem.ts';
 import { isSecretKey } from '../secrets/detect-secret.ts';
 import { MASK } from '../secrets/secret.ts';
 
-/** Shorter ones are words that appear in messages by chance. */
+/** A shorter secret may appear in messages by coincidence. */
 const MIN_SECRET_LENGTH = 6;
 
 export function collectSecrets(

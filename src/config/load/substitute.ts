@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in for a value that was refused, where taking it out would take more with it: a pool must not go
-// for its name, nor an image for its URL. The stand-ins are such that no check finds fault with them.
+// Substitutes for refused values, where removing the value would remove more than the value: a pool must
+// not be dropped because of its name, nor an image because of its URL. No check reports a substitute.
 import { type ConfigPath, valueAt } from '../config-path.ts';
 
 const SUBSTITUTE_URL = 'https://refused.invalid';
 
-/** Keys without which their mapping is none. */
+/** The required keys of an agent recipe. */
 const AGENT_RECIPE: Readonly<Record<string, unknown>> = { server: SUBSTITUTE_URL };
 const LARGEST_SIZE: Readonly<Record<string, unknown>> = { cpu: 1, memory: '1Pi', disk: '1Pi' };
 
@@ -16,7 +16,7 @@ const RECIPES: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   custom: { scriptFile: 'refused' },
 };
 
-/** Undefined where the value is better taken out. */
+/** Undefined when the value should be removed instead. */
 export function findSubstitute(tree: unknown, path: ConfigPath): unknown {
   const [section, name, ...inner] = path;
   if (name === undefined) return undefined;
@@ -40,7 +40,7 @@ function sectionSubstitute(section: string, name: string, inner: ConfigPath): un
   }
 }
 
-/** The whole, or one key of it. */
+/** The whole mapping, or one key of it. */
 function pickPart(
   whole: Readonly<Record<string, unknown>> | undefined,
   inner: ConfigPath,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a faulty file that the schema accepts, so that the checks can look at it and all problems come
-// out in one run. What was refused is taken out, piece by piece, until the rest is valid.
+// Extracts the part of an invalid file that the schema accepts, so that the checks can run on it and all
+// problems are reported in one run. Refused values are removed one by one until the rest is valid.
 import type * as z from 'zod';
 import { type ConfigPath, configPathKey, valueAt } from '../config-path.ts';
 import { findRefusedPaths, flattenIssues } from '../issues/flatten-issues.ts';
@@ -12,13 +12,13 @@ const MAX_PASSES = 12;
 
 export interface ValidPart {
   readonly file: ConfigFile;
-  /** Where each remaining pool stood, since pools that were refused are gone. */
+  /** Original index of each remaining pool; refused pools are missing. */
   readonly poolIndices: readonly number[];
 }
 
 interface RemainingTree {
   readonly tree: Record<string, unknown>;
-  /** By pathKey: what has got a stand-in. */
+  /** By configPathKey: values that were replaced by a substitute. */
   readonly replaced: Set<string>;
 }
 
@@ -49,17 +49,17 @@ export function extractValidPart(
 function removeRefused(rest: RemainingTree, paths: readonly ConfigPath[]): void {
   const { tree, replaced } = rest;
   const targets = paths.map((path) => pathToRemove(rest, path));
-  // Deeper and later ones first: removing a pool moves the ones behind it.
+  // Deeper paths and later pools first, because removing a pool shifts the following ones.
   for (const path of targets.toSorted(compareDeepestFirst)) {
     const instead = replaced.has(configPathKey(path)) ? undefined : findSubstitute(tree, path);
-    // Refused once more: it is the name that is wrong.
+    // If it is refused again, the name itself is wrong.
     replaced.add(configPathKey(path));
     if (instead !== undefined) setAt(tree, path, instead);
     else if (path.length > 0) removeAt(tree, path);
   }
 }
 
-/** What to take out: the value; for one that is missing, what it is missing in; never one item of a list. */
+/** The path to remove: the value, or the mapping that lacks a missing value; never a single list item. */
 function pathToRemove({ tree, replaced }: RemainingTree, path: ConfigPath): ConfigPath {
   if (!replaced.has(configPathKey(path)) && findSubstitute(tree, path) !== undefined) return path;
   const inSize = pathToRemoveInSize(path);
@@ -70,7 +70,7 @@ function pathToRemove({ tree, replaced }: RemainingTree, path: ConfigPath): Conf
   return list < 0 ? present : present.slice(0, list);
 }
 
-/** An unknown key of a size goes alone, so that the other sizes of the pool are looked at. */
+/** Removes only the unknown key of a size, so that the other sizes of the pool are still checked. */
 function pathToRemoveInSize(path: ConfigPath): ConfigPath | undefined {
   const [section, index, key, ...inner] = path;
   if (section !== 'pools' || typeof index !== 'number' || key !== 'size') return undefined;

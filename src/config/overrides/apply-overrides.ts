@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays variables and flags over the file: flag > environment > file. The result is one tree that is validated
-// as a whole, and for each overridden value the setting it came from.
+// Applies variables and flags to the file: flag > environment > file. Returns one tree, which is validated
+// as a whole, and the origin of each overridden value.
 import { type ConfigPath, configPathKey, formatConfigPath, valueAt } from '../config-path.ts';
 import type { Problem } from '../problem.ts';
 import { formatOriginFile, type ValueOrigin } from './origin.ts';
@@ -10,16 +10,16 @@ import { removeAt, setAt } from './tree-edit.ts';
 import { FLAGS, VARIABLES } from './variables.ts';
 
 export interface FlagValue {
-  /** With its dashes: `--port`. */
+  /** Including the dashes: `--port`. */
   readonly flag: string;
   readonly value: string;
 }
 
 export interface OverrideResult {
   readonly tree: Readonly<Record<string, unknown>>;
-  /** By pathKey: the values that were set. */
+  /** By configPathKey: overridden values. */
   readonly origins: ReadonlyMap<string, ValueOrigin>;
-  /** By pathKey: mappings that were made to hold them. */
+  /** By configPathKey: mappings that were created to contain them. */
   readonly created: ReadonlyMap<string, ValueOrigin>;
   readonly paths: readonly ConfigPath[];
   readonly problems: readonly Problem[];
@@ -45,7 +45,7 @@ export function applyOverrides(
     paths: [],
     problems: [],
   };
-  // From the last to the first, so that the first in the table has the last word.
+  // In reverse order, so that the first row of the table takes precedence.
   for (const setting of VARIABLES.toReversed()) {
     const text = Object.hasOwn(environment, setting.name) ? environment[setting.name] : undefined;
     applyOverride(work, setting, text, { kind: 'environment', detail: setting.name });
@@ -129,7 +129,7 @@ function applyToPath(work: OverrideState, { setting, path, text, origin }: Overr
   work.paths.push(path);
 }
 
-/** What the file says by other keys must not stand in the way of a setting that wins over it. */
+/** Removes keys that cannot be combined with the override. */
 function removeConflicts(work: OverrideState, application: OverrideTarget, value: unknown): void {
   const { setting, path, origin } = application;
   const siblings = (setting.replaces ?? []).map((key) => [...path.slice(0, -1), key]);
@@ -149,7 +149,7 @@ function removeConflicts(work: OverrideState, application: OverrideTarget, value
     }
     removeAt(work.tree, dropped);
     work.origins.delete(configPathKey(dropped));
-    // Its lines in the file are no longer where the value, now the default, comes from.
+    // The value is now the default, so its lines in the file are no longer its origin.
     work.paths.push(dropped);
   }
 }

@@ -10,7 +10,7 @@ export type ValueOrigin =
 
 export const DEFAULT_ORIGIN: ValueOrigin = { kind: 'default', detail: '' };
 
-/** Where problems of an overridden value are reported. */
+/** The `file` of a problem with an overridden value. */
 export function formatOriginFile(origin: ValueOrigin): string {
   return `${origin.kind}:${origin.detail}`;
 }

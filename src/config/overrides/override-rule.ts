@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of the tables of variables and flags: which key of the config it stands for and how its text is
-// read. `<region>` and `<image>` stand for the only one there is, `*` for every pool.
+// One row of the tables of variables and flags: which config key it sets and how its text is converted. In
+// a target, `<region>` and `<image>` stand for the single entry of that section, `*` for every pool.
 import type { Parsed } from '../../model/parsed.ts';
 import type { SourceSystem } from '../source-systems.ts';
 
@@ -9,15 +9,15 @@ export type TargetStep = string | number;
 export interface ConversionInput {
   /** The text of the variable, trimmed and not blank. */
   readonly text: string;
-  /** Its name, for conversions that refer to it instead of copying a secret. */
+  /** Name of the variable, for conversions that refer to it instead of copying a secret. */
   readonly name: string;
-  /** What the target holds so far. */
+  /** Current value of the target. */
   readonly current: unknown;
 }
 
 export interface ConvertedValue {
   readonly value: unknown;
-  /** Said when the text was taken differently from how it was written. */
+  /** Set when the value differs from the text of the variable. */
   readonly warning?: string;
 }
 
@@ -25,17 +25,17 @@ export interface OverrideRule {
   readonly name: string;
   readonly target: readonly TargetStep[];
   readonly convert: (input: ConversionInput) => Parsed<ConvertedValue>;
-  /** Sibling keys that this one takes the place of. */
+  /** Sibling keys that this override replaces. */
   readonly replaces?: readonly string[];
-  /** Keys of the region (`tls.caFile`) that cannot stand beside this value: the file's are dropped. */
+  /** Keys of the region (`tls.caFile`) that cannot be combined with this value and are removed. */
   readonly conflictsWith?: (value: unknown) => readonly string[];
-  /** Sibling keys that were written for the value of the file: where it changes and they stay, that is said. */
+  /** Sibling keys that belong to the old value. They are kept with a warning when the value changes. */
   readonly staleSiblings?: readonly string[];
-  /** Sets a part of the value and leaves the rest: two of them do not contradict each other. */
+  /** Sets only a part of the value, so two such overrides do not conflict. */
   readonly setsPart?: boolean;
-  /** Further keys of the region or image, where this setting is what brings it into being. */
+  /** Additional keys of a region or image that this override creates. */
   readonly createdWith?: Readonly<Record<string, unknown>>;
-  /** The variable holds a secret: its text is never read here. */
+  /** The variable contains a secret; its text is never read here. */
   readonly isSecret?: boolean;
   /** For the reference page. */
   readonly description: string;

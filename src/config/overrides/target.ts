@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values of this config a setting stands for: `<region>` is the only region, `*` every pool.
+// Resolves the target of an override rule to config paths: `<region>` is the only region, `*` every pool.
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { type ConfigPath, isMapping } from '../config-path.ts';
 import { quoteKey } from '../secrets/detect-secret.ts';
 import type { TargetStep } from './override-rule.ts';
 
-/** The name that a region or image gets when only variables speak of it. */
+/** Name of a region or image that only variables define. */
 export const DEFAULT_ENTRY_NAME = 'default';
 
 export interface OverridePath {
   readonly path: ConfigPath;
-  /** The region or image that has to be made for it. */
+  /** The region or image that must be created. */
   readonly created?: ConfigPath;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to a private copy of the config tree.
+// Edits a private copy of the config tree.
 import { type ConfigPath, isMapping, valueAt } from '../config-path.ts';
 
 type Container = Record<string, unknown> | unknown[];
 
-/** False where something of another kind stands in the way; the schema will say so. */
+/** Returns false when a parent has another type; the schema then reports it. */
 export function setAt(tree: Record<string, unknown>, path: ConfigPath, value: unknown): boolean {
   let container: Container = tree;
   for (const [index, step] of path.slice(0, -1).entries()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A variable with our prefix that we do not know is a typing mistake that would otherwise be silent.
+// Reports unknown variables with our prefix. They are typing mistakes that would otherwise have no effect.
 import type { Problem } from '../problem.ts';
 import { quoteKey } from '../secrets/detect-secret.ts';
 import { closestMatch } from '../values/closest-match.ts';
@@ -13,7 +13,7 @@ export function findUnknownVariables(
   environment: Readonly<Record<string, string | undefined>>,
   tree: unknown,
 ): readonly Problem[] {
-  // `secretEnv` may name any variable, ours in name included.
+  // `secretEnv` may name any variable, including one with our prefix.
   const named = JSON.stringify(tree);
   const known = [...CONFIG_PATH_VARIABLES, ...VARIABLES.map(({ name }) => name)].filter((name) =>
     name.startsWith(PREFIX),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every environment variable that has a say in the config, once. Ours come first: where two stand for the
-// same key, the first in this table counts.
+// Every environment variable and flag that sets a config key. Variables of pvescaler come first: when two
+// variables set the same key, the first in this table takes precedence.
 import {
   asBoolean,
   asEndpoint,
@@ -20,7 +20,7 @@ import type { OverrideRule } from './override-rule.ts';
 const REGION = ['proxmox', '<region>'] as const;
 const POOLS = ['pools', '*'] as const;
 
-// A region logs in in one way, and checks certificates in one way or not at all.
+// A region has one login method, and verifies certificates in one way or not at all.
 const passwordKeys = () => ['user', 'passwordFile', 'passwordEnv', 'passwordRef'];
 const tokenKeys = () => ['token'];
 const trustKeys = (insecure: unknown) =>
@@ -50,7 +50,7 @@ const PVESCALER_VARIABLES: readonly OverrideRule[] = [
     name: 'PVESCALER_CLUSTER_NAME',
     target: ['cluster', 'name'],
     convert: asText,
-    description: 'the cluster’s name',
+    description: 'the name of the cluster',
   },
   {
     name: 'PVESCALER_KUBECONFIG',
@@ -62,7 +62,7 @@ const PVESCALER_VARIABLES: readonly OverrideRule[] = [
     name: 'PVESCALER_NAMESPACE',
     target: ['cluster', 'namespace'],
     convert: asText,
-    description: 'our namespace',
+    description: 'the namespace of pvescaler',
   },
   {
     name: 'PVESCALER_GRPC_LISTEN',
@@ -80,7 +80,7 @@ const PVESCALER_VARIABLES: readonly OverrideRule[] = [
     name: 'PVESCALER_HTTP_DASHBOARD',
     target: ['http', 'dashboard'],
     convert: asText,
-    description: 'the dashboard’s listener',
+    description: 'the dashboard listener',
   },
 ];
 
@@ -89,14 +89,14 @@ const EXTERNALGRPC_PROXMOX_VARIABLES: readonly OverrideRule[] = [
     name: 'PM_API_URL',
     target: [...REGION, 'endpoints'],
     convert: asEndpoint,
-    description: 'the API; `/api2/json` at its end is dropped',
+    description: 'the API URL; a trailing `/api2/json` is removed',
   },
   {
     name: 'PM_NODE',
     target: [...REGION, 'hosts', 'allow'],
     convert: asList,
     replaces: ['deny'],
-    description: 'the only host to use, or several with commas',
+    description: 'the host to use, or a comma-separated list',
   },
   {
     name: 'PM_SERVICE_TOKEN_ID',
@@ -104,7 +104,7 @@ const EXTERNALGRPC_PROXMOX_VARIABLES: readonly OverrideRule[] = [
     convert: asText,
     replaces: ['idRef'],
     conflictsWith: passwordKeys,
-    description: 'the token’s id',
+    description: 'the token id',
   },
   {
     name: 'PM_SERVICE_TOKEN_SECRET',
@@ -113,20 +113,20 @@ const EXTERNALGRPC_PROXMOX_VARIABLES: readonly OverrideRule[] = [
     replaces: ['secretFile', 'secretRef'],
     conflictsWith: passwordKeys,
     isSecret: true,
-    description: 'the token’s secret',
+    description: 'the secret of the token',
   },
   {
     name: 'PM_TLS_INSECURE',
     target: [...REGION, 'tls', 'insecure'],
     convert: asBoolean,
     conflictsWith: trustKeys,
-    description: 'trust any certificate of the API',
+    description: 'accept any certificate of the API',
   },
   {
     name: 'PM_VERIFY_CERTIFICATES',
     target: ['images', '<image>', 'verifyCertificates'],
     convert: asBoolean,
-    description: 'check the certificate of the image download (not of the API)',
+    description: 'verify the certificate of the image download server (not of the API)',
   },
   {
     name: 'IMPORT_STORAGE',
@@ -150,17 +150,17 @@ const EXTERNALGRPC_PROXMOX_VARIABLES: readonly OverrideRule[] = [
     name: 'BRIDGE',
     target: [...POOLS, 'network', 'interfaces', 0, 'bridge'],
     convert: asText,
-    description: 'the bridge of every pool’s first card',
+    description: 'the bridge of the first network card of every pool',
   },
   {
     name: 'CLOUD_IMAGE_URL',
     target: ['images', '<image>', 'url'],
     convert: asText,
     staleSiblings: ['checksumUrl', 'checksum'],
-    // As it always was with this variable; said by a warning.
+    // This variable never had a checksum; a check warns about it.
     createdWith: { unverified: true },
     description:
-      'the URL of the image; without an image in the file, one named `default`, unverified',
+      'the URL of the image; without an image in the file it creates an unverified image named `default`',
   },
 ];
 
@@ -188,7 +188,7 @@ const EXTERNALGRPC_OTHER_VARIABLES: readonly OverrideRule[] = [
     name: 'SSH_PUBLIC_KEY',
     target: ['ssh', 'publicKeys'],
     convert: asSingleItemList,
-    description: 'the public key for the guest’s user',
+    description: 'the public key of the guest user',
   },
   {
     name: 'PROVIDER_STATE_DB',
@@ -200,13 +200,13 @@ const EXTERNALGRPC_OTHER_VARIABLES: readonly OverrideRule[] = [
     name: 'PENDING_VM_TIMEOUT_SECONDS',
     target: [...POOLS, 'provisionTimeout'],
     convert: asSeconds(120),
-    description: 'seconds until a machine that does not come counts as failed; at least 120',
+    description: 'seconds until a machine without a ready node counts as failed; at least 120',
   },
   {
     name: 'RECONCILE_INTERVAL_SECONDS',
     target: ['intervals', 'reconcile'],
     convert: asSeconds(5),
-    description: 'seconds between two looks at all machines; at least 5',
+    description: 'seconds between two reconcile passes; at least 5',
   },
   {
     name: 'BIND_ADDRESS',
@@ -237,7 +237,7 @@ const KUBENODESMITH_VARIABLES: readonly OverrideRule[] = [
     convert: asText,
     replaces: ['idRef'],
     conflictsWith: passwordKeys,
-    description: 'the token’s id',
+    description: 'the token id',
   },
   {
     name: 'PROXMOX_SECRET',
@@ -246,14 +246,14 @@ const KUBENODESMITH_VARIABLES: readonly OverrideRule[] = [
     replaces: ['secretFile', 'secretRef'],
     conflictsWith: passwordKeys,
     isSecret: true,
-    description: 'the token’s secret',
+    description: 'the secret of the token',
   },
   {
     name: 'PROXMOX_SKIP_TLS_VERIFY',
     target: [...REGION, 'tls', 'insecure'],
     convert: asBoolean,
     conflictsWith: trustKeys,
-    description: 'trust any certificate of the API',
+    description: 'accept any certificate of the API',
   },
 ];
 
@@ -262,7 +262,7 @@ const PROXMOX_AUTOSCALER_VARIABLES: readonly OverrideRule[] = [
     name: 'PXE_HOST',
     target: [...REGION, 'endpoints'],
     convert: asEndpoint,
-    description: 'the Proxmox host; port 8006 where none is given',
+    description: 'the Proxmox host; the default port is 8006',
   },
   {
     name: 'PXE_USER',
@@ -277,7 +277,7 @@ const PROXMOX_AUTOSCALER_VARIABLES: readonly OverrideRule[] = [
     convert: asVariableName,
     replaces: ['passwordFile', 'passwordRef'],
     isSecret: true,
-    description: 'the user’s password',
+    description: 'the password of the user',
   },
 ];
 
@@ -291,14 +291,14 @@ export const VARIABLES: readonly OverrideRule[] = [
   ...PROXMOX_AUTOSCALER_VARIABLES.map((row) => ({ ...row, system: 'proxmox-autoscaler' as const })),
 ];
 
-/** Variables that name the config file, the first one set counts. */
+/** Variables that name the config file; the first one that is set is used. */
 export const CONFIG_PATH_VARIABLES = [
   'PVESCALER_CONFIG',
   'PROVIDER_CONFIG',
   'SCALER_CONFIG_PATH',
 ] as const;
 
-/** Flags of `serve` and others that have a say in the config. */
+/** Command line flags that override config keys. */
 export const FLAGS: readonly OverrideRule[] = [
   { name: '--mode', target: ['mode'], convert: asMode, description: 'the mode' },
   {
@@ -325,7 +325,7 @@ export const FLAGS: readonly OverrideRule[] = [
     name: '--context',
     target: ['cluster', 'context'],
     convert: asText,
-    description: 'the context in it',
+    description: 'the context in the kubeconfig',
   },
   {
     name: '--state',

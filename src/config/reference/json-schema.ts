@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schema for editors: completion, descriptions and red underlines while one writes the file.
+// The JSON Schema for editors: completion, descriptions and validation.
 import { schemaTree } from '../schema/tree.ts';
 
 export const JSON_SCHEMA_ID = 'https://pvescaler.dev/schemas/v1alpha1/config.schema.json';
 
-/** Pretty-printed, with a line break at the end: the text of docs/reference/config.schema.json. */
+/** The text of docs/reference/config.schema.json. */
 export function renderJsonSchema(): string {
   const { $schema, ...rest } = removeInternalKeywords(schemaTree());
   const schema = {
@@ -16,7 +16,7 @@ export function renderJsonSchema(): string {
   return `${JSON.stringify(schema, undefined, 2)}\n`;
 }
 
-/** Without our own `x-` facts: strict validators refuse keywords they do not know. */
+/** Removes our `x-` keywords, because strict validators refuse unknown keywords. */
 function removeInternalKeywords(node: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(node)
@@ -33,7 +33,7 @@ function convertSchemaValue(value: unknown, key: string): unknown {
   return key === 'properties' ? mapProperties(value) : removeInternalKeywords(value);
 }
 
-// A property may be named like anything, also `x-…` or `default`.
+// A property may have any name, including `x-…` or `default`.
 function mapProperties(properties: object): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(properties).map(([name, node]: [string, unknown]) => [

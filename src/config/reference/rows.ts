@@ -15,7 +15,7 @@ export function* referenceRows(node: SchemaNode, prefix: string): Generator<Refe
   const seen = new Set<string>();
   for (const form of expandForms(node)) {
     for (const row of formRows(form, prefix)) {
-      // Forms share keys (`pool`, `dns`): said once.
+      // Forms share keys (`pool`, `dns`); each is listed once.
       if (!seen.has(row.key)) yield row;
       seen.add(row.key);
     }
@@ -26,7 +26,7 @@ function* formRows(node: SchemaNode, prefix: string): Generator<ReferenceRow> {
   for (const [name, child] of Object.entries(node.properties ?? {})) {
     const key = prefix === '' ? name : `${prefix}.${name}`;
     yield { key, node: child, isRequired: node.required?.includes(name) ?? false };
-    // A Secret reference is the same everywhere: explained once, at the top of the page.
+    // Secret references are explained once, at the top of the page.
     if (child['x-type'] !== SECRET_REFERENCE) yield* referenceRows(child, key);
   }
   if (node.items !== undefined) yield* referenceRows(node.items, `${prefix}[]`);
@@ -35,7 +35,7 @@ function* formRows(node: SchemaNode, prefix: string): Generator<ReferenceRow> {
   }
 }
 
-/** In the words of the reference page. */
+/** Type of a value in the reference page. */
 export function formatType(node: SchemaNode): string {
   const forms = node['x-forms'];
   if (forms !== undefined) return forms;

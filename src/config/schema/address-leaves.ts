@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves that are addresses: URLs, listeners, IP addresses, MACs, certificate fingerprints, VM ids.
+// Leaf values that are addresses: URLs, listen addresses, IP addresses, MAC addresses, certificate
+// fingerprints, VM ids.
 import * as z from 'zod';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { parseAddressRange, parseIpAddress } from '../values/ip-address.ts';
@@ -8,14 +9,14 @@ import { parseVmIdRange, VM_ID_MAX, VM_ID_MIN } from '../values/vm-id-range.ts';
 import { textLeaf } from './leaf.ts';
 import { checkPattern } from './name-leaves.ts';
 
-/** http or https. Credentials inside a URL would be shown wherever the URL is: refused. */
+/** http or https. Credentials in a URL are refused, because URLs are shown in output. */
 export function url() {
   return textLeaf({ type: 'URL', json: { type: 'string', pattern: '^https?://' } }, (value) =>
     parseHttpUrl(value),
   );
 }
 
-/** A Proxmox API: https only, since the token travels in a header. */
+/** A Proxmox API URL. Only https, because the token is sent in a header. */
 export function apiEndpoint() {
   return textLeaf(
     { type: 'https URL', json: { type: 'string', pattern: '^https://' } },
@@ -86,7 +87,7 @@ function parseMacPrefix(value: string): Parsed<string> {
     : accepted(value);
 }
 
-/** SHA-256 of a certificate, as Proxmox shows it. */
+/** SHA-256 fingerprint of a certificate, as Proxmox shows it. */
 export function fingerprint() {
   return textLeaf(
     { type: 'SHA-256 fingerprint', json: { type: 'string', pattern: '^([0-9A-Fa-f]{2}:?){32}$' } },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves that are amounts: bytes, CPU, time, percentages, counts.
+// Leaf values that are amounts: bytes, CPU, durations, percentages, counts.
 import * as z from 'zod';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import {
@@ -21,7 +21,7 @@ const DURATION = {
 };
 
 export interface AmountBounds {
-  /** The least allowed, as text that the same parser reads. */
+  /** Minimum, in the notation of the amount. */
   readonly min?: string;
   readonly max?: string;
 }
@@ -34,12 +34,12 @@ export function bytes(bounds: AmountBounds = {}) {
   );
 }
 
-/** CPU that may be a fraction: `250m`, `0.5`, `2`. */
+/** CPU, possibly fractional: `250m`, `0.5`, `2`. */
 export function cpuAmount() {
   return amountLeaf({ type: 'CPU quantity', json: QUANTITY, quotes: true }, parseCpuMilli);
 }
 
-/** A number of devices or other extended resources. */
+/** Number of devices or other extended resources. */
 export function countAmount() {
   return amountLeaf({ type: 'quantity', json: QUANTITY, quotes: true }, parseCount);
 }
@@ -80,7 +80,7 @@ export function percentage() {
   return z.number().min(0).max(100).meta({ 'x-type': 'percent' });
 }
 
-/** A share from 0 to 1. */
+/** A ratio from 0 to 1. */
 export function ratio() {
   return z.number().min(0).max(1).meta({ 'x-type': 'ratio, 0 to 1' });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of the running program itself: the cluster it serves, its state, its listeners, its log.
+// Settings of the daemon itself: the Kubernetes cluster, its state, its listeners, its log.
 import * as z from 'zod';
 import { listenAddress, listenAddressOrOff } from './address-leaves.ts';
 import { duration } from './amount-leaves.ts';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole config file as a schema. Input names are those of the file; a value that parses here is kept as
-// it was written. What one key alone can tell is checked here, what takes two keys is checked in ../checks.
+// The schema of the whole config file. Values keep the notation of the file. Checks of a single key are
+// part of the schema; checks that need several keys are in ../checks.
 import * as z from 'zod';
 import {
   cleanupSchema,
@@ -66,7 +66,7 @@ export const configSchema = z.strictObject({
   }),
 });
 
-/** The file with every default in place; values still as they were written. */
+/** The file with all defaults. Values keep the notation of the file. */
 export type ConfigFile = z.output<typeof configSchema>;
 export type RegionFile = z.output<typeof regionSchema>;
 export type PoolFile = z.output<typeof poolSchema>;

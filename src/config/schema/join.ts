@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a new VM becomes a node: one recipe per kind of cluster. A pool names the recipe it uses.
+// How a new VM joins the cluster: one recipe per kind of cluster. A pool names the recipe that it uses.
 import * as z from 'zod';
 import { refused } from '../../model/parsed.ts';
 import { url } from './address-leaves.ts';
@@ -47,8 +47,8 @@ const fileSchema = z.strictObject({
 });
 
 /**
- * An argument of the agent. A token among them would stand in the file, in the seed and in the process list:
- * refused, since it has a key of its own.
+ * An argument of the agent. A token is refused, because it would be visible in the file, in the seed and in the
+ * process list; `token` is the key for it.
  */
 function agentArgument() {
   return textLeaf({ type: 'text', json: { type: 'string', minLength: 1 } }, (value) =>
@@ -58,7 +58,7 @@ function agentArgument() {
   );
 }
 
-/** What every recipe has. */
+/** Keys of every recipe. */
 const guestKeys = {
   packages: key(
     z.array(nonEmptyText()).prefault([]),

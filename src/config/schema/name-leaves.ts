@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves that are names in Kubernetes, Proxmox or on a disk.
+// Leaf values that are names: Kubernetes, Proxmox and file names.
 import * as z from 'zod';
 import { dnsLabel, dnsSubdomain } from '../../model/dns-name.ts';
 import { parseLabelKey, parseLabelValue } from '../../model/labels.ts';
@@ -9,7 +9,7 @@ import { textLeaf } from './leaf.ts';
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 
-/** Text that only has to be there. */
+/** Any text that is not blank. */
 export function nonEmptyText() {
   return textLeaf({ type: 'text', json: TEXT }, (value) => checkPattern(value, /\S/, 'is empty'));
 }
@@ -43,7 +43,10 @@ export function namespace() {
   return textLeaf({ type: 'namespace', json: TEXT, quotes: true }, dnsLabel);
 }
 
-/** Stem of a host name. Dots are fine (`autoscaler.node-1`): Kubernetes takes any DNS name as a node's. */
+/**
+ * A DNS name, also as prefix of a node name. Dots are allowed (`autoscaler.node-1`): Kubernetes accepts any
+ * DNS name.
+ */
 export function dnsName() {
   return textLeaf({ type: 'DNS name', json: TEXT, quotes: true }, dnsSubdomain);
 }
@@ -56,7 +59,7 @@ export function labelValue() {
   return textLeaf({ type: 'label value', json: { type: 'string' }, quotes: true }, parseLabelValue);
 }
 
-/** A resource beyond those that every node has: `example.com/device`, also huge pages. */
+/** An extended resource such as `example.com/device`, or huge pages. */
 export function extendedResource() {
   return textLeaf(
     { type: 'resource name', json: { type: 'string', pattern: '/|^hugepages-' }, quotes: true },
@@ -86,7 +89,7 @@ export function tag() {
   );
 }
 
-/** A Proxmox node as Proxmox names it: a bare host name. */
+/** Name of a Proxmox node: a host name without domain. */
 export function proxmoxHost() {
   return textLeaf({ type: 'Proxmox node', json: TEXT }, (value) =>
     checkPattern(
@@ -97,7 +100,7 @@ export function proxmoxHost() {
   );
 }
 
-/** A machine to reach by SSH: a DNS name or an address. */
+/** An SSH host: a DNS name or an IP address. */
 export function sshHost() {
   return textLeaf({ type: 'host', json: TEXT }, (value) =>
     checkPattern(
@@ -147,7 +150,7 @@ export function proxmoxUser() {
   );
 }
 
-/** `user@realm!name`. People paste the whole `id=secret` line here: that must not be quoted back. */
+/** `user@realm!name`. Users may paste the whole `id=secret` line, so the message must not quote the value. */
 export function tokenId() {
   return textLeaf(
     { type: 'user@realm!name', json: { type: 'string', pattern: '^[^@!=]+@[^@!=]+![^@!=]+$' } },
@@ -164,14 +167,14 @@ export function tokenId() {
   );
 }
 
-/** Also used for the user of SSH log-ins. */
+/** A Unix user, also for SSH logins. */
 export function unixUser() {
   return textLeaf({ type: 'user', json: TEXT }, (value) =>
     checkPattern(value, /^[a-z_][a-z0-9_-]{0,31}$/, 'is not a user name'),
   );
 }
 
-/** A name, a path or a value that must match; the problem never repeats it. */
+/** Checks the value against a pattern. The message never repeats the value. */
 export function checkPattern(value: string, form: RegExp, problem: string): Parsed<string> {
   return form.test(value) ? accepted(value) : refused(problem);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine's network cards and addresses.
+// Network cards and IP addresses of a machine.
 import * as z from 'zod';
 import { addressRange, ipAddress, macPrefix } from './address-leaves.ts';
 import { wholeNumber } from './amount-leaves.ts';

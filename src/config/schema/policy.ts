@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that hold for the whole cluster: guards, the standalone autoscaler, prices, GPUs.
+// Settings for the whole cluster: guards, the standalone autoscaler, prices, GPUs.
 import * as z from 'zod';
 import { duration, percentage, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';

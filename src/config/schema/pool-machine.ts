@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool says of each of its machines: capacity, names, placement, disk, GPUs.
+// Pool settings that describe a machine: capacity, names, placement, disk, GPUs.
 import * as z from 'zod';
 import { bytes, cpuAmount, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a pool grows and shrinks.
+// Scaling settings of a pool.
 import * as z from 'zod';
 import { accepted, refused } from '../../model/parsed.ts';
 import { parseCron } from '../values/cron.ts';
@@ -185,7 +185,7 @@ export const schedulesSchema = z
   )
   .prefault([]);
 
-/** As the Cluster Autoscaler names them; an option left out keeps its flag's value there. */
+/** Options with the names of the Cluster Autoscaler. An option that is not set keeps the value of its flag. */
 export const clusterAutoscalerSchema = section({
   options: key(
     section({

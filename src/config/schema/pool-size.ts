@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a pool says how large its machines are: one size, several to choose from, or a span to cut from.
+// The machine size of a pool: one size, several sizes to choose from, or a range of sizes.
 import * as z from 'zod';
 import { bytes, wholeNumber } from './amount-leaves.ts';
 import { form, key } from './key.ts';

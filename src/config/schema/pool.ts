@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool: machines of one kind, and how many of them there may be.
+// A pool: machines of one kind, and limits on their number.
 import * as z from 'zod';
 import { checkTaint, parseTaint } from '../../model/taints.ts';
 import { bytes, countAmount, duration, wholeNumber } from './amount-leaves.ts';

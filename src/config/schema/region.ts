@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region: one Proxmox cluster or single host, how to reach it and what of it may be used.
+// A region: one Proxmox cluster or a single host, how to connect to it, and which of its resources to use.
 import * as z from 'zod';
 import { DEFAULT_VM_ID_RANGE, formatVmIdRange } from '../values/vm-id-range.ts';
 import { apiEndpoint, fingerprint, vmIdRange } from './address-leaves.ts';

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that other systems give to our keys: who comes from one of them writes `node_groups` out of habit.
+// Maps keys of other systems to our keys, for users who write `node_groups` out of habit.
 import { expandForms, type SchemaNode, schemaTree } from './tree.ts';
 
 let table: ReadonlyMap<string, string> | undefined;
 
-/** Our key, as a path without indices, for the last word of another system's key. */
+/** The path of our key, without indexes, for the last part of a key of another system. */
 export function findReplacementKey(foreignKey: string): string | undefined {
   table ??= new Map([...replacementEntries(schemaTree(), '')].toReversed());
   return table.get(foreignKey);
@@ -26,7 +26,7 @@ function* replacementEntries(node: SchemaNode, path: string): Generator<readonly
   }
 }
 
-/** `node_groups[].cores` → `cores`; variables and flags are no keys of a file. */
+/** `node_groups[].cores` → `cores`; undefined for variables and flags. */
 function lastKeyName(foreign: string): string | undefined {
   return /^[a-z][\w.[\]]*$/i.test(foreign) && !/^[A-Z0-9_]+$/.test(foreign)
     ? foreign.replace(/\[\]$/, '').replace(/^.*\./, '')

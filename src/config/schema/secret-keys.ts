@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secret never stands in the file: it is named, as a file, an environment variable or a key of a
-// Kubernetes Secret. The same three keys appear wherever one is needed, after a prefix: `secretFile`,
-// `secretEnv`, `secretRef`; `passwordFile`, `passwordEnv`, `passwordRef`.
+// The file never contains a secret. It refers to a file, an environment variable or a key of a Kubernetes
+// Secret. Every secret uses the same three key names after a prefix: `secretFile`, `secretEnv`,
+// `secretRef`; `passwordFile`, `passwordEnv`, `passwordRef`.
 import * as z from 'zod';
 import { dnsSubdomain } from '../../model/dns-name.ts';
 import { key } from './key.ts';
@@ -46,7 +46,7 @@ export function secretRef(defaultKey: string) {
     });
 }
 
-/** The three ways to name one secret. Exactly one of them is to be given, which ../checks sees to. */
+/** The three keys that refer to a secret. Exactly one of them must be set, which ../checks verifies. */
 export function secretSourceKeys(what: string, defaultKey: string) {
   return {
     file: key(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a new VM comes from and how large it is: images, templates, named sizes; and the guest's SSH.
+// Sources and sizes of new VMs: images, templates, named sizes; and SSH access to the guest.
 import * as z from 'zod';
 import { checksum, url, vmId } from './address-leaves.ts';
 import { bytes, duration, wholeNumber } from './amount-leaves.ts';

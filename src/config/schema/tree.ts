@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schema as plain data (JSON Schema with our own `x-` facts): what the reference page, suggestions and
-// `config show` walk through, so that none of them knows the insides of the validation library.
+// The schema as plain data: JSON Schema with our own `x-` keywords. The reference page, suggestions and
+// `config show` use it, so that none of them depends on the internals of the validation library.
 import * as z from 'zod';
 import type { ConfigPath } from '../config-path.ts';
 import type { SourceSystem } from '../source-systems.ts';
@@ -28,14 +28,14 @@ export interface SchemaNode {
 
 let tree: SchemaNode | undefined;
 
-/** Made at first use: validating a correct file needs none of it. */
+/** Created at first use, because validating a correct file does not need it. */
 export function schemaTree(): SchemaNode {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type has key words we never get
   tree ??= z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as SchemaNode;
   return tree;
 }
 
-/** Every node that can stand at this path: several where forms differ. */
+/** Every schema node at this path; several when the value has several forms. */
 export function findNodes(path: ConfigPath): readonly SchemaNode[] {
   let nodes: readonly SchemaNode[] = [schemaTree()];
   for (const step of path) {
@@ -44,12 +44,12 @@ export function findNodes(path: ConfigPath): readonly SchemaNode[] {
   return nodes;
 }
 
-/** How the forms of a value with several are told to a person. */
+/** Description of the forms of a value that has several. */
 export function describeForms(path: ConfigPath): string | undefined {
   return findNodes(path).find((node) => node['x-forms'] !== undefined)?.['x-forms'];
 }
 
-/** The keys that may stand in the mapping at this path, in the order of the schema. */
+/** The keys that are allowed in the mapping at this path, in the order of the schema. */
 export function findKeys(path: ConfigPath): readonly string[] {
   const keys = findNodes(path)
     .flatMap(expandForms)
@@ -57,7 +57,7 @@ export function findKeys(path: ConfigPath): readonly string[] {
   return [...new Set(keys)];
 }
 
-/** The node and, where it is a choice between forms, each of them. */
+/** The node and all its alternative forms. */
 export function expandForms(node: SchemaNode): readonly SchemaNode[] {
   return [node, ...(node.anyOf ?? []).flatMap(expandForms)];
 }

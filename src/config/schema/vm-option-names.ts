@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a Proxmox VM, sorted by what a pool's `vmOptions` may do with them: pass on, leave to one of
-// our keys, or not at all. `N` stands for digits.
+// The options of a Proxmox VM, grouped by how `vmOptions` of a pool treats them: passed through, set from
+// another key, or refused. `N` stands for digits.
 
-/** Passed to Proxmox as they are. */
+/** Passed to Proxmox unchanged. */
 export const PASSED_THROUGH_OPTIONS: readonly string[] = [
   'acpi',
   'affinity',
@@ -54,7 +54,7 @@ export const PASSED_THROUGH_OPTIONS: readonly string[] = [
   'watchdog',
 ];
 
-/** Set from a key of ours: saying it twice would leave open which one counts. */
+/** Set by pvescaler from another key; setting them twice would be ambiguous. */
 export const MANAGED_OPTIONS: Readonly<Record<string, string>> = {
   balloon: 'balloon',
   boot: 'from',
@@ -84,7 +84,7 @@ export const MANAGED_OPTIONS: Readonly<Record<string, string>> = {
   vmid: 'proxmox.<region>.vmIds',
 };
 
-/** Not to be had, and why. */
+/** Refused options and the reason. */
 export const REFUSED_OPTIONS: Readonly<Record<string, string>> = {
   archive: 'machines are not restored from backups',
   args: 'it passes raw arguments to the hypervisor process, which runs as root on the host',

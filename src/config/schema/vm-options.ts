@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `vmOptions`: what a pool may pass to Proxmox beyond our own keys. A token may not set the dangerous ones
-// anyway, but root over SSH may, and a config file is not the place to become root on a host.
+// `vmOptions`: additional options that a pool passes to Proxmox. Proxmox refuses the dangerous options to
+// an API token, but not to root over SSH; a config file must not grant root access to a host.
 import * as z from 'zod';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { closestMatch } from '../values/closest-match.ts';
@@ -8,7 +8,7 @@ import { MANAGED_OPTIONS, PASSED_THROUGH_OPTIONS, REFUSED_OPTIONS } from './vm-o
 
 export type VmOptionValue = string | number | boolean;
 
-/** Why this option cannot stand in `vmOptions`; the value is never repeated. */
+/** Checks whether the option is allowed in `vmOptions`. The message never repeats the value. */
 export function checkVmOption(name: string, value: VmOptionValue): Parsed<VmOptionValue> {
   const known = checkOptionName(name);
   return known.ok ? checkOptionValue(name, String(value), value) : known;
@@ -45,7 +45,7 @@ function checkOptionValue(name: string, text: string, value: VmOptionValue): Par
   return accepted(value);
 }
 
-/** Named by a mapping, and nowhere by an address; a USB port may also be left to SPICE. */
+/** Whether the device is named by a resource mapping and not by an address. A USB port may also use SPICE. */
 function usesResourceMapping(name: string, text: string): boolean {
   const parts = text.split(',').map((part) => part.trim());
   const isSpice = (part: string) => name.startsWith('usb') && /^(host=)?spice$/.test(part);
@@ -53,7 +53,7 @@ function usesResourceMapping(name: string, text: string): boolean {
   return isNamed && parts.every((part) => isSpice(part) || /^(?!host=)\w[\w-]*=[^;]*$/i.test(part));
 }
 
-// Anything at first: a wrong kind of value must not hide that another option is a dangerous one.
+// Accepts any value first: a value of the wrong type must not hide that another option is dangerous.
 const scalar = z
   .custom<VmOptionValue>()
   .meta({ type: ['string', 'number', 'boolean'], 'x-type': 'text, number or boolean' });

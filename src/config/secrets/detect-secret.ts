@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guesses which text must not be repeated in a message. Wrong guesses cost little: the message has the
-// position, so whoever wrote the value finds it.
+// Detects text that must not appear in a message. A false positive costs little: the message has the
+// position of the value.
 
 const SECRET_WORD =
   /pass(word|phrase|wd)?|pwd|secret|token|credential|(private|api|access|auth|encryption|join)[-_]?key/i;
 
-/** Keys that speak of a secret without holding one. */
+/** Keys that refer to a secret but do not contain one. */
 const NAMES_A_SECRET =
   /(File|Env|Ref|Ttl|Hashes|[-_](file|path|dir|config|ttl|webhook))$|^(secretRef|credentialsRef|publicKeys?)$/;
 
-/** Whether a value under this key is to be treated as a secret whatever it looks like. */
+/** Whether the value of this key is always treated as a secret. */
 export function isSecretKey(key: string): boolean {
   return SECRET_WORD.test(key) && !NAMES_A_SECRET.test(key);
 }
@@ -27,17 +27,17 @@ const LIKELY_FORMS: readonly RegExp[] = [
   /^K10|::/,
   /\/\/[^/]*@/,
   /[!@][^=]*=/,
-  // Long and mixed: an encoded key rather than a word.
+  // Long text with letters and digits is probably an encoded key.
   /(?=[^\s]*\d)(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_.~-]{20,}/,
   /[^\s]{40,}/,
 ];
 
-/** Can hardly be anything else: a token's UUID, a join token, a private key, a URL with a password. */
+/** Almost certainly a secret: a token UUID, a join token, a private key, a URL with a password. */
 export function hasTokenFormat(text: string): boolean {
   return CERTAIN_FORMS.some((form) => form.test(text));
 }
 
-/** Has the form of a token, a key or a URL with a password. */
+/** Possibly a token, a key or a URL with a password. */
 export function mayBeToken(text: string): boolean {
   return hasTokenFormat(text) || LIKELY_FORMS.some((form) => form.test(text));
 }
@@ -48,22 +48,22 @@ export function mayBeSecret(text: string): boolean {
 
 const NOT_SHOWN = '(not shown)';
 
-/** Whether a key may be named in a message: keys can be secrets too, `: ` in a wrong place makes one. */
+/** Whether a message may show the key. A key can be a secret too, for example because of a misplaced `: `. */
 export function canShowKey(key: string): boolean {
   return key.length <= 64 && !mayBeToken(key) && !hasControlCharacter(key);
 }
 
-/** A key in a message. */
+/** Quotes a key for a message, or hides it. */
 export function quoteKey(key: string): string {
   return canShowKey(key) ? `'${key}'` : NOT_SHOWN;
 }
 
-/** Whether a value may be named in a message. */
+/** Whether a message may show the value. */
 export function canShowValue(value: string): boolean {
   return canShowKey(value) && !mayBeSecret(value);
 }
 
-/** A value in a message, such as the name of an image that is not there. */
+/** Quotes a value for a message, such as the name of an undefined image, or hides it. */
 export function quoteValue(value: string): string {
   return canShowValue(value) ? `'${value}'` : NOT_SHOWN;
 }
@@ -73,8 +73,8 @@ function hasControlCharacter(text: string): boolean {
 }
 
 /**
- * A parser's problem may quote the value it refused. An amount (`5gb`) may be shown; of anything else only
- * what is said about it.
+ * The message of a parser may quote the refused value. An amount (`5gb`) may be shown; any other value is removed
+ * from the message.
  */
 export function removeQuotedValue(problem: string, value: unknown): string {
   if (typeof value !== 'string' || /^[\d.]{1,8}\s?[A-Za-z]{0,8}$/.test(value)) return problem;

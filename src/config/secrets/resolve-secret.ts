@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetches a secret from where the config says it is. Reading is handed in, so that this runs without a disk
-// and without a cluster.
+// Reads a secret from its source. The caller passes the reader functions, so that this code needs no disk
+// and no cluster.
 import { InvalidConfig } from '../../ports/errors.ts';
 import { mayBeToken } from './detect-secret.ts';
 import { Secret } from './secret.ts';
@@ -8,14 +8,14 @@ import { describeSecretSource, type SecretSource } from './secret-source.ts';
 
 export interface SecretFile {
   readonly text: string;
-  /** Permission bits, where the system has them. */
+  /** Permission bits, if the system has them. */
   readonly mode?: number;
 }
 
 export interface SecretReaders {
   readonly readFile: (path: string) => Promise<SecretFile>;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Absent where there is no cluster to ask. */
+  /** Absent when no cluster is available. */
   readonly readKubernetesSecret?: (ref: {
     readonly namespace: string;
     readonly name: string;
@@ -35,7 +35,7 @@ export async function resolveSecret(
   readers: SecretReaders,
 ): Promise<ResolvedSecret> {
   const { text, warnings } = await readSource(source, readers);
-  // One line break only: editors add it, and a secret may well end in blanks.
+  // Removes only one line break, which editors add; a secret may end in blanks.
   const value = text.replace(/\r?\n$/, '');
   if (value === '') throw unreadableSecretError(source, 'is empty');
   return { secret: new Secret(value), warnings };
@@ -99,14 +99,14 @@ async function readKubernetesSecret(
   return { text, warnings: [] };
 }
 
-/** The code of a file error (`ENOENT`), never its text: that repeats the path, which may be a pasted secret. */
+/** The code of a file error (`ENOENT`). Its text contains the path, which may be a pasted secret. */
 function errorCodeSuffix(cause: unknown): string {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return typeof code === 'string' ? ` (${code})` : '';
 }
 
 function unreadableSecretError(source: SecretSource, problem: string): InvalidConfig {
-  // Somebody may have written the secret itself where the file's name belongs.
+  // The user may have written the secret itself instead of a file name.
   const isPasted = source.kind === 'file' && mayBeToken(source.path.replace(/^.*\//, ''));
   const subject = isPasted ? 'secret file (name not shown)' : describeSecretSource(source);
   return new InvalidConfig('SECRET_UNREADABLE', `${subject} ${problem}`);

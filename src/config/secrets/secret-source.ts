@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a secret is to be had. The config holds only this; the value is fetched when it is needed.
+// Where a secret is stored. The config contains only this reference; the value is read when it is needed.
 
 export type SecretSource =
   | { readonly kind: 'file'; readonly path: string }

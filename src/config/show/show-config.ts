@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `config show`: the effective config with the origin of each value. What could be a secret is masked; where
-// secrets come from is shown, since that is what one looks for here.
+// `config show`: the effective config with the origin of each value. Values that may be secrets are
+// masked; the sources of secrets are shown.
 import { type ConfigPath, formatConfigPath, isMapping, valueAt } from '../config-path.ts';
 import { configLeaves } from '../load/leaf-origins.ts';
 import type { LoadedConfig } from '../load/load-config.ts';
@@ -14,7 +14,7 @@ export interface ShownValue {
   readonly origin: ValueOrigin;
 }
 
-/** By path: for scripts and `--json`. */
+/** Values by path, for `--json`. */
 export function renderConfigJson(loaded: LoadedConfig): Readonly<Record<string, ShownValue>> {
   const shown: Record<string, ShownValue> = {};
   for (const { path, value } of configLeaves(loaded.file)) {
@@ -26,14 +26,14 @@ export function renderConfigJson(loaded: LoadedConfig): Readonly<Record<string, 
   return shown;
 }
 
-/** Keys that could be secrets are all written `[…]`; none of their values may get lost for it. */
+/** Keys that may be secrets are all shown as `[…]`; a number keeps their paths distinct. */
 function findFreeName(taken: Readonly<Record<string, unknown>>, name: string): string {
   let free = name;
   for (let count = 2; Object.hasOwn(taken, free); count += 1) free = `${name}#${count}`;
   return free;
 }
 
-/** YAML that can be read back, with a comment behind each value. */
+/** YAML that can be parsed again, with a comment after each value. */
 export function renderConfigYaml(loaded: LoadedConfig): string {
   return renderValue(loaded.file, [], loaded)
     .map((line) => `${line}\n`)
@@ -61,7 +61,7 @@ interface EntryContext {
   readonly shown: ConfigWithOrigins;
 }
 
-/** A label's key is free text, so a pasted token may stand there too. */
+/** The key of a label is free text, so it may contain a pasted token. */
 function formatKey(key: string): string {
   return formatScalar(hasTokenFormat(key) ? MASK : key);
 }
@@ -99,7 +99,7 @@ function formatLeaf(value: unknown, path: ConfigPath, { file }: ConfigWithOrigin
   return typeof text === 'string' ? formatScalar(text) : JSON.stringify(text);
 }
 
-/** Plain where YAML reads it back as the same text, else in double quotes. */
+/** Plain if YAML parses it as the same text, otherwise in double quotes. */
 function formatScalar(text: string): string {
   const isPlain = /^[A-Za-z/~][\w./@!+~ -]*$/.test(text) && !/\s$/.test(text);
   const isWord = /^(true|false|null|yes|no|on|off|y|n|~)$/i.test(text);
@@ -111,14 +111,14 @@ function maskValue(file: unknown, path: ConfigPath, value: unknown): unknown {
   return isSecretValue(file, path, value) ? MASK : maskSecrets(value);
 }
 
-/** Public by nature, though they look like keys. */
+/** Public values that have the format of a key. */
 const PUBLIC_KEYS = new Set(['publicKeys', 'checksum', 'fingerprints', 'caCertHashes', 'sha256']);
 
 function lastKey(path: ConfigPath): string {
   return path.findLast((step) => typeof step === 'string') ?? '';
 }
 
-/** Texts that may hold anything, and values that are a secret by their form, their key or what precedes them. */
+/** Whether the value is masked: file content, or a secret by its format, its key or the preceding argument. */
 function isSecretValue(file: unknown, path: ConfigPath, value: string): boolean {
   if (lastKey(path) === 'content' && path.includes('files')) return true;
   if (isNeverSecret(path, value)) return false;
@@ -129,7 +129,7 @@ function isSecretValue(file: unknown, path: ConfigPath, value: string): boolean 
   );
 }
 
-/** What the value is called: its key, or in a taint the key beside it. */
+/** Name of the value: its key, or in a taint the value of `key`. */
 function findValueName(file: unknown, path: ConfigPath): string {
   const last = path.at(-1);
   const named = last === 'value' ? valueAt(file, [...path.slice(0, -1), 'key']) : last;
@@ -143,7 +143,7 @@ function followsSecretOption(file: unknown, path: ConfigPath): boolean {
   return typeof before === 'string' && isSecretOption(before);
 }
 
-/** `token: auto` is a word of ours, and a number of devices no secret. */
+/** `token: auto` and device counts are never secrets. */
 function isNeverSecret(path: ConfigPath, value: string): boolean {
   return (path[0] === 'join' && value === 'auto') || path.includes('extendedResources');
 }

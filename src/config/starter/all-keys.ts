@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every key of the schema as comment lines: its meaning, and the key with its default.
+// Renders every key of the schema as comment lines: its description, and the key with its default.
 import { formatType } from '../reference/rows.ts';
 import { expandForms, type SchemaNode, schemaTree } from '../schema/tree.ts';
 
@@ -12,7 +12,7 @@ export function renderAllKeysAsComments(): string {
   ]);
   return [
     '# ---------------------------------------------------------------------------------------------',
-    '# Every key there is, with its default. Copy what you need to its place above.',
+    '# All keys with their defaults. Copy the keys that you need to the config above.',
     ...lines.map((line) => (line === '' ? '#' : `# ${line}`)),
     '',
   ].join('\n');
@@ -29,7 +29,7 @@ function keyLines(key: string, node: SchemaNode, indent: string): readonly strin
 function childLines(node: SchemaNode, indent: string): readonly string[] {
   if (node.items?.properties !== undefined) {
     const item = propertyLines(node.items, indent);
-    // The dash goes to the first key; comment lines before it stay as they are.
+    // The dash goes to the first key, after the comment lines.
     const first = item.findIndex((line) => !line.trimStart().startsWith('#'));
     return item.map((line, index) =>
       index === first ? `${indent.slice(2)}- ${line.trimStart()}` : line,
@@ -42,7 +42,7 @@ function childLines(node: SchemaNode, indent: string): readonly string[] {
   return propertyLines(node, indent);
 }
 
-/** Of a choice of forms, the first mapping stands for it. */
+/** Of several forms, uses the first mapping. */
 function propertyLines(node: SchemaNode, indent: string): readonly string[] {
   if (node.anyOf !== undefined && node.default !== undefined) return [];
   const form = expandForms(node).find(({ properties }) => properties !== undefined);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: as much of JSON Schema as our own schema uses, so that what editors are told can be tried out.
+// For tests: a validator for the part of JSON Schema that our schema uses.
 import { isMapping } from '../config-path.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Paths at which the value does not fit; empty when it does. */
+/** Paths at which the value violates the schema; empty when it is valid. */
 export function findSchemaViolations(
   schema: unknown,
   value: unknown,
@@ -30,7 +30,7 @@ export function findSchemaViolations(
 
 type Keyword = (wanted: unknown, value: unknown) => boolean;
 
-/** Whether a value fits a keyword; keywords that do not concern it are left out. */
+/** Checks per keyword. A keyword that does not apply to the type of the value passes. */
 const KEYWORDS: Readonly<Record<string, Keyword>> = {
   type: (wanted, value) =>
     [wanted].flat().some((name) => typeof name === 'string' && isOfType(value, name)),

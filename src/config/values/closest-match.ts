@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The valid word that a mistyped one most likely meant: the fewest edits, where swapping two neighbours
-// counts as one and upper and lower case do not differ.
+// Finds the valid word closest to a mistyped one: the fewest edits, where swapping two adjacent characters
+// counts as one edit and case is ignored.
 
-/** Undefined when nothing is near enough to be helpful. */
+/** Undefined when no candidate is close enough. */
 export function closestMatch(word: string, candidates: Iterable<string>): string | undefined {
-  // Longer than any key: not a typing mistake, and not worth the time.
+  // Longer than any key, so not a typing mistake. Also bounds the run time.
   if (word.length > 64) return undefined;
   let best: { readonly candidate: string; readonly distance: number } | undefined;
   for (const candidate of candidates) {
@@ -16,11 +16,11 @@ export function closestMatch(word: string, candidates: Iterable<string>): string
 }
 
 function matchDistance(word: string, candidate: string): number {
-  // Half a word is a word begun, not a word mistyped.
+  // A prefix of a candidate is an abbreviation, not a typing mistake.
   return word.length >= 3 && candidate.startsWith(word) ? 0.5 : editDistance(word, candidate);
 }
 
-// `node_groups`, `nodeGroups` and `node-groups` are the same word to whoever mistypes it.
+// `node_groups`, `nodeGroups` and `node-groups` count as the same word.
 function normalizeWord(word: string): string {
   return word.toLowerCase().replaceAll(/[-_]/g, '');
 }
@@ -46,7 +46,7 @@ export function editDistance(left: string, right: string): number {
   return cell(previous, right.length);
 }
 
-// Outside the table: larger than any distance.
+// Outside the table, returns a value larger than any distance.
 function cell(row: readonly number[], index: number): number {
   return row[index] ?? Number.MAX_SAFE_INTEGER / 2;
 }

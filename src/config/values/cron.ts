@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cron expressions: minute, hour, day, month, weekday; each a list of numbers, names, spans and steps. Whether
-// a day exists in a month is the clock's business.
+// Cron expressions: minute, hour, day, month, weekday; each field is a list of numbers, names, ranges and
+// steps. Whether a day exists in a month is not checked here.
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 
 interface CronField {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  /** From `min` on. */
+  /** Names of the values, starting at `min`. */
   readonly words?: readonly string[];
 }
 
@@ -30,7 +30,7 @@ const FIELDS: readonly CronField[] = [
   },
 ];
 
-/** The problem names the field, never its text. */
+/** The message names the field but never repeats its text. */
 export function parseCron(value: string): Parsed<string> {
   const texts = value.trim().split(/\s+/);
   if (texts.length !== FIELDS.length) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP addresses and ranges of them as configured: `10.10.10.11-10.10.10.19`, a single address, or v6 alike.
+// IPv4 and IPv6 addresses and address ranges of the config: a single address or `10.10.10.11-10.10.10.19`.
 import { Address4, Address6 } from 'ip-address';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 
@@ -16,14 +16,14 @@ export interface AddressRange {
   /** First and last address in canonical form, both included. */
   readonly from: string;
   readonly to: string;
-  /** How many addresses it holds; enormous v6 ranges are counted as MAX_SAFE_INTEGER. */
+  /** Number of addresses; limited to MAX_SAFE_INTEGER for large IPv6 ranges. */
   readonly count: number;
 }
 
 export const PREFIX_MAX: Readonly<Record<IpFamily, number>> = { 4: 32, 6: 128 };
 
 export function parseIpAddress(text: string): Parsed<IpAddress> {
-  // The library also takes `1.2.3.4/24` and zones, which mean something else than an address.
+  // The library also accepts prefix lengths (`1.2.3.4/24`) and zones, which are not part of an address.
   if (/[/%\s]/.test(text)) return refused('is not an IP address without prefix length or zone');
   if (Address4.isValid(text)) {
     const address = new Address4(text);
@@ -74,7 +74,7 @@ export function rangeContains(range: AddressRange, address: IpAddress): boolean 
   );
 }
 
-/** First and last value of the subnet that an address with this prefix length lies in. */
+/** First and last value of the subnet that contains the address. */
 export function subnetOf(
   address: IpAddress,
   prefix: number,
@@ -84,7 +84,7 @@ export function subnetOf(
   return { first, last: first + (1n << hostBits) - 1n };
 }
 
-/** Of an address already found valid; anything else counts as zero. */
+/** Value of a validated address; zero for invalid text. */
 export function addressValue(text: string): bigint {
   const parsed = parseIpAddress(text);
   return parsed.ok ? parsed.value.value : 0n;

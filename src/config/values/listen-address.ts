@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a server listens: `:50051`, `0.0.0.0:8080`, `localhost:8080`, `[::1]:8080`, `[fe80::1%eth0]:8080`,
-// or `off`. Host and zone are kept apart from the port, as the socket call wants them.
+// Listen addresses of servers: `:50051`, `0.0.0.0:8080`, `localhost:8080`, `[::1]:8080`,
+// `[fe80::1%eth0]:8080`. Host and port are separate, as the socket API needs them.
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { parseIpAddress } from './ip-address.ts';
 
 export interface ListenAddress {
-  /** Empty: every address of the machine, v4 and v6. A v6 zone stays in it (`fe80::1%eth0`). */
+  /** Empty means all IPv4 and IPv6 addresses of the machine. Includes an IPv6 zone (`fe80::1%eth0`). */
   readonly host: string;
   readonly port: number;
 }

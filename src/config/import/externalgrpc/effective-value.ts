@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which value counts there: a variable that is set and not blank, then the file, then the default. A text key
-// without a value (null) becomes the text `None` and passes as given; nobody means that, so it counts as absent.
+// The value that the source system uses: a variable that is set and not blank, then the file, then the
+// default. The source system reads a text key without a value (null) as the text `None`; here it is
+// treated as absent.
 
 import type { ImportContext } from '../context.ts';
 import { isNull } from '../source/reader.ts';
 import { childPath, type ScalarTree, type SourceSection, type SourceTree } from '../source/tree.ts';
 
-/** Keys of the file that a variable overrides. */
+/** Keys of the file and the variables that override them. */
 export const OVERRIDING_VARIABLES: ReadonlyMap<string, string> = new Map([
   ['proxmox.api_url', 'PM_API_URL'],
   ['proxmox.node', 'PM_NODE'],

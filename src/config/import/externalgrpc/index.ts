@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ca-proxmox-externalgrpc: its YAML file and its variables, as our config of mode externalgrpc.
+// ca-proxmox-externalgrpc: converts its YAML file and its variables to a config of mode externalgrpc.
 
 import type { ImportContext } from '../context.ts';
 import { formatSeconds } from '../output/amounts.ts';
@@ -38,7 +38,7 @@ export function mapExternalgrpc(context: ImportContext, tree: SourceTree): void 
     reader.noteUnreadKeys(section, 'ignored-by-source', UNKNOWN);
 }
 
-/** What only variables and flags say. */
+/** Settings that only exist as variables and flags. */
 function mapServer(context: ImportContext): void {
   const { writer } = context;
   mapListener(context);
@@ -92,7 +92,7 @@ function mapLogLevel(context: ImportContext): void {
   else context.writer.set(['log', 'level'], level, tree);
 }
 
-// Our program understands the variable too, and would then open the other system's database.
+// pvescaler also reads this variable and would then open the database of the source system.
 function noteDatabase(context: ImportContext): void {
   const tree = findVariable(context, 'PROVIDER_STATE_DB');
   if (tree === undefined) return;
@@ -109,7 +109,7 @@ interface SecondsRule {
   readonly otherwise: number;
 }
 
-/** A number of seconds with an undocumented floor; what is no number counts as the default. */
+/** Reads seconds with an undocumented minimum. The source system uses the default for text that is not a number. */
 function readSecondsVariable(
   context: ImportContext,
   { variable, floor, otherwise }: SecondsRule,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Section `k3s` of ca-proxmox-externalgrpc: how machines join, and the one key of the guest's user.
+// Section `k3s` of ca-proxmox-externalgrpc: how machines join, and the SSH key of the guest user.
 
 import type { ConfigPath } from '../../config-path.ts';
 import { type ImportContext, SECRETS_FOLDER } from '../context.ts';
@@ -60,7 +60,7 @@ function mapVersion(context: ImportContext, section: SourceSection): void {
   } else writer.set([...ROOT, 'version'], version, tree);
 }
 
-// The text may hold passwords of registries: it is not copied either.
+// The text may contain registry passwords, so it is not copied either.
 function mapRegistries({ writer, reader }: ImportContext, section: SourceSection): void {
   const path = [...ROOT, 'registriesFile'];
   const inline = section.find('registries_yaml');

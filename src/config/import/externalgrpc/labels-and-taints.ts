@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels and taints of a node group: lists of texts that are handed to the k3s agent as they are.
+// Labels and taints of a node group: lists of text that the source system passes to the k3s agent
+// unchanged.
 
 import { parseLabelKey, parseLabelValue } from '../../../model/labels.ts';
 import { formatTaint, parseLenientTaint, parseTaint } from '../../../model/taints.ts';
@@ -7,7 +8,7 @@ import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
 import type { SourceSection, SourceTree } from '../source/tree.ts';
 
-/** Labels that both systems put on every node themselves. */
+/** Labels that both systems set on every node themselves. */
 const BUILT_IN_LABELS: ReadonlySet<string> = new Set([
   'autoscaler.proxmox/group',
   'autoscaler.proxmox/vmid',

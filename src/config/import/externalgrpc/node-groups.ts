@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `node_groups` of ca-proxmox-externalgrpc: one pool each.
+// `node_groups` of ca-proxmox-externalgrpc: each becomes a pool.
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
@@ -10,7 +10,7 @@ import { type ScalarTree, SourceSection, type SourceTree } from '../source/tree.
 import { mapGroupLabels, mapGroupTaints } from './labels-and-taints.ts';
 import { IMAGE, REGION } from './proxmox.ts';
 
-/** What all groups have in common. */
+/** Settings that apply to all groups. */
 export interface GroupSettings {
   readonly bridge: SourceTree | undefined;
   readonly bridgeWhere: ScalarTree | { readonly path: string };
@@ -51,7 +51,7 @@ interface IdentifiedGroup {
   readonly section: SourceSection;
 }
 
-/** Groups are kept in a mapping by id there: of two with one id the later is the one that counts. */
+/** The source system stores groups in a mapping by id, so the last of two groups with the same id is used. */
 function keepLastOfEachId(
   { writer, reader }: ImportContext,
   items: readonly SourceTree[],
@@ -98,7 +98,7 @@ function mapGroup(group: NodeGroup, id: string): void {
 
 interface GroupNumber {
   readonly value: number;
-  /** Absent: the system's default was taken. */
+  /** Undefined when the default of the source system was used. */
   readonly tree: SourceTree | undefined;
 }
 

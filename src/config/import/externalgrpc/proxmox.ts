@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Section `proxmox` and `defaults` of ca-proxmox-externalgrpc: one region with one host, and one image.
+// Sections `proxmox` and `defaults` of ca-proxmox-externalgrpc: one region with one host, and one image.
 
 import type { ConfigPath } from '../../config-path.ts';
 import { type ImportContext, SECRETS_FOLDER } from '../context.ts';
@@ -35,7 +35,7 @@ function mapEndpoint(context: ImportContext, section: SourceSection): void {
   writer.set(path, [stripApiPath(url)], tree);
 }
 
-/** The base URL without what both systems add themselves. */
+/** The base URL without the API path, which both systems add themselves. */
 export function stripApiPath(url: string): string {
   return url
     .replace(/\/+$/, '')
@@ -146,7 +146,7 @@ function mapDownloadCertificate(
   );
 }
 
-/** A whole tag, despite its name. */
+/** Despite its name, vm_tag_prefix is a complete tag. */
 export function mapDefaults({ writer, reader }: ImportContext, section: SourceSection): void {
   const tree = section.find('vm_tag_prefix');
   const tag = reader.readText(tree);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durations there are Go's texts. A bare number is refused except 0, though a comment in the code promises
-// nanoseconds and the README speaks of seconds.
+// Durations of KubeNodeSmith have Go notation. It refuses a plain number except 0, although a comment in
+// its code mentions nanoseconds and its README mentions seconds.
 
 import { parseDuration } from '../../../model/duration.ts';
 import type { ImportContext } from '../context.ts';
 import { isNull } from '../source/reader.ts';
 import type { SourceTree } from '../source/tree.ts';
 
-/** Our text for it; nothing when it is absent, null, or no duration. */
+/** The duration in our notation; undefined when it is absent, null or invalid. */
 export function readDuration(
   { writer }: ImportContext,
   tree: SourceTree | undefined,

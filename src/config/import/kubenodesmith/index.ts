@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KubeNodeSmith in the file format of October 2025: providers become regions, node pools become pools.
+// KubeNodeSmith, file format of October 2025: providers become regions, node pools become pools.
 
 import { parseDuration } from '../../../model/duration.ts';
 import type { ImportContext } from '../context.ts';

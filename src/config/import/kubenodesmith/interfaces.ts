@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `networkInterfaces`: cards by name there, by their place in the list here.
+// `networkInterfaces`: KubeNodeSmith names the network cards, we number them by their position in the
+// list.
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
@@ -15,7 +16,7 @@ interface NetworkCard {
   readonly name: string;
 }
 
-/** The names of the cards: options of the same name are overwritten by them. */
+/** Returns the names of the cards. VM options with the same name are overwritten. */
 export function mapInterfaces({ context, root, provider }: NodePool): ReadonlySet<string> {
   const { options } = provider;
   context.reader.expectKind(options.find('networkInterfaces'), 'list');
@@ -85,7 +86,7 @@ function mapCard(context: ImportContext, { section }: NetworkCard, path: ConfigP
   noteUnknownKeys(context, section, ['name', 'model', 'bridge', 'vlanTag', 'macPrefix']);
 }
 
-/** There, wrong octets are skipped and the first one is made unicast and locally administered. */
+/** KubeNodeSmith skips invalid octets and makes the first octet unicast and locally administered. */
 function mapMacPrefix(context: ImportContext, section: SourceSection, path: ConfigPath): void {
   const { writer } = context;
   const prefix = textOf(context, section, 'macPrefix');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of VM a pool's machines are, from the provider's `vmOptions` and `networkInterfaces`. The size comes
-// from the first pending pod there, so only its bounds can be written here.
+// The VM settings of a pool, from `vmOptions` and `networkInterfaces` of its provider. KubeNodeSmith sizes
+// a VM for the first pending pod, so only the bounds of the size can be set.
 
 import { formatMiB } from '../output/amounts.ts';
 import type { DraftValue } from '../output/draft.ts';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `nodePools`: one pool each, together with what its provider says about VMs.
+// `nodePools`: each becomes a pool, together with the VM settings of its provider.
 
 import { parseLabelKey, parseLabelValue } from '../../../model/labels.ts';
 import type { ImportContext } from '../context.ts';

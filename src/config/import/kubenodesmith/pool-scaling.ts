@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of a pool, and the scaling keys that the program decodes and never looks at.
+// Limits of a pool, and the scaling keys that KubeNodeSmith reads but never uses.
 
 import { MACHINES_MAX } from '../../schema/pool-scaling.ts';
 import { formatMiB } from '../output/amounts.ts';

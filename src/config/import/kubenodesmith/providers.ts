@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `providers`: each of type proxmox is a region. What a provider says about VMs is kept for its pools, since
-// here a pool says it.
+// `providers`: each one of type proxmox becomes a region. The VM settings of a provider are applied to its
+// pools, because in our config they belong to the pool.
 
 import type { ConfigPath } from '../../config-path.ts';
 import { VM_ID_MAX, VM_ID_MIN } from '../../values/vm-id-range.ts';
@@ -16,9 +16,9 @@ export interface Provider {
   readonly name: string;
   readonly region: string;
   readonly options: SourceSection;
-  /** How many VMs its range of ids can hold. */
+  /** Number of VM ids in its range. */
   readonly idCount: number;
-  /** Another provider has the same Proxmox; the settings of the first are those of the region. */
+  /** Another provider has the same Proxmox cluster. The settings of the first one apply to the region. */
   readonly isShared: boolean;
 }
 
@@ -53,7 +53,10 @@ export function mapProviders(
   return mergeSharedHosts(context, providers);
 }
 
-/** A region of several providers has the hosts of all of them; each one's pools keep to its own. */
+/**
+ * A region of several providers allows the hosts of all of them. The pools of each provider use only its own
+ * hosts.
+ */
 function mergeSharedHosts(
   { writer }: ImportContext,
   providers: ReadonlyMap<string, Provider>,
@@ -75,7 +78,7 @@ function mergeSharedHosts(
   );
 }
 
-/** Without a word about what is no text: that was said when the provider was read. */
+/** Adds no notes about invalid items, because mapHosts already did. */
 function readHosts(options: SourceSection): readonly string[] {
   return options
     .items('nodeWhitelist')
@@ -94,7 +97,7 @@ function addPlaceholderRegion({ writer }: ImportContext, section: SourceSection)
   }
 }
 
-/** What the providers that came before took. */
+/** VM id ranges, names and endpoints that are already in use. */
 class MappedRegions {
   readonly ids = new VmIdRangeAllocator();
   readonly names = new Set<string>();
@@ -148,7 +151,10 @@ function noteProviderKeys(
     );
 }
 
-/** Two providers for one Proxmox are one region here; hosts stay apart, since a pool can name its own. */
+/**
+ * Two providers for one Proxmox cluster become one region. Their hosts stay separate, because a pool can name
+ * its own.
+ */
 function shareRegion(
   context: ImportContext,
   { name, provider, options }: NamedProvider,
@@ -172,7 +178,7 @@ function shareRegion(
   return { name, region: first.region, options, idCount: first.idCount, isShared: true };
 }
 
-/** The base URL without what both systems add themselves. */
+/** The base URL without the API path, which both systems add themselves. */
 function readEndpoint({ reader }: ImportContext, options: SourceSection): string | undefined {
   return reader
     .readText(options.find('endpoint'))
@@ -287,7 +293,7 @@ function mapTag({ writer, reader }: ImportContext, options: SourceSection, root:
   );
 }
 
-/** The list under an option, of mappings. */
+/** The items of an option that is a list of mappings. */
 export function readOptionItems(
   options: SourceSection,
   key: string,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disk, from a raw `scsi0` such as `fast:48,discard=on,ssd=1`.
+// The system disk, from a raw `scsi0` such as `fast:48,discard=on,ssd=1`.
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { NodePool, VmOption } from './node-pool.ts';
 
 export interface SystemDisk {
   readonly sizeMiB: number | undefined;
-  /** Filled from a volume that is there already. */
+  /** Imported from an existing volume. */
   readonly isImported: boolean;
 }
 

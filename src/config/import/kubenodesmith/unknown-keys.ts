@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader there is strict: an unknown key stops the program. Such a file was never run as it is, so the rest
-// is carried over and each such key noted, with the ones its documentation invents called by name.
+// The KubeNodeSmith loader is strict: an unknown key is an error. The rest of such a file is imported and
+// each unknown key gets a note. Keys that only its documentation contains get a specific note.
 
 import { closestMatch } from '../../values/closest-match.ts';
 import type { ImportContext } from '../context.ts';
 import type { SourceSection } from '../source/tree.ts';
 import { childPath } from '../source/tree.ts';
 
-/** Documented in its examples, known to no version of the loader. */
+/** Keys that its examples document but no version of the loader accepts. */
 const ONLY_DOCUMENTED: Readonly<Record<string, string>> = {
   vmTags: 'use proxmox.<region>.tags for VM tags',
   cpuCores: 'use pools[].size for the machine size',

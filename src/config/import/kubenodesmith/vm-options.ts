@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The remaining raw options of a VM: some have a key of their own here, some are passed on, some are refused.
+// The remaining raw VM options: some have their own key here, some are passed through, some are refused.
 
 import { checkVmOption } from '../../schema/vm-options.ts';
 import { formatMiB } from '../output/amounts.ts';
@@ -12,9 +12,9 @@ interface OptionWithCards {
 
 type OptionMapper = (pool: NodePool, option: VmOption) => void;
 
-/** Options with a home of their own. */
+/** Options that have their own key in our config. */
 const OPTION_MAPPERS: Readonly<Record<string, OptionMapper>> = {
-  // Handled before: the disk, and what the VM boots from.
+  // Already mapped: the disk and the boot source.
   scsi0: () => {},
   boot: () => {},
   ipconfig0: mapIpConfig,
@@ -106,7 +106,10 @@ function mapIpConfig({ context, root }: NodePool, option: VmOption): void {
   );
 }
 
-/** Since managedNodeTag is put on VMs, a `tags` option is overwritten by it; before, it was the only way. */
+/**
+ * KubeNodeSmith versions that set managedNodeTag on VMs overwrite a `tags` option. In earlier versions the
+ * option was used.
+ */
 function mapTags({ context, provider }: NodePool, option: VmOption): void {
   const tags = splitTags(option.text);
   if (tags.length > 0) context.writer.set(['proxmox', provider.region, 'tags'], tags, option.tree);

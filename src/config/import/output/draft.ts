@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our config file while it is put together: values by path, each with the remark where it came from.
+// The config file in progress: values by path, each with a comment about its origin.
 
 import { Document, isCollection, isMap, isScalar, isSeq, Scalar } from 'yaml';
 import { type ConfigPath, configPathKey, pathStartsWith } from '../../config-path.ts';
@@ -17,7 +17,7 @@ interface DraftEntry {
   readonly remark: string;
 }
 
-/** A whole pool, region or section is never removed for one thing that is wrong with it. */
+/** A whole pool, region or section is never removed because of one wrong value. */
 const MIN_REMOVED_PATH_LENGTH = 3;
 
 export class Draft {
@@ -38,12 +38,12 @@ export class Draft {
     return [...this.#entries.values()].map(({ path }) => path);
   }
 
-  /** Whether something stands at the path, or below it. */
+  /** Whether there is a value at the path or below it. */
   hasValue(path: ConfigPath): boolean {
     return this.paths().some((entry) => pathStartsWith(entry, path));
   }
 
-  /** Removes the value at the path or the one that it leads into; else what stands below it. */
+  /** Removes the value at the path or the value that contains it; otherwise the values below the path. */
   remove(path: ConfigPath): readonly ConfigPath[] {
     const paths = this.paths();
     const around = paths.filter((entry) => pathStartsWith(path, entry));
@@ -80,7 +80,7 @@ function addComment(document: Document, path: ConfigPath, remark: string): void 
   else if (isCollection(node)) addCommentAboveKey(document, path, remark);
 }
 
-// A remark about a mapping or list stands above its key: behind it, it would read as one about the last item.
+// The comment of a mapping or list goes above its key. After it, it would seem to belong to the last item.
 function addCommentAboveKey(document: Document, path: ConfigPath, remark: string): void {
   const parent = document.getIn(path.slice(0, -1), true);
   if (!isMap(parent)) return;

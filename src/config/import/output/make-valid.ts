@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own validator has the last word on what is printed. A value that it refuses is taken out again and noted,
-// so that whatever stood in the other system's file, what comes out is valid.
+// Validates the output with our own validator. A refused value is removed and noted, so that the output is
+// valid whatever the source file contains.
 
 import { CheckContext, checkFile } from '../../checks/index.ts';
 import { formatConfigPath } from '../../config-path.ts';

@@ -5,7 +5,7 @@ import { POOL_NAME_MAX } from '../../../model/pool-name.ts';
 import type { SourceRef } from '../source/tree.ts';
 import type { ImportWriter } from '../writer.ts';
 
-/** The nearest DNS label, at most as long as a pool's name may be; `fallback` when nothing is left. */
+/** Converts text to a DNS label with the maximum length of a pool name; `fallback` when no characters remain. */
 export function toDnsLabel(text: string, fallback: string): string {
   const label = text
     .normalize('NFKD')
@@ -17,7 +17,7 @@ export function toDnsLabel(text: string, fallback: string): string {
   return label === '' ? fallback : label;
 }
 
-/** The label, with a number behind it where another one has the same name already. */
+/** Appends a number to the label if it is already taken. */
 export function makeUniqueLabel(label: string, taken: ReadonlySet<string>): string {
   if (!taken.has(label)) return label;
   for (let number = 2; ; number += 1) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our file cannot do without. Where the other system's file has nothing for it, or something that is
-// refused here, a placeholder takes the place: the file stays valid and says what to replace.
+// Keys that our config requires. When the source file has no valid value for one, a placeholder keeps the
+// file valid and its comment says what to replace.
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { ImportWriter } from '../writer.ts';
 import type { Draft, DraftValue } from './draft.ts';
 
 interface RequiredKey {
-  /** `*` stands for any name or index. Needed wherever something below its parent is written. */
+  /** `*` stands for any name or index. Required wherever its parent has a value. */
   readonly path: string;
   readonly value: DraftValue | ((name: string) => DraftValue);
   readonly message: string;
-  /** Not needed where this stands beside it. */
+  /** Sibling keys that make this key optional. */
   readonly unless?: readonly string[];
 }
 
-/** A different one for each region: two regions may not share an endpoint. */
+/** Unique per region, because two regions must not share an endpoint. */
 export function placeholderEndpoints(region: string): readonly string[] {
   return [`https://${region}.invalid:8006`];
 }
@@ -90,7 +90,7 @@ const REQUIRED_KEYS: readonly RequiredKey[] = [
   { path: 'pools.*.name', value: 'pool', message: 'the name of the pool' },
 ];
 
-/** Writes a placeholder wherever something required is not there. */
+/** Writes a placeholder for every missing required key. */
 export function addRequiredPlaceholders(writer: ImportWriter, draft: Draft): void {
   for (const pool of findParents(draft, ['pools', '*']))
     replaceIncompleteAddresses(writer, draft, pool);
@@ -109,7 +109,7 @@ export function addRequiredPlaceholders(writer: ImportWriter, draft: Draft): voi
   }
 }
 
-/** The places that fit a pattern and have something below them. */
+/** The paths that match a pattern and have values below them. */
 function findParents(draft: Draft, pattern: readonly string[]): readonly ConfigPath[] {
   const parents = new Map<string, ConfigPath>();
   for (const path of draft.paths()) {
@@ -122,7 +122,7 @@ function findParents(draft: Draft, pattern: readonly string[]): readonly ConfigP
   return [...parents.values()];
 }
 
-/** A range and its prefix length only make sense together: without one of them DHCP has to do. */
+/** A range needs a prefix length. If one of them is missing, DHCP is used instead. */
 function replaceIncompleteAddresses(writer: ImportWriter, draft: Draft, pool: ConfigPath): void {
   const ip = [...pool, 'network', 'ip'];
   const has = (key: string) => draft.hasValue([...ip, key]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// proxmox-autoscaler: its settings module, as our config of mode standalone with one pool.
+// proxmox-autoscaler: converts its settings module to a config of mode standalone with one pool.
 
 import type { ConfigPath } from '../../config-path.ts';
 import { type ImportContext, SECRETS_FOLDER } from '../context.ts';
@@ -114,7 +114,7 @@ function mapSize({ writer }: ImportContext): void {
   );
 }
 
-/** The value is always `true` there, while our group label has the pool's name as its value. */
+/** The value is always `true` in the source system, while the value of our group label is the pool name. */
 function mapLabel(context: ImportContext, settings: SourceSection): void {
   const setting = readTextSetting(context, settings, 'node_group_label');
   setFromSetting(context, [...POOL, 'labels', setting.value], { setting, value: 'true' });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of proxmox-autoscaler's machines: `manual` from a range, or `dhcp`.
+// Addresses of machines in proxmox-autoscaler: `manual` from a range, or `dhcp`.
 
 import type { ConfigPath } from '../../config-path.ts';
 import { parseAddressRange } from '../../values/ip-address.ts';
@@ -15,7 +15,7 @@ const ADDRESS_SETTINGS = {
   gateway: 'pxe_autoscaled_node_ip_gateway',
 } as const;
 
-/** How many machines can have an address; no limit with DHCP, or while the range is unknown. */
+/** Number of addresses; undefined with DHCP or without a valid range. */
 export function countAddresses(
   { reader }: ImportContext,
   settings: SourceSection,
@@ -110,7 +110,7 @@ function parsePrefix(text: string): number | undefined {
   return /^\d{1,3}$/.test(digits) ? Number(digits) : netmaskToPrefix(text);
 }
 
-// There the mask is put behind the address with `+`, which takes text only.
+// The source system appends the mask to the address with `+`, which only works with text.
 function noteMaskForm(writer: ImportContext['writer'], tree: SourceTree, text: string): void {
   if (tree.kind === 'scalar' && typeof tree.value === 'number') {
     writer.note(

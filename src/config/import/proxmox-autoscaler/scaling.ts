@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When proxmox-autoscaler adds and removes machines.
+// Scaling settings of proxmox-autoscaler.
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
@@ -11,7 +11,7 @@ const NO_EFFECT_NOTE = 'has no effect in the source system (not implemented) but
 
 interface SecondsKey {
   readonly key: string;
-  /** Below the pool, or from the top of the file. */
+  /** Path below the pool (`pool`) or from the root of the file (`top`). */
   readonly pool?: readonly string[];
   readonly top?: readonly string[];
   readonly note?: string;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A settings module as the mapping reads it: names and values with their places, and notes about what came
-// from, or would come from, the environment or could not be read without running Python.
+// Converts a settings module to a section: names and values with their positions, and notes about values
+// that come from the environment or would need Python to evaluate.
 
 import type { ImportContext } from '../context.ts';
 import { evaluatePythonModule, type PythonModule, type PythonSetting } from '../python/module.ts';
@@ -12,7 +12,7 @@ export type SettingsModule =
   | { readonly ok: true; readonly module: PythonModule; readonly place: PositionMapper }
   | { readonly ok: false; readonly problem: SourceProblem };
 
-/** Turns a place in the module into one in the file it stands in. */
+/** Maps a position in the module to a position in the file that contains it. */
 type PositionMapper = (inner: SourcePosition) => SourcePosition;
 
 interface ModuleSource {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings with the value that the system's own settings file has for them. A module without a setting stops
-// the program where it is first used, so a value taken from there is always noted.
+// Settings with the defaults of the settings file that proxmox-autoscaler ships. The program fails at the
+// first use of a missing setting, so every default that is used gets a note.
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
@@ -8,7 +8,7 @@ import { formatSeconds } from '../output/amounts.ts';
 import type { DraftValue } from '../output/draft.ts';
 import type { SourceRef, SourceSection, SourceTree } from '../source/tree.ts';
 
-/** Shipped with the program. Its README differs in min_size (0) and in all addresses. */
+/** Defaults of the shipped settings file. The README differs in min_size (0) and in all addresses. */
 const SHIPPED_DEFAULTS: Readonly<Record<string, string | number>> = {
   pxe_autoscaled_node_template_vm: 'autoscaler.tmpl',
   pxe_autoscaled_node_name: 'autoscaler.node',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The right side of an assignment: literals, and the ways to ask for an environment variable. Everything else
-// is "not evaluated", which is a value too: the importer says so instead of guessing.
+// Evaluates the right side of an assignment: literals and reads of environment variables. Other
+// expressions have the result "unknown", which the importer reports instead of guessing.
 
 import type { SourceEnvironment } from '../result.ts';
 import type { ScalarValue } from '../source/tree.ts';
@@ -8,7 +8,7 @@ import type { Token } from './tokens.ts';
 
 export type EvaluationResult =
   | { readonly kind: 'value'; readonly value: ScalarValue; readonly variable?: string }
-  /** A variable that is not set where Python would raise: `os.environ['X']`. */
+  /** A variable that is not set, for which Python raises an exception: `os.environ['X']`. */
   | { readonly kind: 'missing'; readonly variable: string }
   | { readonly kind: 'unknown' };
 
@@ -83,7 +83,7 @@ function convertToInt(value: ScalarValue): number | undefined {
   return value !== null && /^\s*[+-]?\d+\s*$/.test(value) ? Number(value) : undefined;
 }
 
-/** `int(…)` and the like around something that can be evaluated. */
+/** A conversion such as `int(…)` of an expression that can be evaluated. */
 function evaluateConversion(
   tokens: readonly Token[],
   environment: SourceEnvironment,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Python settings module, as far as it consists of assignments: what each name holds after the module was
-// loaded. `try` blocks are followed, since that is where such modules ask the environment; other blocks and
-// statements are reported as not evaluated.
+// Evaluates a Python settings module as far as it consists of assignments: the value of each name after
+// loading the module. `try` blocks are followed, because such modules read the environment there; other
+// blocks and statements are reported as skipped.
 
 import type { SourceEnvironment, SourcePosition } from '../result.ts';
 import type { ScalarValue } from '../source/tree.ts';
@@ -12,15 +12,15 @@ import { type LogicalLine, type Token, tokenizePython } from './tokens.ts';
 export interface PythonSetting {
   readonly name: string;
   readonly at: SourcePosition;
-  /** Absent when the expression is not one that can be read without running Python. */
+  /** Absent when the expression cannot be evaluated without running Python. */
   readonly value?: ScalarValue;
-  /** The variable that was asked for it, set or not. */
+  /** The environment variable that the expression reads, whether set or not. */
   readonly variable?: string;
 }
 
 export interface PythonModule {
   readonly settings: ReadonlyMap<string, PythonSetting>;
-  /** Statements that may change something and were not evaluated. */
+  /** Statements that may have an effect but were not evaluated. */
   readonly skipped: readonly SourcePosition[];
 }
 
@@ -39,7 +39,7 @@ interface Block {
   readonly body: readonly LogicalLine[];
 }
 
-/** Blocks that belong to the statement before them: to a `try`, or to something that was skipped as a whole. */
+/** Clauses that belong to the previous statement: a `try`, or a skipped statement. */
 const FOLLOWING_CLAUSES: readonly string[] = ['except', 'else', 'elif', 'finally'];
 
 type Outcome = 'fine' | 'raised';
@@ -55,7 +55,7 @@ class ModuleEvaluator {
   }
 
   run(lines: readonly LogicalLine[]): PythonModule {
-    // A variable that is missing here stops the module there only if it is missing there, too.
+    // A missing variable does not end the evaluation: it may be set where the source system runs.
     const blocks = toBlocks(lines);
     for (const [at, block] of blocks.entries())
       this.#evaluateStatement(block, takeFollowers(blocks, at + 1));
@@ -87,7 +87,7 @@ class ModuleEvaluator {
     return this.#evaluateOptionalBlock(named('finally')) === 'raised' ? 'raised' : outcome;
   }
 
-  /** Which variables a `try` asks for: also those it does not come to, since one before is missing. */
+  /** Records the variables that a `try` block reads, including those after a missing one. */
   #recordVariables(lines: readonly LogicalLine[]): void {
     for (const { tokens } of lines) {
       const equals = findAssignment(tokens);
@@ -146,7 +146,7 @@ function toBlocks(lines: readonly LogicalLine[]): readonly Block[] {
   return blocks;
 }
 
-/** The lines of a block, or what stands behind the colon of its header: `try: a = 1`. */
+/** The lines of a block, or the statement after the colon of its header: `try: a = 1`. */
 function bodyOf(block: Block): readonly LogicalLine[] {
   if (block.body.length > 0) return block.body;
   const colon = block.header.tokens.findIndex((token) => isOperator(token, ':'));
@@ -166,7 +166,7 @@ function hasNoEffect(line: LogicalLine): boolean {
   return first.kind === 'name' && ['import', 'from', 'pass'].includes(first.text);
 }
 
-/** Where the `=` of `name = …` or `name: type = …` stands; nowhere in any other statement. */
+/** Index of the `=` in `name = …` or `name: type = …`; -1 for any other statement. */
 function findAssignment(tokens: readonly Token[]): number {
   if (isOperator(tokens[1], '=')) return hasMoreTargets(tokens) ? -1 : 1;
   if (!isOperator(tokens[1], ':')) return -1;

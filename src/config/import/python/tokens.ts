@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python source to logical lines of tokens: as much of the language as a settings module uses. Nothing is run.
+// Splits Python source into logical lines of tokens. Supports the part of the language that a settings
+// module uses. Runs nothing.
 
 import type { SourceProblem } from '../source/yaml-tree.ts';
 
@@ -67,7 +68,7 @@ class PythonScanner {
   readonly #lineStarts: readonly number[];
   readonly #lines: LogicalLine[] = [];
   #tokens: Token[] = [];
-  /** Of the line's first statement. */
+  /** Indentation of the first statement of the line. */
   #indent: number | undefined;
   #depth = 0;
   #offset = 0;
@@ -131,7 +132,7 @@ class PythonScanner {
     if (')]}'.includes(sign)) this.#depth -= 1;
     if (this.#depth < 0)
       throw new PythonSyntaxError(start, 'closing bracket without an opening bracket');
-    // `;` ends a statement as a new line does.
+    // `;` ends a statement like a line break.
     if (sign === ';' && this.#depth === 0) this.#endStatement();
   }
 

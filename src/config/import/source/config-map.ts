@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that stand inside a Kubernetes ConfigMap manifest, and where: so that a message names the line of
-// the manifest, not that of the text in it.
+// Settings inside a Kubernetes ConfigMap manifest, with their position, so that a message names the line
+// of the manifest and not the line of the embedded text.
 
 import type { SourcePosition } from '../result.ts';
 import type { SourceTree } from './tree.ts';
@@ -8,11 +8,11 @@ import type { SourceTree } from './tree.ts';
 export interface EmbeddedText {
   readonly name: string;
   readonly text: string;
-  /** Turns a place in the text into one in the manifest. */
+  /** Maps a position in the text to a position in the manifest. */
   readonly place: (inner: SourcePosition) => SourcePosition;
 }
 
-/** The texts of all ConfigMaps among a file's documents. */
+/** The texts of all ConfigMaps in the documents of the file. */
 export function findEmbeddedTexts(
   trees: readonly SourceTree[],
   manifest: string,
@@ -41,7 +41,7 @@ function positionMapper(
   lines: readonly string[],
 ): (inner: SourcePosition) => SourcePosition {
   const at = key ?? { line: 1, column: 1 };
-  // Only a literal block keeps its lines; of any other form just the key's place is known.
+  // Only a literal block keeps its lines; for any other style only the position of the key is known.
   if (!/:\s*\|[-+\d]*\s*(?:#.*)?$/.test(lines[at.line - 1] ?? '')) return () => at;
   const first = lines.slice(at.line).find((line) => line.trim() !== '') ?? '';
   const indent = first.length - first.trimStart().length;

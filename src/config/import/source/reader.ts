@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a foreign file as the type that their system makes of them, and a note where it cannot.
+// Reads values of a source file with the type that the source system expects, and adds a note when that is
+// not possible.
 
 import type { NoteSeverity } from '../result.ts';
 import type { ImportWriter } from '../writer.ts';
@@ -14,7 +15,7 @@ export class SourceReader {
     this.#work = writer;
   }
 
-  /** Numbers and booleans count as their text, as in every one of the systems. */
+  /** Numbers and booleans are read as text, as in all source systems. */
   readText(tree: SourceTree | undefined): string | undefined {
     if (tree === undefined) return undefined;
     if (tree.kind === 'scalar' && tree.value !== null) return formatScalar(tree.value);
@@ -36,7 +37,7 @@ export class SourceReader {
     return undefined;
   }
 
-  /** The texts of a list; what is not a text in it is noted and left out. */
+  /** The text items of a list. Other items are noted and skipped. */
   readTextList(
     tree: SourceTree | undefined,
   ): readonly { readonly tree: SourceTree; readonly text: string }[] {
@@ -51,13 +52,13 @@ export class SourceReader {
     });
   }
 
-  /** Notes a key that should hold a mapping or a list and holds something else. */
+  /** Adds a note if the value is not the expected mapping or list. */
   expectKind(tree: SourceTree | undefined, kind: 'map' | 'list'): void {
     if (tree === undefined || tree.kind === kind || isNull(tree)) return;
     this.#noteWrongKind(tree, kind === 'map' ? 'a mapping' : 'a list');
   }
 
-  /** Says of each key that nobody asked for what becomes of it. */
+  /** Adds a note for each key that was not read. */
   noteUnreadKeys(section: SourceSection, severity: NoteSeverity, message: string): void {
     for (const tree of section.unreadKeys()) this.#work.note(tree, severity, message);
   }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows what must never be shown. The mappings do not print secrets to begin with; this is for files in which
-// a secret slipped somewhere else, for instance into the line above because a colon is missing.
+// Collects secrets of the source file and removes them from every output. The mapping functions print no
+// secrets; this class protects against secrets at unexpected places, for example in the line above because
+// of a missing colon.
 
 import type { SourceTree } from './tree.ts';
 
 const SECRET_KEY = /secret|token|passw/i;
 const NOT_SECRET_KEY = /token_?id$/i;
-/** The end of a key that names a secret, and the value behind it. No unbounded repetition: texts may be long. */
+/** The end of a key that names a secret, and its value. Bounded repetition, because the text may be long. */
 const SECRET_IN_TEXT =
   /((?:secret|token|passw)[\w.-]{0,40})["']?\]?\s{0,9}[:=\s]\s{0,9}("[^"\n]{0,999}"|'[^'\n]{0,999}'|[^\s,}#]{1,999})/gi;
 /** UUIDs (Proxmox tokens), bootstrap tokens, k3s tokens. */
@@ -25,13 +26,13 @@ export class SecretRedactor {
     for (const [shape] of text.matchAll(SECRET_FORMATS)) this.add(shape);
   }
 
-  /** Short words are not remembered: hiding every `lab` of a file whose password is "lab" would tell it. */
+  /** Ignores short secrets: redacting every `lab` in a file whose password is "lab" would reveal it. */
   add(secret: string): void {
     const trimmed = secret.trim();
     if (trimmed.length >= MIN_SECRET_LENGTH && !isReference(trimmed)) this.#secrets.add(trimmed);
   }
 
-  /** Remembers every value in a tree whose key says that it is a secret. */
+  /** Adds every value of the tree whose key names a secret. */
   addTree(tree: SourceTree, key = ''): void {
     if (tree.kind === 'map') for (const [name, child] of tree.entries) this.addTree(child, name);
     if (tree.kind === 'list') for (const item of tree.items) this.addTree(item, key);
@@ -50,7 +51,7 @@ export class SecretRedactor {
   }
 }
 
-// `pxe_password = os.environ['PXE_PASSWORD']`, and the words that follow "token" in a comment.
+// For example `pxe_password = os.environ['PXE_PASSWORD']`, and words after "token" in a comment.
 function isReference(text: string): boolean {
   return /^(?:os\.|environ|getenv|[A-Z][A-Z_]+$|[a-z_]+$)/.test(text) && !/\d/.test(text);
 }

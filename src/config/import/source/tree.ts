@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A foreign file's content with the place of every value: what the mappings read, whatever the file's language.
+// The content of a source file with the position of every value, independent of the file format.
 
 import type { SourcePosition } from '../result.ts';
 
@@ -34,7 +34,7 @@ export function childPath(parent: string, key: string): string {
   return parent === '' ? key : `${parent}.${key}`;
 }
 
-/** The keys of a mapping, with a memory of which ones were asked for: the rest is what nobody knows. */
+/** The keys of a mapping. Records which keys were read; the others are unknown keys. */
 export class SourceSection {
   readonly path: string;
   readonly at?: SourcePosition;
@@ -52,12 +52,12 @@ export class SourceSection {
     return this.#entries.get(key);
   }
 
-  /** The mapping under a key; empty when it is absent or something else. */
+  /** The mapping of a key; empty when it is absent or has another type. */
   section(key: string): SourceSection {
     return new SourceSection(childPath(this.path, key), this.find(key));
   }
 
-  /** The items of a list under a key; none when it is absent or something else. */
+  /** The list items of a key; empty when it is absent or has another type. */
   items(key: string): readonly SourceTree[] {
     const tree = this.find(key);
     return tree?.kind === 'list' ? tree.items : [];

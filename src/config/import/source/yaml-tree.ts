@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML text to a tree with places. Messages never quote the text: the line may hold a secret.
+// Parses YAML text to a source tree. Messages never quote the text, because a line may contain a secret.
 
 import {
   type Alias,
@@ -28,12 +28,12 @@ export type YamlResult =
       readonly ok: true;
       /** One per document of the file. */
       readonly trees: readonly SourceTree[];
-      /** Keys that stand twice in one mapping; the tree holds the later one. */
+      /** Duplicate keys of a mapping; the tree contains the last one. */
       readonly repeated: readonly SourceRef[];
     }
   | { readonly ok: false; readonly problems: readonly SourceProblem[] };
 
-/** 1.1 is what Python's loader reads (`yes` is true, `010` is eight), 1.2 what most others do. */
+/** The Python loader reads YAML 1.1 (`yes` is true, `010` is eight), most others 1.2. */
 export type YamlVersion = '1.1' | '1.2';
 
 const MAX_NODES = 20_000;
@@ -59,7 +59,7 @@ export function readYaml(text: string, version: YamlVersion): YamlResult {
     });
     return toTrees([...documents], lines);
   } catch (error) {
-    // The parser recurses: text such as ten thousand brackets exhausts the stack.
+    // The parser is recursive: ten thousand brackets overflow the stack.
     const { at, message } =
       error instanceof YamlReadError ? error : new YamlReadError('cannot be read as YAML');
     return { ok: false, problems: [{ ...at, message }] };
@@ -95,7 +95,7 @@ interface TreeBuilderInput {
 interface TreeNodeInput {
   readonly path: string;
   readonly depth: number;
-  /** The place of the key, which is what a person looks for; of the item in a list. */
+  /** Position of the key, or of the list item. */
   readonly at?: SourcePosition;
 }
 
@@ -156,7 +156,7 @@ class SourceTreeBuilder {
   }
 }
 
-// In a merge of several mappings the first one that has a key wins.
+// In a merge of several mappings the first one that has a key takes precedence.
 function mergeSources(tree: SourceTree): readonly (readonly [string, SourceTree])[] {
   if (tree.kind === 'map') return [...tree.entries];
   return tree.kind === 'list' ? tree.items.toReversed().flatMap(mergeSources) : [];
@@ -177,7 +177,7 @@ function scalarValue(scalar: Scalar): ScalarValue {
   if (value === null || value === undefined) return null;
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
     return value;
-  // Dates, bytes and very large integers of YAML 1.1: their text is what anybody meant.
+  // Dates, binary data and very large integers of YAML 1.1 are read as their source text.
   return scalar.source ?? formatYamlValue(value);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: imports a text or a fixture and looks at the result.
+// For tests: imports a text or a fixture and gives access to the result.
 
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
@@ -10,9 +10,9 @@ import type { ImportNote, ImportProblem, SourceEnvironment } from '../result.ts'
 export interface ImportedText {
   readonly yaml: string;
   readonly notes: readonly ImportNote[];
-  /** The value at a dotted path of the produced file; `pools.0.name`. */
+  /** The value at a dotted path of the output, such as `pools.0.name`. */
   readonly valueAt: (path: string) => unknown;
-  /** All notes about one of their keys, `severity: message`. */
+  /** All notes about a key of the source file, as `severity: message`. */
   readonly notesAbout: (path: string) => readonly string[];
 }
 

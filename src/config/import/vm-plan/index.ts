@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM creation plan's config.yaml, and the two files that its scripts really read: templates and VMs made by
-// hand over SSH. None of them has pools.
+// The config.yaml of the VM creation plan, and the two files that its scripts read: templates and VMs that
+// are created manually over SSH. None of them has pools.
 
 import type { ImportContext } from '../context.ts';
 import { SourceSection, type SourceTree } from '../source/tree.ts';
@@ -10,7 +10,7 @@ import { mapVmFile } from './vm-file.ts';
 
 export type PlanFile = 'plan' | 'template-file' | 'vm-file';
 
-/** Which of the three files this is. */
+/** Detects which of the three files this is. */
 export function detectPlanFile(tree: SourceTree): PlanFile | undefined {
   const root = new SourceSection('', tree);
   if (root.find('vms') !== undefined || root.section('proxmox').find('ssh_url') !== undefined)

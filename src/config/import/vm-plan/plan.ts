@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan's config.yaml. No program ever read it: nothing is absent "by default", values are taken as meant.
+// The config.yaml of the plan. No program ever read it, so it has no implicit defaults.
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
@@ -39,7 +39,7 @@ export function mapPlan(context: ImportContext, root: SourceSection): void {
     reader.noteUnreadKeys(section, 'not-imported', UNKNOWN_KEY_NOTE);
 }
 
-/** The plan has no program for which a key without a value would mean something. */
+/** A key without a value has no meaning, because no program reads the plan. */
 function expectMap({ writer, reader }: ImportContext, tree: SourceTree | undefined): void {
   if (tree !== undefined && isNull(tree)) {
     writer.note(tree, 'not-imported', 'has no value, so it was treated as absent');

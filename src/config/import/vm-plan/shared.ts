@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the three files have in common: hosts reached by SSH, a template, an image.
+// What the three files have in common: hosts reached over SSH, a template, an image.
 
 import type { ConfigPath } from '../../config-path.ts';
 import { ENTRY_NAME } from '../../schema/name-leaves.ts';
@@ -11,7 +11,7 @@ import type { SourceRef, SourceSection } from '../source/tree.ts';
 export const REGION_PATH: ConfigPath = ['proxmox', 'pve'];
 export const SSH_PATH: ConfigPath = [...REGION_PATH, 'transport', 'ssh'];
 
-/** A name that may stand as a key in our file: theirs where it can. */
+/** The name if it is a valid entry name, otherwise a DNS label derived from it. */
 export function toEntryName(text: string, fallback: string): string {
   return ENTRY_NAME.test(text) ? text : toDnsLabel(text, fallback);
 }
@@ -31,7 +31,7 @@ export function setPrivateKey(
   }
 }
 
-/** `ssh://user@host[:port]`. A password in it is not shown and not taken. */
+/** `ssh://user@host[:port]`. A password in the URL is neither shown nor imported. */
 export function setSshUrl(
   { writer, reader }: ImportContext,
   section: SourceSection,
@@ -69,7 +69,7 @@ function decodeURIComponentSafely(text: string): string {
   }
 }
 
-/** The names to log in to; Proxmox itself knows its hosts by the first part of theirs. */
+/** Sets the SSH hosts, and the Proxmox node names, which are the host names without domain. */
 export function setHosts(
   writer: ImportContext['writer'],
   hosts: readonly string[],
@@ -96,7 +96,7 @@ export function setHosts(
   }
 }
 
-/** The storage of disks. Images do not go there: an LVM storage cannot hold them. */
+/** Sets the storage for disks. It is not used for images, because an LVM storage cannot store them. */
 export function setDiskStorage(
   { writer, reader }: ImportContext,
   section: SourceSection,
@@ -132,7 +132,10 @@ export function setUnverifiedImage(
   );
 }
 
-/** A template's id may not lie in the range of the machines' ids; where it lies in our default, that moves. */
+/**
+ * The template id must not be in the VM id range of machines. If it is in the default range, another range is
+ * set.
+ */
 export function setTemplateId(
   context: ImportContext,
   template: ConfigPath,

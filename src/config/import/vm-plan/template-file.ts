@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// template.config.yml: what provision_template.py reads, and the many keys that it does not.
+// template.config.yml: the keys that provision_template.py reads, and the many keys that it ignores.
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
@@ -14,7 +14,7 @@ import {
   toEntryName,
 } from './shared.ts';
 
-/** Keys that stand in the file and are not read, with what happens instead. */
+/** Keys that are not read, and what happens instead. */
 const IGNORED_KEYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ssh: {
     host: 'only url is read',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vm.config.yml: VMs made by hand. Our file describes kinds of machines, not single ones, so what all of them
-// share is carried over and each VM is noted.
+// vm.config.yml: VMs that are created manually. Our config describes kinds of machines, not single
+// machines, so the settings that all VMs share are imported and each VM gets a note.
 
 import type { ImportContext } from '../context.ts';
 import { SourceSection, type SourceTree } from '../source/tree.ts';
@@ -45,7 +45,7 @@ function mapTemplates({ writer, reader }: ImportContext, vms: readonly SourceSec
   }
 }
 
-/** One user for all machines here; the first VM's wins. */
+/** All machines have the same user; the user of the first VM is used. */
 function mapUser({ writer, reader }: ImportContext, vms: readonly SourceSection[]): void {
   const users = vms.flatMap((vm) => findText(reader, vm, 'ciuser'));
   const [first] = users;
