@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { IMAGE_LINES, loadText, REGION_LINES, VALID } from '../testing/load-text.ts';
 
-/** `path: message` of each problem, warnings marked. */
+/** `path: message` of each problem; warnings are marked. */
 function found(text: string): readonly string[] {
   return loadText(text).problems.map(
     ({ path, message, severity }) =>
@@ -17,7 +17,7 @@ function region(lines: string): string {
 const ENDPOINT = 'endpoints: [https://pve1:8006]';
 const TOKEN = 'token: { id: "a@pve!b", secretFile: x }';
 
-describe('regions', () => {
+describe('checks of regions', () => {
   it.each([
     [TOKEN, ["proxmox.lab: needs 'endpoints' with at least one URL, https://host:8006"]],
     [ENDPOINT, ["proxmox.lab: has no credentials; set 'token', or 'user' and 'passwordFile'"]],
@@ -97,11 +97,11 @@ describe('regions', () => {
       `${ENDPOINT}, ${TOKEN}, transport: ssh`,
       ['proxmox.lab.transport: expected `rest`, or a mapping with the key `ssh`, not text'],
     ],
-  ])('%s', (lines, expected) => {
+  ])('report %s', (lines, expected) => {
     expect([...found(region(lines))].sort()).toEqual([...expected].sort());
   });
 
-  it('allow hosts of which pools may use some', () => {
+  it('allow a pool to use a subset of the hosts of a region', () => {
     const text = (allow: string) =>
       VALID.replace('images:', '    hosts: { allow: [pve1, pve2], deny: [pve3] }\nimages:').concat(
         `    placement: { hosts: { allow: [${allow}] } }\n`,
@@ -116,7 +116,7 @@ describe('regions', () => {
     ]);
   });
 
-  it('one Proxmox is one region', () => {
+  it('refuse two regions with the same endpoint', () => {
     const text = `${REGION_LINES}  two: { ${ENDPOINT}, ${TOKEN}, vmIds: 100-200 }\n`;
     expect(found(text)).toEqual([
       "proxmox.two.endpoints[0]: is also an endpoint of region 'lab'; one Proxmox cluster must be one region",
@@ -124,15 +124,15 @@ describe('regions', () => {
   });
 });
 
-describe('VM ids', () => {
-  it('of two regions may not overlap, by default or by number', () => {
+describe('checks of VM ids', () => {
+  it('refuse overlapping ranges of two regions, explicit or by default', () => {
     const text = `${REGION_LINES}  two: { endpoints: [https://b:8006], ${TOKEN} }\n`;
     expect(found(text)).toEqual([
       "proxmox.two.vmIds: VM ids 20000-29999 overlap 20000-29999 of region 'lab'; use a separate range for each region",
     ]);
   });
 
-  it('of templates are not those of machines', () => {
+  it('refuse a template id in the range of machines', () => {
     const text = `${REGION_LINES}templates:\n  a: { id: 20000 }\n  b: { id: { pve1: 9000, pve2: 29999 } }\n`;
     expect(found(text)).toEqual([
       "templates.a.id: VM id 20000 is in the vmIds range of region 'lab', which is reserved for machines",
@@ -140,7 +140,7 @@ describe('VM ids', () => {
     ]);
   });
 
-  it('should suffice for the pools', () => {
+  it('warn about fewer ids than machines', () => {
     const text = VALID.replace(
       'secretFile: /etc/token }',
       'secretFile: /etc/token }\n    vmIds: 100-104',
@@ -151,7 +151,7 @@ describe('VM ids', () => {
   });
 });
 
-describe('servers and state', () => {
+describe('checks of servers and state', () => {
   it.each([
     [
       'mode: externalgrpc\n',
@@ -192,12 +192,12 @@ describe('servers and state', () => {
       'state: { path: /tmp/state.db }\n',
       [expect.stringContaining('(warning) state.path: /tmp may be emptied at any time')],
     ],
-  ])('%j', (text, expected) => {
+  ])('report %j', (text, expected) => {
     expect(found(`${text}${REGION_LINES}`)).toEqual(expected);
   });
 });
 
-describe('images, templates and recipes', () => {
+describe('checks of images, templates and recipes', () => {
   const URL = 'url: https://x/y.img';
 
   it.each([
@@ -257,12 +257,12 @@ describe('images, templates and recipes', () => {
       'join: { k3s: { server: https://k, version: 1.33.4 } }',
       ["join.k3s.version: must be a version such as 'v1.34.4+k3s1'"],
     ],
-  ])('%s', (text, expected) => {
+  ])('report %s', (text, expected) => {
     expect(found(`${REGION_LINES}${text}\n`)).toEqual(expected);
   });
 });
 
-describe('pools', () => {
+describe('checks of pools', () => {
   const POOL = 'name: a, size: { cpu: 2, memory: 4Gi }';
 
   function pools(...items: string[]): string {
@@ -388,11 +388,11 @@ describe('pools', () => {
         'pools[0].vmOptions.cores: is set by pvescaler from size.cpu; remove it',
       ],
     ],
-  ])('%j', (items, expected) => {
+  ])('report %j', (items, expected) => {
     expect(found(pools(...items))).toEqual(expected);
   });
 
-  it('need a source and a recipe where there is more than one', () => {
+  it('require a source and a join recipe when there is more than one', () => {
     const text = `${VALID.replace('images:\n', 'images:\n  noble: { url: https://x/n.img, checksumUrl: https://x/S }\n')}join: { kubeadm: {}, custom: { scriptFile: x } }\n`;
     expect(found(text)).toEqual([
       "pools[0]: needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no single image or template to use by default",
@@ -400,7 +400,7 @@ describe('pools', () => {
     ]);
   });
 
-  it('a disk cannot shrink below its template', () => {
+  it('refuse a disk that is smaller than the template', () => {
     const text = `${VALID}templates: { t: { name: t, image: jammy, disk: 30Gi } }\n`;
     expect(found(text)).toEqual([
       'pools[0].size: has a smaller disk than the template; disks cannot shrink',
@@ -408,7 +408,7 @@ describe('pools', () => {
   });
 });
 
-describe('addresses', () => {
+describe('checks of addresses', () => {
   function pool(ip: string, more = 'limits: { max: 2 }'): string {
     return `${VALID}    ${more}\n    network: { ip: ${ip} }\n`;
   }
@@ -473,11 +473,11 @@ describe('addresses', () => {
       '{ v4: auto }',
       ['ip.v4: expected `dhcp`, `off`, or a mapping with pool, prefix and gateway, not text'],
     ],
-  ])('%s', (ip, expected) => {
+  ])('report %s', (ip, expected) => {
     expect([...found(pool(ip))].sort()).toEqual(expected.map((line) => `pools[0].network.${line}`));
   });
 
-  it('counts what a schedule allows', () => {
+  it('count the machines that a schedule allows', () => {
     const text = pool(
       '{ pool: 10.0.0.10-10.0.0.11, prefix: 24 }',
       'limits: { max: 2 }\n    schedules: [{ start: "0 7 * * *", duration: 1h, max: 3 }]',
@@ -487,7 +487,7 @@ describe('addresses', () => {
     ]);
   });
 
-  it('are given out by one pool of a network only', () => {
+  it('refuse the same addresses in two pools of one network', () => {
     const second = (network: string) =>
       `${pool('{ pool: 10.0.0.10-10.0.0.11, prefix: 24 }')}  - name: b\n    size: { cpu: 1, memory: 1Gi }\n    limits: { max: 1 }\n    network: ${network}\n`;
     expect(found(second('{ ip: { pool: 10.0.0.11-10.0.0.12, prefix: 24 } }'))).toEqual([

@@ -7,7 +7,7 @@ function problems(text: string) {
   return readDocument(text).problems.map(({ line, col, message }) => `${line}:${col} ${message}`);
 }
 
-describe('syntax', () => {
+describe('YAML syntax errors', () => {
   it.each([
     [
       'a: b: c',
@@ -41,7 +41,7 @@ describe('syntax', () => {
     ['a\0:\0 \0b\0', ['1:2 the file is not UTF-8 text; save it as UTF-8']],
     ['\uFEFFa: b: c', problems('a: b: c')],
     ['a: &x [*x]', ['1:8 the file has too many values or is nested too deeply']],
-  ])('%j', (text, expected) => {
+  ])('reports %j', (text, expected) => {
     expect(problems(text)).toEqual(expected);
   });
 
@@ -58,14 +58,14 @@ describe('syntax', () => {
     }
   });
 
-  it('gives up on hopeless nesting and size', () => {
+  it('refuses too deep nesting and too large files', () => {
     expect(problems('['.repeat(20_000))).not.toEqual([]);
     expect(problems('#'.repeat(4_000_001))).toEqual([
       '1:1 the file is larger than 4 MB; this is not a config file',
     ]);
   });
 
-  it('bounds what aliases may expand to', () => {
+  it('limits the size of expanded aliases', () => {
     const levels = 'bcdefgh'.split('');
     const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]'];
     for (const [index, name] of levels.entries()) {
@@ -78,19 +78,19 @@ describe('syntax', () => {
   });
 });
 
-describe('the tree', () => {
+describe('the document tree', () => {
   it('is empty for an empty file', () => {
     expect(readDocument('').tree).toEqual({});
     expect(readDocument('# nothing\n').tree).toEqual({});
   });
 
-  it('follows merge keys; what stands in the mapping itself wins', () => {
+  it('resolves merge keys; keys of the mapping itself take precedence', () => {
     const text =
       'base: &b { x: 1, y: 2 }\nmore: &m { <<: *b, y: 3, z: 4 }\nown: { <<: [*m], z: 5 }\n';
     expect(readDocument(text).tree).toMatchObject({ own: { x: 1, y: 3, z: 5 } });
   });
 
-  it('knows where keys and values stand', () => {
+  it('has the location of keys and values', () => {
     const { locations } = readDocument('pools:\n  - name: a\n    size: b\n');
     expect(locations.get(configPathKey(['pools', 0, 'size']))).toEqual({
       key: { line: 3, col: 5 },
@@ -98,7 +98,7 @@ describe('the tree', () => {
     });
   });
 
-  it('is read as if an unknown tag were not there', () => {
+  it('ignores an unknown tag', () => {
     const text =
       'a: !x 2\nb: !x 1.5\nc: !x true\nd: !x text\ne: !x ""\nf: !x "2"\ng: !x\nh: !x {i: 1}\n';
     expect(readDocument(text).tree).toEqual({
@@ -113,12 +113,12 @@ describe('the tree', () => {
     });
   });
 
-  it('does not count a byte order mark', () => {
+  it('ignores a byte order mark', () => {
     expect(readDocument('\uFEFFa: b').locations).toEqual(readDocument('a: b').locations);
     expect(readDocument('\uFEFFa: b').tree).toEqual({ a: 'b' });
   });
 
-  it('puts a value at its alias, and what is inside it at the anchor', () => {
+  it('locates a value at its alias and its children at the anchor', () => {
     const { locations } = readDocument('a: &x { k: 1 }\nb: *x\nc: &n 1\nd: *n\n');
     expect(locations.get(configPathKey(['b']))?.value).toEqual({ line: 2, col: 4 });
     expect(locations.get(configPathKey(['b', 'k']))?.value).toEqual({ line: 1, col: 12 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is handed in: no exception, no secret in what comes out, and what comes out is valid.
+// For any input: no exception, no secret in the output, and the output is valid.
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { SOURCE_SYSTEMS, type SourceSystem } from '../source-systems.ts';
@@ -28,7 +28,7 @@ function run(from: SourceSystem, text: string): ImportResult {
 
 const system = fc.constantFrom(...SOURCE_SYSTEMS);
 
-it('never throws on any text', () => {
+it('importConfig never throws on any text', () => {
   fc.assert(
     fc.property(system, fc.oneof(fc.string(), fc.string({ unit: 'binary' })), (from, text) => {
       run(from, text);
@@ -42,7 +42,7 @@ const WORDS =
 const SIGNS = ['\n', '\n  ', '\n    ', ' ', '- ', '"', "'", '{', '}', '[', ']', '|', '&a ', '*a'];
 const pieces = fc.constantFrom(...WORDS.split(' '), ...SIGNS, '<<: ', ': ', '#', '\t', '=');
 
-it('never throws on texts made of the words of such files', () => {
+it('importConfig never throws on text built from typical keys and values', () => {
   fc.assert(
     fc.property(system, fc.array(pieces, { maxLength: 40 }), (from, words) => {
       run(from, words.join(''));
@@ -130,7 +130,7 @@ const mutated = fc
     text: changes.reduce((text, { kind, at, other }) => kind(text, at, other), readFixture(name)),
   }));
 
-it('survives mutated files: valid or refused, and nothing secret in either', () => {
+it('handles mutated files: the output is valid or refused, without secrets', () => {
   fc.assert(
     fc.property(mutated, ({ from, text }) => {
       const shown = JSON.stringify(run(from, text));
@@ -140,7 +140,7 @@ it('survives mutated files: valid or refused, and nothing secret in either', () 
   );
 });
 
-it('leaves a value out that repeats a secret', () => {
+it('does not import a value that contains a secret', () => {
   const text = readFixture('externalgrpc/minimal.yaml').replace(
     '- id: workers',
     '- id: workers\n    labels: [note=planted-minimal-token, planted-minimal-token=x]',
@@ -150,7 +150,7 @@ it('leaves a value out that repeats a secret', () => {
   expect(shown).not.toContain('planted');
 });
 
-it.each(FIXTURES)('keeps every planted secret of %s %s to itself', (from, name) => {
+it.each(FIXTURES)('never outputs a secret of %s %s', (from, name) => {
   const text = readFixture(name);
   const shown = JSON.stringify(run(from, text));
   for (const [secret] of text.matchAll(PLANTED)) expect(shown).not.toContain(secret);

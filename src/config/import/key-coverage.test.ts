@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every key that a system has is carried over or noted. The fixtures have each of them, not at its default.
+// Every key of a source system is imported or noted. The fixtures contain each key with a non-default value.
 import { describe, expect, it } from 'vitest';
 import { expandForms, type SchemaNode, schemaTree } from '../schema/tree.ts';
 import type { SourceSystem } from '../source-systems.ts';
@@ -102,7 +102,7 @@ const TABLES: readonly KeyTable[] = [
       ...prefixed(OPTIONS, 'endpoint nodeWhitelist vmIDRange.lower vmIDRange.upper'),
       ...prefixed(OPTIONS, 'vmMemOverheadMiB managedNodeTag'),
       ...prefixed(`${OPTIONS}networkInterfaces[0].`, 'name model bridge vlanTag macPrefix'),
-      // Entries are told by their name; name and value are one thing.
+      // Entries are identified by their name; name and value belong together.
       ...Array.from({ length: 13 }, (_, index) => `${OPTIONS}vmOptions[${index}]`),
       ...prefixed(POOL, 'name providerRef poolLabelKey'),
       ...prefixed(`${POOL}limits.`, 'minNodes maxNodes cpuCores memoryMiB'),
@@ -118,23 +118,23 @@ describe.each(TABLES)('$file', ({ system, file, keys }) => {
   const remarks = yaml.split('\n').flatMap((line) => line.split('#').slice(1));
   const told = [...remarks, ...notes.map(({ path }) => path)];
 
-  it.each(keys)('%s', (key) => {
+  it.each(keys)('%s is imported or noted', (key) => {
     const mentions = new RegExp(`(?:^|[\\s,])${escaped(key)}(?:[\\s,.[]|$)`);
     expect(told.some((text) => mentions.test(text))).toBe(true);
   });
 
-  it('has no key in the table that the fixture lacks', () => {
+  it('contains every key of the table', () => {
     const text = readFixture(file);
     const last = keys.map((key) => key.replace(/\[\d+\]$/, '').replace(/^.*\./, ''));
     expect(last.filter((word) => !text.includes(word))).toStrictEqual([]);
   });
 });
 
-it('counts as many keys as the systems have', () => {
+it('the tables contain all keys of the source systems', () => {
   expect(TABLES.map(({ keys }) => keys.length)).toStrictEqual([38, 24, 18, 25, 12, 43]);
 });
 
-/** Keys of other systems that the schema says a key of ours stands for. */
+/** Keys of other systems that our schema replaces. */
 function* replacedKeys(node: SchemaNode): Generator<readonly [string, string]> {
   for (const [system, keys] of Object.entries(node['x-replaces'] ?? {})) {
     for (const key of [keys].flat()) yield [system, key];
@@ -151,7 +151,7 @@ function* replacedKeys(node: SchemaNode): Generator<readonly [string, string]> {
   }
 }
 
-it('knows every key that the schema claims to replace', () => {
+it('the tables contain every key that the schema replaces', () => {
   const known = TABLES.flatMap(({ system, keys }) => keys.map((key) => `${system} ${key}`));
   const claimed = [...replacedKeys(schemaTree())]
     .filter(([, key]) => /^[a-z][\w.[\]]*$/i.test(key) && !/^[A-Z_]+$/.test(key))
@@ -202,7 +202,7 @@ describe('variables of externalgrpc', () => {
     expect(isTold).toBe(true);
   });
 
-  it('wins over the file', () => {
+  it('overrides the file', () => {
     expect(valueAt('proxmox.pve.endpoints')).toStrictEqual(['https://other.example.net:8006']);
     expect(valueAt('proxmox.pve.storage')).toStrictEqual({
       images: 'env-images',
@@ -216,7 +216,7 @@ describe('variables of externalgrpc', () => {
     expect(valueAt('intervals.reconcile')).toBe('30s');
   });
 
-  it('is not printed where it is a secret', () => {
+  it('is not printed if it is a secret', () => {
     expect(yaml + JSON.stringify(notes)).not.toContain('planted-env-secret');
   });
 });

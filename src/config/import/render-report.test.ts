@@ -9,7 +9,7 @@ const NOTES: readonly ImportNote[] = [
   { path: 'c', at: { line: 4, column: 1 }, severity: 'action-required', message: 'decide' },
 ];
 
-it('puts first what needs somebody', () => {
+it('renders required actions first', () => {
   expect(renderImportReport(NOTES)).toMatchInlineSnapshot(`
     "Action required before the config works:
       b (line 3): put it there
@@ -23,11 +23,11 @@ it('puts first what needs somebody', () => {
   `);
 });
 
-it('says when there is nothing to say', () => {
+it('renders an import without notes', () => {
   expect(renderImportReport([])).toBe('Everything was imported.\n');
 });
 
-it('counts for programs', () => {
+it('returns counts as JSON', () => {
   expect(importReportJson(NOTES)).toStrictEqual({
     counts: {
       'action-required': 2,
@@ -39,7 +39,7 @@ it('counts for programs', () => {
   });
 });
 
-it('renders problems as editors link them', () => {
+it('renders problems as file:line:col', () => {
   const problems = [{ file: 'f.yaml', line: 2, column: 7, message: 'is wrong' }];
   expect(renderImportProblems(problems)).toBe('f.yaml:2:7: is wrong\n');
 });

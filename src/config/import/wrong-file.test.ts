@@ -8,14 +8,14 @@ const PAIRS = FIXTURES.flatMap(([owner, name]) =>
   SOURCE_SYSTEMS.filter((system) => system !== owner).map((from) => ({ from, owner, name })),
 );
 
-it.each(PAIRS)('$name is not a file of $from', ({ from, owner, name }) => {
+it.each(PAIRS)('refuses $name as a file of $from', ({ from, owner, name }) => {
   const [problem, ...more] = importProblems(from, readFixture(name));
   expect(more).toStrictEqual([]);
   expect(problem?.message).toBe(`this is a ${owner} file: use --from ${owner}`);
   expect(problem?.line).toBeGreaterThan(0);
 });
 
-it.each(SOURCE_SYSTEMS)('%s: says that a file is empty', (from) => {
+it.each(SOURCE_SYSTEMS)('%s: reports an empty file', (from) => {
   for (const text of ['', '\n\n', '# nothing but a remark\n', '  \t\n  # x']) {
     expect(importProblems(from, text)).toStrictEqual([
       { file: 'theirs', line: 1, column: 1, message: 'is empty' },
@@ -23,20 +23,20 @@ it.each(SOURCE_SYSTEMS)('%s: says that a file is empty', (from) => {
   }
 });
 
-it.each(SOURCE_SYSTEMS)('%s: refuses a file that is no config for its size', (from) => {
+it.each(SOURCE_SYSTEMS)('%s: refuses a file that is too large', (from) => {
   expect(importProblems(from, 'x'.repeat(1_000_001))[0]?.message).toContain('larger than');
 });
 
-describe('files that belong to nobody here', () => {
+describe('files of no supported system are refused', () => {
   const YAML_SYSTEMS = SOURCE_SYSTEMS.filter((system) => system !== 'proxmox-autoscaler');
 
-  it.each(YAML_SYSTEMS)('%s: a text, a list, other keys', (from) => {
+  it.each(YAML_SYSTEMS)('%s: text, a list, unknown keys', (from) => {
     expect(importProblems(from, 'hello')[0]?.message).toContain('not a mapping');
     expect(importProblems(from, '- a')[0]?.message).toContain('not a mapping');
     expect(importProblems(from, 'a: 1')[0]?.message).toContain('contains no key of');
   });
 
-  it.each(SOURCE_SYSTEMS)('%s: our own config', (from) => {
+  it.each(SOURCE_SYSTEMS)('%s: a pvescaler config', (from) => {
     const text = 'apiVersion: pvescaler.dev/v1alpha1\npools: []';
     expect(importProblems(from, text)[0]?.message).toContain('nothing to import');
   });
@@ -48,7 +48,7 @@ describe('files that belong to nobody here', () => {
     ]);
   });
 
-  it.each(SOURCE_SYSTEMS)('%s: objects', (from) => {
+  it.each(SOURCE_SYSTEMS)('%s: Kubernetes objects', (from) => {
     const crd = 'apiVersion: kubenodesmith.io/v1alpha1\nkind: NodePool\nspec: {}';
     expect(importProblems(from, crd)[0]?.message).toContain('later KubeNodeSmith');
     const pod = 'apiVersion: v1\nkind: Pod\nspec: {}';
@@ -62,7 +62,7 @@ describe('files that belong to nobody here', () => {
   });
 });
 
-it('says what is wrong inside a ConfigMap, with the lines of the manifest', () => {
+it('reports problems inside a ConfigMap with the lines of the manifest', () => {
   const manifest = (inner: string) => `kind: ConfigMap\ndata:\n  config.yaml: |\n${inner}`;
   const cases: readonly (readonly [SourceSystem, string, number])[] = [
     ['externalgrpc', '    proxmox:\n      node: "x\n', 6],
@@ -75,12 +75,12 @@ it('says what is wrong inside a ConfigMap, with the lines of the manifest', () =
   }
 });
 
-it('does not take an empty ConfigMap', () => {
+it('refuses an empty ConfigMap', () => {
   const text = 'kind: ConfigMap\napiVersion: v1\ndata: {}';
   expect(importProblems('vm-plan', text)[0]?.message).toContain('Kubernetes object');
 });
 
-it('points at the place of a mistake without quoting it', () => {
+it('reports the position of a syntax error without quoting it', () => {
   const text = 'proxmox:\n  token_secret: "planted-secret\n  node: a\n';
   const result = importConfig({ from: 'externalgrpc', fileName: 'their.yaml', text });
   const rendered = result.ok ? '' : renderImportProblems(result.problems);

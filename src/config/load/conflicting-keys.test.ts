@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A variable wins over the file also where the file says the same thing by another key, one that cannot stand
-// beside the variable's.
+// A variable also overrides keys of the file that cannot be combined with the key of the variable.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { VARIABLES } from '../overrides/variables.ts';
@@ -39,7 +38,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   PROXMOX_SKIP_TLS_VERIFY: 'true',
 };
 
-/** The same file with other keys for the same things. */
+/** The same config written with alternative keys. */
 const VARIANTS: Readonly<Record<string, string>> = {
   'as it is': EVERY_SECTION,
   'with fingerprints': EVERY_SECTION.replace(
@@ -59,8 +58,8 @@ function errorsOf(text: string, environment: Record<string, string>) {
   return loadProblems(text, { environment }).filter((line) => line.includes(': error: '));
 }
 
-describe('a file with every section', () => {
-  it('has a sample for each variable of other systems that fits it', () => {
+describe('a config with every section', () => {
+  it('is tested with every variable of other systems that applies to it', () => {
     const names = VARIABLES.filter(
       ({ system }) => system === 'externalgrpc' || system === 'kubenodesmith',
     ).map(({ name }) => name);
@@ -78,7 +77,7 @@ describe('a file with every section', () => {
       expect(loaded.ok && renderConfigYaml(loaded)).toContain(`# env ${name}`);
     });
 
-    it('is valid with all of one system', () => {
+    it('is valid with all variables of one system', () => {
       const all = Object.entries(SAMPLES).filter(([name]) => !name.startsWith('PROXMOX_'));
       expect(errorsOf(text, Object.fromEntries(all))).toEqual([]);
     });
@@ -98,15 +97,15 @@ function region(text: string, environment: Record<string, string>) {
     : undefined;
 }
 
-describe('the other ways of the file are gone', () => {
-  it.each(['PM_TLS_INSECURE', 'PROXMOX_SKIP_TLS_VERIFY'])('%s=true: no CA', (name) => {
+describe('a variable removes conflicting keys of the file', () => {
+  it.each(['PM_TLS_INSECURE', 'PROXMOX_SKIP_TLS_VERIFY'])('%s=true removes tls.caFile', (name) => {
     const found = region(EVERY_SECTION, { [name]: 'true' });
     expect(found?.tls).toEqual({ caPath: undefined, fingerprints: [], insecure: true });
     expect(found?.shown).not.toContain('caFile');
     expect(found?.shown).toContain('fingerprints: []  # default');
   });
 
-  it.each(['PM_TLS_INSECURE', 'PROXMOX_SKIP_TLS_VERIFY'])('%s=false: the CA stays', (name) => {
+  it.each(['PM_TLS_INSECURE', 'PROXMOX_SKIP_TLS_VERIFY'])('%s=false keeps tls.caFile', (name) => {
     expect(region(EVERY_SECTION, { [name]: 'false' })?.tls?.caPath).toBe('pve-root-ca.pem');
     const insecure = EVERY_SECTION.replace('caFile: pve-root-ca.pem', 'insecure: true');
     expect(region(insecure, { [name]: 'false' })?.tls).toMatchObject({ insecure: false });
@@ -115,7 +114,7 @@ describe('the other ways of the file are gone', () => {
   it.each([
     ['PM_SERVICE_TOKEN_ID', 'PM_SERVICE_TOKEN_SECRET'],
     ['PROXMOX_TOKEN_ID', 'PROXMOX_SECRET'],
-  ])('%s and %s: no user and password', (id, secret) => {
+  ])('%s and %s remove user and password', (id, secret) => {
     const found = region(WITH_PASSWORD, { [id]: 'a@pve!b', [secret]: 'hunter2' });
     expect(found?.login).toEqual({
       kind: 'token',
@@ -126,7 +125,7 @@ describe('the other ways of the file are gone', () => {
     expect(found?.shown).not.toContain('root@pam');
   });
 
-  it('PXE_USER and PXE_PASSWORD: no token', () => {
+  it('PXE_USER and PXE_PASSWORD remove the token', () => {
     const found = region(EVERY_SECTION, { PXE_USER: 'root@pam', PXE_PASSWORD: 'hunter2' });
     expect(found?.login).toEqual({
       kind: 'password',
@@ -136,12 +135,12 @@ describe('the other ways of the file are gone', () => {
     expect(found?.shown).not.toContain('scaler@pve');
   });
 
-  it('PM_NODE: no list of denied hosts', () => {
+  it('PM_NODE removes hosts.deny', () => {
     const text = EVERY_SECTION.replace('allow: [pve1, pve2], deny: []', 'deny: [pve1]');
     expect(region(text, { PM_NODE: 'pve1' })?.hosts).toEqual({ allow: ['pve1'], deny: [] });
   });
 
-  it('between two variables the first of the table counts, and the other is told', () => {
+  it('of two conflicting variables the first in the table is used, with a warning about the other', () => {
     const environment = {
       PM_SERVICE_TOKEN_ID: 'a@pve!b',
       PM_SERVICE_TOKEN_SECRET: 'hunter2',
@@ -157,13 +156,13 @@ describe('the other ways of the file are gone', () => {
     ]);
   });
 
-  it('a password without a user wins over nothing', () => {
+  it('PXE_PASSWORD without PXE_USER does not remove the token', () => {
     expect(loadProblems(VALID, { environment: { PXE_PASSWORD: 'hunter2' } })).toEqual([
       "environment:PXE_PASSWORD: error: proxmox.lab.passwordEnv: has no effect together with 'token'; keep only one of them",
     ]);
   });
 
-  it('CLOUD_IMAGE_URL keeps the checksum of the file, which is said', () => {
+  it('CLOUD_IMAGE_URL keeps the checksum of the file with a warning', () => {
     const environment = { CLOUD_IMAGE_URL: 'https://images/noble.img' };
     expect(loadProblems(VALID, { environment })).toEqual([
       "environment:CLOUD_IMAGE_URL: warning: images.jammy.url: is verified against 'checksumUrl' from the file, which belongs to another image",

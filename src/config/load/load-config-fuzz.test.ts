@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever stands in the file or the environment: loading never throws, and nothing it says contains a secret.
+// For any file and environment: loading never throws, and no message contains a secret.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
@@ -26,7 +26,7 @@ function everythingSaid(
   ].join('\n');
 }
 
-/** Forms that secrets have in this field. */
+/** Typical formats of secrets. */
 const secret = fc.oneof(
   fc.uuid(),
   fc.stringMatching(/^K10[0-9a-f]{64}::server:[0-9a-f]{32}$/),
@@ -36,7 +36,7 @@ const secret = fc.oneof(
 
 const started: Record<string, unknown> = parse(starterConfig({ mode: 'externalgrpc' }));
 
-/** Everywhere that free text may stand, there may be a secret. */
+/** Paths of free text, which may contain a secret. */
 const FREE_TEXTS = {
   labels: { tier: 'small', 'example.com/kind': 'x' },
   taints: ['key=v:NoSchedule', { key: 'key', value: 'v', effect: 'NoExecute' }],
@@ -103,7 +103,7 @@ const junk = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 );
 
-describe('never throws', () => {
+describe('loadConfig never throws', () => {
   it('on any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
@@ -113,7 +113,7 @@ describe('never throws', () => {
     );
   });
 
-  it('on text made of YAML', () => {
+  it('on text built from YAML fragments', () => {
     const pieces = fc.constantFrom(
       'pools:',
       'proxmox:',
@@ -150,7 +150,7 @@ describe('never throws', () => {
     );
   });
 
-  it('on a valid file with anything at any key', () => {
+  it('on a valid file with any value at any key', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(path, junk), { minLength: 1, maxLength: 3 }), (changes) => {
         const tree: Record<string, unknown> = parse(full);
@@ -161,7 +161,7 @@ describe('never throws', () => {
     );
   });
 
-  it('on any bytes taken out or put in', () => {
+  it('on a valid file with inserted or removed text', () => {
     const edit = fc.record({
       at: fc.nat(full.length),
       drop: fc.nat(12),
@@ -190,8 +190,8 @@ describe('never throws', () => {
   });
 });
 
-describe('never says a secret', () => {
-  it('that stands at any key', () => {
+describe('loadConfig never reveals a secret', () => {
+  it('at any key', () => {
     fc.assert(
       fc.property(path, secret, (at, value) => {
         const tree: Record<string, unknown> = parse(full);
@@ -213,7 +213,7 @@ describe('never says a secret', () => {
     );
   });
 
-  it('under a key that speaks of one, however weak', () => {
+  it('of a key that names a secret, even if the secret is weak', () => {
     const keys = fc.constantFrom(
       'secret',
       'password',
@@ -235,7 +235,7 @@ describe('never says a secret', () => {
     );
   });
 
-  it('that is an argument, a label or a taint, however weak', () => {
+  it('in an argument, a label or a taint, even if the secret is weak', () => {
     const names = fc.constantFrom('password', 'pwd', 'my-token', 'client-secret', 'joinKey');
     const weak = fc.stringMatching(/^[a-z]{4}[0-9]{4}[A-Z]{2}$/);
     const list = fc.constantFrom<ConfigPath>(
@@ -263,7 +263,7 @@ describe('never says a secret', () => {
     );
   });
 
-  it('that is the nearest name to a missing one', () => {
+  it('that is the closest match of an undefined name', () => {
     const token = '0aaaa0.0000000aa000a00a';
     expect(
       everythingSaid(
@@ -272,7 +272,7 @@ describe('never says a secret', () => {
     ).not.toContain(token);
   });
 
-  it('that a broken line leaves lying around', () => {
+  it('in a file that is cut off', () => {
     const cut = fc.nat(full.length);
     fc.assert(
       fc.property(
@@ -288,7 +288,7 @@ describe('never says a secret', () => {
     );
   });
 
-  it('that a variable holds', () => {
+  it('in a variable', () => {
     const variable = fc.constantFrom(...VARIABLES.map(({ name }) => name));
     fc.assert(
       fc.property(variable, secret, (name, value) => {

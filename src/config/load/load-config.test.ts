@@ -9,7 +9,7 @@ import {
   VALID,
 } from '../testing/load-text.ts';
 
-/** A pool's further lines after a valid beginning; the pool begins in line 7. */
+/** A config whose pool has additional lines; the pool starts in line 7. */
 function pool(lines: string): string {
   return `${REGION_LINES}${IMAGE_LINES}pools:\n  - name: small\n${lines}`;
 }
@@ -17,12 +17,12 @@ function pool(lines: string): string {
 const SIZE = '    size: { cpu: 2, memory: 4Gi }\n';
 
 describe('a valid file', () => {
-  it('loads without a word', () => {
+  it('loads without problems', () => {
     expect(loadProblems(VALID)).toEqual([]);
   });
 });
 
-describe('keys', () => {
+describe('unknown keys', () => {
   it.each([
     ['poools: []\n', "c.yaml:1:1: error: poools: unknown key; did you mean 'pools'?"],
     [
@@ -42,17 +42,17 @@ describe('keys', () => {
       '1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa: 1\n',
       expect.stringMatching(/^c\.yaml:1:1: error: \[…\]: unknown key/),
     ],
-  ])('%j', (text, line) => {
+  ])('%j is reported with a hint', (text, line) => {
     expect(loadProblems(`${text}${VALID}`)).toEqual([line]);
   });
 
-  it('finds the meant key deep inside', () => {
+  it('suggests a similar key in a nested section', () => {
     expect(loadProblems(pool(`${SIZE}    scaleDown: { drain_timeout: 5m }\n`))).toEqual([
       "c.yaml:10:18: error: pools[0].scaleDown.drain_timeout: unknown key; did you mean 'drainTimeout'?",
     ]);
   });
 
-  it('knows the words of other systems inside a pool', () => {
+  it('suggests our key for a key of another system', () => {
     expect(loadProblems(pool(`${SIZE}    balloon_mb: 512\n    min_size: 2\n`))).toEqual([
       "c.yaml:10:5: error: pools[0].balloon_mb: unknown key; did you mean 'balloon'?",
       "c.yaml:11:5: error: pools[0].min_size: unknown key; the equivalent key here is 'pools[].limits.min'. 'pvescaler config import' converts whole files",
@@ -60,7 +60,7 @@ describe('keys', () => {
   });
 });
 
-describe('values of the wrong kind', () => {
+describe('values of the wrong type', () => {
   it.each([
     ['mode: 3\n', 'mode: must be one of standalone, externalgrpc'],
     [
@@ -106,7 +106,7 @@ describe('values of the wrong kind', () => {
       'images: { a: { url: "https://me:pw@x/y", unverified: true } }\n',
       'images.a.url: must not contain a user or password; configure credentials with their own keys',
     ],
-  ])('%j', (text, message) => {
+  ])('%j is an error', (text, message) => {
     const found = loadText(`${text}${REGION_LINES}`).problems.filter(
       ({ severity }) => severity === 'error',
     );
@@ -115,7 +115,7 @@ describe('values of the wrong kind', () => {
   });
 });
 
-describe('messages keep their own words', () => {
+describe('messages that share words with the value', () => {
   it.each([
     [
       'checksum: "sha256:abc"',
@@ -150,7 +150,7 @@ describe('messages keep their own words', () => {
   });
 });
 
-describe('sizes take four forms', () => {
+describe('sizes in one of four forms', () => {
   it.each([
     ['medium', "8:11 pools[0].size: size 'medium' is not defined; 'sizes' is empty"],
     ['{ cpu: 2 }', "8:5 pools[0].size: key 'memory' is missing"],
@@ -206,7 +206,7 @@ describe('sizes take four forms', () => {
   });
 });
 
-describe('messages that make sense', () => {
+describe('messages about values with several forms', () => {
   it.each([
     [
       'from: { image: jammy, template: t }',
@@ -236,7 +236,7 @@ describe('messages that make sense', () => {
     ]);
   });
 
-  it('suggest a key of which the beginning was written', () => {
+  it('suggest a key for its prefix', () => {
     const text = `sizes: { x: { cpu: 1, memory: 1Gi, mem: 1Gi } }\n${VALID}`;
     expect(loadProblems(text)).toEqual([
       "c.yaml:1:36: error: sizes.x.mem: unknown key; did you mean 'memory'?",
@@ -244,7 +244,7 @@ describe('messages that make sense', () => {
   });
 });
 
-describe('secrets in the file', () => {
+describe('a secret in the file is refused without being repeated', () => {
   const SECRET = 'hunter2-and-more';
 
   it.each([
@@ -271,7 +271,7 @@ describe('secrets in the file', () => {
     expect(lines.join('\n')).not.toContain(SECRET);
   });
 
-  it('of a join recipe', () => {
+  it('in a join recipe', () => {
     const lines = loadProblems(
       `${VALID}join: { k3s: { server: https://k:6443, token: ${SECRET} } }\n`,
     );
@@ -281,7 +281,7 @@ describe('secrets in the file', () => {
   });
 });
 
-describe('a token among the arguments', () => {
+describe('a token in agent arguments is refused', () => {
   it.each([
     'k3s: { server: https://k:6443, agentArgs: [--token, hunter2] }',
     'k3s: { server: https://k:6443, agentArgs: ["--token hunter2"] }',
@@ -296,14 +296,14 @@ describe('a token among the arguments', () => {
     ]);
   });
 
-  it('but not what only speaks of one', () => {
+  it('but an argument that only refers to a token is accepted', () => {
     const args = '["--token-file=/etc/x", "--authentication-token-webhook=true", "-v=4"]';
     expect(loadProblems(`${VALID}join: { kubeadm: { kubeletArgs: ${args} } }\n`)).toEqual([]);
   });
 });
 
-describe('everything in one run', () => {
-  it('reports what the schema refuses and what the checks find', () => {
+describe('all problems in one run', () => {
+  it('reports schema issues and findings of the checks together', () => {
     const text = `mod: x
 proxmox:
   north: { endpoints: [https://n:8006], token: { id: "a@pve!b", secretFile: x }, vmIds: 100-200 }
@@ -330,14 +330,14 @@ pools:
     ]);
   });
 
-  it('says nothing about references to what is defined, but wrongly', () => {
+  it('does not report a reference to an entry that is defined but invalid', () => {
     const text = `${REGION_LINES}images: { jammy: { url: 3, checksumUrl: https://x/y } }\npools: [{ name: a, size: { cpu: 1, memory: 1Gi }, from: { image: jammy } }]\n`;
     expect(loadProblems(text)).toEqual([
       'c.yaml:5:25: error: images.jammy.url: expected a URL, not a number; put it in quotes',
     ]);
   });
 
-  it('keeps the places of later pools when an earlier one is beyond saving', () => {
+  it('keeps the locations of later pools when an earlier pool is removed', () => {
     const text = `${REGION_LINES}${IMAGE_LINES}pools:\n  - 3\n  - name: a\n    size: { cpu: 1, memory: 1Gi }\n    limits: { min: 3, max: 2 }\n`;
     expect(loadProblems(text)).toEqual([
       'c.yaml:8:5: error: pools[0]: expected a mapping, not a number',
@@ -345,7 +345,7 @@ pools:
     ]);
   });
 
-  it('asks for what is missing beside a refused key, but not for that key', () => {
+  it('reports missing keys next to a refused key, but not the refused key itself', () => {
     const text =
       'proxmox:\n  lab: { token: 3 }\nimages:\n  a: { url: 3, checksumUrl: 4 }\n  b: { url: 3 }\n';
     expect(loadProblems(text).map((line) => line.replace('error: ', ''))).toEqual([
@@ -368,17 +368,17 @@ pools:
     'images: 3\n',
     'templates: { t: 3 }\n',
     'templates: { t: { nam: x } }\n',
-  ])('says nothing of a source that is there, but wrongly: %s', (text) => {
+  ])('does not report a missing source when the source is defined but invalid: %s', (text) => {
     expect(found(images(text)).filter((line) => line.includes("'from'"))).toEqual([]);
     expect(found(images(text)).length).toBeGreaterThan(0);
   });
 
-  it('asks for a source where there are two, also when one of them is wrong', () => {
+  it('requires a source when there are two, even if one of them is invalid', () => {
     const text = 'images: { a: { url: 3 }, b: { url: https://x/y, unverified: true } }\n';
     expect(found(images(text)).filter((line) => line.includes("'from'"))).toHaveLength(1);
   });
 
-  it('knows a recipe that is there, but wrongly, also when it counts them', () => {
+  it('counts a join recipe that is defined but invalid', () => {
     const text = `${VALID}    join: k3s
   - name: b
     size: { cpu: 1, memory: 1Gi }
@@ -396,7 +396,7 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     ]);
   });
 
-  it('looks at a reference beside a wrong key', () => {
+  it('checks a reference next to an invalid key', () => {
     const text = `${VALID}    from: { template: t, clone: Linked }\n`;
     expect(found(text)).toEqual([
       "pools[0].from.template: template 't' is not defined; 'templates' is empty",
@@ -409,7 +409,7 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     ['[{ cpu: 1, memory: 1gb }, nope]', 'memory: unknown suffix'],
     ['[{ cpu: 1 }, nope]', "key 'memory' is missing"],
     ['[3, nope]', 'expected the name of a size'],
-  ])('looks at a size beside a wrong one: %s', (size, first) => {
+  ])('checks a size next to an invalid one: %s', (size, first) => {
     const lines = found(pool(`    size: ${size}\n`));
     expect(lines[0]).toContain(first);
     expect(lines.slice(1)).toEqual([
@@ -417,7 +417,7 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     ]);
   });
 
-  it('looks at all VM options, whatever one of them is', () => {
+  it('checks all VM options even if one of them has the wrong type', () => {
     const text = pool(`${SIZE}    vmOptions: { cpu: {}, args: -x, hookscript: "local:x.pl" }\n`);
     expect(found(text).map((line) => line.slice(0, 38))).toEqual([
       'pools[0].vmOptions.cpu: expected text,',
@@ -426,14 +426,14 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     ]);
   });
 
-  it('finds a name twice where it stands the second time, be it by an alias', () => {
+  it('reports a duplicate pool name at its second location, also for an alias', () => {
     const text = VALID.replace('name: small', 'name: &n small');
     expect(loadProblems(`${text}  - name: *n\n${SIZE}`)).toEqual([
       "c.yaml:10:11: error: pools[1].name: pool 'small' is already defined",
     ]);
   });
 
-  it('goes on after a tag', () => {
+  it('continues after an unknown YAML tag', () => {
     expect(loadProblems(`x: !foo 1\nlog: {}\nlog: {}\n${VALID}`)).toEqual([
       expect.stringMatching(/^c\.yaml:1:1: error: x: unknown key/),
       'c.yaml:1:4: error: unknown YAML tag (!name); remove it',
@@ -441,7 +441,7 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     ]);
   });
 
-  it('does not judge a limit beside a refused one', () => {
+  it('does not compare a limit with a refused one', () => {
     expect(loadProblems(pool(`${SIZE}    limits: { min: 50, max: many }\n`))).toEqual([
       'c.yaml:10:29: error: pools[0].limits.max: expected a number, not text',
     ]);
@@ -449,7 +449,7 @@ join: { k3s: { server: 3 }, kubeadm: {} }
 });
 
 describe('the effective config', () => {
-  it('has every default, in integers with a unit', () => {
+  it('contains every default as an integer with a unit', () => {
     const loaded = loadText(VALID);
     expect(loaded.ok).toBe(true);
     if (!loaded.ok) return;
@@ -488,7 +488,7 @@ describe('the effective config', () => {
     });
   });
 
-  it('judges the place of the state by where it leads to', () => {
+  it('checks the resolved path of the state file', () => {
     const text = `${VALID}state: { path: state.db }\n`;
     const messages = (path: string) =>
       loadText(undefined, { file: { path, text } }).problems.map(({ message }) => message);
@@ -498,7 +498,7 @@ describe('the effective config', () => {
     expect(messages('/etc/pvescaler/c.yaml')).toEqual([]);
   });
 
-  it('resolves paths from the home folder and the folder of the file', () => {
+  it('resolves paths relative to the home folder and the folder of the file', () => {
     const text = `${VALID.replace('/etc/token', '~/token')}state: { path: data/state.db }\n`;
     const loaded = loadText(undefined, { file: { path: '/etc/pvescaler/c.yaml', text } });
     expect(loaded.ok && loaded.config.state.path).toBe('/etc/pvescaler/data/state.db');
@@ -525,7 +525,7 @@ describe('the effective config', () => {
     });
   });
 
-  it('names configured keys whose feature is yet to come, once each', () => {
+  it('lists each configured key whose feature is planned once', () => {
     const loaded = loadText(`${VALID}log: { level: debug }\n`);
     const paths = loaded.ok ? loaded.planned.map(({ path }) => path) : [];
     expect(paths).not.toContain('log');

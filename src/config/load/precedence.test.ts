@@ -17,8 +17,8 @@ function level(
   return [loaded.config.log.level, loaded.origins.get('log.level')];
 }
 
-describe('precedence', () => {
-  it('flag > environment > file > default', () => {
+describe('precedence of flags, environment and file', () => {
+  it('uses the flag, then the environment, then the file, then the default', () => {
     const environment = { LOG_LEVEL: 'WARNING' };
     const flags = [{ flag: '--log-level', value: 'error' }];
     expect(level(VALID)).toEqual(['info', { kind: 'default', detail: '' }]);
@@ -33,11 +33,11 @@ describe('precedence', () => {
     ]);
   });
 
-  it('a blank variable is not set', () => {
+  it('treats a blank variable as not set', () => {
     expect(level(FROM_FILE, { LOG_LEVEL: '  ', PVESCALER_LOG_LEVEL: '' })?.[0]).toBe('debug');
   });
 
-  it('ours comes before others, which is said', () => {
+  it('prefers variables of pvescaler over those of other systems, with a warning', () => {
     const environment = { LOG_LEVEL: 'error', PVESCALER_LOG_LEVEL: 'trace' };
     expect(level(VALID, environment)?.[0]).toBe('trace');
     expect(loadProblems(VALID, { environment })).toEqual([
@@ -45,7 +45,7 @@ describe('precedence', () => {
     ]);
   });
 
-  it('BIND_ADDRESS and PORT each set their half', () => {
+  it('sets host and port of the listener from BIND_ADDRESS and PORT', () => {
     const text = `${VALID}grpc: { listen: "10.0.0.1:1234" }\n`;
     const listen = (
       environment: Record<string, string>,
@@ -67,7 +67,7 @@ describe('precedence', () => {
   });
 });
 
-describe('an environment without a file', () => {
+describe('config from environment variables only', () => {
   const ENVIRONMENT = {
     PM_API_URL: 'https://pve.example:8006/api2/json/',
     PM_NODE: 'pve1',
@@ -89,7 +89,7 @@ describe('an environment without a file', () => {
     RECONCILE_INTERVAL_SECONDS: '30',
   };
 
-  it('reaches every key', () => {
+  it('sets every key that has a variable', () => {
     const loaded = loadText(undefined, { environment: ENVIRONMENT });
     expect(loaded.ok).toBe(true);
     if (!loaded.ok) return;
@@ -120,7 +120,7 @@ describe('an environment without a file', () => {
     expect(config.intervals.reconcileMs).toBe(30_000);
   });
 
-  it('sets pools of the file, and says where a floor applies', () => {
+  it('sets keys of every pool and warns about values below the minimum', () => {
     const environment = { BRIDGE: 'vmbr9', PENDING_VM_TIMEOUT_SECONDS: '60' };
     const loaded = loadText(VALID, { environment });
     expect(loaded.ok && loaded.config.pools[0]).toMatchObject({
@@ -132,7 +132,7 @@ describe('an environment without a file', () => {
     ]);
   });
 
-  it('takes the place of another way to name the same secret', () => {
+  it('replaces another source of the same secret', () => {
     const loaded = loadText(VALID, {
       environment: { PROXMOX_SECRET: 'x', PROXMOX_TOKEN_ID: 'a@pve!c' },
     });
@@ -143,7 +143,7 @@ describe('an environment without a file', () => {
     });
   });
 
-  it('logs in with a password', () => {
+  it('configures a login with user and password', () => {
     const environment = { PXE_HOST: '10.10.10.10', PXE_USER: 'root@pam', PXE_PASSWORD: 'hunter2' };
     const loaded = loadText(undefined, { environment });
     expect(loaded.ok && loaded.config.regions['default']).toMatchObject({
@@ -153,7 +153,7 @@ describe('an environment without a file', () => {
   });
 });
 
-describe('problems of variables and flags', () => {
+describe('problems with variables and flags', () => {
   it.each([
     [
       'PM_TLS_INSECURE',
@@ -177,19 +177,19 @@ describe('problems of variables and flags', () => {
     ['PVESCALER_MODE', 'both', "mode: must be standalone or externalgrpc, not 'both'"],
     ['VM_STORAGE', 'a b', 'proxmox.lab.storage.disks: is not a Proxmox storage id'],
     ['LOG_LEVEL', 'loud', 'log.level: must be one of trace, debug, info, warn, error'],
-  ])('%s=%s', (name, value, message) => {
+  ])('reports %s=%s', (name, value, message) => {
     expect(loadProblems(VALID, { environment: { [name]: value } })).toEqual([
       `environment:${name}: error: ${message}`,
     ]);
   });
 
-  it('a flag is named as the place', () => {
+  it('reports the flag as the location of a problem', () => {
     expect(loadProblems(VALID, { flags: [{ flag: '--port', value: 'x' }] })).toEqual([
       'flag:--port: error: grpc.listen: must be a port, 1 to 65535',
     ]);
   });
 
-  it('a variable for the region, where there are two', () => {
+  it('refuses a variable for the region when there are two regions', () => {
     const text = VALID.replace(
       'images:',
       '  two: { endpoints: [https://b:8006], token: { id: "a@pve!b", secretFile: x }, vmIds: 100-200 }\nimages:',
@@ -199,13 +199,13 @@ describe('problems of variables and flags', () => {
     ]);
   });
 
-  it('what a variable leaves out is reported at the variable', () => {
+  it('reports a missing key at the variable that created its parent', () => {
     expect(loadProblems(VALID, { environment: { K3S_VERSION: 'v1.33.4+k3s1' } })).toEqual([
       "environment:K3S_VERSION: error: join.k3s: key 'server' is missing",
     ]);
   });
 
-  it('a mistyped variable of ours', () => {
+  it('warns about an unknown variable with our prefix', () => {
     const environment = {
       PVESCALER_LOGLEVEL: 'x',
       PVESCALER_SERVICE_HOST: '10.0.0.1',
@@ -219,8 +219,8 @@ describe('problems of variables and flags', () => {
   });
 });
 
-describe('the tables', () => {
-  it('name keys that exist, each variable once', () => {
+describe('tables of variables and flags', () => {
+  it('contain only existing keys and each variable once', () => {
     const loaded = loadText(`${VALID}join: { k3s: { server: https://k:6443 } }\n`);
     expect(loaded.ok).toBe(true);
     if (!loaded.ok) return;
@@ -243,8 +243,8 @@ describe('the tables', () => {
   });
 });
 
-describe('the file itself', () => {
-  it('is named by flag, then by variables, then by its default place', () => {
+describe('location of the config file', () => {
+  it('comes from the flag, then from variables, then from the default path', () => {
     const environment = { SCALER_CONFIG_PATH: 's', PROVIDER_CONFIG: 'p', PVESCALER_CONFIG: ' o ' };
     expect(locateConfig('f', environment)).toEqual({ path: 'f', namedBy: '--config' });
     expect(locateConfig(undefined, environment)).toEqual({
@@ -261,7 +261,7 @@ describe('the file itself', () => {
 
   const input = { environment: {}, flags: [], homeFolder: '/h' };
 
-  it('must be there when it was named', async () => {
+  it('must exist when it was named explicitly', async () => {
     const missing = readConfig({
       ...input,
       path: '/x.yaml',
@@ -281,7 +281,7 @@ describe('the file itself', () => {
     });
   });
 
-  it('may be absent from its default place', async () => {
+  it('may be missing at the default path', async () => {
     const result = await readConfig({
       ...input,
       path: undefined,
@@ -292,7 +292,7 @@ describe('the file itself', () => {
     ]);
   });
 
-  it('is read from where it was named', async () => {
+  it('is used to read the file', async () => {
     const result = await readConfig({
       ...input,
       path: '/x.yaml',

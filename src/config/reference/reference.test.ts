@@ -19,22 +19,22 @@ const examples = readdirSync(EXAMPLES)
 
 const schema: unknown = JSON.parse(renderJsonSchema());
 
-describe('examples', () => {
-  it('are there', () => {
+describe('example configs', () => {
+  it('exist', () => {
     expect(examples.length).toBeGreaterThanOrEqual(6);
   });
 
-  it.each(examples)('%s is valid, without a warning', (_, text) => {
+  it.each(examples)('%s is valid without warnings', (_, text) => {
     expect(loadProblems(text)).toEqual([]);
   });
 
-  it.each(examples)('%s fits the JSON Schema', (_, text) => {
+  it.each(examples)('%s matches the JSON Schema', (_, text) => {
     expect(findSchemaViolations(schema, parse(text, { merge: true }))).toEqual([]);
   });
 });
 
 describe('JSON Schema', () => {
-  it('says what it is', () => {
+  it('has an id and a title', () => {
     expect(schema).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       $id: JSON_SCHEMA_ID,
@@ -43,7 +43,7 @@ describe('JSON Schema', () => {
     });
   });
 
-  it('has no facts of our own in it', () => {
+  it('contains none of our x- keywords', () => {
     expect(renderJsonSchema()).not.toMatch(/"x-(type|forms|note|replaces|default)"/);
   });
 
@@ -54,8 +54,8 @@ describe('JSON Schema', () => {
     [{ pools: [{ name: 'a' }] }, '$.pools[0]: lacks size'],
     [{ pools: [{ name: 'a', size: 3 }] }, '$.pools[0].size: no form fits'],
     [{ images: { a: {} } }, '$.images.a: lacks url'],
-  ])('refuses %j', (value, misfit) => {
-    expect(findSchemaViolations(schema, value)).toEqual([misfit]);
+  ])('refuses %j', (value, violation) => {
+    expect(findSchemaViolations(schema, value)).toEqual([violation]);
   });
 
   it('describes every key', () => {
@@ -75,7 +75,7 @@ describe('the reference page', () => {
     for (const { name } of [...VARIABLES, ...FLAGS]) expect(page).toContain(`\`${name}\``);
   });
 
-  it('names what a key takes the place of, and who won', () => {
+  it('lists replaced settings and notes', () => {
     const scan = page.split('\n').find((line) => line.startsWith('| `scan`'));
     expect(scan).toContain(
       '`scan_interval` (proxmox-autoscaler), `pollingInterval` (KubeNodeSmith)',
@@ -85,7 +85,7 @@ describe('the reference page', () => {
     );
   });
 
-  it('is one table row per line', () => {
+  it('has one table row per line', () => {
     const rows = page.split('\n').filter((line) => line.startsWith('|'));
     expect(rows.every((row) => row.endsWith('|'))).toBe(true);
   });
@@ -97,21 +97,21 @@ describe('config init', () => {
     { full: true },
     { mode: 'externalgrpc' as const },
     { mode: 'externalgrpc' as const, full: true },
-  ])('%j is valid as it is', (options) => {
+  ])('with %j is valid', (options) => {
     const text = starterConfig(options);
     expect(loadProblems(text)).toEqual([]);
     expect(text).toContain('CHANGE');
     expect(findSchemaViolations(schema, parse(text))).toEqual([]);
   });
 
-  it('in full has every key of a pool', () => {
+  it('with full contains every key of a pool', () => {
     const text = starterConfig({ full: true });
     for (const key of Object.keys(schemaTree().properties?.['pools']?.items?.properties ?? {})) {
       expect(text).toMatch(new RegExp(`^# +(- )?${key}:`, 'm'));
     }
   });
 
-  it('in full shows the defaults that apply', () => {
+  it('with full shows the defaults', () => {
     const loaded = loadText(VALID);
     expect(loaded.ok && loaded.file.intervals).toEqual({ reconcile: '20s', scan: '15s' });
     expect(starterConfig({ full: true })).toContain('#   reconcile: 20s');

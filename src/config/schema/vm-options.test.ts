@@ -28,7 +28,7 @@ describe('vmOptions', () => {
     ['hostpci0', 'spice'],
     ['usb0', 'spice,host=1-2'],
     ['usb0', 'host=1-2,mapping=x'],
-  ])('refuses a device of one host: %s: %s', (name, value) => {
+  ])('refuses the device of a single host: %s: %s', (name, value) => {
     expect(checkVmOption(name, value)).toEqual({
       ok: false,
       problem:

@@ -19,7 +19,7 @@ const readers = (more: Partial<SecretReaders> = {}): SecretReaders => ({
 });
 
 describe('Secret', () => {
-  it('shows its value on request only', () => {
+  it('shows its value only through reveal()', () => {
     const secret = new Secret('hunter2');
     expect(secret.reveal()).toBe('hunter2');
     const accidents = [
@@ -34,7 +34,7 @@ describe('Secret', () => {
 });
 
 describe('resolveSecret', () => {
-  it('drops one trailing line break of a file', async () => {
+  it('removes one trailing line break of a file', async () => {
     const readFile = () => Promise.resolve({ text: 'abc \n\n', mode: 0o600 });
     const { secret, warnings } = await resolveSecret(
       { kind: 'file', path: '/t' },
@@ -44,7 +44,7 @@ describe('resolveSecret', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('warns about a file that everybody can read', async () => {
+  it('warns about a world-readable file', async () => {
     const readFile = () => Promise.resolve({ text: 'abc', mode: 0o644 });
     const { warnings } = await resolveSecret({ kind: 'file', path: '/t' }, readers({ readFile }));
     expect(warnings).toEqual([
@@ -97,12 +97,12 @@ describe('resolveSecret', () => {
     });
   });
 
-  it('describes where a secret is', () => {
+  it('describes the source of a secret', () => {
     expect(describeSecretSource({ kind: 'environment', variable: 'X' })).toBe('variable X');
   });
 });
 
-describe('what may be shown', () => {
+describe('detection of secrets in text', () => {
   it.each([
     '1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa',
     'K10abc::server:def',
@@ -113,19 +113,19 @@ describe('what may be shown', () => {
     'user@pve!name=1234',
     'my-secret',
     'ZmFrZWtleTEyMzQ1Njc4OTA',
-  ])('not %s', (text) => {
+  ])('hides %s', (text) => {
     expect(mayBeSecret(text)).toBe(true);
     expect(quoteValue(text)).toBe('(not shown)');
   });
 
-  it('words are', () => {
+  it('shows ordinary words', () => {
     expect(quoteValue('jammy')).toBe("'jammy'");
     expect(quoteKey('cluster_token')).toBe("'cluster_token'");
     expect(quoteKey('a\nb')).toBe('(not shown)');
     expect(quoteKey('x'.repeat(65))).toBe('(not shown)');
   });
 
-  it('knows keys that hold secrets from keys that name one', () => {
+  it('distinguishes keys of secrets from keys that refer to a secret', () => {
     expect(['password', 'token', 'cluster_token', 'apiKey', 'privateKey'].every(isSecretKey)).toBe(
       true,
     );
@@ -134,7 +134,7 @@ describe('what may be shown', () => {
     );
   });
 
-  it('takes a value out of what a parser says about it', () => {
+  it('removes the value from the message of a parser', () => {
     expect(removeQuotedValue("unknown suffix 'gb'", '5gb')).toBe("unknown suffix 'gb'");
     expect(
       removeQuotedValue("taint 'hunter2' has no effect; write 'hunter2:NoSchedule'", 'hunter2'),

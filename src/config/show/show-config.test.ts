@@ -11,7 +11,7 @@ function loaded(text: string | undefined, environment: Record<string, string> = 
 }
 
 describe('config show', () => {
-  it('has the origin behind each value', () => {
+  it('shows the origin of each value', () => {
     const lines = renderConfigYaml(
       loaded(VALID, { PM_NODE: 'pve1', PM_SERVICE_TOKEN_SECRET: 'hunter2' }),
     ).split('\n');
@@ -26,7 +26,7 @@ describe('config show', () => {
     expect(lines.filter((line) => /: .*[^:]$/.test(line) && !line.includes('  # '))).toEqual([]);
   });
 
-  it('can be loaded again and means the same', () => {
+  it('can be loaded again with the same result', () => {
     const text = `${VALID}    labels: { "on": "yes", num: "1", empty: "" }\n    taints: ["a=b:NoSchedule"]\nssh: { publicKeys: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGV4YW1wbGU me # x"] }\n`;
     const first = loaded(text);
     const again = loadText(renderConfigYaml(first));
@@ -34,7 +34,7 @@ describe('config show', () => {
     expect(parse(renderConfigYaml(first))).toEqual(JSON.parse(JSON.stringify(first.file)));
   });
 
-  it('masks what may be a secret', () => {
+  it('masks values that may be secrets', () => {
     const text = `${VALID}join:
   custom:
     scriptFile: join.sh
@@ -83,7 +83,7 @@ images2: &x {}
     }
   });
 
-  it('leaves alone what is only called like one', () => {
+  it('does not mask values that only have a similar name', () => {
     const text = `${VALID}    labels: { key: v1 }
     taints: ["key=v2:NoSchedule", { key: key, value: v3, effect: NoExecute }]
     extendedResources: { example.com/token: "4" }
@@ -106,7 +106,7 @@ join:
     expect(shown.replaceAll('the secret: ••••', '')).not.toContain('••••');
   });
 
-  it('is data for scripts', () => {
+  it('returns JSON data', () => {
     const json = renderConfigJson(loaded(VALID));
     expect(json['pools[0].size.memory']).toEqual({
       value: '4Gi',

@@ -21,12 +21,12 @@ describe('VM id ranges', () => {
     ['300-200', undefined],
     ['100', undefined],
     ['a-b', undefined],
-  ])('%s', (text, range) => {
+  ])('parses %s', (text, range) => {
     const parsed = parseVmIdRange(text);
     expect(parsed.ok ? parsed.value : undefined).toEqual(range);
   });
 
-  it('counts both ends and finds overlaps', () => {
+  it('counts both ends and detects overlaps', () => {
     expect(vmIdCount({ from: 100, to: 109 })).toBe(10);
     expect(vmIdRangesOverlap({ from: 100, to: 200 }, { from: 200, to: 300 })).toBe(true);
     expect(vmIdRangesOverlap({ from: 100, to: 199 }, { from: 200, to: 300 })).toBe(false);
@@ -42,7 +42,7 @@ describe('listen addresses', () => {
     ['[::1]:8080', '::1', 8080],
     ['[fe80::1%eth0]:8080', 'fe80::1%eth0', 8080],
     ['host%zone:8080', 'host%zone', 8080],
-  ])('%s', (text, host, port) => {
+  ])('parses %s', (text, host, port) => {
     const parsed = parseListenAddress(text);
     expect(parsed).toEqual({ ok: true, value: { host, port } });
     expect(formatListenAddress({ host, port })).toBe(text);
@@ -62,7 +62,7 @@ describe('listen addresses', () => {
     expect(parseListenAddress(text).ok).toBe(false);
   });
 
-  it('knows loopback', () => {
+  it('detects loopback addresses', () => {
     expect(
       ['127.0.0.1', '127.9.9.9', '::1', 'localhost'].every((host) => isLoopback({ host, port: 1 })),
     ).toBe(true);
@@ -70,8 +70,8 @@ describe('listen addresses', () => {
   });
 });
 
-describe('addresses', () => {
-  it.each(['10.0.0.1', 'fd00::1', '::'])('takes %s', (text) => {
+describe('IP addresses and ranges', () => {
+  it.each(['10.0.0.1', 'fd00::1', '::'])('accepts %s', (text) => {
     expect(parseIpAddress(text).ok).toBe(true);
   });
 
@@ -87,7 +87,7 @@ describe('addresses', () => {
     ['10.0.0.11', 1],
     ['fd00::10 - fd00::1f', 16],
     ['::-ffff:ffff:ffff:ffff::', Number.MAX_SAFE_INTEGER],
-  ])('%s holds %i', (text, count) => {
+  ])('%s contains %i addresses', (text, count) => {
     const parsed = parseAddressRange(text);
     expect(parsed.ok && parsed.value.count).toBe(count);
   });
@@ -161,7 +161,7 @@ describe('amounts', () => {
   });
 });
 
-describe('nearest', () => {
+describe('closestMatch', () => {
   it.each([
     ['memry', 'memory'],
     ['mem', 'memory'],
@@ -177,7 +177,7 @@ describe('nearest', () => {
     expect(closestMatch(word, ['memory', 'batchSize', 'drainTimeout', 'labels'])).toBe(expected);
   });
 
-  it('counts a swap of neighbours as one edit', () => {
+  it('counts a swap of two adjacent characters as one edit', () => {
     expect(editDistance('naem', 'name')).toBe(1);
     expect(editDistance('kitten', 'sitting')).toBe(3);
     expect(editDistance('', 'abc')).toBe(3);

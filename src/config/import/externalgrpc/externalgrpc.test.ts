@@ -20,14 +20,14 @@ function withGroup(lines: string): ImportedText {
 }
 
 describe('the Proxmox API', () => {
-  it('cuts off what both systems append themselves', () => {
+  it('removes the API path from the URL', () => {
     const text = MINIMAL.replace(':8006', ':8006/api2/json//');
     expect(importText('externalgrpc', text).valueAt('proxmox.pve.endpoints')).toStrictEqual([
       'https://192.0.2.5:8006',
     ]);
   });
 
-  it('does not verify the API unless told to, as before, and says so', () => {
+  it('keeps the API certificate unverified by default and adds a note', () => {
     const result = importText('externalgrpc', MINIMAL);
     expect(result.valueAt('proxmox.pve.tls.insecure')).toBe(true);
     expect(result.notesAbout('proxmox.tls_insecure')).toHaveLength(1);
@@ -44,7 +44,7 @@ describe('the Proxmox API', () => {
     expect(withProxmox(line).valueAt('proxmox.pve.tls.insecure')).toBe(value);
   });
 
-  it('knows that verify_certificates is about the image download', () => {
+  it('maps verify_certificates to the image download', () => {
     const result = withProxmox('verify_certificates: true');
     expect(result.valueAt('images.cloud.verifyCertificates')).toBe(true);
     expect(result.valueAt('proxmox.pve.tls.insecure')).toBe(true);
@@ -65,7 +65,7 @@ describe('the Proxmox API', () => {
   );
 });
 
-it('works without any section, by placeholders', () => {
+it('imports a file without sections with placeholders', () => {
   const { notes, valueAt } = importText('externalgrpc', 'node_groups: []');
   expect(notes.filter(({ severity }) => severity === 'action-required').length).toBeGreaterThan(6);
   expect(valueAt('join.k3s.server')).toBe('https://k3s.invalid:6443');
@@ -73,7 +73,7 @@ it('works without any section, by placeholders', () => {
 });
 
 describe('variables', () => {
-  it('does not count when blank', () => {
+  it('ignores blank variables', () => {
     const result = importText('externalgrpc', MINIMAL, { environment: { PM_NODE: '  ' } });
     expect(result.valueAt('proxmox.pve.hosts.allow')).toStrictEqual(['solo']);
   });
@@ -83,7 +83,7 @@ describe('variables', () => {
     ['-5', '2m'],
     ['soon', '15m'],
     ['1800', '30m'],
-  ])('PENDING_VM_TIMEOUT_SECONDS=%s is %s in effect', (value, timeout) => {
+  ])('PENDING_VM_TIMEOUT_SECONDS=%s becomes %s', (value, timeout) => {
     const result = importText('externalgrpc', MINIMAL, {
       environment: { PENDING_VM_TIMEOUT_SECONDS: value },
     });
@@ -94,14 +94,14 @@ describe('variables', () => {
     ['1', '5s'],
     ['x', '20s'],
     ['45', '45s'],
-  ])('RECONCILE_INTERVAL_SECONDS=%s is %s in effect', (value, interval) => {
+  ])('RECONCILE_INTERVAL_SECONDS=%s becomes %s', (value, interval) => {
     const result = importText('externalgrpc', MINIMAL, {
       environment: { RECONCILE_INTERVAL_SECONDS: value },
     });
     expect(result.valueAt('intervals.reconcile')).toBe(interval);
   });
 
-  it('never points our state to the database of the other system', () => {
+  it('never uses the database of the source system as state', () => {
     const result = importText('externalgrpc', MINIMAL, {
       environment: { PROVIDER_STATE_DB: '/tmp/theirs.db' },
     });
@@ -112,13 +112,13 @@ describe('variables', () => {
   it.each([
     [{ PORT: '6000' }, '0.0.0.0:6000'],
     [{ BIND_ADDRESS: '::' }, '[::]:50051'],
-  ])('listens as %o says', (environment, listen) => {
+  ])('sets the listen address from %o', (environment, listen) => {
     expect(importText('externalgrpc', MINIMAL, { environment }).valueAt('grpc.listen')).toBe(
       listen,
     );
   });
 
-  it('leaves a port out that is none', () => {
+  it('does not import an invalid port', () => {
     const result = importText('externalgrpc', MINIMAL, { environment: { PORT: 'http' } });
     expect(result.valueAt('grpc.listen')).toBeUndefined();
     expect(result.notesAbout('PORT (environment)').join()).toContain('not imported');
@@ -129,12 +129,12 @@ describe('registries', () => {
   const withK3s = (lines: string) =>
     importText('externalgrpc', MINIMAL.replace('k3s:\n', `k3s:\n${lines}\n`));
 
-  it('reads the file only when there is no text', () => {
+  it('uses the registries file only without inline text', () => {
     const result = withK3s("  registries_yaml: ''\n  registries_yaml_file: /config/r.yaml");
     expect(result.valueAt('join.k3s.registriesFile')).toBe('/config/r.yaml');
   });
 
-  it('does not copy the text', () => {
+  it('does not copy the inline text', () => {
     const result = withK3s('  registries_yaml: |\n    auth: hunter2-hunter2');
     expect(result.yaml).not.toContain('hunter2');
     expect(result.valueAt('join.k3s.registriesFile')).toBe('/etc/pvescaler/registries.yaml');
@@ -142,21 +142,21 @@ describe('registries', () => {
 });
 
 describe('node groups', () => {
-  it('writes the defaults of the code down', () => {
+  it('sets the defaults of the source system', () => {
     const result = withGroups('  - id: a');
     expect(result.valueAt('pools.0.limits')).toStrictEqual({ min: 0, max: 10 });
     expect(result.valueAt('pools.0.size')).toStrictEqual({ cpu: 2, memory: '2Gi', disk: '20Gi' });
     expect(result.valueAt('pools.0.names.prefix')).toBe('ca-a');
   });
 
-  it('lets the later of two with one id win', () => {
+  it('uses the last of two groups with the same id', () => {
     const result = withGroups('  - {id: a, cores: 1}\n  - {id: b}\n  - {id: a, cores: 7}');
     expect(result.valueAt('pools.0.size.cpu')).toBe(7);
     expect(result.valueAt('pools.2')).toBeUndefined();
     expect(result.notesAbout('node_groups[0]').join()).toContain('uses the later one');
   });
 
-  it('makes names into DNS labels, none of them twice', () => {
+  it('converts names to unique DNS labels', () => {
     const result = withGroups('  - id: Big_Pool\n  - id: big-pool\n  - id: "!!"');
     expect([0, 1, 2].map((index) => result.valueAt(`pools.${index}.name`))).toStrictEqual([
       'big-pool',
@@ -166,7 +166,7 @@ describe('node groups', () => {
     expect(result.notesAbout('node_groups[0].id').join()).toContain("'Big_Pool' became 'big-pool'");
   });
 
-  it('leaves out a group without id', () => {
+  it('does not import a group without id', () => {
     expect(withGroups('  - cores: 3\n  - id: a').notesAbout('node_groups[0]').join()).toContain(
       'no id',
     );
@@ -178,7 +178,7 @@ describe('node groups', () => {
     ['disk_size: +5G', undefined],
     ['disk_size: ""', undefined],
     ['disk_size: huge', undefined],
-  ])('%s is %s', (line, disk) => {
+  ])('%s becomes disk size %s', (line, disk) => {
     const result = withGroup(line);
     expect(result.valueAt('pools.0.size.disk')).toBe(disk);
     expect(result.notesAbout('node_groups[0].disk_size')).toHaveLength(disk === undefined ? 1 : 0);
@@ -187,23 +187,23 @@ describe('node groups', () => {
   it.each([
     ['balloon_mb: -1', 0],
     ['balloon_mb: 1024', '1Gi'],
-  ])('%s is %s', (line, balloon) => {
+  ])('%s becomes balloon %s', (line, balloon) => {
     expect(withGroup(line).valueAt('pools.0.balloon')).toBe(balloon);
   });
 
-  it('takes a balloon out that does not fit', () => {
+  it('does not import a balloon that is larger than the memory', () => {
     const result = withGroup('balloon_mb: 9999');
     expect(result.valueAt('pools.0.balloon')).toBeUndefined();
     expect(result.notesAbout('node_groups[0].balloon_mb').join()).toContain('more than the memory');
   });
 
-  it('does not keep limits upside down', () => {
+  it('raises a maximum below the minimum', () => {
     const result = withGroup('min_size: 5\nmax_size: 2');
     expect(result.valueAt('pools.0.limits')).toStrictEqual({ min: 5, max: 5 });
     expect(result.notesAbout('node_groups[0].max_size').join()).toContain('action-required');
   });
 
-  it('reads labels as key=value and says which are none', () => {
+  it('reads labels as key=value and notes invalid ones', () => {
     const result = withGroup('labels: [a=b=c, x=1, plain, "bad key=1", autoscaler.proxmox/vmid=3]');
     expect(result.valueAt('pools.0.labels')).toStrictEqual({ x: '1' });
     for (const index of [0, 2, 3, 4]) {
@@ -216,17 +216,17 @@ describe('node groups', () => {
     ['gpu=yes', 'gpu=yes:NoSchedule'],
     ['gpu=yes:', 'gpu=yes:NoSchedule'],
     ['gpu:PreferNoSchedule', 'gpu:PreferNoSchedule'],
-  ])('taint %s is %s', (taint, written) => {
+  ])('taint %s becomes %s', (taint, written) => {
     expect(withGroup(`taints: ["${taint}"]`).valueAt('pools.0.taints')).toStrictEqual([written]);
   });
 
-  it('notes a taint that cannot be', () => {
+  it('notes an invalid taint', () => {
     const result = withGroup('taints: ["a b:NoSchedule", "a:Never"]');
     expect(result.valueAt('pools.0.taints')).toStrictEqual([]);
     expect(result.notesAbout('node_groups[0].taints[1]').join()).toContain('not-imported');
   });
 
-  it('reads numbers that are text, and treats the rest as absent', () => {
+  it('reads numbers written as text and treats other values as absent', () => {
     const result = withGroup('cores: "6"\nmemory_mb: lots\nlabels: none');
     expect(result.valueAt('pools.0.size')).toMatchObject({ cpu: 6, memory: '2Gi' });
     expect(result.notesAbout('node_groups[0].memory_mb').join()).toContain(
@@ -236,7 +236,7 @@ describe('node groups', () => {
   });
 });
 
-it('notes keys that are ignored there, at every level', () => {
+it('notes ignored keys at every level', () => {
   const text = `${MINIMAL}    color: red\nextra: 1\n`.replace(
     'k3s:\n',
     'k3s:\n  channel: stable\n',
@@ -247,13 +247,13 @@ it('notes keys that are ignored there, at every level', () => {
   }
 });
 
-it('lets the later of two equal keys win, as Python does', () => {
+it('uses the last of two duplicate keys, like Python', () => {
   const result = withProxmox('node: first');
   expect(result.valueAt('proxmox.pve.hosts.allow')).toStrictEqual(['solo']);
   expect(result.notesAbout('proxmox.node').join()).toContain('duplicate key');
 });
 
-it('replaces what our validator refuses and says why', () => {
+it('replaces values that our validation refuses and notes the reason', () => {
   const text = MINIMAL.replace('https://192.0.2.5:8006', 'http://192.0.2.5:8006').replace(
     'node: solo',
     'node: solo.example.net',

@@ -15,7 +15,7 @@ function changed(from: string | RegExp, to: string): ImportedText {
   return importText('kubenodesmith', FILE.replace(from, to));
 }
 
-/** As the first entry, and the only one of its name. */
+/** Adds the option as the first entry and removes others of the same name. */
 function withOption(name: string, value: string): ImportedText {
   const others = FILE.replace(new RegExp(`^ *- [{] name: ${name}, .*\\n`, 'm'), '');
   const entry = `vmOptions:\n        - { name: ${name}, value: ${value} }\n`;
@@ -35,7 +35,7 @@ describe('pollingInterval', () => {
     ['pollingInterval: 20', '20s', 1],
     ['pollingInterval: 1d', '30s', 1],
     ['pollingInterval: [1]', '30s', 1],
-  ])('%s', (line, scan, notes) => {
+  ])('converts %s', (line, scan, notes) => {
     const result = changed('pollingInterval: 45s', line);
     expect(result.valueAt('intervals.scan')).toBe(scan);
     expect(result.notesAbout('pollingInterval')).toHaveLength(notes);
@@ -43,7 +43,7 @@ describe('pollingInterval', () => {
 });
 
 describe('providers', () => {
-  it('leaves out what is not Proxmox, with its pools', () => {
+  it('does not import other provider types and their pools', () => {
     const result = importText('kubenodesmith', FILE);
     expect(result.valueAt('proxmox.bare-metal')).toBeUndefined();
     expect(result.valueAt('pools.1')).toBeUndefined();
@@ -51,7 +51,7 @@ describe('providers', () => {
     expect(result.notesAbout('nodePools[1]').join()).toContain('providerRef');
   });
 
-  it('keeps the credentials in their Secret', () => {
+  it('refers to the Secret with the credentials', () => {
     const ref = { name: 'rack-one-api', namespace: 'scaling' };
     expect(importText('kubenodesmith', FILE).valueAt('proxmox.rack-one.token')).toStrictEqual({
       idRef: ref,
@@ -59,14 +59,17 @@ describe('providers', () => {
     });
   });
 
-  it.each(['upper: 4000', 'upper: 3000', '# none'])('asks for a range of ids: %s', (line) => {
-    const result = changed('upper: 4099', line);
-    expect(result.valueAt('proxmox.rack-one.vmIds')).toBe('20000-20999');
-    const path = `${OPTIONS}.vmIDRange.lower, ${OPTIONS}.vmIDRange.upper`;
-    expect(result.notesAbout(path).join()).toContain('action-required');
-  });
+  it.each(['upper: 4000', 'upper: 3000', '# none'])(
+    'sets a placeholder for an invalid range of ids: %s',
+    (line) => {
+      const result = changed('upper: 4099', line);
+      expect(result.valueAt('proxmox.rack-one.vmIds')).toBe('20000-20999');
+      const path = `${OPTIONS}.vmIDRange.lower, ${OPTIONS}.vmIDRange.upper`;
+      expect(result.notesAbout(path).join()).toContain('action-required');
+    },
+  );
 
-  it('says what an empty managedNodeTag meant', () => {
+  it('notes the meaning of an empty managedNodeTag', () => {
     const result = changed('managedNodeTag: scaled-by-smith', 'managedNodeTag: ""');
     expect(result.valueAt('proxmox.rack-one.managedTag')).toBeUndefined();
     expect(result.notesAbout(`${OPTIONS}.managedNodeTag`).join()).toContain('every VM');
@@ -76,7 +79,7 @@ describe('providers', () => {
     expect(importText('kubenodesmith', FILE).valueAt('pools.0.memoryOverhead')).toBe('1536Mi');
   });
 
-  it('makes two providers of one Proxmox one region', () => {
+  it('merges two providers of one Proxmox cluster into one region', () => {
     const second = [
       '  Second_One:',
       '    type: proxmox',
@@ -101,7 +104,7 @@ describe('providers', () => {
     );
   });
 
-  it('gives each region VM ids of its own', () => {
+  it('sets a separate VM id range for each region', () => {
     const second =
       '  b:\n    type: proxmox\n    options: { endpoint: "https://b:8006", vmIDRange: { lower: 4050, upper: 4200 } }\nnodePools:';
     const result = changed('nodePools:', second);
@@ -109,7 +112,7 @@ describe('providers', () => {
     expect(result.valueAt('proxmox.b.token.secretRef.name')).toBe('proxmox');
   });
 
-  it('has a placeholder where there is no Proxmox at all', () => {
+  it('sets a placeholder region without a Proxmox provider', () => {
     const result = importText('kubenodesmith', 'schemaVersion: v1alpha1\nproviders: {}\n');
     expect(result.valueAt('proxmox.pve.endpoints')).toStrictEqual(['https://pve.invalid:8006']);
   });
@@ -127,11 +130,11 @@ describe('unknown keys', () => {
     ],
     ['      minNodes: 1', '      minNode: 1', 'nodePools[0].limits.minNode'],
     ['      batchSize: 2', '      batchSize: 2\n      wait: 1s', 'nodePools[0].scaleUp.wait'],
-  ])('%s', (from, to, path) => {
+  ])('are noted in %s', (from, to, path) => {
     expect(changed(from, to).notesAbout(path).join()).toContain('is an error in the source system');
   });
 
-  it('names the ones that only its documentation has, and likely typing errors', () => {
+  it('get a hint for documented-only keys and typing mistakes', () => {
     const tags = changed('      vmMemOverheadMiB', '      vmTags: a\n      vmMemOverheadMiB');
     expect(tags.notesAbout(`${OPTIONS}.vmTags`).join()).toContain('its examples contain it');
     const typo = changed('minNodes: 1', 'minNode: 1');
@@ -141,44 +144,44 @@ describe('unknown keys', () => {
   });
 });
 
-it('refuses keys that stand twice, as its loader does', () => {
+it('refuses duplicate keys, like its loader', () => {
   const text = FILE.replace('pollingInterval: 45s', 'pollingInterval: 45s\npollingInterval: 50s');
   expect(importProblems('kubenodesmith', text)).toMatchObject([{ line: 3, column: 1 }]);
 });
 
-it('reads another schemaVersion with a warning', () => {
+it('reads another schemaVersion with a note', () => {
   const result = changed('v1alpha1', 'v2');
   expect(result.notesAbout('schemaVersion').join()).toContain('not v1alpha1');
 });
 
 describe('pools', () => {
-  it('names the member label by default as the program does', () => {
+  it('uses the default pool label of the source system', () => {
     const result = changed(/ {4}poolLabelKey: .*\n/, '');
     expect(result.valueAt('pools.0.groupLabel')).toBe('topology.kubenodesmith.io/pool');
   });
 
-  it('writes no limit as a number, since 0 switches a pool off here', () => {
+  it('sets a number for no limit, because 0 disables a pool', () => {
     const result = changed('maxNodes: 6', 'maxNodes: 0');
     expect(result.valueAt('pools.0.limits.max')).toBe(100);
     expect(result.notesAbout('nodePools[0].limits.maxNodes').join()).toContain('means no limit');
   });
 
-  it('says that minNodes means more here', () => {
+  it('notes the different meaning of minNodes', () => {
     const result = importText('kubenodesmith', FILE);
     expect(result.notesAbout('nodePools[0].limits.minNodes').join()).toContain('always exists');
   });
 
-  it('repairs limits that are upside down', () => {
+  it('raises a maximum below the minimum', () => {
     const result = changed('minNodes: 1', 'minNodes: 9');
     expect(result.valueAt('pools.0.limits')).toMatchObject({ min: 9, max: 9 });
   });
 
-  it('takes the name of the pool where there is no prefix', () => {
+  it('uses the pool name without a prefix', () => {
     const result = changed('kubeNodeNamePrefix: smith-worker', 'kubeNodeNamePrefix: ""');
     expect(result.valueAt('pools.0.names')).toBeUndefined();
   });
 
-  it('notes labels that cannot be, and drops the pool label', () => {
+  it('notes invalid labels and removes the pool label', () => {
     const result = changed('node-role.kubernetes.io/worker: ""', '"bad key": ""\n        ok: 5');
     expect(result.valueAt('pools.0.labels')).toStrictEqual({ ok: '5' });
     expect(result.notesAbout('nodePools[0].machineTemplate.labels.bad key')).toHaveLength(1);
@@ -200,7 +203,7 @@ describe('pools', () => {
 });
 
 describe('network cards', () => {
-  it('are numbered by their place, in the order of their names', () => {
+  it('are numbered by position, in the order of their names', () => {
     const result = changed('- name: net0', '- name: net7');
     expect(result.valueAt('pools.0.network.interfaces.0.bridge')).toBe('vmbr4');
     expect(result.notesAbout(`${OPTIONS}.networkInterfaces[0].name`).join()).toContain(
@@ -213,18 +216,18 @@ describe('network cards', () => {
     ['"03:1a"', '02:1a', 1],
     ['"aa:zz:bb"', 'aa:bb', 1],
     ['"xx"', undefined, 1],
-  ])('macPrefix %s', (prefix, written, notes) => {
+  ])('convert macPrefix %s', (prefix, written, notes) => {
     const result = changed('"02:1a:2b"', prefix);
     expect(result.valueAt('pools.0.network.interfaces.0.macPrefix')).toBe(written);
     expect(result.notesAbout(`${OPTIONS}.networkInterfaces[0].macPrefix`)).toHaveLength(notes);
   });
 
-  it('without any, says what happens', () => {
+  it('get a note when there are none', () => {
     const result = changed(/ {6}networkInterfaces:[\s\S]*? {6}vmOptions:/, '      vmOptions:');
     expect(result.notesAbout(`${OPTIONS}.networkInterfaces`).join()).toContain('vmbr0');
   });
 
-  it('leaves VLAN 0 out', () => {
+  it('do not import VLAN 0', () => {
     const result = changed('vlanTag: 42', 'vlanTag: 0');
     expect(result.valueAt('pools.0.network.interfaces.0.vlan')).toBeUndefined();
   });
@@ -241,7 +244,7 @@ describe('vmOptions', () => {
     ['sshkeys', 'x', 'ssh.publicKeys'],
     ['ide2', '"local:iso/x.iso,media=cdrom"', 'not supported'],
     ['cipassword', 'planted-pass', 'not supported'],
-  ])('%s is not carried', (name, value, why) => {
+  ])('%s is not imported', (name, value, why) => {
     const result = withOption(name, value);
     expect(result.notesAbout(`${FIRST} (${name})`).join()).toContain(why);
     expect(result.valueAt(`pools.0.vmOptions.${name}`)).toBeUndefined();
@@ -252,7 +255,7 @@ describe('vmOptions', () => {
     ['machine', 'q35', 'q35'],
     ['hostpci0', 'mapping=gpu', 'mapping=gpu'],
     ['scsihw', 'virtio-scsi-single', 'virtio-scsi-single'],
-  ])('%s is passed on', (name, value, written) => {
+  ])('%s is passed through', (name, value, written) => {
     expect(withOption(name, value).valueAt(`pools.0.vmOptions.${name}`)).toBe(written);
   });
 
@@ -265,7 +268,7 @@ describe('vmOptions', () => {
     expect(withOption(name, value).valueAt(path)).toBe(written);
   });
 
-  it('says which ones the program overwrites', () => {
+  it('notes options that the source system overwrites', () => {
     for (const name of ['name', 'cores', 'net5']) {
       expect(withOption(name, 'x').notesAbout(`${FIRST} (${name})`).join()).toContain(
         'overwritten',
@@ -273,7 +276,7 @@ describe('vmOptions', () => {
     }
   });
 
-  it('takes size, storage and flags from scsi0', () => {
+  it('imports size, storage and flags of scsi0', () => {
     const result = importText('kubenodesmith', FILE);
     expect(result.valueAt('pools.0.disk')).toStrictEqual({
       storage: 'fast',
@@ -283,7 +286,7 @@ describe('vmOptions', () => {
     expect(result.valueAt('pools.0.size.min')).toMatchObject({ disk: '48Gi' });
   });
 
-  it('asks for the image where scsi0 is filled from a volume', () => {
+  it('requires an image when scsi0 is imported from a volume', () => {
     const result = changed(
       'fast:48,discard=on,ssd=1',
       'fast:0,import-from=local:import/x.qcow2,backup=0',
@@ -294,7 +297,7 @@ describe('vmOptions', () => {
     expect(result.yaml).toContain('REPLACE THIS: the source of new VMs');
   });
 
-  it.each(['none', '/dev/sdb', 'fast:vm-1-disk-0'])('does not understand scsi0 %s', (value) => {
+  it.each(['none', '/dev/sdb', 'fast:vm-1-disk-0'])('notes an unsupported scsi0 %s', (value) => {
     const result = changed('fast:48,discard=on,ssd=1', value);
     expect(result.notesAbout(`${OPTIONS}.vmOptions[6] (scsi0)`).join()).toContain(
       'action-required',
@@ -309,12 +312,12 @@ describe('vmOptions', () => {
     );
   });
 
-  it('asks where a VM comes from unless it boots from the network', () => {
+  it('sets a placeholder source unless the VM boots from the network', () => {
     const result = changed('order=scsi0;net0', 'order=scsi0');
     expect(result.yaml).toContain('REPLACE THIS: the source of new VMs');
   });
 
-  it('lets the later of two with one name win', () => {
+  it('uses the last of two options with the same name', () => {
     const result = changed('vmOptions:\n', 'vmOptions:\n        - { name: cpu, value: kvm64 }\n');
     expect(result.valueAt('pools.0.vmOptions.cpu')).toBe('host');
     expect(result.notesAbout(`${FIRST} (cpu)`).join()).toContain('ignored-by-source');
@@ -326,7 +329,7 @@ describe('vmOptions', () => {
   });
 });
 
-it('reads the file out of its ConfigMap, with the lines of the manifest', () => {
+it('reads the file in a ConfigMap with the lines of the manifest', () => {
   const inner = FILE.split('\n').map((line) => (line === '' ? '' : `    ${line}`));
   const text = [
     'apiVersion: v1',

@@ -7,7 +7,7 @@ it.each([
   [2048, '2Gi'],
   [1500, '1500Mi'],
   [0, 0],
-])('%d MiB is %s', (mib, text) => {
+])('formats %d MiB as %s', (mib, text) => {
   expect(formatMiB(mib)).toBe(text);
 });
 
@@ -16,7 +16,7 @@ it.each([
   [900, '15m'],
   [90, '90s'],
   [0, '0s'],
-])('%d s is %s', (seconds, text) => {
+])('formats %d s as %s', (seconds, text) => {
   expect(formatSeconds(seconds)).toBe(text);
 });
 
@@ -26,11 +26,11 @@ it.each([
   ['512M', 512],
   ['1536K', 2],
   ['21474836480', 20_480],
-])('%s is %d MiB', (text, value) => {
+])('parses %s as %d MiB', (text, value) => {
   expect(parseProxmoxSizeMiB(text)).toStrictEqual({ ok: true, value });
 });
 
-it.each(['+10G', '10GB', '', 'big', '0', '10 G'])('%j is no size', (text) => {
+it.each(['+10G', '10GB', '', 'big', '0', '10 G'])('refuses the size %j', (text) => {
   expect(parseProxmoxSizeMiB(text).ok).toBe(false);
 });
 
@@ -41,7 +41,7 @@ it.each([
   ['255.255.255.255', 32],
   ['255.0.255.0', undefined],
   ['24', undefined],
-])('netmask %s has prefix %s', (text, prefix) => {
+])('converts netmask %s to prefix %s', (text, prefix) => {
   expect(netmaskToPrefix(text)).toBe(prefix);
 });
 
@@ -50,11 +50,11 @@ it.each([
   ['grün', 'grun'],
   ['--', 'x'],
   ['a'.repeat(80), 'a'.repeat(54)],
-])('%s becomes %s', (text, label) => {
+])('converts the name %s to %s', (text, label) => {
   expect(toDnsLabel(text, 'x')).toBe(label);
 });
 
-it('numbers names that were taken already', () => {
+it('appends a number to names that are taken', () => {
   expect(makeUniqueLabel('a', new Set(['a', 'a-2']))).toBe('a-3');
   expect(makeUniqueLabel('b', new Set(['a']))).toBe('b');
   expect(makeUniqueLabel('a'.repeat(54), new Set(['a'.repeat(54)]))).toHaveLength(54);

@@ -14,18 +14,18 @@ it.each([
   ],
   ['x: K10deadbeefdeadbeef::server:abc', 'K10deadbeefdeadbeef::server:abc'],
   ['x: abcdef.0123456789abcdef', 'abcdef.0123456789abcdef'],
-])('finds the secret of %j', (text, secret) => {
+])('redacts the secret of %j', (text, secret) => {
   expect(new SecretRedactor(text).redact(`<${secret}>`)).toBe('<(hidden)>');
 });
 
-it('leaves token ids, short words and names of variables alone', () => {
+it('does not redact token ids, short words and variable names', () => {
   const redactor = new SecretRedactor(
     "token_id: me@pve!scaler9\npassword: lab\npxe_password = os.environ['PXE_PASSWORD']",
   );
   expect(redactor.containsSecret('me@pve!scaler9 lab PXE_PASSWORD')).toBe(false);
 });
 
-it('finds secrets on lines of their own by the structure of the file', () => {
+it('redacts secrets by their key in the tree', () => {
   const redactor = new SecretRedactor('');
   const reader = readYaml(
     'a:\n  cluster_token: >-\n    t0ken of\n    two lines\n  tokens: [s3cond-one]',

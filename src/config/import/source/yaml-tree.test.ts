@@ -16,7 +16,7 @@ function plain(tree: SourceTree): unknown {
   return Object.fromEntries([...tree.entries].map(([key, child]) => [key, plain(child)]));
 }
 
-it('knows path and place of every value', () => {
+it('has the path and position of every value', () => {
   const tree = reader('a:\n  - b: 1\n    c: x\n');
   const list = tree.kind === 'map' ? tree.entries.get('a') : undefined;
   const item = list?.kind === 'list' ? list.items[0] : undefined;
@@ -28,7 +28,7 @@ it('knows path and place of every value', () => {
   });
 });
 
-it('reads words and numbers as the version of the other system does', () => {
+it('reads words and numbers according to the YAML version', () => {
   expect(plain(reader('a: yes\nb: 010\nc: 02:00:00'))).toStrictEqual({
     a: 'yes',
     b: 10,
@@ -37,7 +37,7 @@ it('reads words and numbers as the version of the other system does', () => {
   expect(plain(reader('a: yes\nb: 010', '1.1'))).toStrictEqual({ a: true, b: 8 });
 });
 
-it('keeps the text of what is neither text, number nor boolean', () => {
+it('keeps the source text of other scalar types', () => {
   expect(plain(reader('a: 2024-01-02\nb:\nc: .inf', '1.1'))).toStrictEqual({
     a: '2024-01-02',
     b: null,
@@ -45,13 +45,13 @@ it('keeps the text of what is neither text, number nor boolean', () => {
   });
 });
 
-it('lets the later of two equal keys win and says so', () => {
+it('uses the last of two duplicate keys and reports it', () => {
   const result = readYaml('a: 1\nb: 2\na: 3', '1.1');
   expect(result).toMatchObject({ ok: true, repeated: [{ path: 'a', at: { line: 3, column: 1 } }] });
   expect(result.ok && result.trees.map(plain)).toStrictEqual([{ a: 3, b: 2 }]);
 });
 
-it('follows aliases and merges', () => {
+it('resolves aliases and merge keys', () => {
   const text = 'x: &x {a: 1, b: 2}\ny: {<<: *x, b: 3}\nz: *x\nw: {<<: [{a: 5}, *x]}';
   expect(plain(reader(text))).toStrictEqual({
     x: { a: 1, b: 2 },
@@ -61,7 +61,7 @@ it('follows aliases and merges', () => {
   });
 });
 
-describe('refuses', () => {
+describe('readYaml refuses', () => {
   it.each([
     ['a: "x\nb: 1', 'missing'],
     ['a: b: c', 'mapping'],
