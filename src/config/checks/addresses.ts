@@ -8,10 +8,13 @@ import { addressRangesOverlap, type IpFamily, parseAddressRange } from '../value
 import { checkSubnet, type StaticAddressPool } from './subnet.ts';
 
 export function checkAddresses(file: ConfigFile): readonly Finding[] {
-  const pools = file.pools.map((pool, index) => ({ pool, statics: findStaticPools(pool, index) }));
+  const pools = file.pools.map((pool, index) => ({
+    pool,
+    addressPools: findStaticPools(pool, index),
+  }));
   return [
-    ...pools.flatMap(({ pool, statics }) =>
-      statics.flatMap((addressPool) => [
+    ...pools.flatMap(({ pool, addressPools }) =>
+      addressPools.flatMap((addressPool) => [
         ...checkFamilies(addressPool),
         ...checkSubnet(addressPool),
         ...checkCount(pool, addressPool),
@@ -60,12 +63,12 @@ function checkFamilies({ path, expected, ranges }: StaticAddressPool): readonly 
 
 function checkCount(pool: PoolFile, { path, ranges }: StaticAddressPool): readonly Finding[] {
   const count = ranges.reduce((sum, range) => sum + range.count, 0);
-  const most = Math.max(pool.limits.max, ...pool.schedules.map(({ max }) => max ?? 0));
-  return count < most
+  const maxMachines = Math.max(pool.limits.max, ...pool.schedules.map(({ max }) => max ?? 0));
+  return count < maxMachines
     ? [
         errorAt(
           [...path, 'pool'],
-          `has ${count} addresses, but the pool may have ${most} machines (limits.max)`,
+          `has ${count} addresses, but the pool may have ${maxMachines} machines (limits.max)`,
         ),
       ]
     : [];
@@ -81,13 +84,13 @@ function checkOverlapWithinPool({ path, ranges }: StaticAddressPool): readonly F
 
 interface PoolAddresses {
   readonly pool: PoolFile;
-  readonly statics: readonly StaticAddressPool[];
+  readonly addressPools: readonly StaticAddressPool[];
 }
 
 function checkOverlapBetweenPools(left: PoolAddresses, right: PoolAddresses): readonly Finding[] {
   if (!isSameNetwork(left.pool, right.pool)) return [];
-  return right.statics.flatMap(({ path, ranges }) => {
-    const isTaken = left.statics
+  return right.addressPools.flatMap(({ path, ranges }) => {
+    const isTaken = left.addressPools
       .flatMap((other) => other.ranges)
       .some((other) => ranges.some((range) => addressRangesOverlap(range, other)));
     return isTaken

@@ -11,12 +11,12 @@ export function checkPlacement(
   file: ConfigFile,
 ): readonly Finding[] {
   const regions = pool.regions ?? [];
-  const twice = regions.flatMap((name, index) =>
+  const duplicates = regions.flatMap((name, index) =>
     regions.indexOf(name) < index
       ? [errorAt([...path, 'regions', index], 'appears twice in the list')]
       : [],
   );
-  return [...twice, ...checkHosts([...path, 'placement', 'hosts'], pool, file)];
+  return [...duplicates, ...checkHosts([...path, 'placement', 'hosts'], pool, file)];
 }
 
 function checkHosts(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly Finding[] {

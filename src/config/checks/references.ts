@@ -18,21 +18,21 @@ export interface Reference {
 export function checkReference(reference: Reference): readonly Finding[] {
   const { path, name, kind, section, defined } = reference;
   if (defined.includes(name)) return [];
-  const meant = closestMatch(
+  const closest = closestMatch(
     name,
     defined.filter((known) => canShowValue(known)),
   );
-  const message = `${kind} ${quoteValue(name)} is not defined${referenceHint(meant, section, defined)}`;
-  const finding = { ...errorAt(path, message, meant), isIndependent: true };
+  const message = `${kind} ${quoteValue(name)} is not defined${referenceHint(closest, section, defined)}`;
+  const finding = { ...errorAt(path, message, closest), isIndependent: true };
   return [withDependencies([[section]], finding)];
 }
 
 function referenceHint(
-  meant: string | undefined,
+  closest: string | undefined,
   section: string,
   defined: readonly string[],
 ): string {
-  if (meant !== undefined) return `; did you mean ${quoteValue(meant)}?`;
+  if (closest !== undefined) return `; did you mean ${quoteValue(closest)}?`;
   return defined.length === 0
     ? `; '${section}' is empty`
     : `; '${section}' defines ${defined.map(quoteValue).join(', ')}`;

@@ -60,10 +60,10 @@ function checkLogin(path: ConfigPath, region: RegionFile): readonly Finding[] {
 }
 
 function checkNoPassword(path: ConfigPath, region: RegionFile): readonly Finding[] {
-  const ways = (['passwordFile', 'passwordEnv', 'passwordRef'] as const).filter(
+  const passwordKeys = (['passwordFile', 'passwordEnv', 'passwordRef'] as const).filter(
     (key) => region[key] !== undefined,
   );
-  return ways.map((key) =>
+  return passwordKeys.map((key) =>
     errorAtKey([...path, key], "has no effect together with 'token'; keep only one of them"),
   );
 }

@@ -67,15 +67,15 @@ function checkTemplateIds(file: ConfigFile, { name, range }: RegionRange): reado
 
 /** Only a warning: the pools work, but they cannot all reach their maximum at the same time. */
 function checkIdCount(file: ConfigFile, { name, range }: RegionRange): readonly Finding[] {
-  const wanted = file.pools
+  const maxMachines = file.pools
     .filter(({ regions }) => regions?.length === 1 && regions[0] === name)
     .reduce((sum, pool) => sum + pool.limits.max, 0);
   const count = vmIdCount(range);
-  return wanted > count
+  return maxMachines > count
     ? [
         warningAt(
           ['proxmox', name, 'vmIds'],
-          `the range has ${count} VM ids, but the pools of this region may have ${wanted} machines`,
+          `the range has ${count} VM ids, but the pools of this region may have ${maxMachines} machines`,
         ),
       ]
     : [];

@@ -59,14 +59,14 @@ interface SecretRef {
 }
 
 export function toSecretSource(
-  ways: SecretSourceKeys,
+  keys: SecretSourceKeys,
   context: BuildContext,
 ): SecretSource | undefined {
-  if (ways.file !== undefined) {
-    return { kind: 'file', path: resolvePath(ways.file, context.folders) };
+  if (keys.file !== undefined) {
+    return { kind: 'file', path: resolvePath(keys.file, context.folders) };
   }
-  if (ways.env !== undefined) return { kind: 'environment', variable: ways.env };
-  return ways.ref === undefined ? undefined : toKubernetesSecretSource(ways.ref, context);
+  if (keys.env !== undefined) return { kind: 'environment', variable: keys.env };
+  return keys.ref === undefined ? undefined : toKubernetesSecretSource(keys.ref, context);
 }
 
 export function toKubernetesSecretSource(ref: SecretRef, context: BuildContext): SecretSource {

@@ -119,7 +119,7 @@ function failedImport(
   redactor: SecretRedactor,
   problems: readonly SourceProblem[],
 ): ImportResult {
-  const told = problems.map(
+  const importProblems = problems.map(
     ({ line, column, message }): ImportProblem => ({
       file: fileName,
       line,
@@ -127,7 +127,7 @@ function failedImport(
       message: redactor.redact(message),
     }),
   );
-  return { ok: false, problems: told };
+  return { ok: false, problems: importProblems };
 }
 
 type ReadableSource = Exclude<OpenedSource, { kind: 'failed' }>;

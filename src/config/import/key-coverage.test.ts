@@ -116,11 +116,11 @@ const TABLES: readonly KeyTable[] = [
 describe.each(TABLES)('$file', ({ system, file, keys }) => {
   const { yaml, notes } = importText(system, readFixture(file));
   const remarks = yaml.split('\n').flatMap((line) => line.split('#').slice(1));
-  const told = [...remarks, ...notes.map(({ path }) => path)];
+  const mentioned = [...remarks, ...notes.map(({ path }) => path)];
 
   it.each(keys)('%s is imported or noted', (key) => {
     const mentions = new RegExp(`(?:^|[\\s,])${escaped(key)}(?:[\\s,.[]|$)`);
-    expect(told.some((text) => mentions.test(text))).toBe(true);
+    expect(mentioned.some((text) => mentions.test(text))).toBe(true);
   });
 
   it('contains every key of the table', () => {

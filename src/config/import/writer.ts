@@ -45,43 +45,43 @@ export class ImportWriter {
 
   /** Sets a value of the source file. */
   set(path: ConfigPath, value: DraftValue, where: SourceRef): void {
-    this.#write(path, value, { where, remark: this.#describeOrigin(where) });
+    this.#write(path, value, { where, comment: this.#describeOrigin(where) });
   }
 
   /** Sets the default of the source system for a key that is absent. */
   setSourceDefault(path: ConfigPath, value: DraftValue, where: SourceRef): void {
-    const remark = `${where.path} is not set: default of ${this.sourceName}`;
-    this.#write(path, value, { where, remark });
+    const comment = `${where.path} is not set: default of ${this.sourceName}`;
+    this.#write(path, value, { where, comment });
   }
 
   /** Sets a behavior of the source system that has no key. */
   setFixedBehavior(path: ConfigPath, value: DraftValue, what: string): void {
-    this.#write(path, value, { where: { path: what }, remark: `${this.sourceName}: ${what}` });
+    this.#write(path, value, { where: { path: what }, comment: `${this.sourceName}: ${what}` });
   }
 
   /** Sets a value that the source system does not have. */
-  setOwn(path: ConfigPath, value: DraftValue, remark: string): void {
-    this.#write(path, value, { where: { path: '' }, remark });
+  setOwn(path: ConfigPath, value: DraftValue, comment: string): void {
+    this.#write(path, value, { where: { path: '' }, comment });
   }
 
   /** Sets a value that keeps the file valid until the user replaces it. */
   setPlaceholder(
     path: ConfigPath,
     value: DraftValue,
-    about: { where: SourceRef; message: string },
+    details: { where: SourceRef; message: string },
   ): void {
-    const remark = `REPLACE THIS: ${about.message}`;
-    this.#write(path, value, { where: about.where, remark });
+    const comment = `REPLACE THIS: ${details.message}`;
+    this.#write(path, value, { where: details.where, comment });
     this.note(
-      about.where,
+      details.where,
       'action-required',
-      `${formatConfigPath(path)} is a placeholder: ${about.message}`,
+      `${formatConfigPath(path)} is a placeholder: ${details.message}`,
     );
   }
 
   /** Refers to a file into which the user must put the secret. The secret is not copied. */
   setSecretFile(path: ConfigPath, file: string, where: SourceRef): void {
-    this.#write(path, file, { where, remark: `put ${where.path} into this file` });
+    this.#write(path, file, { where, comment: `put ${where.path} into this file` });
     const message = `secrets are not copied; put it into ${file} (readable only by pvescaler)`;
     this.note(where, 'action-required', message);
   }
@@ -95,14 +95,18 @@ export class ImportWriter {
     return undefined;
   }
 
-  #write(path: ConfigPath, value: DraftValue, about: { where: SourceRef; remark: string }): void {
+  #write(
+    path: ConfigPath,
+    value: DraftValue,
+    details: { where: SourceRef; comment: string },
+  ): void {
     const texts = [...path.map(String), ...collectTexts(value)];
     if (texts.some((text) => this.#guard.containsSecret(text))) {
-      this.note(about.where, 'action-required', SECRET_FOUND);
+      this.note(details.where, 'action-required', SECRET_FOUND);
       return;
     }
-    this.#origins.set(configPathKey(path), about.where);
-    this.#draft.set(path, value, this.#guard.redact(about.remark));
+    this.#origins.set(configPathKey(path), details.where);
+    this.#draft.set(path, value, this.#guard.redact(details.comment));
   }
 
   #describeOrigin(where: SourceRef): string {

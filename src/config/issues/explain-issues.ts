@@ -32,10 +32,10 @@ function explainIssue({ issue, path }: FlatIssue, tree: unknown): readonly Findi
 /** No form matches: names the allowed forms. */
 function explainUnion(path: ConfigPath, value: unknown): Finding {
   const literals = findNodes(path).flatMap(expandForms).flatMap(collectLiterals);
-  const near = typeof value === 'string' ? closestMatch(value, literals) : undefined;
+  const closest = typeof value === 'string' ? closestMatch(value, literals) : undefined;
   return wrongKindError(path, value, {
     text: describeForms(path) ?? 'another form',
-    ...(near !== undefined && { near }),
+    ...(closest !== undefined && { closest }),
   });
 }
 
@@ -43,20 +43,20 @@ function collectLiterals(node: { readonly enum?: readonly unknown[]; readonly co
   return [...(node.enum ?? []), node.const].filter((value) => typeof value === 'string');
 }
 
-type Expected = string | { readonly text: string; readonly near?: string };
+type Expected = string | { readonly text: string; readonly closest?: string };
 
 function wrongKindError(path: ConfigPath, value: unknown, expected: Expected): Finding {
   const what = typeof expected === 'string' ? describeExpectedKind(expected) : expected.text;
-  const near = typeof expected === 'string' ? undefined : expected.near;
+  const closest = typeof expected === 'string' ? undefined : expected.closest;
   if (value === undefined) return missingKeyError(path);
   if (value === null) {
     return errorAt(path, `has no value; expected ${what}, or remove the key`);
   }
-  const meant = near === undefined ? '' : `; did you mean '${near}'?`;
+  const suggestionHint = closest === undefined ? '' : `; did you mean '${closest}'?`;
   return errorAt(
     path,
-    `expected ${what}, not ${describeKind(value, what)}${wrongKindHint(path, value, what)}${meant}`,
-    near,
+    `expected ${what}, not ${describeKind(value, what)}${wrongKindHint(path, value, what)}${suggestionHint}`,
+    closest,
   );
 }
 
@@ -98,11 +98,15 @@ function explainValue(issue: Issue, path: ConfigPath, value: unknown): Finding {
 }
 
 function wrongChoiceError(path: ConfigPath, value: unknown, choices: readonly unknown[]): Finding {
-  const words = choices.map(String);
-  const near = typeof value === 'string' ? closestMatch(value, words) : undefined;
-  const only = words.length === 1 ? `must be ${words[0]}` : `must be one of ${words.join(', ')}`;
-  const meant = near === undefined || words.length === 1 ? '' : `; did you mean '${near}'?`;
-  return errorAt(path, `${only}${meant}`, near);
+  const choiceTexts = choices.map(String);
+  const closest = typeof value === 'string' ? closestMatch(value, choiceTexts) : undefined;
+  const only =
+    choiceTexts.length === 1
+      ? `must be ${choiceTexts[0]}`
+      : `must be one of ${choiceTexts.join(', ')}`;
+  const suggestionHint =
+    closest === undefined || choiceTexts.length === 1 ? '' : `; did you mean '${closest}'?`;
+  return errorAt(path, `${only}${suggestionHint}`, closest);
 }
 
 function describeTooSmall(issue: Extract<Issue, { code: 'too_small' }>): string {

@@ -30,10 +30,10 @@ function flattenIssue(issue: Issue, base: ConfigPath, tree: unknown): readonly F
   const path = [...base, ...issue.path.map((step) => (typeof step === 'symbol' ? '' : step))];
   if (issue.code !== 'invalid_union') return [{ issue, path }];
   const value = valueAt(tree, path);
-  const meant = value === undefined ? undefined : selectUnionBranch(issue.errors, value);
-  return meant === undefined
+  const branch = value === undefined ? undefined : selectUnionBranch(issue.errors, value);
+  return branch === undefined
     ? [{ issue, path }]
-    : meant.flatMap((inner) => flattenIssue(inner, path, tree));
+    : branch.flatMap((inner) => flattenIssue(inner, path, tree));
 }
 
 /** Paths of the values, keys or missing keys that the issue concerns. */

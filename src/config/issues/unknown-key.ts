@@ -14,14 +14,14 @@ export function unknownKeyError(parent: ConfigPath, key: string): Finding {
   const path = [...parent, key];
   const valid = findKeys(parent);
   if (isSecretKey(key)) {
-    const ways = valid.filter((way) =>
-      /^(secret|password|passphrase|privateKey)(File|Env|Ref)$/.test(way),
+    const sourceKeys = valid.filter((name) =>
+      /^(secret|password|passphrase|privateKey)(File|Env|Ref)$/.test(name),
     );
-    if (ways.length > 0) {
+    if (sourceKeys.length > 0) {
       return errorAtKey(
         path,
-        `do not write secrets into the file; use ${joinWithOr(ways)}`,
-        ways[0],
+        `do not write secrets into the file; use ${joinWithOr(sourceKeys)}`,
+        sourceKeys[0],
       );
     }
   }
@@ -30,16 +30,16 @@ export function unknownKeyError(parent: ConfigPath, key: string): Finding {
     const expected = forms === undefined ? '' : `; expected ${forms}`;
     return errorAtKey(path, `cannot be combined with the other keys here${expected}`);
   }
-  const meant = closestMatch(key, valid);
-  if (meant !== undefined) {
-    return errorAtKey(path, `unknown key; did you mean '${meant}'?`, meant);
+  const closest = closestMatch(key, valid);
+  if (closest !== undefined) {
+    return errorAtKey(path, `unknown key; did you mean '${closest}'?`, closest);
   }
-  const home = findReplacementKey(key);
-  if (home !== undefined) {
+  const replacement = findReplacementKey(key);
+  if (replacement !== undefined) {
     return errorAtKey(
       path,
-      `unknown key; the equivalent key here is '${home}'. 'pvescaler config import' converts whole files`,
-      home,
+      `unknown key; the equivalent key here is '${replacement}'. 'pvescaler config import' converts whole files`,
+      replacement,
     );
   }
   return errorAtKey(path, `unknown key${listValidKeys(valid)}`);

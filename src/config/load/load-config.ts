@@ -58,7 +58,7 @@ export type LoadResult = LoadedConfig | LoadFailure;
 export function loadConfig(input: LoadInput): LoadResult {
   const document = input.file === undefined ? emptyDocument() : readDocument(input.file.text);
   const overridden = applyOverrides(document.tree ?? {}, input.environment, input.flags);
-  const places = new LocationIndex({
+  const locations = new LocationIndex({
     file: input.file?.path,
     locations: document.locations,
     overrides: overridden.origins,
@@ -66,7 +66,7 @@ export function loadConfig(input: LoadInput): LoadResult {
     overridden: overridden.paths,
   });
   const secrets = collectSecrets(overridden.tree, input.environment);
-  const judged: ValidatedTree =
+  const validated: ValidatedTree =
     document.tree === undefined
       ? { findings: [], file: undefined }
       : validateTree(overridden.tree, scopeFolders(input));
@@ -74,15 +74,15 @@ export function loadConfig(input: LoadInput): LoadResult {
     ...syntaxProblems(document, input.file?.path),
     ...overridden.problems,
     ...findUnknownVariables(input.environment, overridden.tree),
-    ...judged.findings.map((finding) => places.toProblem(finding)),
+    ...validated.findings.map((finding) => locations.toProblem(finding)),
   ].map((problem) => redactProblem(problem, secrets));
   const sorted = sortProblems(problems);
-  if (judged.file === undefined || hasErrors(sorted)) return { ok: false, problems: sorted };
+  if (validated.file === undefined || hasErrors(sorted)) return { ok: false, problems: sorted };
   return {
     ok: true,
-    config: buildConfig(judged.file, pathFolders(input)),
-    file: judged.file,
-    origins: mapLeafOrigins(judged.file, (path) => places.origin(path)),
+    config: buildConfig(validated.file, pathFolders(input)),
+    file: validated.file,
+    origins: mapLeafOrigins(validated.file, (path) => locations.origin(path)),
     problems: sorted,
     planned: findPlannedKeys(overridden.tree),
   };

@@ -34,7 +34,7 @@ export function extractValidPart(
   const pools = poolsOf(rest);
   const indexOf = new Map(pools.map((pool, index) => [pool, index]));
   let remaining: readonly z.core.$ZodIssue[] = issues;
-  for (let round = 0; round < MAX_PASSES; round += 1) {
+  for (let pass = 0; pass < MAX_PASSES; pass += 1) {
     removeRefused(rest, flattenIssues(remaining, rest.tree).flatMap(findRefusedPaths));
     const kept = poolsOf(rest);
     const parsed = configSchema.safeParse(rest.tree);

@@ -25,15 +25,15 @@ export function findUnknownVariables(
     )
     .filter((name) => !named.includes(`"${name}"`))
     .map((name) => {
-      const meant = closestMatch(name, known);
+      const closest = closestMatch(name, known);
       return {
         file: `environment:${quoteKey(name).replaceAll("'", '')}`,
         line: 0,
         col: 0,
         path: '',
         severity: 'warning' as const,
-        message: `unknown environment variable${meant === undefined ? '' : `; did you mean ${meant}?`}`,
-        ...(meant !== undefined && { suggestion: meant }),
+        message: `unknown environment variable${closest === undefined ? '' : `; did you mean ${closest}?`}`,
+        ...(closest !== undefined && { suggestion: closest }),
       };
     });
 }

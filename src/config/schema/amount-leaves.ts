@@ -53,23 +53,23 @@ export function duration(bounds: AmountBounds = {}) {
 }
 
 function withBounds(parse: (amount: AmountText) => Parsed<number>, { min, max }: AmountBounds) {
-  const least = parseBound(parse, min, 0);
-  const most = parseBound(parse, max, Number.MAX_SAFE_INTEGER);
+  const minimum = parseBound(parse, min, 0);
+  const maximum = parseBound(parse, max, Number.MAX_SAFE_INTEGER);
   return (amount: AmountText): Parsed<number> => {
     const parsed = parse(amount);
     if (!parsed.ok) return parsed;
-    if (parsed.value < least) return refused(`is less than ${min}`);
-    return parsed.value > most ? refused(`is more than ${max}`) : accepted(parsed.value);
+    if (parsed.value < minimum) return refused(`is less than ${min}`);
+    return parsed.value > maximum ? refused(`is more than ${max}`) : accepted(parsed.value);
   };
 }
 
 function parseBound(
   parse: (amount: AmountText) => Parsed<number>,
   text: string | undefined,
-  otherwise: number,
+  fallback: number,
 ): number {
   const parsed = text === undefined ? undefined : parse(text);
-  return parsed?.ok === true ? parsed.value : otherwise;
+  return parsed?.ok === true ? parsed.value : fallback;
 }
 
 export function wholeNumber(min: number, max: number) {

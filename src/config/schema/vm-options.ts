@@ -25,9 +25,9 @@ function checkOptionName(name: string): Parsed<string> {
     if (source !== undefined) return refused(`is set by pvescaler from ${source}; remove it`);
     if (PASSED_THROUGH_OPTIONS.includes(spelling)) return accepted(name);
   }
-  const meant = closestMatch(name, PASSED_THROUGH_OPTIONS);
+  const closest = closestMatch(name, PASSED_THROUGH_OPTIONS);
   return refused(
-    `is not a Proxmox VM option${meant === undefined ? '' : `; did you mean '${meant}'?`}`,
+    `is not a Proxmox VM option${closest === undefined ? '' : `; did you mean '${closest}'?`}`,
   );
 }
 

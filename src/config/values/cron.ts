@@ -8,7 +8,7 @@ interface CronField {
   readonly min: number;
   readonly max: number;
   /** Names of the values, starting at `min`. */
-  readonly words?: readonly string[];
+  readonly names?: readonly string[];
 }
 
 const FIELDS: readonly CronField[] = [
@@ -19,14 +19,14 @@ const FIELDS: readonly CronField[] = [
     name: 'month',
     min: 1,
     max: 12,
-    words: ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'],
+    names: ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'],
   },
   // Sunday is 0 and 7.
   {
     name: 'weekday',
     min: 0,
     max: 7,
-    words: ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'],
+    names: ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'],
   },
 ];
 
@@ -42,9 +42,9 @@ export function parseCron(value: string): Parsed<string> {
     : refused(`has an invalid ${wrong.name} field; use ${describeField(wrong)}`);
 }
 
-function describeField({ min, max, words = [] }: CronField): string {
-  const [first] = words;
-  const named = first === undefined ? '' : ` or ${first} to ${words.at(-1)}`;
+function describeField({ min, max, names = [] }: CronField): string {
+  const [first] = names;
+  const named = first === undefined ? '' : ` or ${first} to ${names.at(-1)}`;
   return `a '*' or numbers from ${min} to ${max}${named}, as 'a,b', 'a-b' or '*/step'`;
 }
 
@@ -72,8 +72,8 @@ function isValidRange(text: string, field: CronField): boolean {
   return first <= (last === 0 && field.max === 7 ? 7 : last);
 }
 
-function parseFieldValue(text: string, { min, max, words = [] }: CronField): number | undefined {
-  const word = words.indexOf(text.toLowerCase());
+function parseFieldValue(text: string, { min, max, names = [] }: CronField): number | undefined {
+  const word = names.indexOf(text.toLowerCase());
   if (word >= 0) return word + min;
   const number = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
   return number >= min && number <= max ? number : undefined;

@@ -31,7 +31,7 @@ export function mapExternalgrpc(context: ImportContext, tree: SourceTree): void 
     pendingSeconds: readSecondsVariable(context, {
       variable: 'PENDING_VM_TIMEOUT_SECONDS',
       floor: 120,
-      otherwise: 900,
+      fallback: 900,
     }),
   });
   for (const section of [root, proxmox, k3s, defaults])
@@ -51,7 +51,7 @@ function mapServer(context: ImportContext): void {
   const interval = readSecondsVariable(context, {
     variable: 'RECONCILE_INTERVAL_SECONDS',
     floor: 5,
-    otherwise: 20,
+    fallback: 20,
   });
   if (interval !== undefined)
     writer.set(['intervals', 'reconcile'], formatSeconds(interval.seconds), interval.where);
@@ -106,18 +106,18 @@ function noteDatabase(context: ImportContext): void {
 interface SecondsRule {
   readonly variable: string;
   readonly floor: number;
-  readonly otherwise: number;
+  readonly fallback: number;
 }
 
 /** Reads seconds with an undocumented minimum. The source system uses the default for text that is not a number. */
 function readSecondsVariable(
   context: ImportContext,
-  { variable, floor, otherwise }: SecondsRule,
+  { variable, floor, fallback }: SecondsRule,
 ): { readonly seconds: number; readonly where: ScalarTree } | undefined {
   const tree = findVariable(context, variable);
   if (tree === undefined) return undefined;
   const text = String(tree.value);
-  const given = /^[+-]?\d+$/.test(text) ? Number(text) : otherwise;
+  const given = /^[+-]?\d+$/.test(text) ? Number(text) : fallback;
   const effective = Math.max(given, floor);
   if (String(effective) !== text) {
     context.writer.note(

@@ -102,10 +102,10 @@ interface GroupNumber {
   readonly tree: SourceTree | undefined;
 }
 
-function readNumber({ context, section }: NodeGroup, key: string, otherwise: number): GroupNumber {
+function readNumber({ context, section }: NodeGroup, key: string, fallback: number): GroupNumber {
   const tree = section.find(key);
   const value = context.reader.readInteger(tree);
-  return value === undefined ? { value: otherwise, tree: undefined } : { value, tree };
+  return value === undefined ? { value: fallback, tree: undefined } : { value, tree };
 }
 
 function setNumber(

@@ -92,18 +92,18 @@ function mapTls(context: ImportContext, section: SourceSection): void {
 }
 
 const STORAGES = [
-  { key: 'import_storage', ours: 'images', otherwise: 'local' },
-  { key: 'iso_storage', ours: 'seeds', otherwise: 'local' },
-  { key: 'vm_storage', ours: 'disks', otherwise: 'local-lvm' },
+  { key: 'import_storage', targetKey: 'images', fallback: 'local' },
+  { key: 'iso_storage', targetKey: 'seeds', fallback: 'local' },
+  { key: 'vm_storage', targetKey: 'disks', fallback: 'local-lvm' },
 ] as const;
 
 function mapStorages(context: ImportContext, section: SourceSection): void {
-  for (const { key, ours, otherwise } of STORAGES) {
+  for (const { key, targetKey, fallback } of STORAGES) {
     const tree = findEffectiveValue(context, section, key);
     const storage = context.reader.readText(tree);
-    const path = [...ROOT, 'storage', ours];
+    const path = [...ROOT, 'storage', targetKey];
     if (tree === undefined || storage === undefined) {
-      context.writer.setSourceDefault(path, otherwise, section.refTo(key));
+      context.writer.setSourceDefault(path, fallback, section.refTo(key));
     } else context.writer.set(path, storage, tree);
   }
 }

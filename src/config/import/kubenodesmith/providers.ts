@@ -90,8 +90,8 @@ const OTHER_TYPE =
 
 function addPlaceholderRegion({ writer }: ImportContext, section: SourceSection): void {
   const message = 'the URL of the Proxmox API; the source file has no provider of type proxmox';
-  const about = { where: section, message };
-  writer.setPlaceholder(['proxmox', 'pve', 'endpoints'], placeholderEndpoints('pve'), about);
+  const placeholder = { where: section, message };
+  writer.setPlaceholder(['proxmox', 'pve', 'endpoints'], placeholderEndpoints('pve'), placeholder);
   for (const key of ['idRef', 'secretRef']) {
     writer.setOwn(['proxmox', 'pve', 'token', key, 'name'], 'proxmox', 'REPLACE THIS');
   }
@@ -214,11 +214,11 @@ function mapCredentials(context: ImportContext, provider: SourceSection, root: C
     const path = [...root, 'token', key];
     if (nameTree !== undefined && name !== undefined) writer.set([...path, 'name'], name, nameTree);
     else {
-      const about = {
+      const placeholder = {
         where: ref.refTo('name'),
         message: 'the Secret with PROXMOX_TOKEN_ID and PROXMOX_SECRET',
       };
-      writer.setPlaceholder([...path, 'name'], 'proxmox', about);
+      writer.setPlaceholder([...path, 'name'], 'proxmox', placeholder);
     }
     if (namespaceTree !== undefined && namespace !== undefined) {
       writer.set([...path, 'namespace'], namespace, namespaceTree);

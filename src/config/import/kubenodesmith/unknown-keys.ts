@@ -33,6 +33,6 @@ export function noteUnknownKeys(
 function unknownKeyHint(key: string, known: readonly string[]): string {
   const documented = Object.hasOwn(ONLY_DOCUMENTED, key) ? ONLY_DOCUMENTED[key] : undefined;
   if (documented !== undefined) return `, although its examples contain it; ${documented}`;
-  const meant = closestMatch(key, known);
-  return meant === undefined ? '' : `; did you mean '${meant}'?`;
+  const closest = closestMatch(key, known);
+  return closest === undefined ? '' : `; did you mean '${closest}'?`;
 }

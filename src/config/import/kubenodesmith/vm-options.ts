@@ -81,9 +81,9 @@ export function mapVmOption(pool: NodePool, { option, cards }: OptionWithCards):
     );
     return;
   }
-  const home = Object.hasOwn(OPTION_MAPPERS, name) ? OPTION_MAPPERS[name] : undefined;
-  if (home !== undefined) {
-    home(pool, option);
+  const mapper = Object.hasOwn(OPTION_MAPPERS, name) ? OPTION_MAPPERS[name] : undefined;
+  if (mapper !== undefined) {
+    mapper(pool, option);
     return;
   }
   const value = parseDecimal(text) ?? text;

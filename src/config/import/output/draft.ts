@@ -14,7 +14,7 @@ export type DraftValue =
 interface DraftEntry {
   readonly path: ConfigPath;
   readonly value: DraftValue;
-  readonly remark: string;
+  readonly comment: string;
 }
 
 /** A whole pool, region or section is never removed because of one wrong value. */
@@ -30,8 +30,8 @@ export class Draft {
     this.#order = order;
   }
 
-  set(path: ConfigPath, value: DraftValue, remark: string): void {
-    this.#entries.set(configPathKey(path), { path, value, remark: toOneLine(remark) });
+  set(path: ConfigPath, value: DraftValue, comment: string): void {
+    this.#entries.set(configPathKey(path), { path, value, comment: toOneLine(comment) });
   }
 
   paths(): readonly ConfigPath[] {
@@ -51,16 +51,16 @@ export class Draft {
       path.length >= MIN_REMOVED_PATH_LENGTH
         ? paths.filter((entry) => pathStartsWith(entry, path))
         : [];
-    const gone = around.length > 0 ? around : below;
-    for (const entry of gone) this.#entries.delete(configPathKey(entry));
-    return gone;
+    const removedPath = around.length > 0 ? around : below;
+    for (const entry of removedPath) this.#entries.delete(configPathKey(entry));
+    return removedPath;
   }
 
   toYaml(): string {
     const document = new Document({});
-    for (const { path, value, remark } of this.#sorted()) {
+    for (const { path, value, comment } of this.#sorted()) {
       document.setIn(path, document.createNode(value));
-      addComment(document, path, remark);
+      addComment(document, path, comment);
     }
     for (const seq of findScalarLists(document.contents)) seq.flow = true;
     document.commentBefore = this.#header;
@@ -73,21 +73,21 @@ export class Draft {
   }
 }
 
-function addComment(document: Document, path: ConfigPath, remark: string): void {
-  if (remark === '') return;
+function addComment(document: Document, path: ConfigPath, comment: string): void {
+  if (comment === '') return;
   const node = document.getIn(path, true);
-  if (isScalar(node)) node.comment = ` ${remark}`;
-  else if (isCollection(node)) addCommentAboveKey(document, path, remark);
+  if (isScalar(node)) node.comment = ` ${comment}`;
+  else if (isCollection(node)) addCommentAboveKey(document, path, comment);
 }
 
 // The comment of a mapping or list goes above its key. After it, it would seem to belong to the last item.
-function addCommentAboveKey(document: Document, path: ConfigPath, remark: string): void {
+function addCommentAboveKey(document: Document, path: ConfigPath, comment: string): void {
   const parent = document.getIn(path.slice(0, -1), true);
   if (!isMap(parent)) return;
   const pair = parent.items.find((item) => readYamlKey(item.key) === path.at(-1));
   if (pair === undefined) return;
   const key = new Scalar(path.at(-1));
-  key.commentBefore = ` ${remark}`;
+  key.commentBefore = ` ${comment}`;
   pair.key = key;
 }
 
@@ -102,6 +102,6 @@ function findScalarLists(node: unknown): readonly { flow?: boolean | undefined }
   return plain ? [node] : node.items.flatMap((item) => findScalarLists(item));
 }
 
-function toOneLine(remark: string): string {
-  return remark.replaceAll(/\s+/g, ' ').trim();
+function toOneLine(comment: string): string {
+  return comment.replaceAll(/\s+/g, ' ').trim();
 }

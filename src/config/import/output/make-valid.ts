@@ -21,7 +21,7 @@ export type ValidationResult =
 
 export function makeValid(writer: ImportWriter, draft: Draft): ValidationResult {
   let findings: readonly Finding[] = [];
-  for (let round = 0; round < MAX_PASSES; round += 1) {
+  for (let pass = 0; pass < MAX_PASSES; pass += 1) {
     addRequiredPlaceholders(writer, draft);
     const yaml = draft.toYaml();
     findings = findErrors(yaml);
@@ -34,9 +34,9 @@ export function makeValid(writer: ImportWriter, draft: Draft): ValidationResult 
 
 function removeInvalid(writer: ImportWriter, draft: Draft, { path, message }: Finding): boolean {
   const removed = draft.remove(path);
-  for (const gone of removed) {
-    const where = writer.findOrigin(gone) ?? { path: formatConfigPath(gone) };
-    const text = `${formatConfigPath(gone)} does not accept the value, so it was not imported: ${message}`;
+  for (const removedPath of removed) {
+    const where = writer.findOrigin(removedPath) ?? { path: formatConfigPath(removedPath) };
+    const text = `${formatConfigPath(removedPath)} does not accept the value, so it was not imported: ${message}`;
     writer.note(where, 'action-required', text);
   }
   return removed.length > 0;

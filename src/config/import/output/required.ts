@@ -128,8 +128,8 @@ function replaceIncompleteAddresses(writer: ImportWriter, draft: Draft, pool: Co
   const has = (key: string) => draft.hasValue([...ip, key]);
   const isStatic = ['pool', 'prefix', 'gateway', 'dns'].some(has) && !has('v4');
   if (!isStatic || (has('pool') && has('prefix'))) return;
-  for (const gone of draft.remove(ip)) {
-    const where = writer.findOrigin(gone) ?? { path: 'addresses' };
+  for (const removedPath of draft.remove(ip)) {
+    const where = writer.findOrigin(removedPath) ?? { path: 'addresses' };
     writer.note(
       where,
       'action-required',

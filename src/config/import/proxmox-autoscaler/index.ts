@@ -38,17 +38,20 @@ function mapLogin(context: ImportContext, settings: SourceSection): void {
   const hostTree = settings.find('pxe_host');
   const host = reader.readText(hostTree);
   if (hostTree === undefined || host === undefined) {
-    const about = { where: settings.refTo('pxe_host'), message: 'the URL of the Proxmox API' };
-    writer.setPlaceholder([...root, 'endpoints'], placeholderEndpoints(REGION), about);
+    const placeholder = {
+      where: settings.refTo('pxe_host'),
+      message: 'the URL of the Proxmox API',
+    };
+    writer.setPlaceholder([...root, 'endpoints'], placeholderEndpoints(REGION), placeholder);
   } else writer.set([...root, 'endpoints'], [toEndpoint(host)], hostTree);
   const userTree = settings.find('pxe_user');
   const user = reader.readText(userTree);
   if (userTree === undefined || user === undefined) {
-    const about = {
+    const placeholder = {
       where: settings.refTo('pxe_user'),
       message: 'the user for the Proxmox API, user@realm',
     };
-    writer.setPlaceholder([...root, 'user'], 'root@pam', about);
+    writer.setPlaceholder([...root, 'user'], 'root@pam', placeholder);
   } else writer.set([...root, 'user'], user, userTree);
   settings.find('pxe_password');
   writer.setSecretFile(

@@ -52,21 +52,21 @@ function mapLimits(context: ImportContext, settings: SourceSection, pool: Config
   const addresses = countAddresses(context, settings) ?? Number.POSITIVE_INFINITY;
   const min = readNumberSetting(context, settings, 'min_size');
   const max = readNumberSetting(context, settings, 'max_size');
-  const least = Math.min(min.value, addresses);
-  const most = Math.min(Math.max(min.value, max.value), addresses);
-  setFromSetting(context, [...pool, 'limits', 'min'], { setting: min, value: least });
-  setFromSetting(context, [...pool, 'limits', 'max'], { setting: max, value: most });
+  const minMachines = Math.min(min.value, addresses);
+  const maxMachines = Math.min(Math.max(min.value, max.value), addresses);
+  setFromSetting(context, [...pool, 'limits', 'min'], { setting: min, value: minMachines });
+  setFromSetting(context, [...pool, 'limits', 'max'], { setting: max, value: maxMachines });
   if (max.value < min.value) {
     writer.note(
       max.where,
       'action-required',
-      `is less than min_size; ${most} was set, check the value`,
+      `is less than min_size; ${maxMachines} was set, check the value`,
     );
   } else if (max.value > addresses) {
     writer.note(
       max.where,
       'action-required',
-      `is more than the number of addresses in the range; ${most} was set, extend the range for more`,
+      `is more than the number of addresses in the range; ${maxMachines} was set, extend the range for more`,
     );
   }
 }

@@ -35,7 +35,7 @@ export function evaluateExpression(
 function stripParentheses(tokens: readonly Token[]): readonly Token[] {
   const wrapped = tokens.length > 2 && isOperator(tokens[0], '(') && isOperator(tokens.at(-1), ')');
   const inner = tokens.slice(1, -1);
-  return wrapped && !inner.some((token) => token.kind === 'sign' && '(),'.includes(token.text))
+  return wrapped && !inner.some((token) => token.kind === 'operator' && '(),'.includes(token.text))
     ? inner
     : tokens;
 }
@@ -130,5 +130,5 @@ function evaluateFallback(tokens: readonly Token[], name: string): EvaluationRes
 }
 
 export function isOperator(token: Token | undefined, text: string): boolean {
-  return token?.kind === 'sign' && token.text === text;
+  return token?.kind === 'operator' && token.text === text;
 }

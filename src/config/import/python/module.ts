@@ -42,7 +42,7 @@ interface Block {
 /** Clauses that belong to the previous statement: a `try`, or a skipped statement. */
 const FOLLOWING_CLAUSES: readonly string[] = ['except', 'else', 'elif', 'finally'];
 
-type Outcome = 'fine' | 'raised';
+type StatementOutcome = 'completed' | 'raised';
 
 class ModuleEvaluator {
   readonly #environment: SourceEnvironment;
@@ -62,27 +62,28 @@ class ModuleEvaluator {
     return { settings: this.#settings, skipped: this.#skipped };
   }
 
-  #evaluateBlock(lines: readonly LogicalLine[]): Outcome {
+  #evaluateBlock(lines: readonly LogicalLine[]): StatementOutcome {
     const blocks = toBlocks(lines);
     for (const [at, block] of blocks.entries()) {
       const outcome = this.#evaluateStatement(block, takeFollowers(blocks, at + 1));
       if (outcome === 'raised') return outcome;
     }
-    return 'fine';
+    return 'completed';
   }
 
-  #evaluateStatement(block: Block, followers: readonly Block[]): Outcome {
-    const word = block.header.tokens[0].text;
-    if (word === 'try') return this.#evaluateTry(block, followers);
-    return FOLLOWING_CLAUSES.includes(word) ? 'fine' : this.#evaluateAssignment(block);
+  #evaluateStatement(block: Block, followers: readonly Block[]): StatementOutcome {
+    const keyword = block.header.tokens[0].text;
+    if (keyword === 'try') return this.#evaluateTry(block, followers);
+    return FOLLOWING_CLAUSES.includes(keyword) ? 'completed' : this.#evaluateAssignment(block);
   }
 
-  #evaluateTry(block: Block, followers: readonly Block[]): Outcome {
-    const named = (word: string) => followers.find((one) => one.header.tokens[0].text === word);
+  #evaluateTry(block: Block, followers: readonly Block[]): StatementOutcome {
+    const named = (keyword: string) =>
+      followers.find((one) => one.header.tokens[0].text === keyword);
     const handler = named('except');
     this.#recordVariables(bodyOf(block));
     let outcome = this.#evaluateBlock(bodyOf(block));
-    if (outcome === 'fine') outcome = this.#evaluateOptionalBlock(named('else'));
+    if (outcome === 'completed') outcome = this.#evaluateOptionalBlock(named('else'));
     else if (handler !== undefined) outcome = this.#evaluateBlock(bodyOf(handler));
     return this.#evaluateOptionalBlock(named('finally')) === 'raised' ? 'raised' : outcome;
   }
@@ -98,14 +99,14 @@ class ModuleEvaluator {
     }
   }
 
-  #evaluateOptionalBlock(block: Block | undefined): Outcome {
-    return block === undefined ? 'fine' : this.#evaluateBlock(bodyOf(block));
+  #evaluateOptionalBlock(block: Block | undefined): StatementOutcome {
+    return block === undefined ? 'completed' : this.#evaluateBlock(bodyOf(block));
   }
 
-  #evaluateAssignment(block: Block): Outcome {
+  #evaluateAssignment(block: Block): StatementOutcome {
     const [first, second] = block.header.tokens;
     if (block.body.length > 0) return this.#skipStatement(first);
-    if (hasNoEffect(block.header)) return 'fine';
+    if (hasNoEffect(block.header)) return 'completed';
     const equals = findAssignment(block.header.tokens);
     if (first.kind !== 'name' || second === undefined || equals < 0)
       return this.#skipStatement(first);
@@ -115,23 +116,23 @@ class ModuleEvaluator {
     );
   }
 
-  #skipStatement(token: Token): Outcome {
+  #skipStatement(token: Token): StatementOutcome {
     this.#skipped.push({ line: token.line, column: token.column });
-    return 'fine';
+    return 'completed';
   }
 
-  #assignSetting(token: Token, evaluated: EvaluationResult): Outcome {
+  #assignSetting(token: Token, evaluated: EvaluationResult): StatementOutcome {
     const { text: name, line, column } = token;
-    const asked = evaluated.kind === 'unknown' ? undefined : evaluated.variable;
-    if (asked !== undefined) this.#variables.set(name, asked);
-    const variable = asked ?? this.#variables.get(name);
+    const variableName = evaluated.kind === 'unknown' ? undefined : evaluated.variable;
+    if (variableName !== undefined) this.#variables.set(name, variableName);
+    const variable = variableName ?? this.#variables.get(name);
     this.#settings.set(name, {
       name,
       at: { line, column },
       ...(evaluated.kind === 'value' ? { value: evaluated.value } : {}),
       ...(variable === undefined ? {} : { variable }),
     });
-    return evaluated.kind === 'missing' ? 'raised' : 'fine';
+    return evaluated.kind === 'missing' ? 'raised' : 'completed';
   }
 }
 

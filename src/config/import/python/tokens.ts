@@ -5,7 +5,7 @@
 import type { SourceProblem } from '../source/yaml-tree.ts';
 
 export interface Token {
-  readonly kind: 'name' | 'number' | 'string' | 'sign';
+  readonly kind: 'name' | 'number' | 'string' | 'operator';
   /** A string's content without quotes and escapes; otherwise the text itself. */
   readonly text: string;
   /** A string whose content is computed or bytes: f'…', b'…'. */
@@ -32,7 +32,7 @@ const PATTERNS = {
   number:
     /(?:0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?|\.\d[\d_]*)/y,
   name: /[\p{L}_][\p{L}\p{N}_]*/uy,
-  sign: /->|:=|\*\*|\/\/|[=!<>+\-*/%&|^]=|[-+*/%@&|^~<>()[\]{},:.;=!]/y,
+  operator: /->|:=|\*\*|\/\/|[=!<>+\-*/%&|^]=|[-+*/%@&|^~<>()[\]{},:.;=!]/y,
 } as const;
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -117,23 +117,23 @@ class PythonScanner {
   }
 
   #scanPlainToken(start: number): void {
-    for (const kind of ['number', 'name', 'sign'] as const) {
+    for (const kind of ['number', 'name', 'operator'] as const) {
       const match = this.#match(PATTERNS[kind]);
       if (match === undefined) continue;
-      if (kind === 'sign') this.#trackBracket(match[0], start);
+      if (kind === 'operator') this.#trackBracket(match[0], start);
       this.#addToken({ kind, text: match[0], ...this.positionAt(start) });
       return;
     }
     throw new PythonSyntaxError(start, 'unexpected character');
   }
 
-  #trackBracket(sign: string, start: number): void {
-    if ('([{'.includes(sign)) this.#depth += 1;
-    if (')]}'.includes(sign)) this.#depth -= 1;
+  #trackBracket(operator: string, start: number): void {
+    if ('([{'.includes(operator)) this.#depth += 1;
+    if (')]}'.includes(operator)) this.#depth -= 1;
     if (this.#depth < 0)
       throw new PythonSyntaxError(start, 'closing bracket without an opening bracket');
     // `;` ends a statement like a line break.
-    if (sign === ';' && this.#depth === 0) this.#endStatement();
+    if (operator === ';' && this.#depth === 0) this.#endStatement();
   }
 
   #scanString(start: number, match: RegExpExecArray): void {

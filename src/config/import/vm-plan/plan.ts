@@ -52,8 +52,11 @@ function mapHosts(context: ImportContext, root: SourceSection): void {
   const hosts = reader.readTextList(list).map(({ text }) => text);
   if (list !== undefined && hosts.length > 0) setHosts(writer, hosts, list);
   else {
-    const about = { where: root.refTo('proxmox_nodes'), message: 'the Proxmox hosts to log in to' };
-    writer.setPlaceholder([...SSH_PATH, 'hosts'], ['proxmox.invalid'], about);
+    const placeholder = {
+      where: root.refTo('proxmox_nodes'),
+      message: 'the Proxmox hosts to log in to',
+    };
+    writer.setPlaceholder([...SSH_PATH, 'hosts'], ['proxmox.invalid'], placeholder);
   }
   const user = root.find('ssh_user');
   const name = reader.readText(user);
@@ -157,14 +160,14 @@ function mapSizes(context: ImportContext, sizes: SourceSection): void {
     expectMap(context, tree);
     if (tree?.kind !== 'map') continue;
     const section = new SourceSection(tree.path, tree);
-    const ours = toEntryName(name, 'size');
-    if (ours !== name)
+    const entryName = toEntryName(name, 'size');
+    if (entryName !== name)
       context.writer.note(
         tree,
         'imported-differently',
-        `became '${ours}', because the name is not allowed as a key`,
+        `became '${entryName}', because the name is not allowed as a key`,
       );
-    const path: ConfigPath = ['sizes', ours];
+    const path: ConfigPath = ['sizes', entryName];
     setNumber(context, section, { key: 'cpus', path: [...path, 'cpu'] });
     setNumber(context, section, { key: 'memory_mb', path: [...path, 'memory'], write: formatMiB });
     setNumber(context, section, {

@@ -26,8 +26,11 @@ export function setPrivateKey(
   const path = [...SSH_PATH, 'privateKeyFile'];
   if (tree !== undefined && file !== undefined) writer.set(path, file, tree);
   else {
-    const about = { where: section.refTo(key), message: 'the private key for the Proxmox hosts' };
-    writer.setPlaceholder(path, '~/.ssh/id_ed25519', about);
+    const placeholder = {
+      where: section.refTo(key),
+      message: 'the private key for the Proxmox hosts',
+    };
+    writer.setPlaceholder(path, '~/.ssh/id_ed25519', placeholder);
   }
 }
 
@@ -41,8 +44,8 @@ export function setSshUrl(
   const text = reader.readText(tree) ?? '';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (tree === undefined || url?.protocol !== 'ssh:' || url.hostname === '') {
-    const about = { where: section.refTo(key), message: 'the Proxmox host to log in to' };
-    writer.setPlaceholder([...SSH_PATH, 'hosts'], ['proxmox.invalid'], about);
+    const placeholder = { where: section.refTo(key), message: 'the Proxmox host to log in to' };
+    writer.setPlaceholder([...SSH_PATH, 'hosts'], ['proxmox.invalid'], placeholder);
     return;
   }
   const host = url.hostname.replaceAll(/^\[|\]$/g, '');
