@@ -38,7 +38,7 @@ export function unknownKeyError(parent: ConfigPath, key: string): Finding {
   if (replacement !== undefined) {
     return errorAtKey(
       path,
-      `unknown key; the equivalent key here is '${replacement}'. 'pvescaler config import' converts whole files`,
+      `unknown key; the equivalent key is '${replacement}'. 'pvescaler config import' converts whole files`,
       replacement,
     );
   }

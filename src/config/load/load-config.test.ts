@@ -27,7 +27,7 @@ describe('unknown keys', () => {
     ['poools: []\n', "c.yaml:1:1: error: poools: unknown key; did you mean 'pools'?"],
     [
       'node_groups: []\n',
-      "c.yaml:1:1: error: node_groups: unknown key; the equivalent key here is 'pools'. 'pvescaler config import' converts whole files",
+      "c.yaml:1:1: error: node_groups: unknown key; the equivalent key is 'pools'. 'pvescaler config import' converts whole files",
     ],
     [
       'log: { lvl: info }\n',
@@ -55,7 +55,7 @@ describe('unknown keys', () => {
   it('suggests our key for a key of another system', () => {
     expect(loadProblems(pool(`${SIZE}    balloon_mb: 512\n    min_size: 2\n`))).toEqual([
       "c.yaml:10:5: error: pools[0].balloon_mb: unknown key; did you mean 'balloon'?",
-      "c.yaml:11:5: error: pools[0].min_size: unknown key; the equivalent key here is 'pools[].limits.min'. 'pvescaler config import' converts whole files",
+      "c.yaml:11:5: error: pools[0].min_size: unknown key; the equivalent key is 'pools[].limits.min'. 'pvescaler config import' converts whole files",
     ]);
   });
 });

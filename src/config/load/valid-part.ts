@@ -22,7 +22,7 @@ interface RemainingTree {
   readonly replaced: Set<string>;
 }
 
-function poolsOf({ tree }: RemainingTree): readonly unknown[] {
+function readPools({ tree }: RemainingTree): readonly unknown[] {
   return Array.isArray(tree['pools']) ? tree['pools'] : [];
 }
 
@@ -31,12 +31,12 @@ export function extractValidPart(
   issues: readonly z.core.$ZodIssue[],
 ): ValidPart | undefined {
   const rest: RemainingTree = { tree: structuredClone(tree), replaced: new Set() };
-  const pools = poolsOf(rest);
+  const pools = readPools(rest);
   const indexOf = new Map(pools.map((pool, index) => [pool, index]));
   let remaining: readonly z.core.$ZodIssue[] = issues;
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
     removeRefused(rest, flattenIssues(remaining, rest.tree).flatMap(findRefusedPaths));
-    const kept = poolsOf(rest);
+    const kept = readPools(rest);
     const parsed = configSchema.safeParse(rest.tree);
     if (parsed.success) {
       return { file: parsed.data, poolIndices: kept.map((pool) => indexOf.get(pool) ?? 0) };
@@ -51,10 +51,10 @@ function removeRefused(rest: RemainingTree, paths: readonly ConfigPath[]): void 
   const targets = paths.map((path) => pathToRemove(rest, path));
   // Deeper paths and later pools first, because removing a pool shifts the following ones.
   for (const path of targets.toSorted(compareDeepestFirst)) {
-    const instead = replaced.has(configPathKey(path)) ? undefined : findSubstitute(tree, path);
+    const substitute = replaced.has(configPathKey(path)) ? undefined : findSubstitute(tree, path);
     // If it is refused again, the name itself is wrong.
     replaced.add(configPathKey(path));
-    if (instead !== undefined) setAt(tree, path, instead);
+    if (substitute !== undefined) setAt(tree, path, substitute);
     else if (path.length > 0) removeAt(tree, path);
   }
 }
@@ -65,8 +65,10 @@ function pathToRemove({ tree, replaced }: RemainingTree, path: ConfigPath): Conf
   const inSize = pathToRemoveInSize(path);
   if (inSize !== undefined) return inSize;
   const present = valueAt(tree, path) === undefined ? path.slice(0, -1) : path;
-  const inPool = present[0] === 'pools' && typeof present[1] === 'number' ? 2 : 0;
-  const list = present.findIndex((step, index) => index >= inPool && typeof step === 'number');
+  const firstListStep = present[0] === 'pools' && typeof present[1] === 'number' ? 2 : 0;
+  const list = present.findIndex(
+    (step, index) => index >= firstListStep && typeof step === 'number',
+  );
   return list < 0 ? present : present.slice(0, list);
 }
 
@@ -74,8 +76,8 @@ function pathToRemove({ tree, replaced }: RemainingTree, path: ConfigPath): Conf
 function pathToRemoveInSize(path: ConfigPath): ConfigPath | undefined {
   const [section, index, key, ...inner] = path;
   if (section !== 'pools' || typeof index !== 'number' || key !== 'size') return undefined;
-  const isSpan = inner[0] === 'min' || inner[0] === 'max' || inner[0] === 'step';
-  return isSpan ? path.slice(0, 3) : path;
+  const isSizeRange = inner[0] === 'min' || inner[0] === 'max' || inner[0] === 'step';
+  return isSizeRange ? path.slice(0, 3) : path;
 }
 
 function compareDeepestFirst(left: ConfigPath, right: ConfigPath): number {

@@ -38,7 +38,7 @@ export function applyOverrides(
   environment: Readonly<Record<string, string | undefined>>,
   flags: readonly FlagValue[],
 ): OverrideResult {
-  const work: OverrideState = {
+  const state: OverrideState = {
     tree: structuredClone(tree),
     origins: new Map(),
     created: new Map(),
@@ -46,123 +46,123 @@ export function applyOverrides(
     problems: [],
   };
   // In reverse order, so that the first row of the table takes precedence.
-  for (const setting of VARIABLES.toReversed()) {
-    const text = Object.hasOwn(environment, setting.name) ? environment[setting.name] : undefined;
-    applyOverride(work, setting, text, { kind: 'environment', detail: setting.name });
+  for (const rule of VARIABLES.toReversed()) {
+    const text = Object.hasOwn(environment, rule.name) ? environment[rule.name] : undefined;
+    applyOverride(state, rule, text, { kind: 'environment', detail: rule.name });
   }
   for (const { flag, value } of flags) {
-    const setting = FLAGS.find(({ name }) => name === flag);
-    if (setting !== undefined) applyOverride(work, setting, value, { kind: 'flag', detail: flag });
+    const rule = FLAGS.find(({ name }) => name === flag);
+    if (rule !== undefined) applyOverride(state, rule, value, { kind: 'flag', detail: flag });
   }
-  return work;
+  return state;
 }
 
 // oxlint-disable-next-line max-params -- one private step of the loop above
 function applyOverride(
-  work: OverrideState,
-  setting: OverrideRule,
+  state: OverrideState,
+  rule: OverrideRule,
   raw: string | undefined,
   origin: ValueOrigin,
 ): void {
   const text = raw?.trim() ?? '';
   if (text === '') return;
-  const targets = resolveTargets(work.tree, setting.target);
+  const targets = resolveTargets(state.tree, rule.target);
   if (!targets.ok) {
-    reportProblem(work, origin, { path: [], message: targets.problem });
+    reportProblem(state, origin, { path: [], message: targets.problem });
     return;
   }
   for (const { path, created } of targets.value) {
-    if (created !== undefined) createEntry(work, setting, created, origin);
-    applyToPath(work, { setting, path, text, origin });
+    if (created !== undefined) createEntry(state, rule, created, origin);
+    applyToPath(state, { rule, path, text, origin });
   }
 }
 
 // oxlint-disable-next-line max-params -- one private step of the loop above
 function createEntry(
-  work: OverrideState,
-  setting: OverrideRule,
+  state: OverrideState,
+  rule: OverrideRule,
   path: ConfigPath,
   origin: ValueOrigin,
 ): void {
-  setAt(work.tree, path, {});
-  work.created.set(configPathKey(path), origin);
-  for (const [key, value] of Object.entries(setting.createdWith ?? {})) {
-    setAt(work.tree, [...path, key], value);
-    work.origins.set(configPathKey([...path, key]), origin);
+  setAt(state.tree, path, {});
+  state.created.set(configPathKey(path), origin);
+  for (const [key, value] of Object.entries(rule.createdWith ?? {})) {
+    setAt(state.tree, [...path, key], value);
+    state.origins.set(configPathKey([...path, key]), origin);
   }
 }
 
 function findMissingParents(tree: unknown, path: ConfigPath): readonly ConfigPath[] {
   return path
     .map((_, index) => path.slice(0, index))
-    .filter((holder) => holder.length > 0 && valueAt(tree, holder) === undefined);
+    .filter((parent) => parent.length > 0 && valueAt(tree, parent) === undefined);
 }
 
 interface OverrideTarget {
-  readonly setting: OverrideRule;
+  readonly rule: OverrideRule;
   readonly path: ConfigPath;
   readonly text: string;
   readonly origin: ValueOrigin;
 }
 
-function applyToPath(work: OverrideState, { setting, path, text, origin }: OverrideTarget): void {
-  const current = valueAt(work.tree, path);
-  const converted = setting.convert({ text, name: setting.name, current });
+function applyToPath(state: OverrideState, { rule, path, text, origin }: OverrideTarget): void {
+  const current = valueAt(state.tree, path);
+  const converted = rule.convert({ text, name: rule.name, current });
   if (!converted.ok) {
-    reportProblem(work, origin, { path, message: converted.problem });
+    reportProblem(state, origin, { path, message: converted.problem });
     return;
   }
   const { value, warning } = converted.value;
   if (warning !== undefined)
-    reportProblem(work, origin, { path, message: warning, severity: 'warning' });
+    reportProblem(state, origin, { path, message: warning, severity: 'warning' });
   warnAboutDuplicate(
-    work,
-    { setting, path, text, origin },
+    state,
+    { rule, path, text, origin },
     JSON.stringify(current) === JSON.stringify(value),
   );
-  const holders = findMissingParents(work.tree, path);
-  if (!setAt(work.tree, path, value)) return;
-  for (const holder of holders) work.created.set(configPathKey(holder), origin);
-  warnAboutStaleSiblings(work, { setting, path, text, origin }, current);
-  removeConflicts(work, { setting, path, text, origin }, value);
-  work.origins.set(configPathKey(path), origin);
-  work.paths.push(path);
+  const missingParents = findMissingParents(state.tree, path);
+  if (!setAt(state.tree, path, value)) return;
+  for (const parent of missingParents) state.created.set(configPathKey(parent), origin);
+  warnAboutStaleSiblings(state, { rule, path, text, origin }, current);
+  removeConflicts(state, { rule, path, text, origin }, value);
+  state.origins.set(configPathKey(path), origin);
+  state.paths.push(path);
 }
 
 /** Removes keys that cannot be combined with the override. */
-function removeConflicts(work: OverrideState, application: OverrideTarget, value: unknown): void {
-  const { setting, path, origin } = application;
-  const siblings = (setting.replaces ?? []).map((key) => [...path.slice(0, -1), key]);
-  const excluded = (setting.conflictsWith?.(value) ?? []).map((key) => [
+function removeConflicts(state: OverrideState, target: OverrideTarget, value: unknown): void {
+  const { rule, path, origin } = target;
+  const siblings = (rule.replaces ?? []).map((key) => [...path.slice(0, -1), key]);
+  const conflicting = (rule.conflictsWith?.(value) ?? []).map((key) => [
     ...path.slice(0, 2),
     ...key.split('.'),
   ]);
-  for (const dropped of [...siblings, ...excluded]) {
-    if (valueAt(work.tree, dropped) === undefined) continue;
-    const earlier = work.origins.get(configPathKey(dropped));
+  for (const removedPath of [...siblings, ...conflicting]) {
+    if (valueAt(state.tree, removedPath) === undefined) continue;
+    const earlier = state.origins.get(configPathKey(removedPath));
     if (earlier?.kind === origin.kind) {
-      reportProblem(work, earlier, {
-        path: dropped,
+      reportProblem(state, earlier, {
+        path: removedPath,
         message: `is not used: ${origin.detail} cannot be combined with it and takes precedence`,
         severity: 'warning',
       });
     }
-    removeAt(work.tree, dropped);
-    work.origins.delete(configPathKey(dropped));
+    removeAt(state.tree, removedPath);
+    state.origins.delete(configPathKey(removedPath));
     // The value is now the default, so its lines in the file are no longer its origin.
-    work.paths.push(dropped);
+    state.paths.push(removedPath);
   }
 }
 
 function warnAboutStaleSiblings(
-  work: OverrideState,
-  { setting, path, text, origin }: OverrideTarget,
+  state: OverrideState,
+  { rule, path, text, origin }: OverrideTarget,
   current: unknown,
 ): void {
   if (current === undefined || current === text) return;
-  for (const key of setting.staleSiblings ?? []) {
-    if (valueAt(work.tree, [...path.slice(0, -1), key]) === undefined) continue;
-    reportProblem(work, origin, {
+  for (const key of rule.staleSiblings ?? []) {
+    if (valueAt(state.tree, [...path.slice(0, -1), key]) === undefined) continue;
+    reportProblem(state, origin, {
       path,
       message: `is verified against '${key}' from the file, which belongs to another image`,
       severity: 'warning',
@@ -171,13 +171,13 @@ function warnAboutStaleSiblings(
 }
 
 function warnAboutDuplicate(
-  work: OverrideState,
-  { setting, path, origin }: OverrideTarget,
+  state: OverrideState,
+  { rule, path, origin }: OverrideTarget,
   isSame: boolean,
 ): void {
-  const earlier = work.origins.get(configPathKey(path));
-  if (isSame || setting.setsPart === true || earlier?.kind !== origin.kind) return;
-  reportProblem(work, earlier, {
+  const earlier = state.origins.get(configPathKey(path));
+  if (isSame || rule.setsPart === true || earlier?.kind !== origin.kind) return;
+  reportProblem(state, earlier, {
     path,
     message: `is not used: ${origin.detail} sets the same key and takes precedence`,
     severity: 'warning',
@@ -185,16 +185,16 @@ function warnAboutDuplicate(
 }
 
 function reportProblem(
-  work: OverrideState,
+  state: OverrideState,
   origin: ValueOrigin,
-  what: { readonly path: ConfigPath; readonly message: string; readonly severity?: 'warning' },
+  problem: { readonly path: ConfigPath; readonly message: string; readonly severity?: 'warning' },
 ): void {
-  work.problems.push({
+  state.problems.push({
     file: formatOriginFile(origin),
     line: 0,
     col: 0,
-    path: formatConfigPath(what.path),
-    severity: what.severity ?? 'error',
-    message: what.message,
+    path: formatConfigPath(problem.path),
+    severity: problem.severity ?? 'error',
+    message: problem.message,
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The value that the source system uses: a variable that is set and not blank, then the file, then the
-// default. The source system reads a text key without a value (null) as the text `None`; here it is
+// default. The source system reads a text key without a value (null) as the text `None`; in pvescaler it is
 // treated as absent.
 
 import type { ImportContext } from '../context.ts';

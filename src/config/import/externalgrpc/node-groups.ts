@@ -144,7 +144,7 @@ function mapDisk({ context, section, root }: NodeGroup): void {
     writer.note(
       tree,
       'imported-differently',
-      'is empty; in the source system the disk keeps the size of the image, here it gets the default disk size',
+      'is empty; in the source system the disk keeps the size of the image, in pvescaler it gets the default disk size',
     );
     return;
   }
@@ -161,7 +161,7 @@ function mapBalloon(group: NodeGroup): void {
     group.context.writer.note(
       balloon.tree,
       'imported-differently',
-      'a negative value disables ballooning in the source system; the equivalent value here is 0',
+      'a negative value disables ballooning in the source system; the equivalent value in pvescaler is 0',
     );
   }
 }

@@ -35,7 +35,7 @@ export function mapInterfaces({ context, root, provider }: NodePool): ReadonlySe
     context.writer.note(
       where,
       'action-required',
-      'is missing; in the source system a VM has no network card unless vmOptions defines one, here it gets one on vmbr0',
+      'is missing; in the source system a VM has no network card unless vmOptions defines one, in pvescaler it gets one on vmbr0',
     );
   }
   return new Set(cards.map(({ name }) => name));
@@ -77,7 +77,7 @@ function mapCard(context: ImportContext, { section }: NetworkCard, path: ConfigP
     writer.note(
       section.refTo('bridge'),
       'action-required',
-      'is missing; in the source system the card is not connected, here it is connected to vmbr0',
+      'is missing; in the source system the card is not connected, in pvescaler it is connected to vmbr0',
     );
   const vlanTree = section.find('vlanTag');
   const vlan = vlanTree === undefined || isNull(vlanTree) ? 0 : (reader.readInteger(vlanTree) ?? 0);

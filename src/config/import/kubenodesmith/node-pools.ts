@@ -99,7 +99,7 @@ function mapTemplate({ context, section, root }: NodePool): void {
     writer.note(
       where,
       'imported-differently',
-      'is empty, so names start with a dash in the source system; here the pool name is used',
+      'is empty, so names start with a dash in the source system; in pvescaler the pool name is used',
     );
   } else {
     writer.set([...root, 'names', 'prefix'], prefix.toLowerCase(), where);
@@ -117,7 +117,7 @@ function mapTemplate({ context, section, root }: NodePool): void {
     writer.note(
       architecture,
       'imported-differently',
-      'has no effect in the source system but takes effect here',
+      'has no effect in the source system but takes effect in pvescaler',
     );
   }
   noteUnknownKeys(context, template, ['kubeNodeNamePrefix', 'architecture', 'labels']);

@@ -10,8 +10,8 @@ import type { NodePool } from './node-pool.ts';
 import { noteUnknownKeys } from './unknown-keys.ts';
 
 const MIN_NODES_NOTE =
-  'only limits scale-down in the source system; here this number of machines always exists';
-const NO_EFFECT_NOTE = 'has no effect in the source system but takes effect here';
+  'only limits scale-down in the source system; in pvescaler this number of machines always exists';
+const NO_EFFECT_NOTE = 'has no effect in the source system but takes effect in pvescaler';
 
 export function mapPoolScaling(pool: NodePool): void {
   mapLimits(pool);
@@ -99,7 +99,7 @@ function mapMaxNodes(
     context.writer.note(
       where,
       'imported-differently',
-      `means no limit in the source system, but 0 disables a pool here; ${effective} was set, the number of VM ids`,
+      `means no limit in the source system, but 0 disables a pool in pvescaler; ${effective} was set, the number of VM ids`,
     );
   } else if (max < min) {
     context.writer.note(

@@ -281,7 +281,7 @@ function mapTag({ writer, reader }: ImportContext, options: SourceSection, root:
     writer.note(
       where,
       'imported-differently',
-      'is empty, so every VM counts as managed in the source system; here a marker on the VM proves ownership',
+      'is empty, so every VM counts as managed in the source system; in pvescaler a marker on the VM proves ownership',
     );
     return;
   }

@@ -116,7 +116,7 @@ function mapTags({ context, provider }: NodePool, option: VmOption): void {
   context.writer.note(
     option.tree,
     'imported-differently',
-    'later versions of the source system overwrite it with managedNodeTag; here machines have both',
+    'later versions of the source system overwrite it with managedNodeTag; in pvescaler machines have both',
   );
 }
 

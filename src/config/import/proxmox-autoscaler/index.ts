@@ -82,7 +82,7 @@ function mapTemplate(context: ImportContext, settings: SourceSection): void {
   context.writer.note(
     setting.where,
     'imported-differently',
-    'the source system matches any VM whose name contains this text; here the whole name must match',
+    'the source system matches any VM whose name contains this text; in pvescaler the whole name must match',
   );
   context.writer.setOwn([...POOL, 'from', 'template'], TEMPLATE, '');
   context.writer.setFixedBehavior([...POOL, 'from', 'clone'], 'linked', 'makes linked clones');
@@ -103,7 +103,7 @@ function mapNames(context: ImportContext, settings: SourceSection): void {
   writer.note(
     setting.where,
     'imported-differently',
-    'the source system owns every VM whose name contains this text; here a marker on the VM proves ownership, never its name',
+    'the source system owns every VM whose name contains this text; in pvescaler a marker on the VM proves ownership, never its name',
   );
 }
 

@@ -116,7 +116,7 @@ function noteMaskForm(writer: ImportContext['writer'], tree: SourceTree, text: s
     writer.note(
       tree,
       'imported-differently',
-      'must be text in the source system (a number makes every scale-up fail); here it is a number',
+      'must be text in the source system (a number makes every scale-up fail); in pvescaler it is a number',
     );
   } else if (/[./]/.test(text)) {
     writer.note(tree, 'imported-differently', 'was converted to a prefix length');

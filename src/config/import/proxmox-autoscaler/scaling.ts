@@ -7,7 +7,8 @@ import type { SourceSection } from '../source/tree.ts';
 import { countAddresses } from './network.ts';
 import { readNumberSetting, setFromSetting, setNumber, setSeconds } from './shipped-defaults.ts';
 
-const NO_EFFECT_NOTE = 'has no effect in the source system (not implemented) but takes effect here';
+const NO_EFFECT_NOTE =
+  'has no effect in the source system (not implemented) but takes effect in pvescaler';
 
 interface SecondsKey {
   readonly key: string;
@@ -28,7 +29,7 @@ const SECONDS_KEYS: readonly SecondsKey[] = [
   {
     key: 'scale_down_delay_after_error',
     pool: ['scaleDown', 'delayAfterFailure'],
-    note: 'delays the whole loop of the source system, including scale-up; here it delays only scale-down of the pool',
+    note: 'delays the whole loop of the source system, including scale-up; in pvescaler it delays only scale-down of the pool',
   },
 ];
 
@@ -78,7 +79,7 @@ function mapThreshold(context: ImportContext, settings: SourceSection, pool: Con
   context.writer.note(
     percent.where,
     'imported-differently',
-    'is a percentage of current usage in the source system, for the least used node; here it is a ratio of the requests of the pods on a node',
+    'is a percentage of current usage in the source system, for the least used node; in pvescaler it is a ratio of the requests of the pods on a node',
   );
 }
 

@@ -56,7 +56,7 @@ function mapUser({ writer, reader }: ImportContext, vms: readonly SourceSection[
       writer.note(
         tree,
         'action-required',
-        'differs from the user of the first VM; here all machines have the same user',
+        'differs from the user of the first VM; in pvescaler all machines have the same user',
       );
   }
 }
