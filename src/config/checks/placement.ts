@@ -16,10 +16,10 @@ export function checkPlacement(
       ? [errorAt([...path, 'regions', index], 'appears twice in the list')]
       : [],
   );
-  return [...duplicates, ...checkHosts([...path, 'placement', 'hosts'], pool, file)];
+  return [...duplicates, ...checkPoolHosts([...path, 'placement', 'hosts'], pool, file)];
 }
 
-function checkHosts(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly Finding[] {
+function checkPoolHosts(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly Finding[] {
   const { allow, deny } = pool.placement.hosts;
   const contradicted = deny.flatMap((host, index) =>
     allow.includes(host)

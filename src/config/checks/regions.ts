@@ -14,7 +14,7 @@ export function checkRegions(file: ConfigFile): readonly Finding[] {
         ...checkTransport(path, region),
         ...checkLogin(path, region),
         ...checkTls(path, region),
-        ...checkHosts(path, region),
+        ...checkRegionHosts(path, region),
       ];
     }),
     ...checkSharedEndpoints(file),
@@ -109,7 +109,7 @@ function checkTls(path: ConfigPath, { tls, transport }: RegionFile): readonly Fi
   ];
 }
 
-function checkHosts(path: ConfigPath, { hosts }: RegionFile): readonly Finding[] {
+function checkRegionHosts(path: ConfigPath, { hosts }: RegionFile): readonly Finding[] {
   return hosts.deny.flatMap((host, index) =>
     hosts.allow.includes(host)
       ? [errorAt([...path, 'hosts', 'deny', index], `host ${quoteKey(host)} is also in 'allow'`)]

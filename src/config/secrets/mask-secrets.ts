@@ -15,12 +15,12 @@ const IN_QUERY = /([?&][^=&#]*=)[^&#]+/g;
 export function maskSecrets(text: string): string {
   return text
     .replaceAll(IN_QUERY, `$1${MASK}`)
-    .replaceAll(ASSIGNED, maskValue)
-    .replaceAll(OPTION, maskValue)
-    .replaceAll(FOLLOWING, maskValue);
+    .replaceAll(ASSIGNED, maskMatch)
+    .replaceAll(OPTION, maskMatch)
+    .replaceAll(FOLLOWING, maskMatch);
 }
 
-function maskValue(whole: string, name: string, separator: string): string {
+function maskMatch(whole: string, name: string, separator: string): string {
   return isSecretName(name) ? `${name}${separator}${MASK}` : whole;
 }
 

@@ -19,7 +19,7 @@ export function renderConfigJson(loaded: LoadedConfig): Readonly<Record<string, 
   const shown: Record<string, ShownValue> = {};
   for (const { path, value } of configLeaves(loaded.file)) {
     shown[findFreeName(shown, formatConfigPath(path))] = {
-      value: maskValue(loaded.file, path, value),
+      value: maskIfSecret(loaded.file, path, value),
       origin: loaded.origins.get(formatConfigPath(path)) ?? DEFAULT_ORIGIN,
     };
   }
@@ -95,7 +95,7 @@ function formatOriginComment(path: ConfigPath, { origins }: ConfigWithOrigins): 
 }
 
 function formatLeaf(value: unknown, path: ConfigPath, { file }: ConfigWithOrigins): string {
-  const text = maskValue(file, path, value);
+  const text = maskIfSecret(file, path, value);
   return typeof text === 'string' ? formatScalar(text) : JSON.stringify(text);
 }
 
@@ -106,7 +106,7 @@ function formatScalar(text: string): string {
   return isPlain && !isWord ? text : JSON.stringify(text);
 }
 
-function maskValue(file: unknown, path: ConfigPath, value: unknown): unknown {
+function maskIfSecret(file: unknown, path: ConfigPath, value: unknown): unknown {
   if (typeof value !== 'string' || PUBLIC_KEYS.has(lastKey(path))) return value;
   return isSecretValue(file, path, value) ? MASK : maskSecrets(value);
 }

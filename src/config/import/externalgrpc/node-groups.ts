@@ -60,7 +60,7 @@ function keepLastOfEachId(
   for (const item of items) {
     const section = new SourceSection(item.path, item);
     const tree = section.find('id');
-    const id = tree === undefined || isNull(tree) ? undefined : reader.readText(tree);
+    const id = reader.readNonNullText(tree);
     if (tree === undefined || id === undefined) {
       writer.note(item, 'not-imported', 'has no id, which is an error in the source system');
       continue;
@@ -108,7 +108,7 @@ function readNumber({ context, section }: NodeGroup, key: string, fallback: numb
   return value === undefined ? { value: fallback, tree: undefined } : { value, tree };
 }
 
-function setNumber(
+function setGroupNumber(
   { context, section, root }: NodeGroup,
   at: readonly string[],
   entry: { key: string; amount: GroupNumber; text?: string | number },
@@ -121,9 +121,9 @@ function setNumber(
 }
 
 function mapSize(group: NodeGroup): void {
-  setNumber(group, ['size', 'cpu'], { key: 'cores', amount: readNumber(group, 'cores', 2) });
+  setGroupNumber(group, ['size', 'cpu'], { key: 'cores', amount: readNumber(group, 'cores', 2) });
   const memory = readNumber(group, 'memory_mb', 2048);
-  setNumber(group, ['size', 'memory'], {
+  setGroupNumber(group, ['size', 'memory'], {
     key: 'memory_mb',
     amount: memory,
     text: formatMiB(memory.value),
@@ -156,7 +156,7 @@ function mapDisk({ context, section, root }: NodeGroup): void {
 function mapBalloon(group: NodeGroup): void {
   const balloon = readNumber(group, 'balloon_mb', 0);
   const mib = Math.max(balloon.value, 0);
-  setNumber(group, ['balloon'], { key: 'balloon_mb', amount: balloon, text: formatMiB(mib) });
+  setGroupNumber(group, ['balloon'], { key: 'balloon_mb', amount: balloon, text: formatMiB(mib) });
   if (balloon.value < 0 && balloon.tree !== undefined) {
     group.context.writer.note(
       balloon.tree,
@@ -169,7 +169,7 @@ function mapBalloon(group: NodeGroup): void {
 function mapPrefix({ context, section, root }: NodeGroup, id: string): void {
   const { writer, reader } = context;
   const tree = section.find('vm_name_prefix');
-  const prefix = (tree === undefined || isNull(tree) ? undefined : reader.readText(tree)) ?? '';
+  const prefix = reader.readNonNullText(tree) ?? '';
   const path = [...root, 'names', 'prefix'];
   const where = tree ?? section.refTo('vm_name_prefix');
   const stem = (prefix === '' ? `ca-${id}` : prefix).toLowerCase().replaceAll(/[^a-z0-9.-]+/g, '-');
@@ -185,9 +185,9 @@ function mapPrefix({ context, section, root }: NodeGroup, id: string): void {
 function mapLimits(group: NodeGroup): void {
   const min = readNumber(group, 'min_size', 0);
   const max = readNumber(group, 'max_size', 10);
-  setNumber(group, ['limits', 'min'], { key: 'min_size', amount: min });
+  setGroupNumber(group, ['limits', 'min'], { key: 'min_size', amount: min });
   const isUpsideDown = max.value < min.value;
-  setNumber(group, ['limits', 'max'], {
+  setGroupNumber(group, ['limits', 'max'], {
     key: 'max_size',
     amount: { ...max, value: Math.max(max.value, min.value) },
   });

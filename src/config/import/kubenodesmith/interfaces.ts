@@ -4,7 +4,6 @@
 
 import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
-import { isNull } from '../source/reader.ts';
 import type { SourceSection, SourceTree } from '../source/tree.ts';
 import type { NodePool } from './node-pool.ts';
 import { readOptionItems } from './providers.ts';
@@ -23,7 +22,7 @@ export function mapInterfaces({ context, root, provider }: NodePool): ReadonlySe
   const cards = readOptionItems(options, 'networkInterfaces').map(({ item, section }, index) => ({
     item,
     section,
-    name: textOf(context, section, 'name') || `net${index}`,
+    name: readTextKey(context, section, 'name') || `net${index}`,
   }));
   const sorted = cards.toSorted((left, right) => cardNumber(left) - cardNumber(right));
   for (const [index, card] of sorted.entries()) {
@@ -45,9 +44,9 @@ function cardNumber({ name }: NetworkCard): number {
   return Number(/^net(\d+)$/.exec(name)?.[1] ?? Number.MAX_SAFE_INTEGER);
 }
 
-function textOf({ reader }: ImportContext, section: SourceSection, key: string): string {
+function readTextKey({ reader }: ImportContext, section: SourceSection, key: string): string {
   const tree = section.find(key);
-  return tree === undefined || isNull(tree) ? '' : (reader.readText(tree) ?? '');
+  return reader.readNonNullText(tree) ?? '';
 }
 
 function noteCardName(
@@ -68,10 +67,10 @@ function noteCardName(
 
 function mapCard(context: ImportContext, { section }: NetworkCard, path: ConfigPath): void {
   const { writer, reader } = context;
-  const model = textOf(context, section, 'model');
+  const model = readTextKey(context, section, 'model');
   if (model === '') writer.setSourceDefault([...path, 'model'], 'virtio', section.refTo('model'));
   else writer.set([...path, 'model'], model, section.refTo('model'));
-  const bridge = textOf(context, section, 'bridge');
+  const bridge = readTextKey(context, section, 'bridge');
   if (bridge !== '') writer.set([...path, 'bridge'], bridge, section.refTo('bridge'));
   else
     writer.note(
@@ -80,7 +79,7 @@ function mapCard(context: ImportContext, { section }: NetworkCard, path: ConfigP
       'is missing; in the source system the card is not connected, in pvescaler it is connected to vmbr0',
     );
   const vlanTree = section.find('vlanTag');
-  const vlan = vlanTree === undefined || isNull(vlanTree) ? 0 : (reader.readInteger(vlanTree) ?? 0);
+  const vlan = reader.readNonNullInteger(vlanTree) ?? 0;
   if (vlan > 0) writer.set([...path, 'vlan'], vlan, section.refTo('vlanTag'));
   mapMacPrefix(context, section, path);
   noteUnknownKeys(context, section, ['name', 'model', 'bridge', 'vlanTag', 'macPrefix']);
@@ -89,7 +88,7 @@ function mapCard(context: ImportContext, { section }: NetworkCard, path: ConfigP
 /** KubeNodeSmith skips invalid octets and makes the first octet unicast and locally administered. */
 function mapMacPrefix(context: ImportContext, section: SourceSection, path: ConfigPath): void {
   const { writer } = context;
-  const prefix = textOf(context, section, 'macPrefix');
+  const prefix = readTextKey(context, section, 'macPrefix');
   if (prefix === '') return;
   const octets = prefix
     .split(':')

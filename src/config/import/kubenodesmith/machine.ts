@@ -14,7 +14,7 @@ import { mapVmOption } from './vm-options.ts';
 export function mapMachine(pool: NodePool): void {
   const options = readVmOptions(pool);
   const disk = mapSystemDisk(pool, options.get('scsi0'));
-  mapSource(pool, options, disk);
+  mapVmSource(pool, options, disk);
   mapSize(pool, disk);
   const cards = mapInterfaces(pool);
   for (const option of options.values()) mapVmOption(pool, { option, cards });
@@ -46,7 +46,7 @@ function readVmOptions({ context, provider }: NodePool): ReadonlyMap<string, VmO
   return options;
 }
 
-function mapSource(
+function mapVmSource(
   { context, root }: NodePool,
   options: ReadonlyMap<string, VmOption>,
   disk: SystemDisk,

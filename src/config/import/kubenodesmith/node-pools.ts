@@ -83,7 +83,7 @@ function mapPool(pool: NodePool, names: PoolNameAllocator): void {
 
 function mapOverhead({ context, root, provider }: NodePool): void {
   const tree = provider.options.find('vmMemOverheadMiB');
-  const mib = tree === undefined || isNull(tree) ? undefined : context.reader.readInteger(tree);
+  const mib = context.reader.readNonNullInteger(tree);
   if (tree === undefined || mib === undefined) return;
   context.writer.set([...root, 'memoryOverhead'], formatMiB(mib), tree);
 }
@@ -92,8 +92,7 @@ function mapTemplate({ context, section, root }: NodePool): void {
   const { writer, reader } = context;
   const template = section.section('machineTemplate');
   const prefixTree = template.find('kubeNodeNamePrefix');
-  const prefix =
-    prefixTree === undefined || isNull(prefixTree) ? '' : (reader.readText(prefixTree) ?? '');
+  const prefix = reader.readNonNullText(prefixTree) ?? '';
   const where = prefixTree ?? template.refTo('kubeNodeNamePrefix');
   if (prefix === '') {
     writer.note(
@@ -110,8 +109,7 @@ function mapTemplate({ context, section, root }: NodePool): void {
     );
   }
   const architecture = template.find('architecture');
-  const text =
-    architecture === undefined || isNull(architecture) ? undefined : reader.readText(architecture);
+  const text = reader.readNonNullText(architecture);
   if (architecture !== undefined && text !== undefined) {
     writer.set([...root, 'architecture'], text, architecture);
     writer.note(
@@ -127,8 +125,7 @@ function mapPoolLabels(pool: NodePool): void {
   const { context, section, root } = pool;
   const { writer, reader } = context;
   const tree = section.find('poolLabelKey');
-  const key =
-    (tree === undefined || isNull(tree) ? undefined : reader.readText(tree)) || DEFAULT_LABEL_KEY;
+  const key = reader.readNonNullText(tree) || DEFAULT_LABEL_KEY;
   const path = [...root, 'groupLabel'];
   if (tree === undefined || isNull(tree))
     writer.setSourceDefault(path, key, section.refTo('poolLabelKey'));

@@ -73,7 +73,7 @@ function mapLimits(pool: NodePool): void {
   const limits = section.section('limits');
   const number = (key: string) => {
     const tree = limits.find(key);
-    return tree === undefined || isNull(tree) ? 0 : (reader.readInteger(tree) ?? 0);
+    return reader.readNonNullInteger(tree) ?? 0;
   };
   const min = number('minNodes');
   const path = [...root, 'limits'];

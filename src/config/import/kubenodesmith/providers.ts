@@ -275,7 +275,7 @@ const NO_RANGE = 'a range of VM ids (in this one, upper is not more than lower)'
 
 function mapTag({ writer, reader }: ImportContext, options: SourceSection, root: ConfigPath): void {
   const tree = options.find('managedNodeTag');
-  const tag = tree === undefined || isNull(tree) ? '' : (reader.readText(tree) ?? '');
+  const tag = reader.readNonNullText(tree) ?? '';
   const where = tree ?? options.refTo('managedNodeTag');
   if (tag === '') {
     writer.note(

@@ -5,7 +5,12 @@ import type { ConfigPath } from '../../config-path.ts';
 import type { ImportContext } from '../context.ts';
 import type { SourceSection } from '../source/tree.ts';
 import { countAddresses } from './network.ts';
-import { readNumberSetting, setFromSetting, setNumber, setSeconds } from './shipped-defaults.ts';
+import {
+  readNumberSetting,
+  setFromSetting,
+  setNumberSetting,
+  setSecondsSetting,
+} from './shipped-defaults.ts';
 
 const NO_EFFECT_NOTE =
   'has no effect in the source system (not implemented) but takes effect in pvescaler';
@@ -41,7 +46,7 @@ export function mapScaling(
   mapLimits(context, settings, pool);
   for (const { key, top, pool: below = [], note } of SECONDS_KEYS) {
     if (note === NO_EFFECT_NOTE && settings.find(key) === undefined) continue;
-    const setting = setSeconds(context, settings, { key, path: top ?? [...pool, ...below] });
+    const setting = setSecondsSetting(context, settings, { key, path: top ?? [...pool, ...below] });
     if (note !== undefined) context.writer.note(setting.where, 'imported-differently', note);
   }
   mapThreshold(context, settings, pool);
@@ -89,7 +94,7 @@ function mapGuards(context: ImportContext, settings: SourceSection): void {
     { key: 'ok_total_unready_count', path: ['guards', 'okTotalUnreadyCount'] },
   ];
   for (const entry of keys.filter(({ key }) => settings.find(key) !== undefined)) {
-    const setting = setNumber(context, settings, entry);
+    const setting = setNumberSetting(context, settings, entry);
     context.writer.note(setting.where, 'imported-differently', NO_EFFECT_NOTE);
   }
 }

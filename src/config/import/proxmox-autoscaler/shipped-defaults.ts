@@ -98,7 +98,7 @@ export function setFromSetting(
   else writer.set(path, value, setting.where);
 }
 
-export function setNumber(
+export function setNumberSetting(
   context: ImportContext,
   section: SourceSection,
   { key, path }: { key: string; path: ConfigPath },
@@ -108,7 +108,7 @@ export function setNumber(
   return setting;
 }
 
-export function setSeconds(
+export function setSecondsSetting(
   context: ImportContext,
   section: SourceSection,
   { key, path }: { key: string; path: ConfigPath },

@@ -18,7 +18,7 @@ export class SourceReader {
   /** Numbers and booleans are read as text, as in all source systems. */
   readText(tree: SourceTree | undefined): string | undefined {
     if (tree === undefined) return undefined;
-    if (tree.kind === 'scalar' && tree.value !== null) return formatScalar(tree.value);
+    if (tree.kind === 'scalar' && tree.value !== null) return scalarToText(tree.value);
     this.#noteWrongKind(tree, 'text');
     return undefined;
   }
@@ -28,6 +28,16 @@ export class SourceReader {
     const value = tree.kind === 'scalar' ? toInteger(tree.value) : undefined;
     if (value === undefined) this.#noteWrongKind(tree, 'a whole number');
     return value;
+  }
+
+  /** Like readText, but null counts as absent. */
+  readNonNullText(tree: SourceTree | undefined): string | undefined {
+    return tree === undefined || isNull(tree) ? undefined : this.readText(tree);
+  }
+
+  /** Like readInteger, but null counts as absent. */
+  readNonNullInteger(tree: SourceTree | undefined): number | undefined {
+    return tree === undefined || isNull(tree) ? undefined : this.readInteger(tree);
   }
 
   readBoolean(tree: SourceTree | undefined): boolean | undefined {
@@ -76,7 +86,7 @@ export function isTruthy(value: ScalarValue): boolean {
   return value !== null && TRUE_WORDS.has(String(value).trim().toLowerCase());
 }
 
-function formatScalar(value: Exclude<ScalarValue, null>): string {
+function scalarToText(value: Exclude<ScalarValue, null>): string {
   if (typeof value === 'boolean') return value ? 'true' : 'false';
   return String(value).trim();
 }

@@ -119,7 +119,7 @@ class SourceTreeBuilder {
     if (isAlias(node)) return this.#buildAliasTarget(node, { ...placed, depth: input.depth + 1 });
     if (isMap(node)) return { kind: 'map', ...placed, entries: this.#buildEntries(node, input) };
     if (isSeq(node)) return { kind: 'list', ...placed, items: this.#buildItems(node.items, input) };
-    return { kind: 'scalar', ...placed, value: isScalar(node) ? scalarValue(node) : null };
+    return { kind: 'scalar', ...placed, value: isScalar(node) ? readScalar(node) : null };
   }
 
   #buildAliasTarget(alias: Alias, input: TreeNodeInput): SourceTree {
@@ -172,7 +172,7 @@ function readKey(key: unknown): string {
   return key.source ?? formatYamlValue(key.value);
 }
 
-function scalarValue(scalar: Scalar): ScalarValue {
+function readScalar(scalar: Scalar): ScalarValue {
   const { value } = scalar;
   if (value === null || value === undefined) return null;
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')

@@ -30,8 +30,8 @@ export function mapPlan(context: ImportContext, root: SourceSection): void {
   mapPublicKey(context, cloudInit);
   mapSizes(context, root.section('vm_sizes'));
   const readiness = root.section('readiness_check');
-  setSeconds(context, readiness, { key: 'timeout_seconds', path: ['readiness', 'timeout'] });
-  setSeconds(context, readiness, {
+  setSecondsKey(context, readiness, { key: 'timeout_seconds', path: ['readiness', 'timeout'] });
+  setSecondsKey(context, readiness, {
     key: 'ssh_check_interval_seconds',
     path: ['readiness', 'sshInterval'],
   });
@@ -69,7 +69,7 @@ interface MappedKey {
   readonly path: ConfigPath;
 }
 
-function setText(
+function setTextKey(
   { writer, reader }: ImportContext,
   section: SourceSection,
   { key, path }: MappedKey,
@@ -81,7 +81,7 @@ function setText(
   return tree;
 }
 
-function setNumber(
+function setNumberKey(
   context: ImportContext,
   section: SourceSection,
   entry: MappedKey & { readonly write?: (value: number) => string | number },
@@ -92,8 +92,8 @@ function setNumber(
   context.writer.set(entry.path, entry.write?.(value) ?? value, tree);
 }
 
-function setSeconds(context: ImportContext, section: SourceSection, entry: MappedKey): void {
-  setNumber(context, section, { ...entry, write: formatSeconds });
+function setSecondsKey(context: ImportContext, section: SourceSection, entry: MappedKey): void {
+  setNumberKey(context, section, { ...entry, write: formatSeconds });
 }
 
 function mapTemplate(context: ImportContext, section: SourceSection): void {
@@ -101,7 +101,7 @@ function mapTemplate(context: ImportContext, section: SourceSection): void {
   const name = reader.readText(section.find('name')) ?? 'template';
   const template: ConfigPath = ['templates', toEntryName(name, 'template')];
   if (section.keys().length === 0) return;
-  if (setText(context, section, { key: 'name', path: [...template, 'name'] }) === undefined) {
+  if (setTextKey(context, section, { key: 'name', path: [...template, 'name'] }) === undefined) {
     writer.setPlaceholder([...template, 'name'], name, {
       where: section.refTo('name'),
       message: 'the name of the template',
@@ -109,18 +109,18 @@ function mapTemplate(context: ImportContext, section: SourceSection): void {
   }
   setTemplateId(context, template, section);
   mapImage(context, section, template);
-  setNumber(context, section, { key: 'base_cpus', path: [...template, 'cpu'] });
-  setNumber(context, section, {
+  setNumberKey(context, section, { key: 'base_cpus', path: [...template, 'cpu'] });
+  setNumberKey(context, section, {
     key: 'base_memory_mb',
     path: [...template, 'memory'],
     write: formatMiB,
   });
-  setNumber(context, section, {
+  setNumberKey(context, section, {
     key: 'base_disk_gb',
     path: [...template, 'disk'],
     write: (gib) => formatMiB(gib * MIB_PER_GIB),
   });
-  setText(context, section, { key: 'network_bridge', path: [...template, 'bridge'] });
+  setTextKey(context, section, { key: 'network_bridge', path: [...template, 'bridge'] });
   setDiskStorage(context, section, 'storage_pool');
   writer.note(
     section.refTo('storage_pool'),
@@ -131,7 +131,7 @@ function mapTemplate(context: ImportContext, section: SourceSection): void {
 
 function mapImage(context: ImportContext, section: SourceSection, template: ConfigPath): void {
   const image = String(template.at(-1));
-  const url = setText(context, section, { key: 'image_url', path: ['images', image, 'url'] });
+  const url = setTextKey(context, section, { key: 'image_url', path: ['images', image, 'url'] });
   const checksum = section.find('checksum_url');
   if (url === undefined) {
     if (checksum !== undefined)
@@ -140,8 +140,10 @@ function mapImage(context: ImportContext, section: SourceSection, template: Conf
   }
   context.writer.setOwn([...template, 'image'], image, '');
   if (
-    setText(context, section, { key: 'checksum_url', path: ['images', image, 'checksumUrl'] }) ===
-    undefined
+    setTextKey(context, section, {
+      key: 'checksum_url',
+      path: ['images', image, 'checksumUrl'],
+    }) === undefined
   ) {
     setUnverifiedImage(context, image, section.refTo('checksum_url'));
   }
@@ -168,9 +170,13 @@ function mapSizes(context: ImportContext, sizes: SourceSection): void {
         `became '${entryName}', because the name is not allowed as a key`,
       );
     const path: ConfigPath = ['sizes', entryName];
-    setNumber(context, section, { key: 'cpus', path: [...path, 'cpu'] });
-    setNumber(context, section, { key: 'memory_mb', path: [...path, 'memory'], write: formatMiB });
-    setNumber(context, section, {
+    setNumberKey(context, section, { key: 'cpus', path: [...path, 'cpu'] });
+    setNumberKey(context, section, {
+      key: 'memory_mb',
+      path: [...path, 'memory'],
+      write: formatMiB,
+    });
+    setNumberKey(context, section, {
       key: 'disk_gb',
       path: [...path, 'disk'],
       write: (gib) => formatMiB(gib * MIB_PER_GIB),
