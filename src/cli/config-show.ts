@@ -18,14 +18,14 @@ export function addConfigShow(parent: Command, host: CommandHost): void {
       const { context } = host;
       const result = await readConfigFor(context, options, file);
       if (!result.ok) return tellFaults(host, result.problems);
-      const { effectiveConfigJson, effectiveConfigYaml, renderProblems } = await import(
+      const { renderConfigJson, renderConfigYaml, renderProblems } = await import(
         '../config/index.ts'
       );
       context.err(renderProblems(result.problems));
       context.out(
         options.json === true
-          ? `${JSON.stringify(effectiveConfigJson(result), null, 2)}\n`
-          : effectiveConfigYaml(result),
+          ? `${JSON.stringify(renderConfigJson(result), null, 2)}\n`
+          : renderConfigYaml(result),
       );
     });
 }

@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way to a value in the config: `pools[0].network.ip`. As text for people, as an array for code.
+// The path of a value in the config, such as `pools[0].network.ip`: an array in code, text in messages.
 
-import { mayShowKey } from './secrets/looks-secret.ts';
+import { canShowKey } from './secrets/detect-secret.ts';
 
 export type ConfigPath = readonly (string | number)[];
 
-/** `pools[0].labels["app/tier"]`: keys that are no plain words are quoted, keys that look like a token left out. */
-export function pathText(path: ConfigPath): string {
+/** `pools[0].labels["app/tier"]`: keys with special characters are quoted, keys that may be a token are hidden. */
+export function formatConfigPath(path: ConfigPath): string {
   return path
     .map((step, index) => {
       if (typeof step === 'number') return `[${step}]`;
-      if (!mayShowKey(step)) return '[…]';
+      if (!canShowKey(step)) return '[…]';
       if (!/^[A-Za-z0-9_-]+$/.test(step)) return `[${JSON.stringify(step)}]`;
       return index === 0 ? step : `.${step}`;
     })
     .join('');
 }
 
-/** A key for maps: no step contains a NUL. */
-export function pathKey(path: ConfigPath): string {
+/** Key for use in a Map. No step contains a NUL character. */
+export function configPathKey(path: ConfigPath): string {
   return path.map((step) => (typeof step === 'number' ? `#${step}` : step)).join('\0');
+}
+
+/** Whether the path is the prefix itself or lies below it. */
+export function pathStartsWith(path: ConfigPath, prefix: ConfigPath): boolean {
+  return prefix.every((step, index) => path[index] === step);
 }
 
 export function valueAt(tree: unknown, path: ConfigPath): unknown {
@@ -32,7 +37,7 @@ export function valueAt(tree: unknown, path: ConfigPath): unknown {
   return value;
 }
 
-/** A plain mapping, as YAML gives it; not a list. */
+/** A YAML mapping; not a list. */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

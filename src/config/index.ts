@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The config: one schema for the file, from which types, validation with file:line:col, JSON Schema, the
-// reference page and `config show` are made; environment and flags laid over it; importers of other systems'
-// files. Owns how settings are written and what they mean. Does not know what is done with them, reads no file
-// and no environment itself, and never holds the value of a secret: reading is handed in, and only main.ts and
-// the command line come in here. Start reading at load/load-config.ts.
+// reference page and `config show` are derived; overrides from environment and flags; importers for the
+// files of other systems. This folder owns the notation and the meaning of settings. It does not know how
+// settings are used. It reads no file and no environment itself (the caller passes reader functions), and
+// it never stores the value of a secret. Only main.ts and cli/ import it. Start reading at
+// load/load-config.ts.
 //
-// Loading this loads the validation library, which costs start-up time: import it where a config is needed.
+// Importing this file loads the validation library, which increases the start-up time: import it only
+// where a config is needed.
 export {
   type Config,
   type ImageConfig,
@@ -20,21 +22,25 @@ export {
   renderImportReport,
 } from './import/index.ts';
 export {
-  type FaultyConfig,
   type LoadedConfig,
+  type LoadFailure,
   type LoadInput,
   type LoadResult,
   loadConfig,
 } from './load/load-config.ts';
 export { type ReadInput, readConfig } from './load/read-config.ts';
-export type { FlagValue } from './overrides/apply.ts';
-export type { Origin } from './overrides/origin.ts';
-export type { PlannedKey } from './planned.ts';
+export type { FlagValue } from './overrides/apply-overrides.ts';
+export type { ValueOrigin } from './overrides/origin.ts';
+export type { PlannedKey } from './planned-keys.ts';
 export { type Problem, renderProblems, type Severity } from './problem.ts';
 export { renderJsonSchema } from './reference/json-schema.ts';
 export { renderConfigReference } from './reference/markdown.ts';
-export { type ResolvedSecret, resolveSecret, type SecretReaders } from './secrets/resolve.ts';
+export {
+  type ResolvedSecret,
+  resolveSecret,
+  type SecretReaders,
+} from './secrets/resolve-secret.ts';
 export { Secret } from './secrets/secret.ts';
-export type { SecretSource } from './secrets/source.ts';
-export { effectiveConfigJson, effectiveConfigYaml, type ShownValue } from './show/show-config.ts';
+export type { SecretSource } from './secrets/secret-source.ts';
+export { renderConfigJson, renderConfigYaml, type ShownValue } from './show/show-config.ts';
 export { type StarterOptions, starterConfig } from './starter/starter-config.ts';

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a config, where, and what to do about it. A message never repeats a value that could be
-// a secret: it may end in a terminal, a CI log or a bug report.
+// A problem in a config: what is wrong, where, and how to fix it. A message never contains a value that
+// may be a secret, because it may be shown in a terminal, a CI log or a bug report.
 
 export type Severity = 'error' | 'warning';
 
-/** Where a value came from; also where a problem with it is reported. */
-export interface Place {
+/** Source of a value, and the location at which its problems are reported. */
+export interface SourceLocation {
   /** Path of the file, `environment:NAME` or `flag:--name`. */
   readonly file: string;
-  /** From 1; 0 where there are no lines. */
+  /** Starts at 1; 0 for sources without lines. */
   readonly line: number;
   readonly col: number;
 }
 
-export interface Problem extends Place {
-  /** The value's way in the config, `pools[0].size`; empty for the file as a whole. */
+export interface Problem extends SourceLocation {
+  /** Path of the value, `pools[0].size`; empty for the whole file. */
   readonly path: string;
   readonly severity: Severity;
   readonly message: string;
-  /** What to write instead, where that is known: a key or a value. */
+  /** The suggested key or value, if there is one. */
   readonly suggestion?: string;
 }
 
-/** `file:line:col: error: message`, the form that editors and CI systems link. */
+/** `file:line:col: error: message`, the format that editors and CI systems turn into links. */
 export function renderProblem(problem: Problem): string {
   const { path, severity, message } = problem;
   const subject = path === '' ? '' : `${path}: `;
-  return `${renderPlace(problem)}: ${severity}: ${subject}${message}`;
+  return `${formatLocation(problem)}: ${severity}: ${subject}${message}`;
 }
 
-export function renderPlace({ file, line, col }: Place): string {
+export function formatLocation({ file, line, col }: SourceLocation): string {
   return line === 0 ? file : `${file}:${line}:${col}`;
 }
 
@@ -37,13 +37,13 @@ export function renderProblems(problems: readonly Problem[]): string {
   return problems.map((problem) => `${renderProblem(problem)}\n`).join('');
 }
 
-/** By place, errors first where several share one; the same problem is said once. */
+/** Sorts by location, errors before warnings, and removes duplicates. */
 export function sortProblems(problems: readonly Problem[]): readonly Problem[] {
   const unique = new Map(problems.map((problem) => [renderProblem(problem), problem]));
-  return [...unique.values()].sort(comparePlaces);
+  return [...unique.values()].sort(compareLocations);
 }
 
-function comparePlaces(left: Problem, right: Problem): number {
+function compareLocations(left: Problem, right: Problem): number {
   return (
     compareText(left.file, right.file) ||
     left.line - right.line ||

@@ -81,7 +81,7 @@ describe('config validate', () => {
       `${at('limit:')}5: error: pools[0].limit: unknown key; did you mean 'limits'?`,
     );
     expect(err).toContain(`${at('server: ftp')}`);
-    expect(err).toContain(`${at('pools: []')}1: error: key 'pools' appears twice`);
+    expect(err).toContain(`${at('pools: []')}1: error: key 'pools' is a duplicate`);
   });
 
   it('gives the same as JSON', () => {
@@ -250,12 +250,12 @@ describe('config import', () => {
     ];
     const plain = pvescaler(args);
     expect(plain.out).toMatch(/^pools:$/m);
-    expect(plain.out).not.toMatch(/needs-you/);
+    expect(plain.out).not.toMatch(/action-required/);
     const json = JSON.parse(pvescaler([...args, '--json']).out);
     expect(json).toMatchObject({
       ok: true,
       yaml: plain.out,
-      counts: { 'needs-you': expect.any(Number) },
+      counts: { 'action-required': expect.any(Number) },
     });
   });
 

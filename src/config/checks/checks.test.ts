@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { IMAGE_LINES, loadText, REGION_LINES, VALID } from '../testing/load-text.ts';
 
-/** `path: message` of each problem, warnings marked. */
+/** `path: message` of each problem; warnings are marked. */
 function found(text: string): readonly string[] {
   return loadText(text).problems.map(
     ({ path, message, severity }) =>
@@ -17,64 +17,64 @@ function region(lines: string): string {
 const ENDPOINT = 'endpoints: [https://pve1:8006]';
 const TOKEN = 'token: { id: "a@pve!b", secretFile: x }';
 
-describe('regions', () => {
+describe('checks of regions', () => {
   it.each([
-    [TOKEN, ["proxmox.lab: has no 'endpoints'; name at least one, https://host:8006"]],
-    [ENDPOINT, ["proxmox.lab: has no way to log in: give 'token', or 'user' and 'passwordFile'"]],
+    [TOKEN, ["proxmox.lab: needs 'endpoints' with at least one URL, https://host:8006"]],
+    [ENDPOINT, ["proxmox.lab: has no credentials; set 'token', or 'user' and 'passwordFile'"]],
     [
       `${ENDPOINT}, user: a@pve`,
-      ['proxmox.lab: names no secret; give one of passwordFile, passwordEnv, passwordRef'],
+      ['proxmox.lab: needs a secret; set one of passwordFile, passwordEnv, passwordRef'],
     ],
     [`${ENDPOINT}, user: a@pve, passwordEnv: X`, []],
     [
       `${ENDPOINT}, ${TOKEN}, user: a@pve, passwordEnv: X`,
-      ["proxmox.lab.user: cannot stand beside 'token'; keep one of them"],
+      ["proxmox.lab.user: cannot be combined with 'token'; keep only one of them"],
     ],
     [
       `${ENDPOINT}, ${TOKEN}, passwordFile: x`,
-      ["proxmox.lab.passwordFile: has no effect beside 'token'; keep one of them"],
+      ["proxmox.lab.passwordFile: has no effect together with 'token'; keep only one of them"],
     ],
     [
       `${ENDPOINT}, token: { secretFile: x, secretEnv: Y }`,
       [
-        "proxmox.lab.token: has no 'id'; it is of the form user@realm!name",
-        'proxmox.lab.token.secretEnv: cannot stand beside secretFile; keep one of them',
+        "proxmox.lab.token: needs 'id' in the form user@realm!name",
+        'proxmox.lab.token.secretEnv: cannot be combined with secretFile; keep only one of them',
       ],
     ],
     [
       `${ENDPOINT}, token: { id: "a@pve!b", idRef: { name: s }, secretFile: x }`,
-      ["proxmox.lab.token.idRef: cannot stand beside 'id'; keep one of them"],
+      ["proxmox.lab.token.idRef: cannot be combined with 'id'; keep only one of them"],
     ],
     [
       `${ENDPOINT}, token: { idRef: { name: s }, secretRef: { name: s } }`,
       [
-        "(warning) proxmox.lab.token.idRef: cannot be used in this release, which reads no Secret; give the token's id by id: it is no secret",
-        '(warning) proxmox.lab.token.secretRef: cannot be used in this release, which reads no Secret; mount it into the pod and name the file by secretFile',
+        "(warning) proxmox.lab.token.idRef: is not supported in this release, which does not read Secrets; set 'id' instead: the token id is not a secret",
+        '(warning) proxmox.lab.token.secretRef: is not supported in this release, which does not read Secrets; mount the Secret into the pod and set secretFile',
       ],
     ],
     [
       `endpoints: [https://pve1:8006, https://pve1:8006/api2/json], ${TOKEN}`,
-      ['proxmox.lab.endpoints[1]: stands twice in the list'],
+      ['proxmox.lab.endpoints[1]: appears twice in the list'],
     ],
     [
       `endpoints: [http://pve1:8006], ${TOKEN}`,
-      ['proxmox.lab.endpoints[0]: must begin with https://'],
+      ['proxmox.lab.endpoints[0]: must start with https://'],
     ],
     [
       `endpoints: [https://pve1:8006/x], ${TOKEN}`,
-      ['proxmox.lab.endpoints[0]: has a path; only https://host:port belongs here'],
+      ['proxmox.lab.endpoints[0]: must not contain a path; write https://host:port'],
     ],
     [
       `${ENDPOINT}, ${TOKEN}, tls: { insecure: true, caFile: ca.pem }`,
       [
-        "proxmox.lab.tls.caFile: has no effect beside 'insecure: true'; keep one of them",
-        '(warning) proxmox.lab.tls.insecure: any server that answers gets the credentials; set caFile or fingerprints instead',
+        "proxmox.lab.tls.caFile: has no effect together with 'insecure: true'; keep only one of them",
+        '(warning) proxmox.lab.tls.insecure: the API certificate is not verified, so any server can receive the credentials; set caFile or fingerprints instead',
       ],
     ],
     [
       `${ENDPOINT}, ${TOKEN}, tls: { fingerprints: ["AB:CD"] }`,
       [
-        'proxmox.lab.tls.fingerprints[0]: is not a SHA-256 fingerprint: 32 octets in hex, with or without colons',
+        'proxmox.lab.tls.fingerprints[0]: must be a SHA-256 fingerprint: 32 octets in hex, with or without colons',
       ],
     ],
     [
@@ -84,94 +84,94 @@ describe('regions', () => {
     [
       `${ENDPOINT}, ${TOKEN}, managedTag: "Big Tag"`,
       [
-        "proxmox.lab.managedTag: is not a Proxmox tag: lower-case letters, digits, '_', '+', '.' and '-', not starting with '+', '.' or '-'",
+        "proxmox.lab.managedTag: is not a valid Proxmox tag; use lower-case letters, digits, '_', '+', '.' and '-', and start with a letter, digit or '_'",
       ],
     ],
     ['transport: { ssh: { privateKeyFile: k, hosts: [pve1.local] } }', []],
     ['transport: { ssh: { privateKeyFile: k } }, hosts: { allow: [pve1] }', []],
     [
       'transport: { ssh: { privateKeyFile: k } }',
-      [
-        "proxmox.lab.transport.ssh: has no hosts; name them in 'hosts', or in 'hosts.allow' of the region",
-      ],
+      ["proxmox.lab.transport.ssh: needs 'hosts', here or as 'hosts.allow' of the region"],
     ],
     [
       `${ENDPOINT}, ${TOKEN}, transport: ssh`,
       ['proxmox.lab.transport: expected `rest`, or a mapping with the key `ssh`, not text'],
     ],
-  ])('%s', (lines, expected) => {
+  ])('report %s', (lines, expected) => {
     expect([...found(region(lines))].sort()).toEqual([...expected].sort());
   });
 
-  it('allow hosts of which pools may use some', () => {
+  it('allow a pool to use a subset of the hosts of a region', () => {
     const text = (allow: string) =>
       VALID.replace('images:', '    hosts: { allow: [pve1, pve2], deny: [pve3] }\nimages:').concat(
         `    placement: { hosts: { allow: [${allow}] } }\n`,
       );
     expect(found(text('pve2'))).toEqual([]);
     expect(found(text('pve1, pve9'))).toEqual([
-      "pools[0].placement.hosts.allow[1]: host 'pve9' is in no region of the pool",
+      "pools[0].placement.hosts.allow[1]: host 'pve9' is not in any region of the pool",
     ]);
     const denied = text('pve3').replace('allow: [pve1, pve2], deny', 'deny');
     expect(found(denied)).toEqual([
-      "pools[0].placement.hosts.allow[0]: host 'pve3' is in no region of the pool",
+      "pools[0].placement.hosts.allow[0]: host 'pve3' is not in any region of the pool",
     ]);
   });
 
-  it('one Proxmox is one region', () => {
+  it('refuse two regions with the same endpoint', () => {
     const text = `${REGION_LINES}  two: { ${ENDPOINT}, ${TOKEN}, vmIds: 100-200 }\n`;
     expect(found(text)).toEqual([
-      "proxmox.two.endpoints[0]: is also an endpoint of region 'lab'; one Proxmox is one region",
+      "proxmox.two.endpoints[0]: is also an endpoint of region 'lab'; one Proxmox cluster must be one region",
     ]);
   });
 });
 
-describe('VM ids', () => {
-  it('of two regions may not overlap, by default or by number', () => {
+describe('checks of VM ids', () => {
+  it('refuse overlapping ranges of two regions, explicit or by default', () => {
     const text = `${REGION_LINES}  two: { endpoints: [https://b:8006], ${TOKEN} }\n`;
     expect(found(text)).toEqual([
-      "proxmox.two.vmIds: VM ids 20000-29999 overlap 20000-29999 of region 'lab'; give each region its own",
+      "proxmox.two.vmIds: VM ids 20000-29999 overlap 20000-29999 of region 'lab'; use a separate range for each region",
     ]);
   });
 
-  it('of templates are not those of machines', () => {
+  it('refuse a template id in the range of machines', () => {
     const text = `${REGION_LINES}templates:\n  a: { id: 20000 }\n  b: { id: { pve1: 9000, pve2: 29999 } }\n`;
     expect(found(text)).toEqual([
-      "templates.a.id: VM id 20000 lies in vmIds of region 'lab', which is for machines",
-      "templates.b.id.pve2: VM id 29999 lies in vmIds of region 'lab', which is for machines",
+      "templates.a.id: VM id 20000 is in the vmIds range of region 'lab', which is reserved for machines",
+      "templates.b.id.pve2: VM id 29999 is in the vmIds range of region 'lab', which is reserved for machines",
     ]);
   });
 
-  it('should suffice for the pools', () => {
+  it('warn about fewer ids than machines', () => {
     const text = VALID.replace(
       'secretFile: /etc/token }',
       'secretFile: /etc/token }\n    vmIds: 100-104',
     );
     expect(found(text)).toEqual([
-      '(warning) proxmox.lab.vmIds: 5 VM ids are fewer than the 10 machines that the pools of this region may have',
+      '(warning) proxmox.lab.vmIds: the range has 5 VM ids, but the pools of this region may have 10 machines',
     ]);
   });
 });
 
-describe('servers and state', () => {
+describe('checks of servers and state', () => {
   it.each([
     [
       'mode: externalgrpc\n',
       [
-        "grpc: mode externalgrpc needs 'tls' (cert, key, clientCa), or 'insecure: true' to let anybody who reaches the port create and delete VMs",
+        "grpc: mode externalgrpc needs 'tls' (cert, key, clientCa), or 'insecure: true', with which every client that can reach the port can create and delete VMs",
       ],
     ],
     [
       'mode: externalgrpc\ngrpc: { insecure: true }\n',
-      ['(warning) grpc.insecure: whoever reaches the port can create and delete VMs'],
+      [
+        '(warning) grpc.insecure: every client that can reach the port can create and delete VMs; configure tls',
+      ],
     ],
     [
       'mode: externalgrpc\ngrpc: { tls: { cert: a, key: b, clientCa: c, allow: [] } }\n',
-      ['(warning) grpc.tls.allow: the list is empty: no client is let in'],
+      ['(warning) grpc.tls.allow: the list is empty, so every client is rejected'],
     ],
     [
       'grpc: { insecure: true, tls: { cert: a, key: b, clientCa: c } }\n',
-      ["grpc.insecure: cannot stand beside 'tls'; keep one of them"],
+      ["grpc.insecure: cannot be combined with 'tls'; keep only one of them"],
     ],
     [
       'grpc: { tls: { cert: a } }\n',
@@ -180,87 +180,89 @@ describe('servers and state', () => {
     [
       'http: { dashboard: ":9000" }\n',
       [
-        '(warning) http.dashboard: the dashboard asks for no password and is open to other machines here; listen on 127.0.0.1 or put a proxy in front',
+        '(warning) http.dashboard: the dashboard has no authentication and is reachable from other machines; listen on 127.0.0.1 or put an authenticating proxy in front',
       ],
     ],
     [
       'http: { dashboard: "127.0.0.1:8080" }\n',
-      ['http.dashboard: has the same address and port as http.health'],
+      ['http.dashboard: uses the same address and port as http.health'],
     ],
     ['http: { dashboard: "off", health: "off" }\n', []],
     [
       'state: { path: /tmp/state.db }\n',
       [expect.stringContaining('(warning) state.path: /tmp may be emptied at any time')],
     ],
-  ])('%j', (text, expected) => {
+  ])('report %j', (text, expected) => {
     expect(found(`${text}${REGION_LINES}`)).toEqual(expected);
   });
 });
 
-describe('images, templates and recipes', () => {
+describe('checks of images, templates and recipes', () => {
   const URL = 'url: https://x/y.img';
 
   it.each([
     [
       `images: { a: { ${URL} } }`,
-      ["images.a: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without"],
+      [
+        "images.a: needs 'checksumUrl' or 'checksum', or 'unverified: true' to accept the image without a checksum",
+      ],
     ],
     [
       `images: { a: { ${URL}, unverified: true } }`,
       [
-        '(warning) images.a: the image is not verified: whoever controls the download controls your nodes',
+        '(warning) images.a: the image is not verified; an attacker who controls the download controls your nodes',
       ],
     ],
     [
       `images: { a: { ${URL}, unverified: true, checksumUrl: https://x/S } }`,
-      ["images.a.unverified: cannot stand beside 'checksumUrl'; keep one of them"],
+      ["images.a.unverified: cannot be combined with 'checksumUrl'; keep only one of them"],
     ],
     [
       `images: { a: { ${URL}, checksum: "sha256:${'0'.repeat(64)}", checksumUrl: https://x/S } }`,
-      ["images.a.checksum: cannot stand beside 'checksumUrl'; keep one of them"],
+      ["images.a.checksum: cannot be combined with 'checksumUrl'; keep only one of them"],
     ],
-    ['templates: { a: {} }', ["templates.a: needs 'name' or 'id', by which it is found"]],
+    ['templates: { a: {} }', ["templates.a: needs 'name' or 'id' to identify the template"]],
     [
       'templates: { a: { name: t, image: x } }',
-      ["templates.a.image: image 'x' is not defined; 'images' defines none"],
+      ["templates.a.image: image 'x' is not defined; 'images' is empty"],
     ],
     ['join: { custom: {} }', ["join.custom: needs 'scriptFile' or 'cloudConfigFile'"]],
     [
       'join: { custom: { via: agent, cloudConfigFile: x } }',
-      ["join.custom: needs 'scriptFile' when via is agent"],
+      ["join.custom: needs 'scriptFile' when 'via' is 'agent'"],
     ],
     [
       'join: { kubeadm: { files: [{ path: /a }, { path: /b, content: x, contentFile: y }, { path: c, content: x }] } }',
-      ['join.kubeadm.files[2].path: is not an absolute path in the guest'],
+      ['join.kubeadm.files[2].path: must be an absolute path in the guest'],
     ],
     [
       'join: { kubeadm: { files: [{ path: /a }, { path: /b, content: x, contentFile: y }] } }',
       [
         "join.kubeadm.files[0]: needs 'content' or 'contentFile'",
-        "join.kubeadm.files[1].contentFile: cannot stand beside 'content'; keep one of them",
+        "join.kubeadm.files[1].contentFile: cannot be combined with 'content'; keep only one of them",
       ],
     ],
     [
       'join: { kubeadm: { token: {} } }',
-      ['join.kubeadm.token: names no secret; give one of secretFile, secretEnv, secretRef'],
+      ['join.kubeadm.token: needs a secret; set one of secretFile, secretEnv, secretRef'],
     ],
     [
       'join: { kubeadm: { token: { secretRef: { name: s } } } }',
       [
-        '(warning) join.kubeadm.token.secretRef: cannot be used in this release, which reads no Secret; mount it into the pod and name the file by secretFile',
+        '(warning) join.kubeadm.token.secretRef: is not supported in this release, which does not read Secrets; mount the Secret into the pod and set secretFile',
       ],
     ],
     ['join: { k3s: { server: https://k, tokenTtl: 2h } }', ['join.k3s.tokenTtl: is more than 1h']],
     [
       'join: { k3s: { server: https://k, version: 1.33.4 } }',
-      ["join.k3s.version: is not a version such as 'v1.34.4+k3s1'"],
+      ["join.k3s.version: must be a version such as 'v1.34.4+k3s1'"],
     ],
-  ])('%s', (text, expected) => {
+  ])('report %s', (text, expected) => {
     expect(found(`${REGION_LINES}${text}\n`)).toEqual(expected);
   });
 });
 
-describe('pools', () => {
+describe('checks of pools', () => {
   const POOL = 'name: a, size: { cpu: 2, memory: 4Gi }';
 
   function pools(...items: string[]): string {
@@ -273,7 +275,7 @@ describe('pools', () => {
       [`${POOL}, regions: [lap]`],
       ["pools[0].regions[0]: region 'lap' is not defined; did you mean 'lab'?"],
     ],
-    [[`${POOL}, regions: [lab, lab]`], ['pools[0].regions[1]: stands twice in the list']],
+    [[`${POOL}, regions: [lab, lab]`], ['pools[0].regions[1]: appears twice in the list']],
     [
       [`${POOL}, placement: { hosts: { allow: [pve1], deny: [pve1, pve2] } }`],
       ["pools[0].placement.hosts.deny[0]: host 'pve1' is also in 'allow'"],
@@ -281,13 +283,13 @@ describe('pools', () => {
     [
       [`${POOL}, extendedResources: { cpu: 1 }`],
       [
-        "pools[0].extendedResources.cpu: is not an extended resource: those have a domain of their own, as 'example.com/device'",
+        "pools[0].extendedResources.cpu: is not an extended resource; its name needs a domain, such as 'example.com/device'",
       ],
     ],
     [
       [`${POOL}, extendedResources: { kubernetes.io/x: 1 }`],
       [
-        'pools[0].extendedResources["kubernetes.io/x"]: is not an extended resource: those have a domain of their own, as \'example.com/device\'',
+        'pools[0].extendedResources["kubernetes.io/x"]: is not an extended resource; its name needs a domain, such as \'example.com/device\'',
       ],
     ],
     [
@@ -298,19 +300,19 @@ describe('pools', () => {
     [
       [`${POOL}, gpu: { type: t4, resource: cpu }`],
       [
-        "pools[0].gpu.resource: is not an extended resource: those have a domain of their own, as 'example.com/device'",
+        "pools[0].gpu.resource: is not an extended resource; its name needs a domain, such as 'example.com/device'",
       ],
     ],
     [
       [`${POOL}, schedules: [{ start: "99 99 * * *", duration: 1h }]`],
       [
-        "pools[0].schedules[0].start: has a wrong minute: a '*' or numbers from 0 to 59, as 'a,b', 'a-b' or '*/step'",
+        "pools[0].schedules[0].start: has an invalid minute field; use a '*' or numbers from 0 to 59, as 'a,b', 'a-b' or '*/step'",
       ],
     ],
     [['name: a, size: bigg'], ["pools[0].size: size 'bigg' is not defined; did you mean 'big'?"]],
     [
       ['name: a, size: [big, huge]'],
-      ["pools[0].size[1]: size 'huge' is not defined; 'sizes' has 'big'"],
+      ["pools[0].size[1]: size 'huge' is not defined; 'sizes' defines 'big'"],
     ],
     [
       [`${POOL}, from: { image: jamy }`],
@@ -318,7 +320,7 @@ describe('pools', () => {
     ],
     [
       [`${POOL}, from: { template: t }`],
-      ["pools[0].from.template: template 't' is not defined; 'templates' defines none"],
+      ["pools[0].from.template: template 't' is not defined; 'templates' is empty"],
     ],
     [
       [`${POOL}, from: { image: jammy, template: t }`],
@@ -326,10 +328,7 @@ describe('pools', () => {
         "pools[0].from: expected a mapping with one of image, template or netboot, not a mapping with 'image', 'template'",
       ],
     ],
-    [
-      [`${POOL}, join: k3s`],
-      ["pools[0].join: join recipe 'k3s' is not defined; 'join' has no such key"],
-    ],
+    [[`${POOL}, join: k3s`], ["pools[0].join: join recipe 'k3s' is not defined in 'join'"]],
     [[`${POOL}, limits: { min: 3, max: 2 }`], ['pools[0].limits.min: min 3 is more than max 2']],
     [
       [`${POOL}, schedules: [{ start: "0 7 * * 1-5", duration: 1h, min: 20 }]`],
@@ -338,19 +337,24 @@ describe('pools', () => {
     [
       [`${POOL}, schedules: [{ start: "0 7 * *", duration: 1h, timeZone: Mars }]`],
       [
-        'pools[0].schedules[0].start: is not five fields: minute, hour, day, month, weekday',
-        "pools[0].schedules[0].timeZone: is not a time zone such as 'Europe/Berlin'",
+        'pools[0].schedules[0].start: must have five fields: minute, hour, day, month, weekday',
+        "pools[0].schedules[0].timeZone: must be a time zone such as 'Europe/Berlin'",
       ],
     ],
-    [[`${POOL}, balloon: 8Gi`], ['pools[0].balloon: is more than the memory of the machine']],
+    [
+      [`${POOL}, balloon: 8Gi`],
+      ['pools[0].balloon: is more than the memory of the smallest machine'],
+    ],
     [
       [`${POOL}, names: { prefix: ${'x'.repeat(50)}, role: worker }`],
-      ['pools[0].names: names of machines would be 66 characters long; host names end at 63'],
+      [
+        'pools[0].names: machine names would be 66 characters long; host names have at most 63 characters',
+      ],
     ],
     [
       [`${POOL}, labels: { autoscaler.proxmox/group: b }`],
       [
-        "pools[0].labels[\"autoscaler.proxmox/group\"]: is the pool's groupLabel, whose value is the pool's name 'a'",
+        'pools[0].labels["autoscaler.proxmox/group"]: is the groupLabel of the pool, so its value must be the pool name \'a\'',
       ],
     ],
     [
@@ -380,31 +384,31 @@ describe('pools', () => {
     [
       [`${POOL}, vmOptions: { args: x, cores: 2 }`],
       [
-        'pools[0].vmOptions.args: is refused: it hands raw arguments to the hypervisor process, which runs as root on the host',
-        'pools[0].vmOptions.cores: is set by pvescaler; the key for it is size.cpu',
+        'pools[0].vmOptions.args: is not allowed: it passes raw arguments to the hypervisor process, which runs as root on the host',
+        'pools[0].vmOptions.cores: is set by pvescaler from size.cpu; remove it',
       ],
     ],
-  ])('%j', (items, expected) => {
+  ])('report %j', (items, expected) => {
     expect(found(pools(...items))).toEqual(expected);
   });
 
-  it('need a source and a recipe where there is more than one', () => {
+  it('require a source and a join recipe when there is more than one', () => {
     const text = `${VALID.replace('images:\n', 'images:\n  noble: { url: https://x/n.img, checksumUrl: https://x/S }\n')}join: { kubeadm: {}, custom: { scriptFile: x } }\n`;
     expect(found(text)).toEqual([
-      "pools[0]: needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no only one to take",
-      "pools[0]: needs 'join': there is more than one recipe",
+      "pools[0]: needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no single image or template to use by default",
+      "pools[0]: needs 'join', because there is more than one join recipe",
     ]);
   });
 
-  it('a disk cannot shrink below its template', () => {
+  it('refuse a disk that is smaller than the template', () => {
     const text = `${VALID}templates: { t: { name: t, image: jammy, disk: 30Gi } }\n`;
     expect(found(text)).toEqual([
-      'pools[0].size: has a smaller disk than the template, and disks cannot shrink',
+      'pools[0].size: has a smaller disk than the template; disks cannot shrink',
     ]);
   });
 });
 
-describe('addresses', () => {
+describe('checks of addresses', () => {
   function pool(ip: string, more = 'limits: { max: 2 }'): string {
     return `${VALID}    ${more}\n    network: { ip: ${ip} }\n`;
   }
@@ -413,7 +417,7 @@ describe('addresses', () => {
     ['{ pool: 10.0.0.10-10.0.0.11, prefix: 24, gateway: 10.0.0.1 }', []],
     [
       '{ pool: 10.0.0.10, prefix: 24 }',
-      ['ip.pool: holds 1 addresses, but the pool may have 2 machines (limits.max)'],
+      ['ip.pool: has 1 addresses, but the pool may have 2 machines (limits.max)'],
     ],
     [
       '{ pool: 10.0.0.10-10.0.0.11, prefix: 24, gateway: 10.0.1.1 }',
@@ -429,30 +433,36 @@ describe('addresses', () => {
     ],
     [
       '{ pool: 10.0.0.10-10.0.0.11, prefix: 4 }',
-      [
-        "ip.prefix: is wider than any real network; the subnet's prefix length is meant, such as 24",
-      ],
+      ['ip.prefix: is too short for a subnet; write the prefix length of the subnet, such as 24'],
     ],
     ['{ pool: 10.0.0.10-10.0.0.11, prefix: 64 }', ['ip.prefix: must be at most 32 for IPv4']],
     [
       '{ pool: 10.0.0.250-10.0.1.5, prefix: 24 }',
-      ['ip.pool: leaves the subnet that prefix 24 makes'],
+      ['ip.pool: is not inside one subnet with prefix length 24'],
     ],
     [
       '{ pool: 10.0.0.0-10.0.0.5, prefix: 24 }',
-      ['ip.pool: contains the first or last address of the subnet, which no machine can have'],
+      [
+        'ip.pool: contains the network or broadcast address of the subnet, which machines cannot use',
+      ],
     ],
-    ['{ pool: [10.0.0.5-10.0.0.8, 10.0.0.8], prefix: 24 }', ['ip.pool: has ranges that overlap']],
+    [
+      '{ pool: [10.0.0.5-10.0.0.8, 10.0.0.8], prefix: 24 }',
+      ['ip.pool: contains ranges that overlap'],
+    ],
     [
       '{ pool: ["10.0.0.5-10.0.0.8", "fd00::1"], prefix: 24 }',
-      ['ip.pool: leaves the subnet that prefix 24 makes', 'ip.pool: must be IPv4 addresses only'],
+      [
+        'ip.pool: is not inside one subnet with prefix length 24',
+        'ip.pool: must contain only IPv4 addresses',
+      ],
     ],
     [
       '{ v4: { pool: "fd00::1-fd00::9", prefix: 64 } }',
-      ['ip.v4.pool: must be IPv4 addresses only'],
+      ['ip.v4.pool: must contain only IPv4 addresses'],
     ],
     ['{ v6: { pool: "fd00::1-fd00::9", prefix: 64, gateway: "fd00::ff" } }', []],
-    ['{ pool: 10.0.0.5-10.0.0.x, prefix: 24 }', ['ip.pool: ends with what is not an IP address']],
+    ['{ pool: 10.0.0.5-10.0.0.x, prefix: 24 }', ['ip.pool: range end is not an IP address']],
     [
       'static',
       [
@@ -463,25 +473,25 @@ describe('addresses', () => {
       '{ v4: auto }',
       ['ip.v4: expected `dhcp`, `off`, or a mapping with pool, prefix and gateway, not text'],
     ],
-  ])('%s', (ip, expected) => {
+  ])('report %s', (ip, expected) => {
     expect([...found(pool(ip))].sort()).toEqual(expected.map((line) => `pools[0].network.${line}`));
   });
 
-  it('counts what a schedule allows', () => {
+  it('count the machines that a schedule allows', () => {
     const text = pool(
       '{ pool: 10.0.0.10-10.0.0.11, prefix: 24 }',
       'limits: { max: 2 }\n    schedules: [{ start: "0 7 * * *", duration: 1h, max: 3 }]',
     );
     expect(found(text)).toEqual([
-      'pools[0].network.ip.pool: holds 2 addresses, but the pool may have 3 machines (limits.max)',
+      'pools[0].network.ip.pool: has 2 addresses, but the pool may have 3 machines (limits.max)',
     ]);
   });
 
-  it('are given out by one pool of a network only', () => {
+  it('refuse the same addresses in two pools of one network', () => {
     const second = (network: string) =>
       `${pool('{ pool: 10.0.0.10-10.0.0.11, prefix: 24 }')}  - name: b\n    size: { cpu: 1, memory: 1Gi }\n    limits: { max: 1 }\n    network: ${network}\n`;
     expect(found(second('{ ip: { pool: 10.0.0.11-10.0.0.12, prefix: 24 } }'))).toEqual([
-      "pools[1].network.ip.pool: has addresses that pool 'small' also gives out",
+      "pools[1].network.ip.pool: contains addresses that pool 'small' also uses",
     ]);
     expect(
       found(second('{ interfaces: [{ vlan: 7 }], ip: { pool: 10.0.0.11-10.0.0.12, prefix: 24 } }')),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Join recipes: one token, one content per file, something to run.
+// Join recipes: one token, one content per file, and something to run.
 import type { ConfigPath } from '../config-path.ts';
-import { type Finding, wrong, wrongKey } from '../issues/finding.ts';
+import { errorAt, errorAtKey, type Finding } from '../issues/finding.ts';
 import type { ConfigFile } from '../schema/index.ts';
 import { JOIN_KINDS } from '../schema/join.ts';
-import { checkSecretWays } from './secret-ways.ts';
+import { checkSecretSource } from './secret-source.ts';
 
 type Recipe = NonNullable<ConfigFile['join'][keyof ConfigFile['join']]>;
 
@@ -22,7 +22,7 @@ function checkRecipe(path: ConfigPath, recipe: Recipe): readonly Finding[] {
   const token =
     recipe.token === 'auto'
       ? []
-      : checkSecretWays([...path, 'token'], recipe.token, { prefix: 'secret', isNeeded: true });
+      : checkSecretSource([...path, 'token'], recipe.token, { prefix: 'secret', isNeeded: true });
   return [
     ...token,
     ...recipe.files.flatMap((file, index) => checkGuestFile([...path, 'files', index], file)),
@@ -31,10 +31,15 @@ function checkRecipe(path: ConfigPath, recipe: Recipe): readonly Finding[] {
 
 function checkGuestFile(path: ConfigPath, file: Recipe['files'][number]): readonly Finding[] {
   if (file.content === undefined && file.contentFile === undefined) {
-    return [wrong(path, "needs 'content' or 'contentFile'")];
+    return [errorAt(path, "needs 'content' or 'contentFile'")];
   }
   return file.content !== undefined && file.contentFile !== undefined
-    ? [wrongKey([...path, 'contentFile'], "cannot stand beside 'content'; keep one of them")]
+    ? [
+        errorAtKey(
+          [...path, 'contentFile'],
+          "cannot be combined with 'content'; keep only one of them",
+        ),
+      ]
     : [];
 }
 
@@ -42,9 +47,9 @@ function checkCustom(custom: ConfigFile['join']['custom']): readonly Finding[] {
   if (custom === undefined) return [];
   const path = ['join', 'custom'];
   if (custom.scriptFile === undefined && custom.cloudConfigFile === undefined) {
-    return [wrong(path, "needs 'scriptFile' or 'cloudConfigFile'")];
+    return [errorAt(path, "needs 'scriptFile' or 'cloudConfigFile'")];
   }
   return custom.via === 'agent' && custom.scriptFile === undefined
-    ? [wrong(path, "needs 'scriptFile' when via is agent")]
+    ? [errorAt(path, "needs 'scriptFile' when 'via' is 'agent'")]
     : [];
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool's regions and hosts: named once, and within what the regions allow.
+// Regions and hosts of a pool: no duplicates, and only hosts that the regions allow.
 import type { ConfigPath } from '../config-path.ts';
-import { type Finding, wrong } from '../issues/finding.ts';
+import { errorAt, type Finding } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile, RegionFile } from '../schema/index.ts';
-import { quotedKey } from '../secrets/looks-secret.ts';
+import { quoteKey } from '../secrets/detect-secret.ts';
 
 export function checkPlacement(
   path: ConfigPath,
@@ -11,32 +11,37 @@ export function checkPlacement(
   file: ConfigFile,
 ): readonly Finding[] {
   const regions = pool.regions ?? [];
-  const twice = regions.flatMap((name, index) =>
+  const duplicates = regions.flatMap((name, index) =>
     regions.indexOf(name) < index
-      ? [wrong([...path, 'regions', index], 'stands twice in the list')]
+      ? [errorAt([...path, 'regions', index], 'appears twice in the list')]
       : [],
   );
-  return [...twice, ...checkHosts([...path, 'placement', 'hosts'], pool, file)];
+  return [...duplicates, ...checkPoolHosts([...path, 'placement', 'hosts'], pool, file)];
 }
 
-function checkHosts(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly Finding[] {
+function checkPoolHosts(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly Finding[] {
   const { allow, deny } = pool.placement.hosts;
   const contradicted = deny.flatMap((host, index) =>
     allow.includes(host)
-      ? [wrong([...path, 'deny', index], `host ${quotedKey(host)} is also in 'allow'`)]
+      ? [errorAt([...path, 'deny', index], `host ${quoteKey(host)} is also in 'allow'`)]
       : [],
   );
   const regions = (pool.regions ?? []).map((name) => file.proxmox[name]);
-  // A region that is not there, or not in order, may have allowed it.
+  // An undefined or invalid region may allow the host.
   if (regions.length === 0 || regions.includes(undefined)) return contradicted;
   const outside = allow.flatMap((host, index) =>
-    regions.some((region) => region !== undefined && mayUse(region, host))
+    regions.some((region) => region !== undefined && allowsHost(region, host))
       ? []
-      : [wrong([...path, 'allow', index], `host ${quotedKey(host)} is in no region of the pool`)],
+      : [
+          errorAt(
+            [...path, 'allow', index],
+            `host ${quoteKey(host)} is not in any region of the pool`,
+          ),
+        ],
   );
   return [...contradicted, ...outside];
 }
 
-function mayUse({ hosts }: RegionFile, host: string): boolean {
+function allowsHost({ hosts }: RegionFile, host: string): boolean {
   return !hosts.deny.includes(host) && (hosts.allow.length === 0 || hosts.allow.includes(host));
 }

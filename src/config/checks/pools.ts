@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools: names, references, limits.
 import type { ConfigPath } from '../config-path.ts';
-import { depending, type Finding, wrong } from '../issues/finding.ts';
+import { errorAt, type Finding, withDependencies } from '../issues/finding.ts';
 import type { ConfigFile, PoolFile } from '../schema/index.ts';
-import { quoted, quotedKey } from '../secrets/looks-secret.ts';
+import { quoteKey, quoteValue } from '../secrets/detect-secret.ts';
+import type { CheckContext } from './check-context.ts';
 import { checkPlacement } from './placement.ts';
 import { checkPoolSize } from './pool-size.ts';
 import { checkReference } from './references.ts';
-import type { CheckScope } from './scope.ts';
 
 const HOST_NAME_LENGTH = 63;
-/** Eight digits of the machine's id, or an ordinal up to 99999. */
+/** Eight digits of the machine id, or an ordinal up to 99999. */
 const SUFFIX_LENGTH = { id: 8, ordinal: 5 } as const;
 
-export function checkPools(file: ConfigFile, scope: CheckScope): readonly Finding[] {
+export function checkPools(file: ConfigFile, scope: CheckContext): readonly Finding[] {
   return file.pools.flatMap((pool, index) => {
     const path = ['pools', index];
     return [
@@ -32,30 +32,34 @@ function checkName(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly
   const findings: Finding[] = [];
   const index = file.pools.indexOf(pool);
   if (file.pools.findIndex(({ name }) => name === pool.name) < index) {
-    findings.push(wrong([...path, 'name'], `pool ${quoted(pool.name)} is already defined`));
+    findings.push(errorAt([...path, 'name'], `pool ${quoteValue(pool.name)} is already defined`));
   }
   const { prefix = pool.name, role, suffix } = pool.names;
   const stem = role === undefined ? prefix : `${prefix}-${role}`;
   const length = stem.length + 1 + SUFFIX_LENGTH[suffix];
   if (length > HOST_NAME_LENGTH) {
     findings.push(
-      wrong(
+      errorAt(
         [...path, 'names'],
-        `names of machines would be ${length} characters long; host names end at ${HOST_NAME_LENGTH}`,
+        `machine names would be ${length} characters long; host names have at most ${HOST_NAME_LENGTH} characters`,
       ),
     );
   }
   return findings;
 }
 
-function checkReferences(path: ConfigPath, pool: PoolFile, scope: CheckScope): readonly Finding[] {
+function checkReferences(
+  path: ConfigPath,
+  pool: PoolFile,
+  scope: CheckContext,
+): readonly Finding[] {
   const regions = (pool.regions ?? []).flatMap((name, index) =>
     checkReference({
       path: [...path, 'regions', index],
       name,
       kind: 'region',
       section: 'proxmox',
-      defined: scope.names('proxmox'),
+      defined: scope.entryNames('proxmox'),
     }),
   );
   const sizes = [pool.size].flat().flatMap((size, index) =>
@@ -65,7 +69,7 @@ function checkReferences(path: ConfigPath, pool: PoolFile, scope: CheckScope): r
           name: size,
           kind: 'size',
           section: 'sizes',
-          defined: scope.names('sizes'),
+          defined: scope.entryNames('sizes'),
         })
       : [],
   );
@@ -75,7 +79,7 @@ function checkReferences(path: ConfigPath, pool: PoolFile, scope: CheckScope): r
 function checkSourceReference(
   path: ConfigPath,
   { from }: PoolFile,
-  scope: CheckScope,
+  scope: CheckContext,
 ): readonly Finding[] {
   if (from === undefined || 'netboot' in from) return [];
   return 'image' in from
@@ -84,14 +88,14 @@ function checkSourceReference(
         name: from.image,
         kind: 'image',
         section: 'images',
-        defined: scope.names('images'),
+        defined: scope.entryNames('images'),
       })
     : checkReference({
         path: [...path, 'from', 'template'],
         name: from.template,
         kind: 'template',
         section: 'templates',
-        defined: scope.names('templates'),
+        defined: scope.entryNames('templates'),
       });
 }
 
@@ -99,25 +103,22 @@ function checkFrom(path: ConfigPath, pool: PoolFile, file: ConfigFile): readonly
   const findings: Finding[] = [];
   if (pool.from === undefined) {
     findings.push(
-      depending(
+      withDependencies(
         [['images'], ['templates']],
-        wrong(
+        errorAt(
           path,
-          "needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no only one to take",
+          "needs 'from': { image: … }, { template: … } or { netboot: {} }; there is no single image or template to use by default",
         ),
       ),
     );
   }
   if (pool.join === undefined) {
-    findings.push(wrong(path, "needs 'join': there is more than one recipe"));
+    findings.push(errorAt(path, "needs 'join', because there is more than one join recipe"));
   } else if (pool.join !== 'none' && file.join[pool.join] === undefined) {
     findings.push(
-      depending(
+      withDependencies(
         [['join']],
-        wrong(
-          [...path, 'join'],
-          `join recipe '${pool.join}' is not defined; 'join' has no such key`,
-        ),
+        errorAt([...path, 'join'], `join recipe '${pool.join}' is not defined in 'join'`),
       ),
     );
   }
@@ -128,14 +129,14 @@ function checkLimits(path: ConfigPath, { limits, schedules }: PoolFile): readonl
   const findings: Finding[] = [];
   if (limits.min > limits.max) {
     findings.push(
-      wrong([...path, 'limits', 'min'], `min ${limits.min} is more than max ${limits.max}`),
+      errorAt([...path, 'limits', 'min'], `min ${limits.min} is more than max ${limits.max}`),
     );
   }
   for (const [index, window] of schedules.entries()) {
     const min = window.min ?? limits.min;
     const max = window.max ?? limits.max;
     if (min > max) {
-      findings.push(wrong([...path, 'schedules', index], `min ${min} is more than max ${max}`));
+      findings.push(errorAt([...path, 'schedules', index], `min ${min} is more than max ${max}`));
     }
   }
   return findings;
@@ -147,9 +148,9 @@ function checkLabels(path: ConfigPath, pool: PoolFile): readonly Finding[] {
   return own === undefined || own === name
     ? []
     : [
-        wrong(
+        errorAt(
           [...path, 'labels', groupLabel],
-          `is the pool's groupLabel, whose value is the pool's name ${quotedKey(name)}`,
+          `is the groupLabel of the pool, so its value must be the pool name ${quoteKey(name)}`,
         ),
       ];
 }

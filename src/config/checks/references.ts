@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A name that has to be defined elsewhere in the file.
+// A name that must be defined in another section of the file.
 import type { ConfigPath } from '../config-path.ts';
-import { depending, type Finding, wrong } from '../issues/finding.ts';
-import { isShown, quoted } from '../secrets/looks-secret.ts';
-import { nearest } from '../values/nearest.ts';
+import { errorAt, type Finding, withDependencies } from '../issues/finding.ts';
+import { canShowValue, quoteValue } from '../secrets/detect-secret.ts';
+import { closestMatch } from '../values/closest-match.ts';
 
 export interface Reference {
   readonly path: ConfigPath;
   readonly name: string;
-  /** `image`, for the sentence. */
+  /** Singular name for the message, such as `image`. */
   readonly kind: string;
-  /** `images`, where it would be defined. */
+  /** Section that must define the name, such as `images`. */
   readonly section: string;
   readonly defined: readonly string[];
 }
@@ -18,18 +18,22 @@ export interface Reference {
 export function checkReference(reference: Reference): readonly Finding[] {
   const { path, name, kind, section, defined } = reference;
   if (defined.includes(name)) return [];
-  const meant = nearest(
+  const closest = closestMatch(
     name,
-    defined.filter((known) => isShown(known)),
+    defined.filter((known) => canShowValue(known)),
   );
-  const message = `${kind} ${quoted(name)} is not defined${advice(meant, section, defined)}`;
-  const finding = { ...wrong(path, message, meant), standsAlone: true };
-  return [depending([[section]], finding)];
+  const message = `${kind} ${quoteValue(name)} is not defined${referenceHint(closest, section, defined)}`;
+  const finding = { ...errorAt(path, message, closest), isIndependent: true };
+  return [withDependencies([[section]], finding)];
 }
 
-function advice(meant: string | undefined, section: string, defined: readonly string[]): string {
-  if (meant !== undefined) return `; did you mean ${quoted(meant)}?`;
+function referenceHint(
+  closest: string | undefined,
+  section: string,
+  defined: readonly string[],
+): string {
+  if (closest !== undefined) return `; did you mean ${quoteValue(closest)}?`;
   return defined.length === 0
-    ? `; '${section}' defines none`
-    : `; '${section}' has ${defined.map(quoted).join(', ')}`;
+    ? `; '${section}' is empty`
+    : `; '${section}' defines ${defined.map(quoteValue).join(', ')}`;
 }

@@ -1,83 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region can be reached, logged in to and trusted in one clear way.
+// A region has endpoints, exactly one login method, and a consistent TLS configuration.
 import type { ConfigPath } from '../config-path.ts';
-import { doubtful, type Finding, wrong, wrongKey } from '../issues/finding.ts';
+import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';
 import type { ConfigFile, RegionFile } from '../schema/index.ts';
-import { quotedKey } from '../secrets/looks-secret.ts';
-import { checkSecretWays, unreadSecret } from './secret-ways.ts';
+import { quoteKey } from '../secrets/detect-secret.ts';
+import { checkSecretSource, unsupportedSecretRef } from './secret-source.ts';
 
 export function checkRegions(file: ConfigFile): readonly Finding[] {
   return [
     ...Object.entries(file.proxmox).flatMap(([name, region]) => {
       const path = ['proxmox', name];
       return [
-        ...checkReach(path, region),
+        ...checkTransport(path, region),
         ...checkLogin(path, region),
         ...checkTls(path, region),
-        ...checkHosts(path, region),
+        ...checkRegionHosts(path, region),
       ];
     }),
     ...checkSharedEndpoints(file),
   ];
 }
 
-function checkReach(path: ConfigPath, region: RegionFile): readonly Finding[] {
+function checkTransport(path: ConfigPath, region: RegionFile): readonly Finding[] {
   if (region.transport === 'rest') {
     return region.endpoints.length === 0
-      ? [wrong(path, "has no 'endpoints'; name at least one, https://host:8006")]
-      : duplicates(region.endpoints.map(originOf)).map((index) =>
-          wrong([...path, 'endpoints', index], 'stands twice in the list'),
+      ? [errorAt(path, "needs 'endpoints' with at least one URL, https://host:8006")]
+      : findDuplicateIndexes(region.endpoints.map(endpointOrigin)).map((index) =>
+          errorAt([...path, 'endpoints', index], 'appears twice in the list'),
         );
   }
   const { ssh } = region.transport;
   const sshPath = [...path, 'transport', 'ssh'];
   return [
     ...(ssh.hosts.length === 0
-      ? [wrong(sshPath, "has no hosts; name them in 'hosts', or in 'hosts.allow' of the region")]
+      ? [errorAt(sshPath, "needs 'hosts', here or as 'hosts.allow' of the region")]
       : []),
-    ...checkSecretWays(sshPath, ssh, { prefix: 'passphrase', isNeeded: false }),
+    ...checkSecretSource(sshPath, ssh, { prefix: 'passphrase', isNeeded: false }),
   ];
 }
 
 function checkLogin(path: ConfigPath, region: RegionFile): readonly Finding[] {
   const { token, user } = region;
-  const password = checkSecretWays(path, region, {
+  const password = checkSecretSource(path, region, {
     prefix: 'password',
     isNeeded: user !== undefined,
   });
   if (token !== undefined && user !== undefined) {
-    return [wrongKey([...path, 'user'], "cannot stand beside 'token'; keep one of them")];
+    return [
+      errorAtKey([...path, 'user'], "cannot be combined with 'token'; keep only one of them"),
+    ];
   }
   if (token !== undefined) {
     return [...checkToken([...path, 'token'], token), ...checkNoPassword(path, region)];
   }
   if (user === undefined && region.transport === 'rest') {
-    return [wrong(path, "has no way to log in: give 'token', or 'user' and 'passwordFile'")];
+    return [errorAt(path, "has no credentials; set 'token', or 'user' and 'passwordFile'")];
   }
   return password;
 }
 
 function checkNoPassword(path: ConfigPath, region: RegionFile): readonly Finding[] {
-  const ways = (['passwordFile', 'passwordEnv', 'passwordRef'] as const).filter(
+  const passwordKeys = (['passwordFile', 'passwordEnv', 'passwordRef'] as const).filter(
     (key) => region[key] !== undefined,
   );
-  return ways.map((key) =>
-    wrongKey([...path, key], "has no effect beside 'token'; keep one of them"),
+  return passwordKeys.map((key) =>
+    errorAtKey([...path, key], "has no effect together with 'token'; keep only one of them"),
   );
 }
 
 function checkToken(path: ConfigPath, token: NonNullable<RegionFile['token']>): readonly Finding[] {
   const id: Finding[] = [];
   if (token.id === undefined && token.idRef === undefined) {
-    id.push(wrong(path, "has no 'id'; it is of the form user@realm!name"));
+    id.push(errorAt(path, "needs 'id' in the form user@realm!name"));
   }
   if (token.id !== undefined && token.idRef !== undefined) {
-    id.push(wrongKey([...path, 'idRef'], "cannot stand beside 'id'; keep one of them"));
+    id.push(errorAtKey([...path, 'idRef'], "cannot be combined with 'id'; keep only one of them"));
   }
   if (token.id === undefined && token.idRef !== undefined) {
-    id.push(unreadSecret([...path, 'idRef'], "give the token's id by id: it is no secret"));
+    id.push(
+      unsupportedSecretRef([...path, 'idRef'], "set 'id' instead: the token id is not a secret"),
+    );
   }
-  return [...id, ...checkSecretWays(path, token, { prefix: 'secret', isNeeded: true })];
+  return [...id, ...checkSecretSource(path, token, { prefix: 'secret', isNeeded: true })];
 }
 
 function checkTls(path: ConfigPath, { tls, transport }: RegionFile): readonly Finding[] {
@@ -89,51 +93,54 @@ function checkTls(path: ConfigPath, { tls, transport }: RegionFile): readonly Fi
   );
   return [
     ...contradicted.map((key) =>
-      wrongKey([...tlsPath, key], "has no effect beside 'insecure: true'; keep one of them"),
+      errorAtKey(
+        [...tlsPath, key],
+        "has no effect together with 'insecure: true'; keep only one of them",
+      ),
     ),
     ...(transport === 'rest'
       ? [
-          doubtful(
+          warningAt(
             [...tlsPath, 'insecure'],
-            'any server that answers gets the credentials; set caFile or fingerprints instead',
+            'the API certificate is not verified, so any server can receive the credentials; set caFile or fingerprints instead',
           ),
         ]
       : []),
   ];
 }
 
-function checkHosts(path: ConfigPath, { hosts }: RegionFile): readonly Finding[] {
+function checkRegionHosts(path: ConfigPath, { hosts }: RegionFile): readonly Finding[] {
   return hosts.deny.flatMap((host, index) =>
     hosts.allow.includes(host)
-      ? [wrong([...path, 'hosts', 'deny', index], `host ${quotedKey(host)} is also in 'allow'`)]
+      ? [errorAt([...path, 'hosts', 'deny', index], `host ${quoteKey(host)} is also in 'allow'`)]
       : [],
   );
 }
 
-/** Two regions with one endpoint are one Proxmox: every machine would be counted twice. */
+/** Two regions with the same endpoint are the same Proxmox cluster: every machine would be counted twice. */
 function checkSharedEndpoints(file: ConfigFile): readonly Finding[] {
   const seen = new Map<string, string>();
   return Object.entries(file.proxmox).flatMap(([name, region]) =>
     region.endpoints.flatMap((text, index) => {
-      const origin = originOf(text);
+      const origin = endpointOrigin(text);
       const first = seen.get(origin);
       seen.set(origin, first ?? name);
       return first === undefined || first === name
         ? []
         : [
-            wrong(
+            errorAt(
               ['proxmox', name, 'endpoints', index],
-              `is also an endpoint of region ${quotedKey(first)}; one Proxmox is one region`,
+              `is also an endpoint of region ${quoteKey(first)}; one Proxmox cluster must be one region`,
             ),
           ];
     }),
   );
 }
 
-function originOf(text: string): string {
+function endpointOrigin(text: string): string {
   return URL.canParse(text) ? new URL(text).origin : text;
 }
 
-function duplicates(values: readonly string[]): readonly number[] {
+function findDuplicateIndexes(values: readonly string[]): readonly number[] {
   return values.flatMap((value, index) => (values.indexOf(value) < index ? [index] : []));
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listeners and state: who can reach what, and what survives a restart.
+// Listeners and state: access to the servers, and state that survives a restart.
 import { stateFolderProblem } from '../../model/state-path.ts';
 import type { ConfigPath } from '../config-path.ts';
-import { doubtful, type Finding, wrong, wrongKey } from '../issues/finding.ts';
+import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';
 import type { ConfigFile } from '../schema/index.ts';
 import { isLoopback, type ListenAddress, parseListenAddress } from '../values/listen-address.ts';
-import type { CheckScope } from './scope.ts';
+import type { CheckContext } from './check-context.ts';
 
-export function checkServers(file: ConfigFile, scope: CheckScope): readonly Finding[] {
+export function checkServers(file: ConfigFile, scope: CheckContext): readonly Finding[] {
   const volatile = stateFolderProblem(scope.folders.resolve(file.state.path), scope.folders.temp);
   return [
     ...checkGrpc(file),
     ...checkDashboard(file),
     ...checkPorts(file),
-    ...(volatile === undefined ? [] : [doubtful(['state', 'path'], volatile)]),
+    ...(volatile === undefined ? [] : [warningAt(['state', 'path'], volatile)]),
   ];
 }
 
@@ -21,21 +21,28 @@ function checkGrpc({ mode, grpc }: ConfigFile): readonly Finding[] {
   const findings: Finding[] = [];
   if (mode === 'externalgrpc' && grpc.tls === undefined && !grpc.insecure) {
     findings.push(
-      wrong(
+      errorAt(
         ['grpc'],
-        "mode externalgrpc needs 'tls' (cert, key, clientCa), or 'insecure: true' to let anybody who reaches the port create and delete VMs",
+        "mode externalgrpc needs 'tls' (cert, key, clientCa), or 'insecure: true', with which every client that can reach the port can create and delete VMs",
       ),
     );
   }
   if (grpc.insecure && grpc.tls !== undefined) {
-    findings.push(wrongKey(['grpc', 'insecure'], "cannot stand beside 'tls'; keep one of them"));
+    findings.push(
+      errorAtKey(['grpc', 'insecure'], "cannot be combined with 'tls'; keep only one of them"),
+    );
   } else if (grpc.insecure && mode === 'externalgrpc') {
     findings.push(
-      doubtful(['grpc', 'insecure'], 'whoever reaches the port can create and delete VMs'),
+      warningAt(
+        ['grpc', 'insecure'],
+        'every client that can reach the port can create and delete VMs; configure tls',
+      ),
     );
   }
   if (grpc.tls !== undefined && grpc.tls.allow.length === 0) {
-    findings.push(doubtful(['grpc', 'tls', 'allow'], 'the list is empty: no client is let in'));
+    findings.push(
+      warningAt(['grpc', 'tls', 'allow'], 'the list is empty, so every client is rejected'),
+    );
   }
   return findings;
 }
@@ -44,9 +51,9 @@ function checkDashboard({ http }: ConfigFile): readonly Finding[] {
   const parsed = parseListenAddress(http.dashboard);
   if (!parsed.ok || isLoopback(parsed.value)) return [];
   return [
-    doubtful(
+    warningAt(
       ['http', 'dashboard'],
-      'the dashboard asks for no password and is open to other machines here; listen on 127.0.0.1 or put a proxy in front',
+      'the dashboard has no authentication and is reachable from other machines; listen on 127.0.0.1 or put an authenticating proxy in front',
     ),
   ];
 }
@@ -65,12 +72,12 @@ function checkPorts({ mode, grpc, http }: ConfigFile): readonly Finding[] {
   return open.flatMap(({ path, address }, index) =>
     open
       .slice(0, index)
-      .filter((other) => collide(other.address, address))
-      .map((other) => wrong(path, `has the same address and port as ${other.path.join('.')}`)),
+      .filter((other) => listenersConflict(other.address, address))
+      .map((other) => errorAt(path, `uses the same address and port as ${other.path.join('.')}`)),
   );
 }
 
-function collide(left: ListenAddress, right: ListenAddress): boolean {
+function listenersConflict(left: ListenAddress, right: ListenAddress): boolean {
   const isAny = (host: string) => host === '' || host === '0.0.0.0' || host === '::';
   return (
     left.port === right.port &&

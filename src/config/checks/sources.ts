@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images and templates: what is downloaded is verified, what is cloned can be found.
-import { doubtful, type Finding, wrong, wrongKey } from '../issues/finding.ts';
+// Images are verified, and templates can be found.
+import { errorAt, errorAtKey, type Finding, warningAt } from '../issues/finding.ts';
 import type { ConfigFile, ImageFile, TemplateFile } from '../schema/index.ts';
+import type { CheckContext } from './check-context.ts';
 import { checkReference } from './references.ts';
-import type { CheckScope } from './scope.ts';
 
-export function checkSources(file: ConfigFile, scope: CheckScope): readonly Finding[] {
+export function checkSources(file: ConfigFile, scope: CheckContext): readonly Finding[] {
   return [
     ...Object.entries(file.images).flatMap(([name, image]) => checkImage(name, image)),
     ...Object.entries(file.templates).flatMap(([name, template]) =>
@@ -18,32 +18,47 @@ function checkImage(name: string, image: ImageFile): readonly Finding[] {
   const path = ['images', name];
   const given = (['checksumUrl', 'checksum'] as const).filter((key) => image[key] !== undefined);
   if (given.length === 2) {
-    return [wrongKey([...path, 'checksum'], "cannot stand beside 'checksumUrl'; keep one of them")];
+    return [
+      errorAtKey(
+        [...path, 'checksum'],
+        "cannot be combined with 'checksumUrl'; keep only one of them",
+      ),
+    ];
   }
   if (image.unverified) {
     return given.length > 0
-      ? [wrongKey([...path, 'unverified'], `cannot stand beside '${given[0]}'; keep one of them`)]
+      ? [
+          errorAtKey(
+            [...path, 'unverified'],
+            `cannot be combined with '${given[0]}'; keep only one of them`,
+          ),
+        ]
       : [
-          doubtful(
+          warningAt(
             path,
-            'the image is not verified: whoever controls the download controls your nodes',
+            'the image is not verified; an attacker who controls the download controls your nodes',
           ),
         ];
   }
   return given.length === 0
-    ? [wrong(path, "needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without")]
+    ? [
+        errorAt(
+          path,
+          "needs 'checksumUrl' or 'checksum', or 'unverified: true' to accept the image without a checksum",
+        ),
+      ]
     : [];
 }
 
 function checkTemplate(
   name: string,
   template: TemplateFile,
-  scope: CheckScope,
+  scope: CheckContext,
 ): readonly Finding[] {
   const path = ['templates', name];
   const findings: Finding[] = [];
   if (template.name === undefined && template.id === undefined) {
-    findings.push(wrong(path, "needs 'name' or 'id', by which it is found"));
+    findings.push(errorAt(path, "needs 'name' or 'id' to identify the template"));
   }
   if (template.image !== undefined) {
     findings.push(
@@ -52,7 +67,7 @@ function checkTemplate(
         name: template.image,
         kind: 'image',
         section: 'images',
-        defined: scope.names('images'),
+        defined: scope.entryNames('images'),
       }),
     );
   }

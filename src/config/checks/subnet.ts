@@ -1,73 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-// A static pool, its gateway and its prefix length belong together.
-import { type Finding, wrong } from '../issues/finding.ts';
+// A static pool, its gateway and its prefix length must match.
+import type { ConfigPath } from '../config-path.ts';
+import { errorAt, type Finding } from '../issues/finding.ts';
 import {
-  type Address,
   type AddressRange,
+  type IpAddress,
+  type IpFamily,
   PREFIX_MAX,
-  parseAddress,
-  rangeHolds,
+  parseIpAddress,
+  rangeContains,
   subnetOf,
-} from '../values/address.ts';
-import type { StaticPool } from './static-pool.ts';
+} from '../values/ip-address.ts';
 
-/** Wider than any network a machine stands in: a mistyped prefix. */
-const WIDEST = { 4: 8, 6: 32 } as const;
-
-export function checkSubnet(fixed: StaticPool): readonly Finding[] {
-  const [range] = fixed.ranges;
-  const first = range === undefined ? undefined : parseAddress(range.from);
-  if (first?.ok !== true) return [];
-  const prefix = prefixProblem(fixed.prefix, first.value);
-  if (prefix !== undefined) return [wrong([...fixed.path, 'prefix'], prefix)];
-  return [...checkRanges(fixed, first.value), ...checkGateway(fixed, first.value)];
+/** Static addresses of one IP family, with their path in the config. */
+export interface StaticAddressPool {
+  readonly path: ConfigPath;
+  /** Undefined where the config does not fix the family. */
+  readonly expected: IpFamily | undefined;
+  readonly ranges: readonly AddressRange[];
+  readonly prefix: number;
+  readonly gateway: string | undefined;
 }
 
-function prefixProblem(prefix: number, { family }: Address): string | undefined {
+/** A shorter prefix is a typing mistake: no subnet of machines is that large. */
+const MIN_PREFIX = { 4: 8, 6: 32 } as const;
+
+export function checkSubnet(addressPool: StaticAddressPool): readonly Finding[] {
+  const [range] = addressPool.ranges;
+  const first = range === undefined ? undefined : parseIpAddress(range.from);
+  if (first?.ok !== true) return [];
+  const prefix = findPrefixProblem(addressPool.prefix, first.value);
+  if (prefix !== undefined) return [errorAt([...addressPool.path, 'prefix'], prefix)];
+  return [...checkRanges(addressPool, first.value), ...checkGateway(addressPool, first.value)];
+}
+
+function findPrefixProblem(prefix: number, { family }: IpAddress): string | undefined {
   if (prefix > PREFIX_MAX[family]) return `must be at most ${PREFIX_MAX[family]} for IPv${family}`;
-  return prefix < WIDEST[family]
-    ? `is wider than any real network; the subnet's prefix length is meant, such as ${family === 4 ? 24 : 64}`
+  return prefix < MIN_PREFIX[family]
+    ? `is too short for a subnet; write the prefix length of the subnet, such as ${family === 4 ? 24 : 64}`
     : undefined;
 }
 
-function checkRanges(fixed: StaticPool, first: Address): readonly Finding[] {
-  const subnet = subnetOf(first, fixed.prefix);
-  const path = [...fixed.path, 'pool'];
-  const isInside = fixed.ranges.every((range) => {
-    const last = parseAddress(range.to);
-    const start = parseAddress(range.from);
+function checkRanges(addressPool: StaticAddressPool, first: IpAddress): readonly Finding[] {
+  const subnet = subnetOf(first, addressPool.prefix);
+  const path = [...addressPool.path, 'pool'];
+  const isInside = addressPool.ranges.every((range) => {
+    const last = parseIpAddress(range.to);
+    const start = parseIpAddress(range.from);
     return (
       last.ok && start.ok && last.value.value <= subnet.last && start.value.value >= subnet.first
     );
   });
-  if (!isInside) return [wrong(path, `leaves the subnet that prefix ${fixed.prefix} makes`)];
-  const hasReserved = first.family === 4 && fixed.prefix < 31;
-  return hasReserved && fixed.ranges.some((range) => touchesEnds(range, subnet))
-    ? [wrong(path, 'contains the first or last address of the subnet, which no machine can have')]
+  if (!isInside)
+    return [errorAt(path, `is not inside one subnet with prefix length ${addressPool.prefix}`)];
+  const hasReserved = first.family === 4 && addressPool.prefix < 31;
+  return hasReserved && addressPool.ranges.some((range) => includesReservedAddress(range, subnet))
+    ? [
+        errorAt(
+          path,
+          'contains the network or broadcast address of the subnet, which machines cannot use',
+        ),
+      ]
     : [];
 }
 
-function touchesEnds(
+function includesReservedAddress(
   range: AddressRange,
   subnet: { readonly first: bigint; readonly last: bigint },
 ): boolean {
-  const from = parseAddress(range.from);
-  const to = parseAddress(range.to);
+  const from = parseIpAddress(range.from);
+  const to = parseIpAddress(range.to);
   return (
     (from.ok && from.value.value === subnet.first) || (to.ok && to.value.value === subnet.last)
   );
 }
 
-function checkGateway(fixed: StaticPool, first: Address): readonly Finding[] {
-  const gateway = fixed.gateway === undefined ? undefined : parseAddress(fixed.gateway);
+function checkGateway(addressPool: StaticAddressPool, first: IpAddress): readonly Finding[] {
+  const gateway =
+    addressPool.gateway === undefined ? undefined : parseIpAddress(addressPool.gateway);
   if (gateway?.ok !== true) return [];
-  const path = [...fixed.path, 'gateway'];
-  const subnet = subnetOf(first, fixed.prefix);
+  const path = [...addressPool.path, 'gateway'];
+  const subnet = subnetOf(first, addressPool.prefix);
   const { family, value } = gateway.value;
   if (family !== first.family || value < subnet.first || value > subnet.last) {
-    return [wrong(path, 'is not in the subnet of the pool')];
+    return [errorAt(path, 'is not in the subnet of the pool')];
   }
-  return fixed.ranges.some((range) => rangeHolds(range, gateway.value))
-    ? [wrong(path, 'is one of the addresses of the pool')]
+  return addressPool.ranges.some((range) => rangeContains(range, gateway.value))
+    ? [errorAt(path, 'is one of the addresses of the pool')]
     : [];
 }

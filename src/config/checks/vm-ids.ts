@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// VM ids. Ranges of two regions may not overlap even where they are two Proxmox clusters: a storage or backup
-// server that both use knows disks and backups by VM id alone, and one would overwrite the other's.
-import { doubtful, type Finding, wrong } from '../issues/finding.ts';
+// VM ids. The ranges of two regions must not overlap, even for two Proxmox clusters: a shared storage or
+// backup server identifies disks and backups by VM id only, so one cluster would overwrite the data of the
+// other.
+import { errorAt, type Finding, warningAt } from '../issues/finding.ts';
 import type { ConfigFile } from '../schema/index.ts';
-import { quotedKey } from '../secrets/looks-secret.ts';
+import { quoteKey } from '../secrets/detect-secret.ts';
 import {
   parseVmIdRange,
   type VmIdRange,
@@ -22,27 +23,27 @@ export function checkVmIds(file: ConfigFile): readonly Finding[] {
     return parsed.ok ? [{ name, range: parsed.value }] : [];
   });
   return [
-    ...overlaps(ranges),
-    ...ranges.flatMap((region) => templatesInside(file, region)),
-    ...ranges.flatMap((region) => tooFew(file, region)),
+    ...checkRangeOverlaps(ranges),
+    ...ranges.flatMap((region) => checkTemplateIds(file, region)),
+    ...ranges.flatMap((region) => checkIdCount(file, region)),
   ];
 }
 
-function overlaps(ranges: readonly RegionRange[]): readonly Finding[] {
+function checkRangeOverlaps(ranges: readonly RegionRange[]): readonly Finding[] {
   return ranges.flatMap(({ name, range }, index) =>
     ranges
       .slice(0, index)
       .filter((other) => vmIdRangesOverlap(other.range, range))
       .map((other) =>
-        wrong(
+        errorAt(
           ['proxmox', name, 'vmIds'],
-          `VM ids ${range.from}-${range.to} overlap ${other.range.from}-${other.range.to} of region ${quotedKey(other.name)}; give each region its own`,
+          `VM ids ${range.from}-${range.to} overlap ${other.range.from}-${other.range.to} of region ${quoteKey(other.name)}; use a separate range for each region`,
         ),
       ),
   );
 }
 
-function templatesInside(file: ConfigFile, { name, range }: RegionRange): readonly Finding[] {
+function checkTemplateIds(file: ConfigFile, { name, range }: RegionRange): readonly Finding[] {
   return Object.entries(file.templates).flatMap(([key, { id }]) => {
     const ids =
       typeof id === 'object'
@@ -54,9 +55,9 @@ function templatesInside(file: ConfigFile, { name, range }: RegionRange): readon
     return ids.flatMap(({ value, path }) =>
       value !== undefined && value >= range.from && value <= range.to
         ? [
-            wrong(
+            errorAt(
               path,
-              `VM id ${value} lies in vmIds of region ${quotedKey(name)}, which is for machines`,
+              `VM id ${value} is in the vmIds range of region ${quoteKey(name)}, which is reserved for machines`,
             ),
           ]
         : [],
@@ -64,17 +65,17 @@ function templatesInside(file: ConfigFile, { name, range }: RegionRange): readon
   });
 }
 
-/** A warning only: the pools work, they just cannot all be full at once. */
-function tooFew(file: ConfigFile, { name, range }: RegionRange): readonly Finding[] {
-  const wanted = file.pools
+/** Only a warning: the pools work, but they cannot all reach their maximum at the same time. */
+function checkIdCount(file: ConfigFile, { name, range }: RegionRange): readonly Finding[] {
+  const maxMachines = file.pools
     .filter(({ regions }) => regions?.length === 1 && regions[0] === name)
     .reduce((sum, pool) => sum + pool.limits.max, 0);
   const count = vmIdCount(range);
-  return wanted > count
+  return maxMachines > count
     ? [
-        doubtful(
+        warningAt(
           ['proxmox', name, 'vmIds'],
-          `${count} VM ids are fewer than the ${wanted} machines that the pools of this region may have`,
+          `the range has ${count} VM ids, but the pools of this region may have ${maxMachines} machines`,
         ),
       ]
     : [];

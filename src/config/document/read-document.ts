@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML text to a plain tree, with the position of every key and value. Anchors, aliases and merge keys are
-// followed, within bounds: a small file must not become a large tree.
+// Parses YAML text to a plain tree, with the position of every key and value. Anchors, aliases and merge
+// keys are resolved within limits, so that a small file cannot expand to a large tree.
 import { type ErrorCode, LineCounter, parseDocument } from 'yaml';
-import type { DocumentProblem, ReadDocument } from './document.ts';
+import type { ParsedDocument, SyntaxProblem } from './parsed-document.ts';
 import { syntaxMessage } from './syntax-message.ts';
-import { TreeBuilder } from './tree-builder.ts';
+import { ConfigTreeBuilder } from './tree-builder.ts';
 
-const SYNTAX_PROBLEMS_SHOWN = 20;
-const LARGEST_FILE = 4_000_000;
+const MAX_SYNTAX_PROBLEMS = 20;
+const MAX_FILE_LENGTH = 4_000_000;
 
-/** Wrong, but what the file says can be read all the same. */
-const HARMLESS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['TAG_RESOLVE_FAILED']);
+/** Errors after which the document can still be used. */
+const RECOVERABLE_CODES: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['TAG_RESOLVE_FAILED']);
 const BYTE_ORDER_MARK = /^\uFEFF/;
 
-export function readDocument(source: string): ReadDocument {
+export function readDocument(source: string): ParsedDocument {
   const text = source.replace(BYTE_ORDER_MARK, '');
   const undecoded = text.search(/[\0\uFFFD]/);
   if (undecoded >= 0) {
     const message = 'the file is not UTF-8 text; save it as UTF-8';
-    return failed([{ ...positionIn(text, undecoded), message }]);
+    return failedDocument([{ ...positionIn(text, undecoded), message }]);
   }
-  if (text.length > LARGEST_FILE) {
-    return failed([
-      { line: 1, col: 1, message: 'the file is larger than 4 MB; this is no config' },
+  if (text.length > MAX_FILE_LENGTH) {
+    return failedDocument([
+      { line: 1, col: 1, message: 'the file is larger than 4 MB; this is not a config file' },
     ]);
   }
   try {
-    return read(text);
+    return parseText(text);
   } catch {
-    // The library gives up on hopeless nesting by overflowing the stack.
-    return failed([{ line: 1, col: 1, message: syntaxMessage('RESOURCE_EXHAUSTION') }]);
+    // The library overflows the stack on extremely deep nesting.
+    return failedDocument([{ line: 1, col: 1, message: syntaxMessage('RESOURCE_EXHAUSTION') }]);
   }
 }
 
-function read(text: string): ReadDocument {
+function parseText(text: string): ParsedDocument {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, {
     version: '1.2',
@@ -41,17 +41,19 @@ function read(text: string): ReadDocument {
     merge: false,
     prettyErrors: false,
     uniqueKeys: false,
-    // 'silent' would also keep quiet about a second document.
+    // 'silent' would also suppress the error about a second document.
     logLevel: 'error',
     lineCounter,
   });
-  const found = [...document.errors, ...document.warnings].slice(0, SYNTAX_PROBLEMS_SHOWN);
+  const found = [...document.errors, ...document.warnings].slice(0, MAX_SYNTAX_PROBLEMS);
   const syntax = found.map(({ code, pos }) => ({
     ...linePosition(lineCounter, pos[0]),
     message: syntaxMessage(code),
   }));
-  if (found.some(({ code }) => !HARMLESS.has(code))) return failed(syntax);
-  const built = new TreeBuilder(document, (offset) => linePosition(lineCounter, offset)).build();
+  if (found.some(({ code }) => !RECOVERABLE_CODES.has(code))) return failedDocument(syntax);
+  const built = new ConfigTreeBuilder(document, (offset) =>
+    linePosition(lineCounter, offset),
+  ).build();
   return { ...built, problems: [...syntax, ...built.problems] };
 }
 
@@ -65,6 +67,6 @@ function linePosition(lineCounter: LineCounter, offset: number): { line: number;
   return { line: Math.max(line, 1), col: Math.max(col, 1) };
 }
 
-function failed(problems: readonly DocumentProblem[]): ReadDocument {
-  return { tree: undefined, places: new Map(), problems };
+function failedDocument(problems: readonly SyntaxProblem[]): ParsedDocument {
+  return { tree: undefined, locations: new Map(), problems };
 }

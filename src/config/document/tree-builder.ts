@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a parsed YAML document once and writes down each value and its position.
+// Walks a parsed YAML document once and collects each value and its position.
 import {
   type Alias,
   type Document,
@@ -12,62 +12,64 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import { type ConfigPath, isMapping, pathKey } from '../config-path.ts';
-import { quotedKey } from '../secrets/looks-secret.ts';
-import type { DocumentProblem, NodePlace, ReadDocument } from './document.ts';
+import { type ConfigPath, configPathKey, isMapping } from '../config-path.ts';
+import { quoteKey } from '../secrets/detect-secret.ts';
+import type { NodeLocation, ParsedDocument, SyntaxProblem } from './parsed-document.ts';
+import { UNRESOLVED_ALIAS } from './syntax-message.ts';
 
-interface Position {
+interface LinePosition {
   readonly line: number;
   readonly col: number;
 }
 
-const MOST_VALUES = 100_000;
-const DEEPEST = 64;
-const START: Position = { line: 1, col: 1 };
+const MAX_VALUES = 100_000;
+const MAX_DEPTH = 64;
+const START: LinePosition = { line: 1, col: 1 };
 
-export class TreeBuilder {
+export class ConfigTreeBuilder {
   readonly #document: Document;
-  readonly #position: (offset: number) => Position;
-  readonly #places = new Map<string, NodePlace>();
-  readonly #problems: DocumentProblem[] = [];
+  readonly #position: (offset: number) => LinePosition;
+  readonly #locations = new Map<string, NodeLocation>();
+  readonly #problems: SyntaxProblem[] = [];
   #values = 0;
   #isTooLarge = false;
 
-  constructor(document: Document, position: (offset: number) => Position) {
+  constructor(document: Document, position: (offset: number) => LinePosition) {
     this.#document = document;
     this.#position = position;
   }
 
-  build(): ReadDocument {
+  build(): ParsedDocument {
     const contents = this.#document.contents;
     const tree = this.#convert(contents, []);
-    // An empty file says nothing: every value comes from elsewhere.
+    // An empty file is valid: all values come from environment, flags and defaults.
     const root = tree === null && this.#problems.length === 0 ? {} : tree;
     if (!isMapping(root) && this.#problems.length === 0) {
-      this.#report(contents, "a config file is a mapping: lines of the form 'key: value'");
+      this.#report(contents, "a config file must be a mapping: lines of the form 'key: value'");
     }
     return {
       tree: isMapping(root) ? root : undefined,
-      places: this.#places,
+      locations: this.#locations,
       problems: this.#problems,
     };
   }
 
   #convert(node: unknown, path: ConfigPath): unknown {
     this.#values += 1;
-    if (this.#values > MOST_VALUES || path.length > DEEPEST) return this.#tooLarge(node);
+    if (this.#values > MAX_VALUES || path.length > MAX_DEPTH) return this.#reportTooLarge(node);
     if (isAlias(node)) return this.#convertAlias(node, path);
     const at = this.#positionOf(node);
-    const known = this.#places.get(pathKey(path));
-    this.#places.set(pathKey(path), { ...known, value: at });
+    const known = this.#locations.get(configPathKey(path));
+    this.#locations.set(configPathKey(path), { ...known, value: at });
     if (isMap(node)) return this.#convertMap(node, path);
     if (isSeq(node)) return node.items.map((item, index) => this.#convert(item, [...path, index]));
     return isScalar(node) ? scalarValue(node) : null;
   }
 
-  /** Said once; nothing more is converted then. */
-  #tooLarge(node: unknown): null {
-    if (!this.#isTooLarge) this.#report(node, 'aliases or nesting make the file too large');
+  /** Reported once. */
+  #reportTooLarge(node: unknown): null {
+    if (!this.#isTooLarge)
+      this.#report(node, 'the file has too many values or is nested too deeply');
     this.#isTooLarge = true;
     return null;
   }
@@ -76,41 +78,44 @@ export class TreeBuilder {
     const target = alias.resolve(this.#document);
     if (target !== undefined) {
       const value = this.#convert(target, path);
-      // What stands here is the alias; what is inside it stands at the anchor.
-      const known = this.#places.get(pathKey(path));
-      this.#places.set(pathKey(path), { ...known, value: this.#positionOf(alias) });
+      // The location of the value is the alias; its children keep their locations at the anchor.
+      const known = this.#locations.get(configPathKey(path));
+      this.#locations.set(configPathKey(path), { ...known, value: this.#positionOf(alias) });
       return value;
     }
-    this.#report(alias, 'this alias (*name) has no anchor (&name) before it');
+    this.#report(alias, UNRESOLVED_ALIAS);
     return null;
   }
 
   #convertMap(map: YAMLMap, path: ConfigPath): Record<string, unknown> {
     const own = new Map<string, unknown>();
-    const seen = new Map<string, Position>();
+    const seen = new Map<string, LinePosition>();
     for (const pair of map.items) {
-      const name = this.#keyName(pair);
-      if (name === undefined || this.#isMerge(pair)) continue;
+      const name = this.#readKeyName(pair);
+      if (name === undefined || this.#isMergeKey(pair)) continue;
       const at = this.#positionOf(pair.key);
       const first = seen.get(name);
       if (first !== undefined) {
-        this.#report(pair.key, `key ${quotedKey(name)} appears twice, first in line ${first.line}`);
+        this.#report(
+          pair.key,
+          `key ${quoteKey(name)} is a duplicate; it first appears in line ${first.line}`,
+        );
         continue;
       }
       seen.set(name, at);
       const childPath = [...path, name];
-      this.#places.set(pathKey(childPath), { key: at, value: at });
+      this.#locations.set(configPathKey(childPath), { key: at, value: at });
       own.set(name, this.#convert(pair.value, childPath));
     }
-    return fromEntries(this.#withMerged(map, path, own));
+    return fromEntries(this.#applyMergeKeys(map, path, own));
   }
 
-  /** `<<: *base`: what the base has and the mapping itself has not. */
-  #withMerged(map: YAMLMap, path: ConfigPath, own: Map<string, unknown>): Map<string, unknown> {
-    for (const pair of map.items.filter((item) => this.#isMerge(item))) {
-      const source = this.#resolved(pair.value);
+  /** `<<: *base` adds the keys of the base that the mapping itself does not have. */
+  #applyMergeKeys(map: YAMLMap, path: ConfigPath, own: Map<string, unknown>): Map<string, unknown> {
+    for (const pair of map.items.filter((item) => this.#isMergeKey(item))) {
+      const source = this.#resolveAlias(pair.value);
       for (const base of isSeq(source) ? source.items : [source]) {
-        this.#mergeFrom(this.#resolved(base), { path, into: own, at: pair.key });
+        this.#mergeFrom(this.#resolveAlias(base), { path, into: own, at: pair.key });
       }
     }
     return own;
@@ -125,48 +130,48 @@ export class TreeBuilder {
     },
   ): void {
     if (!isMap(base)) {
-      this.#report(target.at, "'<<' takes an alias of a mapping, or a list of them");
+      this.#report(target.at, "'<<' needs an alias of a mapping, or a list of such aliases");
       return;
     }
-    if (target.path.length > DEEPEST) return;
-    // Values that are overridden are converted for nothing but positions: only the missing ones are.
+    if (target.path.length > MAX_DEPTH) return;
+    // Only keys that the mapping does not have; the others would add only wrong positions.
     const missing = base.items.filter((pair) => {
-      const name = this.#keyName(pair);
-      return name !== undefined && !this.#isMerge(pair) && !target.into.has(name);
+      const name = this.#readKeyName(pair);
+      return name !== undefined && !this.#isMergeKey(pair) && !target.into.has(name);
     });
     for (const pair of missing) {
-      const name = this.#keyName(pair) ?? '';
+      const name = this.#readKeyName(pair) ?? '';
       const childPath = [...target.path, name];
       const at = this.#positionOf(pair.key);
-      this.#places.set(pathKey(childPath), { key: at, value: at });
+      this.#locations.set(configPathKey(childPath), { key: at, value: at });
       target.into.set(name, this.#convert(pair.value, childPath));
     }
-    for (const pair of base.items.filter((item) => this.#isMerge(item))) {
+    for (const pair of base.items.filter((item) => this.#isMergeKey(item))) {
       this.#values += 1;
-      if (this.#values > MOST_VALUES) return;
-      const inner = this.#resolved(pair.value);
+      if (this.#values > MAX_VALUES) return;
+      const inner = this.#resolveAlias(pair.value);
       for (const item of isSeq(inner) ? inner.items : [inner]) {
-        this.#mergeFrom(this.#resolved(item), target);
+        this.#mergeFrom(this.#resolveAlias(item), target);
       }
     }
   }
 
-  #resolved(node: unknown): unknown {
+  #resolveAlias(node: unknown): unknown {
     return isAlias(node) ? node.resolve(this.#document) : node;
   }
 
-  #isMerge({ key }: Pair): boolean {
+  #isMergeKey({ key }: Pair): boolean {
     return isScalar(key) && key.value === '<<' && key.type === 'PLAIN';
   }
 
-  #keyName({ key }: Pair): string | undefined {
-    const node = this.#resolved(key);
+  #readKeyName({ key }: Pair): string | undefined {
+    const node = this.#resolveAlias(key);
     if (isScalar(node) && node.value !== null) return node.source ?? '';
     this.#report(key, 'a key must be plain text');
     return undefined;
   }
 
-  #positionOf(node: unknown): Position {
+  #positionOf(node: unknown): LinePosition {
     const range = isNode(node) ? node.range : undefined;
     return range === undefined || range === null ? START : this.#position(range[0]);
   }
@@ -176,7 +181,10 @@ export class TreeBuilder {
   }
 }
 
-/** A tag that nobody knows makes text of everything; it is told, and the value read as if it were not there. */
+/**
+ * The library returns text for a value with an unknown tag. The tag is reported, and the value is read as if
+ * it had none.
+ */
 function scalarValue({ value, type, tag }: Scalar): unknown {
   if (typeof value !== 'string' || type !== 'PLAIN' || tag?.startsWith('!') !== true) return value;
   if (/^(true|false)$/i.test(value)) return value.toLowerCase() === 'true';

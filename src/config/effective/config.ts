@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The effective config as the rest of the program gets it: complete, valid, readonly, with units in names.
-// An `undefined` in it is a decision (no VLAN, no proxy), never a default that somebody has to know.
+// The effective config that the rest of the program receives: complete, valid, readonly, with units in
+// names. `undefined` is an explicit value in it (no VLAN, no proxy), never a default that the reader must
+// know.
 import type { ConfigFile } from '../schema/index.ts';
 import { parseListenAddress } from '../values/listen-address.ts';
-import { type BuildContext, listenOf, msOf, optionalPath, sure } from './convert.ts';
+import {
+  type BuildContext,
+  toListenAddress,
+  toMs,
+  toOptionalPath,
+  unwrapParsed,
+} from './convert.ts';
 import { buildJoin } from './join.ts';
 import { buildPool } from './pool.ts';
 import { buildRegion } from './region.ts';
@@ -22,7 +29,7 @@ export type PoolConfig = Config['pools'][number];
 export type ImageConfig = Config['images'][string];
 export type TemplateConfig = Config['templates'][string];
 
-/** Of a file that passed every check. */
+/** Builds the config from a file that passed all checks. */
 export function buildConfig(file: ConfigFile, folders: Folders): Config {
   return build(file, { folders, namespace: file.cluster.namespace });
 }
@@ -33,7 +40,7 @@ function build(file: ConfigFile, context: BuildContext) {
     mode: file.mode,
     cluster: {
       name: file.cluster.name,
-      kubeconfigPath: optionalPath(file.cluster.kubeconfig, context),
+      kubeconfigPath: toOptionalPath(file.cluster.kubeconfig, context),
       context: file.cluster.context,
       cloudController: file.cluster.cloudController,
       namespace: file.cluster.namespace,
@@ -41,10 +48,10 @@ function build(file: ConfigFile, context: BuildContext) {
     state: { path: resolvePath(file.state.path, context.folders) },
     ...buildServers(file, context),
     intervals: {
-      reconcileMs: msOf(file.intervals.reconcile),
-      scanMs: msOf(file.intervals.scan),
+      reconcileMs: toMs(file.intervals.reconcile),
+      scanMs: toMs(file.intervals.scan),
     },
-    cleanup: { lostAfterMs: msOf(file.cleanup.lostAfter), orphans: file.cleanup.orphans },
+    cleanup: { lostAfterMs: toMs(file.cleanup.lostAfter), orphans: file.cleanup.orphans },
     regions: mapValues(file.proxmox, (region, name) => buildRegion(name, region, context)),
     images: mapValues(file.images, (image, name) => buildImage(name, image)),
     templates: mapValues(file.templates, (template, name) => buildTemplate(name, template)),
@@ -53,12 +60,12 @@ function build(file: ConfigFile, context: BuildContext) {
       user: file.ssh.user,
       publicKeys: file.ssh.publicKeys.map((line) => line.trim()),
       publicKeyPaths: file.ssh.publicKeyFiles.map((path) => resolvePath(path, context.folders)),
-      privateKeyPath: optionalPath(file.ssh.privateKeyFile, context),
+      privateKeyPath: toOptionalPath(file.ssh.privateKeyFile, context),
     },
     readiness: {
-      timeoutMs: msOf(file.readiness.timeout),
-      agentIntervalMs: msOf(file.readiness.agentInterval),
-      sshIntervalMs: msOf(file.readiness.sshInterval),
+      timeoutMs: toMs(file.readiness.timeout),
+      agentIntervalMs: toMs(file.readiness.agentInterval),
+      sshIntervalMs: toMs(file.readiness.sshInterval),
     },
     join: buildJoin(file.join, context),
     ...buildPolicy(file),
@@ -70,7 +77,7 @@ function buildServers({ grpc, http, log }: ConfigFile, context: BuildContext) {
   const { tls, expander } = grpc;
   return {
     grpc: {
-      listen: sure(parseListenAddress(grpc.listen)),
+      listen: unwrapParsed(parseListenAddress(grpc.listen)),
       insecure: grpc.insecure,
       tls:
         tls === undefined
@@ -82,12 +89,14 @@ function buildServers({ grpc, http, log }: ConfigFile, context: BuildContext) {
               allow: tls.allow,
             },
       expander:
-        expander === undefined ? undefined : { listen: sure(parseListenAddress(expander.listen)) },
+        expander === undefined
+          ? undefined
+          : { listen: unwrapParsed(parseListenAddress(expander.listen)) },
     },
     http: {
-      health: listenOf(http.health),
+      health: toListenAddress(http.health),
       metrics: http.metrics,
-      dashboard: listenOf(http.dashboard),
+      dashboard: toListenAddress(http.dashboard),
     },
     log,
   };
@@ -99,13 +108,13 @@ function buildPolicy({ guards, autoscaler, pricing, gpu }: ConfigFile) {
       maxTotalUnreadyPercentage: guards.maxTotalUnreadyPercentage,
       okTotalUnreadyCount: guards.okTotalUnreadyCount,
       backoff: {
-        initialMs: msOf(guards.backoff.initial),
-        maxMs: msOf(guards.backoff.max),
+        initialMs: toMs(guards.backoff.initial),
+        maxMs: toMs(guards.backoff.max),
       },
     },
     autoscaler: {
       expendablePriority: autoscaler.expendablePriority,
-      newPodDelayMs: msOf(autoscaler.newPodDelay),
+      newPodDelayMs: toMs(autoscaler.newPodDelay),
       poolChoice: autoscaler.poolChoice,
     },
     pricing,

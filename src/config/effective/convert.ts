@@ -1,49 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// From checked text to integers with a unit. The schema has accepted every value before: a refusal here is a
-// fault of ours, not of the file.
+// Converts validated text to integers with a unit. The schema has already accepted every value: a refusal
+// here is a bug.
 import type { Parsed } from '../../model/parsed.ts';
 import { Bug } from '../../ports/errors.ts';
-import type { SecretSource } from '../secrets/source.ts';
+import type { SecretSource } from '../secrets/secret-source.ts';
 import { type AmountText, parseBytes, parseCpuMilli, parseMilliseconds } from '../values/amount.ts';
 import { type ListenAddress, parseListenAddress } from '../values/listen-address.ts';
 import { type Folders, resolvePath } from './resolve-path.ts';
 
 export interface BuildContext {
   readonly folders: Folders;
-  /** Of Secrets that name none. */
+  /** Default namespace of Secret references. */
   readonly namespace: string;
 }
 
-export function sure<T>(parsed: Parsed<T>): T {
+export function unwrapParsed<T>(parsed: Parsed<T>): T {
   if (parsed.ok) return parsed.value;
-  throw new Bug('BUG', `a checked config value was refused: ${parsed.problem}`);
+  throw new Bug('BUG', `a validated config value was refused: ${parsed.problem}`);
 }
 
-export function bytesOf(amount: AmountText): number {
-  return sure(parseBytes(amount));
+export function toBytes(amount: AmountText): number {
+  return unwrapParsed(parseBytes(amount));
 }
 
-export function cpuMilliOf(amount: AmountText): number {
-  return sure(parseCpuMilli(amount));
+export function toCpuMilli(amount: AmountText): number {
+  return unwrapParsed(parseCpuMilli(amount));
 }
 
-export function msOf(amount: AmountText): number {
-  return sure(parseMilliseconds(amount));
+export function toMs(amount: AmountText): number {
+  return unwrapParsed(parseMilliseconds(amount));
 }
 
-export function optionalMs(amount: AmountText | undefined): number | undefined {
-  return amount === undefined ? undefined : msOf(amount);
+export function toOptionalMs(amount: AmountText | undefined): number | undefined {
+  return amount === undefined ? undefined : toMs(amount);
 }
 
-export function listenOf(text: string): ListenAddress | undefined {
-  return text === 'off' ? undefined : sure(parseListenAddress(text));
+export function toListenAddress(text: string): ListenAddress | undefined {
+  return text === 'off' ? undefined : unwrapParsed(parseListenAddress(text));
 }
 
-export function optionalPath(path: string | undefined, context: BuildContext): string | undefined {
+export function toOptionalPath(
+  path: string | undefined,
+  context: BuildContext,
+): string | undefined {
   return path === undefined ? undefined : resolvePath(path, context.folders);
 }
 
-interface SecretWays {
+interface SecretSourceKeys {
   readonly file: string | undefined;
   readonly env: string | undefined;
   readonly ref: SecretRef | undefined;
@@ -55,15 +58,18 @@ interface SecretRef {
   readonly key: string;
 }
 
-export function secretOf(ways: SecretWays, context: BuildContext): SecretSource | undefined {
-  if (ways.file !== undefined) {
-    return { kind: 'file', path: resolvePath(ways.file, context.folders) };
+export function toSecretSource(
+  keys: SecretSourceKeys,
+  context: BuildContext,
+): SecretSource | undefined {
+  if (keys.file !== undefined) {
+    return { kind: 'file', path: resolvePath(keys.file, context.folders) };
   }
-  if (ways.env !== undefined) return { kind: 'environment', variable: ways.env };
-  return ways.ref === undefined ? undefined : secretRefOf(ways.ref, context);
+  if (keys.env !== undefined) return { kind: 'environment', variable: keys.env };
+  return keys.ref === undefined ? undefined : toKubernetesSecretSource(keys.ref, context);
 }
 
-export function secretRefOf(ref: SecretRef, context: BuildContext): SecretSource {
+export function toKubernetesSecretSource(ref: SecretRef, context: BuildContext): SecretSource {
   const { name, key } = ref;
   return { kind: 'kubernetes', namespace: ref.namespace ?? context.namespace, name, key };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ConfigFile } from '../schema/index.ts';
-import type { SecretSource } from '../secrets/source.ts';
-import { type BuildContext, msOf, optionalPath, secretOf } from './convert.ts';
+import type { SecretSource } from '../secrets/secret-source.ts';
+import { type BuildContext, toMs, toOptionalPath, toSecretSource } from './convert.ts';
 
 type Recipes = ConfigFile['join'];
 type Recipe = NonNullable<Recipes[keyof Recipes]>;
@@ -30,7 +30,7 @@ export function buildJoin({ k3s, rke2, kubeadm, custom }: Recipes, context: Buil
         : {
             ...buildGuest(custom, context),
             via: custom.via,
-            scriptPath: optionalPath(custom.scriptFile, context),
+            scriptPath: toOptionalPath(custom.scriptFile, context),
           },
   };
 }
@@ -46,30 +46,30 @@ function buildAgent(
     install: recipe.install,
     sha256: recipe.sha256?.toLowerCase(),
     downloadUrl: recipe.downloadUrl,
-    registriesPath: optionalPath(recipe.registriesFile, context),
+    registriesPath: toOptionalPath(recipe.registriesFile, context),
     agentArgs: recipe.agentArgs,
   };
 }
 
 function buildGuest(recipe: Recipe, context: BuildContext) {
   return {
-    token: tokenOf(recipe.token, context),
-    tokenTtlMs: msOf(recipe.tokenTtl),
+    token: buildToken(recipe.token, context),
+    tokenTtlMs: toMs(recipe.tokenTtl),
     packages: recipe.packages,
     files: recipe.files.map((file) => ({
       path: file.path,
       content: file.content,
-      contentPath: optionalPath(file.contentFile, context),
+      contentPath: toOptionalPath(file.contentFile, context),
       permissions: file.permissions,
     })),
-    cloudConfigPath: optionalPath(recipe.cloudConfigFile, context),
+    cloudConfigPath: toOptionalPath(recipe.cloudConfigFile, context),
     proxy: recipe.proxy,
   };
 }
 
-function tokenOf(token: Recipe['token'], context: BuildContext): JoinToken {
+function buildToken(token: Recipe['token'], context: BuildContext): JoinToken {
   if (token === 'auto') return { kind: 'auto' };
   const { secretFile, secretEnv, secretRef } = token;
-  const source = secretOf({ file: secretFile, env: secretEnv, ref: secretRef }, context);
+  const source = toSecretSource({ file: secretFile, env: secretEnv, ref: secretRef }, context);
   return source === undefined ? { kind: 'auto' } : { kind: 'static', source };
 }

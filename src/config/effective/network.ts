@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PoolFile } from '../schema/index.ts';
-import { type AddressRange, parseAddressRange } from '../values/address.ts';
-import { sure } from './convert.ts';
+import { type AddressRange, parseAddressRange } from '../values/ip-address.ts';
+import { unwrapParsed } from './convert.ts';
 
 export type FamilyConfig =
   | { readonly kind: 'dhcp' }
@@ -17,7 +17,7 @@ export type FamilyConfig =
 
 type Ip = PoolFile['network']['ip'];
 type StaticIp = Extract<Ip, { pool: unknown }>;
-type Family = Extract<Ip, { v4: unknown }>['v4' | 'v6'];
+type FamilyFile = Extract<Ip, { v4: unknown }>['v4' | 'v6'];
 
 export function buildNetwork({ interfaces, ip }: PoolFile['network']) {
   return { interfaces, ...buildIp(ip) };
@@ -26,8 +26,8 @@ export function buildNetwork({ interfaces, ip }: PoolFile['network']) {
 function buildIp(ip: Ip) {
   if (ip === 'dhcp') return families({ kind: 'dhcp' }, { kind: 'auto' });
   const names = { dns: ip.dns, search: ip.search };
-  if ('v4' in ip) return { ...families(familyOf(ip.v4), familyOf(ip.v6)), ...names };
-  const fixed = staticOf(ip);
+  if ('v4' in ip) return { ...families(buildFamily(ip.v4), buildFamily(ip.v6)), ...names };
+  const fixed = buildStatic(ip);
   const isV6 = fixed.ranges[0]?.family === 6;
   return isV6
     ? { ...families({ kind: 'off' }, fixed), ...names }
@@ -39,11 +39,11 @@ function families(v4: FamilyConfig, v6: FamilyConfig) {
   return { v4, v6, dns: none, search: none };
 }
 
-function familyOf(family: Family): FamilyConfig {
-  return typeof family === 'string' ? { kind: family } : staticOf(family);
+function buildFamily(family: FamilyFile): FamilyConfig {
+  return typeof family === 'string' ? { kind: family } : buildStatic(family);
 }
 
-function staticOf({ pool, prefix, gateway }: Pick<StaticIp, 'pool' | 'prefix' | 'gateway'>) {
-  const ranges = [pool].flat().map((text) => sure(parseAddressRange(text)));
+function buildStatic({ pool, prefix, gateway }: Pick<StaticIp, 'pool' | 'prefix' | 'gateway'>) {
+  const ranges = [pool].flat().map((text) => unwrapParsed(parseAddressRange(text)));
   return { kind: 'static' as const, ranges, prefix, gateway };
 }

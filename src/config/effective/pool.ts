@@ -4,7 +4,7 @@ import { parseTaint } from '../../model/taints.ts';
 import { Bug } from '../../ports/errors.ts';
 import type { ConfigFile, PoolFile, SizeFile } from '../schema/index.ts';
 import { parseCount } from '../values/amount.ts';
-import { bytesOf, cpuMilliOf, msOf, optionalMs, sure } from './convert.ts';
+import { toBytes, toCpuMilli, toMs, toOptionalMs, unwrapParsed } from './convert.ts';
 import { buildNetwork } from './network.ts';
 import { buildSize } from './sources.ts';
 
@@ -12,11 +12,11 @@ export function buildPool(pool: PoolFile, file: ConfigFile) {
   return {
     name: pool.name,
     regions: pool.regions ?? [],
-    from: fromOf(pool),
+    from: buildSource(pool),
     join: pool.join ?? ('none' as const),
-    size: sizeOf(pool.size, file),
-    memoryOverheadBytes: bytesOf(pool.memoryOverhead),
-    balloonBytes: bytesOf(pool.balloon),
+    size: buildPoolSize(pool.size, file),
+    memoryOverheadBytes: toBytes(pool.memoryOverhead),
+    balloonBytes: toBytes(pool.balloon),
     architecture: pool.architecture,
     names: {
       prefix: pool.names.prefix ?? pool.name,
@@ -27,7 +27,7 @@ export function buildPool(pool: PoolFile, file: ConfigFile) {
       min: pool.limits.min,
       max: pool.limits.max,
       cpu: pool.limits.cpu,
-      memoryBytes: bytesOf(pool.limits.memory),
+      memoryBytes: toBytes(pool.limits.memory),
     },
     priority: pool.priority,
     network: buildNetwork(pool.network),
@@ -36,24 +36,24 @@ export function buildPool(pool: PoolFile, file: ConfigFile) {
     onboot: pool.onboot,
     labels: pool.labels,
     groupLabel: pool.groupLabel,
-    taints: pool.taints.map(taintOf),
+    taints: pool.taints.map(buildTaint),
     gpu: pool.gpu,
-    extendedResources: countsOf(pool.extendedResources),
-    capacity: capacityOf(pool.capacity),
+    extendedResources: buildExtendedResources(pool.extendedResources),
+    capacity: buildCapacity(pool.capacity),
     pricePerHour: pool.pricePerHour,
     placement: {
       strategy: pool.placement.strategy,
       hosts: pool.placement.hosts,
       cpuOvercommit: pool.placement.cpuOvercommit,
       memoryOvercommit: pool.placement.memoryOvercommit,
-      memoryReserveBytes: bytesOf(pool.placement.memoryReserve),
+      memoryReserveBytes: toBytes(pool.placement.memoryReserve),
     },
-    ...scalingOf(pool),
+    ...buildScaling(pool),
   };
 }
 
-function fromOf({ from }: PoolFile) {
-  if (from === undefined) throw new Bug('BUG', 'a pool without a source passed the checks');
+function buildSource({ from }: PoolFile) {
+  if (from === undefined) throw new Bug('BUG', 'a pool without a source passed validation');
   if ('image' in from) return { kind: 'image' as const, image: from.image };
   if ('template' in from) {
     return { kind: 'template' as const, template: from.template, clone: from.clone };
@@ -61,100 +61,100 @@ function fromOf({ from }: PoolFile) {
   return { kind: 'netboot' as const };
 }
 
-function sizeOf(size: PoolFile['size'], file: ConfigFile) {
+function buildPoolSize(size: PoolFile['size'], file: ConfigFile) {
   if (typeof size === 'object' && 'min' in size) {
     return {
       kind: 'span' as const,
       min: buildSize(size.min),
       max: buildSize(size.max),
       stepCpu: size.step.cpu,
-      stepMemoryBytes: bytesOf(size.step.memory),
+      stepMemoryBytes: toBytes(size.step.memory),
     };
   }
-  return { kind: 'choice' as const, sizes: [size].flat().map((one) => namedSize(one, file)) };
+  return { kind: 'choice' as const, sizes: [size].flat().map((one) => buildNamedSize(one, file)) };
 }
 
-function namedSize(size: string | SizeFile, file: ConfigFile) {
+function buildNamedSize(size: string | SizeFile, file: ConfigFile) {
   if (typeof size !== 'string') return { name: undefined, ...buildSize(size) };
   const named = file.sizes[size];
-  if (named === undefined) throw new Bug('BUG', 'a size without a definition passed the checks');
+  if (named === undefined) throw new Bug('BUG', 'an undefined size passed validation');
   return { name: size, ...buildSize(named) };
 }
 
-function taintOf(taint: PoolFile['taints'][number]): Taint {
-  return typeof taint === 'string' ? sure(parseTaint(taint)) : taint;
+function buildTaint(taint: PoolFile['taints'][number]): Taint {
+  return typeof taint === 'string' ? unwrapParsed(parseTaint(taint)) : taint;
 }
 
-function countsOf(resources: PoolFile['extendedResources']) {
+function buildExtendedResources(resources: PoolFile['extendedResources']) {
   return Object.fromEntries(
-    Object.entries(resources).map(([name, amount]) => [name, sure(parseCount(amount))]),
+    Object.entries(resources).map(([name, amount]) => [name, unwrapParsed(parseCount(amount))]),
   );
 }
 
-function capacityOf(capacity: PoolFile['capacity']) {
+function buildCapacity(capacity: PoolFile['capacity']) {
   return {
     maxPods: capacity.maxPods,
-    kubeReserved: reserveOf(capacity.kubeReserved),
-    systemReserved: reserveOf(capacity.systemReserved),
+    kubeReserved: buildReserve(capacity.kubeReserved),
+    systemReserved: buildReserve(capacity.systemReserved),
     evictionThreshold: {
-      memoryBytes: bytesOf(capacity.evictionThreshold.memory),
+      memoryBytes: toBytes(capacity.evictionThreshold.memory),
       diskPercentage: capacity.evictionThreshold.diskPercentage,
     },
   };
 }
 
-function reserveOf({ cpu, memory, disk }: PoolFile['capacity']['kubeReserved']) {
-  return { cpuMilli: cpuMilliOf(cpu), memoryBytes: bytesOf(memory), diskBytes: bytesOf(disk) };
+function buildReserve({ cpu, memory, disk }: PoolFile['capacity']['kubeReserved']) {
+  return { cpuMilli: toCpuMilli(cpu), memoryBytes: toBytes(memory), diskBytes: toBytes(disk) };
 }
 
-function scalingOf(pool: PoolFile) {
+function buildScaling(pool: PoolFile) {
   const { scaleUp, scaleDown, headroom } = pool;
   return {
     scaleUp: {
       batchSize: scaleUp.batchSize,
-      stabilizationWindowMs: msOf(scaleUp.stabilizationWindow),
-      delayAfterAddMs: msOf(scaleUp.delayAfterAdd),
+      stabilizationWindowMs: toMs(scaleUp.stabilizationWindow),
+      delayAfterAddMs: toMs(scaleUp.delayAfterAdd),
     },
     scaleDown: {
       when: scaleDown.when,
       utilizationThreshold: scaleDown.utilizationThreshold,
-      unneededTimeMs: msOf(scaleDown.unneededTime),
+      unneededTimeMs: toMs(scaleDown.unneededTime),
       maxConcurrent: scaleDown.maxConcurrent,
-      drainTimeoutMs: msOf(scaleDown.drainTimeout),
-      delayAfterAddMs: msOf(scaleDown.delayAfterAdd),
-      delayAfterDeleteMs: msOf(scaleDown.delayAfterDelete),
-      delayAfterFailureMs: msOf(scaleDown.delayAfterFailure),
+      drainTimeoutMs: toMs(scaleDown.drainTimeout),
+      delayAfterAddMs: toMs(scaleDown.delayAfterAdd),
+      delayAfterDeleteMs: toMs(scaleDown.delayAfterDelete),
+      delayAfterFailureMs: toMs(scaleDown.delayAfterFailure),
     },
     headroom: {
       machines: headroom.machines,
       cpu: headroom.cpu,
-      memoryBytes: bytesOf(headroom.memory),
+      memoryBytes: toBytes(headroom.memory),
     },
     schedules: pool.schedules.map((window) => ({
       name: window.name ?? window.start,
       start: window.start,
-      durationMs: msOf(window.duration),
+      durationMs: toMs(window.duration),
       timeZone: window.timeZone,
       min: window.min ?? pool.limits.min,
       max: window.max ?? pool.limits.max,
     })),
-    provisionTimeoutMs: msOf(pool.provisionTimeout),
-    registrationTimeoutMs: msOf(pool.registrationTimeout),
+    provisionTimeoutMs: toMs(pool.provisionTimeout),
+    registrationTimeoutMs: toMs(pool.registrationTimeout),
     deletion: {
       mode: pool.deletion.mode,
-      shutdownTimeoutMs: msOf(pool.deletion.shutdownTimeout),
+      shutdownTimeoutMs: toMs(pool.deletion.shutdownTimeout),
     },
-    clusterAutoscaler: optionsOf(pool.clusterAutoscaler),
+    clusterAutoscaler: buildAutoscalerOptions(pool.clusterAutoscaler),
   };
 }
 
-function optionsOf({ options }: PoolFile['clusterAutoscaler']) {
+function buildAutoscalerOptions({ options }: PoolFile['clusterAutoscaler']) {
   return {
     scaleDownUtilizationThreshold: options.scaleDownUtilizationThreshold,
     scaleDownGpuUtilizationThreshold: options.scaleDownGpuUtilizationThreshold,
-    scaleDownUnneededTimeMs: optionalMs(options.scaleDownUnneededTime),
-    scaleDownUnreadyTimeMs: optionalMs(options.scaleDownUnreadyTime),
-    maxNodeProvisionTimeMs: optionalMs(options.maxNodeProvisionTime),
+    scaleDownUnneededTimeMs: toOptionalMs(options.scaleDownUnneededTime),
+    scaleDownUnreadyTimeMs: toOptionalMs(options.scaleDownUnreadyTime),
+    maxNodeProvisionTimeMs: toOptionalMs(options.maxNodeProvisionTime),
     zeroOrMaxNodeScaling: options.zeroOrMaxNodeScaling,
     ignoreDaemonSetsUtilization: options.ignoreDaemonSetsUtilization,
   };

@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Bug } from '../../ports/errors.ts';
 import type { RegionFile } from '../schema/index.ts';
-import type { SecretSource } from '../secrets/source.ts';
+import type { SecretSource } from '../secrets/secret-source.ts';
 import { parseVmIdRange } from '../values/vm-id-range.ts';
-import { type BuildContext, msOf, optionalPath, secretOf, secretRefOf, sure } from './convert.ts';
+import {
+  type BuildContext,
+  toKubernetesSecretSource,
+  toMs,
+  toOptionalPath,
+  toSecretSource,
+  unwrapParsed,
+} from './convert.ts';
 import { resolvePath } from './resolve-path.ts';
 
 export type RegionLogin =
   | { readonly kind: 'token'; readonly id: string | SecretSource; readonly secret: SecretSource }
   | { readonly kind: 'password'; readonly user: string; readonly password: SecretSource }
-  /** Over SSH Proxmox asks for nothing more. */
+  /** SSH transport needs no Proxmox login. */
   | { readonly kind: 'none' };
 
 export function buildRegion(name: string, region: RegionFile, context: BuildContext) {
   return {
     name,
     endpoints: region.endpoints.map((text) => new URL(text).origin),
-    login: loginOf(region, context),
+    login: buildLogin(region, context),
     tls: {
-      caPath: optionalPath(region.tls.caFile, context),
+      caPath: toOptionalPath(region.tls.caFile, context),
       fingerprints: region.tls.fingerprints.map((text) => text.replaceAll(':', '').toUpperCase()),
       insecure: region.tls.insecure,
     },
-    transport: transportOf(region, context),
+    transport: buildTransport(region, context),
     hosts: region.hosts,
-    vmIds: sure(parseVmIdRange(region.vmIds)),
+    vmIds: unwrapParsed(parseVmIdRange(region.vmIds)),
     storage: {
       images: region.storage.images,
       seeds: region.storage.seeds,
@@ -34,18 +41,19 @@ export function buildRegion(name: string, region: RegionFile, context: BuildCont
     managedTag: region.managedTag,
     tags: region.tags,
     resourcePool: region.resourcePool,
-    requestTimeoutMs: msOf(region.requestTimeout),
-    taskTimeoutMs: msOf(region.taskTimeout),
+    requestTimeoutMs: toMs(region.requestTimeout),
+    taskTimeoutMs: toMs(region.taskTimeout),
   };
 }
 
-function loginOf(region: RegionFile, context: BuildContext): RegionLogin {
+function buildLogin(region: RegionFile, context: BuildContext): RegionLogin {
   const { token, user } = region;
   if (token !== undefined) {
-    const id = token.id ?? (token.idRef === undefined ? '' : secretRefOf(token.idRef, context));
-    return { kind: 'token', id, secret: tokenSecret(token, context) };
+    const id =
+      token.id ?? (token.idRef === undefined ? '' : toKubernetesSecretSource(token.idRef, context));
+    return { kind: 'token', id, secret: buildTokenSecret(token, context) };
   }
-  const password = secretOf(
+  const password = toSecretSource(
     { file: region.passwordFile, env: region.passwordEnv, ref: region.passwordRef },
     context,
   );
@@ -54,16 +62,19 @@ function loginOf(region: RegionFile, context: BuildContext): RegionLogin {
     : { kind: 'password', user, password };
 }
 
-function tokenSecret(token: NonNullable<RegionFile['token']>, context: BuildContext): SecretSource {
-  const secret = secretOf(
+function buildTokenSecret(
+  token: NonNullable<RegionFile['token']>,
+  context: BuildContext,
+): SecretSource {
+  const secret = toSecretSource(
     { file: token.secretFile, env: token.secretEnv, ref: token.secretRef },
     context,
   );
-  if (secret === undefined) throw new Bug('BUG', 'a token without a secret passed the checks');
+  if (secret === undefined) throw new Bug('BUG', 'a token without a secret passed validation');
   return secret;
 }
 
-function transportOf({ transport }: RegionFile, context: BuildContext) {
+function buildTransport({ transport }: RegionFile, context: BuildContext) {
   if (transport === 'rest') return { kind: 'rest' as const };
   const { ssh } = transport;
   return {
@@ -72,7 +83,7 @@ function transportOf({ transport }: RegionFile, context: BuildContext) {
     port: ssh.port,
     hosts: ssh.hosts,
     privateKeyPath: resolvePath(ssh.privateKeyFile, context.folders),
-    passphrase: secretOf(
+    passphrase: toSecretSource(
       { file: ssh.passphraseFile, env: ssh.passphraseEnv, ref: ssh.passphraseRef },
       context,
     ),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of the config made absolute: `~/` is the home folder, anything else is relative to the config file,
-// so that it means the same from wherever the program is started.
+// Makes config paths absolute: `~/` is the home folder, other paths are relative to the config file,
+// independent of the working directory of the process.
 import { posix } from 'node:path';
 
 export interface Folders {
   readonly home: string;
-  /** Of the config file; the working folder when there is none. */
+  /** Folder of the config file; the working directory when there is no file. */
   readonly base: string;
 }
 

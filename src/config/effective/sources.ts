@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ImageFile, SizeFile, TemplateFile } from '../schema/index.ts';
-import { bytesOf } from './convert.ts';
+import { toBytes } from './convert.ts';
 
 export function buildImage(name: string, image: ImageFile) {
   return {
     name,
     url: image.url,
     checksumUrl: image.checksumUrl,
-    checksum: image.checksum === undefined ? undefined : checksumOf(image.checksum),
+    checksum: image.checksum === undefined ? undefined : parseChecksum(image.checksum),
     unverified: image.unverified,
     verifyCertificates: image.verifyCertificates,
-    format: image.format ?? formatOf(image.url),
+    format: image.format ?? detectImageFormat(image.url),
   };
 }
 
-function checksumOf(text: string) {
+function parseChecksum(text: string) {
   const algorithm = text.startsWith('sha512:') ? ('sha512' as const) : ('sha256' as const);
   return { algorithm, hex: text.slice(7).toLowerCase() };
 }
 
-/** Cloud images named `.img` are qcow2 inside, which Proxmox has to be told. */
-function formatOf(url: string): 'qcow2' | 'raw' | 'vmdk' {
+/** Cloud images with the suffix `.img` have qcow2 format, which must be passed to Proxmox explicitly. */
+function detectImageFormat(url: string): 'qcow2' | 'raw' | 'vmdk' {
   const [, extension] = /\.(raw|vmdk)$/i.exec(new URL(url).pathname) ?? [];
   if (extension === undefined) return 'qcow2';
   return extension.toLowerCase() === 'raw' ? 'raw' : 'vmdk';
@@ -42,5 +42,5 @@ export function buildTemplate(key: string, template: TemplateFile) {
 }
 
 export function buildSize({ cpu, memory, disk }: SizeFile) {
-  return { cpu, memoryBytes: bytesOf(memory), diskBytes: bytesOf(disk) };
+  return { cpu, memoryBytes: toBytes(memory), diskBytes: toBytes(disk) };
 }

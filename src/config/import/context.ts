@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every mapping is handed.
+// The parameters of every mapping function.
 
-import type { Environment } from './result.ts';
-import type { Reader } from './source/reader.ts';
-import type { Work } from './work.ts';
+import type { SourceEnvironment } from './result.ts';
+import type { SourceReader } from './source/reader.ts';
+import type { ImportWriter } from './writer.ts';
 
-export interface Context {
-  readonly work: Work;
-  readonly read: Reader;
-  readonly environment: Environment;
+export interface ImportContext {
+  readonly writer: ImportWriter;
+  readonly reader: SourceReader;
+  readonly environment: SourceEnvironment;
 }
 
-/** Where secrets are to be put by default. */
-export const SECRETS = '/etc/pvescaler';
+/** Default folder of secret files. */
+export const SECRETS_FOLDER = '/etc/pvescaler';

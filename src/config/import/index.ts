@@ -1,55 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the config file of another system into ours and says what it could not carry over.
+// Converts the config file of another system to ours and reports what could not be converted.
 //
-// Owns: reading those files, what each of their keys means there, and which of our keys it becomes. Every key
-// is carried over or noted; what is printed passes our own validator; a secret is never printed.
-// Must not know: files (the text is handed in), the terminal, and what our settings do.
-// Start reading: a folder per system, each with an `index.ts`; `work.ts` is what they write to.
+// Owns: reading those files, the meaning of each of their keys, and the key of our config that it becomes.
+// Every key is imported or has a note. The output passes our own validation and never contains a secret.
+// Must not know: files (the caller passes the text), the terminal, and what our settings do.
+// Start reading: one folder per system, each with an `index.ts`; all of them write through `writer.ts`.
 
+import { formatConfigPath } from '../config-path.ts';
 import { API_VERSION } from '../schema/index.ts';
-import type { Context } from './context.ts';
+import { SOURCE_SYSTEM_NAMES } from '../source-systems.ts';
+import type { ImportContext } from './context.ts';
 import { mapExternalgrpc } from './externalgrpc/index.ts';
 import { mapKubenodesmith } from './kubenodesmith/index.ts';
-import { type Opened, openSource } from './open-source.ts';
-import { makeAcceptable } from './ours/acceptance.ts';
-import { Draft } from './ours/draft.ts';
+import { type OpenedSource, openSource } from './open-source.ts';
+import { Draft } from './output/draft.ts';
+import { makeValid } from './output/make-valid.ts';
 import { mapProxmoxAutoscaler } from './proxmox-autoscaler/index.ts';
-import { readSettings, toSection } from './proxmox-autoscaler/settings-tree.ts';
-import type { ImportProblem, ImportRequest, ImportResult, Position, System } from './result.ts';
-import { Reader } from './source/reader.ts';
-import { SecretGuard } from './source/secret-guard.ts';
-import type { TextProblem } from './source/yaml-tree.ts';
+import { readSettings, toSettingsSection } from './proxmox-autoscaler/settings-tree.ts';
+import type { ImportProblem, ImportRequest, ImportResult, SourcePosition } from './result.ts';
+import { SourceReader } from './source/reader.ts';
+import { SecretRedactor } from './source/secret-redactor.ts';
+import type { SourceProblem } from './source/yaml-tree.ts';
 import { mapVmPlan } from './vm-plan/index.ts';
-import { formatPath, Work } from './work.ts';
+import { ImportWriter } from './writer.ts';
 
 export {
   type ImportReportJson,
   importReportJson,
   renderImportProblems,
   renderImportReport,
-} from './report.ts';
+} from './render-report.ts';
 export {
-  type Environment,
   type ImportNote,
   type ImportProblem,
   type ImportRequest,
   type ImportResult,
-  type Severity,
-  type System,
+  type NoteSeverity,
+  type SourceEnvironment,
 } from './result.ts';
 
-const LARGEST = 1_000_000;
-const START: Position = { line: 1, column: 1 };
+const MAX_TEXT_LENGTH = 1_000_000;
+const START: SourcePosition = { line: 1, column: 1 };
 
-/** The other systems as messages name them. */
-const NAMES: Readonly<Record<System, string>> = {
-  externalgrpc: 'ca-proxmox-externalgrpc',
-  'proxmox-autoscaler': 'proxmox-autoscaler',
-  'vm-plan': 'the VM creation plan',
-  kubenodesmith: 'KubeNodeSmith',
-};
-
-const ORDER = [
+const SECTION_ORDER = [
   'apiVersion',
   'mode',
   'cluster',
@@ -70,83 +63,96 @@ const ORDER = [
   'pools',
 ] as const;
 
-const EXISTING =
-  'VMs that are there already carry no mark of ours: they are neither counted nor touched; drain and remove them when the new ones are there';
+const EXISTING_VMS_NOTE =
+  'have no ownership marker, so pvescaler neither counts nor changes them; drain and remove them once the new machines are ready';
 
-/** Never throws. The text of a secret appears neither in the YAML nor in notes or problems. */
+/** Never throws. No secret appears in the YAML, the notes or the problems. */
 export function importConfig(request: ImportRequest): ImportResult {
-  // Before anything looks at the text: all of it is work in proportion to its length.
-  if (request.text.length > LARGEST) {
-    const message = 'is larger than 1 MB: this is no config file';
+  // Checked first, because all further work grows with the length of the text.
+  if (request.text.length > MAX_TEXT_LENGTH) {
+    const message = 'is larger than 1 MB; this is not a config file';
     return { ok: false, problems: [{ file: request.fileName, ...START, message }] };
   }
-  const guard = guardFor(request);
+  const redactor = createRedactor(request);
   const opened = openSource(request);
-  if (opened.kind === 'failed') return refused(request, guard, opened.problems);
-  if (opened.kind === 'yaml') guard.addTree(opened.tree);
-  const draft = new Draft({ header: header(request, guard), order: ORDER });
-  const work = new Work({ them: NAMES[request.from], draft, guard });
-  const problems = mapOpened(request, opened, work);
-  if (problems.length > 0) return refused(request, guard, problems);
-  work.carryOwn(['apiVersion'], API_VERSION, '');
-  if (request.from !== 'vm-plan') work.note({ path: 'existing VMs' }, 'needs-you', EXISTING);
-  const accepted = makeAcceptable(work, draft);
-  if (accepted.ok) return { ok: true, yaml: accepted.yaml, notes: work.notes };
+  if (opened.kind === 'failed') return failedImport(request, redactor, opened.problems);
+  if (opened.kind === 'yaml') redactor.addTree(opened.tree);
+  const draft = new Draft({ header: renderHeader(request, redactor), order: SECTION_ORDER });
+  const writer = new ImportWriter({
+    sourceName: SOURCE_SYSTEM_NAMES[request.from],
+    draft,
+    redactor,
+  });
+  const problems = mapSource(request, opened, writer);
+  if (problems.length > 0) return failedImport(request, redactor, problems);
+  writer.setOwn(['apiVersion'], API_VERSION, '');
+  if (request.from !== 'vm-plan')
+    writer.note({ path: 'existing VMs' }, 'action-required', EXISTING_VMS_NOTE);
+  const accepted = makeValid(writer, draft);
+  if (accepted.ok) return { ok: true, yaml: accepted.yaml, notes: writer.notes };
   const findings = accepted.findings.map(({ path, message }) => ({
-    ...(work.originOf(path)?.at ?? START),
-    message: `cannot be turned into a valid config: ${formatPath(path)}: ${message}`,
+    ...(writer.findOrigin(path)?.at ?? START),
+    message: `cannot be converted to a valid config: ${formatConfigPath(path)}: ${message}`,
   }));
-  return refused(request, guard, findings);
+  return failedImport(request, redactor, findings);
 }
 
-function guardFor({ text, environment = {} }: ImportRequest): SecretGuard {
-  const guard = new SecretGuard(text);
+function createRedactor({ text, environment = {} }: ImportRequest): SecretRedactor {
+  const redactor = new SecretRedactor(text);
   for (const [name, value] of Object.entries(environment)) {
-    if (/SECRET|TOKEN$|PASSWORD/.test(name) && value !== undefined) guard.add(value);
+    if (/SECRET|TOKEN$|PASSWORD/.test(name) && value !== undefined) redactor.add(value);
   }
-  return guard;
+  return redactor;
 }
 
-function header({ from, fileName }: ImportRequest, guard: SecretGuard): string {
-  const name = guard.hide(fileName.replaceAll(/\s+/g, ' '));
+function renderHeader({ from, fileName }: ImportRequest, redactor: SecretRedactor): string {
+  const name = redactor.redact(fileName.replaceAll(/\s+/g, ' '));
   return [
-    ` Made by \`pvescaler config import --from ${from}\` from ${name}.`,
-    ' The remark behind or above a value names the key that it came from.',
-    ' Before you use this file: look for REPLACE THIS, and put secrets into the files that are named.',
+    ` Created by \`pvescaler config import --from ${from}\` from ${name}.`,
+    ' The comment after or above a value names the source key.',
+    ' Before you use this file: replace every value marked REPLACE THIS, and create the secret files that it names.',
   ].join('\n');
 }
 
-function refused(
+function failedImport(
   { fileName }: ImportRequest,
-  guard: SecretGuard,
-  problems: readonly TextProblem[],
+  redactor: SecretRedactor,
+  problems: readonly SourceProblem[],
 ): ImportResult {
-  const told = problems.map(
+  const importProblems = problems.map(
     ({ line, column, message }): ImportProblem => ({
       file: fileName,
       line,
       column,
-      message: guard.hide(message),
+      message: redactor.redact(message),
     }),
   );
-  return { ok: false, problems: told };
+  return { ok: false, problems: importProblems };
 }
 
-type Usable = Exclude<Opened, { kind: 'failed' }>;
+type ReadableSource = Exclude<OpenedSource, { kind: 'failed' }>;
 
-function mapOpened(request: ImportRequest, opened: Usable, work: Work): readonly TextProblem[] {
+function mapSource(
+  request: ImportRequest,
+  opened: ReadableSource,
+  writer: ImportWriter,
+): readonly SourceProblem[] {
   const { environment = {} } = request;
-  const context: Context = { work, read: new Reader(work), environment };
+  const context: ImportContext = { writer, reader: new SourceReader(writer), environment };
   if (opened.kind === 'python') return mapPython(context, opened);
   const repeated = opened.repeated.map(({ at, path }) => ({ at, path }));
   if (request.from === 'kubenodesmith' && repeated.length > 0) {
     return repeated.map(({ at }) => ({
       ...(at ?? START),
-      message: 'the key stands twice in the same mapping',
+      message: 'duplicate key in the same mapping',
     }));
   }
   for (const where of opened.repeated) {
-    work.note(where, 'ignored-by-them', 'stands twice in the same mapping; the later one wins');
+    writer.note(
+      where,
+      'ignored-by-source',
+      'is a duplicate key in the same mapping; the last one is used',
+    );
   }
   if (request.from === 'externalgrpc') mapExternalgrpc(context, opened.tree);
   else if (request.from === 'kubenodesmith') mapKubenodesmith(context, opened.tree);
@@ -155,17 +161,17 @@ function mapOpened(request: ImportRequest, opened: Usable, work: Work): readonly
 }
 
 function mapPython(
-  context: Context,
-  { text, place }: Extract<Opened, { kind: 'python' }>,
-): readonly TextProblem[] {
-  const read = readSettings({ text, environment: context.environment, place });
-  if (!read.ok) return [read.problem];
-  const settings = toSection(context, read);
-  if (![...read.module.settings.keys()].some((key) => SETTING.test(key))) {
+  context: ImportContext,
+  { text, place }: Extract<OpenedSource, { kind: 'python' }>,
+): readonly SourceProblem[] {
+  const reader = readSettings({ text, environment: context.environment, place });
+  if (!reader.ok) return [reader.problem];
+  const settings = toSettingsSection(context, reader);
+  if (![...reader.module.settings.keys()].some((key) => KNOWN_SETTING.test(key))) {
     return [
       {
         ...place(START),
-        message: 'has no setting of proxmox-autoscaler in it (pxe_host, min_size, …)',
+        message: 'contains no setting of proxmox-autoscaler (pxe_host, min_size, …)',
       },
     ];
   }
@@ -173,4 +179,4 @@ function mapPython(
   return [];
 }
 
-const SETTING = /^(?:pxe_|scale_|min_size$|max_|scan_interval$|node_group_label$|ok_total)/;
+const KNOWN_SETTING = /^(?:pxe_|scale_|min_size$|max_|scan_interval$|node_group_label$|ok_total)/;

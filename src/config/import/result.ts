@@ -1,41 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an import yields: our file and what is to be said about it, or why there is none.
+// The result of an import: the config file and notes, or the problems that prevented the import.
 
-export const SYSTEMS = ['externalgrpc', 'proxmox-autoscaler', 'vm-plan', 'kubenodesmith'] as const;
+import type { SourceSystem } from '../source-systems.ts';
 
-/** A system whose own config file can be imported. */
-export type System = (typeof SYSTEMS)[number];
-
-export interface Position {
+export interface SourcePosition {
   /** Both count from 1. */
   readonly line: number;
   readonly column: number;
 }
 
 /**
- * - `needs-you`: the file is valid without it, but does not work before somebody acts
- * - `not-carried`: has no home here
- * - `carried-differently`: is in the file, and means something slightly different from before
- * - `ignored-by-them`: had no effect in the other system
+ * - `action-required`: the file is valid, but does not work until the user acts
+ * - `not-imported`: has no equivalent key
+ * - `imported-differently`: imported with a slightly different meaning
+ * - `ignored-by-source`: had no effect in the source system
  */
-export const SEVERITIES = [
-  'needs-you',
-  'not-carried',
-  'carried-differently',
-  'ignored-by-them',
+export const NOTE_SEVERITIES = [
+  'action-required',
+  'not-imported',
+  'imported-differently',
+  'ignored-by-source',
 ] as const;
-export type Severity = (typeof SEVERITIES)[number];
+export type NoteSeverity = (typeof NOTE_SEVERITIES)[number];
 
 export interface ImportNote {
-  /** The other system's key or variable, as it names it. */
+  /** The key or variable of the source system. */
   readonly path: string;
-  /** Where it stands in the other system's file; nowhere for what is absent or comes from the environment. */
-  readonly at?: Position;
-  readonly severity: Severity;
+  /** Position in the source file; undefined for absent keys and for variables. */
+  readonly at?: SourcePosition;
+  readonly severity: NoteSeverity;
   readonly message: string;
 }
 
-export interface ImportProblem extends Position {
+export interface ImportProblem extends SourcePosition {
   readonly file: string;
   readonly message: string;
 }
@@ -44,13 +41,13 @@ export type ImportResult =
   | { readonly ok: true; readonly yaml: string; readonly notes: readonly ImportNote[] }
   | { readonly ok: false; readonly problems: readonly ImportProblem[] };
 
-/** Variables of the place where the other system runs; only the ones it reads are looked at. */
-export type Environment = Readonly<Record<string, string | undefined>>;
+/** Environment of the source system. Only the variables that it reads are used. */
+export type SourceEnvironment = Readonly<Record<string, string | undefined>>;
 
 export interface ImportRequest {
-  readonly from: System;
-  /** For messages; nothing is opened. */
+  readonly from: SourceSystem;
+  /** Used in messages only; the file is not opened. */
   readonly fileName: string;
   readonly text: string;
-  readonly environment?: Environment;
+  readonly environment?: SourceEnvironment;
 }

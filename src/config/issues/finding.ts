@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A problem before its place is known: what is wrong, and with which value.
+// A problem before its location is known: what is wrong, and with which value.
 import type { ConfigPath } from '../config-path.ts';
 import type { Severity } from '../problem.ts';
 
@@ -8,26 +8,26 @@ export interface Finding {
   readonly severity: Severity;
   readonly message: string;
   readonly suggestion?: string;
-  /** Point at the key rather than the value: the key itself is what is wrong. */
+  /** Report the location of the key instead of the value, because the key is wrong. */
   readonly atKey?: boolean;
-  /** Sections without which nobody can tell: nothing is said where one of them was refused as a whole. */
+  /** Sections that the check needs. The finding is dropped when one of them was refused as a whole. */
   readonly dependsOn?: readonly ConfigPath[];
-  /** Is about the value alone, whatever is wrong beside it. */
-  readonly standsAlone?: boolean;
+  /** Concerns only this value, independent of problems with its siblings. */
+  readonly isIndependent?: boolean;
 }
 
-export function wrong(path: ConfigPath, message: string, suggestion?: string): Finding {
+export function errorAt(path: ConfigPath, message: string, suggestion?: string): Finding {
   return { path, severity: 'error', message, ...(suggestion !== undefined && { suggestion }) };
 }
 
-export function wrongKey(path: ConfigPath, message: string, suggestion?: string): Finding {
-  return { ...wrong(path, message, suggestion), atKey: true };
+export function errorAtKey(path: ConfigPath, message: string, suggestion?: string): Finding {
+  return { ...errorAt(path, message, suggestion), atKey: true };
 }
 
-export function doubtful(path: ConfigPath, message: string): Finding {
+export function warningAt(path: ConfigPath, message: string): Finding {
   return { path, severity: 'warning', message };
 }
 
-export function depending(dependsOn: readonly ConfigPath[], finding: Finding): Finding {
+export function withDependencies(dependsOn: readonly ConfigPath[], finding: Finding): Finding {
   return { ...finding, dependsOn };
 }

@@ -1,52 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key that is not in the schema: a typing mistake, a key of another system, or a secret that somebody wrote
-// down. Each gets the advice that helps.
+// A key that is not in the schema: a typing mistake, a key of another system, or a secret. Each case gets
+// its own hint.
 import type { ConfigPath } from '../config-path.ts';
-import { homeOf } from '../schema/replaced-keys.ts';
-import { formsAt, keysAt } from '../schema/tree.ts';
-import { isSecretKey } from '../secrets/looks-secret.ts';
-import { nearest } from '../values/nearest.ts';
-import { type Finding, wrongKey } from './finding.ts';
+import { findReplacementKey } from '../schema/replaced-keys.ts';
+import { describeForms, findKeys } from '../schema/tree.ts';
+import { isSecretKey } from '../secrets/detect-secret.ts';
+import { closestMatch } from '../values/closest-match.ts';
+import { errorAtKey, type Finding } from './finding.ts';
 
-const MOST_KEYS_LISTED = 14;
+const MAX_KEYS_LISTED = 14;
 
-export function unknownKey(parent: ConfigPath, key: string): Finding {
+export function unknownKeyError(parent: ConfigPath, key: string): Finding {
   const path = [...parent, key];
-  const valid = keysAt(parent);
+  const valid = findKeys(parent);
   if (isSecretKey(key)) {
-    const ways = valid.filter((way) =>
-      /^(secret|password|passphrase|privateKey)(File|Env|Ref)$/.test(way),
+    const sourceKeys = valid.filter((name) =>
+      /^(secret|password|passphrase|privateKey)(File|Env|Ref)$/.test(name),
     );
-    if (ways.length > 0) {
-      return wrongKey(path, `a secret does not belong in the file; use ${listed(ways)}`, ways[0]);
+    if (sourceKeys.length > 0) {
+      return errorAtKey(
+        path,
+        `do not write secrets into the file; use ${joinWithOr(sourceKeys)}`,
+        sourceKeys[0],
+      );
     }
   }
   if (valid.includes(key)) {
-    const forms = formsAt(parent);
+    const forms = describeForms(parent);
     const expected = forms === undefined ? '' : `; expected ${forms}`;
-    return wrongKey(path, `cannot stand beside the other keys here${expected}`);
+    return errorAtKey(path, `cannot be combined with the other keys here${expected}`);
   }
-  const meant = nearest(key, valid);
-  if (meant !== undefined) {
-    return wrongKey(path, `unknown key; did you mean '${meant}'?`, meant);
+  const closest = closestMatch(key, valid);
+  if (closest !== undefined) {
+    return errorAtKey(path, `unknown key; did you mean '${closest}'?`, closest);
   }
-  const home = homeOf(key);
-  if (home !== undefined) {
-    return wrongKey(
+  const replacement = findReplacementKey(key);
+  if (replacement !== undefined) {
+    return errorAtKey(
       path,
-      `unknown key; it is '${home}' here, and 'pvescaler config import' converts whole files`,
-      home,
+      `unknown key; the equivalent key is '${replacement}'. 'pvescaler config import' converts whole files`,
+      replacement,
     );
   }
-  return wrongKey(path, `unknown key${validKeys(valid)}`);
+  return errorAtKey(path, `unknown key${listValidKeys(valid)}`);
 }
 
-function validKeys(valid: readonly string[]): string {
-  if (valid.length === 0) return '; there are no keys here';
-  const shown = valid.slice(0, MOST_KEYS_LISTED).join(', ');
-  return `; keys here are ${shown}${valid.length > MOST_KEYS_LISTED ? ', …' : ''}`;
+function listValidKeys(valid: readonly string[]): string {
+  if (valid.length === 0) return '; no keys are allowed here';
+  const shown = valid.slice(0, MAX_KEYS_LISTED).join(', ');
+  return `; allowed keys are ${shown}${valid.length > MAX_KEYS_LISTED ? ', …' : ''}`;
 }
 
-function listed(words: readonly string[]): string {
+function joinWithOr(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
 }

@@ -2,14 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import {
   IMAGE_LINES,
-  linesOf,
+  loadProblems,
   loadText,
-  problemsOf,
   REGION_LINES,
+  renderedProblems,
   VALID,
 } from '../testing/load-text.ts';
 
-/** A pool's further lines after a valid beginning; the pool begins in line 7. */
+/** A config whose pool has additional lines; the pool starts in line 7. */
 function pool(lines: string): string {
   return `${REGION_LINES}${IMAGE_LINES}pools:\n  - name: small\n${lines}`;
 }
@@ -17,47 +17,50 @@ function pool(lines: string): string {
 const SIZE = '    size: { cpu: 2, memory: 4Gi }\n';
 
 describe('a valid file', () => {
-  it('loads without a word', () => {
-    expect(problemsOf(VALID)).toEqual([]);
+  it('loads without problems', () => {
+    expect(loadProblems(VALID)).toEqual([]);
   });
 });
 
-describe('keys', () => {
+describe('unknown keys', () => {
   it.each([
     ['poools: []\n', "c.yaml:1:1: error: poools: unknown key; did you mean 'pools'?"],
     [
       'node_groups: []\n',
-      "c.yaml:1:1: error: node_groups: unknown key; it is 'pools' here, and 'pvescaler config import' converts whole files",
+      "c.yaml:1:1: error: node_groups: unknown key; the equivalent key is 'pools'. 'pvescaler config import' converts whole files",
     ],
     [
       'log: { lvl: info }\n',
-      'c.yaml:1:8: error: log.lvl: unknown key; keys here are level, format',
+      'c.yaml:1:8: error: log.lvl: unknown key; allowed keys are level, format',
     ],
-    ['log: {}\nlog: {}\n', "c.yaml:2:1: error: key 'log' appears twice, first in line 1"],
+    [
+      'log: {}\nlog: {}\n',
+      "c.yaml:2:1: error: key 'log' is a duplicate; it first appears in line 1",
+    ],
     ['__proto__: {}\n', expect.stringMatching(/^c\.yaml:1:1: error: __proto__: unknown key/)],
     [
       '1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa: 1\n',
       expect.stringMatching(/^c\.yaml:1:1: error: \[…\]: unknown key/),
     ],
-  ])('%j', (text, line) => {
-    expect(problemsOf(`${text}${VALID}`)).toEqual([line]);
+  ])('%j is reported with a hint', (text, line) => {
+    expect(loadProblems(`${text}${VALID}`)).toEqual([line]);
   });
 
-  it('finds the meant key deep inside', () => {
-    expect(problemsOf(pool(`${SIZE}    scaleDown: { drain_timeout: 5m }\n`))).toEqual([
+  it('suggests a similar key in a nested section', () => {
+    expect(loadProblems(pool(`${SIZE}    scaleDown: { drain_timeout: 5m }\n`))).toEqual([
       "c.yaml:10:18: error: pools[0].scaleDown.drain_timeout: unknown key; did you mean 'drainTimeout'?",
     ]);
   });
 
-  it('knows the words of other systems inside a pool', () => {
-    expect(problemsOf(pool(`${SIZE}    balloon_mb: 512\n    min_size: 2\n`))).toEqual([
+  it('suggests our key for a key of another system', () => {
+    expect(loadProblems(pool(`${SIZE}    balloon_mb: 512\n    min_size: 2\n`))).toEqual([
       "c.yaml:10:5: error: pools[0].balloon_mb: unknown key; did you mean 'balloon'?",
-      "c.yaml:11:5: error: pools[0].min_size: unknown key; it is 'pools[].limits.min' here, and 'pvescaler config import' converts whole files",
+      "c.yaml:11:5: error: pools[0].min_size: unknown key; the equivalent key is 'pools[].limits.min'. 'pvescaler config import' converts whole files",
     ]);
   });
 });
 
-describe('values of the wrong kind', () => {
+describe('values of the wrong type', () => {
   it.each([
     ['mode: 3\n', 'mode: must be one of standalone, externalgrpc'],
     [
@@ -66,7 +69,7 @@ describe('values of the wrong kind', () => {
     ],
     ['state: /x\n', 'state: expected a mapping, not text'],
     ['state: { path: 3 }\n', 'state.path: expected a path, not a number; put it in quotes'],
-    ['state:\n', 'state: has no value; expected a mapping, or leave the key out'],
+    ['state:\n', 'state: has no value; expected a mapping, or remove the key'],
     ['http: { metrics: "yes" }\n', 'http.metrics: expected true or false, not text'],
     [
       'guards: { okTotalUnreadyCount: 1.5 }\n',
@@ -84,26 +87,26 @@ describe('values of the wrong kind', () => {
     ['ssh: { publicKeys: ssh-ed25519 }\n', 'ssh.publicKeys: expected a list, not text'],
     [
       'ssh: { publicKeys: [nonsense] }\n',
-      'ssh.publicKeys[0]: is not one line of an SSH public key file',
+      'ssh.publicKeys[0]: must be one line of an SSH public key file',
     ],
     [
       'http: { health: "8080" }\n',
-      "http.health: is not of the form 'host:port', ':port' or '[v6 address]:port'",
+      "http.health: must have the form 'host:port', ':port' or '[IPv6 address]:port'",
     ],
     [
       'images: { "a b": { url: https://x/y, unverified: true } }\n',
-      expect.stringContaining('images["a b"]: is not a name'),
+      expect.stringContaining('images["a b"]: is not a valid name'),
     ],
     ['images: { a: { checksumUrl: https://x/y } }\n', "images.a: key 'url' is missing"],
     [
       'images: { a: { url: "ftp://x/y", unverified: true } }\n',
-      'images.a.url: is not a URL that begins with http:// or https://',
+      'images.a.url: must be a URL that starts with http:// or https://',
     ],
     [
       'images: { a: { url: "https://me:pw@x/y", unverified: true } }\n',
-      'images.a.url: contains a user or password; credentials do not belong in a URL',
+      'images.a.url: must not contain a user or password; configure credentials with their own keys',
     ],
-  ])('%j', (text, message) => {
+  ])('%j is an error', (text, message) => {
     const found = loadText(`${text}${REGION_LINES}`).problems.filter(
       ({ severity }) => severity === 'error',
     );
@@ -112,15 +115,15 @@ describe('values of the wrong kind', () => {
   });
 });
 
-describe('messages keep their own words', () => {
+describe('messages that share words with the value', () => {
   it.each([
     [
       'checksum: "sha256:abc"',
-      "images.a.checksum: is not of the form 'sha256:' and 64 hex digits, or 'sha512:' and 128",
+      "images.a.checksum: must be 'sha256:' followed by 64 hex digits, or 'sha512:' followed by 128",
     ],
     [
       'checksum: "sha256:abc\'sha512:"',
-      "images.a.checksum: is not of the form 'sha256:' and 64 hex digits, or 'sha512:' and 128",
+      "images.a.checksum: must be 'sha256:' followed by 64 hex digits, or 'sha512:' followed by 128",
     ],
   ])('%s', (key, line) => {
     const text = `${REGION_LINES}images: { a: { url: https://x/y, ${key} } }\n`;
@@ -132,11 +135,11 @@ describe('messages keep their own words', () => {
   it.each([
     [
       'network: { interfaces: [{ macPrefix: "02:00:00:00:00:00" }] }',
-      "network.interfaces[0].macPrefix: is not one to five octets such as '02:00:00'",
+      "network.interfaces[0].macPrefix: must be one to five octets such as '02:00:00'",
     ],
     [
       'network: { ip: { pool: 10.0.0.11-10.0.0.19-x, prefix: 24 } }',
-      "network.ip.pool: is not a range such as '10.0.0.11-10.0.0.19'",
+      "network.ip.pool: must be a range such as '10.0.0.11-10.0.0.19'",
     ],
     ['taints: [hunter2]', "taints[0]: taint has no effect; write '…:NoSchedule'"],
   ])('%s', (key, line) => {
@@ -147,9 +150,9 @@ describe('messages keep their own words', () => {
   });
 });
 
-describe('sizes take four forms', () => {
+describe('sizes in one of four forms', () => {
   it.each([
-    ['medium', "8:11 pools[0].size: size 'medium' is not defined; 'sizes' defines none"],
+    ['medium', "8:11 pools[0].size: size 'medium' is not defined; 'sizes' is empty"],
     ['{ cpu: 2 }', "8:5 pools[0].size: key 'memory' is missing"],
     [
       '{ cpu: 2, memry: 4Gi, memory: 4Gi }',
@@ -162,9 +165,9 @@ describe('sizes take four forms', () => {
     ],
     [
       '{ cpu: 2, memory: 4 }',
-      "8:29 pools[0].size.memory: is only 4 bytes; write a unit, such as '2Gi' or '512Mi'",
+      "8:29 pools[0].size.memory: is only 4 bytes; add a unit, such as '2Gi' or '512Mi'",
     ],
-    ['[]', '8:11 pools[0].size: needs at least one entry'],
+    ['[]', '8:11 pools[0].size: must have at least one entry'],
     [
       '[3]',
       '8:12 pools[0].size[0]: expected the name of a size, or a mapping with cpu, memory and disk, not a number',
@@ -172,7 +175,7 @@ describe('sizes take four forms', () => {
     ['{ min: { cpu: 1, memory: 2Gi } }', "8:5 pools[0].size: key 'max' is missing"],
     [
       '{ min: { cpu: 4, memory: 2Gi }, max: { cpu: 2, memory: 4Gi } }',
-      '8:25 pools[0].size.min.cpu: is more than that of max',
+      '8:25 pools[0].size.min.cpu: is more than the value in max',
     ],
     [
       '7',
@@ -188,12 +191,12 @@ describe('sizes take four forms', () => {
     ],
     [
       '{ cpu: 2, memory: 4Gi, min: {} }',
-      '8:34 pools[0].size.min: cannot stand beside the other keys here; expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step',
+      '8:34 pools[0].size.min: cannot be combined with the other keys here; expected the name of a size, a mapping with cpu, memory and disk, a list of those, or a mapping with min, max and step',
     ],
     ['{ cpu: .nan, memory: 4Gi }', '8:18 pools[0].size.cpu: expected a number, not .nan'],
     [
       '{ cpu: 2, memory: Gi }',
-      "8:29 pools[0].size.memory: has no number; write one, such as '2Gi'",
+      "8:29 pools[0].size.memory: has no number; write a number with a unit, such as '2Gi'",
     ],
   ])('%s', (size, line) => {
     const { problems } = loadText(pool(`    size: ${size}\n`));
@@ -203,16 +206,25 @@ describe('sizes take four forms', () => {
   });
 });
 
-describe('messages that make sense', () => {
+describe('messages about values with several forms', () => {
   it.each([
     [
       'from: { image: jammy, template: t }',
       "from: expected a mapping with one of image, template or netboot, not a mapping with 'image', 'template'",
     ],
     ['limits: { max: 99999999999999999999 }', 'limits.max: must be at most 10000'],
-    ['limits: { memory: Gi }', "limits.memory: has no number; write one, such as '2Gi'"],
-    ['limits: { memory: "-" }', "limits.memory: has no number; write one, such as '2Gi'"],
-    ['memoryOverhead: "."', "memoryOverhead: has no number; write one, such as '2Gi'"],
+    [
+      'limits: { memory: Gi }',
+      "limits.memory: has no number; write a number with a unit, such as '2Gi'",
+    ],
+    [
+      'limits: { memory: "-" }',
+      "limits.memory: has no number; write a number with a unit, such as '2Gi'",
+    ],
+    [
+      'memoryOverhead: "."',
+      "memoryOverhead: has no number; write a number with a unit, such as '2Gi'",
+    ],
     [
       'vmOptions: { cpu: {} }',
       'vmOptions.cpu: expected text, a number or true/false, not a mapping',
@@ -224,52 +236,52 @@ describe('messages that make sense', () => {
     ]);
   });
 
-  it('suggest a key of which the beginning was written', () => {
+  it('suggest a key for its prefix', () => {
     const text = `sizes: { x: { cpu: 1, memory: 1Gi, mem: 1Gi } }\n${VALID}`;
-    expect(problemsOf(text)).toEqual([
+    expect(loadProblems(text)).toEqual([
       "c.yaml:1:36: error: sizes.x.mem: unknown key; did you mean 'memory'?",
     ]);
   });
 });
 
-describe('secrets in the file', () => {
+describe('a secret in the file is refused without being repeated', () => {
   const SECRET = 'hunter2-and-more';
 
   it.each([
     [
       `token: { id: "a@pve!b", secret: ${SECRET} }`,
-      'proxmox.lab.token.secret: a secret does not belong in the file; use secretFile, secretEnv or secretRef',
+      'proxmox.lab.token.secret: do not write secrets into the file; use secretFile, secretEnv or secretRef',
     ],
     [
       `token: ${SECRET}`,
-      'proxmox.lab.token: expected a mapping, not text; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret',
+      'proxmox.lab.token: expected a mapping, not text; do not write secrets into the file: refer to a file, an environment variable or a Kubernetes Secret',
     ],
     [
       `token: { id: "a@pve!b=${SECRET}", secretFile: /x }`,
-      "proxmox.lab.token.id: holds more than the token's id: only 'user@realm!name' belongs here, the secret elsewhere",
+      "proxmox.lab.token.id: contains more than the token id; write only 'user@realm!name' and name the secret with secretFile",
     ],
     [
       `password: ${SECRET}`,
-      'proxmox.lab.password: a secret does not belong in the file; use passwordFile, passwordEnv or passwordRef',
+      'proxmox.lab.password: do not write secrets into the file; use passwordFile, passwordEnv or passwordRef',
     ],
   ])('%s', (line, message) => {
     const text = `proxmox:\n  lab:\n    endpoints: [https://pve1:8006]\n    ${line}\n`;
-    const lines = problemsOf(text);
+    const lines = loadProblems(text);
     expect(lines.join('\n')).toContain(`error: ${message}`);
     expect(lines.join('\n')).not.toContain(SECRET);
   });
 
-  it('of a join recipe', () => {
-    const lines = problemsOf(
+  it('in a join recipe', () => {
+    const lines = loadProblems(
       `${VALID}join: { k3s: { server: https://k:6443, token: ${SECRET} } }\n`,
     );
     expect(lines).toEqual([
-      'c.yaml:10:47: error: join.k3s.token: expected `auto`, or a mapping with secretFile, secretEnv or secretRef, not text; a secret does not belong in the file: name a file, a variable or a Kubernetes Secret',
+      'c.yaml:10:47: error: join.k3s.token: expected `auto`, or a mapping with secretFile, secretEnv or secretRef, not text; do not write secrets into the file: refer to a file, an environment variable or a Kubernetes Secret',
     ]);
   });
 });
 
-describe('a token among the arguments', () => {
+describe('a token in agent arguments is refused', () => {
   it.each([
     'k3s: { server: https://k:6443, agentArgs: [--token, hunter2] }',
     'k3s: { server: https://k:6443, agentArgs: ["--token hunter2"] }',
@@ -280,18 +292,18 @@ describe('a token among the arguments', () => {
   ])('%s', (recipe) => {
     const { problems } = loadText(`${VALID}join: { ${recipe} }\n`);
     expect(problems.map(({ message }) => message)).toEqual([
-      "hands over a token; the join token has a key of its own, 'token'",
+      "passes a token; set the join token with the key 'token' instead",
     ]);
   });
 
-  it('but not what only speaks of one', () => {
+  it('but an argument that only refers to a token is accepted', () => {
     const args = '["--token-file=/etc/x", "--authentication-token-webhook=true", "-v=4"]';
-    expect(problemsOf(`${VALID}join: { kubeadm: { kubeletArgs: ${args} } }\n`)).toEqual([]);
+    expect(loadProblems(`${VALID}join: { kubeadm: { kubeletArgs: ${args} } }\n`)).toEqual([]);
   });
 });
 
-describe('everything in one run', () => {
-  it('reports what the schema refuses and what the checks find', () => {
+describe('all problems in one run', () => {
+  it('reports schema issues and findings of the checks together', () => {
     const text = `mod: x
 proxmox:
   north: { endpoints: [https://n:8006], token: { id: "a@pve!b", secretFile: x }, vmIds: 100-200 }
@@ -307,10 +319,10 @@ pools:
     limits: { min: 3, max: 2 }
     network: { ip: { pool: 10.0.0.10-10.0.0.11, prefix: 24 } }
 `;
-    expect(problemsOf(text)).toEqual([
+    expect(loadProblems(text)).toEqual([
       "c.yaml:1:1: error: mod: unknown key; did you mean 'mode'?",
-      "c.yaml:4:89: error: proxmox.south.vmIds: VM ids 150-250 overlap 100-200 of region 'north'; give each region its own",
-      "c.yaml:6:10: error: images.jammy: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without",
+      "c.yaml:4:89: error: proxmox.south.vmIds: VM ids 150-250 overlap 100-200 of region 'north'; use a separate range for each region",
+      "c.yaml:6:10: error: images.jammy: needs 'checksumUrl' or 'checksum', or 'unverified: true' to accept the image without a checksum",
       "c.yaml:8:11: error: pools[0].name: is not a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit",
       "c.yaml:10:20: error: pools[0].from.image: image 'jamy' is not defined; did you mean 'jammy'?",
       "c.yaml:12:29: error: pools[1].size.memory: unknown suffix 'gb'; did you mean 'G' or 'Gi'?",
@@ -318,30 +330,30 @@ pools:
     ]);
   });
 
-  it('says nothing about references to what is defined, but wrongly', () => {
+  it('does not report a reference to an entry that is defined but invalid', () => {
     const text = `${REGION_LINES}images: { jammy: { url: 3, checksumUrl: https://x/y } }\npools: [{ name: a, size: { cpu: 1, memory: 1Gi }, from: { image: jammy } }]\n`;
-    expect(problemsOf(text)).toEqual([
+    expect(loadProblems(text)).toEqual([
       'c.yaml:5:25: error: images.jammy.url: expected a URL, not a number; put it in quotes',
     ]);
   });
 
-  it('keeps the places of later pools when an earlier one is beyond saving', () => {
+  it('keeps the locations of later pools when an earlier pool is removed', () => {
     const text = `${REGION_LINES}${IMAGE_LINES}pools:\n  - 3\n  - name: a\n    size: { cpu: 1, memory: 1Gi }\n    limits: { min: 3, max: 2 }\n`;
-    expect(problemsOf(text)).toEqual([
+    expect(loadProblems(text)).toEqual([
       'c.yaml:8:5: error: pools[0]: expected a mapping, not a number',
       'c.yaml:11:20: error: pools[1].limits.min: min 3 is more than max 2',
     ]);
   });
 
-  it('asks for what is missing beside a refused key, but not for that key', () => {
+  it('reports missing keys next to a refused key, but not the refused key itself', () => {
     const text =
       'proxmox:\n  lab: { token: 3 }\nimages:\n  a: { url: 3, checksumUrl: 4 }\n  b: { url: 3 }\n';
-    expect(problemsOf(text).map((line) => line.replace('error: ', ''))).toEqual([
-      "c.yaml:2:8: proxmox.lab: has no 'endpoints'; name at least one, https://host:8006",
+    expect(loadProblems(text).map((line) => line.replace('error: ', ''))).toEqual([
+      "c.yaml:2:8: proxmox.lab: needs 'endpoints' with at least one URL, https://host:8006",
       'c.yaml:2:17: proxmox.lab.token: expected a mapping, not a number',
       'c.yaml:4:13: images.a.url: expected a URL, not a number; put it in quotes',
       'c.yaml:4:29: images.a.checksumUrl: expected a URL, not a number; put it in quotes',
-      "c.yaml:5:6: images.b: needs 'checksumUrl' (or 'checksum'), or 'unverified: true' to do without",
+      "c.yaml:5:6: images.b: needs 'checksumUrl' or 'checksum', or 'unverified: true' to accept the image without a checksum",
       'c.yaml:5:13: images.b.url: expected a URL, not a number; put it in quotes',
     ]);
   });
@@ -356,24 +368,24 @@ pools:
     'images: 3\n',
     'templates: { t: 3 }\n',
     'templates: { t: { nam: x } }\n',
-  ])('says nothing of a source that is there, but wrongly: %s', (text) => {
+  ])('does not report a missing source when the source is defined but invalid: %s', (text) => {
     expect(found(images(text)).filter((line) => line.includes("'from'"))).toEqual([]);
     expect(found(images(text)).length).toBeGreaterThan(0);
   });
 
-  it('asks for a source where there are two, also when one of them is wrong', () => {
+  it('requires a source when there are two, even if one of them is invalid', () => {
     const text = 'images: { a: { url: 3 }, b: { url: https://x/y, unverified: true } }\n';
     expect(found(images(text)).filter((line) => line.includes("'from'"))).toHaveLength(1);
   });
 
-  it('knows a recipe that is there, but wrongly, also when it counts them', () => {
+  it('counts a join recipe that is defined but invalid', () => {
     const text = `${VALID}    join: k3s
   - name: b
     size: { cpu: 1, memory: 1Gi }
 join: { k3s: { server: 3 }, kubeadm: {} }
 `;
     expect(found(text)).toEqual([
-      "pools[1]: needs 'join': there is more than one recipe",
+      "pools[1]: needs 'join', because there is more than one join recipe",
       'join.k3s.server: expected a URL, not a number; put it in quotes',
     ]);
     expect(found(`${VALID}    join: k3s\njoin: 3\n`)).toEqual([
@@ -384,10 +396,10 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     ]);
   });
 
-  it('looks at a reference beside a wrong key', () => {
+  it('checks a reference next to an invalid key', () => {
     const text = `${VALID}    from: { template: t, clone: Linked }\n`;
     expect(found(text)).toEqual([
-      "pools[0].from.template: template 't' is not defined; 'templates' defines none",
+      "pools[0].from.template: template 't' is not defined; 'templates' is empty",
       "pools[0].from.clone: must be one of full, linked; did you mean 'linked'?",
     ]);
   });
@@ -397,47 +409,47 @@ join: { k3s: { server: 3 }, kubeadm: {} }
     ['[{ cpu: 1, memory: 1gb }, nope]', 'memory: unknown suffix'],
     ['[{ cpu: 1 }, nope]', "key 'memory' is missing"],
     ['[3, nope]', 'expected the name of a size'],
-  ])('looks at a size beside a wrong one: %s', (size, first) => {
+  ])('checks a size next to an invalid one: %s', (size, first) => {
     const lines = found(pool(`    size: ${size}\n`));
     expect(lines[0]).toContain(first);
     expect(lines.slice(1)).toEqual([
-      "pools[0].size[1]: size 'nope' is not defined; 'sizes' defines none",
+      "pools[0].size[1]: size 'nope' is not defined; 'sizes' is empty",
     ]);
   });
 
-  it('looks at all VM options, whatever one of them is', () => {
+  it('checks all VM options even if one of them has the wrong type', () => {
     const text = pool(`${SIZE}    vmOptions: { cpu: {}, args: -x, hookscript: "local:x.pl" }\n`);
     expect(found(text).map((line) => line.slice(0, 38))).toEqual([
       'pools[0].vmOptions.cpu: expected text,',
-      'pools[0].vmOptions.args: is refused: i',
-      'pools[0].vmOptions.hookscript: is refu',
+      'pools[0].vmOptions.args: is not allowe',
+      'pools[0].vmOptions.hookscript: is not ',
     ]);
   });
 
-  it('finds a name twice where it stands the second time, be it by an alias', () => {
+  it('reports a duplicate pool name at its second location, also for an alias', () => {
     const text = VALID.replace('name: small', 'name: &n small');
-    expect(problemsOf(`${text}  - name: *n\n${SIZE}`)).toEqual([
+    expect(loadProblems(`${text}  - name: *n\n${SIZE}`)).toEqual([
       "c.yaml:10:11: error: pools[1].name: pool 'small' is already defined",
     ]);
   });
 
-  it('goes on after a tag', () => {
-    expect(problemsOf(`x: !foo 1\nlog: {}\nlog: {}\n${VALID}`)).toEqual([
+  it('continues after an unknown YAML tag', () => {
+    expect(loadProblems(`x: !foo 1\nlog: {}\nlog: {}\n${VALID}`)).toEqual([
       expect.stringMatching(/^c\.yaml:1:1: error: x: unknown key/),
-      'c.yaml:1:4: error: this tag (!name) is not known; a config file needs none',
-      "c.yaml:3:1: error: key 'log' appears twice, first in line 2",
+      'c.yaml:1:4: error: unknown YAML tag (!name); remove it',
+      "c.yaml:3:1: error: key 'log' is a duplicate; it first appears in line 2",
     ]);
   });
 
-  it('does not judge a limit beside a refused one', () => {
-    expect(problemsOf(pool(`${SIZE}    limits: { min: 50, max: many }\n`))).toEqual([
+  it('does not compare a limit with a refused one', () => {
+    expect(loadProblems(pool(`${SIZE}    limits: { min: 50, max: many }\n`))).toEqual([
       'c.yaml:10:29: error: pools[0].limits.max: expected a number, not text',
     ]);
   });
 });
 
 describe('the effective config', () => {
-  it('has every default, in integers with a unit', () => {
+  it('contains every default as an integer with a unit', () => {
     const loaded = loadText(VALID);
     expect(loaded.ok).toBe(true);
     if (!loaded.ok) return;
@@ -476,7 +488,7 @@ describe('the effective config', () => {
     });
   });
 
-  it('judges the place of the state by where it leads to', () => {
+  it('checks the resolved path of the state file', () => {
     const text = `${VALID}state: { path: state.db }\n`;
     const messages = (path: string) =>
       loadText(undefined, { file: { path, text } }).problems.map(({ message }) => message);
@@ -486,7 +498,7 @@ describe('the effective config', () => {
     expect(messages('/etc/pvescaler/c.yaml')).toEqual([]);
   });
 
-  it('resolves paths from the home folder and the folder of the file', () => {
+  it('resolves paths relative to the home folder and the folder of the file', () => {
     const text = `${VALID.replace('/etc/token', '~/token')}state: { path: data/state.db }\n`;
     const loaded = loadText(undefined, { file: { path: '/etc/pvescaler/c.yaml', text } });
     expect(loaded.ok && loaded.config.state.path).toBe('/etc/pvescaler/data/state.db');
@@ -501,7 +513,7 @@ describe('the effective config', () => {
         `${SIZE}    limits: { max: 2 }\n    network: { ip: { v4: { pool: [10.0.0.5, 10.0.0.7-10.0.0.8], prefix: 24 }, v6: "off", dns: [10.0.0.1] } }\n`,
       ),
     );
-    expect(linesOf(loaded)).toEqual([]);
+    expect(renderedProblems(loaded)).toEqual([]);
     expect(loaded.ok && loaded.config.pools[0]?.network).toMatchObject({
       v4: {
         kind: 'static',
@@ -513,7 +525,7 @@ describe('the effective config', () => {
     });
   });
 
-  it('names configured keys whose feature is yet to come, once each', () => {
+  it('lists each configured key whose feature is planned once', () => {
     const loaded = loadText(`${VALID}log: { level: debug }\n`);
     const paths = loaded.ok ? loaded.planned.map(({ path }) => path) : [];
     expect(paths).not.toContain('log');

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { pathText, valueAt } from '../config-path.ts';
+import { formatConfigPath, valueAt } from '../config-path.ts';
 import { VARIABLES } from '../overrides/variables.ts';
-import { loadText, problemsOf, VALID } from '../testing/load-text.ts';
-import { configLocation, readConfig } from './read-config.ts';
+import { loadProblems, loadText, VALID } from '../testing/load-text.ts';
+import { locateConfig, readConfig } from './read-config.ts';
 
 const FROM_FILE = `${VALID}log: { level: debug }\n`;
 
@@ -17,8 +17,8 @@ function level(
   return [loaded.config.log.level, loaded.origins.get('log.level')];
 }
 
-describe('precedence', () => {
-  it('flag > environment > file > default', () => {
+describe('precedence of flags, environment and file', () => {
+  it('uses the flag, then the environment, then the file, then the default', () => {
     const environment = { LOG_LEVEL: 'WARNING' };
     const flags = [{ flag: '--log-level', value: 'error' }];
     expect(level(VALID)).toEqual(['info', { kind: 'default', detail: '' }]);
@@ -33,19 +33,19 @@ describe('precedence', () => {
     ]);
   });
 
-  it('a blank variable is not set', () => {
+  it('treats a blank variable as not set', () => {
     expect(level(FROM_FILE, { LOG_LEVEL: '  ', PVESCALER_LOG_LEVEL: '' })?.[0]).toBe('debug');
   });
 
-  it('ours comes before others, which is said', () => {
+  it('prefers variables of pvescaler over those of other systems, with a warning', () => {
     const environment = { LOG_LEVEL: 'error', PVESCALER_LOG_LEVEL: 'trace' };
     expect(level(VALID, environment)?.[0]).toBe('trace');
-    expect(problemsOf(VALID, { environment })).toEqual([
-      'environment:LOG_LEVEL: warning: log.level: is not used: PVESCALER_LOG_LEVEL stands for the same key and comes first',
+    expect(loadProblems(VALID, { environment })).toEqual([
+      'environment:LOG_LEVEL: warning: log.level: is not used: PVESCALER_LOG_LEVEL sets the same key and takes precedence',
     ]);
   });
 
-  it('BIND_ADDRESS and PORT each set their half', () => {
+  it('sets host and port of the listener from BIND_ADDRESS and PORT', () => {
     const text = `${VALID}grpc: { listen: "10.0.0.1:1234" }\n`;
     const listen = (
       environment: Record<string, string>,
@@ -67,7 +67,7 @@ describe('precedence', () => {
   });
 });
 
-describe('an environment without a file', () => {
+describe('config from environment variables only', () => {
   const ENVIRONMENT = {
     PM_API_URL: 'https://pve.example:8006/api2/json/',
     PM_NODE: 'pve1',
@@ -89,7 +89,7 @@ describe('an environment without a file', () => {
     RECONCILE_INTERVAL_SECONDS: '30',
   };
 
-  it('reaches every key', () => {
+  it('sets every key that has a variable', () => {
     const loaded = loadText(undefined, { environment: ENVIRONMENT });
     expect(loaded.ok).toBe(true);
     if (!loaded.ok) return;
@@ -120,19 +120,19 @@ describe('an environment without a file', () => {
     expect(config.intervals.reconcileMs).toBe(30_000);
   });
 
-  it('sets pools of the file, and says where a floor applies', () => {
+  it('sets keys of every pool and warns about values below the minimum', () => {
     const environment = { BRIDGE: 'vmbr9', PENDING_VM_TIMEOUT_SECONDS: '60' };
     const loaded = loadText(VALID, { environment });
     expect(loaded.ok && loaded.config.pools[0]).toMatchObject({
       network: { interfaces: [{ bridge: 'vmbr9', model: 'virtio' }] },
       provisionTimeoutMs: 120_000,
     });
-    expect(problemsOf(VALID, { environment })).toEqual([
-      'environment:PENDING_VM_TIMEOUT_SECONDS: warning: pools[0].provisionTimeout: is below 120 s and counts as 120 s',
+    expect(loadProblems(VALID, { environment })).toEqual([
+      'environment:PENDING_VM_TIMEOUT_SECONDS: warning: pools[0].provisionTimeout: is below the minimum; 120 s is used',
     ]);
   });
 
-  it('takes the place of another way to name the same secret', () => {
+  it('replaces another source of the same secret', () => {
     const loaded = loadText(VALID, {
       environment: { PROXMOX_SECRET: 'x', PROXMOX_TOKEN_ID: 'a@pve!c' },
     });
@@ -143,7 +143,7 @@ describe('an environment without a file', () => {
     });
   });
 
-  it('logs in with a password', () => {
+  it('configures a login with user and password', () => {
     const environment = { PXE_HOST: '10.10.10.10', PXE_USER: 'root@pam', PXE_PASSWORD: 'hunter2' };
     const loaded = loadText(undefined, { environment });
     expect(loaded.ok && loaded.config.regions['default']).toMatchObject({
@@ -153,7 +153,7 @@ describe('an environment without a file', () => {
   });
 });
 
-describe('problems of variables and flags', () => {
+describe('problems with variables and flags', () => {
   it.each([
     [
       'PM_TLS_INSECURE',
@@ -167,60 +167,60 @@ describe('problems of variables and flags', () => {
     ],
     ['PORT', 'http', 'grpc.listen: must be a port, 1 to 65535'],
     ['PORT', '0', 'grpc.listen: must be a port, 1 to 65535'],
-    ['PORT', '70000', 'grpc.listen: has port 70000; ports end at 65535'],
+    ['PORT', '70000', 'grpc.listen: has port 70000; the highest port is 65535'],
     ['RECONCILE_INTERVAL_SECONDS', '20s', 'intervals.reconcile: must be a whole number of seconds'],
     [
       'PM_SERVICE_TOKEN_ID',
       'nonsense',
-      "proxmox.lab.token.id: is not of the form 'user@realm!name'",
+      "proxmox.lab.token.id: must have the form 'user@realm!name'",
     ],
     ['PVESCALER_MODE', 'both', "mode: must be standalone or externalgrpc, not 'both'"],
     ['VM_STORAGE', 'a b', 'proxmox.lab.storage.disks: is not a Proxmox storage id'],
     ['LOG_LEVEL', 'loud', 'log.level: must be one of trace, debug, info, warn, error'],
-  ])('%s=%s', (name, value, message) => {
-    expect(problemsOf(VALID, { environment: { [name]: value } })).toEqual([
+  ])('reports %s=%s', (name, value, message) => {
+    expect(loadProblems(VALID, { environment: { [name]: value } })).toEqual([
       `environment:${name}: error: ${message}`,
     ]);
   });
 
-  it('a flag is named as the place', () => {
-    expect(problemsOf(VALID, { flags: [{ flag: '--port', value: 'x' }] })).toEqual([
+  it('reports the flag as the location of a problem', () => {
+    expect(loadProblems(VALID, { flags: [{ flag: '--port', value: 'x' }] })).toEqual([
       'flag:--port: error: grpc.listen: must be a port, 1 to 65535',
     ]);
   });
 
-  it('a variable for the region, where there are two', () => {
+  it('refuses a variable for the region when there are two regions', () => {
     const text = VALID.replace(
       'images:',
       '  two: { endpoints: [https://b:8006], token: { id: "a@pve!b", secretFile: x }, vmIds: 100-200 }\nimages:',
     );
-    expect(problemsOf(text, { environment: { PM_NODE: 'pve1' } })).toEqual([
-      "environment:PM_NODE: error: stands for the only region, but there are 2 ('lab', 'two'); set it in the file",
+    expect(loadProblems(text, { environment: { PM_NODE: 'pve1' } })).toEqual([
+      "environment:PM_NODE: error: applies to a single region, but there are 2 ('lab', 'two'); set the key in the file",
     ]);
   });
 
-  it('what a variable leaves out is reported at the variable', () => {
-    expect(problemsOf(VALID, { environment: { K3S_VERSION: 'v1.33.4+k3s1' } })).toEqual([
+  it('reports a missing key at the variable that created its parent', () => {
+    expect(loadProblems(VALID, { environment: { K3S_VERSION: 'v1.33.4+k3s1' } })).toEqual([
       "environment:K3S_VERSION: error: join.k3s: key 'server' is missing",
     ]);
   });
 
-  it('a mistyped variable of ours', () => {
+  it('warns about an unknown variable with our prefix', () => {
     const environment = {
       PVESCALER_LOGLEVEL: 'x',
       PVESCALER_SERVICE_HOST: '10.0.0.1',
       PVESCALER_PORT: 'tcp://x',
     };
-    expect(problemsOf(VALID, { environment })).toEqual([
-      'environment:PVESCALER_LOGLEVEL: warning: unknown variable; did you mean PVESCALER_LOG_LEVEL?',
+    expect(loadProblems(VALID, { environment })).toEqual([
+      'environment:PVESCALER_LOGLEVEL: warning: unknown environment variable; did you mean PVESCALER_LOG_LEVEL?',
     ]);
     const named = VALID.replace('secretFile: /etc/token', 'secretEnv: PVESCALER_TOKEN');
-    expect(problemsOf(named, { environment: { PVESCALER_TOKEN: 'x' } })).toEqual([]);
+    expect(loadProblems(named, { environment: { PVESCALER_TOKEN: 'x' } })).toEqual([]);
   });
 });
 
-describe('the tables', () => {
-  it('name keys that exist, each variable once', () => {
+describe('tables of variables and flags', () => {
+  it('contain only existing keys and each variable once', () => {
     const loaded = loadText(`${VALID}join: { k3s: { server: https://k:6443 } }\n`);
     expect(loaded.ok).toBe(true);
     if (!loaded.ok) return;
@@ -237,23 +237,23 @@ describe('the tables', () => {
         step === '<region>' ? 'lab' : step === '<image>' ? 'jammy' : step === '*' ? 0 : step,
       );
       const isThere = valueAt(loaded.file, path) !== undefined || optional.has(String(path.at(-1)));
-      expect(isThere, `${name} → ${pathText(path)}`).toBe(true);
+      expect(isThere, `${name} → ${formatConfigPath(path)}`).toBe(true);
     }
     expect(new Set(VARIABLES.map(({ name }) => name)).size).toBe(VARIABLES.length);
   });
 });
 
-describe('the file itself', () => {
-  it('is named by flag, then by variables, then by its default place', () => {
+describe('location of the config file', () => {
+  it('comes from the flag, then from variables, then from the default path', () => {
     const environment = { SCALER_CONFIG_PATH: 's', PROVIDER_CONFIG: 'p', PVESCALER_CONFIG: ' o ' };
-    expect(configLocation('f', environment)).toEqual({ path: 'f', namedBy: '--config' });
-    expect(configLocation(undefined, environment)).toEqual({
+    expect(locateConfig('f', environment)).toEqual({ path: 'f', namedBy: '--config' });
+    expect(locateConfig(undefined, environment)).toEqual({
       path: 'o',
       namedBy: 'PVESCALER_CONFIG',
     });
-    expect(configLocation(undefined, { ...environment, PVESCALER_CONFIG: '' }).path).toBe('p');
-    expect(configLocation(undefined, { SCALER_CONFIG_PATH: 's' }).path).toBe('s');
-    expect(configLocation(undefined, {})).toEqual({
+    expect(locateConfig(undefined, { ...environment, PVESCALER_CONFIG: '' }).path).toBe('p');
+    expect(locateConfig(undefined, { SCALER_CONFIG_PATH: 's' }).path).toBe('s');
+    expect(locateConfig(undefined, {})).toEqual({
       path: '/etc/pvescaler/config.yaml',
       namedBy: undefined,
     });
@@ -261,7 +261,7 @@ describe('the file itself', () => {
 
   const input = { environment: {}, flags: [], homeFolder: '/h' };
 
-  it('must be there when it was named', async () => {
+  it('must exist when it was named explicitly', async () => {
     const missing = readConfig({
       ...input,
       path: '/x.yaml',
@@ -281,18 +281,18 @@ describe('the file itself', () => {
     });
   });
 
-  it('may be absent from its default place', async () => {
+  it('may be missing at the default path', async () => {
     const result = await readConfig({
       ...input,
       path: undefined,
       readFile: () => Promise.resolve(undefined),
     });
     expect(result.problems.map(({ message }) => message)).toEqual([
-      "no Proxmox is named: 'proxmox' needs at least one region",
+      "no Proxmox cluster is configured; add at least one region to 'proxmox'",
     ]);
   });
 
-  it('is read from where it was named', async () => {
+  it('is used to read the file', async () => {
     const result = await readConfig({
       ...input,
       path: '/x.yaml',

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and reads the config file, with reading handed in.
+// Locates and reads the config file through a reader function.
 import { InvalidConfig } from '../../ports/errors.ts';
 import { CONFIG_PATH_VARIABLES } from '../overrides/variables.ts';
-import { looksLikeToken } from '../secrets/looks-secret.ts';
+import { mayBeToken } from '../secrets/detect-secret.ts';
 import { type LoadInput, type LoadResult, loadConfig } from './load-config.ts';
 
 export const DEFAULT_CONFIG_PATH = '/etc/pvescaler/config.yaml';
 
 export interface ReadInput extends Omit<LoadInput, 'file'> {
-  /** Of `--config`. */
+  /** Value of `--config`. */
   readonly path: string | undefined;
-  /** Undefined when there is no such file; throws when it cannot be read. */
+  /** Returns undefined when the file does not exist; throws when it cannot be read. */
   readonly readFile: (path: string) => Promise<string | undefined>;
 }
 
-export interface ConfigLocation {
+export interface ConfigFileLocation {
   readonly path: string;
-  /** The variable that named it, `--config`, or nothing for the default place. */
+  /** The variable that named the file, or `--config`; undefined for the default path. */
   readonly namedBy: string | undefined;
 }
 
-/** --config > PVESCALER_CONFIG > PROVIDER_CONFIG > SCALER_CONFIG_PATH > the default place. */
-export function configLocation(
+/** --config > PVESCALER_CONFIG > PROVIDER_CONFIG > SCALER_CONFIG_PATH > the default path. */
+export function locateConfig(
   flag: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,
-): ConfigLocation {
+): ConfigFileLocation {
   if (flag !== undefined) return { path: flag, namedBy: '--config' };
   const variable = CONFIG_PATH_VARIABLES.find((name) => (environment[name] ?? '').trim() !== '');
   return variable === undefined
@@ -33,27 +33,28 @@ export function configLocation(
 }
 
 export async function readConfig(input: ReadInput): Promise<LoadResult> {
-  const { path, namedBy } = configLocation(input.path, input.environment);
+  const { path, namedBy } = locateConfig(input.path, input.environment);
   const text = await input.readFile(path).catch((cause: unknown) => {
-    throw unreadable(path, namedBy, codeOf(cause));
+    throw unreadableConfigError(path, namedBy, errorCode(cause));
   });
-  // A file that was named must be there; without one, variables may say everything.
-  if (text === undefined && namedBy !== undefined) throw unreadable(path, namedBy, 'ENOENT');
+  // A file that was named must exist. Without a named file, variables may set everything.
+  if (text === undefined && namedBy !== undefined)
+    throw unreadableConfigError(path, namedBy, 'ENOENT');
   return loadConfig({ ...input, file: text === undefined ? undefined : { path, text } });
 }
 
-function codeOf(cause: unknown): string | undefined {
+function errorCode(cause: unknown): string | undefined {
   return cause instanceof Error && 'code' in cause && typeof cause.code === 'string'
     ? cause.code
     : undefined;
 }
 
-function unreadable(
+function unreadableConfigError(
   path: string,
   namedBy: string | undefined,
   code: string | undefined,
 ): InvalidConfig {
-  const shown = looksLikeToken(path.replace(/^.*\//, '')) ? '(not shown)' : path;
+  const shown = mayBeToken(path.replace(/^.*\//, '')) ? '(not shown)' : path;
   const by = namedBy === undefined ? '' : ` named by ${namedBy}`;
   const why =
     code === 'ENOENT'

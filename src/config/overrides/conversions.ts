@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the text of a variable or flag becomes a value of the config. What the result has to look like is the
-// schema's business; here only what is special to variables.
+// Converts the text of a variable or flag to a config value. The schema validates the result; only what is
+// specific to variables is checked here.
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
-import { quoted } from '../secrets/looks-secret.ts';
-import { parseAddress } from '../values/address.ts';
+import { quoteValue } from '../secrets/detect-secret.ts';
+import { parseIpAddress } from '../values/ip-address.ts';
 import { formatListenAddress, parseListenAddress } from '../values/listen-address.ts';
-import type { Conversion, Converted } from './setting.ts';
+import type { ConversionInput, ConvertedValue } from './override-rule.ts';
 
-type Convert = (input: Conversion) => Parsed<Converted>;
+type Convert = (input: ConversionInput) => Parsed<ConvertedValue>;
 
 export const asText: Convert = ({ text }) => accepted({ value: text });
 
@@ -19,13 +19,16 @@ export const asList: Convert = ({ text }) =>
       .filter((item) => item !== ''),
   });
 
-/** A public key has blanks and may have commas in its comment: one key, not a list. */
-export const asSingle: Convert = ({ text }) => accepted({ value: [text] });
+/** A list with one item. A public key contains blanks and possibly commas, so the text is not split. */
+export const asSingleItemList: Convert = ({ text }) => accepted({ value: [text] });
 
 const TRUE = new Set(['1', 't', 'true', 'y', 'yes', 'on']);
 const FALSE = new Set(['0', 'f', 'false', 'n', 'no', 'off']);
 
-/** What the other systems took for true, and its opposites. Other text counted as false there: refused here. */
+/**
+ * Accepts the values for true of the other systems, and their opposites. Other text, which meant false there,
+ * is refused.
+ */
 export const asBoolean: Convert = ({ text }) => {
   const word = text.toLowerCase();
   if (TRUE.has(word)) return accepted({ value: true });
@@ -33,41 +36,44 @@ export const asBoolean: Convert = ({ text }) => {
   return refused('must be true or false (also 1, t, y, yes, on; 0, f, n, no, off)');
 };
 
-/** Seconds without a unit. Below the floor they silently counted as the floor: the same here, but said. */
+/**
+ * Seconds without a unit. Values below the floor are raised to it with a warning; the source system did so
+ * silently.
+ */
 export function asSeconds(floor: number): Convert {
   return ({ text }) => {
     if (!/^\d{1,9}$/.test(text)) return refused('must be a whole number of seconds');
     const seconds = Math.max(Number(text), floor);
     return accepted({
       value: `${seconds}s`,
-      ...(seconds !== Number(text) && { warning: `is below ${floor} s and counts as ${floor} s` }),
+      ...(seconds !== Number(text) && { warning: `is below the minimum; ${floor} s is used` }),
     });
   };
 }
 
-/** The host of a listen address; the port stays. */
-export const asListenHost: Convert = ({ text, present }) => {
+/** Replaces the host of a listen address and keeps the port. */
+export const asListenHost: Convert = ({ text, current }) => {
   const bare = text.replace(/^\[(.*)\]$/, '$1');
-  return listen(bare, portOf(present));
+  return joinListenAddress(bare, currentPort(current));
 };
 
-/** The port of a listen address; the host stays. */
-export const asListenPort: Convert = ({ text, present }) => {
+/** Replaces the port of a listen address and keeps the host. */
+export const asListenPort: Convert = ({ text, current }) => {
   if (!/^\d{1,5}$/.test(text) || Number(text) === 0) {
     return refused('must be a port, 1 to 65535');
   }
-  const parsed = typeof present === 'string' ? parseListenAddress(present) : undefined;
-  return listen(parsed?.ok === true ? parsed.value.host : '', Number(text));
+  const parsed = typeof current === 'string' ? parseListenAddress(current) : undefined;
+  return joinListenAddress(parsed?.ok === true ? parsed.value.host : '', Number(text));
 };
 
 const DEFAULT_PORT = 50_051;
 
-function portOf(present: unknown): number {
+function currentPort(present: unknown): number {
   const parsed = typeof present === 'string' ? parseListenAddress(present) : undefined;
   return parsed?.ok === true ? parsed.value.port : DEFAULT_PORT;
 }
 
-function listen(host: string, port: number): Parsed<Converted> {
+function joinListenAddress(host: string, port: number): Parsed<ConvertedValue> {
   const text = formatListenAddress({ host, port });
   const parsed = parseListenAddress(text);
   return parsed.ok ? accepted({ value: text }) : parsed;
@@ -80,29 +86,29 @@ const LEVELS: Readonly<Record<string, string>> = {
   fatal: 'error',
 };
 
-/** `INFO`, `WARNING`: Python's names, in any case. */
+/** Python log level names such as `INFO` and `WARNING`, case-insensitive. */
 export const asLogLevel: Convert = ({ text }) => {
   const word = text.toLowerCase();
   return accepted({ value: Object.hasOwn(LEVELS, word) ? LEVELS[word] : word });
 };
 
-/** A bare host or address means the API on its usual port. */
+/** A host or address without scheme means the API on its default port. */
 export const asEndpoint: Convert = ({ text }) => {
   if (text.includes('://')) return accepted({ value: [text] });
   const [, host, port = ''] = /^(.*?)(:\d+)?$/.exec(text) ?? [];
-  const address = parseAddress(text);
+  const address = parseIpAddress(text);
   if (address.ok && address.value.family === 6)
     return accepted({ value: [`https://[${text}]:8006`] });
   return accepted({ value: [`https://${host ?? text}${port === '' ? ':8006' : port}`] });
 };
 
-/** The config then names the variable; its text stays where it is. */
+/** The config refers to the variable; the secret is not copied. */
 export const asVariableName: Convert = ({ name }) => accepted({ value: name });
 
-/** The same for a key that is a mapping with one of several ways to name a secret. */
+/** The same for a key whose value is a mapping with the source of a secret. */
 export const asSecretInVariable: Convert = ({ name }) => accepted({ value: { secretEnv: name } });
 
 export const asMode: Convert = ({ text }) =>
   text === 'standalone' || text === 'externalgrpc'
     ? accepted({ value: text })
-    : refused(`must be standalone or externalgrpc, not ${quoted(text)}`);
+    : refused(`must be standalone or externalgrpc, not ${quoteValue(text)}`);

@@ -6,11 +6,11 @@ import { parse } from 'yaml';
 import { FLAGS, VARIABLES } from '../overrides/variables.ts';
 import { schemaTree } from '../schema/tree.ts';
 import { starterConfig } from '../starter/starter-config.ts';
-import { misfits } from '../testing/json-schema-check.ts';
-import { loadText, problemsOf, VALID } from '../testing/load-text.ts';
+import { findSchemaViolations } from '../testing/json-schema-check.ts';
+import { loadProblems, loadText, VALID } from '../testing/load-text.ts';
 import { JSON_SCHEMA_ID, renderJsonSchema } from './json-schema.ts';
 import { renderConfigReference } from './markdown.ts';
-import { rowsOf } from './rows.ts';
+import { referenceRows } from './rows.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 const examples = readdirSync(EXAMPLES)
@@ -19,22 +19,22 @@ const examples = readdirSync(EXAMPLES)
 
 const schema: unknown = JSON.parse(renderJsonSchema());
 
-describe('examples', () => {
-  it('are there', () => {
+describe('example configs', () => {
+  it('exist', () => {
     expect(examples.length).toBeGreaterThanOrEqual(6);
   });
 
-  it.each(examples)('%s is valid, without a warning', (_, text) => {
-    expect(problemsOf(text)).toEqual([]);
+  it.each(examples)('%s is valid without warnings', (_, text) => {
+    expect(loadProblems(text)).toEqual([]);
   });
 
-  it.each(examples)('%s fits the JSON Schema', (_, text) => {
-    expect(misfits(schema, parse(text, { merge: true }))).toEqual([]);
+  it.each(examples)('%s matches the JSON Schema', (_, text) => {
+    expect(findSchemaViolations(schema, parse(text, { merge: true }))).toEqual([]);
   });
 });
 
 describe('JSON Schema', () => {
-  it('says what it is', () => {
+  it('has an id and a title', () => {
     expect(schema).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       $id: JSON_SCHEMA_ID,
@@ -43,7 +43,7 @@ describe('JSON Schema', () => {
     });
   });
 
-  it('has no facts of our own in it', () => {
+  it('contains none of our x- keywords', () => {
     expect(renderJsonSchema()).not.toMatch(/"x-(type|forms|note|replaces|default)"/);
   });
 
@@ -54,12 +54,12 @@ describe('JSON Schema', () => {
     [{ pools: [{ name: 'a' }] }, '$.pools[0]: lacks size'],
     [{ pools: [{ name: 'a', size: 3 }] }, '$.pools[0].size: no form fits'],
     [{ images: { a: {} } }, '$.images.a: lacks url'],
-  ])('refuses %j', (value, misfit) => {
-    expect(misfits(schema, value)).toEqual([misfit]);
+  ])('refuses %j', (value, violation) => {
+    expect(findSchemaViolations(schema, value)).toEqual([violation]);
   });
 
   it('describes every key', () => {
-    for (const { key, node } of rowsOf(schemaTree(), '')) {
+    for (const { key, node } of referenceRows(schemaTree(), '')) {
       expect(node.description, key).toMatch(/\S/);
     }
   });
@@ -69,21 +69,23 @@ describe('the reference page', () => {
   const page = renderConfigReference();
 
   it('has every key, variable and flag', () => {
-    for (const { key } of rowsOf(schemaTree().properties?.['pools']?.items ?? {}, '')) {
+    for (const { key } of referenceRows(schemaTree().properties?.['pools']?.items ?? {}, '')) {
       expect(page).toContain(`| \`${key}\` |`);
     }
     for (const { name } of [...VARIABLES, ...FLAGS]) expect(page).toContain(`\`${name}\``);
   });
 
-  it('names what a key takes the place of, and who won', () => {
+  it('lists replaced settings and notes', () => {
     const scan = page.split('\n').find((line) => line.startsWith('| `scan`'));
     expect(scan).toContain(
       '`scan_interval` (proxmox-autoscaler), `pollingInterval` (KubeNodeSmith)',
     );
-    expect(scan).toContain('15 s (proxmox-autoscaler) won over 30 s (KubeNodeSmith)');
+    expect(scan).toContain(
+      'the default is 15 s as in proxmox-autoscaler, not 30 s as in KubeNodeSmith',
+    );
   });
 
-  it('is one table row per line', () => {
+  it('has one table row per line', () => {
     const rows = page.split('\n').filter((line) => line.startsWith('|'));
     expect(rows.every((row) => row.endsWith('|'))).toBe(true);
   });
@@ -95,21 +97,21 @@ describe('config init', () => {
     { full: true },
     { mode: 'externalgrpc' as const },
     { mode: 'externalgrpc' as const, full: true },
-  ])('%j is valid as it is', (options) => {
+  ])('with %j is valid', (options) => {
     const text = starterConfig(options);
-    expect(problemsOf(text)).toEqual([]);
+    expect(loadProblems(text)).toEqual([]);
     expect(text).toContain('CHANGE');
-    expect(misfits(schema, parse(text))).toEqual([]);
+    expect(findSchemaViolations(schema, parse(text))).toEqual([]);
   });
 
-  it('in full has every key of a pool', () => {
+  it('with full contains every key of a pool', () => {
     const text = starterConfig({ full: true });
     for (const key of Object.keys(schemaTree().properties?.['pools']?.items?.properties ?? {})) {
       expect(text).toMatch(new RegExp(`^# +(- )?${key}:`, 'm'));
     }
   });
 
-  it('in full shows the defaults that apply', () => {
+  it('with full shows the defaults', () => {
     const loaded = loadText(VALID);
     expect(loaded.ok && loaded.file.intervals).toEqual({ reconcile: '20s', scan: '15s' });
     expect(starterConfig({ full: true })).toContain('#   reconcile: 20s');

@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of the running program itself: the cluster it serves, its state, its listeners, its log.
+// Settings of the daemon itself: the Kubernetes cluster, its state, its listeners, its log.
 import * as z from 'zod';
-import { listenAddress, listenAddressOrOff } from './addresses.ts';
-import { duration } from './amounts.ts';
+import { listenAddress, listenAddressOrOff } from './address-leaves.ts';
+import { duration } from './amount-leaves.ts';
 import { key, section } from './key.ts';
-import { namespace, path, tag, text } from './names.ts';
+import { filePath, namespace, nonEmptyText, tag } from './name-leaves.ts';
 
 export const clusterSchema = section({
   name: key(
     tag().prefault('kubernetes'),
-    'Name of the Kubernetes cluster, for people: it becomes a tag on each VM. Ownership rests on the cluster’s uid, so two clusters may share a name.',
+    'Display name of the Kubernetes cluster; added to each VM as a tag. Ownership is checked by the cluster uid, so two clusters may share a name.',
     {
       replaces: { externalgrpc: 'defaults.vm_tag_prefix' },
-      note: 'vm_tag_prefix is a whole tag there; a second tag goes to `proxmox.<region>.tags`',
+      note: 'in ca-proxmox-externalgrpc vm_tag_prefix is a complete tag; put a second tag in `proxmox.<region>.tags`',
     },
   ),
-  kubeconfig: key(path().optional(), 'Kubeconfig file.', {
-    defaultText: 'in a pod its service account, else `KUBECONFIG`, else `~/.kube/config`',
+  kubeconfig: key(filePath().optional(), 'Kubeconfig file.', {
+    defaultText: 'the service account in a pod, otherwise `KUBECONFIG`, otherwise `~/.kube/config`',
     replaces: { kubenodesmith: '--kubeconfig' },
   }),
-  context: key(text().optional(), 'Context inside the kubeconfig.', {
-    defaultText: 'the kubeconfig’s current context',
+  context: key(nonEmptyText().optional(), 'Context in the kubeconfig.', {
+    defaultText: 'the current context of the kubeconfig',
   }),
   cloudController: key(
     z.boolean().prefault(false),
-    'Whether a cloud controller manager for Proxmox runs in the cluster: it sets provider ids and removes Nodes then, and we do neither.',
+    'Set to `true` when a Proxmox cloud controller manager runs in the cluster. It then sets provider ids and removes Nodes, and pvescaler does neither.',
   ),
   namespace: key(
     namespace().prefault('pvescaler'),
-    'Namespace of our Lease and Events, and of Secrets that name none.',
+    'Namespace of the Lease and Events of pvescaler, and default namespace of Secret references.',
   ),
 });
 
 export const stateSchema = section({
   path: key(
-    path().prefault('/var/lib/pvescaler/state.db'),
-    'SQLite file with intents and machines. Keep it on a disk that survives a restart.',
-    { note: 'PROVIDER_STATE_DB defaulted to a file in /tmp, which a reboot empties' },
+    filePath().prefault('/var/lib/pvescaler/state.db'),
+    'SQLite file with intents and machines. Keep it on storage that survives a restart.',
+    { note: 'PROVIDER_STATE_DB defaulted to a file in /tmp, which is cleared at reboot' },
   ),
 });
 
 const grpcTls = z.strictObject({
-  cert: key(path(), 'Certificate of the server (PEM). Read again when the file changes.'),
-  key: key(path(), 'Private key of the server (PEM).'),
-  clientCa: key(path(), 'CA that signs the certificates of clients (PEM).'),
+  cert: key(filePath(), 'Server certificate (PEM). Reloaded when the file changes.'),
+  key: key(filePath(), 'Server private key (PEM).'),
+  clientCa: key(filePath(), 'CA that signs client certificates (PEM).'),
   allow: key(
-    z.array(text()).prefault(['cluster-autoscaler']),
-    'Who is let in, compared exactly with the names in the client’s certificate. A name counts as common name or DNS name, a URI (`spiffe://…`), an e-mail address or an IP address as alternative name of that sort only. An empty list lets nobody in.',
+    z.array(nonEmptyText()).prefault(['cluster-autoscaler']),
+    'Allowed client names, matched exactly against the client certificate. A plain name matches the common name or a DNS SAN; a URI (`spiffe://…`), an e-mail address or an IP address matches only a SAN of that type. An empty list rejects every client.',
     {
       examples: [['spiffe://cluster.local/ns/pvescaler/sa/cluster-autoscaler']],
     },
@@ -54,62 +54,66 @@ const grpcTls = z.strictObject({
 });
 
 export const grpcSchema = section({
-  listen: key(listenAddress().prefault(':50051'), 'Where the Cluster Autoscaler reaches us.', {
-    replaces: { externalgrpc: ['--bind', '--port'] },
-    examples: [':50051', '[fe80::1%eth0]:50051'],
-  }),
-  tls: key(grpcTls.optional(), 'Mutual TLS: who may order and delete machines.'),
+  listen: key(
+    listenAddress().prefault(':50051'),
+    'Address on which the Cluster Autoscaler connects.',
+    {
+      replaces: { externalgrpc: ['--bind', '--port'] },
+      examples: [':50051', '[fe80::1%eth0]:50051'],
+    },
+  ),
+  tls: key(grpcTls.optional(), 'Mutual TLS: which clients may create and delete machines.'),
   insecure: key(
     z.boolean().prefault(false),
-    'Serve without TLS: whoever reaches the port can create and delete VMs.',
+    'Serve without TLS. Every client that can reach the port can then create and delete VMs.',
   ),
   expander: key(
     z
       .strictObject({
-        listen: key(listenAddress().prefault(':50052'), 'Where the expander listens.'),
+        listen: key(listenAddress().prefault(':50052'), 'Address of the expander server.'),
       })
       .optional(),
-    'Serve the Cluster Autoscaler’s gRPC expander, which prefers pools whose hosts have room.',
+    'Serve the Cluster Autoscaler gRPC expander, which prefers pools whose hosts have free capacity.',
   ),
 });
 
 export const httpSchema = section({
   health: key(
     listenAddressOrOff().prefault('0.0.0.0:8080'),
-    'Health, readiness and metrics: `/healthz`, `/readyz`, `/metrics`.',
+    'Address of the health, readiness and metrics server: `/healthz`, `/readyz`, `/metrics`.',
     { replaces: { kubenodesmith: ':8080 /healthz (fixed)' } },
   ),
-  metrics: key(z.boolean().prefault(true), 'Whether the health listener also serves `/metrics`.'),
+  metrics: key(z.boolean().prefault(true), 'Serve `/metrics` on the health listener.'),
   dashboard: key(
     listenAddressOrOff().prefault('127.0.0.1:8081'),
-    'Dashboard and JSON API. They ask for no password: keep them on loopback or behind a proxy that does.',
+    'Address of the dashboard and JSON API. They have no authentication: keep them on loopback or behind an authenticating proxy.',
   ),
 });
 
 export const logSchema = section({
   level: key(
     z.enum(['trace', 'debug', 'info', 'warn', 'error']).prefault('info'),
-    'The least important level that is logged.',
+    'Minimum log level.',
     { replaces: { externalgrpc: '--log-level' } },
   ),
   format: key(
     z.enum(['json', 'text']).prefault('json'),
-    'One JSON object per line, or text for people.',
+    'Log format: one JSON object per line, or human-readable text.',
   ),
 });
 
 export const intervalsSchema = section({
   reconcile: key(
     duration({ min: '5s' }).prefault('20s'),
-    'Pause between two looks at all machines. At least 5 s; with mode externalgrpc 30 s hold for more.',
+    'Interval between two reconcile passes over all machines. At least 5 s. In mode externalgrpc a value above 30 s counts as 30 s.',
     { replaces: { externalgrpc: 'RECONCILE_INTERVAL_SECONDS' } },
   ),
   scan: key(
     duration({ min: '1s' }).prefault('15s'),
-    'Pause between two rounds of the standalone autoscaler. Events make it look sooner.',
+    'Interval between two passes of the standalone autoscaler. Cluster events trigger a pass earlier.',
     {
       replaces: { 'proxmox-autoscaler': 'scan_interval', kubenodesmith: 'pollingInterval' },
-      note: '15 s (proxmox-autoscaler) won over 30 s (KubeNodeSmith)',
+      note: 'the default is 15 s as in proxmox-autoscaler, not 30 s as in KubeNodeSmith',
     },
   ),
 });
@@ -117,11 +121,11 @@ export const intervalsSchema = section({
 export const cleanupSchema = section({
   lostAfter: key(
     duration().prefault('5m'),
-    'A machine of ours whose Node or VM has been gone this long counts as lost and is replaced. A Node that is only not ready is left alone.',
+    'A machine whose Node or VM has been missing for this long counts as lost and is replaced. A Node that is only NotReady is left alone.',
     { replaces: { 'proxmox-autoscaler': 'pxe_vm_lost_cleanup_delay' } },
   ),
   orphans: key(
     z.enum(['report', 'delete']).prefault('report'),
-    'What to do with VMs, seed ISOs and addresses of ours that belong to no machine any more.',
+    'What to do with orphaned VMs, seed ISOs and addresses of pvescaler, which no longer belong to a machine.',
   ),
 });

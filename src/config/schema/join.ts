@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a new VM becomes a node: one recipe per kind of cluster. A pool names the recipe it uses.
+// How a new VM joins the cluster: one recipe per kind of cluster. A pool names the recipe that it uses.
 import * as z from 'zod';
 import { refused } from '../../model/parsed.ts';
-import { url } from './addresses.ts';
-import { duration } from './amounts.ts';
+import { url } from './address-leaves.ts';
+import { duration } from './amount-leaves.ts';
 import { key } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { matches, path, text } from './names.ts';
-import { secretWays } from './secret-keys.ts';
+import { checkPattern, filePath, nonEmptyText } from './name-leaves.ts';
+import { secretSourceKeys } from './secret-keys.ts';
 
-const agentToken = secretWays('an agent token', 'token');
+const agentToken = secretSourceKeys('an agent token', 'token');
 
 const tokenSchema = z
   .union([
@@ -23,55 +23,61 @@ const tokenSchema = z
   .prefault('auto')
   .meta({ 'x-forms': '`auto`, or a mapping with secretFile, secretEnv or secretRef' });
 
-const TOKEN_MEANING =
-  'How machines prove that they may join: `auto` makes a bootstrap token per machine through the Kubernetes API; or a static agent token.';
+const TOKEN_DESCRIPTION =
+  'Join token: `auto` creates one bootstrap token per machine through the Kubernetes API; alternatively a static agent token.';
 
 const fileSchema = z.strictObject({
   path: key(
     textLeaf({ type: 'absolute path', json: { type: 'string', pattern: '^/' } }, (value) =>
-      matches(value, /^\/[^\0\n]+$/, 'is not an absolute path in the guest'),
+      checkPattern(value, /^\/[^\0\n]+$/, 'must be an absolute path in the guest'),
     ),
-    'Where the file goes in the guest.',
+    'Path of the file in the guest.',
   ),
   content: key(
     z.string().optional(),
-    'Its content. Not for secrets: the file you read is no safe place.',
+    'Content of the file. Do not put secrets here: the config file is not a safe place for them.',
   ),
-  contentFile: key(path().optional(), 'File here whose content it gets.'),
+  contentFile: key(filePath().optional(), 'Local file whose content is used.'),
   permissions: key(
     textLeaf({ type: 'octal mode', json: { type: 'string', pattern: '^0?[0-7]{3,4}$' } }, (value) =>
-      matches(value, /^0?[0-7]{3,4}$/, "is not an octal mode in quotes, such as '0644'"),
+      checkPattern(value, /^0?[0-7]{3,4}$/, "must be an octal mode in quotes, such as '0644'"),
     ).prefault('0644'),
-    'Its mode.',
+    'File mode.',
   ),
 });
 
 /**
- * An argument of the agent. A token among them would stand in the file, in the seed and in the process list:
- * refused, since it has a key of its own.
+ * An argument of the agent. A token is refused, because it would be visible in the file, in the seed and in the
+ * process list; `token` is the key for it.
  */
-function argument() {
+function agentArgument() {
   return textLeaf({ type: 'text', json: { type: 'string', minLength: 1 } }, (value) =>
     /^(-t|-{0,2}([\w-]+-)?(token|cluster-secret))([=\s]|$)/i.test(value.trim())
-      ? refused("hands over a token; the join token has a key of its own, 'token'")
-      : matches(value, /\S/, 'is empty'),
+      ? refused("passes a token; set the join token with the key 'token' instead")
+      : checkPattern(value, /\S/, 'is empty'),
   );
 }
 
-/** What every recipe has. */
+/** Keys of every recipe. */
 const guestKeys = {
-  packages: key(z.array(text()).prefault([]), 'Packages that cloud-init installs first.'),
-  files: key(z.array(fileSchema).prefault([]), 'Files that are written first.'),
+  packages: key(
+    z.array(nonEmptyText()).prefault([]),
+    'Packages that cloud-init installs before the join.',
+  ),
+  files: key(z.array(fileSchema).prefault([]), 'Files that cloud-init writes before the join.'),
   cloudConfigFile: key(
-    path().optional(),
-    'Your own cloud-config, merged with ours. Where both say something different, the machine is refused.',
+    filePath().optional(),
+    'Additional cloud-config file, merged with the generated one. A machine is refused when the two conflict.',
   ),
   proxy: key(
     z
       .strictObject({
-        http: key(url().optional(), 'Proxy for http.'),
-        https: key(url().optional(), 'Proxy for https.'),
-        none: key(z.array(text()).prefault([]), 'Hosts, domains and networks reached without it.'),
+        http: key(url().optional(), 'Proxy for HTTP.'),
+        https: key(url().optional(), 'Proxy for HTTPS.'),
+        none: key(
+          z.array(nonEmptyText()).prefault([]),
+          'Hosts, domains and networks that bypass the proxy.',
+        ),
       })
       .optional(),
     'Proxy that the guest uses.',
@@ -81,29 +87,36 @@ const guestKeys = {
 const nodeAgentKeys = {
   install: key(
     z.enum(['binary', 'script', 'none']).prefault('binary'),
-    'A pinned binary with verified checksum, the vendor’s script, or nothing since the image has it.',
+    'How to install the agent: a pinned binary with a verified checksum, the vendor’s install script, or not at all because the image contains it.',
   ),
   sha256: key(
     textLeaf(
       { type: 'SHA-256 in hex', json: { type: 'string', pattern: '^[0-9a-fA-F]{64}$' } },
-      (value) => matches(value, /^[0-9a-f]{64}$/i, 'is not a SHA-256 sum: 64 hex digits'),
+      (value) =>
+        checkPattern(value, /^[0-9a-f]{64}$/i, 'must be a SHA-256 checksum: 64 hex digits'),
     ).optional(),
-    'Checksum of the binary, so that nobody can exchange it together with its list of checksums.',
-    { defaultText: 'the one that the release publishes' },
+    'Expected checksum of the binary. Protects against a download server that replaces both the binary and its checksum list.',
+    { defaultText: 'the checksum published with the release' },
   ),
-  downloadUrl: key(url().optional(), 'Mirror to download from.', { defaultText: 'the vendor’s' }),
-  registriesFile: key(path().optional(), 'Registry settings (`registries.yaml`) for the guest.', {
-    replaces: { externalgrpc: ['k3s.registries_yaml', 'k3s.registries_yaml_file'] },
+  downloadUrl: key(url().optional(), 'URL of a download mirror.', {
+    defaultText: 'the vendor’s download server',
   }),
+  registriesFile: key(
+    filePath().optional(),
+    'Registry settings (`registries.yaml`) for the guest.',
+    {
+      replaces: { externalgrpc: ['k3s.registries_yaml', 'k3s.registries_yaml_file'] },
+    },
+  ),
   agentArgs: key(
-    z.array(argument()).prefault([]),
-    'Further arguments of the agent. A token is refused: `token` is its key.',
+    z.array(agentArgument()).prefault([]),
+    'Additional arguments of the agent. Arguments that pass a token are refused: use `token`.',
   ),
 };
 
 function versionText(form: RegExp, example: string) {
   return textLeaf({ type: 'version', json: { type: 'string', pattern: form.source } }, (value) =>
-    matches(value, form, `is not a version such as '${example}'`),
+    checkPattern(value, form, `must be a version such as '${example}'`),
   );
 }
 
@@ -118,10 +131,10 @@ const k3sSchema = z.strictObject({
       replaces: { externalgrpc: 'k3s.version' },
     },
   ),
-  token: key(tokenSchema, TOKEN_MEANING, { replaces: { externalgrpc: 'k3s.cluster_token' } }),
+  token: key(tokenSchema, TOKEN_DESCRIPTION, { replaces: { externalgrpc: 'k3s.cluster_token' } }),
   tokenTtl: key(
     duration({ min: '5m', max: '1h' }).prefault('1h'),
-    'How long a token made for one machine is valid.',
+    'Lifetime of a token created for one machine.',
   ),
   ...nodeAgentKeys,
   ...guestKeys,
@@ -135,10 +148,10 @@ const rke2Schema = z.strictObject({
     ),
     'Release of RKE2.',
   ),
-  token: key(tokenSchema, TOKEN_MEANING),
+  token: key(tokenSchema, TOKEN_DESCRIPTION),
   tokenTtl: key(
     duration({ min: '5m', max: '1h' }).prefault('1h'),
-    'How long a token made for one machine is valid.',
+    'Lifetime of a token created for one machine.',
   ),
   ...nodeAgentKeys,
   ...guestKeys,
@@ -146,18 +159,18 @@ const rke2Schema = z.strictObject({
 
 const via = key(
   z.enum(['cloud-init', 'agent']).prefault('cloud-init'),
-  'From user-data at first boot, or by guest-agent exec once the system runs.',
+  'Run the join from cloud-init user data at first boot, or through the guest agent once the system runs.',
 );
 
 const kubeadmSchema = z.strictObject({
   via,
   server: key(url().optional(), 'URL of the API server that machines join.', {
-    defaultText: 'the kubeconfig’s server',
+    defaultText: 'the server of the kubeconfig',
   }),
-  token: key(tokenSchema, TOKEN_MEANING),
+  token: key(tokenSchema, TOKEN_DESCRIPTION),
   tokenTtl: key(
     duration({ min: '5m', max: '1h' }).prefault('1h'),
-    'How long a token made for one machine is valid.',
+    'Lifetime of a token created for one machine.',
   ),
   caCertHashes: key(
     z
@@ -165,20 +178,20 @@ const kubeadmSchema = z.strictObject({
         textLeaf(
           { type: 'CA hash', json: { type: 'string', pattern: '^sha256:[0-9a-f]{64}$' } },
           (value) =>
-            matches(
+            checkPattern(
               value,
               /^sha256:[0-9a-f]{64}$/,
-              "is not of the form 'sha256:' and 64 hex digits",
+              "must be 'sha256:' followed by 64 hex digits",
             ),
         ),
       )
       .prefault([]),
-    'Hashes of the cluster’s CA.',
-    { defaultText: 'from the kubeconfig’s CA' },
+    'Hashes of the cluster CA certificate.',
+    { defaultText: 'computed from the CA of the kubeconfig' },
   ),
   kubeletArgs: key(
-    z.array(argument()).prefault([]),
-    'Further arguments of the kubelet, `name=value`. A token is refused: `token` is its key.',
+    z.array(agentArgument()).prefault([]),
+    'Additional kubelet arguments, `name=value`. Arguments that pass a token are refused: use `token`.',
   ),
   ...guestKeys,
 });
@@ -186,13 +199,13 @@ const kubeadmSchema = z.strictObject({
 const customSchema = z.strictObject({
   via,
   scriptFile: key(
-    path().optional(),
-    'Script that joins the machine; it finds the token and the names in its environment.',
+    filePath().optional(),
+    'Script that joins the machine to the cluster; token and names are passed as environment variables.',
   ),
-  token: key(tokenSchema, TOKEN_MEANING),
+  token: key(tokenSchema, TOKEN_DESCRIPTION),
   tokenTtl: key(
     duration({ min: '5m', max: '1h' }).prefault('1h'),
-    'How long a token made for one machine is valid.',
+    'Lifetime of a token created for one machine.',
   ),
   ...guestKeys,
 });
@@ -201,8 +214,8 @@ export const joinSchema = z
   .strictObject({
     k3s: key(k3sSchema.optional(), 'Agents of a k3s cluster.'),
     rke2: key(rke2Schema.optional(), 'Agents of an RKE2 cluster.'),
-    kubeadm: key(kubeadmSchema.optional(), 'Workers of a cluster made by kubeadm.'),
-    custom: key(customSchema.optional(), 'Anything else: your own script or cloud-config.'),
+    kubeadm: key(kubeadmSchema.optional(), 'Workers of a kubeadm cluster.'),
+    custom: key(customSchema.optional(), 'Other clusters: a custom script or cloud-config.'),
   })
   .prefault({});
 

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said about a key beside its type: its meaning, and the settings of other systems whose place it
-// takes. Types, JSON Schema, reference page, suggestions and `config show` all read these same facts.
+// Metadata of a key: its description, and the settings of other systems that it replaces. Types, JSON
+// Schema, reference page, suggestions and `config show` all use this metadata.
 import * as z from 'zod';
+import type { SourceSystem } from '../source-systems.ts';
 
-/** The systems whose files can be imported, by the name the importer gives them. */
-export type ReplacedSystem = 'externalgrpc' | 'proxmox-autoscaler' | 'vm-plan' | 'kubenodesmith';
-
-export interface KeyFacts {
-  /** Keys of other systems' files that this one stands for. */
-  readonly replaces?: Readonly<Partial<Record<ReplacedSystem, string | readonly string[]>>>;
-  /** Which value or meaning won where those systems differ, or how ours departs from theirs. */
+export interface KeyMetadata {
+  /** Keys of other systems that this key replaces. */
+  readonly replaces?: Readonly<Partial<Record<SourceSystem, string | readonly string[]>>>;
+  /** How the key differs from the replaced settings. */
   readonly note?: string;
-  /** A default that depends on other keys, as a sentence for the reference page. */
+  /** Description of a default that depends on other keys, for the reference page. */
   readonly defaultText?: string;
-  /** Read by JSON Schema users; never the value of a secret. */
+  /** Examples in the JSON Schema; never the value of a secret. */
   readonly examples?: readonly unknown[];
 }
 
-/** Outermost wrapper of every key: whatever stands inside, the description is found on the key itself. */
-export function key<T extends z.ZodType>(schema: T, description: string, facts: KeyFacts = {}): T {
+/** Adds the metadata of a key. Must be the outermost wrapper, so that the metadata is found on the key itself. */
+export function key<T extends z.ZodType>(
+  schema: T,
+  description: string,
+  facts: KeyMetadata = {},
+): T {
   const { replaces, note, defaultText, examples } = facts;
   return schema.meta({
     description,
@@ -30,8 +32,8 @@ export function key<T extends z.ZodType>(schema: T, description: string, facts: 
 }
 
 /**
- * A mapping that is one of several forms of a value. The union would otherwise settle for a form merely because
- * nothing but unknown keys is wrong with it; this way all forms are compared (issues/union-branch).
+ * A mapping that is one of several forms of a value. Without this wrapper the union selects a form whose only
+ * issues are unknown keys; with it, all forms are compared (issues/union-branch.ts).
  */
 export function form<T extends z.ZodType>(schema: T) {
   return schema.transform((value, context) => {
@@ -40,7 +42,7 @@ export function form<T extends z.ZodType>(schema: T) {
   });
 }
 
-/** A mapping whose keys all have defaults: may be left out as a whole. */
+/** A mapping that is optional, because all its keys have defaults. */
 export function section<S extends z.core.$ZodShape>(shape: S) {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every key of a section has a default
   return z.strictObject(shape).prefault({} as never);

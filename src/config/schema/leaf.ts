@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A leaf is one value of the file. It is checked here and kept as it was written, so that `config show` gives
-// back what a person wrote; the effective config reads it into integers later, by the same parser.
+// A leaf is a single value of the file. It is validated here but keeps its notation, so that `config show`
+// prints what the user wrote. The effective config converts it later with the same parser.
 import * as z from 'zod';
 import type { Parsed } from '../../model/parsed.ts';
 
-/** What the JSON Schema and the reference page say of a leaf. */
-export interface LeafFacts {
-  /** In the reference page's type column: `duration`, `quantity`, `URL`. */
+/** Metadata of a leaf for the JSON Schema and the reference page. */
+export interface LeafMetadata {
+  /** Type in the reference page: `duration`, `quantity`, `URL`. */
   readonly type: string;
   /** JSON Schema keywords. */
   readonly json: Readonly<Record<string, unknown>>;
-  /** The parser's problems repeat the value or a part of it, which then has to be taken out. */
+  /** The messages of the parser quote the value or a part of it, which must be removed. */
   readonly quotes?: boolean;
 }
 
-interface LeafRule<T> extends LeafFacts {
-  /** Whether YAML gave the right kind of value; otherwise `type` is what was expected. */
+interface LeafRule<T> extends LeafMetadata {
+  /** Whether the YAML value has the right type; otherwise the message names `type` as the expected type. */
   readonly accepts: (value: unknown) => value is T;
   readonly parse: (value: T) => Parsed<unknown>;
 }
@@ -38,12 +38,15 @@ export function leaf<T>(rule: LeafRule<T>) {
     .meta({ ...rule.json, 'x-type': rule.type });
 }
 
-export function textLeaf(facts: LeafFacts, parse: (text: string) => Parsed<unknown>) {
+export function textLeaf(facts: LeafMetadata, parse: (text: string) => Parsed<unknown>) {
   return leaf<string>({ ...facts, accepts: (value) => typeof value === 'string', parse });
 }
 
-/** Text or a bare number, as quantities and durations are written. */
-export function amountLeaf(facts: LeafFacts, parse: (amount: string | number) => Parsed<unknown>) {
+/** Text or a plain number: the notation of quantities and durations. */
+export function amountLeaf(
+  facts: LeafMetadata,
+  parse: (amount: string | number) => Parsed<unknown>,
+) {
   return leaf<string | number>({
     ...facts,
     accepts: (value) => typeof value === 'string' || typeof value === 'number',

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine's network cards and addresses.
+// Network cards and IP addresses of a machine.
 import * as z from 'zod';
-import { addressRange, ipAddress, macPrefix } from './addresses.ts';
-import { wholeNumber } from './amounts.ts';
+import { addressRange, ipAddress, macPrefix } from './address-leaves.ts';
+import { wholeNumber } from './amount-leaves.ts';
 import { form, key, section } from './key.ts';
-import { bridge, hostNameStem } from './names.ts';
+import { bridge, dnsName } from './name-leaves.ts';
 
 const interfaceSchema = z.strictObject({
   model: key(
     z.enum(['virtio', 'e1000', 'e1000e', 'rtl8139', 'vmxnet3']).prefault('virtio'),
-    'Model of the card.',
+    'Network card model.',
     {
       replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].model' },
     },
@@ -25,19 +25,26 @@ const interfaceSchema = z.strictObject({
     defaultText: 'untagged',
     replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].vlanTag' },
   }),
-  mtu: key(wholeNumber(1, 65_520).optional(), 'MTU; 1 takes the bridge’s. virtio only.', {
-    defaultText: 'Proxmox’s',
+  mtu: key(wholeNumber(1, 65_520).optional(), 'MTU; 1 uses the MTU of the bridge. virtio only.', {
+    defaultText: 'the Proxmox default',
   }),
-  queues: key(wholeNumber(0, 64).prefault(0), 'Packet queues; 0: Proxmox’s default.'),
-  macPrefix: key(macPrefix().optional(), 'First octets of the MAC address; the rest is random.', {
-    defaultText: 'the datacenter’s prefix',
-    replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].macPrefix' },
-    note: 'a wrong octet is refused, not skipped',
-  }),
-  firewall: key(z.boolean().prefault(false), 'Whether Proxmox’s firewall filters the card.'),
+  queues: key(
+    wholeNumber(0, 64).prefault(0),
+    'Number of packet queues; 0 uses the Proxmox default.',
+  ),
+  macPrefix: key(
+    macPrefix().optional(),
+    'First octets of the MAC address; the remaining ones are random.',
+    {
+      defaultText: 'the MAC prefix of the Proxmox datacenter',
+      replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces[].macPrefix' },
+      note: 'an invalid octet is an error here; KubeNodeSmith skipped it',
+    },
+  ),
+  firewall: key(z.boolean().prefault(false), 'Enable the Proxmox firewall on the card.'),
 });
 
-function rangesOf() {
+function addressRanges() {
   return z
     .union([addressRange(), z.array(addressRange()).min(1)])
     .meta({ 'x-forms': "a range such as '10.0.0.11-10.0.0.19', or a list of ranges" });
@@ -47,14 +54,18 @@ const nameServerKeys = {
   dns: key(z.array(ipAddress()).prefault([]), 'Name servers.', {
     replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_dns_server' },
   }),
-  search: key(z.array(hostNameStem()).prefault([]), 'Search domains.'),
+  search: key(z.array(dnsName()).prefault([]), 'Search domains.'),
 };
 
 const staticKeys = {
-  pool: key(rangesOf(), 'Addresses to give out, both ends included; or a list of ranges.', {
-    replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_ip_pool' },
-    examples: ['10.10.10.11-10.10.10.19'],
-  }),
+  pool: key(
+    addressRanges(),
+    'Range of addresses to assign, both ends included; or a list of ranges.',
+    {
+      replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_ip_pool' },
+      examples: ['10.10.10.11-10.10.10.19'],
+    },
+  ),
   prefix: key(wholeNumber(1, 128), 'Prefix length of the subnet.', {
     replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_ip_mask' },
   }),
@@ -94,14 +105,14 @@ const ipSchema = z
 export const networkSchema = section({
   interfaces: key(
     z.array(interfaceSchema).min(1).max(32).prefault([{}]),
-    'Network cards, `net0` first. The first one carries the addresses.',
+    'Network cards, starting with `net0`. Static addresses are assigned to the first card.',
     {
       replaces: { kubenodesmith: 'providers.NAME.options.networkInterfaces' },
-      note: 'cards are named by their place in the list',
+      note: 'cards are numbered by their position in the list',
     },
   ),
-  ip: key(ipSchema, 'Where the machine’s addresses come from.', {
+  ip: key(ipSchema, 'How machines get their IP addresses.', {
     replaces: { 'proxmox-autoscaler': 'pxe_autoscaled_node_network_mode' },
-    note: '`manual` there is a static pool here',
+    note: '`manual` in proxmox-autoscaler is a static pool here',
   }),
 });

@@ -1,66 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that hold for the whole cluster: guards, the standalone autoscaler, prices, GPUs.
+// Settings for the whole cluster: guards, the standalone autoscaler, prices, GPUs.
 import * as z from 'zod';
-import { duration, percentage, wholeNumber } from './amounts.ts';
+import { duration, percentage, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
-import { labelKey, labelValue } from './names.ts';
+import { labelKey, labelValue } from './name-leaves.ts';
 
 export const guardsSchema = section({
   maxTotalUnreadyPercentage: key(
     percentage().prefault(45),
-    'No scaling while more than this share of all nodes is not ready …',
+    'Stop scaling while more than this percentage of all nodes is not ready …',
     {
       replaces: { 'proxmox-autoscaler': 'max_total_unready_percentage' },
-      note: 'documented but without effect there',
+      note: 'documented but without effect in proxmox-autoscaler',
     },
   ),
   okTotalUnreadyCount: key(
     wholeNumber(0, 100_000).prefault(3),
-    '… unless no more than this many nodes are not ready.',
+    '… unless at most this many nodes are not ready.',
     {
       replaces: { 'proxmox-autoscaler': 'ok_total_unready_count' },
-      note: 'documented but without effect there',
+      note: 'documented but without effect in proxmox-autoscaler',
     },
   ),
   backoff: key(
     section({
       initial: key(
         duration({ min: '1s' }).prefault('1m'),
-        'How long a pool rests after a machine of it failed.',
+        'Backoff of a pool after one of its machines failed.',
       ),
       max: key(
         duration({ min: '1s' }).prefault('30m'),
-        'The longest rest; each failure in a row doubles it up to here.',
+        'Maximum backoff; each consecutive failure doubles the backoff up to this value.',
       ),
     }),
-    'Rest of a pool whose new machines fail.',
+    'Backoff of a pool whose new machines fail.',
   ),
 });
 
 export const autoscalerSchema = section({
   expendablePriority: key(
     wholeNumber(-2_147_483_648, 1_000_000_000).prefault(-10),
-    'Pods with a priority below this cause no scale-up and do not keep a node from being removed.',
+    'Pods with a lower priority do not trigger a scale-up and do not block the removal of a node.',
   ),
-  newPodDelay: key(duration().prefault('0s'), 'A pod younger than this causes no scale-up yet.'),
+  newPodDelay: key(
+    duration().prefault('0s'),
+    'Minimum age of a pending pod before it triggers a scale-up.',
+  ),
   poolChoice: key(
     z.enum(['priority', 'least-waste', 'cheapest', 'random']).prefault('least-waste'),
-    'Which pool grows when several could hold the pods: by `priority` of the pool, by what is left unused, by price, or by chance. Pool priority always comes first.',
+    'Which pool grows when several fit the pods: by pool `priority`, least unused capacity, lowest price, or at random. Pool priority is always compared first.',
   ),
 });
 
 export const pricingSchema = section({
-  vcpuHour: key(
-    z.number().min(0).prefault(0.01),
-    'Price of one vCPU for an hour, in any currency.',
-  ),
-  memoryGiBHour: key(z.number().min(0).prefault(0.002), 'Price of one GiB of memory for an hour.'),
+  vcpuHour: key(z.number().min(0).prefault(0.01), 'Price of one vCPU per hour, in any currency.'),
+  memoryGiBHour: key(z.number().min(0).prefault(0.002), 'Price of one GiB of memory per hour.'),
 });
 
 export const gpuSchema = section({
   label: key(
     labelKey().prefault('autoscaler.proxmox/gpu'),
-    'Label that tells the kind of GPU of a node; the Cluster Autoscaler asks for it.',
+    'Node label whose value is the GPU type; reported to the Cluster Autoscaler.',
   ),
-  types: key(z.array(labelValue()).prefault([]), 'Kinds of GPU beyond those that pools name.'),
+  types: key(z.array(labelValue()).prefault([]), 'Additional GPU types that no pool uses.'),
 });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool says of each of its machines: capacity, names, placement, disk, GPUs.
+// Pool settings that describe a machine: capacity, names, placement, disk, GPUs.
 import * as z from 'zod';
-import { bytes, cpuAmount, wholeNumber } from './amounts.ts';
+import { bytes, cpuAmount, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
-import { extendedResource, hostNameStem, labelValue, proxmoxHost, storageId } from './names.ts';
+import { dnsName, extendedResource, labelValue, proxmoxHost, storageId } from './name-leaves.ts';
 
 const reserveSchema = section({
   cpu: key(cpuAmount().prefault(0), 'CPU.'),
@@ -12,26 +12,32 @@ const reserveSchema = section({
 });
 
 export const capacitySchema = section({
-  maxPods: key(wholeNumber(1, 10_000).prefault(110), 'Pods that a machine takes.'),
+  maxPods: key(wholeNumber(1, 10_000).prefault(110), 'Maximum number of pods per machine.'),
   kubeReserved: key(
     reserveSchema,
-    'Kept for the kubelet and the container runtime, as the kubelet is told.',
+    'Resources reserved for the kubelet and the container runtime; must match the kubelet setting `kubeReserved`.',
   ),
-  systemReserved: key(reserveSchema, 'Kept for the system, as the kubelet is told.'),
+  systemReserved: key(
+    reserveSchema,
+    'Resources reserved for the operating system; must match the kubelet setting `systemReserved`.',
+  ),
   evictionThreshold: key(
     section({
-      memory: key(bytes().prefault('100Mi'), 'Below this much free memory the kubelet evicts.'),
+      memory: key(
+        bytes().prefault('100Mi'),
+        'The kubelet evicts pods when less memory than this is available.',
+      ),
       diskPercentage: key(
         z.number().min(0).max(100).prefault(10),
-        'Below this share of free disk it evicts.',
+        'The kubelet evicts pods when less than this percentage of the disk is free.',
       ),
     }),
-    'What the kubelet keeps free by evicting pods.',
+    'Hard eviction thresholds of the kubelet.',
   ),
 });
 
 export const namesSchema = section({
-  prefix: key(hostNameStem().optional(), 'Stem of the names of machines.', {
+  prefix: key(dnsName().optional(), 'Prefix of machine names.', {
     defaultText: 'the name of the pool',
     replaces: {
       externalgrpc: 'node_groups[].vm_name_prefix',
@@ -39,13 +45,13 @@ export const namesSchema = section({
       kubenodesmith: 'nodePools[].machineTemplate.kubeNodeNamePrefix',
     },
   }),
-  role: key(hostNameStem().optional(), 'Follows the prefix, as in `k8s-worker-2`.', {
+  role: key(dnsName().optional(), 'Role that follows the prefix, as in `k8s-worker-2`.', {
     defaultText: 'none',
     replaces: { 'vm-plan': '--role' },
   }),
   suffix: key(
     z.enum(['id', 'ordinal']).prefault('id'),
-    'A piece of the machine’s id, or the lowest free number. A name that comes back may be refused by k3s.',
+    'End of the name: a part of the machine id, or the lowest free number. k3s may refuse a node with a reused name.',
     { note: 'ca-proxmox-externalgrpc and KubeNodeSmith end names in the VM id, which is reused' },
   ),
 });
@@ -53,50 +59,53 @@ export const namesSchema = section({
 export const placementSchema = section({
   strategy: key(
     z.enum(['spread', 'pack', 'most-free', 'least-vms']).prefault('spread'),
-    'Which host gets the next machine: the one with fewest of this pool, the fullest that fits, the one with most free memory, or the one with fewest VMs.',
-    { note: 'the VM creation plan: fewest VMs; KubeNodeSmith: by chance' },
+    'Which host gets the next machine: the host with the fewest machines of this pool, the fullest host that fits, the host with the most free memory, or the host with the fewest VMs.',
+    { note: 'VM creation plan: fewest VMs; KubeNodeSmith: random' },
   ),
   hosts: key(
     section({
       allow: key(
         z.array(proxmoxHost()).prefault([]),
-        'The only hosts for this pool; empty: those of the region.',
+        'Hosts that this pool may use; empty means all hosts of the region.',
       ),
-      deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts that this pool does not use.'),
+      deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts that this pool must not use.'),
     }),
-    'Narrows the hosts of the region.',
+    'Restricts the hosts of the region for this pool.',
   ),
   cpuOvercommit: key(
     z.number().min(0.1).max(100).prefault(2),
-    'vCPUs given out per CPU of the host.',
+    'Maximum vCPUs allocated per CPU of the host.',
   ),
   memoryOvercommit: key(
     z.number().min(0.1).max(10).prefault(1),
-    'Memory given out per memory of the host.',
+    'Maximum memory allocated, as a multiple of the memory of the host.',
   ),
-  memoryReserve: key(bytes().prefault('2Gi'), 'Memory of each host that is never given out.'),
+  memoryReserve: key(
+    bytes().prefault('2Gi'),
+    'Memory of each host that is never allocated to machines.',
+  ),
 });
 
 export const diskSchema = section({
-  storage: key(storageId().optional(), 'Storage of this pool’s disks.', {
+  storage: key(storageId().optional(), 'Storage for the disks of this pool.', {
     defaultText: '`storage.disks` of the region',
   }),
-  discard: key(z.boolean().prefault(true), 'Hand freed blocks back to the storage.'),
-  ssd: key(z.boolean().prefault(false), 'Show the disk as an SSD.'),
-  iothread: key(z.boolean().prefault(true), 'A thread of its own for the disk.'),
+  discard: key(z.boolean().prefault(true), 'Return freed blocks to the storage (TRIM).'),
+  ssd: key(z.boolean().prefault(false), 'Present the disk to the guest as an SSD.'),
+  iothread: key(z.boolean().prefault(true), 'Use a dedicated I/O thread for the disk.'),
   cache: key(
     z.enum(['none', 'writethrough', 'writeback', 'directsync', 'unsafe']).prefault('none'),
-    'Cache of the host.',
+    'Host cache mode of the disk.',
   ),
 });
 
 export const poolGpuSchema = z
   .strictObject({
-    type: key(labelValue(), 'Kind of GPU, the value of the label `gpu.label`.'),
+    type: key(labelValue(), 'GPU type; the value of the node label `gpu.label`.'),
     count: key(wholeNumber(1, 64).prefault(1), 'GPUs per machine.'),
     resource: key(
       extendedResource().prefault('nvidia.com/gpu'),
-      'Extended resource that pods ask for.',
+      'Extended resource that pods request.',
     ),
   })
   .optional();

@@ -1,110 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a pool grows and shrinks.
+// Scaling settings of a pool.
 import * as z from 'zod';
 import { accepted, refused } from '../../model/parsed.ts';
 import { parseCron } from '../values/cron.ts';
-import { bytes, duration, ratio, wholeNumber } from './amounts.ts';
+import { bytes, duration, ratio, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { text } from './names.ts';
+import { nonEmptyText } from './name-leaves.ts';
 
 export const MACHINES_MAX = 10_000;
 
 export const limitsSchema = section({
-  min: key(wholeNumber(0, MACHINES_MAX).prefault(0), 'Machines that are always there.', {
+  min: key(wholeNumber(0, MACHINES_MAX).prefault(0), 'Minimum number of machines.', {
     replaces: {
       externalgrpc: 'node_groups[].min_size',
       'proxmox-autoscaler': 'min_size',
       kubenodesmith: 'nodePools[].limits.minNodes',
     },
-    note: 'KubeNodeSmith never grew to it',
+    note: 'KubeNodeSmith never scaled up to this number',
   }),
   max: key(
     wholeNumber(0, MACHINES_MAX).prefault(10),
-    'The most machines; 0 switches the pool off.',
+    'Maximum number of machines; 0 disables the pool.',
     {
       replaces: {
         externalgrpc: 'node_groups[].max_size',
         'proxmox-autoscaler': 'max_size',
         kubenodesmith: 'nodePools[].limits.maxNodes',
       },
-      note: '10 (ca-proxmox-externalgrpc) won over 5 (proxmox-autoscaler); 0 meant no limit in KubeNodeSmith',
+      note: 'the default is 10 as in ca-proxmox-externalgrpc, not 5 as in proxmox-autoscaler; 0 meant no limit in KubeNodeSmith',
     },
   ),
   cpu: key(
     wholeNumber(0, 1_000_000).prefault(0),
-    'The most vCPUs of all machines together; 0: no limit.',
+    'Maximum vCPUs of all machines together; 0 means no limit.',
     {
       replaces: { kubenodesmith: 'nodePools[].limits.cpuCores' },
     },
   ),
-  memory: key(bytes().prefault(0), 'The most memory of all machines together; 0: no limit.', {
+  memory: key(bytes().prefault(0), 'Maximum memory of all machines together; 0 means no limit.', {
     replaces: { kubenodesmith: 'nodePools[].limits.memoryMiB' },
   }),
 });
 
 export const scaleUpSchema = section({
-  batchSize: key(wholeNumber(1, 1000).prefault(10), 'The most machines ordered in one round.', {
-    replaces: { kubenodesmith: 'nodePools[].scaleUp.batchSize' },
-    note: 'without effect there',
-  }),
-  stabilizationWindow: key(
-    duration().prefault('10s'),
-    'How long pods must have been pending without a change before machines are ordered.',
+  batchSize: key(
+    wholeNumber(1, 1000).prefault(10),
+    'Maximum number of machines requested in one autoscaler pass.',
     {
-      replaces: { kubenodesmith: 'nodePools[].scaleUp.stabilizationWindow' },
-      note: 'without effect there',
+      replaces: { kubenodesmith: 'nodePools[].scaleUp.batchSize' },
+      note: 'without effect in KubeNodeSmith',
     },
   ),
-  delayAfterAdd: key(duration().prefault('0s'), 'No further scale-up this long after one.', {
-    replaces: { 'proxmox-autoscaler': 'scale_up_delay_after_add' },
-    note: '300 s there; machines on their way are counted here, so no wait is needed',
-  }),
+  stabilizationWindow: key(
+    duration().prefault('10s'),
+    'How long the set of pending pods must be unchanged before machines are requested.',
+    {
+      replaces: { kubenodesmith: 'nodePools[].scaleUp.stabilizationWindow' },
+      note: 'without effect in KubeNodeSmith',
+    },
+  ),
+  delayAfterAdd: key(
+    duration().prefault('0s'),
+    'Delay after a scale-up before the next scale-up.',
+    {
+      replaces: { 'proxmox-autoscaler': 'scale_up_delay_after_add' },
+      note: '300 s in proxmox-autoscaler; not needed here, because machines being provisioned are counted',
+    },
+  ),
 });
 
 export const scaleDownSchema = section({
   when: key(
     z.enum(['underutilized', 'empty', 'never']).prefault('underutilized'),
-    'Which machines go: those whose pods fit elsewhere, only those without pods, or none.',
+    'Which machines are removed: those whose pods fit on other nodes, only those without pods, or none.',
   ),
   utilizationThreshold: key(
     ratio().prefault(0.5),
-    'Below this share of requested CPU and memory a machine may go.',
+    'A machine may be removed when the requested share of its CPU and memory is below this value.',
     {
       replaces: { 'proxmox-autoscaler': 'scale_down_utilization_threshold' },
-      note: 'requests of pods, not momentary use; a share, not percent',
+      note: 'compares pod requests, not current usage; a ratio, not a percentage',
     },
   ),
-  unneededTime: key(duration().prefault('10m'), 'How long it must have been unneeded.', {
-    replaces: { 'proxmox-autoscaler': 'scale_down_unneeded_time' },
-  }),
-  maxConcurrent: key(wholeNumber(1, 1000).prefault(1), 'Machines of the pool drained at once.', {
-    replaces: { kubenodesmith: 'nodePools[].scaleDown.maxConcurrent' },
-    note: 'without effect there',
-  }),
+  unneededTime: key(
+    duration().prefault('10m'),
+    'How long a machine must be unneeded before it is removed.',
+    {
+      replaces: { 'proxmox-autoscaler': 'scale_down_unneeded_time' },
+    },
+  ),
+  maxConcurrent: key(
+    wholeNumber(1, 1000).prefault(1),
+    'Maximum number of machines of the pool that are drained at the same time.',
+    {
+      replaces: { kubenodesmith: 'nodePools[].scaleDown.maxConcurrent' },
+      note: 'without effect in KubeNodeSmith',
+    },
+  ),
   drainTimeout: key(
     duration({ min: '1s' }).prefault('10m'),
-    'How long a drain may take before it is given up and the machine stays.',
+    'Maximum duration of a drain. After that the drain is cancelled and the machine is kept.',
     {
       replaces: { kubenodesmith: 'nodePools[].scaleDown.drainTimeout' },
-      note: 'without effect there',
+      note: 'without effect in KubeNodeSmith',
     },
   ),
-  delayAfterAdd: key(duration().prefault('10m'), 'No scale-down this long after a scale-up.', {
-    replaces: { 'proxmox-autoscaler': 'scale_down_delay_after_add' },
-  }),
-  delayAfterDelete: key(duration().prefault('0s'), 'No scale-down this long after one.', {
-    replaces: { 'proxmox-autoscaler': 'scale_down_delay' },
-    note: '600 s there',
-  }),
-  delayAfterFailure: key(duration().prefault('10m'), 'No scale-down this long after one failed.', {
-    replaces: { 'proxmox-autoscaler': 'scale_down_delay_after_error' },
-    note: 'the pool only; there it stopped everything',
-  }),
+  delayAfterAdd: key(
+    duration().prefault('10m'),
+    'Delay after a scale-up before the next scale-down.',
+    {
+      replaces: { 'proxmox-autoscaler': 'scale_down_delay_after_add' },
+    },
+  ),
+  delayAfterDelete: key(
+    duration().prefault('0s'),
+    'Delay after a scale-down before the next scale-down.',
+    {
+      replaces: { 'proxmox-autoscaler': 'scale_down_delay' },
+      note: '600 s in proxmox-autoscaler',
+    },
+  ),
+  delayAfterFailure: key(
+    duration().prefault('10m'),
+    'Delay after a failed scale-down before the next scale-down.',
+    {
+      replaces: { 'proxmox-autoscaler': 'scale_down_delay_after_error' },
+      note: 'applies to this pool only; proxmox-autoscaler stopped all scaling',
+    },
+  ),
 });
 
 export const headroomSchema = section({
-  machines: key(wholeNumber(0, 1000).prefault(0), 'Empty machines kept ready for pods to come.'),
+  machines: key(
+    wholeNumber(0, 1000).prefault(0),
+    'Number of empty machines kept ready for future pods.',
+  ),
   cpu: key(wholeNumber(0, 100_000).prefault(0), 'vCPUs kept free.'),
   memory: key(bytes().prefault(0), 'Memory kept free.'),
 });
@@ -115,7 +146,7 @@ function cron() {
 
 function timeZone() {
   return textLeaf({ type: 'time zone', json: { type: 'string' } }, (value) =>
-    isTimeZone(value) ? accepted(value) : refused("is not a time zone such as 'Europe/Berlin'"),
+    isTimeZone(value) ? accepted(value) : refused("must be a time zone such as 'Europe/Berlin'"),
   );
 }
 
@@ -130,37 +161,60 @@ function isTimeZone(name: string): boolean {
 export const schedulesSchema = z
   .array(
     z.strictObject({
-      name: key(text().optional(), 'For people and logs.'),
-      start: key(cron(), 'When the window opens, as a cron expression.', {
+      name: key(nonEmptyText().optional(), 'Display name, also used in logs.'),
+      start: key(cron(), 'Start of the window, as a cron expression.', {
         examples: ['0 7 * * 1-5'],
       }),
-      duration: key(duration({ min: '1m' }), 'How long it stays open.'),
-      timeZone: key(timeZone().prefault('UTC'), 'In which the expression is read.'),
-      min: key(wholeNumber(0, MACHINES_MAX).optional(), '`limits.min` inside the window.', {
-        defaultText: '`limits.min`',
-      }),
-      max: key(wholeNumber(0, MACHINES_MAX).optional(), '`limits.max` inside the window.', {
-        defaultText: '`limits.max`',
-      }),
+      duration: key(duration({ min: '1m' }), 'Length of the window.'),
+      timeZone: key(timeZone().prefault('UTC'), 'Time zone of the cron expression.'),
+      min: key(
+        wholeNumber(0, MACHINES_MAX).optional(),
+        'Value of `limits.min` during the window.',
+        {
+          defaultText: '`limits.min`',
+        },
+      ),
+      max: key(
+        wholeNumber(0, MACHINES_MAX).optional(),
+        'Value of `limits.max` during the window.',
+        {
+          defaultText: '`limits.max`',
+        },
+      ),
     }),
   )
   .prefault([]);
 
-/** As the Cluster Autoscaler names them; an option left out keeps its flag's value there. */
+/** Options with the names of the Cluster Autoscaler. An option that is not set keeps the value of its flag. */
 export const clusterAutoscalerSchema = section({
   options: key(
     section({
-      scaleDownUtilizationThreshold: key(ratio().optional(), 'Below this share a node may go.'),
-      scaleDownGpuUtilizationThreshold: key(ratio().optional(), 'The same for nodes with GPUs.'),
-      scaleDownUnneededTime: key(duration().optional(), 'How long a node must be unneeded.'),
+      scaleDownUtilizationThreshold: key(
+        ratio().optional(),
+        'A node may be removed when its utilization is below this ratio.',
+      ),
+      scaleDownGpuUtilizationThreshold: key(
+        ratio().optional(),
+        'The same ratio for nodes with GPUs.',
+      ),
+      scaleDownUnneededTime: key(
+        duration().optional(),
+        'How long a node must be unneeded before it is removed.',
+      ),
       scaleDownUnreadyTime: key(
         duration().optional(),
-        'How long an unready node must be unneeded.',
+        'How long an unready node must be unneeded before it is removed.',
       ),
-      maxNodeProvisionTime: key(duration().optional(), 'How long a node may take to come.'),
-      zeroOrMaxNodeScaling: key(z.boolean().optional(), 'Scale the group only from none to all.'),
-      ignoreDaemonSetsUtilization: key(z.boolean().optional(), 'Do not count pods of DaemonSets.'),
+      maxNodeProvisionTime: key(duration().optional(), 'Maximum time to provision a node.'),
+      zeroOrMaxNodeScaling: key(
+        z.boolean().optional(),
+        'Scale the node group only between zero and its maximum.',
+      ),
+      ignoreDaemonSetsUtilization: key(
+        z.boolean().optional(),
+        'Ignore DaemonSet pods when computing the utilization.',
+      ),
     }),
-    'Answered to the Cluster Autoscaler for this pool only where set.',
+    'Autoscaling options returned to the Cluster Autoscaler for this pool. Options that are not set keep the values of its flags.',
   ),
 });

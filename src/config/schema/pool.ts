@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool: machines of one kind, and how many of them there may be.
+// A pool: machines of one kind, and limits on their number.
 import * as z from 'zod';
 import { checkTaint, parseTaint } from '../../model/taints.ts';
-import { bytes, countAmount, duration, wholeNumber } from './amounts.ts';
+import { bytes, countAmount, duration, wholeNumber } from './amount-leaves.ts';
 import { JOIN_KINDS } from './join.ts';
 import { form, key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { extendedResource, labelKey, labelValue, poolName, text } from './names.ts';
+import { extendedResource, labelKey, labelValue, nonEmptyText, poolName } from './name-leaves.ts';
 import { networkSchema } from './network.ts';
 import {
   capacitySchema,
@@ -23,7 +23,7 @@ import {
   scaleUpSchema,
   schedulesSchema,
 } from './pool-scaling.ts';
-import { poolSizeSchema } from './size-forms.ts';
+import { poolSizeSchema } from './pool-size.ts';
 import { vmOptionsSchema } from './vm-options.ts';
 
 const fromSchema = z
@@ -31,19 +31,19 @@ const fromSchema = z
     form(
       z.strictObject({
         image: key(
-          text(),
-          'An image of `images`, imported into each new VM. Needs Proxmox VE 8.4.',
+          nonEmptyText(),
+          'Name of an image in `images`, imported into each new VM. Requires Proxmox VE 8.4.',
         ),
       }),
     ),
     form(
       z.strictObject({
-        template: key(text(), 'A template of `templates`, cloned for each new VM.'),
+        template: key(nonEmptyText(), 'Name of a template in `templates`, cloned for each new VM.'),
         clone: key(
           z.enum(['full', 'linked']).prefault('full'),
-          'A copy of its own, or one that rests on the template.',
+          'Full copy of the template disk, or a linked clone that depends on the template.',
           {
-            note: 'the VM creation plan made full clones, proxmox-autoscaler linked ones',
+            note: 'the VM creation plan used full clones, proxmox-autoscaler linked clones',
           },
         ),
       }),
@@ -52,7 +52,7 @@ const fromSchema = z
       z.strictObject({
         netboot: key(
           z.strictObject({}),
-          'An empty disk, booted from the network; what it boots makes it a node.',
+          'Boot an empty disk from the network. The booted system must join the cluster itself.',
           {
             replaces: { kubenodesmith: 'vmOptions boot' },
           },
@@ -68,9 +68,9 @@ const taintSchema = z
     textLeaf({ type: 'taint', json: { type: 'string', pattern: ':' }, quotes: true }, parseTaint),
     z
       .strictObject({
-        key: key(labelKey(), 'Key of the taint.'),
-        value: key(labelValue().prefault(''), 'Its value.'),
-        effect: key(z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']), 'Its effect.'),
+        key: key(labelKey(), 'Taint key.'),
+        value: key(labelValue().prefault(''), 'Taint value.'),
+        effect: key(z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']), 'Taint effect.'),
       })
       .superRefine((taint, context) => {
         const checked = checkTaint(taint);
@@ -84,71 +84,75 @@ const taintSchema = z
 export const poolSchema = z.strictObject({
   name: key(
     poolName(),
-    'Lower case, a DNS label: it becomes a tag, a label and the id of the node group.',
+    'Name of the pool, a lower-case DNS label. Used as VM tag, node label and node group id.',
     {
       replaces: { externalgrpc: 'node_groups[].id', kubenodesmith: 'nodePools[].name' },
     },
   ),
   regions: key(
-    z.array(text()).min(1).optional(),
-    'Regions that machines may be made in, in order of preference.',
+    z.array(nonEmptyText()).min(1).optional(),
+    'Regions in which machines may be created, in order of preference.',
     {
       defaultText: 'all',
       replaces: { kubenodesmith: 'nodePools[].providerRef' },
     },
   ),
   from: key(fromSchema, 'Where a new VM comes from.', {
-    defaultText: 'the only image or template there is',
+    defaultText: 'the image or template, when there is exactly one',
   }),
   join: key(
     z.enum([...JOIN_KINDS, 'none']).optional(),
-    'Recipe of `join` by which machines become nodes; `none` where the image does it itself.',
+    'Recipe in `join` that machines use to join the cluster; `none` when the image joins by itself.',
     {
-      defaultText: 'the only recipe there is; `none` with netboot',
+      defaultText: 'the recipe, when there is exactly one; `none` with netboot',
     },
   ),
   size: key(
     poolSizeSchema,
-    'How large a machine is: the name of a size, `{ cpu, memory, disk }`, a list of those, or `{ min, max, step }` to size it to the demand.',
+    'Size of a machine: the name of a size, `{ cpu, memory, disk }`, a list of those, or `{ min, max, step }` to choose a size by demand.',
     {
       replaces: { 'vm-plan': ['--size', '--cpus', '--memory', '--disk'] },
-      note: 'KubeNodeSmith sized a machine to the first pending pod; `{ min, max, step }` sizes it to all of them',
+      note: 'KubeNodeSmith sized a machine for the first pending pod; `{ min, max, step }` sizes it for all pending pods',
     },
   ),
-  memoryOverhead: key(bytes().prefault(0), 'Memory given to the VM beyond its size.', {
+  memoryOverhead: key(bytes().prefault(0), 'Memory added to the VM on top of its size.', {
     replaces: { kubenodesmith: 'providers.NAME.options.vmMemOverheadMiB' },
   }),
-  balloon: key(bytes().prefault(0), 'Least memory a balloon may leave the VM; 0: no balloon.', {
-    replaces: { externalgrpc: 'node_groups[].balloon_mb' },
-  }),
+  balloon: key(
+    bytes().prefault(0),
+    'Minimum memory that ballooning leaves to the VM; 0 disables ballooning.',
+    {
+      replaces: { externalgrpc: 'node_groups[].balloon_mb' },
+    },
+  ),
   architecture: key(
     z.enum(['amd64', 'arm64']).prefault('amd64'),
     'CPU architecture of the machines.',
     {
       replaces: { kubenodesmith: 'nodePools[].machineTemplate.architecture' },
-      note: 'without effect there',
+      note: 'without effect in KubeNodeSmith',
     },
   ),
-  names: key(namesSchema, 'Names of machines: `<prefix>[-<role>]-<suffix>`.'),
-  limits: key(limitsSchema, 'How many machines there may be.'),
+  names: key(namesSchema, 'Machine names: `<prefix>[-<role>]-<suffix>`.'),
+  limits: key(limitsSchema, 'Limits on the number and total size of machines.'),
   priority: key(
     wholeNumber(-1000, 1000).prefault(0),
-    'Among pools that could hold a pod, the highest grows first.',
+    'When several pools fit a pod, the pool with the highest priority grows first.',
   ),
   network: key(networkSchema, 'Network cards and addresses.'),
-  disk: key(diskSchema, 'How the disk is attached.', {
+  disk: key(diskSchema, 'Disk options.', {
     replaces: { kubenodesmith: 'vmOptions scsi0' },
   }),
   vmOptions: key(
     vmOptionsSchema,
-    'Further options of the Proxmox VM, passed on as they are; what we set ourselves and what is dangerous is refused.',
+    'Additional Proxmox VM options, passed through unchanged. Options that pvescaler sets itself and dangerous options are refused.',
     {
       replaces: { kubenodesmith: 'providers.NAME.options.vmOptions' },
       examples: [{ cpu: 'host', sockets: 1 }],
     },
   ),
-  onboot: key(z.boolean().prefault(true), 'Whether machines start with their host.'),
-  labels: key(z.record(labelKey(), labelValue()).prefault({}), 'Labels of the nodes.', {
+  onboot: key(z.boolean().prefault(true), 'Start machines when their host boots.'),
+  labels: key(z.record(labelKey(), labelValue()).prefault({}), 'Node labels.', {
     replaces: {
       externalgrpc: 'node_groups[].labels',
       kubenodesmith: 'nodePools[].machineTemplate.labels',
@@ -156,78 +160,78 @@ export const poolSchema = z.strictObject({
   }),
   groupLabel: key(
     labelKey().prefault('autoscaler.proxmox/group'),
-    'Label whose value is the pool’s name.',
+    'Node label whose value is the pool name.',
     {
       replaces: {
         'proxmox-autoscaler': 'node_group_label',
         kubenodesmith: 'nodePools[].poolLabelKey',
       },
-      note: 'autoscaler.proxmox/group is ca-proxmox-externalgrpc’s; proxmox-autoscaler’s value was always `true`',
+      note: 'ca-proxmox-externalgrpc uses autoscaler.proxmox/group; in proxmox-autoscaler the value was always `true`',
     },
   ),
-  taints: key(z.array(taintSchema).prefault([]), 'Taints of the nodes.', {
+  taints: key(z.array(taintSchema).prefault([]), 'Node taints.', {
     replaces: { externalgrpc: 'node_groups[].taints' },
-    note: 'the effect has to be written',
+    note: 'the effect is required',
   }),
   gpu: key(
     poolGpuSchema,
-    'GPUs of a machine; the device itself is passed by `vmOptions.hostpci0: mapping=…`.',
+    'GPUs of a machine. Pass the device itself with `vmOptions.hostpci0: mapping=…`.',
   ),
   extendedResources: key(
     z.record(extendedResource(), countAmount()).prefault({}),
-    'Other resources that a node of the pool will offer: whole numbers of `example.com/device`.',
+    'Other extended resources of a node, such as `example.com/device`, as whole numbers.',
   ),
   capacity: key(
     capacitySchema,
-    'What of a machine pods may use, told to schedulers before the first node is there. The kubelet must be set alike.',
+    'Capacity that pods can use, assumed for scheduling before the first node exists. Must match the kubelet configuration.',
   ),
-  pricePerHour: key(z.number().min(0).optional(), 'Price of a machine for an hour.', {
-    defaultText: 'from `pricing`',
+  pricePerHour: key(z.number().min(0).optional(), 'Price of a machine per hour.', {
+    defaultText: 'computed from `pricing`',
   }),
-  placement: key(placementSchema, 'Which host a machine goes to.'),
-  scaleUp: key(scaleUpSchema, 'How the pool grows.'),
-  scaleDown: key(scaleDownSchema, 'How the pool shrinks.'),
-  headroom: key(headroomSchema, 'Room kept ready (standalone).'),
+  placement: key(placementSchema, 'How the host of a new machine is chosen.'),
+  scaleUp: key(scaleUpSchema, 'Scale-up settings.'),
+  scaleDown: key(scaleDownSchema, 'Scale-down settings.'),
+  headroom: key(headroomSchema, 'Capacity kept free (standalone mode).'),
   schedules: key(
     schedulesSchema,
-    'Windows with other limits, for example office hours (standalone).',
+    'Time windows with different limits, such as office hours (standalone mode).',
   ),
   provisionTimeout: key(
     duration({ min: '2m' }).prefault('15m'),
-    'From order to ready node; then the machine counts as failed and is removed. At least 2 minutes.',
+    'Maximum time from the request to a ready node. After that the machine counts as failed and is removed. At least 2 minutes.',
     {
       replaces: {
         externalgrpc: 'PENDING_VM_TIMEOUT_SECONDS',
         'proxmox-autoscaler': 'max_node_provision_time',
       },
-      note: 'below 120 s ca-proxmox-externalgrpc silently took 120 s; without effect in proxmox-autoscaler',
+      note: 'ca-proxmox-externalgrpc silently raised values below 120 s; without effect in proxmox-autoscaler',
     },
   ),
   registrationTimeout: key(
     duration({ min: '30s' }).prefault('5m'),
-    'From a booted guest to its Node.',
+    'Maximum time from a booted guest to its registered Node.',
     {
-      note: '5 minutes were fixed in KubeNodeSmith',
+      note: 'fixed at 5 minutes in KubeNodeSmith',
     },
   ),
   deletion: key(
     section({
       mode: key(
         z.enum(['shutdown', 'stop']).prefault('shutdown'),
-        'Shut the guest down first, or stop it at once.',
+        'Shut down the guest first, or stop the VM immediately.',
         {
-          note: 'ca-proxmox-externalgrpc stopped at once',
+          note: 'ca-proxmox-externalgrpc stopped the VM immediately',
         },
       ),
       shutdownTimeout: key(
         duration({ min: '1s' }).prefault('1m'),
-        'How long a shutdown may take; then the VM is stopped.',
+        'Maximum duration of a shutdown. After that the VM is stopped.',
       ),
     }),
-    'How a machine is taken away.',
+    'How a machine is deleted.',
   ),
   clusterAutoscaler: key(
     clusterAutoscalerSchema,
-    'What the Cluster Autoscaler is told about this pool.',
+    'Settings reported to the Cluster Autoscaler for this pool.',
   ),
 });

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region: one Proxmox cluster or single host, how to reach it and what of it may be used.
+// A region: one Proxmox cluster or a single host, how to connect to it, and which of its resources to use.
 import * as z from 'zod';
-import { endpoint, fingerprint, vmIdRange } from './addresses.ts';
-import { duration, wholeNumber } from './amounts.ts';
+import { DEFAULT_VM_ID_RANGE, formatVmIdRange } from '../values/vm-id-range.ts';
+import { apiEndpoint, fingerprint, vmIdRange } from './address-leaves.ts';
+import { duration, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
 import {
-  path,
+  filePath,
   proxmoxHost,
   proxmoxUser,
   resourcePoolId,
@@ -14,20 +15,20 @@ import {
   tag,
   tokenId,
   unixUser,
-} from './names.ts';
-import { secretRef, secretWays } from './secret-keys.ts';
+} from './name-leaves.ts';
+import { secretRef, secretSourceKeys } from './secret-keys.ts';
 
-const tokenSecret = secretWays('the token’s secret', 'PROXMOX_SECRET');
-const password = secretWays('the user’s password', 'password');
-const passphrase = secretWays('the passphrase of the private key', 'passphrase');
+const tokenSecret = secretSourceKeys('the secret of the token', 'PROXMOX_SECRET');
+const password = secretSourceKeys('the password of the user', 'password');
+const passphrase = secretSourceKeys('the passphrase of the private key', 'passphrase');
 
 const tokenSchema = z.strictObject({
-  id: key(tokenId().optional(), 'Id of the API token, `user@realm!name`.', {
+  id: key(tokenId().optional(), 'API token id, `user@realm!name`.', {
     replaces: { externalgrpc: 'proxmox.token_id', kubenodesmith: 'PROXMOX_TOKEN_ID in the Secret' },
   }),
   idRef: key(
     secretRef('PROXMOX_TOKEN_ID').optional(),
-    'Takes the id from a Kubernetes Secret too, where both are kept together.',
+    'Kubernetes Secret that holds the token id, when id and secret are stored together.',
     { replaces: { kubenodesmith: 'providers.NAME.credentialsRef' } },
   ),
   secretFile: tokenSecret.file,
@@ -37,44 +38,44 @@ const tokenSchema = z.strictObject({
 
 const tlsSchema = section({
   caFile: key(
-    path().optional(),
-    'CA that signed the API’s certificate (PEM), `/etc/pve/pve-root-ca.pem` on the host.',
+    filePath().optional(),
+    'CA that signed the API certificate (PEM), `/etc/pve/pve-root-ca.pem` on a Proxmox host.',
     {
-      defaultText: 'the system’s CAs',
+      defaultText: 'the system CAs',
     },
   ),
   fingerprints: key(
     z.array(fingerprint()).prefault([]),
-    'SHA-256 fingerprints of the certificates to trust, one per host.',
+    'SHA-256 fingerprints of trusted API certificates, one per host.',
   ),
   insecure: key(
     z.boolean().prefault(false),
-    'Trust any certificate: whoever answers gets the token. Warned about.',
+    'Accept any certificate. Any server that answers then receives the token. Causes a warning.',
     {
       replaces: {
         externalgrpc: 'proxmox.tls_insecure',
         kubenodesmith: 'PROXMOX_SKIP_TLS_VERIFY in the Secret',
       },
-      note: 'ca-proxmox-externalgrpc trusted any certificate by default, proxmox-autoscaler always; here it has to be asked for',
+      note: 'ca-proxmox-externalgrpc accepted any certificate by default, proxmox-autoscaler always; here it must be enabled explicitly',
     },
   ),
 });
 
 const sshSchema = z.strictObject({
-  user: key(unixUser().prefault('root'), 'User to log in as on the Proxmox hosts.', {
+  user: key(unixUser().prefault('root'), 'SSH user on the Proxmox hosts.', {
     replaces: { 'vm-plan': 'ssh_user' },
   }),
-  port: key(wholeNumber(1, 65_535).prefault(22), 'Port of the SSH servers.'),
+  port: key(wholeNumber(1, 65_535).prefault(22), 'SSH port.'),
   hosts: key(z.array(sshHost()).prefault([]), 'Host names or addresses to log in to.', {
     defaultText: '`hosts.allow`',
     replaces: { 'vm-plan': 'proxmox_nodes' },
   }),
-  privateKeyFile: key(path(), 'Private key for the log-in.', {
+  privateKeyFile: key(filePath(), 'SSH private key.', {
     replaces: { 'vm-plan': 'ssh_private_key_path' },
   }),
   knownHosts: key(
-    path().prefault('~/.ssh/known_hosts'),
-    'File with the hosts’ keys. A host that is not in it is refused.',
+    filePath().prefault('~/.ssh/known_hosts'),
+    'Known hosts file. Connections to a host without an entry are refused.',
   ),
   passphraseFile: passphrase.file,
   passphraseEnv: passphrase.env,
@@ -84,14 +85,14 @@ const sshSchema = z.strictObject({
 const storageSchema = section({
   images: key(
     storageId().prefault('local'),
-    'Where cloud images are downloaded to; needs content type `import`.',
+    'Storage for downloaded cloud images; needs content type `import`.',
     {
       replaces: { externalgrpc: 'proxmox.import_storage' },
     },
   ),
   seeds: key(
     storageId().prefault('local'),
-    'Where seed ISOs are uploaded to; needs content type `iso`, and the token the right to delete there.',
+    'Storage for seed ISOs; needs content type `iso`, and the token needs permission to delete files.',
     {
       replaces: { externalgrpc: 'proxmox.iso_storage' },
     },
@@ -101,15 +102,15 @@ const storageSchema = section({
       .union([storageId(), z.array(storageId()).min(1)])
       .prefault('local-lvm')
       .meta({ 'x-forms': 'a storage, or a list of storages' }),
-    'Where disks of VMs go; of a list, the one with most room.',
+    'Storage for VM disks; from a list, the storage with the most free space is used.',
     { replaces: { externalgrpc: 'proxmox.vm_storage', 'vm-plan': 'vm_template.storage_pool' } },
   ),
 });
 
 export const regionSchema = z.strictObject({
   endpoints: key(
-    z.array(endpoint()).prefault([]),
-    'API of the hosts, `https://host:8006`; tried in turn. Needed unless the transport is SSH.',
+    z.array(apiEndpoint()).prefault([]),
+    'API URLs of the hosts, `https://host:8006`, tried in order. Required unless the transport is SSH.',
     {
       replaces: {
         externalgrpc: 'proxmox.api_url',
@@ -118,14 +119,18 @@ export const regionSchema = z.strictObject({
       },
     },
   ),
-  token: key(tokenSchema.optional(), 'API token: the usual way to log in.'),
-  user: key(proxmoxUser().optional(), 'User for a log-in with password, where there is no token.', {
-    replaces: { 'proxmox-autoscaler': 'pxe_user' },
-  }),
+  token: key(tokenSchema.optional(), 'API token; the recommended login method.'),
+  user: key(
+    proxmoxUser().optional(),
+    'User for a login with password, as an alternative to a token.',
+    {
+      replaces: { 'proxmox-autoscaler': 'pxe_user' },
+    },
+  ),
   passwordFile: password.file,
   passwordEnv: password.env,
   passwordRef: password.ref,
-  tls: key(tlsSchema, 'How the API’s certificate is checked.'),
+  tls: key(tlsSchema, 'Verification of the API certificate.'),
   transport: key(
     z
       .union([
@@ -134,23 +139,23 @@ export const regionSchema = z.strictObject({
       ])
       .prefault('rest')
       .meta({ 'x-forms': '`rest`, or a mapping with the key `ssh`' }),
-    'How Proxmox is spoken to: its REST API, or `qm` and `pvesh` over SSH.',
+    'How pvescaler connects to Proxmox: the REST API, or `qm` and `pvesh` over SSH.',
   ),
   hosts: key(
     section({
-      allow: key(z.array(proxmoxHost()).prefault([]), 'The only hosts to use; empty: all.', {
+      allow: key(z.array(proxmoxHost()).prefault([]), 'Hosts to use; empty means all.', {
         replaces: {
           externalgrpc: 'proxmox.node',
           kubenodesmith: 'providers.NAME.options.nodeWhitelist',
         },
       }),
-      deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts never to use.'),
+      deny: key(z.array(proxmoxHost()).prefault([]), 'Hosts that are never used.'),
     }),
-    'Which Proxmox hosts may carry machines.',
+    'Proxmox hosts that may run machines.',
   ),
   vmIds: key(
-    vmIdRange().prefault('20000-29999'),
-    'VM ids for our machines, both ends included. Keep it to this cluster.',
+    vmIdRange().prefault(formatVmIdRange(DEFAULT_VM_ID_RANGE)),
+    'Range of VM ids for machines, both ends included. Reserve it for this Kubernetes cluster.',
     {
       replaces: {
         kubenodesmith: [
@@ -166,29 +171,32 @@ export const regionSchema = z.strictObject({
     section({
       createsPerHost: key(
         wholeNumber(1, 100).prefault(2),
-        'Creations at once on one host; the rest wait.',
+        'Maximum concurrent creations per host; further creations wait.',
       ),
-      createsPerStorage: key(wholeNumber(1, 100).prefault(2), 'Creations at once on one storage.'),
+      createsPerStorage: key(
+        wholeNumber(1, 100).prefault(2),
+        'Maximum concurrent creations per storage.',
+      ),
     }),
-    'Back-pressure: Proxmox locks a storage while it allocates.',
+    'Concurrency limits. Proxmox locks a storage during an allocation.',
   ),
   managedTag: key(
     tag().prefault('pvescaler'),
-    'Tag on each VM of ours, for people and for lists. It proves no ownership.',
+    'Tag on each managed VM, for display and filtering. The tag does not prove ownership.',
     {
       replaces: { kubenodesmith: 'providers.NAME.options.managedNodeTag' },
     },
   ),
-  tags: key(z.array(tag()).prefault([]), 'Further tags for each VM.', {
+  tags: key(z.array(tag()).prefault([]), 'Additional tags of each VM.', {
     replaces: { externalgrpc: 'defaults.vm_tag_prefix' },
   }),
-  resourcePool: key(resourcePoolId().optional(), 'Proxmox resource pool that new VMs join.'),
+  resourcePool: key(resourcePoolId().optional(), 'Proxmox resource pool of new VMs.'),
   requestTimeout: key(
     duration({ min: '1s' }).prefault('35s'),
-    'How long one API request may take. A host that asks another one on our behalf waits 30 s for it.',
+    'Timeout of one API request. A Proxmox host that forwards a request to another host waits up to 30 s.',
   ),
   taskTimeout: key(
     duration({ min: '10s' }).prefault('15m'),
-    'How long a Proxmox task (clone, import) may take.',
+    'Timeout of a Proxmox task (clone, import).',
   ),
 });

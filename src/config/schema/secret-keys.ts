@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secret never stands in the file: it is named, as a file, an environment variable or a key of a
-// Kubernetes Secret. The same three keys appear wherever one is needed, after a prefix: `secretFile`,
-// `secretEnv`, `secretRef`; `passwordFile`, `passwordEnv`, `passwordRef`.
+// The file never contains a secret. It refers to a file, an environment variable or a key of a Kubernetes
+// Secret. Every secret uses the same three key names after a prefix: `secretFile`, `secretEnv`,
+// `secretRef`; `passwordFile`, `passwordEnv`, `passwordRef`.
 import * as z from 'zod';
 import { dnsSubdomain } from '../../model/dns-name.ts';
 import { key } from './key.ts';
 import { textLeaf } from './leaf.ts';
-import { matches, namespace, path } from './names.ts';
+import { checkPattern, filePath, namespace } from './name-leaves.ts';
 
 function variableName() {
   return textLeaf(
     { type: 'variable name', json: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]*$' } },
-    (value) => matches(value, /^[A-Za-z_][A-Za-z0-9_]{0,63}$/, 'is not the name of a variable'),
+    (value) =>
+      checkPattern(
+        value,
+        /^[A-Za-z_][A-Za-z0-9_]{0,63}$/,
+        'must be the name of an environment variable',
+      ),
   );
 }
 
@@ -25,27 +30,30 @@ export function secretRef(defaultKey: string) {
         ),
         'Name of the Kubernetes Secret.',
       ),
-      namespace: key(namespace().optional(), 'Its namespace.', {
+      namespace: key(namespace().optional(), 'Namespace of the Secret.', {
         defaultText: '`cluster.namespace`',
       }),
       key: key(
         textLeaf({ type: 'Secret key', json: { type: 'string', minLength: 1 } }, (value) =>
-          matches(value, /^[A-Za-z0-9._-]{1,253}$/, 'is not a key of a Secret'),
+          checkPattern(value, /^[A-Za-z0-9._-]{1,253}$/, 'must be a key of a Kubernetes Secret'),
         ).prefault(defaultKey),
-        'The key inside it.',
+        'Key in the Secret.',
       ),
     })
     .meta({
       'x-type': 'Secret reference',
-      'x-note': `key \`${defaultKey}\` unless it names another`,
+      'x-note': `the default key is \`${defaultKey}\``,
     });
 }
 
-/** The three ways to name one secret. Exactly one of them is to be given, which ../checks sees to. */
-export function secretWays(what: string, defaultKey: string) {
+/** The three keys that refer to a secret. Exactly one of them must be set, which ../checks verifies. */
+export function secretSourceKeys(what: string, defaultKey: string) {
   return {
-    file: key(path().optional(), `File that holds ${what}; one trailing line break is dropped.`),
-    env: key(variableName().optional(), `Environment variable that holds ${what}.`),
-    ref: key(secretRef(defaultKey).optional(), `Kubernetes Secret that holds ${what}.`),
+    file: key(
+      filePath().optional(),
+      `File that contains ${what}; one trailing line break is removed.`,
+    ),
+    env: key(variableName().optional(), `Environment variable that contains ${what}.`),
+    ref: key(secretRef(defaultKey).optional(), `Kubernetes Secret that contains ${what}.`),
   };
 }

@@ -1,63 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a new VM comes from and how large it is: images, templates, named sizes; and the guest's SSH.
+// Sources and sizes of new VMs: images, templates, named sizes; and SSH access to the guest.
 import * as z from 'zod';
-import { checksum, url, vmId } from './addresses.ts';
-import { bytes, duration, wholeNumber } from './amounts.ts';
+import { checksum, url, vmId } from './address-leaves.ts';
+import { bytes, duration, wholeNumber } from './amount-leaves.ts';
 import { key, section } from './key.ts';
 import { textLeaf } from './leaf.ts';
 import {
   bridge,
-  hostNameStem,
-  matches,
-  path,
+  checkPattern,
+  dnsName,
+  filePath,
+  nonEmptyText,
   proxmoxHost,
   storageId,
-  text,
   unixUser,
-} from './names.ts';
+} from './name-leaves.ts';
 
 export const CPU_MAX = 8192;
 
 export const imageSchema = z.strictObject({
-  url: key(url(), 'Cloud image; each Proxmox storage downloads it once.', {
+  url: key(url(), 'URL of the cloud image. Each Proxmox storage downloads it once.', {
     replaces: { externalgrpc: 'proxmox.cloud_image_url', 'vm-plan': 'vm_template.image_url' },
   }),
   checksumUrl: key(
     url().optional(),
-    'List of checksums that names the image (`SHA256SUMS`, `SHA512SUMS`).',
+    'URL of a checksum list that contains the image (`SHA256SUMS`, `SHA512SUMS`).',
     {
       replaces: { 'vm-plan': 'vm_template.checksum_url' },
     },
   ),
-  checksum: key(checksum().optional(), 'The checksum itself, `sha256:…`, instead of a list.'),
-  unverified: key(z.boolean().prefault(false), 'Take the image without a checksum. Warned about.', {
-    note: 'ca-proxmox-externalgrpc never verified',
-  }),
+  checksum: key(checksum().optional(), 'Checksum of the image, `sha256:…`, instead of a list.'),
+  unverified: key(
+    z.boolean().prefault(false),
+    'Accept the image without a checksum. Causes a warning.',
+    {
+      note: 'ca-proxmox-externalgrpc never verified images',
+    },
+  ),
   verifyCertificates: key(
     z.boolean().prefault(true),
-    'Whether Proxmox checks the certificate of the download server.',
+    'Let Proxmox verify the certificate of the download server.',
     {
       replaces: { externalgrpc: 'proxmox.verify_certificates' },
-      note: 'off by default there',
+      note: 'off by default in ca-proxmox-externalgrpc',
     },
   ),
   format: key(
     z.enum(['qcow2', 'raw', 'vmdk']).optional(),
-    'Format of the file, where its name does not tell.',
-    { defaultText: 'from the URL; `.img` counts as `qcow2`' },
+    'Image format, when the file name does not show it.',
+    { defaultText: 'derived from the URL; `.img` means `qcow2`' },
   ),
 });
 
 export const templateSchema = z.strictObject({
   name: key(
-    hostNameStem().optional(),
-    'Name of the template VM; on each host the one with this name is used.',
+    dnsName().optional(),
+    'Name of the template VM; each host uses its own template with this name.',
     {
       replaces: {
         'proxmox-autoscaler': 'pxe_autoscaled_node_template_vm',
         'vm-plan': 'vm_template.name',
       },
-      note: 'matched as a whole, not as a part of a name',
+      note: 'must match the whole name, not a part of it',
     },
   ),
   id: key(
@@ -68,7 +72,10 @@ export const templateSchema = z.strictObject({
     'VM id of the template; with local storage, one per host: `{ pve1: 9000, pve2: 9001 }`.',
     { replaces: { 'vm-plan': 'vm_template.id' } },
   ),
-  image: key(text().optional(), 'Image that `pvescaler template build` makes it from.'),
+  image: key(
+    nonEmptyText().optional(),
+    'Image from which `pvescaler template build` creates the template.',
+  ),
   cpu: key(wholeNumber(1, CPU_MAX).prefault(1), 'vCPUs of the template.', {
     replaces: { 'vm-plan': 'vm_template.base_cpus' },
   }),
@@ -77,20 +84,20 @@ export const templateSchema = z.strictObject({
   }),
   disk: key(
     bytes({ min: '64Mi' }).prefault('16Gi'),
-    'Disk of the template; a machine’s disk is at least as large.',
+    'Disk size of the template; the disk of a machine is at least as large.',
     {
       replaces: { 'vm-plan': 'vm_template.base_disk_gb' },
     },
   ),
   packages: key(
-    z.array(text()).prefault(['qemu-guest-agent']),
+    z.array(nonEmptyText()).prefault(['qemu-guest-agent']),
     'Packages installed while the template is built.',
   ),
-  storage: key(storageId().optional(), 'Storage of the template’s disk.', {
+  storage: key(storageId().optional(), 'Storage of the template disk.', {
     defaultText: '`storage.disks` of the region',
     replaces: { 'vm-plan': 'vm_template.storage_pool' },
   }),
-  bridge: key(bridge().prefault('vmbr0'), 'Bridge the template is built on.', {
+  bridge: key(bridge().prefault('vmbr0'), 'Bridge that is used to build the template.', {
     replaces: { 'vm-plan': 'vm_template.network_bridge' },
   }),
 });
@@ -99,13 +106,9 @@ export const sizeSchema = z.strictObject({
   cpu: key(wholeNumber(1, CPU_MAX), 'vCPUs.', {
     replaces: { externalgrpc: 'node_groups[].cores', 'vm-plan': 'vm_sizes.NAME.cpus' },
   }),
-  memory: key(
-    bytes({ min: '64Mi' }),
-    'Memory that the guest sees as a whole; what pods may use is less.',
-    {
-      replaces: { externalgrpc: 'node_groups[].memory_mb', 'vm-plan': 'vm_sizes.NAME.memory_mb' },
-    },
-  ),
+  memory: key(bytes({ min: '64Mi' }), 'Total memory of the guest; pods can use less.', {
+    replaces: { externalgrpc: 'node_groups[].memory_mb', 'vm-plan': 'vm_sizes.NAME.memory_mb' },
+  }),
   disk: key(bytes({ min: '1Gi' }).prefault('20Gi'), 'Size of the disk.', {
     replaces: { externalgrpc: 'node_groups[].disk_size', 'vm-plan': 'vm_sizes.NAME.disk_gb' },
   }),
@@ -113,16 +116,16 @@ export const sizeSchema = z.strictObject({
 
 function publicKey() {
   return textLeaf({ type: 'SSH public key', json: { type: 'string' } }, (value) =>
-    matches(
+    checkPattern(
       value.trim(),
       /^(ssh-(rsa|ed25519|dss)|ecdsa-sha2-\S+|sk-\S+) [A-Za-z0-9+/=]{16,}( [^\n]*)?$/,
-      'is not one line of an SSH public key file',
+      'must be one line of an SSH public key file',
     ),
   );
 }
 
 export const guestSshSchema = section({
-  user: key(unixUser().prefault('ubuntu'), 'User in the guest that gets the keys.'),
+  user: key(unixUser().prefault('ubuntu'), 'Guest user that gets the public keys.'),
   publicKeys: key(
     z.array(publicKey()).prefault([]),
     'Public keys that may log in to new machines.',
@@ -130,10 +133,10 @@ export const guestSshSchema = section({
       replaces: { externalgrpc: 'k3s.ssh_public_key', 'vm-plan': 'cloud_init.ssh_public_key' },
     },
   ),
-  publicKeyFiles: key(z.array(path()).prefault([]), 'Files with such keys.'),
+  publicKeyFiles: key(z.array(filePath()).prefault([]), 'Files with SSH public keys.'),
   privateKeyFile: key(
-    path().optional(),
-    'Private key with which `vm create` checks that a machine lets it in.',
+    filePath().optional(),
+    'Private key that `vm create` uses to check SSH access to a new machine.',
     {
       defaultText: 'no SSH check',
     },
@@ -143,16 +146,16 @@ export const guestSshSchema = section({
 export const readinessSchema = section({
   timeout: key(
     duration({ min: '1s' }).prefault('300s'),
-    'How long `vm create` waits for a new VM.',
+    'Maximum time that `vm create` waits for a new VM.',
     {
       replaces: { 'vm-plan': 'readiness_check.timeout_seconds' },
     },
   ),
   agentInterval: key(
     duration({ min: '1s' }).prefault('15s'),
-    'Pause between two calls to the guest agent.',
+    'Interval between two calls to the guest agent.',
   ),
-  sshInterval: key(duration({ min: '1s' }).prefault('10s'), 'Pause between two SSH attempts.', {
+  sshInterval: key(duration({ min: '1s' }).prefault('10s'), 'Interval between two SSH attempts.', {
     replaces: { 'vm-plan': 'readiness_check.ssh_check_interval_seconds' },
   }),
 });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schema as plain data (JSON Schema with our own `x-` facts): what the reference page, suggestions and
-// `config show` walk through, so that none of them knows the insides of the validation library.
+// The schema as plain data: JSON Schema with our own `x-` keywords. The reference page, suggestions and
+// `config show` use it, so that none of them depends on the internals of the validation library.
 import * as z from 'zod';
 import type { ConfigPath } from '../config-path.ts';
+import type { SourceSystem } from '../source-systems.ts';
 import { configSchema } from './index.ts';
-import type { ReplacedSystem } from './key.ts';
 
 export interface SchemaNode {
   readonly type?: string | readonly string[];
@@ -23,46 +23,46 @@ export interface SchemaNode {
   readonly 'x-forms'?: string;
   readonly 'x-note'?: string;
   readonly 'x-default'?: string;
-  readonly 'x-replaces'?: Readonly<Partial<Record<ReplacedSystem, string | readonly string[]>>>;
+  readonly 'x-replaces'?: Readonly<Partial<Record<SourceSystem, string | readonly string[]>>>;
 }
 
 let tree: SchemaNode | undefined;
 
-/** Made at first use: validating a correct file needs none of it. */
+/** Created at first use, because validating a correct file does not need it. */
 export function schemaTree(): SchemaNode {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the library's type has key words we never get
   tree ??= z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as SchemaNode;
   return tree;
 }
 
-/** Every node that can stand at this path: several where forms differ. */
-export function nodesAt(path: ConfigPath): readonly SchemaNode[] {
+/** Every schema node at this path; several when the value has several forms. */
+export function findNodes(path: ConfigPath): readonly SchemaNode[] {
   let nodes: readonly SchemaNode[] = [schemaTree()];
   for (const step of path) {
-    nodes = nodes.flatMap(withForms).flatMap((node) => childOf(node, step));
+    nodes = nodes.flatMap(expandForms).flatMap((node) => findChild(node, step));
   }
   return nodes;
 }
 
-/** How the forms of a value with several are told to a person. */
-export function formsAt(path: ConfigPath): string | undefined {
-  return nodesAt(path).find((node) => node['x-forms'] !== undefined)?.['x-forms'];
+/** Description of the forms of a value that has several. */
+export function describeForms(path: ConfigPath): string | undefined {
+  return findNodes(path).find((node) => node['x-forms'] !== undefined)?.['x-forms'];
 }
 
-/** The keys that may stand in the mapping at this path, in the order of the schema. */
-export function keysAt(path: ConfigPath): readonly string[] {
-  const keys = nodesAt(path)
-    .flatMap(withForms)
+/** The keys that are allowed in the mapping at this path, in the order of the schema. */
+export function findKeys(path: ConfigPath): readonly string[] {
+  const keys = findNodes(path)
+    .flatMap(expandForms)
     .flatMap(({ properties }) => Object.keys(properties ?? {}));
   return [...new Set(keys)];
 }
 
-/** The node and, where it is a choice between forms, each of them. */
-export function withForms(node: SchemaNode): readonly SchemaNode[] {
-  return [node, ...(node.anyOf ?? []).flatMap(withForms)];
+/** The node and all its alternative forms. */
+export function expandForms(node: SchemaNode): readonly SchemaNode[] {
+  return [node, ...(node.anyOf ?? []).flatMap(expandForms)];
 }
 
-function childOf(node: SchemaNode, step: string | number): readonly SchemaNode[] {
+function findChild(node: SchemaNode, step: string | number): readonly SchemaNode[] {
   if (typeof step === 'number') return node.items === undefined ? [] : [node.items];
   const { properties, additionalProperties } = node;
   const named =

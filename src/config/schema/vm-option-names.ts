@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a Proxmox VM, sorted by what a pool's `vmOptions` may do with them: pass on, leave to one of
-// our keys, or not at all. `N` stands for digits.
+// The options of a Proxmox VM, grouped by how `vmOptions` of a pool treats them: passed through, set from
+// another key, or refused. `N` stands for digits.
 
-/** Passed to Proxmox as they are. */
-export const PASSED_ON: readonly string[] = [
+/** Passed to Proxmox unchanged. */
+export const PASSED_THROUGH_OPTIONS: readonly string[] = [
   'acpi',
   'affinity',
   'agent',
@@ -54,8 +54,8 @@ export const PASSED_ON: readonly string[] = [
   'watchdog',
 ];
 
-/** Set from a key of ours: saying it twice would leave open which one counts. */
-export const OURS: Readonly<Record<string, string>> = {
+/** Set by pvescaler from another key; setting them twice would be ambiguous. */
+export const MANAGED_OPTIONS: Readonly<Record<string, string>> = {
   balloon: 'balloon',
   boot: 'from',
   bootdisk: 'from',
@@ -65,8 +65,8 @@ export const OURS: Readonly<Record<string, string>> = {
   citype: 'join',
   ciuser: 'ssh.user',
   cores: 'size.cpu',
-  description: 'nothing: it holds the mark of ownership',
-  ide2: 'from and join: the seed ISO is there',
+  description: 'the ownership marker',
+  ide2: 'from and join (the drive of the seed ISO)',
   ipconfigN: 'network.ip',
   memory: 'size.memory and memoryOverhead',
   name: 'names.prefix',
@@ -76,7 +76,7 @@ export const OURS: Readonly<Record<string, string>> = {
   pool: 'proxmox.<region>.resourcePool',
   scsi0: 'size.disk, disk and proxmox.<region>.storage.disks',
   searchdomain: 'network.ip.search',
-  smbios1: 'nothing: its uuid is the machine’s id',
+  smbios1: 'the machine id',
   sshkeys: 'ssh.publicKeys',
   storage: 'proxmox.<region>.storage.disks',
   tags: 'proxmox.<region>.tags',
@@ -84,25 +84,25 @@ export const OURS: Readonly<Record<string, string>> = {
   vmid: 'proxmox.<region>.vmIds',
 };
 
-/** Not to be had, and why. */
-export const REFUSED: Readonly<Record<string, string>> = {
+/** Refused options and the reason. */
+export const REFUSED_OPTIONS: Readonly<Record<string, string>> = {
   archive: 'machines are not restored from backups',
-  args: 'it hands raw arguments to the hypervisor process, which runs as root on the host',
+  args: 'it passes raw arguments to the hypervisor process, which runs as root on the host',
   autostart: 'Proxmox ignores it',
-  force: 'it would overwrite a VM that is there',
-  'ha-managed': 'high availability would start machines that were taken away',
+  force: 'it would overwrite an existing VM',
+  'ha-managed': 'high availability would restart deleted machines',
   hookscript: 'it runs a script as root on the host',
-  ideN: 'use scsiN, sataN or virtioN for further disks',
+  ideN: 'use scsiN, sataN or virtioN for additional disks',
   'import-working-storage': 'images are imported from storage.images',
   ivshmem: 'it shares memory with other VMs of the host',
   'live-restore': 'machines are not restored from backups',
-  lock: 'a locked VM could not be deleted again',
+  lock: 'a locked VM cannot be deleted',
   parallelN: 'it opens a device of the host',
-  protection: 'a protected VM could not be deleted again',
-  start: 'machines are started once they are configured',
+  protection: 'a protected VM cannot be deleted',
+  start: 'pvescaler starts machines after configuring them',
   template: 'a template cannot be started',
   unique: 'machines are not restored from backups',
-  unusedN: 'it is not an option to set',
+  unusedN: 'Proxmox sets it itself',
   virtiofsN: 'it opens a folder of the host',
   bwlimit: 'machines are not restored from backups',
 };

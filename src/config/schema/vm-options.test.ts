@@ -28,11 +28,11 @@ describe('vmOptions', () => {
     ['hostpci0', 'spice'],
     ['usb0', 'spice,host=1-2'],
     ['usb0', 'host=1-2,mapping=x'],
-  ])('refuses a device of one host: %s: %s', (name, value) => {
+  ])('refuses the device of a single host: %s: %s', (name, value) => {
     expect(checkVmOption(name, value)).toEqual({
       ok: false,
       problem:
-        "names a device of one host; make a resource mapping in Proxmox and write 'mapping=<name>'",
+        "names a device of one host; create a resource mapping in Proxmox and write 'mapping=<name>'",
     });
   });
 
@@ -40,47 +40,47 @@ describe('vmOptions', () => {
     [
       'args',
       '-device x',
-      'is refused: it hands raw arguments to the hypervisor process, which runs as root on the host',
+      'is not allowed: it passes raw arguments to the hypervisor process, which runs as root on the host',
     ],
-    ['hookscript', 'local:snippets/x.pl', 'is refused: it runs a script as root on the host'],
+    ['hookscript', 'local:snippets/x.pl', 'is not allowed: it runs a script as root on the host'],
     [
       'hostpci0',
       '0000:01:00.0',
-      "names a device of one host; make a resource mapping in Proxmox and write 'mapping=<name>'",
+      "names a device of one host; create a resource mapping in Proxmox and write 'mapping=<name>'",
     ],
     [
       'hostpci1',
       'host=01:00',
-      "names a device of one host; make a resource mapping in Proxmox and write 'mapping=<name>'",
+      "names a device of one host; create a resource mapping in Proxmox and write 'mapping=<name>'",
     ],
     [
       'usb1',
       'host=1234:5678',
-      "names a device of one host; make a resource mapping in Proxmox and write 'mapping=<name>'",
+      "names a device of one host; create a resource mapping in Proxmox and write 'mapping=<name>'",
     ],
-    ['scsi1', '/dev/sda', 'contains an absolute path; name a storage volume instead'],
+    ['scsi1', '/dev/sda', 'must not contain an absolute path; use a storage volume instead'],
     [
       'scsi1',
       'local:0,import-from=/root/x.img',
-      'contains an absolute path; name a storage volume instead',
+      'must not contain an absolute path; use a storage volume instead',
     ],
-    ['serial0', '/dev/ttyS0', 'contains an absolute path; name a storage volume instead'],
+    ['serial0', '/dev/ttyS0', 'must not contain an absolute path; use a storage volume instead'],
     ['cpu', 'host\nargs: x', 'contains a line break'],
     ['cpu', ' ', 'is empty'],
-    ['cores', 4, 'is set by pvescaler; the key for it is size.cpu'],
-    ['memory', 2048, 'is set by pvescaler; the key for it is size.memory and memoryOverhead'],
-    ['net0', 'virtio', 'is set by pvescaler; the key for it is network.interfaces'],
-    ['ipconfig0', 'ip=dhcp', 'is set by pvescaler; the key for it is network.ip'],
-    ['tags', 'x', 'is set by pvescaler; the key for it is proxmox.<region>.tags'],
+    ['cores', 4, 'is set by pvescaler from size.cpu; remove it'],
+    ['memory', 2048, 'is set by pvescaler from size.memory and memoryOverhead; remove it'],
+    ['net0', 'virtio', 'is set by pvescaler from network.interfaces; remove it'],
+    ['ipconfig0', 'ip=dhcp', 'is set by pvescaler from network.ip; remove it'],
+    ['tags', 'x', 'is set by pvescaler from proxmox.<region>.tags; remove it'],
     [
       'scsi0',
       'x:1',
-      'is set by pvescaler; the key for it is size.disk, disk and proxmox.<region>.storage.disks',
+      'is set by pvescaler from size.disk, disk and proxmox.<region>.storage.disks; remove it',
     ],
-    ['cicustom', 'user=x', 'is set by pvescaler; the key for it is join.custom.cloudConfigFile'],
-    ['protection', 1, 'is refused: a protected VM could not be deleted again'],
-    ['sokets', 1, "is no VM option that Proxmox has; did you mean 'sockets'?"],
-    ['constructor', 1, 'is no VM option that Proxmox has'],
+    ['cicustom', 'user=x', 'is set by pvescaler from join.custom.cloudConfigFile; remove it'],
+    ['protection', 1, 'is not allowed: a protected VM cannot be deleted'],
+    ['sokets', 1, "is not a Proxmox VM option; did you mean 'sockets'?"],
+    ['constructor', 1, 'is not a Proxmox VM option'],
   ] as const)('refuses %s: %s', (name, value, problem) => {
     expect(checkVmOption(name, value)).toEqual({ ok: false, problem });
   });

@@ -1,57 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// `vmOptions`: what a pool may pass to Proxmox beyond our own keys. A token may not set the dangerous ones
-// anyway, but root over SSH may, and a config file is not the place to become root on a host.
+// `vmOptions`: additional options that a pool passes to Proxmox. Proxmox refuses the dangerous options to
+// an API token, but not to root over SSH; a config file must not grant root access to a host.
 import * as z from 'zod';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
-import { nearest } from '../values/nearest.ts';
-import { OURS, PASSED_ON, REFUSED } from './vm-option-names.ts';
+import { closestMatch } from '../values/closest-match.ts';
+import { MANAGED_OPTIONS, PASSED_THROUGH_OPTIONS, REFUSED_OPTIONS } from './vm-option-names.ts';
 
 export type VmOptionValue = string | number | boolean;
 
-/** Why this option cannot stand in `vmOptions`; the value is never repeated. */
+/** Checks whether the option is allowed in `vmOptions`. The message never repeats the value. */
 export function checkVmOption(name: string, value: VmOptionValue): Parsed<VmOptionValue> {
-  const known = checkName(name);
-  return known.ok ? checkValue(name, String(value), value) : known;
+  const known = checkOptionName(name);
+  return known.ok ? checkOptionValue(name, String(value), value) : known;
 }
 
-function checkName(name: string): Parsed<string> {
+function checkOptionName(name: string): Parsed<string> {
   const general = name.replace(/\d+$/, 'N');
   for (const spelling of [name, general]) {
-    const refusal = Object.hasOwn(REFUSED, spelling) ? REFUSED[spelling] : undefined;
-    if (refusal !== undefined) return refused(`is refused: ${refusal}`);
-    const home = Object.hasOwn(OURS, spelling) ? OURS[spelling] : undefined;
-    if (home !== undefined) return refused(`is set by pvescaler; the key for it is ${home}`);
-    if (PASSED_ON.includes(spelling)) return accepted(name);
+    const refusal = Object.hasOwn(REFUSED_OPTIONS, spelling)
+      ? REFUSED_OPTIONS[spelling]
+      : undefined;
+    if (refusal !== undefined) return refused(`is not allowed: ${refusal}`);
+    const source = Object.hasOwn(MANAGED_OPTIONS, spelling) ? MANAGED_OPTIONS[spelling] : undefined;
+    if (source !== undefined) return refused(`is set by pvescaler from ${source}; remove it`);
+    if (PASSED_THROUGH_OPTIONS.includes(spelling)) return accepted(name);
   }
-  const meant = nearest(name, PASSED_ON);
+  const closest = closestMatch(name, PASSED_THROUGH_OPTIONS);
   return refused(
-    `is no VM option that Proxmox has${meant === undefined ? '' : `; did you mean '${meant}'?`}`,
+    `is not a Proxmox VM option${closest === undefined ? '' : `; did you mean '${closest}'?`}`,
   );
 }
 
-function checkValue(name: string, text: string, value: VmOptionValue): Parsed<VmOptionValue> {
+function checkOptionValue(name: string, text: string, value: VmOptionValue): Parsed<VmOptionValue> {
   if (/[\n\r\0]/.test(text)) return refused('contains a line break');
   if (text.trim() === '') return refused('is empty');
-  if (/^(hostpci|usb)\d/.test(name) && !isMapped(name, text)) {
+  if (/^(hostpci|usb)\d/.test(name) && !usesResourceMapping(name, text)) {
     return refused(
-      "names a device of one host; make a resource mapping in Proxmox and write 'mapping=<name>'",
+      "names a device of one host; create a resource mapping in Proxmox and write 'mapping=<name>'",
     );
   }
   if (/(^|[,=:])\s*\//.test(text)) {
-    return refused('contains an absolute path; name a storage volume instead');
+    return refused('must not contain an absolute path; use a storage volume instead');
   }
   return accepted(value);
 }
 
-/** Named by a mapping, and nowhere by an address; a USB port may also be left to SPICE. */
-function isMapped(name: string, text: string): boolean {
+/** Whether the device is named by a resource mapping and not by an address. A USB port may also use SPICE. */
+function usesResourceMapping(name: string, text: string): boolean {
   const parts = text.split(',').map((part) => part.trim());
   const isSpice = (part: string) => name.startsWith('usb') && /^(host=)?spice$/.test(part);
   const isNamed = parts.some((part) => /^mapping=[A-Za-z][\w.-]*$/.test(part) || isSpice(part));
   return isNamed && parts.every((part) => isSpice(part) || /^(?!host=)\w[\w-]*=[^;]*$/i.test(part));
 }
 
-// Anything at first: a wrong kind of value must not hide that another option is a dangerous one.
+// Accepts any value first: a value of the wrong type must not hide that another option is dangerous.
 const scalar = z
   .custom<VmOptionValue>()
   .meta({ type: ['string', 'number', 'boolean'], 'x-type': 'text, number or boolean' });

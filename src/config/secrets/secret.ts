@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secret in memory. Whoever prints, logs or serialises it by accident gets dots.
+// A secret in memory. Printing, logging or serialising it shows only dots.
 import { inspect } from 'node:util';
 
 export const MASK = '••••';
@@ -11,7 +11,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The only way to the value; call it where it is sent and keep no copy. */
+  /** The only access to the value. Call it where the value is sent, and keep no copy. */
   reveal(): string {
     return this.#value;
   }

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { isSecretKey, looksSecret, quoted, quotedKey, withoutValue } from './looks-secret.ts';
-import { resolveSecret, type SecretReaders } from './resolve.ts';
+import {
+  isSecretKey,
+  mayBeSecret,
+  quoteKey,
+  quoteValue,
+  removeQuotedValue,
+} from './detect-secret.ts';
+import { resolveSecret, type SecretReaders } from './resolve-secret.ts';
 import { Secret } from './secret.ts';
-import { describeSecretSource } from './source.ts';
+import { describeSecretSource } from './secret-source.ts';
 
 const readers = (more: Partial<SecretReaders> = {}): SecretReaders => ({
   readFile: () => Promise.reject(Object.assign(new Error('ENOENT: /x'), { code: 'ENOENT' })),
@@ -13,7 +19,7 @@ const readers = (more: Partial<SecretReaders> = {}): SecretReaders => ({
 });
 
 describe('Secret', () => {
-  it('shows its value on request only', () => {
+  it('shows its value only through reveal()', () => {
     const secret = new Secret('hunter2');
     expect(secret.reveal()).toBe('hunter2');
     const accidents = [
@@ -28,7 +34,7 @@ describe('Secret', () => {
 });
 
 describe('resolveSecret', () => {
-  it('drops one trailing line break of a file', async () => {
+  it('removes one trailing line break of a file', async () => {
     const readFile = () => Promise.resolve({ text: 'abc \n\n', mode: 0o600 });
     const { secret, warnings } = await resolveSecret(
       { kind: 'file', path: '/t' },
@@ -38,11 +44,11 @@ describe('resolveSecret', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('warns about a file that everybody can read', async () => {
+  it('warns about a world-readable file', async () => {
     const readFile = () => Promise.resolve({ text: 'abc', mode: 0o644 });
     const { warnings } = await resolveSecret({ kind: 'file', path: '/t' }, readers({ readFile }));
     expect(warnings).toEqual([
-      'secret file /t can be read by every user of this machine; chmod 600 it',
+      'secret file /t is readable by every user of this machine; run chmod 600 on it',
     ]);
   });
 
@@ -70,19 +76,19 @@ describe('resolveSecret', () => {
     [
       { kind: 'file', path: '/etc/1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa' },
       {},
-      'the file named (not shown) cannot be read (ENOENT)',
+      'secret file (name not shown) cannot be read (ENOENT)',
     ],
     [{ kind: 'environment', variable: 'X' }, {}, 'variable X is not set'],
     [{ kind: 'environment', variable: 'X' }, { environment: { X: '' } }, 'variable X is empty'],
     [
       { kind: 'kubernetes', namespace: 'n', name: 's', key: 'k' },
       {},
-      'key k of Secret n/s is not read in this release: mount it into the pod as a file',
+      'key k of Secret n/s cannot be read in this release; mount the Secret into the pod as a file',
     ],
     [
       { kind: 'kubernetes', namespace: 'n', name: 's', key: 'k' },
       { readKubernetesSecret: () => Promise.resolve(undefined) },
-      'key k of Secret n/s is not there',
+      'key k of Secret n/s does not exist',
     ],
   ] as const)('refuses %j', async (source, more, message) => {
     await expect(resolveSecret(source, readers(more))).rejects.toMatchObject({
@@ -91,12 +97,12 @@ describe('resolveSecret', () => {
     });
   });
 
-  it('describes where a secret is', () => {
+  it('describes the source of a secret', () => {
     expect(describeSecretSource({ kind: 'environment', variable: 'X' })).toBe('variable X');
   });
 });
 
-describe('what may be shown', () => {
+describe('detection of secrets in text', () => {
   it.each([
     '1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa',
     'K10abc::server:def',
@@ -107,19 +113,19 @@ describe('what may be shown', () => {
     'user@pve!name=1234',
     'my-secret',
     'ZmFrZWtleTEyMzQ1Njc4OTA',
-  ])('not %s', (text) => {
-    expect(looksSecret(text)).toBe(true);
-    expect(quoted(text)).toBe('(not shown)');
+  ])('hides %s', (text) => {
+    expect(mayBeSecret(text)).toBe(true);
+    expect(quoteValue(text)).toBe('(not shown)');
   });
 
-  it('words are', () => {
-    expect(quoted('jammy')).toBe("'jammy'");
-    expect(quotedKey('cluster_token')).toBe("'cluster_token'");
-    expect(quotedKey('a\nb')).toBe('(not shown)');
-    expect(quotedKey('x'.repeat(65))).toBe('(not shown)');
+  it('shows ordinary words', () => {
+    expect(quoteValue('jammy')).toBe("'jammy'");
+    expect(quoteKey('cluster_token')).toBe("'cluster_token'");
+    expect(quoteKey('a\nb')).toBe('(not shown)');
+    expect(quoteKey('x'.repeat(65))).toBe('(not shown)');
   });
 
-  it('knows keys that hold secrets from keys that name one', () => {
+  it('distinguishes keys of secrets from keys that refer to a secret', () => {
     expect(['password', 'token', 'cluster_token', 'apiKey', 'privateKey'].every(isSecretKey)).toBe(
       true,
     );
@@ -128,12 +134,12 @@ describe('what may be shown', () => {
     );
   });
 
-  it('takes a value out of what a parser says about it', () => {
-    expect(withoutValue("unknown suffix 'gb'", '5gb')).toBe("unknown suffix 'gb'");
+  it('removes the value from the message of a parser', () => {
+    expect(removeQuotedValue("unknown suffix 'gb'", '5gb')).toBe("unknown suffix 'gb'");
     expect(
-      withoutValue("taint 'hunter2' has no effect; write 'hunter2:NoSchedule'", 'hunter2'),
+      removeQuotedValue("taint 'hunter2' has no effect; write 'hunter2:NoSchedule'", 'hunter2'),
     ).toBe("taint has no effect; write '…:NoSchedule'");
-    expect(withoutValue('is empty', '')).toBe('is empty');
-    expect(withoutValue('x', 3)).toBe('x');
+    expect(removeQuotedValue('is empty', '')).toBe('is empty');
+    expect(removeQuotedValue('x', 3)).toBe('x');
   });
 });

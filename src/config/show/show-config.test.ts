@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { loadText, VALID } from '../testing/load-text.ts';
-import { effectiveConfigJson, effectiveConfigYaml } from './show-config.ts';
+import { renderConfigJson, renderConfigYaml } from './show-config.ts';
 
 function loaded(text: string | undefined, environment: Record<string, string> = {}) {
   const result = loadText(text, { environment, flags: [{ flag: '--port', value: '7' }] });
@@ -11,8 +11,8 @@ function loaded(text: string | undefined, environment: Record<string, string> = 
 }
 
 describe('config show', () => {
-  it('has the origin behind each value', () => {
-    const lines = effectiveConfigYaml(
+  it('shows the origin of each value', () => {
+    const lines = renderConfigYaml(
       loaded(VALID, { PM_NODE: 'pve1', PM_SERVICE_TOKEN_SECRET: 'hunter2' }),
     ).split('\n');
     expect(lines).toContain('mode: standalone  # default');
@@ -26,15 +26,15 @@ describe('config show', () => {
     expect(lines.filter((line) => /: .*[^:]$/.test(line) && !line.includes('  # '))).toEqual([]);
   });
 
-  it('can be loaded again and means the same', () => {
+  it('can be loaded again with the same result', () => {
     const text = `${VALID}    labels: { "on": "yes", num: "1", empty: "" }\n    taints: ["a=b:NoSchedule"]\nssh: { publicKeys: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGV4YW1wbGU me # x"] }\n`;
     const first = loaded(text);
-    const again = loadText(effectiveConfigYaml(first));
+    const again = loadText(renderConfigYaml(first));
     expect(again.ok && again.config).toEqual(first.config);
-    expect(parse(effectiveConfigYaml(first))).toEqual(JSON.parse(JSON.stringify(first.file)));
+    expect(parse(renderConfigYaml(first))).toEqual(JSON.parse(JSON.stringify(first.file)));
   });
 
-  it('masks what may be a secret', () => {
+  it('masks values that may be secrets', () => {
     const text = `${VALID}join:
   custom:
     scriptFile: join.sh
@@ -51,7 +51,7 @@ images2: &x {}
           '    join: custom\n    labels: { id: 1f0c2b9e-7d35-4c8e-9a43-0b6f52d9c1aa }\n    size:',
         ),
     );
-    for (const output of [effectiveConfigYaml(shown), JSON.stringify(effectiveConfigJson(shown))]) {
+    for (const output of [renderConfigYaml(shown), JSON.stringify(renderConfigJson(shown))]) {
       expect(output).not.toContain('hunter2');
       expect(output).not.toContain('1f0c2b9e');
       expect(output).toContain('••••');
@@ -77,13 +77,13 @@ images2: &x {}
     ['    taints: [{ key: password, value: hunter2, effect: NoSchedule }]'],
   ])('masks %s', (line) => {
     const shown = loaded(`${VALID}${line}\n`);
-    for (const output of [effectiveConfigYaml(shown), JSON.stringify(effectiveConfigJson(shown))]) {
+    for (const output of [renderConfigYaml(shown), JSON.stringify(renderConfigJson(shown))]) {
       expect(output).not.toContain('hunter2');
       expect(output).toContain('••••');
     }
   });
 
-  it('leaves alone what is only called like one', () => {
+  it('does not mask values that only have a similar name', () => {
     const text = `${VALID}    labels: { key: v1 }
     taints: ["key=v2:NoSchedule", { key: key, value: v3, effect: NoExecute }]
     extendedResources: { example.com/token: "4" }
@@ -98,7 +98,7 @@ join:
       - --kubelet-arg=authentication-token-webhook=v8
     proxy: { http: "http://token-proxy:1239" }
 `;
-    const shown = effectiveConfigYaml(loaded(text));
+    const shown = renderConfigYaml(loaded(text));
     expect(
       ['v1', 'v2', 'v3', '4', 'v5', 'v6', 'v7', 'v8', '1239'].filter((v) => !shown.includes(v)),
     ).toEqual([]);
@@ -106,8 +106,8 @@ join:
     expect(shown.replaceAll('the secret: ••••', '')).not.toContain('••••');
   });
 
-  it('is data for scripts', () => {
-    const json = effectiveConfigJson(loaded(VALID));
+  it('returns JSON data', () => {
+    const json = renderConfigJson(loaded(VALID));
     expect(json['pools[0].size.memory']).toEqual({
       value: '4Gi',
       origin: { kind: 'file', detail: 'c.yaml:9:29' },

@@ -1,75 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// `config show`: the effective config with the origin of each value. What could be a secret is masked; where
-// secrets come from is shown, since that is what one looks for here.
-import { type ConfigPath, isMapping, pathText, valueAt } from '../config-path.ts';
-import { leavesOf } from '../load/leaf-origins.ts';
+// `config show`: the effective config with the origin of each value. Values that may be secrets are
+// masked; the sources of secrets are shown.
+import { type ConfigPath, formatConfigPath, isMapping, valueAt } from '../config-path.ts';
+import { configLeaves } from '../load/leaf-origins.ts';
 import type { LoadedConfig } from '../load/load-config.ts';
-import { DEFAULT_ORIGIN, describeOrigin, type Origin } from '../overrides/origin.ts';
-import { isSecretKey, isTokenForm } from '../secrets/looks-secret.ts';
-import { announcesSecret, maskedText } from '../secrets/mask-text.ts';
+import { DEFAULT_ORIGIN, describeOrigin, type ValueOrigin } from '../overrides/origin.ts';
+import { hasTokenFormat, isSecretKey } from '../secrets/detect-secret.ts';
+import { isSecretOption, maskSecrets } from '../secrets/mask-secrets.ts';
 import { MASK } from '../secrets/secret.ts';
 
 export interface ShownValue {
   readonly value: unknown;
-  readonly origin: Origin;
+  readonly origin: ValueOrigin;
 }
 
-/** By path: for scripts and `--json`. */
-export function effectiveConfigJson(loaded: LoadedConfig): Readonly<Record<string, ShownValue>> {
+/** Values by path, for `--json`. */
+export function renderConfigJson(loaded: LoadedConfig): Readonly<Record<string, ShownValue>> {
   const shown: Record<string, ShownValue> = {};
-  for (const { path, value } of leavesOf(loaded.file)) {
-    shown[freeName(shown, pathText(path))] = {
-      value: masked(loaded.file, path, value),
-      origin: loaded.origins.get(pathText(path)) ?? DEFAULT_ORIGIN,
+  for (const { path, value } of configLeaves(loaded.file)) {
+    shown[findFreeName(shown, formatConfigPath(path))] = {
+      value: maskIfSecret(loaded.file, path, value),
+      origin: loaded.origins.get(formatConfigPath(path)) ?? DEFAULT_ORIGIN,
     };
   }
   return shown;
 }
 
-/** Keys that could be secrets are all written `[…]`; none of their values may get lost for it. */
-function freeName(taken: Readonly<Record<string, unknown>>, name: string): string {
+/** Keys that may be secrets are all shown as `[…]`; a number keeps their paths distinct. */
+function findFreeName(taken: Readonly<Record<string, unknown>>, name: string): string {
   let free = name;
   for (let count = 2; Object.hasOwn(taken, free); count += 1) free = `${name}#${count}`;
   return free;
 }
 
-/** YAML that can be read back, with a comment behind each value. */
-export function effectiveConfigYaml(loaded: LoadedConfig): string {
-  return linesOf(loaded.file, [], loaded)
+/** YAML that can be parsed again, with a comment after each value. */
+export function renderConfigYaml(loaded: LoadedConfig): string {
+  return renderValue(loaded.file, [], loaded)
     .map((line) => `${line}\n`)
     .join('');
 }
 
-type Shown = Pick<LoadedConfig, 'file' | 'origins'>;
+type ConfigWithOrigins = Pick<LoadedConfig, 'file' | 'origins'>;
 
-function linesOf(value: unknown, path: ConfigPath, shown: Shown): readonly string[] {
+function renderValue(
+  value: unknown,
+  path: ConfigPath,
+  shown: ConfigWithOrigins,
+): readonly string[] {
   if (Array.isArray(value)) {
-    return value.flatMap((item: unknown, index) => itemLines(item, [...path, index], shown));
+    return value.flatMap((item: unknown, index) => renderItem(item, [...path, index], shown));
   }
   if (!isMapping(value)) return [];
   return Object.entries(value)
     .filter(([, child]) => child !== undefined)
-    .flatMap(([key, child]) => entryLines(keyText(key), child, { path: [...path, key], shown }));
+    .flatMap(([key, child]) => renderEntry(formatKey(key), child, { path: [...path, key], shown }));
 }
 
-interface At {
+interface EntryContext {
   readonly path: ConfigPath;
-  readonly shown: Shown;
+  readonly shown: ConfigWithOrigins;
 }
 
-/** A label's key is free text, so a pasted token may stand there too. */
-function keyText(key: string): string {
-  return scalarText(isTokenForm(key) ? MASK : key);
+/** The key of a label is free text, so it may contain a pasted token. */
+function formatKey(key: string): string {
+  return formatScalar(hasTokenFormat(key) ? MASK : key);
 }
 
-function entryLines(key: string, value: unknown, { path, shown }: At): readonly string[] {
-  if (isLeaf(value)) return [`${key}: ${leafText(value, path, shown)}${comment(path, shown)}`];
-  return [`${key}:`, ...linesOf(value, path, shown).map((line) => `  ${line}`)];
+function renderEntry(
+  key: string,
+  value: unknown,
+  { path, shown }: EntryContext,
+): readonly string[] {
+  if (isLeaf(value))
+    return [`${key}: ${formatLeaf(value, path, shown)}${formatOriginComment(path, shown)}`];
+  return [`${key}:`, ...renderValue(value, path, shown).map((line) => `  ${line}`)];
 }
 
-function itemLines(item: unknown, path: ConfigPath, shown: Shown): readonly string[] {
-  if (isLeaf(item)) return [`- ${leafText(item, path, shown)}${comment(path, shown)}`];
-  return linesOf(item, path, shown).map((line, index) => `${index === 0 ? '- ' : '  '}${line}`);
+function renderItem(item: unknown, path: ConfigPath, shown: ConfigWithOrigins): readonly string[] {
+  if (isLeaf(item))
+    return [`- ${formatLeaf(item, path, shown)}${formatOriginComment(path, shown)}`];
+  return renderValue(item, path, shown).map((line, index) => `${index === 0 ? '- ' : '  '}${line}`);
 }
 
 function isLeaf(value: unknown): boolean {
@@ -77,59 +87,63 @@ function isLeaf(value: unknown): boolean {
   return !isMapping(value) || Object.keys(value).length === 0;
 }
 
-function comment(path: ConfigPath, { origins }: Shown): string {
-  const origin = origins.get(pathText(path)) ?? DEFAULT_ORIGIN;
+function formatOriginComment(path: ConfigPath, { origins }: ConfigWithOrigins): string {
+  const origin = origins.get(formatConfigPath(path)) ?? DEFAULT_ORIGIN;
   const last = path.at(-1);
   const names = typeof last === 'string' && /^(secret|password|passphrase)(File|Env)$/.test(last);
   return `  # ${describeOrigin(origin)}${names ? `; the secret: ${MASK}` : ''}`;
 }
 
-function leafText(value: unknown, path: ConfigPath, { file }: Shown): string {
-  const text = masked(file, path, value);
-  return typeof text === 'string' ? scalarText(text) : JSON.stringify(text);
+function formatLeaf(value: unknown, path: ConfigPath, { file }: ConfigWithOrigins): string {
+  const text = maskIfSecret(file, path, value);
+  return typeof text === 'string' ? formatScalar(text) : JSON.stringify(text);
 }
 
-/** Plain where YAML reads it back as the same text, else in double quotes. */
-function scalarText(text: string): string {
+/** Plain if YAML parses it as the same text, otherwise in double quotes. */
+function formatScalar(text: string): string {
   const isPlain = /^[A-Za-z/~][\w./@!+~ -]*$/.test(text) && !/\s$/.test(text);
   const isWord = /^(true|false|null|yes|no|on|off|y|n|~)$/i.test(text);
   return isPlain && !isWord ? text : JSON.stringify(text);
 }
 
-function masked(file: unknown, path: ConfigPath, value: unknown): unknown {
-  if (typeof value !== 'string' || PUBLIC_KEYS.has(keyOf(path))) return value;
-  return isHidden(file, path, value) ? MASK : maskedText(value);
+function maskIfSecret(file: unknown, path: ConfigPath, value: unknown): unknown {
+  if (typeof value !== 'string' || PUBLIC_KEYS.has(lastKey(path))) return value;
+  return isSecretValue(file, path, value) ? MASK : maskSecrets(value);
 }
 
-/** Public by nature, though they look like keys. */
+/** Public values that have the format of a key. */
 const PUBLIC_KEYS = new Set(['publicKeys', 'checksum', 'fingerprints', 'caCertHashes', 'sha256']);
 
-function keyOf(path: ConfigPath): string {
+function lastKey(path: ConfigPath): string {
   return path.findLast((step) => typeof step === 'string') ?? '';
 }
 
-/** Texts that may hold anything, and values that are a secret by their form, their key or what precedes them. */
-function isHidden(file: unknown, path: ConfigPath, value: string): boolean {
-  if (keyOf(path) === 'content' && path.includes('files')) return true;
-  if (isChoice(path, value)) return false;
-  return isTokenForm(value) || isSecretKey(nameOf(file, path)) || followsSecret(file, path);
+/** Whether the value is masked: file content, or a secret by its format, its key or the preceding argument. */
+function isSecretValue(file: unknown, path: ConfigPath, value: string): boolean {
+  if (lastKey(path) === 'content' && path.includes('files')) return true;
+  if (isNeverSecret(path, value)) return false;
+  return (
+    hasTokenFormat(value) ||
+    isSecretKey(findValueName(file, path)) ||
+    followsSecretOption(file, path)
+  );
 }
 
-/** What the value is called: its key, or in a taint the key beside it. */
-function nameOf(file: unknown, path: ConfigPath): string {
+/** Name of the value: its key, or in a taint the value of `key`. */
+function findValueName(file: unknown, path: ConfigPath): string {
   const last = path.at(-1);
   const named = last === 'value' ? valueAt(file, [...path.slice(0, -1), 'key']) : last;
   return typeof named === 'string' ? named : '';
 }
 
-function followsSecret(file: unknown, path: ConfigPath): boolean {
+function followsSecretOption(file: unknown, path: ConfigPath): boolean {
   const index = path.at(-1);
   if (typeof index !== 'number' || index === 0) return false;
   const before = valueAt(file, [...path.slice(0, -1), index - 1]);
-  return typeof before === 'string' && announcesSecret(before);
+  return typeof before === 'string' && isSecretOption(before);
 }
 
-/** `token: auto` is a word of ours, and a number of devices no secret. */
-function isChoice(path: ConfigPath, value: string): boolean {
+/** `token: auto` and device counts are never secrets. */
+function isNeverSecret(path: ConfigPath, value: string): boolean {
   return (path[0] === 'join' && value === 'auto') || path.includes('extendedResources');
 }

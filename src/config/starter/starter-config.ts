@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// `config init`: a first file that is valid as it is, with the places to fill in marked `CHANGE`; or, in full,
-// every key there is with its default behind a `#`.
-import { fullSections } from './full-sections.ts';
+// `config init`: a valid starter file in which the values to replace are marked `CHANGE`. With `--full` it
+// also contains every key and its default as comments.
+import { renderAllKeysAsComments } from './all-keys.ts';
 
 export interface StarterOptions {
   readonly mode?: 'standalone' | 'externalgrpc';
-  /** Every key, commented out, with meaning and default. */
+  /** Add every key as a comment, with description and default. */
   readonly full?: boolean;
 }
 
-const HEAD = `# pvescaler config. Lines marked CHANGE need your values; everything else works as it is.
+const HEAD = `# pvescaler config. Replace the values of lines marked CHANGE; the other lines work unchanged.
 # Check it:  pvescaler config validate --config <this file>
 # Every key: docs/reference/config.md, or pvescaler config init --full
 apiVersion: pvescaler.dev/v1alpha1
@@ -22,26 +22,26 @@ grpc:
     cert: /etc/pvescaler/tls/tls.crt
     key: /etc/pvescaler/tls/tls.key
     clientCa: /etc/pvescaler/tls/ca.crt
-    allow: [cluster-autoscaler]               # names in the client's certificate
+    allow: [cluster-autoscaler]               # names in the client certificate
 `;
 
 const BODY = `
 cluster:
-  name: homelab                               # CHANGE: becomes a tag on each VM
+  name: homelab                               # CHANGE: added as a tag to each VM
 
 proxmox:
-  lab:                                        # the region's name, part of each node's provider id
+  lab:                                        # name of the region, part of provider ids
     endpoints: ["https://pve1.example:8006"]  # CHANGE: one or more hosts of the cluster
     token:
       id: "pvescaler@pve!k8s"                 # CHANGE: user@realm!name
-      secretFile: /etc/pvescaler/token        # CHANGE: a file with the token's secret, mode 600
+      secretFile: /etc/pvescaler/token        # CHANGE: file with the secret of the token, mode 600
     tls:
       caFile: /etc/pvescaler/pve-root-ca.pem  # CHANGE: /etc/pve/pve-root-ca.pem of a host
-    vmIds: 20000-20999                        # ids for machines; nobody else should use them
+    vmIds: 20000-20999                        # ids reserved for machines
     storage:
       images: local                           # needs content type 'import' (Proxmox VE 8.4)
       seeds: local                            # needs content type 'iso'
-      disks: local-lvm                        # CHANGE: where disks go
+      disks: local-lvm                        # CHANGE: storage for VM disks
 
 images:
   noble:
@@ -54,7 +54,7 @@ sizes:
 join:
   k3s:
     server: https://k3s.example:6443          # CHANGE: your k3s server
-    version: v1.34.4+k3s1                     # CHANGE: the server's version
+    version: v1.34.4+k3s1                     # CHANGE: the version of the server
     token: auto                               # a short-lived token per machine
 
 pools:
@@ -70,5 +70,5 @@ export function starterConfig(options: StarterOptions = {}): string {
   const mode = options.mode ?? 'standalone';
   const head = `${HEAD}mode: ${mode}\n`;
   const text = `${head}${mode === 'externalgrpc' ? GRPC : ''}${BODY}`;
-  return options.full === true ? `${text}\n${fullSections()}` : text;
+  return options.full === true ? `${text}\n${renderAllKeysAsComments()}` : text;
 }

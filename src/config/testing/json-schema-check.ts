@@ -1,30 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: as much of JSON Schema as our own schema uses, so that what editors are told can be tried out.
+// For tests: a validator for the part of JSON Schema that our schema uses.
 import { isMapping } from '../config-path.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Paths at which the value does not fit; empty when it does. */
-export function misfits(schema: unknown, value: unknown, path = '$'): readonly string[] {
+/** Paths at which the value violates the schema; empty when it is valid. */
+export function findSchemaViolations(
+  schema: unknown,
+  value: unknown,
+  path = '$',
+): readonly string[] {
   if (!isMapping(schema)) return [`${path}: no schema`];
   const forms = schema['anyOf'];
   if (Array.isArray(forms)) {
-    return forms.some((form) => misfits(form, value, path).length === 0)
+    return forms.some((form) => findSchemaViolations(form, value, path).length === 0)
       ? []
       : [`${path}: no form fits`];
   }
   return [
-    ...scalarMisfits(schema, value, path),
-    ...(isMapping(value) ? mappingMisfits(schema, value, path) : []),
+    ...scalarViolations(schema, value, path),
+    ...(isMapping(value) ? mappingViolations(schema, value, path) : []),
     ...(Array.isArray(value)
-      ? value.flatMap((item: unknown, index) => misfits(schema['items'], item, `${path}[${index}]`))
+      ? value.flatMap((item: unknown, index) =>
+          findSchemaViolations(schema['items'], item, `${path}[${index}]`),
+        )
       : []),
   ];
 }
 
 type Keyword = (wanted: unknown, value: unknown) => boolean;
 
-/** Whether a value fits a keyword; keywords that do not concern it are left out. */
+/** Checks per keyword. A keyword that does not apply to the type of the value passes. */
 const KEYWORDS: Readonly<Record<string, Keyword>> = {
   type: (wanted, value) =>
     [wanted].flat().some((name) => typeof name === 'string' && isOfType(value, name)),
@@ -36,7 +42,7 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   maximum: (wanted, value) => typeof value !== 'number' || value <= Number(wanted),
 };
 
-function scalarMisfits(schema: Schema, value: unknown, path: string): readonly string[] {
+function scalarViolations(schema: Schema, value: unknown, path: string): readonly string[] {
   return Object.entries(KEYWORDS)
     .filter(([keyword, fits]) => schema[keyword] !== undefined && !fits(schema[keyword], value))
     .map(([keyword]) => `${path}: ${keyword}`);
@@ -55,7 +61,7 @@ function isOfType(value: unknown, type: string): boolean {
   }
 }
 
-function mappingMisfits(
+function mappingViolations(
   schema: Schema,
   value: Record<string, unknown>,
   path: string,
@@ -68,9 +74,10 @@ function mappingMisfits(
       .filter((key) => !Object.hasOwn(value, String(key)))
       .map((key) => `${path}: lacks ${String(key)}`),
     ...Object.entries(value).flatMap(([key, child]) => {
-      if (Object.hasOwn(properties, key)) return misfits(properties[key], child, `${path}.${key}`);
+      if (Object.hasOwn(properties, key))
+        return findSchemaViolations(properties[key], child, `${path}.${key}`);
       return isMapping(others)
-        ? misfits(others, child, `${path}.${key}`)
+        ? findSchemaViolations(others, child, `${path}.${key}`)
         : [`${path}.${key}: unknown`];
     }),
   ];

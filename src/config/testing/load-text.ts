@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a small valid config to change, and loading without files.
+// For tests: a small valid config to modify, and loading without files.
 import { type LoadInput, type LoadResult, loadConfig } from '../load/load-config.ts';
 import { renderProblem } from '../problem.ts';
 
@@ -13,7 +13,7 @@ export const IMAGE_LINES = `images:
   jammy: { url: https://images/jammy.img, checksumUrl: https://images/SHA256SUMS }
 `;
 
-/** Valid; tests append to it or put something in its place. */
+/** A valid config that tests append to or modify. */
 export const VALID = `${REGION_LINES}${IMAGE_LINES}pools:
   - name: small
     size: { cpu: 2, memory: 4Gi }
@@ -29,11 +29,11 @@ export function loadText(text: string | undefined, more: Partial<LoadInput> = {}
   });
 }
 
-export function linesOf({ problems }: LoadResult): readonly string[] {
+export function renderedProblems({ problems }: LoadResult): readonly string[] {
   return problems.map(renderProblem);
 }
 
-/** The lines of what is wrong with a text. */
-export function problemsOf(text: string | undefined, more: Partial<LoadInput> = {}) {
-  return linesOf(loadText(text, more));
+/** The rendered problems of a text. */
+export function loadProblems(text: string | undefined, more: Partial<LoadInput> = {}) {
+  return renderedProblems(loadText(text, more));
 }

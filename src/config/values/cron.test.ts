@@ -11,7 +11,7 @@ describe('cron expressions', () => {
     '59 23 31 12 7',
     '5/10 * * * 0',
     ' 0  7 * * *  ',
-  ])('takes %j', (text) => {
+  ])('accepts %j', (text) => {
     expect(parseCron(text).ok).toBe(true);
   });
 
@@ -34,15 +34,17 @@ describe('cron expressions', () => {
     ['-1 * * * *', 'minute'],
     ['** * * * *', 'minute'],
     ['0 0 * * wed-mon', 'weekday'],
-  ])('refuses %s', (text, field) => {
+  ])('refuses %s and names the field', (text, field) => {
     const parsed = parseCron(text);
-    expect(!parsed.ok && parsed.problem).toMatch(new RegExp(`^has a wrong ${field}: `));
+    expect(!parsed.ok && parsed.problem).toMatch(
+      new RegExp(`^has an invalid ${field} field; use `),
+    );
   });
 
   it.each(['', '* * * *', '* * * * * *', '@daily'])('refuses %j', (text) => {
     expect(parseCron(text)).toEqual({
       ok: false,
-      problem: 'is not five fields: minute, hour, day, month, weekday',
+      problem: 'must have five fields: minute, hour, day, month, weekday',
     });
   });
 });

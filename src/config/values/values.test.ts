@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { parseBytes, parseCount, parseCpuMilli, parseMilliseconds } from './amount.ts';
+import { closestMatch, editDistance } from './closest-match.ts';
 import {
   addressRangesOverlap,
-  parseAddress,
   parseAddressRange,
-  rangeHolds,
+  parseIpAddress,
+  rangeContains,
   subnetOf,
-} from './address.ts';
-import { parseBytes, parseCount, parseCpuMilli, parseMilliseconds } from './amount.ts';
+} from './ip-address.ts';
 import { formatListenAddress, isLoopback, parseListenAddress } from './listen-address.ts';
-import { editDistance, nearest } from './nearest.ts';
 import { parseVmIdRange, vmIdCount, vmIdRangesOverlap } from './vm-id-range.ts';
 
 describe('VM id ranges', () => {
@@ -21,12 +21,12 @@ describe('VM id ranges', () => {
     ['300-200', undefined],
     ['100', undefined],
     ['a-b', undefined],
-  ])('%s', (text, range) => {
+  ])('parses %s', (text, range) => {
     const parsed = parseVmIdRange(text);
     expect(parsed.ok ? parsed.value : undefined).toEqual(range);
   });
 
-  it('counts both ends and finds overlaps', () => {
+  it('counts both ends and detects overlaps', () => {
     expect(vmIdCount({ from: 100, to: 109 })).toBe(10);
     expect(vmIdRangesOverlap({ from: 100, to: 200 }, { from: 200, to: 300 })).toBe(true);
     expect(vmIdRangesOverlap({ from: 100, to: 199 }, { from: 200, to: 300 })).toBe(false);
@@ -42,7 +42,7 @@ describe('listen addresses', () => {
     ['[::1]:8080', '::1', 8080],
     ['[fe80::1%eth0]:8080', 'fe80::1%eth0', 8080],
     ['host%zone:8080', 'host%zone', 8080],
-  ])('%s', (text, host, port) => {
+  ])('parses %s', (text, host, port) => {
     const parsed = parseListenAddress(text);
     expect(parsed).toEqual({ ok: true, value: { host, port } });
     expect(formatListenAddress({ host, port })).toBe(text);
@@ -62,7 +62,7 @@ describe('listen addresses', () => {
     expect(parseListenAddress(text).ok).toBe(false);
   });
 
-  it('knows loopback', () => {
+  it('detects loopback addresses', () => {
     expect(
       ['127.0.0.1', '127.9.9.9', '::1', 'localhost'].every((host) => isLoopback({ host, port: 1 })),
     ).toBe(true);
@@ -70,15 +70,15 @@ describe('listen addresses', () => {
   });
 });
 
-describe('addresses', () => {
-  it.each(['10.0.0.1', 'fd00::1', '::'])('takes %s', (text) => {
-    expect(parseAddress(text).ok).toBe(true);
+describe('IP addresses and ranges', () => {
+  it.each(['10.0.0.1', 'fd00::1', '::'])('accepts %s', (text) => {
+    expect(parseIpAddress(text).ok).toBe(true);
   });
 
   it.each(['10.0.0.1/24', 'fe80::1%eth0', '010.0.0.1', '10.0.0', 'x', '', '10.0.0.1 '])(
     'refuses %j',
     (text) => {
-      expect(parseAddress(text).ok).toBe(false);
+      expect(parseIpAddress(text).ok).toBe(false);
     },
   );
 
@@ -87,17 +87,17 @@ describe('addresses', () => {
     ['10.0.0.11', 1],
     ['fd00::10 - fd00::1f', 16],
     ['::-ffff:ffff:ffff:ffff::', Number.MAX_SAFE_INTEGER],
-  ])('%s holds %i', (text, count) => {
+  ])('%s contains %i addresses', (text, count) => {
     const parsed = parseAddressRange(text);
     expect(parsed.ok && parsed.value.count).toBe(count);
   });
 
   it.each([
-    ['10.0.0.19-10.0.0.11', 'ends before it begins'],
-    ['10.0.0.1-fd00::1', 'mixes IPv4 and IPv6'],
-    ['10.0.0.1-2-3', "is not a range such as '10.0.0.11-10.0.0.19'"],
-    ['x-10.0.0.1', 'begins with what is not an IP address'],
-    ['10.0.0.1-x', 'ends with what is not an IP address'],
+    ['10.0.0.19-10.0.0.11', 'ends before it starts'],
+    ['10.0.0.1-fd00::1', 'must not mix IPv4 and IPv6'],
+    ['10.0.0.1-2-3', "must be a range such as '10.0.0.11-10.0.0.19'"],
+    ['x-10.0.0.1', 'range start is not an IP address'],
+    ['10.0.0.1-x', 'range end is not an IP address'],
   ])('refuses %s', (text, problem) => {
     expect(parseAddressRange(text)).toEqual({ ok: false, problem });
   });
@@ -109,7 +109,7 @@ describe('addresses', () => {
       return parsed.value;
     };
     const address = (text: string) => {
-      const parsed = parseAddress(text);
+      const parsed = parseIpAddress(text);
       if (!parsed.ok) throw new Error(parsed.problem);
       return parsed.value;
     };
@@ -118,8 +118,8 @@ describe('addresses', () => {
     );
     expect(addressRangesOverlap(range('10.0.0.1-10.0.0.9'), range('10.0.0.10'))).toBe(false);
     expect(addressRangesOverlap(range('0.0.0.1'), range('::1'))).toBe(false);
-    expect(rangeHolds(range('10.0.0.1-10.0.0.9'), address('10.0.0.9'))).toBe(true);
-    expect(rangeHolds(range('10.0.0.1-10.0.0.9'), address('10.0.0.10'))).toBe(false);
+    expect(rangeContains(range('10.0.0.1-10.0.0.9'), address('10.0.0.9'))).toBe(true);
+    expect(rangeContains(range('10.0.0.1-10.0.0.9'), address('10.0.0.10'))).toBe(false);
     expect(subnetOf(address('10.0.0.77'), 24)).toEqual({
       first: address('10.0.0.0').value,
       last: address('10.0.0.255').value,
@@ -142,14 +142,14 @@ describe('amounts', () => {
   });
 
   it.each([
-    [parseBytes, 5, "is only 5 bytes; write a unit, such as '2Gi' or '512Mi'"],
+    [parseBytes, 5, "is only 5 bytes; add a unit, such as '2Gi' or '512Mi'"],
     [parseBytes, '-1Gi', 'is negative'],
     [parseBytes, '100E', 'is too large'],
-    [parseBytes, 'Gi', "has no number; write one, such as '2Gi'"],
-    [parseBytes, '-', "has no number; write one, such as '2Gi'"],
-    [parseBytes, '.', "has no number; write one, such as '2Gi'"],
-    [parseBytes, 'e3', "has no number; write one, such as '2Gi'"],
-    [parseCpuMilli, 'm', "has no number; write one, such as '2Gi'"],
+    [parseBytes, 'Gi', "has no number; write a number with a unit, such as '2Gi'"],
+    [parseBytes, '-', "has no number; write a number with a unit, such as '2Gi'"],
+    [parseBytes, '.', "has no number; write a number with a unit, such as '2Gi'"],
+    [parseBytes, 'e3', "has no number; write a number with a unit, such as '2Gi'"],
+    [parseCpuMilli, 'm', "has no number; write a number with a unit, such as '2Gi'"],
     [parseCount, 1.5, 'must be a whole number'],
     [parseCount, '500m', 'must be a whole number'],
     [parseMilliseconds, '.', "duration is not of the form '1h30m' or '45s'"],
@@ -161,7 +161,7 @@ describe('amounts', () => {
   });
 });
 
-describe('nearest', () => {
+describe('closestMatch', () => {
   it.each([
     ['memry', 'memory'],
     ['mem', 'memory'],
@@ -174,10 +174,10 @@ describe('nearest', () => {
     ['', undefined],
     ['x'.repeat(65), undefined],
   ])('%s → %s', (word, expected) => {
-    expect(nearest(word, ['memory', 'batchSize', 'drainTimeout', 'labels'])).toBe(expected);
+    expect(closestMatch(word, ['memory', 'batchSize', 'drainTimeout', 'labels'])).toBe(expected);
   });
 
-  it('counts a swap of neighbours as one edit', () => {
+  it('counts a swap of two adjacent characters as one edit', () => {
     expect(editDistance('naem', 'name')).toBe(1);
     expect(editDistance('kitten', 'sitting')).toBe(3);
     expect(editDistance('', 'abc')).toBe(3);

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { fixture, type Imported, imported } from '../testing/import-text.ts';
+import { type ImportedText, importText, readFixture } from '../testing/import-text.ts';
 
-const MINIMAL = fixture('externalgrpc/minimal.yaml');
+const MINIMAL = readFixture('externalgrpc/minimal.yaml');
 
-function withProxmox(line: string): Imported {
-  return imported('externalgrpc', MINIMAL.replace('proxmox:\n', `proxmox:\n  ${line}\n`));
+function withProxmox(line: string): ImportedText {
+  return importText('externalgrpc', MINIMAL.replace('proxmox:\n', `proxmox:\n  ${line}\n`));
 }
 
-function withGroups(groups: string): Imported {
-  return imported(
+function withGroups(groups: string): ImportedText {
+  return importText(
     'externalgrpc',
     MINIMAL.replace(/node_groups:[\s\S]*$/, `node_groups:\n${groups}\n`),
   );
 }
 
-function withGroup(lines: string): Imported {
+function withGroup(lines: string): ImportedText {
   return withGroups(`  - id: a\n    ${lines.replaceAll('\n', '\n    ')}`);
 }
 
 describe('the Proxmox API', () => {
-  it('cuts off what both systems append themselves', () => {
+  it('removes the API path from the URL', () => {
     const text = MINIMAL.replace(':8006', ':8006/api2/json//');
-    expect(imported('externalgrpc', text).at('proxmox.pve.endpoints')).toStrictEqual([
+    expect(importText('externalgrpc', text).valueAt('proxmox.pve.endpoints')).toStrictEqual([
       'https://192.0.2.5:8006',
     ]);
   });
 
-  it('does not verify the API unless told to, as before, and says so', () => {
-    const result = imported('externalgrpc', MINIMAL);
-    expect(result.at('proxmox.pve.tls.insecure')).toBe(true);
-    expect(result.about('proxmox.tls_insecure')).toHaveLength(1);
+  it('keeps the API certificate unverified by default and adds a note', () => {
+    const result = importText('externalgrpc', MINIMAL);
+    expect(result.valueAt('proxmox.pve.tls.insecure')).toBe(true);
+    expect(result.notesAbout('proxmox.tls_insecure')).toHaveLength(1);
   });
 
   it.each([
@@ -41,15 +41,15 @@ describe('the Proxmox API', () => {
     ['tls_insecure: 1', true],
     ['tls_insecure: "ON"', true],
   ])('reads %s as %s', (line, value) => {
-    expect(withProxmox(line).at('proxmox.pve.tls.insecure')).toBe(value);
+    expect(withProxmox(line).valueAt('proxmox.pve.tls.insecure')).toBe(value);
   });
 
-  it('knows that verify_certificates is about the image download', () => {
+  it('maps verify_certificates to the image download', () => {
     const result = withProxmox('verify_certificates: true');
-    expect(result.at('images.cloud.verifyCertificates')).toBe(true);
-    expect(result.at('proxmox.pve.tls.insecure')).toBe(true);
-    expect(result.about('proxmox.verify_certificates').join()).toContain(
-      'not about the Proxmox API',
+    expect(result.valueAt('images.cloud.verifyCertificates')).toBe(true);
+    expect(result.valueAt('proxmox.pve.tls.insecure')).toBe(true);
+    expect(result.notesAbout('proxmox.verify_certificates').join()).toContain(
+      'not to the Proxmox API',
     );
   });
 
@@ -57,25 +57,25 @@ describe('the Proxmox API', () => {
     'takes a null %s, which is the text None there, for absent',
     (key) => {
       const text = MINIMAL.replace(new RegExp(`${key}: .*`), `${key}:`);
-      const result = imported('externalgrpc', text);
-      expect(result.about(`proxmox.${key}`).join()).toContain("'None'");
-      expect(result.about(`proxmox.${key}`).join()).toContain('needs-you');
+      const result = importText('externalgrpc', text);
+      expect(result.notesAbout(`proxmox.${key}`).join()).toContain("'None'");
+      expect(result.notesAbout(`proxmox.${key}`).join()).toContain('action-required');
       expect(result.yaml).not.toContain('None');
     },
   );
 });
 
-it('works without any section, by placeholders', () => {
-  const { notes, at } = imported('externalgrpc', 'node_groups: []');
-  expect(notes.filter(({ severity }) => severity === 'needs-you').length).toBeGreaterThan(6);
-  expect(at('join.k3s.server')).toBe('https://k3s.invalid:6443');
-  expect(at('pools')).toBeUndefined();
+it('imports a file without sections with placeholders', () => {
+  const { notes, valueAt } = importText('externalgrpc', 'node_groups: []');
+  expect(notes.filter(({ severity }) => severity === 'action-required').length).toBeGreaterThan(6);
+  expect(valueAt('join.k3s.server')).toBe('https://k3s.invalid:6443');
+  expect(valueAt('pools')).toBeUndefined();
 });
 
 describe('variables', () => {
-  it('does not count when blank', () => {
-    const result = imported('externalgrpc', MINIMAL, { environment: { PM_NODE: '  ' } });
-    expect(result.at('proxmox.pve.hosts.allow')).toStrictEqual(['solo']);
+  it('ignores blank variables', () => {
+    const result = importText('externalgrpc', MINIMAL, { environment: { PM_NODE: '  ' } });
+    expect(result.valueAt('proxmox.pve.hosts.allow')).toStrictEqual(['solo']);
   });
 
   it.each([
@@ -83,89 +83,93 @@ describe('variables', () => {
     ['-5', '2m'],
     ['soon', '15m'],
     ['1800', '30m'],
-  ])('PENDING_VM_TIMEOUT_SECONDS=%s is %s in effect', (value, timeout) => {
-    const result = imported('externalgrpc', MINIMAL, {
+  ])('PENDING_VM_TIMEOUT_SECONDS=%s becomes %s', (value, timeout) => {
+    const result = importText('externalgrpc', MINIMAL, {
       environment: { PENDING_VM_TIMEOUT_SECONDS: value },
     });
-    expect(result.at('pools.0.provisionTimeout')).toBe(timeout);
+    expect(result.valueAt('pools.0.provisionTimeout')).toBe(timeout);
   });
 
   it.each([
     ['1', '5s'],
     ['x', '20s'],
     ['45', '45s'],
-  ])('RECONCILE_INTERVAL_SECONDS=%s is %s in effect', (value, interval) => {
-    const result = imported('externalgrpc', MINIMAL, {
+  ])('RECONCILE_INTERVAL_SECONDS=%s becomes %s', (value, interval) => {
+    const result = importText('externalgrpc', MINIMAL, {
       environment: { RECONCILE_INTERVAL_SECONDS: value },
     });
-    expect(result.at('intervals.reconcile')).toBe(interval);
+    expect(result.valueAt('intervals.reconcile')).toBe(interval);
   });
 
-  it('never points our state to the database of the other system', () => {
-    const result = imported('externalgrpc', MINIMAL, {
+  it('never uses the database of the source system as state', () => {
+    const result = importText('externalgrpc', MINIMAL, {
       environment: { PROVIDER_STATE_DB: '/tmp/theirs.db' },
     });
     expect(result.yaml).not.toContain('theirs.db');
-    expect(result.about('PROVIDER_STATE_DB (environment)').join()).toContain('unset');
+    expect(result.notesAbout('PROVIDER_STATE_DB (environment)').join()).toContain('unset');
   });
 
   it.each([
     [{ PORT: '6000' }, '0.0.0.0:6000'],
     [{ BIND_ADDRESS: '::' }, '[::]:50051'],
-  ])('listens as %o says', (environment, listen) => {
-    expect(imported('externalgrpc', MINIMAL, { environment }).at('grpc.listen')).toBe(listen);
+  ])('sets the listen address from %o', (environment, listen) => {
+    expect(importText('externalgrpc', MINIMAL, { environment }).valueAt('grpc.listen')).toBe(
+      listen,
+    );
   });
 
-  it('leaves a port out that is none', () => {
-    const result = imported('externalgrpc', MINIMAL, { environment: { PORT: 'http' } });
-    expect(result.at('grpc.listen')).toBeUndefined();
-    expect(result.about('PORT (environment)').join()).toContain('left out');
+  it('does not import an invalid port', () => {
+    const result = importText('externalgrpc', MINIMAL, { environment: { PORT: 'http' } });
+    expect(result.valueAt('grpc.listen')).toBeUndefined();
+    expect(result.notesAbout('PORT (environment)').join()).toContain('not imported');
   });
 });
 
 describe('registries', () => {
   const withK3s = (lines: string) =>
-    imported('externalgrpc', MINIMAL.replace('k3s:\n', `k3s:\n${lines}\n`));
+    importText('externalgrpc', MINIMAL.replace('k3s:\n', `k3s:\n${lines}\n`));
 
-  it('reads the file only when there is no text', () => {
+  it('uses the registries file only without inline text', () => {
     const result = withK3s("  registries_yaml: ''\n  registries_yaml_file: /config/r.yaml");
-    expect(result.at('join.k3s.registriesFile')).toBe('/config/r.yaml');
+    expect(result.valueAt('join.k3s.registriesFile')).toBe('/config/r.yaml');
   });
 
-  it('does not copy the text', () => {
+  it('does not copy the inline text', () => {
     const result = withK3s('  registries_yaml: |\n    auth: hunter2-hunter2');
     expect(result.yaml).not.toContain('hunter2');
-    expect(result.at('join.k3s.registriesFile')).toBe('/etc/pvescaler/registries.yaml');
+    expect(result.valueAt('join.k3s.registriesFile')).toBe('/etc/pvescaler/registries.yaml');
   });
 });
 
 describe('node groups', () => {
-  it('writes the defaults of the code down', () => {
+  it('sets the defaults of the source system', () => {
     const result = withGroups('  - id: a');
-    expect(result.at('pools.0.limits')).toStrictEqual({ min: 0, max: 10 });
-    expect(result.at('pools.0.size')).toStrictEqual({ cpu: 2, memory: '2Gi', disk: '20Gi' });
-    expect(result.at('pools.0.names.prefix')).toBe('ca-a');
+    expect(result.valueAt('pools.0.limits')).toStrictEqual({ min: 0, max: 10 });
+    expect(result.valueAt('pools.0.size')).toStrictEqual({ cpu: 2, memory: '2Gi', disk: '20Gi' });
+    expect(result.valueAt('pools.0.names.prefix')).toBe('ca-a');
   });
 
-  it('lets the later of two with one id win', () => {
+  it('uses the last of two groups with the same id', () => {
     const result = withGroups('  - {id: a, cores: 1}\n  - {id: b}\n  - {id: a, cores: 7}');
-    expect(result.at('pools.0.size.cpu')).toBe(7);
-    expect(result.at('pools.2')).toBeUndefined();
-    expect(result.about('node_groups[0]').join()).toContain('the later one wins');
+    expect(result.valueAt('pools.0.size.cpu')).toBe(7);
+    expect(result.valueAt('pools.2')).toBeUndefined();
+    expect(result.notesAbout('node_groups[0]').join()).toContain('uses the later one');
   });
 
-  it('makes names into DNS labels, none of them twice', () => {
+  it('converts names to unique DNS labels', () => {
     const result = withGroups('  - id: Big_Pool\n  - id: big-pool\n  - id: "!!"');
-    expect([0, 1, 2].map((index) => result.at(`pools.${index}.name`))).toStrictEqual([
+    expect([0, 1, 2].map((index) => result.valueAt(`pools.${index}.name`))).toStrictEqual([
       'big-pool',
       'big-pool-2',
       'pool',
     ]);
-    expect(result.about('node_groups[0].id').join()).toContain("'Big_Pool' became 'big-pool'");
+    expect(result.notesAbout('node_groups[0].id').join()).toContain("'Big_Pool' became 'big-pool'");
   });
 
-  it('leaves out a group without id', () => {
-    expect(withGroups('  - cores: 3\n  - id: a').about('node_groups[0]').join()).toContain('no id');
+  it('does not import a group without id', () => {
+    expect(withGroups('  - cores: 3\n  - id: a').notesAbout('node_groups[0]').join()).toContain(
+      'no id',
+    );
   });
 
   it.each([
@@ -174,36 +178,36 @@ describe('node groups', () => {
     ['disk_size: +5G', undefined],
     ['disk_size: ""', undefined],
     ['disk_size: huge', undefined],
-  ])('%s is %s', (line, disk) => {
+  ])('%s becomes disk size %s', (line, disk) => {
     const result = withGroup(line);
-    expect(result.at('pools.0.size.disk')).toBe(disk);
-    expect(result.about('node_groups[0].disk_size')).toHaveLength(disk === undefined ? 1 : 0);
+    expect(result.valueAt('pools.0.size.disk')).toBe(disk);
+    expect(result.notesAbout('node_groups[0].disk_size')).toHaveLength(disk === undefined ? 1 : 0);
   });
 
   it.each([
     ['balloon_mb: -1', 0],
     ['balloon_mb: 1024', '1Gi'],
-  ])('%s is %s', (line, balloon) => {
-    expect(withGroup(line).at('pools.0.balloon')).toBe(balloon);
+  ])('%s becomes balloon %s', (line, balloon) => {
+    expect(withGroup(line).valueAt('pools.0.balloon')).toBe(balloon);
   });
 
-  it('takes a balloon out that does not fit', () => {
+  it('does not import a balloon that is larger than the memory', () => {
     const result = withGroup('balloon_mb: 9999');
-    expect(result.at('pools.0.balloon')).toBeUndefined();
-    expect(result.about('node_groups[0].balloon_mb').join()).toContain('more than the memory');
+    expect(result.valueAt('pools.0.balloon')).toBeUndefined();
+    expect(result.notesAbout('node_groups[0].balloon_mb').join()).toContain('more than the memory');
   });
 
-  it('does not keep limits upside down', () => {
+  it('raises a maximum below the minimum', () => {
     const result = withGroup('min_size: 5\nmax_size: 2');
-    expect(result.at('pools.0.limits')).toStrictEqual({ min: 5, max: 5 });
-    expect(result.about('node_groups[0].max_size').join()).toContain('needs-you');
+    expect(result.valueAt('pools.0.limits')).toStrictEqual({ min: 5, max: 5 });
+    expect(result.notesAbout('node_groups[0].max_size').join()).toContain('action-required');
   });
 
-  it('reads labels as key=value and says which are none', () => {
+  it('reads labels as key=value and notes invalid ones', () => {
     const result = withGroup('labels: [a=b=c, x=1, plain, "bad key=1", autoscaler.proxmox/vmid=3]');
-    expect(result.at('pools.0.labels')).toStrictEqual({ x: '1' });
+    expect(result.valueAt('pools.0.labels')).toStrictEqual({ x: '1' });
     for (const index of [0, 2, 3, 4]) {
-      expect(result.about(`node_groups[0].labels[${index}]`)).toHaveLength(1);
+      expect(result.notesAbout(`node_groups[0].labels[${index}]`)).toHaveLength(1);
     }
   });
 
@@ -212,48 +216,50 @@ describe('node groups', () => {
     ['gpu=yes', 'gpu=yes:NoSchedule'],
     ['gpu=yes:', 'gpu=yes:NoSchedule'],
     ['gpu:PreferNoSchedule', 'gpu:PreferNoSchedule'],
-  ])('taint %s is %s', (taint, written) => {
-    expect(withGroup(`taints: ["${taint}"]`).at('pools.0.taints')).toStrictEqual([written]);
+  ])('taint %s becomes %s', (taint, written) => {
+    expect(withGroup(`taints: ["${taint}"]`).valueAt('pools.0.taints')).toStrictEqual([written]);
   });
 
-  it('notes a taint that cannot be', () => {
+  it('notes an invalid taint', () => {
     const result = withGroup('taints: ["a b:NoSchedule", "a:Never"]');
-    expect(result.at('pools.0.taints')).toStrictEqual([]);
-    expect(result.about('node_groups[0].taints[1]').join()).toContain('not-carried');
+    expect(result.valueAt('pools.0.taints')).toStrictEqual([]);
+    expect(result.notesAbout('node_groups[0].taints[1]').join()).toContain('not-imported');
   });
 
-  it('reads numbers that are text, and treats the rest as absent', () => {
+  it('reads numbers written as text and treats other values as absent', () => {
     const result = withGroup('cores: "6"\nmemory_mb: lots\nlabels: none');
-    expect(result.at('pools.0.size')).toMatchObject({ cpu: 6, memory: '2Gi' });
-    expect(result.about('node_groups[0].memory_mb').join()).toContain('not a whole number');
-    expect(result.about('node_groups[0].labels').join()).toContain('not a list');
+    expect(result.valueAt('pools.0.size')).toMatchObject({ cpu: 6, memory: '2Gi' });
+    expect(result.notesAbout('node_groups[0].memory_mb').join()).toContain(
+      'must be a whole number',
+    );
+    expect(result.notesAbout('node_groups[0].labels').join()).toContain('must be a list');
   });
 });
 
-it('notes keys that are ignored there, at every level', () => {
+it('notes ignored keys at every level', () => {
   const text = `${MINIMAL}    color: red\nextra: 1\n`.replace(
     'k3s:\n',
     'k3s:\n  channel: stable\n',
   );
-  const { about } = imported('externalgrpc', text);
+  const { notesAbout } = importText('externalgrpc', text);
   for (const path of ['extra', 'k3s.channel', 'node_groups[0].color']) {
-    expect(about(path).join()).toContain('ignored-by-them');
+    expect(notesAbout(path).join()).toContain('ignored-by-source');
   }
 });
 
-it('lets the later of two equal keys win, as Python does', () => {
+it('uses the last of two duplicate keys, like Python', () => {
   const result = withProxmox('node: first');
-  expect(result.at('proxmox.pve.hosts.allow')).toStrictEqual(['solo']);
-  expect(result.about('proxmox.node').join()).toContain('stands twice');
+  expect(result.valueAt('proxmox.pve.hosts.allow')).toStrictEqual(['solo']);
+  expect(result.notesAbout('proxmox.node').join()).toContain('duplicate key');
 });
 
-it('replaces what our validator refuses and says why', () => {
+it('replaces values that our validation refuses and notes the reason', () => {
   const text = MINIMAL.replace('https://192.0.2.5:8006', 'http://192.0.2.5:8006').replace(
     'node: solo',
     'node: solo.example.net',
   );
-  const result = imported('externalgrpc', text);
-  expect(result.at('proxmox.pve.endpoints')).toStrictEqual(['https://pve.invalid:8006']);
-  expect(result.about('proxmox.api_url').join()).toContain('https://');
-  expect(result.about('proxmox.node').join()).toContain('without a domain');
+  const result = importText('externalgrpc', text);
+  expect(result.valueAt('proxmox.pve.endpoints')).toStrictEqual(['https://pve.invalid:8006']);
+  expect(result.notesAbout('proxmox.api_url').join()).toContain('https://');
+  expect(result.notesAbout('proxmox.node').join()).toContain('without a domain');
 });

@@ -1,79 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// ca-proxmox-externalgrpc: its YAML file and its variables, as our config of mode externalgrpc.
+// ca-proxmox-externalgrpc: converts its YAML file and its variables to a config of mode externalgrpc.
 
-import type { Context } from '../context.ts';
-import { fromSeconds } from '../ours/units.ts';
-import { type ScalarTree, Section, type Tree } from '../source/tree.ts';
+import type { ImportContext } from '../context.ts';
+import { formatSeconds } from '../output/amounts.ts';
+import { type ScalarTree, SourceSection, type SourceTree } from '../source/tree.ts';
+import { findEffectiveValue, findVariable } from './effective-value.ts';
 import { mapK3s } from './k3s.ts';
 import { mapNodeGroups } from './node-groups.ts';
-import { fromEnvironment, pick } from './pick.ts';
 import { mapDefaults, mapImage, mapProxmox } from './proxmox.ts';
 
-const UNKNOWN = 'is unknown there, and ignored';
+const UNKNOWN = 'is an unknown key, which the source system ignores';
 
-export function mapExternalgrpc(context: Context, tree: Tree): void {
-  const { work, read } = context;
-  const root = new Section('', tree);
-  for (const key of ['proxmox', 'k3s', 'defaults']) read.expect(root.find(key), 'map');
+export function mapExternalgrpc(context: ImportContext, tree: SourceTree): void {
+  const { writer, reader } = context;
+  const root = new SourceSection('', tree);
+  for (const key of ['proxmox', 'k3s', 'defaults']) reader.expectKind(root.find(key), 'map');
   const proxmox = root.section('proxmox');
   const k3s = root.section('k3s');
   const defaults = root.section('defaults');
 
-  work.carryOwn(['mode'], 'externalgrpc', '');
+  writer.setOwn(['mode'], 'externalgrpc', '');
   mapServer(context);
   mapProxmox(context, proxmox);
   mapDefaults(context, defaults);
   mapImage(context, proxmox);
   mapK3s(context, k3s);
   mapNodeGroups(context, root, {
-    bridge: pick(context, proxmox, 'bridge'),
+    bridge: findEffectiveValue(context, proxmox, 'bridge'),
     bridgeWhere: { path: 'proxmox.bridge' },
-    pendingSeconds: seconds(context, {
+    pendingSeconds: readSecondsVariable(context, {
       variable: 'PENDING_VM_TIMEOUT_SECONDS',
       floor: 120,
-      otherwise: 900,
+      fallback: 900,
     }),
   });
   for (const section of [root, proxmox, k3s, defaults])
-    read.unknown(section, 'ignored-by-them', UNKNOWN);
+    reader.noteUnreadKeys(section, 'ignored-by-source', UNKNOWN);
 }
 
-/** What only variables and flags say. */
-function mapServer(context: Context): void {
-  const { work } = context;
+/** Settings that only exist as variables and flags. */
+function mapServer(context: ImportContext): void {
+  const { writer } = context;
   mapListener(context);
-  work.carryFixed(['grpc', 'insecure'], true, 'gRPC is always plain');
-  work.note(
+  writer.setFixedBehavior(['grpc', 'insecure'], true, 'gRPC is always plain');
+  writer.note(
     { path: 'gRPC' },
-    'carried-differently',
-    'has no TLS there, so whoever reaches the port can create and delete VMs; grpc.tls with a client CA ends that',
+    'imported-differently',
+    'the source system serves without TLS, so every client that can reach the port can create and delete VMs; set grpc.tls with a client CA to prevent that',
   );
-  const interval = seconds(context, {
+  const interval = readSecondsVariable(context, {
     variable: 'RECONCILE_INTERVAL_SECONDS',
     floor: 5,
-    otherwise: 20,
+    fallback: 20,
   });
   if (interval !== undefined)
-    work.carry(['intervals', 'reconcile'], fromSeconds(interval.seconds), interval.where);
+    writer.set(['intervals', 'reconcile'], formatSeconds(interval.seconds), interval.where);
   mapLogLevel(context);
   noteDatabase(context);
-  const config = fromEnvironment(context, 'PROVIDER_CONFIG');
+  const config = findVariable(context, 'PROVIDER_CONFIG');
   if (config !== undefined)
-    work.note(
-      config,
-      'not-carried',
-      'names the file that is imported here; ours is given by --config',
-    );
+    writer.note(config, 'not-imported', 'names the imported file; pass the new file with --config');
 }
 
-function mapListener(context: Context): void {
-  const host = fromEnvironment(context, 'BIND_ADDRESS');
-  const port = fromEnvironment(context, 'PORT');
+function mapListener(context: ImportContext): void {
+  const host = findVariable(context, 'BIND_ADDRESS');
+  const port = findVariable(context, 'PORT');
   const given = [host, port].flatMap((tree) => (tree === undefined ? [] : [tree.path]));
   if (given.length === 0) return;
   const address = String(host?.value ?? '0.0.0.0');
   const bracketed = address.includes(':') && !address.startsWith('[') ? `[${address}]` : address;
-  context.work.carry(['grpc', 'listen'], `${bracketed}:${port?.value ?? 50051}`, {
+  context.writer.set(['grpc', 'listen'], `${bracketed}:${port?.value ?? 50051}`, {
     path: given.join(', '),
   });
 }
@@ -87,47 +83,47 @@ const LEVELS: Readonly<Record<string, string>> = {
   CRITICAL: 'error',
 };
 
-function mapLogLevel(context: Context): void {
-  const tree = fromEnvironment(context, 'LOG_LEVEL');
+function mapLogLevel(context: ImportContext): void {
+  const tree = findVariable(context, 'LOG_LEVEL');
   if (tree === undefined) return;
   const level = LEVELS[String(tree.value).toUpperCase()];
   if (level === undefined)
-    context.work.note(tree, 'not-carried', 'is not a level that is known here');
-  else context.work.carry(['log', 'level'], level, tree);
+    context.writer.note(tree, 'not-imported', 'is not a log level of pvescaler');
+  else context.writer.set(['log', 'level'], level, tree);
 }
 
-// Our program understands the variable too, and would then open the other system's database.
-function noteDatabase(context: Context): void {
-  const tree = fromEnvironment(context, 'PROVIDER_STATE_DB');
+// pvescaler also reads this variable and would then open the database of the source system.
+function noteDatabase(context: ImportContext): void {
+  const tree = findVariable(context, 'PROVIDER_STATE_DB');
   if (tree === undefined) return;
-  context.work.note(
+  context.writer.note(
     tree,
-    'needs-you',
-    'names the database of the other system, which is of no use here: state.path is a new file; unset the variable where pvescaler runs',
+    'action-required',
+    'names the database of the source system, which pvescaler cannot use; state.path is a new file, so unset the variable where pvescaler runs',
   );
 }
 
 interface SecondsRule {
   readonly variable: string;
   readonly floor: number;
-  readonly otherwise: number;
+  readonly fallback: number;
 }
 
-/** A number of seconds with an undocumented floor; what is no number counts as the default. */
-function seconds(
-  context: Context,
-  { variable, floor, otherwise }: SecondsRule,
+/** Reads seconds with an undocumented minimum. The source system uses the default for text that is not a number. */
+function readSecondsVariable(
+  context: ImportContext,
+  { variable, floor, fallback }: SecondsRule,
 ): { readonly seconds: number; readonly where: ScalarTree } | undefined {
-  const tree = fromEnvironment(context, variable);
+  const tree = findVariable(context, variable);
   if (tree === undefined) return undefined;
   const text = String(tree.value);
-  const given = /^[+-]?\d+$/.test(text) ? Number(text) : otherwise;
+  const given = /^[+-]?\d+$/.test(text) ? Number(text) : fallback;
   const effective = Math.max(given, floor);
   if (String(effective) !== text) {
-    context.work.note(
+    context.writer.note(
       tree,
-      'carried-differently',
-      `${effective} s is what the program makes of it`,
+      'imported-differently',
+      `the source system uses ${effective} s for this value`,
     );
   }
   return { seconds: effective, where: tree };

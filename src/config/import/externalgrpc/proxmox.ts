@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Section `proxmox` and `defaults` of ca-proxmox-externalgrpc: one region with one host, and one image.
+// Sections `proxmox` and `defaults` of ca-proxmox-externalgrpc: one region with one host, and one image.
 
-import { type Context, SECRETS } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import { placeholderEndpoints } from '../ours/required.ts';
-import type { Section } from '../source/tree.ts';
-import { pick } from './pick.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import { type ImportContext, SECRETS_FOLDER } from '../context.ts';
+import { placeholderEndpoints } from '../output/required.ts';
+import type { SourceSection } from '../source/tree.ts';
+import { findEffectiveValue } from './effective-value.ts';
 
 export const REGION = 'pve';
 export const IMAGE = 'cloud';
-const ROOT: DraftPath = ['proxmox', REGION];
+const ROOT: ConfigPath = ['proxmox', REGION];
 
-export function mapProxmox(context: Context, section: Section): void {
+export function mapProxmox(context: ImportContext, section: SourceSection): void {
   mapEndpoint(context, section);
   mapNode(context, section);
   mapToken(context, section);
@@ -19,141 +19,149 @@ export function mapProxmox(context: Context, section: Section): void {
   mapStorages(context, section);
 }
 
-function mapEndpoint(context: Context, section: Section): void {
-  const { work, read } = context;
-  const tree = pick(context, section, 'api_url');
-  const url = read.text(tree);
+function mapEndpoint(context: ImportContext, section: SourceSection): void {
+  const { writer, reader } = context;
+  const tree = findEffectiveValue(context, section, 'api_url');
+  const url = reader.readText(tree);
   const path = [...ROOT, 'endpoints'];
   if (tree === undefined || url === undefined) {
-    const message = 'the address of the Proxmox API';
-    work.placeholder(path, placeholderEndpoints(REGION), {
-      where: section.where('api_url'),
+    const message = 'the URL of the Proxmox API';
+    writer.setPlaceholder(path, placeholderEndpoints(REGION), {
+      where: section.refTo('api_url'),
       message,
     });
     return;
   }
-  work.carry(path, [apiRoot(url)], tree);
+  writer.set(path, [stripApiPath(url)], tree);
 }
 
-/** The base URL without what both systems add themselves. */
-export function apiRoot(url: string): string {
+/** The base URL without the API path, which both systems add themselves. */
+export function stripApiPath(url: string): string {
   return url
     .replace(/\/+$/, '')
     .replace(/\/api2\/json$/, '')
     .replace(/\/+$/, '');
 }
 
-function mapNode(context: Context, section: Section): void {
-  const { work, read } = context;
-  const tree = pick(context, section, 'node');
-  const name = read.text(tree);
+function mapNode(context: ImportContext, section: SourceSection): void {
+  const { writer, reader } = context;
+  const tree = findEffectiveValue(context, section, 'node');
+  const name = reader.readText(tree);
   if (tree !== undefined && name !== undefined) {
-    work.carry([...ROOT, 'hosts', 'allow'], [name], tree);
+    writer.set([...ROOT, 'hosts', 'allow'], [name], tree);
     return;
   }
-  work.note(
-    section.where('node'),
-    'needs-you',
-    'is required there and absent: every host may be used until hosts.allow says otherwise',
+  writer.note(
+    section.refTo('node'),
+    'action-required',
+    'is required in the source system but missing; set hosts.allow, otherwise every host may be used',
   );
 }
 
-function mapToken(context: Context, section: Section): void {
-  const { work, read } = context;
-  const tree = pick(context, section, 'token_id');
-  const id = read.text(tree);
+function mapToken(context: ImportContext, section: SourceSection): void {
+  const { writer, reader } = context;
+  const tree = findEffectiveValue(context, section, 'token_id');
+  const id = reader.readText(tree);
   const path = [...ROOT, 'token', 'id'];
   if (tree === undefined || id === undefined) {
     const message = 'the id of the API token, user@realm!name';
-    work.placeholder(path, 'pvescaler@pve!pvescaler', {
-      where: section.where('token_id'),
+    writer.setPlaceholder(path, 'pvescaler@pve!pvescaler', {
+      where: section.refTo('token_id'),
       message,
     });
-  } else work.carry(path, id, tree);
-  const secret = pick(context, section, 'token_secret') ?? section.where('token_secret');
-  work.secretFile([...ROOT, 'token', 'secretFile'], `${SECRETS}/proxmox-token`, secret);
+  } else writer.set(path, id, tree);
+  const secret =
+    findEffectiveValue(context, section, 'token_secret') ?? section.refTo('token_secret');
+  writer.setSecretFile([...ROOT, 'token', 'secretFile'], `${SECRETS_FOLDER}/proxmox-token`, secret);
 }
 
-function mapTls(context: Context, section: Section): void {
-  const { work, read } = context;
-  const tree = pick(context, section, 'tls_insecure');
-  const insecure = read.flag(tree);
+function mapTls(context: ImportContext, section: SourceSection): void {
+  const { writer, reader } = context;
+  const tree = findEffectiveValue(context, section, 'tls_insecure');
+  const insecure = reader.readBoolean(tree);
   const path = [...ROOT, 'tls', 'insecure'];
   if (tree === undefined || insecure === undefined) {
-    work.carryDefault(path, true, section.where('tls_insecure'));
-  } else work.carry(path, insecure, tree);
+    writer.setSourceDefault(path, true, section.refTo('tls_insecure'));
+  } else writer.set(path, insecure, tree);
   if (insecure === false) return;
-  work.note(
-    tree ?? section.where('tls_insecure'),
-    'carried-differently',
-    'the certificate of the Proxmox API is not verified, as before, which is warned about here: give tls.caFile or tls.fingerprints instead',
+  writer.note(
+    tree ?? section.refTo('tls_insecure'),
+    'imported-differently',
+    'the certificate of the Proxmox API is still not verified, which causes a warning; set tls.caFile or tls.fingerprints instead',
   );
 }
 
 const STORAGES = [
-  { key: 'import_storage', ours: 'images', otherwise: 'local' },
-  { key: 'iso_storage', ours: 'seeds', otherwise: 'local' },
-  { key: 'vm_storage', ours: 'disks', otherwise: 'local-lvm' },
+  { key: 'import_storage', targetKey: 'images', fallback: 'local' },
+  { key: 'iso_storage', targetKey: 'seeds', fallback: 'local' },
+  { key: 'vm_storage', targetKey: 'disks', fallback: 'local-lvm' },
 ] as const;
 
-function mapStorages(context: Context, section: Section): void {
-  for (const { key, ours, otherwise } of STORAGES) {
-    const tree = pick(context, section, key);
-    const storage = context.read.text(tree);
-    const path = [...ROOT, 'storage', ours];
+function mapStorages(context: ImportContext, section: SourceSection): void {
+  for (const { key, targetKey, fallback } of STORAGES) {
+    const tree = findEffectiveValue(context, section, key);
+    const storage = context.reader.readText(tree);
+    const path = [...ROOT, 'storage', targetKey];
     if (tree === undefined || storage === undefined) {
-      context.work.carryDefault(path, otherwise, section.where(key));
-    } else context.work.carry(path, storage, tree);
+      context.writer.setSourceDefault(path, fallback, section.refTo(key));
+    } else context.writer.set(path, storage, tree);
   }
 }
 
-export function mapImage(context: Context, section: Section): void {
-  const { work, read } = context;
-  const tree = pick(context, section, 'cloud_image_url');
-  const url = read.text(tree);
-  const where = tree ?? section.where('cloud_image_url');
+export function mapImage(context: ImportContext, section: SourceSection): void {
+  const { writer, reader } = context;
+  const tree = findEffectiveValue(context, section, 'cloud_image_url');
+  const url = reader.readText(tree);
+  const where = tree ?? section.refTo('cloud_image_url');
   if (url === undefined) {
     const message = 'the URL of the cloud image';
-    work.placeholder(['images', IMAGE, 'url'], 'https://images.invalid/cloud.img', {
+    writer.setPlaceholder(['images', IMAGE, 'url'], 'https://images.invalid/cloud.img', {
       where,
       message,
     });
-  } else work.carry(['images', IMAGE, 'url'], url, where);
-  work.carryFixed(['images', IMAGE, 'unverified'], true, 'never checks the image');
-  work.note(
+  } else writer.set(['images', IMAGE, 'url'], url, where);
+  writer.setFixedBehavior(['images', IMAGE, 'unverified'], true, 'never verifies the image');
+  writer.note(
     where,
-    'carried-differently',
-    'images are not checked there, nor here until you replace `unverified` by checksum or checksumUrl',
+    'imported-differently',
+    'the source system does not verify images; replace `unverified` with checksum or checksumUrl to verify them',
   );
   mapDownloadCertificate(context, section);
 }
 
-function mapDownloadCertificate({ work, read, environment }: Context, section: Section): void {
-  const tree = pick({ work, read, environment }, section, 'verify_certificates');
-  const verified = read.flag(tree);
+function mapDownloadCertificate(
+  { writer, reader, environment }: ImportContext,
+  section: SourceSection,
+): void {
+  const tree = findEffectiveValue({ writer, reader, environment }, section, 'verify_certificates');
+  const verified = reader.readBoolean(tree);
   const path = ['images', IMAGE, 'verifyCertificates'];
   if (tree === undefined || verified === undefined) {
-    work.carryDefault(path, false, section.where('verify_certificates'));
-  } else work.carry(path, verified, tree);
-  work.note(
-    tree ?? section.where('verify_certificates'),
-    'carried-differently',
-    "is about the server the image comes from, not about the Proxmox API, although its documentation lists it next to the API's TLS switch",
+    writer.setSourceDefault(path, false, section.refTo('verify_certificates'));
+  } else writer.set(path, verified, tree);
+  writer.note(
+    tree ?? section.refTo('verify_certificates'),
+    'imported-differently',
+    'applies to the download server of the image, not to the Proxmox API, although its documentation lists it next to the TLS option of the API',
   );
 }
 
-/** A whole tag, despite its name. */
-export function mapDefaults({ work, read }: Context, section: Section): void {
+/** Despite its name, vm_tag_prefix is a complete tag. */
+export function mapDefaults({ writer, reader }: ImportContext, section: SourceSection): void {
   const tree = section.find('vm_tag_prefix');
-  const tag = read.text(tree);
+  const tag = reader.readText(tree);
   const path = [...ROOT, 'tags'];
-  const where = tree ?? section.where('vm_tag_prefix');
+  const where = tree ?? section.refTo('vm_tag_prefix');
   if (tree === undefined || tag === undefined) {
-    work.carryDefault(path, ['proxmox_test2', 'ca-managed'], where);
+    writer.setSourceDefault(path, ['proxmox_test2', 'ca-managed'], where);
     return;
   }
-  work.carry(path, [tag.toLowerCase(), 'ca-managed'], where);
+  writer.set(path, [tag.toLowerCase(), 'ca-managed'], where);
   if (tag !== tag.toLowerCase()) {
-    work.note(where, 'carried-differently', 'Proxmox writes tags in lower case, so our file does');
+    writer.note(
+      where,
+      'imported-differently',
+      'the tag was converted to lower case, as Proxmox stores it',
+    );
   }
 }

@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Durations there are Go's texts. A bare number is refused except 0, though a comment in the code promises
-// nanoseconds and the README speaks of seconds.
+// Durations of KubeNodeSmith have Go notation. It refuses a plain number except 0, although a comment in
+// its code mentions nanoseconds and its README mentions seconds.
 
 import { parseDuration } from '../../../model/duration.ts';
-import type { Context } from '../context.ts';
+import type { ImportContext } from '../context.ts';
 import { isNull } from '../source/reader.ts';
-import type { Tree } from '../source/tree.ts';
+import type { SourceTree } from '../source/tree.ts';
 
-/** Our text for it; nothing when it is absent, null, or no duration. */
-export function durationText({ work }: Context, tree: Tree | undefined): string | undefined {
+/** The duration in our notation; undefined when it is absent, null or invalid. */
+export function readDuration(
+  { writer }: ImportContext,
+  tree: SourceTree | undefined,
+): string | undefined {
   if (tree === undefined || isNull(tree)) return undefined;
   if (tree.kind !== 'scalar') {
-    work.note(tree, 'not-carried', 'is not a duration such as 30s');
+    writer.note(tree, 'not-imported', 'is not a duration such as 30s');
     return undefined;
   }
   const text = String(tree.value).trim();
   if (/^[+-]?\d+(?:\.\d+)?$/.test(text) && Number(text) !== 0) {
-    work.note(
+    writer.note(
       tree,
-      'carried-differently',
-      'has no unit, which stops the program there; seconds were taken',
+      'imported-differently',
+      'has no unit, which is an error in the source system; interpreted as seconds',
     );
     return `${text}s`;
   }
   if (parseDuration(text).ok) return text;
-  work.note(tree, 'not-carried', 'is not a duration such as 30s or 1h30m');
+  writer.note(tree, 'not-imported', 'is not a duration such as 30s or 1h30m');
   return undefined;
 }

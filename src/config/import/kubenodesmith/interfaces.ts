@@ -1,89 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
-// `networkInterfaces`: cards by name there, by their place in the list here.
+// `networkInterfaces`: KubeNodeSmith names the network cards, we number them by their position in the
+// list.
 
-import type { Context } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import { isNull } from '../source/reader.ts';
-import type { Section, Tree } from '../source/tree.ts';
-import type { Pool } from './pool.ts';
-import { optionItems } from './providers.ts';
-import { noteUnknown } from './strict.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import type { ImportContext } from '../context.ts';
+import type { SourceSection, SourceTree } from '../source/tree.ts';
+import type { NodePool } from './node-pool.ts';
+import { readOptionItems } from './providers.ts';
+import { noteUnknownKeys } from './unknown-keys.ts';
 
-interface Card {
-  readonly item: Tree;
-  readonly section: Section;
+interface NetworkCard {
+  readonly item: SourceTree;
+  readonly section: SourceSection;
   readonly name: string;
 }
 
-/** The names of the cards: options of the same name are overwritten by them. */
-export function mapInterfaces({ context, root, provider }: Pool): ReadonlySet<string> {
+/** Returns the names of the cards. VM options with the same name are overwritten. */
+export function mapInterfaces({ context, root, provider }: NodePool): ReadonlySet<string> {
   const { options } = provider;
-  context.read.expect(options.find('networkInterfaces'), 'list');
-  const cards = optionItems(options, 'networkInterfaces').map(({ item, section }, index) => ({
+  context.reader.expectKind(options.find('networkInterfaces'), 'list');
+  const cards = readOptionItems(options, 'networkInterfaces').map(({ item, section }, index) => ({
     item,
     section,
-    name: textOf(context, section, 'name') || `net${index}`,
+    name: readTextKey(context, section, 'name') || `net${index}`,
   }));
-  const sorted = cards.toSorted((left, right) => numberOf(left) - numberOf(right));
+  const sorted = cards.toSorted((left, right) => cardNumber(left) - cardNumber(right));
   for (const [index, card] of sorted.entries()) {
     mapCard(context, card, [...root, 'network', 'interfaces', index]);
-    noteName(context, card, index);
+    noteCardName(context, card, index);
   }
   if (cards.length === 0) {
-    const where = options.where('networkInterfaces');
-    context.work.note(
+    const where = options.refTo('networkInterfaces');
+    context.writer.note(
       where,
-      'needs-you',
-      'is absent: a VM has no card there unless vmOptions has one; here it gets one on vmbr0',
+      'action-required',
+      'is missing; in the source system a VM has no network card unless vmOptions defines one, in pvescaler it gets one on vmbr0',
     );
   }
   return new Set(cards.map(({ name }) => name));
 }
 
-function numberOf({ name }: Card): number {
+function cardNumber({ name }: NetworkCard): number {
   return Number(/^net(\d+)$/.exec(name)?.[1] ?? Number.MAX_SAFE_INTEGER);
 }
 
-function textOf({ read }: Context, section: Section, key: string): string {
+function readTextKey({ reader }: ImportContext, section: SourceSection, key: string): string {
   const tree = section.find(key);
-  return tree === undefined || isNull(tree) ? '' : (read.text(tree) ?? '');
+  return reader.readNonNullText(tree) ?? '';
 }
 
-function noteName({ work }: Context, { item, section, name }: Card, index: number): void {
+function noteCardName(
+  { writer }: ImportContext,
+  { item, section, name }: NetworkCard,
+  index: number,
+): void {
   const where = section.find('name') ?? item;
   if (name !== `net${index}`)
-    work.note(
+    writer.note(
       where,
-      'carried-differently',
-      `is net${index} here: cards are numbered by their place in the list`,
+      'imported-differently',
+      `becomes net${index}: network cards are numbered by their position in the list`,
     );
-  else if (where !== item) work.note(where, 'carried-differently', 'is the place in the list here');
+  else if (where !== item)
+    writer.note(where, 'imported-differently', 'becomes the position in the list');
 }
 
-function mapCard(context: Context, { section }: Card, path: DraftPath): void {
-  const { work, read } = context;
-  const model = textOf(context, section, 'model');
-  if (model === '') work.carryDefault([...path, 'model'], 'virtio', section.where('model'));
-  else work.carry([...path, 'model'], model, section.where('model'));
-  const bridge = textOf(context, section, 'bridge');
-  if (bridge !== '') work.carry([...path, 'bridge'], bridge, section.where('bridge'));
+function mapCard(context: ImportContext, { section }: NetworkCard, path: ConfigPath): void {
+  const { writer, reader } = context;
+  const model = readTextKey(context, section, 'model');
+  if (model === '') writer.setSourceDefault([...path, 'model'], 'virtio', section.refTo('model'));
+  else writer.set([...path, 'model'], model, section.refTo('model'));
+  const bridge = readTextKey(context, section, 'bridge');
+  if (bridge !== '') writer.set([...path, 'bridge'], bridge, section.refTo('bridge'));
   else
-    work.note(
-      section.where('bridge'),
-      'needs-you',
-      'is absent: the card is connected to nothing there, to vmbr0 here',
+    writer.note(
+      section.refTo('bridge'),
+      'action-required',
+      'is missing; in the source system the card is not connected, in pvescaler it is connected to vmbr0',
     );
   const vlanTree = section.find('vlanTag');
-  const vlan = vlanTree === undefined || isNull(vlanTree) ? 0 : (read.integer(vlanTree) ?? 0);
-  if (vlan > 0) work.carry([...path, 'vlan'], vlan, section.where('vlanTag'));
+  const vlan = reader.readNonNullInteger(vlanTree) ?? 0;
+  if (vlan > 0) writer.set([...path, 'vlan'], vlan, section.refTo('vlanTag'));
   mapMacPrefix(context, section, path);
-  noteUnknown(context, section, ['name', 'model', 'bridge', 'vlanTag', 'macPrefix']);
+  noteUnknownKeys(context, section, ['name', 'model', 'bridge', 'vlanTag', 'macPrefix']);
 }
 
-/** There, wrong octets are skipped and the first one is made unicast and locally administered. */
-function mapMacPrefix(context: Context, section: Section, path: DraftPath): void {
-  const { work } = context;
-  const prefix = textOf(context, section, 'macPrefix');
+/** KubeNodeSmith skips invalid octets and makes the first octet unicast and locally administered. */
+function mapMacPrefix(context: ImportContext, section: SourceSection, path: ConfigPath): void {
+  const { writer } = context;
+  const prefix = readTextKey(context, section, 'macPrefix');
   if (prefix === '') return;
   const octets = prefix
     .split(':')
@@ -91,20 +96,20 @@ function mapMacPrefix(context: Context, section: Section, path: DraftPath): void
     .slice(0, 5)
     .map((octet) => Number.parseInt(octet, 16));
   const [first, ...rest] = octets;
-  const where = section.where('macPrefix');
+  const where = section.refTo('macPrefix');
   if (first === undefined) {
-    work.note(where, 'ignored-by-them', 'has no octet that can be used');
+    writer.note(where, 'ignored-by-source', 'contains no valid octet');
     return;
   }
   const written = [(first & 0xfe) | 0x02, ...rest]
     .map((octet) => octet.toString(16).padStart(2, '0'))
     .join(':');
-  work.carry([...path, 'macPrefix'], written, where);
+  writer.set([...path, 'macPrefix'], written, where);
   if (written !== prefix.toLowerCase()) {
-    work.note(
+    writer.note(
       where,
-      'carried-differently',
-      `is ${written} in effect: wrong octets are skipped, and the first one is made unicast and locally administered`,
+      'imported-differently',
+      `becomes ${written}: the source system skips invalid octets and makes the first one unicast and locally administered`,
     );
   }
 }

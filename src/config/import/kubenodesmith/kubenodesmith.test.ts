@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { fixture, type Imported, imported, refusedText } from '../testing/import-text.ts';
+import {
+  type ImportedText,
+  importProblems,
+  importText,
+  readFixture,
+} from '../testing/import-text.ts';
 
-const FILE = fixture('kubenodesmith/scaler-config.yaml');
+const FILE = readFixture('kubenodesmith/scaler-config.yaml');
 const OPTIONS = 'providers.rack-one.options';
 
-function changed(from: string | RegExp, to: string): Imported {
+function changed(from: string | RegExp, to: string): ImportedText {
   expect(FILE).not.toBe(FILE.replace(from, to));
-  return imported('kubenodesmith', FILE.replace(from, to));
+  return importText('kubenodesmith', FILE.replace(from, to));
 }
 
-/** As the first entry, and the only one of its name. */
-function withOption(name: string, value: string): Imported {
+/** Adds the option as the first entry and removes others of the same name. */
+function withOption(name: string, value: string): ImportedText {
   const others = FILE.replace(new RegExp(`^ *- [{] name: ${name}, .*\\n`, 'm'), '');
   const entry = `vmOptions:\n        - { name: ${name}, value: ${value} }\n`;
-  return imported('kubenodesmith', others.replace('vmOptions:\n', entry));
+  return importText('kubenodesmith', others.replace('vmOptions:\n', entry));
 }
 
 const FIRST = `${OPTIONS}.vmOptions[0]`;
@@ -30,48 +35,51 @@ describe('pollingInterval', () => {
     ['pollingInterval: 20', '20s', 1],
     ['pollingInterval: 1d', '30s', 1],
     ['pollingInterval: [1]', '30s', 1],
-  ])('%s', (line, scan, notes) => {
+  ])('converts %s', (line, scan, notes) => {
     const result = changed('pollingInterval: 45s', line);
-    expect(result.at('intervals.scan')).toBe(scan);
-    expect(result.about('pollingInterval')).toHaveLength(notes);
+    expect(result.valueAt('intervals.scan')).toBe(scan);
+    expect(result.notesAbout('pollingInterval')).toHaveLength(notes);
   });
 });
 
 describe('providers', () => {
-  it('leaves out what is not Proxmox, with its pools', () => {
-    const result = imported('kubenodesmith', FILE);
-    expect(result.at('proxmox.bare-metal')).toBeUndefined();
-    expect(result.at('pools.1')).toBeUndefined();
-    expect(result.about('providers.bare-metal').join()).toContain('not of type proxmox');
-    expect(result.about('nodePools[1]').join()).toContain('providerRef');
+  it('does not import other provider types and their pools', () => {
+    const result = importText('kubenodesmith', FILE);
+    expect(result.valueAt('proxmox.bare-metal')).toBeUndefined();
+    expect(result.valueAt('pools.1')).toBeUndefined();
+    expect(result.notesAbout('providers.bare-metal').join()).toContain('not of type proxmox');
+    expect(result.notesAbout('nodePools[1]').join()).toContain('providerRef');
   });
 
-  it('keeps the credentials in their Secret', () => {
+  it('refers to the Secret with the credentials', () => {
     const ref = { name: 'rack-one-api', namespace: 'scaling' };
-    expect(imported('kubenodesmith', FILE).at('proxmox.rack-one.token')).toStrictEqual({
+    expect(importText('kubenodesmith', FILE).valueAt('proxmox.rack-one.token')).toStrictEqual({
       idRef: ref,
       secretRef: ref,
     });
   });
 
-  it.each(['upper: 4000', 'upper: 3000', '# none'])('asks for a range of ids: %s', (line) => {
-    const result = changed('upper: 4099', line);
-    expect(result.at('proxmox.rack-one.vmIds')).toBe('20000-20999');
-    const path = `${OPTIONS}.vmIDRange.lower, ${OPTIONS}.vmIDRange.upper`;
-    expect(result.about(path).join()).toContain('needs-you');
-  });
+  it.each(['upper: 4000', 'upper: 3000', '# none'])(
+    'sets a placeholder for an invalid range of ids: %s',
+    (line) => {
+      const result = changed('upper: 4099', line);
+      expect(result.valueAt('proxmox.rack-one.vmIds')).toBe('20000-20999');
+      const path = `${OPTIONS}.vmIDRange.lower, ${OPTIONS}.vmIDRange.upper`;
+      expect(result.notesAbout(path).join()).toContain('action-required');
+    },
+  );
 
-  it('says what an empty managedNodeTag meant', () => {
+  it('notes the meaning of an empty managedNodeTag', () => {
     const result = changed('managedNodeTag: scaled-by-smith', 'managedNodeTag: ""');
-    expect(result.at('proxmox.rack-one.managedTag')).toBeUndefined();
-    expect(result.about(`${OPTIONS}.managedNodeTag`).join()).toContain('every VM');
+    expect(result.valueAt('proxmox.rack-one.managedTag')).toBeUndefined();
+    expect(result.notesAbout(`${OPTIONS}.managedNodeTag`).join()).toContain('every VM');
   });
 
   it('adds the memory overhead to every pool of the provider', () => {
-    expect(imported('kubenodesmith', FILE).at('pools.0.memoryOverhead')).toBe('1536Mi');
+    expect(importText('kubenodesmith', FILE).valueAt('pools.0.memoryOverhead')).toBe('1536Mi');
   });
 
-  it('makes two providers of one Proxmox one region', () => {
+  it('merges two providers of one Proxmox cluster into one region', () => {
     const second = [
       '  Second_One:',
       '    type: proxmox',
@@ -84,27 +92,29 @@ describe('providers', () => {
       '  - { name: other, providerRef: Second_One }',
     ];
     const result = changed('nodePools:', second.join('\n'));
-    expect(result.at('proxmox.second-one')).toBeUndefined();
-    expect(result.at('pools.0.regions')).toStrictEqual(['rack-one']);
-    expect(result.at('pools.0.placement.hosts.allow')).toStrictEqual(['yew']);
-    const first = imported('kubenodesmith', FILE).at('proxmox.rack-one.hosts.allow');
+    expect(result.valueAt('proxmox.second-one')).toBeUndefined();
+    expect(result.valueAt('pools.0.regions')).toStrictEqual(['rack-one']);
+    expect(result.valueAt('pools.0.placement.hosts.allow')).toStrictEqual(['yew']);
+    const first = importText('kubenodesmith', FILE).valueAt('proxmox.rack-one.hosts.allow');
     expect(first).not.toContain('yew');
-    expect(result.at('pools.1.placement.hosts.allow')).toStrictEqual(first);
-    expect(result.at('proxmox.rack-one.hosts.allow')).toStrictEqual([first, 'yew'].flat());
-    expect(result.about('providers.Second_One').join()).toContain('one Proxmox is one region');
+    expect(result.valueAt('pools.1.placement.hosts.allow')).toStrictEqual(first);
+    expect(result.valueAt('proxmox.rack-one.hosts.allow')).toStrictEqual([first, 'yew'].flat());
+    expect(result.notesAbout('providers.Second_One').join()).toContain(
+      'one Proxmox cluster is one region',
+    );
   });
 
-  it('gives each region VM ids of its own', () => {
+  it('sets a separate VM id range for each region', () => {
     const second =
       '  b:\n    type: proxmox\n    options: { endpoint: "https://b:8006", vmIDRange: { lower: 4050, upper: 4200 } }\nnodePools:';
     const result = changed('nodePools:', second);
-    expect(result.at('proxmox.b.vmIds')).toBe('20000-20999');
-    expect(result.at('proxmox.b.token.secretRef.name')).toBe('proxmox');
+    expect(result.valueAt('proxmox.b.vmIds')).toBe('20000-20999');
+    expect(result.valueAt('proxmox.b.token.secretRef.name')).toBe('proxmox');
   });
 
-  it('has a placeholder where there is no Proxmox at all', () => {
-    const result = imported('kubenodesmith', 'schemaVersion: v1alpha1\nproviders: {}\n');
-    expect(result.at('proxmox.pve.endpoints')).toStrictEqual(['https://pve.invalid:8006']);
+  it('sets a placeholder region without a Proxmox provider', () => {
+    const result = importText('kubenodesmith', 'schemaVersion: v1alpha1\nproviders: {}\n');
+    expect(result.valueAt('proxmox.pve.endpoints')).toStrictEqual(['https://pve.invalid:8006']);
   });
 });
 
@@ -120,59 +130,61 @@ describe('unknown keys', () => {
     ],
     ['      minNodes: 1', '      minNode: 1', 'nodePools[0].limits.minNode'],
     ['      batchSize: 2', '      batchSize: 2\n      wait: 1s', 'nodePools[0].scaleUp.wait'],
-  ])('%s', (from, to, path) => {
-    expect(changed(from, to).about(path).join()).toContain('stops the program there');
+  ])('are noted in %s', (from, to, path) => {
+    expect(changed(from, to).notesAbout(path).join()).toContain('is an error in the source system');
   });
 
-  it('names the ones that only its documentation has, and likely typing errors', () => {
+  it('get a hint for documented-only keys and typing mistakes', () => {
     const tags = changed('      vmMemOverheadMiB', '      vmTags: a\n      vmMemOverheadMiB');
-    expect(tags.about(`${OPTIONS}.vmTags`).join()).toContain('its examples mention it');
+    expect(tags.notesAbout(`${OPTIONS}.vmTags`).join()).toContain('its examples contain it');
     const typo = changed('minNodes: 1', 'minNode: 1');
-    expect(typo.about('nodePools[0].limits.minNode').join()).toContain("did you mean 'minNodes'?");
+    expect(typo.notesAbout('nodePools[0].limits.minNode').join()).toContain(
+      "did you mean 'minNodes'?",
+    );
   });
 });
 
-it('refuses keys that stand twice, as its loader does', () => {
+it('refuses duplicate keys, like its loader', () => {
   const text = FILE.replace('pollingInterval: 45s', 'pollingInterval: 45s\npollingInterval: 50s');
-  expect(refusedText('kubenodesmith', text)).toMatchObject([{ line: 3, column: 1 }]);
+  expect(importProblems('kubenodesmith', text)).toMatchObject([{ line: 3, column: 1 }]);
 });
 
-it('reads another schemaVersion with a warning', () => {
+it('reads another schemaVersion with a note', () => {
   const result = changed('v1alpha1', 'v2');
-  expect(result.about('schemaVersion').join()).toContain('not v1alpha1');
+  expect(result.notesAbout('schemaVersion').join()).toContain('not v1alpha1');
 });
 
 describe('pools', () => {
-  it('names the member label by default as the program does', () => {
+  it('uses the default pool label of the source system', () => {
     const result = changed(/ {4}poolLabelKey: .*\n/, '');
-    expect(result.at('pools.0.groupLabel')).toBe('topology.kubenodesmith.io/pool');
+    expect(result.valueAt('pools.0.groupLabel')).toBe('topology.kubenodesmith.io/pool');
   });
 
-  it('writes no limit as a number, since 0 switches a pool off here', () => {
+  it('sets a number for no limit, because 0 disables a pool', () => {
     const result = changed('maxNodes: 6', 'maxNodes: 0');
-    expect(result.at('pools.0.limits.max')).toBe(100);
-    expect(result.about('nodePools[0].limits.maxNodes').join()).toContain('no limit there');
+    expect(result.valueAt('pools.0.limits.max')).toBe(100);
+    expect(result.notesAbout('nodePools[0].limits.maxNodes').join()).toContain('means no limit');
   });
 
-  it('says that minNodes means more here', () => {
-    const result = imported('kubenodesmith', FILE);
-    expect(result.about('nodePools[0].limits.minNodes').join()).toContain('always kept');
+  it('notes the different meaning of minNodes', () => {
+    const result = importText('kubenodesmith', FILE);
+    expect(result.notesAbout('nodePools[0].limits.minNodes').join()).toContain('always exists');
   });
 
-  it('repairs limits that are upside down', () => {
+  it('raises a maximum below the minimum', () => {
     const result = changed('minNodes: 1', 'minNodes: 9');
-    expect(result.at('pools.0.limits')).toMatchObject({ min: 9, max: 9 });
+    expect(result.valueAt('pools.0.limits')).toMatchObject({ min: 9, max: 9 });
   });
 
-  it('takes the name of the pool where there is no prefix', () => {
+  it('uses the pool name without a prefix', () => {
     const result = changed('kubeNodeNamePrefix: smith-worker', 'kubeNodeNamePrefix: ""');
-    expect(result.at('pools.0.names')).toBeUndefined();
+    expect(result.valueAt('pools.0.names')).toBeUndefined();
   });
 
-  it('notes labels that cannot be, and drops the pool label', () => {
+  it('notes invalid labels and removes the pool label', () => {
     const result = changed('node-role.kubernetes.io/worker: ""', '"bad key": ""\n        ok: 5');
-    expect(result.at('pools.0.labels')).toStrictEqual({ ok: '5' });
-    expect(result.about('nodePools[0].machineTemplate.labels.bad key')).toHaveLength(1);
+    expect(result.valueAt('pools.0.labels')).toStrictEqual({ ok: '5' });
+    expect(result.notesAbout('nodePools[0].machineTemplate.labels.bad key')).toHaveLength(1);
   });
 
   it('works without limits, template and scaling', () => {
@@ -180,17 +192,23 @@ describe('pools', () => {
       /nodePools:[\s\S]*$/,
       'nodePools:\n  - { name: a, providerRef: rack-one }\n',
     );
-    const result = imported('kubenodesmith', text);
-    expect(result.at('pools.0.limits')).toStrictEqual({ min: 0, max: 100, cpu: 0, memory: 0 });
-    expect(result.at('pools.0.size.max')).toStrictEqual({ cpu: 8, memory: '16Gi', disk: '48Gi' });
+    const result = importText('kubenodesmith', text);
+    expect(result.valueAt('pools.0.limits')).toStrictEqual({ min: 0, max: 100, cpu: 0, memory: 0 });
+    expect(result.valueAt('pools.0.size.max')).toStrictEqual({
+      cpu: 8,
+      memory: '16Gi',
+      disk: '48Gi',
+    });
   });
 });
 
 describe('network cards', () => {
-  it('are numbered by their place, in the order of their names', () => {
+  it('are numbered by position, in the order of their names', () => {
     const result = changed('- name: net0', '- name: net7');
-    expect(result.at('pools.0.network.interfaces.0.bridge')).toBe('vmbr4');
-    expect(result.about(`${OPTIONS}.networkInterfaces[0].name`).join()).toContain('is net1 here');
+    expect(result.valueAt('pools.0.network.interfaces.0.bridge')).toBe('vmbr4');
+    expect(result.notesAbout(`${OPTIONS}.networkInterfaces[0].name`).join()).toContain(
+      'becomes net1',
+    );
   });
 
   it.each([
@@ -198,38 +216,38 @@ describe('network cards', () => {
     ['"03:1a"', '02:1a', 1],
     ['"aa:zz:bb"', 'aa:bb', 1],
     ['"xx"', undefined, 1],
-  ])('macPrefix %s', (prefix, written, notes) => {
+  ])('convert macPrefix %s', (prefix, written, notes) => {
     const result = changed('"02:1a:2b"', prefix);
-    expect(result.at('pools.0.network.interfaces.0.macPrefix')).toBe(written);
-    expect(result.about(`${OPTIONS}.networkInterfaces[0].macPrefix`)).toHaveLength(notes);
+    expect(result.valueAt('pools.0.network.interfaces.0.macPrefix')).toBe(written);
+    expect(result.notesAbout(`${OPTIONS}.networkInterfaces[0].macPrefix`)).toHaveLength(notes);
   });
 
-  it('without any, says what happens', () => {
+  it('get a note when there are none', () => {
     const result = changed(/ {6}networkInterfaces:[\s\S]*? {6}vmOptions:/, '      vmOptions:');
-    expect(result.about(`${OPTIONS}.networkInterfaces`).join()).toContain('vmbr0');
+    expect(result.notesAbout(`${OPTIONS}.networkInterfaces`).join()).toContain('vmbr0');
   });
 
-  it('leaves VLAN 0 out', () => {
+  it('do not import VLAN 0', () => {
     const result = changed('vlanTag: 42', 'vlanTag: 0');
-    expect(result.at('pools.0.network.interfaces.0.vlan')).toBeUndefined();
+    expect(result.valueAt('pools.0.network.interfaces.0.vlan')).toBeUndefined();
   });
 });
 
 describe('vmOptions', () => {
   it.each([
-    ['args', '-nographic', 'refused'],
-    ['hookscript', 'local:snippets/x', 'refused'],
+    ['args', '-nographic', 'not allowed'],
+    ['hookscript', 'local:snippets/x', 'not allowed'],
     ['hostpci0', '"0000:01:00.0"', 'mapping'],
-    ['protection', '1', 'refused'],
+    ['protection', '1', 'not allowed'],
     ['scsi2', '/dev/sdb', 'absolute path'],
-    ['colour', 'red', 'no VM option'],
+    ['colour', 'red', 'not a Proxmox VM option'],
     ['sshkeys', 'x', 'ssh.publicKeys'],
-    ['ide2', '"local:iso/x.iso,media=cdrom"', 'has no home here'],
-    ['cipassword', 'planted-pass', 'has no home here'],
-  ])('%s is not carried', (name, value, why) => {
+    ['ide2', '"local:iso/x.iso,media=cdrom"', 'not supported'],
+    ['cipassword', 'planted-pass', 'not supported'],
+  ])('%s is not imported', (name, value, why) => {
     const result = withOption(name, value);
-    expect(result.about(`${FIRST} (${name})`).join()).toContain(why);
-    expect(result.at(`pools.0.vmOptions.${name}`)).toBeUndefined();
+    expect(result.notesAbout(`${FIRST} (${name})`).join()).toContain(why);
+    expect(result.valueAt(`pools.0.vmOptions.${name}`)).toBeUndefined();
   });
 
   it.each([
@@ -237,8 +255,8 @@ describe('vmOptions', () => {
     ['machine', 'q35', 'q35'],
     ['hostpci0', 'mapping=gpu', 'mapping=gpu'],
     ['scsihw', 'virtio-scsi-single', 'virtio-scsi-single'],
-  ])('%s is passed on', (name, value, written) => {
-    expect(withOption(name, value).at(`pools.0.vmOptions.${name}`)).toBe(written);
+  ])('%s is passed through', (name, value, written) => {
+    expect(withOption(name, value).valueAt(`pools.0.vmOptions.${name}`)).toBe(written);
   });
 
   it.each([
@@ -247,61 +265,71 @@ describe('vmOptions', () => {
     ['pool', 'k8s', 'proxmox.rack-one.resourcePool', 'k8s'],
     ['ciuser', 'core', 'ssh.user', 'core'],
   ] as const)('%s has a key of its own', (...[name, value, path, written]) => {
-    expect(withOption(name, value).at(path)).toBe(written);
+    expect(withOption(name, value).valueAt(path)).toBe(written);
   });
 
-  it('says which ones the program overwrites', () => {
+  it('notes options that the source system overwrites', () => {
     for (const name of ['name', 'cores', 'net5']) {
-      expect(withOption(name, 'x').about(`${FIRST} (${name})`).join()).toContain('overwritten');
+      expect(withOption(name, 'x').notesAbout(`${FIRST} (${name})`).join()).toContain(
+        'overwritten',
+      );
     }
   });
 
-  it('takes size, storage and flags from scsi0', () => {
-    const result = imported('kubenodesmith', FILE);
-    expect(result.at('pools.0.disk')).toStrictEqual({ storage: 'fast', discard: true, ssd: true });
-    expect(result.at('pools.0.size.min')).toMatchObject({ disk: '48Gi' });
+  it('imports size, storage and flags of scsi0', () => {
+    const result = importText('kubenodesmith', FILE);
+    expect(result.valueAt('pools.0.disk')).toStrictEqual({
+      storage: 'fast',
+      discard: true,
+      ssd: true,
+    });
+    expect(result.valueAt('pools.0.size.min')).toMatchObject({ disk: '48Gi' });
   });
 
-  it('asks for the image where scsi0 is filled from a volume', () => {
+  it('requires an image when scsi0 is imported from a volume', () => {
     const result = changed(
       'fast:48,discard=on,ssd=1',
       'fast:0,import-from=local:import/x.qcow2,backup=0',
     );
-    const notes = result.about(`${OPTIONS}.vmOptions[6] (scsi0)`).join();
+    const notes = result.notesAbout(`${OPTIONS}.vmOptions[6] (scsi0)`).join();
     expect(notes).toContain('images');
     expect(notes).toContain('backup');
-    expect(result.yaml).toContain('REPLACE THIS: where a new VM comes from');
+    expect(result.yaml).toContain('REPLACE THIS: the source of new VMs');
   });
 
-  it.each(['none', '/dev/sdb', 'fast:vm-1-disk-0'])('does not understand scsi0 %s', (value) => {
+  it.each(['none', '/dev/sdb', 'fast:vm-1-disk-0'])('notes an unsupported scsi0 %s', (value) => {
     const result = changed('fast:48,discard=on,ssd=1', value);
-    expect(result.about(`${OPTIONS}.vmOptions[6] (scsi0)`).join()).toContain('needs-you');
+    expect(result.notesAbout(`${OPTIONS}.vmOptions[6] (scsi0)`).join()).toContain(
+      'action-required',
+    );
   });
 
   it('does not give all machines the same address', () => {
     const result = changed('ip=dhcp', 'ip=10.0.0.5/24,gw=10.0.0.1');
-    expect(result.at('pools.0.network.ip')).toBeUndefined();
-    expect(result.about(`${OPTIONS}.vmOptions[4] (ipconfig0)`).join()).toContain('same address');
+    expect(result.valueAt('pools.0.network.ip')).toBeUndefined();
+    expect(result.notesAbout(`${OPTIONS}.vmOptions[4] (ipconfig0)`).join()).toContain(
+      'same address',
+    );
   });
 
-  it('asks where a VM comes from unless it boots from the network', () => {
+  it('sets a placeholder source unless the VM boots from the network', () => {
     const result = changed('order=scsi0;net0', 'order=scsi0');
-    expect(result.yaml).toContain('REPLACE THIS: where a new VM comes from');
+    expect(result.yaml).toContain('REPLACE THIS: the source of new VMs');
   });
 
-  it('lets the later of two with one name win', () => {
+  it('uses the last of two options with the same name', () => {
     const result = changed('vmOptions:\n', 'vmOptions:\n        - { name: cpu, value: kvm64 }\n');
-    expect(result.at('pools.0.vmOptions.cpu')).toBe('host');
-    expect(result.about(`${FIRST} (cpu)`).join()).toContain('ignored-by-them');
+    expect(result.valueAt('pools.0.vmOptions.cpu')).toBe('host');
+    expect(result.notesAbout(`${FIRST} (cpu)`).join()).toContain('ignored-by-source');
   });
 
   it('notes an entry without name or value', () => {
     const result = changed('vmOptions:\n', 'vmOptions:\n        - { name: x }\n');
-    expect(result.about(FIRST).join()).toContain('needs a name and a value');
+    expect(result.notesAbout(FIRST).join()).toContain('needs a name and a value');
   });
 });
 
-it('reads the file out of its ConfigMap, with the lines of the manifest', () => {
+it('reads the file in a ConfigMap with the lines of the manifest', () => {
   const inner = FILE.split('\n').map((line) => (line === '' ? '' : `    ${line}`));
   const text = [
     'apiVersion: v1',
@@ -310,8 +338,8 @@ it('reads the file out of its ConfigMap, with the lines of the manifest', () => 
     '  scaler-config.yaml: |',
     ...inner,
   ].join('\n');
-  const plain = imported('kubenodesmith', FILE).notes;
-  const { notes } = imported('kubenodesmith', text);
+  const plain = importText('kubenodesmith', FILE).notes;
+  const { notes } = importText('kubenodesmith', text);
   expect(notes.map(({ at }) => at?.line)).toStrictEqual(
     plain.map(({ at }) => (at === undefined ? undefined : at.line + 4)),
   );

@@ -1,45 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of VM a pool's machines are, from the provider's `vmOptions` and `networkInterfaces`. The size comes
-// from the first pending pod there, so only its bounds can be written here.
+// The VM settings of a pool, from `vmOptions` and `networkInterfaces` of its provider. KubeNodeSmith sizes
+// a VM for the first pending pod, so only the bounds of the size can be set.
 
-import type { DraftValue } from '../ours/draft.ts';
-import { fromMiB } from '../ours/units.ts';
+import { formatMiB } from '../output/amounts.ts';
+import type { DraftValue } from '../output/draft.ts';
 import { mapInterfaces } from './interfaces.ts';
-import type { Option } from './option.ts';
-import type { Pool } from './pool.ts';
-import { optionItems } from './providers.ts';
-import { noteUnknown } from './strict.ts';
-import { type Disk, mapDisk } from './system-disk.ts';
-import { mapOption } from './vm-options.ts';
+import type { NodePool, VmOption } from './node-pool.ts';
+import { readOptionItems } from './providers.ts';
+import { mapSystemDisk, type SystemDisk } from './system-disk.ts';
+import { noteUnknownKeys } from './unknown-keys.ts';
+import { mapVmOption } from './vm-options.ts';
 
-export function mapMachine(pool: Pool): void {
-  const options = readOptions(pool);
-  const disk = mapDisk(pool, options.get('scsi0'));
-  mapSource(pool, options, disk);
+export function mapMachine(pool: NodePool): void {
+  const options = readVmOptions(pool);
+  const disk = mapSystemDisk(pool, options.get('scsi0'));
+  mapVmSource(pool, options, disk);
   mapSize(pool, disk);
   const cards = mapInterfaces(pool);
-  for (const option of options.values()) mapOption(pool, { option, cards });
+  for (const option of options.values()) mapVmOption(pool, { option, cards });
 }
 
-function readOptions({ context, provider }: Pool): ReadonlyMap<string, Option> {
-  const { read, work } = context;
-  const options = new Map<string, Option>();
-  read.expect(provider.options.find('vmOptions'), 'list');
-  for (const { item, section } of optionItems(provider.options, 'vmOptions')) {
-    const name = read.text(section.find('name'));
+function readVmOptions({ context, provider }: NodePool): ReadonlyMap<string, VmOption> {
+  const { reader, writer } = context;
+  const options = new Map<string, VmOption>();
+  reader.expectKind(provider.options.find('vmOptions'), 'list');
+  for (const { item, section } of readOptionItems(provider.options, 'vmOptions')) {
+    const name = reader.readText(section.find('name'));
     const value = section.find('value');
-    const text = read.text(value);
-    noteUnknown(context, section, ['name', 'value']);
+    const text = reader.readText(value);
+    noteUnknownKeys(context, section, ['name', 'value']);
     if (name === undefined || value === undefined || text === undefined) {
-      work.note(item, 'not-carried', 'needs a name and a value');
+      writer.note(item, 'not-imported', 'needs a name and a value');
       continue;
     }
     const earlier = options.get(name);
     if (earlier !== undefined) {
-      work.note(
+      writer.note(
         earlier.tree,
-        'ignored-by-them',
-        'stands again further down, and the later one wins',
+        'ignored-by-source',
+        'is set again further down, and the last one is used',
       );
     }
     options.set(name, { name, text, tree: { ...value, path: `${item.path} (${name})` } });
@@ -47,29 +46,33 @@ function readOptions({ context, provider }: Pool): ReadonlyMap<string, Option> {
   return options;
 }
 
-function mapSource(
-  { context, root }: Pool,
-  options: ReadonlyMap<string, Option>,
-  disk: Disk,
+function mapVmSource(
+  { context, root }: NodePool,
+  options: ReadonlyMap<string, VmOption>,
+  disk: SystemDisk,
 ): void {
-  const { work } = context;
-  work.carryOwn([...root, 'join'], 'none', `${work.them}: what the VM boots makes it a node`);
+  const { writer } = context;
+  writer.setOwn(
+    [...root, 'join'],
+    'none',
+    `${writer.sourceName}: the booted system joins by itself`,
+  );
   const boot = options.get('boot');
   const where = boot?.tree ?? { path: 'vmOptions boot' };
   if (boot !== undefined && /net\d/.test(boot.text) && !disk.isImported) {
-    work.carry([...root, 'from', 'netboot'], {}, where);
-    work.note(
+    writer.set([...root, 'from', 'netboot'], {}, where);
+    writer.note(
       where,
-      'carried-differently',
-      'became from.netboot: an empty disk, and the network next',
+      'imported-differently',
+      'became from.netboot: boot from an empty disk, then from the network',
     );
     return;
   }
-  const message = 'where a new VM comes from (netboot, an image or a template), and how it joins';
-  work.placeholder([...root, 'from', 'netboot'], {}, { where, message });
+  const message = 'the source of new VMs (netboot, an image or a template) and how they join';
+  writer.setPlaceholder([...root, 'from', 'netboot'], {}, { where, message });
 }
 
-function mapSize({ context, section, root }: Pool, disk: Disk): void {
+function mapSize({ context, section, root }: NodePool, disk: SystemDisk): void {
   const limits = section.section('limits');
   const bound = (key: string) => {
     const tree = limits.find(key);
@@ -77,14 +80,14 @@ function mapSize({ context, section, root }: Pool, disk: Disk): void {
     return Number.isSafeInteger(value) && value > 0 ? value : undefined;
   };
   const rest: Readonly<Record<string, DraftValue>> =
-    disk.sizeMiB === undefined ? {} : { disk: fromMiB(disk.sizeMiB) };
+    disk.sizeMiB === undefined ? {} : { disk: formatMiB(disk.sizeMiB) };
   const memoryMiB = Math.max(bound('memoryMiB') ?? 16_384, 2048);
   const size: DraftValue = {
     min: { cpu: 1, memory: '2Gi', ...rest },
-    max: { cpu: bound('cpuCores') ?? 8, memory: fromMiB(memoryMiB), ...rest },
+    max: { cpu: bound('cpuCores') ?? 8, memory: formatMiB(memoryMiB), ...rest },
   };
   const where = { path: 'size of a VM' };
   const message =
-    'a VM was as large as the first pending pod asked for; here sizes lie between these two';
-  context.work.placeholder([...root, 'size'], size, { where, message });
+    'the smallest and the largest machine; the source system sized each VM for the first pending pod';
+  context.writer.setPlaceholder([...root, 'size'], size, { where, message });
 }

@@ -1,106 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of a pool, and the scaling keys that the program decodes and never looks at.
+// Limits of a pool, and the scaling keys that KubeNodeSmith reads but never uses.
 
-import { fromMiB } from '../ours/units.ts';
+import { MACHINES_MAX } from '../../schema/pool-scaling.ts';
+import { formatMiB } from '../output/amounts.ts';
 import { isNull } from '../source/reader.ts';
-import type { Section } from '../source/tree.ts';
-import { durationText } from './duration.ts';
-import type { Pool } from './pool.ts';
-import { noteUnknown } from './strict.ts';
+import type { SourceSection } from '../source/tree.ts';
+import { readDuration } from './duration.ts';
+import type { NodePool } from './node-pool.ts';
+import { noteUnknownKeys } from './unknown-keys.ts';
 
-const MACHINES_MAX = 10_000;
-const MIN_NODES = 'only stops scale-down there; here that many machines are always kept';
-const WITHOUT_EFFECT = 'has no effect there and takes effect here';
+const MIN_NODES_NOTE =
+  'only limits scale-down in the source system; in pvescaler this number of machines always exists';
+const NO_EFFECT_NOTE = 'has no effect in the source system but takes effect in pvescaler';
 
-export function mapPoolScaling(pool: Pool): void {
+export function mapPoolScaling(pool: NodePool): void {
   mapLimits(pool);
   const { context, section, root } = pool;
   const up = section.section('scaleUp');
-  carryIdle(pool, up, {
+  setUnusedKey(pool, up, {
     key: 'batchSize',
     path: [...root, 'scaleUp', 'batchSize'],
     kind: 'number',
   });
-  carryIdle(pool, up, {
+  setUnusedKey(pool, up, {
     key: 'stabilizationWindow',
     path: [...root, 'scaleUp', 'stabilizationWindow'],
     kind: 'duration',
   });
-  noteUnknown(context, up, ['batchSize', 'stabilizationWindow']);
+  noteUnknownKeys(context, up, ['batchSize', 'stabilizationWindow']);
   const down = section.section('scaleDown');
-  context.work.carryFixed(
+  context.writer.setFixedBehavior(
     [...root, 'scaleDown', 'when'],
     'empty',
-    'removes nodes without pods only',
+    'removes only nodes without pods',
   );
-  carryIdle(pool, down, {
+  setUnusedKey(pool, down, {
     key: 'maxConcurrent',
     path: [...root, 'scaleDown', 'maxConcurrent'],
     kind: 'number',
   });
-  carryIdle(pool, down, {
+  setUnusedKey(pool, down, {
     key: 'drainTimeout',
     path: [...root, 'scaleDown', 'drainTimeout'],
     kind: 'duration',
   });
-  noteUnknown(context, down, ['maxConcurrent', 'drainTimeout']);
+  noteUnknownKeys(context, down, ['maxConcurrent', 'drainTimeout']);
 }
 
-interface IdleKey {
+interface UnusedKey {
   readonly key: string;
   readonly path: readonly (string | number)[];
   readonly kind: 'number' | 'duration';
 }
 
-function carryIdle({ context }: Pool, section: Section, { key, path, kind }: IdleKey): void {
+function setUnusedKey(
+  { context }: NodePool,
+  section: SourceSection,
+  { key, path, kind }: UnusedKey,
+): void {
   const tree = section.find(key);
   if (tree === undefined || isNull(tree)) return;
-  const value = kind === 'number' ? context.read.integer(tree) : durationText(context, tree);
+  const value = kind === 'number' ? context.reader.readInteger(tree) : readDuration(context, tree);
   if (value === undefined) return;
-  context.work.carry(path, value, tree);
-  context.work.note(tree, 'carried-differently', WITHOUT_EFFECT);
+  context.writer.set(path, value, tree);
+  context.writer.note(tree, 'imported-differently', NO_EFFECT_NOTE);
 }
 
-function mapLimits(pool: Pool): void {
+function mapLimits(pool: NodePool): void {
   const { context, section, root } = pool;
-  const { work, read } = context;
-  read.expect(section.find('limits'), 'map');
+  const { writer, reader } = context;
+  reader.expectKind(section.find('limits'), 'map');
   const limits = section.section('limits');
   const number = (key: string) => {
     const tree = limits.find(key);
-    return tree === undefined || isNull(tree) ? 0 : (read.integer(tree) ?? 0);
+    return reader.readNonNullInteger(tree) ?? 0;
   };
   const min = number('minNodes');
   const path = [...root, 'limits'];
-  work.carry([...path, 'min'], min, limits.where('minNodes'));
-  if (min > 0) work.note(limits.where('minNodes'), 'carried-differently', MIN_NODES);
-  mapMaximum(pool, limits, { min, max: number('maxNodes') });
-  work.carry([...path, 'cpu'], number('cpuCores'), limits.where('cpuCores'));
-  work.carry([...path, 'memory'], fromMiB(number('memoryMiB')), limits.where('memoryMiB'));
-  noteUnknown(context, limits, ['minNodes', 'maxNodes', 'cpuCores', 'memoryMiB']);
+  writer.set([...path, 'min'], min, limits.refTo('minNodes'));
+  if (min > 0) writer.note(limits.refTo('minNodes'), 'imported-differently', MIN_NODES_NOTE);
+  mapMaxNodes(pool, limits, { min, max: number('maxNodes') });
+  writer.set([...path, 'cpu'], number('cpuCores'), limits.refTo('cpuCores'));
+  writer.set([...path, 'memory'], formatMiB(number('memoryMiB')), limits.refTo('memoryMiB'));
+  noteUnknownKeys(context, limits, ['minNodes', 'maxNodes', 'cpuCores', 'memoryMiB']);
 }
 
-function mapMaximum(
-  { context, root, provider }: Pool,
-  limits: Section,
+function mapMaxNodes(
+  { context, root, provider }: NodePool,
+  limits: SourceSection,
   given: { readonly min: number; readonly max: number },
 ): void {
   const { min, max } = given;
-  const where = limits.where('maxNodes');
-  const unlimited = Math.min(provider.ids, MACHINES_MAX);
+  const where = limits.refTo('maxNodes');
+  const unlimited = Math.min(provider.idCount, MACHINES_MAX);
   const effective = Math.max(max > 0 ? max : unlimited, min);
-  context.work.carry([...root, 'limits', 'max'], effective, where);
+  context.writer.set([...root, 'limits', 'max'], effective, where);
   if (max <= 0) {
-    context.work.note(
+    context.writer.note(
       where,
-      'carried-differently',
-      `no limit there, but 0 switches a pool off here: ${effective} was written, as many as there are VM ids`,
+      'imported-differently',
+      `means no limit in the source system, but 0 disables a pool in pvescaler; ${effective} was set, the number of VM ids`,
     );
   } else if (max < min) {
-    context.work.note(
+    context.writer.note(
       where,
-      'needs-you',
-      `is less than minNodes, which stops the program there: ${effective} was written`,
+      'action-required',
+      `is less than minNodes, which is an error in the source system; ${effective} was set`,
     );
   }
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// `providers`: each of type proxmox is a region. What a provider says about VMs is kept for its pools, since
-// here a pool says it.
+// `providers`: each one of type proxmox becomes a region. The VM settings of a provider are applied to its
+// pools, because in our config they belong to the pool.
 
+import type { ConfigPath } from '../../config-path.ts';
 import { VM_ID_MAX, VM_ID_MIN } from '../../values/vm-id-range.ts';
-import { type Context } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import { dnsLabel, uniqueLabel } from '../ours/naming.ts';
-import { placeholderEndpoints } from '../ours/required.ts';
+import { type ImportContext } from '../context.ts';
+import { makeUniqueLabel, toDnsLabel } from '../output/naming.ts';
+import { placeholderEndpoints } from '../output/required.ts';
 import { isNull } from '../source/reader.ts';
-import { Section, type Tree } from '../source/tree.ts';
-import { noteUnknown } from './strict.ts';
-import { VmIdRanges } from './vm-ids.ts';
+import { SourceSection, type SourceTree } from '../source/tree.ts';
+import { noteUnknownKeys } from './unknown-keys.ts';
+import { VmIdRangeAllocator } from './vm-id-ranges.ts';
 
 export interface Provider {
   readonly name: string;
   readonly region: string;
-  readonly options: Section;
-  /** How many VMs its range of ids can hold. */
-  readonly ids: number;
-  /** Another provider has the same Proxmox; the settings of the first are those of the region. */
+  readonly options: SourceSection;
+  /** Number of VM ids in its range. */
+  readonly idCount: number;
+  /** Another provider has the same Proxmox cluster. The settings of the first one apply to the region. */
   readonly isShared: boolean;
 }
 
@@ -32,37 +32,43 @@ const OPTIONS = [
   'vmOptions',
 ] as const;
 
-export function mapProviders(context: Context, section: Section): ReadonlyMap<string, Provider> {
-  const regions = new Regions();
+export function mapProviders(
+  context: ImportContext,
+  section: SourceSection,
+): ReadonlyMap<string, Provider> {
+  const regions = new MappedRegions();
   const providers = new Map<string, Provider>();
   for (const name of section.keys()) {
     const provider = section.section(name);
     const named = { name, provider, options: provider.section('options') };
     const type = provider.find('type');
-    if (context.read.text(type) === 'proxmox') {
+    if (context.reader.readText(type) === 'proxmox') {
       providers.set(name, mapProvider(context, named, regions));
       continue;
     }
-    const where = { ...section.where(name), path: provider.path };
-    context.work.note(where, 'not-carried', OTHER_TYPE);
+    const where = { ...section.refTo(name), path: provider.path };
+    context.writer.note(where, 'not-imported', OTHER_TYPE);
   }
-  if (providers.size === 0) placeRegion(context, section);
-  return widenShared(context, providers);
+  if (providers.size === 0) addPlaceholderRegion(context, section);
+  return mergeSharedHosts(context, providers);
 }
 
-/** A region of several providers has the hosts of all of them; each one's pools keep to its own. */
-function widenShared(
-  { work }: Context,
+/**
+ * A region of several providers allows the hosts of all of them. The pools of each provider use only its own
+ * hosts.
+ */
+function mergeSharedHosts(
+  { writer }: ImportContext,
   providers: ReadonlyMap<string, Provider>,
 ): ReadonlyMap<string, Provider> {
   const sharing = (region: string) => [...providers.values()].filter((it) => it.region === region);
   const shared = [...providers.values()].filter(({ isShared }) => isShared);
   for (const { region, options } of shared) {
-    const lists = sharing(region).map((provider) => hostsOf(provider.options));
+    const lists = sharing(region).map((provider) => readHosts(provider.options));
     const isAny = lists.some((hosts) => hosts.length === 0);
-    const where = options.where('nodeWhitelist');
+    const where = options.refTo('nodeWhitelist');
     const path = ['proxmox', region, 'hosts', 'allow'];
-    work.carry(path, isAny ? [] : [...new Set(lists.flat())], where);
+    writer.set(path, isAny ? [] : [...new Set(lists.flat())], where);
   }
   return new Map(
     [...providers].map(([name, provider]) => [
@@ -72,78 +78,93 @@ function widenShared(
   );
 }
 
-/** Without a word about what is no text: that was said when the provider was read. */
-function hostsOf(options: Section): readonly string[] {
+/** Adds no notes about invalid items, because mapHosts already did. */
+function readHosts(options: SourceSection): readonly string[] {
   return options
     .items('nodeWhitelist')
     .flatMap((item) => (item.kind === 'scalar' && item.value !== null ? [String(item.value)] : []));
 }
 
 const OTHER_TYPE =
-  'is not of type proxmox, the only type that works there and here; its pools are left out too';
+  'is not of type proxmox, the only supported type; its pools are not imported either';
 
-function placeRegion({ work }: Context, section: Section): void {
-  const message = 'no provider of type proxmox is given: the address of the Proxmox API';
-  const about = { where: section, message };
-  work.placeholder(['proxmox', 'pve', 'endpoints'], placeholderEndpoints('pve'), about);
+function addPlaceholderRegion({ writer }: ImportContext, section: SourceSection): void {
+  const message = 'the URL of the Proxmox API; the source file has no provider of type proxmox';
+  const placeholder = { where: section, message };
+  writer.setPlaceholder(['proxmox', 'pve', 'endpoints'], placeholderEndpoints('pve'), placeholder);
   for (const key of ['idRef', 'secretRef']) {
-    work.carryOwn(['proxmox', 'pve', 'token', key, 'name'], 'proxmox', 'REPLACE THIS');
+    writer.setOwn(['proxmox', 'pve', 'token', key, 'name'], 'proxmox', 'REPLACE THIS');
   }
 }
 
-/** What the providers that came before took. */
-class Regions {
-  readonly ids = new VmIdRanges();
+/** VM id ranges, names and endpoints that are already in use. */
+class MappedRegions {
+  readonly ids = new VmIdRangeAllocator();
   readonly names = new Set<string>();
   readonly byEndpoint = new Map<string, Provider>();
 }
 
-interface Named {
+interface NamedProvider {
   readonly name: string;
-  readonly provider: Section;
-  readonly options: Section;
+  readonly provider: SourceSection;
+  readonly options: SourceSection;
 }
 
-function mapProvider(context: Context, named: Named, regions: Regions): Provider {
+function mapProvider(
+  context: ImportContext,
+  named: NamedProvider,
+  regions: MappedRegions,
+): Provider {
   const { name, provider, options } = named;
-  noteKeys(context, provider, options);
-  const endpoint = endpointOf(context, options);
+  noteProviderKeys(context, provider, options);
+  const endpoint = readEndpoint(context, options);
   const first = endpoint === undefined ? undefined : regions.byEndpoint.get(endpoint);
   if (first !== undefined) return shareRegion(context, named, first);
-  const region = uniqueLabel(dnsLabel(name, 'pve'), regions.names);
+  const region = makeUniqueLabel(toDnsLabel(name, 'pve'), regions.names);
   regions.names.add(region);
-  const root: DraftPath = ['proxmox', region];
+  const root: ConfigPath = ['proxmox', region];
   if (region !== name)
-    context.work.note(provider, 'carried-differently', `the region is named '${region}'`);
+    context.writer.note(provider, 'imported-differently', `became region '${region}'`);
   mapEndpoint(context, options, { root, endpoint });
   mapCredentials(context, provider, root);
   mapHosts(context, options, [...root, 'hosts', 'allow']);
-  const ids = mapVmIds(context, options, { root, ranges: regions.ids });
+  const idCount = mapVmIds(context, options, { root, ranges: regions.ids });
   mapTag(context, options, root);
-  const mapped: Provider = { name, region, options, ids, isShared: false };
+  const mapped: Provider = { name, region, options, idCount, isShared: false };
   if (endpoint !== undefined) regions.byEndpoint.set(endpoint, mapped);
   return mapped;
 }
 
-function noteKeys(context: Context, provider: Section, options: Section): void {
-  noteUnknown(context, provider, ['type', 'credentialsRef', 'options']);
-  noteUnknown(context, options, OPTIONS);
+function noteProviderKeys(
+  context: ImportContext,
+  provider: SourceSection,
+  options: SourceSection,
+): void {
+  noteUnknownKeys(context, provider, ['type', 'credentialsRef', 'options']);
+  noteUnknownKeys(context, options, OPTIONS);
   const type = provider.find('type');
   if (type !== undefined)
-    context.work.note(type, 'carried-differently', 'every region is a Proxmox');
+    context.writer.note(
+      type,
+      'imported-differently',
+      'is not needed: every region is a Proxmox cluster',
+    );
 }
 
-/** Two providers for one Proxmox are one region here; hosts stay apart, since a pool can name its own. */
+/**
+ * Two providers for one Proxmox cluster become one region. Their hosts stay separate, because a pool can name
+ * its own.
+ */
 function shareRegion(
-  context: Context,
-  { name, provider, options }: Named,
+  context: ImportContext,
+  { name, provider, options }: NamedProvider,
   first: Provider,
 ): Provider {
-  const { work } = context;
-  work.note(
+  const { writer } = context;
+  writer.note(
     provider,
-    'carried-differently',
-    `has the endpoint of provider '${first.name}': one Proxmox is one region here, '${first.region}'`,
+    'imported-differently',
+    `has the same endpoint as provider '${first.name}'; one Proxmox cluster is one region, '${first.region}'`,
   );
   const lost = [
     options.find('vmIDRange'),
@@ -152,127 +173,130 @@ function shareRegion(
   ];
   for (const tree of lost) {
     if (tree !== undefined)
-      work.note(tree, 'not-carried', `the region has that of provider '${first.name}'`);
+      writer.note(tree, 'not-imported', `the region uses the value of provider '${first.name}'`);
   }
-  return { name, region: first.region, options, ids: first.ids, isShared: true };
+  return { name, region: first.region, options, idCount: first.idCount, isShared: true };
 }
 
-/** The base URL without what both systems add themselves. */
-function endpointOf({ read }: Context, options: Section): string | undefined {
-  return read
-    .text(options.find('endpoint'))
+/** The base URL without the API path, which both systems add themselves. */
+function readEndpoint({ reader }: ImportContext, options: SourceSection): string | undefined {
+  return reader
+    .readText(options.find('endpoint'))
     ?.replace(/\/+$/, '')
     .replace(/\/api2(?:\/json)?$/, '');
 }
 
 function mapEndpoint(
-  { work }: Context,
-  options: Section,
-  { root, endpoint }: { readonly root: DraftPath; readonly endpoint: string | undefined },
+  { writer }: ImportContext,
+  options: SourceSection,
+  { root, endpoint }: { readonly root: ConfigPath; readonly endpoint: string | undefined },
 ): void {
   const path = [...root, 'endpoints'];
-  const where = options.where('endpoint');
-  if (endpoint !== undefined) work.carry(path, [endpoint], where);
+  const where = options.refTo('endpoint');
+  if (endpoint !== undefined) writer.set(path, [endpoint], where);
   else
-    work.placeholder(path, placeholderEndpoints(String(root.at(-1))), {
+    writer.setPlaceholder(path, placeholderEndpoints(String(root.at(-1))), {
       where,
-      message: 'the address of the Proxmox API',
+      message: 'the URL of the Proxmox API',
     });
 }
 
-function mapCredentials(context: Context, provider: Section, root: DraftPath): void {
-  const { work, read } = context;
+function mapCredentials(context: ImportContext, provider: SourceSection, root: ConfigPath): void {
+  const { writer, reader } = context;
   const tree = provider.find('credentialsRef');
-  read.expect(tree, 'map');
-  const ref = new Section(tree?.path ?? `${provider.path}.credentialsRef`, tree);
+  reader.expectKind(tree, 'map');
+  const ref = new SourceSection(tree?.path ?? `${provider.path}.credentialsRef`, tree);
   const nameTree = ref.find('name');
-  const name = read.text(nameTree);
+  const name = reader.readText(nameTree);
   const namespaceTree = ref.find('namespace');
-  const namespace = read.text(namespaceTree);
+  const namespace = reader.readText(namespaceTree);
   for (const key of ['idRef', 'secretRef']) {
     const path = [...root, 'token', key];
-    if (nameTree !== undefined && name !== undefined) work.carry([...path, 'name'], name, nameTree);
+    if (nameTree !== undefined && name !== undefined) writer.set([...path, 'name'], name, nameTree);
     else {
-      const about = {
-        where: ref.where('name'),
+      const placeholder = {
+        where: ref.refTo('name'),
         message: 'the Secret with PROXMOX_TOKEN_ID and PROXMOX_SECRET',
       };
-      work.placeholder([...path, 'name'], 'proxmox', about);
+      writer.setPlaceholder([...path, 'name'], 'proxmox', placeholder);
     }
     if (namespaceTree !== undefined && namespace !== undefined) {
-      work.carry([...path, 'namespace'], namespace, namespaceTree);
+      writer.set([...path, 'namespace'], namespace, namespaceTree);
     }
   }
-  noteUnknown(context, ref, ['name', 'namespace']);
-  work.note(
+  noteUnknownKeys(context, ref, ['name', 'namespace']);
+  writer.note(
     ref,
-    'needs-you',
-    'only you know whether the Secret has PROXMOX_SKIP_TLS_VERIFY: it is not read from there here, so give tls.caFile or tls.fingerprints (or tls.insecure)',
+    'action-required',
+    'PROXMOX_SKIP_TLS_VERIFY in the Secret is not imported; set tls.caFile or tls.fingerprints (or tls.insecure)',
   );
 }
 
-export function mapHosts({ work, read }: Context, options: Section, path: DraftPath): void {
+export function mapHosts(
+  { writer, reader }: ImportContext,
+  options: SourceSection,
+  path: ConfigPath,
+): void {
   const tree = options.find('nodeWhitelist');
-  const hosts = read.texts(tree).map(({ text }) => text);
-  if (tree !== undefined && !isNull(tree)) work.carry(path, hosts, tree);
+  const hosts = reader.readTextList(tree).map(({ text }) => text);
+  if (tree !== undefined && !isNull(tree)) writer.set(path, hosts, tree);
 }
 
 function mapVmIds(
-  context: Context,
-  options: Section,
-  { root, ranges }: { readonly root: DraftPath; readonly ranges: VmIdRanges },
+  context: ImportContext,
+  options: SourceSection,
+  { root, ranges }: { readonly root: ConfigPath; readonly ranges: VmIdRangeAllocator },
 ): number {
-  const { work, read } = context;
+  const { writer, reader } = context;
   const tree = options.find('vmIDRange');
-  read.expect(tree, 'map');
-  const range = new Section(`${options.path}.vmIDRange`, tree);
-  const from = read.integer(range.find('lower')) ?? 0;
-  const to = read.integer(range.find('upper')) ?? 0;
-  noteUnknown(context, range, ['lower', 'upper']);
+  reader.expectKind(tree, 'map');
+  const range = new SourceSection(`${options.path}.vmIDRange`, tree);
+  const from = reader.readInteger(range.find('lower')) ?? 0;
+  const to = reader.readInteger(range.find('upper')) ?? 0;
+  noteUnknownKeys(context, range, ['lower', 'upper']);
   const where = {
     path: `${range.path}.lower, ${range.path}.upper`,
     ...(tree?.at === undefined ? {} : { at: tree.at }),
   };
   const path = [...root, 'vmIds'];
-  if (from >= VM_ID_MIN && from < to && to <= VM_ID_MAX && ranges.take({ from, to })) {
-    work.carry(path, `${from}-${to}`, where);
+  if (from >= VM_ID_MIN && from < to && to <= VM_ID_MAX && ranges.reserve({ from, to })) {
+    writer.set(path, `${from}-${to}`, where);
     return to - from + 1;
   }
-  const other = ranges.takeAny();
+  const other = ranges.reserveAny();
   const message = from < to ? OVERLAP : NO_RANGE;
-  work.placeholder(path, `${other.from}-${other.to}`, { where, message });
+  writer.setPlaceholder(path, `${other.from}-${other.to}`, { where, message });
   return other.to - other.from + 1;
 }
 
 const OVERLAP =
-  'a range of VM ids of its own (it overlaps another one, or goes beyond the ids that Proxmox has)';
-const NO_RANGE =
-  'a range of VM ids (no VM can be made there with this one: upper must be more than lower)';
+  'a separate range of VM ids (this one overlaps another range or is outside the ids that Proxmox allows)';
+const NO_RANGE = 'a range of VM ids (in this one, upper is not more than lower)';
 
-function mapTag({ work, read }: Context, options: Section, root: DraftPath): void {
+function mapTag({ writer, reader }: ImportContext, options: SourceSection, root: ConfigPath): void {
   const tree = options.find('managedNodeTag');
-  const tag = tree === undefined || isNull(tree) ? '' : (read.text(tree) ?? '');
-  const where = tree ?? options.where('managedNodeTag');
+  const tag = reader.readNonNullText(tree) ?? '';
+  const where = tree ?? options.refTo('managedNodeTag');
   if (tag === '') {
-    work.note(
+    writer.note(
       where,
-      'carried-differently',
-      'is empty, so that every VM counts as managed there; here a mark on the VM decides',
+      'imported-differently',
+      'is empty, so every VM counts as managed in the source system; in pvescaler a marker on the VM proves ownership',
     );
     return;
   }
-  work.carry([...root, 'managedTag'], tag.toLowerCase(), where);
-  work.note(
+  writer.set([...root, 'managedTag'], tag.toLowerCase(), where);
+  writer.note(
     where,
-    'carried-differently',
-    'is put on every new VM here (the first versions there never did) and proves nothing: a mark on the VM decides what is ours',
+    'imported-differently',
+    'is set on every new VM (early versions of the source system did not set it) and does not prove ownership, which is proven by a marker on the VM',
   );
 }
 
-/** The list under an option, of mappings. */
-export function optionItems(
-  options: Section,
+/** The items of an option that is a list of mappings. */
+export function readOptionItems(
+  options: SourceSection,
   key: string,
-): readonly { readonly item: Tree; readonly section: Section }[] {
-  return options.items(key).map((item) => ({ item, section: new Section(item.path, item) }));
+): readonly { readonly item: SourceTree; readonly section: SourceSection }[] {
+  return options.items(key).map((item) => ({ item, section: new SourceSection(item.path, item) }));
 }

@@ -1,59 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disk, from a raw `scsi0` such as `fast:48,discard=on,ssd=1`.
+// The system disk, from a raw `scsi0` such as `fast:48,discard=on,ssd=1`.
 
-import type { DraftPath } from '../ours/draft.ts';
-import type { Option } from './option.ts';
-import type { Pool } from './pool.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import type { NodePool, VmOption } from './node-pool.ts';
 
-export interface Disk {
+export interface SystemDisk {
   readonly sizeMiB: number | undefined;
-  /** Filled from a volume that is there already. */
+  /** Imported from an existing volume. */
   readonly isImported: boolean;
 }
 
-const NONE: Disk = { sizeMiB: undefined, isImported: false };
-const SWITCHES: ReadonlySet<string> = new Set(['discard', 'ssd', 'iothread']);
-const ON: ReadonlySet<string> = new Set(['on', '1', 'yes', 'true']);
+const NO_DISK: SystemDisk = { sizeMiB: undefined, isImported: false };
+const BOOLEAN_FLAGS: ReadonlySet<string> = new Set(['discard', 'ssd', 'iothread']);
+const TRUE_VALUES: ReadonlySet<string> = new Set(['on', '1', 'yes', 'true']);
 
-export function mapDisk(pool: Pool, option: Option | undefined): Disk {
-  if (option === undefined) return NONE;
+export function mapSystemDisk(pool: NodePool, option: VmOption | undefined): SystemDisk {
+  if (option === undefined) return NO_DISK;
   const { context, root } = pool;
   const [volume = '', ...flags] = option.text.split(',').map((part) => part.trim());
   const [, storage, size] = /^(?:file=)?([A-Za-z][\w.-]*):(\d+(?:\.\d+)?)$/.exec(volume) ?? [];
-  const path: DraftPath = [...root, 'disk'];
+  const path: ConfigPath = [...root, 'disk'];
   if (storage === undefined) {
-    context.work.note(
+    context.writer.note(
       option.tree,
-      'needs-you',
-      'is not of the form storage:size, so it says nothing that holds for every new machine',
+      'action-required',
+      'must have the form storage:size to apply to every new machine',
     );
-    return NONE;
+    return NO_DISK;
   }
-  context.work.carry([...path, 'storage'], storage, option.tree);
+  context.writer.set([...path, 'storage'], storage, option.tree);
   let isImported = false;
   for (const flag of flags) {
     const [name = '', value = ''] = flag.split('=', 2);
     if (name === 'import-from') isImported = true;
-    mapFlag(pool, option, { name, value });
+    mapDiskFlag(pool, option, { name, value });
   }
   const gib = Number(size);
   return { sizeMiB: gib > 0 ? Math.ceil(gib * 1024) : undefined, isImported };
 }
 
-function mapFlag(
-  { context, root }: Pool,
-  option: Option,
+function mapDiskFlag(
+  { context, root }: NodePool,
+  option: VmOption,
   flag: { readonly name: string; readonly value: string },
 ): void {
   const { name, value } = flag;
-  const { work } = context;
-  if (SWITCHES.has(name)) work.carry([...root, 'disk', name], ON.has(value), option.tree);
-  else if (name === 'cache') work.carry([...root, 'disk', 'cache'], value, option.tree);
+  const { writer } = context;
+  if (BOOLEAN_FLAGS.has(name))
+    writer.set([...root, 'disk', name], TRUE_VALUES.has(value), option.tree);
+  else if (name === 'cache') writer.set([...root, 'disk', 'cache'], value, option.tree);
   else if (name === 'import-from') {
-    work.note(
+    writer.note(
       option.tree,
-      'needs-you',
-      'fills the disk from a volume: name the image under `images`, by its URL, and write from.image',
+      'action-required',
+      'imports the disk from a volume; add the image by URL to `images` and set from.image',
     );
-  } else work.note(option.tree, 'not-carried', `its part ${name} has no home here`);
+  } else writer.note(option.tree, 'not-imported', `the option ${name} has no equivalent key`);
 }

@@ -1,115 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
-// proxmox-autoscaler: its settings module, as our config of mode standalone with one pool.
+// proxmox-autoscaler: converts its settings module to a config of mode standalone with one pool.
 
-import { type Context, SECRETS } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import { PoolNames } from '../ours/pool-names.ts';
-import { placeholderEndpoints } from '../ours/required.ts';
-import type { Section } from '../source/tree.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import { type ImportContext, SECRETS_FOLDER } from '../context.ts';
+import { PoolNameAllocator } from '../output/naming.ts';
+import { placeholderEndpoints } from '../output/required.ts';
+import type { SourceSection } from '../source/tree.ts';
 import { mapNetwork } from './network.ts';
 import { mapScaling } from './scaling.ts';
-import { carryChosen, textSetting } from './values.ts';
+import { readTextSetting, setFromSetting } from './shipped-defaults.ts';
 
 const REGION = 'pve';
 const TEMPLATE = 'worker';
-const POOL: DraftPath = ['pools', 0];
+const POOL: ConfigPath = ['pools', 0];
 
-export function mapProxmoxAutoscaler(context: Context, settings: Section): void {
-  const { work, read } = context;
-  work.carryOwn(['mode'], 'standalone', '');
+export function mapProxmoxAutoscaler(context: ImportContext, settings: SourceSection): void {
+  const { writer, reader } = context;
+  writer.setOwn(['mode'], 'standalone', '');
   mapLogin(context, settings);
   mapNames(context, settings);
   mapTemplate(context, settings);
-  work.carryFixed(['join', 'kubeadm', 'via'], 'agent', 'joins by kubeadm through the guest agent');
+  writer.setFixedBehavior(
+    ['join', 'kubeadm', 'via'],
+    'agent',
+    'joins with kubeadm through the guest agent',
+  );
   mapSize(context);
   mapNetwork(context, settings, POOL);
   mapLabel(context, settings);
   mapScaling(context, settings, POOL);
-  read.unknown(settings, 'ignored-by-them', 'is not a setting of the program');
+  reader.noteUnreadKeys(settings, 'ignored-by-source', 'is not a setting of the source system');
 }
 
-function mapLogin(context: Context, settings: Section): void {
-  const { work, read } = context;
-  const root: DraftPath = ['proxmox', REGION];
+function mapLogin(context: ImportContext, settings: SourceSection): void {
+  const { writer, reader } = context;
+  const root: ConfigPath = ['proxmox', REGION];
   const hostTree = settings.find('pxe_host');
-  const host = read.text(hostTree);
+  const host = reader.readText(hostTree);
   if (hostTree === undefined || host === undefined) {
-    const about = { where: settings.where('pxe_host'), message: 'the address of the Proxmox API' };
-    work.placeholder([...root, 'endpoints'], placeholderEndpoints(REGION), about);
-  } else work.carry([...root, 'endpoints'], [endpointOf(host)], hostTree);
+    const placeholder = {
+      where: settings.refTo('pxe_host'),
+      message: 'the URL of the Proxmox API',
+    };
+    writer.setPlaceholder([...root, 'endpoints'], placeholderEndpoints(REGION), placeholder);
+  } else writer.set([...root, 'endpoints'], [toEndpoint(host)], hostTree);
   const userTree = settings.find('pxe_user');
-  const user = read.text(userTree);
+  const user = reader.readText(userTree);
   if (userTree === undefined || user === undefined) {
-    const about = {
-      where: settings.where('pxe_user'),
+    const placeholder = {
+      where: settings.refTo('pxe_user'),
       message: 'the user for the Proxmox API, user@realm',
     };
-    work.placeholder([...root, 'user'], 'root@pam', about);
-  } else work.carry([...root, 'user'], user, userTree);
+    writer.setPlaceholder([...root, 'user'], 'root@pam', placeholder);
+  } else writer.set([...root, 'user'], user, userTree);
   settings.find('pxe_password');
-  work.secretFile(
+  writer.setSecretFile(
     [...root, 'passwordFile'],
-    `${SECRETS}/proxmox-password`,
-    settings.where('pxe_password'),
+    `${SECRETS_FOLDER}/proxmox-password`,
+    settings.refTo('pxe_password'),
   );
-  work.carryFixed(
+  writer.setFixedBehavior(
     [...root, 'tls', 'insecure'],
     true,
     'never verifies the certificate of the Proxmox API',
   );
-  work.note(
+  writer.note(
     { path: 'TLS' },
-    'carried-differently',
-    'the certificate of the Proxmox API is not verified, as before, which is warned about here: give tls.caFile or tls.fingerprints instead',
+    'imported-differently',
+    'the certificate of the Proxmox API is still not verified, which causes a warning; set tls.caFile or tls.fingerprints instead',
   );
 }
 
-function endpointOf(host: string): string {
+function toEndpoint(host: string): string {
   const bracketed = /^[\da-f]*:[\da-f:.]+$/i.test(host) ? `[${host}]` : host;
   return `https://${bracketed}:8006`;
 }
 
-function mapTemplate(context: Context, settings: Section): void {
-  const chosen = textSetting(context, settings, 'pxe_autoscaled_node_template_vm');
-  carryChosen(context, ['templates', TEMPLATE, 'name'], { chosen, value: chosen.value });
-  context.work.note(
-    chosen.where,
-    'carried-differently',
-    'any VM whose name contains this counts there; here the whole name must be equal',
+function mapTemplate(context: ImportContext, settings: SourceSection): void {
+  const setting = readTextSetting(context, settings, 'pxe_autoscaled_node_template_vm');
+  setFromSetting(context, ['templates', TEMPLATE, 'name'], { setting, value: setting.value });
+  context.writer.note(
+    setting.where,
+    'imported-differently',
+    'the source system matches any VM whose name contains this text; in pvescaler the whole name must match',
   );
-  context.work.carryOwn([...POOL, 'from', 'template'], TEMPLATE, '');
-  context.work.carryFixed([...POOL, 'from', 'clone'], 'linked', 'makes linked clones');
+  context.writer.setOwn([...POOL, 'from', 'template'], TEMPLATE, '');
+  context.writer.setFixedBehavior([...POOL, 'from', 'clone'], 'linked', 'makes linked clones');
 }
 
-function mapNames(context: Context, settings: Section): void {
-  const { work } = context;
-  const chosen = textSetting(context, settings, 'pxe_autoscaled_node_name');
-  const name = new PoolNames(work).take(chosen.value, chosen.where);
-  carryChosen(context, [...POOL, 'name'], { chosen, value: name });
-  work.carryOwn([...POOL, 'regions'], [REGION], '');
-  work.carryOwn([...POOL, 'join'], 'kubeadm', '');
-  carryChosen(context, [...POOL, 'names', 'prefix'], { chosen, value: chosen.value.toLowerCase() });
-  work.carryFixed([...POOL, 'names', 'suffix'], 'ordinal', 'numbers its VMs');
-  work.note(
-    chosen.where,
-    'carried-differently',
-    'VMs whose name contains this belong to the program there; here a mark on the VM decides, never its name',
+function mapNames(context: ImportContext, settings: SourceSection): void {
+  const { writer } = context;
+  const setting = readTextSetting(context, settings, 'pxe_autoscaled_node_name');
+  const name = new PoolNameAllocator(writer).allocate(setting.value, setting.where);
+  setFromSetting(context, [...POOL, 'name'], { setting, value: name });
+  writer.setOwn([...POOL, 'regions'], [REGION], '');
+  writer.setOwn([...POOL, 'join'], 'kubeadm', '');
+  setFromSetting(context, [...POOL, 'names', 'prefix'], {
+    setting,
+    value: setting.value.toLowerCase(),
+  });
+  writer.setFixedBehavior([...POOL, 'names', 'suffix'], 'ordinal', 'numbers its VMs');
+  writer.note(
+    setting.where,
+    'imported-differently',
+    'the source system owns every VM whose name contains this text; in pvescaler a marker on the VM proves ownership, never its name',
   );
 }
 
-function mapSize({ work }: Context): void {
+function mapSize({ writer }: ImportContext): void {
   const where = { path: 'size of a VM' };
-  const message = 'machines were as large as the template: write its size';
-  work.placeholder([...POOL, 'size'], { cpu: 2, memory: '4Gi', disk: '20Gi' }, { where, message });
+  const message = 'the size of the template, which machines had so far';
+  writer.setPlaceholder(
+    [...POOL, 'size'],
+    { cpu: 2, memory: '4Gi', disk: '20Gi' },
+    { where, message },
+  );
 }
 
-/** The value is always `true` there, while our group label has the pool's name as its value. */
-function mapLabel(context: Context, settings: Section): void {
-  const chosen = textSetting(context, settings, 'node_group_label');
-  carryChosen(context, [...POOL, 'labels', chosen.value], { chosen, value: 'true' });
-  context.work.note(
-    chosen.where,
-    'carried-differently',
-    'stays a label with the value true; the pool itself is marked by groupLabel, whose value is the name of the pool',
+/** The value is always `true` in the source system, while the value of our group label is the pool name. */
+function mapLabel(context: ImportContext, settings: SourceSection): void {
+  const setting = readTextSetting(context, settings, 'node_group_label');
+  setFromSetting(context, [...POOL, 'labels', setting.value], { setting, value: 'true' });
+  context.writer.note(
+    setting.where,
+    'imported-differently',
+    'stays a label with the value true; pool membership is marked by groupLabel, whose value is the pool name',
   );
 }

@@ -1,140 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of proxmox-autoscaler's machines: `manual` from a range, or `dhcp`.
+// Addresses of machines in proxmox-autoscaler: `manual` from a range, or `dhcp`.
 
-import { parseAddressRange } from '../../values/address.ts';
-import type { Context } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import { prefixOfNetmask } from '../ours/units.ts';
-import type { Section, Tree, Where } from '../source/tree.ts';
-import { textSetting } from './values.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import { parseAddressRange } from '../../values/ip-address.ts';
+import type { ImportContext } from '../context.ts';
+import { netmaskToPrefix } from '../output/amounts.ts';
+import type { SourceRef, SourceSection, SourceTree } from '../source/tree.ts';
+import { readTextSetting } from './shipped-defaults.ts';
 
 const ADDRESS_KEYS = ['pool', 'mask', 'gateway'] as const;
-const KEY_OF = {
+const ADDRESS_SETTINGS = {
   pool: 'pxe_autoscaled_node_ip_pool',
   mask: 'pxe_autoscaled_node_ip_mask',
   gateway: 'pxe_autoscaled_node_ip_gateway',
 } as const;
 
-/** How many machines can have an address; no limit with DHCP, or while the range is unknown. */
-export function addressCount({ read }: Context, settings: Section): number | undefined {
-  if (read.text(settings.find('pxe_autoscaled_node_network_mode')) === 'dhcp') return undefined;
-  const tree = settings.find(KEY_OF.pool);
+/** Number of addresses; undefined with DHCP or without a valid range. */
+export function countAddresses(
+  { reader }: ImportContext,
+  settings: SourceSection,
+): number | undefined {
+  if (reader.readText(settings.find('pxe_autoscaled_node_network_mode')) === 'dhcp')
+    return undefined;
+  const tree = settings.find(ADDRESS_SETTINGS.pool);
   if (tree?.kind !== 'scalar') return undefined;
   const range = parseAddressRange(String(tree.value).replaceAll(/\s/g, ''));
   return range.ok ? range.value.count : undefined;
 }
 
-export function mapNetwork(context: Context, settings: Section, pool: DraftPath): void {
-  const { work } = context;
+export function mapNetwork(
+  context: ImportContext,
+  settings: SourceSection,
+  pool: ConfigPath,
+): void {
+  const { writer } = context;
   const card = {
     where: { path: 'network card' },
-    message: 'the card of the template was used: write its bridge',
+    message: 'the bridge of the template, which machines used so far',
   };
-  work.placeholder(
+  writer.setPlaceholder(
     [...pool, 'network', 'interfaces'],
     [{ model: 'virtio', bridge: 'vmbr0' }],
     card,
   );
-  const mode = textSetting(context, settings, 'pxe_autoscaled_node_network_mode');
-  const ip: DraftPath = [...pool, 'network', 'ip'];
+  const mode = readTextSetting(context, settings, 'pxe_autoscaled_node_network_mode');
+  const ip: ConfigPath = [...pool, 'network', 'ip'];
   if (mode.value === 'manual') mapManual(context, settings, ip);
   else mapDhcp(context, settings, ip);
   if (mode.value === 'manual' || mode.value === 'dhcp') {
-    if (!mode.isShipped) noteMode(context, mode.where, mode.value);
+    if (!mode.isShipped) noteNetworkMode(context, mode.where, mode.value);
     return;
   }
-  work.note(
+  writer.note(
     mode.where,
-    'needs-you',
-    'is neither manual nor dhcp (in lower case), so that every new VM is removed again there; dhcp was written',
+    'action-required',
+    'is neither manual nor dhcp (in lower case), so the source system removes every new VM; dhcp was set',
   );
 }
 
-function noteMode({ work }: Context, where: Where, mode: string): void {
+function noteNetworkMode({ writer }: ImportContext, where: SourceRef, mode: string): void {
   const form =
     mode === 'manual' ? 'a range of addresses under network.ip' : '`dhcp` under network.ip';
-  work.note(where, 'carried-differently', `became ${form}`);
+  writer.note(where, 'imported-differently', `became ${form}`);
 }
 
-function mapManual(context: Context, settings: Section, ip: DraftPath): void {
-  const { work, read } = context;
-  const rangeTree = settings.find(KEY_OF.pool);
-  const range = read.text(rangeTree)?.replaceAll(/\s/g, '');
-  if (rangeTree !== undefined && range !== undefined) work.carry([...ip, 'pool'], range, rangeTree);
+function mapManual(context: ImportContext, settings: SourceSection, ip: ConfigPath): void {
+  const { writer, reader } = context;
+  const rangeTree = settings.find(ADDRESS_SETTINGS.pool);
+  const range = reader.readText(rangeTree)?.replaceAll(/\s/g, '');
+  if (rangeTree !== undefined && range !== undefined) writer.set([...ip, 'pool'], range, rangeTree);
   else
-    work.note(
-      settings.where(KEY_OF.pool),
-      'needs-you',
-      'is absent: write the range of addresses, first-last',
+    writer.note(
+      settings.refTo(ADDRESS_SETTINGS.pool),
+      'action-required',
+      'is missing; set the range of addresses, first-last',
     );
   mapMask(context, settings, ip);
-  const gatewayTree = settings.find(KEY_OF.gateway);
-  const gateway = read.text(gatewayTree);
+  const gatewayTree = settings.find(ADDRESS_SETTINGS.gateway);
+  const gateway = reader.readText(gatewayTree);
   if (gatewayTree !== undefined && gateway !== undefined)
-    work.carry([...ip, 'gateway'], gateway, gatewayTree);
+    writer.set([...ip, 'gateway'], gateway, gatewayTree);
   else
-    work.note(
-      settings.where(KEY_OF.gateway),
-      'needs-you',
-      'is absent: without a gateway machines reach their own network only',
+    writer.note(
+      settings.refTo(ADDRESS_SETTINGS.gateway),
+      'action-required',
+      'is missing; without a gateway machines reach only their own network',
     );
   mapNameServer(context, settings, ip);
 }
 
-function mapMask({ work, read }: Context, settings: Section, ip: DraftPath): void {
-  const tree = settings.find(KEY_OF.mask);
-  const text = read.text(tree);
-  const prefix = text === undefined ? undefined : prefixOf(text);
+function mapMask({ writer, reader }: ImportContext, settings: SourceSection, ip: ConfigPath): void {
+  const tree = settings.find(ADDRESS_SETTINGS.mask);
+  const text = reader.readText(tree);
+  const prefix = text === undefined ? undefined : parsePrefix(text);
   if (tree === undefined || prefix === undefined) {
-    work.note(settings.where(KEY_OF.mask), 'needs-you', 'is no prefix length such as 24');
+    writer.note(
+      settings.refTo(ADDRESS_SETTINGS.mask),
+      'action-required',
+      'must be a prefix length such as 24',
+    );
     return;
   }
-  work.carry([...ip, 'prefix'], prefix, tree);
-  noteMaskForm(work, tree, text ?? '');
+  writer.set([...ip, 'prefix'], prefix, tree);
+  noteMaskForm(writer, tree, text ?? '');
 }
 
-function prefixOf(text: string): number | undefined {
+function parsePrefix(text: string): number | undefined {
   const digits = text.replace(/^\//, '');
-  return /^\d{1,3}$/.test(digits) ? Number(digits) : prefixOfNetmask(text);
+  return /^\d{1,3}$/.test(digits) ? Number(digits) : netmaskToPrefix(text);
 }
 
-// There the mask is put behind the address with `+`, which takes text only.
-function noteMaskForm(work: Context['work'], tree: Tree, text: string): void {
+// The source system appends the mask to the address with `+`, which only works with text.
+function noteMaskForm(writer: ImportContext['writer'], tree: SourceTree, text: string): void {
   if (tree.kind === 'scalar' && typeof tree.value === 'number') {
-    work.note(
+    writer.note(
       tree,
-      'carried-differently',
-      'must be a text there (a number makes every scale-up fail) and is a number here',
+      'imported-differently',
+      'must be text in the source system (a number makes every scale-up fail); in pvescaler it is a number',
     );
   } else if (/[./]/.test(text)) {
-    work.note(tree, 'carried-differently', 'is a prefix length here');
+    writer.note(tree, 'imported-differently', 'was converted to a prefix length');
   }
 }
 
-function mapDhcp(context: Context, settings: Section, ip: DraftPath): void {
-  const { work } = context;
+function mapDhcp(context: ImportContext, settings: SourceSection, ip: ConfigPath): void {
+  const { writer } = context;
   for (const key of ADDRESS_KEYS) {
-    const tree = settings.find(KEY_OF[key]);
-    if (tree !== undefined) work.note(tree, 'ignored-by-them', 'is used in the mode manual only');
+    const tree = settings.find(ADDRESS_SETTINGS[key]);
+    if (tree !== undefined) writer.note(tree, 'ignored-by-source', 'is only used in mode manual');
   }
-  work.carryFixed([...ip, 'v4'], 'dhcp', 'pxe_autoscaled_node_network_mode');
-  work.carryFixed([...ip, 'v6'], 'off', 'configures IPv4 only');
+  writer.setFixedBehavior([...ip, 'v4'], 'dhcp', 'pxe_autoscaled_node_network_mode');
+  writer.setFixedBehavior([...ip, 'v6'], 'off', 'configures IPv4 only');
   mapNameServer(context, settings, ip);
 }
 
-function mapNameServer({ work, read }: Context, settings: Section, ip: DraftPath): void {
+function mapNameServer(
+  { writer, reader }: ImportContext,
+  settings: SourceSection,
+  ip: ConfigPath,
+): void {
   const tree = settings.find('pxe_autoscaled_node_dns_server');
-  const servers = read
-    .text(tree)
+  const servers = reader
+    .readText(tree)
     ?.split(/[\s,;]+/)
     .filter((server) => server !== '');
   if (tree === undefined || servers === undefined || servers.length === 0) {
-    work.note(
-      settings.where('pxe_autoscaled_node_dns_server'),
-      'needs-you',
-      'is absent: machines get no name server unless DHCP gives one',
+    writer.note(
+      settings.refTo('pxe_autoscaled_node_dns_server'),
+      'action-required',
+      'is missing; machines get a name server only from DHCP',
     );
     return;
   }
-  work.carry([...ip, 'dns'], servers, tree);
+  writer.set([...ip, 'dns'], servers, tree);
 }

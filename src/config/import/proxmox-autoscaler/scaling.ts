@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// When proxmox-autoscaler adds and removes machines.
+// Scaling settings of proxmox-autoscaler.
 
-import type { Context } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import type { Section } from '../source/tree.ts';
-import { addressCount } from './network.ts';
-import { carryChosen, carryNumber, carrySeconds, numberSetting } from './values.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import type { ImportContext } from '../context.ts';
+import type { SourceSection } from '../source/tree.ts';
+import { countAddresses } from './network.ts';
+import {
+  readNumberSetting,
+  setFromSetting,
+  setNumberSetting,
+  setSecondsSetting,
+} from './shipped-defaults.ts';
 
-const WITHOUT_EFFECT = 'has no effect there (it is a plan of the program) and takes effect here';
+const NO_EFFECT_NOTE =
+  'has no effect in the source system (not implemented) but takes effect in pvescaler';
 
 interface SecondsKey {
   readonly key: string;
-  /** Below the pool, or from the top of the file. */
+  /** Path below the pool (`pool`) or from the root of the file (`top`). */
   readonly pool?: readonly string[];
   readonly top?: readonly string[];
   readonly note?: string;
 }
 
-const SECONDS: readonly SecondsKey[] = [
+const SECONDS_KEYS: readonly SecondsKey[] = [
   { key: 'scan_interval', top: ['intervals', 'scan'] },
   { key: 'pxe_vm_lost_cleanup_delay', top: ['cleanup', 'lostAfter'] },
-  { key: 'max_node_provision_time', pool: ['provisionTimeout'], note: WITHOUT_EFFECT },
+  { key: 'max_node_provision_time', pool: ['provisionTimeout'], note: NO_EFFECT_NOTE },
   { key: 'scale_up_delay_after_add', pool: ['scaleUp', 'delayAfterAdd'] },
   { key: 'scale_down_unneeded_time', pool: ['scaleDown', 'unneededTime'] },
   { key: 'scale_down_delay_after_add', pool: ['scaleDown', 'delayAfterAdd'] },
@@ -28,63 +34,67 @@ const SECONDS: readonly SecondsKey[] = [
   {
     key: 'scale_down_delay_after_error',
     pool: ['scaleDown', 'delayAfterFailure'],
-    note: 'stops the whole loop there, scale-up too; here it holds back scale-down of the pool only',
+    note: 'delays the whole loop of the source system, including scale-up; in pvescaler it delays only scale-down of the pool',
   },
 ];
 
-export function mapScaling(context: Context, settings: Section, pool: DraftPath): void {
+export function mapScaling(
+  context: ImportContext,
+  settings: SourceSection,
+  pool: ConfigPath,
+): void {
   mapLimits(context, settings, pool);
-  for (const { key, top, pool: below = [], note } of SECONDS) {
-    if (note === WITHOUT_EFFECT && settings.find(key) === undefined) continue;
-    const chosen = carrySeconds(context, settings, { key, path: top ?? [...pool, ...below] });
-    if (note !== undefined) context.work.note(chosen.where, 'carried-differently', note);
+  for (const { key, top, pool: below = [], note } of SECONDS_KEYS) {
+    if (note === NO_EFFECT_NOTE && settings.find(key) === undefined) continue;
+    const setting = setSecondsSetting(context, settings, { key, path: top ?? [...pool, ...below] });
+    if (note !== undefined) context.writer.note(setting.where, 'imported-differently', note);
   }
   mapThreshold(context, settings, pool);
   mapGuards(context, settings);
 }
 
-function mapLimits(context: Context, settings: Section, pool: DraftPath): void {
-  const { work } = context;
-  const addresses = addressCount(context, settings) ?? Number.POSITIVE_INFINITY;
-  const min = numberSetting(context, settings, 'min_size');
-  const max = numberSetting(context, settings, 'max_size');
-  const least = Math.min(min.value, addresses);
-  const most = Math.min(Math.max(min.value, max.value), addresses);
-  carryChosen(context, [...pool, 'limits', 'min'], { chosen: min, value: least });
-  carryChosen(context, [...pool, 'limits', 'max'], { chosen: max, value: most });
+function mapLimits(context: ImportContext, settings: SourceSection, pool: ConfigPath): void {
+  const { writer } = context;
+  const addresses = countAddresses(context, settings) ?? Number.POSITIVE_INFINITY;
+  const min = readNumberSetting(context, settings, 'min_size');
+  const max = readNumberSetting(context, settings, 'max_size');
+  const minMachines = Math.min(min.value, addresses);
+  const maxMachines = Math.min(Math.max(min.value, max.value), addresses);
+  setFromSetting(context, [...pool, 'limits', 'min'], { setting: min, value: minMachines });
+  setFromSetting(context, [...pool, 'limits', 'max'], { setting: max, value: maxMachines });
   if (max.value < min.value) {
-    work.note(
+    writer.note(
       max.where,
-      'needs-you',
-      `is less than min_size: ${most} was written, decide what you want`,
+      'action-required',
+      `is less than min_size; ${maxMachines} was set, check the value`,
     );
   } else if (max.value > addresses) {
-    work.note(
+    writer.note(
       max.where,
-      'needs-you',
-      `is more than the range has addresses: ${most} was written; widen the range to have more`,
+      'action-required',
+      `is more than the number of addresses in the range; ${maxMachines} was set, extend the range for more`,
     );
   }
 }
 
-function mapThreshold(context: Context, settings: Section, pool: DraftPath): void {
-  const percent = numberSetting(context, settings, 'scale_down_utilization_threshold');
+function mapThreshold(context: ImportContext, settings: SourceSection, pool: ConfigPath): void {
+  const percent = readNumberSetting(context, settings, 'scale_down_utilization_threshold');
   const path = [...pool, 'scaleDown', 'utilizationThreshold'];
-  carryChosen(context, path, { chosen: percent, value: percent.value / 100 });
-  context.work.note(
+  setFromSetting(context, path, { setting: percent, value: percent.value / 100 });
+  context.writer.note(
     percent.where,
-    'carried-differently',
-    'is percent of momentary use there, the lowest of all nodes; here it is a share of what the pods of one node request',
+    'imported-differently',
+    'is a percentage of current usage in the source system, for the least used node; in pvescaler it is a ratio of the requests of the pods on a node',
   );
 }
 
-function mapGuards(context: Context, settings: Section): void {
+function mapGuards(context: ImportContext, settings: SourceSection): void {
   const keys = [
     { key: 'max_total_unready_percentage', path: ['guards', 'maxTotalUnreadyPercentage'] },
     { key: 'ok_total_unready_count', path: ['guards', 'okTotalUnreadyCount'] },
   ];
   for (const entry of keys.filter(({ key }) => settings.find(key) !== undefined)) {
-    const chosen = carryNumber(context, settings, entry);
-    context.work.note(chosen.where, 'carried-differently', WITHOUT_EFFECT);
+    const setting = setNumberSetting(context, settings, entry);
+    context.writer.note(setting.where, 'imported-differently', NO_EFFECT_NOTE);
   }
 }

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// A settings module as the mapping reads it: names and values with their places, and notes about what came
-// from, or would come from, the environment or could not be read without running Python.
+// Converts a settings module to a section: names and values with their positions, and notes about values
+// that come from the environment or would need Python to evaluate.
 
-import type { Context } from '../context.ts';
-import { type PythonModule, readPython, type Setting } from '../python/module.ts';
-import type { Environment, Position } from '../result.ts';
-import { Section, type Tree } from '../source/tree.ts';
-import type { TextProblem } from '../source/yaml-tree.ts';
+import type { ImportContext } from '../context.ts';
+import { evaluatePythonModule, type PythonModule, type PythonSetting } from '../python/module.ts';
+import type { SourceEnvironment, SourcePosition } from '../result.ts';
+import { SourceSection, type SourceTree } from '../source/tree.ts';
+import type { SourceProblem } from '../source/yaml-tree.ts';
 
 export type SettingsModule =
-  | { readonly ok: true; readonly module: PythonModule; readonly place: Placer }
-  | { readonly ok: false; readonly problem: TextProblem };
+  | { readonly ok: true; readonly module: PythonModule; readonly place: PositionMapper }
+  | { readonly ok: false; readonly problem: SourceProblem };
 
-/** Turns a place in the module into one in the file it stands in. */
-type Placer = (inner: Position) => Position;
+/** Maps a position in the module to a position in the file that contains it. */
+type PositionMapper = (inner: SourcePosition) => SourcePosition;
 
 interface ModuleSource {
   readonly text: string;
-  readonly environment: Environment;
-  readonly place: Placer;
+  readonly environment: SourceEnvironment;
+  readonly place: PositionMapper;
 }
 
 export function readSettings({ text, environment, place }: ModuleSource): SettingsModule {
-  const read = readPython(text, environment);
-  if (read.ok) return { ok: true, module: read.module, place };
-  return { ok: false, problem: { ...place(read.problem), message: read.problem.message } };
+  const reader = evaluatePythonModule(text, environment);
+  if (reader.ok) return { ok: true, module: reader.module, place };
+  return { ok: false, problem: { ...place(reader.problem), message: reader.problem.message } };
 }
 
-export function toSection(
-  context: Context,
-  { module, place }: { readonly module: PythonModule; readonly place: Placer },
-): Section {
-  const entries = new Map<string, Tree>();
+export function toSettingsSection(
+  context: ImportContext,
+  { module, place }: { readonly module: PythonModule; readonly place: PositionMapper },
+): SourceSection {
+  const entries = new Map<string, SourceTree>();
   for (const setting of module.settings.values()) {
     const at = place(setting.at);
     const where = { path: setting.name, at };
@@ -39,44 +39,48 @@ export function toSection(
     if (setting.value !== undefined) {
       entries.set(setting.name, { kind: 'scalar', ...where, value: setting.value });
     } else if (setting.variable === undefined) {
-      context.work.note(
+      context.writer.note(
         where,
-        'needs-you',
-        'is computed by Python, which is not run here: it was treated as absent',
+        'action-required',
+        'is computed by Python code, which the import does not run; it was treated as absent',
       );
     }
   }
   for (const at of module.skipped) {
     const where = { path: '(statement)', at: place(at) };
-    context.work.note(
+    context.writer.note(
       where,
-      'not-carried',
-      'is not a plain assignment, and Python is not run here: what it does was left out',
+      'not-imported',
+      'is not a plain assignment; the import does not run Python code, so the statement was ignored',
     );
   }
-  return new Section('', { kind: 'map', path: '', entries });
+  return new SourceSection('', { kind: 'map', path: '', entries });
 }
 
 function noteVariable(
-  { work, environment }: Context,
-  setting: Setting,
-  where: { readonly path: string; readonly at: Position },
+  { writer, environment }: ImportContext,
+  setting: PythonSetting,
+  where: { readonly path: string; readonly at: SourcePosition },
 ): void {
   const { variable } = setting;
   if (variable === undefined) return;
   if (Object.hasOwn(environment, variable) && setting.value === environment[variable]) {
-    work.note(where, 'carried-differently', `was taken from ${variable} of the environment`);
-  } else if (setting.value === undefined) {
-    work.note(
+    writer.note(
       where,
-      'needs-you',
-      `comes from ${variable}, which is not set here: it was treated as absent`,
+      'imported-differently',
+      `was read from the environment variable ${variable}`,
+    );
+  } else if (setting.value === undefined) {
+    writer.note(
+      where,
+      'action-required',
+      `is read from ${variable}, which is not set; it was treated as absent`,
     );
   } else {
-    work.note(
+    writer.note(
       where,
-      'carried-differently',
-      `comes from ${variable} there when that (and every other variable asked for in the same try block) is set; the value written in the file was taken`,
+      'imported-differently',
+      `is read from ${variable} when it and all other variables of the same try block are set; the value in the file was used`,
     );
   }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { Environment } from '../result.ts';
-import { type PythonModule, readPython } from './module.ts';
+import type { SourceEnvironment } from '../result.ts';
+import { evaluatePythonModule, type PythonModule } from './module.ts';
 
-function load(text: string, environment: Environment = {}): PythonModule {
-  const result = readPython(text, environment);
+function load(text: string, environment: SourceEnvironment = {}): PythonModule {
+  const result = evaluatePythonModule(text, environment);
   if (!result.ok) throw new Error(`${result.problem.line}: ${result.problem.message}`);
   return result.module;
 }
 
-function values(text: string, environment: Environment = {}): Record<string, unknown> {
+function values(text: string, environment: SourceEnvironment = {}): Record<string, unknown> {
   const { settings } = load(text, environment);
   return Object.fromEntries([...settings].map(([name, setting]) => [name, setting.value]));
 }
@@ -38,7 +38,7 @@ describe('literals', () => {
     [`a = int('7')`, 7],
     [`a = \\\n 4`, 4],
     ['b = 1; a = 2', 2],
-  ])('%s', (text, value) => {
+  ])('evaluates %s', (text, value) => {
     expect(values(text)['a']).toStrictEqual(value);
   });
 
@@ -50,14 +50,14 @@ describe('literals', () => {
     'a = [1]',
     'a = int("x")',
     'a = open("f")',
-  ])('does not evaluate %s, and says that the name is set', (text) => {
+  ])('does not evaluate %s but reports the assignment', (text) => {
     const setting = load(text).settings.get('a');
     expect(setting).toMatchObject({ name: 'a' });
     expect(setting).not.toHaveProperty('value');
   });
 });
 
-it('lets the later assignment win and knows its place', () => {
+it('uses the last assignment and its position', () => {
   expect(load(`a = 1\n\n  # x\na = 2`).settings.get('a')).toStrictEqual({
     name: 'a',
     value: 2,
@@ -77,7 +77,7 @@ describe('environment', () => {
     'after = 1',
   ].join('\n');
 
-  it('takes the literals of `except` when one variable of the `try` is missing', () => {
+  it('uses the values of `except` when a variable of the `try` is missing', () => {
     expect(values(CREDENTIALS, { HOST: 'h' })).toStrictEqual({
       host: 'literal',
       user: 'somebody',
@@ -85,12 +85,12 @@ describe('environment', () => {
     });
   });
 
-  it('takes the variables when all are set', () => {
+  it('uses the variables when all are set', () => {
     const environment = { HOST: 'h', USER_NAME: 'u' };
     expect(values(CREDENTIALS, environment)).toStrictEqual({ host: 'h', user: 'u', after: 1 });
   });
 
-  it('remembers which variable decides, also when the literal was taken', () => {
+  it('records the variable even when the literal was used', () => {
     expect(load(CREDENTIALS).settings.get('host')?.variable).toBe('HOST');
   });
 
@@ -101,17 +101,17 @@ describe('environment', () => {
     [`a = int(os.getenv('A', 5))`, { A: '6' }, 6],
     [`a = environ["A"]`, { A: 'y' }, 'y'],
     [`a = os.getenv('constructor', 1)`, {}, 1],
-  ])('%s', (text, environment, value) => {
+  ])('evaluates %s', (text, environment, value) => {
     expect(values(text, environment)['a']).toStrictEqual(value);
   });
 
-  it('has no value for a missing variable without a fallback, and goes on', () => {
+  it('has no value for a missing variable without a fallback and continues', () => {
     const { settings } = load(`a = os.environ['A']\nb = 1`);
     expect(settings.get('a')).toMatchObject({ variable: 'A' });
     expect(settings.get('b')?.value).toBe(1);
   });
 
-  it('follows else and finally', () => {
+  it('evaluates else and finally', () => {
     expect(
       values(`try:\n  a = 1\nexcept KeyError:\n  a = 2\nelse:\n  b = 3\nfinally:\n  c = 4`),
     ).toStrictEqual({ a: 1, b: 3, c: 4 });
@@ -119,7 +119,7 @@ describe('environment', () => {
   });
 });
 
-it('reports what it does not evaluate: conditions, calls, several targets', () => {
+it('reports skipped statements: conditions, calls, several targets', () => {
   const { settings, skipped } = load(
     'if x:\n  a = 1\nelse:\n  a = 2\nprint("x")\na = b = 3\nc += 1\n"doc"',
   );
@@ -129,12 +129,12 @@ it('reports what it does not evaluate: conditions, calls, several targets', () =
 
 it.each([
   [`a = 'x\nb = 1`, '1:5', 'closing quote'],
-  [`b = 1\na = (1`, '2:7', 'never closed'],
-  [`a = 1)`, '1:6', 'never opened'],
+  [`b = 1\na = (1`, '2:7', 'missing closing bracket'],
+  [`a = 1)`, '1:6', 'without an opening bracket'],
   [`a = 1\nb = ?`, '2:5', 'character'],
   [`a = """x`, '1:5', 'closing quote'],
-])('says where %j cannot be read', (text, place, message) => {
-  const result = readPython(text, {});
+])('reports the position of the syntax error in %j', (text, place, message) => {
+  const result = evaluatePythonModule(text, {});
   if (result.ok) throw new Error('was read');
   const { problem } = result;
   expect(`${problem.line}:${problem.column}`).toBe(place);

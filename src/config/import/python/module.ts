@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Python settings module, as far as it consists of assignments: what each name holds after the module was
-// loaded. `try` blocks are followed, since that is where such modules ask the environment; other blocks and
-// statements are reported as not evaluated.
+// Evaluates a Python settings module as far as it consists of assignments: the value of each name after
+// loading the module. `try` blocks are followed, because such modules read the environment there; other
+// blocks and statements are reported as skipped.
 
-import type { Environment, Position } from '../result.ts';
+import type { SourceEnvironment, SourcePosition } from '../result.ts';
 import type { ScalarValue } from '../source/tree.ts';
-import type { TextProblem } from '../source/yaml-tree.ts';
-import { type Evaluated, evaluate, isSign } from './expression.ts';
-import { type LogicalLine, readLines, type Token } from './tokens.ts';
+import type { SourceProblem } from '../source/yaml-tree.ts';
+import { type EvaluationResult, evaluateExpression, isOperator } from './expression.ts';
+import { type LogicalLine, type Token, tokenizePython } from './tokens.ts';
 
-export interface Setting {
+export interface PythonSetting {
   readonly name: string;
-  readonly at: Position;
-  /** Absent when the expression is not one that can be read without running Python. */
+  readonly at: SourcePosition;
+  /** Absent when the expression cannot be evaluated without running Python. */
   readonly value?: ScalarValue;
-  /** The variable that was asked for it, set or not. */
+  /** The environment variable that the expression reads, whether set or not. */
   readonly variable?: string;
 }
 
 export interface PythonModule {
-  readonly settings: ReadonlyMap<string, Setting>;
-  /** Statements that may change something and were not evaluated. */
-  readonly skipped: readonly Position[];
+  readonly settings: ReadonlyMap<string, PythonSetting>;
+  /** Statements that may have an effect but were not evaluated. */
+  readonly skipped: readonly SourcePosition[];
 }
 
 export type PythonResult =
   | { readonly ok: true; readonly module: PythonModule }
-  | { readonly ok: false; readonly problem: TextProblem };
+  | { readonly ok: false; readonly problem: SourceProblem };
 
-export function readPython(text: string, environment: Environment): PythonResult {
-  const read = readLines(text);
-  if (!read.ok) return read;
-  return { ok: true, module: new Runner(environment).run(read.lines) };
+export function evaluatePythonModule(text: string, environment: SourceEnvironment): PythonResult {
+  const reader = tokenizePython(text);
+  if (!reader.ok) return reader;
+  return { ok: true, module: new ModuleEvaluator(environment).run(reader.lines) };
 }
 
 interface Block {
@@ -39,94 +39,100 @@ interface Block {
   readonly body: readonly LogicalLine[];
 }
 
-/** Blocks that belong to the statement before them: to a `try`, or to something that was skipped as a whole. */
-const FOLLOWERS: readonly string[] = ['except', 'else', 'elif', 'finally'];
+/** Clauses that belong to the previous statement: a `try`, or a skipped statement. */
+const FOLLOWING_CLAUSES: readonly string[] = ['except', 'else', 'elif', 'finally'];
 
-type Outcome = 'fine' | 'raised';
+type StatementOutcome = 'completed' | 'raised';
 
-class Runner {
-  readonly #environment: Environment;
-  readonly #settings = new Map<string, Setting>();
+class ModuleEvaluator {
+  readonly #environment: SourceEnvironment;
+  readonly #settings = new Map<string, PythonSetting>();
   readonly #variables = new Map<string, string>();
-  readonly #skipped: Position[] = [];
+  readonly #skipped: SourcePosition[] = [];
 
-  constructor(environment: Environment) {
+  constructor(environment: SourceEnvironment) {
     this.#environment = environment;
   }
 
   run(lines: readonly LogicalLine[]): PythonModule {
-    // A variable that is missing here stops the module there only if it is missing there, too.
+    // A missing variable does not end the evaluation: it may be set where the source system runs.
     const blocks = toBlocks(lines);
-    for (const [at, block] of blocks.entries()) this.#one(block, takeFollowers(blocks, at + 1));
+    for (const [at, block] of blocks.entries())
+      this.#evaluateStatement(block, takeFollowers(blocks, at + 1));
     return { settings: this.#settings, skipped: this.#skipped };
   }
 
-  #block(lines: readonly LogicalLine[]): Outcome {
+  #evaluateBlock(lines: readonly LogicalLine[]): StatementOutcome {
     const blocks = toBlocks(lines);
     for (const [at, block] of blocks.entries()) {
-      const outcome = this.#one(block, takeFollowers(blocks, at + 1));
+      const outcome = this.#evaluateStatement(block, takeFollowers(blocks, at + 1));
       if (outcome === 'raised') return outcome;
     }
-    return 'fine';
+    return 'completed';
   }
 
-  #one(block: Block, followers: readonly Block[]): Outcome {
-    const word = block.header.tokens[0].text;
-    if (word === 'try') return this.#try(block, followers);
-    return FOLLOWERS.includes(word) ? 'fine' : this.#statement(block);
+  #evaluateStatement(block: Block, followers: readonly Block[]): StatementOutcome {
+    const keyword = block.header.tokens[0].text;
+    if (keyword === 'try') return this.#evaluateTry(block, followers);
+    return FOLLOWING_CLAUSES.includes(keyword) ? 'completed' : this.#evaluateAssignment(block);
   }
 
-  #try(block: Block, followers: readonly Block[]): Outcome {
-    const named = (word: string) => followers.find((one) => one.header.tokens[0].text === word);
+  #evaluateTry(block: Block, followers: readonly Block[]): StatementOutcome {
+    const named = (keyword: string) =>
+      followers.find((one) => one.header.tokens[0].text === keyword);
     const handler = named('except');
-    this.#remember(bodyOf(block));
-    let outcome = this.#block(bodyOf(block));
-    if (outcome === 'fine') outcome = this.#optional(named('else'));
-    else if (handler !== undefined) outcome = this.#block(bodyOf(handler));
-    return this.#optional(named('finally')) === 'raised' ? 'raised' : outcome;
+    this.#recordVariables(bodyOf(block));
+    let outcome = this.#evaluateBlock(bodyOf(block));
+    if (outcome === 'completed') outcome = this.#evaluateOptionalBlock(named('else'));
+    else if (handler !== undefined) outcome = this.#evaluateBlock(bodyOf(handler));
+    return this.#evaluateOptionalBlock(named('finally')) === 'raised' ? 'raised' : outcome;
   }
 
-  /** Which variables a `try` asks for: also those it does not come to, since one before is missing. */
-  #remember(lines: readonly LogicalLine[]): void {
+  /** Records the variables that a `try` block reads, including those after a missing one. */
+  #recordVariables(lines: readonly LogicalLine[]): void {
     for (const { tokens } of lines) {
-      const equals = assignmentAt(tokens);
+      const equals = findAssignment(tokens);
       if (equals < 0) continue;
-      const evaluated = evaluate(tokens.slice(equals + 1), this.#environment);
+      const evaluated = evaluateExpression(tokens.slice(equals + 1), this.#environment);
       if (evaluated.kind === 'unknown' || evaluated.variable === undefined) continue;
       this.#variables.set(tokens[0].text, evaluated.variable);
     }
   }
 
-  #optional(block: Block | undefined): Outcome {
-    return block === undefined ? 'fine' : this.#block(bodyOf(block));
+  #evaluateOptionalBlock(block: Block | undefined): StatementOutcome {
+    return block === undefined ? 'completed' : this.#evaluateBlock(bodyOf(block));
   }
 
-  #statement(block: Block): Outcome {
+  #evaluateAssignment(block: Block): StatementOutcome {
     const [first, second] = block.header.tokens;
-    if (block.body.length > 0) return this.#skip(first);
-    if (isHarmless(block.header)) return 'fine';
-    const equals = assignmentAt(block.header.tokens);
-    if (first.kind !== 'name' || second === undefined || equals < 0) return this.#skip(first);
-    return this.#assign(first, evaluate(block.header.tokens.slice(equals + 1), this.#environment));
+    if (block.body.length > 0) return this.#skipStatement(first);
+    if (hasNoEffect(block.header)) return 'completed';
+    const equals = findAssignment(block.header.tokens);
+    if (first.kind !== 'name' || second === undefined || equals < 0)
+      return this.#skipStatement(first);
+    return this.#assignSetting(
+      first,
+      evaluateExpression(block.header.tokens.slice(equals + 1), this.#environment),
+    );
   }
 
-  #skip(token: Token): Outcome {
+  #skipStatement(token: Token): StatementOutcome {
     this.#skipped.push({ line: token.line, column: token.column });
-    return 'fine';
+    return 'completed';
   }
 
-  #assign(token: Token, evaluated: Evaluated): Outcome {
+  #assignSetting(token: Token, evaluated: EvaluationResult): StatementOutcome {
     const { text: name, line, column } = token;
-    const asked = evaluated.kind === 'unknown' ? undefined : evaluated.variable;
-    if (asked !== undefined) this.#variables.set(name, asked);
-    const variable = asked ?? this.#variables.get(name);
+    const variableName = evaluated.kind === 'unknown' ? undefined : evaluated.variable;
+    if (variableName !== undefined) this.#variables.set(name, variableName);
+    const variable = variableName ?? this.#variables.get(name);
     this.#settings.set(name, {
       name,
       at: { line, column },
       ...(evaluated.kind === 'value' ? { value: evaluated.value } : {}),
       ...(variable === undefined ? {} : { variable }),
     });
-    return evaluated.kind === 'missing' ? 'raised' : 'fine';
+    return evaluated.kind === 'missing' ? 'raised' : 'completed';
   }
 }
 
@@ -141,34 +147,34 @@ function toBlocks(lines: readonly LogicalLine[]): readonly Block[] {
   return blocks;
 }
 
-/** The lines of a block, or what stands behind the colon of its header: `try: a = 1`. */
+/** The lines of a block, or the statement after the colon of its header: `try: a = 1`. */
 function bodyOf(block: Block): readonly LogicalLine[] {
   if (block.body.length > 0) return block.body;
-  const colon = block.header.tokens.findIndex((token) => isSign(token, ':'));
+  const colon = block.header.tokens.findIndex((token) => isOperator(token, ':'));
   const [first, ...rest] = colon < 0 ? [] : block.header.tokens.slice(colon + 1);
   return first === undefined ? [] : [{ indent: first.column - 1, tokens: [first, ...rest] }];
 }
 
 function takeFollowers(blocks: readonly Block[], from: number): readonly Block[] {
   const rest = blocks.slice(from);
-  const end = rest.findIndex((block) => !FOLLOWERS.includes(block.header.tokens[0].text));
+  const end = rest.findIndex((block) => !FOLLOWING_CLAUSES.includes(block.header.tokens[0].text));
   return end < 0 ? rest : rest.slice(0, end);
 }
 
-function isHarmless(line: LogicalLine): boolean {
+function hasNoEffect(line: LogicalLine): boolean {
   const [first, ...rest] = line.tokens;
   if (first.kind === 'string' && rest.length === 0) return true;
   return first.kind === 'name' && ['import', 'from', 'pass'].includes(first.text);
 }
 
-/** Where the `=` of `name = …` or `name: type = …` stands; nowhere in any other statement. */
-function assignmentAt(tokens: readonly Token[]): number {
-  if (isSign(tokens[1], '=')) return hasMoreTargets(tokens) ? -1 : 1;
-  if (!isSign(tokens[1], ':')) return -1;
-  return tokens.findIndex((token) => isSign(token, '='));
+/** Index of the `=` in `name = …` or `name: type = …`; -1 for any other statement. */
+function findAssignment(tokens: readonly Token[]): number {
+  if (isOperator(tokens[1], '=')) return hasMoreTargets(tokens) ? -1 : 1;
+  if (!isOperator(tokens[1], ':')) return -1;
+  return tokens.findIndex((token) => isOperator(token, '='));
 }
 
 // `a = b = 1`; an `=` inside brackets is a named argument.
 function hasMoreTargets(tokens: readonly Token[]): boolean {
-  return isSign(tokens[3], '=');
+  return isOperator(tokens[3], '=');
 }

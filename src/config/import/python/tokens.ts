@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python source to logical lines of tokens: as much of the language as a settings module uses. Nothing is run.
+// Splits Python source into logical lines of tokens. Supports the part of the language that a settings
+// module uses. Runs nothing.
 
-import type { TextProblem } from '../source/yaml-tree.ts';
+import type { SourceProblem } from '../source/yaml-tree.ts';
 
 export interface Token {
-  readonly kind: 'name' | 'number' | 'string' | 'sign';
+  readonly kind: 'name' | 'number' | 'string' | 'operator';
   /** A string's content without quotes and escapes; otherwise the text itself. */
   readonly text: string;
   /** A string whose content is computed or bytes: f'…', b'…'. */
@@ -18,9 +19,9 @@ export interface LogicalLine {
   readonly tokens: readonly [Token, ...Token[]];
 }
 
-export type Lines =
+export type TokenizeResult =
   | { readonly ok: true; readonly lines: readonly LogicalLine[] }
-  | { readonly ok: false; readonly problem: TextProblem };
+  | { readonly ok: false; readonly problem: SourceProblem };
 
 const PATTERNS = {
   space: /[ \t\f]+/y,
@@ -31,7 +32,7 @@ const PATTERNS = {
   number:
     /(?:0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?|\.\d[\d_]*)/y,
   name: /[\p{L}_][\p{L}\p{N}_]*/uy,
-  sign: /->|:=|\*\*|\/\/|[=!<>+\-*/%&|^]=|[-+*/%@&|^~<>()[\]{},:.;=!]/y,
+  operator: /->|:=|\*\*|\/\/|[=!<>+\-*/%&|^]=|[-+*/%@&|^~<>()[\]{},:.;=!]/y,
 } as const;
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -44,7 +45,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '\n': '',
 };
 
-class Unreadable extends Error {
+class PythonSyntaxError extends Error {
   readonly offset: number;
   constructor(offset: number, message: string) {
     super(message);
@@ -52,22 +53,22 @@ class Unreadable extends Error {
   }
 }
 
-export function readLines(text: string): Lines {
-  const scanner = new Scanner(text);
+export function tokenizePython(text: string): TokenizeResult {
+  const scanner = new PythonScanner(text);
   try {
-    return { ok: true, lines: scanner.lines() };
+    return { ok: true, lines: scanner.scanLines() };
   } catch (error) {
-    if (!(error instanceof Unreadable)) throw error;
-    return { ok: false, problem: { ...scanner.place(error.offset), message: error.message } };
+    if (!(error instanceof PythonSyntaxError)) throw error;
+    return { ok: false, problem: { ...scanner.positionAt(error.offset), message: error.message } };
   }
 }
 
-class Scanner {
+class PythonScanner {
   readonly #text: string;
   readonly #lineStarts: readonly number[];
   readonly #lines: LogicalLine[] = [];
   #tokens: Token[] = [];
-  /** Of the line's first statement. */
+  /** Indentation of the first statement of the line. */
   #indent: number | undefined;
   #depth = 0;
   #offset = 0;
@@ -80,14 +81,14 @@ class Scanner {
     ];
   }
 
-  lines(): readonly LogicalLine[] {
-    while (this.#offset < this.#text.length) this.#step();
-    if (this.#depth > 0) throw new Unreadable(this.#text.length, 'a bracket is never closed');
+  scanLines(): readonly LogicalLine[] {
+    while (this.#offset < this.#text.length) this.#scanToken();
+    if (this.#depth > 0) throw new PythonSyntaxError(this.#text.length, 'missing closing bracket');
     this.#endLine();
     return this.#lines;
   }
 
-  place(offset: number): { readonly line: number; readonly column: number } {
+  positionAt(offset: number): { readonly line: number; readonly column: number } {
     let low = 0;
     let high = this.#lineStarts.length - 1;
     while (low < high) {
@@ -98,52 +99,58 @@ class Scanner {
     return { line: low + 1, column: offset - (this.#lineStarts[low] ?? 0) + 1 };
   }
 
-  #step(): void {
+  #scanToken(): void {
     if (
-      this.#take(PATTERNS.space) ??
-      this.#take(PATTERNS.comment) ??
-      this.#take(PATTERNS.continuation)
+      this.#match(PATTERNS.space) ??
+      this.#match(PATTERNS.comment) ??
+      this.#match(PATTERNS.continuation)
     )
       return;
-    if (this.#take(PATTERNS.newline)) {
+    if (this.#match(PATTERNS.newline)) {
       if (this.#depth === 0) this.#endLine();
       return;
     }
     const start = this.#offset;
-    const quote = this.#take(PATTERNS.string);
-    if (quote) this.#string(start, quote);
-    else this.#plain(start);
+    const quote = this.#match(PATTERNS.string);
+    if (quote) this.#scanString(start, quote);
+    else this.#scanPlainToken(start);
   }
 
-  #plain(start: number): void {
-    for (const kind of ['number', 'name', 'sign'] as const) {
-      const match = this.#take(PATTERNS[kind]);
+  #scanPlainToken(start: number): void {
+    for (const kind of ['number', 'name', 'operator'] as const) {
+      const match = this.#match(PATTERNS[kind]);
       if (match === undefined) continue;
-      if (kind === 'sign') this.#bracket(match[0], start);
-      this.#add({ kind, text: match[0], ...this.place(start) });
+      if (kind === 'operator') this.#trackBracket(match[0], start);
+      this.#addToken({ kind, text: match[0], ...this.positionAt(start) });
       return;
     }
-    throw new Unreadable(start, 'a character that Python does not know stands here');
+    throw new PythonSyntaxError(start, 'unexpected character');
   }
 
-  #bracket(sign: string, start: number): void {
-    if ('([{'.includes(sign)) this.#depth += 1;
-    if (')]}'.includes(sign)) this.#depth -= 1;
-    if (this.#depth < 0) throw new Unreadable(start, 'a bracket is closed that was never opened');
-    // `;` ends a statement as a new line does.
-    if (sign === ';' && this.#depth === 0) this.#endStatement();
+  #trackBracket(operator: string, start: number): void {
+    if ('([{'.includes(operator)) this.#depth += 1;
+    if (')]}'.includes(operator)) this.#depth -= 1;
+    if (this.#depth < 0)
+      throw new PythonSyntaxError(start, 'closing bracket without an opening bracket');
+    // `;` ends a statement like a line break.
+    if (operator === ';' && this.#depth === 0) this.#endStatement();
   }
 
-  #string(start: number, match: RegExpExecArray): void {
+  #scanString(start: number, match: RegExpExecArray): void {
     const prefix = (match[1] ?? '').toLowerCase();
     const quote = match[2] ?? '';
-    const body = this.#body(start, quote);
+    const body = this.#scanStringBody(start, quote);
     const text = prefix.includes('r') ? body : unescape(body);
     const computed = prefix.includes('f') || prefix.includes('b');
-    this.#add({ kind: 'string', text, ...this.place(start), ...(computed ? { computed } : {}) });
+    this.#addToken({
+      kind: 'string',
+      text,
+      ...this.positionAt(start),
+      ...(computed ? { computed } : {}),
+    });
   }
 
-  #body(start: number, quote: string): string {
+  #scanStringBody(start: number, quote: string): string {
     const from = this.#offset;
     while (this.#offset < this.#text.length) {
       if (this.#text.startsWith(quote, this.#offset)) {
@@ -154,10 +161,10 @@ class Scanner {
       if (quote.length === 1 && '\r\n'.includes(this.#text.charAt(this.#offset))) break;
       this.#offset += this.#text.charAt(this.#offset) === '\\' ? 2 : 1;
     }
-    throw new Unreadable(start, 'a text starts here whose closing quote is missing');
+    throw new PythonSyntaxError(start, 'missing closing quote of a string');
   }
 
-  #take(pattern: RegExp): RegExpExecArray | undefined {
+  #match(pattern: RegExp): RegExpExecArray | undefined {
     pattern.lastIndex = this.#offset;
     const match = pattern.exec(this.#text);
     if (match === null) return undefined;
@@ -165,7 +172,7 @@ class Scanner {
     return match;
   }
 
-  #add(token: Token): void {
+  #addToken(token: Token): void {
     if (token.text !== ';' || token.kind === 'string') this.#tokens.push(token);
   }
 

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that stand inside a Kubernetes ConfigMap manifest, and where: so that a message names the line of
-// the manifest, not that of the text in it.
+// Settings inside a Kubernetes ConfigMap manifest, with their position, so that a message names the line
+// of the manifest and not the line of the embedded text.
 
-import type { Position } from '../result.ts';
-import type { Tree } from './tree.ts';
+import type { SourcePosition } from '../result.ts';
+import type { SourceTree } from './tree.ts';
 
-export interface Enclosed {
+export interface EmbeddedText {
   readonly name: string;
   readonly text: string;
-  /** Turns a place in the text into one in the manifest. */
-  readonly place: (inner: Position) => Position;
+  /** Maps a position in the text to a position in the manifest. */
+  readonly place: (inner: SourcePosition) => SourcePosition;
 }
 
-/** The texts of all ConfigMaps among a file's documents. */
-export function enclosedTexts(trees: readonly Tree[], manifest: string): readonly Enclosed[] {
+/** The texts of all ConfigMaps in the documents of the file. */
+export function findEmbeddedTexts(
+  trees: readonly SourceTree[],
+  manifest: string,
+): readonly EmbeddedText[] {
   const lines = manifest.split(/\r?\n/);
   return trees.flatMap((tree) => {
     if (!isConfigMap(tree)) return [];
@@ -21,24 +24,24 @@ export function enclosedTexts(trees: readonly Tree[], manifest: string): readonl
     if (data?.kind !== 'map') return [];
     return [...data.entries].flatMap(([name, value]) =>
       value.kind === 'scalar' && typeof value.value === 'string'
-        ? [{ name, text: value.value, place: placer(value.at, lines) }]
+        ? [{ name, text: value.value, place: positionMapper(value.at, lines) }]
         : [],
     );
   });
 }
 
-export function isConfigMap(tree: Tree): boolean {
+export function isConfigMap(tree: SourceTree): boolean {
   if (tree.kind !== 'map') return false;
   const kind = tree.entries.get('kind');
   return kind?.kind === 'scalar' && kind.value === 'ConfigMap';
 }
 
-function placer(
-  key: Position | undefined,
+function positionMapper(
+  key: SourcePosition | undefined,
   lines: readonly string[],
-): (inner: Position) => Position {
+): (inner: SourcePosition) => SourcePosition {
   const at = key ?? { line: 1, column: 1 };
-  // Only a literal block keeps its lines; of any other form just the key's place is known.
+  // Only a literal block keeps its lines; for any other style only the position of the key is known.
   if (!/:\s*\|[-+\d]*\s*(?:#.*)?$/.test(lines[at.line - 1] ?? '')) return () => at;
   const first = lines.slice(at.line).find((line) => line.trim() !== '') ?? '';
   const indent = first.length - first.trimStart().length;

@@ -1,84 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a foreign file as the type that their system makes of them, and a note where it cannot.
+// Reads values of a source file with the type that the source system expects, and adds a note when that is
+// not possible.
 
-import type { Severity } from '../result.ts';
-import type { Work } from '../work.ts';
-import type { ScalarValue, Section, Tree } from './tree.ts';
+import type { NoteSeverity } from '../result.ts';
+import type { ImportWriter } from '../writer.ts';
+import type { ScalarValue, SourceSection, SourceTree } from './tree.ts';
 
 const TRUE_WORDS: ReadonlySet<string> = new Set(['1', 'true', 'yes', 'on', 'y']);
 
-export class Reader {
-  readonly #work: Work;
+export class SourceReader {
+  readonly #work: ImportWriter;
 
-  constructor(work: Work) {
-    this.#work = work;
+  constructor(writer: ImportWriter) {
+    this.#work = writer;
   }
 
-  /** Numbers and booleans count as their text, as in every one of the systems. */
-  text(tree: Tree | undefined): string | undefined {
+  /** Numbers and booleans are read as text, as in all source systems. */
+  readText(tree: SourceTree | undefined): string | undefined {
     if (tree === undefined) return undefined;
-    if (tree.kind === 'scalar' && tree.value !== null) return scalarText(tree.value);
-    this.#unusable(tree, 'a text');
+    if (tree.kind === 'scalar' && tree.value !== null) return scalarToText(tree.value);
+    this.#noteWrongKind(tree, 'text');
     return undefined;
   }
 
-  integer(tree: Tree | undefined): number | undefined {
+  readInteger(tree: SourceTree | undefined): number | undefined {
     if (tree === undefined) return undefined;
-    const value = tree.kind === 'scalar' ? wholeNumber(tree.value) : undefined;
-    if (value === undefined) this.#unusable(tree, 'a whole number');
+    const value = tree.kind === 'scalar' ? toInteger(tree.value) : undefined;
+    if (value === undefined) this.#noteWrongKind(tree, 'a whole number');
     return value;
   }
 
-  flag(tree: Tree | undefined): boolean | undefined {
+  /** Like readText, but null counts as absent. */
+  readNonNullText(tree: SourceTree | undefined): string | undefined {
+    return tree === undefined || isNull(tree) ? undefined : this.readText(tree);
+  }
+
+  /** Like readInteger, but null counts as absent. */
+  readNonNullInteger(tree: SourceTree | undefined): number | undefined {
+    return tree === undefined || isNull(tree) ? undefined : this.readInteger(tree);
+  }
+
+  readBoolean(tree: SourceTree | undefined): boolean | undefined {
     if (tree === undefined) return undefined;
-    if (tree.kind === 'scalar') return isTrue(tree.value);
-    this.#unusable(tree, 'true or false');
+    if (tree.kind === 'scalar') return isTruthy(tree.value);
+    this.#noteWrongKind(tree, 'true or false');
     return undefined;
   }
 
-  /** The texts of a list; what is not a text in it is noted and left out. */
-  texts(tree: Tree | undefined): readonly { readonly tree: Tree; readonly text: string }[] {
+  /** The text items of a list. Other items are noted and skipped. */
+  readTextList(
+    tree: SourceTree | undefined,
+  ): readonly { readonly tree: SourceTree; readonly text: string }[] {
     if (tree === undefined || isNull(tree)) return [];
     if (tree.kind !== 'list') {
-      this.#unusable(tree, 'a list');
+      this.#noteWrongKind(tree, 'a list');
       return [];
     }
     return tree.items.flatMap((item) => {
-      const text = this.text(item);
+      const text = this.readText(item);
       return text === undefined ? [] : [{ tree: item, text }];
     });
   }
 
-  /** Notes a key that should hold a mapping or a list and holds something else. */
-  expect(tree: Tree | undefined, kind: 'map' | 'list'): void {
+  /** Adds a note if the value is not the expected mapping or list. */
+  expectKind(tree: SourceTree | undefined, kind: 'map' | 'list'): void {
     if (tree === undefined || tree.kind === kind || isNull(tree)) return;
-    this.#unusable(tree, kind === 'map' ? 'a mapping' : 'a list');
+    this.#noteWrongKind(tree, kind === 'map' ? 'a mapping' : 'a list');
   }
 
-  /** Says of each key that nobody asked for what becomes of it. */
-  unknown(section: Section, severity: Severity, message: string): void {
-    for (const tree of section.unasked()) this.#work.note(tree, severity, message);
+  /** Adds a note for each key that was not read. */
+  noteUnreadKeys(section: SourceSection, severity: NoteSeverity, message: string): void {
+    for (const tree of section.unreadKeys()) this.#work.note(tree, severity, message);
   }
 
-  #unusable(tree: Tree, expected: string): void {
-    this.#work.note(tree, 'not-carried', `is not ${expected}, so it was treated as absent`);
+  #noteWrongKind(tree: SourceTree, expected: string): void {
+    this.#work.note(tree, 'not-imported', `must be ${expected}; it was treated as absent`);
   }
 }
 
-export function isNull(tree: Tree): boolean {
+export function isNull(tree: SourceTree): boolean {
   return tree.kind === 'scalar' && tree.value === null;
 }
 
-export function isTrue(value: ScalarValue): boolean {
+export function isTruthy(value: ScalarValue): boolean {
   return value !== null && TRUE_WORDS.has(String(value).trim().toLowerCase());
 }
 
-function scalarText(value: Exclude<ScalarValue, null>): string {
+function scalarToText(value: Exclude<ScalarValue, null>): string {
   if (typeof value === 'boolean') return value ? 'true' : 'false';
   return String(value).trim();
 }
 
-function wholeNumber(value: ScalarValue): number | undefined {
+function toInteger(value: ScalarValue): number | undefined {
   if (typeof value === 'boolean') return value ? 1 : 0;
   if (typeof value === 'string' && !/^[+-]?\d+$/.test(value.trim())) return undefined;
   const number = value === null ? Number.NaN : Math.trunc(Number(value));

@@ -1,66 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// A foreign file's content with the place of every value: what the mappings read, whatever the file's language.
+// The content of a source file with the position of every value, independent of the file format.
 
-import type { Position } from '../result.ts';
+import type { SourcePosition } from '../result.ts';
 
 export type ScalarValue = string | number | boolean | null;
 
-interface Placed {
+/** What a note points to: a value of the file, or something that has only a name. */
+export interface SourceRef {
   /** The full name of the value as its system writes it: `node_groups[0].min_size`. */
   readonly path: string;
-  /** Absent for what does not stand in the file, e.g. a variable. */
-  readonly at?: Position;
+  /** Absent for a value that is not in the file, such as a variable. */
+  readonly at?: SourcePosition;
 }
 
-export interface ScalarTree extends Placed {
+export interface ScalarTree extends SourceRef {
   readonly kind: 'scalar';
   readonly value: ScalarValue;
 }
 
-export interface ListTree extends Placed {
+export interface ListTree extends SourceRef {
   readonly kind: 'list';
-  readonly items: readonly Tree[];
+  readonly items: readonly SourceTree[];
 }
 
-export interface MapTree extends Placed {
+export interface MapTree extends SourceRef {
   readonly kind: 'map';
-  readonly entries: ReadonlyMap<string, Tree>;
+  readonly entries: ReadonlyMap<string, SourceTree>;
 }
 
-export type Tree = ScalarTree | ListTree | MapTree;
-
-/** Where a note points to: a value of the file, or something that has a name only. */
-export type Where = Placed;
+export type SourceTree = ScalarTree | ListTree | MapTree;
 
 export function childPath(parent: string, key: string): string {
   return parent === '' ? key : `${parent}.${key}`;
 }
 
-/** The keys of a mapping, with a memory of which ones were asked for: the rest is what nobody knows. */
-export class Section {
+/** The keys of a mapping. Records which keys were read; the others are unknown keys. */
+export class SourceSection {
   readonly path: string;
-  readonly at?: Position;
-  readonly #entries: ReadonlyMap<string, Tree>;
-  readonly #asked = new Set<string>();
+  readonly at?: SourcePosition;
+  readonly #entries: ReadonlyMap<string, SourceTree>;
+  readonly #readKeys = new Set<string>();
 
-  constructor(path: string, tree?: Tree) {
+  constructor(path: string, tree?: SourceTree) {
     this.path = path;
     if (tree?.at !== undefined) this.at = tree.at;
-    this.#entries = tree?.kind === 'map' ? tree.entries : new Map<string, Tree>();
+    this.#entries = tree?.kind === 'map' ? tree.entries : new Map<string, SourceTree>();
   }
 
-  find(key: string): Tree | undefined {
-    this.#asked.add(key);
+  find(key: string): SourceTree | undefined {
+    this.#readKeys.add(key);
     return this.#entries.get(key);
   }
 
-  /** The mapping under a key; empty when it is absent or something else. */
-  section(key: string): Section {
-    return new Section(childPath(this.path, key), this.find(key));
+  /** The mapping of a key; empty when it is absent or has another type. */
+  section(key: string): SourceSection {
+    return new SourceSection(childPath(this.path, key), this.find(key));
   }
 
-  /** The items of a list under a key; none when it is absent or something else. */
-  items(key: string): readonly Tree[] {
+  /** The list items of a key; empty when it is absent or has another type. */
+  items(key: string): readonly SourceTree[] {
     const tree = this.find(key);
     return tree?.kind === 'list' ? tree.items : [];
   }
@@ -69,11 +67,11 @@ export class Section {
     return [...this.#entries.keys()];
   }
 
-  where(key: string): Where {
+  refTo(key: string): SourceRef {
     return this.#entries.get(key) ?? { path: childPath(this.path, key) };
   }
 
-  unasked(): readonly Tree[] {
-    return [...this.#entries].filter(([key]) => !this.#asked.has(key)).map(([, tree]) => tree);
+  unreadKeys(): readonly SourceTree[] {
+    return [...this.#entries].filter(([key]) => !this.#readKeys.has(key)).map(([, tree]) => tree);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML text to a tree with places. Messages never quote the text: the line may hold a secret.
+// Parses YAML text to a source tree. Messages never quote the text, because a line may contain a secret.
 
 import {
   type Alias,
@@ -15,51 +15,39 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import type { Position } from '../result.ts';
-import { childPath, type ScalarValue, type Tree, type Where } from './tree.ts';
+import { syntaxMessage, UNRESOLVED_ALIAS } from '../../document/syntax-message.ts';
+import type { SourcePosition } from '../result.ts';
+import { childPath, type ScalarValue, type SourceRef, type SourceTree } from './tree.ts';
 
-export interface TextProblem extends Position {
+export interface SourceProblem extends SourcePosition {
   readonly message: string;
 }
 
-export type YamlTrees =
+export type YamlResult =
   | {
       readonly ok: true;
       /** One per document of the file. */
-      readonly trees: readonly Tree[];
-      /** Keys that stand twice in one mapping; the tree holds the later one. */
-      readonly repeated: readonly Where[];
+      readonly trees: readonly SourceTree[];
+      /** Duplicate keys of a mapping; the tree contains the last one. */
+      readonly repeated: readonly SourceRef[];
     }
-  | { readonly ok: false; readonly problems: readonly TextProblem[] };
+  | { readonly ok: false; readonly problems: readonly SourceProblem[] };
 
-/** 1.1 is what Python's loader reads (`yes` is true, `010` is eight), 1.2 what most others do. */
+/** The Python loader reads YAML 1.1 (`yes` is true, `010` is eight), most others 1.2. */
 export type YamlVersion = '1.1' | '1.2';
 
-const NODES_AT_MOST = 20_000;
-const DEPTH_AT_MOST = 50;
+const MAX_NODES = 20_000;
+const MAX_DEPTH = 50;
 
-const SENTENCES: Readonly<Record<string, string>> = {
-  BAD_INDENT: 'the indentation does not fit the lines around it',
-  BAD_ALIAS: 'the alias (*name) has no anchor (&name) before it',
-  BAD_DQ_ESCAPE: 'a double-quoted text has an escape that YAML does not know',
-  BAD_SCALAR_START: 'a plain text cannot start with this character: put it in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a mapping cannot stand here: is a quote or an indentation missing?',
-  DUPLICATE_KEY: 'the key stands twice in the same mapping',
-  MISSING_CHAR: 'a quote, bracket, comma or colon is missing',
-  MULTILINE_IMPLICIT_KEY: 'a key must stand on one line: is a colon missing?',
-  TAB_AS_INDENT: 'a tab is used for indentation: use spaces',
-  UNEXPECTED_TOKEN: 'something stands here that YAML does not expect',
-};
-
-class Unusable extends Error {
-  readonly at: Position;
-  constructor(message: string, at: Position = { line: 1, column: 1 }) {
+class YamlReadError extends Error {
+  readonly at: SourcePosition;
+  constructor(message: string, at: SourcePosition = { line: 1, column: 1 }) {
     super(message);
     this.at = at;
   }
 }
 
-export function readYaml(text: string, version: YamlVersion): YamlTrees {
+export function readYaml(text: string, version: YamlVersion): YamlResult {
   const lines = new LineCounter();
   try {
     const documents = parseAllDocuments(text, {
@@ -71,103 +59,105 @@ export function readYaml(text: string, version: YamlVersion): YamlTrees {
     });
     return toTrees([...documents], lines);
   } catch (error) {
-    // The parser recurses: text such as ten thousand brackets exhausts the stack.
+    // The parser is recursive: ten thousand brackets overflow the stack.
     const { at, message } =
-      error instanceof Unusable ? error : new Unusable('cannot be read as YAML');
+      error instanceof YamlReadError ? error : new YamlReadError('cannot be read as YAML');
     return { ok: false, problems: [{ ...at, message }] };
   }
 }
 
-function toTrees(documents: readonly Document.Parsed[], lines: LineCounter): YamlTrees {
+function toTrees(documents: readonly Document.Parsed[], lines: LineCounter): YamlResult {
   const problems = documents.flatMap((document) =>
     document.errors.map((error) => ({
       ...positionAt(lines, error.pos[0]),
-      message: SENTENCES[error.code] ?? `is not valid YAML (${error.code})`,
+      message: syntaxMessage(error.code),
     })),
   );
   if (problems.length > 0) return { ok: false, problems };
-  const repeated: Where[] = [];
-  const trees = documents.map((document) => new TreeBuilder({ document, lines, repeated }).build());
+  const repeated: SourceRef[] = [];
+  const trees = documents.map((document) =>
+    new SourceTreeBuilder({ document, lines, repeated }).build(),
+  );
   return { ok: true, trees, repeated };
 }
 
-export function positionAt(lines: LineCounter, offset: number): Position {
+export function positionAt(lines: LineCounter, offset: number): SourcePosition {
   const { line, col } = lines.linePos(offset);
   return { line: Math.max(line, 1), column: Math.max(col, 1) };
 }
 
-interface Builder {
+interface TreeBuilderInput {
   readonly document: Document.Parsed;
   readonly lines: LineCounter;
-  readonly repeated: Where[];
+  readonly repeated: SourceRef[];
 }
 
-interface Spot {
+interface TreeNodeInput {
   readonly path: string;
   readonly depth: number;
-  /** The place of the key, which is what a person looks for; of the item in a list. */
-  readonly at?: Position;
+  /** Position of the key, or of the list item. */
+  readonly at?: SourcePosition;
 }
 
-class TreeBuilder {
-  readonly #from: Builder;
+class SourceTreeBuilder {
+  readonly #input: TreeBuilderInput;
   #nodes = 0;
 
-  constructor(from: Builder) {
-    this.#from = from;
+  constructor(from: TreeBuilderInput) {
+    this.#input = from;
   }
 
-  build(): Tree {
-    return this.#tree(this.#from.document.contents, { path: '', depth: 0 });
+  build(): SourceTree {
+    return this.#buildTree(this.#input.document.contents, { path: '', depth: 0 });
   }
 
-  #tree(node: Node | null | undefined, spot: Spot): Tree {
+  #buildTree(node: Node | null | undefined, input: TreeNodeInput): SourceTree {
     this.#nodes += 1;
-    if (this.#nodes > NODES_AT_MOST) throw new Unusable('is too large for a config file');
-    if (spot.depth > DEPTH_AT_MOST) throw new Unusable('is nested too deeply for a config file');
-    const placed = { path: spot.path, at: spot.at ?? this.#at(node) };
-    if (isAlias(node)) return this.#target(node, { ...placed, depth: spot.depth + 1 });
-    if (isMap(node)) return { kind: 'map', ...placed, entries: this.#entries(node, spot) };
-    if (isSeq(node)) return { kind: 'list', ...placed, items: this.#items(node.items, spot) };
-    return { kind: 'scalar', ...placed, value: isScalar(node) ? scalarValue(node) : null };
+    if (this.#nodes > MAX_NODES) throw new YamlReadError('is too large for a config file');
+    if (input.depth > MAX_DEPTH) throw new YamlReadError('is nested too deeply for a config file');
+    const placed = { path: input.path, at: input.at ?? this.#positionOf(node) };
+    if (isAlias(node)) return this.#buildAliasTarget(node, { ...placed, depth: input.depth + 1 });
+    if (isMap(node)) return { kind: 'map', ...placed, entries: this.#buildEntries(node, input) };
+    if (isSeq(node)) return { kind: 'list', ...placed, items: this.#buildItems(node.items, input) };
+    return { kind: 'scalar', ...placed, value: isScalar(node) ? readScalar(node) : null };
   }
 
-  #target(alias: Alias, spot: Spot): Tree {
-    const node = alias.resolve(this.#from.document);
-    if (node === undefined) throw new Unusable(SENTENCES['BAD_ALIAS'] ?? '', this.#at(alias));
-    return this.#tree(node, spot);
+  #buildAliasTarget(alias: Alias, input: TreeNodeInput): SourceTree {
+    const node = alias.resolve(this.#input.document);
+    if (node === undefined) throw new YamlReadError(UNRESOLVED_ALIAS, this.#positionOf(alias));
+    return this.#buildTree(node, input);
   }
 
-  #items(items: readonly unknown[], spot: Spot): readonly Tree[] {
+  #buildItems(items: readonly unknown[], input: TreeNodeInput): readonly SourceTree[] {
     return items.map((item, index) =>
-      this.#tree(asNode(item), { path: `${spot.path}[${index}]`, depth: spot.depth + 1 }),
+      this.#buildTree(asNode(item), { path: `${input.path}[${index}]`, depth: input.depth + 1 }),
     );
   }
 
-  #entries(map: YAMLMap, spot: Spot): ReadonlyMap<string, Tree> {
-    const own = new Map<string, Tree>();
-    const merged = new Map<string, Tree>();
+  #buildEntries(map: YAMLMap, input: TreeNodeInput): ReadonlyMap<string, SourceTree> {
+    const own = new Map<string, SourceTree>();
+    const merged = new Map<string, SourceTree>();
     for (const pair of map.items) {
-      const key = keyText(pair.key);
-      const path = childPath(spot.path, key);
-      const at = this.#at(asNode(pair.key));
-      const tree = this.#tree(asNode(pair.value), { path, depth: spot.depth + 1, at });
+      const key = readKey(pair.key);
+      const path = childPath(input.path, key);
+      const at = this.#positionOf(asNode(pair.key));
+      const tree = this.#buildTree(asNode(pair.value), { path, depth: input.depth + 1, at });
       if (key === '<<') for (const [name, value] of mergeSources(tree)) merged.set(name, value);
       else {
-        if (own.has(key)) this.#from.repeated.push({ path, at });
+        if (own.has(key)) this.#input.repeated.push({ path, at });
         own.set(key, tree);
       }
     }
     return new Map([...merged, ...own]);
   }
 
-  #at(node: Node | null | undefined): Position {
-    return positionAt(this.#from.lines, node?.range?.[0] ?? 0);
+  #positionOf(node: Node | null | undefined): SourcePosition {
+    return positionAt(this.#input.lines, node?.range?.[0] ?? 0);
   }
 }
 
-// In a merge of several mappings the first one that has a key wins.
-function mergeSources(tree: Tree): readonly (readonly [string, Tree])[] {
+// In a merge of several mappings the first one that has a key takes precedence.
+function mergeSources(tree: SourceTree): readonly (readonly [string, SourceTree])[] {
   if (tree.kind === 'map') return [...tree.entries];
   return tree.kind === 'list' ? tree.items.toReversed().flatMap(mergeSources) : [];
 }
@@ -177,21 +167,21 @@ function asNode(value: unknown): Node | null {
   return isAlias(value) || isMap(value) || isSeq(value) || isScalar(value) ? value : null;
 }
 
-function keyText(key: unknown): string {
+function readKey(key: unknown): string {
   if (!isScalar(key)) return '';
-  return key.source ?? textOf(key.value);
+  return key.source ?? formatYamlValue(key.value);
 }
 
-function scalarValue(scalar: Scalar): ScalarValue {
+function readScalar(scalar: Scalar): ScalarValue {
   const { value } = scalar;
   if (value === null || value === undefined) return null;
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
     return value;
-  // Dates, bytes and very large integers of YAML 1.1: their text is what anybody meant.
-  return scalar.source ?? textOf(value);
+  // Dates, binary data and very large integers of YAML 1.1 are read as their source text.
+  return scalar.source ?? formatYamlValue(value);
 }
 
-function textOf(value: unknown): string {
+function formatYamlValue(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint'
     ? `${value}`
     : '';

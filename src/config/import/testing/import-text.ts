@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: imports a text or a fixture and looks at the result.
+// For tests: imports a text or a fixture and gives access to the result.
 
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import type { SourceSystem } from '../../source-systems.ts';
 import { importConfig } from '../index.ts';
-import type { Environment, ImportNote, ImportProblem, System } from '../result.ts';
+import type { ImportNote, ImportProblem, SourceEnvironment } from '../result.ts';
 
-export interface Imported {
+export interface ImportedText {
   readonly yaml: string;
   readonly notes: readonly ImportNote[];
-  /** The value at a dotted path of the produced file; `pools.0.name`. */
-  readonly at: (path: string) => unknown;
-  /** All notes about one of their keys, `severity: message`. */
-  readonly about: (path: string) => readonly string[];
+  /** The value at a dotted path of the output, such as `pools.0.name`. */
+  readonly valueAt: (path: string) => unknown;
+  /** All notes about a key of the source file, as `severity: message`. */
+  readonly notesAbout: (path: string) => readonly string[];
 }
 
 interface Options {
-  readonly environment?: Environment;
+  readonly environment?: SourceEnvironment;
   readonly fileName?: string;
 }
 
-export function imported(from: System, text: string, options: Options = {}): Imported {
+export function importText(from: SourceSystem, text: string, options: Options = {}): ImportedText {
   const result = importConfig({ from, fileName: 'theirs', text, ...options });
   if (!result.ok) throw new Error(`was refused: ${JSON.stringify(result.problems)}`);
   const config: unknown = parse(result.yaml);
   return {
     ...result,
-    at: (path) => path.split('.').reduce(step, config),
-    about: (path) =>
+    valueAt: (path) => path.split('.').reduce(step, config),
+    notesAbout: (path) =>
       result.notes
         .filter((note) => note.path === path)
         .map(({ severity, message }) => `${severity}: ${message}`),
@@ -40,17 +41,17 @@ function step(value: unknown, key: string): unknown {
     : undefined;
 }
 
-export function refusedText(from: System, text: string): readonly ImportProblem[] {
+export function importProblems(from: SourceSystem, text: string): readonly ImportProblem[] {
   const result = importConfig({ from, fileName: 'theirs', text });
   if (result.ok) throw new Error(`was accepted:\n${result.yaml}`);
   return result.problems;
 }
 
-export function fixture(name: string): string {
+export function readFixture(name: string): string {
   return readFileSync(new URL(`../fixtures/${name}`, import.meta.url), 'utf8');
 }
 
-export const FIXTURES: readonly (readonly [system: System, name: string])[] = [
+export const FIXTURES: readonly (readonly [system: SourceSystem, name: string])[] = [
   ['externalgrpc', 'externalgrpc/full.yaml'],
   ['externalgrpc', 'externalgrpc/minimal.yaml'],
   ['proxmox-autoscaler', 'proxmox-autoscaler/settings.py'],

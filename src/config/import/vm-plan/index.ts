@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM creation plan's config.yaml, and the two files that its scripts really read: templates and VMs made by
-// hand over SSH. None of them has pools.
+// The config.yaml of the VM creation plan, and the two files that its scripts read: templates and VMs that
+// are created manually over SSH. None of them has pools.
 
-import type { Context } from '../context.ts';
-import { Section, type Tree } from '../source/tree.ts';
+import type { ImportContext } from '../context.ts';
+import { SourceSection, type SourceTree } from '../source/tree.ts';
 import { mapPlan } from './plan.ts';
 import { mapTemplateFile } from './template-file.ts';
 import { mapVmFile } from './vm-file.ts';
 
 export type PlanFile = 'plan' | 'template-file' | 'vm-file';
 
-/** Which of the three files this is. */
-export function planFileOf(tree: Tree): PlanFile | undefined {
-  const root = new Section('', tree);
+/** Detects which of the three files this is. */
+export function detectPlanFile(tree: SourceTree): PlanFile | undefined {
+  const root = new SourceSection('', tree);
   if (root.find('vms') !== undefined || root.section('proxmox').find('ssh_url') !== undefined)
     return 'vm-file';
   const keys = root.keys();
@@ -28,16 +28,16 @@ export function planFileOf(tree: Tree): PlanFile | undefined {
   return ofPlan.some((key) => keys.includes(key)) ? 'plan' : undefined;
 }
 
-export function mapVmPlan(context: Context, tree: Tree): void {
-  context.work.carryOwn(['mode'], 'standalone', '');
-  const root = new Section('', tree);
-  const file = planFileOf(tree);
+export function mapVmPlan(context: ImportContext, tree: SourceTree): void {
+  context.writer.setOwn(['mode'], 'standalone', '');
+  const root = new SourceSection('', tree);
+  const file = detectPlanFile(tree);
   if (file === 'vm-file') mapVmFile(context, root);
   else if (file === 'template-file') mapTemplateFile(context, root);
   else mapPlan(context, root);
-  context.work.note(
+  context.writer.note(
     { path: 'pools' },
-    'needs-you',
-    'the plan is about VMs made by hand: `pvescaler template` and `pvescaler vm` work with this file; add a pool to have it scaled',
+    'action-required',
+    'the plan describes VMs that are created manually; `pvescaler template` and `pvescaler vm` work with this file, add a pool to enable scaling',
   );
 }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan's config.yaml. No program ever read it: nothing is absent "by default", values are taken as meant.
+// The config.yaml of the plan. No program ever read it, so it has no implicit defaults.
 
-import type { Context } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import { fromMiB, fromSeconds } from '../ours/units.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import type { ImportContext } from '../context.ts';
+import { formatMiB, formatSeconds } from '../output/amounts.ts';
 import { isNull } from '../source/reader.ts';
-import { Section, type Tree } from '../source/tree.ts';
+import { SourceSection, type SourceTree } from '../source/tree.ts';
 import {
-  carryDisks,
-  carryHosts,
-  carryPrivateKey,
-  carryTemplateId,
-  carryUnverifiedImage,
-  givenName,
   SSH_PATH,
+  setDiskStorage,
+  setHosts,
+  setPrivateKey,
+  setTemplateId,
+  setUnverifiedImage,
+  toEntryName,
 } from './shared.ts';
 
-const UNKNOWN = 'is not a key of the plan';
-const GIB = 1024;
+const UNKNOWN_KEY_NOTE = 'is an unknown key';
+const MIB_PER_GIB = 1024;
 
-export function mapPlan(context: Context, root: Section): void {
-  const { read } = context;
+export function mapPlan(context: ImportContext, root: SourceSection): void {
+  const { reader } = context;
   for (const key of ['vm_template', 'cloud_init', 'vm_sizes', 'readiness_check'])
     expectMap(context, root.find(key));
   mapHosts(context, root);
@@ -30,148 +30,157 @@ export function mapPlan(context: Context, root: Section): void {
   mapPublicKey(context, cloudInit);
   mapSizes(context, root.section('vm_sizes'));
   const readiness = root.section('readiness_check');
-  carrySeconds(context, readiness, { key: 'timeout_seconds', path: ['readiness', 'timeout'] });
-  carrySeconds(context, readiness, {
+  setSecondsKey(context, readiness, { key: 'timeout_seconds', path: ['readiness', 'timeout'] });
+  setSecondsKey(context, readiness, {
     key: 'ssh_check_interval_seconds',
     path: ['readiness', 'sshInterval'],
   });
   for (const section of [root, template, cloudInit, readiness])
-    read.unknown(section, 'not-carried', UNKNOWN);
+    reader.noteUnreadKeys(section, 'not-imported', UNKNOWN_KEY_NOTE);
 }
 
-/** The plan has no program for which a key without a value would mean something. */
-function expectMap({ work, read }: Context, tree: Tree | undefined): void {
+/** A key without a value has no meaning, because no program reads the plan. */
+function expectMap({ writer, reader }: ImportContext, tree: SourceTree | undefined): void {
   if (tree !== undefined && isNull(tree)) {
-    work.note(tree, 'not-carried', 'has no value, so it was treated as absent');
-  } else read.expect(tree, 'map');
+    writer.note(tree, 'not-imported', 'has no value, so it was treated as absent');
+  } else reader.expectKind(tree, 'map');
 }
 
-function mapHosts(context: Context, root: Section): void {
-  const { work, read } = context;
+function mapHosts(context: ImportContext, root: SourceSection): void {
+  const { writer, reader } = context;
   const list = root.find('proxmox_nodes');
-  const hosts = read.texts(list).map(({ text }) => text);
-  if (list !== undefined && hosts.length > 0) carryHosts(work, hosts, list);
+  const hosts = reader.readTextList(list).map(({ text }) => text);
+  if (list !== undefined && hosts.length > 0) setHosts(writer, hosts, list);
   else {
-    const about = { where: root.where('proxmox_nodes'), message: 'the Proxmox hosts to log in to' };
-    work.placeholder([...SSH_PATH, 'hosts'], ['proxmox.invalid'], about);
+    const placeholder = {
+      where: root.refTo('proxmox_nodes'),
+      message: 'the Proxmox hosts to log in to',
+    };
+    writer.setPlaceholder([...SSH_PATH, 'hosts'], ['proxmox.invalid'], placeholder);
   }
   const user = root.find('ssh_user');
-  const name = read.text(user);
-  if (user !== undefined && name !== undefined) work.carry([...SSH_PATH, 'user'], name, user);
-  carryPrivateKey(context, root, 'ssh_private_key_path');
+  const name = reader.readText(user);
+  if (user !== undefined && name !== undefined) writer.set([...SSH_PATH, 'user'], name, user);
+  setPrivateKey(context, root, 'ssh_private_key_path');
 }
 
-interface Key {
+interface MappedKey {
   readonly key: string;
-  readonly path: DraftPath;
+  readonly path: ConfigPath;
 }
 
-function carryText(
-  { work, read }: Context,
-  section: Section,
-  { key, path }: Key,
-): Tree | undefined {
+function setTextKey(
+  { writer, reader }: ImportContext,
+  section: SourceSection,
+  { key, path }: MappedKey,
+): SourceTree | undefined {
   const tree = section.find(key);
-  const text = read.text(tree);
+  const text = reader.readText(tree);
   if (tree === undefined || text === undefined) return undefined;
-  work.carry(path, text, tree);
+  writer.set(path, text, tree);
   return tree;
 }
 
-function carryNumber(
-  context: Context,
-  section: Section,
-  entry: Key & { readonly write?: (value: number) => string | number },
+function setNumberKey(
+  context: ImportContext,
+  section: SourceSection,
+  entry: MappedKey & { readonly write?: (value: number) => string | number },
 ): void {
   const tree = section.find(entry.key);
-  const value = context.read.integer(tree);
+  const value = context.reader.readInteger(tree);
   if (tree === undefined || value === undefined) return;
-  context.work.carry(entry.path, entry.write?.(value) ?? value, tree);
+  context.writer.set(entry.path, entry.write?.(value) ?? value, tree);
 }
 
-function carrySeconds(context: Context, section: Section, entry: Key): void {
-  carryNumber(context, section, { ...entry, write: fromSeconds });
+function setSecondsKey(context: ImportContext, section: SourceSection, entry: MappedKey): void {
+  setNumberKey(context, section, { ...entry, write: formatSeconds });
 }
 
-function mapTemplate(context: Context, section: Section): void {
-  const { work, read } = context;
-  const name = read.text(section.find('name')) ?? 'template';
-  const template: DraftPath = ['templates', givenName(name, 'template')];
+function mapTemplate(context: ImportContext, section: SourceSection): void {
+  const { writer, reader } = context;
+  const name = reader.readText(section.find('name')) ?? 'template';
+  const template: ConfigPath = ['templates', toEntryName(name, 'template')];
   if (section.keys().length === 0) return;
-  if (carryText(context, section, { key: 'name', path: [...template, 'name'] }) === undefined) {
-    work.placeholder([...template, 'name'], name, {
-      where: section.where('name'),
+  if (setTextKey(context, section, { key: 'name', path: [...template, 'name'] }) === undefined) {
+    writer.setPlaceholder([...template, 'name'], name, {
+      where: section.refTo('name'),
       message: 'the name of the template',
     });
   }
-  carryTemplateId(context, template, section);
+  setTemplateId(context, template, section);
   mapImage(context, section, template);
-  carryNumber(context, section, { key: 'base_cpus', path: [...template, 'cpu'] });
-  carryNumber(context, section, {
+  setNumberKey(context, section, { key: 'base_cpus', path: [...template, 'cpu'] });
+  setNumberKey(context, section, {
     key: 'base_memory_mb',
     path: [...template, 'memory'],
-    write: fromMiB,
+    write: formatMiB,
   });
-  carryNumber(context, section, {
+  setNumberKey(context, section, {
     key: 'base_disk_gb',
     path: [...template, 'disk'],
-    write: (gib) => fromMiB(gib * GIB),
+    write: (gib) => formatMiB(gib * MIB_PER_GIB),
   });
-  carryText(context, section, { key: 'network_bridge', path: [...template, 'bridge'] });
-  carryDisks(context, section, 'storage_pool');
-  work.note(
-    section.where('storage_pool'),
-    'carried-differently',
-    'is the storage of disks; the plan wants images there too, which an LVM storage cannot hold: they go to storage.images',
+  setTextKey(context, section, { key: 'network_bridge', path: [...template, 'bridge'] });
+  setDiskStorage(context, section, 'storage_pool');
+  writer.note(
+    section.refTo('storage_pool'),
+    'imported-differently',
+    'became the storage for disks; images go to storage.images, because an LVM storage cannot store them',
   );
 }
 
-function mapImage(context: Context, section: Section, template: DraftPath): void {
+function mapImage(context: ImportContext, section: SourceSection, template: ConfigPath): void {
   const image = String(template.at(-1));
-  const url = carryText(context, section, { key: 'image_url', path: ['images', image, 'url'] });
+  const url = setTextKey(context, section, { key: 'image_url', path: ['images', image, 'url'] });
   const checksum = section.find('checksum_url');
   if (url === undefined) {
     if (checksum !== undefined)
-      context.work.note(checksum, 'not-carried', 'there is no image_url that it could be for');
+      context.writer.note(checksum, 'not-imported', 'belongs to image_url, which is missing');
     return;
   }
-  context.work.carryOwn([...template, 'image'], image, '');
+  context.writer.setOwn([...template, 'image'], image, '');
   if (
-    carryText(context, section, { key: 'checksum_url', path: ['images', image, 'checksumUrl'] }) ===
-    undefined
+    setTextKey(context, section, {
+      key: 'checksum_url',
+      path: ['images', image, 'checksumUrl'],
+    }) === undefined
   ) {
-    carryUnverifiedImage(context, image, section.where('checksum_url'));
+    setUnverifiedImage(context, image, section.refTo('checksum_url'));
   }
 }
 
-function mapPublicKey({ work, read }: Context, section: Section): void {
+function mapPublicKey({ writer, reader }: ImportContext, section: SourceSection): void {
   const tree = section.find('ssh_public_key');
-  const text = read.text(tree);
-  work.carryFixed(['ssh', 'user'], 'ubuntu', "the guest's user has a fixed name");
-  if (tree !== undefined && text !== undefined) work.carry(['ssh', 'publicKeys'], [text], tree);
+  const text = reader.readText(tree);
+  writer.setFixedBehavior(['ssh', 'user'], 'ubuntu', 'the guest user has a fixed name');
+  if (tree !== undefined && text !== undefined) writer.set(['ssh', 'publicKeys'], [text], tree);
 }
 
-function mapSizes(context: Context, sizes: Section): void {
+function mapSizes(context: ImportContext, sizes: SourceSection): void {
   for (const name of sizes.keys()) {
     const tree = sizes.find(name);
     expectMap(context, tree);
     if (tree?.kind !== 'map') continue;
-    const section = new Section(tree.path, tree);
-    const ours = givenName(name, 'size');
-    if (ours !== name)
-      context.work.note(
+    const section = new SourceSection(tree.path, tree);
+    const entryName = toEntryName(name, 'size');
+    if (entryName !== name)
+      context.writer.note(
         tree,
-        'carried-differently',
-        `became '${ours}': the name may not stand as a key here`,
+        'imported-differently',
+        `became '${entryName}', because the name is not allowed as a key`,
       );
-    const path: DraftPath = ['sizes', ours];
-    carryNumber(context, section, { key: 'cpus', path: [...path, 'cpu'] });
-    carryNumber(context, section, { key: 'memory_mb', path: [...path, 'memory'], write: fromMiB });
-    carryNumber(context, section, {
+    const path: ConfigPath = ['sizes', entryName];
+    setNumberKey(context, section, { key: 'cpus', path: [...path, 'cpu'] });
+    setNumberKey(context, section, {
+      key: 'memory_mb',
+      path: [...path, 'memory'],
+      write: formatMiB,
+    });
+    setNumberKey(context, section, {
       key: 'disk_gb',
       path: [...path, 'disk'],
-      write: (gib) => fromMiB(gib * GIB),
+      write: (gib) => formatMiB(gib * MIB_PER_GIB),
     });
-    context.read.unknown(section, 'not-carried', UNKNOWN);
+    context.reader.noteUnreadKeys(section, 'not-imported', UNKNOWN_KEY_NOTE);
   }
 }

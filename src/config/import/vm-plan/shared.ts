@@ -1,52 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the three files have in common: hosts reached by SSH, a template, an image.
+// What the three files have in common: hosts reached over SSH, a template, an image.
 
-import type { Context } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import { dnsLabel } from '../ours/naming.ts';
-import type { Section, Where } from '../source/tree.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import { ENTRY_NAME } from '../../schema/name-leaves.ts';
+import { DEFAULT_VM_ID_RANGE } from '../../values/vm-id-range.ts';
+import type { ImportContext } from '../context.ts';
+import { toDnsLabel } from '../output/naming.ts';
+import type { SourceRef, SourceSection } from '../source/tree.ts';
 
-export const REGION_PATH: DraftPath = ['proxmox', 'pve'];
-export const SSH_PATH: DraftPath = [...REGION_PATH, 'transport', 'ssh'];
+export const REGION_PATH: ConfigPath = ['proxmox', 'pve'];
+export const SSH_PATH: ConfigPath = [...REGION_PATH, 'transport', 'ssh'];
 
-/** A name that may stand as a key in our file: theirs where it can. */
-export function givenName(text: string, fallback: string): string {
-  return /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/.test(text)
-    ? text
-    : dnsLabel(text, fallback);
+/** The name if it is a valid entry name, otherwise a DNS label derived from it. */
+export function toEntryName(text: string, fallback: string): string {
+  return ENTRY_NAME.test(text) ? text : toDnsLabel(text, fallback);
 }
 
-export function carryPrivateKey({ work, read }: Context, section: Section, key: string): void {
+export function setPrivateKey(
+  { writer, reader }: ImportContext,
+  section: SourceSection,
+  key: string,
+): void {
   const tree = section.find(key);
-  const file = read.text(tree);
+  const file = reader.readText(tree);
   const path = [...SSH_PATH, 'privateKeyFile'];
-  if (tree !== undefined && file !== undefined) work.carry(path, file, tree);
+  if (tree !== undefined && file !== undefined) writer.set(path, file, tree);
   else {
-    const about = { where: section.where(key), message: 'the private key for the Proxmox hosts' };
-    work.placeholder(path, '~/.ssh/id_ed25519', about);
+    const placeholder = {
+      where: section.refTo(key),
+      message: 'the private key for the Proxmox hosts',
+    };
+    writer.setPlaceholder(path, '~/.ssh/id_ed25519', placeholder);
   }
 }
 
-/** `ssh://user@host[:port]`. A password in it is not shown and not taken. */
-export function carrySshUrl({ work, read }: Context, section: Section, key: string): void {
+/** `ssh://user@host[:port]`. A password in the URL is neither shown nor imported. */
+export function setSshUrl(
+  { writer, reader }: ImportContext,
+  section: SourceSection,
+  key: string,
+): void {
   const tree = section.find(key);
-  const text = read.text(tree) ?? '';
+  const text = reader.readText(tree) ?? '';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (tree === undefined || url?.protocol !== 'ssh:' || url.hostname === '') {
-    const about = { where: section.where(key), message: 'the Proxmox host to log in to' };
-    work.placeholder([...SSH_PATH, 'hosts'], ['proxmox.invalid'], about);
+    const placeholder = { where: section.refTo(key), message: 'the Proxmox host to log in to' };
+    writer.setPlaceholder([...SSH_PATH, 'hosts'], ['proxmox.invalid'], placeholder);
     return;
   }
   const host = url.hostname.replaceAll(/^\[|\]$/g, '');
-  work.carry(
+  writer.set(
     [...SSH_PATH, 'user'],
     url.username === '' ? 'root' : decodeURIComponentSafely(url.username),
     tree,
   );
-  work.carry([...SSH_PATH, 'port'], url.port === '' ? 22 : Number(url.port), tree);
-  carryHosts(work, [host], tree);
+  writer.set([...SSH_PATH, 'port'], url.port === '' ? 22 : Number(url.port), tree);
+  setHosts(writer, [host], tree);
   if (url.password !== '')
-    work.note(tree, 'needs-you', 'holds a password; here only a key can log in');
+    writer.note(
+      tree,
+      'action-required',
+      'contains a password; only key authentication is supported',
+    );
 }
 
 function decodeURIComponentSafely(text: string): string {
@@ -57,66 +72,83 @@ function decodeURIComponentSafely(text: string): string {
   }
 }
 
-/** The names to log in to; Proxmox itself knows its hosts by the first part of theirs. */
-export function carryHosts(work: Context['work'], hosts: readonly string[], where: Where): void {
-  work.carry([...SSH_PATH, 'hosts'], hosts, where);
+/** Sets the SSH hosts, and the Proxmox node names, which are the host names without domain. */
+export function setHosts(
+  writer: ImportContext['writer'],
+  hosts: readonly string[],
+  where: SourceRef,
+): void {
+  writer.set([...SSH_PATH, 'hosts'], hosts, where);
   const isAddress = (host: string) => /^[\d.]+$/.test(host) || host.includes(':');
   if (hosts.some(isAddress)) {
-    work.note(
+    writer.note(
       where,
-      'needs-you',
-      'an address does not tell how Proxmox names the host: write the names to hosts.allow if not all hosts may be used',
+      'action-required',
+      'the Proxmox node name cannot be derived from an IP address; add the names to hosts.allow if not all hosts may be used',
     );
     return;
   }
   const names = hosts.map((host) => host.split('.')[0] ?? host);
-  work.carry([...REGION_PATH, 'hosts', 'allow'], names, where);
+  writer.set([...REGION_PATH, 'hosts', 'allow'], names, where);
   if (names.some((name, index) => name !== hosts[index])) {
-    work.note(
+    writer.note(
       where,
-      'carried-differently',
-      'Proxmox knows its hosts by their names without the domain; those were written to hosts.allow',
+      'imported-differently',
+      'hosts.allow contains the names without domain, as Proxmox uses them',
     );
   }
 }
 
-/** The storage of disks. Images do not go there: an LVM storage cannot hold them. */
-export function carryDisks({ work, read }: Context, section: Section, key: string): void {
+/** Sets the storage for disks. It is not used for images, because an LVM storage cannot store them. */
+export function setDiskStorage(
+  { writer, reader }: ImportContext,
+  section: SourceSection,
+  key: string,
+): void {
   const tree = section.find(key);
-  const storage = read.text(tree);
+  const storage = reader.readText(tree);
   const path = [...REGION_PATH, 'storage', 'disks'];
-  if (tree !== undefined && storage !== undefined) work.carry(path, storage, tree);
-  else work.carryDefault(path, 'local-lvm', section.where(key));
+  if (tree !== undefined && storage !== undefined) writer.set(path, storage, tree);
+  else writer.setSourceDefault(path, 'local-lvm', section.refTo(key));
 }
 
-export function notePassword({ work }: Context, section: Section): void {
+export function notePassword({ writer }: ImportContext, section: SourceSection): void {
   const tree = section.find('password');
   if (tree === undefined) return;
-  work.note(
+  writer.note(
     tree,
-    'not-carried',
-    'a password for SSH has no home here: put a key on the hosts and name it as privateKeyFile',
+    'not-imported',
+    'SSH passwords are not supported; install a key on the hosts and set privateKeyFile',
   );
 }
 
-export function carryUnverifiedImage({ work }: Context, name: string, where: Where): void {
-  work.carryFixed(['images', name, 'unverified'], true, 'does not check the image');
-  work.note(
+export function setUnverifiedImage(
+  { writer }: ImportContext,
+  name: string,
+  where: SourceRef,
+): void {
+  writer.setFixedBehavior(['images', name, 'unverified'], true, 'does not verify the image');
+  writer.note(
     where,
-    'carried-differently',
-    'the image is not checked until you replace `unverified` by checksum or checksumUrl',
+    'imported-differently',
+    'the image is not verified; replace `unverified` with checksum or checksumUrl',
   );
 }
 
-const OUR_IDS = { from: 20_000, to: 29_999 } as const;
-
-/** A template's id may not lie in the range of the machines' ids; where it lies in our default, that moves. */
-export function carryTemplateId(context: Context, template: DraftPath, section: Section): void {
+/**
+ * The template id must not be in the VM id range of machines. If it is in the default range, another range is
+ * set.
+ */
+export function setTemplateId(
+  context: ImportContext,
+  template: ConfigPath,
+  section: SourceSection,
+): void {
   const tree = section.find('id');
-  const id = context.read.integer(tree);
+  const id = context.reader.readInteger(tree);
   if (tree === undefined || id === undefined) return;
-  context.work.carry([...template, 'id'], id, tree);
-  if (id < OUR_IDS.from || id > OUR_IDS.to) return;
-  const remark = "the template's id lies in the default range, 20000-29999";
-  context.work.carryOwn([...REGION_PATH, 'vmIds'], '30000-39999', remark);
+  context.writer.set([...template, 'id'], id, tree);
+  if (id < DEFAULT_VM_ID_RANGE.from || id > DEFAULT_VM_ID_RANGE.to) return;
+  const remark = 'the template id is in the default range, 20000-29999';
+  context.writer.setOwn([...REGION_PATH, 'vmIds'], '30000-39999', remark);
 }

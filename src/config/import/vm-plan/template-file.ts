@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// template.config.yml: what provision_template.py reads, and the many keys that it does not.
+// template.config.yml: the keys that provision_template.py reads, and the many keys that it ignores.
 
-import type { Context } from '../context.ts';
-import type { DraftPath } from '../ours/draft.ts';
-import type { Section } from '../source/tree.ts';
+import type { ConfigPath } from '../../config-path.ts';
+import type { ImportContext } from '../context.ts';
+import type { SourceSection } from '../source/tree.ts';
 import {
-  carryDisks,
-  carryPrivateKey,
-  carrySshUrl,
-  carryTemplateId,
-  carryUnverifiedImage,
-  givenName,
   notePassword,
+  setDiskStorage,
+  setPrivateKey,
+  setSshUrl,
+  setTemplateId,
+  setUnverifiedImage,
+  toEntryName,
 } from './shared.ts';
 
-/** Keys that stand in the file and are not read, with what happens instead. */
-const IGNORED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+/** Keys that are not read, and what happens instead. */
+const IGNORED_KEYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ssh: {
     host: 'only url is read',
     username: 'only url is read',
@@ -40,69 +40,72 @@ const IGNORED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-export function mapTemplateFile(context: Context, root: Section): void {
-  const { read } = context;
-  const sections = Object.keys(IGNORED).map((key) => ({ key, section: root.section(key) }));
-  for (const { key } of sections) read.expect(root.find(key), 'map');
+export function mapTemplateFile(context: ImportContext, root: SourceSection): void {
+  const { reader } = context;
+  const sections = Object.keys(IGNORED_KEYS).map((key) => ({ key, section: root.section(key) }));
+  for (const { key } of sections) reader.expectKind(root.find(key), 'map');
   const [ssh, image, vm] = sections.map(({ section }) => section);
   if (ssh !== undefined) mapSsh(context, ssh);
   if (vm !== undefined && image !== undefined) mapTemplate(context, vm, image);
-  for (const { key, section } of sections) noteIgnored(context, section, IGNORED[key] ?? {});
-  for (const { section } of sections) read.unknown(section, 'ignored-by-them', 'is not read');
-  read.unknown(root, 'ignored-by-them', 'is not read');
+  for (const { key, section } of sections) noteIgnored(context, section, IGNORED_KEYS[key] ?? {});
+  for (const { section } of sections)
+    reader.noteUnreadKeys(section, 'ignored-by-source', 'is not read by the source system');
+  reader.noteUnreadKeys(root, 'ignored-by-source', 'is not read by the source system');
 }
 
-function mapSsh(context: Context, ssh: Section): void {
-  carrySshUrl(context, ssh, 'url');
-  carryPrivateKey(context, ssh, 'key_path');
+function mapSsh(context: ImportContext, ssh: SourceSection): void {
+  setSshUrl(context, ssh, 'url');
+  setPrivateKey(context, ssh, 'key_path');
   notePassword(context, ssh);
 }
 
-function mapTemplate(context: Context, vm: Section, image: Section): void {
-  const { work, read } = context;
+function mapTemplate(context: ImportContext, vm: SourceSection, image: SourceSection): void {
+  const { writer, reader } = context;
   const nameTree = vm.find('name');
-  const name = read.text(nameTree) ?? `vm-${read.integer(vm.find('id')) ?? 0}`;
-  const key = givenName(name, 'template');
-  const template: DraftPath = ['templates', key];
-  if (nameTree === undefined) work.carryDefault([...template, 'name'], name, vm.where('name'));
-  else work.carry([...template, 'name'], name, nameTree);
-  carryTemplateId(context, template, vm);
+  const name = reader.readText(nameTree) ?? `vm-${reader.readInteger(vm.find('id')) ?? 0}`;
+  const key = toEntryName(name, 'template');
+  const template: ConfigPath = ['templates', key];
+  if (nameTree === undefined)
+    writer.setSourceDefault([...template, 'name'], name, vm.refTo('name'));
+  else writer.set([...template, 'name'], name, nameTree);
+  setTemplateId(context, template, vm);
   mapImage(context, image, template);
-  work.carryFixed([...template, 'cpu'], 1, 'never sets the number of cores');
-  work.carryFixed([...template, 'memory'], '2Gi', 'a template always has 2048 MiB');
-  work.carryFixed([...template, 'bridge'], 'vmbr0', 'the card is always on vmbr0');
-  carryDisks(context, vm, 'storage_pool');
+  writer.setFixedBehavior([...template, 'cpu'], 1, 'never sets the number of cores');
+  writer.setFixedBehavior([...template, 'memory'], '2Gi', 'a template always has 2048 MiB');
+  writer.setFixedBehavior([...template, 'bridge'], 'vmbr0', 'the card is always on vmbr0');
+  setDiskStorage(context, vm, 'storage_pool');
 }
 
-function mapImage(context: Context, image: Section, template: DraftPath): void {
-  const { work, read } = context;
+function mapImage(context: ImportContext, image: SourceSection, template: ConfigPath): void {
+  const { writer, reader } = context;
   const tree = image.find('url');
-  const url = read.text(tree);
+  const url = reader.readText(tree);
   const name = String(template.at(-1));
   if (tree !== undefined && url !== undefined) {
-    work.carry(['images', name, 'url'], url, tree);
-    work.carryOwn([...template, 'image'], name, '');
-    carryUnverifiedImage(context, name, tree);
+    writer.set(['images', name, 'url'], url, tree);
+    writer.setOwn([...template, 'image'], name, '');
+    setUnverifiedImage(context, name, tree);
   } else
-    work.note(
-      image.where('url'),
-      'needs-you',
-      'is absent: the template can be used, but not built',
+    writer.note(
+      image.refTo('url'),
+      'action-required',
+      'is missing; the template can be used but not built',
     );
   const local = image.find('local_path');
   if (local !== undefined)
-    work.note(local, 'not-carried', 'Proxmox downloads images itself, to storage.images');
+    writer.note(local, 'not-imported', 'Proxmox downloads images itself, to storage.images');
 }
 
 function noteIgnored(
-  { work }: Context,
-  section: Section,
+  { writer }: ImportContext,
+  section: SourceSection,
   keys: Readonly<Record<string, string>>,
 ): void {
   for (const [key, instead] of Object.entries(keys)) {
     const tree = section.find(key);
     if (tree === undefined) continue;
     const leaves = tree.kind === 'map' ? [...tree.entries.values()] : [tree];
-    for (const leaf of leaves) work.note(leaf, 'ignored-by-them', `is not read: ${instead}`);
+    for (const leaf of leaves)
+      writer.note(leaf, 'ignored-by-source', `is not read by the source system: ${instead}`);
   }
 }

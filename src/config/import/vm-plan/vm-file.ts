@@ -1,95 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-// vm.config.yml: VMs made by hand. Our file describes kinds of machines, not single ones, so what all of them
-// share is carried over and each VM is noted.
+// vm.config.yml: VMs that are created manually. Our config describes kinds of machines, not single
+// machines, so the settings that all VMs share are imported and each VM gets a note.
 
-import type { Context } from '../context.ts';
-import { Section, type Tree } from '../source/tree.ts';
-import { carryPrivateKey, carrySshUrl, givenName, notePassword } from './shared.ts';
+import type { ImportContext } from '../context.ts';
+import { SourceSection, type SourceTree } from '../source/tree.ts';
+import { notePassword, setPrivateKey, setSshUrl, toEntryName } from './shared.ts';
 
-const BY_HAND = 'belongs to one VM: say it when you make that VM by `pvescaler vm create`';
+const SINGLE_VM_NOTE =
+  'belongs to a single VM; pass it to `pvescaler vm create` when you create that VM';
 
-export function mapVmFile(context: Context, root: Section): void {
-  const { work, read } = context;
-  read.expect(root.find('proxmox'), 'map');
-  read.expect(root.find('vms'), 'list');
+export function mapVmFile(context: ImportContext, root: SourceSection): void {
+  const { writer, reader } = context;
+  reader.expectKind(root.find('proxmox'), 'map');
+  reader.expectKind(root.find('vms'), 'list');
   const proxmox = root.section('proxmox');
-  carrySshUrl(context, proxmox, 'ssh_url');
-  carryPrivateKey(context, proxmox, 'key_path');
+  setSshUrl(context, proxmox, 'ssh_url');
+  setPrivateKey(context, proxmox, 'key_path');
   notePassword(context, proxmox);
   const storage = proxmox.find('storage');
   if (storage !== undefined)
-    work.note(
+    writer.note(
       storage,
-      'ignored-by-them',
-      'is read and then not used: clones stay on the storage of the template',
+      'ignored-by-source',
+      'is read but not used; clones stay on the storage of the template',
     );
-  const vms = root.items('vms').map((item) => new Section(item.path, item));
+  const vms = root.items('vms').map((item) => new SourceSection(item.path, item));
   mapTemplates(context, vms);
   mapUser(context, vms);
   mapKeyFiles(context, vms);
   for (const vm of vms) noteVm(context, vm);
-  for (const section of [root, proxmox]) read.unknown(section, 'ignored-by-them', 'is not read');
+  for (const section of [root, proxmox])
+    reader.noteUnreadKeys(section, 'ignored-by-source', 'is not read by the source system');
 }
 
-function mapTemplates({ work, read }: Context, vms: readonly Section[]): void {
+function mapTemplates({ writer, reader }: ImportContext, vms: readonly SourceSection[]): void {
   const seen = new Set<string>();
   for (const vm of vms) {
     const tree = vm.find('template_name');
-    const name = read.text(tree);
+    const name = reader.readText(tree);
     if (tree === undefined || name === undefined) continue;
-    if (!seen.has(name)) work.carry(['templates', givenName(name, 'template'), 'name'], name, tree);
+    if (!seen.has(name))
+      writer.set(['templates', toEntryName(name, 'template'), 'name'], name, tree);
     seen.add(name);
   }
 }
 
-/** One user for all machines here; the first VM's wins. */
-function mapUser({ work, read }: Context, vms: readonly Section[]): void {
-  const users = vms.flatMap((vm) => textOf(read, vm, 'ciuser'));
+/** All machines have the same user; the user of the first VM is used. */
+function mapUser({ writer, reader }: ImportContext, vms: readonly SourceSection[]): void {
+  const users = vms.flatMap((vm) => findText(reader, vm, 'ciuser'));
   const [first] = users;
   if (first === undefined) return;
-  work.carry(['ssh', 'user'], first.text, first.tree);
+  writer.set(['ssh', 'user'], first.text, first.tree);
   for (const { text, tree } of users) {
     if (text !== first.text)
-      work.note(
+      writer.note(
         tree,
-        'needs-you',
-        'differs from the user of the first VM; here one user holds for all machines',
+        'action-required',
+        'differs from the user of the first VM; in pvescaler all machines have the same user',
       );
   }
 }
 
-function mapKeyFiles({ work, read }: Context, vms: readonly Section[]): void {
-  const files = vms.flatMap((vm) => textOf(read, vm, 'ssh_key_file'));
+function mapKeyFiles({ writer, reader }: ImportContext, vms: readonly SourceSection[]): void {
+  const files = vms.flatMap((vm) => findText(reader, vm, 'ssh_key_file'));
   const names = [...new Set(files.map(({ text }) => text))];
   const [first] = files;
   if (first === undefined) return;
-  work.carry(['ssh', 'publicKeyFiles'], names, first.tree);
+  writer.set(['ssh', 'publicKeyFiles'], names, first.tree);
   if (names.length > 1)
-    work.note(first.tree, 'carried-differently', 'here every machine lets in all the keys');
+    writer.note(first.tree, 'imported-differently', 'all keys are accepted on every machine');
 }
 
-function textOf(
-  read: Context['read'],
-  vm: Section,
+function findText(
+  reader: ImportContext['reader'],
+  vm: SourceSection,
   key: string,
-): readonly { readonly tree: Tree; readonly text: string }[] {
+): readonly { readonly tree: SourceTree; readonly text: string }[] {
   const tree = vm.find(key);
-  const text = read.text(tree);
+  const text = reader.readText(tree);
   return tree === undefined || text === undefined ? [] : [{ tree, text }];
 }
 
-const NOTES = {
-  vmid: BY_HAND,
-  vm_name: BY_HAND,
-  force: 'an existing VM is never destroyed to make room for a new one',
+const VM_KEY_NOTES = {
+  vmid: SINGLE_VM_NOTE,
+  vm_name: SINGLE_VM_NOTE,
+  force: 'an existing VM is never replaced by a new one',
   start: 'a new VM is always started',
-  guest_agent: 'the guest agent is always on',
+  guest_agent: 'the guest agent is always enabled',
 } as const;
 
-function noteVm({ work, read }: Context, vm: Section): void {
-  for (const [key, message] of Object.entries(NOTES)) {
+function noteVm({ writer, reader }: ImportContext, vm: SourceSection): void {
+  for (const [key, message] of Object.entries(VM_KEY_NOTES)) {
     const tree = vm.find(key);
-    if (tree !== undefined) work.note(tree, 'not-carried', message);
+    if (tree !== undefined) writer.note(tree, 'not-imported', message);
   }
-  read.unknown(vm, 'ignored-by-them', 'is not read');
+  reader.noteUnreadKeys(vm, 'ignored-by-source', 'is not read by the source system');
 }
