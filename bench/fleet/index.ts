@@ -5,10 +5,13 @@ import type { Benchmark, BenchmarkOptions } from '../benchmark.ts';
 import { type Creation, measureCreation } from './creation.ts';
 import { type HeapGrowth, measureHeap } from './heap.ts';
 import { measureIdle } from './idle.ts';
+import { measurePassCost, type PassCost } from './pass-cost.ts';
 import { measureSteady, type Steady } from './steady.ts';
 
 interface Figures extends Creation, HeapGrowth {
   readonly steadyRequestsPerMinute: readonly Steady[];
+  /** CPU time of a pass over joined machines at rest. */
+  readonly passCpuMs: readonly PassCost[];
   readonly idleRssMiB: number;
 }
 
@@ -18,6 +21,7 @@ const FULL = {
   steady: [10, 100, 1_000],
   minutes: 20,
   heap: { days: 7, fillings: 120 },
+  passCost: [100, 1_000, 5_000],
   idleSeconds: 60,
 } as const;
 const QUICK = {
@@ -26,11 +30,12 @@ const QUICK = {
   steady: [5, 20],
   minutes: 5,
   heap: { days: 1, fillings: 2 },
+  passCost: [100],
   idleSeconds: 5,
 } as const;
 
 async function run({ quick, say }: BenchmarkOptions): Promise<Figures> {
-  const { machines, hosts, steady, minutes, heap, idleSeconds } = quick ? QUICK : FULL;
+  const { machines, hosts, steady, minutes, heap, passCost, idleSeconds } = quick ? QUICK : FULL;
   say(`${machines} machines on ${hosts} hosts`);
   const creation = await measureCreation(machines, hosts);
   const steadyRequestsPerMinute: Steady[] = [];
@@ -38,10 +43,21 @@ async function run({ quick, say }: BenchmarkOptions): Promise<Figures> {
     say(`${count} machines at rest`);
     steadyRequestsPerMinute.push(await measureSteady(count, minutes));
   }
+  const passCpuMs: PassCost[] = [];
+  for (const count of passCost) {
+    say(`passes over ${count} joined machines at rest`);
+    passCpuMs.push(await measurePassCost(count));
+  }
   say(`an idle process for ${idleSeconds} s`);
   const idleRssMiB = await measureIdle(idleSeconds);
   say(`${heap.days} virtual days`);
-  return { ...creation, steadyRequestsPerMinute, idleRssMiB, ...(await measureHeap(heap)) };
+  return {
+    ...creation,
+    steadyRequestsPerMinute,
+    passCpuMs,
+    idleRssMiB,
+    ...(await measureHeap(heap)),
+  };
 }
 
 function table(figures: Figures): readonly string[] {
@@ -54,6 +70,8 @@ function table(figures: Figures): readonly string[] {
     ...figures.steadyRequestsPerMinute.map((one) =>
       row(`  ${one.machines} machines`, one.requestsPerMinute.toFixed(2)),
     ),
+    'passCpuMs',
+    ...figures.passCpuMs.map((one) => row(`  ${one.machines} machines`, one.passCpuMs.toFixed(1))),
     row('idleRssMiB', figures.idleRssMiB.toFixed(0)),
     row('heapGrowthMiB', figures.heapGrowthMiB.toFixed(2)),
     `    over ${figures.days} virtual days with ${figures.scalings} scalings`,
