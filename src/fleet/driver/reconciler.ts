@@ -30,6 +30,7 @@ export class Reconciler {
   readonly #state: DriverState;
   #context: ReconcileContext | undefined;
   #placing: Promise<void> = Promise.resolve();
+  #hasFailed = false;
 
   constructor(options: EngineOptions, { onError, state = new DriverState() }: ReconcilerOptions) {
     this.#options = options;
@@ -38,7 +39,10 @@ export class Reconciler {
       clock: options.clock,
       laneOf: (id) => this.#laneOf(id),
       work: (id) => this.#work(id),
-      onError,
+      onError: (error) => {
+        this.#hasFailed = true;
+        onError(error);
+      },
     });
   }
 
@@ -54,9 +58,10 @@ export class Reconciler {
     });
   }
 
-  /** Reconciles until no machine is due. */
+  /** Reconciles until no machine is due, or until the first error that concerns more than one machine. */
   async drain(): Promise<void> {
-    await this.queue.drain();
+    this.#hasFailed = false;
+    await this.queue.drain(() => this.#hasFailed);
     await this.#placing;
   }
 

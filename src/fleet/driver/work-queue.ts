@@ -113,9 +113,11 @@ export class WorkQueue {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Reconciles until nothing is due. */
-  async drain(): Promise<void> {
-    for (this.startDue(); this.#running.size > 0; this.startDue()) {
+  /** Reconciles until nothing is due, or `isStopped`; waits for everything that is running. */
+  async drain(isStopped: () => boolean): Promise<void> {
+    for (;;) {
+      if (!isStopped()) this.startDue();
+      if (this.#running.size === 0) return;
       await Promise.race(this.#running);
     }
   }
