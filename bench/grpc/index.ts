@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { loadSync } from '@grpc/proto-loader';
-import type { FaceOrder } from '../../src/externalgrpc/thread/messages.ts';
-import { supervise } from '../../src/externalgrpc/thread/supervise.ts';
+import type { GrpcServerOptions } from '../../src/externalgrpc/worker/messages.ts';
+import { superviseGrpcWorker } from '../../src/externalgrpc/worker/supervise.ts';
 import { createFleet } from '../../src/fleet/index.ts';
 import { REGION } from '../../src/fleet/testing/settings.ts';
 import type { Machine } from '../../src/model/machine.ts';
 import { startThread, systemClock, systemRandom } from '../../src/system/index.ts';
-import { aGroup } from '../../test/interop/stage.ts';
+import { aGroup } from '../../test/interop/test-server.ts';
 import { type Benchmark, median } from '../benchmark.ts';
 import type { Load, Measured } from './load.ts';
 import {
@@ -120,21 +120,21 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
     settings: settingsOf(scale),
   });
   const pools = poolsOf(scale);
-  const order: FaceOrder = {
+  const order: GrpcServerOptions = {
     settings: {
       groups: pools.map((pool) => aGroup(pool)),
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
-    terms: fleet.poolLimits,
+    poolLimits: fleet.poolLimits,
     statePath: statePathIn(folder),
     listen: { host: '127.0.0.1', port: 0 },
     tls: undefined,
     insecure: true,
     expander: undefined,
   };
-  const program = new URL('../../src/face-thread.ts', import.meta.url);
-  const face = await supervise({
+  const program = new URL('../../src/grpc-worker.ts', import.meta.url);
+  const face = await superviseGrpcWorker({
     link: startThread(program, { name: 'grpc', order }),
     forecast: fleet.forecast,
     clock: systemClock,

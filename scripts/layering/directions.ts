@@ -51,7 +51,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   autoscaler: { imports: [...PURE, 'ports', 'fleet'] },
   externalgrpc: { imports: [...PURE, 'ports', 'fleet'] },
   // Both ends of the line between two threads, each of which loads its own end only.
-  'externalgrpc/thread': { imports: ['ports', 'fleet', 'externalgrpc'], open: 'every-file' },
+  'externalgrpc/worker': { imports: ['ports', 'fleet', 'externalgrpc'], open: 'every-file' },
   proxmox: { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   // Facts of the wire, as data: the only thing that the Proxmox client and its simulator have in common.
   'proxmox/wire-facts': { imports: [], pure: true, open: 'every-file' },
@@ -67,7 +67,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 };
 
 /** Where a thread begins everything is joined: these may import everything, and nobody imports them. */
-export const COMPOSITION_ROOTS: readonly string[] = ['src/main.ts', 'src/face-thread.ts'];
+export const COMPOSITION_ROOTS: readonly string[] = ['src/main.ts', 'src/grpc-worker.ts'];
 
 /** The dashboard knows the server only through this file. */
 export const UI_CONTRACT = 'src/http/contract.ts';

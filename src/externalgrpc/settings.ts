@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the face must know of the pools beside what the engine knows: how a node of theirs will look, what it
-// costs, and what the Cluster Autoscaler is told about them. Values are valid; nothing here has a default.
+// Pool settings that only this front end needs: the expected node, its price, and the options for the Cluster
+// Autoscaler. The values are validated; nothing here has a default.
 import type { Labels } from '../model/labels.ts';
 import type { MachineSize } from '../model/machine.ts';
 import type { Taint } from '../model/taints.ts';
@@ -11,7 +11,7 @@ export interface Reserve {
   readonly diskBytes: number;
 }
 
-/** What of a machine its pods cannot use. */
+/** The part of a machine that pods cannot use. */
 export interface CapacitySettings {
   readonly maxPods: number;
   readonly kubeReserved: Reserve;
@@ -19,7 +19,7 @@ export interface CapacitySettings {
   readonly evictionThreshold: { readonly memoryBytes: number; readonly diskPercentage: number };
 }
 
-/** Undefined: the autoscaler's own flag holds. All undefined: it is told nothing at all. */
+/** Undefined: the autoscaler's own flag applies. All undefined: the response contains no options. */
 export interface OptionSettings {
   readonly scaleDownUtilizationThreshold: number | undefined;
   readonly scaleDownGpuUtilizationThreshold: number | undefined;
@@ -37,7 +37,7 @@ export interface GroupSettings {
   readonly min: number;
   readonly max: number;
   readonly size: MachineSize;
-  /** Where its machines can stand only on one host, that host. */
+  /** The host, when the pool's machines can run on one host only. */
   readonly zone: string | undefined;
   readonly architecture: string;
   readonly labels: Labels;
@@ -53,7 +53,7 @@ export interface GroupSettings {
   readonly options: OptionSettings;
 }
 
-export interface FaceSettings {
+export interface ExternalGrpcSettings {
   readonly groups: readonly GroupSettings[];
   readonly pricing: { readonly vcpuHour: number; readonly memoryGiBHour: number };
   readonly gpu: { readonly label: string; readonly types: readonly string[] };

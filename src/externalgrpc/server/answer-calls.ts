@@ -40,7 +40,7 @@ export function answerCalls(options: AnsweringOptions): StreamHandler {
   return (stream, headers) => {
     const rpc = services.find(headers[':path']);
     if (rpc === undefined) {
-      return refuseGrpc(stream, { status: 'Unimplemented', message: 'no such RPC' });
+      return refuseGrpc(stream, { status: 'Unimplemented', message: 'unknown RPC' });
     }
     const call = new Call(stream, options);
     if (!call.limitTime(headers)) return;

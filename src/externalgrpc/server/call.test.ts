@@ -28,7 +28,7 @@ it('waits with each message of many until the one before is read, and leaves not
     around: async (_rpc, work) => work(),
     listen: { host: '127.0.0.1', port: 0 },
     security: { kind: 'plaintext' },
-    callsAtOnce: 10,
+    maxConcurrentCalls: 10,
     read: () => Promise.reject(new Error('no files here')),
     warn: () => undefined,
   });

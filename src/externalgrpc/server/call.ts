@@ -139,7 +139,7 @@ export class Call implements CallContext {
     if (readableEnded && !isUnread) return;
     // A status would wait behind what is not read.
     if (this.#isOver || isUnread) this.#stream.close(constants.NGHTTP2_CANCEL);
-    else this.fail(new GrpcError('DeadlineExceeded', `nothing came for ${ms / 1_000} seconds`));
+    else this.fail(new GrpcError('DeadlineExceeded', `no data received for ${ms / 1_000} seconds`));
   }
 
   #end(): void {

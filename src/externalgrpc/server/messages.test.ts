@@ -72,7 +72,7 @@ describe('messages', () => {
     expect(() => read(inPieces(large.subarray(0, 100), [100]), room)).toThrow('has no end');
     const first = read(inPieces(large, [100, 1_000]), room);
     const larger = framed('x'.repeat(2 * SMALL_BYTES));
-    expect(() => read(inPieces(larger, [100]), room)).toThrow('other calls are under way');
+    expect(() => read(inPieces(larger, [100]), room)).toThrow('other calls are in progress');
     expect(read(inPieces(framed('small'), []), room)).toBeDefined();
     first.share.giveBack();
     expect(() => read(inPieces(larger.subarray(0, 1), []), room)).toThrow('has no end');

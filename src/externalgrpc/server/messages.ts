@@ -119,7 +119,7 @@ class Incoming {
     if (needed <= has) return;
     const size = Math.min(this.#length, Math.max(needed, 2 * has));
     if (!this.#parts.share.grow(size - has)) {
-      throw exhausted('large messages of other calls are under way');
+      throw exhausted('too many large messages of other calls are in progress');
     }
     const larger = new Uint8Array(size);
     larger.set(this.#bytes.subarray(0, this.#filled));

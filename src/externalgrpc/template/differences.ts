@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { FleetView } from '../../fleet/index.ts';
-import type { FaceSettings } from '../settings.ts';
+import type { ExternalGrpcSettings } from '../settings.ts';
 import { differenceOf, sizeKey } from './allocatable.ts';
 
 interface Parts {
   readonly fleet: { readonly view: Pick<FleetView, 'pools'> };
-  readonly settings: FaceSettings;
+  readonly settings: ExternalGrpcSettings;
 }
 
 /** Where joined nodes offer something else than the config promises, one sentence per pool. */

@@ -4,7 +4,7 @@ import { STARTUP_TAINT } from '../../bootstrap/index.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
 import type { GroupSettings } from '../settings.ts';
 import { capacityOf, type Offer, offerOf } from './allocatable.ts';
-import type { NodeTemplate } from './node-bytes.ts';
+import type { NodeTemplate } from './encode-node.ts';
 
 /** What does not depend on the pool alone. */
 interface Place {

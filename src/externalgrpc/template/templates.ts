@@ -2,9 +2,9 @@
 // Template nodes, ready to be sent; made anew when a joined node taught something.
 import type { FleetView } from '../../fleet/index.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
-import type { FaceSettings, GroupSettings } from '../settings.ts';
+import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
 import { sizeKey } from './allocatable.ts';
-import { nodeBytes } from './node-bytes.ts';
+import { encodeNode } from './encode-node.ts';
 import { templateNode } from './template-node.ts';
 
 interface Kept {
@@ -17,7 +17,7 @@ export class Templates {
   readonly #gpuLabel: string;
   readonly #kept = new Map<string, Kept>();
 
-  constructor(view: Pick<FleetView, 'pools'>, { gpu }: FaceSettings) {
+  constructor(view: Pick<FleetView, 'pools'>, { gpu }: ExternalGrpcSettings) {
     this.#view = view;
     this.#gpuLabel = gpu.label;
   }
@@ -27,7 +27,7 @@ export class Templates {
     const known = this.#kept.get(group.name);
     if (known !== undefined && known.learned === learned) return known.bytes;
     const place = { region: onlyOf(group.regions), gpuLabel: this.#gpuLabel };
-    const bytes = nodeBytes(templateNode(group, place, learned));
+    const bytes = encodeNode(templateNode(group, place, learned));
     this.#kept.set(group.name, { learned, bytes });
     return bytes;
   }

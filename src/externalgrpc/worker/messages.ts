@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the thread that drives and the thread that answers tell each other. Records are not among it: both read the
-// store.
+// Messages between the driver thread and the gRPC worker thread. Both read records from the store, so no message
+// carries records.
 import type { ForecastReport, PoolLimits } from '../../fleet/index.ts';
 import type { PlainError } from '../../ports/errors.ts';
 import type { ExternalGrpcOptions, GrpcCall } from '../index.ts';
 
-/** Plain data all of it. */
-export interface FaceOrder
+/** Plain data: it is cloned into the worker thread. */
+export interface GrpcServerOptions
   extends Pick<ExternalGrpcOptions, 'settings' | 'listen' | 'tls' | 'insecure' | 'expander'> {
-  readonly terms: Readonly<Record<string, PoolLimits>>;
+  readonly poolLimits: Readonly<Record<string, PoolLimits>>;
   readonly statePath: string;
 }
 
-export type ToFace =
+export type MessageToWorker =
   | { readonly kind: 'forecast'; readonly report: ForecastReport }
-  /** The process shall end: nothing new is taken. */
+  /** The process is shutting down: the server refuses new calls. */
   | { readonly kind: 'ending' }
   | { readonly kind: 'close' };
 
-export type FromFace =
+export type MessageFromWorker =
   | {
       readonly kind: 'listening';
       readonly port: number;
@@ -28,5 +28,5 @@ export type FromFace =
   | { readonly kind: 'calls'; readonly calls: readonly GrpcCall[] }
   | { readonly kind: 'warning'; readonly message: string }
   | { readonly kind: 'closed' }
-  /** Nothing comes after it. */
+  /** The last message. */
   | { readonly kind: 'failed'; readonly error: PlainError };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hostile or broken client may try: each gets a clear status, nothing changes, the server lives.
+// Hostile or broken clients: each call gets a clear status, nothing changes, and the server keeps running.
 import { writeFile } from 'node:fs/promises';
 import { connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
@@ -10,22 +10,29 @@ import { describe, expect, it } from 'vitest';
 import { Authority, makeAuthority } from '../../src/cli/index.ts';
 import { type OddNames, oddCertificate } from '../../src/externalgrpc/testing/odd-certificates.ts';
 import { RpcClient } from './client.ts';
-import { expectUnharmed, fakeNode, grow, ids, remove, target } from './expectations.ts';
-import { onStage } from './stage.ts';
-import { clientWith, tlsOf, VALIDITY, withFiles } from './tls-files.ts';
+import {
+  deleteNodes,
+  expectUnchanged,
+  fakeNode,
+  increaseSize,
+  listInstanceIds,
+  targetSize,
+} from './expectations.ts';
+import { withServer } from './test-server.ts';
+import { tlsClient, tlsOptions, VALIDITY, withTlsFiles } from './tls-files.ts';
 
 const METHOD =
   '/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/NodeGroupIncreaseSize';
 
 describe('hostile calls', () => {
   it(
-    'unknown groups, deltas out of range and foreign nodes are refused with a status',
-    onStage({}, async (stage) => {
-      const { client } = stage;
-      await grow(client, 2);
-      await stage.rest();
+    'refuses unknown groups, deltas out of range and foreign nodes with a status',
+    withServer({}, async (fixture) => {
+      const { client } = fixture;
+      await increaseSize(client, 2);
+      await fixture.settle();
       const codes = async (rpc: string, ...requests: readonly object[]) =>
-        Promise.all(requests.map(async (request) => (await client.failure(rpc, request)).code));
+        Promise.all(requests.map(async (request) => (await client.expectError(rpc, request)).code));
       const long = 'x'.repeat(100_000);
       for (const rpc of [
         'NodeGroupTargetSize',
@@ -64,50 +71,54 @@ describe('hostile calls', () => {
           { id: 'nobody', nodes: [] },
         ),
       ).toEqual([9, 9, 5]);
-      expect((await client.failure('PricingNodePrice', {})).code).toBe(3);
+      expect((await client.expectError('PricingNodePrice', {})).code).toBe(3);
       expect(
         (
-          await client.failure('PricingPodPrice', {
+          await client.expectError('PricingPodPrice', {
             pod_bytes: Buffer.from('ff'.repeat(40), 'hex'),
           })
         ).code,
       ).toBe(3);
-      // Parts of two bytes each: work must not grow with their square.
+      // Fields of two bytes each: the work must not grow quadratically.
       const parts = Buffer.from('1200'.repeat(40_000), 'hex');
-      expect((await client.failure('PricingPodPrice', { pod_bytes: parts })).code).toBe(3);
-      await expectUnharmed(stage, 2);
+      expect((await client.expectError('PricingPodPrice', { pod_bytes: parts })).code).toBe(3);
+      await expectUnchanged(fixture, 2);
     }),
   );
 
   it(
-    'ten thousand nodes in one call: refused whole with one stranger among them, taken once if it is always the same',
-    onStage({}, async (stage) => {
-      const { client } = stage;
-      await grow(client, 2);
-      await stage.rest();
-      const [first = '', second = ''] = await ids(client);
+    'refuses ten thousand nodes with one foreign node among them, and deletes a repeated node once',
+    withServer({}, async (fixture) => {
+      const { client } = fixture;
+      await increaseSize(client, 2);
+      await fixture.settle();
+      const [first = '', second = ''] = await listInstanceIds(client);
       const many = (last: string) => [
         ...Array.from({ length: 9_999 }, () => fakeNode(first)),
         fakeNode(last),
       ];
       expect(
-        (await client.failure('NodeGroupDeleteNodes', { id: 'workers', nodes: many('aws:///x/y') }))
-          .code,
+        (
+          await client.expectError('NodeGroupDeleteNodes', {
+            id: 'workers',
+            nodes: many('aws:///x/y'),
+          })
+        ).code,
       ).toBe(9);
-      await expectUnharmed(stage, 2);
-      await remove(client, many(second));
-      expect(await target(client)).toBe(0);
+      await expectUnchanged(fixture, 2);
+      await deleteNodes(client, many(second));
+      expect(await targetSize(client)).toBe(0);
       expect(
-        (await stage.store.intents.list()).filter(({ value }) => value.kind === 'delete'),
+        (await fixture.store.intents.list()).filter(({ value }) => value.kind === 'delete'),
       ).toHaveLength(1);
     }),
   );
 
   it(
-    'garbage and a message of a hundred megabytes end with a status',
-    onStage({}, async (stage) => {
+    'answers garbage and a message of 100 MiB with a status',
+    withServer({}, async (fixture) => {
       const rejected = async (path: string, bytes: Buffer) => {
-        const client = stage.clientOf('c');
+        const client = fixture.clientOf('c');
         const code = await client.raw(path, bytes).then(
           () => 0,
           (error: { readonly code: number }) => error.code,
@@ -118,14 +129,14 @@ describe('hostile calls', () => {
       expect(await rejected(METHOD, Buffer.from('ffffffffffffffffff01020304', 'hex'))).toBe(3);
       expect(await rejected(METHOD, Buffer.alloc(100 * 2 ** 20))).toBe(8);
       expect(await rejected('/no.such.Service/Call', Buffer.alloc(0))).toBe(12);
-      await expectUnharmed(stage, 0);
+      await expectUnchanged(fixture, 0);
     }),
   );
 
   it(
-    'speaks neither JSON nor gRPC-Web',
-    onStage({}, async (stage) => {
-      const session = connectHttp2(`http://127.0.0.1:${stage.face.port}`);
+    'refuses JSON and gRPC-Web',
+    withServer({}, async (fixture) => {
+      const session = connectHttp2(`http://127.0.0.1:${fixture.server.port}`);
       const statusOf = (contentType: string) => {
         const { promise, resolve, reject } = Promise.withResolvers<number>();
         const call = session.request({
@@ -148,34 +159,34 @@ describe('hostile calls', () => {
         expect(await statusOf(type), type).toBe(415);
       }
       session.close();
-      await expectUnharmed(stage, 0);
+      await expectUnchanged(fixture, 0);
     }),
   );
 
   it(
-    'a thousand connections, half of them silent or slow, keep nobody else waiting',
-    onStage({}, async (stage) => {
+    'serves other clients while a thousand connections are silent or slow',
+    withServer({}, async (fixture) => {
       const sockets: Socket[] = [];
       for (let number = 0; number < 1_000; number += 1) {
-        const socket = connect(stage.face.port, '127.0.0.1');
+        const socket = connect(fixture.server.port, '127.0.0.1');
         socket.on('error', () => undefined);
         sockets.push(socket);
         await new Promise((resolve) => socket.once('connect', resolve));
         if (number % 2 === 0) socket.write('PRI * HTTP/2.0\r\n');
         if (number % 5 === 0) socket.write(Buffer.from('deadbeef'.repeat(20), 'hex'));
       }
-      await stage.client.call('NodeGroups', {}, { deadlineMs: 5_000 });
-      await expectUnharmed(stage, 0);
+      await fixture.client.call('NodeGroups', {}, { deadlineMs: 5_000 });
+      await expectUnchanged(fixture, 0);
       for (const socket of sockets) socket.destroy();
     }),
   );
 });
 
-describe('the expander’s port, where nobody shows a certificate', () => {
-  it('takes so many calls at once and no more', () =>
-    withFiles((files) =>
-      onStage(tlsOf(files, []), async ({ face }) => {
-        const session = connectHttp2(`https://127.0.0.1:${face.expanderPort}`, {
+describe('the expander port, without client certificates', () => {
+  it('limits the number of concurrent calls', () =>
+    withTlsFiles((files) =>
+      withServer(tlsOptions(files, []), async ({ server }) => {
+        const session = connectHttp2(`https://127.0.0.1:${server.expanderPort}`, {
           ca: files.caPem,
         });
         const begin = () =>
@@ -193,7 +204,7 @@ describe('the expander’s port, where nobody shows a certificate', () => {
         for (const call of slow) call.close(constants.NGHTTP2_CANCEL);
         await Promise.all(slow.map((call) => new Promise((closed) => call.once('close', closed))));
         const client = new RpcClient(
-          `127.0.0.1:${face.expanderPort}`,
+          `127.0.0.1:${server.expanderPort}`,
           'expander-c.proto',
           credentials.createSsl(Buffer.from(files.caPem)),
         );
@@ -204,67 +215,67 @@ describe('the expander’s port, where nobody shows a certificate', () => {
     ));
 });
 
-describe('certificates', () => {
-  it('let in whom the list names, by common name or DNS name, and nobody else', () =>
-    withFiles((files) =>
-      onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face }) => {
+describe('client certificates', () => {
+  it('are accepted for allowed common names and DNS names only', () =>
+    withTlsFiles((files) =>
+      withServer(tlsOptions(files, ['cluster-autoscaler']), async ({ server }) => {
         const { authority } = files;
-        const good = clientWith(files, face.port, authority.client('cluster-autoscaler'));
+        const good = tlsClient(files, server.port, authority.client('cluster-autoscaler'));
         await good.call('NodeGroups');
-        const wrong = clientWith(files, face.port, authority.client('somebody'));
-        expect(await wrong.failure('NodeGroups')).toEqual({
+        const wrong = tlsClient(files, server.port, authority.client('other-client'));
+        expect(await wrong.expectError('NodeGroups')).toEqual({
           code: 7,
-          details: expect.stringContaining('somebody'),
+          details: expect.stringContaining('other-client'),
         });
-        const none = clientWith(files, face.port);
-        expect((await none.failure('NodeGroups')).code).toBe(14);
+        const none = tlsClient(files, server.port);
+        expect((await none.expectError('NodeGroups')).code).toBe(14);
         const foreignCa = new Authority(makeAuthority('other', VALIDITY), VALIDITY);
-        const foreign = clientWith(files, face.port, foreignCa.client('cluster-autoscaler'));
-        expect((await foreign.failure('NodeGroups')).code).toBe(14);
-        const plain = new RpcClient(`127.0.0.1:${face.port}`, 'c.proto');
-        expect((await plain.failure('NodeGroups')).code).toBe(14);
+        const foreign = tlsClient(files, server.port, foreignCa.client('cluster-autoscaler'));
+        expect((await foreign.expectError('NodeGroups')).code).toBe(14);
+        const plain = new RpcClient(`127.0.0.1:${server.port}`, 'c.proto');
+        expect((await plain.expectError('NodeGroups')).code).toBe(14);
         await good.call('NodeGroups');
         for (const client of [good, wrong, none, foreign, plain]) client.close();
       })(),
     ));
 
-  it('a SPIFFE id opens the door, the same text as a common name does not', () => {
+  it('with an allowed SPIFFE id as URI are accepted, with the same text as common name refused', () => {
     const id = 'spiffe://cluster.example/ns/pvescaler/sa/cluster-autoscaler';
-    return withFiles((files) =>
-      onStage(tlsOf(files, [id]), async ({ face }) => {
+    return withTlsFiles((files) =>
+      withServer(tlsOptions(files, [id]), async ({ server }) => {
         const issuer = { name: 'test CA', keyPem: files.caKeyPem };
         const as = (names: OddNames) =>
-          clientWith(files, face.port, oddCertificate(names, issuer, VALIDITY.from));
-        const [good, odd] = [as({ uri: [id] }), as({ common: [id], dns: [`x, URI:${id}`] })];
+          tlsClient(files, server.port, oddCertificate(names, issuer, VALIDITY.from));
+        const [good, forged] = [as({ uri: [id] }), as({ common: [id], dns: [`x, URI:${id}`] })];
         await good.call('NodeGroups');
-        expect(await odd.failure('NodeGroups')).toMatchObject({
+        expect(await forged.expectError('NodeGroups')).toMatchObject({
           code: 7,
           details: expect.stringContaining('spiffe'),
         });
-        for (const client of [good, odd]) client.close();
+        for (const client of [good, forged]) client.close();
       })(),
     );
   });
 
-  it('let in nobody by an empty list', () =>
-    withFiles((files) =>
-      onStage(tlsOf(files, []), async ({ face, warnings }) => {
-        const client = clientWith(files, face.port, files.authority.client('cluster-autoscaler'));
-        expect((await client.failure('NodeGroups')).code).toBe(7);
-        expect(warnings).toContainEqual(expect.stringContaining('no client is let in'));
+  it('are all refused when the allow list is empty', () =>
+    withTlsFiles((files) =>
+      withServer(tlsOptions(files, []), async ({ server, warnings }) => {
+        const client = tlsClient(files, server.port, files.authority.client('cluster-autoscaler'));
+        expect((await client.expectError('NodeGroups')).code).toBe(7);
+        expect(warnings).toContainEqual(expect.stringContaining('every client is refused'));
         client.close();
       })(),
     ));
 
-  it('are read again while the server runs; a broken one changes nothing', () =>
-    withFiles((files) =>
-      onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face, clock, warnings }) => {
+  it('of the server are reloaded while it runs; an invalid file changes nothing', () =>
+    withTlsFiles((files) =>
+      withServer(tlsOptions(files, ['cluster-autoscaler']), async ({ server, clock, warnings }) => {
         const pair = files.authority.client('cluster-autoscaler');
-        const shown = () => {
+        const serverName = () => {
           const { promise, resolve, reject } = Promise.withResolvers<string>();
           const socket = connectTls(
             {
-              port: face.port,
+              port: server.port,
               host: '127.0.0.1',
               ca: files.caPem,
               cert: pair.certPem,
@@ -279,31 +290,31 @@ describe('certificates', () => {
           socket.on('error', reject);
           return promise;
         };
-        /** Files are read outside virtual time. */
+        /** File reads do not follow the virtual clock. */
         const settled = async (isDone: () => Promise<boolean> | boolean) => {
-          for (let look = 0; look < 200 && !(await isDone()); look += 1)
+          for (let attempt = 0; attempt < 200 && !(await isDone()); attempt += 1)
             await clock.advance(10_000);
         };
-        const open = clientWith(files, face.port, pair);
+        const open = tlsClient(files, server.port, pair);
         await open.call('NodeGroups');
-        expect(await shown()).toBe('first');
+        expect(await serverName()).toBe('first');
         await files.renewServer('second');
-        await settled(async () => (await shown()) === 'second');
-        expect(await shown()).toBe('second');
+        await settled(async () => (await serverName()) === 'second');
+        expect(await serverName()).toBe('second');
         await writeFile(join(files.folder, 'server.crt'), 'broken');
         await settled(() =>
-          warnings.some((words) => words.includes('keeps the certificate it has')),
+          warnings.some((warning) => warning.includes('keeps its current certificate')),
         );
-        expect(warnings).toContainEqual(expect.stringContaining('keeps the certificate it has'));
-        expect(await shown()).toBe('second');
+        expect(warnings).toContainEqual(expect.stringContaining('keeps its current certificate'));
+        expect(await serverName()).toBe('second');
         open.close();
       })(),
     ));
 
-  it('of a CA that is no longer trusted end, also on connections that are open', () =>
-    withFiles((files) =>
-      onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face, clock }) => {
-        const client = clientWith(files, face.port, files.authority.client('cluster-autoscaler'));
+  it('of a CA that is no longer trusted are refused on open connections too', () =>
+    withTlsFiles((files) =>
+      withServer(tlsOptions(files, ['cluster-autoscaler']), async ({ server, clock }) => {
+        const client = tlsClient(files, server.port, files.authority.client('cluster-autoscaler'));
         await client.call('NodeGroups');
         await writeFile(join(files.folder, 'ca.crt'), makeAuthority('next CA', VALIDITY).certPem);
         const code = () =>
@@ -311,20 +322,20 @@ describe('certificates', () => {
             () => 0,
             (error: { readonly code: number }) => error.code,
           );
-        for (let look = 0; look < 200 && (await code()) === 0; look += 1)
+        for (let attempt = 0; attempt < 200 && (await code()) === 0; attempt += 1)
           await clock.advance(10_000);
         expect(await code()).toBe(14);
         client.close();
       })(),
     ));
 
-  it('are at least of TLS 1.2', () =>
-    withFiles((files) =>
-      onStage(tlsOf(files, ['cluster-autoscaler']), async ({ face }) => {
+  it('need at least TLS 1.2', () =>
+    withTlsFiles((files) =>
+      withServer(tlsOptions(files, ['cluster-autoscaler']), async ({ server }) => {
         const { promise, resolve } = Promise.withResolvers<string>();
         const socket = connectTls(
           {
-            port: face.port,
+            port: server.port,
             host: '127.0.0.1',
             rejectUnauthorized: false,
             minVersion: 'TLSv1',
@@ -339,12 +350,12 @@ describe('certificates', () => {
       })(),
     ));
 
-  it('are not asked of clients of the expander, which prefers groups with room', () =>
-    withFiles((files) =>
-      onStage(tlsOf(files, []), async ({ face }) => {
+  it('are not required by the expander, which prefers groups with headroom', () =>
+    withTlsFiles((files) =>
+      withServer(tlsOptions(files, []), async ({ server }) => {
         for (const file of ['expander-a.proto', 'expander-c.proto']) {
           const client = new RpcClient(
-            `127.0.0.1:${face.expanderPort}`,
+            `127.0.0.1:${server.expanderPort}`,
             file,
             credentials.createSsl(Buffer.from(files.caPem)),
           );
@@ -352,8 +363,8 @@ describe('certificates', () => {
             { nodeGroupId: 'workers', nodeCount: 99, debug: 'too many' },
             { nodeGroupId: 'workers', nodeCount: 3, debug: 'fits' },
           ];
-          const answer = await client.call('BestOptions', { options });
-          expect(answer['options'].map((one: { debug: string }) => one.debug)).toEqual(['fits']);
+          const response = await client.call('BestOptions', { options });
+          expect(response['options'].map((one: { debug: string }) => one.debug)).toEqual(['fits']);
           expect((await client.call('BestOptions', { options: [] }))['options']).toEqual([]);
           client.close();
         }

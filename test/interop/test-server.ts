@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fleet on fakes with the gRPC face on a real socket in front of it.
+// A fleet on fakes, with the gRPC server on a real socket.
 import {
   type ExternalGrpcOptions,
-  type FaceSettings,
+  type ExternalGrpcSettings,
   type GroupSettings,
   type RunningExternalGrpc,
   serveExternalGrpc,
@@ -56,75 +56,80 @@ export function aGroup(pool: PoolSettings, overrides: Partial<GroupSettings> = {
   };
 }
 
-export interface StageOptions {
+export interface ServerFixtureOptions {
   readonly pools?: readonly PoolSettings[];
   readonly fleet?: Partial<FleetSettings>;
   readonly group?: Partial<GroupSettings>;
-  readonly face?: Partial<FaceSettings>;
+  readonly settings?: Partial<ExternalGrpcSettings>;
   readonly serve?: Partial<ExternalGrpcOptions>;
-  /** Whether a round has been run before the first call. */
+  /** Whether a reconcile pass runs before the first call. */
   readonly isReady?: boolean;
 }
 
-export interface Stage extends TestFleet {
-  readonly face: RunningExternalGrpc;
+export interface ServerFixture extends TestFleet {
+  readonly server: RunningExternalGrpc;
   readonly warnings: readonly string[];
   readonly client: RpcClient;
   readonly clientOf: (generation: Generation) => RpcClient;
-  readonly round: () => Promise<void>;
-  readonly rest: () => Promise<void>;
+  readonly reconcile: () => Promise<void>;
+  readonly settle: () => Promise<void>;
 }
 
-/** Runs a test on a stage of its own, and clears it, however it ends. */
-export function onStage(options: StageOptions, test: (stage: Stage) => Promise<void>) {
+/** Runs a test with its own server and fleet, and closes them afterwards. */
+export function withServer(
+  options: ServerFixtureOptions,
+  test: (fixture: ServerFixture) => Promise<void>,
+) {
   return async (): Promise<void> => {
     const pools = options.pools ?? [aPool()];
-    const bench = aTestFleet(someSettings(pools, { unplacedTimeoutMs: 30_000, ...options.fleet }));
-    await prepare(bench, options.isReady ?? true);
+    const testFleet = aTestFleet(
+      someSettings(pools, { unplacedTimeoutMs: 30_000, ...options.fleet }),
+    );
+    await prepare(testFleet, options.isReady ?? true);
     const warnings: string[] = [];
-    const face = await serveExternalGrpc({
-      fleet: bench.fleet,
+    const server = await serveExternalGrpc({
+      fleet: testFleet.fleet,
       settings: {
         groups: pools.map((pool) => aGroup(pool, options.group)),
         pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
         gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
-        ...options.face,
+        ...options.settings,
       },
       listen: { host: '127.0.0.1', port: 0 },
       tls: undefined,
       insecure: true,
       expander: undefined,
-      clock: bench.clock,
+      clock: testFleet.clock,
       read: () => Promise.reject(new Error('no files here')),
       warn: (message) => void warnings.push(message),
       ...options.serve,
     });
     const clients: RpcClient[] = [];
     const clientOf = (generation: Generation) => {
-      const client = new RpcClient(`127.0.0.1:${face.port}`, `${generation}.proto`);
+      const client = new RpcClient(`127.0.0.1:${server.port}`, `${generation}.proto`);
       clients.push(client);
       return client;
     };
     try {
       await test({
-        ...bench,
-        face,
+        ...testFleet,
+        server,
         warnings,
         client: clientOf('c'),
         clientOf,
-        round: async () => void (await onePass(bench.fleet, bench)),
-        rest: () => untilAtRest(bench.fleet, bench),
+        reconcile: async () => void (await onePass(testFleet.fleet, testFleet)),
+        settle: () => untilAtRest(testFleet.fleet, testFleet),
       });
     } finally {
       for (const client of clients) client.close();
-      // Connections that do not end by themselves are made to, after a while.
-      const closing = face.close();
-      await bench.clock.advance(10_000);
+      // The server destroys connections that stay open after a timeout.
+      const closing = server.close();
+      await testFleet.clock.advance(10_000);
       await closing;
     }
   };
 }
 
-async function prepare(bench: TestFleet, isReady: boolean): Promise<void> {
-  if (isReady) await onePass(bench.fleet, bench);
+async function prepare(testFleet: TestFleet, isReady: boolean): Promise<void> {
+  if (isReady) await onePass(testFleet.fleet, testFleet);
 }

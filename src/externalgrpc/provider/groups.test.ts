@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the autoscaler adds up. A target that is not the number of instances, or an id that stands for two of them, is a
-// wrong size to it, which it "fixes" loop after loop and does nothing else.
+// The autoscaler compares target and instances. If they differ, or two instances share an id, it "fixes" the size in
+// every loop and does nothing else.
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -18,14 +18,14 @@ import type { GroupSettings } from '../settings.ts';
 import { Groups } from './groups.ts';
 import { resolveNode } from './resolve-node.ts';
 
-/** Over the wire, which is the form in which lists are kept. */
+/** Encoded and decoded: lists are cached in encoded form. */
 function asReceived(list: NodeGroupNodesResponse): NodeGroupNodesResponse {
   return fromBinary(NodeGroupNodesResponseSchema, toBinary(NodeGroupNodesResponseSchema, list));
 }
 
 const size = { cpu: 2, memoryBytes: 2 ** 31, diskBytes: 2 ** 34 };
 
-const NOTHING = { cpuMilli: 0, memoryBytes: 0, diskBytes: 0 };
+const NO_RESERVE = { cpuMilli: 0, memoryBytes: 0, diskBytes: 0 };
 
 const GROUP: GroupSettings = {
   name: 'workers',
@@ -43,8 +43,8 @@ const GROUP: GroupSettings = {
   extendedResources: {},
   capacity: {
     maxPods: 110,
-    kubeReserved: NOTHING,
-    systemReserved: NOTHING,
+    kubeReserved: NO_RESERVE,
+    systemReserved: NO_RESERVE,
     evictionThreshold: { memoryBytes: 0, diskPercentage: 0 },
   },
   pricePerHour: undefined,
@@ -66,10 +66,10 @@ function machineId(number: number): MachineId {
 }
 
 const FAILURE = { code: 'TASK_FAILED', message: 'no', at: 0, phase: 'creating' } as const;
-const WITHOUT_PLACE: readonly string[] = ['requested', 'failed', 'gone'];
-const NEVER_JOINED: readonly string[] = ['requested', 'placed', 'creating', 'configuring'];
+const UNPLACED_PHASES: readonly string[] = ['requested', 'failed', 'gone'];
+const UNJOINED_PHASES: readonly string[] = ['requested', 'placed', 'creating', 'configuring'];
 
-/** Each has a VM id of its own; those of machines that are over may be another's. */
+/** Each machine has its own VM id; a machine that is gone or failed may share one. */
 const machine = fc
   .record({
     number: fc.integer({ min: 1, max: 9 }),
@@ -80,10 +80,10 @@ const machine = fc
     vmId: fc.integer({ min: 1_001, max: 1_009 }),
   })
   .map(({ number, phase, hasFailed, hasPlace, node, vmId: other }): Machine => {
-    const vmId = WITHOUT_PLACE.includes(phase) ? other : 1_000 + number;
+    const vmId = UNPLACED_PHASES.includes(phase) ? other : 1_000 + number;
     const name = `worker-${number}`;
-    const isPlaced = hasPlace || !WITHOUT_PLACE.includes(phase);
-    const hasNode = isPlaced && node !== undefined && !NEVER_JOINED.includes(phase);
+    const isPlaced = hasPlace || !UNPLACED_PHASES.includes(phase);
+    const hasNode = isPlaced && node !== undefined && !UNJOINED_PHASES.includes(phase);
     const providerId = node === 'k3s' ? `k3s://${name}` : `proxmox://${REGION}/${vmId}`;
     const isFailure = phase === 'failed' || (phase === 'deleting' && hasFailed);
     return {
@@ -109,8 +109,8 @@ const machine = fc
     };
   });
 
-/** Its region has been read, and nobody has counted its room. */
-const SEEN = {
+/** The region has been read; headroom has not been counted. */
+const FORECAST = {
   isComplete: () => true,
   takenAt: () => undefined,
   readError: () => undefined,
@@ -118,47 +118,47 @@ const SEEN = {
   headroom: () => undefined,
 };
 
-const ASKED_MAX = 4;
+const MAX_INTENTS = 4;
 
-interface Asked extends Pick<Intent, 'kind' | 'state'> {
+interface IntentFields extends Pick<Intent, 'kind' | 'state'> {
   readonly machines: readonly MachineId[];
 }
 
-const intent: fc.Arbitrary<Asked> = fc.record({
-  kind: fc.constantFrom<Asked['kind'][]>('create', 'delete', 'cancel'),
-  state: fc.constantFrom<Asked['state'][]>('open', 'open', 'done'),
+const intent: fc.Arbitrary<IntentFields> = fc.record({
+  kind: fc.constantFrom<IntentFields['kind'][]>('create', 'delete', 'cancel'),
+  state: fc.constantFrom<IntentFields['state'][]>('open', 'open', 'done'),
   machines: fc.uniqueArray(fc.integer({ min: 1, max: 14 }).map(machineId), {
     minLength: 1,
     maxLength: 4,
   }),
 });
 
-/** A machine is asked for by one of them only: its id is made with the intent. */
-function written(index: number, { kind, machines: named, state }: Asked): Intent {
+/** Each machine belongs to one create intent only: its id is generated with the intent. */
+function toIntent(index: number, { kind, machines: ids, state }: IntentFields): Intent {
   const id = String(index);
   const common = { id, state, pool: 'workers', requestedAt: 0, requestedBy: 'test', reason: '' };
-  if (kind !== 'create') return { ...common, kind, machines: named };
-  const own = named.filter((one) => Number(one.slice(-2)) % ASKED_MAX === index);
+  if (kind !== 'create') return { ...common, kind, machines: ids };
+  const own = ids.filter((one) => Number(one.slice(-2)) % MAX_INTENTS === index);
   return { ...common, kind, machines: own, size };
 }
 
 const machines = fc.uniqueArray(machine, { maxLength: 9, selector: ({ id }) => id });
 
-it('the target is the number of instances that are not being deleted, each with an id of its own', () =>
+it('the target equals the number of instances that are not being deleted, and their ids are unique', () =>
   fc.assert(
     fc.asyncProperty(
       machines,
-      fc.array(intent, { maxLength: ASKED_MAX }),
-      async (recorded, asked) => {
+      fc.array(intent, { maxLength: MAX_INTENTS }),
+      async (recorded, intents) => {
         const { store, fleet, clock } = aTestFleet();
         for (const one of recorded) await store.machines.create(one.id, one);
-        for (const [index, one] of asked.entries())
-          await store.intents.create(String(index), written(index, one));
+        for (const [index, one] of intents.entries())
+          await store.intents.create(String(index), toIntent(index, one));
         await fleet.view.refresh();
         const pricing = { vcpuHour: 0, memoryGiBHour: 0 };
         const settings = { groups: [GROUP], pricing, gpu: { label: '', types: [] } };
         const { view } = fleet;
-        const groups = new Groups({ fleet: { view, forecast: SEEN }, clock, settings });
+        const groups = new Groups({ fleet: { view, forecast: FORECAST }, clock, settings });
         const { instances } = asReceived(groups.instances('workers'));
         const staying = instances.filter(
           ({ status }) => status?.instanceState !== State.instanceDeleting,
@@ -167,7 +167,7 @@ it('the target is the number of instances that are not being deleted, each with 
         expect(new Set(instances.map(({ id }) => id)).size).toBe(instances.length);
         for (const { id = '' } of instances) {
           const resolved = resolveNode({ name: id, providerID: id }, fleet.view);
-          expect(resolved.kind).toMatch(/^(machine|coming)$/);
+          expect(resolved.kind).toMatch(/^(machine|requested)$/);
         }
         expect(groups.find('workers')?.maxSize).toBeGreaterThanOrEqual(staying.length);
       },

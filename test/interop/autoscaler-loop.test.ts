@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Cluster Autoscaler's day, as each generation of it speaks: its loop in the order in which it calls, from nothing
-// to three nodes and back, with its own proto file and what its own code would make of the answers.
+// The main loop of the Cluster Autoscaler, for each generation: the calls in their order, from zero to three nodes and
+// back, with the generation's own proto file and the checks that its code makes.
 import { describe, expect, it } from 'vitest';
-import type { Answer, Generation, RpcClient } from './client.ts';
-import { fakeNode, vmCount } from './expectations.ts';
-import { defaultsOf, readOptions } from './generation-options.ts';
-import { aGroup, aPool, onStage, type Stage } from './stage.ts';
+import type { Generation, RpcClient, RpcResponse } from './client.ts';
+import { countVms, fakeNode } from './expectations.ts';
+import { checkOptions, defaultOptions } from './generation-options.ts';
+import { aGroup, aPool, type ServerFixture, withServer } from './test-server.ts';
 
 class Autoscaler {
   readonly #client: RpcClient;
   readonly #generation: Generation;
-  /** Provider ids of Nodes that are there. */
+  /** Provider ids of registered Nodes. */
   readonly registered = new Set<string>();
 
   constructor(client: RpcClient, generation: Generation) {
@@ -18,14 +18,14 @@ class Autoscaler {
     this.#generation = generation;
   }
 
-  /** One loop without a decision; every answer is used as the core uses it. */
+  /** One loop without a decision; each response is used as the autoscaler uses it. */
   async loop(): Promise<
-    readonly { id: string; target: number; max: number; instances: readonly Answer[] }[]
+    readonly { id: string; target: number; max: number; instances: readonly RpcResponse[] }[]
   > {
     const client = this.#client;
     await client.call('Refresh');
     const { nodeGroups } = await client.call('NodeGroups');
-    const known = new Set<string>(nodeGroups.map((group: Answer) => group['id']));
+    const known = new Set<string>(nodeGroups.map((group: RpcResponse) => group['id']));
     for (const node of [
       { name: 'control-plane-1', providerID: '' },
       ...[...this.registered].map((id) => ({ name: id, providerID: id })),
@@ -33,12 +33,12 @@ class Autoscaler {
       const { nodeGroup } = await client.call('NodeGroupForNode', { node });
       if (nodeGroup.id !== '') expect(known).toContain(nodeGroup.id);
     }
-    const seen = [];
-    for (const group of nodeGroups) seen.push(await this.#look(group));
-    return seen;
+    const read = [];
+    for (const group of nodeGroups) read.push(await this.#readGroup(group));
+    return read;
   }
 
-  async #look({ id, minSize, maxSize }: Answer) {
+  async #readGroup({ id, minSize, maxSize }: RpcResponse) {
     const client = this.#client;
     const { targetSize: target } = await client.call('NodeGroupTargetSize', { id });
     expect(maxSize).toBeGreaterThanOrEqual(target);
@@ -50,15 +50,15 @@ class Autoscaler {
     }
     const options = await client.call('NodeGroupGetOptions', {
       id,
-      defaults: defaultsOf(this.#generation),
+      defaults: defaultOptions(this.#generation),
     });
-    readOptions(this.#generation, options['nodeGroupAutoscalingOptions']);
+    checkOptions(this.#generation, options['nodeGroupAutoscalingOptions']);
     const template = await client.call('NodeGroupTemplateNodeInfo', { id });
-    this.#readTemplate(template);
+    this.#checkTemplate(template);
     return { id, target, max: maxSize, instances };
   }
 
-  #readTemplate(template: Answer): void {
+  #checkTemplate(template: RpcResponse): void {
     if (this.#generation === 'b' || this.#generation === 'c') {
       expect(template['nodeBytes'].length).toBeGreaterThan(0);
     }
@@ -93,17 +93,17 @@ class Autoscaler {
       },
     };
     if (isNew) return;
-    const answer = await this.#client.call('PricingPodPrice', { pod, ...span });
-    expect(answer['price']).toBeCloseTo(2 * (0.5 * 0.01 + 0.002), 9);
+    const response = await this.#client.call('PricingPodPrice', { pod, ...span });
+    expect(response['price']).toBeCloseTo(2 * (0.5 * 0.01 + 0.002), 9);
   }
 
-  async join(instances: readonly Answer[]): Promise<void> {
+  async join(instances: readonly RpcResponse[]): Promise<void> {
     for (const one of instances) this.registered.add(one['id']);
   }
 }
 
-async function aDay(stage: Stage, generation: Generation): Promise<void> {
-  const client = stage.clientOf(generation);
+async function scaleUpAndDown(fixture: ServerFixture, generation: Generation): Promise<void> {
+  const client = fixture.clientOf(generation);
   const autoscaler = new Autoscaler(client, generation);
   await autoscaler.startUp();
   const [empty] = await autoscaler.loop();
@@ -113,8 +113,8 @@ async function aDay(stage: Stage, generation: Generation): Promise<void> {
   const [accepted] = await autoscaler.loop();
   expect(accepted?.target).toBe(3);
   expect(accepted?.instances).toHaveLength(3);
-  for (let round = 0; round < 30; round += 1) {
-    await stage.round();
+  for (let pass = 0; pass < 30; pass += 1) {
+    await fixture.reconcile();
     const [now] = await autoscaler.loop();
     expect(now?.target).toBe(3);
     expect(now?.instances).toHaveLength(3);
@@ -124,50 +124,51 @@ async function aDay(stage: Stage, generation: Generation): Promise<void> {
     Array.from({ length: 3 }, () => 'instanceRunning'),
   );
   await autoscaler.join(up?.instances ?? []);
-  // Single deletions at the same time, as without a batching interval.
+  // Concurrent deletions of one node each, as without a batching interval.
   await Promise.all(
     [...autoscaler.registered].map((id) =>
       client.call('NodeGroupDeleteNodes', { id: 'workers', nodes: [{ name: id, providerID: id }] }),
     ),
   );
-  const [leaving] = await autoscaler.loop();
-  expect(leaving?.target).toBe(0);
-  expect(leaving?.instances.map((one) => one['status'].instanceState)).toEqual(
+  const [deleting] = await autoscaler.loop();
+  expect(deleting?.target).toBe(0);
+  expect(deleting?.instances.map((one) => one['status'].instanceState)).toEqual(
     Array.from({ length: 3 }, () => 'instanceDeleting'),
   );
-  await stage.rest();
+  await fixture.settle();
   const [gone] = await autoscaler.loop();
   expect(gone).toMatchObject({ target: 0, instances: [] });
-  expect(vmCount(stage)).toBe(0);
+  expect(countVms(fixture)).toBe(0);
   await client.call('Cleanup');
 }
 
-describe('the autoscaler’s day', () => {
-  it.each(['a0', 'a', 'b', 'c'] as const)('generation %s, from zero and back', (generation) =>
-    onStage({}, (stage) => aDay(stage, generation))(),
+describe('the autoscaler loop', () => {
+  it.each(['a0', 'a', 'b', 'c'] as const)(
+    'generation %s scales from zero to three and back',
+    (generation) => withServer({}, (fixture) => scaleUpAndDown(fixture, generation))(),
   );
 
   it.each(['a0', 'a', 'b', 'c'] as const)(
-    'generation %s, with options of the group’s own',
+    'generation %s scales up and down with options set on the group',
     (generation) => {
       const options = { ...aGroup(aPool()).options, scaleDownUnneededTimeMs: 120_000 };
-      return onStage({ group: { options } }, (stage) => aDay(stage, generation))();
+      return withServer({ group: { options } }, (fixture) => scaleUpAndDown(fixture, generation))();
     },
   );
 
   it(
-    'a scale-up that timed out is undone without touching what was made (1.36 and later)',
-    onStage({}, async (stage) => {
-      const { client } = stage;
+    'undoes a timed-out scale-up by deleting every instance (1.36 and later)',
+    withServer({}, async (fixture) => {
+      const { client } = fixture;
       await client.call('NodeGroupIncreaseSize', { id: 'workers', delta: 2 });
-      for (let round = 0; round < 5; round += 1) await stage.round();
+      for (let pass = 0; pass < 5; pass += 1) await fixture.reconcile();
       await client.call('NodeGroupDecreaseTargetSize', { id: 'workers', delta: -2 });
       const { instances } = await client.call('NodeGroupNodes', { id: 'workers' });
       for (const { id } of instances)
         await client.call('NodeGroupDeleteNodes', { id: 'workers', nodes: [fakeNode(id)] });
       expect((await client.call('NodeGroupTargetSize', { id: 'workers' }))['targetSize']).toBe(0);
-      await stage.rest();
-      expect(vmCount(stage)).toBe(0);
+      await fixture.settle();
+      expect(countVms(fixture)).toBe(0);
       expect((await client.call('NodeGroupTargetSize', { id: 'workers' }))['targetSize']).toBe(0);
     }),
   );

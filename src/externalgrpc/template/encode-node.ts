@@ -34,27 +34,27 @@ const CONDITIONS: readonly (readonly [type: string, status: string])[] = [
   ['Ready', 'True'],
 ];
 
-export function nodeBytes(node: NodeTemplate): Uint8Array {
+export function encodeNode(node: NodeTemplate): Uint8Array {
   const writer = new BinaryWriter();
-  message(writer, NODE.metadata, (meta) => {
-    text(meta, OBJECT_META.name, node.name);
+  writeMessage(writer, NODE.metadata, (meta) => {
+    writeText(meta, OBJECT_META.name, node.name);
     for (const [key, value] of Object.entries(node.labels)) {
-      message(meta, OBJECT_META.labels, (entry) => {
-        text(entry, ENTRY.key, key);
-        text(entry, ENTRY.value, value);
+      writeMessage(meta, OBJECT_META.labels, (entry) => {
+        writeText(entry, ENTRY.key, key);
+        writeText(entry, ENTRY.value, value);
       });
     }
   });
-  message(writer, NODE.spec, (spec) => {
+  writeMessage(writer, NODE.spec, (spec) => {
     for (const taint of node.taints) {
-      message(spec, NODE_SPEC.taints, (one) => {
-        text(one, TAINT.key, taint.key);
-        text(one, TAINT.value, taint.value);
-        text(one, TAINT.effect, taint.effect);
+      writeMessage(spec, NODE_SPEC.taints, (one) => {
+        writeText(one, TAINT.key, taint.key);
+        writeText(one, TAINT.value, taint.value);
+        writeText(one, TAINT.effect, taint.effect);
       });
     }
   });
-  message(writer, NODE.status, (status) => writeStatus(status, node));
+  writeMessage(writer, NODE.status, (status) => writeStatus(status, node));
   return writer.finish();
 }
 
@@ -62,15 +62,15 @@ function writeStatus(status: BinaryWriter, node: NodeTemplate): void {
   writeResources(status, NODE_STATUS.capacity, node.capacity);
   writeResources(status, NODE_STATUS.allocatable, node.allocatable);
   for (const [type, value] of CONDITIONS) {
-    message(status, NODE_STATUS.conditions, (condition) => {
-      text(condition, CONDITION.type, type);
-      text(condition, CONDITION.status, value);
-      text(condition, CONDITION.reason, 'Template');
+    writeMessage(status, NODE_STATUS.conditions, (condition) => {
+      writeText(condition, CONDITION.type, type);
+      writeText(condition, CONDITION.status, value);
+      writeText(condition, CONDITION.reason, 'Template');
     });
   }
-  message(status, NODE_STATUS.nodeInfo, (info) => {
-    text(info, NODE_INFO.operatingSystem, 'linux');
-    text(info, NODE_INFO.architecture, node.architecture);
+  writeMessage(status, NODE_STATUS.nodeInfo, (info) => {
+    writeText(info, NODE_INFO.operatingSystem, 'linux');
+    writeText(info, NODE_INFO.architecture, node.architecture);
   });
 }
 
@@ -80,20 +80,24 @@ function writeResources(
   resources: Readonly<Record<string, string>>,
 ): void {
   for (const [name, amount] of Object.entries(resources)) {
-    message(status, field, (entry) => {
-      text(entry, ENTRY.key, name);
-      message(entry, ENTRY.value, (quantity) => text(quantity, QUANTITY.string, amount));
+    writeMessage(status, field, (entry) => {
+      writeText(entry, ENTRY.key, name);
+      writeMessage(entry, ENTRY.value, (quantity) => writeText(quantity, QUANTITY.string, amount));
     });
   }
 }
 
-function message(writer: BinaryWriter, field: number, fill: (inner: BinaryWriter) => void): void {
+function writeMessage(
+  writer: BinaryWriter,
+  field: number,
+  fill: (inner: BinaryWriter) => void,
+): void {
   writer.tag(field, LENGTH_DELIMITED).fork();
   fill(writer);
   writer.join();
 }
 
 /** Empty ones too: Kubernetes' own code writes them. */
-function text(writer: BinaryWriter, field: number, value: string): void {
+function writeText(writer: BinaryWriter, field: number, value: string): void {
   writer.tag(field, LENGTH_DELIMITED).string(value);
 }
