@@ -10,9 +10,7 @@ export {
 } from './serve.ts';
 export type { ReadText } from './server/certificates.ts';
 export type {
-  CapacitySettings,
   ExternalGrpcSettings,
   GroupSettings,
   OptionSettings,
-  Reserve,
 } from './settings.ts';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts the gRPC listeners and keeps the view that they serve up to date.
 import type { DescService } from '@bufbuild/protobuf';
+import { describeDifference, sizeKey } from '../pools/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import { asPvescalerError, InvalidConfig } from '../ports/errors.ts';
 import { createExpanderService } from './expander/expander.ts';
@@ -20,7 +21,6 @@ import { type Listener, listen, type Security } from './server/listener.ts';
 import { addReflection, REFLECTION } from './server/reflection.ts';
 import { Services } from './server/services.ts';
 import { GrpcError } from './server/status.ts';
-import { differences } from './template/differences.ts';
 
 interface Address {
   readonly host: string;
@@ -188,9 +188,17 @@ async function refreshView(options: ExternalGrpcOptions, signal: AbortSignal): P
     await fleet.view.refresh({ signal }).catch((error: unknown) => {
       if (!signal.aborted) warnOnce(warned, asPvescalerError(error).message, warn);
     });
-    for (const message of differences(options)) warnOnce(warned, message, warn);
+    for (const message of capacityDifferences(options)) warnOnce(warned, message, warn);
     await clock.sleep(refreshIntervalMs, { signal }).catch(() => undefined);
   }
+}
+
+/** One warning per pool whose joined nodes offer other resources than the config promises. */
+function capacityDifferences({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
+  return settings.groups.flatMap((group) => {
+    const learned = fleet.view.pools.get(group.name)?.allocatable[sizeKey(group.size)];
+    return (learned === undefined ? undefined : describeDifference(group, learned)) ?? [];
+  });
 }
 
 function warnOnce(warned: Set<string>, message: string, warn: (message: string) => void): void {

@@ -457,7 +457,10 @@ describe('pitfalls', () => {
         id: 'workers',
         delta: 2,
       });
-      expect(refused).toEqual({ code: 8, details: 'pool workers may have 10 machines, not 11' });
+      expect(refused).toEqual({
+        code: 8,
+        details: 'pool workers is limited to 10 machines, not 11',
+      });
       expect(await targetSize(client)).toBe(9);
     }),
   );

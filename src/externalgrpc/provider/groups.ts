@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node groups: the pools with their current limits and sizes. A summary of each pool is cached until the pool's records
 // change, since the autoscaler reads it many times per loop.
-import type { Headroom, Member } from '../../fleet/index.ts';
+import type { Headroom } from '../../fleet/index.ts';
+import type { Member } from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { NotFound, Unreachable } from '../../ports/errors.ts';
 import type { FleetAccess } from '../fleet-access.ts';

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A core/v1 Node in the protobuf form of Kubernetes, as its Go code marshals it: no envelope around it. Only the
-// fields that a template needs; their numbers are Kubernetes' and never change.
+// Encodes a core/v1 Node in Kubernetes' protobuf form, as its Go code marshals it: without an envelope. Only the fields
+// that a template needs; the field numbers are Kubernetes' and never change.
 import { BinaryWriter } from '@bufbuild/protobuf/wire';
-import type { Taint } from '../../model/taints.ts';
-
-export interface NodeTemplate {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly taints: readonly Taint[];
-  /** Quantities as Kubernetes writes them. */
-  readonly capacity: Readonly<Record<string, string>>;
-  readonly allocatable: Readonly<Record<string, string>>;
-  readonly architecture: string;
-}
+import type { TemplateNode } from '../../pools/index.ts';
 
 const NODE = { metadata: 1, spec: 2, status: 3 } as const;
 const OBJECT_META = { name: 1, labels: 11 } as const;
@@ -26,7 +16,7 @@ const ENTRY = { key: 1, value: 2 } as const;
 
 const LENGTH_DELIMITED = 2;
 
-/** Pressure conditions say no, so that nothing reads their absence as trouble. */
+/** Pressure conditions are False explicitly: an absent condition could count as unknown. */
 const CONDITIONS: readonly (readonly [type: string, status: string])[] = [
   ['MemoryPressure', 'False'],
   ['DiskPressure', 'False'],
@@ -34,7 +24,7 @@ const CONDITIONS: readonly (readonly [type: string, status: string])[] = [
   ['Ready', 'True'],
 ];
 
-export function encodeNode(node: NodeTemplate): Uint8Array {
+export function encodeNode(node: TemplateNode): Uint8Array {
   const writer = new BinaryWriter();
   writeMessage(writer, NODE.metadata, (meta) => {
     writeText(meta, OBJECT_META.name, node.name);
@@ -58,7 +48,7 @@ export function encodeNode(node: NodeTemplate): Uint8Array {
   return writer.finish();
 }
 
-function writeStatus(status: BinaryWriter, node: NodeTemplate): void {
+function writeStatus(status: BinaryWriter, node: TemplateNode): void {
   writeResources(status, NODE_STATUS.capacity, node.capacity);
   writeResources(status, NODE_STATUS.allocatable, node.allocatable);
   for (const [type, value] of CONDITIONS) {
@@ -97,7 +87,7 @@ function writeMessage(
   writer.join();
 }
 
-/** Empty ones too: Kubernetes' own code writes them. */
+/** Writes empty strings too, as Kubernetes' own code does. */
 function writeText(writer: BinaryWriter, field: number, value: string): void {
   writer.tag(field, LENGTH_DELIMITED).string(value);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between the driver thread and the gRPC worker thread. Both read records from the store, so no message
 // carries records.
-import type { ForecastReport, PoolLimits } from '../../fleet/index.ts';
+import type { ForecastReport } from '../../fleet/index.ts';
+import type { PoolLimits } from '../../pools/index.ts';
 import type { PlainError } from '../../ports/errors.ts';
 import type { ExternalGrpcOptions, GrpcCall } from '../index.ts';
 
