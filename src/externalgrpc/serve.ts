@@ -76,7 +76,7 @@ export async function serveExternalGrpc(
     clock: options.clock,
     read: options.read,
     warn: options.warn,
-    stillMaxMs: options.stallTimeoutMs,
+    stallTimeoutMs: options.stallTimeoutMs,
   };
   const main = await listen({
     ...shared,

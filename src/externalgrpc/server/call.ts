@@ -7,7 +7,7 @@ import type { CallContext } from './services.ts';
 import { GrpcError } from './status.ts';
 
 /** The autoscaler gives a call 5 seconds by default. */
-const STILL_MAX_MS = 60_000;
+const STALL_TIMEOUT_MS = 60_000;
 
 /** Flags and length. */
 const HEADER_BYTES = 5;
@@ -17,7 +17,7 @@ export interface CallParts {
   /** Aborted when the server ends. */
   readonly shutdown: AbortSignal;
   /** How long nothing may move on a stream while the client has something to send or to read. */
-  readonly stillMaxMs?: number | undefined;
+  readonly stallTimeoutMs?: number | undefined;
 }
 
 export class Call implements CallContext {
@@ -33,10 +33,10 @@ export class Call implements CallContext {
   constructor(stream: ServerHttp2Stream, parts: CallParts) {
     this.#stream = stream;
     this.#parts = parts;
-    const { stillMaxMs = STILL_MAX_MS } = parts;
-    stream.setTimeout(stillMaxMs);
+    const { stallTimeoutMs = STALL_TIMEOUT_MS } = parts;
+    stream.setTimeout(stallTimeoutMs);
     // Not as the callback of the line above, which is called once: a watch is still many times.
-    stream.on('timeout', () => this.#still(stillMaxMs));
+    stream.on('timeout', () => this.#still(stallTimeoutMs));
     stream.once('close', () => this.#end());
   }
 

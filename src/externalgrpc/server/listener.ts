@@ -35,7 +35,7 @@ export type Security =
     };
 
 export interface ListenerOptions
-  extends Pick<AnsweringOptions, 'services' | 'around' | 'clock' | 'stillMaxMs'> {
+  extends Pick<AnsweringOptions, 'services' | 'around' | 'clock' | 'stallTimeoutMs'> {
   readonly listen: { readonly host: string; readonly port: number };
   readonly security: Security;
   /** Over all connections: the messages of all calls are in memory together. */
