@@ -14,8 +14,8 @@ import {
   type ProviderParts,
 } from './provider/cloud-provider.ts';
 import { toGrpcError } from './provider/grpc-error.ts';
-import type { Around } from './server/answer-calls.ts';
 import type { CertificatePaths, ReadText } from './server/certificates.ts';
+import type { CallInterceptor } from './server/dispatch.ts';
 import { createHealthService } from './server/health.ts';
 import { type Listener, listen, type Security } from './server/listener.ts';
 import { addReflection, REFLECTION } from './server/reflection.ts';
@@ -83,7 +83,7 @@ export async function serveExternalGrpc(
     listen: options.listen,
     security,
     maxConcurrentCalls: MAX_CONCURRENT_CALLS,
-    around: instrumentCalls(options, () => notReadyReason(options, waitingFor)),
+    intercept: instrumentCalls(options, () => notReadyReason(options, waitingFor)),
     services: buildServices(provider, options, waitingFor),
   });
   const expanderListener = await listenExpander(options, provider, security).catch(
@@ -122,7 +122,7 @@ function listenExpander(
     // The autoscaler presents no client certificate to an expander; this service changes nothing.
     security: { kind: 'tls', paths: { certPath, keyPath }, allow: undefined },
     maxConcurrentCalls: MAX_CONCURRENT_EXPANDER_CALLS,
-    around: instrumentCalls(options, () => undefined),
+    intercept: instrumentCalls(options, () => undefined),
     services: withReflection(new Services().add(Expander, createExpanderService(provider.groups)), [
       Expander,
     ]),
@@ -218,7 +218,10 @@ function notReadyReason(
 }
 
 /** Wraps every call: refuses it while the server is not ready, reports it to `onCall`, translates its errors. */
-function instrumentCalls(options: ExternalGrpcOptions, refusal: () => string | undefined): Around {
+function instrumentCalls(
+  options: ExternalGrpcOptions,
+  refusal: () => string | undefined,
+): CallInterceptor {
   const { clock, onCall } = options;
   return async (rpc, work) => {
     const since = clock.monotonic();

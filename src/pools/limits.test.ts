@@ -21,30 +21,45 @@ function membersOf({ size }: PoolLimits, count: number) {
 }
 
 it.each([
-  ['machines', {}, 9, 'pool workers is limited to 10 machines, not 11', 11, 10],
-  ['vCPUs', { cpu: 5 }, 1, 'pool workers is limited to 5 vCPUs; 3 machines would have 6', 6, 5],
-  [
-    'memory',
-    { memoryBytes: 5 * GIB },
-    1,
-    'pool workers is limited to 5 GiB of memory; 3 machines would have 6 GiB',
-    6 * GIB,
-    5 * GIB,
-  ],
-] as const)(
-  'reports which limit a request exceeds: %s',
-  (_what, limits, have, message, requested, max) => {
-    const pool = poolWith(limits);
-    const request = { members: membersOf(pool, have), count: 2, size: pool.size };
-    expect(checkLimits(pool, request)).toEqual({ message, requested, max });
+  {
+    limits: {},
+    have: 9,
+    refusal: {
+      message: 'pool workers is limited to 10 machines, not 11',
+      requested: 11,
+      max: 10,
+    },
   },
-);
+  {
+    limits: { cpu: 5 },
+    have: 1,
+    refusal: {
+      message: 'pool workers is limited to 5 vCPUs; 3 machines would have 6',
+      requested: 6,
+      max: 5,
+    },
+  },
+  {
+    limits: { memoryBytes: 5 * GIB },
+    have: 1,
+    refusal: {
+      message: 'pool workers is limited to 5 GiB of memory; 3 machines would have 6 GiB',
+      requested: 6 * GIB,
+      max: 5 * GIB,
+    },
+  },
+])('refuses two more machines: $refusal.message', ({ limits, have, refusal }) => {
+  const pool = poolWith(limits);
+  const request = { members: membersOf(pool, have), count: 2, size: pool.size };
+  expect(checkLimits(pool, request)).toEqual(refusal);
+});
 
 it('refuses exactly the requests that the limits do not allow completely', () => {
   const limit = fc.integer({ min: 0, max: 20 });
+  const limits = fc.record({ max: limit, cpu: limit, memoryBytes: limit.map((gib) => gib * GIB) });
   fc.assert(
-    fc.property(limit, limit, limit, fc.nat(12), fc.nat(12), (max, cpu, memory, have, count) => {
-      const pool = poolWith({ max, cpu, memoryBytes: memory * GIB });
+    fc.property(limits, fc.nat(12), fc.nat(12), (chosen, have, count) => {
+      const pool = poolWith(chosen);
       const request = { members: membersOf(pool, have), count, size: pool.size };
       const allowed = countAllowed(pool, request);
       expect(checkLimits(pool, request) === undefined).toBe(allowed === count);

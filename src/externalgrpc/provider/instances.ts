@@ -2,7 +2,7 @@
 // A machine as an instance of the Cluster Autoscaler, from its request until it is gone.
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { FleetView } from '../../fleet/index.ts';
-import type { Machine, MachineFailure } from '../../model/machine.ts';
+import type { Machine, MachineFailure, Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { placeholderProviderId, vmProviderId } from '../../model/provider-id.ts';
 import { ERROR_CODES, type ErrorClass } from '../../ports/error-codes.ts';
@@ -96,23 +96,23 @@ function errorClass(code: string): ErrorClass | undefined {
   return ERROR_CLASSES.get(code);
 }
 
+const STATE_BY_PHASE: Readonly<Record<Phase, State>> = {
+  requested: State.instanceCreating,
+  placed: State.instanceCreating,
+  creating: State.instanceCreating,
+  configuring: State.instanceCreating,
+  starting: State.instanceCreating,
+  booting: State.instanceRunning,
+  joining: State.instanceRunning,
+  ready: State.instanceRunning,
+  draining: State.instanceRunning,
+  deleting: State.instanceDeleting,
+  failed: State.instanceCreating,
+  gone: State.instanceCreating,
+};
+
 function instanceState({ phase }: Machine, isDeletionRequested: boolean): State {
-  if (isDeletionRequested || phase === 'deleting') return State.instanceDeleting;
-  switch (phase) {
-    case 'booting':
-    case 'joining':
-    case 'ready':
-    case 'draining':
-      return State.instanceRunning;
-    case 'requested':
-    case 'placed':
-    case 'creating':
-    case 'configuring':
-    case 'starting':
-    case 'failed':
-    case 'gone':
-      return State.instanceCreating;
-  }
+  return isDeletionRequested ? State.instanceDeleting : STATE_BY_PHASE[phase];
 }
 
 /** Once a Node exists, its own provider id: the autoscaler compares the strings. */

@@ -3,8 +3,8 @@
 import type { Http2Session, ServerHttp2Stream } from 'node:http2';
 import { TLSSocket } from 'node:tls';
 import { isAllowed, readCertificateNames } from './allow-list.ts';
-import type { StreamHandler } from './answer-calls.ts';
 import type { Connections } from './connections.ts';
+import type { StreamHandler } from './dispatch.ts';
 import { refuseGrpc, refuseHttp } from './refuse.ts';
 
 /** Responses that clients requested and have not read. */

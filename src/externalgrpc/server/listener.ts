@@ -11,7 +11,6 @@ import type { SecureContextOptions } from 'node:tls';
 import type { Clock } from '../../ports/clock.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
 import { admitCalls } from './admission.ts';
-import { type AnsweringOptions, answerCalls } from './answer-calls.ts';
 import {
   type CertificatePaths,
   type ReadText,
@@ -19,6 +18,7 @@ import {
   watchCertificates,
 } from './certificates.ts';
 import { Connections } from './connections.ts';
+import { type DispatchOptions, dispatchCalls } from './dispatch.ts';
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const MAX_STREAMS_PER_CONNECTION = 256;
@@ -35,7 +35,7 @@ export type Security =
     };
 
 export interface ListenerOptions
-  extends Pick<AnsweringOptions, 'services' | 'around' | 'clock' | 'stallTimeoutMs'> {
+  extends Pick<DispatchOptions, 'services' | 'intercept' | 'clock' | 'stallTimeoutMs'> {
   readonly listen: { readonly host: string; readonly port: number };
   readonly security: Security;
   /** Over all connections: the messages of all calls are in memory together. */
@@ -54,7 +54,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const { clock } = options;
   const abort = new AbortController();
   const connections = new Connections(clock);
-  const handler = admitCalls(answerCalls({ ...options, shutdown: abort.signal }), {
+  const handler = admitCalls(dispatchCalls({ ...options, shutdown: abort.signal }), {
     allow: options.security.kind === 'tls' ? options.security.allow : undefined,
     maxConcurrentCalls: options.maxConcurrentCalls,
     connections,
