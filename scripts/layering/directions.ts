@@ -51,7 +51,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   'fleet/driver': { imports: [...FLEET_BASE, ...fleetLayersUpTo('recovery')], open: 'every-file' },
   autoscaler: { imports: [...PURE, 'ports', 'fleet'] },
   externalgrpc: { imports: [...PURE, 'ports', 'fleet'] },
-  // Both ends of the line between two threads, each of which loads its own end only.
+  // Both ends of the link between two threads; each thread loads only its own end.
   'externalgrpc/worker': {
     imports: ['pools', 'ports', 'fleet', 'externalgrpc'],
     open: 'every-file',

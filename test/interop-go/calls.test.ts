@@ -18,9 +18,9 @@ describe.each(VERSIONS)('grpc-go %s', (name, version) => {
   it(
     'makes a thousand calls on one connection',
     withGoClient(version, {}, async ({ go }) => {
-      const { codes, answer, header } = await go.call('NodeGroups', { count: 1_000 });
+      const { codes, response, header } = await go.call('NodeGroups', { count: 1_000 });
       expect(codes).toEqual({ OK: 1_000 });
-      expect(answer.nodeGroups).toMatchObject([{ id: 'workers' }]);
+      expect(response.nodeGroups).toMatchObject([{ id: 'workers' }]);
       expect(header).toMatchObject({ 'content-type': ['application/grpc'] });
       expect(await go.stats()).toMatchObject({ connections: 1, goAways: [] });
     }),

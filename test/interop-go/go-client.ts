@@ -41,7 +41,7 @@ export interface Outcome {
   readonly trailer: Readonly<Record<string, readonly string[]>> | null;
   readonly bytes: number;
   // oxlint-disable-next-line typescript/no-explicit-any -- the shape is the proto file's
-  readonly answer: any;
+  readonly response: any;
 }
 
 export interface StreamMessage {
@@ -168,7 +168,7 @@ export class GoClient {
 
   /** Sends one reflection request and keeps the stream open. Resolves with the response. */
   openReflection(service: string, options: Pick<GoCallOptions, 'timeoutNs'> = {}) {
-    return this.#stream('converse', { service, ...options });
+    return this.#stream('openReflection', { service, ...options });
   }
 
   reflect(service: string): Promise<{ readonly services: readonly string[]; files: number }> {
@@ -177,7 +177,7 @@ export class GoClient {
   }
 
   stats(): Promise<ConnectionStats> {
-    return this.#send<ConnectionStats>('seen', {}).outcome;
+    return this.#send<ConnectionStats>('stats', {}).outcome;
   }
 
   waitFor(what: { readonly state: string } | { readonly pings: number }): Promise<void> {

@@ -153,11 +153,11 @@ describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
     'reads ten thousand instances within its limit of 4 MiB',
     withGoClient(version, { pools: [HUGE] }, async (fixture) => {
       await writeMachines(fixture, 10_000, { phase: 'ready' });
-      const { code, message, bytes, answer } = await fixture.go.call('NodeGroupNodes', {
+      const { code, message, bytes, response } = await fixture.go.call('NodeGroupNodes', {
         request: { id: 'workers' },
       });
       expect({ code, message }).toEqual({ code: 'OK', message: '' });
-      expect(answer.instances).toHaveLength(10_000);
+      expect(response.instances).toHaveLength(10_000);
       expect(bytes).toBeLessThan(MIB);
     }),
   );
@@ -171,8 +171,8 @@ describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
       const outcome = await fixture.go.call('NodeGroupNodes', { request: { id: 'workers' } });
       expect(outcome).toMatchObject({ code: 'OK', message: '' });
       expect(outcome.bytes).toBeLessThan(3.5 * MIB);
-      expect(outcome.answer.instances).toHaveLength(10_000);
-      const { errorMessage } = outcome.answer.instances[0].status.errorInfo;
+      expect(outcome.response.instances).toHaveLength(10_000);
+      const { errorMessage } = outcome.response.instances[0].status.errorInfo;
       expect(errorMessage).toMatch(/^storage “local-lvm” is ö full: .*…$/);
     }),
   );

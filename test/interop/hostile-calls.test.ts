@@ -41,7 +41,7 @@ describe('hostile calls', () => {
         'NodeGroupGetOptions',
       ]) {
         expect(
-          await codes(rpc, { id: '' }, { id: 'nobody' }, { id: '__proto__' }, { id: long }),
+          await codes(rpc, { id: '' }, { id: 'unknown' }, { id: '__proto__' }, { id: long }),
         ).toEqual([5, 5, 5, 5]);
       }
       const id = 'workers';
@@ -59,7 +59,7 @@ describe('hostile calls', () => {
           'NodeGroupDecreaseTargetSize',
           { id, delta: 0 },
           { id, delta: 7 },
-          { id: 'nobody', delta: -1 },
+          { id: 'unknown', delta: -1 },
         ),
       ).toEqual([3, 3, 5]);
       await client.call('NodeGroupDecreaseTargetSize', { id, delta: -2_147_483_648 });
@@ -68,7 +68,7 @@ describe('hostile calls', () => {
           'NodeGroupDeleteNodes',
           { id, nodes: [{}] },
           { id, nodes: [{ name: long }] },
-          { id: 'nobody', nodes: [] },
+          { id: 'unknown', nodes: [] },
         ),
       ).toEqual([9, 9, 5]);
       expect((await client.expectError('PricingNodePrice', {})).code).toBe(3);

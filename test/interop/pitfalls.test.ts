@@ -255,7 +255,7 @@ describe('pitfalls', () => {
     withServer({}, async ({ client }) => {
       const answer = await client.call('NodeGroupTemplateNodeInfo', { id: 'workers' });
       expect(answer['nodeBytes'].length).toBeGreaterThan(100);
-      expect((await client.expectError('NodeGroupTemplateNodeInfo', { id: 'nobody' })).code).toBe(
+      expect((await client.expectError('NodeGroupTemplateNodeInfo', { id: 'unknown' })).code).toBe(
         5,
       );
     }),
