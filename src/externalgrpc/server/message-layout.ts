@@ -76,14 +76,7 @@ function scalarLayout(scalar: ScalarType | undefined): FieldLayout {
     case ScalarType.FIXED32:
     case ScalarType.SFIXED32:
       return plainLayout(WireType.Bit32);
-    case ScalarType.INT64:
-    case ScalarType.UINT64:
-    case ScalarType.INT32:
-    case ScalarType.BOOL:
-    case ScalarType.UINT32:
-    case ScalarType.SINT32:
-    case ScalarType.SINT64:
-    case undefined:
+    default:
       return plainLayout(WireType.Varint);
   }
 }
