@@ -60,7 +60,7 @@ export class Provider {
 
   async increase(id: string, delta: number, signal: AbortSignal): Promise<void> {
     const group = this.groups.settings(id);
-    if (delta <= 0) throw invalidRequest(`delta ${delta} is not positive`);
+    if (delta <= 0) throw invalidRequest(`delta must be positive, not ${delta}`);
     this.#requireFreshView(group);
     const reason = `node group ${id}: ${delta} more requested`;
     await this.#parts.fleet.request(id, delta, { by: REQUESTED_BY, reason, signal });
@@ -85,7 +85,7 @@ export class Provider {
 
   async decrease(id: string, delta: number, signal: AbortSignal): Promise<void> {
     this.groups.settings(id);
-    if (delta >= 0) throw invalidRequest(`delta ${delta} is not negative`);
+    if (delta >= 0) throw invalidRequest(`delta must be negative, not ${delta}`);
     const reason = `node group ${id}: target lowered by ${-delta}, limited to machines not created yet`;
     await this.#parts.fleet.cancel(id, -delta, { by: REQUESTED_BY, reason, signal });
   }
@@ -102,7 +102,7 @@ export class Provider {
   /** The autoscaler sends a template node, which has labels and no provider id. */
   nodePrice(request: PricingNodePriceRequest): number {
     const { node } = request;
-    if (node === undefined) throw invalidRequest('no node');
+    if (node === undefined) throw invalidRequest('the request contains no node');
     const { settings, fleet } = this.#parts;
     const named = settings.groups.find((group) => node.labels[group.groupLabel] === group.name);
     const pool = named?.name ?? findPool(resolveNode(node, fleet.view));
@@ -114,8 +114,8 @@ export class Provider {
   }
 
   podPrice(request: PricingPodPriceRequest): number {
-    const demand = readPodRequests(request.podBytes.length > 0 ? request.podBytes : request.pod);
-    const perHour = resourcePricePerHour(demand, this.#parts.settings.pricing);
+    const requests = readPodRequests(request.podBytes.length > 0 ? request.podBytes : request.pod);
+    const perHour = resourcePricePerHour(requests, this.#parts.settings.pricing);
     const { startTimestamp, endTimestamp, startTime, endTime } = request;
     return perHour * billedHours([startTimestamp, endTimestamp], [startTime, endTime]);
   }
