@@ -22,7 +22,7 @@ const fresh = join(root, `dist.${process.pid}`);
 try {
   await esbuild.build({
     absWorkingDir: root,
-    entryPoints: { main: 'src/main.ts', 'face-thread': 'src/face-thread.ts' },
+    entryPoints: { main: 'src/main.ts', 'grpc-worker': 'src/grpc-worker.ts' },
     outdir: fresh,
     bundle: true,
     splitting: true,

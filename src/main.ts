@@ -19,7 +19,7 @@ import {
   type Telemetry,
 } from './cli/index.ts';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
-import type { FaceOrder } from './externalgrpc/thread/messages.ts';
+import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
 import type { ConnectionSource } from './kubernetes/index.ts';
 import {
   InvalidConfig,
@@ -289,19 +289,19 @@ async function serveHealth({ listen: address, ...sources }: HealthOrder) {
 async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
   const { config, fleet, clock, log, meters, signal } = parts;
   if (config.mode !== 'externalgrpc') return undefined;
-  const { supervise } = await import('./externalgrpc/thread/supervise.ts');
+  const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
   const { listen, tls, insecure, expander } = config.grpc;
-  const order: FaceOrder = {
+  const order: GrpcServerOptions = {
     settings: externalGrpcSettings(config),
-    terms: fleet.poolLimits,
+    poolLimits: fleet.poolLimits,
     statePath: config.state.path,
     listen,
     tls,
     insecure,
     expander,
   };
-  const face = await supervise({
-    link: startThread(new URL('./face-thread.js', import.meta.url), { name: 'grpc', order }),
+  const face = await superviseGrpcWorker({
+    link: startThread(new URL('./grpc-worker.js', import.meta.url), { name: 'grpc', order }),
     forecast: fleet.forecast,
     clock,
     warn: (message) => log.warn(message),

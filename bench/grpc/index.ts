@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gRPC face under the Cluster Autoscaler's calls, while machines are being made by the same process.
+// The gRPC server under the Cluster Autoscaler's calls, while the same process creates machines.
 import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { loadSync } from '@grpc/proto-loader';
-import type { FaceOrder } from '../../src/externalgrpc/thread/messages.ts';
-import { supervise } from '../../src/externalgrpc/thread/supervise.ts';
+import type { GrpcServerOptions } from '../../src/externalgrpc/worker/messages.ts';
+import { superviseGrpcWorker } from '../../src/externalgrpc/worker/supervise.ts';
 import { createFleet } from '../../src/fleet/index.ts';
 import { REGION } from '../../src/fleet/testing/settings.ts';
 import type { Machine } from '../../src/model/machine.ts';
 import { startThread, systemClock, systemRandom } from '../../src/system/index.ts';
-import { aGroup } from '../../test/interop/stage.ts';
+import { aGroup } from '../../test/interop/test-server.ts';
 import { type Benchmark, median } from '../benchmark.ts';
 import type { Load, Measured } from './load.ts';
 import {
@@ -33,28 +33,28 @@ const METHODS = loadSync(join(PROTOS, 'c.proto'), { includeDirs: [PROTOS], keepC
   SERVICE
 ];
 
-/** A request as the newest autoscaler writes it. */
-function bytes(rpc: string, request: object): Uint8Array {
+/** A request as the newest autoscaler encodes it. */
+function encodeRequest(rpc: string, request: object): Uint8Array {
   const method: unknown = Object.entries(METHODS ?? {}).find(([name]) => name === rpc)?.[1];
   const { requestSerialize } = method as { requestSerialize: (value: object) => Uint8Array };
   return requestSerialize(request);
 }
 
 /** Shares of the autoscaler's calls in a loop over fifty groups: nodes and options dominate. */
-function readsOf(machines: readonly Machine[], groups: readonly string[]): Load['reads'] {
-  const byId = groups.map((id) => bytes('NodeGroupTargetSize', { id }));
+function readCalls(machines: readonly Machine[], groups: readonly string[]): Load['reads'] {
+  const byId = groups.map((id) => encodeRequest('NodeGroupTargetSize', { id }));
   const none = [new Uint8Array()];
   const nodes = machines
     .filter((_, index) => index % 97 === 0)
     .map(({ nodeName: name = '', providerId: providerID = '' }) =>
-      bytes('NodeGroupForNode', { node: { name, providerID } }),
+      encodeRequest('NodeGroupForNode', { node: { name, providerID } }),
     );
   return [
     { rpc: 'NodeGroupForNode', share: 40, requests: nodes },
     {
       rpc: 'NodeGroupGetOptions',
       share: 30,
-      requests: groups.map((id) => bytes('NodeGroupGetOptions', { id })),
+      requests: groups.map((id) => encodeRequest('NodeGroupGetOptions', { id })),
     },
     { rpc: 'NodeGroupTargetSize', share: 12, requests: byId },
     { rpc: 'NodeGroupTemplateNodeInfo', share: 6, requests: byId },
@@ -69,19 +69,19 @@ export const grpcBenchmark: Benchmark = async ({ quick, say }) => {
   const scale = quick ? QUICK : FULL;
   const folder = mkdtempSync(join(tmpdir(), 'pvescaler-bench-'));
   try {
-    say(`${scale.pools} pools of ${scale.machinesPerPool} machines are set up`);
+    say(`setting up ${scale.pools} pools of ${scale.machinesPerPool} machines`);
     const machines = machinesOf(scale);
     const running = await start(scale, machines, folder);
-    say('100 machines are asked for, and the calls begin');
-    const measured = await running.under(loadOf(scale, machines, { quick, port: running.port }));
+    say('requesting 100 machines and starting the calls');
+    const measured = await running.measure(loadOf(scale, machines, { quick, port: running.port }));
     const rssMiB = Math.round(process.memoryUsage().rss / 2 ** 20);
-    const rounds = await running.end();
+    const passes = await running.stop();
     if (measured.failures > 0) {
       throw new Error(`${measured.failures} calls failed: ${measured.firstFailure}`);
     }
-    // Most are steps of single machines; those over everything are the slowest.
-    const roundMs = Math.round(Math.max(...rounds));
-    return outcome(measured, { rssMiB, fsyncMs: fsyncMs(folder), roundMs, ...scale });
+    // Most passes handle single machines; passes over everything are the slowest.
+    const passMs = Math.round(Math.max(...passes));
+    return buildResult(measured, { rssMiB, fsyncMs: fsyncMs(folder), passMs, ...scale });
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -99,17 +99,17 @@ function loadOf(
     warmUpSeconds: quick ? 1 : 5,
     perSecond: quick ? 100 : 300,
     mutationsPerSecond: 5,
-    reads: readsOf(machines, names),
+    reads: readCalls(machines, names),
     mutations: names.flatMap((id) =>
       (['NodeGroupIncreaseSize', 'NodeGroupDecreaseTargetSize'] as const).map((rpc, index) => ({
         rpc,
-        request: bytes(rpc, { id, delta: index === 0 ? 1 : -1 }),
+        request: encodeRequest(rpc, { id, delta: index === 0 ? 1 : -1 }),
       })),
     ),
   };
 }
 
-/** Fleet and face in this process, each in its thread, as `serve` has them. */
+/** Driver and gRPC server in this process, each in its own thread, as in `serve`. */
 async function start(scale: Scale, machines: readonly Machine[], folder: string) {
   const store = await storeWith(folder, machines);
   const fleet = createFleet({
@@ -120,22 +120,22 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
     settings: settingsOf(scale),
   });
   const pools = poolsOf(scale);
-  const order: FaceOrder = {
+  const options: GrpcServerOptions = {
     settings: {
       groups: pools.map((pool) => aGroup(pool)),
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },
-    terms: fleet.poolLimits,
+    poolLimits: fleet.poolLimits,
     statePath: statePathIn(folder),
     listen: { host: '127.0.0.1', port: 0 },
     tls: undefined,
     insecure: true,
     expander: undefined,
   };
-  const program = new URL('../../src/face-thread.ts', import.meta.url);
-  const face = await supervise({
-    link: startThread(program, { name: 'grpc', order }),
+  const program = new URL('../../src/grpc-worker.ts', import.meta.url);
+  const server = await superviseGrpcWorker({
+    link: startThread(program, { name: 'grpc', order: options }),
     forecast: fleet.forecast,
     clock: systemClock,
     warn: () => undefined,
@@ -143,38 +143,38 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
     signal: new AbortController().signal,
   });
   const abort = new AbortController();
-  const { rounds, events } = stopwatch();
+  const { passes, events } = measurePasses();
   const driving = fleet.runDriver({ signal: abort.signal, events });
-  while (face.waitingFor().length > 0) await systemClock.sleep(50);
-  const why = { by: 'bench', reason: 'to have some under way' };
-  for (const { name } of pools) await fleet.request(name, Math.ceil(100 / pools.length), why);
+  while (server.waitingFor().length > 0) await systemClock.sleep(50);
+  const reason = { by: 'bench', reason: 'machines to create during the calls' };
+  for (const { name } of pools) await fleet.request(name, Math.ceil(100 / pools.length), reason);
   return {
-    port: face.port,
-    under: fromWorker,
-    async end(): Promise<readonly number[]> {
+    port: server.port,
+    measure: runLoadWorker,
+    async stop(): Promise<readonly number[]> {
       abort.abort();
-      await Promise.all([driving, face.close()]);
+      await Promise.all([driving, server.close()]);
       await store.close();
-      return rounds;
+      return passes;
     },
   };
 }
 
-function stopwatch() {
-  const rounds: number[] = [];
-  let begunAt = 0;
+function measurePasses() {
+  const passes: number[] = [];
+  let startedAt = 0;
   const onPassBegin = () => {
-    begunAt = performance.now();
+    startedAt = performance.now();
   };
-  const onPassEnd = () => void rounds.push(performance.now() - begunAt);
-  return { rounds, events: { onPassBegin, onPassEnd } };
+  const onPassEnd = () => void passes.push(performance.now() - startedAt);
+  return { passes, events: { onPassBegin, onPassEnd } };
 }
 
-function fromWorker(load: Load): Promise<Measured> {
+function runLoadWorker(load: Load): Promise<Measured> {
   const { promise, resolve, reject } = Promise.withResolvers<Measured>();
   const worker = new Worker(new URL('./load.ts', import.meta.url), {
     workerData: load,
-    // What measures shall not pause itself for long.
+    // Short garbage collections in the load generator itself.
     resourceLimits: { maxYoungGenerationSizeMb: 6 },
   });
   worker.once('message', resolve);
@@ -182,7 +182,7 @@ function fromWorker(load: Load): Promise<Measured> {
   return promise;
 }
 
-function outcome(measured: Measured, others: Readonly<Record<string, number>>) {
+function buildResult(measured: Measured, others: Readonly<Record<string, number>>) {
   const p99Ms = Object.fromEntries(
     Object.entries(measured.calls).map(([rpc, all]) => [rpc, percentile(all, 0.99)]),
   );
@@ -216,7 +216,7 @@ function percentile(values: readonly number[], share: number): number {
   return Math.round(value * 100) / 100;
 }
 
-/** What one flush to this disk takes: no durable write is faster. */
+/** The duration of one flush to this disk: no durable write is faster. */
 function fsyncMs(folder: string): number {
   const file = openSync(join(folder, 'probe'), 'w');
   const page = Buffer.alloc(4_096);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Cluster Autoscaler's mix of calls, open loop, from a thread of its own: a call begins when it is due, whether or
-// not the ones before have been answered, and is measured from then. On bare HTTP/2: a client that collects more garbage
-// than the server would be measured, not the server.
+// The Cluster Autoscaler's mix of calls, open loop, from a separate thread: a call starts when it is due, whether or not
+// earlier calls have finished, and is measured from then. On bare HTTP/2: a client with more garbage collection than the
+// server would measure itself.
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { parentPort, workerData } from 'node:worker_threads';
 
@@ -9,10 +9,10 @@ export interface Load {
   readonly port: number;
   readonly seconds: number;
   readonly perSecond: number;
-  /** The first seconds, which are not measured: the autoscaler has been running for days. */
+  /** The first seconds are not measured: a real autoscaler has been running for days. */
   readonly warmUpSeconds: number;
   readonly mutationsPerSecond: number;
-  /** Requests in protobuf form, to be taken in turn; a share of all reads each. */
+  /** Encoded requests, used in rotation; `share` is the weight among the reads. */
   readonly reads: readonly {
     readonly rpc: string;
     readonly share: number;
@@ -22,7 +22,7 @@ export interface Load {
 }
 
 export interface Measured {
-  /** Milliseconds of every call. */
+  /** Duration of each call in milliseconds. */
   readonly calls: Readonly<Record<string, readonly number[]>>;
   readonly mutations: readonly number[];
   readonly failures: number;
@@ -32,7 +32,7 @@ export interface Measured {
 
 const SERVICE = '/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider';
 
-/** Resolves with what is wrong about the answer, if something is. */
+/** Resolves with the problem of a failed call, else undefined. */
 function callOn(
   session: ClientHttp2Session,
   rpc: string,
@@ -89,7 +89,7 @@ async function run(load: Load): Promise<Measured> {
     const elapsed = (performance.now() - started) / 1_000;
     if (elapsed >= load.warmUpSeconds + load.seconds) break;
     while (reads < elapsed * load.perSecond) {
-      // A stride without a common divisor mixes the kinds.
+      // A stride coprime to the length mixes the RPCs.
       const read = wheel[(reads * 37) % wheel.length];
       const request = read?.requests[Math.floor(reads / 3) % read.requests.length];
       const due = started + (reads / load.perSecond) * 1_000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thousands of machines that are ready, in a real database and on a hypervisor in memory.
+// Thousands of ready machines in a real database and on a hypervisor in memory.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { PoolSettings } from '../../src/fleet/index.ts';
@@ -98,7 +98,7 @@ export function statePathIn(folder: string): string {
   return join(folder, 'state.db');
 }
 
-/** One transaction: fifty thousand flushes to the disk would take longer than the measurement. */
+/** In one transaction: fifty thousand flushes would take longer than the measurement. */
 export async function storeWith(folder: string, machines: readonly Machine[]) {
   const path = statePathIn(folder);
   await (await openSqliteStore({ path, clock: systemClock, random: systemRandom })).close();

@@ -13,7 +13,7 @@ export interface Room {
   readonly open?: 'every-file';
 }
 
-const PURE = ['model', 'scheduling', 'placement', 'bootstrap', 'scaling'] as const;
+const PURE = ['model', 'scheduling', 'placement', 'bootstrap', 'pools', 'scaling'] as const;
 
 const FLEET_BASE = [...PURE, 'ports'];
 const FLEET_LAYERS = [
@@ -36,6 +36,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   scheduling: { imports: ['model'], pure: true },
   placement: { imports: ['model'], pure: true, packages: ['ip-address'] },
   bootstrap: { imports: ['model'], pure: true, packages: ['yaml'] },
+  pools: { imports: ['model', 'bootstrap'], pure: true },
   scaling: { imports: ['model', 'scheduling', 'placement', 'bootstrap'], pure: true },
   ports: { imports: ['model'], open: 'every-file' },
   // The engine, in layers: each imports only the ones before it.
@@ -50,8 +51,11 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   'fleet/driver': { imports: [...FLEET_BASE, ...fleetLayersUpTo('recovery')], open: 'every-file' },
   autoscaler: { imports: [...PURE, 'ports', 'fleet'] },
   externalgrpc: { imports: [...PURE, 'ports', 'fleet'] },
-  // Both ends of the line between two threads, each of which loads its own end only.
-  'externalgrpc/thread': { imports: ['ports', 'fleet', 'externalgrpc'], open: 'every-file' },
+  // Both ends of the link between two threads; each thread loads only its own end.
+  'externalgrpc/worker': {
+    imports: ['pools', 'ports', 'fleet', 'externalgrpc'],
+    open: 'every-file',
+  },
   proxmox: { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   // Facts of the wire, as data: the only thing that the Proxmox client and its simulator have in common.
   'proxmox/wire-facts': { imports: [], pure: true, open: 'every-file' },
@@ -67,7 +71,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 };
 
 /** Where a thread begins everything is joined: these may import everything, and nobody imports them. */
-export const COMPOSITION_ROOTS: readonly string[] = ['src/main.ts', 'src/face-thread.ts'];
+export const COMPOSITION_ROOTS: readonly string[] = ['src/main.ts', 'src/grpc-worker.ts'];
 
 /** The dashboard knows the server only through this file. */
 export const UI_CONTRACT = 'src/http/contract.ts';

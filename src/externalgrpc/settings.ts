@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the face must know of the pools beside what the engine knows: how a node of theirs will look, what it
-// costs, and what the Cluster Autoscaler is told about them. Values are valid; nothing here has a default.
-import type { Labels } from '../model/labels.ts';
-import type { MachineSize } from '../model/machine.ts';
-import type { Taint } from '../model/taints.ts';
+// Pool settings that only this front end needs: sizes, prices and options for the Cluster Autoscaler. The values are
+// validated; nothing here has a default.
+import type { PoolNodeSettings } from '../pools/index.ts';
 
-export interface Reserve {
-  readonly cpuMilli: number;
-  readonly memoryBytes: number;
-  readonly diskBytes: number;
-}
-
-/** What of a machine its pods cannot use. */
-export interface CapacitySettings {
-  readonly maxPods: number;
-  readonly kubeReserved: Reserve;
-  readonly systemReserved: Reserve;
-  readonly evictionThreshold: { readonly memoryBytes: number; readonly diskPercentage: number };
-}
-
-/** Undefined: the autoscaler's own flag holds. All undefined: it is told nothing at all. */
+/** Undefined: the autoscaler's own flag applies. All undefined: the response contains no options. */
 export interface OptionSettings {
   readonly scaleDownUtilizationThreshold: number | undefined;
   readonly scaleDownGpuUtilizationThreshold: number | undefined;
@@ -31,29 +15,14 @@ export interface OptionSettings {
 }
 
 /** A node group of the Cluster Autoscaler; its id is the pool's name. */
-export interface GroupSettings {
-  readonly name: string;
-  readonly regions: readonly string[];
+export interface GroupSettings extends PoolNodeSettings {
   readonly min: number;
   readonly max: number;
-  readonly size: MachineSize;
-  /** Where its machines can stand only on one host, that host. */
-  readonly zone: string | undefined;
-  readonly architecture: string;
-  readonly labels: Labels;
-  readonly groupLabel: string;
-  readonly taints: readonly Taint[];
-  readonly instanceType: string | undefined;
-  readonly gpu:
-    | { readonly type: string; readonly count: number; readonly resource: string }
-    | undefined;
-  readonly extendedResources: Readonly<Record<string, number>>;
-  readonly capacity: CapacitySettings;
   readonly pricePerHour: number | undefined;
   readonly options: OptionSettings;
 }
 
-export interface FaceSettings {
+export interface ExternalGrpcSettings {
   readonly groups: readonly GroupSettings[];
   readonly pricing: { readonly vcpuHour: number; readonly memoryGiBHour: number };
   readonly gpu: { readonly label: string; readonly types: readonly string[] };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
 import { isAtRest } from '../model/machine.ts';
+import type { PoolLimits } from '../pools/index.ts';
 import { CapacityForecast, type ForecastReader } from './capacity/capacity-forecast.ts';
 import type { FleetOptions } from './context/options.ts';
 import type { PassReport } from './driver/reconcile-pass.ts';
 import { Reconciler } from './driver/reconciler.ts';
 import { type DriverOptions, runDriver } from './driver/run-driver.ts';
-import type { PoolLimits } from './records/pool-limits.ts';
 import { RecordCache } from './records/record-cache.ts';
 import { listOrphans, type Orphan } from './recovery/list-orphans.ts';
 import { createFleetClient, type FleetClient } from './requests/fleet-client.ts';

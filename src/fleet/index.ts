@@ -19,8 +19,6 @@ export type {
 export type { PassReport } from './driver/reconcile-pass.ts';
 export type { DriverEvents, DriverOptions } from './driver/run-driver.ts';
 export { createFleet, type Fleet } from './fleet.ts';
-export type { Member } from './records/members.ts';
-export type { PoolLimits } from './records/pool-limits.ts';
 export type { FleetView } from './records/record-cache.ts';
 export type { Orphan } from './recovery/list-orphans.ts';
 export {

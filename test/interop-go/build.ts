@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client, once with grpc-go as the first autoscaler that speaks to us had it, once with the newest. The test runner
-// calls `setup` before the first suite.
+// Builds the client with two versions of grpc-go: that of the oldest supported autoscaler, and the newest. The test
+// runner calls `setup` before the first suite.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { buildGoProgram } from '../support/go-program.ts';
@@ -9,13 +9,13 @@ const ROOT = join(import.meta.dirname, '../..');
 const SOURCE = join(import.meta.dirname, 'client');
 const CACHE = join(ROOT, '.cache/interop-go');
 
-/** The autoscaler's own proto file, in the form that a program reads. */
+/** The autoscaler's own proto file, compiled to descriptors. */
 export const DESCRIPTORS = join(CACHE, 'descriptors.binpb');
 
 const MOD_FILES = { first: 'go.first.mod', newest: 'go.mod' } as const;
 export type Version = keyof typeof MOD_FILES;
 
-/** Each with what grpc-go says of itself. */
+/** With the version that grpc-go reports. */
 export const VERSIONS: readonly (readonly [string, Version])[] = [
   ['1.47.0', 'first'],
   ['1.85.0', 'newest'],
@@ -25,12 +25,12 @@ export function programPath(version: Version): string {
   return join(CACHE, version);
 }
 
-/** Throws with what to do when a program cannot be built. */
+/** Throws with instructions when a program cannot be built. */
 export function setup(): void {
-  const say = (text: string) => void process.stderr.write(`${text}\n`);
+  const log = (text: string) => void process.stderr.write(`${text}\n`);
   for (const [, version] of VERSIONS) {
     const modFile = MOD_FILES[version];
-    buildGoProgram({ source: SOURCE, program: programPath(version), modFile, say });
+    buildGoProgram({ source: SOURCE, program: programPath(version), modFile, say: log });
   }
   const buf = join(ROOT, 'node_modules/.bin/buf');
   const args = ['build', join(ROOT, 'test/interop/protos/c.proto'), '-o', DESCRIPTORS];

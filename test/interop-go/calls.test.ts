@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ordinary calls, and everything that may be said along with one.
+// Ordinary calls, with deadlines and metadata.
 import { describe, expect, it } from 'vitest';
 import { VERSIONS } from './build.ts';
-import { targetOf, withGo } from './on-stage.ts';
+import { serverAddress, withGoClient } from './with-go-client.ts';
 
 const SECOND = 1e9;
 const HOUR = 3_600 * SECOND;
 
 describe.each(VERSIONS)('grpc-go %s', (name, version) => {
   it(
-    'is the version that it is taken for',
-    withGo(version, {}, async ({ process }) => {
+    'reports the expected version',
+    withGoClient(version, {}, async ({ process }) => {
       expect(await process.version()).toBe(name);
     }),
   );
 
   it(
-    'is answered a thousand times on one connection',
-    withGo(version, {}, async ({ go }) => {
-      const { codes, answer, header } = await go.call('NodeGroups', { count: 1_000 });
+    'makes a thousand calls on one connection',
+    withGoClient(version, {}, async ({ go }) => {
+      const { codes, response, header } = await go.call('NodeGroups', { count: 1_000 });
       expect(codes).toEqual({ OK: 1_000 });
-      expect(answer.nodeGroups).toMatchObject([{ id: 'workers' }]);
+      expect(response.nodeGroups).toMatchObject([{ id: 'workers' }]);
       expect(header).toMatchObject({ 'content-type': ['application/grpc'] });
-      expect(await go.seen()).toMatchObject({ connections: 1, goAways: [] });
+      expect(await go.stats()).toMatchObject({ connections: 1, goAways: [] });
     }),
   );
 
   it(
-    'is answered when two hundred call at once',
-    withGo(version, {}, async ({ go }) => {
+    'makes two hundred concurrent calls',
+    withGoClient(version, {}, async ({ go }) => {
       const many = { count: 10, parallel: 200, timeoutNs: 60 * SECOND };
       const { codes, message } = await go.call('NodeGroupNodes', {
         ...many,
         request: { id: 'workers' },
       });
       expect({ codes, message }).toEqual({ codes: { OK: 2_000 }, message: '' });
-      expect(await go.seen()).toMatchObject({ connections: 1 });
+      expect(await go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 
   it(
-    'may give a deadline in any of the units that it knows',
-    withGo(version, {}, async ({ go }) => {
+    'sends deadlines in every unit that it supports',
+    withGoClient(version, {}, async ({ go }) => {
       // Microseconds, milliseconds, seconds, minutes, hours.
       for (const timeoutNs of [
         60 * SECOND,
@@ -53,7 +53,7 @@ describe.each(VERSIONS)('grpc-go %s', (name, version) => {
         const { code, message } = await go.call('NodeGroups', { timeoutNs });
         expect({ timeoutNs, code, message }).toEqual({ timeoutNs, code: 'OK', message: '' });
       }
-      // Nanoseconds are for less than 100 ms, within which a busy machine may not get to it.
+      // Nanoseconds are used below 100 ms, which a busy machine may exceed.
       const late = 'DeadlineExceeded';
       let code = late;
       while (code === late) ({ code } = await go.call('NodeGroups', { timeoutNs: 0.099 * SECOND }));
@@ -62,10 +62,10 @@ describe.each(VERSIONS)('grpc-go %s', (name, version) => {
   );
 
   it(
-    'may say who it is, and anything else in its metadata',
-    withGo(version, {}, async (stage) => {
+    'sends a user agent and arbitrary metadata',
+    withGoClient(version, {}, async (fixture) => {
       const userAgent = 'cluster-autoscaler/1.36 (test)';
-      const go = await stage.process.dial({ target: targetOf(stage), userAgent });
+      const go = await fixture.process.dial({ target: serverAddress(fixture), userAgent });
       const metadata = [
         { name: 'x-request-id', value: 'a, b;c="d"' },
         { name: 'x-twice', value: '1' },
@@ -77,20 +77,20 @@ describe.each(VERSIONS)('grpc-go %s', (name, version) => {
         const { codes } = await go.call('NodeGroups', { metadata, subtype, count: 20 });
         expect(codes).toEqual({ OK: 20 });
       }
-      expect(await go.seen()).toMatchObject({ connections: 1 });
+      expect(await go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 
   it(
-    'is told by the settings how much metadata is too much, and goes on',
-    withGo(version, {}, async ({ go }) => {
+    'refuses to send oversized metadata, as the settings demand, and continues',
+    withGoClient(version, {}, async ({ go }) => {
       await go.call('NodeGroups');
       const metadata = [{ name: 'x-large', value: 'x'.repeat(20_000) }];
       const { code, message } = await go.call('NodeGroups', { metadata });
       expect(code).toBe('Internal');
       expect(message).toContain('16384');
       expect((await go.call('NodeGroups')).code).toBe('OK');
-      expect(await go.seen()).toMatchObject({ connections: 1 });
+      expect(await go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 });

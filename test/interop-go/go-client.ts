@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Go program as seen from a test: orders that it carries out side by side.
+// Controls the Go program from a test: commands that it runs concurrently.
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
@@ -19,7 +19,7 @@ export interface Dial {
   readonly userAgent?: string;
 }
 
-export interface CallOptions {
+export interface GoCallOptions {
   readonly request?: object;
   readonly timeoutNs?: number;
   readonly metadata?: readonly { readonly name: string; readonly value: string }[];
@@ -31,27 +31,27 @@ export interface CallOptions {
   readonly quiet?: boolean;
 }
 
-/** Of the first call that failed, else of the last. */
+/** Outcome of the first failed call, else of the last call. */
 export interface Outcome {
   readonly code: string;
   readonly message: string;
-  /** How many calls ended in which code. */
+  /** Number of calls per code. */
   readonly codes: Readonly<Record<string, number>>;
   readonly header: Readonly<Record<string, readonly string[]>> | null;
   readonly trailer: Readonly<Record<string, readonly string[]>> | null;
   readonly bytes: number;
   // oxlint-disable-next-line typescript/no-explicit-any -- the shape is the proto file's
-  readonly answer: any;
+  readonly response: any;
 }
 
-export interface Told {
+export interface StreamMessage {
   readonly code: string;
   readonly message: string;
   readonly status: string;
 }
 
-/** What came over the wire beside calls; GOAWAYs and answers to pings only without TLS. */
-export interface Seen {
+/** Connection events; GOAWAYs and ping acknowledgements are counted without TLS only. */
+export interface ConnectionStats {
   readonly state: string;
   readonly connections: number;
   readonly open: number;
@@ -59,7 +59,7 @@ export interface Seen {
   readonly goAways: readonly number[];
 }
 
-/** Begun by one order, ended or asked on by another. */
+/** A running command, which another command can cancel or continue. */
 export interface Pending<T> {
   readonly outcome: Promise<T>;
   readonly cancel: () => Promise<void>;
@@ -74,7 +74,7 @@ export class GoProcess implements AsyncDisposable {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #waiting = new Map<number, Waiting>();
   readonly #ended: Promise<void>;
-  #orders = 0;
+  #commands = 0;
   #clients = 0;
 
   private constructor(program: string) {
@@ -82,9 +82,9 @@ export class GoProcess implements AsyncDisposable {
     this.#child = child;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#ended = promise;
-    child.on('error', (error) => this.#abandon(error.message));
+    child.on('error', (error) => this.#rejectAll(error.message));
     child.on('close', (code) => {
-      this.#abandon(`the client ended with exit code ${code}`);
+      this.#rejectAll(`the Go client exited with code ${code}`);
       resolve();
     });
     createInterface({ input: child.stdout }).on('line', (line) => this.#receive(line));
@@ -93,28 +93,28 @@ export class GoProcess implements AsyncDisposable {
   static async start(version: Version): Promise<GoProcess> {
     const process = new GoProcess(programPath(version));
     const descriptors = await readFile(DESCRIPTORS, 'base64');
-    await process.order('schema', { descriptors }).outcome;
+    await process.send('schema', { descriptors }).outcome;
     return process;
   }
 
   async version(): Promise<string> {
-    return (await this.order<{ version: string }>('version', {}).outcome).version;
+    return (await this.send<{ version: string }>('version', {}).outcome).version;
   }
 
   async dial(dial: Dial): Promise<GoClient> {
     this.#clients += 1;
     const name = `client-${this.#clients}`;
-    await this.order('dial', { client: name, ...dial }).outcome;
+    await this.send('dial', { client: name, ...dial }).outcome;
     return new GoClient(this, name);
   }
 
-  order<T>(what: string, details: object): Pending<T> & { readonly id: number } {
-    this.#orders += 1;
-    const id = this.#orders;
+  send<T>(what: string, details: object): Pending<T> & { readonly id: number } {
+    this.#commands += 1;
+    const id = this.#commands;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#waiting.set(id, { resolve, reject });
     this.#child.stdin.write(`${JSON.stringify({ id, do: what, ...details })}\n`);
-    const cancel = async () => void (await this.order('cancel', { of: id }).outcome);
+    const cancel = async () => void (await this.send('cancel', { of: id }).outcome);
     return { id, outcome: promise, cancel };
   }
 
@@ -128,10 +128,10 @@ export class GoProcess implements AsyncDisposable {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (fault === undefined) waiting?.resolve(result as never);
-    else waiting?.reject(new Error(`the client could not: ${fault}`));
+    else waiting?.reject(new Error(`the Go client failed: ${fault}`));
   }
 
-  #abandon(reason: string): void {
+  #rejectAll(reason: string): void {
     for (const { reject } of this.#waiting.values()) reject(new Error(reason));
     this.#waiting.clear();
   }
@@ -146,55 +146,55 @@ export class GoClient {
     this.#name = name;
   }
 
-  call(rpc: string, options: CallOptions = {}): Promise<Outcome> {
+  call(rpc: string, options: GoCallOptions = {}): Promise<Outcome> {
     return this.begin(rpc, options).outcome;
   }
 
-  /** One of the CloudProvider's by its name, any other by its path. */
-  begin(rpc: string, { metadata = [], ...options }: CallOptions = {}): Pending<Outcome> {
+  /** An RPC of the CloudProvider by name, any other by path. */
+  begin(rpc: string, { metadata = [], ...options }: GoCallOptions = {}): Pending<Outcome> {
     const path = rpc.startsWith('/') ? rpc : `/${PROVIDER}/${rpc}`;
     const pairs = metadata.map(({ name, value }) => ({ name, value: btoa(value) }));
-    return this.#order('call', { rpc: path, metadata: pairs, ...options });
+    return this.#send('call', { rpc: path, metadata: pairs, ...options });
   }
 
-  check(service = ''): Promise<Told> {
-    return this.#order<Told>('check', { service }).outcome;
+  check(service = ''): Promise<StreamMessage> {
+    return this.#send<StreamMessage>('check', { service }).outcome;
   }
 
-  /** Resolves with the first that is told. */
-  watch(service = '', options: Pick<CallOptions, 'timeoutNs'> = {}) {
+  /** Resolves with the first message. */
+  watch(service = '', options: Pick<GoCallOptions, 'timeoutNs'> = {}) {
     return this.#stream('watch', { service, ...options });
   }
 
-  /** Asks one thing of a service for reflection, and might ask more. Resolves with the answer. */
-  converse(service: string, options: Pick<CallOptions, 'timeoutNs'> = {}) {
-    return this.#stream('converse', { service, ...options });
+  /** Sends one reflection request and keeps the stream open. Resolves with the response. */
+  openReflection(service: string, options: Pick<GoCallOptions, 'timeoutNs'> = {}) {
+    return this.#stream('openReflection', { service, ...options });
   }
 
   reflect(service: string): Promise<{ readonly services: readonly string[]; files: number }> {
-    return this.#order<{ services: readonly string[]; files: number }>('reflect', { service })
+    return this.#send<{ services: readonly string[]; files: number }>('reflect', { service })
       .outcome;
   }
 
-  seen(): Promise<Seen> {
-    return this.#order<Seen>('seen', {}).outcome;
+  stats(): Promise<ConnectionStats> {
+    return this.#send<ConnectionStats>('stats', {}).outcome;
   }
 
-  until(what: { readonly state: string } | { readonly pings: number }): Promise<void> {
-    return this.#order<void>('await', what).outcome;
+  waitFor(what: { readonly state: string } | { readonly pings: number }): Promise<void> {
+    return this.#send<void>('await', what).outcome;
   }
 
   async close(): Promise<void> {
-    await this.#order('close', {}).outcome;
+    await this.#send('close', {}).outcome;
   }
 
   #stream(what: string, details: object) {
-    const { id, outcome, cancel } = this.#order<Told>(what, details);
-    const next = () => this.#order<Told>('next', { of: id }).outcome;
+    const { id, outcome, cancel } = this.#send<StreamMessage>(what, details);
+    const next = () => this.#send<StreamMessage>('next', { of: id }).outcome;
     return { outcome, cancel, next };
   }
 
-  #order<T>(what: string, details: object) {
-    return this.#process.order<T>(what, { client: this.#name, ...details });
+  #send<T>(what: string, details: object) {
+    return this.#process.send<T>(what, { client: this.#name, ...details });
   }
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that fail: the code and the words that the autoscaler would log.
+// Calls that fail: the code and message that the autoscaler would log.
 import { describe, expect, it } from 'vitest';
 import type { Machine } from '../../src/model/machine.ts';
 import type { MachineId } from '../../src/model/machine-id.ts';
-import { aPool, REGION } from '../interop/stage.ts';
+import { aPool, REGION } from '../interop/test-server.ts';
 import { VERSIONS } from './build.ts';
-import { type GoStage, withGo } from './on-stage.ts';
+import { type GoFixture, withGoClient } from './with-go-client.ts';
 
 const MIB = 2 ** 20;
 const MINUTE = 60e9;
 const HUGE = aPool({ limits: { ...aPool().limits, max: 20_000 } });
 
-/** Lets a call wait in its handler until the call is given up; resolves when one waits. */
-function holdIncreases({ store }: GoStage) {
+/** Blocks increases in their handler until the call is cancelled; `reached` resolves when one blocks. */
+function holdIncreases({ store }: GoFixture) {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
   const { promise: left, resolve: leave } = Promise.withResolvers<void>();
   const create = store.intents.create.bind(store.intents);
@@ -29,9 +29,9 @@ function holdIncreases({ store }: GoStage) {
 
 const INCREASE = { request: { id: 'workers', delta: 1 } };
 
-/** So many machines in the records. */
-async function write(
-  { store, fleet }: GoStage,
+/** Writes this many machine records. */
+async function writeMachines(
+  { store, fleet }: GoFixture,
   count: number,
   more: Pick<Machine, 'phase' | 'failure'>,
 ): Promise<void> {
@@ -61,8 +61,8 @@ async function write(
 
 describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
   it(
-    'reads code and words in any letters',
-    withGo(version, {}, async ({ go }) => {
+    'reads the code and a message with non-ASCII text',
+    withGoClient(version, {}, async ({ go }) => {
       const id = 'Gruppe "ä" 100% 🤖; x';
       const { code, message, trailer } = await go.call('NodeGroupTargetSize', { request: { id } });
       expect({ code, message }).toEqual({
@@ -74,24 +74,24 @@ describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
   );
 
   it(
-    'learns that an RPC or a service does not exist',
-    withGo(version, {}, async ({ go }) => {
+    'gets Unimplemented for an unknown RPC or service',
+    withGoClient(version, {}, async ({ go }) => {
       for (const rpc of ['NoSuchThing', '/no.such.Service/Call', '/x']) {
         const { code, message } = await go.call(rpc);
         expect({ rpc, code, message }).toEqual({
           rpc,
           code: 'Unimplemented',
-          message: 'no such RPC',
+          message: 'unknown RPC',
         });
       }
       expect((await go.call('NodeGroups')).code).toBe('OK');
-      expect(await go.seen()).toMatchObject({ connections: 1 });
+      expect(await go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 
   it(
-    'learns that we are not ready',
-    withGo(version, { isReady: false }, async ({ go }) => {
+    'gets Unavailable while the server is not ready',
+    withGoClient(version, { isReady: false }, async ({ go }) => {
       const { code, message } = await go.call('NodeGroups');
       expect(code).toBe('Unavailable');
       expect(message).toMatch(/^not ready, waiting for /);
@@ -99,45 +99,45 @@ describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
   );
 
   it(
-    'learns from the server that its deadline has passed',
-    withGo(version, {}, async (stage) => {
-      const { reached, left } = holdIncreases(stage);
-      const { outcome } = stage.go.begin('NodeGroupIncreaseSize', {
+    'gets DeadlineExceeded from the server',
+    withGoClient(version, {}, async (fixture) => {
+      const { reached, left } = holdIncreases(fixture);
+      const { outcome } = fixture.go.begin('NodeGroupIncreaseSize', {
         ...INCREASE,
         timeoutNs: 10 * MINUTE,
       });
       await reached;
-      // The client's own clock is far from it.
-      await stage.clock.advance(10 * 60_000);
+      // The client's own clock has not reached the deadline.
+      await fixture.clock.advance(10 * 60_000);
       expect(await outcome).toMatchObject({
         code: 'DeadlineExceeded',
         message: 'the deadline has passed',
       });
       await left;
-      expect(await stage.store.intents.list()).toEqual([]);
-      expect((await stage.go.call('NodeGroups')).code).toBe('OK');
-      expect(await stage.go.seen()).toMatchObject({ connections: 1 });
+      expect(await fixture.store.intents.list()).toEqual([]);
+      expect((await fixture.go.call('NodeGroups')).code).toBe('OK');
+      expect(await fixture.go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 
   it(
-    'gives a call up in the middle, and the server stops',
-    withGo(version, {}, async (stage) => {
-      const { reached, left } = holdIncreases(stage);
-      const { outcome, cancel } = stage.go.begin('NodeGroupIncreaseSize', INCREASE);
+    'cancels a running call, and the server stops it',
+    withGoClient(version, {}, async (fixture) => {
+      const { reached, left } = holdIncreases(fixture);
+      const { outcome, cancel } = fixture.go.begin('NodeGroupIncreaseSize', INCREASE);
       await reached;
       await cancel();
       expect((await outcome).code).toBe('Canceled');
       await left;
-      expect(await stage.store.intents.list()).toEqual([]);
-      expect((await stage.go.call('NodeGroups')).code).toBe('OK');
-      expect(await stage.go.seen()).toMatchObject({ connections: 1 });
+      expect(await fixture.store.intents.list()).toEqual([]);
+      expect((await fixture.go.call('NodeGroups')).code).toBe('OK');
+      expect(await fixture.go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 
   it(
-    'may not send more than 4 MiB, and the connection stays',
-    withGo(version, {}, async ({ go }) => {
+    'gets ResourceExhausted for a message above 4 MiB and keeps its connection',
+    withGoClient(version, {}, async ({ go }) => {
       const request = { id: 'x'.repeat(5 * MIB) };
       const { codes, message } = await go.call('NodeGroupTargetSize', { request, count: 5 });
       expect(codes).toEqual({ ResourceExhausted: 5 });
@@ -145,48 +145,48 @@ describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
       const largest = { id: 'x'.repeat(4 * MIB - 5) };
       expect((await go.call('NodeGroupTargetSize', { request: largest })).code).toBe('NotFound');
       expect((await go.call('NodeGroups', { count: 100 })).codes).toEqual({ OK: 100 });
-      expect(await go.seen()).toMatchObject({ connections: 1, goAways: [] });
+      expect(await go.stats()).toMatchObject({ connections: 1, goAways: [] });
     }),
   );
 
   it(
-    'can read ten thousand instances, and is far from the 4 MiB that it takes',
-    withGo(version, { pools: [HUGE] }, async (stage) => {
-      await write(stage, 10_000, { phase: 'ready' });
-      const { code, message, bytes, answer } = await stage.go.call('NodeGroupNodes', {
+    'reads ten thousand instances within its limit of 4 MiB',
+    withGoClient(version, { pools: [HUGE] }, async (fixture) => {
+      await writeMachines(fixture, 10_000, { phase: 'ready' });
+      const { code, message, bytes, response } = await fixture.go.call('NodeGroupNodes', {
         request: { id: 'workers' },
       });
       expect({ code, message }).toEqual({ code: 'OK', message: '' });
-      expect(answer.instances).toHaveLength(10_000);
+      expect(response.instances).toHaveLength(10_000);
       expect(bytes).toBeLessThan(MIB);
     }),
   );
 
   it(
-    'can read that ten thousand creations failed, however long the reason is',
-    withGo(version, { pools: [HUGE] }, async (stage) => {
+    'reads ten thousand failed creations with long messages within its limit of 4 MiB',
+    withGoClient(version, { pools: [HUGE] }, async (fixture) => {
       const message = 'storage “local-lvm” is ö full: '.repeat(100);
       const failure = { code: 'TASK_FAILED', message, at: 0, phase: 'creating' } as const;
-      await write(stage, 10_000, { phase: 'failed', failure });
-      const outcome = await stage.go.call('NodeGroupNodes', { request: { id: 'workers' } });
+      await writeMachines(fixture, 10_000, { phase: 'failed', failure });
+      const outcome = await fixture.go.call('NodeGroupNodes', { request: { id: 'workers' } });
       expect(outcome).toMatchObject({ code: 'OK', message: '' });
       expect(outcome.bytes).toBeLessThan(3.5 * MIB);
-      expect(outcome.answer.instances).toHaveLength(10_000);
-      const { errorMessage } = outcome.answer.instances[0].status.errorInfo;
+      expect(outcome.response.instances).toHaveLength(10_000);
+      const { errorMessage } = outcome.response.instances[0].status.errorInfo;
       expect(errorMessage).toMatch(/^storage “local-lvm” is ö full: .*…$/);
     }),
   );
 
   it(
-    'learns that nothing compressed is read',
-    withGo(version, {}, async ({ go }) => {
+    'gets Unimplemented for a compressed message',
+    withGoClient(version, {}, async ({ go }) => {
       const { codes, message } = await go.call('NodeGroups', { gzip: true, count: 5 });
       expect({ codes, message }).toEqual({
         codes: { Unimplemented: 5 },
-        message: 'requests in grpc-encoding "gzip" are not read',
+        message: 'grpc-encoding "gzip" is not supported; use identity',
       });
       expect((await go.call('NodeGroups')).code).toBe('OK');
-      expect(await go.seen()).toMatchObject({ connections: 1 });
+      expect(await go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 });

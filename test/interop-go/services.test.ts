@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every gRPC server has beside its own services.
+// The standard services: health and reflection.
 import { describe, expect, it } from 'vitest';
 import { VERSIONS } from './build.ts';
 import { HEALTH, PROVIDER } from './go-client.ts';
-import { targetOf, withGo } from './on-stage.ts';
+import { serverAddress, withGoClient } from './with-go-client.ts';
 
 const REFLECTION = 'grpc.reflection.v1.ServerReflection';
-const FIRST_REFLECTION = 'grpc.reflection.v1alpha.ServerReflection';
+const REFLECTION_V1ALPHA = 'grpc.reflection.v1alpha.ServerReflection';
 
 describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
   it(
-    'asks how we are',
-    withGo(version, {}, async ({ go }) => {
+    'checks the health',
+    withGoClient(version, {}, async ({ go }) => {
       for (const service of ['', PROVIDER, HEALTH])
         expect(await go.check(service)).toMatchObject({ code: 'OK', status: 'SERVING' });
       expect(await go.check('no.such.Service')).toMatchObject({
         code: 'NotFound',
-        message: 'no such service',
+        message: 'unknown service',
       });
     }),
   );
 
   it(
-    'watches how we are until it gives up, or its time is over',
-    withGo(version, { isReady: false }, async ({ go, round, clock }) => {
+    'watches the health until it cancels or its deadline passes',
+    withGoClient(version, { isReady: false }, async ({ go, reconcile, clock }) => {
       const watch = go.watch(PROVIDER);
       const timed = go.watch('', { timeoutNs: 3_600e9 });
       expect((await watch.outcome).status).toBe('NOT_SERVING');
       expect((await timed.outcome).status).toBe('NOT_SERVING');
-      await round();
+      await reconcile();
       await clock.advance(1_000);
       expect((await watch.next()).status).toBe('SERVING');
       expect((await timed.next()).status).toBe('SERVING');
@@ -42,74 +42,74 @@ describe.each(VERSIONS)('grpc-go %s', (_name, version) => {
       const unknown = go.watch('no.such.Service');
       expect(await unknown.outcome).toMatchObject({ code: 'OK', status: 'SERVICE_UNKNOWN' });
       await unknown.cancel();
-      expect(await go.seen()).toMatchObject({ connections: 1 });
+      expect(await go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 
   it(
-    'calls only while we are well, where its service configuration says so',
-    withGo(version, { isReady: false }, async (stage) => {
+    'waits for SERVING before calls when its service config enables health checks',
+    withGoClient(version, { isReady: false }, async (fixture) => {
       const serviceConfig = JSON.stringify({
         loadBalancingConfig: [{ round_robin: {} }],
         healthCheckConfig: { serviceName: PROVIDER },
       });
-      const go = await stage.process.dial({ target: targetOf(stage), serviceConfig });
-      await go.until({ state: 'TRANSIENT_FAILURE' });
+      const go = await fixture.process.dial({ target: serverAddress(fixture), serviceConfig });
+      await go.waitFor({ state: 'TRANSIENT_FAILURE' });
       expect((await go.call('NodeGroups')).message).toContain('health');
       const waiting = go.begin('NodeGroups', { waitForReady: true, timeoutNs: 60e9 });
-      await stage.round();
-      await stage.clock.advance(1_000);
+      await fixture.reconcile();
+      await fixture.clock.advance(1_000);
       expect((await waiting.outcome).code).toBe('OK');
-      expect(await go.seen()).toMatchObject({ state: 'READY', connections: 1 });
+      expect(await go.stats()).toMatchObject({ state: 'READY', connections: 1 });
     }),
   );
 
   it(
-    'learns how a conversation ended that it would have gone on with',
-    withGo(version, {}, async ({ go, clock }) => {
-      const talk = go.converse(REFLECTION, { timeoutNs: 3_600e9 });
-      expect((await talk.outcome).code).toBe('OK');
+    'gets the status of a stream that the server ends',
+    withGoClient(version, {}, async ({ go, clock }) => {
+      const stream = go.openReflection(REFLECTION, { timeoutNs: 3_600e9 });
+      expect((await stream.outcome).code).toBe('OK');
       await clock.advance(3_600_000);
-      expect(await talk.next()).toMatchObject({
+      expect(await stream.next()).toMatchObject({
         code: 'DeadlineExceeded',
         message: 'the deadline has passed',
       });
-      const given = go.converse(REFLECTION);
-      expect((await given.outcome).code).toBe('OK');
-      await given.cancel();
-      expect((await given.next()).code).toBe('Canceled');
-      expect(await go.seen()).toMatchObject({ connections: 1 });
+      const cancelled = go.openReflection(REFLECTION);
+      expect((await cancelled.outcome).code).toBe('OK');
+      await cancelled.cancel();
+      expect((await cancelled.next()).code).toBe('Canceled');
+      expect(await go.stats()).toMatchObject({ connections: 1 });
     }),
   );
 
   it(
-    'is watched for and not given up where nothing changes',
-    withGo(
+    'keeps a health watch without changes open beyond the stall timeout',
+    withGoClient(
       version,
-      { isReady: false, serve: { stillMaxMs: 200 } },
-      async ({ go, round, clock }) => {
+      { isReady: false, serve: { stallTimeoutMs: 200 } },
+      async ({ go, reconcile, clock }) => {
         const watch = go.watch();
         expect((await watch.outcome).status).toBe('NOT_SERVING');
-        // Still for as long as the other, and later.
-        const talk = go.converse(REFLECTION);
-        expect((await talk.outcome).code).toBe('OK');
-        expect(await talk.next()).toMatchObject({
+        // This stream starts later than the watch and fails after the timeout.
+        const stream = go.openReflection(REFLECTION);
+        expect((await stream.outcome).code).toBe('OK');
+        expect(await stream.next()).toMatchObject({
           code: 'DeadlineExceeded',
-          message: 'nothing came for 0.2 seconds',
+          message: 'no data received for 0.2 seconds',
         });
-        await round();
+        await reconcile();
         await clock.advance(1_000);
         expect(await watch.next()).toMatchObject({ code: 'OK', status: 'SERVING' });
       },
     ),
   );
 
-  it.each([REFLECTION, FIRST_REFLECTION])('learns from %s everything that we speak', (service) =>
-    withGo(version, {}, async ({ go }) => {
+  it.each([REFLECTION, REFLECTION_V1ALPHA])('reads all services and files from %s', (service) =>
+    withGoClient(version, {}, async ({ go }) => {
       const { services, files } = await go.reflect(service);
-      expect(services).toEqual([PROVIDER, HEALTH, REFLECTION, FIRST_REFLECTION]);
+      expect(services).toEqual([PROVIDER, HEALTH, REFLECTION, REFLECTION_V1ALPHA]);
       expect(files).toBeGreaterThan(4);
-      expect(await go.seen()).toMatchObject({ connections: 1 });
+      expect(await go.stats()).toMatchObject({ connections: 1 });
     })(),
   );
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run test:interop-go`: the face for the autoscaler against the gRPC implementation that the autoscaler has.
+// `npm run test:interop-go`: the gRPC server against grpc-go, the implementation that the autoscaler uses.
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client of one generation of the Cluster Autoscaler: its own proto file, another gRPC and another protobuf
-// implementation than the server's.
+// A client of one generation of the Cluster Autoscaler: it has its own proto file, and other gRPC and protobuf
+// implementations than the server.
 import { join } from 'node:path';
 import {
   type ChannelCredentials,
@@ -15,8 +15,8 @@ export type Generation = 'a0' | 'a' | 'b' | 'c';
 
 const PROTOS = join(import.meta.dirname, 'protos');
 
-/** Whatever the proto file says; a test that asks for a field which is not there fails by it. */
-export interface Answer {
+/** Fields as the proto file defines them. */
+export interface RpcResponse {
   // oxlint-disable-next-line typescript/no-explicit-any -- the shape is the proto file's
   readonly [field: string]: any;
 }
@@ -57,56 +57,57 @@ export class RpcClient {
     rpc: string,
     request: object = {},
     { deadlineMs = 20_000, cancel }: CallOptions = {},
-  ): Promise<Answer> {
+  ): Promise<RpcResponse> {
     const method = this.#methods.get(rpc);
     if (method === undefined) throw new Error(`no rpc ${rpc}`);
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
     const call = this.#client.makeUnaryRequest(
       method.path,
       method.requestSerialize,
       method.responseDeserialize,
       request,
       { deadline: Date.now() + deadlineMs },
-      (error: ServiceError | null, answer?: Answer) => {
-        if (error === null && answer !== undefined) resolve(answer);
-        else reject(error ?? new Error('no answer'));
+      (error: ServiceError | null, response?: RpcResponse) => {
+        if (error === null && response !== undefined) resolve(response);
+        else reject(error ?? new Error('no response'));
       },
     );
     cancel?.addEventListener('abort', () => call.cancel());
     return promise;
   }
 
-  /** Status number and words of a call that must fail. */
-  async failure(
+  /** Status code and message of a call that must fail. */
+  async expectError(
     rpc: string,
     request: object = {},
     options: CallOptions = {},
   ): Promise<{ readonly code: number; readonly details: string }> {
     return this.call(rpc, request, options).then(
-      (answer) => {
-        throw new Error(`${rpc} was answered: ${JSON.stringify(answer)}`);
+      (response) => {
+        throw new Error(`${rpc} succeeded: ${JSON.stringify(response)}`);
       },
       (error: ServiceError) => ({
-        code: error.code, // grpc-js leaves some of the escapes that the protocol asks for; Go's client does not.
+        code: error.code,
+        // grpc-js does not decode all escapes of the protocol; grpc-go does.
         details: decodeURIComponent(error.details),
       }),
     );
   }
 
-  /** Bytes that no proto file makes. */
+  /** Sends bytes that no proto file produces. */
   raw(path: string, bytes: Buffer): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-    const same = (value: Buffer) => value;
+    const identity = (value: Buffer) => value;
     this.#client.makeUnaryRequest(
       path,
-      same,
-      same,
+      identity,
+      identity,
       bytes,
       { deadline: Date.now() + 20_000 },
-      (error, answer) =>
-        error === null && answer !== undefined
-          ? resolve(answer)
-          : reject(error ?? new Error('no answer')),
+      (error, response) =>
+        error === null && response !== undefined
+          ? resolve(response)
+          : reject(error ?? new Error('no response')),
     );
     return promise;
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each generation sends as the defaults of a group's options, and what its code makes of the answer.
+// The default options that each generation sends, and how its code reads the response.
 import { expect } from 'vitest';
-import type { Answer, Generation } from './client.ts';
+import type { Generation, RpcResponse } from './client.ts';
 
-/** What the autoscaler's flags say, in the fields that the generation has. */
-export function defaultsOf(generation: Generation): object {
-  const old = {
+/** The autoscaler's flags, in the fields of the generation. */
+export function defaultOptions(generation: Generation): object {
+  const older = {
     scaleDownUnneededTime: { duration: '600000000000' },
     scaleDownUnreadyTime: { duration: '1200000000000' },
   };
@@ -17,18 +17,18 @@ export function defaultsOf(generation: Generation): object {
   const common = { scaleDownUtilizationThreshold: 0.5, scaleDownGpuUtilizationThreshold: 0.5 };
   switch (generation) {
     case 'a0':
-      return { ...common, ...old };
+      return { ...common, ...older };
     case 'a':
-      return { ...common, ...old, MaxNodeProvisionTime: { duration: '900000000000' } };
+      return { ...common, ...older, MaxNodeProvisionTime: { duration: '900000000000' } };
     case 'b':
-      return { ...common, ...old, MaxNodeProvisionTime: { duration: '900000000000' }, ...newer };
-    default:
+      return { ...common, ...older, MaxNodeProvisionTime: { duration: '900000000000' }, ...newer };
+    case 'c':
       return { ...common, ...newer };
   }
 }
 
-/** As the client of that generation reads the answer; it crashes where this throws. */
-export function readOptions(generation: Generation, options: Answer | null): void {
+/** Reads the response as the client of that generation does; that client crashes where this throws. */
+export function checkOptions(generation: Generation, options: RpcResponse | null): void {
   if (options === null) return;
   if (generation === 'c') {
     for (const name of [

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever frames and header fields a peer makes up: its connection may end, the process does not. An error that nobody
-// catches fails the test run by itself.
+// Random frames and header fields: the connection may end, the process must not. An uncaught error fails the test run.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { expectUnharmed } from './expectations.ts';
-import { FRAME, frame, framed, headerBlock, PREFACE, RawPeer, rpcPath } from './http2-peer.ts';
-import { onStage } from './stage.ts';
+import { expectUnchanged } from './expectations.ts';
+import {
+  FRAME,
+  frameMessage,
+  headerBlock,
+  http2Frame,
+  PREFACE,
+  RawPeer,
+  rpcPath,
+} from './http2-peer.ts';
+import { withServer } from './test-server.ts';
 
-/** Mostly as it should be: what is wrong at once is never looked at. */
-const some = (right: string, ...wrong: readonly string[]) =>
+/** Mostly valid: a conversation that is invalid from the start tests nothing further. */
+const mostly = (right: string, ...wrong: readonly string[]) =>
   fc.oneof({ weight: 5, arbitrary: fc.constant(right) }, fc.constantFrom(...wrong, undefined));
 
 const headers = fc
   .record({
-    ':method': some('POST', 'GET', 'CONNECT', 'PRI', ''),
-    ':scheme': some('http', 'https', 'x', ''),
-    ':authority': some('test', '[', '', 'a:99999', '::', '%', 'x@y:z', '\u0001'),
+    ':method': mostly('POST', 'GET', 'CONNECT', 'PRI', ''),
+    ':scheme': mostly('http', 'https', 'x', ''),
+    ':authority': mostly('test', '[', '', 'a:99999', '::', '%', 'x@y:z', '\u0001'),
     ':path': fc.oneof(
       fc
         .constantFrom('NodeGroups', 'NodeGroupForNode', 'NodeGroupDeleteNodes', 'PricingPodPrice')
@@ -29,21 +36,21 @@ const headers = fc
         '',
       ),
     ),
-    'content-type': some('application/grpc', 'application/grpc+json', 'application/grpc;x', ''),
-    'grpc-timeout': some('5S', '0n', '-1S', 'abc', '99999999999S', ''),
-    'grpc-encoding': some('identity', 'gzip', ''),
-    'grpc-accept-encoding': some('gzip', 'br', 'x', ''),
-    'content-length': some('5', '0', '-1', 'x'),
-    'x-bin': some('AAA', '!!', ''),
+    'content-type': mostly('application/grpc', 'application/grpc+json', 'application/grpc;x', ''),
+    'grpc-timeout': mostly('5S', '0n', '-1S', 'abc', '99999999999S', ''),
+    'grpc-encoding': mostly('identity', 'gzip', ''),
+    'grpc-accept-encoding': mostly('gzip', 'br', 'x', ''),
+    'content-length': mostly('5', '0', '-1', 'x'),
+    'x-bin': mostly('AAA', '!!', ''),
   })
   .map((all) => Object.entries(all).filter((one): one is [string, string] => one[1] !== undefined))
   .map((entries) => headerBlock(Object.fromEntries(entries)));
 
 const bytes = fc.uint8Array({ maxLength: 40 }).map((all) => Buffer.from(all));
 const body = fc.oneof(
-  bytes.map((message) => framed(message)),
-  fc.constant(framed(Buffer.alloc(0))),
-  fc.tuple(bytes, fc.nat(3)).map(([message, flags]) => framed(message, flags)),
+  bytes.map((message) => frameMessage(message)),
+  fc.constant(frameMessage(Buffer.alloc(0))),
+  fc.tuple(bytes, fc.nat(3)).map(([message, flags]) => frameMessage(message, flags)),
   bytes,
 );
 
@@ -54,10 +61,10 @@ const call = fc
     const last =
       reset === null
         ? []
-        : [frame(FRAME.reset, { stream, payload: Buffer.from([0, 0, 0, reset]) })];
+        : [http2Frame(FRAME.reset, { stream, payload: Buffer.from([0, 0, 0, reset]) })];
     return Buffer.concat([
-      frame(FRAME.headers, { flags: 0x4, stream, payload }),
-      frame(FRAME.data, { flags: isEnded ? 1 : 0, stream, payload: parts.body }),
+      http2Frame(FRAME.headers, { flags: 0x4, stream, payload }),
+      http2Frame(FRAME.data, { flags: isEnded ? 1 : 0, stream, payload: parts.body }),
       ...last,
     ]);
   });
@@ -67,7 +74,7 @@ const anything = fc
   .map(
     ({ type, ...parts }) =>
       () =>
-        frame(type, parts),
+        http2Frame(type, parts),
   );
 
 const conversation = fc
@@ -75,19 +82,19 @@ const conversation = fc
   .map((parts) => Buffer.concat([PREFACE, ...parts.map((make, at) => make(2 * at + 1))]));
 
 it(
-  'random frames end a connection at most',
-  onStage({}, async (stage) => {
+  'random frames close at most their own connection',
+  withServer({}, async (fixture) => {
     await fc.assert(
-      fc.asyncProperty(conversation, fc.boolean(), async (words, isAbrupt) => {
-        const peer = await RawPeer.open(stage.face.port);
-        await new Promise<void>((resolve) => peer.socket.write(words, () => resolve()));
+      fc.asyncProperty(conversation, fc.boolean(), async (sent, isAbrupt) => {
+        const peer = await RawPeer.open(fixture.server.port);
+        await new Promise<void>((resolve) => peer.socket.write(sent, () => resolve()));
         if (isAbrupt) peer.socket.resetAndDestroy();
         else peer.socket.end();
-        await peer.closed();
+        await peer.waitForClose();
       }),
       { numRuns: 300 },
     );
-    expect((await stage.client.call('NodeGroups'))['nodeGroups']).toHaveLength(1);
-    await expectUnharmed(stage, 0);
+    expect((await fixture.client.call('NodeGroups'))['nodeGroups']).toHaveLength(1);
+    await expectUnchanged(fixture, 0);
   }),
 );

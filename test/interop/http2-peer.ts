@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that speak HTTP/2 without a gRPC client in between: calls in any form, and frames byte by byte.
+// HTTP/2 clients without a gRPC library: calls in any form, and single frames.
 import { once } from 'node:events';
 import {
   type ClientHttp2Session,
@@ -19,14 +19,14 @@ export function openSession(
   url: string,
   options: Parameters<typeof connect>[1] = {},
 ): ClientHttp2Session {
-  // What is written and not sent yet counts as well.
+  // The limit also counts data that is written and not sent yet.
   const session = connect(url, { maxSessionMemory: 2_000, ...options });
   session.on('error', () => undefined);
   return session;
 }
 
-/** Headers of a call; the body is the caller's to send. */
-export function begin(
+/** Sends the headers of a call; the caller sends the body. */
+export function openCall(
   session: ClientHttp2Session,
   path: string,
   headers: Readonly<Record<string, string>> = {},
@@ -42,19 +42,19 @@ export function begin(
   return call;
 }
 
-export interface Status {
+export interface CallStatus {
   readonly code: string;
   readonly message: string;
   readonly headers: IncomingHttpHeaders;
 }
 
-/** What the call ends with; code `none` if it ends without a status. */
-export async function statusOf(call: ClientHttp2Stream): Promise<Status> {
+/** The status of a call after it ends; code `none` without a gRPC status. */
+export async function readStatus(call: ClientHttp2Stream): Promise<CallStatus> {
   const headers: IncomingHttpHeaders = {};
-  call.on('response', (some) => Object.assign(headers, some));
-  call.on('trailers', (some) => Object.assign(headers, some));
+  call.on('response', (received) => Object.assign(headers, received));
+  call.on('trailers', (received) => Object.assign(headers, received));
   call.resume();
-  await closeOf(call);
+  await waitForClose(call);
   return {
     code: [headers['grpc-status'] ?? 'none'].flat().join(),
     message: decodeURIComponent([headers['grpc-message'] ?? ''].flat().join()),
@@ -62,29 +62,29 @@ export async function statusOf(call: ClientHttp2Stream): Promise<Status> {
   };
 }
 
-export function closeOf(call: ClientHttp2Stream): Promise<void> {
+export function waitForClose(call: ClientHttp2Stream): Promise<void> {
   return new Promise((resolve) => {
     if (call.destroyed) resolve();
     else call.once('close', resolve);
   });
 }
 
-/** With the header of a gRPC message. */
-export function framed(message: Uint8Array, flags = 0): Buffer {
+/** Adds the header of a gRPC message. */
+export function frameMessage(message: Uint8Array, flags = 0): Buffer {
   const header = Buffer.alloc(5);
   header.writeUInt8(flags, 0);
   header.writeUInt32BE(message.length, 1);
   return Buffer.concat([header, message]);
 }
 
-export function unary(
+export function callUnary(
   session: ClientHttp2Session,
   path: string,
   message: Uint8Array = new Uint8Array(),
-): Promise<Status> {
-  const call = begin(session, path);
-  call.end(framed(message));
-  return statusOf(call);
+): Promise<CallStatus> {
+  const call = openCall(session, path);
+  call.end(frameMessage(message));
+  return readStatus(call);
 }
 
 export const FRAME = {
@@ -97,7 +97,7 @@ export const FRAME = {
   continuation: 9,
 } as const;
 
-export function frame(
+export function http2Frame(
   type: number,
   {
     flags = 0,
@@ -115,7 +115,7 @@ export function frame(
 
 export const PREFACE = Buffer.concat([
   Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-  frame(FRAME.settings),
+  http2Frame(FRAME.settings),
 ]);
 
 export class RawPeer {
@@ -145,13 +145,13 @@ export class RawPeer {
     this.socket.write(Buffer.concat(frames));
   }
 
-  /** Until the server has ended the connection. */
-  async closed(): Promise<void> {
+  /** Resolves when the server has closed the connection. */
+  async waitForClose(): Promise<void> {
     await this.#closed;
   }
 
-  /** Types of the frames that came so far. */
-  types(): readonly number[] {
+  /** Types of the frames received so far. */
+  frameTypes(): readonly number[] {
     const all = Buffer.concat(this.#received);
     const types: number[] = [];
     for (let at = 0; at + 9 <= all.length; at += 9 + all.readUIntBE(at, 3))
@@ -160,7 +160,7 @@ export class RawPeer {
   }
 }
 
-/** A request without compression of its headers. */
+/** Headers without compression. */
 export function headerBlock(headers: Readonly<Record<string, string>>): Buffer {
   const text = (value: string) => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
   return Buffer.concat(

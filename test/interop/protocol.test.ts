@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's protocol, as far as an ordinary client does not show it: deadlines that the server keeps, statuses, streams.
+// The gRPC protocol where an ordinary client hides it: deadlines enforced by the server, statuses, streams.
 import { once } from 'node:events';
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { describe, expect, it } from 'vitest';
-import { begin, closeOf, framed, openSession, rpcPath, statusOf } from './http2-peer.ts';
-import { onStage, type Stage } from './stage.ts';
+import {
+  frameMessage,
+  openCall,
+  openSession,
+  readStatus,
+  rpcPath,
+  waitForClose,
+} from './http2-peer.ts';
+import { type ServerFixture, withServer } from './test-server.ts';
 
 const WATCH = '/grpc.health.v1.Health/Watch';
 const REFLECTION = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
@@ -16,47 +23,47 @@ function field(number: number, text: string): Buffer {
 const LIST_SERVICES = field(7, '*');
 const FILE_OF_PROVIDER = field(4, 'clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider');
 
-function sessionOf({ face }: Stage) {
-  return openSession(`http://127.0.0.1:${face.port}`);
+function sessionOf({ server }: ServerFixture) {
+  return openSession(`http://127.0.0.1:${server.port}`);
 }
 
-/** One field of text. */
-function named(id: string): Buffer {
+/** A message with one text field. */
+function messageWithId(id: string): Buffer {
   const text = Buffer.from(id);
-  return framed(Buffer.concat([Buffer.from([0x0a, text.length]), text]));
+  return frameMessage(Buffer.concat([Buffer.from([0x0a, text.length]), text]));
 }
 
-async function answered(call: ClientHttp2Stream): Promise<void> {
+async function firstResponse(call: ClientHttp2Stream): Promise<void> {
   await once(call, 'data');
 }
 
 describe('a deadline', () => {
   it(
-    'is kept by the server, whatever the client does',
-    onStage({}, async (stage) => {
-      const session = sessionOf(stage);
-      const slow = begin(session, rpcPath('NodeGroups'), { 'grpc-timeout': '200m' });
-      const ended = statusOf(slow);
-      // Its headers are there when another call of the same connection has been answered.
-      const other = begin(session, rpcPath('NodeGroups'));
-      other.end(framed(Buffer.alloc(0)));
-      expect((await statusOf(other)).code).toBe('0');
-      await stage.clock.advance(199);
+    'is enforced by the server',
+    withServer({}, async (fixture) => {
+      const session = sessionOf(fixture);
+      const slow = openCall(session, rpcPath('NodeGroups'), { 'grpc-timeout': '200m' });
+      const ended = readStatus(slow);
+      // The response to a later call proves that the headers have arrived.
+      const other = openCall(session, rpcPath('NodeGroups'));
+      other.end(frameMessage(Buffer.alloc(0)));
+      expect((await readStatus(other)).code).toBe('0');
+      await fixture.clock.advance(199);
       expect(slow.closed).toBe(false);
-      await stage.clock.advance(1);
+      await fixture.clock.advance(1);
       expect(await ended).toMatchObject({ code: '4', message: 'the deadline has passed' });
       session.close();
     }),
   );
 
   it(
-    'is in gRPC’s units, or refused',
-    onStage({}, async (stage) => {
-      const session = sessionOf(stage);
+    'is accepted in gRPC units only',
+    withServer({}, async (fixture) => {
+      const session = sessionOf(fixture);
       const codeWith = async (timeout: string) => {
-        const call = begin(session, rpcPath('NodeGroups'), { 'grpc-timeout': timeout });
-        call.end(framed(Buffer.alloc(0)));
-        return (await statusOf(call)).code;
+        const call = openCall(session, rpcPath('NodeGroups'), { 'grpc-timeout': timeout });
+        call.end(frameMessage(Buffer.alloc(0)));
+        return (await readStatus(call)).code;
       };
       for (const good of ['1H', '60M', '99999999S', '5000m', '5000000u', '99999999n'])
         expect(await codeWith(good), good).toBe('0');
@@ -67,15 +74,15 @@ describe('a deadline', () => {
   );
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   it(
-    'is said in any letters, in headers that hold plain ones only',
-    onStage({}, async (stage) => {
-      const session = sessionOf(stage);
+    'percent-encodes non-ASCII text in its status message',
+    withServer({}, async (fixture) => {
+      const session = sessionOf(fixture);
       const id = 'Gruppe "ä" 100% 🤖; x';
-      const call = begin(session, rpcPath('NodeGroupTargetSize'));
-      call.end(named(id));
-      const { code, message, headers } = await statusOf(call);
+      const call = openCall(session, rpcPath('NodeGroupTargetSize'));
+      call.end(messageWithId(id));
+      const { code, message, headers } = await readStatus(call);
       expect({ code, message }).toEqual({
         code: '5',
         message: `no node group ${JSON.stringify(id)}`,
@@ -87,55 +94,55 @@ describe('an answer', () => {
   );
 
   it(
-    'to something that is no call is one of HTTP',
-    onStage({}, async (stage) => {
-      const session = sessionOf(stage);
+    'to a request that is not gRPC is an HTTP status',
+    withServer({}, async (fixture) => {
+      const session = sessionOf(fixture);
       const others: readonly (readonly [Record<string, string>, number])[] = [
         [{ ':method': 'GET' }, 405],
         [{ 'content-type': 'application/json' }, 415],
       ];
       for (const [headers, status] of others) {
-        const call = begin(session, rpcPath('NodeGroups'), headers);
+        const call = openCall(session, rpcPath('NodeGroups'), headers);
         call.end();
-        expect((await statusOf(call)).headers[':status']).toBe(status);
+        expect((await readStatus(call)).headers[':status']).toBe(status);
       }
       session.close();
     }),
   );
 
   it(
-    'to no request at all is a refusal',
-    onStage({}, async (stage) => {
-      const session = sessionOf(stage);
+    'to a call without a message is Unimplemented',
+    withServer({}, async (fixture) => {
+      const session = sessionOf(fixture);
       for (const path of [rpcPath('NodeGroups'), WATCH]) {
-        const call = begin(session, path);
+        const call = openCall(session, path);
         call.end();
-        expect((await statusOf(call)).code, path).toBe('12');
+        expect((await readStatus(call)).code, path).toBe('12');
       }
       session.close();
     }),
   );
 });
 
-describe('a client that is still', () => {
+describe('a stalled client', () => {
   it(
-    'is waited for only where it has something to send',
-    onStage({ isReady: false, serve: { stillMaxMs: 100 } }, async (stage) => {
-      const session = sessionOf(stage);
-      const watching = begin(session, WATCH);
-      watching.end(framed(Buffer.alloc(0)));
-      await answered(watching);
-      // These begin to be still after the other one did, and are told so: its time is over too.
-      const silent = begin(session, rpcPath('NodeGroups'));
-      const asking = begin(session, REFLECTION);
-      asking.write(framed(LIST_SERVICES));
-      await answered(asking);
-      for (const status of await Promise.all([statusOf(silent), statusOf(asking)])) {
-        expect(status).toMatchObject({ code: '4', message: 'nothing came for 0.1 seconds' });
+    'fails its call after the timeout while the server waits for its data',
+    withServer({ isReady: false, serve: { stallTimeoutMs: 100 } }, async (fixture) => {
+      const session = sessionOf(fixture);
+      const watching = openCall(session, WATCH);
+      watching.end(frameMessage(Buffer.alloc(0)));
+      await firstResponse(watching);
+      // These calls stall later than the watch: when they fail, the watch has passed the timeout too.
+      const silent = openCall(session, rpcPath('NodeGroups'));
+      const open = openCall(session, REFLECTION);
+      open.write(frameMessage(LIST_SERVICES));
+      await firstResponse(open);
+      for (const status of await Promise.all([readStatus(silent), readStatus(open)])) {
+        expect(status).toMatchObject({ code: '4', message: 'no data received for 0.1 seconds' });
       }
       const next = once(watching, 'data');
-      await stage.round();
-      await stage.clock.advance(1_000);
+      await fixture.reconcile();
+      await fixture.clock.advance(1_000);
       expect([...((await next)[0] as Buffer)]).toEqual([0, 0, 0, 0, 2, 8, 1]);
       watching.close();
       session.close();
@@ -143,16 +150,16 @@ describe('a client that is still', () => {
   );
 
   it(
-    'does not keep what it does not read',
-    onStage({ serve: { stillMaxMs: 100 } }, async (stage) => {
-      const session = openSession(`http://127.0.0.1:${stage.face.port}`);
-      const call = begin(session, REFLECTION);
+    'has its stream reset when it does not read the responses',
+    withServer({ serve: { stallTimeoutMs: 100 } }, async (fixture) => {
+      const session = openSession(`http://127.0.0.1:${fixture.server.port}`);
+      const call = openCall(session, REFLECTION);
       call.on('error', () => undefined);
       call.pause();
-      // Far more than the window of a stream.
-      for (let index = 0; index < 60; index += 1) call.write(framed(FILE_OF_PROVIDER));
+      // Far more than the flow-control window of a stream.
+      for (let index = 0; index < 60; index += 1) call.write(frameMessage(FILE_OF_PROVIDER));
       call.end();
-      await closeOf(call);
+      await waitForClose(call);
       expect(call.rstCode).toBe(constants.NGHTTP2_CANCEL);
       session.close();
     }),
@@ -161,35 +168,35 @@ describe('a client that is still', () => {
 
 describe('a stream', () => {
   it(
-    'tells of changes until the client goes away',
-    onStage({ isReady: false }, async (stage) => {
-      const session = sessionOf(stage);
-      const call = begin(session, WATCH);
-      call.end(framed(Buffer.alloc(0)));
+    'sends health changes until the client cancels',
+    withServer({ isReady: false }, async (fixture) => {
+      const session = sessionOf(fixture);
+      const call = openCall(session, WATCH);
+      call.end(frameMessage(Buffer.alloc(0)));
       const [first] = await once(call, 'data');
       expect([...(first as Buffer)]).toEqual([0, 0, 0, 0, 2, 8, 2]);
       const second = once(call, 'data');
-      await stage.round();
-      await stage.clock.advance(1_000);
+      await fixture.reconcile();
+      await fixture.clock.advance(1_000);
       expect([...((await second)[0] as Buffer)]).toEqual([0, 0, 0, 0, 2, 8, 1]);
       call.close();
-      await closeOf(call);
+      await waitForClose(call);
       session.close();
     }),
   );
 
   it(
-    'ends well when the server does',
-    onStage({}, async (stage) => {
-      const session = sessionOf(stage);
-      const call = begin(session, WATCH);
-      call.end(framed(Buffer.alloc(0)));
-      await answered(call);
-      const ended = statusOf(call);
-      const closing = stage.face.close();
+    'ends with OK when the server shuts down',
+    withServer({}, async (fixture) => {
+      const session = sessionOf(fixture);
+      const call = openCall(session, WATCH);
+      call.end(frameMessage(Buffer.alloc(0)));
+      await firstResponse(call);
+      const ended = readStatus(call);
+      const closing = fixture.server.close();
       expect((await ended).code).toBe('0');
       session.close();
-      await stage.clock.advance(10_000);
+      await fixture.clock.advance(10_000);
       await closing;
     }),
   );

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What grpcurl does before its first call: it asks what there is, then for the files that describe it. Older tools know
-// the service by its first name only.
+// The reflection service as grpcurl uses it: list the services, then read their files. Older tools know v1alpha only.
 import { join } from 'node:path';
 import { create, createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { Client, credentials } from '@grpc/grpc-js';
 import { loadSync, type MethodDefinition } from '@grpc/proto-loader';
 import { describe, expect, it } from 'vitest';
-import type { Answer } from './client.ts';
-import { onStage } from './stage.ts';
+import type { RpcResponse } from './client.ts';
+import { withServer } from './test-server.ts';
 
 const PROTOS = join(import.meta.dirname, '../../proto/reflection');
 const PROVIDER = 'clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider';
@@ -18,13 +17,17 @@ const VERSIONS = [
   ['v1alpha', 'reflection_v1alpha.proto'],
 ] as const;
 
-function ask(port: number, version: readonly [string, string], request: object): Promise<Answer> {
+function reflect(
+  port: number,
+  version: readonly [string, string],
+  request: object,
+): Promise<RpcResponse> {
   const [name, file] = version;
   const service = `grpc.reflection.${name}.ServerReflection`;
   const definition = loadSync(join(PROTOS, file), { keepCase: true, oneofs: true })[service];
-  const method = Object.values(definition ?? {})[0] as MethodDefinition<object, Answer>;
+  const method = Object.values(definition ?? {})[0] as MethodDefinition<object, RpcResponse>;
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const { promise, resolve, reject } = Promise.withResolvers<RpcResponse>();
   const call = client.makeBidiStreamRequest(
     `/${service}/ServerReflectionInfo`,
     method.requestSerialize,
@@ -39,10 +42,12 @@ function ask(port: number, version: readonly [string, string], request: object):
 
 describe.each(VERSIONS)('reflection %s', (...version) => {
   it(
-    'lists the services, both names of itself too',
-    onStage({}, async ({ face }) => {
-      const answer = await ask(face.port, version, { list_services: '' });
-      expect(answer['list_services_response'].service.map((one: Answer) => one['name'])).toEqual([
+    'lists all services, including both reflection versions',
+    withServer({}, async ({ server }) => {
+      const response = await reflect(server.port, version, { list_services: '' });
+      expect(
+        response['list_services_response'].service.map((one: RpcResponse) => one['name']),
+      ).toEqual([
         PROVIDER,
         'grpc.health.v1.Health',
         'grpc.reflection.v1.ServerReflection',
@@ -52,12 +57,13 @@ describe.each(VERSIONS)('reflection %s', (...version) => {
   );
 
   it(
-    'describes a service with everything that its file needs',
-    onStage({}, async ({ face }) => {
-      const answer = await ask(face.port, version, { file_containing_symbol: PROVIDER });
-      const files: readonly Uint8Array[] = answer['file_descriptor_response'].file_descriptor_proto;
+    'returns the file of a service with all its dependencies',
+    withServer({}, async ({ server }) => {
+      const response = await reflect(server.port, version, { file_containing_symbol: PROVIDER });
+      const files: readonly Uint8Array[] =
+        response['file_descriptor_response'].file_descriptor_proto;
       const set = create(FileDescriptorSetSchema, {
-        // Each before those that import it, as the registry wants them.
+        // Dependencies first, as the registry requires.
         file: files.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes)).toReversed(),
       });
       const service = createFileRegistry(set).getService(PROVIDER);
@@ -66,10 +72,12 @@ describe.each(VERSIONS)('reflection %s', (...version) => {
   );
 
   it(
-    'says so where there is nothing',
-    onStage({}, async ({ face }) => {
-      const answer = await ask(face.port, version, { file_containing_symbol: 'no.such.Thing' });
-      expect(answer['error_response'].error_code).toBe(5);
+    'returns NotFound for an unknown symbol',
+    withServer({}, async ({ server }) => {
+      const response = await reflect(server.port, version, {
+        file_containing_symbol: 'no.such.Thing',
+      });
+      expect(response['error_response'].error_code).toBe(5);
     }),
   );
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates in a folder of their own, and a stage and clients that use them.
+// Certificate files in a temporary folder, and server options and clients that use them.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { credentials } from '@grpc/grpc-js';
 import { Authority, makeAuthority } from '../../src/cli/index.ts';
 import { RpcClient } from './client.ts';
 
-export interface Files {
+export interface TlsFiles {
   readonly folder: string;
   readonly authority: Authority;
   readonly caPem: string;
@@ -18,7 +18,7 @@ export interface Files {
 const FROM = Date.now() - 3_600_000;
 export const VALIDITY = { from: FROM, until: FROM + 86_400_000 };
 
-export async function withFiles(test: (files: Files) => Promise<void>): Promise<void> {
+export async function withTlsFiles(test: (files: TlsFiles) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'pvescaler-tls-'));
   const ca = makeAuthority('test CA', VALIDITY);
   const authority = new Authority(ca, VALIDITY);
@@ -36,7 +36,7 @@ export async function withFiles(test: (files: Files) => Promise<void>): Promise<
   }
 }
 
-export function tlsOf({ folder }: Files, allow: readonly string[]) {
+export function tlsOptions({ folder }: TlsFiles, allow: readonly string[]) {
   return {
     serve: {
       insecure: false,
@@ -52,8 +52,8 @@ export function tlsOf({ folder }: Files, allow: readonly string[]) {
   };
 }
 
-export function clientWith(
-  { caPem }: Files,
+export function tlsClient(
+  { caPem }: TlsFiles,
   port: number,
   pair?: { certPem: string; keyPem: string },
 ): RpcClient {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CloudProvider service. Every answer comes from memory; what changes something is written down, and that is all
-// an RPC waits for. The work happens in the fleet.
+// The CloudProvider service. Reads are served from memory. An RPC that changes something waits until its intent is
+// durable; the fleet does the work later.
 import { create } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { Machine } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { Conflict, InvalidRequest, NotFound, NotOwned, Unreachable } from '../../ports/errors.ts';
-import type { FleetSide } from '../fleet-side.ts';
+import type { FleetAccess } from '../fleet-access.ts';
 import type {
   CloudProvider,
   NodeGroupAutoscalingOptionsRequest,
@@ -15,27 +15,28 @@ import type {
   PricingPodPriceRequest,
 } from '../gen/externalgrpc/cloud_provider_pb.js';
 import type { Implementation } from '../server/services.ts';
-import type { FaceSettings, GroupSettings } from '../settings.ts';
+import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
 import { Templates } from '../template/templates.ts';
 import { Groups } from './groups.ts';
-import { answeredOptions } from './options.ts';
-import { readPodDemand } from './pod-requests.ts';
-import { hoursOf, nodePricePerHour, pricePerHourOf } from './prices.ts';
-import { type AskedNode, type Resolved, resolveNode } from './resolve-node.ts';
+import { effectiveOptions } from './options.ts';
+import { readPodRequests } from './pod-requests.ts';
+import { billedHours, nodePricePerHour, resourcePricePerHour } from './prices.ts';
+import { type NodeReference, type ResolvedNode, resolveNode } from './resolve-node.ts';
 
 export interface ProviderParts {
-  readonly fleet: FleetSide;
-  readonly settings: FaceSettings;
+  readonly fleet: FleetAccess;
+  readonly settings: ExternalGrpcSettings;
   readonly clock: Pick<Clock, 'now'>;
 }
 
 export const REQUESTED_BY = 'cluster-autoscaler';
 
 /**
- * Older than this, a view of Proxmox is no ground to promise anything on. Room is not offered any more a while before:
- * who asks for what was offered at the beginning of his loop is not refused, which would cost the group minutes.
+ * Growth is refused when the last reading of Proxmox is older than this. Headroom drops to zero earlier
+ * (HEADROOM_MAX_AGE_MS): an autoscaler that saw headroom at the start of its loop is not refused at the end of it, which
+ * would back the group off for minutes.
  */
-const VIEW_TOO_OLD_MS = 60_000;
+const VIEW_MAX_AGE_MS = 60_000;
 
 const NO_GROUP = { id: '', minSize: 0, maxSize: 0, debug: '' };
 
@@ -50,38 +51,42 @@ export class Provider {
     this.#templates = new Templates(parts.fleet.view, parts.settings);
   }
 
-  groupForNode(node: AskedNode | undefined) {
+  groupForNode(node: NodeReference | undefined) {
     if (node === undefined) return NO_GROUP;
     const resolved = resolveNode(node, this.#parts.fleet.view);
-    const pool = poolOf(resolved);
+    const pool = findPool(resolved);
     return (pool === undefined ? undefined : this.groups.find(pool)) ?? NO_GROUP;
   }
 
   async increase(id: string, delta: number, signal: AbortSignal): Promise<void> {
     const group = this.groups.settings(id);
-    if (delta <= 0) throw invalid(`delta ${delta} is not positive`);
+    if (delta <= 0) throw invalidRequest(`delta must be positive, not ${delta}`);
     this.#requireFreshView(group);
-    const reason = `${delta} more for node group ${id}`;
+    const reason = `node group ${id}: ${delta} more requested`;
     await this.#parts.fleet.request(id, delta, { by: REQUESTED_BY, reason, signal });
   }
 
-  /** All of them or none: what is not the group's own is refused before anything is written. */
-  async deleteNodes(id: string, nodes: readonly AskedNode[], signal: AbortSignal): Promise<void> {
+  /** All or none: a node that does not belong to the group refuses the whole call before anything is written. */
+  async deleteNodes(
+    id: string,
+    nodes: readonly NodeReference[],
+    signal: AbortSignal,
+  ): Promise<void> {
     this.groups.settings(id);
     const machines = new Set<MachineId>();
     for (const node of nodes) {
-      const machine = this.#toDelete(id, node);
+      const machine = this.#findMachineToDelete(id, node);
       if (machine !== undefined) machines.add(machine);
     }
     if (machines.size === 0) return;
-    const reason = `${machines.size} of node group ${id} are not needed`;
+    const reason = `node group ${id}: ${machines.size} no longer needed`;
     await this.#parts.fleet.remove([...machines], { by: REQUESTED_BY, reason, signal });
   }
 
   async decrease(id: string, delta: number, signal: AbortSignal): Promise<void> {
     this.groups.settings(id);
-    if (delta >= 0) throw invalid(`delta ${delta} is not negative`);
-    const reason = `node group ${id} is to be ${-delta} smaller, as far as nothing is made yet`;
+    if (delta >= 0) throw invalidRequest(`delta must be negative, not ${delta}`);
+    const reason = `node group ${id}: target lowered by ${-delta}, limited to machines not created yet`;
     await this.#parts.fleet.cancel(id, -delta, { by: REQUESTED_BY, reason, signal });
   }
 
@@ -90,28 +95,29 @@ export class Provider {
   }
 
   options({ id, defaults }: NodeGroupAutoscalingOptionsRequest) {
-    const options = answeredOptions(this.groups.settings(id).options, defaults);
+    const options = effectiveOptions(this.groups.settings(id).options, defaults);
     return options === undefined ? {} : { nodeGroupAutoscalingOptions: options };
   }
 
-  /** The autoscaler asks with a template node, which has labels and no provider id. */
+  /** The autoscaler sends a template node, which has labels and no provider id. */
   nodePrice(request: PricingNodePriceRequest): number {
     const { node } = request;
-    if (node === undefined) throw invalid('no node');
+    if (node === undefined) throw invalidRequest('the request contains no node');
     const { settings, fleet } = this.#parts;
     const named = settings.groups.find((group) => node.labels[group.groupLabel] === group.name);
-    const pool = named?.name ?? poolOf(resolveNode(node, fleet.view));
-    if (pool === undefined) throw new NotFound('MACHINE_NOT_FOUND', 'the node is of no node group');
+    const pool = named?.name ?? findPool(resolveNode(node, fleet.view));
+    if (pool === undefined)
+      throw new NotFound('MACHINE_NOT_FOUND', 'the node belongs to no node group');
     const perHour = nodePricePerHour(this.groups.settings(pool), settings.pricing);
     const { startTimestamp, endTimestamp, startTime, endTime } = request;
-    return perHour * hoursOf([startTimestamp, endTimestamp], [startTime, endTime]);
+    return perHour * billedHours([startTimestamp, endTimestamp], [startTime, endTime]);
   }
 
   podPrice(request: PricingPodPriceRequest): number {
-    const demand = readPodDemand(request.podBytes.length > 0 ? request.podBytes : request.pod);
-    const perHour = pricePerHourOf(demand, this.#parts.settings.pricing);
+    const requests = readPodRequests(request.podBytes.length > 0 ? request.podBytes : request.pod);
+    const perHour = resourcePricePerHour(requests, this.#parts.settings.pricing);
     const { startTimestamp, endTimestamp, startTime, endTime } = request;
-    return perHour * hoursOf([startTimestamp, endTimestamp], [startTime, endTime]);
+    return perHour * billedHours([startTimestamp, endTimestamp], [startTime, endTime]);
   }
 
   gpuTypes(): readonly string[] {
@@ -123,85 +129,98 @@ export class Provider {
     return this.gpuTypes().length === 0 ? '' : this.#parts.settings.gpu.label;
   }
 
-  /** Undefined for what is gone already. */
-  #toDelete(group: string, node: AskedNode): MachineId | undefined {
+  /** Undefined when the machine is gone already. */
+  #findMachineToDelete(group: string, node: NodeReference): MachineId | undefined {
     const resolved = resolveNode(node, this.#parts.fleet.view);
-    const pool = poolOf(resolved);
+    const pool = findPool(resolved);
     if (pool !== undefined && pool !== group) {
-      throw new NotOwned('VM_NOT_OWNED', `${said(node)} is of node group ${pool}, not ${group}`);
+      throw new NotOwned(
+        'VM_NOT_OWNED',
+        `${describeNode(node)} belongs to node group ${pool}, not ${group}`,
+      );
     }
     switch (resolved.kind) {
       case 'machine':
         if (resolved.machine.phase === 'gone') return undefined;
-        requireSameId(node, resolved.machine);
+        refuseRegisteredMachine(node, resolved.machine);
         return resolved.id;
-      case 'coming':
+      case 'requested':
         return resolved.id;
-      case 'past':
-        if (!this.#isStranger(resolved)) return undefined;
-        throw new NotOwned('VM_NOT_OWNED', `${said(node)} is there and is none of our machines`);
-      default:
-        throw new NotOwned('VM_NOT_OWNED', `${said(node)} is none of our machines`);
+      case 'stale':
+        if (!this.#isUnmanagedVm(resolved)) return undefined;
+        throw new NotOwned(
+          'VM_NOT_OWNED',
+          `${describeNode(node)} exists but is not managed by pvescaler`,
+        );
+      case 'foreign':
+        throw new NotOwned('VM_NOT_OWNED', `${describeNode(node)} is not managed by pvescaler`);
     }
   }
 
-  /** A VM that the last view has under an id of which no machine is known. */
-  #isStranger({ region, vmId }: Extract<Resolved, { kind: 'past' }>): boolean {
+  /** Whether the last reading contains a VM with this id, though no machine has it. */
+  #isUnmanagedVm({ region, vmId }: Extract<ResolvedNode, { kind: 'stale' }>): boolean {
     if (region === undefined || vmId === undefined) return false;
     const { forecast } = this.#parts.fleet;
     return forecast.takenAt(region) === undefined || forecast.hasVm(region, vmId);
   }
 
   #requireFreshView(group: GroupSettings): void {
-    if (this.groups.isSeen(group, VIEW_TOO_OLD_MS)) return;
+    if (this.groups.isReadWithin(group, VIEW_MAX_AGE_MS)) return;
     const { name, regions } = group;
     const { forecast } = this.#parts.fleet;
     const reasons = regions.map((region) => {
-      const why = forecast.readError(region) ?? 'it has not been read yet';
-      return `region ${region}: ${why}`;
+      const error = forecast.readError(region) ?? 'it has not been read yet';
+      return `region ${region}: ${error}`;
     });
     throw new Unreachable(
       'VIEW_STALE',
-      `Proxmox has not been seen for a minute, node group ${name} does not grow (${reasons.join('; ')})`,
+      `node group ${name} cannot grow: the last reading of Proxmox is older than a minute (${reasons.join('; ')})`,
     );
   }
 }
 
-/** Undefined for what is not ours and for what is over. */
-function poolOf(resolved: Resolved): string | undefined {
-  if (resolved.kind === 'coming') return resolved.intent.pool;
+/** Undefined for a foreign node and for a machine that is gone. */
+function findPool(resolved: ResolvedNode): string | undefined {
+  if (resolved.kind === 'requested') return resolved.intent.pool;
   if (resolved.kind !== 'machine' || resolved.machine.phase === 'gone') return undefined;
   return resolved.machine.pool;
 }
 
 /**
- * The autoscaler's list of instances is up to two minutes old. It takes away what does not register in time, by the id
- * that it had then; whoever has registered meanwhile has another one, and is at work.
+ * The autoscaler's list of instances is up to two minutes old. It deletes instances that did not register in time, by
+ * the id from that list. A machine whose Node has registered since has another id and runs pods.
  */
-function requireSameId({ name, providerID }: AskedNode, machine: Machine): void {
+function refuseRegisteredMachine({ name, providerID }: NodeReference, machine: Machine): void {
   const { nodeName, providerId, failure, phase } = machine;
-  const isFake = name === providerID;
-  if (!isFake || nodeName === undefined || providerId === undefined || providerId === providerID) {
+  const isPlaceholderNode = name === providerID;
+  if (
+    !isPlaceholderNode ||
+    nodeName === undefined ||
+    providerId === undefined ||
+    providerId === providerID
+  ) {
     return;
   }
   if (failure !== undefined || phase === 'deleting') return;
   throw new Conflict(
     'MACHINE_JOINED',
-    `${said({ name, providerID })} has become node ${nodeName}, ${providerId}`,
+    `${describeNode({ name, providerID })} has registered as node ${nodeName} (${providerId})`,
   );
 }
 
-function invalid(problem: string): InvalidRequest {
+function invalidRequest(problem: string): InvalidRequest {
   return new InvalidRequest('REQUEST_INVALID', problem);
 }
 
-function said({ name, providerID }: AskedNode): string {
+function describeNode({ name, providerID }: NodeReference): string {
   const text = providerID === '' || providerID === name ? name : `${name} (${providerID})`;
   return `node ${JSON.stringify(text.slice(0, 200))}`;
 }
 
 /** The service, one line per RPC. */
-export function cloudProvider(provider: Provider): Implementation<typeof CloudProvider> {
+export function createCloudProviderService(
+  provider: Provider,
+): Implementation<typeof CloudProvider> {
   return {
     nodeGroups: () => ({ nodeGroups: [...provider.groups.all()] }),
     nodeGroupForNode: ({ node }) => ({ nodeGroup: provider.groupForNode(node) }),
@@ -211,9 +230,9 @@ export function cloudProvider(provider: Provider): Implementation<typeof CloudPr
     getAvailableGPUTypes: () => ({
       gpuTypes: Object.fromEntries(provider.gpuTypes().map((type) => [type, create(AnySchema)])),
     }),
-    // The autoscaler says so when it ends: no reason to take anything away.
+    // The autoscaler calls this when it exits. Machines stay.
     cleanup: () => ({}),
-    // Everything is as fresh as it gets without a call to anybody.
+    // The view is refreshed continuously.
     refresh: () => ({}),
     nodeGroupTargetSize: ({ id }) => ({ targetSize: provider.groups.targetSize(id) }),
     nodeGroupIncreaseSize: async ({ id, delta }, { signal }) => {

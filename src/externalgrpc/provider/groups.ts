@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node groups: the pools with their limits as they are now. What was worked out from a pool's records is kept until
-// they change, since the autoscaler asks for it again and again.
-import type { Headroom, Member } from '../../fleet/index.ts';
+// Node groups: the pools with their current limits and sizes. A summary of each pool is cached until the pool's records
+// change, since the autoscaler reads it many times per loop.
+import type { Headroom } from '../../fleet/index.ts';
+import type { Member } from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { NotFound, Unreachable } from '../../ports/errors.ts';
-import type { FleetSide } from '../fleet-side.ts';
+import type { FleetAccess } from '../fleet-access.ts';
 import type { NodeGroupNodesResponse } from '../gen/externalgrpc/cloud_provider_pb.js';
-import type { FaceSettings, GroupSettings } from '../settings.ts';
+import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
 import { InstanceLists } from './instance-lists.ts';
-import { isUnnoticedFailure } from './instances.ts';
+import { isUnacknowledgedFailure } from './instances.ts';
 
 export interface GroupView {
   readonly id: string;
@@ -17,21 +18,21 @@ export interface GroupView {
   readonly debug: string;
 }
 
-interface Kept {
+interface PoolSummary {
   readonly version: number;
-  readonly members: number;
-  /** Members, and creations that failed until the autoscaler has taken note. */
-  readonly target: number;
+  readonly memberCount: number;
+  /** Members, plus failed creations that the autoscaler has not acknowledged yet. */
+  readonly targetSize: number;
   instances: NodeGroupNodesResponse | undefined;
-  newcomers: { readonly room: Headroom; readonly count: number } | undefined;
+  claims: { readonly headroom: Headroom; readonly count: number } | undefined;
 }
 
-/** Longer ago, what was seen of the hosts is no room to offer: where they are silent, nothing can be made. */
-const ROOM_HOLDS_MS = 45_000;
+/** An older reading of the hosts offers no headroom: on hosts that do not respond, no VM can be created. */
+const HEADROOM_MAX_AGE_MS = 45_000;
 
 export interface GroupParts {
-  readonly fleet: Pick<FleetSide, 'view' | 'forecast'>;
-  readonly settings: FaceSettings;
+  readonly fleet: Pick<FleetAccess, 'view' | 'forecast'>;
+  readonly settings: ExternalGrpcSettings;
   readonly clock: Pick<Clock, 'now'>;
 }
 
@@ -39,41 +40,41 @@ export class Groups {
   readonly #fleet: GroupParts['fleet'];
   readonly #clock: GroupParts['clock'];
   readonly #settings: ReadonlyMap<string, GroupSettings>;
-  readonly #kept = new Map<string, Kept>();
-  readonly #lists: InstanceLists;
+  readonly #summaries = new Map<string, PoolSummary>();
+  readonly #instanceLists: InstanceLists;
 
   constructor({ fleet, settings, clock }: GroupParts) {
     this.#fleet = fleet;
     this.#clock = clock;
-    this.#lists = new InstanceLists(fleet.view);
+    this.#instanceLists = new InstanceLists(fleet.view);
     this.#settings = new Map(settings.groups.map((group) => [group.name, group]));
   }
 
   all(): readonly GroupView[] {
     const known = [...this.#settings.values()].filter((group) => this.#isKnown(group));
-    return known.map((group) => this.#view(group));
+    return known.map((group) => this.#describe(group));
   }
 
-  /** Undefined for a pool that is not, or no longer, in the config, and for one of which nothing is known yet. */
+  /** Undefined for a pool that is not in the config, and for one about which nothing is known yet. */
   find(id: string): GroupView | undefined {
     const group = this.#settings.get(id);
-    return group === undefined || !this.#isKnown(group) ? undefined : this.#view(group);
+    return group === undefined || !this.#isKnown(group) ? undefined : this.#describe(group);
   }
 
   settings(id: string): GroupSettings {
     const group = this.#settings.get(id);
-    if (group === undefined) throw new NotFound('POOL_NOT_FOUND', `no node group ${quoted(id)}`);
+    if (group === undefined) throw new NotFound('POOL_NOT_FOUND', `no node group ${quoteId(id)}`);
     if (this.#isKnown(group)) return group;
     const regions = group.regions.join(', ');
     throw new Unreachable(
       'VIEW_STALE',
-      `nothing is known of node group ${id}: ${regions} not read yet`,
+      `nothing is known about node group ${id}: ${regions} not read yet`,
     );
   }
 
   /**
-   * Whether one of its regions has been read, or the records know something of it. After they were lost, a pool whose
-   * regions cannot be read would look empty, and its machines would be ordered again elsewhere.
+   * Whether one of its regions has been read, or records of it exist. After the records were lost, a pool whose regions
+   * cannot be read would appear empty, and the autoscaler would create its machines again in other groups.
    */
   #isKnown({ name, regions }: GroupSettings): boolean {
     const { forecast, view } = this.#fleet;
@@ -87,90 +88,95 @@ export class Groups {
   }
 
   targetSize(id: string): number {
-    return this.#keep(this.settings(id)).target;
+    return this.#summarize(this.settings(id)).targetSize;
   }
 
   instances(id: string): NodeGroupNodesResponse {
-    const kept = this.#keep(this.settings(id));
-    kept.instances ??= this.#lists.of(id);
-    return kept.instances;
+    const summary = this.#summarize(this.settings(id));
+    summary.instances ??= this.#instanceLists.list(id);
+    return summary.instances;
   }
 
-  /** For how many more there is room; undefined while nobody knows. */
-  roomLeft(id: string): number | undefined {
-    const room = this.#fleet.forecast.headroom(id);
-    if (room === undefined) return undefined;
+  /** How many more machines fit; undefined before the first count. */
+  headroom(id: string): number | undefined {
+    const counted = this.#fleet.forecast.headroom(id);
+    if (counted === undefined) return undefined;
     const group = this.settings(id);
-    if (!this.isSeen(group, ROOM_HOLDS_MS)) return 0;
-    return Math.max(0, room.machines - this.#newcomers(group, room));
+    if (!this.isReadWithin(group, HEADROOM_MAX_AGE_MS)) return 0;
+    return Math.max(0, counted.machines - this.#countClaims(group, counted));
   }
 
-  /** How many take of the room since it was counted, whether they have their places by now or not. */
-  #newcomers(group: GroupSettings, room: Headroom): number {
-    const kept = this.#keep(group);
-    if (kept.newcomers?.room === room) return kept.newcomers.count;
+  /** Members that use up headroom since it was counted, placed or not. */
+  #countClaims(group: GroupSettings, headroom: Headroom): number {
+    const summary = this.#summarize(group);
+    if (summary.claims?.headroom === headroom) return summary.claims.count;
     const isNew = ({ phase, placedAt = 0 }: Member) =>
-      phase === undefined || phase === 'requested' || placedAt > room.countedAt;
+      phase === undefined || phase === 'requested' || placedAt > headroom.countedAt;
     const count = this.#fleet.view.index
       .membersOf(group.name)
-      .filter((member) => isNew(member) && !room.waiting.has(member.id)).length;
-    kept.newcomers = { room, count };
+      .filter((member) => isNew(member) && !headroom.waiting.has(member.id)).length;
+    summary.claims = { headroom, count };
     return count;
   }
 
-  /** Whether one of its regions has been seen within that time. */
-  isSeen({ regions }: GroupSettings, withinMs: number): boolean {
-    const since = this.#clock.now() - withinMs;
+  /** Whether one of the group's regions was read at most `maxAgeMs` ago. */
+  isReadWithin({ regions }: GroupSettings, maxAgeMs: number): boolean {
+    const since = this.#clock.now() - maxAgeMs;
     return regions.some((region) => (this.#fleet.forecast.takenAt(region) ?? -Infinity) >= since);
   }
 
-  /** Never below the target, which would make the autoscaler take machines away. */
-  #view(group: GroupSettings): GroupView {
-    const { target, members } = this.#keep(group);
-    const left = this.roomLeft(group.name);
-    const fits = left === undefined ? group.max : Math.min(group.max, members + left);
-    const maxSize = Math.max(target, isEnough(group, fits) ? fits : 0);
-    return { id: group.name, minSize: group.min, maxSize, debug: this.#debug(group, target, left) };
+  /** The maximum is never below the target: the autoscaler would delete machines. */
+  #describe(group: GroupSettings): GroupView {
+    const { targetSize, memberCount } = this.#summarize(group);
+    const headroom = this.headroom(group.name);
+    const fits = headroom === undefined ? group.max : Math.min(group.max, memberCount + headroom);
+    const maxSize = Math.max(targetSize, mayOffer(group, fits) ? fits : 0);
+    return {
+      id: group.name,
+      minSize: group.min,
+      maxSize,
+      debug: this.#debug(group, targetSize, headroom),
+    };
   }
 
-  #debug(group: GroupSettings, target: number, left: number | undefined): string {
+  #debug(group: GroupSettings, targetSize: number, headroom: number | undefined): string {
     const { name, min, max } = group;
-    const isSilent = left !== undefined && !this.isSeen(group, ROOM_HOLDS_MS);
-    const reason = isSilent
+    const isOutdated = headroom !== undefined && !this.isReadWithin(group, HEADROOM_MAX_AGE_MS);
+    const reason = isOutdated
       ? 'its hosts cannot be read'
       : this.#fleet.forecast.headroom(name)?.reason;
-    const room = left === undefined ? 'room not counted yet' : `room for ${left} more`;
-    return `${name} (${min}-${max}, target ${target}, ${reason ?? room})`;
+    const text = headroom === undefined ? 'headroom not counted yet' : `headroom for ${headroom}`;
+    return `${name} (${min}-${max}, target ${targetSize}, ${reason ?? text})`;
   }
 
-  #keep({ name }: GroupSettings): Kept {
+  #summarize({ name }: GroupSettings): PoolSummary {
     const { index } = this.#fleet.view;
     const version = index.version(name);
-    const known = this.#kept.get(name);
+    const known = this.#summaries.get(name);
     if (known?.version === version) return known;
     const members = index.membersOf(name);
     const failed = index
       .machinesOf(name)
       .filter((one) => one.failure !== undefined)
-      .filter((machine) => isUnnoticedFailure(machine, index.isDeletionRequested(machine.id)));
-    const kept = {
+      .filter((machine) => isUnacknowledgedFailure(machine, index.isDeletionRequested(machine.id)));
+    const summary = {
       version,
-      members: members.length,
-      target: members.length + failed.length,
+      memberCount: members.length,
+      targetSize: members.length + failed.length,
       instances: undefined,
-      newcomers: undefined,
+      claims: undefined,
     };
-    this.#kept.set(name, kept);
-    return kept;
+    this.#summaries.set(name, summary);
+    return summary;
   }
 }
 
-/** Where the autoscaler grows a group only from none to all, it takes the maximum for all: there are all of them or none. */
-function isEnough({ options, max }: GroupSettings, fits: number): boolean {
+/** A group with zeroOrMaxNodeScaling grows from zero to its maximum in one step, so a smaller maximum is useless. */
+function mayOffer({ options, max }: GroupSettings, fits: number): boolean {
   return options.zeroOrMaxNodeScaling !== true || fits === max;
 }
 
-/** Ids come from outside and may be anything of any length. */
-function quoted(text: string): string {
+/** Ids come from the client: any content, any length. */
+function quoteId(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

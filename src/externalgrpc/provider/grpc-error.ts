@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { asPvescalerError } from '../../ports/errors.ts';
-import { GrpcError, statusNamed } from '../server/status.ts';
+import { GrpcError, statusName } from '../server/status.ts';
 
-/**
- * The status of the table and the sentence, which ends up in events that people read. A fault of ours tells nothing
- * of itself to the outside.
- */
-export function grpcError(error: unknown): GrpcError {
+/** Status from the error table, and the message, which ends up in Events. Details of a bug are not sent to clients. */
+export function toGrpcError(error: unknown): GrpcError {
   if (error instanceof GrpcError) return error;
-  const ours = asPvescalerError(error);
-  const message = ours.class === 'Bug' ? 'internal error; see the log' : ours.message;
-  return new GrpcError(statusNamed(ours.surface.grpcStatus), message, { cause: error });
+  const known = asPvescalerError(error);
+  const message = known.class === 'Bug' ? 'internal error; see the log' : known.message;
+  return new GrpcError(statusName(known.surface.grpcStatus), message, { cause: error });
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instances of a pool, in the form in which they go over the wire. The autoscaler asks for all of them in every loop
-// while hardly any has changed: a thousand messages made anew each time would keep the garbage collector busier than
-// the answer is worth, and every other call would wait for it.
+// The instances of a pool, already encoded. The autoscaler lists all of them in every loop although few have changed.
+// Building a thousand messages each time would produce garbage whose collection delays every other call.
 import { create, toBinary } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import type { FleetView } from '../../fleet/index.ts';
@@ -11,55 +10,55 @@ import {
   type NodeGroupNodesResponse,
   NodeGroupNodesResponseSchema,
 } from '../gen/externalgrpc/cloud_provider_pb.js';
-import { comingInstances, type InstanceShape, instanceOf } from './instances.ts';
+import { type InstanceShape, requestedInstances, toInstance } from './instances.ts';
 
 const FIELD = NodeGroupNodesResponseSchema.field.instances.number;
-/** The number of the field and what it holds, in front of each instance. */
+/** Field number and wire type, in front of each instance. */
 const TAG = new BinaryWriter().tag(FIELD, WireType.LengthDelimited).finish();
 
-interface Written {
-  readonly isLeaving: boolean;
-  /** Empty where it is not shown. */
+interface EncodedInstance {
+  readonly isDeletionRequested: boolean;
+  /** Empty when the machine is not listed. */
   readonly bytes: Uint8Array;
 }
 
 export class InstanceLists {
   readonly #view: FleetView;
-  /** A record never changes; another one takes its place. */
-  readonly #written = new WeakMap<Machine, Written>();
+  /** Records are immutable: a changed machine is another object. */
+  readonly #encoded = new WeakMap<Machine, EncodedInstance>();
 
   constructor(view: FleetView) {
     this.#view = view;
   }
 
-  /** Asked for and without a record, recorded, and failed lately; not what is gone or was called off. */
-  of(pool: string): NodeGroupNodesResponse {
+  /** Machines requested without a record, recorded, and recently failed; not those gone or cancelled. */
+  list(pool: string): NodeGroupNodesResponse {
     const { index } = this.#view;
-    return listOf([
-      ...comingInstances(pool, this.#view).map(written),
-      ...index.machinesOf(pool).map((one) => this.#bytesOf(one, index.isDeletionRequested(one.id))),
+    return buildResponse([
+      ...requestedInstances(pool, this.#view).map(encodeInstance),
+      ...index.machinesOf(pool).map((one) => this.#encode(one, index.isDeletionRequested(one.id))),
     ]);
   }
 
-  #bytesOf(machine: Machine, isLeaving: boolean): Uint8Array {
-    const known = this.#written.get(machine);
-    if (known?.isLeaving === isLeaving) return known.bytes;
-    const shape = instanceOf(machine, isLeaving);
-    const bytes = shape === undefined ? new Uint8Array() : written(shape);
-    this.#written.set(machine, { isLeaving, bytes });
+  #encode(machine: Machine, isDeletionRequested: boolean): Uint8Array {
+    const known = this.#encoded.get(machine);
+    if (known?.isDeletionRequested === isDeletionRequested) return known.bytes;
+    const shape = toInstance(machine, isDeletionRequested);
+    const bytes = shape === undefined ? new Uint8Array() : encodeInstance(shape);
+    this.#encoded.set(machine, { isDeletionRequested, bytes });
     return bytes;
   }
 }
 
-function written(shape: InstanceShape): Uint8Array {
+function encodeInstance(shape: InstanceShape): Uint8Array {
   const bytes = toBinary(InstanceSchema, create(InstanceSchema, shape));
-  const whole = new BinaryWriter().raw(TAG).bytes(bytes).finish();
-  // Copied into a buffer that many share: fifty thousand of their own would weigh more than what is in them.
-  return Buffer.from(whole);
+  const field = new BinaryWriter().raw(TAG).bytes(bytes).finish();
+  // Buffer.from copies into the shared pool: fifty thousand separate ArrayBuffers would cost more than their content.
+  return Buffer.from(field);
 }
 
-/** A message cannot hold bytes for a field it knows; one that it takes for unknown is written as it is. */
-function listOf(instances: readonly Uint8Array[]): NodeGroupNodesResponse {
+/** The encoder accepts raw bytes only as an unknown field, which it writes unchanged. */
+function buildResponse(instances: readonly Uint8Array[]): NodeGroupNodesResponse {
   const list = create(NodeGroupNodesResponseSchema);
   const bytes = Buffer.concat(instances);
   if (bytes.length === 0) return list;

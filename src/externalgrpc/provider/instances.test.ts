@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Machine } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
-import { instanceOf } from './instances.ts';
+import { toInstance } from './instances.ts';
 
-function reasonShown(message: string): string {
+function shownMessage(message: string): string {
   const machine: Machine = {
     id: '00000000-0000-4000-8000-000000000001' as MachineId,
     pool: 'workers',
@@ -16,15 +16,15 @@ function reasonShown(message: string): string {
     attempts: 0,
     failure: { code: 'TASK_FAILED', message, at: 0, phase: 'creating' },
   };
-  return instanceOf(machine, false)?.status?.errorInfo?.errorMessage ?? '';
+  return toInstance(machine, false)?.status?.errorInfo?.errorMessage ?? '';
 }
 
-it('shows the reason of a failure as far as ten thousand of them fit into one answer', () => {
-  expect(reasonShown('x'.repeat(256))).toBe('x'.repeat(256));
-  expect(reasonShown('x'.repeat(257))).toBe(`${'x'.repeat(253)}…`);
+it('truncates the message of a failure to 256 bytes at a character boundary', () => {
+  expect(shownMessage('x'.repeat(256))).toBe('x'.repeat(256));
+  expect(shownMessage('x'.repeat(257))).toBe(`${'x'.repeat(253)}…`);
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 600 }), (message) => {
-      const shown = reasonShown(message);
+      const shown = shownMessage(message);
       const bytes = Buffer.byteLength(shown);
       expect(bytes).toBeLessThanOrEqual(256);
       if (shown === message) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine as the Cluster Autoscaler sees it, from the moment it was asked for until nothing of it is left.
+// A machine as an instance of the Cluster Autoscaler, from its request until it is gone.
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { FleetView } from '../../fleet/index.ts';
-import type { Machine, MachineFailure } from '../../model/machine.ts';
+import type { Machine, MachineFailure, Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { placeholderProviderId, vmProviderId } from '../../model/provider-id.ts';
 import { ERROR_CODES, type ErrorClass } from '../../ports/error-codes.ts';
@@ -16,11 +16,11 @@ export type InstanceShape = MessageInitShape<typeof InstanceSchema>;
 const OUT_OF_RESOURCES = 1;
 const OTHER_ERROR = 99;
 
-/** Go's client takes no answer of more than 4 MiB: ten thousand failed creations with their reasons are 3.3. */
-const REASON_MAX_BYTES = 256;
+/** grpc-go refuses responses larger than 4 MiB: ten thousand failed creations with their messages take 3.3 MiB. */
+const MAX_MESSAGE_BYTES = 256;
 
-/** Of machines that were asked for and have no record. */
-export function comingInstances(pool: string, { index, machines }: FleetView): InstanceShape[] {
+/** Machines that were requested and have no record yet. */
+export function requestedInstances(pool: string, { index, machines }: FleetView): InstanceShape[] {
   return index
     .membersOf(pool)
     .filter(({ id }) => machines.get(id) === undefined)
@@ -31,74 +31,91 @@ export function comingInstances(pool: string, { index, machines }: FleetView): I
 }
 
 /**
- * A creation that failed and that nobody has taken note of. It counts towards the target as long as it is shown: the
- * autoscaler takes a scale-up whose target is reached for a success, and backs no group off for it.
+ * A failed creation that the autoscaler has not acknowledged by deleting it. It counts towards the target while it is
+ * listed: otherwise the target would be reached, and the autoscaler would take the scale-up for a success and not back
+ * the group off.
  */
-export function isUnnoticedFailure({ phase, failure }: Machine, isLeaving: boolean): boolean {
-  return failure !== undefined && phase !== 'gone' && !isLeaving;
+export function isUnacknowledgedFailure(
+  { phase, failure }: Machine,
+  isDeletionRequested: boolean,
+): boolean {
+  return failure !== undefined && phase !== 'gone' && !isDeletionRequested;
 }
 
-/** Undefined for what is gone or was called off. */
-export function instanceOf(machine: Machine, isLeaving: boolean): InstanceShape | undefined {
+/** Undefined for a machine that is gone or cancelled. */
+export function toInstance(
+  machine: Machine,
+  isDeletionRequested: boolean,
+): InstanceShape | undefined {
   const { phase, failure } = machine;
   if (phase === 'gone') return undefined;
-  if (failure !== undefined) return isLeaving ? undefined : failedInstance(machine.id, failure);
-  // Nothing was made of it, and nothing will be.
-  if (isLeaving && (phase === 'requested' || phase === 'placed')) return undefined;
-  return { id: instanceId(machine), status: { instanceState: stateOf(machine, isLeaving) } };
+  if (failure !== undefined)
+    return isDeletionRequested ? undefined : failedInstance(machine.id, failure);
+  // Cancelled before its VM was created.
+  if (isDeletionRequested && (phase === 'requested' || phase === 'placed')) return undefined;
+  return {
+    id: instanceId(machine),
+    status: { instanceState: instanceState(machine, isDeletionRequested) },
+  };
 }
 
-/** The only form in which the autoscaler takes note: being created, with an error. */
+/** The autoscaler notices a failure only on an instance that is being created and has an error. */
 function failedInstance(id: MachineId, { code, message }: MachineFailure): InstanceShape {
   return {
-    // Not its VM's: that id may be another machine's before this one is forgotten.
+    // Not the VM's id: another machine may get that VM id while this failure is still listed.
     id: placeholderProviderId(id),
     status: {
       instanceState: State.instanceCreating,
       errorInfo: {
         errorCode: code,
-        errorMessage: shortened(message),
-        instanceErrorClass: classOf(code) === 'NoCapacity' ? OUT_OF_RESOURCES : OTHER_ERROR,
+        errorMessage: truncateMessage(message),
+        instanceErrorClass: errorClass(code) === 'NoCapacity' ? OUT_OF_RESOURCES : OTHER_ERROR,
       },
     },
   };
 }
 
-/** The whole of it is in the events and in the record. */
-function shortened(message: string): string {
-  if (message.length * 3 <= REASON_MAX_BYTES) return message;
+/** The full message is in the Events and in the record. */
+function truncateMessage(message: string): string {
+  if (message.length * 3 <= MAX_MESSAGE_BYTES) return message;
   const bytes = Buffer.from(message);
-  if (bytes.length <= REASON_MAX_BYTES) return message;
-  // What is left of a character that the cut went through goes too.
+  if (bytes.length <= MAX_MESSAGE_BYTES) return message;
+  // `stream: true` drops a character that the cut splits.
   const kept = new TextDecoder('utf-8', { ignoreBOM: true }).decode(
-    bytes.subarray(0, REASON_MAX_BYTES - 3),
+    bytes.subarray(0, MAX_MESSAGE_BYTES - 3),
     { stream: true },
   );
   return `${kept}…`;
 }
 
-const CLASSES: ReadonlyMap<string, ErrorClass> = new Map(
+const ERROR_CLASSES: ReadonlyMap<string, ErrorClass> = new Map(
   Object.entries(ERROR_CODES).map(([code, facts]) => [code, facts.class]),
 );
 
-function classOf(code: string): ErrorClass | undefined {
-  return CLASSES.get(code);
+function errorClass(code: string): ErrorClass | undefined {
+  return ERROR_CLASSES.get(code);
 }
 
-function stateOf({ phase }: Machine, isLeaving: boolean): State {
-  if (isLeaving || phase === 'deleting') return State.instanceDeleting;
-  switch (phase) {
-    case 'booting':
-    case 'joining':
-    case 'ready':
-    case 'draining':
-      return State.instanceRunning;
-    default:
-      return State.instanceCreating;
-  }
+const STATE_BY_PHASE: Readonly<Record<Phase, State>> = {
+  requested: State.instanceCreating,
+  placed: State.instanceCreating,
+  creating: State.instanceCreating,
+  configuring: State.instanceCreating,
+  starting: State.instanceCreating,
+  booting: State.instanceRunning,
+  joining: State.instanceRunning,
+  ready: State.instanceRunning,
+  draining: State.instanceRunning,
+  deleting: State.instanceDeleting,
+  failed: State.instanceCreating,
+  gone: State.instanceCreating,
+};
+
+function instanceState({ phase }: Machine, isDeletionRequested: boolean): State {
+  return isDeletionRequested ? State.instanceDeleting : STATE_BY_PHASE[phase];
 }
 
-/** Once a Node exists, what it says; the autoscaler compares letter by letter. */
+/** Once a Node exists, its own provider id: the autoscaler compares the strings. */
 export function instanceId({ id, phase, placement, providerId }: Machine): string {
   if (providerId !== undefined && providerId !== '') return providerId;
   if (placement === undefined || phase === 'requested' || phase === 'placed') {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of a node group. An answer replaces every option of the autoscaler, so it is complete or there is none: a
-// duration left out crashes autoscalers up to 1.34 and is zero for later ones.
+// Options of a node group. A response replaces every option of the autoscaler, so it is complete or absent: a missing
+// duration crashes autoscalers up to 1.34 and counts as zero in later ones.
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, durationMs } from '@bufbuild/protobuf/wkt';
 import type {
@@ -9,29 +9,29 @@ import type {
 } from '../gen/externalgrpc/cloud_provider_pb.js';
 import type { OptionSettings } from '../settings.ts';
 
-const NANOSECONDS = 1_000_000n;
+const NANOSECONDS_PER_MS = 1_000_000n;
 
-/** The autoscaler's own defaults, for a client that names none. */
-const FLAGS = {
+/** The defaults of the autoscaler's flags, for a client that sends none. */
+const FLAG_DEFAULTS = {
   unneededMs: 10 * 60_000,
   unreadyMs: 20 * 60_000,
   provisionMs: 15 * 60_000,
   threshold: 0.5,
 } as const;
 
-/** Undefined: the autoscaler's flags hold. */
-export function answeredOptions(
+/** Undefined: the autoscaler's flags apply. */
+export function effectiveOptions(
   settings: OptionSettings,
   defaults: NodeGroupAutoscalingOptions | undefined,
 ): MessageInitShape<typeof NodeGroupAutoscalingOptionsSchema> | undefined {
   const isSet = Object.values(settings).some((value) => value !== undefined);
   if (!isSet || isBefore129(defaults)) return undefined;
-  const { unneededMs, unreadyMs, provisionMs } = timesOf(settings, flagTimes(defaults));
+  const { unneededMs, unreadyMs, provisionMs } = mergeTimes(settings, readFlagTimes(defaults));
   return {
-    ...judgementOf(settings, defaults),
-    scaleDownUnneededTime: legacy(unneededMs),
-    scaleDownUnreadyTime: legacy(unreadyMs),
-    MaxNodeProvisionTime: legacy(provisionMs),
+    ...mergeScaleDownOptions(settings, defaults),
+    scaleDownUnneededTime: legacyDuration(unneededMs),
+    scaleDownUnreadyTime: legacyDuration(unreadyMs),
+    MaxNodeProvisionTime: legacyDuration(provisionMs),
     scaleDownUnneededDuration: durationFromMs(unneededMs),
     scaleDownUnreadyDuration: durationFromMs(unreadyMs),
     MaxNodeProvisionDuration: durationFromMs(provisionMs),
@@ -39,14 +39,14 @@ export function answeredOptions(
 }
 
 const NO_DEFAULTS = {
-  scaleDownUtilizationThreshold: FLAGS.threshold,
-  scaleDownGpuUtilizationThreshold: FLAGS.threshold,
+  scaleDownUtilizationThreshold: FLAG_DEFAULTS.threshold,
+  scaleDownGpuUtilizationThreshold: FLAG_DEFAULTS.threshold,
   zeroOrMaxNodeScaling: false,
   ignoreDaemonSetsUtilization: false,
 };
 
-/** Zero and false are values: they are not replaced. */
-function judgementOf(
+/** Zero and false are set values and are kept. */
+function mergeScaleDownOptions(
   settings: OptionSettings,
   defaults: typeof NO_DEFAULTS | NodeGroupAutoscalingOptions = NO_DEFAULTS,
 ) {
@@ -61,7 +61,7 @@ function judgementOf(
   };
 }
 
-/** Up to 1.28 it takes a provision time of zero from any answer, and would delete every new machine. */
+/** Up to 1.28 the autoscaler reads a provision time of zero from every response and would delete each new machine. */
 function isBefore129(defaults: NodeGroupAutoscalingOptions | undefined): boolean {
   return (
     defaults?.scaleDownUnneededTime !== undefined &&
@@ -76,7 +76,7 @@ interface Times {
   readonly provisionMs: number;
 }
 
-function timesOf(settings: OptionSettings, flags: Times): Times {
+function mergeTimes(settings: OptionSettings, flags: Times): Times {
   return {
     unneededMs: settings.scaleDownUnneededTimeMs ?? flags.unneededMs,
     unreadyMs: settings.scaleDownUnreadyTimeMs ?? flags.unreadyMs,
@@ -84,25 +84,29 @@ function timesOf(settings: OptionSettings, flags: Times): Times {
   };
 }
 
-function flagTimes(flags: NodeGroupAutoscalingOptions | undefined): Times {
-  if (flags === undefined) return FLAGS;
+function readFlagTimes(flags: NodeGroupAutoscalingOptions | undefined): Times {
+  if (flags === undefined) return FLAG_DEFAULTS;
   return {
     unneededMs:
-      msOf(flags.scaleDownUnneededDuration, flags.scaleDownUnneededTime) ?? FLAGS.unneededMs,
-    unreadyMs: msOf(flags.scaleDownUnreadyDuration, flags.scaleDownUnreadyTime) ?? FLAGS.unreadyMs,
+      readDurationMs(flags.scaleDownUnneededDuration, flags.scaleDownUnneededTime) ??
+      FLAG_DEFAULTS.unneededMs,
+    unreadyMs:
+      readDurationMs(flags.scaleDownUnreadyDuration, flags.scaleDownUnreadyTime) ??
+      FLAG_DEFAULTS.unreadyMs,
     provisionMs:
-      msOf(flags.MaxNodeProvisionDuration, flags.MaxNodeProvisionTime) ?? FLAGS.provisionMs,
+      readDurationMs(flags.MaxNodeProvisionDuration, flags.MaxNodeProvisionTime) ??
+      FLAG_DEFAULTS.provisionMs,
   };
 }
 
-function msOf(
+function readDurationMs(
   newer: NodeGroupAutoscalingOptions['scaleDownUnneededDuration'],
   older: NodeGroupAutoscalingOptions['scaleDownUnneededTime'],
 ): number | undefined {
   if (newer !== undefined) return durationMs(newer);
-  return older === undefined ? undefined : Number(older.duration / NANOSECONDS);
+  return older === undefined ? undefined : Number(older.duration / NANOSECONDS_PER_MS);
 }
 
-function legacy(ms: number): { duration: bigint } {
-  return { duration: BigInt(Math.round(ms)) * NANOSECONDS };
+function legacyDuration(ms: number): { duration: bigint } {
+  return { duration: BigInt(Math.round(ms)) * NANOSECONDS_PER_MS };
 }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node of a pool, and what a pod, costs for a while. Only relations matter: any currency will do.
+// Prices of nodes and pods over a time span. Only ratios matter, so any currency works.
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { FaceSettings, GroupSettings } from '../settings.ts';
-import type { PodDemand } from './pod-requests.ts';
+import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
+import type { PodRequests } from './pod-requests.ts';
 
 const GIB = 2 ** 30;
 const HOUR_MS = 3_600_000;
 
 export function nodePricePerHour(
   { size, pricePerHour }: GroupSettings,
-  pricing: FaceSettings['pricing'],
+  pricing: ExternalGrpcSettings['pricing'],
 ): number {
-  return pricePerHour ?? pricePerHourOf({ cpuMilli: size.cpu * 1_000, ...size }, pricing);
+  return pricePerHour ?? resourcePricePerHour({ cpuMilli: size.cpu * 1_000, ...size }, pricing);
 }
 
-export function pricePerHourOf(
-  { cpuMilli, memoryBytes }: PodDemand,
-  { vcpuHour, memoryGiBHour }: FaceSettings['pricing'],
+export function resourcePricePerHour(
+  { cpuMilli, memoryBytes }: PodRequests,
+  { vcpuHour, memoryGiBHour }: ExternalGrpcSettings['pricing'],
 ): number {
   return (cpuMilli / 1_000) * vcpuHour + (memoryBytes / GIB) * memoryGiBHour;
 }
 
-/** The newer pair of times, else the older; a span that is none counts as an hour. */
-export function hoursOf(
+/** Uses the newer pair of timestamps, else the older one. A missing or empty span counts as one hour. */
+export function billedHours(
   newer: readonly [Timestamp | undefined, Timestamp | undefined],
   older: readonly [Timestamp | undefined, Timestamp | undefined],
 ): number {

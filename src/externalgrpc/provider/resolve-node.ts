@@ -1,98 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which machine the autoscaler speaks of. It knows real Nodes, and it invents nodes for instances without one: name
-// and provider id are the instance's id then, and there is not a single label.
+// Finds the machine of a node that the autoscaler names. For an instance without a Node the autoscaler sends a
+// placeholder node: its name and provider id are the instance's id, and it has no labels.
 import type { FleetView } from '../../fleet/index.ts';
 import type { CreateIntent } from '../../model/intent.ts';
 import { type Machine, mayExist } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { type ProviderId, readProviderId } from '../../model/provider-id.ts';
 
-export interface AskedNode {
+export interface NodeReference {
   readonly providerID: string;
   readonly name: string;
 }
 
-export type Resolved =
+export type ResolvedNode =
   | { readonly kind: 'machine'; readonly id: MachineId; readonly machine: Machine }
-  /** Asked for, without a record yet. */
-  | { readonly kind: 'coming'; readonly id: MachineId; readonly intent: CreateIntent }
-  /** In the form of ours, and no machine has it any more. */
-  | { readonly kind: 'past'; readonly region?: string; readonly vmId?: number }
+  /** Requested, without a record yet. */
+  | { readonly kind: 'requested'; readonly id: MachineId; readonly intent: CreateIntent }
+  /** An id in our format that no machine has any more. */
+  | { readonly kind: 'stale'; readonly region?: string; readonly vmId?: number }
   | { readonly kind: 'foreign' };
 
-const FOREIGN: Resolved = { kind: 'foreign' };
+const FOREIGN: ResolvedNode = { kind: 'foreign' };
 
-export function resolveNode(node: AskedNode, view: FleetView): Resolved {
-  const byId = node.providerID === '' ? FOREIGN : byProviderId(node.providerID, view);
-  if (byId.kind === 'machine' || byId.kind === 'coming') return byId;
-  return byName(node, view) ?? byId;
+export function resolveNode(node: NodeReference, view: FleetView): ResolvedNode {
+  const byId = node.providerID === '' ? FOREIGN : resolveByProviderId(node.providerID, view);
+  if (byId.kind === 'machine' || byId.kind === 'requested') return byId;
+  return resolveByName(node, view) ?? byId;
 }
 
-/** A Node whose provider id says something else than its machine's known one is not that machine's. */
-function byName({ name, providerID }: AskedNode, view: FleetView): Resolved | undefined {
+/** A Node whose provider id differs from the machine's recorded one belongs to another machine. */
+function resolveByName(
+  { name, providerID }: NodeReference,
+  view: FleetView,
+): ResolvedNode | undefined {
   if (name === '') return undefined;
-  const machine = withNode(view.index.byName(name));
+  const machine = ifMayHaveNode(view.index.byName(name));
   if (machine === undefined) return undefined;
-  const isOther =
+  const hasOtherId =
     providerID !== '' && machine.providerId !== undefined && machine.providerId !== providerID;
-  if (isOther || isOtherVm(machine, providerID)) return undefined;
-  return found(machine);
+  if (hasOtherId || namesAnotherVm(machine, providerID)) return undefined;
+  return resolvedTo(machine);
 }
 
-function isOtherVm({ placement }: Machine, providerID: string): boolean {
+function namesAnotherVm({ placement }: Machine, providerID: string): boolean {
   const id = readProviderId(providerID);
   if (id.kind !== 'vm' || placement === undefined) return false;
   return id.region !== placement.region || id.vmId !== placement.vmId;
 }
 
-/** Ids come round: whoever has it now goes before those who had it. */
-function byProviderId(providerId: string, view: FleetView): Resolved {
+/** VM ids are reused: the machine that has the id now takes precedence over earlier ones. */
+function resolveByProviderId(providerId: string, view: FleetView): ResolvedNode {
   const known = view.index.byProviderId(providerId);
-  if (known !== undefined && mayExist(known.phase)) return found(known);
-  const read = byForm(readProviderId(providerId), view);
-  if (known === undefined || read.kind === 'machine' || read.kind === 'coming') return read;
-  if (known.phase === 'gone') return found(known);
-  return read.kind === 'past' ? read : { kind: 'past' };
+  if (known !== undefined && mayExist(known.phase)) return resolvedTo(known);
+  const current = resolveByFormat(readProviderId(providerId), view);
+  if (known === undefined || current.kind === 'machine' || current.kind === 'requested')
+    return current;
+  if (known.phase === 'gone') return resolvedTo(known);
+  return current.kind === 'stale' ? current : { kind: 'stale' };
 }
 
-function byForm(id: ProviderId, view: FleetView): Resolved {
+function resolveByFormat(id: ProviderId, view: FleetView): ResolvedNode {
   const { index } = view;
   switch (id.kind) {
     case 'placeholder':
-      return byMachineId(id.machine, view) ?? { kind: 'past' };
+      return resolveByMachineId(id.machine, view) ?? { kind: 'stale' };
     case 'smbios':
-      return byMachineId(id.machine, view) ?? FOREIGN;
+      return resolveByMachineId(id.machine, view) ?? FOREIGN;
     case 'vm': {
-      const machine = withNode(index.byVm(id.region, id.vmId));
+      const machine = ifMayHaveNode(index.byVm(id.region, id.vmId));
       return machine === undefined
-        ? { kind: 'past', region: id.region, vmId: id.vmId }
-        : found(machine);
+        ? { kind: 'stale', region: id.region, vmId: id.vmId }
+        : resolvedTo(machine);
     }
     case 'node-name': {
-      const machine = withNode(index.byName(id.nodeName));
-      return machine === undefined || machine.providerId !== undefined ? FOREIGN : found(machine);
+      const machine = ifMayHaveNode(index.byName(id.nodeName));
+      return machine === undefined || machine.providerId !== undefined
+        ? FOREIGN
+        : resolvedTo(machine);
     }
-    default:
+    case 'foreign':
       return FOREIGN;
   }
 }
 
 /**
- * Nothing is left of one that failed, and nothing is made yet of one that waits: a Node at the VM id or with the name
- * that its record still has is somebody else's.
+ * A failed machine has no VM any more and a waiting one has none yet: a Node with the VM id or name in such a record
+ * belongs to another VM.
  */
-function withNode(machine: Machine | undefined): Machine | undefined {
+function ifMayHaveNode(machine: Machine | undefined): Machine | undefined {
   if (machine === undefined) return undefined;
   return mayExist(machine.phase) || machine.phase === 'gone' ? machine : undefined;
 }
 
-function found(machine: Machine): Resolved {
+function resolvedTo(machine: Machine): ResolvedNode {
   return { kind: 'machine', id: machine.id, machine };
 }
 
-function byMachineId(id: MachineId, { index, machines }: FleetView): Resolved | undefined {
+function resolveByMachineId(
+  id: MachineId,
+  { index, machines }: FleetView,
+): ResolvedNode | undefined {
   const machine = machines.get(id);
   if (machine !== undefined) return { kind: 'machine', id, machine };
   const intent = index.requested(id);
-  return intent === undefined ? undefined : { kind: 'coming', id, intent };
+  return intent === undefined ? undefined : { kind: 'requested', id, intent };
 }

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls are begun at all: only gRPC, only for those on the list, and only so many. A refused client learns why.
+// Decides which calls are admitted: gRPC only, allowed clients only, within the load limits. A refusal states its reason.
 import type { Http2Session, ServerHttp2Stream } from 'node:http2';
 import { TLSSocket } from 'node:tls';
-import { isAllowed, namesOf } from './allow-list.ts';
-import type { StreamHandler } from './answer-calls.ts';
+import { isAllowed, readCertificateNames } from './allow-list.ts';
 import type { Connections } from './connections.ts';
+import type { StreamHandler } from './dispatch.ts';
 import { refuseGrpc, refuseHttp } from './refuse.ts';
 
-/** Of answers that clients asked for and do not read. */
-const UNREAD_MAX_BYTES = 64 * 2 ** 20;
+/** Responses that clients requested and have not read. */
+const MAX_UNREAD_BYTES = 64 * 2 ** 20;
 
-/** They go into a header. */
-const NAMES_SHOWN_MAX = 500;
+/** The names are sent in a header. */
+const MAX_NAMES_LENGTH = 500;
 
 export interface AdmissionOptions {
-  /** Undefined: clients show no certificate. */
+  /** Undefined: clients need no certificate. */
   readonly allow: readonly string[] | undefined;
-  readonly callsAtOnce: number;
+  readonly maxConcurrentCalls: number;
   readonly connections: Connections;
 }
 
-export function admitted(next: StreamHandler, options: AdmissionOptions): StreamHandler {
+export function admitCalls(next: StreamHandler, options: AdmissionOptions): StreamHandler {
   const { allow, connections } = options;
-  const handler = limited(next, options.callsAtOnce);
-  const guests = new Guests(allow);
+  const handler = limitLoad(next, options.maxConcurrentCalls);
+  const authorizer = new ClientAuthorizer(allow);
   return (stream, headers) => {
     stream.on('error', () => undefined);
     if (headers[':method'] !== 'POST') return refuseHttp(stream, 405);
     if (!isGrpc(headers['content-type'])) return refuseHttp(stream, 415);
-    const stranger = guests.refusal(stream);
-    if (stranger !== undefined) {
-      return refuseGrpc(stream, { status: 'PermissionDenied', message: stranger });
+    const refusal = authorizer.refusal(stream);
+    if (refusal !== undefined) {
+      return refuseGrpc(stream, { status: 'PermissionDenied', message: refusal });
     }
-    connections.callBegins(stream);
+    connections.callStarted(stream);
     const { 'grpc-encoding': encoding = 'identity' } = headers;
     if (encoding === 'identity') return handler(stream, headers);
-    // The autoscaler never packs what it sends, and what is packed may be a thousand times as large.
-    const message = `requests in grpc-encoding ${JSON.stringify(encoding)} are not read`;
+    // The autoscaler never compresses, and a compressed message may expand a thousandfold.
+    const message = `grpc-encoding ${JSON.stringify(encoding)} is not supported; use identity`;
     const accepted = { 'grpc-accept-encoding': 'identity' };
     refuseGrpc(stream, { status: 'Unimplemented', message }, accepted);
   };
 }
 
-/** Who a connection is from is looked at once: its certificate stays the same. */
-class Guests {
+/** Checks each connection once: its certificate does not change. */
+class ClientAuthorizer {
   readonly #allow: readonly string[] | undefined;
   readonly #refusals = new WeakMap<Http2Session, string | undefined>();
 
@@ -51,26 +51,28 @@ class Guests {
     this.#allow = allow;
   }
 
-  /** In words, if so. */
+  /** The reason for a refusal; undefined for an allowed client. */
   refusal({ session }: ServerHttp2Stream): string | undefined {
     if (this.#allow === undefined) return undefined;
-    if (session === undefined) return 'the connection has ended';
-    if (!this.#refusals.has(session)) this.#refusals.set(session, judge(session, this.#allow));
+    if (session === undefined) return 'the connection is closed';
+    if (!this.#refusals.has(session))
+      this.#refusals.set(session, refuseClient(session, this.#allow));
     return this.#refusals.get(session);
   }
 }
 
-function judge({ socket }: Http2Session, allow: readonly string[]): string | undefined {
-  const names = socket instanceof TLSSocket ? namesOf(socket.getPeerCertificate()) : [];
+function refuseClient({ socket }: Http2Session, allow: readonly string[]): string | undefined {
+  const names =
+    socket instanceof TLSSocket ? readCertificateNames(socket.getPeerCertificate()) : [];
   if (isAllowed(names, allow)) return undefined;
-  const said = JSON.stringify(names.map(({ text }) => text)).slice(0, NAMES_SHOWN_MAX);
-  return `client certificate of ${said} is not on the list`;
+  const shown = JSON.stringify(names.map(({ text }) => text)).slice(0, MAX_NAMES_LENGTH);
+  return `the names ${shown} of the client certificate are not in grpc.tls.allow`;
 }
 
-function limited(handler: StreamHandler, callsAtOnce: number): StreamHandler {
+function limitLoad(handler: StreamHandler, maxConcurrentCalls: number): StreamHandler {
   const calls = new Set<ServerHttp2Stream>();
   return (stream, headers) => {
-    const problem = tooMuch(calls, callsAtOnce);
+    const problem = overloadReason(calls, maxConcurrentCalls);
     if (problem !== undefined) {
       return refuseGrpc(stream, { status: 'ResourceExhausted', message: problem });
     }
@@ -80,11 +82,16 @@ function limited(handler: StreamHandler, callsAtOnce: number): StreamHandler {
   };
 }
 
-function tooMuch(calls: ReadonlySet<ServerHttp2Stream>, callsAtOnce: number): string | undefined {
-  if (calls.size >= callsAtOnce) return `${callsAtOnce} calls are under way`;
-  let unread = 0;
-  for (const { writableLength } of calls) unread += writableLength;
-  return unread > UNREAD_MAX_BYTES ? `answers of ${unread} bytes are not read yet` : undefined;
+function overloadReason(
+  calls: ReadonlySet<ServerHttp2Stream>,
+  maxConcurrentCalls: number,
+): string | undefined {
+  if (calls.size >= maxConcurrentCalls) return `${maxConcurrentCalls} calls are in progress`;
+  let unreadBytes = 0;
+  for (const { writableLength } of calls) unreadBytes += writableLength;
+  return unreadBytes > MAX_UNREAD_BYTES
+    ? `responses of ${unreadBytes} bytes are not read yet`
+    : undefined;
 }
 
 function isGrpc(contentType: string | undefined): boolean {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names in certificates that an authority has really signed, however odd, against the list of those who are let in.
+// Certificates with unusual names, each really signed by a CA, checked against an allow list.
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type OddNames, oddCertificate } from '../testing/odd-certificates.ts';
-import { isAllowed, namesOf } from './allow-list.ts';
+import { isAllowed, readCertificateNames } from './allow-list.ts';
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const ISSUER = {
@@ -13,18 +13,18 @@ const ISSUER = {
 };
 const FROM = Date.parse('2026-01-01T00:00:00Z');
 
-/** As the listener gets them from Node. */
-function isLetIn(names: OddNames, allow: readonly string[]): boolean {
+/** With the names as Node reports them to the listener. */
+function isClientAllowed(names: OddNames, allow: readonly string[]): boolean {
   const { certPem } = oddCertificate(names, ISSUER, FROM);
   const certificate = new X509Certificate(certPem).toLegacyObject();
-  return isAllowed(namesOf(certificate), allow);
+  return isAllowed(readCertificateNames(certificate), allow);
 }
 
 const V4 = Buffer.from([10, 0, 0, 7]);
 const V6 = Buffer.from('20010db8000000000000000000000001', 'hex');
 const ID = 'spiffe://cluster.example/ns/pvescaler/sa/cluster-autoscaler';
 
-describe('the list lets in', () => {
+describe('the allow list accepts', () => {
   it.each<[string, OddNames, string]>([
     ['a common name', { common: ['cluster-autoscaler'] }, 'cluster-autoscaler'],
     ['one of several common names', { common: ['x', 'cluster-autoscaler'] }, 'cluster-autoscaler'],
@@ -33,15 +33,17 @@ describe('the list lets in', () => {
     ['a URI with a comma', { uri: ['urn://a,b'] }, 'urn://a,b'],
     ['an e-mail address', { email: ['ca@example.org'] }, 'ca@example.org'],
     ['an IPv4 address', { ip: [V4] }, '10.0.0.7'],
-    ['an IPv6 address in another form', { ip: [V6] }, '2001:DB8:0::1'],
+    ['an IPv6 address in another notation', { ip: [V6] }, '2001:DB8:0::1'],
     ['a name of Kubernetes’ own form', { common: ['system:node:a'] }, 'system:node:a'],
   ])('%s', (_what, names, entry) => {
-    expect(isLetIn(names, [entry])).toBe(true);
-    expect(isLetIn(names, [`${entry}x`, entry.slice(0, -1), entry.slice(1), ''])).toBe(false);
+    expect(isClientAllowed(names, [entry])).toBe(true);
+    expect(isClientAllowed(names, [`${entry}x`, entry.slice(0, -1), entry.slice(1), ''])).toBe(
+      false,
+    );
   });
 });
 
-describe('the list does not let in', () => {
+describe('the allow list refuses', () => {
   it.each<[string, OddNames, string]>([
     ['a URI in a common name', { common: [ID] }, ID],
     ['a URI in a DNS name', { dns: [ID] }, ID],
@@ -65,7 +67,7 @@ describe('the list does not let in', () => {
     ['a name after a line end', { dns: ['x\nDNS:ca'] }, 'ca'],
     ['a quoted name', { dns: ['"ca"'], common: ['"ca"'] }, 'ca'],
     ['a name with a space', { dns: [' ca', 'ca '], common: ['ca '] }, 'ca'],
-    ['a name in other letters', { dns: ['CA'], common: ['Ca'] }, 'ca'],
+    ['a name in another case', { dns: ['CA'], common: ['Ca'] }, 'ca'],
     ['a wildcard', { dns: ['*', '*.example'] }, 'ca.example'],
     ['an address of a wrong length', { ip: [Buffer.from([10, 0, 0])] }, '10.0.0.0'],
     [
@@ -73,24 +75,24 @@ describe('the list does not let in', () => {
       { ip: [Buffer.concat([Buffer.alloc(10), Buffer.from([255, 255]), V4])] },
       '10.0.0.7',
     ],
-    ['nobody at all', {}, 'ca'],
+    ['a certificate without names', {}, 'ca'],
     ['empty names', { common: [''], dns: [''], uri: [''], email: [''] }, 'ca'],
   ])('%s', (_what, names, entry) => {
-    expect(isLetIn(names, [entry])).toBe(false);
+    expect(isClientAllowed(names, [entry])).toBe(false);
   });
 
-  it('whatever else is signed: only fields that are exactly the entry count', () => {
+  it('every certificate without a field that equals the entry', () => {
     const odd = fc.string({
       unit: fc.constantFrom('c', 'a', ',', ' ', '"', '\\', '\0', ':', 'DNS:', 'URI:', '\n', 'ü'),
       maxLength: 8,
     });
-    const some = fc.array(odd, { maxLength: 3 });
+    const names = fc.array(odd, { maxLength: 3 });
     fc.assert(
       fc.property(
-        fc.record({ common: some, dns: some, uri: some, email: some, directory: some }),
-        (names) => {
-          const isNamed = [...names.common, ...names.dns].includes('ca');
-          expect(isLetIn(names, ['ca'])).toBe(isNamed);
+        fc.record({ common: names, dns: names, uri: names, email: names, directory: names }),
+        (fields) => {
+          const isNamed = [...fields.common, ...fields.dns].includes('ca');
+          expect(isClientAllowed(fields, ['ca'])).toBe(isNamed);
         },
       ),
       { numRuns: 200 },

@@ -7,28 +7,28 @@ import { ServerReflection } from '../gen/reflection/reflection_pb.js';
 import { listen } from './listener.ts';
 import { Services } from './services.ts';
 
-const ANSWERS = 30;
-const ANSWER_BYTES = 200_000;
+const RESPONSES = 30;
+const RESPONSE_BYTES = 200_000;
 
-it('waits with each message of many until the one before is read, and leaves nothing behind', async () => {
+it('waits for the client to read before writing the next message of a stream', async () => {
   const warnings: Error[] = [];
-  const heed = (warning: Error) => void warnings.push(warning);
-  // oxlint-disable-next-line no-restricted-globals -- listeners that pile up are told to the process only
-  process.on('warning', heed);
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  // oxlint-disable-next-line no-restricted-globals -- Node reports leaked listeners on the process only
+  process.on('warning', onWarning);
   const clock = new VirtualClock();
   let written = 0;
   const services = new Services().add(ServerReflection, {
     async *serverReflectionInfo() {
-      for (; written < ANSWERS; written += 1) yield { validHost: 'x'.repeat(ANSWER_BYTES) };
+      for (; written < RESPONSES; written += 1) yield { validHost: 'x'.repeat(RESPONSE_BYTES) };
     },
   });
   const listener = await listen({
     clock,
     services,
-    around: async (_rpc, work) => work(),
+    intercept: async (_rpc, work) => work(),
     listen: { host: '127.0.0.1', port: 0 },
     security: { kind: 'plaintext' },
-    callsAtOnce: 10,
+    maxConcurrentCalls: 10,
     read: () => Promise.reject(new Error('no files here')),
     warn: () => undefined,
   });
@@ -42,16 +42,16 @@ it('waits with each message of many until the one before is read, and leaves not
   await once(call, 'response');
   expect(written).toBeLessThan(2);
   let bytes = 0;
-  call.on('data', (piece: Buffer) => {
-    bytes += piece.length;
+  call.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
   });
   const [trailers] = await once(call, 'trailers');
   await once(call, 'close');
   expect(trailers).toMatchObject({ 'grpc-status': '0' });
-  expect(bytes).toBeGreaterThan(ANSWERS * ANSWER_BYTES);
+  expect(bytes).toBeGreaterThan(RESPONSES * RESPONSE_BYTES);
   session.close();
   await listener.close();
   // oxlint-disable-next-line no-restricted-globals -- as above
-  process.off('warning', heed);
+  process.off('warning', onWarning);
   expect(warnings).toEqual([]);
 });

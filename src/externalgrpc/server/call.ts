@@ -1,62 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call on its stream: how long it may take, whether anybody still waits for it, and how it ends. It ends once.
+// One call on its HTTP/2 stream: its deadline, its cancellation and its status. A call ends exactly once.
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { Clock } from '../../ports/clock.ts';
 import { CONTENT_TYPE, refuseGrpc, statusTrailers } from './refuse.ts';
 import type { CallContext } from './services.ts';
 import { GrpcError } from './status.ts';
 
-/** The autoscaler gives a call 5 seconds by default. */
-const STILL_MAX_MS = 60_000;
+/** The autoscaler's default deadline is 5 seconds. */
+const STALL_TIMEOUT_MS = 60_000;
 
-/** Flags and length. */
+/** One byte of flags, four bytes of length. */
 const HEADER_BYTES = 5;
 
-export interface CallParts {
+export interface CallOptions {
   readonly clock: Clock;
-  /** Aborted when the server ends. */
+  /** Aborted when the server shuts down. */
   readonly shutdown: AbortSignal;
-  /** How long nothing may move on a stream while the client has something to send or to read. */
-  readonly stillMaxMs?: number | undefined;
+  /** Maximum time without progress on a stream whose client has data to send or to read. */
+  readonly stallTimeoutMs?: number | undefined;
 }
 
 export class Call implements CallContext {
   readonly #stream: ServerHttp2Stream;
-  readonly #parts: CallParts;
+  readonly #options: CallOptions;
   readonly #timers = new Set<AbortController>();
   #abort: AbortController | undefined;
   #trailers: Record<string, string> = { 'grpc-status': '0' };
-  #isOver = false;
-  /** Of whoever waits to write the next message. */
-  #goOn: () => void = () => undefined;
+  #isEnded = false;
+  /** Resolves the pending `write`. */
+  #resumeWriting: () => void = () => undefined;
 
-  constructor(stream: ServerHttp2Stream, parts: CallParts) {
+  constructor(stream: ServerHttp2Stream, options: CallOptions) {
     this.#stream = stream;
-    this.#parts = parts;
-    const { stillMaxMs = STILL_MAX_MS } = parts;
-    stream.setTimeout(stillMaxMs);
-    // Not as the callback of the line above, which is called once: a watch is still many times.
-    stream.on('timeout', () => this.#still(stillMaxMs));
+    this.#options = options;
+    const { stallTimeoutMs = STALL_TIMEOUT_MS } = options;
+    stream.setTimeout(stallTimeoutMs);
+    // Not as the callback of setTimeout, which runs once: a watch may be quiet many times.
+    stream.on('timeout', () => this.#onStall(stallTimeoutMs));
     stream.once('close', () => this.#end());
   }
 
-  get isOver(): boolean {
-    return this.#isOver;
+  get isEnded(): boolean {
+    return this.#isEnded;
   }
 
-  /** Made for those who ask: most calls are answered before anybody could give them up. */
+  /** Created on first use: most calls finish before a cancellation could matter. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
-      if (this.#isOver) this.#abort.abort();
+      if (this.#isEnded) this.#abort.abort();
     }
-    return AbortSignal.any([this.#abort.signal, this.#parts.shutdown]);
+    return AbortSignal.any([this.#abort.signal, this.#options.shutdown]);
   }
 
-  /** False: it is malformed, and the call has failed. */
-  limitTime({ 'grpc-timeout': timeout }: IncomingHttpHeaders): boolean {
+  /** False when the deadline is malformed: the call has failed. */
+  applyDeadline({ 'grpc-timeout': timeout }: IncomingHttpHeaders): boolean {
     if (timeout === undefined) return true;
-    const ms = typeof timeout === 'string' ? timeoutMs(timeout) : undefined;
+    const ms = typeof timeout === 'string' ? parseTimeoutMs(timeout) : undefined;
     if (ms === undefined) {
       this.fail(new GrpcError('InvalidArgument', 'grpc-timeout is malformed'));
       return false;
@@ -65,11 +65,11 @@ export class Call implements CallContext {
     return true;
   }
 
-  /** Unless it is over by then, or what is returned is called. */
+  /** Fails the call after a timeout. The returned function cancels the timeout. */
   failAfter(ms: number, message: string): () => void {
     const timer = new AbortController();
     this.#timers.add(timer);
-    this.#parts.clock.sleep(ms, { signal: timer.signal }).then(
+    this.#options.clock.sleep(ms, { signal: timer.signal }).then(
       () => this.fail(new GrpcError('DeadlineExceeded', message)),
       () => undefined,
     );
@@ -80,7 +80,7 @@ export class Call implements CallContext {
   }
 
   fail(error: GrpcError): void {
-    if (this.#isOver) return;
+    if (this.#isEnded) return;
     this.#trailers = statusTrailers(error);
     const { headersSent } = this.#stream;
     this.#end();
@@ -88,42 +88,42 @@ export class Call implements CallContext {
     else refuseGrpc(this.#stream, error);
   }
 
-  /** The whole answer at once. */
+  /** Sends the response of a unary call and ends the call. */
   reply(message: Uint8Array): void {
-    if (this.#isOver) return;
-    this.#open();
+    if (this.#isEnded) return;
+    this.#sendHeaders();
     this.#end();
-    this.#stream.end(framed(message));
+    this.#stream.end(frameMessage(message));
   }
 
-  /** One of several. Resolves when the next may be written. */
+  /** Sends one message of a stream. Resolves when the next one may be written. */
   write(message: Uint8Array): Promise<void> {
-    if (this.#isOver) return Promise.resolve();
+    if (this.#isEnded) return Promise.resolve();
     if (!this.#stream.headersSent) {
-      this.#open();
-      this.#stream.on('drain', () => this.#goOn());
+      this.#sendHeaders();
+      this.#stream.on('drain', () => this.#resumeWriting());
     }
-    if (this.#stream.write(framed(message))) return Promise.resolve();
+    if (this.#stream.write(frameMessage(message))) return Promise.resolve();
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#goOn = resolve;
+    this.#resumeWriting = resolve;
     return promise;
   }
 
-  /** After the last of several. */
+  /** Ends a stream after its last message. */
   finish(): void {
-    if (this.#isOver) return;
-    if (!this.#stream.headersSent) this.#open();
+    if (this.#isEnded) return;
+    if (!this.#stream.headersSent) this.#sendHeaders();
     this.#end();
     this.#stream.end();
   }
 
-  #open(): void {
+  #sendHeaders(): void {
     const stream = this.#stream;
     stream.once('wantTrailers', () => {
       if (stream.closed || stream.destroyed) return;
       stream.sendTrailers(this.#trailers);
-      // Whoever still sends is told to stop: nobody will read it, and the call would count as under way. A reset at once
-      // would overtake the trailers.
+      // A client that still sends is reset: its data would not be read, and the call would count as in progress. An
+      // immediate reset would overtake the trailers.
       // oxlint-disable-next-line no-restricted-globals -- Node sends trailers in an immediate of its own
       setImmediate(() => {
         if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
@@ -132,20 +132,20 @@ export class Call implements CallContext {
     stream.respond({ ':status': 200, 'content-type': CONTENT_TYPE }, { waitForTrailers: true });
   }
 
-  /** Somebody who watches waits for us for as long as nothing changes. */
-  #still(ms: number): void {
+  /** A quiet stream is fine when the client waits for the server, as in a health watch. */
+  #onStall(ms: number): void {
     const { readableEnded, writableLength } = this.#stream;
     const isUnread = writableLength > 0;
     if (readableEnded && !isUnread) return;
-    // A status would wait behind what is not read.
-    if (this.#isOver || isUnread) this.#stream.close(constants.NGHTTP2_CANCEL);
-    else this.fail(new GrpcError('DeadlineExceeded', `nothing came for ${ms / 1_000} seconds`));
+    // A status would queue behind the unread data.
+    if (this.#isEnded || isUnread) this.#stream.close(constants.NGHTTP2_CANCEL);
+    else this.fail(new GrpcError('DeadlineExceeded', `no data received for ${ms / 1_000} seconds`));
   }
 
   #end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#goOn();
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#resumeWriting();
     for (const timer of this.#timers) timer.abort();
     this.#abort?.abort();
   }
@@ -160,13 +160,13 @@ const UNITS_MS: Readonly<Record<string, number>> = {
   n: 1e-6,
 };
 
-function timeoutMs(text: string): number | undefined {
+function parseTimeoutMs(text: string): number | undefined {
   const [, digits, unit = ''] = /^(\d{1,8})([HMSmun])$/.exec(text) ?? [];
-  const each = UNITS_MS[unit];
-  return each === undefined ? undefined : Number(digits) * each;
+  const unitMs = UNITS_MS[unit];
+  return unitMs === undefined ? undefined : Number(digits) * unitMs;
 }
 
-function framed(message: Uint8Array): Buffer {
+function frameMessage(message: Uint8Array): Buffer {
   const frame = Buffer.allocUnsafe(HEADER_BYTES + message.length);
   frame[0] = 0;
   frame.writeUInt32BE(message.length, 1);

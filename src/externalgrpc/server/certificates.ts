@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files behind a TLS listener, read again and again: certificates are renewed while we run. What cannot be read
-// or does not fit together is told, and the listener goes on with what it had.
+// The certificate files of a TLS listener, read periodically: certificates are renewed while the server runs. When the
+// files cannot be read or do not match, a warning is logged and the listener keeps its current certificate.
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Clock } from '../../ports/clock.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
@@ -14,7 +14,7 @@ export interface CertificatePaths {
 
 export type ReadText = (path: string) => Promise<string>;
 
-const LOOK_EVERY_MS = 10_000;
+const CHECK_INTERVAL_MS = 10_000;
 
 export interface CertificateParts {
   readonly paths: CertificatePaths;
@@ -27,13 +27,13 @@ export async function readCertificates({
 }: CertificateParts): Promise<SecureContextOptions> {
   const text = (path: string, what: string) =>
     read(path).catch((cause: unknown) => {
-      throw new InvalidConfig('CONFIG_UNREADABLE', `${what} ${path} cannot be read`, { cause });
+      throw new InvalidConfig('CONFIG_UNREADABLE', `cannot read ${what} ${path}`, { cause });
     });
   const { certPath, keyPath, clientCaPath } = paths;
   const context: SecureContextOptions = {
     cert: await text(certPath, 'the certificate'),
     key: await text(keyPath, 'the private key'),
-    ...(clientCaPath !== undefined && { ca: await text(clientCaPath, 'the clients’ CA') }),
+    ...(clientCaPath !== undefined && { ca: await text(clientCaPath, 'the client CA') }),
     minVersion: 'TLSv1.2',
   };
   try {
@@ -41,7 +41,7 @@ export async function readCertificates({
   } catch (cause) {
     throw new InvalidConfig(
       'CONFIG_INVALID',
-      `${certPath}, ${keyPath} and ${clientCaPath ?? 'no client CA'} do not make a TLS listener: ${String(cause)}`,
+      `${certPath}, ${keyPath} and ${clientCaPath ?? 'no client CA'} are not valid for a TLS listener: ${String(cause)}`,
       { cause },
     );
   }
@@ -56,24 +56,24 @@ interface WatchParts extends CertificateParts {
   readonly warn: (message: string) => void;
 }
 
-/** Until the signal. The same trouble is told once. */
+/** Runs until the signal aborts. Warns once per distinct error. */
 export async function watchCertificates(parts: WatchParts): Promise<void> {
   const { clock, signal, onChange, warn } = parts;
   let { current } = parts;
-  let told: string | undefined;
+  let lastWarning: string | undefined;
   while (!signal.aborted) {
-    await clock.sleep(LOOK_EVERY_MS, { signal }).catch(() => undefined);
+    await clock.sleep(CHECK_INTERVAL_MS, { signal }).catch(() => undefined);
     if (signal.aborted) return;
     try {
       const next = await readCertificates(parts);
-      told = undefined;
+      lastWarning = undefined;
       if (isSame(current, next)) continue;
       onChange(next);
       current = next;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      if (message !== told) warn(`${message}; the listener keeps the certificate it has`);
-      told = message;
+      if (message !== lastWarning) warn(`${message}; the listener keeps its current certificate`);
+      lastWarning = message;
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections of a listener. Those over which calls are made stay: the autoscaler keeps one for as long as it
-// lives. Those that are opened and not used go, and sooner when others wait for their place.
+// The connections of a listener. A connection with calls stays open: the autoscaler keeps one for its whole life. An
+// unused connection is closed after a timeout, or earlier when the connection limit is reached.
 import type {
   Http2SecureServer,
   Http2Server,
@@ -11,30 +11,30 @@ import type {
 import type { Socket } from 'node:net';
 import type { Clock } from '../../ports/clock.ts';
 
-const CONNECTIONS_MAX = 2_000;
+const MAX_CONNECTIONS = 2_000;
 
-/** From its beginning to its first call; who is cut connects again when there is something to call. */
-const FIRST_CALL_WITHIN_MS = 30_000;
+/** From connecting to the first call. A closed client reconnects when it has a call to make. */
+const FIRST_CALL_TIMEOUT_MS = 30_000;
 
-/** The autoscaler calls several times a minute, and Go's client itself gives up a connection after half an hour. */
-const IDLE_MAX_MS = 3_600_000;
+/** The autoscaler calls several times per minute, and grpc-go closes an idle connection itself after half an hour. */
+const IDLE_TIMEOUT_MS = 3_600_000;
 
-const LOOK_EVERY_MS = 5_000;
-const PROBE_PEER_AFTER_MS = 60_000;
+const SWEEP_INTERVAL_MS = 5_000;
+const KEEPALIVE_DELAY_MS = 60_000;
 
 interface Connection {
   readonly socket: Socket;
   session: ServerHttp2Session | undefined;
-  /** Of the beginning, then of the last call. */
-  since: number;
-  isUsed: boolean;
-  callsOpen: number;
-  isToldToGo: boolean;
+  /** When it was opened, later when its last call ended. */
+  lastActivityAt: number;
+  hasBeenUsed: boolean;
+  openCalls: number;
+  isClosing: boolean;
 }
 
 export class Connections {
   readonly #clock: Clock;
-  /** Oldest first. */
+  /** In the order of opening. */
   readonly #all = new Map<string, Connection>();
   readonly #bySession = new WeakMap<Http2Session, Connection>();
 
@@ -42,47 +42,47 @@ export class Connections {
     this.#clock = clock;
   }
 
-  follow(server: Http2Server | Http2SecureServer): void {
-    // Before the server's own listener: that one may begin the session at once.
+  track(server: Http2Server | Http2SecureServer): void {
+    // Before the server's own listener, which may start the session immediately.
     server.prependListener('connection', (socket: Socket) => this.#open(socket));
     server.on('session', (session: ServerHttp2Session) => {
-      // Resets and broken frames end a session, never the process.
+      // A reset or a malformed frame ends the session; without a listener it would end the process.
       session.on('error', () => undefined);
-      const connection = this.#all.get(keyOf(session.socket));
+      const connection = this.#all.get(connectionKey(session.socket));
       if (connection === undefined) return session.destroy();
       connection.session = session;
       this.#bySession.set(session, connection);
     });
   }
 
-  /** A call that is refused for its name or form is none: whoever makes only such ones is cut too. */
-  callBegins(stream: ServerHttp2Stream): void {
+  /** Not called for calls refused before admission: a connection with only such calls counts as unused. */
+  callStarted(stream: ServerHttp2Stream): void {
     const connection =
       stream.session === undefined ? undefined : this.#bySession.get(stream.session);
     if (connection === undefined) return;
-    connection.isUsed = true;
-    connection.callsOpen += 1;
+    connection.hasBeenUsed = true;
+    connection.openCalls += 1;
     stream.once('close', () => {
-      connection.callsOpen -= 1;
-      connection.since = this.#clock.monotonic();
+      connection.openCalls -= 1;
+      connection.lastActivityAt = this.#clock.monotonic();
     });
   }
 
-  /** Until the signal. */
+  /** Runs until the signal aborts. */
   async sweep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#clock.sleep(LOOK_EVERY_MS, { signal }).catch(() => undefined);
+      await this.#clock.sleep(SWEEP_INTERVAL_MS, { signal }).catch(() => undefined);
       if (signal.aborted) return;
-      for (const connection of this.#all.values()) this.#look(connection);
+      for (const connection of this.#all.values()) this.#closeIfIdle(connection);
     }
   }
 
-  /** What was begun on them ends; whatever comes next needs a new connection. */
-  sayGoodbye(): void {
-    for (const connection of this.#all.values()) tellToGo(connection);
+  /** Running calls finish; new calls need a new connection. */
+  closeGracefully(): void {
+    for (const connection of this.#all.values()) closeConnection(connection);
   }
 
-  cut(): void {
+  destroy(): void {
     for (const { session, socket } of this.#all.values()) {
       session?.destroy();
       socket.destroy();
@@ -91,22 +91,22 @@ export class Connections {
 
   #open(socket: Socket): void {
     socket.on('error', () => undefined);
-    if (this.#all.size >= CONNECTIONS_MAX && !this.#evictOne()) return void socket.destroy();
-    socket.setKeepAlive(true, PROBE_PEER_AFTER_MS);
-    const key = keyOf(socket);
+    if (this.#all.size >= MAX_CONNECTIONS && !this.#evictOne()) return void socket.destroy();
+    socket.setKeepAlive(true, KEEPALIVE_DELAY_MS);
+    const key = connectionKey(socket);
     this.#all.set(key, {
       socket,
       session: undefined,
-      since: this.#clock.monotonic(),
-      isUsed: false,
-      callsOpen: 0,
-      isToldToGo: false,
+      lastActivityAt: this.#clock.monotonic(),
+      hasBeenUsed: false,
+      openCalls: 0,
+      isClosing: false,
     });
     socket.once('close', () => this.#all.delete(key));
   }
 
   #evictOne(): boolean {
-    const [key, connection] = this.#mostIdle() ?? [];
+    const [key, connection] = this.#findMostIdle() ?? [];
     if (key === undefined || connection === undefined) return false;
     this.#all.delete(key);
     connection.session?.destroy();
@@ -114,36 +114,40 @@ export class Connections {
     return true;
   }
 
-  /** The oldest that has never made a call; else the one whose last call is longest ago. */
-  #mostIdle(): readonly [string, Connection] | undefined {
-    let found: readonly [string, Connection] | undefined;
+  /** The oldest connection without any call; else the one whose last call ended first. */
+  #findMostIdle(): readonly [string, Connection] | undefined {
+    let oldest: readonly [string, Connection] | undefined;
     for (const one of this.#all) {
-      const [, { isUsed, callsOpen, since }] = one;
-      if (!isUsed) return one;
-      if (callsOpen === 0 && since < (found?.[1].since ?? Number.POSITIVE_INFINITY)) found = one;
+      const [, { hasBeenUsed, openCalls, lastActivityAt }] = one;
+      if (!hasBeenUsed) return one;
+      if (
+        openCalls === 0 &&
+        lastActivityAt < (oldest?.[1].lastActivityAt ?? Number.POSITIVE_INFINITY)
+      )
+        oldest = one;
     }
-    return found;
+    return oldest;
   }
 
-  #look(connection: Connection): void {
-    const { isUsed, callsOpen, since } = connection;
-    const patience = isUsed ? IDLE_MAX_MS : FIRST_CALL_WITHIN_MS;
-    if (callsOpen > 0 || this.#clock.monotonic() - since < patience) return;
-    if (!connection.isToldToGo) return tellToGo(connection);
+  #closeIfIdle(connection: Connection): void {
+    const { hasBeenUsed, openCalls, lastActivityAt } = connection;
+    const timeoutMs = hasBeenUsed ? IDLE_TIMEOUT_MS : FIRST_CALL_TIMEOUT_MS;
+    if (openCalls > 0 || this.#clock.monotonic() - lastActivityAt < timeoutMs) return;
+    if (!connection.isClosing) return closeConnection(connection);
     connection.session?.destroy();
     connection.socket.destroy();
   }
 }
 
-/** One that has no session yet has not said a word of TLS. */
-function tellToGo(connection: Connection): void {
-  connection.isToldToGo = true;
+/** A connection without a session has not completed its TLS handshake. */
+function closeConnection(connection: Connection): void {
+  connection.isClosing = true;
   if (connection.session === undefined) connection.socket.destroy();
   else connection.session.close();
 }
 
-/** The socket of a session is another object than the one that was accepted, under TLS. */
-function keyOf({
+/** Under TLS the socket of a session is another object than the accepted one. */
+function connectionKey({
   remoteAddress,
   remotePort,
 }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {

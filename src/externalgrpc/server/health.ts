@@ -7,31 +7,35 @@ import {
 import type { Implementation } from './services.ts';
 import { GrpcError } from './status.ts';
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
 interface HealthParts {
-  /** Full names; the empty one stands for the whole server. */
+  /** Full names; the empty name stands for the whole server. */
   readonly services: readonly string[];
   readonly isReady: () => boolean;
   readonly clock: Clock;
 }
 
-export function health({ services, isReady, clock }: HealthParts): Implementation<typeof Health> {
-  const knows = (service: string) => service === '' || services.includes(service);
-  const now = () => (isReady() ? Status.SERVING : Status.NOT_SERVING);
+export function createHealthService({
+  services,
+  isReady,
+  clock,
+}: HealthParts): Implementation<typeof Health> {
+  const isKnown = (service: string) => service === '' || services.includes(service);
+  const currentStatus = () => (isReady() ? Status.SERVING : Status.NOT_SERVING);
   return {
     check({ service }) {
-      if (!knows(service)) throw new GrpcError('NotFound', 'no such service');
-      return { status: now() };
+      if (!isKnown(service)) throw new GrpcError('NotFound', 'unknown service');
+      return { status: currentStatus() };
     },
     async *watch({ service }, { signal }) {
-      if (!knows(service)) yield { status: Status.SERVICE_UNKNOWN };
-      let told: Status | undefined;
+      if (!isKnown(service)) yield { status: Status.SERVICE_UNKNOWN };
+      let lastSent: Status | undefined;
       while (!signal.aborted) {
-        const status = knows(service) ? now() : told;
-        if (status !== undefined && status !== told) yield { status };
-        told = status;
-        await clock.sleep(LOOK_EVERY_MS, { signal }).catch(() => undefined);
+        const status = isKnown(service) ? currentStatus() : lastSent;
+        if (status !== undefined && status !== lastSent) yield { status };
+        lastSent = status;
+        await clock.sleep(CHECK_INTERVAL_MS, { signal }).catch(() => undefined);
       }
     },
   };

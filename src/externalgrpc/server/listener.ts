@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One gRPC listener: HTTP/2 only, gRPC only, bounded in everything that a client can make grow.
+// One gRPC listener: HTTP/2 only, gRPC only, with a limit on every resource that a client can use.
 import {
   createSecureServer,
   createServer,
@@ -10,8 +10,7 @@ import type { AddressInfo } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
 import type { Clock } from '../../ports/clock.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
-import { admitted } from './admission.ts';
-import { type AnsweringOptions, answerCalls } from './answer-calls.ts';
+import { admitCalls } from './admission.ts';
 import {
   type CertificatePaths,
   type ReadText,
@@ -19,15 +18,16 @@ import {
   watchCertificates,
 } from './certificates.ts';
 import { Connections } from './connections.ts';
+import { type DispatchOptions, dispatchCalls } from './dispatch.ts';
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-const STREAMS_PER_CONNECTION = 256;
+const MAX_STREAMS_PER_CONNECTION = 256;
 const SESSION_MEMORY_MIB = 32;
-const CLOSE_WITHIN_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 5_000;
 
 export type Security =
   | { readonly kind: 'plaintext' }
-  /** Undefined: clients show no certificate. */
+  /** allow undefined: clients need no certificate. */
   | {
       readonly kind: 'tls';
       readonly paths: CertificatePaths;
@@ -35,18 +35,18 @@ export type Security =
     };
 
 export interface ListenerOptions
-  extends Pick<AnsweringOptions, 'services' | 'around' | 'clock' | 'stillMaxMs'> {
+  extends Pick<DispatchOptions, 'services' | 'intercept' | 'clock' | 'stallTimeoutMs'> {
   readonly listen: { readonly host: string; readonly port: number };
   readonly security: Security;
-  /** Over all connections; the messages of all of them are in memory together. */
-  readonly callsAtOnce: number;
+  /** Over all connections: the messages of all calls are in memory together. */
+  readonly maxConcurrentCalls: number;
   readonly read: ReadText;
   readonly warn: (message: string) => void;
 }
 
 export interface Listener {
   readonly port: number;
-  /** Lets calls under way end, within a bound. */
+  /** Lets running calls finish, up to a timeout. */
   close(): Promise<void>;
 }
 
@@ -54,44 +54,47 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const { clock } = options;
   const abort = new AbortController();
   const connections = new Connections(clock);
-  const handler = admitted(answerCalls({ ...options, shutdown: abort.signal }), {
+  const handler = admitCalls(dispatchCalls({ ...options, shutdown: abort.signal }), {
     allow: options.security.kind === 'tls' ? options.security.allow : undefined,
-    callsAtOnce: options.callsAtOnce,
+    maxConcurrentCalls: options.maxConcurrentCalls,
     connections,
   });
-  const { server, watching } = await open(options, {
+  const { server, watching } = await openServer(options, {
     signal: abort.signal,
-    onClientCa: () => connections.sayGoodbye(),
+    onClientCaChange: () => connections.closeGracefully(),
   });
-  connections.follow(server);
-  // Not its requests and responses, which would be two more objects for each call.
+  connections.track(server);
+  // The stream event, not the request event: that creates two more objects per call.
   server.on('stream', handler);
-  await bound(server, options);
+  await bindServer(server, options);
   const sweeping = connections.sweep(abort.signal);
   return {
-    port: portOf(server),
+    port: listeningPort(server),
     async close() {
       abort.abort();
-      await Promise.all([ended(server, connections, clock), watching, sweeping]);
+      await Promise.all([closeServer(server, connections, clock), watching, sweeping]);
     },
   };
 }
 
-interface Opened {
+interface OpenedServer {
   readonly server: Http2Server | Http2SecureServer;
   readonly watching: Promise<void>;
 }
 
-interface Opening {
+interface OpenOptions {
   readonly signal: AbortSignal;
-  /** Clients of another CA than so far are let in now, and maybe those of the former no longer. */
-  readonly onClientCa: () => void;
+  /** The client CA has changed: existing connections may no longer be allowed. */
+  readonly onClientCaChange: () => void;
 }
 
-async function open(options: ListenerOptions, { signal, onClientCa }: Opening): Promise<Opened> {
+async function openServer(
+  options: ListenerOptions,
+  { signal, onClientCaChange }: OpenOptions,
+): Promise<OpenedServer> {
   const limits = {
     maxSessionMemory: SESSION_MEMORY_MIB,
-    settings: { maxConcurrentStreams: STREAMS_PER_CONNECTION, maxHeaderListSize: 16_384 },
+    settings: { maxConcurrentStreams: MAX_STREAMS_PER_CONNECTION, maxHeaderListSize: 16_384 },
   };
   const { security, read, clock, warn } = options;
   if (security.kind === 'plaintext') {
@@ -107,19 +110,19 @@ async function open(options: ListenerOptions, { signal, onClientCa }: Opening): 
     rejectUnauthorized: allow !== undefined,
     ALPNProtocols: ['h2'],
   });
-  // Failed handshakes are the client's trouble.
+  // A failed handshake concerns the client only.
   server.on('tlsClientError', () => undefined);
   let { ca } = current;
   const onChange = (context: SecureContextOptions) => {
     server.setSecureContext(context);
-    if (context.ca !== ca) onClientCa();
+    if (context.ca !== ca) onClientCaChange();
     ({ ca } = context);
   };
   const watching = watchCertificates({ paths, read, clock, signal, current, onChange, warn });
   return { server, watching };
 }
 
-function bound(
+function bindServer(
   server: Http2Server | Http2SecureServer,
   { listen }: ListenerOptions,
 ): Promise<void> {
@@ -136,24 +139,24 @@ function bound(
   return promise;
 }
 
-function portOf(server: Http2Server | Http2SecureServer): number {
+function listeningPort(server: Http2Server | Http2SecureServer): number {
   const address: AddressInfo | string | null = server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Connections of the autoscaler stay open for ever; they are told to go, and made to. */
-async function ended(
+/** The autoscaler never closes its connection itself: it gets a GOAWAY, and after a timeout the connection is destroyed. */
+async function closeServer(
   server: Http2Server | Http2SecureServer,
   connections: Connections,
   clock: Clock,
 ): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   server.close(() => resolve());
-  connections.sayGoodbye();
-  const patience = new AbortController();
-  const late = clock.sleep(CLOSE_WITHIN_MS, { signal: patience.signal }).catch(() => undefined);
-  await Promise.race([closed, late]);
-  patience.abort();
-  connections.cut();
+  connections.closeGracefully();
+  const timer = new AbortController();
+  const timeout = clock.sleep(CLOSE_TIMEOUT_MS, { signal: timer.signal }).catch(() => undefined);
+  await Promise.race([closed, timeout]);
+  timer.abort();
+  connections.destroy();
   await closed;
 }

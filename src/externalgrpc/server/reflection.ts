@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells tools what the server speaks.
+// The reflection service: describes the served services to tools such as grpcurl.
 import { type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { ServerReflection, type ServerReflectionRequest } from '../gen/reflection/reflection_pb.js';
 import {
-  ServerReflection as FirstServerReflection,
-  type ServerReflectionRequest as FirstServerReflectionRequest,
+  type ServerReflectionRequest as ServerReflectionRequestV1Alpha,
+  ServerReflection as ServerReflectionV1Alpha,
 } from '../gen/reflection/reflection_v1alpha_pb.js';
 import type { Services } from './services.ts';
 import { STATUS } from './status.ts';
 
-type Request = ServerReflectionRequest | FirstServerReflectionRequest;
+type Request = ServerReflectionRequest | ServerReflectionRequestV1Alpha;
 
-type Answer =
+type ReflectionResponse =
   | { case: 'listServicesResponse'; value: { service: { name: string }[] } }
   | { case: 'fileDescriptorResponse'; value: { fileDescriptorProto: Uint8Array[] } }
   | {
@@ -21,35 +21,35 @@ type Answer =
     }
   | { case: 'errorResponse'; value: { errorCode: number; errorMessage: string } };
 
-/** Under both of its names: older tools know the first one only. */
-export const REFLECTION: readonly DescService[] = [ServerReflection, FirstServerReflection];
+/** Both versions: older tools know v1alpha only. */
+export const REFLECTION: readonly DescService[] = [ServerReflection, ServerReflectionV1Alpha];
 
 export function addReflection(served: Services, services: readonly DescService[]): void {
-  const files = filesOf(services.map(({ file }) => file));
-  const answerTo = (request: Request) => answer(request, services, files);
+  const files = withDependencies(services.map(({ file }) => file));
+  const respond = (request: Request) => respondTo(request, services, files);
   served.add(ServerReflection, {
     async *serverReflectionInfo(requests) {
       for await (const request of requests)
-        yield { ...about(request), messageResponse: answerTo(request) };
+        yield { ...echoRequest(request), messageResponse: respond(request) };
     },
   });
-  served.add(FirstServerReflection, {
+  served.add(ServerReflectionV1Alpha, {
     async *serverReflectionInfo(requests) {
       for await (const request of requests)
-        yield { ...about(request), messageResponse: answerTo(request) };
+        yield { ...echoRequest(request), messageResponse: respond(request) };
     },
   });
 }
 
-function about<R extends Request>(originalRequest: R) {
+function echoRequest<R extends Request>(originalRequest: R) {
   return { validHost: originalRequest.host, originalRequest };
 }
 
-function answer(
+function respondTo(
   { messageRequest }: Request,
   services: readonly DescService[],
   files: readonly DescFile[],
-): Answer {
+): ReflectionResponse {
   switch (messageRequest.case) {
     case 'listServices':
       return {
@@ -57,29 +57,32 @@ function answer(
         value: { service: services.map(({ typeName }) => ({ name: typeName })) },
       };
     case 'fileByFilename':
-      return described(files.find((file) => `${file.name}.proto` === messageRequest.value));
+      return describeFile(files.find((file) => `${file.name}.proto` === messageRequest.value));
     case 'fileContainingSymbol':
-      return described(files.find((file) => declares(file, messageRequest.value)));
+      return describeFile(files.find((file) => declares(file, messageRequest.value)));
     case 'allExtensionNumbersOfType':
       return {
         case: 'allExtensionNumbersResponse',
         value: { baseTypeName: messageRequest.value, extensionNumber: [] },
       };
-    default:
-      return nothing();
+    case 'fileContainingExtension':
+    case undefined:
+      return notFound();
   }
 }
 
-function described(file: DescFile | undefined): Answer {
-  if (file === undefined) return nothing();
-  const bytes = filesOf([file]).map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+function describeFile(file: DescFile | undefined): ReflectionResponse {
+  if (file === undefined) return notFound();
+  const bytes = withDependencies([file]).map(({ proto }) =>
+    toBinary(FileDescriptorProtoSchema, proto),
+  );
   return { case: 'fileDescriptorResponse', value: { fileDescriptorProto: bytes } };
 }
 
-function nothing(): Answer {
+function notFound(): ReflectionResponse {
   return {
     case: 'errorResponse',
-    value: { errorCode: STATUS.NotFound, errorMessage: 'there is no such thing here' },
+    value: { errorCode: STATUS.NotFound, errorMessage: 'not found' },
   };
 }
 
@@ -89,8 +92,8 @@ function declares(file: DescFile, symbol: string): boolean {
   return types.some((name) => symbol === name || symbol.startsWith(`${name}.`));
 }
 
-/** Each before those that import it is not asked for; each once is. */
-function filesOf(roots: readonly DescFile[]): readonly DescFile[] {
+/** Each file once; the protocol requires no order. */
+function withDependencies(roots: readonly DescFile[]): readonly DescFile[] {
   const found = new Map<string, DescFile>();
   const visit = (file: DescFile) => {
     if (found.has(file.name)) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers without a call: headers that are trailers, and an end.
+// Responses without a body: headers that are also trailers, then the end of the stream.
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { type GrpcError, headerText, STATUS } from './status.ts';
+import { encodeHeaderText, type GrpcError, STATUS } from './status.ts';
 
 export const CONTENT_TYPE = 'application/grpc';
 
@@ -10,7 +10,7 @@ export function refuseGrpc(
   error: Pick<GrpcError, 'status' | 'message'>,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  answer(stream, {
+  sendAndClose(stream, {
     ':status': 200,
     'content-type': CONTENT_TYPE,
     ...statusTrailers(error),
@@ -19,18 +19,18 @@ export function refuseGrpc(
 }
 
 export function refuseHttp(stream: ServerHttp2Stream, status: number): void {
-  answer(stream, { ':status': status });
+  sendAndClose(stream, { ':status': status });
 }
 
 export function statusTrailers({
   status,
   message,
 }: Pick<GrpcError, 'status' | 'message'>): Record<string, string> {
-  return { 'grpc-status': String(STATUS[status]), 'grpc-message': headerText(message) };
+  return { 'grpc-status': String(STATUS[status]), 'grpc-message': encodeHeaderText(message) };
 }
 
-/** The rest of the request is not waited for: it would fill the window that all calls of the connection share. */
-function answer(stream: ServerHttp2Stream, headers: Record<string, string | number>): void {
+/** Does not wait for the rest of the request: it would fill the flow-control window of the connection. */
+function sendAndClose(stream: ServerHttp2Stream, headers: Record<string, string | number>): void {
   if (stream.destroyed || stream.closed || stream.headersSent) return;
   stream.respond(headers, { endStream: true });
   stream.close(constants.NGHTTP2_NO_ERROR);

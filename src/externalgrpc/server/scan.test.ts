@@ -22,15 +22,15 @@ import {
 import { BestOptionsRequestSchema, Expander } from '../gen/grpcplugin/expander_pb.js';
 import { Health } from '../gen/health/health_pb.js';
 import { ServerReflection } from '../gen/reflection/reflection_pb.js';
-import { planOf } from './message-plan.ts';
-import { type ScanLimits, scan } from './scan.ts';
+import { buildLayout } from './message-layout.ts';
+import { type ScanLimits, scanMessage } from './scan.ts';
 
 const METHODS: readonly DescMethod[] = [CloudProvider, Expander, Health, ServerReflection].flatMap(
   ({ methods }) => methods,
 );
 
-function scanned(schema: DescMessage, bytes: Uint8Array, limits?: ScanLimits) {
-  return scan(bytes, planOf(schema), limits);
+function scanAs(schema: DescMessage, bytes: Uint8Array, limits?: ScanLimits) {
+  return scanMessage(bytes, buildLayout(schema), limits);
 }
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
@@ -100,17 +100,17 @@ const MESSAGES = fc.oneof(
   ),
 );
 
-describe('the look over raw bytes', () => {
-  it('lets every valid message through', () => {
+describe('the message scan', () => {
+  it('accepts every valid message', () => {
     fc.assert(
       fc.property(MESSAGES, ([schema, message]) => {
-        expect(scanned(schema, message)).toBeUndefined();
+        expect(scanAs(schema, message)).toBeUndefined();
       }),
       { numRuns: 500 },
     );
   });
 
-  it('lets nothing through at which the decoder stops, except for text that is none', () => {
+  it('accepts nothing that the decoder refuses, except invalid UTF-8', () => {
     const mutated = MESSAGES.chain(([schema, message]) =>
       fc
         .array(fc.tuple(fc.nat(Math.max(0, message.length - 1)), fc.nat(255)), { maxLength: 3 })
@@ -126,11 +126,11 @@ describe('the look over raw bytes', () => {
     );
     fc.assert(
       fc.property(fc.oneof(mutated, random), ([schema, garbage]) => {
-        const refusal = scanned(schema, garbage);
+        const refusal = scanAs(schema, garbage);
         if (refusal !== undefined) {
           expect(refusal).toEqual({
             kind: 'malformed',
-            problem: expect.stringContaining('no valid message'),
+            problem: expect.stringContaining('not a valid message'),
           });
           return;
         }
@@ -144,7 +144,7 @@ describe('the look over raw bytes', () => {
     );
   });
 
-  it('reads each byte once, whatever they are', () => {
+  it('reads each byte at most once', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...METHODS.map(({ input }) => input)),
@@ -163,7 +163,7 @@ describe('the look over raw bytes', () => {
               return Reflect.get(target, key, target);
             },
           });
-          scanned(schema, counting);
+          scanAs(schema, counting);
           expect(reads).toBeLessThanOrEqual(garbage.length);
         },
       ),
@@ -171,8 +171,8 @@ describe('the look over raw bytes', () => {
   });
 });
 
-describe('its limits', () => {
-  const limits: ScanLimits = { parts: 100, objects: 10, entries: 5 };
+describe('the limits of the message scan', () => {
+  const limits: ScanLimits = { fields: 100, objects: 10, mapEntries: 5 };
   const fields = (count: number, write: (writer: BinaryWriter) => void) => {
     const writer = new BinaryWriter();
     for (let number = 0; number < count; number += 1) write(writer);
@@ -181,12 +181,12 @@ describe('its limits', () => {
   const emptyNode = (writer: BinaryWriter) =>
     writer.tag(1, WireType.LengthDelimited).bytes(new Uint8Array());
 
-  it('hold the fields of all levels together, known or not, packed or not', () => {
+  it('count fields on all levels, known and unknown', () => {
     const unknown = (count: number) =>
       fields(count, (writer) => writer.tag(99, WireType.Varint).int32(1));
-    expect(scanned(NodeGroupForNodeRequestSchema, unknown(100), limits)).toBeUndefined();
-    expect(scanned(NodeGroupForNodeRequestSchema, unknown(101), limits)).toEqual({
-      kind: 'too-many-parts',
+    expect(scanAs(NodeGroupForNodeRequestSchema, unknown(100), limits)).toBeUndefined();
+    expect(scanAs(NodeGroupForNodeRequestSchema, unknown(101), limits)).toEqual({
+      kind: 'too-many-fields',
       problem: 'the message has more than 100 fields',
     });
     const inNode = fields(1, (writer) =>
@@ -194,14 +194,14 @@ describe('its limits', () => {
         .tag(1, WireType.LengthDelimited)
         .bytes(fields(100, (inner) => inner.tag(2, WireType.LengthDelimited).string(''))),
     );
-    expect(scanned(NodeGroupForNodeRequestSchema, inNode, limits)?.kind).toBe('too-many-parts');
+    expect(scanAs(NodeGroupForNodeRequestSchema, inNode, limits)?.kind).toBe('too-many-fields');
   });
 
-  it('hold submessages and byte strings', () => {
+  it('count submessages and byte strings', () => {
     expect(
-      scanned(NodeGroupDeleteNodesRequestSchema, fields(10, emptyNode), limits),
+      scanAs(NodeGroupDeleteNodesRequestSchema, fields(10, emptyNode), limits),
     ).toBeUndefined();
-    expect(scanned(NodeGroupDeleteNodesRequestSchema, fields(11, emptyNode), limits)?.problem).toBe(
+    expect(scanAs(NodeGroupDeleteNodesRequestSchema, fields(11, emptyNode), limits)?.problem).toBe(
       'the message has more than 10 submessages and byte strings',
     );
     const pods = fields(1, (writer) =>
@@ -211,10 +211,10 @@ describe('its limits', () => {
           fields(10, (inner) => inner.tag(5, WireType.LengthDelimited).bytes(new Uint8Array())),
         ),
     );
-    expect(scanned(BestOptionsRequestSchema, pods, limits)?.kind).toBe('too-many-parts');
+    expect(scanAs(BestOptionsRequestSchema, pods, limits)?.kind).toBe('too-many-fields');
   });
 
-  it('hold the entries of maps', () => {
+  it('count map entries', () => {
     const withEntries = (count: number) =>
       fields(1, (writer) =>
         writer
@@ -225,20 +225,20 @@ describe('its limits', () => {
             ),
           ),
       );
-    expect(scanned(NodeGroupForNodeRequestSchema, withEntries(5), limits)).toBeUndefined();
-    expect(scanned(NodeGroupForNodeRequestSchema, withEntries(6), limits)?.problem).toContain(
-      'more than 5 entries',
+    expect(scanAs(NodeGroupForNodeRequestSchema, withEntries(5), limits)).toBeUndefined();
+    expect(scanAs(NodeGroupForNodeRequestSchema, withEntries(6), limits)?.problem).toContain(
+      'more than 5 map entries',
     );
   });
 
-  it('hold packed scalars and nesting, should a message ever have them', () => {
+  it('count packed scalars and nesting levels', () => {
     const packed = new BinaryWriter()
       .tag(1, WireType.LengthDelimited)
       .bytes(
         fields(1, (writer) => writer.tag(10, WireType.LengthDelimited).bytes(new Uint8Array(101))),
       )
       .finish();
-    expect(scanned(FileDescriptorSetSchema, packed, limits)?.kind).toBe('too-many-parts');
+    expect(scanAs(FileDescriptorSetSchema, packed, limits)?.kind).toBe('too-many-fields');
     let nested = new Uint8Array();
     for (let depth = 0; depth < 20; depth += 1) {
       nested = fields(1, (writer) =>
@@ -247,24 +247,24 @@ describe('its limits', () => {
           .bytes(fields(1, (inner) => inner.tag(6, WireType.LengthDelimited).bytes(nested))),
       );
     }
-    expect(scanned(ListValueSchema, nested)?.problem).toContain('nested deeper');
+    expect(scanAs(ListValueSchema, nested)?.problem).toContain('nested deeper');
   });
 
   it.each([
     ['a group', '0b0c'],
     ['groups in groups', '0b0b0b0b'],
     ['the wrong wire type', '0801'],
-    ['a length beyond the end', '0aff01'],
+    ['a length beyond the end of the message', '0aff01'],
     ['a submessage that ends before its field', '0a0212050a00'],
     ['a field without a number', '0001'],
-    ['a tag without an end', 'ffffffffff'],
-    ['a varint without an end', '98ffffffffffffffffffff01'],
-    ['a third thing in an entry of a map', '0a041a021a00'],
+    ['a truncated tag', 'ffffffffff'],
+    ['an overlong varint', '98ffffffffffffffffffff01'],
+    ['a third field in a map entry', '0a041a021a00'],
   ])('refuse %s', (_what, hex) => {
-    expect(scanned(NodeGroupForNodeRequestSchema, Buffer.from(hex, 'hex'))?.kind).toBe('malformed');
+    expect(scanAs(NodeGroupForNodeRequestSchema, Buffer.from(hex, 'hex'))?.kind).toBe('malformed');
   });
 
-  it('leave room for ten thousand nodes with a dozen labels and annotations', () => {
+  it('allow ten thousand nodes with a dozen labels and annotations', () => {
     const entries = (prefix: string) =>
       Object.fromEntries(Array.from({ length: 6 }, (_, number) => [`${prefix}${number}`, 'x']));
     const nodes = Array.from({ length: 10_000 }, (_, number) => ({
@@ -276,10 +276,10 @@ describe('its limits', () => {
     const message = create(NodeGroupDeleteNodesRequestSchema, { id: 'workers', nodes });
     const raw = toBinary(NodeGroupDeleteNodesRequestSchema, message);
     expect(raw.length).toBeLessThan(4 * 2 ** 20);
-    expect(scanned(NodeGroupDeleteNodesRequestSchema, raw)).toBeUndefined();
+    expect(scanAs(NodeGroupDeleteNodesRequestSchema, raw)).toBeUndefined();
   });
 
-  it('leave room for a thousand node groups and twenty thousand pods', () => {
+  it('allow a thousand node groups and twenty thousand pods', () => {
     const pods = Array.from({ length: 20 }, () => new Uint8Array(150));
     const options = Array.from({ length: 1_000 }, (_, number) => ({
       nodeGroupId: `group-${number}`,
@@ -292,7 +292,7 @@ describe('its limits', () => {
     );
     const message = create(BestOptionsRequestSchema, { options, nodeBytesMap });
     expect(
-      scanned(BestOptionsRequestSchema, toBinary(BestOptionsRequestSchema, message)),
+      scanAs(BestOptionsRequestSchema, toBinary(BestOptionsRequestSchema, message)),
     ).toBeUndefined();
   });
 });

@@ -1,112 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look over the raw bytes of a message before anything is made of them. Two bytes on the wire can cost hundreds in
-// memory: what holds far more parts than the autoscaler has to say is refused here, for the price of one pass without
-// an allocation. It is stricter than a decoder must be: groups, wrong wire types and overlong lengths are refused, so
-// that both read the same fields.
+// Scans the raw bytes of a message before it is decoded. Two bytes on the wire can cost hundreds of bytes in memory, so a
+// message with far more fields than the autoscaler sends is refused here, in one pass without allocations. The scan is
+// stricter than a decoder must be: it refuses groups, wrong wire types and overlong lengths, so that scanner and decoder
+// read the same fields.
 import { WireType } from '@bufbuild/protobuf/wire';
-import type { FieldPlan, MessagePlan } from './message-plan.ts';
+import type { FieldLayout, MessageLayout } from './message-layout.ts';
 
 export interface ScanLimits {
-  /** Fields of all levels together. */
-  readonly parts: number;
-  /** Those that become an object each: submessages and byte strings. */
+  /** Fields on all levels together. */
+  readonly fields: number;
+  /** Fields that allocate an object each: submessages and byte strings. */
   readonly objects: number;
-  /** Of the maps of one submessage. */
-  readonly entries: number;
+  /** Map entries of one submessage. */
+  readonly mapEntries: number;
 }
 
 /**
  * The most that the autoscaler could put into 4 MiB: ten thousand nodes to delete with a dozen labels and annotations
- * each are 400,000 parts; pods for the expander are at least two hundred bytes each, which makes 20,000 of them.
+ * each are 400,000 fields; pods for the expander have at least two hundred bytes each, so there are at most 20,000.
  */
-const SCAN_LIMITS: ScanLimits = { parts: 400_000, objects: 25_000, entries: 5_000 };
+const SCAN_LIMITS: ScanLimits = { fields: 400_000, objects: 25_000, mapEntries: 5_000 };
 
-export interface Refusal {
-  readonly kind: 'malformed' | 'too-many-parts';
+export interface ScanRefusal {
+  readonly kind: 'malformed' | 'too-many-fields';
   readonly problem: string;
 }
 
-const DEPTH_MAX = 32;
-const VARINT_MAX_BYTES = 10;
-const UINT32_MAX_BYTES = 5;
+const MAX_DEPTH = 32;
+const MAX_VARINT_BYTES = 10;
+const MAX_UINT32_BYTES = 5;
 
-/** Undefined: may be decoded. */
-export function scan(
+/** Undefined when the message may be decoded. */
+export function scanMessage(
   bytes: Uint8Array,
-  plan: MessagePlan,
+  layout: MessageLayout,
   limits: ScanLimits = SCAN_LIMITS,
-): Refusal | undefined {
-  const pass = new Pass(bytes, plan, limits);
+): ScanRefusal | undefined {
+  const scanner = new Scanner(bytes, layout, limits);
   try {
-    pass.message(plan, bytes.length);
+    scanner.message(layout, bytes.length);
     return undefined;
   } catch (error) {
-    if (error instanceof Stop) return error.refusal;
+    if (error instanceof ScanStopped) return error.refusal;
     throw error;
   }
 }
 
-/** Ends the pass from any depth; never leaves this file. */
-class Stop extends Error {
-  readonly refusal: Refusal;
+/** Ends the scan from any depth; not thrown beyond this file. */
+class ScanStopped extends Error {
+  readonly refusal: ScanRefusal;
 
-  constructor(kind: Refusal['kind'], problem: string) {
+  constructor(kind: ScanRefusal['kind'], problem: string) {
     super(problem);
     this.refusal = { kind, problem };
   }
 }
 
-/** The message it is in is kept in fields of its own: nothing is allocated on the way. */
-class Pass {
+/** Keeps the state of the current message in its own properties, so that it allocates nothing. */
+class Scanner {
   readonly #bytes: Uint8Array;
   readonly #limits: ScanLimits;
-  #plan: MessagePlan;
+  #layout: MessageLayout;
   #end = 0;
   #depth = 0;
-  #at = 0;
-  #parts = 0;
-  #objects = 0;
+  #position = 0;
+  #fieldCount = 0;
+  #objectCount = 0;
 
-  constructor(bytes: Uint8Array, plan: MessagePlan, limits: ScanLimits) {
+  constructor(bytes: Uint8Array, layout: MessageLayout, limits: ScanLimits) {
     this.#bytes = bytes;
-    this.#plan = plan;
+    this.#layout = layout;
     this.#limits = limits;
   }
 
-  message(plan: MessagePlan, end: number): void {
-    const [outerPlan, outerEnd] = [this.#plan, this.#end];
-    this.#plan = plan;
+  message(layout: MessageLayout, end: number): void {
+    const [outerLayout, outerEnd] = [this.#layout, this.#end];
+    this.#layout = layout;
     this.#end = end;
     this.#depth += 1;
-    if (this.#depth > DEPTH_MAX) throw this.#malformed(`is nested deeper than ${DEPTH_MAX}`);
+    if (this.#depth > MAX_DEPTH) throw this.#malformed(`is nested deeper than ${MAX_DEPTH} levels`);
     this.#fields();
     this.#depth -= 1;
-    this.#plan = outerPlan;
+    this.#layout = outerLayout;
     this.#end = outerEnd;
   }
 
   #fields(): void {
-    const { fields, isClosed, name } = this.#plan;
-    let entries = 0;
-    while (this.#at < this.#end) {
-      this.#countPart();
+    const { fields, refusesUnknownFields, name } = this.#layout;
+    let mapEntries = 0;
+    while (this.#position < this.#end) {
+      this.#countField();
       const tag = this.#uint32();
       const number = tag >>> 3;
       const field = fields.get(number);
-      if (field !== undefined) this.#known(field, tag);
-      else if (isClosed || number === 0) throw this.#malformed(`has a field ${number}`);
+      if (field !== undefined) this.#knownField(field, tag);
+      else if (refusesUnknownFields || number === 0)
+        throw this.#malformed(`has an invalid field ${number}`);
       else this.#skip(tag & 7);
-      if (field?.isEntry !== true) continue;
-      entries += 1;
-      if (entries > this.#limits.entries) {
-        throw tooMany(`more than ${this.#limits.entries} entries in the maps of one ${name}`);
+      if (field?.isMapEntry !== true) continue;
+      mapEntries += 1;
+      if (mapEntries > this.#limits.mapEntries) {
+        throw tooMany(`more than ${this.#limits.mapEntries} map entries in one ${name}`);
       }
     }
   }
 
-  #known(field: FieldPlan, tag: number): void {
+  #knownField(field: FieldLayout, tag: number): void {
     const wireType: WireType = tag & 7;
-    if (field.isObject) this.#countObject();
+    if (field.allocatesObject) this.#countObject();
     if (field.packed !== undefined && wireType === WireType.LengthDelimited) {
       return this.#packed(field.packed, this.#delimited());
     }
@@ -118,11 +119,11 @@ class Pass {
   }
 
   #packed(wireType: WireType, end: number): void {
-    while (this.#at < end) {
-      this.#countPart();
+    while (this.#position < end) {
+      this.#countField();
       this.#skip(wireType);
     }
-    if (this.#at > end) throw this.#malformed('ends in the middle of a field');
+    if (this.#position > end) throw this.#malformed('has a truncated field');
   }
 
   #skip(wireType: WireType): void {
@@ -130,68 +131,69 @@ class Pass {
       case WireType.Varint:
         return this.#varint();
       case WireType.Bit64:
-        return this.#leap(8);
+        return this.#skipBytes(8);
       case WireType.Bit32:
-        return this.#leap(4);
+        return this.#skipBytes(4);
       case WireType.LengthDelimited:
-        this.#at = this.#delimited();
+        this.#position = this.#delimited();
         return;
       default:
-        throw this.#malformed(`has wire type ${wireType}`);
+        throw this.#malformed(`has unsupported wire type ${wireType}`);
     }
   }
 
-  /** Where it ends; the position is where it begins. */
+  /** Returns the end of the field; the position is at its start. */
   #delimited(): number {
     const length = this.#uint32();
-    if (length > this.#end - this.#at) throw this.#malformed('ends in the middle of a field');
-    return this.#at + length;
+    if (length > this.#end - this.#position) throw this.#malformed('has a truncated field');
+    return this.#position + length;
   }
 
-  #leap(length: number): void {
-    if (length > this.#end - this.#at) throw this.#malformed('ends in the middle of a field');
-    this.#at += length;
+  #skipBytes(length: number): void {
+    if (length > this.#end - this.#position) throw this.#malformed('has a truncated field');
+    this.#position += length;
   }
 
   #varint(): void {
-    const last = Math.min(this.#end, this.#at + VARINT_MAX_BYTES);
-    while (this.#at < last) {
-      this.#at += 1;
-      if ((this.#bytes[this.#at - 1] ?? 0) < 0x80) return;
+    const last = Math.min(this.#end, this.#position + MAX_VARINT_BYTES);
+    while (this.#position < last) {
+      this.#position += 1;
+      if ((this.#bytes[this.#position - 1] ?? 0) < 0x80) return;
     }
-    throw this.#malformed('has a number without an end');
+    throw this.#malformed('has a truncated varint');
   }
 
   #uint32(): number {
     let value = 0;
-    const last = Math.min(this.#end, this.#at + UINT32_MAX_BYTES);
-    for (let shift = 0; this.#at < last; shift += 7) {
-      const byte = this.#bytes[this.#at] ?? 0;
-      this.#at += 1;
+    const last = Math.min(this.#end, this.#position + MAX_UINT32_BYTES);
+    for (let shift = 0; this.#position < last; shift += 7) {
+      const byte = this.#bytes[this.#position] ?? 0;
+      this.#position += 1;
       if (shift === 28 && byte > 0x0f) break;
       value |= (byte & 0x7f) << shift;
       if (byte < 0x80) return value >>> 0;
     }
-    throw this.#malformed('has a tag or a length without an end');
+    throw this.#malformed('has a truncated or overlong tag or length');
   }
 
-  #countPart(): void {
-    this.#parts += 1;
-    if (this.#parts > this.#limits.parts) throw tooMany(`more than ${this.#limits.parts} fields`);
+  #countField(): void {
+    this.#fieldCount += 1;
+    if (this.#fieldCount > this.#limits.fields)
+      throw tooMany(`more than ${this.#limits.fields} fields`);
   }
 
   #countObject(): void {
-    this.#objects += 1;
-    if (this.#objects > this.#limits.objects) {
+    this.#objectCount += 1;
+    if (this.#objectCount > this.#limits.objects) {
       throw tooMany(`more than ${this.#limits.objects} submessages and byte strings`);
     }
   }
 
-  #malformed(problem: string): Stop {
-    return new Stop('malformed', `no valid message: ${this.#plan.name} ${problem}`);
+  #malformed(problem: string): ScanStopped {
+    return new ScanStopped('malformed', `not a valid message: ${this.#layout.name} ${problem}`);
   }
 }
 
-function tooMany(problem: string): Stop {
-  return new Stop('too-many-parts', `the message has ${problem}`);
+function tooMany(problem: string): ScanStopped {
+  return new ScanStopped('too-many-fields', `the message has ${problem}`);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a listener serves, by the path under which it is called.
+// The RPCs that a listener serves, by path.
 import type {
   DescMessage,
   DescMethod,
@@ -12,11 +12,11 @@ import type {
   MessageShape,
 } from '@bufbuild/protobuf';
 import { Bug } from '../../ports/errors.ts';
-import { type MessagePlan, planOf } from './message-plan.ts';
+import { buildLayout, type MessageLayout } from './message-layout.ts';
 import { GrpcError } from './status.ts';
 
 export interface CallContext {
-  /** Aborted when nobody waits for the answer any more: given up, too late, or the server ends. */
+  /** Aborted when the response is no longer needed: the call is cancelled or late, or the server shuts down. */
   readonly signal: AbortSignal;
 }
 
@@ -35,33 +35,33 @@ type MethodImplementation<M> =
           ) => AsyncIterable<MessageInitShape<O>>
         : never;
 
-/** A function for each RPC of a service. */
+/** One function per RPC of a service. */
 export type Implementation<S extends DescService> = {
   readonly [Name in keyof S['method']]: MethodImplementation<S['method'][Name]>;
 };
 
-/** Of whatever type the RPC's descriptor says. */
-export type Answer = MessageInitShape<DescMessage>;
+/** A message of the type in the RPC's descriptor. */
+export type ResponseInit = MessageInitShape<DescMessage>;
 
-interface RpcFacts {
+interface RpcDescription {
   readonly service: string;
   readonly name: string;
   readonly input: DescMessage;
   readonly output: DescMessage;
-  readonly plan: MessagePlan;
+  readonly layout: MessageLayout;
 }
 
-export interface UnaryRpc extends RpcFacts {
+export interface UnaryRpc extends RpcDescription {
   readonly kind: 'unary';
-  readonly handle: (request: Message, context: CallContext) => Answer | Promise<Answer>;
+  readonly handle: (request: Message, context: CallContext) => ResponseInit | Promise<ResponseInit>;
 }
 
-export interface StreamingRpc extends RpcFacts {
+export interface StreamingRpc extends RpcDescription {
   readonly kind: 'streaming';
   readonly handle: (
     requests: AsyncIterable<Message>,
     context: CallContext,
-  ) => AsyncIterable<Answer>;
+  ) => AsyncIterable<ResponseInit>;
 }
 
 export type Rpc = UnaryRpc | StreamingRpc;
@@ -72,7 +72,7 @@ export class Services {
   add<S extends DescService>(service: S, implementation: Implementation<S>): this {
     const handlers = new Map<string, unknown>(Object.entries(implementation));
     for (const method of service.methods) {
-      const rpc = rpcOf(method, handlers.get(method.localName));
+      const rpc = toRpc(method, handlers.get(method.localName));
       this.#rpcs.set(`/${service.typeName}/${method.name}`, rpc);
     }
     return this;
@@ -83,32 +83,36 @@ export class Services {
   }
 }
 
-type ServerStreaming = (request: Message, context: CallContext) => AsyncIterable<Answer>;
+type ServerStreaming = (request: Message, context: CallContext) => AsyncIterable<ResponseInit>;
 
-/** The types were checked by `add`; from here on messages are told apart by their descriptors only. */
-function rpcOf(method: DescMethod, handler: unknown): Rpc {
+/** `add` checked the types; from here on messages are typed by their descriptors only. */
+function toRpc(method: DescMethod, handler: unknown): Rpc {
   const { input, output, name, parent, methodKind } = method;
-  const facts = { service: parent.typeName, name, input, output, plan: planOf(input) };
+  const description = { service: parent.typeName, name, input, output, layout: buildLayout(input) };
   /* oxlint-disable typescript/no-unsafe-type-assertion */
   switch (methodKind) {
     case 'unary':
-      return { ...facts, kind: 'unary', handle: handler as UnaryRpc['handle'] };
+      return { ...description, kind: 'unary', handle: handler as UnaryRpc['handle'] };
     case 'server_streaming':
-      return { ...facts, kind: 'streaming', handle: ofOne(handler as ServerStreaming) };
+      return {
+        ...description,
+        kind: 'streaming',
+        handle: fromSingleRequest(handler as ServerStreaming),
+      };
     case 'bidi_streaming':
-      return { ...facts, kind: 'streaming', handle: handler as StreamingRpc['handle'] };
-    default:
-      throw new Bug('BUG', `${name}: nothing of ours is ${methodKind}`);
+      return { ...description, kind: 'streaming', handle: handler as StreamingRpc['handle'] };
+    case 'client_streaming':
+      throw new Bug('BUG', `${name}: client streaming is not implemented`);
   }
   /* oxlint-enable typescript/no-unsafe-type-assertion */
 }
 
-function ofOne(handle: ServerStreaming): StreamingRpc['handle'] {
+function fromSingleRequest(handle: ServerStreaming): StreamingRpc['handle'] {
   return async function* (requests, context) {
     for await (const request of requests) {
       yield* handle(request, context);
       return;
     }
-    throw new GrpcError('Unimplemented', 'there is no request');
+    throw new GrpcError('Unimplemented', 'the call has no request message');
   };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** gRPC's statuses, by the names that metrics use. */
+/** gRPC status codes, by the names used in metrics. */
 export const STATUS = {
   OK: 0,
   Canceled: 1,
@@ -23,7 +23,7 @@ export const STATUS = {
 
 export type StatusName = keyof typeof STATUS;
 
-/** A call that ends in something else than its answer. The message is for the caller. */
+/** A status other than OK. The message is sent to the caller. */
 export class GrpcError extends Error {
   readonly status: StatusName;
 
@@ -39,12 +39,12 @@ const NAMES: ReadonlyMap<number, StatusName> = new Map(
   (Object.entries(STATUS) as [StatusName, number][]).map(([name, number]) => [number, name]),
 );
 
-export function statusNamed(number: number): StatusName {
+export function statusName(number: number): StatusName {
   return NAMES.get(number) ?? 'Unknown';
 }
 
-/** For a header: everything but plain ASCII as the bytes of its UTF-8. */
-export function headerText(message: string): string {
-  const encode = (character: string) => encodeURIComponent(character.toWellFormed());
+/** Percent-encodes the UTF-8 bytes of everything except printable ASCII. */
+export function encodeHeaderText(message: string): string {
+  const encode = (characters: string) => encodeURIComponent(characters.toWellFormed());
   return message.replace(/[^\u0020-\u0024\u0026-\u007e]+/g, encode);
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Template nodes, ready to be sent; made anew when a joined node taught something.
+// Encoded template nodes of the groups, encoded again when the learned allocatable changes.
 import type { FleetView } from '../../fleet/index.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
-import type { FaceSettings, GroupSettings } from '../settings.ts';
-import { sizeKey } from './allocatable.ts';
-import { nodeBytes } from './node-bytes.ts';
-import { templateNode } from './template-node.ts';
+import { sizeKey, templateNode } from '../../pools/index.ts';
+import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
+import { encodeNode } from './encode-node.ts';
 
-interface Kept {
+interface EncodedTemplate {
   readonly learned: LearnedAllocatable | undefined;
   readonly bytes: Uint8Array;
 }
@@ -15,25 +14,19 @@ interface Kept {
 export class Templates {
   readonly #view: Pick<FleetView, 'pools'>;
   readonly #gpuLabel: string;
-  readonly #kept = new Map<string, Kept>();
+  readonly #encoded = new Map<string, EncodedTemplate>();
 
-  constructor(view: Pick<FleetView, 'pools'>, { gpu }: FaceSettings) {
+  constructor(view: Pick<FleetView, 'pools'>, { gpu }: ExternalGrpcSettings) {
     this.#view = view;
     this.#gpuLabel = gpu.label;
   }
 
   bytes(group: GroupSettings): Uint8Array {
-    const learned = this.#view.pools.get(group.name)?.allocatable[sizeKey(group)];
-    const known = this.#kept.get(group.name);
+    const learned = this.#view.pools.get(group.name)?.allocatable[sizeKey(group.size)];
+    const known = this.#encoded.get(group.name);
     if (known !== undefined && known.learned === learned) return known.bytes;
-    const place = { region: onlyOf(group.regions), gpuLabel: this.#gpuLabel };
-    const bytes = nodeBytes(templateNode(group, place, learned));
-    this.#kept.set(group.name, { learned, bytes });
+    const bytes = encodeNode(templateNode(group, { gpuLabel: this.#gpuLabel, learned }));
+    this.#encoded.set(group.name, { learned, bytes });
     return bytes;
   }
-}
-
-/** Which of several a machine will stand in is decided when it is made. */
-function onlyOf(regions: readonly string[]): string | undefined {
-  return regions.length === 1 ? regions[0] : undefined;
 }

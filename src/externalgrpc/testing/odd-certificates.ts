@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates with any names in any fields, as a careless authority might sign them.
+// Certificates with arbitrary names in arbitrary fields, as a careless CA might sign them.
 import { createPrivateKey, createSign, generateKeyPairSync } from 'node:crypto';
 
 const DAY_MS = 86_400_000;
 
-/** Object identifiers, written out. */
+/** Object identifiers, DER-encoded. */
 const OID = {
   commonName: '550403',
   organization: '55040a',

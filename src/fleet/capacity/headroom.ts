@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes for how many more machines of each pool there are hosts, VM ids and addresses, at the end of a pass.
 import { freeSlots, idHoldOf } from '../../placement/index.ts';
+import { countAllowed } from '../../pools/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { takenInView, vmIdsOfNodes } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
-import { headroom } from '../records/pool-limits.ts';
 import { freeAddresses } from './addresses.ts';
 import { backoffOf } from './backoff.ts';
 import type { CapacityForecast, Headroom } from './capacity-forecast.ts';
@@ -65,7 +65,7 @@ async function roomOf(
     return noRoom(context, refused.sentence);
   const members = context.records.membersOf(pool.name);
   const { size, limits } = pool;
-  const allowed = headroom(pool, { members, count: limits.max, size });
+  const allowed = countAllowed(pool, { members, count: limits.max, size });
   const waiting = queue.waitingOf(pool.name);
   if (allowed === 0) return { ...noRoom(context, 'the pool is at its limits'), waiting };
   let machines = 0;

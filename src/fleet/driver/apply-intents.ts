@@ -4,8 +4,8 @@
 import type { CreateIntent, Intent } from '../../model/intent.ts';
 import type { Machine, MachineFailure } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
+import { checkLimits } from '../../pools/index.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { limitError } from '../records/pool-limits.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 type Queue = Pick<WorkQueue, 'runExclusive'>;
@@ -93,10 +93,10 @@ function limitFailure(
   const pool = context.pool(name);
   if (pool === undefined) return undefined;
   const members = context.records.membersOf(name).filter(({ phase }) => phase !== undefined);
-  const error = limitError(pool, { members, count: 1, size });
-  if (error === undefined) return undefined;
-  const { code, message } = error;
-  return { code, message, at: context.now, phase: 'requested' };
+  const refusal = checkLimits(pool, { members, count: 1, size });
+  if (refusal === undefined) return undefined;
+  const { message } = refusal;
+  return { code: 'POOL_AT_MAXIMUM', message, at: context.now, phase: 'requested' };
 }
 
 async function requestDeletion(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { countAllowed } from '../../pools/index.ts';
 import { backoffOf } from '../capacity/backoff.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import { newMachineId } from '../records/new-machine-id.ts';
-import { headroom } from '../records/pool-limits.ts';
 
 /**
  * Requests machines up to the pool's `min`. Only while all regions of the pool can be read and no VM there is
@@ -23,7 +23,7 @@ export async function maintainMinimum(
     if (backoffOf(context, pool.name) !== undefined) continue;
     const members = context.records.membersOf(pool.name);
     const lacking = pool.limits.min - members.length;
-    const count = headroom(pool, { members, count: lacking, size: pool.size });
+    const count = countAllowed(pool, { members, count: lacking, size: pool.size });
     if (count < lacking) await recordLimit(context, pool, members.length + count);
     if (count > 0) await requestMachines(context, pool, count);
   }

@@ -3,12 +3,9 @@
 import type { Machine } from '../../model/machine.ts';
 import type { LearnedAllocatable } from '../../model/pool.ts';
 import { parseResources } from '../../model/resources.ts';
+import { sizeKey } from '../../pools/index.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-
-export function sizeKey({ size }: Pick<Machine, 'size'>): string {
-  return `${size.cpu}x${size.memoryBytes}x${size.diskBytes}`;
-}
 
 export async function learnAllocatable(
   context: ReconcileContext,
@@ -19,7 +16,7 @@ export async function learnAllocatable(
   if (!parsed.ok || parsed.value.memoryBytes === 0) return;
   const { cpuMilli, memoryBytes, ephemeralStorageBytes, pods } = parsed.value;
   const facts = { cpuMilli, memoryBytes, ephemeralStorageBytes, pods };
-  const key = sizeKey(machine);
+  const key = sizeKey(machine.size);
   await context.records.changePool(machine.pool, (state) => {
     const known = state.allocatable[key];
     if (known !== undefined && isSame(known, facts)) return undefined;

@@ -5,7 +5,7 @@ import type { CreateIntent, Intent } from '../../model/intent.ts';
 import { type Machine, mayExist, type Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { idHoldOf } from '../../placement/index.ts';
-import { type Member, membersFrom } from './members.ts';
+import { listMembers, type Member } from '../../pools/index.ts';
 import { MultiMap } from './multi-map.ts';
 
 export class MachineIndex {
@@ -65,7 +65,7 @@ export class MachineIndex {
       .filter(({ id }) => this.#find(id) === undefined);
     const isDeletionRequested =
       this.#deletions.size === 0 ? () => false : (id: MachineId) => this.#deletions.has(id);
-    return membersFrom(unrecorded, this.#byPool.get(pool), isDeletionRequested);
+    return listMembers(unrecorded, this.#byPool.get(pool), isDeletionRequested);
   }
 
   /** The open create intent of a machine that has no record yet. */

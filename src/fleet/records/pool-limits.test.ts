@@ -23,7 +23,7 @@ describe('the limits of a pool', () => {
     await fleet.request('workers', 2, WHY);
     await expect(fleet.request('workers', 1, WHY)).rejects.toMatchObject({
       code: 'POOL_AT_MAXIMUM',
-      message: 'pool workers may have 5 vCPUs; 3 machines would have 6',
+      message: 'pool workers is limited to 5 vCPUs; 3 machines would have 6',
     });
   });
 
@@ -33,7 +33,7 @@ describe('the limits of a pool', () => {
     const size = { cpu: 1, memoryBytes: 4 * GIB, diskBytes: 20 * GIB };
     await expect(fleet.request('workers', 1, { ...WHY, size })).rejects.toMatchObject({
       code: 'POOL_AT_MAXIMUM',
-      message: 'pool workers may have 5 GiB of memory; 2 machines would have 6 GiB',
+      message: 'pool workers is limited to 5 GiB of memory; 2 machines would have 6 GiB',
     });
     await expect(fleet.scaleTo('workers', 2, WHY)).resolves.toHaveProperty('machines.length', 1);
   });

@@ -13,9 +13,9 @@ import {
 } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { PoolState } from '../../model/pool.ts';
+import type { Member } from '../../pools/index.ts';
 import { Bug, Conflict } from '../../ports/errors.ts';
 import type { MachineIndex } from './machine-index.ts';
-import type { Member } from './members.ts';
 import type { RecordCache } from './record-cache.ts';
 import type { UsageIndex } from './usage-index.ts';
 

@@ -3,13 +3,18 @@
 import type { Intent } from '../../model/intent.ts';
 import type { MachineSize } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
+import {
+  checkLimits,
+  type GrowthRequest,
+  type Member,
+  type PoolLimits,
+  sortForDeletion,
+} from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { InvalidRequest, NotFound } from '../../ports/errors.ts';
+import { InvalidRequest, NoCapacity, NotFound } from '../../ports/errors.ts';
 import type { Random } from '../../ports/random.ts';
 import { throwIfAborted } from '../../ports/store-gate.ts';
-import { inDeletionOrder, type Member } from '../records/members.ts';
 import { newMachineId } from '../records/new-machine-id.ts';
-import { type PoolLimits, requireHeadroom } from '../records/pool-limits.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 
 export interface RequestReason {
@@ -70,7 +75,7 @@ export class Requests {
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
     if (count === 0) return NOTHING;
     const size = why.size ?? pool.size;
-    requireHeadroom(pool, { members: this.#cache.index.membersOf(name), count, size });
+    requireWithinLimits(pool, { members: this.#cache.index.membersOf(name), count, size });
     const { random } = this.#options;
     const machines = Array.from({ length: count }, () => newMachineId(random));
     return this.#write({ ...this.#common(name, why), kind: 'create', machines, size }, why);
@@ -90,7 +95,7 @@ export class Requests {
     const pool = this.#pool(name);
     if (!Number.isInteger(size) || size < 0) throw notACount(size);
     if (size > pool.limits.max) {
-      requireHeadroom(pool, { members: [], count: size, size: why.size ?? pool.size });
+      requireWithinLimits(pool, { members: [], count: size, size: why.size ?? pool.size });
     }
     if (size < pool.limits.min) {
       throw new InvalidRequest(
@@ -100,7 +105,7 @@ export class Requests {
     }
     const members = this.#cache.index.membersOf(name);
     if (members.length <= size) return this.#request(name, size - members.length, why);
-    const machines = inDeletionOrder(members)
+    const machines = sortForDeletion(members)
       .slice(0, members.length - size)
       .map(({ id }) => id);
     return this.#write({ ...this.#common(name, why), kind: 'delete', machines }, why);
@@ -109,7 +114,7 @@ export class Requests {
   async #cancel(name: string, count: number, why: RequestReason): Promise<Accepted> {
     this.#pool(name);
     if (!Number.isInteger(count) || count < 0) throw notACount(count);
-    const machines = inDeletionOrder(this.#cache.index.membersOf(name).filter(isNotCreated))
+    const machines = sortForDeletion(this.#cache.index.membersOf(name).filter(isNotCreated))
       .slice(0, count)
       .map(({ id }) => id);
     if (machines.length === 0) return NOTHING;
@@ -168,4 +173,11 @@ function isNotCreated({ phase }: Member): boolean {
 
 function notACount(count: number): InvalidRequest {
   return new InvalidRequest('REQUEST_INVALID', `${count} is not a number of machines`);
+}
+
+function requireWithinLimits(pool: PoolLimits, request: GrowthRequest): void {
+  const refusal = checkLimits(pool, request);
+  if (refusal === undefined) return;
+  const { message, requested, max } = refusal;
+  throw new NoCapacity('POOL_AT_MAXIMUM', message, { facts: { wanted: requested, max } });
 }

@@ -15,19 +15,19 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-type callOrder struct {
+type callCommand struct {
 	RPC       string          `json:"rpc"`
 	Request   json.RawMessage `json:"request"`
 	TimeoutNs int64           `json:"timeoutNs"`
-	// Pairs; what belongs to a name that ends in -bin is base64.
+	// Values are base64.
 	Metadata     []metadataPair `json:"metadata"`
 	Gzip         bool           `json:"gzip"`
 	WaitForReady bool           `json:"waitForReady"`
 	Subtype      string         `json:"subtype"`
-	// How often, one after the other, and by how many at the same time.
+	// Sequential calls per goroutine, and number of goroutines.
 	Count    int `json:"count"`
 	Parallel int `json:"parallel"`
-	// Without the answer, which may be large.
+	// Omits the response, which may be large.
 	Quiet bool `json:"quiet"`
 }
 
@@ -36,7 +36,7 @@ type metadataPair struct {
 	Value []byte `json:"value"`
 }
 
-func contextOf(o callOrder) (context.Context, func()) {
+func newContext(o callCommand) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if o.TimeoutNs != 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), time.Duration(o.TimeoutNs))
@@ -57,17 +57,17 @@ func (t *tally) add(code string, result outcome) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.codes[code]++
-	// The first failure says more than the last success.
+	// Keeps the first failure, else the last success.
 	if t.last == nil || t.last["code"] == "OK" {
 		t.last = result
 	}
 }
 
-func (c *client) call(ctx context.Context, s *schema, o callOrder) (outcome, error) {
+func (c *client) call(ctx context.Context, s *schema, o callCommand) (outcome, error) {
 	t := &tally{codes: map[string]int{}}
 	faults := make(chan error, max(1, o.Parallel))
 	for range max(1, o.Parallel) {
-		go func() { faults <- c.several(ctx, s, o, t) }()
+		go func() { faults <- c.callRepeatedly(ctx, s, o, t) }()
 	}
 	for range max(1, o.Parallel) {
 		if err := <-faults; err != nil {
@@ -78,17 +78,17 @@ func (c *client) call(ctx context.Context, s *schema, o callOrder) (outcome, err
 	return t.last, nil
 }
 
-func (c *client) several(ctx context.Context, s *schema, o callOrder, t *tally) error {
+func (c *client) callRepeatedly(ctx context.Context, s *schema, o callCommand, t *tally) error {
 	for range max(1, o.Count) {
-		if err := c.once(ctx, s, o, t); err != nil {
+		if err := c.callOnce(ctx, s, o, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *client) once(ctx context.Context, s *schema, o callOrder, t *tally) error {
-	request, answer, err := s.messagesOf(o.RPC)
+func (c *client) callOnce(ctx context.Context, s *schema, o callCommand, t *tally) error {
+	request, response, err := s.findMessages(o.RPC)
 	if err != nil {
 		return err
 	}
@@ -98,27 +98,27 @@ func (c *client) once(ctx context.Context, s *schema, o callOrder, t *tally) err
 		}
 	}
 	var header, trailer metadata.MD
-	err = c.connection.Invoke(ctx, o.RPC, request, answer, append(optionsOf(o), grpc.Header(&header), grpc.Trailer(&trailer))...)
-	told := status.Convert(err)
+	err = c.connection.Invoke(ctx, o.RPC, request, response, append(callOptions(o), grpc.Header(&header), grpc.Trailer(&trailer))...)
+	st := status.Convert(err)
 	result := outcome{
-		"code":    told.Code().String(),
-		"message": told.Message(),
+		"code":    st.Code().String(),
+		"message": st.Message(),
 		"header":  header,
 		"trailer": trailer,
-		"bytes":   proto.Size(answer),
+		"bytes":   proto.Size(response),
 	}
 	if err == nil && !o.Quiet {
-		text, err := (protojson.MarshalOptions{UseProtoNames: true}).Marshal(answer)
+		text, err := (protojson.MarshalOptions{UseProtoNames: true}).Marshal(response)
 		if err != nil {
 			return err
 		}
-		result["answer"] = json.RawMessage(text)
+		result["response"] = json.RawMessage(text)
 	}
-	t.add(told.Code().String(), result)
+	t.add(st.Code().String(), result)
 	return nil
 }
 
-func optionsOf(o callOrder) []grpc.CallOption {
+func callOptions(o callCommand) []grpc.CallOption {
 	var options []grpc.CallOption
 	if o.Gzip {
 		options = append(options, grpc.UseCompressor(gzip.Name))

@@ -17,12 +17,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Ten seconds, unless a test wants to see many pings.
+// Ten seconds by default; a test with many pings lowers it.
 //
 //go:linkname keepaliveMinPingTime google.golang.org/grpc/internal.KeepaliveMinPingTime
 var keepaliveMinPingTime time.Duration
 
-type dialOrder struct {
+type dialCommand struct {
 	Target        string `json:"target"`
 	CA            string `json:"ca"`
 	Cert          string `json:"cert"`
@@ -34,21 +34,21 @@ type dialOrder struct {
 
 type client struct {
 	connection *grpc.ClientConn
-	wire       *wire
+	wire       *wireMonitor
 }
 
-func dial(o dialOrder) (*client, error) {
-	secure, err := credentialsOf(o)
+func dial(o dialCommand) (*client, error) {
+	secure, err := buildCredentials(o)
 	if err != nil {
 		return nil, err
 	}
-	w := newWire()
+	w := newWireMonitor()
 	dialer := func(ctx context.Context, address string) (net.Conn, error) {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return nil, err
 		}
-		return w.follow(connection, o.CA == ""), nil
+		return w.track(connection, o.CA == ""), nil
 	}
 	options := []grpc.DialOption{grpc.WithTransportCredentials(secure), grpc.WithContextDialer(dialer)}
 	if o.KeepaliveMs > 0 {
@@ -65,18 +65,18 @@ func dial(o dialOrder) (*client, error) {
 	if o.UserAgent != "" {
 		options = append(options, grpc.WithUserAgent(o.UserAgent))
 	}
-	// As the autoscaler does it; newer versions have another name for it.
+	// As the autoscaler does; newer versions of grpc-go rename it.
 	connection, err := grpc.Dial(o.Target, options...)
 	return &client{connection, w}, err
 }
 
-func credentialsOf(o dialOrder) (credentials.TransportCredentials, error) {
+func buildCredentials(o dialCommand) (credentials.TransportCredentials, error) {
 	if o.CA == "" {
 		return insecure.NewCredentials(), nil
 	}
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
 	if !config.RootCAs.AppendCertsFromPEM([]byte(o.CA)) {
-		return nil, errors.New("no certificate in ca")
+		return nil, errors.New("ca contains no certificate")
 	}
 	if o.Cert != "" {
 		pair, err := tls.X509KeyPair([]byte(o.Cert), []byte(o.Key))
@@ -88,29 +88,29 @@ func credentialsOf(o dialOrder) (credentials.TransportCredentials, error) {
 	return credentials.NewTLS(config), nil
 }
 
-// Until the connection is in a state, or so many pings were answered.
+// Waits until the connection is in a state, or this many pings were acknowledged.
 func (c *client) await(state string, pings int) (outcome, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	if pings > 0 {
-		return c.seen(), c.wire.awaitPings(ctx, pings)
+		return c.stats(), c.wire.awaitPings(ctx, pings)
 	}
 	for {
 		now := c.connection.GetState()
 		if now.String() == state {
-			return c.seen(), nil
+			return c.stats(), nil
 		}
 		if now == connectivity.Idle {
 			c.connection.Connect()
 		}
 		if !c.connection.WaitForStateChange(ctx, now) {
-			return nil, errors.New("still " + now.String())
+			return nil, errors.New("timed out in state " + now.String())
 		}
 	}
 }
 
-func (c *client) seen() outcome {
-	result := c.wire.seen()
+func (c *client) stats() outcome {
+	result := c.wire.stats()
 	result["state"] = c.connection.GetState().String()
 	return result
 }

@@ -4,21 +4,21 @@ package main
 import (
 	"context"
 
-	// Registers the check that a service configuration can ask for.
+	// Registers the health check that a service config can enable.
 	_ "google.golang.org/grpc/health"
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 )
 
 func failure(err error) outcome {
-	told := status.Convert(err)
-	return outcome{"code": told.Code().String(), "message": told.Message()}
+	st := status.Convert(err)
+	return outcome{"code": st.Code().String(), "message": st.Message()}
 }
 
 func (c *client) check(service string) (outcome, error) {
-	answer, err := health.NewHealthClient(c.connection).Check(context.Background(), &health.HealthCheckRequest{Service: service})
+	response, err := health.NewHealthClient(c.connection).Check(context.Background(), &health.HealthCheckRequest{Service: service})
 	result := failure(err)
-	result["status"] = answer.GetStatus().String()
+	result["status"] = response.GetStatus().String()
 	return result, nil
 }
 
@@ -36,11 +36,11 @@ func (w *watch) next() (outcome, error) {
 	if w.err != nil {
 		return failure(w.err), nil
 	}
-	answer, err := w.stream.Recv()
+	response, err := w.stream.Recv()
 	if err != nil && err.Error() == "EOF" {
 		return outcome{"code": "EOF"}, nil
 	}
 	result := failure(err)
-	result["status"] = answer.GetStatus().String()
+	result["status"] = response.GetStatus().String()
 	return result, nil
 }

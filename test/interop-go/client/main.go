@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A gRPC client on google.golang.org/grpc, as the Cluster Autoscaler's is. Orders come as JSON on standard input, each
-// is carried out at once beside the others, and its outcome goes to standard output under the order's id.
+// A gRPC client on google.golang.org/grpc, which the Cluster Autoscaler uses. It reads commands as JSON from standard
+// input, runs them concurrently, and writes each outcome with the command's id to standard output.
 package main
 
 import (
@@ -13,24 +13,24 @@ import (
 	"google.golang.org/grpc"
 )
 
-type order struct {
+type command struct {
 	ID     int    `json:"id"`
 	Do     string `json:"do"`
 	Client string `json:"client"`
 
 	// schema
 	Descriptors []byte `json:"descriptors"`
-	dialOrder
-	callOrder
+	dialCommand
+	callCommand
 	Service string `json:"service"`
-	// cancel, next: the id of another order
+	// cancel, next: the id of another command
 	Of int `json:"of"`
 	// await
 	State string `json:"state"`
 	Pings int    `json:"pings"`
 }
 
-// What the server says next; its end is "EOF".
+// Returns the next message of the server; the end of the stream has code "EOF".
 type stream interface {
 	next() (outcome, error)
 }
@@ -55,17 +55,17 @@ func main() {
 	}
 	in := json.NewDecoder(os.Stdin)
 	for {
-		var o order
+		var o command
 		if in.Decode(&o) != nil {
 			return
 		}
-		// Those that others refer to take effect in their order.
-		begun := p.begin(o)
-		go p.tell(o.ID, begun)
+		// Started in order of arrival: later commands may refer to earlier ones.
+		work := p.start(o)
+		go p.respond(o.ID, work)
 	}
 }
 
-func (p *program) tell(id int, work func() (outcome, error)) {
+func (p *program) respond(id int, work func() (outcome, error)) {
 	result, err := work()
 	if err != nil {
 		result = outcome{"fault": err.Error()}
@@ -85,14 +85,14 @@ func at(result outcome, err error) func() (outcome, error) {
 	return func() (outcome, error) { return result, err }
 }
 
-func (p *program) begin(o order) func() (outcome, error) {
+func (p *program) start(o command) func() (outcome, error) {
 	switch o.Do {
 	case "version":
 		return at(outcome{"version": grpc.Version}, nil)
 	case "schema":
 		return at(nil, p.schema.read(o.Descriptors))
 	case "dial":
-		c, err := dial(o.dialOrder)
+		c, err := dial(o.dialCommand)
 		p.clients[o.Client] = c
 		return at(nil, err)
 	case "cancel":
@@ -105,35 +105,35 @@ func (p *program) begin(o order) func() (outcome, error) {
 	if c == nil {
 		return at(nil, fmt.Errorf("no client %q", o.Client))
 	}
-	return p.beginWith(c, o)
+	return p.startOnClient(c, o)
 }
 
-func (p *program) beginWith(c *client, o order) func() (outcome, error) {
+func (p *program) startOnClient(c *client, o command) func() (outcome, error) {
 	switch o.Do {
 	case "call":
-		ctx, cancel := contextOf(o.callOrder)
+		ctx, cancel := newContext(o.callCommand)
 		p.cancels[o.ID] = cancel
-		return func() (outcome, error) { return c.call(ctx, &p.schema, o.callOrder) }
+		return func() (outcome, error) { return c.call(ctx, &p.schema, o.callCommand) }
 	case "check":
 		return func() (outcome, error) { return c.check(o.Service) }
 	case "watch":
-		ctx, cancel := contextOf(o.callOrder)
+		ctx, cancel := newContext(o.callCommand)
 		p.cancels[o.ID] = cancel
 		p.streams[o.ID] = c.watch(ctx, o.Service)
 		return p.streams[o.ID].next
-	case "converse":
-		ctx, cancel := contextOf(o.callOrder)
+	case "openReflection":
+		ctx, cancel := newContext(o.callCommand)
 		p.cancels[o.ID] = cancel
-		p.streams[o.ID] = c.converse(ctx, o.Service)
+		p.streams[o.ID] = c.openReflection(ctx, o.Service)
 		return p.streams[o.ID].next
 	case "reflect":
 		return func() (outcome, error) { return c.reflect(o.Service) }
 	case "await":
 		return func() (outcome, error) { return c.await(o.State, o.Pings) }
-	case "seen":
-		return at(c.seen(), nil)
+	case "stats":
+		return at(c.stats(), nil)
 	case "close":
 		return at(nil, c.connection.Close())
 	}
-	return at(nil, fmt.Errorf("no order %q", o.Do))
+	return at(nil, fmt.Errorf("unknown command %q", o.Do))
 }

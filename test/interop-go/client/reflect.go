@@ -18,27 +18,27 @@ var listServices = &reflection.ServerReflectionRequest{
 	MessageRequest: &reflection.ServerReflectionRequest_ListServices{},
 }
 
-// Both versions of reflection have the same messages under different names; old grpc-go knows only the first.
+// Both reflection versions have the same messages under different names; old versions of grpc-go know v1alpha only.
 func (c *client) reflection(ctx context.Context, service string) (grpc.ClientStream, error) {
 	kind := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 	return c.connection.NewStream(ctx, kind, "/"+service+"/ServerReflectionInfo")
 }
 
-// A stream on which something was asked and more might be.
-type conversation struct {
+// An open reflection stream.
+type reflectionStream struct {
 	stream grpc.ClientStream
 	err    error
 }
 
-func (c *client) converse(ctx context.Context, service string) *conversation {
+func (c *client) openReflection(ctx context.Context, service string) *reflectionStream {
 	stream, err := c.reflection(ctx, service)
 	if err == nil {
 		err = stream.SendMsg(listServices)
 	}
-	return &conversation{stream, err}
+	return &reflectionStream{stream, err}
 }
 
-func (c *conversation) next() (outcome, error) {
+func (c *reflectionStream) next() (outcome, error) {
 	if c.err != nil {
 		return failure(c.err), nil
 	}
@@ -56,18 +56,18 @@ func (c *client) reflect(service string) (outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask := func(request *reflection.ServerReflectionRequest) (*reflection.ServerReflectionResponse, error) {
-		answer := &reflection.ServerReflectionResponse{}
+	send := func(request *reflection.ServerReflectionRequest) (*reflection.ServerReflectionResponse, error) {
+		response := &reflection.ServerReflectionResponse{}
 		if err := stream.SendMsg(request); err != nil {
 			return nil, err
 		}
-		return answer, stream.RecvMsg(answer)
+		return response, stream.RecvMsg(response)
 	}
-	names, files, err := everything(ask)
+	names, files, err := listEverything(send)
 	if err != nil {
 		return nil, err
 	}
-	// Whatever does not fit together is an error here.
+	// Fails when a dependency is missing.
 	if _, err := protodesc.NewFiles(files); err != nil {
 		return nil, err
 	}
@@ -75,15 +75,15 @@ func (c *client) reflect(service string) (outcome, error) {
 		return nil, err
 	}
 	if err := stream.RecvMsg(&reflection.ServerReflectionResponse{}); err != io.EOF {
-		return nil, errors.New("the stream did not end well: " + err.Error())
+		return nil, errors.New("the stream ended with an error: " + err.Error())
 	}
 	return outcome{"services": names, "files": len(files.GetFile())}, nil
 }
 
-type asking = func(*reflection.ServerReflectionRequest) (*reflection.ServerReflectionResponse, error)
+type reflectFunc = func(*reflection.ServerReflectionRequest) (*reflection.ServerReflectionResponse, error)
 
-func everything(ask asking) ([]string, *descriptorpb.FileDescriptorSet, error) {
-	list, err := ask(listServices)
+func listEverything(send reflectFunc) ([]string, *descriptorpb.FileDescriptorSet, error) {
+	list, err := send(listServices)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,13 +92,13 @@ func everything(ask asking) ([]string, *descriptorpb.FileDescriptorSet, error) {
 	set := &descriptorpb.FileDescriptorSet{}
 	for _, service := range list.GetListServicesResponse().GetService() {
 		names = append(names, service.GetName())
-		answer, err := ask(&reflection.ServerReflectionRequest{
+		response, err := send(&reflection.ServerReflectionRequest{
 			MessageRequest: &reflection.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: service.GetName()},
 		})
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, bytes := range answer.GetFileDescriptorResponse().GetFileDescriptorProto() {
+		for _, bytes := range response.GetFileDescriptorResponse().GetFileDescriptorProto() {
 			file := &descriptorpb.FileDescriptorProto{}
 			if err := proto.Unmarshal(bytes, file); err != nil {
 				return nil, nil, err

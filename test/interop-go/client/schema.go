@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// The proto files that calls are made by.
+// The proto files of the calls.
 type schema struct {
 	files *protoregistry.Files
 }
@@ -29,8 +29,8 @@ func (s *schema) read(descriptors []byte) error {
 	return err
 }
 
-// Empty ones for an RPC that no file knows.
-func (s *schema) messagesOf(rpc string) (request, answer proto.Message, err error) {
+// Returns empty messages for an unknown RPC.
+func (s *schema) findMessages(rpc string) (request, response proto.Message, err error) {
 	service, name, _ := strings.Cut(strings.TrimPrefix(rpc, "/"), "/")
 	found, err := s.files.FindDescriptorByName(protoreflect.FullName(service + "." + name))
 	if err == protoregistry.NotFound {

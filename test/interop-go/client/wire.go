@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// What the server sent on all connections of a client, as far as calls do not show it. Of what is encrypted only the
-// connections are counted.
-type wire struct {
+// Counts connections, ping acknowledgements and GOAWAYs of a client. With TLS it counts connections only.
+type wireMonitor struct {
 	mutex       sync.Mutex
 	connections int
 	open        int
@@ -19,11 +18,11 @@ type wire struct {
 	changed     chan struct{}
 }
 
-func newWire() *wire {
-	return &wire{goAways: []uint32{}, changed: make(chan struct{})}
+func newWireMonitor() *wireMonitor {
+	return &wireMonitor{goAways: []uint32{}, changed: make(chan struct{})}
 }
 
-func (w *wire) change(work func()) {
+func (w *wireMonitor) change(work func()) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	work()
@@ -31,7 +30,7 @@ func (w *wire) change(work func()) {
 	w.changed = make(chan struct{})
 }
 
-func (w *wire) seen() outcome {
+func (w *wireMonitor) stats() outcome {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return outcome{
@@ -42,7 +41,7 @@ func (w *wire) seen() outcome {
 	}
 }
 
-func (w *wire) awaitPings(ctx context.Context, pings int) error {
+func (w *wireMonitor) awaitPings(ctx context.Context, pings int) error {
 	for {
 		w.mutex.Lock()
 		enough, changed := w.pings >= pings, w.changed
@@ -58,20 +57,20 @@ func (w *wire) awaitPings(ctx context.Context, pings int) error {
 	}
 }
 
-func (w *wire) follow(connection net.Conn, isPlain bool) net.Conn {
+func (w *wireMonitor) track(connection net.Conn, isPlain bool) net.Conn {
 	w.change(func() {
 		w.connections++
 		w.open++
 	})
-	return &followed{Conn: connection, wire: w, isPlain: isPlain}
+	return &trackedConn{Conn: connection, wire: w, isPlain: isPlain}
 }
 
-type followed struct {
+type trackedConn struct {
 	net.Conn
-	wire    *wire
+	wire    *wireMonitor
 	isPlain bool
 	closing sync.Once
-	// Of the frame that comes.
+	// Bytes of the incomplete frame.
 	frame []byte
 }
 
@@ -82,27 +81,27 @@ const (
 	flagAck     = 1
 )
 
-func (f *followed) Read(into []byte) (int, error) {
+func (f *trackedConn) Read(into []byte) (int, error) {
 	n, err := f.Conn.Read(into)
 	if f.isPlain {
-		f.look(into[:n])
+		f.parseFrames(into[:n])
 	}
 	return n, err
 }
 
-func (f *followed) look(bytes []byte) {
+func (f *trackedConn) parseFrames(bytes []byte) {
 	f.frame = append(f.frame, bytes...)
 	for len(f.frame) >= frameHeader {
 		length := frameHeader + int(binary.BigEndian.Uint32(f.frame)>>8)
 		if len(f.frame) < length {
 			return
 		}
-		f.tell(f.frame[3], f.frame[4], f.frame[frameHeader:length])
+		f.record(f.frame[3], f.frame[4], f.frame[frameHeader:length])
 		f.frame = f.frame[length:]
 	}
 }
 
-func (f *followed) tell(kind, flags byte, payload []byte) {
+func (f *trackedConn) record(kind, flags byte, payload []byte) {
 	switch {
 	case kind == framePing && flags&flagAck != 0:
 		f.wire.change(func() { f.wire.pings++ })
@@ -112,7 +111,7 @@ func (f *followed) tell(kind, flags byte, payload []byte) {
 	}
 }
 
-func (f *followed) Close() error {
+func (f *trackedConn) Close() error {
 	f.closing.Do(func() { f.wire.change(func() { f.wire.open-- }) })
 	return f.Conn.Close()
 }

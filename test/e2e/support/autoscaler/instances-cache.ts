@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The autoscaler keeps what it was told of instances: for two minutes, which are seconds here, unless the group is
 // growing or something of it was deleted.
-import type { Answer } from '../../../interop/client.ts';
+import type { RpcResponse } from '../../../interop/client.ts';
 import type { NodeGroup, ProviderClient } from './provider-client.ts';
 
 const REFRESH_EVERY_MS = 2_000;
 
 export class InstancesCache {
   readonly #provider: ProviderClient;
-  readonly #kept = new Map<string, readonly Answer[]>();
+  readonly #kept = new Map<string, readonly RpcResponse[]>();
   #refreshedAt: number | undefined;
 
   constructor(provider: ProviderClient) {
@@ -23,7 +23,7 @@ export class InstancesCache {
   async all(
     groups: readonly NodeGroup[],
     now: number,
-  ): Promise<ReadonlyMap<string, readonly Answer[]>> {
+  ): Promise<ReadonlyMap<string, readonly RpcResponse[]>> {
     await this.#refreshIfDue(groups, now);
     const ids = new Set(groups.map(({ id }) => id));
     for (const id of this.#kept.keys()) if (!ids.has(id)) this.#kept.delete(id);

@@ -2,8 +2,8 @@
 // The autoscaler's own client of the protocol, as far as its callers notice it: what it keeps and for how long, and what
 // it makes of errors.
 import type { ServiceError } from '@grpc/grpc-js';
-import type { Answer } from '../../../interop/client.ts';
-import { defaultsOf, readOptions } from '../../../interop/generation-options.ts';
+import type { RpcResponse } from '../../../interop/client.ts';
+import { checkOptions, defaultOptions } from '../../../interop/generation-options.ts';
 import { type Room, roomOf } from './pods.ts';
 import { type Caller, DEADLINE, templateOf } from './template-node.ts';
 
@@ -79,7 +79,7 @@ export class ProviderClient {
     return (await this.#call('NodeGroupTargetSize', { id }))['targetSize'];
   }
 
-  async instances(id: string): Promise<readonly Answer[]> {
+  async instances(id: string): Promise<readonly RpcResponse[]> {
     return (await this.#call('NodeGroupNodes', { id }))['instances'];
   }
 
@@ -88,9 +88,9 @@ export class ProviderClient {
     const { generation } = this.#caller;
     const answer = await this.#call('NodeGroupGetOptions', {
       id,
-      defaults: defaultsOf(generation),
+      defaults: defaultOptions(generation),
     });
-    readOptions(generation, answer['nodeGroupAutoscalingOptions']);
+    checkOptions(generation, answer['nodeGroupAutoscalingOptions']);
   }
 
   async template(id: string): Promise<Room> {
@@ -114,11 +114,11 @@ export class ProviderClient {
     this.troubles.push(`${what}: ${(error as ServiceError).details ?? String(error)}`);
   }
 
-  #call(rpc: string, request: object = {}): Promise<Answer> {
+  #call(rpc: string, request: object = {}): Promise<RpcResponse> {
     return this.#caller.client.call(rpc, request, DEADLINE);
   }
 }
 
-function groupFrom({ id, minSize, maxSize }: Answer): NodeGroup {
+function groupFrom({ id, minSize, maxSize }: RpcResponse): NodeGroup {
   return { id, min: minSize, max: maxSize };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the autoscaler knows of the groups between two loops: who is there, who is missing and since when, which scale-ups
 // are under way, which group is left alone after a failure. Minutes are seconds here.
-import type { Answer, Generation } from '../../../interop/client.ts';
+import type { Generation, RpcResponse } from '../../../interop/client.ts';
 import { fakeNode } from '../../../interop/expectations.ts';
 import { type NodeObject, readiness } from '../kube-objects.ts';
 import { InstancesCache } from './instances-cache.ts';
@@ -13,7 +13,7 @@ const BACKOFF_MS = 300_000;
 
 export interface GroupState extends NodeGroup {
   target: number;
-  readonly instances: readonly Answer[];
+  readonly instances: readonly RpcResponse[];
   /** Nodes, whatever their state. */
   readonly registered: readonly NodeObject[];
   /** Those of them that are at work and stay. */
@@ -155,7 +155,7 @@ export class Registry {
   /** Instances without a Node by the group that the provider says an invented Node is of. */
   async #missing(
     nodes: readonly NodeObject[],
-    instances: ReadonlyMap<string, readonly Answer[]>,
+    instances: ReadonlyMap<string, readonly RpcResponse[]>,
     now: number,
   ): Promise<ReadonlyMap<string, readonly string[]>> {
     const registered = new Set(nodes.map(({ spec }) => spec.providerID));
@@ -229,7 +229,7 @@ export class Registry {
   }
 }
 
-export function failedOf(instances: readonly Answer[]): readonly Answer[] {
+export function failedOf(instances: readonly RpcResponse[]): readonly RpcResponse[] {
   return instances.filter(
     ({ status }) =>
       status.instanceState === 'instanceCreating' && Boolean(status.errorInfo?.errorCode),

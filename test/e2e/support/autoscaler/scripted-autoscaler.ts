@@ -3,7 +3,7 @@
 // grounds, on the Nodes and pods that the API server really has. Minutes are seconds here.
 import { performance } from 'node:perf_hooks';
 import { type ServiceError, status as Status } from '@grpc/grpc-js';
-import type { Answer, Generation, RpcClient } from '../../../interop/client.ts';
+import type { Generation, RpcClient, RpcResponse } from '../../../interop/client.ts';
 import { fakeNode } from '../../../interop/expectations.ts';
 import { type Api, waitUntil } from '../../controlplane/index.ts';
 import { WaitingIsNoUse } from '../../controlplane/wait-until.ts';
@@ -40,7 +40,7 @@ export interface Decision {
   readonly count: number;
   /** Target of the group before and after. */
   readonly targets?: readonly [number, number];
-  readonly errors?: readonly Answer[];
+  readonly errors?: readonly RpcResponse[];
 }
 
 const DELAY_AFTER_ADD_MS = 2_000;

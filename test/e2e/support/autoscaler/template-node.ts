@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect } from 'vitest';
-import type { Answer, Generation, RpcClient } from '../../../interop/client.ts';
-import { nodeOf } from '../../../interop/node-of.ts';
+import type { Generation, RpcClient, RpcResponse } from '../../../interop/client.ts';
+import { decodeNode } from '../../../interop/decode-node.ts';
 
 export interface Caller {
   readonly client: RpcClient;
@@ -21,11 +21,11 @@ export async function templateOf(
 }> {
   const answer = await client.call('NodeGroupTemplateNodeInfo', { id }, DEADLINE);
   const isNew = generation === 'b' || generation === 'c';
-  const { metadata, status } = isNew ? nodeOf(answer['nodeBytes']) : answer['nodeInfo'];
+  const { metadata, status } = isNew ? decodeNode(answer['nodeBytes']) : answer['nodeInfo'];
   expect(status.conditions).toContainEqual(
     expect.objectContaining({ type: 'Ready', status: 'True' }),
   );
-  const quantities = Object.entries<Answer>(status.allocatable);
+  const quantities = Object.entries<RpcResponse>(status.allocatable);
   return {
     labels: metadata.labels,
     allocatable: Object.fromEntries(quantities.map(([name, one]) => [name, one['string']])),

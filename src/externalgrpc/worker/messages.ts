@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between the driver thread and the gRPC worker thread. Both read records from the store, so no message
+// carries records.
+import type { ForecastReport } from '../../fleet/index.ts';
+import type { PoolLimits } from '../../pools/index.ts';
+import type { PlainError } from '../../ports/errors.ts';
+import type { ExternalGrpcOptions, GrpcCall } from '../index.ts';
+
+/** Plain data: it is cloned into the worker thread. */
+export interface GrpcServerOptions
+  extends Pick<ExternalGrpcOptions, 'settings' | 'listen' | 'tls' | 'insecure' | 'expander'> {
+  readonly poolLimits: Readonly<Record<string, PoolLimits>>;
+  readonly statePath: string;
+}
+
+export type MessageToWorker =
+  | { readonly kind: 'forecast'; readonly report: ForecastReport }
+  /** The process is shutting down: the server refuses new calls. */
+  | { readonly kind: 'ending' }
+  | { readonly kind: 'close' };
+
+export type MessageFromWorker =
+  | {
+      readonly kind: 'listening';
+      readonly port: number;
+      readonly expanderPort: number | undefined;
+    }
+  | { readonly kind: 'waiting'; readonly waitingFor: readonly string[] }
+  | { readonly kind: 'calls'; readonly calls: readonly GrpcCall[] }
+  | { readonly kind: 'warning'; readonly message: string }
+  | { readonly kind: 'closed' }
+  /** The last message. */
+  | { readonly kind: 'failed'; readonly error: PlainError };

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pool is made of: its expected nodes (labels, taints, capacity, learned allocatable), its limits and its members.
+// Pure: no clock, no I/O. Start reading at template-node.ts.
+export {
+  checkLimits,
+  countAllowed,
+  type GrowthRequest,
+  type LimitRefusal,
+  type PoolLimits,
+} from './limits.ts';
+export { listMembers, type Member, sortForDeletion } from './members.ts';
+export { describeDifference, sizeKey } from './resources.ts';
+export type { PoolNodeSettings } from './settings.ts';
+export { type TemplateNode, templateNode } from './template-node.ts';

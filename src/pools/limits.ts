@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of a pool: machines, vCPUs and memory.
+import type { MachineSize } from '../model/machine.ts';
+import { humanBytes } from '../model/quantity.ts';
+import type { Member } from './members.ts';
+
+export interface PoolLimits {
+  readonly name: string;
+  readonly limits: {
+    readonly min: number;
+    readonly max: number;
+    /** Sum over all machines; 0 = no limit. */
+    readonly cpu: number;
+    readonly memoryBytes: number;
+  };
+  readonly size: MachineSize;
+}
+
+export interface GrowthRequest {
+  readonly members: readonly Member[];
+  readonly count: number;
+  readonly size: MachineSize;
+}
+
+export interface LimitRefusal {
+  readonly message: string;
+  /** In the unit of the exceeded limit: machines, vCPUs or bytes. */
+  readonly requested: number;
+  readonly max: number;
+}
+
+/** How many of the requested machines the limits allow in addition to the members. */
+export function countAllowed(
+  { limits }: PoolLimits,
+  { members, count, size }: GrowthRequest,
+): number {
+  const allowedBy = (limit: number, amount: (size: MachineSize) => number) => {
+    const used = members.reduce((sum, member) => sum + amount(member.size), 0);
+    return limit === 0 ? count : Math.floor((limit - used) / amount(size));
+  };
+  const allowed = Math.min(
+    count,
+    limits.max - members.length,
+    allowedBy(limits.cpu, ({ cpu }) => cpu),
+    allowedBy(limits.memoryBytes, ({ memoryBytes }) => memoryBytes),
+  );
+  return Math.max(0, allowed);
+}
+
+/** Undefined when the limits allow the whole request. */
+export function checkLimits(pool: PoolLimits, request: GrowthRequest): LimitRefusal | undefined {
+  if (request.count <= 0 || countAllowed(pool, request) === request.count) return undefined;
+  return refuse(pool, request);
+}
+
+function refuse(
+  { name, limits }: PoolLimits,
+  { members, count, size }: GrowthRequest,
+): LimitRefusal {
+  const sum = (amount: (size: MachineSize) => number) =>
+    members.reduce((total, member) => total + amount(member.size), count * amount(size));
+  const machines = members.length + count;
+  const cpu = sum((one) => one.cpu);
+  const memoryBytes = sum((one) => one.memoryBytes);
+  if (machines > limits.max) {
+    const message = `pool ${name} is limited to ${limits.max} machines, not ${machines}`;
+    return { message, requested: machines, max: limits.max };
+  }
+  if (limits.cpu > 0 && cpu > limits.cpu) {
+    const message = `pool ${name} is limited to ${limits.cpu} vCPUs; ${machines} machines would have ${cpu}`;
+    return { message, requested: cpu, max: limits.cpu };
+  }
+  const message = `pool ${name} is limited to ${humanBytes(limits.memoryBytes)} of memory; ${machines} machines would have ${humanBytes(memoryBytes)}`;
+  return { message, requested: memoryBytes, max: limits.memoryBytes };
+}
