@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manifests that give pvescaler its account, made from the table of rights.
 import { stringify } from 'yaml';
-import { ACCOUNT, RIGHTS, type Right } from '../src/kubernetes/index.ts';
-import { LONGEST_BOOTSTRAP_TOKEN_MS } from '../src/ports/cluster.ts';
+import { RIGHTS, type Right, SERVICE_ACCOUNT } from '../src/kubernetes/index.ts';
+import { MAX_BOOTSTRAP_TOKEN_MS } from '../src/ports/cluster.ts';
 
 const RBAC = 'rbac.authorization.k8s.io/v1';
 const ADMISSION = 'admissionregistration.k8s.io/v1';
 const HEADER = '# Made by `npm run gen`; do not edit.\n';
 const LABELS = { 'app.kubernetes.io/name': 'pvescaler' };
-const SUBJECT = { kind: 'ServiceAccount', ...ACCOUNT };
+const SUBJECT = { kind: 'ServiceAccount', ...SERVICE_ACCOUNT };
 
 export function renderRbacManifest(): string {
   const namespaces = new Set(RIGHTS.flatMap(({ namespace }) => namespace ?? []));
   return documents([
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ACCOUNT.namespace, labels: LABELS } },
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...ACCOUNT, labels: LABELS } },
+    {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: SERVICE_ACCOUNT.namespace, labels: LABELS },
+    },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...SERVICE_ACCOUNT, labels: LABELS } },
     ...roleAndBinding(undefined),
     ...[...namespaces].flatMap(roleAndBinding),
   ]);
@@ -23,12 +27,16 @@ export function renderRbacManifest(): string {
 function roleAndBinding(namespace: string | undefined): readonly object[] {
   const prefix = namespace === undefined ? 'Cluster' : '';
   const metadata = {
-    name: ACCOUNT.name,
+    name: SERVICE_ACCOUNT.name,
     ...(namespace !== undefined && { namespace }),
     labels: LABELS,
   };
   const rules = RIGHTS.filter((right) => right.namespace === namespace).map(ruleOf);
-  const role = { apiGroup: 'rbac.authorization.k8s.io', kind: `${prefix}Role`, name: ACCOUNT.name };
+  const role = {
+    apiGroup: 'rbac.authorization.k8s.io',
+    kind: `${prefix}Role`,
+    name: SERVICE_ACCOUNT.name,
+  };
   return [
     { apiVersion: RBAC, kind: `${prefix}Role`, metadata, rules },
     {
@@ -95,8 +103,8 @@ function letter(code: string): string {
 
 export function renderAdmissionManifest(): string {
   const name = 'pvescaler-bootstrap-tokens';
-  const seconds = LONGEST_BOOTSTRAP_TOKEN_MS / 1_000;
-  const user = `system:serviceaccount:${ACCOUNT.namespace}:${ACCOUNT.name}`;
+  const seconds = MAX_BOOTSTRAP_TOKEN_MS / 1_000;
+  const user = `system:serviceaccount:${SERVICE_ACCOUNT.namespace}:${SERVICE_ACCOUNT.name}`;
   const rule = {
     apiGroups: [''],
     apiVersions: ['v1'],
@@ -161,7 +169,7 @@ export function renderRightsReference(): string {
     '# Rights in Kubernetes',
     '',
     'What the account that pvescaler uses must be allowed to do. `deploy/manifests/rbac.yaml` gives exactly this to the',
-    `service account \`${ACCOUNT.namespace}/${ACCOUNT.name}\`; \`deploy/manifests/admission-policy.yaml\` (Kubernetes 1.30 or newer) limits the`,
+    `service account \`${SERVICE_ACCOUNT.namespace}/${SERVICE_ACCOUNT.name}\`; \`deploy/manifests/admission-policy.yaml\` (Kubernetes 1.30 or newer) limits the`,
     'Secrets it creates to bootstrap tokens of at most an hour.',
     '',
     '| resource | verbs | where | objects | why |',

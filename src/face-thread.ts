@@ -3,28 +3,34 @@
 import { readFile } from 'node:fs/promises';
 import { answer } from './externalgrpc/thread/answer.ts';
 import type { FaceOrder, FromFace, ToFace } from './externalgrpc/thread/messages.ts';
-import { plainError } from './ports/errors.ts';
+import { serializeError } from './ports/errors.ts';
 import { openSqliteStore } from './store/index.ts';
-import { linkToParent, systemClock, systemRandom } from './system/index.ts';
+import { openParentChannel, systemClock, systemRandom } from './system/index.ts';
 
 /** The driver writes all the time; an order waits for it aside, while others are answered. */
 const LOCK_WAIT_MS = 1;
 
-const { order, link } = linkToParent<FaceOrder, FromFace, ToFace>();
+const { input, channel } = openParentChannel<FaceOrder, FromFace, ToFace>();
 const own = { clock: systemClock, random: systemRandom };
 try {
   const store = await openSqliteStore({
-    path: order.statePath,
+    path: input.statePath,
     lockWaitMs: LOCK_WAIT_MS,
     ...own,
   });
   try {
-    await answer({ link, order, store, ...own, read: (path) => readFile(path, 'utf8') });
+    await answer({
+      link: channel,
+      order: input,
+      store,
+      ...own,
+      read: (path) => readFile(path, 'utf8'),
+    });
   } finally {
     await store.close();
   }
-  link.send({ kind: 'closed' });
+  channel.send({ kind: 'closed' });
 } catch (error) {
-  link.send({ kind: 'failed', error: plainError(error) });
+  channel.send({ kind: 'failed', error: serializeError(error) });
 }
-await link.close();
+await channel.close();

@@ -135,7 +135,7 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
   };
   const program = new URL('../../src/face-thread.ts', import.meta.url);
   const face = await supervise({
-    link: startThread(program, { name: 'grpc', order }),
+    link: startThread(program, { name: 'grpc', input: order }),
     forecast: fleet.forecast,
     clock: systemClock,
     warn: () => undefined,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guide's way without cert-manager: the command as it stands there, and what the two sides would make of its files.
+// Certificates without cert-manager: runs the command of the guide and checks its files against both configurations.
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,8 +9,8 @@ import { aFolder, pvescaler } from '../support/pvescaler.ts';
 import { commandsUnder } from './guide.ts';
 import { manifest, yamlOf } from './manifests.ts';
 
-describe('the certificates of the guide', () => {
-  it('are accepted by both sides as deployed', () => {
+describe('certificates created as in the guide', () => {
+  it('match the deployed server and Cluster Autoscaler configuration', () => {
     const cwd = aFolder();
     const [[program, ...args] = [], ...secrets] = commandsUnder('With pvescaler certs');
     expect(program).toBe('pvescaler');

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of deploy/ as data.
+// Reads the files in deploy/.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { root } from '../support/pvescaler.ts';
 
-/** YAML as it comes: a test that reaches for what is not there gets `undefined`, and fails on it. */
+/** Unvalidated YAML: a missing field is `undefined`, and the test that reads it fails. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export type Loose = any;
 
@@ -33,11 +33,13 @@ export function manifest(path: string, kind: string, name?: string): Manifest {
     (one) => one.kind === kind && (name === undefined || one.metadata.name === name),
   );
   if (found.length !== 1 || found[0] === undefined)
-    throw new Error(`${path} has ${found.length} of ${kind} ${name ?? ''}`);
+    throw new Error(
+      `${path} contains ${found.length} objects of kind ${kind} ${name ?? ''}, expected 1`,
+    );
   return found[0];
 }
 
-/** Every YAML file below deploy/, from there. */
+/** All YAML files below deploy/, relative to it. */
 export function deployedFiles(): readonly string[] {
   return readdirSync(join(root, 'deploy'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.yaml'))

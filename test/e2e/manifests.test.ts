@@ -2,18 +2,21 @@
 // The manifests of the server on a real API server: it knows every field of them, and the strictest profile for pods
 // lets the server in.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ACCOUNT } from '../../src/kubernetes/index.ts';
+import { SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
 import { type Manifest, manifestsIn, textOf } from '../deploy/manifests.ts';
 import { type ControlPlane, startControlPlane } from './controlplane/index.ts';
 
 const STRICT = '?fieldValidation=Strict';
-const NAMESPACE = `/api/v1/namespaces/${ACCOUNT.namespace}`;
+const NAMESPACE = `/api/v1/namespaces/${SERVICE_ACCOUNT.namespace}`;
 
 let plane: ControlPlane;
 
 function collection({ apiVersion, kind }: Manifest): string {
   const group = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
-  return `${group}/namespaces/${ACCOUNT.namespace}/${kind.toLowerCase()}s`.replace(/ys$/, 'ies');
+  return `${group}/namespaces/${SERVICE_ACCOUNT.namespace}/${kind.toLowerCase()}s`.replace(
+    /ys$/,
+    'ies',
+  );
 }
 
 async function created(manifest: Manifest): Promise<unknown> {
@@ -25,7 +28,7 @@ beforeAll(async () => {
   plane = await startControlPlane();
   const [, account] = manifestsIn('deploy/manifests/rbac.yaml');
   const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' };
-  const metadata = { name: ACCOUNT.namespace, labels: restricted };
+  const metadata = { name: SERVICE_ACCOUNT.namespace, labels: restricted };
   await plane.api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata });
   await plane.api.create(`${NAMESPACE}/serviceaccounts`, account);
 });

@@ -6,7 +6,7 @@ import { aRegion } from '../../src/fleet/testing/settings.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Machine } from '../../src/model/machine.ts';
 import type { MachineId } from '../../src/model/machine-id.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import type { Answer } from './client.ts';
 import { fakeNode, groupOf, grow, ids, target } from './expectations.ts';
 import { aPool, onStage, REGION, type Stage } from './stage.ts';
@@ -23,7 +23,7 @@ async function whileDriving(stage: Stage, test: () => Promise<void>): Promise<vo
     await test();
   } finally {
     stop.abort();
-    await untilSettled(stage.clock, driving);
+    await advanceUntilSettled(stage.clock, driving);
   }
 }
 

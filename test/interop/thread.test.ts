@@ -8,11 +8,11 @@ import { type SupervisedFace, supervise } from '../../src/externalgrpc/thread/su
 import { aPool, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
 import { aTestFleet, type TestFleet } from '../../src/fleet/testing/test-fleet.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
-import { InvalidConfig, plainError } from '../../src/ports/errors.ts';
-import { linkedPair } from '../../src/ports/fakes/linked-pair.ts';
+import { InvalidConfig, serializeError } from '../../src/ports/errors.ts';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
-import type { Link } from '../../src/ports/link.ts';
+import { threadChannelPair } from '../../src/ports/fakes/thread-channel-pair.ts';
+import type { ThreadChannel } from '../../src/ports/thread-channel.ts';
 import { RpcClient } from './client.ts';
 import { grow, ids, target } from './expectations.ts';
 import { aGroup } from './stage.ts';
@@ -45,17 +45,21 @@ function anOrder(bench: TestFleet, port = 0): FaceOrder {
 }
 
 /** What the other thread does. */
-function answering({ store, clock }: TestFleet, link: Link<FromFace, ToFace>, order: FaceOrder) {
+function answering(
+  { store, clock }: TestFleet,
+  link: ThreadChannel<FromFace, ToFace>,
+  order: FaceOrder,
+) {
   const random = new SeededRandom(11);
   const read = () => Promise.reject(new Error('no files here'));
   return answer({ link, order: structuredClone(order), store, clock, random, read }).then(
     () => link.send({ kind: 'closed' }),
-    (error: unknown) => link.send({ kind: 'failed', error: plainError(error) }),
+    (error: unknown) => link.send({ kind: 'failed', error: serializeError(error) }),
   );
 }
 
 async function start(bench: TestFleet, port = 0) {
-  const { near, far, cut } = linkedPair<ToFace, FromFace>();
+  const { near, far, fail: cut } = threadChannelPair<ToFace, FromFace>();
   void answering(bench, far, anOrder(bench, port));
   const calls: string[] = [];
   const end = new AbortController();
@@ -89,8 +93,8 @@ function inThreads(test: (threads: Threads) => Promise<void>) {
     } finally {
       client.close();
       stop.abort();
-      await untilSettled(bench.clock, driving);
-      await untilSettled(bench.clock, face.close());
+      await advanceUntilSettled(bench.clock, driving);
+      await advanceUntilSettled(bench.clock, face.close());
     }
   };
 }
@@ -149,12 +153,12 @@ describe('a face in a thread of its own', () => {
     );
     const driving = bench.fleet.runDriver({ signal: stop.signal });
     await bench.clock.advance(2_000);
-    const { near, far } = linkedPair<ToFace, FromFace>();
+    const { near, far } = threadChannelPair<ToFace, FromFace>();
     // The driving thread says this much, and is never heard of again.
     for (const report of reports) near.send(report);
     bench.fleet.forecast.onChange(() => undefined);
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
     const listening = Promise.withResolvers<number>();
     near.onMessage((message) => {
       if (message.kind === 'listening') listening.resolve(message.port);
@@ -168,7 +172,7 @@ describe('a face in a thread of its own', () => {
     expect(await failureCode(client)).toBe(14);
     client.close();
     near.send({ kind: 'close' });
-    await untilSettled(clock, done);
+    await advanceUntilSettled(clock, done);
   });
 
   it(
@@ -185,7 +189,7 @@ describe('a face in a thread of its own', () => {
 
   it('is not ready when it hangs, and ended all the same', async () => {
     const bench = aTestFleet(someSettings([aPool()]));
-    const { near, far } = linkedPair<ToFace, FromFace>();
+    const { near, far } = threadChannelPair<ToFace, FromFace>();
     far.send({ kind: 'listening', port: 1, expanderPort: undefined });
     far.send({ kind: 'waiting', waitingFor: [] });
     const { clock } = bench;
@@ -201,7 +205,7 @@ describe('a face in a thread of its own', () => {
     expect(face.waitingFor()).toEqual([]);
     await clock.advance(2_000);
     expect(face.waitingFor()).toEqual(['the thread that answers, which is silent for 11 s']);
-    await untilSettled(clock, face.close());
+    await advanceUntilSettled(clock, face.close());
   });
 
   it('says why it cannot listen', async () => {

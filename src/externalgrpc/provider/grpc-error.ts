@@ -10,5 +10,5 @@ export function grpcError(error: unknown): GrpcError {
   if (error instanceof GrpcError) return error;
   const ours = asPvescalerError(error);
   const message = ours.class === 'Bug' ? 'internal error; see the log' : ours.message;
-  return new GrpcError(statusNamed(ours.surface.grpcStatus), message, { cause: error });
+  return new GrpcError(statusNamed(ours.externalCodes.grpcStatus), message, { cause: error });
 }

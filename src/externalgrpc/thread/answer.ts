@@ -9,9 +9,9 @@ import {
   ReportedForecast,
 } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { Link } from '../../ports/link.ts';
 import type { Random } from '../../ports/random.ts';
 import type { Store } from '../../ports/store.ts';
+import type { ThreadChannel } from '../../ports/thread-channel.ts';
 import {
   type GrpcCall,
   type ReadText,
@@ -21,7 +21,7 @@ import {
 import type { FaceOrder, FromFace, ToFace } from './messages.ts';
 
 export interface AnsweringParts {
-  readonly link: Link<FromFace, ToFace>;
+  readonly link: ThreadChannel<FromFace, ToFace>;
   readonly order: FaceOrder;
   readonly store: Store;
   readonly clock: Clock;
@@ -99,14 +99,14 @@ class Reports {
 }
 
 class Teller {
-  readonly #link: Link<FromFace, ToFace>;
+  readonly #link: ThreadChannel<FromFace, ToFace>;
   readonly #face: Pick<RunningExternalGrpc, 'waitingFor'>;
   readonly #calls: GrpcCall[];
   #told: string | undefined;
   #quietFor = 0;
 
   constructor(
-    link: Link<FromFace, ToFace>,
+    link: ThreadChannel<FromFace, ToFace>,
     face: Pick<RunningExternalGrpc, 'waitingFor'>,
     calls: GrpcCall[],
   ) {

@@ -2,7 +2,7 @@
 // What the thread that drives and the thread that answers tell each other. Records are not among it: both read the
 // store.
 import type { ForecastReport, PoolLimits } from '../../fleet/index.ts';
-import type { PlainError } from '../../ports/errors.ts';
+import type { SerializedError } from '../../ports/errors.ts';
 import type { ExternalGrpcOptions, GrpcCall } from '../index.ts';
 
 /** Plain data all of it. */
@@ -29,4 +29,4 @@ export type FromFace =
   | { readonly kind: 'warning'; readonly message: string }
   | { readonly kind: 'closed' }
   /** Nothing comes after it. */
-  | { readonly kind: 'failed'; readonly error: PlainError };
+  | { readonly kind: 'failed'; readonly error: SerializedError };

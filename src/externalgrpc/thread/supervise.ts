@@ -2,13 +2,13 @@
 // The face as the thread that drives sees it: told what the fleet sees, asked whether it can answer.
 import type { Fleet } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { revivedError } from '../../ports/errors.ts';
-import type { Link } from '../../ports/link.ts';
+import { deserializeError } from '../../ports/errors.ts';
+import type { ThreadChannel } from '../../ports/thread-channel.ts';
 import type { GrpcCall, RunningExternalGrpc } from '../index.ts';
 import type { FromFace, ToFace } from './messages.ts';
 
 export interface SupervisionParts {
-  readonly link: Link<ToFace, FromFace>;
+  readonly link: ThreadChannel<ToFace, FromFace>;
   readonly forecast: Pick<Fleet['forecast'], 'report' | 'onChange'>;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
@@ -93,7 +93,7 @@ class Watch {
     const listening = Promise.withResolvers<Listening>();
     const closed = Promise.withResolvers<void>();
     const failed = Promise.withResolvers<never>();
-    link.broken.catch(failed.reject);
+    link.failed.catch(failed.reject);
     // Whoever waits for one of them need not be interested in the others.
     failed.promise.catch(() => undefined);
     this.listening = listening.promise;
@@ -114,7 +114,7 @@ class Watch {
         case 'closed':
           return closed.resolve();
         default:
-          return failed.reject(revivedError(message.error));
+          return failed.reject(deserializeError(message.error));
       }
     });
   }
