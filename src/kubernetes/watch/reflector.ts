@@ -216,14 +216,14 @@ export class Reflector<T> {
     this.#isCurrent = true;
   }
 
-  async #handleError(error: PvescalerError): Promise<void> {
+  async #handleError(failure: PvescalerError): Promise<void> {
     // An unreadable event may have been a change: a new list is needed.
-    if (error.class === 'Bug') this.#requestedGeneration += 1;
-    this.#lastError = error;
+    if (failure.class === 'Bug') this.#requestedGeneration += 1;
+    this.#lastError = failure;
     this.#isCurrent = false;
-    this.#options.onError(error);
+    this.#options.onError(failure);
     this.#options.onRestart?.('failed');
-    for (const { reject } of this.#refreshWaiters) reject(error);
+    for (const { reject } of this.#refreshWaiters) reject(failure);
     this.#refreshWaiters = [];
     await this.#backoff.sleep(this.#cycle.signal).catch(() => undefined);
   }

@@ -62,14 +62,10 @@ export function createFakeApiServer(): FakeApiServer {
     );
     const body: unknown = request.text === '' ? undefined : JSON.parse(request.text);
     if (body !== undefined) server.bodies.set(call, body);
-    return server.override(call) ?? defaultResponse(request, call, body);
+    return server.override(call) ?? defaultResponse(request.url, call, body);
   }
 
-  function defaultResponse(
-    { url }: RecordedRequest,
-    call: string,
-    body: unknown,
-  ): ScriptedResponse {
+  function defaultResponse(url: URL, call: string, body: unknown): ScriptedResponse {
     if (call === 'GET /cacerts') return { status: 200, body: CA };
     if (call.endsWith('/apiservers')) return jsonAnswer(['api.example:6443']);
     if (/^POST .*\/certificatesigningrequests$/.test(call))
