@@ -4,11 +4,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { root } from '../support/pvescaler.ts';
-import { commandsUnder, GUIDE } from './guide.ts';
-import { manifest, textOf, yamlOf } from './manifests.ts';
+import { GUIDE, readCommands } from './guide.ts';
+import { readManifest, readRepoFile, readYaml } from './manifests.ts';
 
-const values = yamlOf('deploy/cluster-autoscaler/values.yaml');
-const volumes = manifest('deploy/server/deployment.yaml', 'Deployment')['spec'].template.spec
+const values = readYaml('deploy/cluster-autoscaler/values.yaml');
+const volumes = readManifest('deploy/server/deployment.yaml', 'Deployment')['spec'].template.spec
   .volumes;
 
 describe('the Cluster Autoscaler guide', () => {
@@ -23,8 +23,8 @@ describe('the Cluster Autoscaler guide', () => {
 
   it('creates the Secrets that the pods mount, with their keys', () => {
     const commands = [
-      ...commandsUnder('3. The namespace and the Proxmox secret'),
-      ...commandsUnder('With pvescaler certs'),
+      ...readCommands('3. The namespace and the Proxmox secret'),
+      ...readCommands('With pvescaler certs'),
     ].filter((words) => words.includes('secret'));
     const secrets = Object.fromEntries(
       commands.map((words) => [
@@ -55,12 +55,14 @@ describe('the Cluster Autoscaler guide', () => {
 
   it('installs the chart version of values.yaml', () => {
     const versions = [...GUIDE.matchAll(/--version (\S+)/g)].map(([, version]) => version);
-    const comment = /--version (\S+)/.exec(textOf('deploy/cluster-autoscaler/values.yaml'))?.[1];
+    const comment = /--version (\S+)/.exec(
+      readRepoFile('deploy/cluster-autoscaler/values.yaml'),
+    )?.[1];
     expect(versions).toEqual([comment]);
   });
 
   it('uses the ports of the Service', () => {
-    const { ports } = manifest('deploy/server/service.yaml', 'Service')['spec'];
+    const { ports } = readManifest('deploy/server/service.yaml', 'Service')['spec'];
     const named = new Set(GUIDE.match(/(?<=pvescaler\.pvescaler\.svc:|[ /]:)5\d{4}/g));
     const served = ports.map(({ port }: { port: number }) => String(port));
     expect([...named].every((port) => served.includes(port))).toBe(true);
@@ -68,13 +70,13 @@ describe('the Cluster Autoscaler guide', () => {
   });
 
   it('creates the token of the server config', () => {
-    const token = commandsUnder('User, rights and token').at(-1) ?? [];
-    const { id } = yamlOf('deploy/server/config.yaml').proxmox.dc1.token;
+    const token = readCommands('User, rights and token').at(-1) ?? [];
+    const { id } = readYaml('deploy/server/config.yaml').proxmox.dc1.token;
     expect(id).toBe(`${token[4]}!${token[5]}`);
   });
 
   it('uses only existing commands and options', () => {
-    const reference = textOf('docs/reference/cli.md').split(/^## /m);
+    const reference = readRepoFile('docs/reference/cli.md').split(/^## /m);
     const invocation = /(?:(?<=^|`)pvescaler|pvescaler\.js) ((?:config )?[a-z]+)((?: --[a-z]+)*)/gm;
     const used = [...GUIDE.matchAll(invocation)];
     expect(used.length).toBeGreaterThan(5);

@@ -7,7 +7,7 @@ import { root } from '../support/pvescaler.ts';
 export const GUIDE = readFileSync(join(root, 'docs/guides/cluster-autoscaler.md'), 'utf8');
 
 /** The commands of all `sh` blocks under the heading, each as a list of unquoted words. */
-export function commandsUnder(heading: string): readonly (readonly string[])[] {
+export function readCommands(heading: string): readonly (readonly string[])[] {
   const section = GUIDE.split(/^#+ /m).find((text) => text.startsWith(`${heading}\n`));
   if (section === undefined) throw new Error(`the guide has no heading "${heading}"`);
   const blocks = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text);

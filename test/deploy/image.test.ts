@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../support/pvescaler.ts';
-import { textOf } from './manifests.ts';
+import { readRepoFile } from './manifests.ts';
 
 interface Copy {
   readonly fromBuild: boolean;
@@ -15,8 +15,8 @@ interface Copy {
 }
 
 const workDir = join(tmpdir(), `pvescaler-image-${process.pid}`);
-const [head = '', build = '', final = ''] = textOf('Dockerfile').split(/^FROM /m);
-const manifest = JSON.parse(textOf('package.json'));
+const [head = '', build = '', final = ''] = readRepoFile('Dockerfile').split(/^FROM /m);
+const manifest = JSON.parse(readRepoFile('package.json'));
 
 function readCopies(stage: string): readonly Copy[] {
   return [...stage.matchAll(/^COPY (--from=build )?(.+)$/gm)].map(([, from, words = '']) => {
@@ -59,14 +59,14 @@ describe('the Dockerfile', () => {
   afterAll(() => rmSync(workDir, { recursive: true, force: true }));
 
   it('uses the Node.js version of the package', () => {
-    const bases = textOf('Dockerfile').match(/^FROM \S+/gm);
+    const bases = readRepoFile('Dockerfile').match(/^FROM \S+/gm);
     const base = `FROM node:${manifest.devDependencies.node}-bookworm-slim`;
     expect(bases).toEqual([base, base]);
     expect(head).toMatch(/^# syntax=/);
   });
 
   it('copies only files that exist and that .dockerignore allows', () => {
-    const open = textOf('.dockerignore').match(/(?<=^!).+$/gm) ?? [];
+    const open = readRepoFile('.dockerignore').match(/(?<=^!).+$/gm) ?? [];
     const sources = [...readCopies(build), ...readCopies(final)]
       .filter(({ fromBuild }) => !fromBuild)
       .flatMap((copy) => copy.sources);

@@ -8,7 +8,7 @@ import { createHealthApp } from '../../src/http/index.ts';
 import { SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
 import { durationMs, parseDuration } from '../../src/model/duration.ts';
 import { pvescaler, root } from '../support/pvescaler.ts';
-import { deployedFiles, type Loose, manifest, textOf, yamlOf } from './manifests.ts';
+import { type Loose, listDeployFiles, readManifest, readRepoFile, readYaml } from './manifests.ts';
 
 const CERTIFICATES = 'deploy/cert-manager/certificates.yaml';
 const SERVER_CONFIG = 'deploy/server/config.yaml';
@@ -24,21 +24,21 @@ function effectiveConfig(): Loose {
   return parse(out);
 }
 
-const deployment = manifest('deploy/server/deployment.yaml', 'Deployment');
-const service = manifest('deploy/server/service.yaml', 'Service');
+const deployment = readManifest('deploy/server/deployment.yaml', 'Deployment');
+const service = readManifest('deploy/server/service.yaml', 'Service');
 const pod = deployment['spec'].template.spec;
 const [container] = pod.containers;
-const config = yamlOf(SERVER_CONFIG);
-const kustomization = yamlOf('deploy/kustomization.yaml');
-const values = yamlOf('deploy/cluster-autoscaler/values.yaml');
-const cloudConfig = manifest('deploy/cluster-autoscaler/cloud-config.yaml', 'ConfigMap');
-const serverCertificate = manifest(CERTIFICATES, 'Certificate', 'pvescaler-server');
-const clientCertificate = manifest(CERTIFICATES, 'Certificate', 'cluster-autoscaler-client');
-const example = manifest('deploy/server/proxmox-secret.example.yaml', 'Secret');
+const config = readYaml(SERVER_CONFIG);
+const kustomization = readYaml('deploy/kustomization.yaml');
+const values = readYaml('deploy/cluster-autoscaler/values.yaml');
+const cloudConfig = readManifest('deploy/cluster-autoscaler/cloud-config.yaml', 'ConfigMap');
+const serverCertificate = readManifest(CERTIFICATES, 'Certificate', 'pvescaler-server');
+const clientCertificate = readManifest(CERTIFICATES, 'Certificate', 'cluster-autoscaler-client');
+const example = readManifest('deploy/server/proxmox-secret.example.yaml', 'Secret');
 
 describe('files in deploy/', () => {
-  it.each(deployedFiles())('%s is valid YAML', (name) => {
-    const documents = parseAllDocuments(textOf(`deploy/${name}`), { strict: true });
+  it.each(listDeployFiles())('%s is valid YAML', (name) => {
+    const documents = parseAllDocuments(readRepoFile(`deploy/${name}`), { strict: true });
     for (const document of Array.isArray(documents) ? documents : []) {
       expect(document.errors).toEqual([]);
       expect(document.warnings).toEqual([]);
@@ -48,7 +48,7 @@ describe('files in deploy/', () => {
   });
 
   it('are all applied by kustomize or by a command of the guide', () => {
-    const component = yamlOf('deploy/persistent-state/kustomization.yaml');
+    const component = readYaml('deploy/persistent-state/kustomization.yaml');
     const inComponent = [...component.resources, component.patches[0].path];
     const applied = [
       'kustomization.yaml',
@@ -57,8 +57,8 @@ describe('files in deploy/', () => {
       ...kustomization.resources,
       ...kustomization.configMapGenerator.flatMap((one: Loose) => one.files),
     ];
-    const guide = textOf('docs/guides/cluster-autoscaler.md');
-    const others = deployedFiles().filter((name) => !applied.includes(name));
+    const guide = readRepoFile('docs/guides/cluster-autoscaler.md');
+    const others = listDeployFiles().filter((name) => !applied.includes(name));
     expect(others.filter((name) => !guide.includes(`deploy/${name}`))).toEqual([]);
     expect(applied.filter((name) => !existsSync(join(root, 'deploy', name)))).toEqual([]);
   });
@@ -72,7 +72,7 @@ describe('files in deploy/', () => {
   });
 
   it('name the current release', () => {
-    const { version } = JSON.parse(textOf('package.json'));
+    const { version } = JSON.parse(readRepoFile('package.json'));
     expect(kustomization.images).toMatchObject([{ name: container.image, newTag: version }]);
   });
 });
@@ -102,8 +102,8 @@ describe('the server config', () => {
 
   it('stores the database on the state volume', () => {
     expect(dirname(effectiveConfig().state.path)).toBe(mountOf('state').mountPath);
-    const patch = manifest('deploy/persistent-state/use-claim.yaml', 'Deployment');
-    const claim = manifest('deploy/persistent-state/claim.yaml', 'PersistentVolumeClaim');
+    const patch = readManifest('deploy/persistent-state/use-claim.yaml', 'Deployment');
+    const claim = readManifest('deploy/persistent-state/claim.yaml', 'PersistentVolumeClaim');
     expect(patch['spec'].template.spec.volumes).toEqual([
       {
         name: 'state',
@@ -141,13 +141,13 @@ describe('the server deployment', () => {
     for (const { port, targetPort } of service['spec'].ports)
       expect(ports.get(targetPort)).toBe(port);
     expect(service['spec'].ports).toHaveLength(ports.size);
-    const exposed = /^EXPOSE (.*)$/m.exec(textOf('Dockerfile'))?.[1]?.split(' ').map(Number);
+    const exposed = /^EXPOSE (.*)$/m.exec(readRepoFile('Dockerfile'))?.[1]?.split(' ').map(Number);
     expect(exposed?.toSorted()).toEqual([...ports.values()].toSorted());
   });
 
   it('is selected by its Service and ServiceMonitor', () => {
     const { labels } = deployment['spec'].template.metadata;
-    const monitor = manifest('deploy/monitoring/service-monitor.yaml', 'ServiceMonitor');
+    const monitor = readManifest('deploy/monitoring/service-monitor.yaml', 'ServiceMonitor');
     expect(labels).toMatchObject(deployment['spec'].selector.matchLabels);
     expect(labels).toMatchObject(service['spec'].selector);
     expect(service.metadata).toMatchObject({ labels: monitor['spec'].selector.matchLabels });
@@ -155,7 +155,7 @@ describe('the server deployment', () => {
   });
 
   it('has probes and monitoring at paths that exist', async () => {
-    const monitor = manifest('deploy/monitoring/service-monitor.yaml', 'ServiceMonitor');
+    const monitor = readManifest('deploy/monitoring/service-monitor.yaml', 'ServiceMonitor');
     const app = createHealthApp({
       health: () => ({ healthy: true, problems: [] }),
       readiness: () => ({ ready: false, waitingFor: [], limits: [], leader: false }),
@@ -170,7 +170,7 @@ describe('the server deployment', () => {
   });
 
   it('accepts gRPC only from the Cluster Autoscaler', () => {
-    const { spec, metadata } = manifest('deploy/server/network-policy.yaml', 'NetworkPolicy');
+    const { spec, metadata } = readManifest('deploy/server/network-policy.yaml', 'NetworkPolicy');
     expect(metadata.namespace).toBe(SERVICE_ACCOUNT.namespace);
     expect(spec.podSelector).toEqual(deployment['spec'].selector);
     expect(spec.policyTypes).toEqual(['Ingress']);
@@ -207,7 +207,7 @@ describe('the server deployment', () => {
       capabilities: { drop: ['ALL'] },
     });
     const user = `${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`;
-    expect(textOf('Dockerfile')).toContain(`\nUSER ${user}\n`);
+    expect(readRepoFile('Dockerfile')).toContain(`\nUSER ${user}\n`);
   });
 });
 

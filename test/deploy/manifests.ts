@@ -16,20 +16,20 @@ export interface Manifest {
   readonly [key: string]: Loose;
 }
 
-export function textOf(path: string): string {
+export function readRepoFile(path: string): string {
   return readFileSync(join(root, path), 'utf8');
 }
 
-export function yamlOf(path: string): Loose {
-  return parse(textOf(path));
+export function readYaml(path: string): Loose {
+  return parse(readRepoFile(path));
 }
 
-export function manifestsIn(path: string): readonly Manifest[] {
-  return parseAllDocuments(textOf(path)).map((document) => document.toJS() as Manifest);
+export function readManifests(path: string): readonly Manifest[] {
+  return parseAllDocuments(readRepoFile(path)).map((document) => document.toJS() as Manifest);
 }
 
-export function manifest(path: string, kind: string, name?: string): Manifest {
-  const found = manifestsIn(path).filter(
+export function readManifest(path: string, kind: string, name?: string): Manifest {
+  const found = readManifests(path).filter(
     (one) => one.kind === kind && (name === undefined || one.metadata.name === name),
   );
   if (found.length !== 1 || found[0] === undefined)
@@ -40,7 +40,7 @@ export function manifest(path: string, kind: string, name?: string): Manifest {
 }
 
 /** All YAML files below deploy/, relative to it. */
-export function deployedFiles(): readonly string[] {
+export function listDeployFiles(): readonly string[] {
   return readdirSync(join(root, 'deploy'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.yaml'))
     .toSorted();

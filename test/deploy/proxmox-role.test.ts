@@ -2,7 +2,7 @@
 // Runs the guide's commands on the simulator: the granted privileges suffice, and each of them is needed.
 import { describe, expect, it } from 'vitest';
 import { vmOrder } from '../proxmox/simulated-region.ts';
-import { commandsUnder, GUIDE } from './guide.ts';
+import { GUIDE, readCommands } from './guide.ts';
 import { runMachineLifecycle, siteWithRole, type Trial } from './site-with-role.ts';
 
 const VERSIONS = [
@@ -14,7 +14,7 @@ const COMPLETED = 'created and deleted';
 
 type Words = readonly string[];
 
-const GRANTS = commandsUnder('User, rights and token');
+const GRANTS = readCommands('User, rights and token');
 
 function privilegesOf(role: Words): readonly string[] {
   return (role.at(-1) ?? '').split(/\s+/);
@@ -44,7 +44,7 @@ function isNeeded(needed: string | undefined, source: (typeof SOURCES)[number]):
 describe.each(VERSIONS)(
   'the Proxmox role of the guide on Proxmox VE $version',
   ({ version, heading }) => {
-    const [role = []] = commandsUnder(heading);
+    const [role = []] = readCommands(heading);
     const explained = readPrivilegeTable(version);
 
     function runLifecycle(
@@ -84,7 +84,7 @@ describe.each(VERSIONS)(
     );
 
     it('suffices for one resource pool', async () => {
-      const tighter = commandsUnder('Tighter: only the VMs of one resource pool');
+      const tighter = readCommands('Tighter: only the VMs of one resource pool');
       const others = GRANTS.filter((words) => words[3] !== '/vms');
       const beforeToken = [role, ...others.slice(0, -1), ...tighter, ...others.slice(-1)];
       expect(await runLifecycle(beforeToken, 'image', 'kubernetes')).toBe(COMPLETED);

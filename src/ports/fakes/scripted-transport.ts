@@ -83,7 +83,7 @@ export class ScriptedTransport implements Transport {
       );
       callPeer().then(resolve, reject);
       // An explicit reason: creating the default DOMException would dominate the run time of tests.
-    }).finally(() => done.abort('answered'));
+    }).finally(() => done.abort('response received'));
   }
 }
 
@@ -129,7 +129,7 @@ async function* streamed(
       yield part.value;
     }
   } finally {
-    // Not awaited: a peer that waits for its next event would keep the one who left from leaving.
+    // Not awaited: a peer that waits for its next event would block the reader that leaves.
     void parts.return?.();
   }
 }
