@@ -7,14 +7,14 @@ import type {
   MessageToWorker,
 } from './externalgrpc/worker/messages.ts';
 import { runGrpcWorker } from './externalgrpc/worker/run-worker.ts';
-import { plainError } from './ports/errors.ts';
+import { serializeError } from './ports/errors.ts';
 import { openSqliteStore } from './store/index.ts';
-import { linkToParent, systemClock, systemRandom } from './system/index.ts';
+import { openParentChannel, systemClock, systemRandom } from './system/index.ts';
 
 /** The driver holds the write lock often. A short wait keeps this thread free for other calls; the store retries. */
 const LOCK_WAIT_MS = 1;
 
-const { order: options, link } = linkToParent<
+const { input: options, channel: channel } = openParentChannel<
   GrpcServerOptions,
   MessageFromWorker,
   MessageToWorker
@@ -27,12 +27,18 @@ try {
     ...own,
   });
   try {
-    await runGrpcWorker({ link, options, store, ...own, read: (path) => readFile(path, 'utf8') });
+    await runGrpcWorker({
+      channel,
+      options,
+      store,
+      ...own,
+      read: (path) => readFile(path, 'utf8'),
+    });
   } finally {
     await store.close();
   }
-  link.send({ kind: 'closed' });
+  channel.send({ kind: 'closed' });
 } catch (error) {
-  link.send({ kind: 'failed', error: plainError(error) });
+  channel.send({ kind: 'failed', error: serializeError(error) });
 }
-await link.close();
+await channel.close();

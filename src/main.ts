@@ -224,7 +224,7 @@ async function clusterSource({
 
 async function connectCluster(
   cluster: Config['cluster'],
-  { meters, onTrouble }: ConnectOptions,
+  { meters, onError }: ConnectOptions,
 ): Promise<ConnectedCluster | undefined> {
   const source = await clusterSource(cluster);
   if (source === undefined) return undefined;
@@ -250,7 +250,7 @@ async function connectCluster(
     instance: `${hostname()}/${process.pid}`,
     // Nothing in this release looks at pods.
     watchPods: false,
-    ...(onTrouble !== undefined && { onTrouble }),
+    ...(onError !== undefined && { onError }),
     onWatchRestart: (resource, reason) =>
       meters?.add('pvescaler_kubernetes_watch_restarts_total', { resource, reason }),
   });
@@ -266,8 +266,8 @@ async function metered(transport: Transport, region: string, meters: Meters): Pr
 }
 
 async function openTelemetry(log: Config['log']): Promise<Telemetry> {
-  const { createLog, createMetrics, tellingStore } = await import('./telemetry/index.ts');
-  const metrics = createMetrics({ ofProcess: true });
+  const { createLog, createMetrics, withJournalTelemetry } = await import('./telemetry/index.ts');
+  const metrics = createMetrics({ includeProcess: true });
   const lines = createLog({
     ...log,
     write: (line) => void process.stdout.write(line),
@@ -277,13 +277,13 @@ async function openTelemetry(log: Config['log']): Promise<Telemetry> {
     log: lines,
     meters: metrics,
     metrics,
-    telling: (store) => tellingStore(store, { log: lines, meters: metrics }),
+    telling: (store) => withJournalTelemetry(store, { log: lines, meters: metrics }),
   };
 }
 
 async function serveHealth({ listen: address, ...sources }: HealthOrder) {
-  const { healthApp, listen } = await import('./http/index.ts');
-  return listen(healthApp(sources), address);
+  const { createHealthApp, listen } = await import('./http/index.ts');
+  return listen(createHealthApp(sources), address);
 }
 
 async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
@@ -301,7 +301,10 @@ async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
     expander,
   };
   const face = await superviseGrpcWorker({
-    link: startThread(new URL('./grpc-worker.js', import.meta.url), { name: 'grpc', order }),
+    channel: startThread(new URL('./grpc-worker.js', import.meta.url), {
+      name: 'grpc',
+      input: order,
+    }),
     forecast: fleet.forecast,
     clock,
     warn: (message) => log.warn(message),

@@ -7,9 +7,9 @@ import { createFleet, type Fleet, type FleetSettings } from '../../src/fleet/ind
 import { aPool, aRegion, CLUSTER, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
 import type { MachineId } from '../../src/model/machine-id.ts';
 import { formatMarker } from '../../src/model/marker.ts';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { type ClusterDescription, defaultCluster } from '../../src/sim/proxmox/index.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
@@ -148,7 +148,7 @@ export async function driveUntil(
   over.signal.addEventListener('abort', () => {
     elapsed = clock.now() - started;
   });
-  await untilSettled(clock, fleet.runDriver({ signal: over.signal, events: { onPass } }));
+  await advanceUntilSettled(clock, fleet.runDriver({ signal: over.signal, events: { onPass } }));
   return elapsed;
 }
 

@@ -135,7 +135,7 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
   };
   const program = new URL('../../src/grpc-worker.ts', import.meta.url);
   const server = await superviseGrpcWorker({
-    link: startThread(program, { name: 'grpc', order: options }),
+    channel: startThread(program, { name: 'grpc', input: options }),
     forecast: fleet.forecast,
     clock: systemClock,
     warn: () => undefined,

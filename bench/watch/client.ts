@@ -15,9 +15,9 @@ const cluster = await openKubernetesCluster({
   openTransport: () => openHttpTransport({ unreachable: 'KUBERNETES_UNREACHABLE' }),
   clock: systemClock,
   random: systemRandom,
-  onTrouble: (error) => troubles.push(error.message),
+  onError: (error) => troubles.push(error.message),
 });
-await cluster.changed({ after: 0 });
+await cluster.waitForChange({ afterRevision: 0 });
 const listedAt = systemClock.monotonic();
 
 async function isComplete(): Promise<boolean> {

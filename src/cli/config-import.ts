@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Command, Option } from 'commander';
-import { SURFACES } from '../ports/error-surface.ts';
 import { InvalidConfig } from '../ports/errors.ts';
+import { EXTERNAL_CODES } from '../ports/external-codes.ts';
 import type { CommandHost } from './context.ts';
 import { writeResult } from './write-result.ts';
 
@@ -56,5 +56,5 @@ async function runImport(host: CommandHost, file: string, options: ImportOptions
   } else {
     context.err(renderImportProblems(result.problems));
   }
-  if (!result.ok) host.exitWith(SURFACES.InvalidConfig.exitCode);
+  if (!result.ok) host.exitWith(EXTERNAL_CODES.InvalidConfig.exitCode);
 }

@@ -4,12 +4,12 @@ import type { Config, RegionConfig, SecretSource } from '../config/index.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Cluster } from '../ports/cluster.ts';
 import type { PvescalerError } from '../ports/errors.ts';
-import type { RequestFence } from '../ports/fence.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Log } from '../ports/log.ts';
 import type { Meters } from '../ports/meters.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
+import type { RequestFence } from '../ports/write-fence.ts';
 import type { FaceParts, RunningFace } from './serve/face.ts';
 
 export interface Files {
@@ -62,7 +62,7 @@ export interface ConnectOptions {
   /** Absent where nobody reads them. */
   readonly meters?: Meters | undefined;
   /** Trouble in the background, where nobody can be told by a rejection. */
-  readonly onTrouble?: ((error: PvescalerError) => void) | undefined;
+  readonly onError?: ((error: PvescalerError) => void) | undefined;
 }
 
 export interface ConnectedCluster {

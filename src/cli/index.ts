@@ -53,5 +53,5 @@ function report(error: PvescalerError, { args, context }: Invocation): number {
     context.err(`pvescaler: ${error.message}\n  ${error.hint} [${error.code}]\n`);
   }
   if (context.environment['PVESCALER_DEBUG'] === '1') context.err(`${error.stack ?? ''}\n`);
-  return error.surface.exitCode;
+  return error.externalCodes.exitCode;
 }

@@ -103,9 +103,9 @@ async function connectAll(
     closings,
   }: Opening & { readonly driverRegistry: DriverRegistry },
 ): Promise<Outside> {
-  const onTrouble = (error: PvescalerError) =>
+  const onError = (error: PvescalerError) =>
     telemetry?.log.debug('trouble in the background', { error });
-  const how = { fence: driverRegistry, meters: telemetry?.meters, onTrouble };
+  const how = { fence: driverRegistry, meters: telemetry?.meters, onError };
   const hypervisors = new Map<string, Hypervisor>();
   for (const region of Object.values(config.regions)) {
     const { hypervisor, warnings } = await adapters.connect(region, how);

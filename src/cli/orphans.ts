@@ -39,7 +39,7 @@ async function run(host: CommandHost, open: OpenFleet, options: OrphansOptions):
   if (options.fix === true) await fix(host, open, timeoutMsOf(options));
   const found = await open.fleet.orphans();
   host.context.out(options.json === true ? `${JSON.stringify(found, null, 2)}\n` : render(found));
-  if (found.length > 0) host.exitWith(new NotFound('RECORD_NOT_FOUND', '').surface.exitCode);
+  if (found.length > 0) host.exitWith(new NotFound('RECORD_NOT_FOUND', '').externalCodes.exitCode);
 }
 
 /** What so many looks at everything did not set right stays: the reason has been told, and is beyond this process. */

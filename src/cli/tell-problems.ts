@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Problem } from '../config/index.ts';
-import { SURFACES } from '../ports/error-surface.ts';
+import { EXTERNAL_CODES } from '../ports/external-codes.ts';
 import type { CommandHost } from './context.ts';
 
 /** Says what is wrong with a config, line by line, and ends with the exit code for it. */
@@ -11,5 +11,5 @@ export async function tellFaults(host: CommandHost, problems: readonly Problem[]
     host.context.err(renderProblems(problems));
     host.context.err(`${errors} ${errors === 1 ? 'error' : 'errors'}; nothing was done.\n`);
   }
-  host.exitWith(SURFACES.InvalidConfig.exitCode);
+  host.exitWith(EXTERNAL_CODES.InvalidConfig.exitCode);
 }

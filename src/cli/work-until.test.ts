@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { DriverOptions, FleetStatus } from '../fleet/index.ts';
 import type { Machine } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
-import { untilSettled } from '../ports/fakes/until-settled.ts';
+import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { JournalQuery } from '../ports/journal.ts';
 import type { CommandHost } from './context.ts';
@@ -78,7 +78,7 @@ function aPlace(otherForMs: number) {
   };
   const host = { context } as unknown as CommandHost;
   const run = (errand: Partial<Errand>) =>
-    untilSettled(
+    advanceUntilSettled(
       clock,
       workUntilDone(host, open, {
         regions: [],

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the health listener says, as data.
+// Response bodies of the health endpoints.
 
-/** `/healthz`: whether the process should be restarted. */
+/** `/healthz`: whether the process is healthy or must be restarted. */
 export interface Health {
   readonly healthy: boolean;
-  /** Why not; empty when it is. */
+  /** Why it is unhealthy; empty when healthy. */
   readonly problems: readonly string[];
 }
 
-/** `/readyz`: whether both sides have been seen, and what cannot be done. */
+/** `/readyz`: whether Proxmox and Kubernetes have been read, and what is not possible. */
 export interface Readiness {
   readonly ready: boolean;
-  /** What is waited for. */
+  /** What is still missing; empty when ready. */
   readonly waitingFor: readonly string[];
   /** What this process cannot do although it is ready. */
   readonly limits: readonly string[];

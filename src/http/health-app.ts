@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Health, readiness and metrics for whoever watches over the process. Asks no password: says nothing that needs one.
+// Health, readiness and metrics. Requires no authentication, so responses contain nothing confidential.
 import { Hono } from 'hono';
 import type { Health, Readiness } from './contract.ts';
 
 export interface HealthSources {
   readonly health: () => Health;
   readonly readiness: () => Readiness;
-  /** Undefined: metrics are switched off. */
+  /** Undefined: metrics are disabled. */
   readonly metrics: { readonly contentType: string; read(): Promise<string> } | undefined;
 }
 
-export function healthApp({ health, readiness, metrics }: HealthSources): Hono {
+export function createHealthApp({ health, readiness, metrics }: HealthSources): Hono {
   const app = new Hono();
   app.get('/healthz', (context) => {
-    const answer = health();
-    return context.json(answer, answer.healthy ? 200 : 503);
+    const body = health();
+    return context.json(body, body.healthy ? 200 : 503);
   });
   app.get('/readyz', (context) => {
-    const answer = readiness();
-    return context.json(answer, answer.ready ? 200 : 503);
+    const body = readiness();
+    return context.json(body, body.ready ? 200 : 503);
   });
   if (metrics !== undefined) {
     app.get('/metrics', async (context) => {
@@ -27,7 +27,7 @@ export function healthApp({ health, readiness, metrics }: HealthSources): Hono {
     });
   }
   app.notFound((context) => context.json({ error: 'not found' }, 404));
-  // What went wrong in here may quote anything.
+  // The message may contain confidential data.
   app.onError((_error, context) => context.json({ error: 'internal error' }, 500));
   return app;
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { healthApp, listen } from './index.ts';
+import { createHealthApp, listen } from './index.ts';
 
-const WELL = {
+const HEALTHY = {
   health: () => ({ healthy: true, problems: [] }),
   readiness: () => ({ ready: true, waitingFor: [], limits: [], leader: true }),
   metrics: { contentType: 'text/plain; version=0.0.4', read: () => Promise.resolve('a 1\n') },
 };
 
-describe('the health listener', () => {
-  it('answers 200 while all is well', async () => {
-    const app = healthApp(WELL);
+describe('health endpoints', () => {
+  it('return 200 while the process is healthy and ready', async () => {
+    const app = createHealthApp(HEALTHY);
     expect((await app.request('/healthz')).status).toBe(200);
     expect(await (await app.request('/readyz')).json()).toMatchObject({
       ready: true,
@@ -21,13 +21,13 @@ describe('the health listener', () => {
     expect(await metrics.text()).toBe('a 1\n');
   });
 
-  it('answers 503, with the reason, when it is not', async () => {
-    const app = healthApp({
-      ...WELL,
-      health: () => ({ healthy: false, problems: ['the loop has not moved for 130 s'] }),
+  it('return 503 with the reason otherwise', async () => {
+    const app = createHealthApp({
+      ...HEALTHY,
+      health: () => ({ healthy: false, problems: ['no reconcile progress for 130 s'] }),
       readiness: () => ({
         ready: false,
-        waitingFor: ['Proxmox region lab: no answer'],
+        waitingFor: ['Proxmox region lab: no response'],
         limits: [],
         leader: false,
       }),
@@ -35,34 +35,34 @@ describe('the health listener', () => {
     const health = await app.request('/healthz');
     expect([health.status, await health.json()]).toMatchObject([
       503,
-      { problems: ['the loop has not moved for 130 s'] },
+      { problems: ['no reconcile progress for 130 s'] },
     ]);
     const readiness = await app.request('/readyz');
     expect([readiness.status, await readiness.json()]).toMatchObject([
       503,
-      { waitingFor: ['Proxmox region lab: no answer'] },
+      { waitingFor: ['Proxmox region lab: no response'] },
     ]);
   });
 
-  it('has no metrics when they are switched off, and nothing else', async () => {
-    const app = healthApp({ ...WELL, metrics: undefined });
+  it('return 404 for disabled metrics and unknown paths', async () => {
+    const app = createHealthApp({ ...HEALTHY, metrics: undefined });
     expect((await app.request('/metrics')).status).toBe(404);
     expect((await app.request('/')).status).toBe(404);
   });
 
-  it('says nothing of an inner fault', async () => {
+  it('do not reveal internal errors', async () => {
     const read = () => Promise.reject(new Error('secret path'));
-    const app = healthApp({ ...WELL, metrics: { contentType: 'x', read } });
+    const app = createHealthApp({ ...HEALTHY, metrics: { contentType: 'x', read } });
     const answer = await app.request('/metrics');
     expect([answer.status, await answer.text()]).toEqual([500, '{"error":"internal error"}']);
   });
 
-  it('listens where it is told, and says so when it cannot', async () => {
-    const first = await listen(healthApp(WELL), { host: '127.0.0.1', port: 0 });
+  it('report CONFIG_INVALID when the address is in use', async () => {
+    const first = await listen(createHealthApp(HEALTHY), { host: '127.0.0.1', port: 0 });
     onTestFinished(() => first.close());
     const { port } = new URL(first.url);
     await expect(
-      listen(healthApp(WELL), { host: '127.0.0.1', port: Number(port) }),
+      listen(createHealthApp(HEALTHY), { host: '127.0.0.1', port: Number(port) }),
     ).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: /EADDRINUSE/ });
   });
 });

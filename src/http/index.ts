@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is served over HTTP: health, readiness and metrics. Owns routes and the listener; must not know how the
-// answers come about. Start reading at health-app.ts; what the answers look like is in contract.ts.
+// Serves health, readiness and metrics over HTTP. Owns routes and the listener. Start reading at health-app.ts;
+// contract.ts defines the response bodies.
 export type { Health, Readiness } from './contract.ts';
-export { type HealthSources, healthApp } from './health-app.ts';
-export { type ListenAddress, type Listening, listen } from './listen.ts';
+export { createHealthApp, type HealthSources } from './health-app.ts';
+export { type HttpListener, type ListenAddress, listen } from './listen.ts';

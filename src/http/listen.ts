@@ -6,24 +6,24 @@ import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { InvalidConfig } from '../ports/errors.ts';
 
-export interface Listening {
-  /** The address it really listens on, also where port 0 was asked for. */
+export interface HttpListener {
+  /** The actual address; contains the assigned port if port 0 was requested. */
   readonly url: string;
   close(): Promise<void>;
 }
 
 export interface ListenAddress {
-  /** Empty: every address of the machine. */
+  /** Empty: all addresses of the machine. */
   readonly host: string;
   readonly port: number;
 }
 
-/** A slow or silent client must not hold a connection for ever. */
+/** Limits how long a slow or silent client can hold a connection. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-export async function listen(app: Hono, { host, port }: ListenAddress): Promise<Listening> {
-  const answer = getRequestListener(app.fetch);
-  const server = createServer((request, response) => void answer(request, response));
+export async function listen(app: Hono, { host, port }: ListenAddress): Promise<HttpListener> {
+  const handle = getRequestListener(app.fetch);
+  const server = createServer((request, response) => void handle(request, response));
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   try {
@@ -32,12 +32,12 @@ export async function listen(app: Hono, { host, port }: ListenAddress): Promise<
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'failed';
     throw new InvalidConfig('CONFIG_INVALID', `cannot listen on ${host}:${port} (${code})`, {
-      hint: 'Another process has the port, or the address is not of this machine: change http.health.',
+      hint: 'Change http.health: another process uses the port, or the address does not belong to this machine.',
       cause,
     });
   }
   return {
-    url: urlOf(server.address()),
+    url: formatUrl(server.address()),
     async close() {
       server.close();
       server.closeAllConnections();
@@ -46,7 +46,7 @@ export async function listen(app: Hono, { host, port }: ListenAddress): Promise<
   };
 }
 
-function urlOf(at: AddressInfo | string | null): string {
+function formatUrl(at: AddressInfo | string | null): string {
   if (at === null || typeof at === 'string') return '';
   const name = at.family === 'IPv6' ? `[${at.address}]` : at.address;
   return `http://${name}:${at.port}`;

@@ -2,81 +2,87 @@
 import type { Clock } from '../ports/clock.ts';
 import {
   type BootstrapToken,
-  type BootstrapTokenOrder,
+  type BootstrapTokenRequest,
   type ClusterCallOptions,
-  LONGEST_BOOTSTRAP_TOKEN_MS,
+  MAX_BOOTSTRAP_TOKEN_MS,
 } from '../ports/cluster.ts';
 import { InvalidRequest } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
-import { type Api, FIELD_MANAGER } from './api.ts';
+import { type ApiClient, FIELD_MANAGER } from './api-client.ts';
 import { translateStatus } from './status.ts';
 
-/** Where the API server looks for them, and nowhere else. */
-const PATH = '/api/v1/namespaces/kube-system/secrets';
-const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
-/** Two billion ids: even one that is taken already is rare. */
-const ATTEMPTS = 5;
+/** The API server reads bootstrap tokens from this namespace only. */
+const SECRETS_PATH = '/api/v1/namespaces/kube-system/secrets';
+const TOKEN_ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789';
+/** There are two billion ids, so a collision is rare. */
+const MAX_ATTEMPTS = 5;
 /** The API server accepts no other group in a token. */
-const GROUP = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/;
+const BOOTSTRAP_GROUP = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/;
 
 /**
- * The admission policy counts from the server's clock. Ours may be ahead of it by this much before a token that shall
- * last as long as any may is refused.
+ * The admission policy compares expiry with the API server's clock. Tokens are shortened by this much, so that it does
+ * not refuse one of maximum lifetime when our clock is ahead.
  */
-const CLOCKS_APART_MS = 5 * 60_000;
+const MAX_CLOCK_SKEW_MS = 5 * 60_000;
 
-interface Parts {
-  readonly api: Api;
+interface TokenDependencies {
+  readonly api: ApiClient;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** Makes one; it can only be created, never read again or changed. No error here tells the secret part. */
+/** Creates a token Secret, which we may neither read nor change afterwards. No error here contains the secret part. */
 export async function createBootstrapToken(
-  { api, clock, random }: Parts,
-  order: BootstrapTokenOrder,
+  { api, clock, random }: TokenDependencies,
+  request: BootstrapTokenRequest,
   { signal }: ClusterCallOptions = {},
 ): Promise<BootstrapToken> {
-  check(order);
-  const lifetimeMs = Math.min(order.lifetimeMs, LONGEST_BOOTSTRAP_TOKEN_MS - CLOCKS_APART_MS);
+  checkRequest(request);
+  const lifetimeMs = Math.min(request.lifetimeMs, MAX_BOOTSTRAP_TOKEN_MS - MAX_CLOCK_SKEW_MS);
   for (let attempt = 1; ; attempt += 1) {
-    const id = letters(random, 6);
-    const secret = letters(random, 16);
-    // Written in whole seconds; never later than promised.
+    const id = randomText(random, 6);
+    const secret = randomText(random, 16);
+    // The Secret stores whole seconds; round down, so that the token never outlives the returned time.
     const expiresAt = Math.floor((clock.now() + lifetimeMs) / 1_000) * 1_000;
-    const doing = `create bootstrap token ${id}`;
-    const answer = await api.ask({
+    const operation = `create bootstrap token ${id}`;
+    const result = await api.request({
       method: 'POST',
-      path: PATH,
+      path: SECRETS_PATH,
       query: { fieldManager: FIELD_MANAGER },
-      body: secretObject({ id, secret, expiresAt }, order),
-      doing,
+      body: buildSecret({ id, secret, expiresAt }, request),
+      operation,
       signal,
     });
-    if (answer.ok) return { token: `${id}.${secret}`, expiresAt };
-    if (answer.status.code !== 409 || attempt >= ATTEMPTS) {
-      throw translateStatus(answer.status, doing);
+    if (result.ok) return { token: `${id}.${secret}`, expiresAt };
+    if (result.status.code !== 409 || attempt >= MAX_ATTEMPTS) {
+      throw translateStatus(result.status, operation);
     }
   }
 }
 
-function check({ lifetimeMs, groups, usages }: BootstrapTokenOrder): void {
-  // Below a second it would be over before it is written.
-  if (!(lifetimeMs >= 1_000 && lifetimeMs <= LONGEST_BOOTSTRAP_TOKEN_MS)) {
-    throw new InvalidRequest('REQUEST_INVALID', 'a bootstrap token lasts a second to an hour');
+function checkRequest({ lifetimeMs, groups, usages }: BootstrapTokenRequest): void {
+  // A shorter lifetime rounds down to an expiry in the past.
+  if (!(lifetimeMs >= 1_000 && lifetimeMs <= MAX_BOOTSTRAP_TOKEN_MS)) {
+    throw new InvalidRequest(
+      'REQUEST_INVALID',
+      'the lifetime of a bootstrap token must be between 1 second and 1 hour',
+    );
   }
-  const wrong = groups.find((group) => !GROUP.test(group));
-  if (wrong !== undefined) {
-    throw new InvalidRequest('REQUEST_INVALID', `'${wrong}' is no group for a bootstrap token`);
+  const invalid = groups.find((group) => !BOOTSTRAP_GROUP.test(group));
+  if (invalid !== undefined) {
+    throw new InvalidRequest(
+      'REQUEST_INVALID',
+      `'${invalid}' is not a valid group for a bootstrap token: it must begin with system:bootstrappers:`,
+    );
   }
   if (usages.length === 0) {
-    throw new InvalidRequest('REQUEST_INVALID', 'a bootstrap token without usage is of no use');
+    throw new InvalidRequest('REQUEST_INVALID', 'a bootstrap token needs at least one usage');
   }
 }
 
-function secretObject(
+function buildSecret(
   token: { readonly id: string; readonly secret: string; readonly expiresAt: number },
-  { description, groups, usages }: BootstrapTokenOrder,
+  { description, groups, usages }: BootstrapTokenRequest,
 ): object {
   const data: Record<string, string> = {
     'token-id': token.id,
@@ -97,6 +103,9 @@ function secretObject(
   };
 }
 
-function letters(random: Random, count: number): string {
-  return Array.from({ length: count }, () => LETTERS[random.integer(LETTERS.length)]).join('');
+function randomText(random: Random, count: number): string {
+  return Array.from(
+    { length: count },
+    () => TOKEN_ALPHABET[random.integer(TOKEN_ALPHABET.length)],
+  ).join('');
 }

@@ -4,9 +4,9 @@ import type { Pod } from '../model/pod.ts';
 import type { PodSource } from '../model/pod-source.ts';
 import type { Clock } from '../ports/clock.ts';
 import type {
+  AcquiredLease,
   BootstrapToken,
-  BootstrapTokenOrder,
-  ChangedOptions,
+  BootstrapTokenRequest,
   Cluster,
   ClusterCallOptions,
   ClusterEvent,
@@ -14,51 +14,51 @@ import type {
   ClusterLeaseRequest,
   ClusterNode,
   ClusterView,
-  ContestedKey,
   EvictionOutcome,
+  FieldConflict,
   NodeChange,
   NodeDeclaration,
   NodeRef,
   PodRef,
   ReleaseOptions,
-  TakenLease,
+  WaitForChangeOptions,
 } from '../ports/cluster.ts';
 import { Bug, Cancelled, type PvescalerError } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { Transport } from '../ports/transport.ts';
-import { Api } from './api.ts';
+import { ApiClient } from './api-client.ts';
 import { createBootstrapToken } from './bootstrap-tokens.ts';
-import { Events } from './events/events.ts';
-import { evict } from './evict.ts';
+import { ClusterLeases } from './cluster-leases.ts';
+import { EventRecorder } from './events/event-recorder.ts';
+import { evictPod } from './evict-pod.ts';
 import { Interner } from './interner.ts';
-import { Leases } from './leases.ts';
-import { nodeView } from './node-view.ts';
-import { Nodes } from './nodes.ts';
+import { NodeWriter } from './node-writer.ts';
 import type { ApiObject, NodeObject } from './objects.ts';
-import { podView } from './pod-view.ts';
-import { Panorama } from './watch/panorama.ts';
+import { parseNode } from './parse-node.ts';
+import { parsePod } from './parse-pod.ts';
+import { ClusterCache } from './watch/cluster-cache.ts';
 import { Reflector } from './watch/reflector.ts';
 
 export interface KubernetesClusterOptions {
-  /** Knows the credentials already. */
+  /** Adds the credentials itself. */
   readonly transport: Transport;
   /** Base URL of the API server. */
   readonly server: string;
-  /** What the server is trusted by, byte for byte; undefined: the system's roots. */
+  /** CA bundle that the server is verified against, byte for byte; undefined: the system's roots. */
   readonly caPem: string | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  /** Where the Lease is; created if it is not there and we may. */
+  /** Namespace of the Lease; created when it is missing and we have the right to. */
   readonly namespace?: string;
-  /** Which process this is, in Events. */
+  /** `reportingInstance` of Events. */
   readonly instance?: string;
-  /** Pods cost memory; who does not look at them need not watch them. */
+  /** False saves the memory of all pods when the caller needs none. Default true. */
   readonly watchPods?: boolean;
-  /** What went wrong in the background, where nobody can be told by a rejection. */
-  readonly onTrouble?: (error: PvescalerError) => void;
-  /** A watch of a collection (`nodes`, `pods`) is over, and another one begins. */
+  /** Receives errors of background work, which no call can reject with. */
+  readonly onError?: (error: PvescalerError) => void;
+  /** Called when a watch of a collection (`nodes`, `pods`) has ended and the next one begins. */
   readonly onWatchRestart?: (resource: string, reason: string) => void;
-  /** The longest any single request may take. */
+  /** Limit for every request except watches. */
   readonly requestTimeoutMs?: number;
   readonly pageSize?: number;
   readonly watchSeconds?: number;
@@ -67,17 +67,17 @@ export interface KubernetesClusterOptions {
 /** Also the namespace of the manifests in deploy/. */
 export const DEFAULT_NAMESPACE = 'pvescaler';
 
-/** What a successor of a dead leader has to wait out, besides its lease. */
+/** After a leader dies, the next one waits this long beyond the lease: a last request may still take effect. */
 export const DEFAULT_REQUEST_TIMEOUT_MS = 15_000;
 
-/** A cluster behind its API server. Begins to watch at once. */
+/** A cluster behind its API server. The constructor starts the watches. */
 export class KubernetesCluster implements Cluster {
   readonly #options: KubernetesClusterOptions;
-  readonly #api: Api;
-  readonly #nodes: Nodes;
-  readonly #leases: Leases;
-  readonly #events: Events;
-  readonly #panorama: Panorama;
+  readonly #api: ApiClient;
+  readonly #nodes: NodeWriter;
+  readonly #leases: ClusterLeases;
+  readonly #events: EventRecorder;
+  readonly #cache: ClusterCache;
   readonly #interner = new Interner();
   readonly #closing = new AbortController();
   #uid: string | undefined;
@@ -88,21 +88,23 @@ export class KubernetesCluster implements Cluster {
     const { clock, random } = options;
     const requestTimeoutMs = options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS;
     const { transport, server } = options;
-    this.#api = new Api({ transport, server, clock, requestTimeoutMs });
-    this.#nodes = new Nodes({ api: this.#api, clock, random });
+    this.#api = new ApiClient({ transport, server, clock, requestTimeoutMs });
+    this.#nodes = new NodeWriter({ api: this.#api, clock, random });
     const namespace = options.namespace ?? DEFAULT_NAMESPACE;
-    this.#leases = new Leases({ api: this.#api, clock, namespace });
-    const onTrouble = (error: PvescalerError) => options.onTrouble?.(error);
+    this.#leases = new ClusterLeases({ api: this.#api, clock, namespace });
+    const onError = (error: PvescalerError) => options.onError?.(error);
     const instance = options.instance ?? 'pvescaler';
-    this.#events = new Events({ api: this.#api, clock, random, instance, onTrouble });
+    this.#events = new EventRecorder({ api: this.#api, clock, random, instance, onError });
     this.#ca = options.caPem;
-    this.#panorama = new Panorama({
-      nodes: this.#reflect<ClusterNode>('/api/v1/nodes', (object: NodeObject) => nodeView(object)),
+    this.#cache = new ClusterCache({
+      nodes: this.#createReflector<ClusterNode>('/api/v1/nodes', (object: NodeObject) =>
+        parseNode(object),
+      ),
       ...(options.watchPods !== false && {
-        pods: this.#reflect<Pod>('/api/v1/pods', (object) => this.#podView(object)),
+        pods: this.#createReflector<Pod>('/api/v1/pods', (object) => this.#parsePod(object)),
       }),
     });
-    this.#panorama.start();
+    this.#cache.start();
   }
 
   /** URL of the API server. */
@@ -113,31 +115,32 @@ export class KubernetesCluster implements Cluster {
   async uid(options?: ClusterCallOptions): Promise<string> {
     this.#uid ??= await this.#call(options, async (signal) => {
       const path = '/api/v1/namespaces/kube-system';
-      const doing = 'read namespace kube-system';
-      const { metadata } = await this.#api.require<ApiObject>({ path, doing, signal });
-      if ((metadata.uid ?? '') === '') throw new Bug('UNEXPECTED_ANSWER', `${doing}: no uid`);
+      const operation = 'read namespace kube-system';
+      const { metadata } = await this.#api.requestOrThrow<ApiObject>({ path, operation, signal });
+      if ((metadata.uid ?? '') === '')
+        throw new Bug('UNEXPECTED_ANSWER', `${operation}: the namespace has no uid`);
       return metadata.uid;
     });
     return this.#uid ?? '';
   }
 
   view(): Promise<ClusterView> {
-    return this.#panorama.view();
+    return this.#cache.view();
   }
 
   refresh(options?: ClusterCallOptions): Promise<ClusterView> {
-    return this.#panorama.refresh(options?.signal);
+    return this.#cache.refresh(options?.signal);
   }
 
-  changed(options: ChangedOptions = {}): Promise<void> {
-    return this.#panorama.changed(options);
+  waitForChange(options: WaitForChangeOptions = {}): Promise<void> {
+    return this.#cache.waitForChange(options);
   }
 
   declareNode(
     node: NodeRef,
     declaration: NodeDeclaration,
     options?: ClusterCallOptions,
-  ): Promise<readonly ContestedKey[]> {
+  ): Promise<readonly FieldConflict[]> {
     return this.#call(options, (signal) => this.#nodes.declare(node, declaration, { signal }));
   }
 
@@ -150,21 +153,21 @@ export class KubernetesCluster implements Cluster {
   }
 
   evict(pod: PodRef, options?: ClusterCallOptions): Promise<EvictionOutcome> {
-    return this.#call(options, (signal) => evict(this.#api, pod, { signal }));
+    return this.#call(options, (signal) => evictPod(this.#api, pod, { signal }));
   }
 
   createBootstrapToken(
-    order: BootstrapTokenOrder,
+    request: BootstrapTokenRequest,
     options?: ClusterCallOptions,
   ): Promise<BootstrapToken> {
     const { clock, random } = this.#options;
     return this.#call(options, (signal) =>
-      createBootstrapToken({ api: this.#api, clock, random }, order, { signal }),
+      createBootstrapToken({ api: this.#api, clock, random }, request, { signal }),
     );
   }
 
   async serverCa(options?: ClusterCallOptions): Promise<string> {
-    this.#ca ??= await this.#call(options, (signal) => this.#publishedCa(signal));
+    this.#ca ??= await this.#call(options, (signal) => this.#readPublishedCa(signal));
     return this.#ca;
   }
 
@@ -172,7 +175,7 @@ export class KubernetesCluster implements Cluster {
     if (!this.#closing.signal.aborted) await this.#events.emit(event, this.#closing.signal);
   }
 
-  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<TakenLease> {
+  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<AcquiredLease> {
     return this.#call(options, (signal) => this.#leases.acquire(request, { signal }));
   }
 
@@ -190,7 +193,7 @@ export class KubernetesCluster implements Cluster {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#panorama.stop();
+    await this.#cache.stop();
     await this.#options.transport.close();
   }
 
@@ -200,44 +203,47 @@ export class KubernetesCluster implements Cluster {
   ): Promise<T> {
     const { signal: closing } = this.#closing;
     const signal = options?.signal ? AbortSignal.any([options.signal, closing]) : closing;
-    if (signal.aborted) throw new Cancelled('CANCELLED', 'called off before it began');
+    if (signal.aborted) throw new Cancelled('CANCELLED', 'the call was cancelled before it began');
     return work(signal);
   }
 
-  #reflect<T>(path: string, project: (object: ApiObject) => T | undefined): Reflector<T> {
+  #createReflector<T>(path: string, parse: (object: ApiObject) => T | undefined): Reflector<T> {
     const { clock, random, pageSize, watchSeconds } = this.#options;
     return new Reflector<T>({
       api: this.#api,
       clock,
       random,
       path,
-      project,
-      onChange: () => this.#panorama.touch(),
-      onTrouble: (error) => this.#options.onTrouble?.(error),
+      parse,
+      onChange: () => this.#cache.notifyChange(),
+      onError: (error) => this.#options.onError?.(error),
       onRestart: (reason) => this.#options.onWatchRestart?.(path.split('/').at(-1) ?? '', reason),
       ...(pageSize !== undefined && { pageSize }),
       ...(watchSeconds !== undefined && { watchSeconds }),
     });
   }
 
-  #podView(object: PodSource): Pod | undefined {
-    const pod = podView(object, this.#interner);
+  #parsePod(object: PodSource): Pod | undefined {
+    const pod = parsePod(object, this.#interner);
     if (pod.ok) return pod.value;
-    this.#options.onTrouble?.(new Bug('UNEXPECTED_ANSWER', pod.problem));
+    this.#options.onError?.(new Bug('UNEXPECTED_ANSWER', pod.problem));
     return undefined;
   }
 
-  /** Every cluster publishes it for its pods. */
-  async #publishedCa(signal: AbortSignal): Promise<string> {
-    const doing = 'read config map kube-system/kube-root-ca.crt';
+  /** Every cluster publishes its CA to pods in this config map. */
+  async #readPublishedCa(signal: AbortSignal): Promise<string> {
+    const operation = 'read config map kube-system/kube-root-ca.crt';
     const path = '/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt';
-    const map = await this.#api.require<{ readonly data?: Readonly<Record<string, string>> }>({
+    const map = await this.#api.requestOrThrow<{
+      readonly data?: Readonly<Record<string, string>>;
+    }>({
       path,
-      doing,
+      operation,
       signal,
     });
     const pem = map.data?.['ca.crt'] ?? '';
-    if (pem === '') throw new Bug('UNEXPECTED_ANSWER', `${doing}: it has no ca.crt`);
+    if (pem === '')
+      throw new Bug('UNEXPECTED_ANSWER', `${operation}: the config map has no ca.crt`);
     return pem;
   }
 }

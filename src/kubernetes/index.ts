@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { KubernetesCluster, type KubernetesClusterOptions } from './cluster.ts';
-import { AuthorizedTransport } from './connection/authorized-transport.ts';
+import { AuthenticatedTransport } from './connection/authenticated-transport.ts';
 import type { ConnectionSource, OpenTransport } from './connection/connection.ts';
 import type { RunProgram } from './connection/exec-plugin.ts';
 
@@ -11,28 +11,28 @@ export {
   type KubernetesClusterOptions,
 } from './cluster.ts';
 export type { ConnectionSource, ConnectionTls, OpenTransport } from './connection/connection.ts';
-export { ACCOUNT, RIGHTS, type Right } from './rights.ts';
+export { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
 
-export interface OpenClusterOptions
+interface OpenClusterOptions
   extends Omit<KubernetesClusterOptions, 'transport' | 'server' | 'caPem'> {
   readonly source: ConnectionSource;
   readonly openTransport: OpenTransport;
-  /** For a kubeconfig's exec plugin; absent: there is no way to run one. */
+  /** Runs a kubeconfig's exec plugin; absent: exec plugins are refused. */
   readonly runProgram?: RunProgram;
 }
 
-/** Reads the connection and begins to watch; resolves before anything was heard from the API server. */
+/** Reads the connection settings and starts the watches; resolves before the API server has responded. */
 export async function openKubernetesCluster(
   options: OpenClusterOptions,
 ): Promise<KubernetesCluster> {
   const { loadConnection } = await import('./connection/load-connection.ts');
-  const { source, openTransport, runProgram = runNothing, ...rest } = options;
+  const { source, openTransport, runProgram = refuseToRun, ...rest } = options;
   const connection = await loadConnection(source, { clock: options.clock, runProgram });
-  const transport = new AuthorizedTransport(connection, openTransport);
+  const transport = new AuthenticatedTransport(connection, openTransport);
   const { server, caPem } = connection;
   return new KubernetesCluster({ ...rest, transport, server, caPem });
 }
 
-function runNothing(): Promise<never> {
-  return Promise.reject(new Error('nobody runs programs here'));
+function refuseToRun(): Promise<never> {
+  return Promise.reject(new Error('this process cannot run exec plugins'));
 }

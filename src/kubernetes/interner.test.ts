@@ -3,22 +3,22 @@ import { describe, expect, it } from 'vitest';
 import { Interner } from './interner.ts';
 
 describe('Interner', () => {
-  it('makes one of equal values, and keeps different ones apart', () => {
+  it('returns one instance for equal values and separate instances for different ones', () => {
     const interner = new Interner();
-    const first = interner.value({ app: 'a', tier: 'b' });
-    expect(interner.value({ app: 'a', tier: 'b' })).toBe(first);
-    expect(interner.value({ app: 'a' })).toEqual({ app: 'a' });
-    expect(interner.value([{ app: 'a' }])).toEqual([{ app: 'a' }]);
-    expect(interner.text('x')).toBe('x');
+    const first = interner.intern({ app: 'a', tier: 'b' });
+    expect(interner.intern({ app: 'a', tier: 'b' })).toBe(first);
+    expect(interner.intern({ app: 'a' })).toEqual({ app: 'a' });
+    expect(interner.intern([{ app: 'a' }])).toEqual([{ app: 'a' }]);
+    expect(interner.internText('x')).toBe('x');
   });
 
-  it('forgets rather than grow without end, and returns what it was given', () => {
+  it('drops its table at the size limit and then returns the given value', () => {
     const interner = new Interner();
-    const first = interner.value({ at: 0 });
-    for (let at = 1; at < 20_000; at += 1) interner.value({ at });
-    expect(interner.value({ at: 0 })).toBe(first);
-    interner.value({ at: -1 });
+    const first = interner.intern({ at: 0 });
+    for (let at = 1; at < 20_000; at += 1) interner.intern({ at });
+    expect(interner.intern({ at: 0 })).toBe(first);
+    interner.intern({ at: -1 });
     const again = { at: 0 };
-    expect(interner.value(again)).toBe(again);
+    expect(interner.intern(again)).toBe(again);
   });
 });

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** So many different values are remembered; then it begins anew, and what is shared stays shared. */
-const MOST_VALUES = 20_000;
+/** Limit of stored values; beyond it the table starts empty again, and values already shared stay shared. */
+const MAX_VALUES = 20_000;
 
 /**
- * Equal values become the same one. Pods are made from templates: thousands of them have the same labels,
- * tolerations and amounts, and their copies would be most of what a large cluster takes in memory. Only for plain
- * data that nobody changes.
+ * Returns one shared instance for equal values. Thousands of pods have the same labels, tolerations and requests; their
+ * copies would take most of the memory of a large cluster. Only for immutable plain data.
  */
 export class Interner {
   #values = new Map<string, unknown>();
   #texts = new Map<string, string>();
 
-  value<T extends object>(value: T): T {
+  intern<T extends object>(value: T): T {
     const key = JSON.stringify(value);
-    // A key is what the value was written as: only the same kind of thing is written like it.
+    // Equal JSON means equal type: each type serializes differently.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
     const known = this.#values.get(key) as T | undefined;
     if (known !== undefined) return known;
-    if (this.#values.size >= MOST_VALUES) this.#values = new Map();
+    if (this.#values.size >= MAX_VALUES) this.#values = new Map();
     this.#values.set(key, value);
     return value;
   }
 
-  text(text: string): string {
+  internText(text: string): string {
     const known = this.#texts.get(text);
     if (known !== undefined) return known;
-    if (this.#texts.size >= MOST_VALUES) this.#texts = new Map();
+    if (this.#texts.size >= MAX_VALUES) this.#texts = new Map();
     this.#texts.set(text, text);
     return text;
   }

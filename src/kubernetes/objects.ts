@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of the Kubernetes API, as far as they are read here.
+// Objects of the Kubernetes API, limited to the fields that are read here.
 
 export interface ObjectMeta {
   readonly name?: string;
@@ -13,7 +13,7 @@ export interface ObjectMeta {
   readonly managedFields?: readonly ManagedFieldsEntry[] | null;
 }
 
-/** Who set which fields last, and how. */
+/** Which field manager set which fields last, and by which operation. */
 interface ManagedFieldsEntry {
   readonly manager?: string;
   readonly operation?: string;
@@ -70,4 +70,9 @@ export interface LeaseObject extends ApiObject {
     readonly acquireTime?: string;
     readonly renewTime?: string;
   };
+}
+
+/** Format of MicroTime fields: six digits after the second. */
+export function formatMicroTime(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z');
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the account in use must be allowed to do, verb by verb, and why. The manifests in deploy/ are made from this
-// table, and a test on a real API server holds the adapter to it: it can do all of this, and nothing else.
+// The RBAC rights that pvescaler needs, and why. `npm run gen` writes the manifests in deploy/ from this table. A test on a
+// real API server checks that the adapter needs every right here and no other.
 import { RECONCILE_LEASE } from '../model/lease.ts';
-import { objectName } from './leases.ts';
+import { leaseObjectName } from './cluster-leases.ts';
 
-/** Also the names in the manifests. */
-export const ACCOUNT = { namespace: 'pvescaler', name: 'pvescaler' } as const;
+/** Names used in the manifests. */
+export const SERVICE_ACCOUNT = { namespace: 'pvescaler', name: 'pvescaler' } as const;
 
 export interface Right {
   /** Empty: the core group. */
   readonly group: string;
   readonly resource: string;
   readonly verbs: readonly string[];
-  /** Only these objects; absent: all. */
+  /** Limits the right to these objects; absent: all. */
   readonly names?: readonly string[];
-  /** Only in this namespace; absent: in the whole cluster. */
+  /** Limits the right to this namespace; absent: the whole cluster. */
   readonly namespace?: string;
   readonly why: string;
 }
@@ -25,50 +25,50 @@ export const RIGHTS: readonly Right[] = [
     resource: 'namespaces',
     verbs: ['get'],
     names: ['kube-system'],
-    why: 'its UID says which cluster this is',
+    why: 'to read the UID that identifies the cluster',
   },
   {
     group: '',
     resource: 'nodes',
     verbs: ['get', 'list', 'watch'],
-    why: 'to see machines join, and whether they are ready',
+    why: 'to see which machines have joined and which nodes are ready',
   },
   {
     group: '',
     resource: 'nodes',
     verbs: ['patch'],
-    why: 'to apply the provider id where there is none and labels a kubelet may not set; for taints and cordoning',
+    why: 'to set a missing provider id, labels that a kubelet may not set, taints and cordoning',
   },
   {
     group: '',
     resource: 'nodes',
     verbs: ['delete'],
-    why: 'the Node of a machine that is gone',
+    why: 'to delete the Node of a deleted machine',
   },
   {
     group: '',
     resource: 'pods',
     verbs: ['get', 'list', 'watch'],
-    why: 'what runs where, and what waits for a place',
+    why: 'to know which pods run on which node and which are pending',
   },
   {
     group: '',
     resource: 'pods/eviction',
     verbs: ['create'],
-    why: 'to empty a node in the way that budgets can refuse',
+    why: 'to drain a node through the Eviction API, which respects PodDisruptionBudgets',
   },
   {
     group: 'events.k8s.io',
     resource: 'events',
     verbs: ['create', 'patch'],
-    why: 'to tell on Nodes and Pods what was done, and count what repeats',
+    why: 'to write Events about Nodes and Pods, and to count repeated ones',
   },
   {
     group: '',
     resource: 'secrets',
     verbs: ['create'],
     namespace: 'kube-system',
-    why: 'bootstrap tokens; the admission policy refuses every other Secret',
+    why: 'to create bootstrap tokens; the admission policy refuses every other Secret',
   },
   {
     group: '',
@@ -76,21 +76,21 @@ export const RIGHTS: readonly Right[] = [
     verbs: ['get'],
     names: ['kube-root-ca.crt'],
     namespace: 'kube-system',
-    why: 'the CA that joining nodes trust, where the connection names none',
+    why: 'to read the CA that joining nodes trust, when the connection settings contain none',
   },
   {
     group: 'coordination.k8s.io',
     resource: 'leases',
     verbs: ['create'],
-    namespace: ACCOUNT.namespace,
-    why: 'the Lease of the leader, the first time',
+    namespace: SERVICE_ACCOUNT.namespace,
+    why: 'to create the leader election Lease once',
   },
   {
     group: 'coordination.k8s.io',
     resource: 'leases',
     verbs: ['get', 'update'],
-    names: [objectName(RECONCILE_LEASE)],
-    namespace: ACCOUNT.namespace,
-    why: 'to take, renew and release it',
+    names: [leaseObjectName(RECONCILE_LEASE)],
+    namespace: SERVICE_ACCOUNT.namespace,
+    why: 'to acquire, renew and release the leader election Lease',
   },
 ];

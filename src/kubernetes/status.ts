@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server means by an answer that is not a success, in our errors. The one place that knows.
+// Translates error responses of the API server into our errors. No other file does this.
 import {
   Bug,
   Conflict,
@@ -11,9 +11,9 @@ import {
   Unreachable,
 } from '../ports/errors.ts';
 
-/** The `Status` object that comes with every refusal. */
+/** The `Status` object of an error response. */
 export interface ApiStatus {
-  /** The HTTP status, or the code that an ERROR event of a watch carries. */
+  /** The HTTP status, or the code in an ERROR event of a watch. */
   readonly code: number;
   readonly reason: string;
   readonly message: string;
@@ -23,31 +23,31 @@ export interface ApiStatus {
 interface StatusCause {
   readonly reason: string;
   readonly message: string;
-  /** Path of the field it is about; empty where it is about none. */
+  /** Path of the field concerned; empty if there is none. */
   readonly field: string;
 }
 
 const RIGHTS_HINT =
-  'The account in use may not do this; apply the manifests in deploy/, or give it the right that is named.';
+  'Apply the manifests in deploy/, or grant the account the right named in the message.';
 const CREDENTIALS_HINT =
-  "The API server does not accept the credentials: check the kubeconfig's user, or the service account's token.";
+  "Check the user in the kubeconfig, or the service account's token: the API server refused the credentials.";
 
 export function readStatus(code: number, body: unknown): ApiStatus {
-  const status = recordOf(body);
-  const causes = recordOf(status['details'])['causes'];
+  const status = asRecord(body);
+  const causes = asRecord(status['details'])['causes'];
   return {
     code: typeof status['code'] === 'number' ? status['code'] : code,
-    reason: textOf(status['reason']),
-    message: textOf(status['message']) || `HTTP ${code}`,
+    reason: asString(status['reason']),
+    message: asString(status['message']) || `HTTP ${code}`,
     causes: (Array.isArray(causes) ? causes : []).map((one: unknown) => ({
-      reason: textOf(recordOf(one)['reason']),
-      message: textOf(recordOf(one)['message']),
-      field: textOf(recordOf(one)['field']),
+      reason: asString(asRecord(one)['reason']),
+      message: asString(asRecord(one)['message']),
+      field: asString(asRecord(one)['field']),
     })),
   };
 }
 
-/** The resource version that was asked for is too old to go on from. */
+/** The requested resource version is too old. */
 export function isExpired({ code, reason }: ApiStatus): boolean {
   return code === 410 || reason === 'Expired' || reason === 'Gone';
 }
@@ -55,10 +55,17 @@ export function isExpired({ code, reason }: ApiStatus): boolean {
 export function translateStatus(status: ApiStatus, doing: string): PvescalerError {
   const message = `${doing}: ${status.message}`;
   const details = { facts: { httpStatus: status.code, reason: status.reason, requestSent: true } };
-  return refusal(status.code, message, details) ?? trouble(status.code, message, details);
+  return (
+    translateRefusal(status.code, message, details) ??
+    translateFailure(status.code, message, details)
+  );
 }
 
-function refusal(code: number, message: string, details: ErrorDetails): PvescalerError | undefined {
+function translateRefusal(
+  code: number,
+  message: string,
+  details: ErrorDetails,
+): PvescalerError | undefined {
   switch (code) {
     case 401:
       return new Unauthorized('CREDENTIALS_REFUSED', message, {
@@ -79,20 +86,20 @@ function refusal(code: number, message: string, details: ErrorDetails): Pvescale
   }
 }
 
-/** 410 is for those who asked with a resource version; here it means: ask again. */
-function trouble(code: number, message: string, details: ErrorDetails): PvescalerError {
-  const isPassing = code === 410 || code === 429 || code >= 500;
-  return isPassing
+/** 410 (expired) is handled where a resource version is sent; anywhere else the request can be repeated. */
+function translateFailure(code: number, message: string, details: ErrorDetails): PvescalerError {
+  const isTransient = code === 410 || code === 429 || code >= 500;
+  return isTransient
     ? new Unreachable('KUBERNETES_UNREACHABLE', message, details)
     : new Bug('UNEXPECTED_ANSWER', message, details);
 }
 
-export function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
     ? Object.fromEntries(Object.entries(value))
     : {};
 }
 
-export function textOf(value: unknown): string {
+export function asString(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }

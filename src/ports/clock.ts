@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Time. Everything that waits, measures or stamps does it here, so that tests and the soak run on virtual
- * time. Two readings, because a wall clock may be set back and a monotonic one means nothing after a restart.
+ * The only source of time, so that tests run on virtual time. There are two clocks, because a wall clock may be set back
+ * and a monotonic clock means nothing after a restart.
  */
 export interface Clock {
-  /** Wall clock in milliseconds since 1970, for stamps that are written down or compared across processes. */
+  /** Wall clock in milliseconds since 1970, for times that are stored or compared across processes. */
   now(): number;
-  /** Milliseconds that only grow, for measuring and for deadlines inside one process. */
+  /** Milliseconds that never decrease, for durations and deadlines inside one process. */
   monotonic(): number;
   /**
-   * Resolves after `ms` (at once for zero or less). Aborting rejects with Cancelled and frees the timer;
-   * a signal already aborted rejects without waiting.
+   * Resolves after `ms`, immediately for zero or less. An abort rejects with Cancelled and frees the timer; an already
+   * aborted signal rejects immediately.
    */
   sleep(ms: number, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
 }

@@ -8,27 +8,27 @@ import type { Clock } from './clock.ts';
 export interface ClusterNode {
   readonly name: string;
   readonly uid: string;
-  /** spec.providerID verbatim; empty while nobody has set it. */
+  /** spec.providerID verbatim; empty while it is not set. */
   readonly providerId: string;
   /** status.nodeInfo.systemUUID in lower case; empty while not reported. */
   readonly systemUuid: string;
   readonly ready: boolean;
-  /** Wall clock of the last change of the Ready condition; undefined while there is none. */
+  /** Wall clock of the last change of the Ready condition; undefined while the condition is absent. */
   readonly readyChangedAt: number | undefined;
-  /** Why it is not ready, in the kubelet's or the node controller's words; empty when it is. */
+  /** Reason and message of the Ready condition; empty when the node is ready. */
   readonly notReadyReason: string;
   readonly unschedulable: boolean;
-  /** Deleted, but a finalizer holds it. */
+  /** Deleted, but kept by a finalizer. */
   readonly isTerminating: boolean;
   readonly createdAt: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** What of them `declareNode` set and nobody has changed since; others may hold it too. */
+  /** Keys that `declareNode` set and that no other manager has changed since; others may own them too. */
   readonly declared: DeclaredKeys;
   readonly taints: readonly Taint[];
-  /** Where it is reached, inside and outside; no names. */
+  /** Internal and external IP addresses; no host names. */
   readonly addresses: readonly string[];
-  /** Quantities as Kubernetes writes them: what the machine has, and what of it pods may use. */
+  /** Quantities as Kubernetes writes them. */
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
 }
@@ -40,52 +40,52 @@ export interface DeclaredKeys {
 
 export interface ClusterView {
   readonly nodes: readonly ClusterNode[];
-  /** Finished ones included; empty when the adapter was told not to watch pods. */
+  /** Includes finished pods; empty when the adapter does not watch pods. */
   readonly pods: readonly Pod[];
   /**
-   * Wall clock of the last proof that the view is current: a list, an event or a bookmark of the watch, or its orderly
-   * end, of whichever collection has the oldest. A healthy connection proves itself at least once a minute, however quiet
-   * the cluster is.
+   * Wall clock at which the view was last proved current by a list, a watch event, a bookmark or the orderly end of a
+   * watch; the oldest such time of all collections. A healthy connection proves it at least once a minute, even in a
+   * cluster without changes.
    */
   readonly freshAt: number;
-  /** Grows with each change of what this process sees; means nothing to another process. */
+  /** Grows with each change of this process's view; not comparable between processes. */
   readonly revision: number;
 }
 
-/** Only what is named changes; others' taints stay. */
+/** Changes only what is named; other taints stay. */
 export interface NodeChange {
-  /** One with the same key and effect is replaced. */
+  /** Replaces a taint with the same key and effect. */
   readonly addTaints?: readonly Taint[];
-  /** Whatever value and effect they have. */
+  /** Removes taints with these keys, whatever their value and effect. */
   readonly removeTaintKeys?: readonly string[];
   readonly unschedulable?: boolean;
 }
 
 /**
- * All that is ours on a Node: what an earlier declaration set and this one does not name goes away, unless somebody
- * else holds it too.
+ * The complete set of fields that pvescaler manages on a Node. Keys of an earlier declaration that this one does not
+ * name are removed, unless another field manager owns them too.
  */
 export interface NodeDeclaration {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   /**
-   * Accepted while it is empty or the same: Kubernetes never lets it change afterwards, so it stays without being
-   * named again. Conflict/PROVIDER_ID_SET otherwise, and nothing else of the declaration is done either.
+   * Accepted while the Node's is empty or equal; once set, Kubernetes never lets it change, so later declarations may
+   * omit it. Otherwise Conflict/PROVIDER_ID_SET, and no part of the declaration is applied.
    */
   readonly providerId?: string;
 }
 
-/** A key that somebody else has set to another value. It is left to them. */
-export interface ContestedKey {
+/** A key that another field manager has set to a different value, which stays. */
+export interface FieldConflict {
   readonly kind: 'label' | 'annotation';
   readonly key: string;
-  /** Whoever set it, in Kubernetes' words: `kubectl-label`. */
-  readonly holder: string;
+  /** Name of the field manager, `kubectl-label` for example. */
+  readonly manager: string;
 }
 
 export interface NodeRef {
   readonly name: string;
-  /** A Node of the same name with another uid is another Node: NotFound. */
+  /** A Node of the same name with another uid is a different Node: NotFound. */
   readonly uid: string;
 }
 
@@ -95,19 +95,19 @@ export interface BootstrapToken {
   readonly expiresAt: number;
 }
 
-/** The admission policy that ships with the manifests refuses any that last longer. */
-export const LONGEST_BOOTSTRAP_TOKEN_MS = 3_600_000;
+/** The admission policy in the manifests refuses tokens that last longer. */
+export const MAX_BOOTSTRAP_TOKEN_MS = 3_600_000;
 
-export interface BootstrapTokenOrder {
+export interface BootstrapTokenRequest {
   readonly description: string;
   /**
-   * More than zero, at most LONGEST_BOOTSTRAP_TOKEN_MS: InvalidRequest otherwise. One near that is made some minutes
-   * shorter, in case the clocks differ; `expiresAt` tells.
+   * More than zero, at most MAX_BOOTSTRAP_TOKEN_MS; otherwise InvalidRequest. A lifetime near the maximum is shortened by
+   * some minutes to allow for clock skew; see `expiresAt`.
    */
   readonly lifetimeMs: number;
-  /** Groups the joining node authenticates as: one of BOOTSTRAP_GROUPS. All begin with `system:bootstrappers:`. */
+  /** Groups that the joining node authenticates as. All begin with `system:bootstrappers:`. */
   readonly groups: readonly string[];
-  /** `signing` is what kubeadm's discovery needs; `authentication` is the joining itself. */
+  /** `signing` is for kubeadm's discovery; `authentication` is for the join itself. */
   readonly usages: readonly ('authentication' | 'signing')[];
 }
 
@@ -118,13 +118,13 @@ export interface PodRef {
 }
 
 export type EvictionOutcome =
-  /** `already-gone`: not there, or another pod of that name. */
+  /** `already-gone`: the pod does not exist, or a different pod has its name. */
   | { readonly outcome: 'evicted' | 'already-gone' }
-  /** A PodDisruptionBudget says no for now; ask again later. */
+  /** A PodDisruptionBudget blocks the eviction for now; retry later. */
   | { readonly outcome: 'blocked'; readonly reason: string };
 
 export interface ClusterEvent {
-  readonly about: {
+  readonly regarding: {
     readonly kind: 'Node' | 'Pod' | 'Namespace';
     readonly name: string;
     readonly namespace?: string;
@@ -139,28 +139,27 @@ export interface ClusterCallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ChangedOptions extends ClusterCallOptions {
-  /** The revision of the view that was looked at: if there is a newer one already, resolves at once. */
-  readonly after?: number;
+export interface WaitForChangeOptions extends ClusterCallOptions {
+  /** The revision of the caller's view; resolves immediately if there is a newer one. Default: the current revision. */
+  readonly afterRevision?: number;
 }
 
-/** A lease as its holder knows it. `expiresAt` is for people and logs; `mayAct` judges. */
+/** A lease as its holder knows it. `expiresAt` is for display; `mayAct` decides. */
 export interface ClusterLease extends Lease {
-  /** Monotonic clock of this process, counted from before the request that won or renewed it was sent. */
+  /** Monotonic clock of this process, counted from before the acquire or renew request was sent. */
   readonly actUntil: number;
 }
 
-/** One that was just acquired. */
-export interface TakenLease extends ClusterLease {
+export interface AcquiredLease extends ClusterLease {
   /**
-   * How long, from now, requests of its former holder may still take effect: as that one said when it released it, and
-   * zero if there was none. Undefined: it said nothing, because it died or the Lease was taken away from under it.
+   * How long, from now, requests of the previous holder may still take effect: the value that it stored on release, or
+   * zero if there was no holder. Undefined: unknown, because the holder died or its Lease was deleted.
    */
   readonly unsettledMs: number | undefined;
 }
 
 export interface ReleaseOptions extends ClusterCallOptions {
-  /** How long requests of this holder may still take effect; absent: they have all ended. */
+  /** How long requests of this holder may still take effect; absent: all have ended. */
   readonly unsettledMs?: number;
 }
 
@@ -168,80 +167,80 @@ export interface ClusterLeaseRequest {
   readonly name: string;
   /** Unique per process start. */
   readonly holder: string;
-  /** Whole seconds; a part of one counts as one more. */
+  /** Rounded up to whole seconds. */
   readonly durationMs: number;
 }
 
 /**
- * Whether the holder may still begin something. Both clocks are asked and either can say no: the monotonic one
- * stands still while the machine is suspended, the other may be set back.
+ * Whether the holder may still start an action. Both clocks must allow it: the monotonic clock stands still while the
+ * machine is suspended, and the wall clock may be set back.
  */
 export function mayAct(lease: ClusterLease, clock: Clock): boolean {
   return clock.monotonic() < lease.actUntil && clock.now() < lease.expiresAt;
 }
 
 /**
- * The Kubernetes cluster the machines join.
+ * The Kubernetes cluster that the machines join.
  *
- * Rejections are our errors only: Unreachable/KUBERNETES_UNREACHABLE, TimedOut, Unauthorized, Conflict,
- * NotFound, InvalidRequest, Cancelled. Reads come from a watched view and may be old: `freshAt` says how old, and
- * the caller decides nothing on a view it finds too old. Writes are finished when they resolve; all but `evict`,
+ * Rejects only with our errors: Unreachable/KUBERNETES_UNREACHABLE, TimedOut, Unauthorized, Conflict, NotFound,
+ * InvalidRequest, Cancelled. Reads come from a watch cache and may be stale: the caller checks `freshAt` and decides
+ * nothing on a view that is too old. A write is complete when it resolves; all writes but `evict`,
  * `createBootstrapToken` and `emit` are idempotent. After `close` every call rejects with Cancelled.
  */
 export interface Cluster {
-  /** UID of the kube-system namespace: which cluster this is, whatever its name. */
+  /** UID of the kube-system namespace, which identifies the cluster. */
   uid(options?: ClusterCallOptions): Promise<string>;
-  /** Rejects with VIEW_STALE until the first sync is complete; `facts.lastTrouble` then says what is in the way. */
+  /** Rejects with VIEW_STALE until the first sync is complete; `facts.lastError` contains the reason. */
   view(): Promise<ClusterView>;
-  /** Everything is read anew; resolves with a view that contains all that was there when this was called. */
+  /** Lists everything again; resolves with a view at least as new as the call. */
   refresh(options?: ClusterCallOptions): Promise<ClusterView>;
-  /** Resolves at the next change of the view, the first sync included; a hint to look again, nothing more. */
-  changed(options?: ChangedOptions): Promise<void>;
+  /** Resolves at the next change of the view, including the first sync; the caller then reads the view. */
+  waitForChange(options?: WaitForChangeOptions): Promise<void>;
 
   /**
-   * Sets what is ours and takes away what was. Never makes a Node: NotFound/NODE_NOT_FOUND if it is gone or another.
-   * What somebody else has set to another value is left to them and told; the rest is done.
+   * Applies the declaration. Never creates a Node: NotFound/NODE_NOT_FOUND if it is gone or a different one has its name.
+   * Keys with conflicts are skipped and returned; the rest is applied.
    */
   declareNode(
     node: NodeRef,
     declaration: NodeDeclaration,
     options?: ClusterCallOptions,
-  ): Promise<readonly ContestedKey[]>;
-  /** NotFound/NODE_NOT_FOUND if it is gone or another. Conflict/NODE_CHANGED if others never stop changing it. */
+  ): Promise<readonly FieldConflict[]>;
+  /** NotFound/NODE_NOT_FOUND as in `declareNode`. Conflict/NODE_CHANGED if others change the Node during every attempt. */
   changeNode(node: NodeRef, change: NodeChange, options?: ClusterCallOptions): Promise<void>;
-  /** Already gone, or another uid: resolves, nothing deleted. */
+  /** Resolves without effect if the Node is already gone or has another uid. */
   deleteNode(node: NodeRef, options?: ClusterCallOptions): Promise<void>;
   evict(pod: PodRef, options?: ClusterCallOptions): Promise<EvictionOutcome>;
 
   createBootstrapToken(
-    order: BootstrapTokenOrder,
+    request: BootstrapTokenRequest,
     options?: ClusterCallOptions,
   ): Promise<BootstrapToken>;
-  /** The server's CA bundle in PEM, byte for byte, as a joining node must trust it: k3s hashes it. */
+  /** The server's CA bundle in PEM for joining nodes, byte for byte, because k3s hashes it. */
   serverCa(options?: ClusterCallOptions): Promise<string>;
-  /** Rate-limited and merged inside; never rejects, whatever becomes of the Event. */
+  /** Rate-limited and deduplicated; never rejects. */
   emit(event: ClusterEvent): Promise<void>;
 
   /**
-   * Leader election by a Lease object: exclusive, expiring, fenced by a growing token.
+   * Leader election on a Lease object: exclusive, expiring, fenced by a growing token.
    *
-   * Taken if there is none, if it was released, or if its holder is the very name that asks; the token grows each
-   * time. Another's is taken only after this process has seen it unchanged for its whole duration on its own
-   * monotonic clock, because nobody's wall clock can be trusted but one's own: so the first call never takes it,
-   * however old it is, and the caller goes on asking. One that somebody removes while another is seen to hold it counts
-   * as unchanged: its holder may not know yet. Conflict/LEASE_HELD until then; facts name `holder`.
+   * Acquires the Lease if it does not exist, was released, or has the same holder name; the token grows each time. A
+   * Lease of another holder is acquired only after this process has seen it unchanged for its whole duration on its own
+   * monotonic clock, because wall clocks of other machines cannot be trusted. So the first call never acquires a held
+   * Lease, however old it is; the caller retries. A Lease that is deleted while held counts as unchanged, because its
+   * holder may not know yet. Until then Conflict/LEASE_HELD; the facts contain `holder`.
    */
-  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<TakenLease>;
+  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<AcquiredLease>;
   /**
-   * Prolongs from now; same token. LostLeadership once it expired (by `mayAct`), was released, taken or removed.
-   * Any other rejection leaves the lease as it was: it may be tried again until it expires.
+   * Extends the lease from now, with the same token. LostLeadership once it has expired (by `mayAct`), was released,
+   * acquired by another holder or deleted. Any other rejection leaves the lease as it was: retry until it expires.
    */
   renewLease(
     lease: ClusterLease,
     durationMs: number,
     options?: ClusterCallOptions,
   ): Promise<ClusterLease>;
-  /** Gives it back, so that a successor need not wait for its end. One that is no longer ours: does nothing. */
+  /** Releases the lease, so that the next holder need not wait. Has no effect on a lease that is no longer held. */
   releaseLease(lease: ClusterLease, options?: ReleaseOptions): Promise<void>;
   close(): Promise<void>;
 }

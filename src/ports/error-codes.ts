@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every error code of the product, once. A code is stable: scripts, alerts and runbooks name it, so it is
-// never renamed or reused. The class says whose turn it is; `retry` says what makes trying again sensible:
-//   never      the same call will fail again; somebody has to act or the request was wrong
-//   backoff    passing trouble: try again, later each time
-//   on-change  wait until something changes (room on a host, a right granted, the config), then try again
+// All error codes of the product. A code is never renamed or reused, because scripts, alerts and runbooks name it.
+// The class says which kind of failure it is; `retry` says when a retry makes sense:
+//   never      the same call fails again until an operator acts or the request is corrected
+//   backoff    a transient failure: retry with exponential back-off
+//   on-change  retry after something has changed (capacity, rights, config)
 
 export type RetryKind = 'never' | 'backoff' | 'on-change';
 
@@ -30,7 +30,7 @@ export type ErrorClass = (typeof ERROR_CLASSES)[number];
 interface CodeFacts {
   readonly class: ErrorClass;
   readonly retry: RetryKind;
-  /** What the operator should do next, when the place that raises the error knows nothing better. */
+  /** What the operator does next; the code that raises the error may replace it with a more specific one. */
   readonly hint: string;
 }
 
@@ -44,22 +44,22 @@ export const ERROR_CODES = {
   VM_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'never',
-    hint: 'The VM is gone; nothing to do unless you expected it.',
+    hint: 'Do nothing if the VM was deleted on purpose; otherwise check the task log in Proxmox.',
   }),
   VOLUME_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'on-change',
-    hint: 'Check the storage: the image, disk or ISO named is not there.',
+    hint: 'Check that the image, disk or ISO named in the message exists on the storage.',
   }),
   TEMPLATE_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'on-change',
-    hint: 'Build the template on this host, or name one that exists.',
+    hint: 'Build the template on this host, or set the pool to a template that exists.',
   }),
   STORAGE_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'on-change',
-    hint: 'Name a storage that exists and is enabled on this host.',
+    hint: 'Set a storage that exists and is enabled on this host.',
   }),
   HOST_NOT_FOUND: code({
     class: 'NotFound',
@@ -69,99 +69,99 @@ export const ERROR_CODES = {
   TASK_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'never',
-    hint: 'The task record is gone or belongs to another token; the VM itself tells what happened.',
+    hint: 'Check the VM itself: the task record is gone or belongs to another token.',
   }),
   NODE_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'never',
-    hint: 'The Kubernetes Node is gone; nothing to do unless you expected it.',
+    hint: 'Do nothing if the Node was deleted on purpose; otherwise check that its kubelet is running.',
   }),
   KUBERNETES_OBJECT_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'on-change',
-    hint: 'The object or namespace named is not in the cluster; apply the manifests in deploy/.',
+    hint: 'Apply the manifests in deploy/: the cluster lacks the object or namespace named in the message.',
   }),
   POOL_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'never',
-    hint: 'Name a pool from the config file: pvescaler config show lists them.',
+    hint: 'Use the name of a pool from the config file; pvescaler config show lists them.',
   }),
   MACHINE_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'never',
-    hint: 'pvescaler machines lists the ones there are.',
+    hint: 'Run pvescaler machines to list the existing machines.',
   }),
   RECORD_NOT_FOUND: code({
     class: 'NotFound',
     retry: 'never',
-    hint: 'Another process removed it; read again.',
+    hint: 'Read the records again: another process removed this one.',
   }),
 
   RECORD_EXISTS: code({
     class: 'Conflict',
     retry: 'never',
-    hint: 'Another process wrote it first; read again and decide anew.',
+    hint: 'Read the record again: another process created it first.',
   }),
   RECORD_CHANGED: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'Another process changed it in between; read again and decide anew.',
+    hint: 'Read the record again and repeat the change: another process changed it meanwhile.',
   }),
   VM_ID_TAKEN: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'Another VM took the id first; the next free one is tried.',
+    hint: 'Do nothing: pvescaler tries the next free VM id.',
   }),
   VM_LOCKED: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'A backup, clone or migration holds the VM; wait for it, or end it in Proxmox.',
+    hint: 'Wait for the backup, clone or migration that locks the VM, or stop it in Proxmox.',
   }),
   LOCK_TIMED_OUT: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'Proxmox is busy with the same VM or storage; lower the creations per storage if it persists.',
+    hint: 'Lower limits.createsPerStorage if this persists: Proxmox is busy with the same VM or storage.',
   }),
   VM_CHANGED: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'Somebody changed the VM in between; read again.',
+    hint: 'Read the VM again and repeat the change: its configuration changed meanwhile.',
   }),
   KUBERNETES_OBJECT_CHANGED: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'Somebody changed the Kubernetes object in between; it is tried again.',
+    hint: 'Do nothing: the object changed meanwhile, and pvescaler retries.',
   }),
   NODE_CHANGED: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'Somebody keeps changing the Kubernetes Node at the same time; it is tried again.',
+    hint: 'Find the controller that keeps changing the Node if this persists; pvescaler retries.',
   }),
   PROVIDER_ID_SET: code({
     class: 'Conflict',
     retry: 'never',
-    hint: 'The Node has another provider id already, and Kubernetes never lets it change: look for another cloud provider in the cluster.',
+    hint: 'Check for another cloud provider in the cluster: the Node already has a different provider id, which Kubernetes never allows to change.',
   }),
   MACHINE_JOINED: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'It became a Node after whoever asks looked at it; look again, it goes by the provider id of its Node now.',
+    hint: 'Read the machine again and use the provider id of its Node: it joined the cluster meanwhile.',
   }),
   LEASE_HELD: code({
     class: 'Conflict',
     retry: 'backoff',
-    hint: 'Another process drives the fleet; it does the work.',
+    hint: 'Do nothing: another process holds the lease and drives the fleet.',
   }),
 
   NO_HOST_FITS: code({
     class: 'NoCapacity',
     retry: 'on-change',
-    hint: 'Free memory or cores on a host, add a host, or allow more over-commit in placement.',
+    hint: 'Free memory or cores on a host, add a host, or raise the overcommit in placement.',
   }),
   NO_STORAGE_SPACE: code({
     class: 'NoCapacity',
     retry: 'on-change',
-    hint: 'Free space on the storage, or name another one for disks.',
+    hint: 'Free space on the storage, or set another storage for disks.',
   }),
   NO_VM_ID_FREE: code({
     class: 'NoCapacity',
@@ -176,7 +176,7 @@ export const ERROR_CODES = {
   POOL_AT_MAXIMUM: code({
     class: 'NoCapacity',
     retry: 'on-change',
-    hint: 'Raise limits.max of the pool if more machines are wanted.',
+    hint: 'Raise limits.max of the pool to allow more machines.',
   }),
 
   CREDENTIALS_REFUSED: code({
@@ -187,12 +187,12 @@ export const ERROR_CODES = {
   PERMISSION_MISSING: code({
     class: 'Unauthorized',
     retry: 'on-change',
-    hint: 'Give the token the named privilege on the named path (a separated token needs it itself).',
+    hint: 'Grant the token the privilege named in the message on the named path; a token with privilege separation needs its own grant.',
   }),
   TLS_NOT_TRUSTED: code({
     class: 'Unauthorized',
     retry: 'on-change',
-    hint: 'Set tls.caFile or tls.fingerprints of the region to what the server presents.',
+    hint: "Set tls.caFile or tls.fingerprints of the region to match the server's certificate.",
   }),
   CLIENT_NOT_ALLOWED: code({
     class: 'Unauthorized',
@@ -203,96 +203,96 @@ export const ERROR_CODES = {
   VM_NOT_OWNED: code({
     class: 'NotOwned',
     retry: 'never',
-    hint: "The VM does not carry this cluster's marker; pvescaler never touches it. Remove it yourself if it should go.",
+    hint: 'Delete the VM yourself if it should go: it has no marker of this cluster, so pvescaler never changes it.',
   }),
 
   PVE_UNREACHABLE: code({
     class: 'Unreachable',
     retry: 'backoff',
-    hint: 'No endpoint of the region answers; check network, port 8006 and the pveproxy service.',
+    hint: 'Check the network, port 8006 and the pveproxy service: no endpoint of the region responds.',
   }),
   PVE_HOST_UNREACHABLE: code({
     class: 'Unreachable',
     retry: 'backoff',
-    hint: 'The API answers, but this host does not; check that it is up and in the cluster.',
+    hint: 'Check that the host is up and in the Proxmox cluster: the API responds, but this host does not.',
   }),
   PVE_NO_QUORUM: code({
     class: 'Unreachable',
     retry: 'backoff',
-    hint: 'The Proxmox cluster has no quorum and refuses writes; bring its hosts back.',
+    hint: 'Bring the hosts of the Proxmox cluster back: without quorum it refuses writes.',
   }),
   KUBERNETES_UNREACHABLE: code({
     class: 'Unreachable',
     retry: 'backoff',
-    hint: "The API server does not answer; check the kubeconfig's server and the network.",
+    hint: 'Check the server in the kubeconfig and the network: the API server does not respond.',
   }),
   GUEST_AGENT_SILENT: code({
     class: 'Unreachable',
     retry: 'backoff',
-    hint: 'The guest agent does not answer (yet); the image must have qemu-guest-agent.',
+    hint: 'Check that the image contains qemu-guest-agent and that the guest has booted.',
   }),
   VIEW_STALE: code({
     class: 'Unreachable',
     retry: 'backoff',
-    hint: 'The last reading is too old to decide on; nothing is done until a fresh one succeeds.',
+    hint: 'Check the connection: the last reading is too old, and pvescaler changes nothing until a new one succeeds.',
   }),
 
   REQUEST_TIMED_OUT: code({
     class: 'TimedOut',
     retry: 'backoff',
-    hint: 'The peer took too long; look at its load.',
+    hint: 'Check the load of the server named in the message, and the network to it.',
   }),
   TASK_TIMED_OUT: code({
     class: 'TimedOut',
     retry: 'never',
-    hint: "Look at the task's log in Proxmox; storage is the usual cause.",
+    hint: 'Read the task log in Proxmox; slow storage is the usual cause.',
   }),
   PROVISION_TIMED_OUT: code({
     class: 'TimedOut',
     retry: 'backoff',
-    hint: 'The machine did not come up within provisionTimeout; its console tells why.',
+    hint: "Read the VM's console: the machine did not boot within provisionTimeout.",
   }),
   REGISTRATION_TIMED_OUT: code({
     class: 'TimedOut',
     retry: 'backoff',
-    hint: 'The guest is up but its Node never appeared; look at the join service in the guest.',
+    hint: 'Check the join service in the guest: the VM runs, but its Node never appeared.',
   }),
   DRAIN_TIMED_OUT: code({
     class: 'TimedOut',
     retry: 'on-change',
-    hint: 'Pods did not leave within drainTimeout; a PodDisruptionBudget is the usual cause.',
+    hint: 'Check PodDisruptionBudgets: pods did not leave the node within drainTimeout.',
   }),
 
   CONFIG_INVALID: code({
     class: 'InvalidConfig',
     retry: 'on-change',
-    hint: 'Correct the lines named; pvescaler config validate checks without doing anything.',
+    hint: 'Correct the lines named in the message; pvescaler config validate checks the file without side effects.',
   }),
   CONFIG_UNREADABLE: code({
     class: 'InvalidConfig',
     retry: 'on-change',
-    hint: 'Name a readable file by --config or PVESCALER_CONFIG; pvescaler config init writes a first one.',
+    hint: 'Set --config or PVESCALER_CONFIG to a readable file; pvescaler config init writes a first one.',
   }),
   SECRET_UNREADABLE: code({
     class: 'InvalidConfig',
     retry: 'on-change',
-    hint: 'Check that the file, variable or Secret named exists, is readable and not empty.',
+    hint: 'Check that the file, variable or Secret named in the message exists, is readable and is not empty.',
   }),
   PARAMETER_REFUSED: code({
     class: 'InvalidConfig',
     retry: 'on-change',
-    hint: 'Proxmox refuses the setting named; correct it in the pool or its vmOptions.',
+    hint: 'Correct the setting named in the message in the pool or its vmOptions: Proxmox refuses it.',
   }),
 
   USAGE: code({
     class: 'InvalidRequest',
     retry: 'never',
-    hint: 'pvescaler --help shows the commands and their options.',
+    hint: 'Run pvescaler --help for the commands and their options.',
   }),
   REQUEST_INVALID: code({
     class: 'InvalidRequest',
     retry: 'never',
-    hint: 'The request itself is wrong; nothing was changed.',
+    hint: 'Correct the request; nothing was changed.',
   }),
 
   PVE_TOO_OLD: code({
@@ -303,23 +303,23 @@ export const ERROR_CODES = {
   STORE_SCHEMA_NEWER: code({
     class: 'UnsupportedVersion',
     retry: 'on-change',
-    hint: 'A newer pvescaler wrote this database; run that version, or restore the copy made before its migration.',
+    hint: 'Run the newer pvescaler that wrote this database, or restore the copy made before its migration.',
   }),
   FEATURE_NOT_THERE: code({
     class: 'UnsupportedVersion',
     retry: 'on-change',
-    hint: 'This release cannot do that yet; see the changelog.',
+    hint: 'Check the changelog for a release that supports this.',
   }),
 
   TASK_FAILED: code({
     class: 'TaskFailed',
     retry: 'backoff',
-    hint: "The task's log in Proxmox has the details.",
+    hint: 'Read the task log in Proxmox.',
   }),
   BOOTSTRAP_FAILED: code({
     class: 'TaskFailed',
     retry: 'backoff',
-    hint: 'The guest could not be made a node; its cloud-init log has the details.',
+    hint: 'Read the cloud-init log in the guest: it did not become a node.',
   }),
 
   STORE_CORRUPT: code({
@@ -335,44 +335,44 @@ export const ERROR_CODES = {
   STORE_READ_ONLY: code({
     class: 'StoreUnusable',
     retry: 'on-change',
-    hint: 'Make the folder of state.path writable for this user, or name another path.',
+    hint: 'Make the folder of state.path writable for this user, or set another path.',
   }),
   STORE_UNREADABLE: code({
     class: 'StoreUnusable',
     retry: 'on-change',
-    hint: 'Check that state.path names a file this user may open.',
+    hint: 'Check that state.path names a file that this user may open.',
   }),
   STORE_BUSY: code({
     class: 'StoreUnusable',
     retry: 'backoff',
-    hint: 'Another process holds the database for long; look for one that hangs.',
+    hint: 'Find a hanging process that has the database open: it has held the lock for too long.',
   }),
 
   LEASE_LOST: code({
     class: 'LostLeadership',
     retry: 'never',
-    hint: 'Another process took over; this one stops acting.',
+    hint: 'Do nothing: another process has taken over, and this one stops acting.',
   }),
   CANCELLED: code({
     class: 'Cancelled',
     retry: 'never',
-    hint: 'The caller gave up; nothing more is done for it.',
+    hint: 'Repeat the command if it was interrupted by mistake; nothing more is done for it.',
   }),
   UNEXPECTED_ANSWER: code({
     class: 'Bug',
     retry: 'never',
-    hint: 'A peer answered in a way pvescaler does not know; please report it with the log.',
+    hint: 'Report this with the log: a server sent a response that pvescaler does not understand.',
   }),
   BUG: code({
     class: 'Bug',
     retry: 'never',
-    hint: 'This is a fault in pvescaler; please report it with the log.',
+    hint: 'Report this with the log: it is a bug in pvescaler.',
   }),
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** The codes that belong to a class, so that a class can only be raised with one of its own. */
+/** The codes of a class: a class can be raised only with one of its own codes. */
 export type CodeOf<C extends ErrorClass> = {
   [K in ErrorCode]: (typeof ERROR_CODES)[K]['class'] extends C ? K : never;
 }[ErrorCode];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors as data: class, stable code, what makes a retry sensible, the operator's next step, the cause.
-// Adapters translate foreign failures into these at once; nothing above an adapter sees another kind, and
-// nobody branches on message text. A message never contains a secret: it may end in logs, events and gRPC.
+// Errors as data: class, stable code, retry kind, the operator's next step, cause. Adapters translate every foreign
+// error into one of these; code above them sees no other kind and never branches on message text. A message never
+// contains a secret: it may appear in logs, Events and gRPC responses.
 import {
   type CodeOf,
   ERROR_CODES,
@@ -9,13 +9,13 @@ import {
   type ErrorCode,
   type RetryKind,
 } from './error-codes.ts';
-import { SURFACES, type Surface } from './error-surface.ts';
+import { EXTERNAL_CODES, type ExternalCodes } from './external-codes.ts';
 
 export interface ErrorDetails {
-  /** Replaces the code's own hint where the place that raises it knows better. */
+  /** Replaces the hint of the code with a more specific one. */
   readonly hint?: string;
   readonly cause?: unknown;
-  /** Plain facts for logs and `--json`: host, vmId, upid, needed and free bytes. */
+  /** Structured data for logs and `--json`: host, vmId, upid, needed and free bytes. */
   readonly facts?: Readonly<Record<string, string | number | boolean>>;
 }
 
@@ -40,12 +40,12 @@ export abstract class PvescalerError extends Error {
     return ERROR_CODES[this.code].retry;
   }
 
-  get surface(): Surface {
-    return SURFACES[this.class];
+  get externalCodes(): ExternalCodes {
+    return EXTERNAL_CODES[this.class];
   }
 }
 
-/** Narrows the constructor of each class to the codes of that class. */
+/** Narrows the constructor of each class to its own codes. */
 function errorClass<C extends ErrorClass>() {
   return class extends PvescalerError {
     // oxlint-disable-next-line no-useless-constructor -- it narrows the code's type
@@ -72,33 +72,33 @@ export class Cancelled extends errorClass<'Cancelled'>() {}
 export class Bug extends errorClass<'Bug'>() {}
 
 /**
- * What reaches a rim (a CLI command, an RPC, the reconcile loop) as one of ours. A foreign error that got
- * this far was not translated by the adapter that met it: that is a fault of ours, and is reported as one.
+ * Converts any error at an outer boundary (CLI command, RPC, reconcile loop). A foreign error here was not translated by
+ * its adapter, so it is reported as a Bug.
  */
 export function asPvescalerError(error: unknown): PvescalerError {
   if (error instanceof PvescalerError) return error;
   if (error instanceof Error && error.name === 'AbortError') {
-    return new Cancelled('CANCELLED', 'cancelled', { cause: error });
+    return new Cancelled('CANCELLED', 'the operation was cancelled', { cause: error });
   }
   const message = error instanceof Error ? error.message : String(error);
   return new Bug('BUG', message, { cause: error });
 }
 
-/** An error as plain data, for another thread. */
-export interface PlainError {
+/** An error as plain data, to send to another thread. */
+export interface SerializedError {
   readonly code: ErrorCode;
   readonly message: string;
   readonly hint: string;
   readonly facts: PvescalerError['facts'];
 }
 
-export function plainError(error: unknown): PlainError {
+export function serializeError(error: unknown): SerializedError {
   const { code, message, hint, facts } = asPvescalerError(error);
   return { code, message, hint, facts };
 }
 
-export function revivedError({ code, message, ...details }: PlainError): PvescalerError {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the constructor is that of the code's class
+export function deserializeError({ code, message, ...details }: SerializedError): PvescalerError {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the constructor matches the code's class
   return new CLASSES[ERROR_CODES[code].class](code as never, message, details);
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-export type LogFacts = Readonly<Record<string, unknown>>;
+export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
- * What an operator reads while the program runs. Never rejects or throws. Secrets do not belong here; what looks
- * like one is masked all the same.
+ * The log for operators. Never throws. Callers must not log secrets; text that looks like a secret is masked
+ * nevertheless.
  */
 export interface Log {
-  debug(message: string, facts?: LogFacts): void;
-  info(message: string, facts?: LogFacts): void;
-  warn(message: string, facts?: LogFacts): void;
-  error(message: string, facts?: LogFacts): void;
-  /** The same log with these facts in each line. */
-  with(facts: LogFacts): Log;
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  /** The same log with these fields in each line. */
+  with(fields: LogFields): Log;
 }

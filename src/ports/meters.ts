@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { LabelsOf, NameOf } from './metric-table.ts';
+import type { MetricLabelsOf, MetricNameOf } from './metric-table.ts';
 
 /**
- * Where measurements go. Never rejects, throws or waits: measuring must not disturb what is measured. Labels that
- * the table does not name do not compile.
+ * Records measurements. Never throws or waits, so that measuring does not affect the measured code. Labels that the
+ * table does not define do not compile.
  */
 export interface Meters {
-  add<Name extends NameOf<'counter'>>(name: Name, labels: LabelsOf<Name>, by?: number): void;
-  observe<Name extends NameOf<'histogram'>>(
+  add<Name extends MetricNameOf<'counter'>>(
     name: Name,
-    labels: LabelsOf<Name>,
+    labels: MetricLabelsOf<Name>,
+    by?: number,
+  ): void;
+  observe<Name extends MetricNameOf<'histogram'>>(
+    name: Name,
+    labels: MetricLabelsOf<Name>,
     seconds: number,
   ): void;
-  /** All values of a gauge at once: what is not named is no longer shown. */
-  set<Name extends NameOf<'gauge'>>(
+  /** Replaces all values of a gauge: label sets that are not passed disappear. */
+  set<Name extends MetricNameOf<'gauge'>>(
     name: Name,
-    values: readonly { readonly labels: LabelsOf<Name>; readonly value: number }[],
+    values: readonly { readonly labels: MetricLabelsOf<Name>; readonly value: number }[],
   ): void;
 }

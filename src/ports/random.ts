@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Randomness and ids. The system's one is cryptographic (machine ids and join tokens come from here); the
- * seeded one of tests repeats itself exactly.
+ * The only source of randomness. The system implementation is cryptographic, because machine ids and join tokens use
+ * it; the seeded implementation for tests is deterministic.
  */
 export interface Random {
   /** A version 4 UUID in lower case. */
   uuid(): string;
-  /** A whole number from 0 up to, not including, `below`; every value equally likely. `below` ≥ 1. */
+  /** A uniformly distributed integer from 0 to `below` - 1. `below` is at least 1. */
   integer(below: number): number;
   /** At least 0, below 1. For jitter. */
   fraction(): number;

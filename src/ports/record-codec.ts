@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records as JSON text and back. Going through text is also what keeps a caller's object and the stored one
-// apart: nothing that was read or written can be changed into the store afterwards.
+// Encodes records as JSON and decodes them. The text also separates the caller's object from the stored one: changing
+// the object afterwards does not change the record.
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
 import { Bug } from './errors.ts';
-import type { Shape } from './shape.ts';
+import type { Validator } from './validator.ts';
 
-/** Refused as a Bug when it could not be read again: the caller built a value its type forbids. */
-export function encodeRecord<T>(shape: Shape<T>, value: T, what: string): string {
-  const problem = shape(value, 'value');
+/** Throws a Bug for a value that its own type forbids, because it could not be decoded again. */
+export function encodeRecord<T>(validate: Validator<T>, value: T, description: string): string {
+  const problem = validate(value, 'value');
   if (problem !== undefined) {
-    throw new Bug('BUG', `${what} cannot be stored: ${problem}`);
+    throw new Bug('BUG', `${description} cannot be stored: ${problem}`);
   }
   return JSON.stringify(value);
 }
 
-/** Frozen to the bottom, so that a caller who tries to change what it read learns so at once. */
-export function decodeRecord<T>(shape: Shape<T>, json: string): Parsed<T> {
+/** Returns a deeply frozen value, so that an attempt to change it fails immediately. */
+export function decodeRecord<T>(validate: Validator<T>, json: string): Parsed<T> {
   let value: unknown;
   try {
-    value = frozen(JSON.parse(json));
+    value = deepFreeze(JSON.parse(json));
   } catch {
     return refused('is not JSON');
   }
-  return fits(shape, value) ? accepted(value) : refused(shape(value, 'value') ?? '');
+  return isValid(validate, value) ? accepted(value) : refused(validate(value, 'value') ?? '');
 }
 
-/** Faster by far than a reviver, which is called for every number too. */
-function frozen(value: unknown): unknown {
+/** Much faster than a JSON reviver, which runs for every number too. */
+function deepFreeze(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  for (const inner of Object.values(value)) frozen(inner);
+  for (const inner of Object.values(value)) deepFreeze(inner);
   return Object.freeze(value);
 }
 
-function fits<T>(shape: Shape<T>, value: unknown): value is T {
-  return shape(value, 'value') === undefined;
+function isValid<T>(validate: Validator<T>, value: unknown): value is T {
+  return validate(value, 'value') === undefined;
 }
 
-/** UTF-8 has no lone surrogates: two such keys would become one. No caller has a use for empty ones. */
+/** Refuses lone surrogates, because UTF-8 would map two such keys to one, and empty keys. */
 export function assertKey(key: string): void {
   if (key === '' || !key.isWellFormed() || key.includes('\0')) {
-    throw new Bug('BUG', `${JSON.stringify(key)} cannot be the key of a record`);
+    throw new Bug('BUG', `${JSON.stringify(key)} is not a valid record key`);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CollectionName } from './record-shapes.ts';
+import type { CollectionName } from './record-validators.ts';
 
-/** One write that has become durable. Calls that changed nothing (a release of a lost lease) are none. */
+/** One durable write. A call that changed nothing (the release of a lost lease) is not a write. */
 export interface StoreWrite {
   readonly target: CollectionName | 'leases' | 'journal' | 'installation';
   readonly action:
@@ -13,12 +13,12 @@ export interface StoreWrite {
     | 'release'
     | 'append'
     | 'prune';
-  /** Record key, lease name, sequence number; how many for `prune`. */
+  /** Record key, lease name or sequence number; for `prune`, the number of deleted entries. */
   readonly key: string;
 }
 
 /**
- * Called after the write is durable and before its caller learns of it: the instants at which a crash is
- * worth trying. What it throws is what the caller gets instead of the answer.
+ * Called after a write is durable and before its call resolves: the points at which tests simulate a crash. If it
+ * throws, the call rejects with that error.
  */
 export type StoreObserver = (write: StoreWrite) => void;

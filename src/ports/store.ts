@@ -7,7 +7,7 @@ import type { Machine } from '../model/machine.ts';
 import type { PoolState } from '../model/pool.ts';
 import type { Journal } from './journal.ts';
 
-/** A value as it was read; `revision` is what a later write must name to prove that it saw this one. */
+/** A value with the revision that it was read at; a later write names it for compare-and-set. */
 export interface Versioned<T> {
   readonly key: string;
   readonly value: T;
@@ -16,9 +16,9 @@ export interface Versioned<T> {
 
 export interface WriteOptions {
   /**
-   * The writer's lease. The write happens only while this very lease is current and not expired, checked in
-   * the same atomic step as the write and before anything else; otherwise LostLeadership, and nothing changed.
-   * Which copy is passed does not matter: one from before a renewal is as good. Drivers always pass it.
+   * The writer's lease. The write happens only while this lease is current and not expired, checked first and in the
+   * same atomic step as the write; otherwise it rejects with LostLeadership and changes nothing. A copy from before a
+   * renewal is valid too. The driver always passes it.
    */
   readonly fence?: Lease;
   readonly signal?: AbortSignal | undefined;
@@ -29,28 +29,28 @@ export interface ReadOptions {
 }
 
 /**
- * Records of one kind. Each write is atomic, durable when it resolves (also against power loss), visible to
- * other processes from then on, and compares before it sets: no write is ever lost to another.
+ * Records of one kind. Each write is atomic, durable when it resolves (also against power loss), visible to other
+ * processes from then on, and a compare-and-set: no write overwrites another unseen.
  *
- * There is no transaction over several records, because not every store has one: callers order their writes
- * so that a crash between two of them is a state they can go on from.
+ * There are no transactions over several records, because not every store supports them: callers order their writes so
+ * that they can recover from a crash between any two.
  *
- * A write that rejects with Conflict, NotFound, LostLeadership or Cancelled changed nothing. One that rejects
- * with StoreUnusable changed nothing either, unless the disk lied; read again before repeating it. A value
- * that could not be read again (its shape is not the type's) is refused as a Bug.
+ * A write that rejects with Conflict, NotFound, LostLeadership or Cancelled changed nothing. A write that rejects with
+ * StoreUnusable changed nothing either, unless the disk reported wrongly; read again before repeating it. A value that
+ * does not match its type is refused as a Bug, because it could not be read again.
  *
- * Values are copied in and frozen on their way out: nobody can change a record but by writing it.
+ * Values are copied on write and frozen on read: only a write changes a record.
  */
 export interface Collection<T> {
-  /** Undefined when there is none: absence is an answer, not an error. */
+  /** Undefined when the record does not exist. */
   get(key: string, options?: ReadOptions): Promise<Versioned<T> | undefined>;
-  /** All records, ordered by key (code units), from one consistent reading. */
+  /** All records, ordered by key (code units), from one consistent snapshot. */
   list(options?: ReadOptions): Promise<readonly Versioned<T>[]>;
-  /** Conflict/RECORD_EXISTS if the key is there, whatever its value. */
+  /** Conflict/RECORD_EXISTS if the key exists, whatever its value. */
   create(key: string, value: T, options?: WriteOptions): Promise<Versioned<T>>;
-  /** Conflict/RECORD_CHANGED if `seen` is not the newest; NotFound/RECORD_NOT_FOUND if it is gone. */
+  /** Conflict/RECORD_CHANGED if `seen` is not the newest revision; NotFound/RECORD_NOT_FOUND if the record is gone. */
   replace(seen: Versioned<T>, value: T, options?: WriteOptions): Promise<Versioned<T>>;
-  /** As replace. Removing what is already gone is NotFound: the caller may treat it as done. */
+  /** Rejects like `replace`. NotFound when the record is already gone; the caller may treat that as success. */
   remove(seen: Versioned<T>, options?: WriteOptions): Promise<void>;
 }
 
@@ -60,71 +60,71 @@ export interface LeaseRequest {
   readonly durationMs: number;
 }
 
-/** Exclusive, expiring, fenced. Time is the store's Clock; processes on one machine share its wall clock. */
-export interface Leases {
+/** Exclusive, expiring, fenced leases. Time is the store's Clock: processes on one machine share its wall clock. */
+export interface StoreLeases {
   /**
-   * Takes the lease if it is free, expired, or held under the very name that asks (a process that lost the
-   * answer to its first try, or its successor: whoever asks last has it). The token grows each time.
-   * Conflict/LEASE_HELD while another's is valid; its facts name `holder` and `expiresAt`.
+   * Acquires the lease if it is free, expired, or held by the same holder name (a process that lost the response to its
+   * first attempt, or its successor: the last caller holds the lease). The token grows each time.
+   * Conflict/LEASE_HELD while another holder's lease is valid; the facts contain `holder` and `expiresAt`.
    */
   acquire(request: LeaseRequest, options?: ReadOptions): Promise<Lease>;
   /**
-   * Prolongs from now; same token. LostLeadership once it expired, was released or taken: an expired lease
-   * cannot be renewed even if nobody took it, because somebody may be about to.
+   * Extends the lease from now, with the same token. LostLeadership once it has expired, was released or was acquired by
+   * another holder. An expired lease cannot be renewed even while it is free, because another process may be acquiring it.
    */
   renew(lease: Lease, durationMs: number, options?: ReadOptions): Promise<Lease>;
   /**
-   * Gives it back, so that a successor need not wait; it reads as expired since ever. Releasing one that is no
-   * longer ours does nothing.
+   * Expires the lease immediately, so that the next holder need not wait. Has no effect on a lease that is no longer
+   * held.
    */
   release(lease: Lease): Promise<void>;
-  /** The newest lease of that name, expired or not; undefined if there never was one. */
+  /** The newest lease of that name, expired or not; undefined if there has never been one. */
   read(name: string, options?: ReadOptions): Promise<Lease | undefined>;
 }
 
-/** What became of a store between two revisions; of a record only its newest value. */
+/** The changes between two revisions of a store; of each record only the newest value. */
 export interface StoreChanges {
-  /** A picture of the revision asked about, with these changes put on it, is a picture of this one. */
+  /** Applying these changes to a copy of the requested revision yields a copy of this revision. */
   readonly revision: number;
   readonly intents: readonly Versioned<Intent>[];
   readonly machines: readonly Versioned<Machine>[];
   readonly addresses: readonly Versioned<AddressLease>[];
   readonly drains: readonly Versioned<Drain>[];
   readonly pools: readonly Versioned<PoolState>[];
-  /** Comes first: a key that was made anew is among the records too. */
+  /** Apply removals first: a key that was created again is also among the records. */
   readonly removed: readonly { readonly collection: string; readonly key: string }[];
 }
 
-/** Several processes may have the same store open at once. */
+/** Several processes may open the same store at the same time. */
 export interface Store {
-  /** Written by faces, closed by the driver. Key = intent id. */
+  /** Written by front ends, closed by the driver. Key = intent id. */
   readonly intents: Collection<Intent>;
-  /** Written by the driver alone. Key = machine id. */
+  /** Written only by the driver. Key = machine id. */
   readonly machines: Collection<Machine>;
-  /** Written by the driver alone. Key = addressLeaseKey. */
+  /** Written only by the driver. Key = addressLeaseKey. */
   readonly addresses: Collection<AddressLease>;
-  /** Written by the driver alone. Key = machine id. */
+  /** Written only by the driver. Key = machine id. */
   readonly drains: Collection<Drain>;
-  /** Written by the driver alone. Key = pool name. */
+  /** Written only by the driver. Key = pool name. */
   readonly pools: Collection<PoolState>;
-  readonly leases: Leases;
+  readonly leases: StoreLeases;
   readonly journal: Journal;
   /**
-   * A number that changes with every write to a collection by any process (not by leases or the journal),
-   * and with nothing else: equal means that a list read since would be the same. Cheap enough to poll.
+   * A number that changes with every write to a collection by any process, but not with leases or the journal. While it
+   * is equal, lists return the same records. Cheap enough to poll.
    */
   revision(options?: ReadOptions): Promise<number>;
   /**
-   * Everything that was written after that revision, in one consistent reading; without a revision, everything.
-   * Undefined when what was removed since is no longer known: read everything then. A record's own revision is
-   * the store's at its last write, so they grow from write to write.
+   * All changes after that revision, from one consistent snapshot; without a revision, all records. Undefined when the
+   * removals since then are no longer stored: read everything instead. A record's revision is the store's revision at
+   * its last write.
    */
   changes(since: number | undefined, options?: ReadOptions): Promise<StoreChanges | undefined>;
   /**
-   * The id of this installation where Kubernetes cannot give one: the first caller's `candidate` is kept for
-   * ever, every later call gets that one back.
+   * The id of this installation, for use when Kubernetes provides no cluster uid. Stores the `candidate` of the first
+   * call; every later call returns that one.
    */
   installationId(candidate: string): Promise<string>;
-  /** Waits for writes under way. Idempotent. Every later call rejects with Cancelled. */
+  /** Waits for writes in progress. Idempotent. Every later call rejects with Cancelled. */
   close(): Promise<void>;
 }

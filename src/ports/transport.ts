@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A body whose length is known before it is sent: Proxmox answers 501 to a chunked one. */
+/** A body of known length: Proxmox refuses chunked bodies with 501. */
 export interface SizedBody {
   readonly byteLength: number;
-  /** Yields exactly `byteLength` bytes. Called once per attempt, so that a failed attempt can be repeated. */
+  /** Yields exactly `byteLength` bytes. Called once per attempt, so that a failed attempt can be retried. */
   open(): AsyncIterable<Uint8Array>;
 }
 
@@ -13,30 +13,30 @@ export interface TransportRequest {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | SizedBody;
-  /** Until the answer's head has arrived. The body may stream for as long as the signal allows (a watch does). */
+  /** Limit until the response headers arrive. The body, a watch for example, may stream for as long as the signal allows. */
   readonly headTimeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface TransportResponse {
   readonly status: number;
-  /** The reason phrase: before Proxmox 8.4 the only place where an error's text stands. */
+  /** The reason phrase: before Proxmox 8.4 the only place that contains the error message. */
   readonly reason: string;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** To be read once. Leaving the loop early, or aborting the signal, closes the connection. */
+  /** Can be read once. Leaving the loop early, or aborting the signal, closes the connection. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
 /**
- * One HTTP exchange, no retry, no redirect followed, no meaning given to the status: any status is an answer.
+ * One HTTP exchange without retries or redirects. Resolves with any status.
  *
  * Rejects with Unreachable (refused, reset, name not found), TimedOut, Unauthorized/TLS_NOT_TRUSTED, or
- * Cancelled. `facts.requestSent` is false only when the peer certainly received nothing: then even a call
- * that is not idempotent may be repeated elsewhere. In every other case the peer may have acted.
+ * Cancelled. `facts.requestSent` is false only when the peer certainly received nothing: then even a request that is not
+ * idempotent may be sent again. In every other case the peer may have acted.
  */
 export interface Transport {
   request(request: TransportRequest): Promise<TransportResponse>;
-  /** Ends idle connections. Requests under way are left to their signals. */
+  /** Closes idle connections. Requests in progress continue until their signals abort. */
   close(): Promise<void>;
 }

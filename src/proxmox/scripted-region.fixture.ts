@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // For the tests of this folder: a region whose API is a table of answers, on virtual time.
 import { Unreachable } from '../ports/errors.ts';
+import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
 import {
   type RecordedRequest,
-  type ScriptedAnswer,
+  type ScriptedResponse,
   ScriptedTransport,
 } from '../ports/fakes/scripted-transport.ts';
 import { SeededRandom } from '../ports/fakes/seeded-random.ts';
-import { untilSettled } from '../ports/fakes/until-settled.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import { createProxmoxHypervisor, type ProxmoxOptions } from './index.ts';
@@ -17,14 +17,14 @@ export const UPID = 'UPID:pve1:0003E1A4:12345678:66A0B2C3:qmcreate:160:scaler@pv
 export const TASK = { upid: UPID, kind: 'create', host: 'pve1' } as const;
 export const SECRET = '11111111-2222-3333-4444-555555555555';
 
-export type Route = (request: RecordedRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;
+export type Route = (request: RecordedRequest) => ScriptedResponse | Promise<ScriptedResponse>;
 
-export function ok(data: unknown, total?: number): ScriptedAnswer {
+export function ok(data: unknown, total?: number): ScriptedResponse {
   return { status: 200, reason: 'OK', body: JSON.stringify({ data, total }) };
 }
 
 /** As since 8.4: the reason phrase has the first line, the body all of it. */
-export function refused(status: number, text: string, errors?: unknown): ScriptedAnswer {
+export function refused(status: number, text: string, errors?: unknown): ScriptedResponse {
   return {
     status,
     reason: text.split('\n')[0] ?? '',
@@ -49,11 +49,11 @@ export interface ScriptedRegion {
 }
 
 export function aRegion(
-  routes: Readonly<Record<string, Route | ScriptedAnswer>>,
+  routes: Readonly<Record<string, Route | ScriptedResponse>>,
   options: Partial<ProxmoxOptions> = {},
 ): ScriptedRegion {
   const clock = new VirtualClock();
-  const all: Readonly<Record<string, Route | ScriptedAnswer>> = {
+  const all: Readonly<Record<string, Route | ScriptedResponse>> = {
     'GET /version': ok({ version: '9.2.1', release: '9.2' }),
     ...routes,
   };
@@ -83,7 +83,7 @@ export function aRegion(
     calls: () => transport.requests.map(nameOf).filter((name) => name !== 'GET /version'),
     last: () => lastOf(transport.requests),
     form: () => Object.fromEntries(new URLSearchParams(lastOf(transport.requests).text)),
-    settled: (work) => untilSettled(clock, work),
+    settled: (work) => advanceUntilSettled(clock, work),
   };
 }
 

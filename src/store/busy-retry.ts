@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Backoff } from '../ports/backoff.ts';
 import type { Clock } from '../ports/clock.ts';
 import { StoreUnusable } from '../ports/errors.ts';
+import { throwIfAborted } from '../ports/in-flight-calls.ts';
 import type { Random } from '../ports/random.ts';
-import { throwIfAborted } from '../ports/store-gate.ts';
-import { fromSqlite, isBusy } from './store-errors.ts';
+import { isBusy, translateSqliteError } from './store-errors.ts';
 
-const FIRST_PAUSE_MS = 5;
-const LONGEST_PAUSE_MS = 200;
+const BACKOFF = { firstMs: 5, maxMs: 200 } as const;
 
-export interface BusyRetry {
+export interface BusyRetryOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly random: Pick<Random, 'fraction'>;
-  /** How long another process may hold the database before we say so. */
-  readonly patienceMs: number;
+  /** How long another process may hold the lock before a call rejects with STORE_BUSY. */
+  readonly busyTimeoutMs: number;
 }
 
 /**
- * Repeats an attempt while another process holds the lock. SQLite's own waiting stops the whole process, so
- * it gets a few milliseconds only and the rest is waited here, where others can go on; with jitter, or
- * processes that collided once would meet again each time.
+ * Repeats an attempt while another process holds the lock. SQLite's own wait blocks the whole process, so it lasts only
+ * a few milliseconds; the rest of the wait happens here without blocking.
  */
-export async function whileBusy<T>(
-  { path, clock, random, patienceMs }: BusyRetry,
+export async function retryWhileBusy<T>(
+  { path, clock, random, busyTimeoutMs }: BusyRetryOptions,
   signal: AbortSignal | undefined,
   attempt: () => T,
 ): Promise<T> {
-  const until = clock.monotonic() + patienceMs;
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+  const deadline = clock.monotonic() + busyTimeoutMs;
+  const backoff = new Backoff({ clock, random, ...BACKOFF });
+  for (;;) {
     throwIfAborted(signal);
     try {
       return attempt();
     } catch (error) {
-      if (!isBusy(error)) throw fromSqlite(error, path);
-      if (clock.monotonic() >= until) {
-        const message = `another process has held the database ${path} for ${patienceMs} ms`;
+      if (!isBusy(error)) throw translateSqliteError(error, path);
+      if (clock.monotonic() >= deadline) {
+        const message = `another process has held the database ${path} for ${busyTimeoutMs} ms`;
         throw new StoreUnusable('STORE_BUSY', message, { cause: error, facts: { path } });
       }
     }
-    await clock.sleep(pause * (0.5 + random.fraction()), { signal });
+    await backoff.sleep(signal);
   }
 }

@@ -2,39 +2,38 @@
 import { closeSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { flush } from './database-file.ts';
-import { fromErrno } from './store-errors.ts';
+import { fsyncPath } from './database-file.ts';
+import { translateFileError } from './store-errors.ts';
 
-interface Copy {
+interface CopyOptions {
   readonly path: string;
-  /** The schema that is about to replace the copied one. */
+  /** The schema version that the migration leads to. */
   readonly target: number;
   readonly connect: (path: string) => DatabaseSync;
 }
 
 /**
- * Keeps the database as it is now beside itself, whole and durable before the caller changes anything. The
- * caller holds the write lock, hence nobody else writes the copy at the same time. A copy of the same name is
- * replaced: it comes from an earlier attempt at the same migration.
+ * Writes a durable copy of the database next to it before the migration. The caller holds the write lock, so no other
+ * process writes the copy at the same time. Replaces a copy of the same name from an earlier attempt at this migration.
  */
-export function copyBeforeMigration({ path, target, connect }: Copy): void {
+export function copyBeforeMigration({ path, target, connect }: CopyOptions): void {
   const copy = `${path}.before-v${target}`;
   const unfinished = `${copy}.unfinished`;
   try {
     rmSync(unfinished, { force: true });
-    // SQLite would create it readable for everybody; it also takes an empty file.
+    // Created here with private permissions; SQLite accepts an empty file.
     closeSync(openSync(unfinished, 'wx', 0o600));
     snapshot(connect(path), unfinished);
-    flush(unfinished);
+    fsyncPath(unfinished);
     renameSync(unfinished, copy);
-    flush(dirname(path));
+    fsyncPath(dirname(path));
   } catch (error) {
     rmSync(unfinished, { force: true });
-    throw fromErrno(error, copy);
+    throw translateFileError(error, copy);
   }
 }
 
-/** By a connection of its own: the caller's is inside a transaction, where SQLite makes no snapshots. */
+/** Uses a separate connection, because SQLite cannot run VACUUM inside the caller's transaction. */
 function snapshot(source: DatabaseSync, to: string): void {
   try {
     source.prepare('VACUUM INTO ?').run(to);

@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 
-/** Magic numbers of statfs(2). Their locks, or their shared memory, do not reach another machine. */
+/** Magic numbers of statfs(2) for file systems whose locks or shared memory do not work across machines. */
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],
   [0xff534d42, 'CIFS'],
@@ -13,7 +13,7 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x5346414f, 'AFS'],
 ]);
 
-/** Asks the kernel; silent where it cannot tell. */
+/** Returns no warning if the file system type is unknown. */
 export async function fileSystemWarnings(path: string): Promise<readonly string[]> {
   try {
     const { type } = await statfs(dirname(resolve(path)));
@@ -28,6 +28,6 @@ export function networkWarnings(path: string, fileSystemType: number): readonly 
   return name === undefined
     ? []
     : [
-        `the database ${path} lies on a network file system (${name}); SQLite's locks are not safe there when two machines open it: put state.path on a local disk`,
+        `the database ${path} is on a network file system (${name}), where SQLite's locks are unsafe between machines: set state.path to a local disk`,
       ];
 }

@@ -12,15 +12,20 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { codeOf } from '../ports/contract/store-harness.contract.ts';
+import { rejectionCode } from '../ports/contract/store-fixture.contract.ts';
 import { aJournalEntry, aPoolState } from '../ports/fakes/sample-records.ts';
 import { SeededRandom } from '../ports/fakes/seeded-random.ts';
+import {
+  type DatabaseFixture,
+  holdWriteLock,
+  runSql,
+  withDatabase,
+} from './database-fixture.contract.ts';
 import { openDatabase } from './open-database.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
-import { bySql, type FolderScene, holdLock, inFolder } from './store-scene.contract.ts';
 
-/** A database with content, closed properly. */
-async function filled({ open, path }: FolderScene): Promise<Buffer> {
+/** Creates a database with content, closes it and returns its bytes. */
+async function createFilled({ open, path }: DatabaseFixture): Promise<Buffer> {
   const store = await open();
   await store.pools.create('a', aPoolState());
   for (let n = 0; n < 50; n += 1)
@@ -29,14 +34,17 @@ async function filled({ open, path }: FolderScene): Promise<Buffer> {
   return readFile(path);
 }
 
-/** Opening is refused so, and every file is afterwards as it was before. */
-async function expectRefused(scene: FolderScene, expected: Record<string, unknown>): Promise<void> {
-  const before = await contents(scene.folder);
-  await expect(scene.open()).rejects.toMatchObject(expected);
-  expect(await contents(scene.folder)).toEqual(before);
+/** Expects open to reject and every file to stay unchanged. */
+async function expectRefused(
+  fixture: DatabaseFixture,
+  expected: Record<string, unknown>,
+): Promise<void> {
+  const before = await readFiles(fixture.folder);
+  await expect(fixture.open()).rejects.toMatchObject(expected);
+  expect(await readFiles(fixture.folder)).toEqual(before);
 }
 
-async function contents(folder: string): Promise<Record<string, string>> {
+async function readFiles(folder: string): Promise<Record<string, string>> {
   const names = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = names
     .filter((entry) => entry.isFile())
@@ -50,8 +58,8 @@ async function contents(folder: string): Promise<Record<string, string>> {
 
 describe('a new database', () => {
   it(
-    'is readable by its owner alone, its helper files too',
-    inFolder(async ({ path, open }) => {
+    'is readable only by its owner, including its -wal and -shm files',
+    withDatabase(async ({ path, open }) => {
       const store = await open();
       await store.pools.create('a', aPoolState());
       for (const file of [path, `${path}-wal`, `${path}-shm`]) {
@@ -62,8 +70,8 @@ describe('a new database', () => {
   );
 
   it(
-    'gets its folder made, for its owner alone',
-    inFolder(async ({ folder, open }) => {
+    'is created with its directory, which only its owner can access',
+    withDatabase(async ({ folder, open }) => {
       const store = await open({ path: join(folder, 'new', 'state.db') });
       expect((await stat(join(folder, 'new'))).mode & 0o777).toBe(0o700);
       await store.close();
@@ -71,19 +79,19 @@ describe('a new database', () => {
   );
 
   it(
-    'does not get two folders made: that is a typing mistake or a missing mount',
-    inFolder(async ({ folder, open }) => {
+    'is not created when two levels of directories are missing',
+    withDatabase(async ({ folder, open }) => {
       await expect(open({ path: join(folder, 'no', 'such', 'state.db') })).rejects.toMatchObject({
         code: 'STORE_UNREADABLE',
-        message: expect.stringContaining(`there is no folder ${join(folder, 'no')}`),
+        message: expect.stringContaining(`the directory ${join(folder, 'no')} does not exist`),
       });
       expect(await readdir(folder)).toEqual([]);
     }),
   );
 
   it(
-    'is made from a file of no bytes',
-    inFolder(async ({ path, open }) => {
+    'is created from an empty file',
+    withDatabase(async ({ path, open }) => {
       await writeFile(path, '');
       const store = await open();
       await store.pools.create('a', aPoolState());
@@ -92,10 +100,10 @@ describe('a new database', () => {
   );
 
   it(
-    'writes through to the disk and keeps a log',
-    inFolder(async ({ path, clock, open }) => {
+    'uses WAL, full synchronous mode and the current schema version',
+    withDatabase(async ({ path, clock, open }) => {
       await (await open()).close();
-      const retry = { path, clock, random: new SeededRandom(1), patienceMs: 10 };
+      const retry = { path, clock, random: new SeededRandom(1), busyTimeoutMs: 10 };
       const database = await openDatabase({ ...retry, migrations: MIGRATIONS });
       const value = (name: string) =>
         Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
@@ -109,8 +117,8 @@ describe('a new database', () => {
   );
 
   it(
-    'is a file also where SQLite would see something else in the name',
-    inFolder(async ({ folder, open }) => {
+    'is a file even if SQLite gives its name a special meaning',
+    withDatabase(async ({ folder, open }) => {
       for (const name of [':memory:', 'file:x?mode=memory']) {
         const path = join(folder, name);
         const store = await open({ path });
@@ -121,21 +129,21 @@ describe('a new database', () => {
   );
 });
 
-describe('a path that cannot be a database', () => {
+describe('opening refuses', () => {
   it(
-    'a folder',
-    inFolder(async (scene) => {
-      await mkdir(scene.path);
-      await expectRefused(scene, {
+    'a directory',
+    withDatabase(async (fixture) => {
+      await mkdir(fixture.path);
+      await expectRefused(fixture, {
         code: 'STORE_UNREADABLE',
-        message: `${scene.path} is a folder, not a file`,
+        message: `the database ${fixture.path} is a directory, not a file`,
       });
     }),
   );
 
   it(
-    'something below a file',
-    inFolder(async ({ folder, open }) => {
+    'a path below a file',
+    withDatabase(async ({ folder, open }) => {
       await writeFile(join(folder, 'file'), 'text');
       for (const path of [
         join(folder, 'file', 'state.db'),
@@ -152,25 +160,25 @@ describe('a path that cannot be a database', () => {
 
   it(
     'a device',
-    inFolder(async ({ open }) => {
+    withDatabase(async ({ open }) => {
       await expect(open({ path: '/dev/full' })).rejects.toMatchObject({
         code: 'STORE_UNREADABLE',
-        message: '/dev/full is not a regular file',
+        message: 'the database /dev/full is not a regular file',
       });
     }),
   );
 
   it(
-    'a link in a circle',
-    inFolder(async (scene) => {
-      await symlink(scene.path, scene.path);
-      await expect(scene.open()).rejects.toMatchObject({ code: 'STORE_UNREADABLE' });
+    'a circular symbolic link',
+    withDatabase(async (fixture) => {
+      await symlink(fixture.path, fixture.path);
+      await expect(fixture.open()).rejects.toMatchObject({ code: 'STORE_UNREADABLE' });
     }),
   );
 
   it(
-    'a folder in which nobody may create anything, not even root',
-    inFolder(async ({ open }) => {
+    'a directory in which not even root can create files',
+    withDatabase(async ({ open }) => {
       await expect(open({ path: '/sys/kernel/pvescaler.db' })).rejects.toMatchObject({
         code: 'STORE_READ_ONLY',
         message: expect.stringContaining('/sys/kernel/pvescaler.db'),
@@ -179,97 +187,97 @@ describe('a path that cannot be a database', () => {
   );
 });
 
-describe('a file that is not our database', () => {
+describe('opening refuses without changing it', () => {
   it(
-    'text',
-    inFolder(async (scene) => {
-      await writeFile(scene.path, 'pools:\n  - name: workers\n'.repeat(200));
-      await expectRefused(scene, {
+    'a text file',
+    withDatabase(async (fixture) => {
+      await writeFile(fixture.path, 'pools:\n  - name: workers\n'.repeat(200));
+      await expectRefused(fixture, {
         code: 'STORE_CORRUPT',
-        message: expect.stringContaining(`${scene.path} is not a pvescaler database`),
-        hint: expect.stringContaining('state.path names another file by mistake'),
+        message: expect.stringContaining(`${fixture.path} is not a pvescaler database`),
+        hint: expect.stringContaining('Correct state.path if it names another file'),
       });
     }),
   );
 
-  it.each([1, 15, 99])('%i bytes of something', (length) =>
-    inFolder(async (scene) => {
-      await writeFile(scene.path, Buffer.alloc(length, 7));
-      await expectRefused(scene, { code: 'STORE_CORRUPT' });
+  it.each([1, 15, 99])('a file of %i arbitrary bytes', (length) =>
+    withDatabase(async (fixture) => {
+      await writeFile(fixture.path, Buffer.alloc(length, 7));
+      await expectRefused(fixture, { code: 'STORE_CORRUPT' });
     })(),
   );
 
   it(
     'a database of another program',
-    inFolder(async (scene) => {
-      bySql(scene.path, (database) =>
+    withDatabase(async (fixture) => {
+      runSql(fixture.path, (database) =>
         database.exec('CREATE TABLE songs (title TEXT); PRAGMA application_id = 7'),
       );
-      await expectRefused(scene, {
+      await expectRefused(fixture, {
         code: 'STORE_UNREADABLE',
-        message: expect.stringContaining(`${scene.path} is not a pvescaler database`),
+        message: expect.stringContaining(`${fixture.path} is not a pvescaler database`),
       });
     }),
   );
 
   it(
-    'a database of a program that does not name itself',
-    inFolder(async (scene) => {
-      bySql(scene.path, (database) => database.exec('CREATE TABLE songs (title TEXT)'));
-      await expectRefused(scene, { code: 'STORE_UNREADABLE' });
+    'a database without an application id',
+    withDatabase(async (fixture) => {
+      runSql(fixture.path, (database) => database.exec('CREATE TABLE songs (title TEXT)'));
+      await expectRefused(fixture, { code: 'STORE_UNREADABLE' });
     }),
   );
 });
 
-describe('a damaged database', () => {
+describe('a damaged database is refused when it', () => {
   it(
-    'cut short',
-    inFolder(async (scene) => {
-      const { length } = await filled(scene);
-      await truncate(scene.path, Math.floor(length / 2));
-      await expectRefused(scene, {
+    'is truncated',
+    withDatabase(async (fixture) => {
+      const { length } = await createFilled(fixture);
+      await truncate(fixture.path, Math.floor(length / 2));
+      await expectRefused(fixture, {
         code: 'STORE_CORRUPT',
-        message: expect.stringContaining(scene.path),
+        message: expect.stringContaining(fixture.path),
         hint: expect.stringContaining('Move the database aside'),
       });
     }),
   );
 
   it(
-    'cut inside its first page',
-    inFolder(async (scene) => {
-      await filled(scene);
-      await truncate(scene.path, 1_000);
-      await expectRefused(scene, { code: 'STORE_CORRUPT' });
+    'is truncated inside its first page',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      await truncate(fixture.path, 1_000);
+      await expectRefused(fixture, { code: 'STORE_CORRUPT' });
     }),
   );
 
   it(
-    'with a page of noise',
-    inFolder(async (scene) => {
-      const bytes = await filled(scene);
+    'has an overwritten page',
+    withDatabase(async (fixture) => {
+      const bytes = await createFilled(fixture);
       bytes.fill(0xa5, 4096, 8192);
-      await writeFile(scene.path, bytes);
-      await expectRefused(scene, { code: 'STORE_CORRUPT' });
+      await writeFile(fixture.path, bytes);
+      await expectRefused(fixture, { code: 'STORE_CORRUPT' });
     }),
   );
 
   it(
-    'with its first page gone',
-    inFolder(async (scene) => {
-      const bytes = await filled(scene);
+    'has an empty first page',
+    withDatabase(async (fixture) => {
+      const bytes = await createFilled(fixture);
       bytes.fill(0, 0, 4096);
-      await writeFile(scene.path, bytes);
-      await expectRefused(scene, { code: 'STORE_CORRUPT' });
+      await writeFile(fixture.path, bytes);
+      await expectRefused(fixture, { code: 'STORE_CORRUPT' });
     }),
   );
 
   it(
-    'without one of its tables',
-    inFolder(async (scene) => {
-      await filled(scene);
-      bySql(scene.path, (database) => database.exec('DROP TABLE drains'));
-      await expectRefused(scene, {
+    'lacks a table',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      runSql(fixture.path, (database) => database.exec('DROP TABLE drains'));
+      await expectRefused(fixture, {
         code: 'STORE_CORRUPT',
         message: expect.stringContaining('no such table: drains'),
       });
@@ -277,52 +285,52 @@ describe('a damaged database', () => {
   );
 
   it(
-    'without a schema version',
-    inFolder(async (scene) => {
-      await filled(scene);
-      bySql(scene.path, (database) => database.exec('PRAGMA user_version = 0'));
-      await expectRefused(scene, { code: 'STORE_CORRUPT' });
+    'lacks a schema version',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      runSql(fixture.path, (database) => database.exec('PRAGMA user_version = 0'));
+      await expectRefused(fixture, { code: 'STORE_CORRUPT' });
     }),
   );
 });
 
-describe('a newer schema', () => {
+describe('a database with a newer schema', () => {
   it(
-    'is refused and left as it is',
-    inFolder(async (scene) => {
-      await filled(scene);
-      bySql(scene.path, (database) =>
+    'is refused and left unchanged',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      runSql(fixture.path, (database) =>
         database.exec('PRAGMA journal_mode = DELETE; PRAGMA user_version = 99'),
       );
-      await expectRefused(scene, {
+      await expectRefused(fixture, {
         code: 'STORE_SCHEMA_NEWER',
-        message: `the database ${scene.path} has schema 99; this version knows up to ${MIGRATIONS.length}`,
+        message: `the database ${fixture.path} has schema 99; this version supports schemas up to ${MIGRATIONS.length}`,
       });
     }),
   );
 });
 
-describe('an older schema', () => {
+describe('a database with an older schema', () => {
   const newer = [...MIGRATIONS, 'CREATE TABLE extra (x TEXT) STRICT; INSERT INTO extra VALUES (1)'];
-  const migrate = ({ path, clock }: FolderScene, migrations: readonly string[]) =>
-    openDatabase({ path, clock, random: new SeededRandom(1), patienceMs: 100, migrations });
+  const migrate = ({ path, clock }: DatabaseFixture, migrations: readonly string[]) =>
+    openDatabase({ path, clock, random: new SeededRandom(1), busyTimeoutMs: 100, migrations });
 
   it(
-    'is migrated, after a copy was made beside it',
-    inFolder(async (scene) => {
-      await filled(scene);
-      const database = await migrate(scene, newer);
+    'is migrated after a copy of it was made',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      const database = await migrate(fixture, newer);
       expect(database.prepare('SELECT count(*) AS n FROM extra').get()).toEqual({ n: 1 });
       database.close();
-      const copy = `${scene.path}.before-v${newer.length}`;
+      const copy = `${fixture.path}.before-v${newer.length}`;
       expect((await stat(copy)).mode & 0o777).toBe(0o600);
-      expect((await readdir(scene.folder)).filter((name) => name.includes('unfinished'))).toEqual(
+      expect((await readdir(fixture.folder)).filter((name) => name.includes('unfinished'))).toEqual(
         [],
       );
 
-      expect(await codeOf(scene.open())).toBe('STORE_SCHEMA_NEWER');
-      await rename(copy, scene.path);
-      const restored = await scene.open();
+      expect(await rejectionCode(fixture.open())).toBe('STORE_SCHEMA_NEWER');
+      await rename(copy, fixture.path);
+      const restored = await fixture.open();
       expect(await restored.pools.list()).toHaveLength(1);
       expect(await restored.journal.read()).toHaveLength(50);
       await restored.close();
@@ -330,80 +338,82 @@ describe('an older schema', () => {
   );
 
   it(
-    'takes what another process has not yet moved out of its log into the copy',
-    inFolder(async (scene) => {
-      const running = await scene.open();
+    'includes in the copy what is still in the write-ahead log',
+    withDatabase(async (fixture) => {
+      const running = await fixture.open();
       await running.pools.create('in-the-log', aPoolState());
-      (await migrate(scene, newer)).close();
-      const keys = bySql(`${scene.path}.before-v${newer.length}`, (copy) =>
+      (await migrate(fixture, newer)).close();
+      const keys = runSql(`${fixture.path}.before-v${newer.length}`, (copy) =>
         copy.prepare('SELECT key FROM pools').all(),
       );
       expect(keys).toEqual([{ key: 'in-the-log' }]);
 
-      expect(await codeOf(running.pools.create('b', aPoolState()))).toBe('STORE_SCHEMA_NEWER');
-      expect(await codeOf(running.pools.list())).toBe('STORE_SCHEMA_NEWER');
+      expect(await rejectionCode(running.pools.create('b', aPoolState()))).toBe(
+        'STORE_SCHEMA_NEWER',
+      );
+      expect(await rejectionCode(running.pools.list())).toBe('STORE_SCHEMA_NEWER');
       await running.close();
     }),
   );
 
   it(
-    'stays what it was when a step fails',
-    inFolder(async (scene) => {
-      await filled(scene);
+    'stays unchanged when a migration fails',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
       await expect(
-        migrate(scene, [...newer, 'CREATE TABLE extra (again TEXT)']),
+        migrate(fixture, [...newer, 'CREATE TABLE extra (again TEXT)']),
       ).rejects.toMatchObject({ code: 'BUG' });
-      const store = await scene.open();
+      const store = await fixture.open();
       expect(await store.pools.list()).toHaveLength(1);
       await store.close();
     }),
   );
 
   it(
-    'is not migrated when the copy cannot be made',
-    inFolder(async (scene) => {
-      await filled(scene);
-      await mkdir(`${scene.path}.before-v${newer.length}`);
-      await expect(migrate(scene, newer)).rejects.toMatchObject({ code: 'STORE_UNREADABLE' });
-      await (await scene.open()).close();
+    'is not migrated when the copy fails',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      await mkdir(`${fixture.path}.before-v${newer.length}`);
+      await expect(migrate(fixture, newer)).rejects.toMatchObject({ code: 'STORE_UNREADABLE' });
+      await (await fixture.open()).close();
     }),
   );
 
   it(
-    'is migrated once, whoever comes second',
-    inFolder(async (scene) => {
-      await filled(scene);
-      const both = await Promise.all([migrate(scene, newer), migrate(scene, newer)]);
+    'is migrated once when two processes open it',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      const both = await Promise.all([migrate(fixture, newer), migrate(fixture, newer)]);
       expect(both[1].prepare('SELECT count(*) AS n FROM extra').get()).toEqual({ n: 1 });
       for (const database of both) database.close();
     }),
   );
 });
 
-describe('opening', () => {
+describe('openSqliteStore', () => {
   it(
-    'goes on with a log that a killed process left',
-    inFolder(async (scene) => {
-      const first = await scene.open();
+    'recovers the write-ahead log of a killed process',
+    withDatabase(async (fixture) => {
+      const first = await fixture.open();
       await first.pools.create('a', aPoolState());
-      const left = join(scene.folder, 'left.db');
-      // What a process that was killed leaves: both files, nothing closed.
+      const left = join(fixture.folder, 'left.db');
+      // A killed process leaves both files.
       for (const suffix of ['', '-wal'])
-        await writeFile(`${left}${suffix}`, await readFile(`${scene.path}${suffix}`));
+        await writeFile(`${left}${suffix}`, await readFile(`${fixture.path}${suffix}`));
       await first.close();
-      const second = await scene.open({ path: left });
+      const second = await fixture.open({ path: left });
       expect(await second.pools.list()).toHaveLength(1);
       await second.close();
     }),
   );
 
   it(
-    'gives up when another process holds the database for too long',
-    inFolder(async (scene) => {
-      await filled(scene);
-      const { path, clock, open } = scene;
-      const holder = holdLock(path);
-      const opening = expect(open({ patienceMs: 1_000 })).rejects.toMatchObject({
+    'rejects with STORE_BUSY when another process holds the lock for too long',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      const { path, clock, open } = fixture;
+      const holder = holdWriteLock(path);
+      const opening = expect(open({ busyTimeoutMs: 1_000 })).rejects.toMatchObject({
         code: 'STORE_BUSY',
         message: `another process has held the database ${path} for 1000 ms`,
       });
@@ -414,26 +424,26 @@ describe('opening', () => {
   );
 
   it(
-    'waits for another process without blocking, then goes on',
-    inFolder(async (scene) => {
-      await filled(scene);
-      const holder = holdLock(scene.path);
-      const opening = scene.open();
-      await scene.clock.advance(50);
+    'waits for the lock without blocking',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      const holder = holdWriteLock(fixture.path);
+      const opening = fixture.open();
+      await fixture.clock.advance(50);
       holder.end();
-      await scene.clock.advance(1_000);
+      await fixture.clock.advance(1_000);
       await (await opening).close();
     }),
   );
 
   it(
-    'does not wait for a caller that gave up',
-    inFolder(async (scene) => {
-      await filled(scene);
-      const holder = holdLock(scene.path);
+    'stops waiting when the caller aborts',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      const holder = holdWriteLock(fixture.path);
       const abort = new AbortController();
-      const opening = codeOf(scene.open({ signal: abort.signal }));
-      await scene.clock.advance(50);
+      const opening = rejectionCode(fixture.open({ signal: abort.signal }));
+      await fixture.clock.advance(50);
       abort.abort();
       expect(await opening).toBe('CANCELLED');
       holder.end();
@@ -441,12 +451,12 @@ describe('opening', () => {
   );
 
   it(
-    'leaves the mode of an existing file alone',
-    inFolder(async (scene) => {
-      await filled(scene);
-      await chmod(scene.path, 0o640);
-      await (await scene.open()).close();
-      expect((await stat(scene.path)).mode & 0o777).toBe(0o640);
+    'keeps the permissions of an existing file',
+    withDatabase(async (fixture) => {
+      await createFilled(fixture);
+      await chmod(fixture.path, 0o640);
+      await (await fixture.open()).close();
+      expect((await stat(fixture.path)).mode & 0o777).toBe(0o640);
     }),
   );
 });

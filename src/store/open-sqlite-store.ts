@@ -5,53 +5,59 @@ import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
 import type { Store } from '../ports/store.ts';
 import type { StoreObserver } from '../ports/store-write.ts';
-import type { BusyRetry } from './busy-retry.ts';
-import { Connection } from './connection.ts';
+import type { BusyRetryOptions } from './busy-retry.ts';
+import { DatabaseConnection } from './database-connection.ts';
 import { openDatabase } from './open-database.ts';
 import { MIGRATIONS } from './schema.ts';
 import { SqliteStore } from './sqlite-store.ts';
-import { corrupt, isMissingTable } from './store-errors.ts';
+import { databaseCorrupt, isMissingTable } from './store-errors.ts';
 
-const PATIENCE_MS = 5_000;
+const BUSY_TIMEOUT_MS = 5_000;
 
 export interface SqliteStoreOptions {
   readonly path: string;
-  /** Judges leases; also what waiting for another process's lock is measured and slept on. */
+  /** Used for lease expiry and for waiting on locks of other processes. */
   readonly clock: Clock;
-  /** Jitter of that waiting. */
+  /** Jitter of that wait. */
   readonly random: Pick<Random, 'fraction'>;
   readonly onWrite?: StoreObserver;
-  /** How long another process may hold the database before a call gives up with STORE_BUSY. */
-  readonly patienceMs?: number;
-  /** How much of that may stop everything else in this thread; what is left is waited aside. */
+  /** How long another process may hold the lock before a call rejects with STORE_BUSY. */
+  readonly busyTimeoutMs?: number;
+  /** How much of that time may block this thread; the rest is an asynchronous wait. */
   readonly lockWaitMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Opens the database at `path`, making it (and its folder, if that one's parent exists) when there is none.
- * Rejects with StoreUnusable, or STORE_SCHEMA_NEWER, and then has changed nothing about an existing file.
+ * Opens the database at `path`; creates it if necessary, with its directory if only that is missing. Rejects with
+ * StoreUnusable or STORE_SCHEMA_NEWER and then leaves an existing file unchanged.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
-  const { clock, random, patienceMs = PATIENCE_MS, signal, onWrite = () => undefined } = options;
-  // Absolute, because SQLite takes `:memory:` and `file:…` for something else than a path.
-  const retry: BusyRetry = { path: resolve(options.path), clock, random, patienceMs };
+  const {
+    clock,
+    random,
+    busyTimeoutMs = BUSY_TIMEOUT_MS,
+    signal,
+    onWrite = () => undefined,
+  } = options;
+  // Absolute, because SQLite does not treat `:memory:` and `file:…` as paths.
+  const retry: BusyRetryOptions = { path: resolve(options.path), clock, random, busyTimeoutMs };
   const { lockWaitMs } = options;
   const database = await openDatabase({ ...retry, migrations: MIGRATIONS, signal, lockWaitMs });
-  return storeOver(database, retry, onWrite);
+  return createStore(database, retry, onWrite);
 }
 
-export function storeOver(
+export function createStore(
   database: DatabaseSync,
-  retry: BusyRetry,
+  retry: BusyRetryOptions,
   onWrite: StoreObserver = () => undefined,
 ): SqliteStore {
   try {
-    return new SqliteStore(new Connection(database, retry, MIGRATIONS.length), onWrite);
+    return new SqliteStore(new DatabaseConnection(database, retry, MIGRATIONS.length), onWrite);
   } catch (error) {
     database.close();
     throw isMissingTable(error)
-      ? corrupt(retry.path, `it lacks a table of its schema (${String(error)})`)
+      ? databaseCorrupt(retry.path, `a table of its schema is missing (${String(error)})`)
       : error;
   }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CollectionName } from '../ports/record-shapes.ts';
+import type { CollectionName } from '../ports/record-validators.ts';
 
-/** "PVES": tells our databases from those of other programs, for us and for file(1). */
+/** "PVES": identifies pvescaler databases, also for file(1). */
 export const APPLICATION_ID = 0x50_56_45_53;
 
-/** How many revisions back removals are remembered. Whoever is further behind reads everything. */
+/** How many revisions back removals are stored; a reader that is further behind reads everything. */
 export const REMOVALS_KEPT = 20_000;
 
 const RECORDS: Readonly<Record<CollectionName, true>> = {
@@ -24,10 +24,10 @@ function recordTable(name: string): string {
 }
 
 /**
- * Migration n (counted from 1) leads from schema n-1 to schema n. One that was released is never changed.
+ * Migration n (counted from 1) leads from schema n-1 to schema n. A released migration is never changed.
  *
- * AUTOINCREMENT, because without it SQLite gives the sequence number of a pruned entry to the next one.
- * Instants are REAL: a Clock may count fractions, and a strict INTEGER column refuses them.
+ * AUTOINCREMENT prevents SQLite from reusing the sequence number of a pruned entry. Times are REAL, because a Clock may
+ * return fractions, which a strict INTEGER column refuses.
  */
 export const MIGRATIONS: readonly string[] = [
   `${Object.keys(RECORDS).map(recordTable).join('\n')}
@@ -55,7 +55,7 @@ export const MIGRATIONS: readonly string[] = [
     id TEXT
   ) STRICT;
   INSERT INTO installation (one, revision) VALUES (1, 0);`,
-  // What was removed lately, so that others can follow the changes instead of reading everything again.
+  // Recent removals, so that other processes can follow changes instead of reading everything again.
   `${Object.keys(RECORDS)
     .map((name) => `CREATE INDEX ${name}_by_revision ON ${name} (revision);`)
     .join('\n')}

@@ -2,45 +2,49 @@
 import type { Lease } from '../model/lease.ts';
 import { Conflict, NotFound } from '../ports/errors.ts';
 import { assertKey, decodeRecord, encodeRecord } from '../ports/record-codec.ts';
-import { type CollectionName, RECORD_SHAPES, type RecordKinds } from '../ports/record-shapes.ts';
-import type { Shape } from '../ports/shape.ts';
+import {
+  type CollectionName,
+  RECORD_VALIDATORS,
+  type RecordKinds,
+} from '../ports/record-validators.ts';
 import type { Collection, ReadOptions, Versioned, WriteOptions } from '../ports/store.ts';
 import type { StoreObserver, StoreWrite } from '../ports/store-write.ts';
-import type { Connection, Row, Statement } from './connection.ts';
+import type { Validator } from '../ports/validator.ts';
+import type { DatabaseConnection, Row, Statement } from './database-connection.ts';
 import { REMOVALS_KEPT } from './schema.ts';
-import { corrupt } from './store-errors.ts';
+import { databaseCorrupt } from './store-errors.ts';
 
-interface CollectionParts<N extends CollectionName> {
+interface CollectionOptions<N extends CollectionName> {
   readonly table: N;
   readonly assertHeld: (fence: Lease) => void;
   readonly onWrite: StoreObserver;
 }
 
 /**
- * Records of one kind in one table. A record's revision is the store's counter at its last write: it is
- * never used again, so a record removed and made anew is not taken for the one seen before.
+ * Records of one kind in one table. A record's revision is the store's counter at its last write and is never reused, so
+ * a record that was removed and created again has a different revision.
  */
 export class SqliteCollection<N extends CollectionName> implements Collection<RecordKinds[N]> {
-  readonly #connection: Connection;
-  readonly #parts: CollectionParts<N>;
-  readonly #shape: Shape<RecordKinds[N]>;
+  readonly #connection: DatabaseConnection;
+  readonly #options: CollectionOptions<N>;
+  readonly #validator: Validator<RecordKinds[N]>;
   readonly #select: Statement;
   readonly #selectAll: Statement;
-  readonly #count: Statement;
+  readonly #incrementRevision: Statement;
   readonly #upsert: Statement;
   readonly #delete: Statement;
   readonly #selectSince: Statement;
-  readonly #noteRemoval: Statement;
-  readonly #forgetRemovals: Statement;
+  readonly #insertRemoval: Statement;
+  readonly #pruneRemovals: Statement;
 
-  constructor(connection: Connection, parts: CollectionParts<N>) {
-    const { table } = parts;
+  constructor(connection: DatabaseConnection, options: CollectionOptions<N>) {
+    const { table } = options;
     this.#connection = connection;
-    this.#parts = parts;
-    this.#shape = RECORD_SHAPES[table];
+    this.#options = options;
+    this.#validator = RECORD_VALIDATORS[table];
     this.#select = connection.prepare(`SELECT key, revision, value FROM ${table} WHERE key = ?`);
     this.#selectAll = connection.prepare(`SELECT key, revision, value FROM ${table}`);
-    this.#count = connection.prepare(
+    this.#incrementRevision = connection.prepare(
       'UPDATE installation SET revision = revision + 1 RETURNING revision',
     );
     this.#upsert = connection.prepare(
@@ -51,10 +55,10 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
     this.#selectSince = connection.prepare(
       `SELECT key, revision, value FROM ${table} WHERE revision > ?`,
     );
-    this.#noteRemoval = connection.prepare(
+    this.#insertRemoval = connection.prepare(
       `INSERT INTO removals (revision, collection, key) VALUES (?, '${table}', ?)`,
     );
-    this.#forgetRemovals = connection.prepare('DELETE FROM removals WHERE revision <= ?');
+    this.#pruneRemovals = connection.prepare('DELETE FROM removals WHERE revision <= ?');
   }
 
   get(key: string, options: ReadOptions = {}): Promise<Versioned<RecordKinds[N]> | undefined> {
@@ -69,7 +73,7 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
       this.#selectAll
         .all()
         .map((row) => this.#versioned(row))
-        // Here and not in SQL: SQLite orders by UTF-8 bytes, which is another order beyond U+FFFF.
+        // Not in SQL: SQLite orders by UTF-8 bytes, which differs from code unit order beyond U+FFFF.
         .sort((a, b) => (a.key < b.key ? -1 : 1)),
     );
   }
@@ -82,7 +86,7 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
     return this.#write({ action: 'create', key }, options, () => {
       assertKey(key);
       if (this.#select.first(key) !== undefined) {
-        throw new Conflict('RECORD_EXISTS', `${this.#parts.table} has ${key} already`);
+        throw new Conflict('RECORD_EXISTS', `${this.#options.table} already contains ${key}`);
       }
       return this.#put(key, value);
     });
@@ -104,12 +108,12 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
       this.#assertNewest(seen);
       const revision = this.#nextRevision();
       this.#delete.run(seen.key);
-      this.#noteRemoval.run(revision, seen.key);
-      this.#forgetRemovals.run(revision - REMOVALS_KEPT);
+      this.#insertRemoval.run(revision, seen.key);
+      this.#pruneRemovals.run(revision - REMOVALS_KEPT);
     });
   }
 
-  /** Inside a transaction of the caller's. */
+  /** Call it inside a transaction. */
   since(revision: number): readonly Versioned<RecordKinds[N]>[] {
     return this.#selectSince.all(revision).map((row) => this.#versioned(row));
   }
@@ -119,7 +123,7 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
     { fence, signal }: WriteOptions,
     work: () => T,
   ): Promise<T> {
-    const { table, assertHeld, onWrite } = this.#parts;
+    const { table, assertHeld, onWrite } = this.#options;
     const result = await this.#connection.write(signal, () => {
       if (fence !== undefined) assertHeld(fence);
       return work();
@@ -129,40 +133,40 @@ export class SqliteCollection<N extends CollectionName> implements Collection<Re
   }
 
   #put(key: string, value: RecordKinds[N]): Versioned<RecordKinds[N]> {
-    const json = encodeRecord(this.#shape, value, `${this.#parts.table} ${key}`);
+    const json = encodeRecord(this.#validator, value, `${this.#options.table} ${key}`);
     const revision = this.#nextRevision();
     this.#upsert.run(key, revision, json);
     return this.#versioned({ key, revision, value: json });
   }
 
   #nextRevision(): number {
-    const revision = this.#count.first()?.['revision'];
+    const revision = this.#incrementRevision.first()?.['revision'];
     if (typeof revision === 'number') return revision;
-    throw corrupt(this.#connection.path, 'installation has no row');
+    throw databaseCorrupt(this.#connection.path, 'table installation has no row');
   }
 
   #assertNewest({ key, revision }: Versioned<unknown>): void {
-    const { table } = this.#parts;
+    const { table } = this.#options;
     const newest = this.#select.first(key);
     if (newest === undefined) {
-      throw new NotFound('RECORD_NOT_FOUND', `${table} has no ${key} any more`);
+      throw new NotFound('RECORD_NOT_FOUND', `${table} no longer contains ${key}`);
     }
     if (newest['revision'] !== revision) {
-      throw new Conflict('RECORD_CHANGED', `${table} ${key} was changed in between`);
+      throw new Conflict('RECORD_CHANGED', `${table} ${key} was changed by another write`);
     }
   }
 
   #versioned({ key, revision, value }: Row): Versioned<RecordKinds[N]> {
-    const isSound =
+    const isValid =
       typeof key === 'string' && typeof revision === 'number' && typeof value === 'string';
-    if (!isSound) throw this.#corruptRow(key, 'has columns of other types');
-    const parsed = decodeRecord(this.#shape, value);
+    if (!isValid) throw this.#corruptRow(key, 'a column has the wrong type');
+    const parsed = decodeRecord(this.#validator, value);
     if (!parsed.ok) throw this.#corruptRow(key, parsed.problem);
     return Object.freeze({ key, value: parsed.value, revision });
   }
 
   #corruptRow(key: unknown, problem: string): Error {
-    const { table } = this.#parts;
-    return corrupt(this.#connection.path, `table ${table}, key ${String(key)}: ${problem}`);
+    const { table } = this.#options;
+    return databaseCorrupt(this.#connection.path, `table ${table}, key ${String(key)}: ${problem}`);
   }
 }

@@ -2,23 +2,23 @@
 import type { JournalEntry } from '../model/journal-entry.ts';
 import type { Journal, JournalQuery, JournalRecord } from '../ports/journal.ts';
 import { decodeRecord, encodeRecord } from '../ports/record-codec.ts';
-import { JOURNAL_SHAPE } from '../ports/record-shapes.ts';
+import { JOURNAL_VALIDATOR } from '../ports/record-validators.ts';
 import type { StoreObserver } from '../ports/store-write.ts';
-import type { Connection, Row, Statement } from './connection.ts';
-import { corrupt } from './store-errors.ts';
+import type { DatabaseConnection, Row, Statement } from './database-connection.ts';
+import { databaseCorrupt } from './store-errors.ts';
 
 const SUBJECTS = ['pool', 'machine', 'node'] as const;
 const DEFAULT_LIMIT = 1000;
 
 export class SqliteJournal implements Journal {
-  readonly #connection: Connection;
+  readonly #connection: DatabaseConnection;
   readonly #onWrite: StoreObserver;
   readonly #insert: Statement;
   readonly #prune: Statement;
-  /** By the columns asked for: a condition that is always there would keep SQLite from using an index. */
+  /** One statement per set of filters: a condition that is always present would prevent the use of an index. */
   readonly #selects = new Map<string, Statement>();
 
-  constructor(connection: Connection, onWrite: StoreObserver) {
+  constructor(connection: DatabaseConnection, onWrite: StoreObserver) {
     this.#connection = connection;
     this.#onWrite = onWrite;
     this.#insert = connection.prepare(
@@ -33,7 +33,7 @@ export class SqliteJournal implements Journal {
 
   async append(entry: JournalEntry): Promise<JournalRecord> {
     const record = await this.#connection.write(undefined, () => {
-      const value = encodeRecord(JOURNAL_SHAPE, entry, 'a journal entry');
+      const value = encodeRecord(JOURNAL_VALIDATOR, entry, 'a journal entry');
       const { pool = null, machine = null, node = null } = entry.subject;
       const sequence = this.#insert.first(entry.at, pool, machine, node, value)?.['sequence'];
       return this.#record({ sequence, value });
@@ -44,10 +44,10 @@ export class SqliteJournal implements Journal {
 
   read(query: JournalQuery = {}): Promise<readonly JournalRecord[]> {
     const { after = 0, limit = DEFAULT_LIMIT, signal } = query;
-    const asked = SUBJECTS.filter((subject) => query[subject] !== undefined);
+    const filters = SUBJECTS.filter((subject) => query[subject] !== undefined);
     return this.#connection.read(signal, () =>
-      this.#select(asked)
-        .all(after, ...asked.map((subject) => query[subject] ?? null), rowCount(limit))
+      this.#select(filters)
+        .all(after, ...filters.map((subject) => query[subject] ?? null), rowCount(limit))
         .map((row) => this.#record(row))
         .toReversed(),
     );
@@ -55,11 +55,11 @@ export class SqliteJournal implements Journal {
 
   async prune(rule: { readonly beforeMs: number; readonly keep: number }): Promise<number> {
     const { beforeMs, keep } = rule;
-    const gone = await this.#connection.write(undefined, () =>
+    const pruned = await this.#connection.write(undefined, () =>
       this.#prune.run(beforeMs, rowCount(keep)),
     );
-    if (gone > 0) this.#onWrite({ target: 'journal', action: 'prune', key: String(gone) });
-    return gone;
+    if (pruned > 0) this.#onWrite({ target: 'journal', action: 'prune', key: String(pruned) });
+    return pruned;
   }
 
   #select(subjects: readonly string[]): Statement {
@@ -77,19 +77,22 @@ export class SqliteJournal implements Journal {
 
   #record({ sequence, value }: Row): JournalRecord {
     if (typeof sequence !== 'number' || typeof value !== 'string') {
-      throw this.#corruptRow(sequence, 'has columns of other types');
+      throw this.#corruptRow(sequence, 'a column has the wrong type');
     }
-    const parsed = decodeRecord(JOURNAL_SHAPE, value);
+    const parsed = decodeRecord(JOURNAL_VALIDATOR, value);
     if (!parsed.ok) throw this.#corruptRow(sequence, parsed.problem);
     return Object.freeze({ ...parsed.value, sequence });
   }
 
   #corruptRow(sequence: unknown, problem: string): Error {
-    return corrupt(this.#connection.path, `table journal, key ${String(sequence)}: ${problem}`);
+    return databaseCorrupt(
+      this.#connection.path,
+      `table journal, key ${String(sequence)}: ${problem}`,
+    );
   }
 }
 
-/** SQLite counts rows in whole numbers; "all of them" is infinitely many for a caller. */
+/** Converts a caller's limit, possibly infinite, to an integer for SQLite. */
 function rowCount(count: number): number {
   return count > 0 ? Math.floor(Math.min(count, Number.MAX_SAFE_INTEGER)) : 0;
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isCurrent, type Lease, leaseExpiry } from '../model/lease.ts';
 import { Conflict, LostLeadership } from '../ports/errors.ts';
-import type { LeaseRequest, Leases, ReadOptions } from '../ports/store.ts';
+import type { LeaseRequest, ReadOptions, StoreLeases } from '../ports/store.ts';
 import type { StoreObserver } from '../ports/store-write.ts';
-import type { Connection, Row, Statement } from './connection.ts';
-import { corrupt } from './store-errors.ts';
+import type { DatabaseConnection, Row, Statement } from './database-connection.ts';
+import { databaseCorrupt } from './store-errors.ts';
 
-/** Leases as rows. A row is never deleted: its token is what the next holder counts on from. */
-export class SqliteLeases implements Leases {
-  readonly #connection: Connection;
+/** Leases as rows. A row is never deleted, because the next token is based on its token. */
+export class SqliteLeases implements StoreLeases {
+  readonly #connection: DatabaseConnection;
   readonly #onWrite: StoreObserver;
   readonly #select: Statement;
   readonly #upsert: Statement;
 
-  constructor(connection: Connection, onWrite: StoreObserver) {
+  constructor(connection: DatabaseConnection, onWrite: StoreObserver) {
     this.#connection = connection;
     this.#onWrite = onWrite;
     this.#select = connection.prepare(
@@ -27,7 +27,7 @@ export class SqliteLeases implements Leases {
   }
 
   async acquire(request: LeaseRequest, options: ReadOptions = {}): Promise<Lease> {
-    const lease = await this.#connection.write(options.signal, () => this.#take(request));
+    const lease = await this.#connection.write(options.signal, () => this.#acquire(request));
     this.#onWrite({ target: 'leases', action: 'acquire', key: lease.name });
     return lease;
   }
@@ -45,7 +45,7 @@ export class SqliteLeases implements Leases {
     const released = await this.#connection.write(undefined, () => {
       const current = this.#current(lease);
       if (current === undefined || current.expiresAt === 0) return false;
-      // Not "now": a wall clock that is set back must not bring a released lease to life again.
+      // Zero instead of now: a wall clock that is set back must not revive a released lease.
       this.#put({ ...current, expiresAt: 0 });
       return true;
     });
@@ -57,24 +57,28 @@ export class SqliteLeases implements Leases {
   }
 
   /**
-   * To be called inside a transaction: nobody can take the lease between this check and the commit, however
-   * long the disk takes for it. The newest expiry counts, so a copy from before a renewal is as good.
+   * Call it inside a transaction: no other process can acquire the lease between this check and the commit. Compares the
+   * stored expiry, so a copy from before a renewal is valid.
    */
   assertHeld(lease: Lease): void {
     const current = this.#current(lease);
     if (current === undefined || !isCurrent(current, this.#connection.now())) {
-      throw new LostLeadership('LEASE_LOST', `${lease.holder} no longer holds ${lease.name}`, {
-        facts: { name: lease.name, holder: lease.holder, token: lease.token },
-      });
+      throw new LostLeadership(
+        'LEASE_LOST',
+        `${lease.holder} no longer holds lease ${lease.name}`,
+        {
+          facts: { name: lease.name, holder: lease.holder, token: lease.token },
+        },
+      );
     }
   }
 
-  #take({ name, holder, durationMs }: LeaseRequest): Lease {
+  #acquire({ name, holder, durationMs }: LeaseRequest): Lease {
     const last = this.#newest(name);
-    // Read under the lock: a time from before the wait for it would take a lease renewed meanwhile for expired.
+    // Read under the lock: an earlier time could make a lease that was renewed meanwhile appear expired.
     const now = this.#connection.now();
     if (last !== undefined && last.holder !== holder && isCurrent(last, now)) {
-      throw new Conflict('LEASE_HELD', `${last.holder} holds the lease ${name}`, {
+      throw new Conflict('LEASE_HELD', `lease ${name} is held by ${last.holder}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });
     }
@@ -93,12 +97,16 @@ export class SqliteLeases implements Leases {
   }
 
   #lease({ name, holder, token, expires_at: expiresAt }: Row): Lease {
-    const isSound =
+    const isValid =
       typeof name === 'string' &&
       typeof holder === 'string' &&
       typeof token === 'number' &&
       typeof expiresAt === 'number';
-    if (!isSound) throw corrupt(this.#connection.path, `leases, row ${String(name)}`);
+    if (!isValid)
+      throw databaseCorrupt(
+        this.#connection.path,
+        `table leases, name ${String(name)}: a column has the wrong type`,
+      );
     return Object.freeze({ name, holder, token, expiresAt });
   }
 

@@ -5,15 +5,20 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { storeContract } from '../ports/contract/store.contract.ts';
-import { codeOf } from '../ports/contract/store-harness.contract.ts';
+import { rejectionCode } from '../ports/contract/store-fixture.contract.ts';
 import { aJournalEntry, aMachine, aPoolState } from '../ports/fakes/sample-records.ts';
 import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import type { Store } from '../ports/store.ts';
+import {
+  type DatabaseFixture,
+  holdWriteLock,
+  runSql,
+  withDatabase,
+} from './database-fixture.contract.ts';
 import { openDatabase } from './open-database.ts';
-import { openSqliteStore, storeOver } from './open-sqlite-store.ts';
+import { createStore, openSqliteStore } from './open-sqlite-store.ts';
 import { MIGRATIONS } from './schema.ts';
 import type { SqliteStore } from './sqlite-store.ts';
-import { bySql, type FolderScene, holdLock, inFolder } from './store-scene.contract.ts';
 
 storeContract('SQLite', async (clock) => {
   const folder = await mkdtemp(join(tmpdir(), 'pvescaler-store-'));
@@ -27,20 +32,24 @@ storeContract('SQLite', async (clock) => {
   return { store, reopen, cleanup };
 });
 
-/** A store together with the connection under it, to make that one fail. */
-async function withDatabase({
+/** A store with its connection, so that a test can make the connection fail. */
+async function openWithConnection({
   path,
   clock,
-}: FolderScene): Promise<{ store: SqliteStore; database: DatabaseSync }> {
-  const retry = { path, clock, random: new SeededRandom(1), patienceMs: 1_000 };
+}: DatabaseFixture): Promise<{ store: SqliteStore; database: DatabaseSync }> {
+  const retry = { path, clock, random: new SeededRandom(1), busyTimeoutMs: 1_000 };
   const database = await openDatabase({ ...retry, migrations: MIGRATIONS });
-  return { store: storeOver(database, retry), database };
+  return { store: createStore(database, retry), database };
 }
 
-describe('a row that cannot be read', () => {
+describe('an invalid row', () => {
   const damages: readonly [string, string, (store: Store) => Promise<unknown>][] = [
     ['not JSON', `UPDATE machines SET value = '{'`, (store) => store.machines.get('m')],
-    ['another shape', `UPDATE machines SET value = '{"id":1}'`, (store) => store.machines.list()],
+    [
+      'an invalid machine',
+      `UPDATE machines SET value = '{"id":1}'`,
+      (store) => store.machines.list(),
+    ],
     [
       'an unknown phase',
       `UPDATE machines SET value = replace(value, 'requested"', 'lost"')`,
@@ -48,13 +57,13 @@ describe('a row that cannot be read', () => {
     ],
   ];
 
-  it.each(damages)('is named and left alone: %s', (_name, sql, read) =>
-    inFolder(async ({ path, open }) => {
+  it.each(damages)('is reported with its key and left unchanged: %s', (_name, sql, read) =>
+    withDatabase(async ({ path, open }) => {
       const store = await open();
       await store.machines.create('m', aMachine());
       const rows = () =>
-        bySql(path, (database) => database.prepare('SELECT * FROM machines').all());
-      bySql(path, (database) => database.exec(sql));
+        runSql(path, (database) => database.prepare('SELECT * FROM machines').all());
+      runSql(path, (database) => database.exec(sql));
       const before = rows();
       await expect(read(store)).rejects.toMatchObject({
         code: 'STORE_CORRUPT',
@@ -66,23 +75,23 @@ describe('a row that cannot be read', () => {
   );
 
   it(
-    'does not stand in the way of others',
-    inFolder(async ({ path, open }) => {
+    'does not affect other rows',
+    withDatabase(async ({ path, open }) => {
       const store = await open();
       await store.pools.create('a', aPoolState());
       await store.pools.create('b', aPoolState());
-      bySql(path, (database) => database.exec(`UPDATE pools SET value = '[]' WHERE key = 'a'`));
+      runSql(path, (database) => database.exec(`UPDATE pools SET value = '[]' WHERE key = 'a'`));
       expect((await store.pools.get('b'))?.key).toBe('b');
       await store.close();
     }),
   );
 
   it(
-    'of the journal is named too',
-    inFolder(async ({ path, open }) => {
+    'in the journal is reported with its sequence number',
+    withDatabase(async ({ path, open }) => {
       const store = await open();
       await store.journal.append(aJournalEntry());
-      bySql(path, (database) => database.exec(`UPDATE journal SET value = 'null'`));
+      runSql(path, (database) => database.exec(`UPDATE journal SET value = 'null'`));
       await expect(store.journal.read()).rejects.toMatchObject({
         code: 'STORE_CORRUPT',
         message: expect.stringContaining('table journal, key 1: '),
@@ -92,12 +101,12 @@ describe('a row that cannot be read', () => {
   );
 
   it(
-    'of the installation is missed',
-    inFolder(async ({ path, open }) => {
+    'missing from the installation table is reported as STORE_CORRUPT',
+    withDatabase(async ({ path, open }) => {
       const store = await open();
-      bySql(path, (database) => database.exec('DELETE FROM installation'));
-      expect(await codeOf(store.revision())).toBe('STORE_CORRUPT');
-      expect(await codeOf(store.pools.create('a', aPoolState()))).toBe('STORE_CORRUPT');
+      runSql(path, (database) => database.exec('DELETE FROM installation'));
+      expect(await rejectionCode(store.revision())).toBe('STORE_CORRUPT');
+      expect(await rejectionCode(store.pools.create('a', aPoolState()))).toBe('STORE_CORRUPT');
       await store.close();
     }),
   );
@@ -105,19 +114,19 @@ describe('a row that cannot be read', () => {
 
 describe('a full disk', () => {
   it(
-    'is told as such, changes nothing, and passes',
-    inFolder(async (scene) => {
-      const { store, database } = await withDatabase(scene);
+    'is reported as STORE_FULL, changes nothing, and is recoverable',
+    withDatabase(async (fixture) => {
+      const { store, database } = await openWithConnection(fixture);
       const first = await store.pools.create('a', aPoolState());
       database.exec('PRAGMA max_page_count = 1');
       const large = aPoolState({ pool: 'x'.repeat(100_000) });
       await expect(store.pools.create('b', large)).rejects.toMatchObject({
         code: 'STORE_FULL',
-        message: expect.stringContaining(scene.path),
+        message: expect.stringContaining(fixture.path),
       });
-      expect(await codeOf(store.pools.replace(first, large))).toBe('STORE_FULL');
+      expect(await rejectionCode(store.pools.replace(first, large))).toBe('STORE_FULL');
       expect(
-        await codeOf(store.journal.append(aJournalEntry({ message: 'x'.repeat(100_000) }))),
+        await rejectionCode(store.journal.append(aJournalEntry({ message: 'x'.repeat(100_000) }))),
       ).toBe('STORE_FULL');
       expect(await store.pools.list()).toEqual([first]);
       database.exec('PRAGMA max_page_count = 1000000');
@@ -127,65 +136,65 @@ describe('a full disk', () => {
   );
 });
 
-describe('a file that became read-only', () => {
+describe('a read-only database', () => {
   it(
-    'is told as such; reading goes on',
-    inFolder(async (scene) => {
-      const { store, database } = await withDatabase(scene);
+    'rejects writes with STORE_READ_ONLY and allows reads',
+    withDatabase(async (fixture) => {
+      const { store, database } = await openWithConnection(fixture);
       await store.pools.create('a', aPoolState());
       database.exec('PRAGMA query_only = ON');
-      expect(await codeOf(store.pools.create('b', aPoolState()))).toBe('STORE_READ_ONLY');
+      expect(await rejectionCode(store.pools.create('b', aPoolState()))).toBe('STORE_READ_ONLY');
       expect(await store.pools.list()).toHaveLength(1);
       await store.close();
     }),
   );
 
   it(
-    'is told as such by a connection that SQLite itself opened read-only',
-    inFolder(async (scene) => {
-      const open = await scene.open();
+    'rejects writes with STORE_READ_ONLY on a read-only connection',
+    withDatabase(async (fixture) => {
+      const open = await fixture.open();
       const retry = {
-        path: scene.path,
-        clock: scene.clock,
+        path: fixture.path,
+        clock: fixture.clock,
         random: new SeededRandom(1),
-        patienceMs: 10,
+        busyTimeoutMs: 10,
       };
-      const reader = storeOver(new DatabaseSync(scene.path, { readOnly: true }), retry);
-      expect(await codeOf(reader.pools.create('b', aPoolState()))).toBe('STORE_READ_ONLY');
+      const reader = createStore(new DatabaseSync(fixture.path, { readOnly: true }), retry);
+      expect(await rejectionCode(reader.pools.create('b', aPoolState()))).toBe('STORE_READ_ONLY');
       await reader.close();
       await open.close();
     }),
   );
 });
 
-describe('a file moved aside while it is open', () => {
+describe('a database file moved while open', () => {
   it(
-    'takes no more writes, which would be lost',
-    inFolder(async ({ path, open }) => {
+    'rejects writes, which would be lost',
+    withDatabase(async ({ path, open }) => {
       const old = await open();
       await old.pools.create('a', aPoolState());
       const lease = await old.leases.acquire({ name: 'l', holder: 'h', durationMs: 1_000 });
       await rename(path, `${path}.aside`);
-      expect(await codeOf(old.pools.create('b', aPoolState()))).toBe('STORE_UNREADABLE');
-      const anew = await open();
+      expect(await rejectionCode(old.pools.create('b', aPoolState()))).toBe('STORE_UNREADABLE');
+      const reopened = await open();
       await expect(old.leases.renew(lease, 1_000)).rejects.toMatchObject({
         code: 'STORE_UNREADABLE',
         message: `the database ${path} was moved, replaced or deleted while it was open`,
         hint: expect.stringContaining('Restart'),
       });
-      expect(await anew.pools.list()).toEqual([]);
-      await anew.close();
+      expect(await reopened.pools.list()).toEqual([]);
+      await reopened.close();
       await old.close();
     }),
   );
 });
 
-describe('another process in the middle of a write', () => {
+describe('a write lock of another process', () => {
   it(
-    'is waited for; then the write happens',
-    inFolder(async ({ path, clock, open }) => {
+    'delays a write until it is released',
+    withDatabase(async ({ path, clock, open }) => {
       const store = await open();
-      const holder = holdLock(path);
+      const holder = holdWriteLock(path);
       const write = store.pools.create('a', aPoolState());
       await clock.advance(100);
       expect(await store.pools.list()).toEqual([]);
@@ -197,11 +206,11 @@ describe('another process in the middle of a write', () => {
   );
 
   it(
-    'is given up on after a while, and nothing was written',
-    inFolder(async ({ path, clock, open }) => {
-      const store = await open({ patienceMs: 500 });
-      const holder = holdLock(path);
-      const write = codeOf(store.pools.create('a', aPoolState()));
+    'makes a write reject with STORE_BUSY after the timeout',
+    withDatabase(async ({ path, clock, open }) => {
+      const store = await open({ busyTimeoutMs: 500 });
+      const holder = holdWriteLock(path);
+      const write = rejectionCode(store.pools.create('a', aPoolState()));
       while (await clock.advanceToNext());
       expect(await write).toBe('STORE_BUSY');
       expect(clock.monotonic()).toBeLessThan(1_000);
@@ -212,12 +221,12 @@ describe('another process in the middle of a write', () => {
   );
 
   it(
-    'does not keep a caller that gives up',
-    inFolder(async ({ path, clock, open }) => {
+    'does not delay a caller that aborts',
+    withDatabase(async ({ path, clock, open }) => {
       const store = await open();
-      const holder = holdLock(path);
+      const holder = holdWriteLock(path);
       const abort = new AbortController();
-      const write = codeOf(store.pools.create('a', aPoolState(), { signal: abort.signal }));
+      const write = rejectionCode(store.pools.create('a', aPoolState(), { signal: abort.signal }));
       await clock.advance(20);
       abort.abort();
       expect(await write).toBe('CANCELLED');
@@ -228,10 +237,10 @@ describe('another process in the middle of a write', () => {
   );
 
   it(
-    'is waited for by close, since the write was promised',
-    inFolder(async ({ path, clock, open }) => {
+    'delays close until the pending write completes',
+    withDatabase(async ({ path, clock, open }) => {
       const store = await open();
-      const holder = holdLock(path);
+      const holder = holdWriteLock(path);
       const write = store.pools.create('a', aPoolState());
       const closed = store.close();
       await clock.advance(20);
@@ -239,17 +248,17 @@ describe('another process in the middle of a write', () => {
       await clock.advance(1_000);
       expect((await write).key).toBe('a');
       await closed;
-      expect(await codeOf(store.pools.list())).toBe('CANCELLED');
+      expect(await rejectionCode(store.pools.list())).toBe('CANCELLED');
     }),
   );
 
   it(
-    'makes a lease expire for a fenced write that waited too long',
-    inFolder(async ({ path, clock, open }) => {
+    'makes a fenced write fail when the lease expires meanwhile',
+    withDatabase(async ({ path, clock, open }) => {
       const store = await open();
       const fence = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 50 });
-      const holder = holdLock(path);
-      const write = codeOf(store.pools.create('a', aPoolState(), { fence }));
+      const holder = holdWriteLock(path);
+      const write = rejectionCode(store.pools.create('a', aPoolState(), { fence }));
       await clock.advance(60);
       holder.end();
       await clock.advance(1_000);
@@ -261,14 +270,14 @@ describe('another process in the middle of a write', () => {
 
 describe('a loop that only awaits the store', () => {
   it(
-    'lets timers and sockets have their turn',
-    inFolder(async ({ open, clock }) => {
+    'yields to timers and sockets',
+    withDatabase(async ({ open, clock }) => {
       const sleeps: number[] = [];
       let elapsed = 0;
       const store = await open({
         clock: {
           now: () => clock.now(),
-          // Each look at the clock is a millisecond later: that long takes each call.
+          // Each read of the clock adds a millisecond, as if each call took that long.
           monotonic: () => (elapsed += 1),
           sleep: async (ms) => void sleeps.push(ms),
         },
@@ -280,17 +289,17 @@ describe('a loop that only awaits the store', () => {
   );
 });
 
-describe('the observer', () => {
+describe('onWrite', () => {
   it(
-    'hears of each durable write before its caller does',
-    inFolder(async ({ path, open }) => {
-      const heard: string[] = [];
+    'is called for each durable write before the call resolves',
+    withDatabase(async ({ path, open }) => {
+      const reported: string[] = [];
       const store = await open({
         onWrite: ({ target, action, key }) => {
-          const [row] = bySql(path, (database) =>
+          const [row] = runSql(path, (database) =>
             database.prepare('SELECT count(*) AS n FROM pools').all(),
           );
-          heard.push(`${target} ${action} ${key} (${String(row?.['n'])} pools)`);
+          reported.push(`${target} ${action} ${key} (${String(row?.['n'])} pools)`);
         },
       });
       const created = await store.pools.create('a', aPoolState());
@@ -306,7 +315,7 @@ describe('the observer', () => {
       await store.installationId('i');
       await store.installationId('j');
       await store.close();
-      expect(heard).toEqual([
+      expect(reported).toEqual([
         'pools create a (1 pools)',
         'pools replace a (1 pools)',
         'pools remove a (0 pools)',
@@ -321,9 +330,9 @@ describe('the observer', () => {
   );
 
   it(
-    'may end the caller; the write stays',
-    inFolder(async ({ open }) => {
-      const crash = new Error('crashed here');
+    'can make the call reject, although the write is durable',
+    withDatabase(async ({ open }) => {
+      const crash = new Error('simulated crash');
       const store = await open({
         onWrite: () => {
           throw crash;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CollectionName } from '../ports/record-shapes.ts';
+import type { CollectionName } from '../ports/record-validators.ts';
 import type { ReadOptions, Store, StoreChanges } from '../ports/store.ts';
 import type { StoreObserver } from '../ports/store-write.ts';
-import type { Connection, Statement } from './connection.ts';
+import type { DatabaseConnection, Statement } from './database-connection.ts';
 import { REMOVALS_KEPT } from './schema.ts';
 import { SqliteCollection } from './sqlite-collection.ts';
 import { SqliteJournal } from './sqlite-journal.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
-import { corrupt } from './store-errors.ts';
+import { databaseCorrupt } from './store-errors.ts';
 
-/** The Store over one connection. Constructing it prepares every statement, so a missing table shows then. */
+/** The Store over one connection. The constructor prepares every statement, so a missing table fails there. */
 export class SqliteStore implements Store {
   readonly intents: SqliteCollection<'intents'>;
   readonly machines: SqliteCollection<'machines'>;
@@ -19,13 +19,13 @@ export class SqliteStore implements Store {
   readonly leases: SqliteLeases;
   readonly journal: SqliteJournal;
 
-  readonly #connection: Connection;
+  readonly #connection: DatabaseConnection;
   readonly #onWrite: StoreObserver;
   readonly #installation: Statement;
   readonly #setId: Statement;
   readonly #removals: Statement;
 
-  constructor(connection: Connection, onWrite: StoreObserver) {
+  constructor(connection: DatabaseConnection, onWrite: StoreObserver) {
     this.#connection = connection;
     this.#onWrite = onWrite;
     this.leases = new SqliteLeases(connection, onWrite);
@@ -43,12 +43,12 @@ export class SqliteStore implements Store {
   }
 
   revision(options: ReadOptions = {}): Promise<number> {
-    return this.#connection.read(options.signal, () => this.#facts().revision);
+    return this.#connection.read(options.signal, () => this.#readInstallation().revision);
   }
 
   changes(since: number | undefined, options: ReadOptions = {}): Promise<StoreChanges | undefined> {
-    return this.#connection.readTogether(options.signal, () => {
-      const { revision } = this.#facts();
+    return this.#connection.readSnapshot(options.signal, () => {
+      const { revision } = this.#readInstallation();
       if (since !== undefined && since < revision - REMOVALS_KEPT) return undefined;
       const after = since ?? 0;
       return {
@@ -64,15 +64,15 @@ export class SqliteStore implements Store {
   }
 
   async installationId(candidate: string): Promise<string> {
-    const known = await this.#connection.read(undefined, () => this.#facts().id);
+    const known = await this.#connection.read(undefined, () => this.#readInstallation().id);
     if (known !== undefined) return known;
-    const { id, isMine } = await this.#connection.write(undefined, () => {
-      const first = this.#facts().id;
-      if (first !== undefined) return { id: first, isMine: false };
+    const { id, isNew } = await this.#connection.write(undefined, () => {
+      const stored = this.#readInstallation().id;
+      if (stored !== undefined) return { id: stored, isNew: false };
       this.#setId.run(candidate);
-      return { id: candidate, isMine: true };
+      return { id: candidate, isNew: true };
     });
-    if (isMine) this.#onWrite({ target: 'installation', action: 'create', key: id });
+    if (isNew) this.#onWrite({ target: 'installation', action: 'create', key: id });
     return id;
   }
 
@@ -80,10 +80,10 @@ export class SqliteStore implements Store {
     return this.#connection.close();
   }
 
-  #facts(): { readonly revision: number; readonly id: string | undefined } {
+  #readInstallation(): { readonly revision: number; readonly id: string | undefined } {
     const row = this.#installation.first();
     if (typeof row?.['revision'] !== 'number') {
-      throw corrupt(this.#connection.path, 'table installation has no row');
+      throw databaseCorrupt(this.#connection.path, 'table installation has no row');
     }
     const { revision, id } = row;
     return { revision, id: typeof id === 'string' ? id : undefined };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { Conflict } from '../ports/errors.ts';
-import { fromErrno, fromSqlite, isBusy } from './store-errors.ts';
+import { isBusy, translateFileError, translateSqliteError } from './store-errors.ts';
 
 const PATH = '/var/lib/pvescaler/state.db';
 
 function sqliteError(errcode: number): Error {
-  return Object.assign(new Error('what SQLite says'), { code: 'ERR_SQLITE_ERROR', errcode });
+  return Object.assign(new Error('message of SQLite'), { code: 'ERR_SQLITE_ERROR', errcode });
 }
 
-describe('errors of SQLite', () => {
+describe('translateSqliteError', () => {
   it.each([
     ['PERM', 3, 'STORE_UNREADABLE'],
     ['READONLY', 8, 'STORE_READ_ONLY'],
@@ -28,38 +28,38 @@ describe('errors of SQLite', () => {
     ['NOTADB', 26, 'STORE_CORRUPT'],
     ['ERROR', 1, 'BUG'],
     ['CONSTRAINT_PRIMARYKEY', 1555, 'BUG'],
-  ])('%s (%i) is %s', (_name, errcode, code) => {
+  ])('translates %s (%i) to %s', (_name, errcode, code) => {
     const cause = sqliteError(errcode);
-    expect(fromSqlite(cause, PATH)).toMatchObject({ code, cause });
+    expect(translateSqliteError(cause, PATH)).toMatchObject({ code, cause });
   });
 
-  it('name the path, what SQLite said, and its number', () => {
-    expect(fromSqlite(sqliteError(13), PATH)).toMatchObject({
-      message: `the database ${PATH} has no room: the disk is full (what SQLite says)`,
+  it('includes the path, the message of SQLite and its result code', () => {
+    expect(translateSqliteError(sqliteError(13), PATH)).toMatchObject({
+      message: `the database ${PATH} cannot grow: the disk is full (message of SQLite)`,
       facts: { path: PATH, sqlite: 13 },
     });
   });
 
-  it.each([5, 261, 517, 6, 262, 15])('%i passes by itself', (errcode) => {
+  it.each([5, 261, 517, 6, 262, 15])('treats result code %i as busy', (errcode) => {
     expect(isBusy(sqliteError(errcode))).toBe(true);
   });
 
-  it.each([8, 10, 11, 1])('%i does not', (errcode) => {
+  it.each([8, 10, 11, 1])('does not treat result code %i as busy', (errcode) => {
     expect(isBusy(sqliteError(errcode))).toBe(false);
   });
 
-  it('ours and unknown ones stay what they are', () => {
-    const ours = new Conflict('RECORD_EXISTS', 'it is there');
-    const other = new TypeError('a mistake');
+  it('returns our own and unknown errors unchanged', () => {
+    const ours = new Conflict('RECORD_EXISTS', 'the record exists');
+    const other = new TypeError('not a database error');
     for (const error of [ours, other]) {
-      expect(fromSqlite(error, PATH)).toBe(error);
-      expect(fromErrno(error, PATH)).toBe(error);
+      expect(translateSqliteError(error, PATH)).toBe(error);
+      expect(translateFileError(error, PATH)).toBe(error);
       expect(isBusy(error)).toBe(false);
     }
   });
 });
 
-describe('errors of the file system', () => {
+describe('translateFileError', () => {
   it.each([
     ['EACCES', 'STORE_READ_ONLY'],
     ['EPERM', 'STORE_READ_ONLY'],
@@ -67,8 +67,12 @@ describe('errors of the file system', () => {
     ['ENOSPC', 'STORE_FULL'],
     ['EDQUOT', 'STORE_FULL'],
     ['ENAMETOOLONG', 'STORE_UNREADABLE'],
-  ])('%s is %s', (errno, code) => {
-    const cause = Object.assign(new Error('what the kernel says'), { code: errno });
-    expect(fromErrno(cause, PATH)).toMatchObject({ code, cause, facts: { path: PATH, errno } });
+  ])('translates %s to %s', (errno, code) => {
+    const cause = Object.assign(new Error('message of the kernel'), { code: errno });
+    expect(translateFileError(cause, PATH)).toMatchObject({
+      code,
+      cause,
+      facts: { path: PATH, errno },
+    });
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures of SQLite and of the file system in the product's words. Told apart by number, never by text.
+// Translates errors of SQLite and of the file system, by number and never by text.
 import type { CodeOf } from '../ports/error-codes.ts';
 import { Bug, PvescalerError, StoreUnusable, UnsupportedVersion } from '../ports/errors.ts';
 
@@ -20,48 +20,51 @@ const PRIMARY = {
 } as const;
 
 const READONLY_DBMOVED = 1032;
-/** The shared-memory file could not grow, which is how a full disk shows first. */
+/** The shared-memory file could not grow: the first symptom of a full disk. */
 const IOERR_SHMSIZE = 4874;
 const IOERR_CORRUPTFS = 8458;
 
-interface Meaning {
+interface ErrorMeaning {
   readonly code: StoreCode;
-  readonly says: string;
+  readonly problem: string;
   readonly hint?: string;
 }
 
-const MOVED: Meaning = {
+const MOVED: ErrorMeaning = {
   code: 'STORE_UNREADABLE',
-  says: 'was moved, replaced or deleted while it was open',
-  hint: 'Restart this process: what it writes now would be lost.',
+  problem: 'was moved, replaced or deleted while it was open',
+  hint: 'Restart this process: its writes would be lost.',
 };
 
-const NOT_OURS: Meaning = {
+const NOT_A_DATABASE: ErrorMeaning = {
   code: 'STORE_CORRUPT',
-  says: 'is not a pvescaler database, or its head is damaged',
-  hint: 'If state.path names another file by mistake, correct it. If this was the database, move it aside, with its -wal and -shm files, and start again: running machines are adopted from Proxmox.',
+  problem: 'is not a pvescaler database, or its header is damaged',
+  hint: 'Correct state.path if it names another file. If this was the database, move it aside with its -wal and -shm files and start again: running machines are adopted from Proxmox.',
 };
 
-const UNREADABLE: Meaning = { code: 'STORE_UNREADABLE', says: 'cannot be opened' };
-const READ_ONLY: Meaning = { code: 'STORE_READ_ONLY', says: 'cannot be written' };
-const FULL: Meaning = { code: 'STORE_FULL', says: 'has no room: the disk is full' };
-const CORRUPT: Meaning = { code: 'STORE_CORRUPT', says: 'is damaged' };
+const UNREADABLE: ErrorMeaning = { code: 'STORE_UNREADABLE', problem: 'cannot be opened' };
+const READ_ONLY: ErrorMeaning = { code: 'STORE_READ_ONLY', problem: 'cannot be written' };
+const FULL: ErrorMeaning = { code: 'STORE_FULL', problem: 'cannot grow: the disk is full' };
+const CORRUPT: ErrorMeaning = { code: 'STORE_CORRUPT', problem: 'is damaged' };
 
-const BY_RESULT: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
+const BY_RESULT: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning>([
   [PRIMARY.PERM, UNREADABLE],
   [PRIMARY.AUTH, UNREADABLE],
   [PRIMARY.READONLY, READ_ONLY],
   [READONLY_DBMOVED, MOVED],
-  [PRIMARY.IOERR, { code: 'STORE_UNREADABLE', says: 'cannot be used: the disk reports an error' }],
+  [
+    PRIMARY.IOERR,
+    { code: 'STORE_UNREADABLE', problem: 'cannot be used: the disk reports an error' },
+  ],
   [IOERR_SHMSIZE, FULL],
   [IOERR_CORRUPTFS, CORRUPT],
   [PRIMARY.CORRUPT, CORRUPT],
   [PRIMARY.FULL, FULL],
   [PRIMARY.CANTOPEN, UNREADABLE],
-  [PRIMARY.NOTADB, NOT_OURS],
+  [PRIMARY.NOTADB, NOT_A_DATABASE],
 ]);
 
-const BY_ERRNO: Readonly<Record<string, Meaning>> = {
+const BY_ERRNO: Readonly<Record<string, ErrorMeaning>> = {
   EACCES: READ_ONLY,
   EPERM: READ_ONLY,
   EROFS: READ_ONLY,
@@ -75,7 +78,7 @@ function resultCode(error: unknown): number | undefined {
   return typeof error.errcode === 'number' ? error.errcode : undefined;
 }
 
-/** PROTOCOL means that processes starting at once kept getting in each other's way: it passes. */
+/** PROTOCOL is a transient locking conflict between processes that start at the same time. */
 export function isBusy(error: unknown): boolean {
   const result = resultCode(error);
   if (result === undefined) return false;
@@ -83,41 +86,41 @@ export function isBusy(error: unknown): boolean {
   return primary === PRIMARY.BUSY || primary === PRIMARY.LOCKED || primary === PRIMARY.PROTOCOL;
 }
 
-/** The schema that a statement needs is not there: not ours to find out which table was dropped. */
+/** SQLITE_ERROR while preparing a statement: a table of the schema is missing. */
 export function isMissingTable(error: unknown): boolean {
   return resultCode(error) === 1;
 }
 
-export function fromSqlite(error: unknown, path: string): unknown {
+export function translateSqliteError(error: unknown, path: string): unknown {
   const result = resultCode(error);
   if (error instanceof PvescalerError || result === undefined) return error;
   const meaning = BY_RESULT.get(result) ?? BY_RESULT.get(result & 0xff);
   if (meaning === undefined) {
-    return new Bug('BUG', `SQLite refuses a statement of ours: ${errorText(error)}`, {
+    return new Bug('BUG', `SQLite refused a statement: ${errorText(error)}`, {
       cause: error,
     });
   }
   return storeError(meaning, { path, cause: error, facts: { sqlite: result } });
 }
 
-/** A failure of a file operation that was to create or write something. */
-export function fromErrno(error: unknown, path: string): unknown {
+/** For errors of file operations that create or write something. */
+export function translateFileError(error: unknown, path: string): unknown {
   if (error instanceof PvescalerError || resultCode(error) !== undefined) return error;
   if (!(error instanceof Error) || !('code' in error)) return error;
   const meaning = BY_ERRNO[String(error.code)] ?? UNREADABLE;
   return storeError(meaning, { path, cause: error, facts: { errno: String(error.code) } });
 }
 
-export function movedAway(path: string): StoreUnusable {
+export function databaseMoved(path: string): StoreUnusable {
   return storeError(MOVED, { path });
 }
 
-export function notOurs(path: string): StoreUnusable {
-  return storeError(NOT_OURS, { path });
+export function notADatabase(path: string): StoreUnusable {
+  return storeError(NOT_A_DATABASE, { path });
 }
 
 function storeError(
-  { code, says, hint }: Meaning,
+  { code, problem, hint }: ErrorMeaning,
   {
     path,
     cause,
@@ -125,14 +128,14 @@ function storeError(
   }: { path: string; cause?: unknown; facts?: Record<string, string | number> },
 ): StoreUnusable {
   const why = cause === undefined ? '' : ` (${errorText(cause)})`;
-  return new StoreUnusable(code, `the database ${path} ${says}${why}`, {
+  return new StoreUnusable(code, `the database ${path} ${problem}${why}`, {
     cause,
     facts: { path, ...facts },
     ...(hint !== undefined && { hint }),
   });
 }
 
-export function corrupt(path: string, problem: string): StoreUnusable {
+export function databaseCorrupt(path: string, problem: string): StoreUnusable {
   return new StoreUnusable('STORE_CORRUPT', `the database ${path} is damaged: ${problem}`, {
     facts: { path },
   });
@@ -141,7 +144,7 @@ export function corrupt(path: string, problem: string): StoreUnusable {
 export function schemaNewer(path: string, found: number, known: number): UnsupportedVersion {
   return new UnsupportedVersion(
     'STORE_SCHEMA_NEWER',
-    `the database ${path} has schema ${found}; this version knows up to ${known}`,
+    `the database ${path} has schema ${found}; this version supports schemas up to ${known}`,
     { facts: { path, found, known } },
   );
 }

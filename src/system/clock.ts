@@ -2,12 +2,12 @@
 import type { Clock } from '../ports/clock.ts';
 import { Cancelled } from '../ports/errors.ts';
 
-/** Node's timers count in 32 bits; a longer wait would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Node's timers count in 32 bits; a longer delay would fire immediately. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    const cancelled = () => reject(new Cancelled('CANCELLED', 'the wait was called off'));
+    const cancelled = () => reject(new Cancelled('CANCELLED', 'the wait was cancelled'));
     if (signal?.aborted === true) return cancelled();
     const onAbort = () => {
       clearTimeout(timer);
@@ -23,12 +23,12 @@ function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  // The same in every thread of the process: instants of one are told to others.
+  // Equal in all threads of the process, unlike performance.now(): threads exchange these times.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
   async sleep(ms, options = {}) {
     let left = Number.isNaN(ms) ? 0 : ms;
     do {
-      const part = Math.min(Math.max(left, 0), LONGEST_TIMER_MS);
+      const part = Math.min(Math.max(left, 0), MAX_TIMER_MS);
       await wait(part, options.signal);
       left -= part;
     } while (left > 0);

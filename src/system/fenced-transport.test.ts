@@ -2,15 +2,15 @@
 import { expect, it } from 'vitest';
 import { Unreachable } from '../ports/errors.ts';
 import { ScriptedTransport } from '../ports/fakes/scripted-transport.ts';
-import type { RequestEnd } from '../ports/fence.ts';
 import type { TransportRequest } from '../ports/transport.ts';
+import type { RequestOutcome } from '../ports/write-fence.ts';
 import { fencedTransport } from './fenced-transport.ts';
 
 function request(method: TransportRequest['method'], path: string): TransportRequest {
   return { method, url: `https://pve1:8006/api2/json${path}`, headTimeoutMs: 1_000 };
 }
 
-it('lets nothing out that changes something once the right to act is gone', async () => {
+it('refuses requests with side effects once this process is no longer the driver', async () => {
   let mayAct = true;
   const inner = new ScriptedTransport(() => ({ status: 200 }));
   const transport = fencedTransport(inner, {
@@ -31,43 +31,43 @@ it('lets nothing out that changes something once the right to act is gone', asyn
   expect(inner.requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'POST', 'POST']);
 });
 
-function watchedBy(answer: ConstructorParameters<typeof ScriptedTransport>[0]) {
-  const ends: (RequestEnd | 'under way')[] = [];
-  const gate = {
+function recordOutcomes(answer: ConstructorParameters<typeof ScriptedTransport>[0]) {
+  const outcomes: (RequestOutcome | 'in progress')[] = [];
+  const fence = {
     mayAct: () => true,
     beginRequest: () => {
-      const place = ends.push('under way') - 1;
-      return (end: RequestEnd) => {
-        ends[place] = end;
+      const index = outcomes.push('in progress') - 1;
+      return (end: RequestOutcome) => {
+        outcomes[index] = end;
       };
     },
   };
-  return { ends, transport: fencedTransport(new ScriptedTransport(answer), gate) };
+  return { outcomes, transport: fencedTransport(new ScriptedTransport(answer), fence) };
 }
 
 const refused = (requestSent?: boolean) => () => {
   const facts = requestSent === undefined ? {} : { requestSent };
-  throw new Unreachable('PVE_UNREACHABLE', 'cut', { facts });
+  throw new Unreachable('PVE_UNREACHABLE', 'connection reset', { facts });
 };
 
 it.each([
-  ['an answer', () => ({ status: 200 }), 'settled'],
-  ['a refusal', () => ({ status: 500 }), 'settled'],
-  ['a host that does not answer the one that was asked', () => ({ status: 596 }), 'unsure'],
-  ['a request that never left', refused(false), 'settled'],
-  ['a lost answer', refused(true), 'unsure'],
-  ['trouble of which nobody says when', refused(), 'unsure'],
-] as const)('keeps account of %s', async (_what, answer, end) => {
-  const { ends, transport } = watchedBy(answer);
+  ['a success', () => ({ status: 200 }), 'settled'],
+  ['an error response', () => ({ status: 500 }), 'settled'],
+  ['an error from a forwarding Proxmox node', () => ({ status: 596 }), 'unknown'],
+  ['a request that was never sent', refused(false), 'settled'],
+  ['a lost response', refused(true), 'unknown'],
+  ['an error without requestSent', refused(), 'unknown'],
+] as const)('records the outcome of %s', async (_what, answer, end) => {
+  const { outcomes, transport } = recordOutcomes(answer);
   const sent = transport.request(request('POST', '/nodes/pve1/qemu')).catch(() => undefined);
-  expect(ends).toEqual(['under way']);
+  expect(outcomes).toEqual(['in progress']);
   await sent;
-  expect(ends).toEqual([end]);
+  expect(outcomes).toEqual([end]);
 });
 
-it('keeps no account of what changes nothing', async () => {
-  const { ends, transport } = watchedBy(() => ({ status: 200 }));
+it('does not track requests without side effects', async () => {
+  const { outcomes, transport } = recordOutcomes(() => ({ status: 200 }));
   await transport.request(request('GET', '/cluster/resources'));
   await transport.request(request('POST', '/access/ticket'));
-  expect(ends).toEqual([]);
+  expect(outcomes).toEqual([]);
 });

@@ -1,43 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 import { LostLeadership, PvescalerError } from '../ports/errors.ts';
-import type { RequestFence } from '../ports/fence.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../ports/transport.ts';
+import type { RequestFence } from '../ports/write-fence.ts';
 
-const HARMLESS = ['/access/ticket', '/agent/ping'] as const;
+/** POST requests without side effects: login, and the check that a guest agent responds. */
+const WITHOUT_SIDE_EFFECTS = ['/access/ticket', '/agent/ping'] as const;
 
 /**
- * Lets nothing out that changes something once the right to act is gone, and keeps account of what it let out. Looking
- * is free, and so are logging in and asking whether a guest is up: they change nothing on the other side.
+ * Refuses requests with side effects once this process is no longer the driver, and reports to the fence how the others
+ * ended. Requests without side effects always pass.
  */
-export function fencedTransport(transport: Transport, gate: RequestFence): Transport {
+export function fencedTransport(transport: Transport, fence: RequestFence): Transport {
   return {
     request: (request) =>
-      request.method === 'GET' || HARMLESS.some((end) => request.url.endsWith(end))
+      request.method === 'GET' || WITHOUT_SIDE_EFFECTS.some((end) => request.url.endsWith(end))
         ? transport.request(request)
-        : watched(transport, gate, request),
+        : sendFenced(transport, fence, request),
     close: () => transport.close(),
   };
 }
 
-async function watched(
+async function sendFenced(
   transport: Transport,
-  gate: RequestFence,
+  fence: RequestFence,
   request: TransportRequest,
 ): Promise<TransportResponse> {
-  if (!gate.mayAct()) {
-    throw new LostLeadership('LEASE_LOST', 'this process no longer drives; nothing was sent', {
-      facts: { requestSent: false },
-    });
+  if (!fence.mayAct()) {
+    throw new LostLeadership(
+      'LEASE_LOST',
+      'this process is no longer the driver; the request was not sent',
+      {
+        facts: { requestSent: false },
+      },
+    );
   }
-  const ended = gate.beginRequest();
+  const endRequest = fence.beginRequest();
   try {
     const response = await transport.request(request);
-    // Above 500 it is somebody in between who answers: Proxmox passes calls on to the host that they are about.
-    ended(response.status > 500 ? 'unsure' : 'settled');
+    // Statuses above 500 come from the Proxmox node that forwards the request, so the target host may still act.
+    endRequest(response.status > 500 ? 'unknown' : 'settled');
     return response;
   } catch (error) {
     const wasNotSent = error instanceof PvescalerError && error.facts['requestSent'] === false;
-    ended(wasNotSent ? 'settled' : 'unsure');
+    endRequest(wasNotSent ? 'settled' : 'unknown');
     throw error;
   }
 }

@@ -2,14 +2,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import {
-  type PeerAnswer,
   type PeerRequest,
+  type PeerResponse,
   transportContract,
 } from '../ports/contract/transport.contract.ts';
 import { createHttpTransport } from './http-transport.ts';
 import { systemClock } from './index.ts';
 
-type Peer = (request: PeerRequest) => PeerAnswer;
+type Peer = (request: PeerRequest) => PeerResponse;
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   let text = '';
@@ -23,7 +23,7 @@ async function answer(peer: Peer, request: IncomingMessage, response: ServerResp
   );
   const body = await bodyOf(request);
   const reply = peer({ method: request.method ?? '', path: request.url ?? '', headers, body });
-  if (reply === 'silence') return;
+  if (reply === 'no response') return;
   if (reply === 'reset') {
     request.socket.destroy();
     return;
@@ -64,13 +64,13 @@ transportContract('http', () => {
   return Promise.resolve({
     transport,
     serve,
-    nobody: async () => {
+    closedPort: async () => {
       const server = createServer();
       const port = await listen(server);
       await stop(server);
       return `http://127.0.0.1:${port}`;
     },
-    pass: (ms: number) => systemClock.sleep(ms),
+    advance: (ms: number) => systemClock.sleep(ms),
     cleanup: async () => {
       await transport.close();
       await Promise.all(servers.map(stop));
@@ -78,8 +78,8 @@ transportContract('http', () => {
   });
 });
 
-describe('the peer', () => {
-  it('is named by the code', async () => {
+describe('createHttpTransport', () => {
+  it('reports an unreachable peer with the configured code', async () => {
     const transport = createHttpTransport({ unreachable: 'KUBERNETES_UNREACHABLE' });
     const url = 'https://no-such-host.invalid:6443/';
     await expect(
@@ -89,8 +89,8 @@ describe('the peer', () => {
   });
 });
 
-describe('names', () => {
-  it('is Unreachable for a name that does not exist', async () => {
+describe('name resolution', () => {
+  it('rejects with Unreachable for a host name that does not exist', async () => {
     const transport = createHttpTransport();
     await expect(
       transport.request({

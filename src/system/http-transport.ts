@@ -8,37 +8,37 @@ import type {
   TransportRequest,
   TransportResponse,
 } from '../ports/transport.ts';
-import { translateSocketError, type UnreachablePeer } from './socket-errors.ts';
+import { translateSocketError, type UnreachableCode } from './socket-errors.ts';
 import { pinnedConnector } from './tls-pinning.ts';
 
-/** Who we are to the server, where it asks for a certificate. */
+/** The client certificate for servers that request one. */
 export interface ClientIdentity {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
 export type TransportTls =
-  /** Chain and host name are checked, against the system's roots or only against these. */
+  /** Verifies chain and host name against the system's roots, or only against `caPem`. */
   | {
       readonly kind: 'verify';
       readonly caPem?: string;
       readonly client?: ClientIdentity;
-      /** What the certificate is checked for, where it is not the URL's host. */
+      /** Name to verify in the certificate instead of the URL's host. */
       readonly serverName?: string;
     }
-  /** The leaf certificate is one of these (SHA-256, hex, colons optional); chain and name do not matter. */
+  /** The leaf certificate must be one of these (SHA-256, hex, colons optional); chain and name are not verified. */
   | { readonly kind: 'fingerprints'; readonly sha256: readonly string[] }
-  /** Anybody in between can read and change everything. The caller warns. */
+  /** Verifies nothing: a man in the middle can read and change all traffic. The caller logs a warning. */
   | { readonly kind: 'insecure'; readonly client?: ClientIdentity };
 
 export interface HttpTransportOptions {
   readonly tls?: TransportTls;
-  /** A server that is gone without a word is noticed after this. */
+  /** Limit for TCP connect and TLS handshake. */
   readonly connectTimeoutMs?: number;
-  /** Below the server's own, or a request meets a connection that is just being closed. */
+  /** Must be below the server's own limit; otherwise requests race with the server closing the connection. */
   readonly keepAliveMs?: number;
-  /** The code of Unreachable: which peer this transport is for. */
-  readonly unreachable?: UnreachablePeer;
+  /** Error code to use when the peer is unreachable. */
+  readonly unreachable?: UnreachableCode;
 }
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -51,19 +51,19 @@ export function createHttpTransport(options: HttpTransportOptions = {}): Transpo
 
 class HttpTransport implements Transport {
   readonly #agent: Agent;
-  readonly #unreachable: UnreachablePeer;
+  readonly #unreachable: UnreachableCode;
 
   constructor(options: HttpTransportOptions) {
     this.#unreachable = options.unreachable ?? 'PVE_UNREACHABLE';
     const keepAliveMs = options.keepAliveMs ?? KEEP_ALIVE_MS;
     this.#agent = new Agent({
       connect: connector(options),
-      // HTTP/2 has no reason phrase, and that is where older Proxmox versions put an error's text.
+      // HTTP/2 has no reason phrase, and older Proxmox versions put the error message there.
       allowH2: false,
       pipelining: 1,
       keepAliveTimeout: keepAliveMs,
       keepAliveMaxTimeout: keepAliveMs,
-      // The head has its own clock below; a body may stream for as long as its signal allows.
+      // Exchange limits the time for the headers; a body may stream for as long as its signal allows.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -73,8 +73,8 @@ class HttpTransport implements Transport {
     if (request.signal?.aborted === true) throw cancelled(false);
     const exchange = new Exchange(request, this.#unreachable);
     try {
-      const dispatcher: Dispatcher = this.#agent.compose(exchange.notice);
-      const answer = await dispatcher.request({
+      const dispatcher: Dispatcher = this.#agent.compose(exchange.observeStart);
+      const response = await dispatcher.request({
         ...target(request.url),
         method: request.method,
         headers: headersOf(request),
@@ -82,35 +82,35 @@ class HttpTransport implements Transport {
         signal: exchange.signal,
       });
       return {
-        status: answer.statusCode,
-        reason: answer.statusText,
-        headers: plainHeaders(answer.headers),
-        body: exchange.guard(answer.body),
+        status: response.statusCode,
+        reason: response.statusText,
+        headers: plainHeaders(response.headers),
+        body: exchange.translateErrors(response.body),
       };
     } catch (error) {
       throw exchange.translate(error);
     } finally {
-      exchange.headArrived();
+      exchange.stopTimer();
     }
   }
 
   close(): Promise<void> {
-    // Agent.close waits for requests under way; those are left to their signals, so nobody waits here.
+    // Agent.close waits for requests in progress; they continue until their signals abort, so it is not awaited.
     void this.#agent.close().catch(() => undefined);
     return Promise.resolve();
   }
 }
 
-/** One exchange: its head timeout, whether anything left for the peer, and what its failures mean. */
+/** State of one exchange: header timeout, whether bytes may have been sent, and the translation of its errors. */
 class Exchange {
   readonly signal: AbortSignal;
   readonly #request: TransportRequest;
-  readonly #unreachable: UnreachablePeer;
+  readonly #unreachable: UnreachableCode;
   readonly #headTimeout = new AbortController();
   readonly #timer: NodeJS.Timeout;
   #started = false;
 
-  constructor(request: TransportRequest, unreachable: UnreachablePeer) {
+  constructor(request: TransportRequest, unreachable: UnreachableCode) {
     this.#request = request;
     this.#unreachable = unreachable;
     this.signal =
@@ -120,24 +120,25 @@ class Exchange {
     this.#timer = setTimeout(() => this.#headTimeout.abort(), request.headTimeoutMs);
   }
 
-  /** Marks the moment from which bytes may be on the wire; before it, the peer certainly has nothing. */
-  readonly notice: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) =>
-    dispatch(options, {
-      onRequestStart: (controller, context) => {
-        this.#started = true;
-        handler.onRequestStart?.(controller, context);
-      },
-      onResponseStart: (...head) => handler.onResponseStart?.(...head),
-      onResponseData: (...data) => handler.onResponseData?.(...data),
-      onResponseEnd: (...end) => handler.onResponseEnd?.(...end),
-      onResponseError: (...error) => handler.onResponseError?.(...error),
-    });
+  /** Records when bytes may be on the wire; before that the peer has certainly received nothing. */
+  readonly observeStart: Dispatcher.DispatcherComposeInterceptor =
+    (dispatch) => (options, handler) =>
+      dispatch(options, {
+        onRequestStart: (controller, context) => {
+          this.#started = true;
+          handler.onRequestStart?.(controller, context);
+        },
+        onResponseStart: (...head) => handler.onResponseStart?.(...head),
+        onResponseData: (...data) => handler.onResponseData?.(...data),
+        onResponseEnd: (...end) => handler.onResponseEnd?.(...end),
+        onResponseError: (...error) => handler.onResponseError?.(...error),
+      });
 
-  headArrived(): void {
+  stopTimer(): void {
     clearTimeout(this.#timer);
   }
 
-  async *guard(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  async *translateErrors(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     try {
       yield* body;
     } catch (error) {
@@ -150,7 +151,7 @@ class Exchange {
     if (this.#headTimeout.signal.aborted) {
       return new TimedOut(
         'REQUEST_TIMED_OUT',
-        `${origin(this.#request.url)} did not answer within ${this.#request.headTimeoutMs} ms`,
+        `${origin(this.#request.url)} did not respond within ${this.#request.headTimeoutMs} ms`,
         { facts: { requestSent: this.#started } },
       );
     }
@@ -163,7 +164,7 @@ class Exchange {
 }
 
 function cancelled(requestSent: boolean): Cancelled {
-  return new Cancelled('CANCELLED', 'the request was called off', { facts: { requestSent } });
+  return new Cancelled('CANCELLED', 'the request was cancelled', { facts: { requestSent } });
 }
 
 function connector(options: HttpTransportOptions): buildConnector.connector {
@@ -187,7 +188,7 @@ function target(url: string): { readonly origin: string; readonly path: string }
   return { origin: parsed.origin, path: `${parsed.pathname}${parsed.search}` };
 }
 
-/** Never the whole URL: a query may hold what no log should. */
+/** Never the whole URL: its query may contain secrets. */
 function origin(url: string): string {
   return new URL(url).origin;
 }
@@ -198,7 +199,7 @@ function isSized(body: TransportRequest['body']): body is SizedBody {
 
 function headersOf(request: TransportRequest): Record<string, string> {
   const headers = { ...request.headers };
-  // Named, the body is sent as it is; not named, an iterable would be sent in chunks, which Proxmox refuses.
+  // Without a length undici sends an iterable in chunks, which Proxmox refuses.
   if (isSized(request.body)) headers['content-length'] = String(request.body.byteLength);
   return headers;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine the program runs on, behind the ports: time, randomness and sockets. The only folder besides
-// main.ts that may use timers, randomness and sockets of Node.
+// Implements the ports with Node's timers, randomness, sockets, threads and child processes. Besides main.ts this is the
+// only folder that may use them.
 import type { Transport } from '../ports/transport.ts';
 import type { HttpTransportOptions } from './http-transport.ts';
 
@@ -9,9 +9,9 @@ export { fencedTransport } from './fenced-transport.ts';
 export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-transport.ts';
 export { systemRandom } from './random.ts';
 export { runProgram } from './run-program.ts';
-export { linkToParent, startThread } from './thread-link.ts';
+export { openParentChannel, startThread } from './thread-channel.ts';
 
-/** The HTTP client is large; it is loaded by the first command that talks to somebody. */
+/** Loads the HTTP client on demand, because it is large and many commands need none. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<Transport> {
   const { createHttpTransport } = await import('./http-transport.ts');
   return createHttpTransport(options);

@@ -6,7 +6,7 @@ function shell(script: string, signal = new AbortController().signal) {
   return runProgram({ command: 'sh', args: ['-c', script], env: { OWN: 'mine' }, signal });
 }
 
-it('tells how a program ended and what it said', async () => {
+it('returns the exit code, stdout and stderr', async () => {
   expect(await shell('echo "$OWN"; echo oh >&2; exit 3')).toEqual({
     code: 3,
     output: 'mine\n',
@@ -14,20 +14,20 @@ it('tells how a program ended and what it said', async () => {
   });
 });
 
-it('gives it what this process has, and no input', async () => {
+it('passes on the environment of this process and no stdin', async () => {
   expect(await shell('cat; test -n "$PATH" && echo path')).toMatchObject({ output: 'path\n' });
 });
 
-it('ends it with what it started', async () => {
+it('kills the program and its child processes on abort', async () => {
   const stop = new AbortController();
-  // Whoever holds its output keeps it from ending: all of them have to go.
+  // A child process that holds stdout open would keep the run from ending.
   const run = shell('sleep 600 & echo begun; wait', stop.signal);
   stop.abort();
   expect(await run).toMatchObject({ code: null });
   expect(await shell('sleep 600', stop.signal)).toMatchObject({ code: null });
 });
 
-it('says when there is none', async () => {
+it('rejects with ENOENT when the program does not exist', async () => {
   const signal = new AbortController().signal;
   const run = runProgram({ command: '/no/such/program', args: [], env: {}, signal });
   await expect(run).rejects.toMatchObject({ code: 'ENOENT' });

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type ChildProcess, spawn } from 'node:child_process';
 
-export interface ProgramToRun {
+interface Program {
   readonly command: string;
   readonly args: readonly string[];
-  /** Beside what this process has, and before it. */
+  /** Added to the environment of this process; takes precedence. */
   readonly env: Readonly<Record<string, string>>;
-  /** Ends it, and all that it started. */
+  /** Kills the program and its child processes. */
   readonly signal: AbortSignal;
 }
 
-export interface ProgramEnd {
-  /** Null: it was killed. */
+interface ProgramResult {
+  /** Null: killed by a signal. */
   readonly code: number | null;
   readonly output: string;
   readonly errors: string;
 }
 
-/** Rejects when it cannot be started. Nobody answers its questions. */
-export async function runProgram(program: ProgramToRun): Promise<ProgramEnd> {
+/** Rejects when the program cannot be started. The program has no stdin. */
+export async function runProgram(program: Program): Promise<ProgramResult> {
   const { command, args, env, signal } = program;
-  // In a group of its own: what it starts is ended with it.
+  // In its own process group, so that its child processes can be killed with it.
   const child = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -30,23 +30,23 @@ export async function runProgram(program: ProgramToRun): Promise<ProgramEnd> {
   if (signal.aborted) onAbort();
   signal.addEventListener('abort', onAbort, { once: true });
   try {
-    return await endOf(child);
+    return await waitForExit(child);
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
 }
 
-function endOf(child: ChildProcess): Promise<ProgramEnd> {
-  const parts = { output: '', errors: '' };
+function waitForExit(child: ChildProcess): Promise<ProgramResult> {
+  const streams = { output: '', errors: '' };
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    parts.output += text;
+    streams.output += text;
   });
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    parts.errors += text;
+    streams.errors += text;
   });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', (code) => resolve({ code, ...parts }));
+    child.once('close', (code) => resolve({ code, ...streams }));
   });
 }
 
@@ -54,6 +54,6 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // It has already exited.
   }
 }

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log: one JSON object per line, or text for people. Secrets are kept out twice: by the names of fields, and by
-// what a line looks like when it is about to be written.
+// The log: one JSON object or one line of text per entry. Secrets are removed twice: by field name, and by pattern in the
+// finished line.
 import { type LevelWithSilent, type Logger, pino } from 'pino';
 import { PvescalerError } from '../ports/errors.ts';
-import type { Log, LogFacts } from '../ports/log.ts';
-import { masked } from './mask.ts';
-import { textLine } from './text-line.ts';
+import type { Log, LogFields } from '../ports/log.ts';
+import { maskSecrets } from './mask-secrets.ts';
 
 export interface LogOptions {
   readonly level: LevelWithSilent;
   readonly format: 'json' | 'text';
-  /** Gets whole lines. */
+  /** Receives whole lines. */
   readonly write: (line: string) => void;
   /** Wall clock. */
   readonly now: () => number;
-  /** In each line. */
-  readonly facts?: LogFacts;
+  /** Added to each line. */
+  readonly fields?: LogFields;
 }
 
-/** Fields of these names are never shown, at the top or below any other field. */
+/** Fields with these names are masked, at the top level and up to two levels below. */
 const SECRET_FIELDS = [
   'token',
   'secret',
@@ -30,11 +29,11 @@ const SECRET_FIELDS = [
   'input',
 ];
 
-export function createLog({ level, format, write, now, facts = {} }: LogOptions): Log {
+export function createLog({ level, format, write, now, fields = {} }: LogOptions): Log {
   const logger = pino(
     {
       level,
-      base: facts,
+      base: fields,
       timestamp: () => `,"time":"${new Date(now()).toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
       messageKey: 'message',
@@ -44,22 +43,24 @@ export function createLog({ level, format, write, now, facts = {} }: LogOptions)
       },
       serializers: { error: describeError },
     },
-    { write: (line: string) => write(format === 'json' ? masked(line) : masked(textLine(line))) },
+    {
+      write: (line: string) => write(maskSecrets(format === 'json' ? line : formatTextLine(line))),
+    },
   );
-  return overPino(logger);
+  return wrapPino(logger);
 }
 
-function overPino(logger: Logger): Log {
+function wrapPino(logger: Logger): Log {
   return {
-    debug: (message, facts = {}) => logger.debug(facts, message),
-    info: (message, facts = {}) => logger.info(facts, message),
-    warn: (message, facts = {}) => logger.warn(facts, message),
-    error: (message, facts = {}) => logger.error(facts, message),
-    with: (facts) => overPino(logger.child(facts)),
+    debug: (message, fields = {}) => logger.debug(fields, message),
+    info: (message, fields = {}) => logger.info(fields, message),
+    warn: (message, fields = {}) => logger.warn(fields, message),
+    error: (message, fields = {}) => logger.error(fields, message),
+    with: (fields) => wrapPino(logger.child(fields)),
   };
 }
 
-/** Class, code and words of ours; of a fault also where it happened. Causes may quote a peer and are left out. */
+/** Includes the stack only for bugs. Omits causes, because they may quote data of a peer. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (!(error instanceof PvescalerError)) {
@@ -74,4 +75,23 @@ function describeError(error: unknown): unknown {
     ...(Object.keys(facts).length > 0 && { facts }),
     ...(error.class === 'Bug' && { stack: error.stack }),
   };
+}
+
+/** Converts a JSON line to text: time, level, message, then the other fields. */
+function formatTextLine(json: string): string {
+  const parsed: unknown = JSON.parse(json);
+  const fields = new Map(Object.entries(parsed ?? {}));
+  const take = (name: string) => {
+    const value: unknown = fields.get(name);
+    fields.delete(name);
+    return typeof value === 'string' ? value : '';
+  };
+  const head = [take('time'), take('level').toUpperCase().padEnd(5), take('message')];
+  const rest = [...fields].map(([name, value]) => `${name}=${formatValue(value)}`);
+  return `${[...head, ...rest].join(' ')}\n`;
+}
+
+function formatValue(value: unknown): string {
+  if (typeof value === 'string' && /^[^\s"=]+$/.test(value)) return value;
+  return JSON.stringify(value);
 }

@@ -4,14 +4,14 @@ import { Unreachable } from '../ports/errors.ts';
 import { ScriptedTransport } from '../ports/fakes/scripted-transport.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import { METRIC_NAMES, METRICS } from '../ports/metric-table.ts';
-import { endpointOf, meteredTransport } from './metered-transport.ts';
+import { formatEndpoint, meteredTransport } from './metered-transport.ts';
 import { createMetrics } from './metrics.ts';
 
-/** Labels whose values the fleet's size does not multiply. */
+/** Labels whose number of values does not grow with the fleet. */
 const BOUNDED = [
   'version',
   'outcome',
-  'side',
+  'source',
   'region',
   'pool',
   'phase',
@@ -19,15 +19,15 @@ const BOUNDED = [
   'kind',
   'reason',
   'endpoint',
-  'call',
+  'method',
   'resource',
-  // The methods of services that we define, and the status codes of gRPC.
+  // Methods of the CloudProvider service, and gRPC status codes.
   'rpc',
   'code',
 ];
 
-describe('the table of metrics', () => {
-  it.each(METRIC_NAMES)('%s is named after the rules and has bounded labels only', (name) => {
+describe('the metric table', () => {
+  it.each(METRIC_NAMES)('%s follows the naming rules and has only bounded labels', (name) => {
     const { type, labels } = METRICS[name];
     expect(name).toMatch(/^pvescaler_[a-z_]+$/);
     expect(name.endsWith('_total')).toBe(type === 'counter');
@@ -36,31 +36,31 @@ describe('the table of metrics', () => {
   });
 });
 
-describe('metrics', () => {
-  it('are shown with their help, also before anything was measured', async () => {
-    const text = await createMetrics({ ofProcess: false }).read();
+describe('createMetrics', () => {
+  it('exposes every metric before the first measurement', async () => {
+    const text = await createMetrics({ includeProcess: false }).read();
     for (const name of METRIC_NAMES) expect(text).toContain(`# TYPE ${name} ${METRICS[name].type}`);
   });
 
-  it('count, observe and set', async () => {
-    const metrics = createMetrics({ ofProcess: false });
-    metrics.add('pvescaler_rounds_total', { outcome: 'done' });
-    metrics.add('pvescaler_rounds_total', { outcome: 'done' }, 2);
-    metrics.observe('pvescaler_round_duration_seconds', {}, 0.2);
-    metrics.set('pvescaler_pool_target', [
+  it('records counters, histograms and gauges', async () => {
+    const metrics = createMetrics({ includeProcess: false });
+    metrics.add('pvescaler_reconciles_total', { outcome: 'success' });
+    metrics.add('pvescaler_reconciles_total', { outcome: 'success' }, 2);
+    metrics.observe('pvescaler_reconcile_duration_seconds', {}, 0.2);
+    metrics.set('pvescaler_pool_target_size', [
       { labels: { pool: 'a' }, value: 1 },
       { labels: { pool: 'b' }, value: 2 },
     ]);
-    metrics.set('pvescaler_pool_target', [{ labels: { pool: 'b' }, value: 3 }]);
+    metrics.set('pvescaler_pool_target_size', [{ labels: { pool: 'b' }, value: 3 }]);
     const text = await metrics.read();
-    expect(text).toContain('pvescaler_rounds_total{outcome="done"} 3');
-    expect(text).toContain('pvescaler_round_duration_seconds_bucket{le="0.25"} 1');
-    expect(text).toContain('pvescaler_pool_target{pool="b"} 3');
+    expect(text).toContain('pvescaler_reconciles_total{outcome="success"} 3');
+    expect(text).toContain('pvescaler_reconcile_duration_seconds_bucket{le="0.25"} 1');
+    expect(text).toContain('pvescaler_pool_target_size{pool="b"} 3');
     expect(text).not.toContain('pool="a"');
   });
 });
 
-describe('the endpoint of a request', () => {
+describe('formatEndpoint', () => {
   const base = 'https://pve1:8006/api2/json';
   it.each([
     ['/nodes/pve-1/qemu/1250/config?x=1', 'GET /nodes/{host}/qemu/{vmid}/config'],
@@ -74,13 +74,13 @@ describe('the endpoint of a request', () => {
     ['/cluster/resources', 'GET /cluster/resources'],
     ['/access/4711', 'GET /access/{name}'],
   ])('%s', (path, expected) => {
-    expect(endpointOf({ method: 'GET', url: `${base}${path}` })).toBe(expected);
+    expect(formatEndpoint({ method: 'GET', url: `${base}${path}` })).toBe(expected);
   });
 });
 
-describe('a metered transport', () => {
-  it('counts answers by status and failures by class', async () => {
-    const metrics = createMetrics({ ofProcess: false });
+describe('meteredTransport', () => {
+  it('counts responses by status and failures by error class', async () => {
+    const metrics = createMetrics({ includeProcess: false });
     const clock = new VirtualClock();
     const statuses = [200, 500];
     const inner = new ScriptedTransport(() => {

@@ -66,7 +66,7 @@ describe('pvescaler serve', () => {
     const ready = 'pvescaler_machines{pool="workers",phase="ready"}';
     await until(async () => (await valueOf(served, ready)) === 1);
     expect(await valueOf(served, 'pvescaler_leader')).toBe(1);
-    expect(await valueOf(served, 'pvescaler_pool_target{pool="workers"}')).toBe(1);
+    expect(await valueOf(served, 'pvescaler_pool_target_size{pool="workers"}')).toBe(1);
     const { text } = await answer(served, '/metrics');
     for (const name of METRIC_NAMES) expect(text).toContain(`# HELP ${name} `);
     for (const line of text.trim().split('\n')) {

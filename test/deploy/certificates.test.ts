@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guide's way without cert-manager: the command as it stands there, and what the two sides would make of its files.
+// Certificates without cert-manager: runs the command of the guide and checks its files against both configurations.
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { aFolder, pvescaler } from '../support/pvescaler.ts';
-import { commandsUnder } from './guide.ts';
-import { manifest, yamlOf } from './manifests.ts';
+import { readCommands } from './guide.ts';
+import { readManifest, readYaml } from './manifests.ts';
 
-describe('the certificates of the guide', () => {
-  it('are accepted by both sides as deployed', () => {
+describe('certificates created as in the guide', () => {
+  it('match the deployed server and Cluster Autoscaler configuration', () => {
     const cwd = aFolder();
-    const [[program, ...args] = [], ...secrets] = commandsUnder('With pvescaler certs');
+    const [[program, ...args] = [], ...secrets] = readCommands('With pvescaler certs');
     expect(program).toBe('pvescaler');
     const { exitCode, out, err } = pvescaler(args, { cwd });
     expect(exitCode, err).toBe(0);
@@ -21,7 +21,7 @@ describe('the certificates of the guide', () => {
     expect(files).toHaveLength(6);
     expect(files.filter((file) => !existsSync(join(cwd, file)))).toEqual([]);
 
-    const { data } = manifest('deploy/cluster-autoscaler/cloud-config.yaml', 'ConfigMap');
+    const { data } = readManifest('deploy/cluster-autoscaler/cloud-config.yaml', 'ConfigMap');
     const deployed = parse(data['cloud-config.yaml']);
     const { address, grpc_timeout: timeout } = parse(out);
     expect({ address, timeout }).toEqual({
@@ -35,7 +35,7 @@ describe('the certificates of the guide', () => {
     const [host] = address.split(':');
     expect(server.checkHost(host)).toBe(host);
     for (const one of [server, client]) expect(one.verify(ca.publicKey)).toBe(true);
-    const { allow } = yamlOf('deploy/server/config.yaml').grpc.tls;
+    const { allow } = readYaml('deploy/server/config.yaml').grpc.tls;
     expect(allow.map((name: string) => `CN=${name}`)).toEqual([client.subject]);
   });
 });

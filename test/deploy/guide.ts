@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guide as data: what it tells people to type is what the tests run.
+// Reads commands from the guide, so that the tests run what users type.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../support/pvescaler.ts';
 
 export const GUIDE = readFileSync(join(root, 'docs/guides/cluster-autoscaler.md'), 'utf8');
 
-/** The commands of every `sh` block under the heading of that name, one per element, words unquoted. */
-export function commandsUnder(heading: string): readonly (readonly string[])[] {
+/** The commands of all `sh` blocks under the heading, each as a list of unquoted words. */
+export function readCommands(heading: string): readonly (readonly string[])[] {
   const section = GUIDE.split(/^#+ /m).find((text) => text.startsWith(`${heading}\n`));
   if (section === undefined) throw new Error(`the guide has no heading "${heading}"`);
   const blocks = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Dockerfile, followed without Docker: its files are copied, its build is run, and what the image would hold starts.
+// Follows the Dockerfile without Docker: copies its files, runs its build and starts the result.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../support/pvescaler.ts';
-import { textOf } from './manifests.ts';
+import { readRepoFile } from './manifests.ts';
 
 interface Copy {
   readonly fromBuild: boolean;
@@ -14,11 +14,11 @@ interface Copy {
   readonly target: string;
 }
 
-const place = join(tmpdir(), `pvescaler-image-${process.pid}`);
-const [head = '', build = '', final = ''] = textOf('Dockerfile').split(/^FROM /m);
-const manifest = JSON.parse(textOf('package.json'));
+const workDir = join(tmpdir(), `pvescaler-image-${process.pid}`);
+const [head = '', build = '', final = ''] = readRepoFile('Dockerfile').split(/^FROM /m);
+const manifest = JSON.parse(readRepoFile('package.json'));
 
-function copiesOf(stage: string): readonly Copy[] {
+function readCopies(stage: string): readonly Copy[] {
   return [...stage.matchAll(/^COPY (--from=build )?(.+)$/gm)].map(([, from, words = '']) => {
     const paths = words.split(' ');
     return {
@@ -29,8 +29,8 @@ function copiesOf(stage: string): readonly Copy[] {
   });
 }
 
-/** A folder keeps the name that it gets; a file goes into what ends with a slash. */
-function carryOut({ sources, target }: Copy, from: string, to: string): void {
+/** Like COPY: a target with a trailing slash is a directory that receives the files. */
+function copyFiles({ sources, target }: Copy, from: string, to: string): void {
   for (const source of sources) {
     const name = target.endsWith('/') ? join(target, source.split('/').at(-1) ?? '') : target;
     cpSync(join(from, source.replace(/^\/src\//, '')), join(to, name), { recursive: true });
@@ -42,32 +42,32 @@ function run(command: string, args: readonly string[], cwd: string) {
   return spawnSync(command, args, {
     cwd,
     encoding: 'utf8',
-    env: { PATH: path, HOME: place, NODE_ENV: 'production' },
+    env: { PATH: path, HOME: workDir, NODE_ENV: 'production' },
     timeout: 60_000,
   });
 }
 
 describe('the Dockerfile', () => {
-  const [stage, image] = [join(place, 'src'), join(place, 'app')];
+  const [stage, image] = [join(workDir, 'src'), join(workDir, 'app')];
 
   beforeAll(() => {
     for (const folder of [stage, image]) mkdirSync(folder, { recursive: true });
-    for (const copy of copiesOf(build)) carryOut(copy, root, stage);
-    // What `npm ci` would bring, from here.
+    for (const copy of readCopies(build)) copyFiles(copy, root, stage);
+    // Replaces `npm ci`.
     symlinkSync(join(root, 'node_modules'), join(stage, 'node_modules'));
   });
-  afterAll(() => rmSync(place, { recursive: true, force: true }));
+  afterAll(() => rmSync(workDir, { recursive: true, force: true }));
 
-  it('is on the Node that the package is developed with', () => {
-    const bases = textOf('Dockerfile').match(/^FROM \S+/gm);
+  it('uses the Node.js version of the package', () => {
+    const bases = readRepoFile('Dockerfile').match(/^FROM \S+/gm);
     const base = `FROM node:${manifest.devDependencies.node}-bookworm-slim`;
     expect(bases).toEqual([base, base]);
     expect(head).toMatch(/^# syntax=/);
   });
 
-  it('copies what exists and .dockerignore lets through', () => {
-    const open = textOf('.dockerignore').match(/(?<=^!).+$/gm) ?? [];
-    const sources = [...copiesOf(build), ...copiesOf(final)]
+  it('copies only files that exist and that .dockerignore allows', () => {
+    const open = readRepoFile('.dockerignore').match(/(?<=^!).+$/gm) ?? [];
+    const sources = [...readCopies(build), ...readCopies(final)]
       .filter(({ fromBuild }) => !fromBuild)
       .flatMap((copy) => copy.sources);
     expect(sources.length).toBeGreaterThan(4);
@@ -76,7 +76,7 @@ describe('the Dockerfile', () => {
     expect([...roots].toSorted()).toEqual(open.toSorted());
   });
 
-  it('runs scripts of the package, and builds with what it has copied', () => {
+  it('builds the package from the copied files', () => {
     const commands = build.match(/(?<=^RUN ).+$/gm) ?? [];
     expect(commands).toEqual([expect.stringMatching(/^npm ci --ignore-scripts /), 'npm run build']);
     expect(manifest.scripts).toHaveProperty('build');
@@ -85,8 +85,8 @@ describe('the Dockerfile', () => {
     expect(existsSync(join(stage, 'dist/main.js'))).toBe(true);
   });
 
-  it('makes an image that needs no node_modules', () => {
-    for (const copy of copiesOf(final)) carryOut(copy, copy.fromBuild ? stage : root, image);
+  it('produces an image without node_modules', () => {
+    for (const copy of readCopies(final)) copyFiles(copy, copy.fromBuild ? stage : root, image);
     expect(existsSync(join(image, 'node_modules'))).toBe(false);
     const [, entry = ''] = /^ENTRYPOINT \["node", "\/app\/(.+)"\]$/m.exec(final) ?? [];
     const version = run('node', [entry, '--version'], image);
@@ -96,7 +96,7 @@ describe('the Dockerfile', () => {
     expect(valid.status, valid.stderr).toBe(0);
   });
 
-  it('starts the server as a user without rights, with a place for its state', () => {
+  it('starts the server as an unprivileged user with a volume for its state', () => {
     expect(final).toMatch(/^CMD \["serve"\]$/m);
     expect(final).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m);
     expect(final).toMatch(/^VOLUME \/var\/lib\/pvescaler$/m);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What deploy/ holds fits together: names, ports, paths, mounts, certificates, and the config that is served.
+// Checks that the files in deploy/ are consistent: names, ports, paths, mounts, certificates and configuration.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { healthApp } from '../../src/http/index.ts';
-import { ACCOUNT } from '../../src/kubernetes/index.ts';
+import { createHealthApp } from '../../src/http/index.ts';
+import { SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
 import { durationMs, parseDuration } from '../../src/model/duration.ts';
 import { pvescaler, root } from '../support/pvescaler.ts';
-import { deployedFiles, type Loose, manifest, textOf, yamlOf } from './manifests.ts';
+import { type Loose, listDeployFiles, readManifest, readRepoFile, readYaml } from './manifests.ts';
 
 const CERTIFICATES = 'deploy/cert-manager/certificates.yaml';
 const SERVER_CONFIG = 'deploy/server/config.yaml';
 
-/** Of an address such as `:50051` or `0.0.0.0:8080`. */
+/** The port of an address such as `:50051` or `0.0.0.0:8080`. */
 function portOf(address: string): number {
   return Number(address.split(':').at(-1));
 }
@@ -24,21 +24,21 @@ function effectiveConfig(): Loose {
   return parse(out);
 }
 
-const deployment = manifest('deploy/server/deployment.yaml', 'Deployment');
-const service = manifest('deploy/server/service.yaml', 'Service');
+const deployment = readManifest('deploy/server/deployment.yaml', 'Deployment');
+const service = readManifest('deploy/server/service.yaml', 'Service');
 const pod = deployment['spec'].template.spec;
 const [container] = pod.containers;
-const config = yamlOf(SERVER_CONFIG);
-const kustomization = yamlOf('deploy/kustomization.yaml');
-const values = yamlOf('deploy/cluster-autoscaler/values.yaml');
-const cloudConfig = manifest('deploy/cluster-autoscaler/cloud-config.yaml', 'ConfigMap');
-const serverCertificate = manifest(CERTIFICATES, 'Certificate', 'pvescaler-server');
-const clientCertificate = manifest(CERTIFICATES, 'Certificate', 'cluster-autoscaler-client');
-const example = manifest('deploy/server/proxmox-secret.example.yaml', 'Secret');
+const config = readYaml(SERVER_CONFIG);
+const kustomization = readYaml('deploy/kustomization.yaml');
+const values = readYaml('deploy/cluster-autoscaler/values.yaml');
+const cloudConfig = readManifest('deploy/cluster-autoscaler/cloud-config.yaml', 'ConfigMap');
+const serverCertificate = readManifest(CERTIFICATES, 'Certificate', 'pvescaler-server');
+const clientCertificate = readManifest(CERTIFICATES, 'Certificate', 'cluster-autoscaler-client');
+const example = readManifest('deploy/server/proxmox-secret.example.yaml', 'Secret');
 
-describe('the files of deploy/', () => {
-  it.each(deployedFiles())('%s is YAML without a fault', (name) => {
-    const documents = parseAllDocuments(textOf(`deploy/${name}`), { strict: true });
+describe('files in deploy/', () => {
+  it.each(listDeployFiles())('%s is valid YAML', (name) => {
+    const documents = parseAllDocuments(readRepoFile(`deploy/${name}`), { strict: true });
     for (const document of Array.isArray(documents) ? documents : []) {
       expect(document.errors).toEqual([]);
       expect(document.warnings).toEqual([]);
@@ -47,8 +47,8 @@ describe('the files of deploy/', () => {
     expect(documents).not.toHaveLength(0);
   });
 
-  it('are all applied by kustomize, or by a command of the guide', () => {
-    const component = yamlOf('deploy/persistent-state/kustomization.yaml');
+  it('are all applied by kustomize or by a command of the guide', () => {
+    const component = readYaml('deploy/persistent-state/kustomization.yaml');
     const inComponent = [...component.resources, component.patches[0].path];
     const applied = [
       'kustomization.yaml',
@@ -57,41 +57,41 @@ describe('the files of deploy/', () => {
       ...kustomization.resources,
       ...kustomization.configMapGenerator.flatMap((one: Loose) => one.files),
     ];
-    const guide = textOf('docs/guides/cluster-autoscaler.md');
-    const others = deployedFiles().filter((name) => !applied.includes(name));
+    const guide = readRepoFile('docs/guides/cluster-autoscaler.md');
+    const others = listDeployFiles().filter((name) => !applied.includes(name));
     expect(others.filter((name) => !guide.includes(`deploy/${name}`))).toEqual([]);
     expect(applied.filter((name) => !existsSync(join(root, 'deploy', name)))).toEqual([]);
   });
 
-  it('are in the namespace of the account, which a transformer must not enforce', () => {
+  it('are in the namespace of the service account without a namespace transformer', () => {
     for (const one of [deployment, service, cloudConfig, serverCertificate, example])
-      expect(one.metadata.namespace).toBe(ACCOUNT.namespace);
-    expect(kustomization.configMapGenerator[0].namespace).toBe(ACCOUNT.namespace);
+      expect(one.metadata.namespace).toBe(SERVICE_ACCOUNT.namespace);
+    expect(kustomization.configMapGenerator[0].namespace).toBe(SERVICE_ACCOUNT.namespace);
     expect(kustomization.namespace).toBeUndefined();
-    expect(pod.serviceAccountName).toBe(ACCOUNT.name);
+    expect(pod.serviceAccountName).toBe(SERVICE_ACCOUNT.name);
   });
 
-  it('name the release that this is', () => {
-    const { version } = JSON.parse(textOf('package.json'));
+  it('name the current release', () => {
+    const { version } = JSON.parse(readRepoFile('package.json'));
     expect(kustomization.images).toMatchObject([{ name: container.image, newTag: version }]);
   });
 });
 
-describe('the config of the server', () => {
+describe('the server config', () => {
   it('is valid', () => {
     const { exitCode, err } = pvescaler(['config', 'validate', join(root, SERVER_CONFIG)]);
     expect({ exitCode, errors: /error/i.exec(err)?.input }).toEqual({ exitCode: 0 });
     expect(config.mode).toBe('externalgrpc');
   });
 
-  it('is mounted where the server looks for it', () => {
+  it('is mounted at the default path', () => {
     const mount = mountOf('config');
     expect(`${mount.mountPath}/config.yaml`).toBe('/etc/pvescaler/config.yaml');
     expect(volumeOf('config').configMap.name).toBe(kustomization.configMapGenerator[0].name);
     expect(container.args).toEqual(['serve']);
   });
 
-  it('names files of Secrets that are mounted', () => {
+  it('names files of mounted Secrets', () => {
     const { tls } = config.grpc;
     expectFiles([tls.cert, tls.key, tls.clientCa], 'tls', ['tls.crt', 'tls.key', 'ca.crt']);
     const { token, tls: api } = config.proxmox.dc1;
@@ -100,10 +100,10 @@ describe('the config of the server', () => {
     expect(volumeOf('proxmox').secret.secretName).toBe(example.metadata.name);
   });
 
-  it('keeps its database on the volume for it', () => {
+  it('stores the database on the state volume', () => {
     expect(dirname(effectiveConfig().state.path)).toBe(mountOf('state').mountPath);
-    const patch = manifest('deploy/persistent-state/use-claim.yaml', 'Deployment');
-    const claim = manifest('deploy/persistent-state/claim.yaml', 'PersistentVolumeClaim');
+    const patch = readManifest('deploy/persistent-state/use-claim.yaml', 'Deployment');
+    const claim = readManifest('deploy/persistent-state/claim.yaml', 'PersistentVolumeClaim');
     expect(patch['spec'].template.spec.volumes).toEqual([
       {
         name: 'state',
@@ -127,12 +127,12 @@ function expectFiles(paths: readonly string[], volume: string, keys: readonly st
   expect(paths.toSorted()).toEqual(keys.map((key) => `${mountPath}/${key}`).toSorted());
 }
 
-describe('the server', () => {
+describe('the server deployment', () => {
   const ports = new Map<string, number>(
     container.ports.map((port: Loose) => [port.name, port.containerPort]),
   );
 
-  it('listens where pod, Service and image say', () => {
+  it('has the same ports in config, pod, Service and image', () => {
     expect(Object.fromEntries(ports)).toEqual({
       grpc: portOf(config.grpc.listen),
       'grpc-expander': portOf(config.grpc.expander.listen),
@@ -141,22 +141,22 @@ describe('the server', () => {
     for (const { port, targetPort } of service['spec'].ports)
       expect(ports.get(targetPort)).toBe(port);
     expect(service['spec'].ports).toHaveLength(ports.size);
-    const exposed = /^EXPOSE (.*)$/m.exec(textOf('Dockerfile'))?.[1]?.split(' ').map(Number);
+    const exposed = /^EXPOSE (.*)$/m.exec(readRepoFile('Dockerfile'))?.[1]?.split(' ').map(Number);
     expect(exposed?.toSorted()).toEqual([...ports.values()].toSorted());
   });
 
-  it('is found by its Service and its monitor', () => {
+  it('is selected by its Service and ServiceMonitor', () => {
     const { labels } = deployment['spec'].template.metadata;
-    const monitor = manifest('deploy/monitoring/service-monitor.yaml', 'ServiceMonitor');
+    const monitor = readManifest('deploy/monitoring/service-monitor.yaml', 'ServiceMonitor');
     expect(labels).toMatchObject(deployment['spec'].selector.matchLabels);
     expect(labels).toMatchObject(service['spec'].selector);
     expect(service.metadata).toMatchObject({ labels: monitor['spec'].selector.matchLabels });
     expect(ports.has(monitor['spec'].endpoints[0].port)).toBe(true);
   });
 
-  it('is asked at paths that it serves', async () => {
-    const monitor = manifest('deploy/monitoring/service-monitor.yaml', 'ServiceMonitor');
-    const app = healthApp({
+  it('has probes and monitoring at paths that exist', async () => {
+    const monitor = readManifest('deploy/monitoring/service-monitor.yaml', 'ServiceMonitor');
+    const app = createHealthApp({
       health: () => ({ healthy: true, problems: [] }),
       readiness: () => ({ ready: false, waitingFor: [], limits: [], leader: false }),
       metrics: { contentType: 'text/plain', read: () => Promise.resolve('') },
@@ -169,9 +169,9 @@ describe('the server', () => {
     expect([livenessProbe.httpGet.port, readinessProbe.httpGet.port]).toEqual(['health', 'health']);
   });
 
-  it('is reached by the Cluster Autoscaler only, but for health and metrics', () => {
-    const { spec, metadata } = manifest('deploy/server/network-policy.yaml', 'NetworkPolicy');
-    expect(metadata.namespace).toBe(ACCOUNT.namespace);
+  it('accepts gRPC only from the Cluster Autoscaler', () => {
+    const { spec, metadata } = readManifest('deploy/server/network-policy.yaml', 'NetworkPolicy');
+    expect(metadata.namespace).toBe(SERVICE_ACCOUNT.namespace);
     expect(spec.podSelector).toEqual(deployment['spec'].selector);
     expect(spec.policyTypes).toEqual(['Ingress']);
     const name = `${values.cloudProvider}-cluster-autoscaler`;
@@ -186,7 +186,7 @@ describe('the server', () => {
     ]);
   });
 
-  it('never runs twice, nor on a machine of its own', () => {
+  it('runs once, and never on a node that it manages', () => {
     expect(deployment['spec']).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
     const { groupLabel } = effectiveConfig().pools[0];
     for (const { nodeAffinity } of [pod.affinity, values.affinity])
@@ -196,7 +196,7 @@ describe('the server', () => {
     expect(values.tolerations).toEqual(pod.tolerations);
   });
 
-  it('has no more rights on its node than the restricted profile allows', () => {
+  it('complies with the restricted pod security profile', () => {
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },
@@ -207,11 +207,11 @@ describe('the server', () => {
       capabilities: { drop: ['ALL'] },
     });
     const user = `${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`;
-    expect(textOf('Dockerfile')).toContain(`\nUSER ${user}\n`);
+    expect(readRepoFile('Dockerfile')).toContain(`\nUSER ${user}\n`);
   });
 });
 
-describe('the Cluster Autoscaler', () => {
+describe('the Cluster Autoscaler deployment', () => {
   const [[fileName, text]] = Object.entries<string>(cloudConfig['data']) as [[string, string]];
   const cloud = parse(text);
 
@@ -219,7 +219,7 @@ describe('the Cluster Autoscaler', () => {
     return values.extraVolumeMounts.find((mount: Loose) => mount.name === volume).mountPath;
   }
 
-  it('dials a name of the certificate, at the port of the Service', () => {
+  it('connects to a name in the certificate at the port of the Service', () => {
     const { name, namespace } = service.metadata;
     const [host, port] = cloud.address.split(':');
     expect(host).toBe(`${name}.${namespace}.svc`);
@@ -228,7 +228,7 @@ describe('the Cluster Autoscaler', () => {
     expect(serverCertificate['spec'].usages).toContain('server auth');
   });
 
-  it('shows a certificate that the server lets in', () => {
+  it('presents a certificate that the server accepts', () => {
     const { commonName, dnsNames, usages, secretName } = clientCertificate['spec'];
     expect(config.grpc.tls.allow).toEqual([commonName]);
     expect(dnsNames).toEqual([commonName]);
@@ -237,7 +237,7 @@ describe('the Cluster Autoscaler', () => {
     expect(clientCertificate['spec'].issuerRef).toEqual(serverCertificate['spec'].issuerRef);
   });
 
-  it('finds its files where they are mounted', () => {
+  it('has its files at the configured paths', () => {
     const { cert, key, cacert } = cloud;
     const folder = mountPath('client-tls');
     expect([cert, key, cacert]).toEqual(
@@ -252,15 +252,15 @@ describe('the Cluster Autoscaler', () => {
     expect(values.autoDiscovery.clusterName).toBeTruthy();
   });
 
-  it('waits for a machine as long as the pools do', () => {
-    const waits = milliseconds(values.extraArgs['max-node-provision-time']);
+  it('waits for a node at least as long as the provision timeout of each pool', () => {
+    const timeoutMs = milliseconds(values.extraArgs['max-node-provision-time']);
     for (const { provisionTimeout } of effectiveConfig().pools)
-      expect(waits).toBeGreaterThanOrEqual(milliseconds(provisionTimeout));
+      expect(timeoutMs).toBeGreaterThanOrEqual(milliseconds(provisionTimeout));
   });
 });
 
 function milliseconds(text: string): number {
   const parsed = parseDuration(text);
-  if (!parsed.ok) throw new Error(`${text} is no duration`);
+  if (!parsed.ok) throw new Error(`${text} is not a valid duration`);
   return durationMs(parsed.value);
 }

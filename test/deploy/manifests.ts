@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of deploy/ as data.
+// Reads the files in deploy/.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { root } from '../support/pvescaler.ts';
 
-/** YAML as it comes: a test that reaches for what is not there gets `undefined`, and fails on it. */
+/** Unvalidated YAML: a missing field is `undefined`, and the test that reads it fails. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export type Loose = any;
 
@@ -16,29 +16,31 @@ export interface Manifest {
   readonly [key: string]: Loose;
 }
 
-export function textOf(path: string): string {
+export function readRepoFile(path: string): string {
   return readFileSync(join(root, path), 'utf8');
 }
 
-export function yamlOf(path: string): Loose {
-  return parse(textOf(path));
+export function readYaml(path: string): Loose {
+  return parse(readRepoFile(path));
 }
 
-export function manifestsIn(path: string): readonly Manifest[] {
-  return parseAllDocuments(textOf(path)).map((document) => document.toJS() as Manifest);
+export function readManifests(path: string): readonly Manifest[] {
+  return parseAllDocuments(readRepoFile(path)).map((document) => document.toJS() as Manifest);
 }
 
-export function manifest(path: string, kind: string, name?: string): Manifest {
-  const found = manifestsIn(path).filter(
+export function readManifest(path: string, kind: string, name?: string): Manifest {
+  const found = readManifests(path).filter(
     (one) => one.kind === kind && (name === undefined || one.metadata.name === name),
   );
   if (found.length !== 1 || found[0] === undefined)
-    throw new Error(`${path} has ${found.length} of ${kind} ${name ?? ''}`);
+    throw new Error(
+      `${path} contains ${found.length} objects of kind ${kind} ${name ?? ''}, expected 1`,
+    );
   return found[0];
 }
 
-/** Every YAML file below deploy/, from there. */
-export function deployedFiles(): readonly string[] {
+/** All YAML files below deploy/, relative to it. */
+export function listDeployFiles(): readonly string[] {
   return readdirSync(join(root, 'deploy'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.yaml'))
     .toSorted();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pveum`, as far as the guide uses it: each command becomes the call of the API that the real one makes, by root.
+// The `pveum` commands that the guide uses: each becomes the API call that the real command makes, as root.
 import type { ProxmoxSim } from '../../src/sim/proxmox/index.ts';
 
 type Form = Readonly<Record<string, string>>;
@@ -13,10 +13,10 @@ export class Pveum {
     this.#sim = sim;
   }
 
-  /** What the API answers: for a token, the token and its secret. */
+  /** Returns the data of the API response; for a new token, the token and its secret. */
   async run(words: readonly string[]): Promise<unknown> {
     this.#session ??= await this.#login();
-    return this.#call(callOf(words), this.#session);
+    return this.#call(parseCommand(words), this.#session);
   }
 
   async #login(): Promise<Form> {
@@ -60,17 +60,17 @@ const COMMANDS: Readonly<Record<string, (names: readonly string[], form: Form) =
   ],
 };
 
-function callOf(words: readonly string[]): Call {
-  const { plain, form } = sorted(words);
-  const said = plain.join(' ');
-  const verb = Object.keys(COMMANDS).find((one) => said.startsWith(`pveum ${one} `));
+function parseCommand(words: readonly string[]): Call {
+  const { plain, form } = splitOptions(words);
+  const text = plain.join(' ');
+  const verb = Object.keys(COMMANDS).find((one) => text.startsWith(`pveum ${one} `));
   const command = verb === undefined ? undefined : COMMANDS[verb];
   if (verb === undefined || command === undefined)
-    throw new Error(`not a command of pveum: ${words.join(' ')}`);
+    throw new Error(`unknown pveum command: ${words.join(' ')}`);
   return command(plain.slice(1 + verb.split(' ').length), form);
 }
 
-function sorted(words: readonly string[]): { readonly plain: readonly string[]; form: Form } {
+function splitOptions(words: readonly string[]): { readonly plain: readonly string[]; form: Form } {
   const form: Record<string, string> = {};
   const plain: string[] = [];
   for (let at = 0; at < words.length; at += 1) {

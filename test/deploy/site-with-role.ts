@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A site of three hosts on which nobody but root has rights, until the guide's commands have been run.
+// A simulated site of three hosts, with the user, role and token that the guide's commands create.
 import { aRegion, REGION } from '../../src/fleet/testing/settings.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import type { VmRef } from '../../src/ports/hypervisor.ts';
@@ -26,10 +26,10 @@ export interface Trial {
   readonly resourcePool?: string | undefined;
 }
 
-/** Half as many are enough for one that goes well. */
-const ROUNDS = 90;
+/** Twice as many passes as a successful lifecycle needs. */
+const MAX_PASSES = 90;
 
-/** With a cloud-init drive, as most have. */
+/** The templates with a cloud-init drive, as most templates have. */
 function templates() {
   return (cluster().vms ?? []).map((vm) => ({
     ...vm,
@@ -37,7 +37,7 @@ function templates() {
   }));
 }
 
-/** With the account that the commands make. */
+/** Creates the site with the account that the commands create. */
 export async function siteWithRole({
   version,
   source,
@@ -64,22 +64,24 @@ export async function siteWithRole({
   return { ...region, settings, store: new MemoryStore({ clock: region.clock }) };
 }
 
-/** `came and went`, or where it stuck. `meanwhile` is done while it is ready. */
-export async function lifeOfAMachine(
+/** Returns `created and deleted`, or where the lifecycle failed. Calls `whileReady` while the machine is ready. */
+export async function runMachineLifecycle(
   trial: Trial,
-  meanwhile?: (site: Site, vm: VmRef) => Promise<unknown>,
+  whileReady?: (site: Site, vm: VmRef) => Promise<unknown>,
 ): Promise<string> {
   const site = await siteWithRole(trial);
   const fleet = aProcess(site);
   await fleet.scaleTo('workers', 1, WHY);
-  await untilAtRest(site, fleet, { rounds: ROUNDS });
+  await untilAtRest(site, fleet, { rounds: MAX_PASSES });
   const [machine] = await machinesIn(site.store);
   if (machine?.phase !== 'ready' || machine.placement === undefined)
     return `stuck: ${machine?.phase} ${machine?.failure?.message}`;
-  if (remains(site).isos.length > 0) return 'the seed stayed';
-  if (meanwhile !== undefined) await site.settled(meanwhile(site, machine.placement));
+  if (remains(site).isos.length > 0) return 'the seed ISO was not deleted';
+  if (whileReady !== undefined) await site.settled(whileReady(site, machine.placement));
   await fleet.scaleTo('workers', 0, WHY);
-  await untilAtRest(site, fleet, { rounds: ROUNDS });
+  await untilAtRest(site, fleet, { rounds: MAX_PASSES });
   const left = remains(site);
-  return left.vms.length + left.disks.length === 0 ? 'came and went' : 'did not go';
+  return left.vms.length + left.disks.length === 0
+    ? 'created and deleted'
+    : 'the VM or its disks were not deleted';
 }

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openKubernetesCluster } from '../../src/kubernetes/index.ts';
 import { clusterContract } from '../../src/ports/contract/cluster.contract.ts';
-import { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
+import { SkippableClock } from '../../src/ports/fakes/skippable-clock.ts';
 import type { Transport } from '../../src/ports/transport.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
 import {
@@ -45,7 +45,7 @@ async function server(): Promise<ApiServer> {
   return {
     url: plane.server,
     kubeconfig: plane.kubeconfig,
-    clock: new SkippingClock(systemClock),
+    clock: new SkippableClock(systemClock),
     random: systemRandom,
     openTransport: () =>
       openClusterTransport({ caPem, client, isInsecure: false, serverName: undefined }),

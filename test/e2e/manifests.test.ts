@@ -2,18 +2,21 @@
 // The manifests of the server on a real API server: it knows every field of them, and the strictest profile for pods
 // lets the server in.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ACCOUNT } from '../../src/kubernetes/index.ts';
-import { type Manifest, manifestsIn, textOf } from '../deploy/manifests.ts';
+import { SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
+import { type Manifest, readManifests, readRepoFile } from '../deploy/manifests.ts';
 import { type ControlPlane, startControlPlane } from './controlplane/index.ts';
 
 const STRICT = '?fieldValidation=Strict';
-const NAMESPACE = `/api/v1/namespaces/${ACCOUNT.namespace}`;
+const NAMESPACE = `/api/v1/namespaces/${SERVICE_ACCOUNT.namespace}`;
 
 let plane: ControlPlane;
 
 function collection({ apiVersion, kind }: Manifest): string {
   const group = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
-  return `${group}/namespaces/${ACCOUNT.namespace}/${kind.toLowerCase()}s`.replace(/ys$/, 'ies');
+  return `${group}/namespaces/${SERVICE_ACCOUNT.namespace}/${kind.toLowerCase()}s`.replace(
+    /ys$/,
+    'ies',
+  );
 }
 
 async function created(manifest: Manifest): Promise<unknown> {
@@ -23,9 +26,9 @@ async function created(manifest: Manifest): Promise<unknown> {
 
 beforeAll(async () => {
   plane = await startControlPlane();
-  const [, account] = manifestsIn('deploy/manifests/rbac.yaml');
+  const [, account] = readManifests('deploy/manifests/rbac.yaml');
   const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' };
-  const metadata = { name: ACCOUNT.namespace, labels: restricted };
+  const metadata = { name: SERVICE_ACCOUNT.namespace, labels: restricted };
   await plane.api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata });
   await plane.api.create(`${NAMESPACE}/serviceaccounts`, account);
 });
@@ -40,17 +43,18 @@ describe('the manifests of the server', () => {
     'persistent-state/claim.yaml',
     'cluster-autoscaler/cloud-config.yaml',
   ])('%s has no field that an API server does not know', async (name) => {
-    for (const manifest of manifestsIn(`deploy/${name}`)) expect(await created(manifest)).toBe(201);
+    for (const manifest of readManifests(`deploy/${name}`))
+      expect(await created(manifest)).toBe(201);
   });
 
   it('are refused when a field is misspelt', async () => {
-    const [service] = manifestsIn('deploy/server/service.yaml');
+    const [service] = readManifests('deploy/server/service.yaml');
     const wrong = { ...service, metadata: { name: 'wrong' }, spec: { prots: [] } };
     expect(await created(wrong as never)).toMatchObject({ code: 400 });
   });
 
   it('make a pod that the restricted profile lets in', async () => {
-    const [deployment] = manifestsIn('deploy/server/deployment.yaml');
+    const [deployment] = readManifests('deploy/server/deployment.yaml');
     const { spec, metadata } = deployment?.['spec'].template ?? {};
     const pod = (name: string, changed: object): Manifest => ({
       apiVersion: 'v1',
@@ -67,7 +71,7 @@ describe('the manifests of the server', () => {
   });
 
   it('carry a config that fits into a ConfigMap', async () => {
-    const data = { 'config.yaml': textOf('deploy/server/config.yaml') };
+    const data = { 'config.yaml': readRepoFile('deploy/server/config.yaml') };
     const metadata = { name: 'pvescaler-config' };
     expect(await created({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data })).toBe(201);
   });

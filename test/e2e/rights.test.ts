@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The manifests on a real API server: their account can do what it must, and nothing else.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ACCOUNT, openKubernetesCluster, RIGHTS } from '../../src/kubernetes/index.ts';
+import { openKubernetesCluster, RIGHTS, SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
 import { BOOTSTRAP_GROUPS } from '../../src/model/bootstrap-groups.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Cluster } from '../../src/ports/cluster.ts';
@@ -21,14 +21,14 @@ const troubles: PvescalerError[] = [];
 beforeAll(async () => {
   plane = await startControlPlane({ nodeMonitorGraceSeconds: 600 });
   await applyManifests(plane);
-  const token = await plane.serviceAccountToken(ACCOUNT.namespace, ACCOUNT.name);
+  const token = await plane.serviceAccountToken(SERVICE_ACCOUNT.namespace, SERVICE_ACCOUNT.name);
   api = plane.apiAs({ token });
   cluster = await openKubernetesCluster({
     source: { kind: 'kubeconfig', path: plane.kubeconfigFor({ token }) },
     openTransport: openClusterTransport,
     clock: systemClock,
     random: systemRandom,
-    onTrouble: (error) => troubles.push(error),
+    onError: (error) => troubles.push(error),
   });
   // A new policy takes a moment until it is in force.
   await waitUntil('the admission policy is in force', async () => {
@@ -94,8 +94,8 @@ describe('the account of the manifests', () => {
     expect(await cluster.evict({ ...pod, uid: node.uid })).toEqual({ outcome: 'already-gone' });
     await cluster.deleteNode(node);
     const event = { type: 'Normal', reason: 'Test', message: 'twice' } as const;
-    await cluster.emit({ ...event, about: { kind: 'Node', name: 'worker-1' } });
-    await cluster.emit({ ...event, about: { kind: 'Node', name: 'worker-1' } });
+    await cluster.emit({ ...event, regarding: { kind: 'Node', name: 'worker-1' } });
+    await cluster.emit({ ...event, regarding: { kind: 'Node', name: 'worker-1' } });
     const lease = await cluster.acquireLease({
       name: RECONCILE_LEASE,
       holder: 'a',
@@ -129,7 +129,7 @@ describe('the account of the manifests', () => {
   );
 
   it('has the rights of the table, and no other', async () => {
-    for (const namespace of ['default', 'kube-system', ACCOUNT.namespace]) {
+    for (const namespace of ['default', 'kube-system', SERVICE_ACCOUNT.namespace]) {
       const path = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
       const { status } = await api.demand<{ status: { resourceRules: readonly Rule[] } }>(
         'POST',

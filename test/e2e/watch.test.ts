@@ -26,10 +26,10 @@ beforeAll(async () => {
     },
     clock: systemClock,
     random: systemRandom,
-    onTrouble: (error) => troubles.push(error),
+    onError: (error) => troubles.push(error),
     pageSize: 3,
   });
-  await cluster.changed({ after: 0 });
+  await cluster.waitForChange({ afterRevision: 0 });
 });
 afterAll(async () => {
   await cluster.close();

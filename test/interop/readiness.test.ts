@@ -6,7 +6,7 @@ import { aRegion } from '../../src/fleet/testing/settings.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
 import type { Machine } from '../../src/model/machine.ts';
 import type { MachineId } from '../../src/model/machine-id.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import type { RpcResponse } from './client.ts';
 import { fakeNode, findGroup, increaseSize, listInstanceIds, targetSize } from './expectations.ts';
 import { aPool, REGION, type ServerFixture, withServer } from './test-server.ts';
@@ -23,7 +23,7 @@ async function whileDriving(fixture: ServerFixture, test: () => Promise<void>): 
     await test();
   } finally {
     stop.abort();
-    await untilSettled(fixture.clock, driving);
+    await advanceUntilSettled(fixture.clock, driving);
   }
 }
 

@@ -15,11 +15,11 @@ import {
 import { aPool, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
 import { aTestFleet, type TestFleet } from '../../src/fleet/testing/test-fleet.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
-import { InvalidConfig, plainError } from '../../src/ports/errors.ts';
-import { linkedPair } from '../../src/ports/fakes/linked-pair.ts';
+import { InvalidConfig, serializeError } from '../../src/ports/errors.ts';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
-import type { Link } from '../../src/ports/link.ts';
+import { threadChannelPair } from '../../src/ports/fakes/thread-channel-pair.ts';
+import type { ThreadChannel } from '../../src/ports/thread-channel.ts';
 import { RpcClient } from './client.ts';
 import { increaseSize, listInstanceIds, targetSize } from './expectations.ts';
 import { aGroup } from './test-server.ts';
@@ -54,24 +54,31 @@ function workerOptions(testFleet: TestFleet, port = 0): GrpcServerOptions {
 /** Runs the worker end. */
 function runWorker(
   { store, clock }: TestFleet,
-  link: Link<MessageFromWorker, MessageToWorker>,
+  channel: ThreadChannel<MessageFromWorker, MessageToWorker>,
   order: GrpcServerOptions,
 ) {
   const random = new SeededRandom(11);
   const read = () => Promise.reject(new Error('no files here'));
-  return runGrpcWorker({ link, options: structuredClone(order), store, clock, random, read }).then(
-    () => link.send({ kind: 'closed' }),
-    (error: unknown) => link.send({ kind: 'failed', error: plainError(error) }),
+  return runGrpcWorker({
+    channel,
+    options: structuredClone(order),
+    store,
+    clock,
+    random,
+    read,
+  }).then(
+    () => channel.send({ kind: 'closed' }),
+    (error: unknown) => channel.send({ kind: 'failed', error: serializeError(error) }),
   );
 }
 
 async function start(testFleet: TestFleet, port = 0) {
-  const { near, far, cut: breakLink } = linkedPair<MessageToWorker, MessageFromWorker>();
+  const { near, far, cut: breakLink } = threadChannelPair<MessageToWorker, MessageFromWorker>();
   void runWorker(testFleet, far, workerOptions(testFleet, port));
   const calls: string[] = [];
   const end = new AbortController();
   const server = await superviseGrpcWorker({
-    link: near,
+    channel: near,
     forecast: testFleet.fleet.forecast,
     clock: testFleet.clock,
     warn: () => undefined,
@@ -100,8 +107,8 @@ function withWorker(test: (fixture: WorkerFixture) => Promise<void>) {
     } finally {
       client.close();
       stop.abort();
-      await untilSettled(testFleet.clock, driving);
-      await untilSettled(testFleet.clock, server.close());
+      await advanceUntilSettled(testFleet.clock, driving);
+      await advanceUntilSettled(testFleet.clock, server.close());
     }
   };
 }
@@ -158,12 +165,12 @@ describe('the gRPC worker', () => {
     );
     const driving = testFleet.fleet.runDriver({ signal: stop.signal });
     await testFleet.clock.advance(2_000);
-    const { near, far } = linkedPair<MessageToWorker, MessageFromWorker>();
+    const { near, far } = threadChannelPair<MessageToWorker, MessageFromWorker>();
     // The driver sends these forecasts and nothing more.
     for (const report of reports) near.send(report);
     testFleet.fleet.forecast.onChange(() => undefined);
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
     const listening = Promise.withResolvers<number>();
     near.onMessage((message) => {
       if (message.kind === 'listening') listening.resolve(message.port);
@@ -177,7 +184,7 @@ describe('the gRPC worker', () => {
     expect(await failureCode(client)).toBe(14);
     client.close();
     near.send({ kind: 'close' });
-    await untilSettled(clock, done);
+    await advanceUntilSettled(clock, done);
   });
 
   it(
@@ -194,12 +201,12 @@ describe('the gRPC worker', () => {
 
   it('counts as not ready when it hangs, and can still be closed', async () => {
     const testFleet = aTestFleet(someSettings([aPool()]));
-    const { near, far } = linkedPair<MessageToWorker, MessageFromWorker>();
+    const { near, far } = threadChannelPair<MessageToWorker, MessageFromWorker>();
     far.send({ kind: 'listening', port: 1, expanderPort: undefined });
     far.send({ kind: 'waiting', waitingFor: [] });
     const { clock } = testFleet;
     const server = await superviseGrpcWorker({
-      link: near,
+      channel: near,
       forecast: testFleet.fleet.forecast,
       clock,
       warn: () => undefined,
@@ -210,7 +217,7 @@ describe('the gRPC worker', () => {
     expect(server.waitingFor()).toEqual([]);
     await clock.advance(2_000);
     expect(server.waitingFor()).toEqual(['the gRPC worker thread, silent for 11 s']);
-    await untilSettled(clock, server.close());
+    await advanceUntilSettled(clock, server.close());
   });
 
   it('reports why it cannot listen', async () => {

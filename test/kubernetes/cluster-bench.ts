@@ -4,12 +4,12 @@
 import { type ConnectionTls, openKubernetesCluster } from '../../src/kubernetes/index.ts';
 import type { Cluster, PodRef } from '../../src/ports/cluster.ts';
 import type {
-  ClusterBench,
-  NodeToAdd,
+  ClusterFixture,
+  NewNode,
   StoredToken,
-} from '../../src/ports/contract/cluster-bench.ts';
-import { textOf } from '../../src/ports/contract/transport.contract.ts';
-import type { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
+} from '../../src/ports/contract/cluster-fixture.ts';
+import { readText } from '../../src/ports/contract/transport.contract.ts';
+import type { SkippableClock } from '../../src/ports/fakes/skippable-clock.ts';
 import type { Random } from '../../src/ports/random.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
 import { openHttpTransport } from '../../src/system/index.ts';
@@ -19,7 +19,7 @@ export interface ApiServer {
   readonly url: string;
   /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
-  readonly clock: SkippingClock;
+  readonly clock: SkippableClock;
   readonly random: Random;
   /** Opens a connection with administrator rights. */
   readonly openTransport: () => Promise<Transport>;
@@ -80,7 +80,7 @@ class AdminClient {
       ...(body && { body: JSON.stringify(body) }),
       headTimeoutMs: 10_000,
     });
-    const text = await textOf(response.body);
+    const text = await readText(response.body);
     if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${text}`);
     return JSON.parse(text) as ApiObject;
   }
@@ -90,7 +90,7 @@ class AdminClient {
     return items;
   }
 
-  async addNode(node: NodeToAdd) {
+  async addNode(node: NewNode) {
     const { name, labels, taints, providerId } = node;
     const { metadata } = await this.request('POST', '/api/v1/nodes', {
       apiVersion: 'v1',
@@ -104,7 +104,7 @@ class AdminClient {
     return { name, uid: metadata.uid };
   }
 
-  #buildStatus({ systemUuid, ready = true }: NodeToAdd): object {
+  #buildStatus({ systemUuid, ready = true }: NewNode): object {
     const info = Object.fromEntries(
       ['machineID', 'bootID', 'kernelVersion', 'osImage', 'containerRuntimeVersion']
         .concat(['kubeletVersion', 'kubeProxyVersion', 'operatingSystem', 'architecture'])
@@ -180,7 +180,7 @@ class AdminClient {
   }
 }
 
-export async function openClusterBench(server: ApiServer): Promise<ClusterBench> {
+export async function openClusterBench(server: ApiServer): Promise<ClusterFixture> {
   const { clock } = server;
   const transports: SeverableTransport[] = [];
   const clusters: Cluster[] = [];
@@ -196,7 +196,7 @@ export async function openClusterBench(server: ApiServer): Promise<ClusterBench>
       random: server.random,
     });
     clusters.push(cluster);
-    await cluster.changed({ after: 0 });
+    await cluster.waitForChange({ afterRevision: 0 });
     return cluster;
   };
   const cluster = await connect();
@@ -205,10 +205,10 @@ export async function openClusterBench(server: ApiServer): Promise<ClusterBench>
   return {
     cluster,
     peer: connect,
-    pass: (ms) => Promise.resolve(clock.skip(ms)),
-    settled: (work) => work,
+    advance: (ms) => Promise.resolve(clock.skip(ms)),
+    advanceUntil: (work) => work,
     now: () => clock.now(),
-    cutOff: () => transports[0]?.cutOff(),
+    disconnect: () => transports[0]?.cutOff(),
     reconnect: () => transports[0]?.reconnect(),
     addNode: (node) => admin.addNode(node),
     labelNode: async (name, [key, value]) => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { clusterContract } from '../../src/ports/contract/cluster.contract.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { SkippingClock } from '../../src/ports/fakes/skipping-clock.ts';
+import { SkippableClock } from '../../src/ports/fakes/skippable-clock.ts';
 import { KubernetesSim, serveKubernetes } from '../../src/sim/kubernetes/index.ts';
 import { openHttpTransport, systemClock } from '../../src/system/index.ts';
 import { openClusterBench } from './cluster-bench.ts';
@@ -27,7 +27,7 @@ function kubeconfigFor(server: string): string {
 }
 
 clusterContract('KubernetesCluster against the simulated API server', async () => {
-  const clock = new SkippingClock(systemClock);
+  const clock = new SkippableClock(systemClock);
   const random = new SeededRandom(11);
   const sim = new KubernetesSim({ clock, random });
   const served = await serveKubernetes(sim);

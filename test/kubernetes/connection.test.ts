@@ -250,7 +250,7 @@ describe('an exec credential plugin', () => {
     await clock.advance(12_000);
     expect(await failure).toMatchObject({
       code: 'REQUEST_TIMED_OUT',
-      message: expect.stringContaining('plugin gave no credentials within 12000 ms'),
+      message: expect.stringContaining('plugin returned no credentials within 12000 ms'),
       facts: { requestSent: false },
     });
     await vi.waitUntil(() => !isRunning(Number(pid)));

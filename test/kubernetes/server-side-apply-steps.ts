@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Server-side apply requests and the expected responses, recorded from a real API server. The tests run the same steps
 // on the simulator and on a real API server.
-import { textOf } from '../../src/ports/contract/transport.contract.ts';
+import { readText } from '../../src/ports/contract/transport.contract.ts';
 import type { Transport, TransportRequest } from '../../src/ports/transport.ts';
 
 const ANOTHER_UID = '11111111-2222-4333-8444-555555555555';
@@ -393,7 +393,7 @@ export async function runApplySteps(
       ...(step.body && { body: JSON.stringify(step.body).replaceAll('"UID"', `"${uid}"`) }),
       headTimeoutMs: 10_000,
     });
-    const text = await textOf(response.body);
+    const text = await readText(response.body);
     const body = JSON.parse(text) as ApiResponse;
     if (method === 'POST') uid = body.metadata.uid ?? '';
     results.push({ title: step.title, response: summarize(body, uid) });

@@ -27,7 +27,7 @@ async function setUp(
       clock,
       random,
       watchPods: false,
-      onTrouble: (error) => errors.push(error),
+      onError: (error) => errors.push(error),
       ...options,
     });
     onTestFinished(() => cluster.close());
@@ -81,7 +81,7 @@ describe('the first list of the watch cache', () => {
     await clock.advance(0);
     await expect(cluster.view()).rejects.toMatchObject({
       code: 'VIEW_STALE',
-      facts: { lastTrouble: expect.stringContaining('503') },
+      facts: { lastError: expect.stringContaining('503') },
     });
     await clock.advance(60_000);
     expect((await cluster.view()).nodes).toHaveLength(1);

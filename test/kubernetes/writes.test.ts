@@ -3,8 +3,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { KubernetesCluster } from '../../src/kubernetes/index.ts';
 import type { PvescalerError } from '../../src/ports/errors.ts';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import { KubernetesSim } from '../../src/sim/kubernetes/index.ts';
 import { SimTransport } from './sim-transport.ts';
@@ -21,14 +21,14 @@ function setUp() {
       caPem: undefined,
       clock: own,
       random,
-      onTrouble: (error) => errors.push(error),
+      onError: (error) => errors.push(error),
     });
     onTestFinished(() => cluster.close());
     return cluster;
   };
   /** Advances the virtual clock until the work settles. */
-  const advanceUntilSettled = <T>(work: Promise<T>) => untilSettled(clock, work);
-  return { clock, sim, errors, connect, advanceUntilSettled, cluster: connect() };
+  const advanceUntil = <T>(work: Promise<T>) => advanceUntilSettled(clock, work);
+  return { clock, sim, errors, connect, advanceUntil, cluster: connect() };
 }
 
 function createNode(sim: KubernetesSim, body: { spec?: { taints: [] } } = {}) {
@@ -110,16 +110,14 @@ describe('KubernetesCluster leases', () => {
   });
 
   it('are not renewed by a holder that is delayed past the expiry', async () => {
-    const { sim, cluster, advanceUntilSettled } = setUp();
-    const lease = await advanceUntilSettled(
-      cluster.acquireLease({ ...LEASE_REQUEST, holder: 'a' }),
-    );
+    const { sim, cluster, advanceUntil } = setUp();
+    const lease = await advanceUntil(cluster.acquireLease({ ...LEASE_REQUEST, holder: 'a' }));
     sim.faults.add({ verb: 'GET', path: 'leases', fault: { kind: 'hang' } });
     const writes = () => sim.requests.filter((line) => line.startsWith('PUT')).length;
-    await expect(advanceUntilSettled(cluster.renewLease(lease, 15_000))).rejects.toMatchObject({
+    await expect(advanceUntil(cluster.renewLease(lease, 15_000))).rejects.toMatchObject({
       class: 'TimedOut',
     });
-    await expect(advanceUntilSettled(cluster.renewLease(lease, 15_000))).rejects.toMatchObject({
+    await expect(advanceUntil(cluster.renewLease(lease, 15_000))).rejects.toMatchObject({
       code: 'LEASE_LOST',
     });
     expect(writes()).toBe(0);
@@ -171,11 +169,11 @@ describe('KubernetesCluster node writes', () => {
   });
 
   it('do not create a node that was deleted before the apply', async () => {
-    const { sim, cluster, advanceUntilSettled } = setUp();
+    const { sim, cluster, advanceUntil } = setUp();
     const node = createNode(sim);
     onFirstPatch(sim, () => sim.remove('v1', 'nodes', { name: 'n1' }));
     await expect(
-      advanceUntilSettled(cluster.declareNode(node, { labels: { a: 'b' } })),
+      advanceUntil(cluster.declareNode(node, { labels: { a: 'b' } })),
     ).rejects.toMatchObject({
       code: 'NODE_NOT_FOUND',
     });
@@ -185,7 +183,7 @@ describe('KubernetesCluster node writes', () => {
   it.each(['declared', 'changed'])(
     'leave a node that was recreated in between not %s',
     async (how) => {
-      const { sim, cluster, advanceUntilSettled } = setUp();
+      const { sim, cluster, advanceUntil } = setUp();
       const node = createNode(sim);
       onFirstPatch(sim, () => {
         sim.remove('v1', 'nodes', { name: 'n1' });
@@ -195,7 +193,7 @@ describe('KubernetesCluster node writes', () => {
         how === 'declared'
           ? cluster.declareNode(node, { labels: { a: 'b' }, providerId: 'proxmox://lab/1' })
           : cluster.changeNode(node, { unschedulable: true });
-      await expect(advanceUntilSettled(work)).rejects.toMatchObject({ code: 'NODE_NOT_FOUND' });
+      await expect(advanceUntil(work)).rejects.toMatchObject({ code: 'NODE_NOT_FOUND' });
       const [another] = sim.list('v1', 'nodes');
       expect(another?.metadata['labels']).toBeUndefined();
       expect(another?.['spec']).toBeUndefined();
@@ -203,18 +201,16 @@ describe('KubernetesCluster node writes', () => {
   );
 
   it('change nothing when another client sets a provider id in between', async () => {
-    const { sim, cluster, advanceUntilSettled } = setUp();
+    const { sim, cluster, advanceUntil } = setUp();
     const node = createNode(sim);
     onFirstPatch(sim, () => {
       sim.change('v1', 'nodes', { metadata: { name: 'n1' }, spec: { providerID: 'k3s://n1' } });
     });
     const declaration = { labels: { half: 'done' }, providerId: 'proxmox://lab/1' };
-    await expect(advanceUntilSettled(cluster.declareNode(node, declaration))).rejects.toMatchObject(
-      {
-        code: 'PROVIDER_ID_SET',
-        facts: { providerId: 'k3s://n1' },
-      },
-    );
+    await expect(advanceUntil(cluster.declareNode(node, declaration))).rejects.toMatchObject({
+      code: 'PROVIDER_ID_SET',
+      facts: { providerId: 'k3s://n1' },
+    });
     expect(sim.list('v1', 'nodes')[0]?.metadata['labels']).toBeUndefined();
   });
 
@@ -225,7 +221,7 @@ describe('KubernetesCluster node writes', () => {
       sim.change('v1', 'nodes', { metadata: { name: 'n1', labels: { tier: 'theirs' } } });
     });
     const conflicts = await cluster.declareNode(node, { labels: { tier: 'ours', a: 'b' } });
-    expect(conflicts).toEqual([{ kind: 'label', key: 'tier', holder: 'others' }]);
+    expect(conflicts).toEqual([{ kind: 'label', key: 'tier', manager: 'others' }]);
     expect(sim.list('v1', 'nodes')[0]?.metadata['labels']).toEqual({ tier: 'theirs', a: 'b' });
   });
 
@@ -249,7 +245,7 @@ describe('KubernetesCluster node writes', () => {
   });
 
   it('keep taints of other managers, also those added in between', async () => {
-    const { sim, cluster, advanceUntilSettled } = setUp();
+    const { sim, cluster, advanceUntil } = setUp();
     const taints = [{ key: 'other', effect: 'NoExecute', timeAdded: '2026-01-01T00:00:00Z' }];
     const node = createNode(sim);
     sim.change('v1', 'nodes', { metadata: { name: 'n1' }, spec: { taints } });
@@ -261,14 +257,14 @@ describe('KubernetesCluster node writes', () => {
       sim.change('v1', 'nodes', { metadata: { name: 'n1' }, spec: { taints: more } });
     };
     const ours = { key: 'k', value: 'v', effect: 'NoSchedule' } as const;
-    await advanceUntilSettled(cluster.changeNode(node, { addTaints: [ours] }));
+    await advanceUntil(cluster.changeNode(node, { addTaints: [ours] }));
     expect(sim.list('v1', 'nodes')[0]?.['spec']).toEqual({
       taints: [...taints, { key: 'late', effect: 'NoSchedule' }, ours],
     });
   });
 
   it('fail when another client keeps changing the node', async () => {
-    const { sim, cluster, advanceUntilSettled } = setUp();
+    const { sim, cluster, advanceUntil } = setUp();
     const node = createNode(sim);
     let count = 0;
     sim.onRequest = (line) => {
@@ -277,9 +273,7 @@ describe('KubernetesCluster node writes', () => {
       sim.change('v1', 'nodes', { metadata: { name: 'n1', labels: { count: String(count) } } });
     };
     const addTaints = [{ key: 'k', value: '', effect: 'NoSchedule' }] as const;
-    await expect(
-      advanceUntilSettled(cluster.changeNode(node, { addTaints })),
-    ).rejects.toMatchObject({
+    await expect(advanceUntil(cluster.changeNode(node, { addTaints }))).rejects.toMatchObject({
       code: 'NODE_CHANGED',
     });
     expect(count).toBeLessThan(20);
@@ -370,8 +364,8 @@ describe('KubernetesCluster bootstrap tokens', () => {
 });
 
 describe('KubernetesCluster events', () => {
-  const about = { kind: 'Node', name: 'n1' } as const;
-  const event = { about, type: 'Normal', reason: 'Made', message: 'made' } as const;
+  const regarding = { kind: 'Node', name: 'n1' } as const;
+  const event = { regarding, type: 'Normal', reason: 'Made', message: 'made' } as const;
 
   it('count repetitions and start a new series after ten minutes', async () => {
     const { sim, clock, cluster } = setUp();
@@ -407,11 +401,11 @@ describe('KubernetesCluster events', () => {
   });
 
   it('do not throw when the API server rejects or does not respond', async () => {
-    const { sim, cluster, advanceUntilSettled, errors } = setUp();
+    const { sim, cluster, advanceUntil, errors } = setUp();
     sim.faults.add({ path: 'events', fault: { kind: 'status', status: 403 } });
-    await advanceUntilSettled(cluster.emit(event));
+    await advanceUntil(cluster.emit(event));
     sim.faults.add({ path: 'events', fault: { kind: 'hang' } });
-    await advanceUntilSettled(cluster.emit({ ...event, message: 'second' }));
+    await advanceUntil(cluster.emit({ ...event, message: 'second' }));
     expect(errors.map(({ code }) => code)).toEqual(['PERMISSION_MISSING', 'REQUEST_TIMED_OUT']);
   });
 });

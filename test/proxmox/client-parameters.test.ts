@@ -4,8 +4,8 @@
 // same rules wherever a test sends one (see judge.ts), which also refuses a parameter that has no case here.
 import { Buffer } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { ParameterCase, Value } from '../../src/proxmox/testing/parameter-case.ts';
 import { type EndpointCases, PARAMETER_CASES } from '../../src/proxmox/testing/parameter-cases.ts';
@@ -60,7 +60,7 @@ async function createCaller(version: ApiVersion) {
     },
   });
   await clock.advance(300_000);
-  const send = async (request: SimRequest) => untilSettled(clock, sim.handle(request));
+  const send = async (request: SimRequest) => advanceUntilSettled(clock, sim.handle(request));
   const session = await send({
     method: 'POST',
     target: '/api2/json/access/ticket',

@@ -3,8 +3,8 @@
 // every endpoint, with valid and invalid values, must fail for the same parameters with the same messages.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import { problemsOf } from '../../src/proxmox/testing/rules.ts';
 import { isJudged } from '../../src/proxmox/testing/value-rules.ts';
@@ -49,7 +49,7 @@ async function createRootCaller(version: ApiVersion) {
     const inQuery = method === 'GET' || method === 'DELETE';
     const target = `/api2/json${path}${inQuery ? `?${form}` : ''}`;
     const request = { method, target, headers, ...(inQuery ? {} : { body: form }) };
-    const response = await untilSettled(clock, sim.handle(request));
+    const response = await advanceUntilSettled(clock, sim.handle(request));
     return { status: response.status, errors: JSON.parse(response.body || '{}').errors };
   };
 }

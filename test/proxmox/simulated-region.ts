@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client and the simulator in one process, on virtual time, without sockets.
 import { Unreachable } from '../../src/ports/errors.ts';
+import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { type ScriptedPeer, ScriptedTransport } from '../../src/ports/fakes/scripted-transport.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { untilSettled } from '../../src/ports/fakes/until-settled.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
 import type { CreateVmOrder, Hypervisor, VmRef } from '../../src/ports/hypervisor.ts';
 import {
@@ -149,7 +149,7 @@ export function simulatedRegion(
     random: new SeededRandom(12),
     ...client,
   });
-  return { sim, clock, transport, hypervisor, settled: (work) => untilSettled(clock, work) };
+  return { sim, clock, transport, hypervisor, settled: (work) => advanceUntilSettled(clock, work) };
 }
 
 /** Checking requests is slow: tests with many requests check only those that change something ('changes'). */

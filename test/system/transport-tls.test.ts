@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS needs a certificate, and the simulator knows how to make one without any tool of the machine.
+// TLS of the HTTP transport. Outside src/system, because it uses the simulator to create certificates.
 import type { Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { textOf } from '../../src/ports/contract/transport.contract.ts';
+import { readText } from '../../src/ports/contract/transport.contract.ts';
 import { makeCertificate } from '../../src/sim/proxmox/index.ts';
 import { type HttpTransportOptions, openHttpTransport } from '../../src/system/index.ts';
 
@@ -26,7 +26,7 @@ function stop(server: Server): Promise<void> {
   });
 }
 
-describe('TLS', () => {
+describe('TLS of the HTTP transport', () => {
   let server: Server;
   let base = '';
   let connections = 0;
@@ -45,7 +45,7 @@ describe('TLS', () => {
     await stop(server);
   });
 
-  async function ask(options: HttpTransportOptions) {
+  async function send(options: HttpTransportOptions) {
     const transport = await openHttpTransport(options);
     try {
       const reply = await transport.request({
@@ -54,7 +54,7 @@ describe('TLS', () => {
         headers: { authorization: 'PVEAPIToken=a@pve!b=topsecret' },
         headTimeoutMs: 5_000,
       });
-      return `${reply.status} ${reply.reason} ${await textOf(reply.body)}`;
+      return `${reply.status} ${reply.reason} ${await readText(reply.body)}`;
     } finally {
       await transport.close();
     }
@@ -66,24 +66,24 @@ describe('TLS', () => {
     facts: { requestSent: false },
   };
 
-  it('refuses a certificate that no known authority signed', async () => {
-    await expect(ask({})).rejects.toMatchObject(refused);
+  it('refuses a certificate of an unknown CA', async () => {
+    await expect(send({})).rejects.toMatchObject(refused);
   });
 
-  it('accepts it by its authority, by one of several fingerprints, or unchecked when told to', async () => {
+  it('accepts a certificate by CA, by one of several fingerprints, or unverified if configured', async () => {
     const colons = (fingerprint.toUpperCase().match(/../g) ?? []).join(':');
-    const ways = [
+    const settings = [
       { kind: 'verify', caPem: own.cert },
       { kind: 'fingerprints', sha256: ['00'.repeat(32), colons] },
       { kind: 'fingerprints', sha256: [fingerprint] },
       { kind: 'insecure' },
     ] as const;
-    for (const tls of ways) expect(await ask({ tls })).toBe('200 fine ok');
+    for (const tls of settings) expect(await send({ tls })).toBe('200 fine ok');
   });
 
-  it('refuses any other fingerprint, names the one seen, and shows no token', async () => {
+  it('refuses an unknown fingerprint, names it in the error, and does not reveal the token', async () => {
     const options = { tls: { kind: 'fingerprints', sha256: ['ab'.repeat(32)] } } as const;
-    const error: Error & Record<string, unknown> = await ask(options).then(
+    const error: Error & Record<string, unknown> = await send(options).then(
       () => expect.unreachable(),
       (reason: Error & Record<string, unknown>) => reason,
     );
@@ -94,15 +94,15 @@ describe('TLS', () => {
     );
   });
 
-  it('keeps connections for the next request, below HTTP/2', async () => {
+  it('reuses connections and does not use HTTP/2', async () => {
     const transport = await openHttpTransport({ tls: { kind: 'insecure' } });
     const before = connections;
-    for (let turn = 0; turn < 5; turn += 1) {
+    for (let count = 0; count < 5; count += 1) {
       const reply = await transport.request({ method: 'GET', url: base, headTimeoutMs: 5_000 });
       expect(reply.headers['x-alpn']).toBe('1.1');
-      await textOf(reply.body);
+      await readText(reply.body);
     }
-    // A second one opens when the next request comes before the first connection is free again.
+    // A second connection opens if a request starts before the first connection is free again.
     expect(connections - before).toBeLessThanOrEqual(2);
     await transport.close();
   });

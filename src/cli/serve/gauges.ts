@@ -16,7 +16,7 @@ export function setGauges(meters: Meters, { status, report, now }: Seen): void {
   meters.set('pvescaler_machines', machinesByPhase(pools, machines));
   meters.set('pvescaler_intents_open', [{ labels: {}, value: openIntents }]);
   meters.set(
-    'pvescaler_pool_target',
+    'pvescaler_pool_target_size',
     pools.map(({ name, target }) => ({ labels: { pool: name }, value: target })),
   );
   meters.set(
@@ -39,7 +39,7 @@ function setBackoff(meters: Meters, pools: readonly PoolStatus[], now: number): 
     })),
   );
   meters.set(
-    'pvescaler_pool_failures_in_a_row',
+    'pvescaler_pool_consecutive_failures',
     pools.map(({ name, backoff }) => ({ labels: { pool: name }, value: backoff?.failures ?? 0 })),
   );
 }
@@ -57,11 +57,14 @@ function machinesByPhase(pools: readonly PoolStatus[], machines: readonly Machin
 
 function viewAges(report: PassReport | undefined, now: number) {
   const regions = Object.entries(report?.seenAt.regions ?? {}).map(([region, at]) => ({
-    labels: { side: 'proxmox', region },
+    labels: { source: 'proxmox', region },
     value: (now - at) / 1_000,
   }));
   const cluster = report?.seenAt.cluster;
   return cluster === undefined
     ? regions
-    : [...regions, { labels: { side: 'kubernetes', region: '' }, value: (now - cluster) / 1_000 }];
+    : [
+        ...regions,
+        { labels: { source: 'kubernetes', region: '' }, value: (now - cluster) / 1_000 },
+      ];
 }

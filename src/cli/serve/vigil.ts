@@ -103,7 +103,7 @@ export class Vigil {
   #endRound(): void {
     const { clock, meters } = this.#parts;
     const took = clock.monotonic() - (this.#roundSince ?? clock.monotonic());
-    meters.observe('pvescaler_round_duration_seconds', {}, took / 1_000);
+    meters.observe('pvescaler_reconcile_duration_seconds', {}, took / 1_000);
     this.#roundSince = undefined;
     this.pulse();
   }
@@ -111,7 +111,7 @@ export class Vigil {
   #took(report: PassReport): void {
     this.report = report;
     this.#trouble = '';
-    this.#parts.meters.add('pvescaler_rounds_total', { outcome: 'done' });
+    this.#parts.meters.add('pvescaler_reconciles_total', { outcome: 'success' });
   }
 
   #waits(holder: string): void {
@@ -121,7 +121,7 @@ export class Vigil {
   }
 
   #met(error: PvescalerError): void {
-    this.#parts.meters.add('pvescaler_rounds_total', { outcome: 'trouble' });
+    this.#parts.meters.add('pvescaler_reconciles_total', { outcome: 'error' });
     const words = `${error.code} ${error.message}`;
     if (this.#trouble === words) return;
     this.#trouble = words;

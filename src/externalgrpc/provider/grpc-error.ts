@@ -7,5 +7,5 @@ export function toGrpcError(error: unknown): GrpcError {
   if (error instanceof GrpcError) return error;
   const known = asPvescalerError(error);
   const message = known.class === 'Bug' ? 'internal error; see the log' : known.message;
-  return new GrpcError(statusName(known.surface.grpcStatus), message, { cause: error });
+  return new GrpcError(statusName(known.externalCodes.grpcStatus), message, { cause: error });
 }

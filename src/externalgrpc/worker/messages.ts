@@ -3,7 +3,7 @@
 // carries records.
 import type { ForecastReport } from '../../fleet/index.ts';
 import type { PoolLimits } from '../../pools/index.ts';
-import type { PlainError } from '../../ports/errors.ts';
+import type { SerializedError } from '../../ports/errors.ts';
 import type { ExternalGrpcOptions, GrpcCall } from '../index.ts';
 
 /** Plain data: it is cloned into the worker thread. */
@@ -30,4 +30,4 @@ export type MessageFromWorker =
   | { readonly kind: 'warning'; readonly message: string }
   | { readonly kind: 'closed' }
   /** The last message. */
-  | { readonly kind: 'failed'; readonly error: PlainError };
+  | { readonly kind: 'failed'; readonly error: SerializedError };

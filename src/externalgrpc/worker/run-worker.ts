@@ -8,9 +8,9 @@ import {
   ReportedForecast,
 } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { Link } from '../../ports/link.ts';
 import type { Random } from '../../ports/random.ts';
 import type { Store } from '../../ports/store.ts';
+import type { ThreadChannel } from '../../ports/thread-channel.ts';
 import {
   type GrpcCall,
   type ReadText,
@@ -20,7 +20,7 @@ import {
 import type { GrpcServerOptions, MessageFromWorker, MessageToWorker } from './messages.ts';
 
 export interface GrpcWorkerParts {
-  readonly link: Link<MessageFromWorker, MessageToWorker>;
+  readonly channel: ThreadChannel<MessageFromWorker, MessageToWorker>;
   readonly options: GrpcServerOptions;
   readonly store: Store;
   readonly clock: Clock;
@@ -36,7 +36,7 @@ const HEARTBEAT_EVERY_REPORTS = 4;
 
 /** Resolves when the server has closed after a close message. */
 export async function runGrpcWorker({
-  link,
+  channel,
   options,
   store,
   ...parts
@@ -48,7 +48,7 @@ export async function runGrpcWorker({
   const shutdown = new AbortController();
   const closing = new AbortController();
   const calls: GrpcCall[] = [];
-  link.onMessage((message) => {
+  channel.onMessage((message) => {
     if (message.kind === 'forecast') void receiver.receive(message.report);
     else if (message.kind === 'ending') shutdown.abort();
     else closing.abort();
@@ -58,14 +58,14 @@ export async function runGrpcWorker({
     fleet: { ...client, forecast },
     clock,
     read,
-    warn: (message) => link.send({ kind: 'warning', message }),
+    warn: (message) => channel.send({ kind: 'warning', message }),
     signal: shutdown.signal,
     onCall: (call) => void calls.push(call),
     refreshIntervalMs: REFRESH_INTERVAL_MS,
   });
   const { port, expanderPort } = server;
-  link.send({ kind: 'listening', port, expanderPort });
-  const reporter = new StatusReporter(link, server, calls);
+  channel.send({ kind: 'listening', port, expanderPort });
+  const reporter = new StatusReporter(channel, server, calls);
   while (!closing.signal.aborted) {
     reporter.report();
     await clock.sleep(REPORT_INTERVAL_MS, { signal: closing.signal }).catch(() => undefined);
@@ -103,18 +103,18 @@ class ReportReceiver {
 }
 
 class StatusReporter {
-  readonly #link: Link<MessageFromWorker, MessageToWorker>;
+  readonly #link: ThreadChannel<MessageFromWorker, MessageToWorker>;
   readonly #server: Pick<RunningExternalGrpc, 'waitingFor'>;
   readonly #calls: GrpcCall[];
   #lastReported: string | undefined;
   #reportsSkipped = 0;
 
   constructor(
-    link: Link<MessageFromWorker, MessageToWorker>,
+    channel: ThreadChannel<MessageFromWorker, MessageToWorker>,
     server: Pick<RunningExternalGrpc, 'waitingFor'>,
     calls: GrpcCall[],
   ) {
-    this.#link = link;
+    this.#link = channel;
     this.#server = server;
     this.#calls = calls;
   }

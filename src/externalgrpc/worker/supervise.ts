@@ -2,13 +2,13 @@
 // The driver end of the gRPC worker thread: sends the capacity forecast and tracks the worker's status.
 import type { Fleet } from '../../fleet/index.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { revivedError } from '../../ports/errors.ts';
-import type { Link } from '../../ports/link.ts';
+import { deserializeError } from '../../ports/errors.ts';
+import type { ThreadChannel } from '../../ports/thread-channel.ts';
 import type { GrpcCall, RunningExternalGrpc } from '../index.ts';
 import type { MessageFromWorker, MessageToWorker } from './messages.ts';
 
 export interface SupervisorParts {
-  readonly link: Link<MessageToWorker, MessageFromWorker>;
+  readonly channel: ThreadChannel<MessageToWorker, MessageFromWorker>;
   readonly forecast: Pick<Fleet['forecast'], 'report' | 'onChange'>;
   readonly clock: Clock;
   readonly warn: (message: string) => void;
@@ -33,11 +33,11 @@ const CLOSE_TIMEOUT_MS = 15_000;
 
 /** Resolves when the server listens; rejects when it cannot. */
 export async function superviseGrpcWorker(parts: SupervisorParts): Promise<SupervisedGrpcServer> {
-  const { link, forecast, clock, signal } = parts;
+  const { channel, forecast, clock, signal } = parts;
   const status = new WorkerStatus(parts);
-  const sendForecast = () => link.send({ kind: 'forecast', report: forecast.report() });
+  const sendForecast = () => channel.send({ kind: 'forecast', report: forecast.report() });
   forecast.onChange(sendForecast);
-  const onShutdown = () => link.send({ kind: 'ending' });
+  const onShutdown = () => channel.send({ kind: 'ending' });
   if (signal.aborted) onShutdown();
   else signal.addEventListener('abort', onShutdown, { once: true });
   const closed = new AbortController();
@@ -45,7 +45,7 @@ export async function superviseGrpcWorker(parts: SupervisorParts): Promise<Super
     closed.abort();
     forecast.onChange(() => undefined);
     signal.removeEventListener('abort', onShutdown);
-    await link.close();
+    await channel.close();
   };
   try {
     const { port, expanderPort } = await Promise.race([status.listening, status.failed]);
@@ -56,7 +56,7 @@ export async function superviseGrpcWorker(parts: SupervisorParts): Promise<Super
       failed: status.failed,
       waitingFor: () => status.waitingFor(),
       async close() {
-        link.send({ kind: 'close' });
+        channel.send({ kind: 'close' });
         const timeout = clock
           .sleep(CLOSE_TIMEOUT_MS, { signal: closed.signal })
           .catch(() => undefined);
@@ -89,19 +89,19 @@ class WorkerStatus {
   readonly closed: Promise<void>;
   readonly failed: Promise<never>;
 
-  constructor({ link, clock, warn, onCall }: SupervisorParts) {
+  constructor({ channel, clock, warn, onCall }: SupervisorParts) {
     this.#clock = clock;
     this.#lastMessageAt = clock.monotonic();
     const listening = Promise.withResolvers<ListeningMessage>();
     const closed = Promise.withResolvers<void>();
     const failed = Promise.withResolvers<never>();
-    link.broken.catch(failed.reject);
+    channel.failed.catch(failed.reject);
     // A caller may wait for one of these promises only: the others must not count as unhandled.
     failed.promise.catch(() => undefined);
     this.listening = listening.promise;
     this.closed = closed.promise;
     this.failed = failed.promise;
-    link.onMessage((message) => {
+    channel.onMessage((message) => {
       this.#lastMessageAt = clock.monotonic();
       switch (message.kind) {
         case 'listening':
@@ -116,7 +116,7 @@ class WorkerStatus {
         case 'closed':
           return closed.resolve();
         case 'failed':
-          return failed.reject(revivedError(message.error));
+          return failed.reject(deserializeError(message.error));
       }
     });
   }

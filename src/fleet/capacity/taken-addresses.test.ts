@@ -84,7 +84,7 @@ describe('an address', () => {
   it('that a Node had when the cluster was read last is not given out while it cannot be', async () => {
     const bench = withNodes(settings, [aClusterNode({ addresses: ['10.10.10.11'] })]);
     await onePass(bench.fleet, bench);
-    bench.cluster?.cutOff();
+    bench.cluster?.disconnect();
     await bench.clock.advance(10 * 60_000);
     await bench.fleet.scaleTo('workers', 1, WHY);
     await onePass(bench.fleet, bench);

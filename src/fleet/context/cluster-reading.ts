@@ -47,8 +47,8 @@ async function viewOf(cluster: Cluster): Promise<ClusterView | string> {
     return await cluster.view();
   } catch (error) {
     if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;
-    const { lastTrouble } = error.facts;
-    return lastTrouble === undefined ? error.message : String(lastTrouble);
+    const { lastError } = error.facts;
+    return lastError === undefined ? error.message : String(lastError);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../../model/lease.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { RequestEnd, RequestFence, WriteFence } from '../../ports/fence.ts';
+import type { RequestFence, RequestOutcome, WriteFence } from '../../ports/write-fence.ts';
 
 /** What a pass needs to change something: the lease as fence of its writes, and whether it still holds. */
 export interface WriteAuthority extends WriteFence {
@@ -62,11 +62,11 @@ export class DriverRegistry implements RequestFence {
     if (this.#holder === holder) this.#holder = undefined;
   }
 
-  beginRequest(): (end: RequestEnd) => void {
+  beginRequest(): (end: RequestOutcome) => void {
     this.#requestsInProgress += 1;
     return (end) => {
       this.#requestsInProgress -= 1;
-      if (end === 'unsure') this.#unsureAt = this.#clock.monotonic();
+      if (end === 'unknown') this.#unsureAt = this.#clock.monotonic();
     };
   }
 

@@ -24,7 +24,7 @@ export function eventOf(
   if (!isProblem && !EMITTED_REASONS.has(reason)) return undefined;
   const { node } = subject;
   return {
-    about:
+    regarding:
       node !== undefined && nodeUid !== undefined
         ? { kind: 'Node', name: node, uid: nodeUid }
         : { kind: 'Namespace', name: namespace },

@@ -2,11 +2,11 @@
 // Two processes with stores of their own and one cluster between them: never do both act, and who takes over waits.
 import { describe, expect, it } from 'vitest';
 import { Unreachable } from '../../ports/errors.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
 import { MemoryHypervisor } from '../../ports/fakes/memory-hypervisor.ts';
 import { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
-import { untilSettled } from '../../ports/fakes/until-settled.ts';
 import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
 import { DriverRegistry } from '../context/driver-lease.ts';
 import type { FleetSettings } from '../context/settings.ts';
@@ -108,7 +108,7 @@ async function passes({ clock, a, b }: Site, seconds: number): Promise<number[]>
 
 async function end({ clock, a, b }: Site): Promise<void> {
   for (const { stop } of [a, b]) stop.abort();
-  await untilSettled(clock, Promise.all([a.driving, b.driving]));
+  await advanceUntilSettled(clock, Promise.all([a.driving, b.driving]));
 }
 
 describe('the Lease in the cluster', () => {
@@ -127,7 +127,7 @@ describe('the Lease in the cluster', () => {
       if (method === 'releaseLease') before = views();
     };
     a.finish.abort();
-    await untilSettled(site.clock, a.driving);
+    await advanceUntilSettled(site.clock, a.driving);
     let atTakeOver = 0;
     b.onLeading = () => {
       atTakeOver = views();
@@ -141,7 +141,7 @@ describe('the Lease in the cluster', () => {
   it.each([
     ['is under way', undefined, MAX_REQUEST_MS],
     ['was answered', 'settled', 0],
-    ['may still take effect', 'unsure', MAX_REQUEST_MS],
+    ['may still take effect', 'unknown', MAX_REQUEST_MS],
   ] as const)('is given back with a request that %s', async (_what, how, waitMs) => {
     const site = aSite();
     const { a, b, clock } = site;
@@ -152,7 +152,7 @@ describe('the Lease in the cluster', () => {
     const ended = a.driverRegistry.beginRequest();
     if (how !== undefined) ended(how);
     a.finish.abort();
-    await untilSettled(clock, a.driving);
+    await advanceUntilSettled(clock, a.driving);
     const gaveBackAt = clock.monotonic();
     while (!b.told.includes('leads')) await passes(site, 1);
     const tookMs = clock.monotonic() - gaveBackAt;
@@ -166,10 +166,10 @@ describe('the Lease in the cluster', () => {
     const { a, b } = site;
     start(a);
     await passes(site, 5);
-    a.driverRegistry.beginRequest()('unsure');
+    a.driverRegistry.beginRequest()('unknown');
     await passes(site, 10);
     a.finish.abort();
-    await untilSettled(site.clock, a.driving);
+    await advanceUntilSettled(site.clock, a.driving);
     start(b);
     await passes(site, MAX_REQUEST_MS / 1_000 - 12);
     expect(b.told).toEqual([]);
@@ -184,7 +184,7 @@ describe('the Lease in the cluster', () => {
     start(a);
     await passes(site, 5);
     a.finish.abort();
-    await untilSettled(site.clock, a.driving);
+    await advanceUntilSettled(site.clock, a.driving);
     start(b);
     await passes(site, 1);
     expect(b.told).toEqual(['leads']);
@@ -198,9 +198,9 @@ describe('the Lease in the cluster', () => {
     await passes(site, 5);
     start(b);
     await passes(site, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     while (a.driverRegistry.mayAct()) await passes(site, 1);
-    b.cluster.loseAnswer('acquireLease');
+    b.cluster.dropResponse('acquireLease');
     while (b.cluster.state.leases.get('reconcile')?.holder !== 'b') await passes(site, 1);
     const takenAt = site.clock.monotonic();
     while (!b.told.includes('leads')) {
@@ -218,12 +218,12 @@ describe('the Lease in the cluster', () => {
     await passes(site, 5);
     start(b);
     await passes(site, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     const lease = () => b.cluster.state.leases.get('reconcile');
     while (lease()?.holder !== 'b') await passes(site, 1);
     await passes(site, 10);
     b.finish.abort();
-    await untilSettled(site.clock, b.driving);
+    await advanceUntilSettled(site.clock, b.driving);
     expect(lease()?.holder).toBe('');
     const leftMs = (lease()?.durationMs ?? 0) - 1_000;
     expect(leftMs).toBeGreaterThanOrEqual(MAX_REQUEST_MS - 12_000);
@@ -252,7 +252,7 @@ describe('the Lease in the cluster', () => {
     await passes(site, 5);
     start(b);
     await passes(site, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     while (a.driverRegistry.mayAct()) await passes(site, 1);
     expect(b.driverRegistry.mayAct()).toBe(false);
     const together = await passes(site, 200);
@@ -275,7 +275,7 @@ describe('the Lease in the cluster', () => {
     await passes(site, 5);
     start(b);
     await passes(site, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     while (a.driverRegistry.mayAct()) await passes(site, 1);
     const views = () => hypervisor.calls.filter(({ method }) => method === 'view').length;
     const before = views();
@@ -299,7 +299,7 @@ describe('the Lease in the cluster', () => {
     await passes(site, 5);
     start(b);
     await passes(site, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     while (a.driverRegistry.mayAct()) await passes(site, 1);
     const stoppedAt = site.clock.monotonic();
     let longestSilence = 0;

@@ -4,7 +4,7 @@
 // one of the holder's may still take effect; after a release it waits as long as the former holder says. Then it reads
 // every region twice before it acts.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
-import type { Cluster, ClusterLease, TakenLease } from '../../ports/cluster.ts';
+import type { AcquiredLease, Cluster, ClusterLease } from '../../ports/cluster.ts';
 import { asPvescalerError, Cancelled, LostLeadership, Unreachable } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, PAST } from '../context/driver-lease.ts';
 import type { FleetOptions } from '../context/options.ts';
@@ -106,7 +106,7 @@ export class LeaderElection implements DriverLease {
     return Math.max(own, this.#settledAt - clock.monotonic());
   }
 
-  async #acquire(signal: AbortSignal, events: ElectionEvents): Promise<TakenLease | undefined> {
+  async #acquire(signal: AbortSignal, events: ElectionEvents): Promise<AcquiredLease | undefined> {
     const { clock, settings } = this.#options;
     const request = {
       name: RECONCILE_LEASE,

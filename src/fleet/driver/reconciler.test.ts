@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
 import { Cancelled } from '../../ports/errors.ts';
-import { untilSettled } from '../../ports/fakes/until-settled.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import type { Hypervisor, TaskRef } from '../../ports/hypervisor.ts';
 import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
 import {
@@ -55,7 +55,7 @@ async function countPasses(
   });
   await work(finish);
   finish.abort();
-  await untilSettled(bench.clock, driving);
+  await advanceUntilSettled(bench.clock, driving);
   expect(ends).toBe(begins);
   return passes;
 }
@@ -64,7 +64,7 @@ async function countPasses(
 async function withImage(bench: TestFleet): Promise<void> {
   const file = 'noble-with-agent-abababababab.qcow2';
   for (const host of ['pve1', 'pve2', 'pve3']) {
-    await untilSettled(
+    await advanceUntilSettled(
       bench.clock,
       bench.hypervisor.downloadImage({
         host,
@@ -154,7 +154,7 @@ describe('the work queue between two passes', () => {
     expect(phasesOn('pve2')).toEqual(['ready', 'ready']);
     expect(phasesOn('pve3')).toEqual(['ready', 'ready']);
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
   });
 
   it('treats an unexpected exception as the failure of one machine', async () => {
@@ -174,7 +174,7 @@ describe('the work queue between two passes', () => {
     const phases = (await machinesIn(bench.store)).map(({ phase }) => phase);
     expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready']);
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
   });
 });
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { RECONCILE_LEASE } from '../../model/lease.ts';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import type { MemoryStore } from '../../ports/fakes/memory-store.ts';
-import { untilSettled } from '../../ports/fakes/until-settled.ts';
 import { aPool, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
@@ -35,7 +35,7 @@ describe('runDriver', () => {
     expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['ready', 'ready']);
     expect((await bench.fleet.status()).driver).toBe('a');
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
     expect((await bench.fleet.status()).driver).toBeUndefined();
   });
 
@@ -53,7 +53,7 @@ describe('runDriver', () => {
     });
     await waitSeconds(bench, 1);
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
     expect(events.slice(0, 2)).toEqual(['begin', 'end']);
     expect(events.filter((event) => event === 'begin')).toHaveLength(
       events.filter((event) => event === 'end').length,
@@ -79,7 +79,7 @@ describe('runDriver', () => {
     expect(leftovers(bench.hypervisor).vms).toHaveLength(3);
     expect((await machinesIn(bench.store)).every(({ phase }) => phase === 'ready')).toBe(true);
     stopB.abort();
-    await untilSettled(bench.clock, Promise.all([a, b]));
+    await advanceUntilSettled(bench.clock, Promise.all([a, b]));
   });
 
   it('stops acting at once when the lease is lost', async () => {
@@ -101,7 +101,7 @@ describe('runDriver', () => {
     expect(changing() - before).toBeLessThanOrEqual(2);
     expect(await machinesIn(bench.store)).toEqual(records);
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
   });
 
   it('reads the regions rarely at rest, also while machines wait for capacity', async () => {
@@ -116,7 +116,7 @@ describe('runDriver', () => {
     expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['requested']);
     expect(views() - before).toBeLessThanOrEqual(6);
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
   });
 
   it('polls tasks more often than it reads the whole region', async () => {
@@ -130,7 +130,7 @@ describe('runDriver', () => {
     expect(count('task')).toBeGreaterThan(8);
     expect(count('view')).toBeLessThanOrEqual(6);
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
   });
 
   it('continues after the store was busy', async () => {
@@ -150,6 +150,6 @@ describe('runDriver', () => {
     await waitSeconds(bench, 100);
     expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['ready']);
     stop.abort();
-    await untilSettled(bench.clock, driving);
+    await advanceUntilSettled(bench.clock, driving);
   });
 });

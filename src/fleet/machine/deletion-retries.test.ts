@@ -146,7 +146,7 @@ describe('when the wall clock is set back', () => {
   it('no old view of Kubernetes is decided on', async () => {
     const bench = aJoiningTestFleet();
     await aReadyMachine(bench);
-    bench.cluster.cutOff();
+    bench.cluster.disconnect();
     bench.clock.setWallClock(bench.clock.now() - 60 * MINUTE_MS);
     await bench.clock.advance(3 * MINUTE_MS);
     await rounds(bench, 1);

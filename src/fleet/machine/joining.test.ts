@@ -342,7 +342,7 @@ describe('a cluster that cannot be read', () => {
     await bench.fleet.request('workers', 1, WHY);
     await rounds(bench, 25);
     expect(await phases(bench)).toEqual(expect.arrayContaining(['ready', 'joining']));
-    bench.cluster.cutOff();
+    bench.cluster.disconnect();
     bench.cluster.state.removeNode(placement.name);
     await bench.clock.advance(2 * 60_000);
     await bench.fleet.request('workers', 1, WHY);
@@ -359,7 +359,7 @@ describe('a cluster that cannot be read', () => {
 
   it('costs no machine its life that was begun before it was noticed', async () => {
     const bench = aJoiningTestFleet();
-    bench.cluster.cutOff();
+    bench.cluster.disconnect();
     await bench.fleet.request('workers', 1, WHY);
     for (let minute = 0; minute < 30; minute += 1) {
       await rounds(bench, 3);
@@ -421,7 +421,7 @@ describe('a machine that goes', () => {
   it('waits for the cluster before it is over', async () => {
     const bench = aJoiningTestFleet();
     await aReadyMachine(bench);
-    bench.cluster.cutOff();
+    bench.cluster.disconnect();
     await bench.fleet.scaleTo('workers', 0, WHY);
     await rounds(bench, 30);
     expect(leftovers(bench.hypervisor).vms).toEqual([]);

@@ -2,7 +2,7 @@
 // Adds what a Node lacks after its registration, and records where it differs from its pool's settings.
 import { type Registration, STARTUP_TAINT } from '../../bootstrap/index.ts';
 import { vmProviderId } from '../../model/provider-id.ts';
-import type { Cluster, ClusterNode, ContestedKey, NodeDeclaration } from '../../ports/cluster.ts';
+import type { Cluster, ClusterNode, FieldConflict, NodeDeclaration } from '../../ports/cluster.ts';
 import type { ErrorCode } from '../../ports/error-codes.ts';
 import { PvescalerError } from '../../ports/errors.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
@@ -142,10 +142,10 @@ export async function recordDifferences(
 async function recordContested(
   reconcile: MachineReconcile,
   { name }: ClusterNode,
-  { labels, contested }: NodeDeclaration & { readonly contested: readonly ContestedKey[] },
+  { labels, contested }: NodeDeclaration & { readonly contested: readonly FieldConflict[] },
 ): Promise<void> {
   const reasons = contested.map(
-    ({ key, holder }) => `label ${key} is not set to '${labels[key]}' because ${holder} owns it`,
+    ({ key, manager }) => `label ${key} is not set to '${labels[key]}' because ${manager} owns it`,
   );
   await reconcile.context.recordOnce(`labels ${reconcile.id}`, {
     kind: 'saw',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { tally } from '../../ports/contract/store-harness.contract.ts';
+import { countOutcomes } from '../../ports/contract/store-fixture.contract.ts';
 import { aPool, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
@@ -19,10 +19,13 @@ async function targetOf(bench: ReturnType<typeof aTestFleet>): Promise<number | 
 describe('asking for machines', () => {
   it('never exceeds the maximum, however many ask at once', async () => {
     const bench = aTestFleet();
-    const { won, codes } = await tally(
+    const { resolved, codes } = await countOutcomes(
       Array.from({ length: 7 }, () => bench.fleet.request('workers', 3, WHY)),
     );
-    expect({ won, codes: new Set(codes) }).toEqual({ won: 3, codes: new Set(['POOL_AT_MAXIMUM']) });
+    expect({ resolved, codes: new Set(codes) }).toEqual({
+      resolved: 3,
+      codes: new Set(['POOL_AT_MAXIMUM']),
+    });
     expect(await targetOf(bench)).toBe(9);
   });
 

@@ -12,8 +12,8 @@ import {
 } from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { InvalidRequest, NoCapacity, NotFound } from '../../ports/errors.ts';
+import { throwIfAborted } from '../../ports/in-flight-calls.ts';
 import type { Random } from '../../ports/random.ts';
-import { throwIfAborted } from '../../ports/store-gate.ts';
 import { newMachineId } from '../records/new-machine-id.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 

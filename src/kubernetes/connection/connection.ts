@@ -2,27 +2,27 @@
 import type { Transport } from '../../ports/transport.ts';
 
 export interface Credentials {
-  /** The Authorization header; absent: none. */
+  /** Value of the Authorization header. */
   readonly authorization?: string;
   readonly client?: { readonly certPem: string; readonly keyPem: string };
 }
 
-/** How to reach one API server and who we are there. */
-export interface Connection {
+/** How to reach one API server, and the identity to use. */
+export interface ClusterConnection {
   readonly server: string;
-  /** What the server is trusted by, byte for byte; undefined: the system's roots. */
+  /** CA bundle that the server is verified against, byte for byte; undefined: the system's roots. */
   readonly caPem: string | undefined;
   readonly isInsecure: boolean;
   readonly serverName: string | undefined;
-  /** Asked before every request: tokens are rotated, plugins give short-lived ones. */
+  /** Called before every request: tokens rotate, and plugins issue short-lived ones. */
   credentials(): Promise<Credentials>;
-  /** The API server does not take these: files are read and plugins asked anew. Others' are none of its business. */
+  /** The server refused these: reads files and runs plugins again, unless newer credentials are in use already. */
   renew(refused: Credentials): void;
-  /** Ends what is under way to get credentials. */
+  /** Ends running exec plugins. */
   close(): void;
 }
 
-/** What a transport to the API server needs to know. */
+/** TLS settings of a transport to the API server. */
 export interface ConnectionTls extends Pick<Credentials, 'client'> {
   readonly caPem: string | undefined;
   readonly isInsecure: boolean;
@@ -31,12 +31,12 @@ export interface ConnectionTls extends Pick<Credentials, 'client'> {
 
 export type OpenTransport = (tls: ConnectionTls) => Promise<Transport>;
 
-/** Where the connection is described. */
+/** Where the connection settings are read from. */
 export type ConnectionSource =
   | { readonly kind: 'kubeconfig'; readonly path: string; readonly context?: string | undefined }
-  /** The service account of the pod this runs in. */
+  /** The service account of the pod that this process runs in. */
   | {
       readonly kind: 'in-cluster';
-      /** What the paths of its files begin with; absent: the root. */
+      /** Prefix of the paths of its files; absent: none. */
       readonly root?: string;
     };

@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kubeconfig's exec plugin: run when its credentials are needed and those of the last run are over, one at a time, and
-// ended with all that it started when it does not answer.
+// A kubeconfig's exec plugin. Runs when the credentials of the last run have expired, one run at a time. A run that
+// takes too long is killed with its child processes.
 import type { Clock } from '../../ports/clock.ts';
 import { Cancelled, TimedOut, Unauthorized } from '../../ports/errors.ts';
-import { recordOf, textOf } from '../status.ts';
+import { asRecord, asString } from '../status.ts';
 import type { Credentials } from './connection.ts';
 
-/** Less than a request waits for its answer, so that who is told of it is told which of them hangs. */
-const LONGEST_RUN_MS = 12_000;
+/** Less than the request timeout, so that the error names the plugin and not the API server. */
+const MAX_RUN_MS = 12_000;
 
-export interface PluginCommand {
+export interface ExecPluginCommand {
   readonly command: string;
   readonly args?: readonly string[] | null;
   readonly env?: readonly { readonly name: string; readonly value: string }[] | null;
   readonly apiVersion?: string;
 }
 
-interface ProgramEnd {
+interface ProgramResult {
   readonly code: number | null;
   readonly output: string;
   readonly errors: string;
 }
 
-/** Rejects when it cannot be started; the signal ends it with all that it started. */
+/** Rejects when the program cannot be started; the signal kills it with its child processes. */
 export type RunProgram = (program: {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-}) => Promise<ProgramEnd>;
+}) => Promise<ProgramResult>;
 
 export interface ExecPluginOptions {
-  readonly exec: PluginCommand;
+  readonly exec: ExecPluginCommand;
   readonly clock: Clock;
   readonly runProgram: RunProgram;
-  /** Ends a run that is under way, and lets none begin. */
+  /** Kills a running plugin and prevents new runs. */
   readonly closing: AbortSignal;
 }
 
-interface Issued {
+interface IssuedCredentials {
   readonly credentials: Credentials;
-  /** Wall clock; undefined: they do not end. */
+  /** Wall clock; undefined: they never expire. */
   readonly expiresAt: number | undefined;
 }
 
 export class ExecPlugin {
   readonly #options: ExecPluginOptions;
-  #issued: Issued | undefined;
+  #issued: IssuedCredentials | undefined;
 
   constructor(options: ExecPluginOptions) {
     this.#options = options;
@@ -55,18 +55,18 @@ export class ExecPlugin {
   async credentials(): Promise<Credentials> {
     const { expiresAt = Number.POSITIVE_INFINITY } = this.#issued ?? {};
     if (this.#issued === undefined || expiresAt <= this.#options.clock.now()) {
-      this.#issued = this.#read(await this.#run());
+      this.#issued = this.#parse(await this.#run());
     }
     return this.#issued.credentials;
   }
 
-  async #run(): Promise<ProgramEnd> {
+  async #run(): Promise<ProgramResult> {
     const { exec, clock, closing } = this.#options;
     if (closing.aborted) throw cancelled();
     const done = new AbortController();
     const signal = AbortSignal.any([done.signal, closing]);
-    const limit = clock.sleep(LONGEST_RUN_MS, { signal }).then(
-      () => Promise.reject(tooLong(exec.command)),
+    const limit = clock.sleep(MAX_RUN_MS, { signal }).then(
+      () => Promise.reject(timedOut(exec.command)),
       () => Promise.reject(cancelled()),
     );
     try {
@@ -76,33 +76,34 @@ export class ExecPlugin {
     }
   }
 
-  async #start(signal: AbortSignal): Promise<ProgramEnd> {
+  async #start(signal: AbortSignal): Promise<ProgramResult> {
     const { exec, runProgram } = this.#options;
     const { command, args, apiVersion = 'client.authentication.k8s.io/v1' } = exec;
-    const about = { apiVersion, kind: 'ExecCredential', spec: { interactive: false } };
-    const own = (exec.env ?? []).map(({ name, value }) => [name, value] as const);
-    const env = { KUBERNETES_EXEC_INFO: JSON.stringify(about), ...Object.fromEntries(own) };
+    const execInfo = { apiVersion, kind: 'ExecCredential', spec: { interactive: false } };
+    const ownEnv = (exec.env ?? []).map(({ name, value }) => [name, value] as const);
+    const env = { KUBERNETES_EXEC_INFO: JSON.stringify(execInfo), ...Object.fromEntries(ownEnv) };
     try {
       return await runProgram({ command, args: args ?? [], env, signal });
     } catch (error) {
-      throw refused(`the exec plugin ${command} cannot be started`, error);
+      throw noCredentials(`the exec plugin ${command} cannot be started`, error);
     }
   }
 
-  #read({ code, output, errors }: ProgramEnd): Issued {
+  #parse({ code, output, errors }: ProgramResult): IssuedCredentials {
     const { command } = this.#options.exec;
-    // What a plugin prints may be anything: it is kept as the cause, not in the message.
+    // The plugin's output may contain secrets: keep it as the cause, not in the message.
     if (code !== 0) {
-      throw refused(`the exec plugin ${command} ended with code ${code}`, new Error(errors));
+      throw noCredentials(`the exec plugin ${command} exited with code ${code}`, new Error(errors));
     }
-    const status = recordOf(recordOf(parsed(output))['status']);
-    const token = textOf(status['token']);
+    const status = asRecord(asRecord(parseJson(output))['status']);
+    const token = asString(status['token']);
     const [certPem, keyPem] = [
-      textOf(status['clientCertificateData']),
-      textOf(status['clientKeyData']),
+      asString(status['clientCertificateData']),
+      asString(status['clientKeyData']),
     ];
-    if (token === '' && certPem === '') throw refused(`the exec plugin ${command} gave none`);
-    const expiresAt = Date.parse(textOf(status['expirationTimestamp']));
+    if (token === '' && certPem === '')
+      throw noCredentials(`the exec plugin ${command} returned neither a token nor a certificate`);
+    const expiresAt = Date.parse(asString(status['expirationTimestamp']));
     return {
       credentials: {
         ...(token !== '' && { authorization: `Bearer ${token}` }),
@@ -113,21 +114,21 @@ export class ExecPlugin {
   }
 }
 
-function tooLong(command: string): TimedOut {
-  const message = `the exec plugin ${command} gave no credentials within ${LONGEST_RUN_MS} ms and was ended`;
+function timedOut(command: string): TimedOut {
+  const message = `the exec plugin ${command} returned no credentials within ${MAX_RUN_MS} ms and was killed`;
   return new TimedOut('REQUEST_TIMED_OUT', message, {
-    hint: "Run the kubeconfig's exec plugin by hand: it must answer by itself.",
+    hint: "Run the kubeconfig's exec plugin by hand: it must finish without input.",
     facts: { requestSent: false },
   });
 }
 
 function cancelled(): Cancelled {
-  return new Cancelled('CANCELLED', 'called off while there were no credentials yet', {
+  return new Cancelled('CANCELLED', 'cancelled before the exec plugin returned credentials', {
     facts: { requestSent: false },
   });
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -135,10 +136,10 @@ function parsed(text: string): unknown {
   }
 }
 
-function refused(problem: string, cause?: unknown): Unauthorized {
+function noCredentials(problem: string, cause?: unknown): Unauthorized {
   return new Unauthorized('CREDENTIALS_REFUSED', `no credentials: ${problem}`, {
     cause,
-    hint: "Run the kubeconfig's exec plugin by hand.",
+    hint: "Run the kubeconfig's exec plugin by hand and correct what it reports.",
     facts: { requestSent: false },
   });
 }

@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubeconfig files and service accounts are read by the official client, which knows their forms. It is large, so it is
-// loaded when the first connection is made, and used for nothing else.
+// The official client reads kubeconfig files and service accounts, because it supports all their formats. It is large,
+// so it is loaded with the first connection and used for nothing else.
 import type { KubeConfig, Cluster as KubernetesServer } from '@kubernetes/client-node';
 import { InvalidConfig } from '../../ports/errors.ts';
-import type { Connection, ConnectionSource } from './connection.ts';
-import { Login, type LoginOptions } from './login.ts';
+import type { ClusterConnection, ConnectionSource } from './connection.ts';
+import { CredentialProvider, type CredentialProviderOptions } from './credential-provider.ts';
 
-export type LoadOptions = Omit<LoginOptions, 'load'>;
+type LoadOptions = Omit<CredentialProviderOptions, 'load'>;
 
 export async function loadConnection(
   source: ConnectionSource,
   options: LoadOptions,
-): Promise<Connection> {
+): Promise<ClusterConnection> {
   const { KubeConfig: Loader } = await import('@kubernetes/client-node');
   const load = () => {
     const config = new Loader();
     try {
-      read(config, source);
+      readSource(config, source);
     } catch (error) {
-      throw unreadable(source, 'it cannot be read', error);
+      throw unreadable(source, 'cannot be read', error);
     }
     return config;
   };
   const cluster = load().getCurrentCluster();
-  if (cluster === null) throw unreadable(source, 'its current context names no cluster');
-  const problem = problemOf(cluster);
+  if (cluster === null) throw unreadable(source, 'the current context names no cluster');
+  const problem = findProblem(cluster);
   if (problem !== undefined) throw unreadable(source, problem);
-  const login = new Login({ ...options, load });
+  const provider = new CredentialProvider({ ...options, load });
   return {
     server: cluster.server,
-    caPem: await login.caPem(),
+    caPem: await provider.caPem(),
     isInsecure: cluster.skipTLSVerify,
     serverName: cluster.tlsServerName,
-    credentials: () => login.credentials(),
-    renew: (refused) => login.renew(refused),
-    close: () => login.close(),
+    credentials: () => provider.credentials(),
+    renew: (refused) => provider.renew(refused),
+    close: () => provider.close(),
   };
 }
 
-function problemOf({ server, proxyUrl, skipTLSVerify }: KubernetesServer): string | undefined {
-  if (!/^https?:\/\//.test(server)) return 'its cluster has no server';
+function findProblem({ server, proxyUrl, skipTLSVerify }: KubernetesServer): string | undefined {
+  if (!/^https?:\/\//.test(server)) return 'the cluster has no server URL';
   if (server.startsWith('http:') && !skipTLSVerify) {
-    return 'its server is plain HTTP; set insecure-skip-tls-verify if that is meant';
+    return 'the server URL is plain HTTP; set insecure-skip-tls-verify to allow this';
   }
   return (proxyUrl ?? '') === '' ? undefined : 'proxy-url is not supported';
 }
 
-function read(config: KubeConfig, source: ConnectionSource): void {
+function readSource(config: KubeConfig, source: ConnectionSource): void {
   if (source.kind === 'in-cluster') return config.loadFromCluster(source.root);
   config.loadFromFile(source.path);
   if (source.context === undefined) return;
   if (config.getContextObject(source.context) === null) {
-    throw new RangeError(`there is no context '${source.context}'`);
+    throw new RangeError(`context '${source.context}' does not exist`);
   }
   config.setCurrentContext(source.context);
 }
@@ -62,6 +62,6 @@ function unreadable(source: ConnectionSource, problem: string, cause?: unknown):
   const detail = cause instanceof Error ? ` (${cause.message})` : '';
   return new InvalidConfig('CONFIG_UNREADABLE', `${what}: ${problem}${detail}`, {
     cause,
-    hint: 'Name a kubeconfig by --kubeconfig or cluster.kubeconfig, or run in a pod with a service account.',
+    hint: 'Set --kubeconfig or cluster.kubeconfig to a valid kubeconfig, or run in a pod with a service account.',
   });
 }

@@ -3,9 +3,9 @@ import { expect, it } from 'vitest';
 import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
 import { TokenBucket } from './token-bucket.ts';
 
-it('gives a burst, then one per interval, and never saves more than a burst', async () => {
+it('allows a burst, then one token per interval, and never stores more than a burst', async () => {
   const clock = new VirtualClock();
-  const bucket = new TokenBucket(clock, { burst: 3, everyMs: 1_000 });
+  const bucket = new TokenBucket(clock, { burst: 3, refillIntervalMs: 1_000 });
   const takeAll = () => {
     let count = 0;
     while (bucket.take()) count += 1;

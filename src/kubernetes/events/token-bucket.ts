@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../../ports/clock.ts';
 
-export interface BucketOptions {
+interface TokenBucketOptions {
   readonly burst: number;
-  readonly everyMs: number;
+  readonly refillIntervalMs: number;
 }
 
-/** So many at once, then one per interval. */
+/** Allows a burst, then one token per interval. */
 export class TokenBucket {
   readonly #clock: Clock;
-  readonly #options: BucketOptions;
+  readonly #options: TokenBucketOptions;
   #tokens: number;
   #filledAt: number;
 
-  constructor(clock: Clock, options: BucketOptions) {
+  constructor(clock: Clock, options: TokenBucketOptions) {
     this.#clock = clock;
     this.#options = options;
     this.#tokens = options.burst;
@@ -22,8 +22,8 @@ export class TokenBucket {
 
   take(): boolean {
     const now = this.#clock.monotonic();
-    const gained = (now - this.#filledAt) / this.#options.everyMs;
-    this.#tokens = Math.min(this.#options.burst, this.#tokens + gained);
+    const refilled = (now - this.#filledAt) / this.#options.refillIntervalMs;
+    this.#tokens = Math.min(this.#options.burst, this.#tokens + refilled);
     this.#filledAt = now;
     if (this.#tokens < 1) return false;
     this.#tokens -= 1;

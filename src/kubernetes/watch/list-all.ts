@@ -1,52 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Bug } from '../../ports/errors.ts';
-import type { Api } from '../api.ts';
+import type { ApiClient } from '../api-client.ts';
 import type { ApiList, ApiObject } from '../objects.ts';
 import { isExpired, translateStatus } from '../status.ts';
 
-export interface ListOrder {
-  readonly api: Api;
+interface ListRequest {
+  readonly api: ApiClient;
   readonly path: string;
   readonly pageSize: number;
   readonly signal: AbortSignal;
-  /** Called with each object, in pages; what it keeps of it is all that is kept. */
-  readonly take: (object: ApiObject) => void;
-  /** What was taken so far is void: the list begins anew. */
-  readonly restart: () => void;
+  readonly onObject: (object: ApiObject) => void;
+  /** The list begins again: objects delivered so far are void. */
+  readonly onRestart: () => void;
 }
 
 /**
- * Reads a collection in pages and returns the resource version to watch from. Without a resource version in the
- * request the API server answers with what is certainly current.
+ * Reads a collection in pages and returns the resource version to watch from. The request names no resource version,
+ * so the API server reads current data from etcd, not from its cache.
  */
-export async function listAll(order: ListOrder): Promise<string> {
-  let token = '';
-  let limit = String(order.pageSize);
+export async function listAll(request: ListRequest): Promise<string> {
+  const { api, path, signal } = request;
+  const operation = `list ${path}`;
+  let continueToken = '';
+  let limit = String(request.pageSize);
   for (;;) {
-    const answer = await order.api.ask<ApiList<ApiObject>>({
-      path: order.path,
-      query: { ...(limit !== '' && { limit }), ...(token !== '' && { continue: token }) },
-      doing: `list ${order.path}`,
-      signal: order.signal,
+    const page = await api.request<ApiList<ApiObject>>({
+      path,
+      query: {
+        ...(limit !== '' && { limit }),
+        ...(continueToken !== '' && { continue: continueToken }),
+      },
+      operation,
+      signal,
     });
-    if (answer.ok) {
-      for (const item of answer.value.items ?? []) order.take(item);
-      token = answer.value.metadata.continue ?? '';
-      if (token === '') return versionOf(answer.value, order.path);
-    } else if (isExpired(answer.status) && token !== '') {
-      // The pages took longer than the server remembers. Once more, in one piece: that cannot expire.
-      order.restart();
-      token = '';
+    if (page.ok) {
+      for (const item of page.value.items ?? []) request.onObject(item);
+      continueToken = page.value.metadata.continue ?? '';
+      if (continueToken === '') return readVersion(page.value, operation);
+    } else if (isExpired(page.status) && continueToken !== '') {
+      // Paging took longer than the server keeps the version. A list in one page cannot expire.
+      request.onRestart();
+      continueToken = '';
       limit = '';
     } else {
-      throw translateStatus(answer.status, `list ${order.path}`);
+      throw translateStatus(page.status, operation);
     }
   }
 }
 
-function versionOf({ metadata }: ApiList<ApiObject>, path: string): string {
+function readVersion({ metadata }: ApiList<ApiObject>, operation: string): string {
   if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== '') {
     return metadata.resourceVersion;
   }
-  throw new Bug('UNEXPECTED_ANSWER', `list ${path}: no resource version to go on from`);
+  throw new Bug('UNEXPECTED_ANSWER', `${operation}: the response has no resource version`);
 }

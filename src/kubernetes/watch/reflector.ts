@@ -1,232 +1,240 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Backoff } from '../../ports/backoff.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { asPvescalerError, Cancelled, type PvescalerError } from '../../ports/errors.ts';
 import type { Random } from '../../ports/random.ts';
-import type { Api } from '../api.ts';
+import type { ApiClient } from '../api-client.ts';
 import type { ApiObject } from '../objects.ts';
-import { Backoff } from './backoff.ts';
-import { Frozen } from './frozen.ts';
 import { listAll } from './list-all.ts';
+import { PauseDetector } from './pause-detector.ts';
 import { type WatchEnd, watchOnce } from './watch-once.ts';
 
-export interface ReflectorOptions<T> {
-  readonly api: Api;
+interface ReflectorOptions<T> {
+  readonly api: ApiClient;
   readonly clock: Clock;
   readonly random: Random;
   /** Path of the collection. */
   readonly path: string;
-  /** What is kept of an object; undefined: nothing, because it makes no sense (and was reported). */
-  readonly project: (object: ApiObject) => T | undefined;
+  /** Returns what to cache of an object; undefined drops an invalid object, which the function has reported. */
+  readonly parse: (object: ApiObject) => T | undefined;
   readonly onChange: () => void;
-  readonly onTrouble: (error: PvescalerError) => void;
-  /** A watch is over and another one begins. */
+  readonly onError: (error: PvescalerError) => void;
+  /** Called when a watch has ended and the next one begins. */
   readonly onRestart?: ((reason: WatchEnd['kind']) => void) | undefined;
   readonly pageSize?: number;
   readonly watchSeconds?: number;
 }
 
-/** What is parsed at once is garbage at once: small pages keep the peak low, and cost the server next to nothing. */
+/** Small pages keep the peak memory of parsing low and cost the API server almost nothing. */
 const PAGE_SIZE = 200;
 
 /**
- * Short, because a quiet collection has no events, and bookmarks only when something happened: its proof is that the
- * server ended the watch as announced, having said all it had to say. Going on from there costs it next to nothing.
+ * Short, because a quiet collection sends no events and no bookmarks: only the orderly end of a watch proves that the
+ * cache is current. Resuming from its resource version costs the API server almost nothing.
  */
 const WATCH_SECONDS = 40;
 
-/** After trouble nobody knows whether the view is current; an early end proves it soon. */
+/** After an error the cache may be out of date; a short first watch proves soon that it is current. */
 const FIRST_WATCH_SECONDS = 5;
 
-/** A watch that ends sooner without having brought anything is taken for trouble, or it would be asked for in a loop. */
-const TOO_SHORT_MS = 1_000;
+/** A watch that ends sooner without any event counts as an error; otherwise it would be repeated in a tight loop. */
+const MIN_WATCH_MS = 1_000;
 
-interface Waiting {
+const BACKOFF = { firstMs: 800, maxMs: 30_000 } as const;
+
+interface RefreshWaiter {
   readonly generation: number;
   readonly resolve: () => void;
   readonly reject: (error: PvescalerError) => void;
 }
 
-/** A copy of one collection, kept up to date by a watch. */
+/** Caches one collection: lists it, then keeps it current with watches. */
 export class Reflector<T> {
   readonly #options: ReflectorOptions<T>;
   readonly #backoff: Backoff;
-  readonly #frozen: Frozen;
+  readonly #pauseDetector: PauseDetector;
   readonly #stopping = new AbortController();
   #items = new Map<string, T>();
-  #version = '';
+  #resourceVersion = '';
   #freshAt: number | undefined;
-  #lastTrouble: PvescalerError | undefined;
-  /** Nothing went wrong since the last proof. */
-  #isProven = false;
-  /** Grows with each order to read anew; a list counts for the generation it began in. */
-  #wanted = 1;
-  #listed = 0;
-  #waiting: readonly Waiting[] = [];
-  #turn = new AbortController();
+  #lastError: PvescalerError | undefined;
+  /** No error has occurred since the cache was last proved current. */
+  #isCurrent = false;
+  /** Grows with each request for a new list; a list counts for the generation in which it began. */
+  #requestedGeneration = 1;
+  #listedGeneration = 0;
+  #refreshWaiters: readonly RefreshWaiter[] = [];
+  #cycle = new AbortController();
   #running: Promise<void> | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    this.#backoff = new Backoff(options.clock, options.random);
-    this.#frozen = new Frozen(options.clock);
+    const { clock, random } = options;
+    this.#backoff = new Backoff({ clock, random, ...BACKOFF });
+    this.#pauseDetector = new PauseDetector(clock);
   }
 
   get items(): ReadonlyMap<string, T> {
     return this.#items;
   }
 
-  /** Wall clock of the last proof; undefined before the first list. */
+  /** Wall clock of the last proof that the cache is current; undefined before the first list. */
   get freshAt(): number | undefined {
     return this.#freshAt;
   }
 
-  get lastTrouble(): PvescalerError | undefined {
-    return this.#lastTrouble;
+  get lastError(): PvescalerError | undefined {
+    return this.#lastError;
   }
 
   start(): void {
-    void this.#frozen.watch(this.#stopping.signal, () => this.#thaw());
+    void this.#pauseDetector.run(this.#stopping.signal, () => this.#distrust());
     this.#running ??= this.#run();
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#turn.abort();
+    this.#cycle.abort();
     await this.#running;
-    for (const { reject } of this.#waiting) reject(new Cancelled('CANCELLED', 'the watch ended'));
+    for (const { reject } of this.#refreshWaiters) {
+      reject(new Cancelled('CANCELLED', 'the watch was stopped'));
+    }
   }
 
-  /** Reads everything anew; resolves when a list that began after this call is complete, rejects if it fails. */
+  /** Lists again; resolves when a list that began after this call is complete, rejects if it fails. */
   refresh(): Promise<void> {
-    this.#wanted += 1;
-    const generation = this.#wanted;
+    this.#requestedGeneration += 1;
+    const generation = this.#requestedGeneration;
     const done = new Promise<void>((resolve, reject) => {
-      this.#waiting = [...this.#waiting, { generation, resolve, reject }];
+      this.#refreshWaiters = [...this.#refreshWaiters, { generation, resolve, reject }];
     });
-    this.#turn.abort();
+    this.#cycle.abort();
     return done;
   }
 
   async #run(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      this.#turn = new AbortController();
+      this.#cycle = new AbortController();
       try {
-        await this.#takeTurn(this.#turn.signal);
+        await this.#listAndWatch(this.#cycle.signal);
       } catch (error) {
-        // Called off by stop or by refresh: not trouble.
-        if (!this.#turn.signal.aborted) await this.#troubled(asPvescalerError(error));
+        // An abort comes from stop, refresh or a detected pause; it is not an error.
+        if (!this.#cycle.signal.aborted) await this.#handleError(asPvescalerError(error));
       }
     }
   }
 
-  async #takeTurn(signal: AbortSignal): Promise<void> {
-    if (this.#listed < this.#wanted) await this.#list();
+  async #listAndWatch(signal: AbortSignal): Promise<void> {
+    if (this.#listedGeneration < this.#requestedGeneration) await this.#list();
     const { clock } = this.#options;
-    const versionBefore = this.#version;
+    const versionBefore = this.#resourceVersion;
     const startedAt = clock.monotonic();
     const end = await this.#watch(signal);
     if (end.kind === 'failed') throw end.error;
     if (!signal.aborted) this.#options.onRestart?.(end.kind);
-    if (end.kind === 'expired') this.#wanted += 1;
-    if (end.kind === 'ended' && end.isAsAnnounced) this.#prove();
+    if (end.kind === 'expired') this.#requestedGeneration += 1;
+    if (end.kind === 'ended' && end.isOnTime) this.#markFresh();
     const hasWorked =
-      this.#version !== versionBefore || clock.monotonic() - startedAt >= TOO_SHORT_MS;
-    if (hasWorked) this.#backoff.succeeded();
-    else await this.#backoff.pause(signal);
+      this.#resourceVersion !== versionBefore || clock.monotonic() - startedAt >= MIN_WATCH_MS;
+    if (hasWorked) this.#backoff.reset();
+    else await this.#backoff.sleep(signal);
   }
 
   async #list(): Promise<void> {
-    const generation = this.#wanted;
+    const generation = this.#requestedGeneration;
     const startedAt = this.#options.clock.now();
     let items = new Map<string, T>();
-    // Not the turn's signal: a refresh that comes meanwhile is served by the next list, not by starving this one.
+    // Not the cycle's signal: frequent refreshes would abort every list before it completes.
     const version = await listAll({
       api: this.#options.api,
       path: this.#options.path,
       pageSize: this.#options.pageSize ?? PAGE_SIZE,
       signal: this.#stopping.signal,
-      take: (object) => {
-        const value = this.#options.project(object);
-        if (value !== undefined) items.set(keyOf(object), value);
+      onObject: (object) => {
+        const value = this.#options.parse(object);
+        if (value !== undefined) items.set(objectKey(object), value);
       },
-      restart: () => {
+      onRestart: () => {
         items = new Map();
       },
     });
     this.#items = items;
-    this.#version = version;
+    this.#resourceVersion = version;
     this.#freshAt = startedAt;
-    this.#listed = generation;
-    this.#works();
+    this.#listedGeneration = generation;
+    this.#clearError();
     this.#options.onChange();
-    this.#settle(generation);
+    this.#resolveWaiters(generation);
   }
 
   #watch(signal: AbortSignal): Promise<WatchEnd> {
     const { api, clock, path } = this.#options;
-    const usual = this.#options.watchSeconds ?? WATCH_SECONDS;
-    const seconds = this.#isProven ? usual : Math.min(usual, FIRST_WATCH_SECONDS);
-    const on = {
-      put: (object: ApiObject) => this.#put(object),
-      remove: (object: ApiObject) => {
-        if (this.#items.delete(keyOf(object))) this.#options.onChange();
+    const usualSeconds = this.#options.watchSeconds ?? WATCH_SECONDS;
+    const seconds = this.#isCurrent ? usualSeconds : Math.min(usualSeconds, FIRST_WATCH_SECONDS);
+    return watchOnce({
+      api,
+      clock,
+      path,
+      resourceVersion: this.#resourceVersion,
+      seconds,
+      signal,
+      onUpsert: (object) => this.#upsert(object),
+      onDelete: (object) => {
+        if (this.#items.delete(objectKey(object))) this.#options.onChange();
       },
-      reached: (version: string) => this.#reached(version),
-    };
-    const resourceVersion = this.#version;
-    return watchOnce({ api, clock, path, resourceVersion, seconds, signal, on });
+      onVersion: (version) => {
+        this.#resourceVersion = version;
+        this.#markFresh();
+      },
+    });
   }
 
-  #put(object: ApiObject): void {
-    const value = this.#options.project(object);
-    if (value === undefined) this.#items.delete(keyOf(object));
-    else this.#items.set(keyOf(object), value);
+  #upsert(object: ApiObject): void {
+    const value = this.#options.parse(object);
+    if (value === undefined) this.#items.delete(objectKey(object));
+    else this.#items.set(objectKey(object), value);
     this.#options.onChange();
   }
 
-  #reached(version: string): void {
-    this.#version = version;
-    this.#prove();
-  }
-
-  /** Everything up to now was heard. */
-  #prove(): void {
-    // What lay in the socket while the whole process was stopped says nothing about now.
-    if (this.#frozen.sinceLong) this.#thaw();
-    if (this.#turn.signal.aborted) return;
+  /** Every change up to now has been received. */
+  #markFresh(): void {
+    // After a pause, an event from the socket buffer proves nothing about the present.
+    if (this.#pauseDetector.wasPaused) this.#distrust();
+    if (this.#cycle.signal.aborted) return;
     this.#freshAt = this.#options.clock.now();
-    this.#works();
+    this.#clearError();
   }
 
-  #thaw(): void {
-    this.#isProven = false;
-    this.#turn.abort();
+  /** Ends the watch; the next one must prove again that the cache is current. */
+  #distrust(): void {
+    this.#isCurrent = false;
+    this.#cycle.abort();
   }
 
-  #works(): void {
-    this.#lastTrouble = undefined;
-    this.#isProven = true;
+  #clearError(): void {
+    this.#lastError = undefined;
+    this.#isCurrent = true;
   }
 
-  async #troubled(trouble: PvescalerError): Promise<void> {
-    // What was lost cannot be known from an answer that cannot be read.
-    if (trouble.class === 'Bug') this.#wanted += 1;
-    this.#lastTrouble = trouble;
-    this.#isProven = false;
-    this.#options.onTrouble(trouble);
+  async #handleError(failure: PvescalerError): Promise<void> {
+    // An unreadable event may have been a change: a new list is needed.
+    if (failure.class === 'Bug') this.#requestedGeneration += 1;
+    this.#lastError = failure;
+    this.#isCurrent = false;
+    this.#options.onError(failure);
     this.#options.onRestart?.('failed');
-    for (const { reject } of this.#waiting) reject(trouble);
-    this.#waiting = [];
-    await this.#backoff.pause(this.#turn.signal).catch(() => undefined);
+    for (const { reject } of this.#refreshWaiters) reject(failure);
+    this.#refreshWaiters = [];
+    await this.#backoff.sleep(this.#cycle.signal).catch(() => undefined);
   }
 
-  #settle(generation: number): void {
-    const done = this.#waiting.filter((one) => one.generation <= generation);
-    this.#waiting = this.#waiting.filter((one) => one.generation > generation);
+  #resolveWaiters(generation: number): void {
+    const done = this.#refreshWaiters.filter((waiter) => waiter.generation <= generation);
+    this.#refreshWaiters = this.#refreshWaiters.filter((waiter) => waiter.generation > generation);
     for (const { resolve } of done) resolve();
   }
 }
 
-function keyOf({ metadata }: ApiObject): string {
+function objectKey({ metadata }: ApiObject): string {
   return `${metadata.namespace ?? ''}/${metadata.name ?? ''}`;
 }

@@ -1,67 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../../ports/clock.ts';
 import { Bug, type PvescalerError, TimedOut } from '../../ports/errors.ts';
-import type { Api } from '../api.ts';
+import type { ApiClient } from '../api-client.ts';
 import type { ApiObject } from '../objects.ts';
-import { isExpired, readStatus, textOf, translateStatus } from '../status.ts';
-import { linesOf } from './lines.ts';
+import { asString, isExpired, readStatus, translateStatus } from '../status.ts';
+import { readLines } from './read-lines.ts';
 
-export interface WatchOrder {
-  readonly api: Api;
+interface WatchRequest {
+  readonly api: ApiClient;
   readonly clock: Clock;
   readonly path: string;
   readonly resourceVersion: string;
-  /** The server ends the watch after this. */
+  /** The server ends the watch after this time. */
   readonly seconds: number;
   readonly signal: AbortSignal;
-  readonly on: {
-    readonly put: (object: ApiObject) => void;
-    readonly remove: (object: ApiObject) => void;
-    /** The view is complete up to this version. */
-    readonly reached: (resourceVersion: string) => void;
-  };
+  readonly onUpsert: (object: ApiObject) => void;
+  readonly onDelete: (object: ApiObject) => void;
+  /** Called after each event: the cache is complete up to this version. */
+  readonly onVersion: (resourceVersion: string) => void;
 }
 
-/** Servers count from when they received the request, in whole seconds. */
-const EARLY_MS = 1_000;
+/** Servers count whole seconds from when they received the request, so a watch may end this much early. */
+const EARLY_TOLERANCE_MS = 1_000;
 
-/** Beyond the server's own end of the watch: a connection that is this late is dead and does not know it. */
-const GRACE_MS = 10_000;
+/** A watch that is this late has a dead connection that TCP has not noticed. */
+const LATE_TOLERANCE_MS = 10_000;
 
 export type WatchEnd =
   /**
-   * Go on from where it stopped. As announced: neither sooner nor much later than the server was asked to, so it was
-   * the server that ended it, after all it had to say.
+   * The next watch resumes from the last version. `isOnTime`: the watch lasted as long as requested, so the server
+   * ended it and had sent every event.
    */
-  | { readonly kind: 'ended'; readonly isAsAnnounced: boolean }
-  /** The server no longer remembers so far back: everything is to be read anew. */
+  | { readonly kind: 'ended'; readonly isOnTime: boolean }
+  /** The resource version is too old for the server: list again. */
   | { readonly kind: 'expired' }
   | { readonly kind: 'failed'; readonly error: PvescalerError };
 
-/** One watch from its beginning to its end, whichever comes: no retry. Rejects when the transport does. */
-export async function watchOnce(order: WatchOrder): Promise<WatchEnd> {
-  const quiet = new Quiet(order.clock, order.seconds * 1_000 + GRACE_MS);
-  const signal = AbortSignal.any([order.signal, quiet.signal]);
-  const startedAt = order.clock.monotonic();
+/** Runs one watch to its end, without retry. Rejects when the transport does. */
+export async function watchOnce(request: WatchRequest): Promise<WatchEnd> {
+  const { api, clock, path, seconds } = request;
+  const idle = new IdleTimeout(clock, seconds * 1_000 + LATE_TOLERANCE_MS);
+  const signal = AbortSignal.any([request.signal, idle.signal]);
+  const startedAt = clock.monotonic();
   try {
-    const answer = await order.api.open({ ...requestOf(order), signal });
-    if (!answer.ok) {
-      if (isExpired(answer.status)) return { kind: 'expired' };
-      return { kind: 'failed', error: translateStatus(answer.status, `watch ${order.path}`) };
+    const opened = await api.openStream({ ...apiRequest(request), signal });
+    if (!opened.ok) {
+      if (isExpired(opened.status)) return { kind: 'expired' };
+      return { kind: 'failed', error: translateStatus(opened.status, `watch ${path}`) };
     }
-    const end = await follow(quiet.listening(answer.body), order);
-    const lateMs = order.clock.monotonic() - startedAt - order.seconds * 1_000;
-    return end ?? { kind: 'ended', isAsAnnounced: lateMs >= -EARLY_MS && lateMs <= GRACE_MS };
+    const end = await handleEvents(idle.observe(opened.body), request);
+    const lateMs = clock.monotonic() - startedAt - seconds * 1_000;
+    const isOnTime = lateMs >= -EARLY_TOLERANCE_MS && lateMs <= LATE_TOLERANCE_MS;
+    return end ?? { kind: 'ended', isOnTime };
   } catch (error) {
-    if (!quiet.signal.aborted || order.signal.aborted) throw error;
-    const message = `watch ${order.path}: the connection is silent beyond its end`;
+    if (!idle.signal.aborted || request.signal.aborted) throw error;
+    const message = `watch ${path}: the connection was silent beyond the end of the watch`;
     return { kind: 'failed', error: new TimedOut('REQUEST_TIMED_OUT', message, { cause: error }) };
   } finally {
-    quiet.end();
+    idle.stop();
   }
 }
 
-function requestOf({ path, resourceVersion, seconds }: WatchOrder) {
+function apiRequest({ path, resourceVersion, seconds }: WatchRequest) {
   return {
     path,
     query: {
@@ -70,33 +70,34 @@ function requestOf({ path, resourceVersion, seconds }: WatchOrder) {
       resourceVersion,
       timeoutSeconds: String(seconds),
     },
-    doing: `watch ${path}`,
+    operation: `watch ${path}`,
   };
 }
 
-/** Undefined: the stream came to its end. */
-async function follow(
+/** Undefined: the stream ended without an error event. */
+async function handleEvents(
   body: AsyncIterable<Uint8Array>,
-  order: WatchOrder,
+  request: WatchRequest,
 ): Promise<WatchEnd | undefined> {
-  for await (const line of linesOf(body)) {
-    const end = take(line, order);
+  for await (const line of readLines(body)) {
+    const end = handleEvent(line, request);
     if (end !== undefined) return end;
   }
   return undefined;
 }
 
-function take(line: string, { on, path }: WatchOrder): WatchEnd | undefined {
+function handleEvent(line: string, request: WatchRequest): WatchEnd | undefined {
+  const { path, onUpsert, onDelete, onVersion } = request;
   const event = parseEvent(line);
-  if (event === undefined) return failed(`watch ${path}: an event that cannot be read`);
+  if (event === undefined) return unexpected(`watch ${path}: an event could not be parsed`);
   const { type, object } = event;
   switch (type) {
     case 'ADDED':
     case 'MODIFIED':
-      on.put(object);
+      onUpsert(object);
       break;
     case 'DELETED':
-      on.remove(object);
+      onDelete(object);
       break;
     case 'BOOKMARK':
       break;
@@ -106,15 +107,15 @@ function take(line: string, { on, path }: WatchOrder): WatchEnd | undefined {
       return { kind: 'failed', error: translateStatus(status, `watch ${path}`) };
     }
     default:
-      return failed(`watch ${path}: an event of the unknown type '${type}'`);
+      return unexpected(`watch ${path}: an event has the unknown type '${type}'`);
   }
   const version = object.metadata.resourceVersion ?? '';
-  if (version === '') return failed(`watch ${path}: an event without a resource version`);
-  on.reached(version);
+  if (version === '') return unexpected(`watch ${path}: an event has no resource version`);
+  onVersion(version);
   return undefined;
 }
 
-function failed(message: string): WatchEnd {
+function unexpected(message: string): WatchEnd {
   return { kind: 'failed', error: new Bug('UNEXPECTED_ANSWER', message) };
 }
 
@@ -122,56 +123,56 @@ function parseEvent(
   line: string,
 ): { readonly type: string; readonly object: ApiObject } | undefined {
   try {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- looked at below
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked below
     const event = JSON.parse(line) as { type: unknown; object: ApiObject } | null;
     const metadata: unknown = event?.object?.metadata;
     if (event === null || typeof metadata !== 'object' || metadata === null) return undefined;
-    return { type: textOf(event.type), object: event.object };
+    return { type: asString(event.type), object: event.object };
   } catch {
     return undefined;
   }
 }
 
-/** Aborts when nothing was heard for too long. */
-class Quiet {
+/** Aborts its signal when a stream delivers nothing for too long. */
+class IdleTimeout {
   readonly #clock: Clock;
   readonly #limitMs: number;
-  readonly #silent = new AbortController();
-  readonly #ended = new AbortController();
-  #heardAt: number;
+  readonly #expired = new AbortController();
+  readonly #stopped = new AbortController();
+  #lastDataAt: number;
 
   constructor(clock: Clock, limitMs: number) {
     this.#clock = clock;
     this.#limitMs = limitMs;
-    this.#heardAt = clock.monotonic();
-    void this.#guard();
+    this.#lastDataAt = clock.monotonic();
+    void this.#run();
   }
 
   get signal(): AbortSignal {
-    return this.#silent.signal;
+    return this.#expired.signal;
   }
 
-  async *listening(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  async *observe(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
     for await (const chunk of body) {
-      this.#heardAt = this.#clock.monotonic();
+      this.#lastDataAt = this.#clock.monotonic();
       yield chunk;
     }
   }
 
-  end(): void {
-    this.#ended.abort();
+  stop(): void {
+    this.#stopped.abort();
   }
 
-  async #guard(): Promise<void> {
-    const { signal } = this.#ended;
+  async #run(): Promise<void> {
+    const { signal } = this.#stopped;
     try {
       for (;;) {
-        const leftMs = this.#heardAt + this.#limitMs - this.#clock.monotonic();
-        if (leftMs <= 0) return this.#silent.abort();
+        const leftMs = this.#lastDataAt + this.#limitMs - this.#clock.monotonic();
+        if (leftMs <= 0) return this.#expired.abort();
         await this.#clock.sleep(leftMs, { signal });
       }
     } catch {
-      // The watch is over: nobody listens any more.
+      // The watch has ended.
     }
   }
 }

@@ -4,23 +4,23 @@ import type { Clock } from '../clock.ts';
 
 interface ClockUnderTest {
   readonly clock: Clock;
-  /** Lets that much time pass, at least. */
-  readonly pass: (ms: number) => Promise<void>;
+  /** Lets at least this much time pass. */
+  readonly advance: (ms: number) => Promise<void>;
 }
 
 export function clockContract(name: string, make: () => ClockUnderTest): void {
   describe(`Clock contract: ${name}`, () => {
-    it('wakes a sleeper once its time has passed, on both readings', async () => {
-      const { clock, pass } = make();
+    it('wakes a sleeper after its time on both clocks', async () => {
+      const { clock, advance } = make();
       const [wall, monotonic] = [clock.now(), clock.monotonic()];
       const slept = clock.sleep(20);
-      await pass(20);
+      await advance(20);
       await slept;
       expect(clock.monotonic() - monotonic).toBeGreaterThanOrEqual(19);
       expect(clock.now() - wall).toBeGreaterThanOrEqual(19);
     });
 
-    it.each([0, -5, Number.NaN])('does not wait for %s ms', async (ms) => {
+    it.each([0, -5, Number.NaN])('resolves immediately for %s ms', async (ms) => {
       await expect(make().clock.sleep(ms)).resolves.toBeUndefined();
     });
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { type OpenCluster, onCluster, seen, seenNode } from './cluster-bench.ts';
-import { codeOf } from './store-harness.contract.ts';
+import { type OpenCluster, waitForNode, waitForView, withCluster } from './cluster-fixture.ts';
+import { rejectionCode } from './store-fixture.contract.ts';
 
 export function clusterViewContract(open: OpenCluster): void {
-  describe('the view', () => {
+  describe('the cluster view', () => {
     it(
-      'names the cluster by a uid that every process sees',
-      onCluster(open, async ({ cluster, peer }) => {
+      'identifies the cluster by a uid that is the same for every process',
+      withCluster(open, async ({ cluster, peer }) => {
         const uid = await cluster.uid();
         expect(uid).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
         expect(await (await peer()).uid()).toBe(uid);
@@ -15,8 +15,8 @@ export function clusterViewContract(open: OpenCluster): void {
     );
 
     it(
-      'has the fields that are used of a node',
-      onCluster(open, async ({ cluster, addNode }) => {
+      'contains the fields of a node that the engine uses',
+      withCluster(open, async ({ cluster, addNode }) => {
         const ref = await addNode({
           name: 'n1',
           labels: { tier: 'small' },
@@ -25,7 +25,7 @@ export function clusterViewContract(open: OpenCluster): void {
           systemUuid: '0A1B2C3D-0000-4000-8000-00000000000F',
           ready: true,
         });
-        const node = await seenNode(cluster, 'n1', ({ ready }) => ready);
+        const node = await waitForNode(cluster, 'n1', ({ ready }) => ready);
         expect(node).toMatchObject({
           uid: ref.uid,
           providerId: 'proxmox://lab/100',
@@ -44,34 +44,42 @@ export function clusterViewContract(open: OpenCluster): void {
     );
 
     it(
-      'says that a node is not ready, and why',
-      onCluster(open, async ({ cluster, addNode }) => {
+      'contains the reason why a node is not ready',
+      withCluster(open, async ({ cluster, addNode }) => {
         await addNode({ name: 'n1', ready: false });
-        const node = await seenNode(cluster, 'n1', ({ notReadyReason }) => notReadyReason !== '');
+        const node = await waitForNode(
+          cluster,
+          'n1',
+          ({ notReadyReason }) => notReadyReason !== '',
+        );
         expect(node.ready).toBe(false);
       }),
     );
 
     it(
-      'follows what others do',
-      onCluster(open, async ({ cluster, addNode, labelNode, removeNode }) => {
+      'follows changes by others',
+      withCluster(open, async ({ cluster, addNode, labelNode, removeNode }) => {
         await addNode({ name: 'n1' });
         await addNode({ name: 'n2' });
-        await seenNode(cluster, 'n1');
-        await labelNode('n1', ['by', 'somebody']);
-        await seenNode(cluster, 'n1', ({ labels }) => labels['by'] === 'somebody');
+        await waitForNode(cluster, 'n1');
+        await labelNode('n1', ['by', 'a-user']);
+        await waitForNode(cluster, 'n1', ({ labels }) => labels['by'] === 'a-user');
         await removeNode('n1');
-        const view = await seen(cluster, ({ nodes }) => nodes.every(({ name }) => name !== 'n1'));
+        const view = await waitForView(cluster, ({ nodes }) =>
+          nodes.every(({ name }) => name !== 'n1'),
+        );
         expect(view.nodes.map(({ name }) => name)).toContain('n2');
       }),
     );
 
     it(
-      'has the pods and where they run',
-      onCluster(open, async ({ cluster, addNode, addPod }) => {
+      'contains the pods and their nodes',
+      withCluster(open, async ({ cluster, addNode, addPod }) => {
         await addNode({ name: 'n1' });
         const ref = await addPod('p1', 'n1');
-        const view = await seen(cluster, ({ pods }) => pods.some(({ name }) => name === 'p1'));
+        const view = await waitForView(cluster, ({ pods }) =>
+          pods.some(({ name }) => name === 'p1'),
+        );
         expect(view.pods.find(({ name }) => name === 'p1')).toMatchObject({
           ...ref,
           nodeName: 'n1',
@@ -81,42 +89,44 @@ export function clusterViewContract(open: OpenCluster): void {
     );
 
     it(
-      'gives out what does not change afterwards',
-      onCluster(open, async ({ cluster, addNode }) => {
+      'returns snapshots that do not change afterwards',
+      withCluster(open, async ({ cluster, addNode }) => {
         await addNode({ name: 'n1' });
-        await seenNode(cluster, 'n1');
+        await waitForNode(cluster, 'n1');
         const before = await cluster.view();
         const names = before.nodes.map(({ name }) => name);
         await addNode({ name: 'n2' });
-        await seenNode(cluster, 'n2');
+        await waitForNode(cluster, 'n2');
         expect(before.nodes.map(({ name }) => name)).toEqual(names);
       }),
     );
 
     it(
-      'stands still without a connection, says since when, and catches up',
-      onCluster(open, async ({ cluster, addNode, removeNode, pass, ...bench }) => {
+      'stays unchanged while disconnected, reports its age, and catches up',
+      withCluster(open, async ({ cluster, addNode, removeNode, advance, ...fixture }) => {
         await addNode({ name: 'n1' });
-        await seenNode(cluster, 'n1');
-        bench.cutOff();
-        const cutAt = bench.now();
-        await pass(600_000);
+        await waitForNode(cluster, 'n1');
+        fixture.disconnect();
+        const disconnectedAt = fixture.now();
+        await advance(600_000);
         await addNode({ name: 'n2' });
         await removeNode('n1');
         const view = await cluster.view();
         expect(view.nodes.map(({ name }) => name)).toEqual(['n1']);
-        expect(view.freshAt).toBeLessThanOrEqual(cutAt);
-        bench.reconnect();
-        await pass(60_000);
-        const after = await seen(cluster, ({ nodes }) => nodes.every(({ name }) => name !== 'n1'));
+        expect(view.freshAt).toBeLessThanOrEqual(disconnectedAt);
+        fixture.reconnect();
+        await advance(60_000);
+        const after = await waitForView(cluster, ({ nodes }) =>
+          nodes.every(({ name }) => name !== 'n1'),
+        );
         expect(after.nodes.map(({ name }) => name)).toEqual(['n2']);
-        expect((await cluster.refresh()).freshAt).toBeGreaterThan(cutAt);
+        expect((await cluster.refresh()).freshAt).toBeGreaterThan(disconnectedAt);
       }),
     );
 
     it(
-      'contains after a refresh what was there before it',
-      onCluster(open, async ({ cluster, addNode }) => {
+      'contains after a refresh everything that existed before it',
+      withCluster(open, async ({ cluster, addNode }) => {
         await cluster.refresh();
         await addNode({ name: 'n1' });
         const view = await cluster.refresh();
@@ -126,18 +136,18 @@ export function clusterViewContract(open: OpenCluster): void {
     );
 
     it(
-      'tells of changes since a revision, at once or when they come',
-      onCluster(open, async ({ cluster, addNode }) => {
+      'notifies of changes after a revision, immediately or when they happen',
+      withCluster(open, async ({ cluster, addNode }) => {
         const { revision } = await cluster.refresh();
-        const woken = cluster.changed({ after: revision });
+        const woken = cluster.waitForChange({ afterRevision: revision });
         await addNode({ name: 'n1' });
         await woken;
-        await seenNode(cluster, 'n1');
-        await cluster.changed({ after: revision });
+        await waitForNode(cluster, 'n1');
+        await cluster.waitForChange({ afterRevision: revision });
         const stopping = new AbortController();
-        const waiting = cluster.changed({ after: 1e9, signal: stopping.signal });
+        const waiting = cluster.waitForChange({ afterRevision: 1e9, signal: stopping.signal });
         stopping.abort();
-        expect(await codeOf(waiting)).toBe('CANCELLED');
+        expect(await rejectionCode(waiting)).toBe('CANCELLED');
       }),
     );
   });

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { BOOTSTRAP_GROUPS } from '../../model/bootstrap-groups.ts';
-import type { BootstrapTokenOrder } from '../cluster.ts';
-import { type OpenCluster, onCluster } from './cluster-bench.ts';
+import type { BootstrapTokenRequest } from '../cluster.ts';
 import { clusterDeclarationContract } from './cluster-declaration.contract.ts';
+import { type OpenCluster, withCluster } from './cluster-fixture.ts';
 import { clusterLeasesContract } from './cluster-leases.contract.ts';
 import { clusterNodesContract } from './cluster-nodes.contract.ts';
 import { clusterViewContract } from './cluster-view.contract.ts';
-import { aborted, codeOf } from './store-harness.contract.ts';
+import { aborted, rejectionCode } from './store-fixture.contract.ts';
 
-const ORDER: BootstrapTokenOrder = {
+const TOKEN_REQUEST: BootstrapTokenRequest = {
   description: 'for worker-1',
   lifetimeMs: 900_000,
   groups: [BOOTSTRAP_GROUPS.k3s],
@@ -17,29 +17,32 @@ const ORDER: BootstrapTokenOrder = {
 };
 
 export function clusterContract(name: string, open: OpenCluster): void {
-  describe(`Cluster: ${name}`, () => {
+  describe(`Cluster contract: ${name}`, () => {
     clusterViewContract(open);
     clusterNodesContract(open);
     clusterDeclarationContract(open);
     clusterLeasesContract(open);
-    joiningContract(open);
-    troubleContract(open);
+    bootstrapTokenContract(open);
+    eventAndErrorContract(open);
   });
 }
 
-function joiningContract(open: OpenCluster): void {
-  describe('joining', () => {
+function bootstrapTokenContract(open: OpenCluster): void {
+  describe('bootstrap tokens', () => {
     it(
-      'makes a token of its own for each order',
-      onCluster(open, async ({ cluster, tokens, now }) => {
+      'are different for each request',
+      withCluster(open, async ({ cluster, tokens, now }) => {
         const before = now();
-        const one = await cluster.createBootstrapToken(ORDER);
-        const two = await cluster.createBootstrapToken({ ...ORDER, usages: ['authentication'] });
+        const one = await cluster.createBootstrapToken(TOKEN_REQUEST);
+        const two = await cluster.createBootstrapToken({
+          ...TOKEN_REQUEST,
+          usages: ['authentication'],
+        });
         expect(one.token).toMatch(/^[a-z0-9]{6}\.[a-z0-9]{16}$/);
         expect(one.token).not.toBe(two.token);
-        // Kubernetes writes whole seconds; never later than promised.
-        expect(one.expiresAt).toBeLessThanOrEqual(now() + ORDER.lifetimeMs);
-        expect(one.expiresAt).toBeGreaterThan(before + ORDER.lifetimeMs - 1_000);
+        // Kubernetes stores whole seconds; the token never outlives the returned time.
+        expect(one.expiresAt).toBeLessThanOrEqual(now() + TOKEN_REQUEST.lifetimeMs);
+        expect(one.expiresAt).toBeGreaterThan(before + TOKEN_REQUEST.lifetimeMs - 1_000);
         const stored = await tokens();
         expect(stored.find(({ token }) => token === one.token)).toMatchObject({
           expiresAt: one.expiresAt,
@@ -52,77 +55,78 @@ function joiningContract(open: OpenCluster): void {
     );
 
     it.each([0, -1, 3_600_001, Number.NaN, Number.POSITIVE_INFINITY])(
-      'makes none that lasts %s ms',
+      'are refused for a lifetime of %s ms',
       async (lifetimeMs) => {
-        await onCluster(open, async ({ cluster, tokens }) => {
-          const order = cluster.createBootstrapToken({ ...ORDER, lifetimeMs });
-          expect(await codeOf(order)).toBe('REQUEST_INVALID');
+        await withCluster(open, async ({ cluster, tokens }) => {
+          const created = cluster.createBootstrapToken({ ...TOKEN_REQUEST, lifetimeMs });
+          expect(await rejectionCode(created)).toBe('REQUEST_INVALID');
           expect(await tokens()).toEqual([]);
         })();
       },
     );
 
     it(
-      'knows what to trust the server by',
-      onCluster(open, async ({ cluster }) => {
+      'come with the CA of the server',
+      withCluster(open, async ({ cluster }) => {
         expect(await cluster.serverCa()).toMatch(/^-----BEGIN CERTIFICATE-----\n/);
       }),
     );
   });
 }
 
-function troubleContract(open: OpenCluster): void {
-  describe('telling and failing', () => {
+function eventAndErrorContract(open: OpenCluster): void {
+  describe('events and errors', () => {
     it(
       'writes an Event',
-      onCluster(open, async ({ cluster, addNode, events }) => {
+      withCluster(open, async ({ cluster, addNode, events }) => {
         const { name, uid } = await addNode({ name: 'n1' });
-        const about = { kind: 'Node', name, uid } as const;
-        await cluster.emit({ about, type: 'Warning', reason: 'Odd', message: 'it is odd' });
-        expect(await events('n1')).toContain('Warning Odd it is odd');
+        const regarding = { kind: 'Node', name, uid } as const;
+        await cluster.emit({ regarding, type: 'Warning', reason: 'Test', message: 'a test event' });
+        expect(await events('n1')).toContain('Warning Test a test event');
       }),
     );
 
     it(
-      'does not fail for an Event that nobody takes',
-      onCluster(open, async ({ cluster, cutOff }) => {
-        cutOff();
-        const about = { kind: 'Node', name: 'n1' } as const;
-        await cluster.emit({ about, type: 'Normal', reason: 'X', message: 'x' });
+      'emit resolves even if the Event cannot be written',
+      withCluster(open, async ({ cluster, disconnect }) => {
+        disconnect();
+        const regarding = { kind: 'Node', name: 'n1' } as const;
+        await cluster.emit({ regarding, type: 'Normal', reason: 'X', message: 'x' });
       }),
     );
 
     it(
-      'says that the API server is away',
-      onCluster(open, async ({ cluster, addNode, addPod, cutOff }) => {
+      'rejects with KUBERNETES_UNREACHABLE while the API server is unreachable',
+      withCluster(open, async ({ cluster, addNode, addPod, disconnect }) => {
         const node = await addNode({ name: 'n1' });
         const pod = await addPod('p1', 'n1');
-        cutOff();
+        disconnect();
         const calls = [
           () => cluster.changeNode(node, { unschedulable: true }),
           () => cluster.declareNode(node, { labels: { a: 'b' } }),
           () => cluster.deleteNode(node),
           () => cluster.evict(pod),
-          () => cluster.createBootstrapToken(ORDER),
+          () => cluster.createBootstrapToken(TOKEN_REQUEST),
           () => cluster.acquireLease({ name: 'x', holder: 'a', durationMs: 1_000 }),
         ];
-        for (const call of calls) expect(await codeOf(call())).toBe('KUBERNETES_UNREACHABLE');
+        for (const call of calls)
+          expect(await rejectionCode(call())).toBe('KUBERNETES_UNREACHABLE');
       }),
     );
 
     it(
-      'does nothing for a caller that gave up, and nothing after its end',
-      onCluster(open, async ({ cluster, peer, addNode }) => {
+      'rejects with CANCELLED, without effect, after an abort and after close',
+      withCluster(open, async ({ cluster, peer, addNode }) => {
         const node = await addNode({ name: 'n1' });
         const options = { signal: aborted() };
-        expect(await codeOf(cluster.deleteNode(node, options))).toBe('CANCELLED');
+        expect(await rejectionCode(cluster.deleteNode(node, options))).toBe('CANCELLED');
         const other = await peer();
-        const waiting = codeOf(other.changed({ after: 1e9 }));
+        const waiting = rejectionCode(other.waitForChange({ afterRevision: 1e9 }));
         await other.close();
         await other.close();
         expect(await waiting).toBe('CANCELLED');
-        expect(await codeOf(other.view())).toBe('CANCELLED');
-        expect(await codeOf(other.deleteNode(node))).toBe('CANCELLED');
+        expect(await rejectionCode(other.view())).toBe('CANCELLED');
+        expect(await rejectionCode(other.deleteNode(node))).toBe('CANCELLED');
         expect((await cluster.refresh()).nodes).toHaveLength(1);
       }),
     );

@@ -4,36 +4,42 @@ import { describe, expect, it } from 'vitest';
 import { aMachine, anIntent, aPoolState } from '../fakes/sample-records.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 import type { Store, Versioned } from '../store.ts';
-import { aborted, codeOf, type OpenStore, onStore, present } from './store-harness.contract.ts';
+import {
+  aborted,
+  expectPresent,
+  type OpenStore,
+  rejectionCode,
+  withStore,
+} from './store-fixture.contract.ts';
 
-const NOTHING = { intents: [], machines: [], addresses: [], drains: [], pools: [], removed: [] };
+const NO_CHANGES = { intents: [], machines: [], addresses: [], drains: [], pools: [], removed: [] };
 
 export function changesContract(open: OpenStore): void {
   describe('changes', () => {
     it(
-      'are everything without a revision, and nothing after the newest',
-      onStore(open, async ({ store }) => {
-        expect(await store.changes(undefined)).toEqual({ ...NOTHING, revision: 0 });
+      'contain all records without a revision, and none after the newest revision',
+      withStore(open, async ({ store }) => {
+        expect(await store.changes(undefined)).toEqual({ ...NO_CHANGES, revision: 0 });
         const machine = await store.machines.create('m', aMachine());
         const intent = await store.intents.create('i', anIntent());
         const revision = await store.revision();
-        const all = { ...NOTHING, machines: [machine], intents: [intent], revision };
+        const all = { ...NO_CHANGES, machines: [machine], intents: [intent], revision };
         expect(await store.changes(undefined)).toEqual(all);
-        expect(await store.changes(revision)).toEqual({ ...NOTHING, revision });
+        expect(await store.changes(revision)).toEqual({ ...NO_CHANGES, revision });
       }),
     );
 
     it(
-      'name what others wrote and removed since',
-      onStore(open, async ({ store, reopen }) => {
+      'contain what other processes wrote and removed since the revision',
+      withStore(open, async ({ store, reopen }) => {
         const other = await reopen();
         const a = await store.pools.create('a', aPoolState());
         await store.pools.create('b', aPoolState());
         const since = await store.revision();
         const changed = await other.pools.replace(a, aPoolState({ pool: 'x' }));
-        await other.pools.remove(present(await other.pools.get('b')));
+        await other.pools.remove(expectPresent(await other.pools.get('b')));
         expect(await store.changes(since)).toEqual({
-          ...NOTHING,
+          ...NO_CHANGES,
           revision: await store.revision(),
           pools: [changed],
           removed: [{ collection: 'pools', key: 'b' }],
@@ -43,29 +49,31 @@ export function changesContract(open: OpenStore): void {
     );
 
     it(
-      'are refused to a caller that gave up',
-      onStore(open, async ({ store }) => {
-        expect(await codeOf(store.changes(undefined, { signal: aborted() }))).toBe('CANCELLED');
+      'reject with CANCELLED after an abort',
+      withStore(open, async ({ store }) => {
+        expect(await rejectionCode(store.changes(undefined, { signal: aborted() }))).toBe(
+          'CANCELLED',
+        );
       }),
     );
 
-    it('put on a picture of then make the picture of now', async () => {
+    it('bring a copy of the store up to date', async () => {
       const step = fc.record({
         key: fc.constantFrom('a', 'b', 'c'),
         remove: fc.boolean(),
-        look: fc.boolean(),
+        update: fc.boolean(),
       });
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
           const { store, cleanup } = await open(new VirtualClock());
           try {
-            const picture = new Picture(store);
-            for (const { key, remove, look } of steps) {
+            const copy = new StoreCopy(store);
+            for (const { key, remove, update } of steps) {
               await write(store, key, remove);
-              if (look) await picture.follow();
+              if (update) await copy.update();
             }
-            await picture.follow();
-            expect(picture.pools()).toEqual(await store.pools.list());
+            await copy.update();
+            expect(copy.pools()).toEqual(await store.pools.list());
           } finally {
             await cleanup();
           }
@@ -83,7 +91,7 @@ async function write(store: Store, key: string, remove: boolean): Promise<void> 
   else await store.pools.replace(seen, aPoolState());
 }
 
-class Picture {
+class StoreCopy {
   readonly #store: Store;
   readonly #pools = new Map<string, Versioned<unknown>>();
   #revision: number | undefined;
@@ -92,8 +100,8 @@ class Picture {
     this.#store = store;
   }
 
-  async follow(): Promise<void> {
-    const changes = present(await this.#store.changes(this.#revision));
+  async update(): Promise<void> {
+    const changes = expectPresent(await this.#store.changes(this.#revision));
     this.#revision = changes.revision;
     for (const { key } of changes.removed) this.#pools.delete(key);
     for (const record of changes.pools) this.#pools.set(record.key, record);

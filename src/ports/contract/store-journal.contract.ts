@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { JournalEntry } from '../../model/journal-entry.ts';
 import { aJournalEntry } from '../fakes/sample-records.ts';
 import type { Store } from '../store.ts';
-import { aborted, codeOf, type OpenStore, onStore } from './store-harness.contract.ts';
+import { aborted, type OpenStore, rejectionCode, withStore } from './store-fixture.contract.ts';
 
 async function appendAll(
   store: Store,
@@ -24,7 +24,7 @@ export function journalContract(open: OpenStore): void {
   describe('journal', () => {
     it(
       'keeps every field',
-      onStore(open, async ({ store }) => {
+      withStore(open, async ({ store }) => {
         const entry = aJournalEntry({
           kind: 'refused',
           subject: { pool: 'p', machine: 'm', node: 'n', host: 'h', region: 'r' },
@@ -42,8 +42,8 @@ export function journalContract(open: OpenStore): void {
       [0, 0],
       [-1, 0],
       [Number.NaN, 0],
-    ])('takes %s as a limit, and as what to keep', async (count, kept) => {
-      await onStore(open, async ({ store, clock }) => {
+    ])('accepts %s as a read limit and as a number to keep', async (count, kept) => {
+      await withStore(open, async ({ store, clock }) => {
         await appendAll(store, [{ message: 'a' }, { message: 'b' }, { message: 'c' }]);
         expect(await store.journal.read({ limit: count })).toHaveLength(kept);
         await store.journal.prune({ beforeMs: clock.now() + 1_000_000, keep: count });
@@ -51,8 +51,8 @@ export function journalContract(open: OpenStore): void {
     });
 
     it(
-      'numbers entries upwards, over all processes, oldest first',
-      onStore(open, async ({ store, reopen }) => {
+      'numbers entries in ascending order across processes and reads the oldest first',
+      withStore(open, async ({ store, reopen }) => {
         const other = await reopen();
         const [a = 0] = await appendAll(store, [{ message: 'a' }]);
         const [b = 0] = await appendAll(other, [{ message: 'b' }]);
@@ -64,8 +64,8 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'takes a repeated entry as a second one',
-      onStore(open, async ({ store }) => {
+      'appends an equal entry as a second one',
+      withStore(open, async ({ store }) => {
         const [a, b] = await appendAll(store, [{}, {}]);
         expect(a).not.toBe(b);
         expect(await store.journal.read()).toHaveLength(2);
@@ -73,8 +73,8 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'reads after a sequence number',
-      onStore(open, async ({ store }) => {
+      'reads entries after a sequence number',
+      withStore(open, async ({ store }) => {
         const [, second = -1] = await appendAll(store, [
           { message: 'a' },
           { message: 'b' },
@@ -87,8 +87,8 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'filters by pool, machine and node, together too',
-      onStore(open, async ({ store }) => {
+      'filters by pool, machine and node, alone and combined',
+      withStore(open, async ({ store }) => {
         await appendAll(store, [
           { message: 'a', subject: { pool: 'p', machine: 'm' } },
           { message: 'b', subject: { pool: 'p', node: 'n' } },
@@ -106,8 +106,8 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'keeps the newest when there are more than asked for',
-      onStore(open, async ({ store }) => {
+      'returns the newest entries up to the limit',
+      withStore(open, async ({ store }) => {
         await appendAll(
           store,
           ['a', 'b', 'c', 'd'].map((message) => ({
@@ -122,8 +122,8 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'gives a thousand when nothing is said',
-      onStore(open, async ({ store }) => {
+      'returns 1000 entries by default',
+      withStore(open, async ({ store }) => {
         await appendAll(
           store,
           Array.from({ length: 1_003 }, (_, index) => ({ message: `${index}` })),
@@ -134,8 +134,8 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'forgets by age and by number, and says how many',
-      onStore(open, async ({ store }) => {
+      'prunes by age and by number, and returns the number pruned',
+      withStore(open, async ({ store }) => {
         await appendAll(
           store,
           [10, 50, 20, 30, 40].map((at) => ({ at, message: `${at}` })),
@@ -151,8 +151,8 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'never uses a number again, also not after pruning all and a restart',
-      onStore(open, async ({ store, reopen }) => {
+      'never reuses a sequence number, even after pruning everything and a restart',
+      withStore(open, async ({ store, reopen }) => {
         const used = await appendAll(store, [{}, {}, {}]);
         await store.journal.prune({ beforeMs: Number.MAX_SAFE_INTEGER, keep: 0 });
         await store.close();
@@ -164,18 +164,20 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'refuses an entry that could not be read again',
-      onStore(open, async ({ store }) => {
+      'refuses an invalid entry',
+      withStore(open, async ({ store }) => {
         expect(
-          await codeOf(store.journal.append(aJournalEntry({ at: Number.POSITIVE_INFINITY }))),
+          await rejectionCode(
+            store.journal.append(aJournalEntry({ at: Number.POSITIVE_INFINITY })),
+          ),
         ).toBe('BUG');
         expect(await store.journal.read()).toEqual([]);
       }),
     );
 
     it(
-      'hands out frozen entries',
-      onStore(open, async ({ store }) => {
+      'returns frozen entries',
+      withStore(open, async ({ store }) => {
         const appended = await store.journal.append(aJournalEntry());
         expect(() => Object.assign(appended.subject, { pool: 'x' })).toThrow(TypeError);
         expect(() => Object.assign(appended, { at: 0 })).toThrow(TypeError);
@@ -183,9 +185,9 @@ export function journalContract(open: OpenStore): void {
     );
 
     it(
-      'stops reading for a caller that gave up',
-      onStore(open, async ({ store }) => {
-        expect(await codeOf(store.journal.read({ signal: aborted() }))).toBe('CANCELLED');
+      'rejects a read with CANCELLED after an abort',
+      withStore(open, async ({ store }) => {
+        expect(await rejectionCode(store.journal.read({ signal: aborted() }))).toBe('CANCELLED');
       }),
     );
   });

@@ -3,27 +3,33 @@ import { describe, expect, it } from 'vitest';
 import type { Lease } from '../../model/lease.ts';
 import { aPoolState } from '../fakes/sample-records.ts';
 import type { Store } from '../store.ts';
-import { aborted, codeOf, type OpenStore, onStore, tally } from './store-harness.contract.ts';
+import {
+  aborted,
+  countOutcomes,
+  type OpenStore,
+  rejectionCode,
+  withStore,
+} from './store-fixture.contract.ts';
 
 const NAME = 'reconcile';
 
-function take(store: Store, holder: string, durationMs = 1_000): Promise<Lease> {
+function acquire(store: Store, holder: string, durationMs = 1_000): Promise<Lease> {
   return store.leases.acquire({ name: NAME, holder, durationMs });
 }
 
 export function leasesContract(open: OpenStore): void {
-  describe('leases', () => {
+  describe('store leases', () => {
     it(
-      'reads undefined before the first',
-      onStore(open, async ({ store }) => {
+      'read as undefined before the first acquire',
+      withStore(open, async ({ store }) => {
         expect(await store.leases.read(NAME)).toBeUndefined();
       }),
     );
 
     it(
-      'gives a free one, with an expiry on the clock',
-      onStore(open, async ({ store, clock }) => {
-        const lease = await take(store, 'a');
+      'are acquired when free, with an expiry on the clock',
+      withStore(open, async ({ store, clock }) => {
+        const lease = await acquire(store, 'a');
         expect(lease).toEqual({
           name: NAME,
           holder: 'a',
@@ -35,11 +41,11 @@ export function leasesContract(open: OpenStore): void {
     );
 
     it(
-      "refuses while another's is valid, naming holder and expiry",
-      onStore(open, async ({ store, clock }) => {
-        const lease = await take(store, 'a');
+      'cannot be acquired while another holder has them; the error names holder and expiry',
+      withStore(open, async ({ store, clock }) => {
+        const lease = await acquire(store, 'a');
         await clock.advance(999);
-        await expect(take(store, 'b')).rejects.toMatchObject({
+        await expect(acquire(store, 'b')).rejects.toMatchObject({
           code: 'LEASE_HELD',
           facts: { holder: 'a', expiresAt: lease.expiresAt },
         });
@@ -48,109 +54,109 @@ export function leasesContract(open: OpenStore): void {
     );
 
     it(
-      'does not outlive a wall clock that was years ahead and is set right',
-      onStore(open, async ({ store, clock }) => {
+      'are free again when a wall clock that was years ahead is corrected',
+      withStore(open, async ({ store, clock }) => {
         const right = clock.now();
         clock.setWallClock(right + 50 * 365 * 24 * 3_600_000);
-        const early = await take(store, 'a');
+        const early = await acquire(store, 'a');
         clock.setWallClock(right);
-        expect(await codeOf(store.leases.renew(early, 1_000))).toBe('LEASE_LOST');
-        const taken = await take(store, 'b');
+        expect(await rejectionCode(store.leases.renew(early, 1_000))).toBe('LEASE_LOST');
+        const taken = await acquire(store, 'b');
         expect(taken.token).toBe(early.token + 1);
-        expect(await codeOf(take(store, 'a'))).toBe('LEASE_HELD');
+        expect(await rejectionCode(acquire(store, 'a'))).toBe('LEASE_HELD');
       }),
     );
 
     it(
-      'lasts an hour at most, whatever is asked for',
-      onStore(open, async ({ store, clock }) => {
-        const lease = await take(store, 'a', 10 * 3_600_000);
+      'last at most one hour',
+      withStore(open, async ({ store, clock }) => {
+        const lease = await acquire(store, 'a', 10 * 3_600_000);
         expect(lease.expiresAt).toBe(clock.now() + 3_600_000);
         expect(await store.leases.renew(lease, 10 * 3_600_000)).toEqual(lease);
-        expect(await codeOf(take(store, 'b'))).toBe('LEASE_HELD');
+        expect(await rejectionCode(acquire(store, 'b'))).toBe('LEASE_HELD');
       }),
     );
 
     it(
-      'is free at the instant of its expiry, and the token grows by one',
-      onStore(open, async ({ store, clock }) => {
-        const first = await take(store, 'a');
+      'are free at their expiry, and the token grows by one',
+      withStore(open, async ({ store, clock }) => {
+        const first = await acquire(store, 'a');
         await clock.advance(1_000);
         expect(await store.leases.read(NAME)).toEqual(first);
-        const second = await take(store, 'b');
+        const second = await acquire(store, 'b');
         expect(second).toMatchObject({ holder: 'b', token: first.token + 1 });
-        expect(await codeOf(take(store, 'a'))).toBe('LEASE_HELD');
+        expect(await rejectionCode(acquire(store, 'a'))).toBe('LEASE_HELD');
       }),
     );
 
     it(
-      'passes to the same name at once, and ends the earlier one',
-      onStore(open, async ({ store }) => {
-        const first = await take(store, 'a');
-        const second = await take(store, 'a');
+      'pass immediately to the same holder name and end its earlier lease',
+      withStore(open, async ({ store }) => {
+        const first = await acquire(store, 'a');
+        const second = await acquire(store, 'a');
         expect(second.token).toBe(first.token + 1);
-        expect(await codeOf(store.leases.renew(first, 1_000))).toBe('LEASE_LOST');
-        expect(await codeOf(store.pools.create('x', aPoolState(), { fence: first }))).toBe(
+        expect(await rejectionCode(store.leases.renew(first, 1_000))).toBe('LEASE_LOST');
+        expect(await rejectionCode(store.pools.create('x', aPoolState(), { fence: first }))).toBe(
           'LEASE_LOST',
         );
       }),
     );
 
     it(
-      'renews from now with the same token',
-      onStore(open, async ({ store, clock }) => {
-        const lease = await take(store, 'a');
+      'are renewed from now with the same token',
+      withStore(open, async ({ store, clock }) => {
+        const lease = await acquire(store, 'a');
         await clock.advance(600);
         const renewed = await store.leases.renew(lease, 500);
         expect(renewed).toEqual({ ...lease, expiresAt: clock.now() + 500 });
         await clock.advance(499);
-        expect(await codeOf(take(store, 'b'))).toBe('LEASE_HELD');
+        expect(await rejectionCode(acquire(store, 'b'))).toBe('LEASE_HELD');
         expect((await store.leases.renew(lease, 500)).token).toBe(lease.token);
       }),
     );
 
     it(
-      'does not renew an expired one, though nobody took it',
-      onStore(open, async ({ store, clock }) => {
-        const lease = await take(store, 'a');
+      'cannot be renewed after expiry, even while they are free',
+      withStore(open, async ({ store, clock }) => {
+        const lease = await acquire(store, 'a');
         await clock.advance(1_000);
-        expect(await codeOf(store.leases.renew(lease, 1_000))).toBe('LEASE_LOST');
+        expect(await rejectionCode(store.leases.renew(lease, 1_000))).toBe('LEASE_LOST');
       }),
     );
 
     it(
-      'does not renew one that was taken or released',
-      onStore(open, async ({ store, clock }) => {
-        const taken = await take(store, 'a');
+      'cannot be renewed after another holder acquired them or after release',
+      withStore(open, async ({ store, clock }) => {
+        const taken = await acquire(store, 'a');
         await clock.advance(1_000);
-        const released = await take(store, 'b');
-        expect(await codeOf(store.leases.renew(taken, 1_000))).toBe('LEASE_LOST');
+        const released = await acquire(store, 'b');
+        expect(await rejectionCode(store.leases.renew(taken, 1_000))).toBe('LEASE_LOST');
         await store.leases.release(released);
-        expect(await codeOf(store.leases.renew(released, 1_000))).toBe('LEASE_LOST');
+        expect(await rejectionCode(store.leases.renew(released, 1_000))).toBe('LEASE_LOST');
       }),
     );
 
     it(
-      'is free after release, and the token grows on',
-      onStore(open, async ({ store, clock }) => {
-        const first = await take(store, 'a');
+      'are free after release, and the token keeps growing',
+      withStore(open, async ({ store, clock }) => {
+        const first = await acquire(store, 'a');
         await store.leases.release(first);
         const read = await store.leases.read(NAME);
         expect(read).toMatchObject({ holder: 'a', token: first.token });
         expect(read?.expiresAt).toBeLessThanOrEqual(clock.now());
-        expect((await take(store, 'b')).token).toBe(first.token + 1);
+        expect((await acquire(store, 'b')).token).toBe(first.token + 1);
       }),
     );
 
     it(
-      'ignores the release of one that is no longer theirs',
-      onStore(open, async ({ store, clock }) => {
-        const old = await take(store, 'a');
+      'ignore a release by a former holder',
+      withStore(open, async ({ store, clock }) => {
+        const old = await acquire(store, 'a');
         await clock.advance(1_000);
-        const current = await take(store, 'b');
+        const current = await acquire(store, 'b');
         await store.leases.release(old);
-        await store.leases.release({ ...current, holder: 'somebody else' });
-        await store.leases.release({ ...current, name: 'never heard of' });
+        await store.leases.release({ ...current, holder: 'another holder' });
+        await store.leases.release({ ...current, name: 'unknown' });
         expect(await store.leases.read(NAME)).toEqual(current);
         await store.leases.release(current);
         await store.leases.release(current);
@@ -158,23 +164,23 @@ export function leasesContract(open: OpenStore): void {
     );
 
     it(
-      'keeps names apart',
-      onStore(open, async ({ store }) => {
-        await take(store, 'a');
+      'of different names are independent',
+      withStore(open, async ({ store }) => {
+        await acquire(store, 'a');
         const other = await store.leases.acquire({ name: 'other', holder: 'b', durationMs: 5 });
         expect(other.holder).toBe('b');
       }),
     );
 
     it(
-      'goes to exactly one of many',
-      onStore(open, async ({ store, reopen }) => {
+      'go to exactly one of several concurrent callers',
+      withStore(open, async ({ store, reopen }) => {
         const stores = [store, await reopen()];
         const all = Array.from({ length: 10 }, (_, index) =>
-          take(stores[index % 2] ?? store, `h${index}`),
+          acquire(stores[index % 2] ?? store, `h${index}`),
         );
-        expect(await tally(all)).toEqual({
-          won: 1,
+        expect(await countOutcomes(all)).toEqual({
+          resolved: 1,
           codes: Array.from({ length: 9 }, () => 'LEASE_HELD'),
         });
         await stores[1]?.close();
@@ -182,16 +188,16 @@ export function leasesContract(open: OpenStore): void {
     );
 
     it(
-      'changes nothing for a caller that gave up',
-      onStore(open, async ({ store }) => {
+      'do not change when the caller has cancelled',
+      withStore(open, async ({ store }) => {
         const signal = aborted();
-        const lease = await take(store, 'a');
+        const lease = await acquire(store, 'a');
         const calls = [
           () => store.leases.acquire({ name: NAME, holder: 'a', durationMs: 1 }, { signal }),
           () => store.leases.renew(lease, 1, { signal }),
           () => store.leases.read(NAME, { signal }),
         ];
-        for (const call of calls) expect(await codeOf(call())).toBe('CANCELLED');
+        for (const call of calls) expect(await rejectionCode(call())).toBe('CANCELLED');
         expect(await store.leases.read(NAME)).toEqual(lease);
       }),
     );
@@ -203,9 +209,9 @@ export function leasesContract(open: OpenStore): void {
 function fencingContract(open: OpenStore): void {
   describe('fenced writes', () => {
     it(
-      'happen while the lease is current',
-      onStore(open, async ({ store, clock }) => {
-        const fence = await take(store, 'a');
+      'succeed while the lease is current',
+      withStore(open, async ({ store, clock }) => {
+        const fence = await acquire(store, 'a');
         const created = await store.pools.create('x', aPoolState(), { fence });
         await clock.advance(999);
         const replaced = await store.pools.replace(created, aPoolState({ pool: 'b' }), { fence });
@@ -216,8 +222,8 @@ function fencingContract(open: OpenStore): void {
 
     it(
       'accept a copy of the lease from before its renewal',
-      onStore(open, async ({ store, clock }) => {
-        const fence = await take(store, 'a');
+      withStore(open, async ({ store, clock }) => {
+        const fence = await acquire(store, 'a');
         await clock.advance(900);
         await store.leases.renew(fence, 1_000);
         await clock.advance(900);
@@ -225,52 +231,49 @@ function fencingContract(open: OpenStore): void {
       }),
     );
 
-    /** Ways to lose a lease, each leaving the old one behind. */
+    /** Each function makes the lease invalid and returns the lease to write with. */
     const losses: readonly [
       string,
-      (scene: {
+      (fixture: {
         store: Store;
         fence: Lease;
-        pass: (ms: number) => Promise<void>;
+        advance: (ms: number) => Promise<void>;
       }) => Promise<Lease>,
     ][] = [
-      ['expired, though nobody took it', async ({ fence, pass }) => (await pass(1_000), fence)],
+      ['expired but still free', async ({ fence, advance }) => (await advance(1_000), fence)],
       [
-        'taken by another',
-        async ({ store, fence, pass }) => {
-          await pass(1_000);
-          await take(store, 'b');
+        'acquired by another holder',
+        async ({ store, fence, advance }) => {
+          await advance(1_000);
+          await acquire(store, 'b');
           return fence;
         },
       ],
       [
-        'taken by a successor of the same name',
+        'acquired by a successor with the same name',
         async ({ store, fence }) => {
-          await take(store, 'a');
+          await acquire(store, 'a');
           return fence;
         },
       ],
       ['released', async ({ store, fence }) => (await store.leases.release(fence), fence)],
+      ['invalid: a future token', async ({ fence }) => ({ ...fence, token: fence.token + 1 })],
+      ['invalid: another holder', async ({ fence }) => ({ ...fence, holder: 'z' })],
+      ['invalid: another name', async ({ fence }) => ({ ...fence, name: 'z' })],
       [
-        'never given: a token of the future',
-        async ({ fence }) => ({ ...fence, token: fence.token + 1 }),
-      ],
-      ['never given: another holder', async ({ fence }) => ({ ...fence, holder: 'z' })],
-      ['never given: another name', async ({ fence }) => ({ ...fence, name: 'z' })],
-      [
-        'expired, with an expiry made up',
-        async ({ fence, pass }) => {
-          await pass(1_000);
+        'expired, with a forged expiry',
+        async ({ fence, advance }) => {
+          await advance(1_000);
           return { ...fence, expiresAt: fence.expiresAt + 1e9 };
         },
       ],
     ];
 
     it.each(losses)('change nothing once the lease is %s', (_name, lose) =>
-      onStore(open, async ({ store, clock }) => {
+      withStore(open, async ({ store, clock }) => {
         const seen = await store.pools.create('x', aPoolState());
-        const held = await take(store, 'a');
-        const fence = await lose({ store, fence: held, pass: (ms) => clock.advance(ms) });
+        const held = await acquire(store, 'a');
+        const fence = await lose({ store, fence: held, advance: (ms) => clock.advance(ms) });
         const before = await store.revision();
         const writes = [
           store.pools.create('y', aPoolState(), { fence }),
@@ -278,7 +281,10 @@ function fencingContract(open: OpenStore): void {
           store.pools.replace(seen, aPoolState({ pool: 'b' }), { fence }),
           store.pools.remove(seen, { fence }),
         ];
-        expect(await tally(writes)).toEqual({ won: 0, codes: writes.map(() => 'LEASE_LOST') });
+        expect(await countOutcomes(writes)).toEqual({
+          resolved: 0,
+          codes: writes.map(() => 'LEASE_LOST'),
+        });
         expect(await store.pools.list()).toEqual([seen]);
         expect(await store.revision()).toBe(before);
       })(),

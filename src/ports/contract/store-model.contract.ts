@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of calls, against a model that is too simple to be wrong: values are single letters,
-// versions are counted, time is a number.
+// Property test: random sequences of calls on the store must give the same results as on a simple model, in which values
+// are single letters, versions are counters and time is a number.
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Lease } from '../../model/lease.ts';
@@ -9,9 +9,9 @@ import { PvescalerError } from '../errors.ts';
 import { aJournalEntry, aPoolState } from '../fakes/sample-records.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 import type { Store, Versioned } from '../store.ts';
-import type { OpenStore } from './store-harness.contract.ts';
+import type { OpenStore } from './store-fixture.contract.ts';
 
-/** `pick` chooses among what earlier calls returned, stale ones included; `fence` a lease, or none. */
+/** `pick` selects a result of an earlier call, possibly stale; `fence` selects a lease, or none. */
 type Call =
   | {
       readonly call: 'create';
@@ -87,8 +87,8 @@ class Model {
     );
   }
 
-  /** The code a compare-and-set must fail with, if any. */
-  refusal(name: string, version: number): string | undefined {
+  /** The error code that a compare-and-set must fail with, if any. */
+  expectedError(name: string, version: number): string | undefined {
     const newest = this.records.get(name);
     if (newest === undefined) return 'RECORD_NOT_FOUND';
     return newest.version === version ? undefined : 'RECORD_CHANGED';
@@ -107,8 +107,8 @@ interface Seen {
   readonly version: number;
 }
 
-/** Plays calls on a store and on the model, and compares answer by answer. */
-class Duel {
+/** Runs calls on a store and on the model, and compares each result. */
+class ModelComparison {
   readonly #model = new Model();
   readonly #seen: Seen[] = [];
   readonly #leases: Lease[] = [];
@@ -123,15 +123,15 @@ class Duel {
     this.#model.now = clock.now();
   }
 
-  async play(call: Call): Promise<void> {
+  async run(call: Call): Promise<void> {
     const [writes, revision] = [this.#model.writes, await this.#store.revision()];
-    await this.#play(call);
+    await this.#runCall(call);
     const hasChanged = (await this.#store.revision()) !== revision;
     expect(hasChanged).toBe(this.#model.writes !== writes);
   }
 
   async finish(): Promise<void> {
-    await this.#play({ call: 'list' });
+    await this.#runCall({ call: 'list' });
     expect(await this.#store.leases.read('l')).toEqual(this.#model.lease);
     const entries = (await this.#store.journal.read()).map((entry) => ({
       letter: entry.message,
@@ -142,7 +142,7 @@ class Duel {
   }
 
   // oxlint-disable-next-line complexity -- one line per kind of call
-  async #play(call: Call): Promise<void> {
+  async #runCall(call: Call): Promise<void> {
     switch (call.call) {
       case 'create':
         await this.#create(call);
@@ -186,7 +186,7 @@ class Duel {
 
   async #create(call: Extract<Call, { call: 'create' }>): Promise<void> {
     const lease = this.#pickLease(call.fence);
-    const outcome = await settled(
+    const outcome = await outcomeOf(
       this.#store.pools.create(
         call.key,
         aPoolState({ pool: call.letter }),
@@ -194,7 +194,8 @@ class Duel {
       ),
     );
     const expected =
-      this.#lost(lease) ?? (this.#model.records.has(call.key) ? 'RECORD_EXISTS' : undefined);
+      this.#expectedFenceError(lease) ??
+      (this.#model.records.has(call.key) ? 'RECORD_EXISTS' : undefined);
     if (expected !== undefined) return expect(outcome).toEqual({ code: expected });
     this.#remember(outcome, call.key, call.letter);
   }
@@ -203,14 +204,15 @@ class Duel {
     const seen = this.#pickSeen(call.pick);
     if (seen === undefined) return;
     const lease = this.#pickLease(call.fence);
-    const outcome = await settled(
+    const outcome = await outcomeOf(
       this.#store.pools.replace(
         seen.real,
         aPoolState({ pool: call.letter }),
         lease && { fence: lease },
       ),
     );
-    const expected = this.#lost(lease) ?? this.#model.refusal(seen.real.key, seen.version);
+    const expected =
+      this.#expectedFenceError(lease) ?? this.#model.expectedError(seen.real.key, seen.version);
     if (expected !== undefined) return expect(outcome).toEqual({ code: expected });
     this.#remember(outcome, seen.real.key, call.letter);
   }
@@ -219,8 +221,9 @@ class Duel {
     const seen = this.#pickSeen(call.pick);
     if (seen === undefined) return;
     const lease = this.#pickLease(call.fence);
-    const outcome = await settled(this.#store.pools.remove(seen.real, lease && { fence: lease }));
-    const expected = this.#lost(lease) ?? this.#model.refusal(seen.real.key, seen.version);
+    const outcome = await outcomeOf(this.#store.pools.remove(seen.real, lease && { fence: lease }));
+    const expected =
+      this.#expectedFenceError(lease) ?? this.#model.expectedError(seen.real.key, seen.version);
     if (expected !== undefined) return expect(outcome).toEqual({ code: expected });
     expect(outcome).toEqual({ value: undefined });
     this.#model.records.delete(seen.real.key);
@@ -244,7 +247,7 @@ class Duel {
   }
 
   async #acquire(holder: string, durationMs: number): Promise<void> {
-    const outcome = await settled(this.#store.leases.acquire({ name: 'l', holder, durationMs }));
+    const outcome = await outcomeOf(this.#store.leases.acquire({ name: 'l', holder, durationMs }));
     const last = this.#model.lease;
     if (last !== undefined && last.holder !== holder && this.#model.now < last.expiresAt) {
       return expect(outcome).toEqual({ code: 'LEASE_HELD' });
@@ -263,7 +266,7 @@ class Duel {
   async #renew(index: number, durationMs: number): Promise<void> {
     const lease = this.#pickLease(index);
     if (lease === undefined) return;
-    const outcome = await settled(this.#store.leases.renew(lease, durationMs));
+    const outcome = await outcomeOf(this.#store.leases.renew(lease, durationMs));
     if (!this.#model.isHeld(lease)) return expect(outcome).toEqual({ code: 'LEASE_LOST' });
     const renewed = { ...lease, expiresAt: this.#model.now + durationMs };
     expect(outcome).toEqual({ value: renewed });
@@ -288,16 +291,16 @@ class Duel {
   }
 
   #remember(outcome: Outcome<Versioned<PoolState>>, name: string, letterNow: string): void {
-    if (!('value' in outcome)) return expect.unreachable(`refused: ${outcome.code}`);
+    if (!('value' in outcome)) return expect.unreachable(`unexpected error: ${outcome.code}`);
     expect(outcome.value).toMatchObject({ key: name, value: { pool: letterNow } });
     this.#seen.push({ real: outcome.value, version: this.#model.put(name, letterNow).version });
   }
 
-  #lost(lease: Lease | undefined): 'LEASE_LOST' | undefined {
+  #expectedFenceError(lease: Lease | undefined): 'LEASE_LOST' | undefined {
     return lease === undefined || this.#model.isHeld(lease) ? undefined : 'LEASE_LOST';
   }
 
-  /** Counted from the newest, so that the current one is often meant. */
+  /** Counts from the newest, so that current records are picked often. */
   #pickSeen(index: number): Seen | undefined {
     return this.#seen.at(-1 - index);
   }
@@ -309,7 +312,7 @@ class Duel {
 
 type Outcome<T> = { readonly value: T } | { readonly code: string };
 
-async function settled<T>(promise: Promise<T>): Promise<Outcome<T>> {
+async function outcomeOf<T>(promise: Promise<T>): Promise<Outcome<T>> {
   try {
     return { value: await promise };
   } catch (error) {
@@ -320,15 +323,15 @@ async function settled<T>(promise: Promise<T>): Promise<Outcome<T>> {
 
 export function storeAgreesWithModel(open: OpenStore): void {
   describe('any sequence of calls', () => {
-    it('is answered as the model answers it', async () => {
+    it('gives the same results as the model', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(anyCall, { maxLength: 60 }), async (calls) => {
           const clock = new VirtualClock();
           const { store, reopen, cleanup } = await open(clock);
           try {
-            const duel = new Duel(clock, store, reopen);
-            for (const call of calls) await duel.play(call);
-            await duel.finish();
+            const comparison = new ModelComparison(clock, store, reopen);
+            for (const call of calls) await comparison.run(call);
+            await comparison.finish();
           } finally {
             await cleanup();
           }

@@ -11,16 +11,16 @@ import {
 import type { Collection, Store } from '../store.ts';
 import {
   aborted,
-  codeOf,
+  countOutcomes,
+  expectPresent,
   type OpenStore,
-  onStore,
-  present,
-  tally,
-} from './store-harness.contract.ts';
+  rejectionCode,
+  withStore,
+} from './store-fixture.contract.ts';
 
 const size = { cpu: 4, memoryBytes: 8e9, diskBytes: 4e10 };
 
-/** One value with every optional field per collection: what goes in must come out. */
+/** Per collection, a value with every optional field. */
 const roundTrips: readonly [string, (store: Store) => Promise<void>][] = [
   ['intents (create)', (store) => roundTrip(store.intents, anIntent({ size }))],
   [
@@ -99,21 +99,21 @@ async function roundTrip<T>(collection: Collection<T>, value: T): Promise<void> 
 
 export function recordsContract(open: OpenStore): void {
   describe('records', () => {
-    it.each(roundTrips)('keeps every field of %s', (_name, check) =>
-      onStore(open, ({ store }) => check(store))(),
+    it.each(roundTrips)('keep every field of %s', (_name, check) =>
+      withStore(open, ({ store }) => check(store))(),
     );
 
     it(
-      'answers absence, of one and of all',
-      onStore(open, async ({ store }) => {
-        expect(await store.machines.get('nobody')).toBeUndefined();
+      'return undefined for a missing key and an empty list for an empty collection',
+      withStore(open, async ({ store }) => {
+        expect(await store.machines.get('missing')).toBeUndefined();
         expect(await store.machines.list()).toEqual([]);
       }),
     );
 
     it(
-      'keeps collections apart',
-      onStore(open, async ({ store }) => {
+      'of different collections are independent',
+      withStore(open, async ({ store }) => {
         await store.machines.create('same', aMachine());
         await store.drains.create('same', aDrain());
         expect(await store.pools.get('same')).toBeUndefined();
@@ -122,8 +122,8 @@ export function recordsContract(open: OpenStore): void {
     );
 
     it(
-      'lists by key in code units, not as written and not by bytes',
-      onStore(open, async ({ store }) => {
+      'are listed by key in code unit order',
+      withStore(open, async ({ store }) => {
         // U+FFFD sorts after the surrogates of U+1F600 in code units, before it in UTF-8.
         const keys = ['b', '\u{1F600}', 'a/2', '\uFFFD', 'a/10', 'Z', 'a', 'é'];
         for (const key of keys) await store.pools.create(key, aPoolState());
@@ -133,11 +133,11 @@ export function recordsContract(open: OpenStore): void {
     );
 
     it(
-      'refuses to create what is there, whatever its value',
-      onStore(open, async ({ store }) => {
+      'cannot be created twice, whatever the value',
+      withStore(open, async ({ store }) => {
         const first = await store.pools.create('a', aPoolState());
-        expect(await codeOf(store.pools.create('a', aPoolState()))).toBe('RECORD_EXISTS');
-        expect(await codeOf(store.pools.create('a', aPoolState({ pool: 'b' })))).toBe(
+        expect(await rejectionCode(store.pools.create('a', aPoolState()))).toBe('RECORD_EXISTS');
+        expect(await rejectionCode(store.pools.create('a', aPoolState({ pool: 'b' })))).toBe(
           'RECORD_EXISTS',
         );
         expect(await store.pools.get('a')).toEqual(first);
@@ -145,15 +145,15 @@ export function recordsContract(open: OpenStore): void {
     );
 
     it(
-      'replaces and removes only the newest',
-      onStore(open, async ({ store }) => {
+      'are replaced and removed only at their newest revision',
+      withStore(open, async ({ store }) => {
         const first = await store.pools.create('a', aPoolState());
         const second = await store.pools.replace(first, aPoolState({ pool: 'b' }));
         expect(second.revision).not.toBe(first.revision);
-        expect(await codeOf(store.pools.replace(first, aPoolState({ pool: 'c' })))).toBe(
+        expect(await rejectionCode(store.pools.replace(first, aPoolState({ pool: 'c' })))).toBe(
           'RECORD_CHANGED',
         );
-        expect(await codeOf(store.pools.remove(first))).toBe('RECORD_CHANGED');
+        expect(await rejectionCode(store.pools.remove(first))).toBe('RECORD_CHANGED');
         expect(await store.pools.get('a')).toEqual(second);
         await store.pools.remove(second);
         expect(await store.pools.get('a')).toBeUndefined();
@@ -161,32 +161,34 @@ export function recordsContract(open: OpenStore): void {
     );
 
     it(
-      'says so when what was seen is gone',
-      onStore(open, async ({ store }) => {
+      'reject changes with RECORD_NOT_FOUND after removal',
+      withStore(open, async ({ store }) => {
         const seen = await store.pools.create('a', aPoolState());
         await store.pools.remove(seen);
-        expect(await codeOf(store.pools.replace(seen, aPoolState()))).toBe('RECORD_NOT_FOUND');
-        expect(await codeOf(store.pools.remove(seen))).toBe('RECORD_NOT_FOUND');
+        expect(await rejectionCode(store.pools.replace(seen, aPoolState()))).toBe(
+          'RECORD_NOT_FOUND',
+        );
+        expect(await rejectionCode(store.pools.remove(seen))).toBe('RECORD_NOT_FOUND');
         expect(await store.pools.get('a')).toBeUndefined();
       }),
     );
 
     it(
-      'does not take a record made anew for the one seen before',
-      onStore(open, async ({ store }) => {
+      'created again under the same key have a different revision',
+      withStore(open, async ({ store }) => {
         const seen = await store.pools.create('a', aPoolState());
         await store.pools.remove(seen);
-        const anew = await store.pools.create('a', aPoolState());
-        expect(await codeOf(store.pools.replace(seen, aPoolState({ pool: 'b' })))).toBe(
+        const recreated = await store.pools.create('a', aPoolState());
+        expect(await rejectionCode(store.pools.replace(seen, aPoolState({ pool: 'b' })))).toBe(
           'RECORD_CHANGED',
         );
-        expect(await store.pools.get('a')).toEqual(anew);
+        expect(await store.pools.get('a')).toEqual(recreated);
       }),
     );
 
     it(
-      'shares no object with its callers',
-      onStore(open, async ({ store }) => {
+      'share no object with their callers',
+      withStore(open, async ({ store }) => {
         const machines = [aMachineId(1)];
         const created = await store.intents.create('a', anIntent({ machines }));
         machines.push(aMachineId(2));
@@ -201,24 +203,26 @@ export function recordsContract(open: OpenStore): void {
     );
 
     it(
-      'refuses a value that could not be read again',
-      onStore(open, async ({ store }) => {
+      'are refused when invalid',
+      withStore(open, async ({ store }) => {
         const seen = await store.machines.create('a', aMachine());
         const before = await store.revision();
         expect(
-          await codeOf(store.machines.create('b', aMachine({ requestedAt: Number.NaN }))),
+          await rejectionCode(store.machines.create('b', aMachine({ requestedAt: Number.NaN }))),
         ).toBe('BUG');
-        expect(await codeOf(store.machines.replace(seen, aMachine({ attempts: 0.5 })))).toBe('BUG');
-        expect(await codeOf(store.pools.create('', aPoolState()))).toBe('BUG');
-        expect(await codeOf(store.pools.create('\uD800', aPoolState()))).toBe('BUG');
+        expect(await rejectionCode(store.machines.replace(seen, aMachine({ attempts: 0.5 })))).toBe(
+          'BUG',
+        );
+        expect(await rejectionCode(store.pools.create('', aPoolState()))).toBe('BUG');
+        expect(await rejectionCode(store.pools.create('\uD800', aPoolState()))).toBe('BUG');
         expect(await store.machines.list()).toEqual([seen]);
         expect(await store.revision()).toBe(before);
       }),
     );
 
     it(
-      'changes nothing for a caller that gave up',
-      onStore(open, async ({ store }) => {
+      'do not change when the caller has cancelled',
+      withStore(open, async ({ store }) => {
         const signal = aborted();
         const seen = await store.pools.create('a', aPoolState());
         const calls = [
@@ -229,7 +233,7 @@ export function recordsContract(open: OpenStore): void {
           () => store.pools.list({ signal }),
           () => store.revision({ signal }),
         ];
-        for (const call of calls) expect(await codeOf(call())).toBe('CANCELLED');
+        for (const call of calls) expect(await rejectionCode(call())).toBe('CANCELLED');
         expect(await store.pools.list()).toEqual([seen]);
       }),
     );
@@ -239,13 +243,13 @@ export function recordsContract(open: OpenStore): void {
 export function sharingContract(open: OpenStore): void {
   describe('several processes', () => {
     it(
-      "see each other's writes at once",
-      onStore(open, async ({ store, reopen }) => {
+      'see the writes of each other immediately',
+      withStore(open, async ({ store, reopen }) => {
         const other = await reopen();
         const seen = await store.pools.create('a', aPoolState());
         expect(await other.pools.get('a')).toEqual(seen);
         const changed = await other.pools.replace(seen, aPoolState({ pool: 'b' }));
-        expect(await codeOf(store.pools.replace(seen, aPoolState()))).toBe('RECORD_CHANGED');
+        expect(await rejectionCode(store.pools.replace(seen, aPoolState()))).toBe('RECORD_CHANGED');
         await store.pools.remove(changed);
         expect(await other.pools.list()).toEqual([]);
         await other.close();
@@ -253,8 +257,8 @@ export function sharingContract(open: OpenStore): void {
     );
 
     it(
-      'find everything again after the last one closed',
-      onStore(open, async ({ store, reopen }) => {
+      'find all data again after the last one closed',
+      withStore(open, async ({ store, reopen }) => {
         const pool = await store.pools.create('a', aPoolState());
         const lease = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 10 });
         const revision = await store.revision();
@@ -270,33 +274,35 @@ export function sharingContract(open: OpenStore): void {
     );
 
     it(
-      'let exactly one of many win: create, replace, remove',
-      onStore(open, async ({ store, reopen }) => {
+      'let exactly one of several concurrent writes succeed: create, replace, remove',
+      withStore(open, async ({ store, reopen }) => {
         const stores = [store, await reopen(), await reopen()];
         const each = <T>(call: (one: Store, index: number) => Promise<T>) =>
-          tally(Array.from({ length: 12 }, (_, index) => call(stores[index % 3] ?? store, index)));
+          countOutcomes(
+            Array.from({ length: 12 }, (_, index) => call(stores[index % 3] ?? store, index)),
+          );
 
         const created = await each((one, index) =>
           one.pools.create('a', aPoolState({ pool: `${index}` })),
         );
         expect(created).toEqual({
-          won: 1,
+          resolved: 1,
           codes: Array.from({ length: 11 }, () => 'RECORD_EXISTS'),
         });
 
-        const seen = present(await store.pools.get('a'));
+        const seen = expectPresent(await store.pools.get('a'));
         const replaced = await each((one, index) =>
           one.pools.replace(seen, aPoolState({ pool: `r${index}` })),
         );
         expect(replaced).toEqual({
-          won: 1,
+          resolved: 1,
           codes: Array.from({ length: 11 }, () => 'RECORD_CHANGED'),
         });
 
-        const newest = present(await store.pools.get('a'));
+        const newest = expectPresent(await store.pools.get('a'));
         const removed = await each((one) => one.pools.remove(newest));
         expect(removed).toEqual({
-          won: 1,
+          resolved: 1,
           codes: Array.from({ length: 11 }, () => 'RECORD_NOT_FOUND'),
         });
         await Promise.all(stores.slice(1).map((one) => one.close()));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Store must do, sentence by sentence of ports/store.ts and ports/journal.ts. Run it against each
-// implementation; a fake that passes it may stand in for the real one anywhere.
+// The contract of ports/store.ts and ports/journal.ts. It runs against every implementation, so that the fake can
+// replace the real store in tests.
 import { describe, expect, it } from 'vitest';
 import { aJournalEntry, aPoolState } from '../fakes/sample-records.ts';
 import type { Store } from '../store.ts';
 import { changesContract } from './store-changes.contract.ts';
-import { codeOf, type OpenStore, onStore } from './store-harness.contract.ts';
+import { type OpenStore, rejectionCode, withStore } from './store-fixture.contract.ts';
 import { journalContract } from './store-journal.contract.ts';
 import { leasesContract } from './store-leases.contract.ts';
 import { storeAgreesWithModel } from './store-model.contract.ts';
@@ -26,8 +26,8 @@ export function storeContract(name: string, open: OpenStore): void {
 function wholeStoreContract(open: OpenStore): void {
   describe('revision', () => {
     it(
-      'changes with every write of any process, also one that writes the same',
-      onStore(open, async ({ store, reopen }) => {
+      'changes with every write of any process, even of an equal value',
+      withStore(open, async ({ store, reopen }) => {
         const other = await reopen();
         const seen = [await store.revision()];
         const created = await other.pools.create('a', aPoolState());
@@ -43,8 +43,8 @@ function wholeStoreContract(open: OpenStore): void {
     );
 
     it(
-      'changes with nothing else',
-      onStore(open, async ({ store }) => {
+      'does not change with leases, the journal, reads or failed writes',
+      withStore(open, async ({ store }) => {
         const created = await store.pools.create('a', aPoolState());
         const before = await store.revision();
         const lease = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 10 });
@@ -54,8 +54,8 @@ function wholeStoreContract(open: OpenStore): void {
         await store.journal.prune({ beforeMs: 0, keep: 0 });
         await store.installationId('x');
         await store.pools.list();
-        await codeOf(store.pools.create('a', aPoolState()));
-        await codeOf(store.pools.remove({ ...created, revision: -1 }));
+        await rejectionCode(store.pools.create('a', aPoolState()));
+        await rejectionCode(store.pools.remove({ ...created, revision: -1 }));
         expect(await store.revision()).toBe(before);
       }),
     );
@@ -63,8 +63,8 @@ function wholeStoreContract(open: OpenStore): void {
 
   describe('installation id', () => {
     it(
-      'is the first candidate for ever',
-      onStore(open, async ({ store, reopen }) => {
+      'is always the first candidate',
+      withStore(open, async ({ store, reopen }) => {
         const other = await reopen();
         const ids = await Promise.all([store.installationId('a'), other.installationId('b')]);
         expect(new Set(ids).size).toBe(1);
@@ -81,8 +81,8 @@ function wholeStoreContract(open: OpenStore): void {
 function closingContract(open: OpenStore): void {
   describe('close', () => {
     it(
-      'waits for writes under way',
-      onStore(open, async ({ store, reopen }) => {
+      'waits for writes in progress',
+      withStore(open, async ({ store, reopen }) => {
         const writes = [
           store.pools.create('a', aPoolState()),
           store.journal.append(aJournalEntry()),
@@ -99,16 +99,16 @@ function closingContract(open: OpenStore): void {
     );
 
     it(
-      'may be repeated, also at the same time',
-      onStore(open, async ({ store }) => {
+      'is idempotent, even concurrently',
+      withStore(open, async ({ store }) => {
         await Promise.all([store.close(), store.close()]);
         await store.close();
       }),
     );
 
     it(
-      'ends every later call with Cancelled',
-      onStore(open, async ({ store, reopen }) => {
+      'makes every later call reject with CANCELLED',
+      withStore(open, async ({ store, reopen }) => {
         const seen = await store.pools.create('a', aPoolState());
         const lease = await store.leases.acquire({ name: 'l', holder: 'h', durationMs: 10 });
         await store.close();
@@ -129,7 +129,7 @@ function closingContract(open: OpenStore): void {
           (one) => one.changes(undefined),
           (one) => one.installationId('x'),
         ];
-        for (const call of calls) expect(await codeOf(call(store))).toBe('CANCELLED');
+        for (const call of calls) expect(await rejectionCode(call(store))).toBe('CANCELLED');
         const next = await reopen();
         expect(await next.pools.list()).toEqual([seen]);
         expect(await next.leases.read('l')).toEqual(lease);

@@ -10,9 +10,9 @@ export interface PeerRequest {
   readonly body: string;
 }
 
-/** `silence` never answers, `reset` cuts the connection; a body of several parts waits 1 ms between them. */
-export type PeerAnswer =
-  | 'silence'
+/** `no response` never responds, `reset` resets the connection; a body of several parts waits 1 ms between them. */
+export type PeerResponse =
+  | 'no response'
   | 'reset'
   | {
       readonly status: number;
@@ -23,18 +23,18 @@ export type PeerAnswer =
       readonly unfinished?: boolean;
     };
 
-export interface TransportUnderTest {
+interface TransportUnderTest {
   readonly transport: Transport;
-  /** Starts a peer and names its base URL. */
-  serve(peer: (request: PeerRequest) => PeerAnswer): Promise<string>;
-  /** A base URL at which nobody listens. */
-  nobody(): Promise<string>;
-  /** Lets that much time pass, at least. */
-  pass(ms: number): Promise<void>;
+  /** Starts a peer and returns its base URL. */
+  serve(peer: (request: PeerRequest) => PeerResponse): Promise<string>;
+  /** Returns a base URL at which no server listens. */
+  closedPort(): Promise<string>;
+  /** Lets at least this much time pass. */
+  advance(ms: number): Promise<void>;
   cleanup(): Promise<void>;
 }
 
-export async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   for await (const part of body) text += decoder.decode(part, { stream: true });
@@ -62,38 +62,38 @@ export function transportContract(name: string, make: () => Promise<TransportUnd
     const get = (url: string, extra: Partial<TransportRequest> = {}) =>
       under.transport.request({ method: 'GET', url, headTimeoutMs: 5_000, ...extra });
 
-    it('hands over status, reason phrase, lower-case headers and body', async () => {
+    it('returns status, reason phrase, lower-case headers and body', async () => {
       const base = await under.serve(() => ({
         status: 500,
         reason: "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist",
         headers: { 'X-Some-Header': 'yes' },
         parts: ['{"data"', ':null}'],
       }));
-      const answer = await get(`${base}/api2/json/x`);
-      expect(answer.status).toBe(500);
-      expect(answer.reason).toBe(
+      const response = await get(`${base}/api2/json/x`);
+      expect(response.status).toBe(500);
+      expect(response.reason).toBe(
         "Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist",
       );
-      expect(answer.headers['x-some-header']).toBe('yes');
-      expect(await textOf(answer.body)).toBe('{"data":null}');
+      expect(response.headers['x-some-header']).toBe('yes');
+      expect(await readText(response.body)).toBe('{"data":null}');
     });
 
-    it('follows no redirect', async () => {
+    it('does not follow redirects', async () => {
       const base = await under.serve(() => ({
         status: 301,
         reason: 'Moved',
         headers: { location: 'https://elsewhere.example/' },
       }));
-      const answer = await get(base);
-      expect(answer.status).toBe(301);
-      expect(answer.headers['location']).toBe('https://elsewhere.example/');
-      await textOf(answer.body);
+      const response = await get(base);
+      expect(response.status).toBe(301);
+      expect(response.headers['location']).toBe('https://elsewhere.example/');
+      await readText(response.body);
     });
 
     it('sends method, query, headers and each kind of body as given', async () => {
-      const seen: PeerRequest[] = [];
+      const received: PeerRequest[] = [];
       const base = await under.serve((request) => {
-        seen.push(request);
+        received.push(request);
         return { status: 200, reason: 'OK' };
       });
       const bodies: TransportRequest['body'][] = [
@@ -103,46 +103,46 @@ export function transportContract(name: string, make: () => Promise<TransportUnd
         sized(['first,', 'sécond']),
       ];
       for (const body of bodies) {
-        const answer = await get(`${base}/p/a%2Fb?c=d%20e`, {
+        const response = await get(`${base}/p/a%2Fb?c=d%20e`, {
           method: 'POST',
           headers: { 'X-Token': 'abc' },
           ...(body === undefined ? {} : { body }),
         });
-        await textOf(answer.body);
+        await readText(response.body);
       }
-      expect(seen.map((request) => request.body)).toEqual([
+      expect(received.map((request) => request.body)).toEqual([
         '',
         'a=1&b=%3B',
         'bytes',
         'first,sécond',
       ]);
-      expect(new Set(seen.map((request) => `${request.method} ${request.path}`))).toEqual(
+      expect(new Set(received.map((request) => `${request.method} ${request.path}`))).toEqual(
         new Set(['POST /p/a%2Fb?c=d%20e']),
       );
-      expect(seen.every((request) => request.headers['x-token'] === 'abc')).toBe(true);
-      expect(seen.every((request) => request.headers['transfer-encoding'] === undefined)).toBe(
+      expect(received.every((request) => request.headers['x-token'] === 'abc')).toBe(true);
+      expect(received.every((request) => request.headers['transfer-encoding'] === undefined)).toBe(
         true,
       );
     });
 
-    it('opens a sized body anew for each attempt', async () => {
+    it('opens a sized body again for each attempt', async () => {
       const base = await under.serve((request) => ({ status: 200, parts: [request.body] }));
       const body = sized(['twice']);
       for (let attempt = 0; attempt < 2; attempt += 1) {
-        const answer = await get(base, { method: 'PUT', body });
-        expect(await textOf(answer.body)).toBe('twice');
+        const response = await get(base, { method: 'PUT', body });
+        expect(await readText(response.body)).toBe('twice');
       }
     });
 
-    it('rejects with Unreachable when nobody listens, and knows that nothing was sent', async () => {
-      const base = await under.nobody();
+    it('rejects with Unreachable and requestSent false when no server listens', async () => {
+      const base = await under.closedPort();
       await expect(get(base, { method: 'POST', body: 'x' })).rejects.toMatchObject({
         class: 'Unreachable',
         facts: { requestSent: false },
       });
     });
 
-    it('rejects with Unreachable when the connection is cut, and does not claim that nothing was sent', async () => {
+    it('rejects with Unreachable and requestSent true when the connection is reset', async () => {
       const base = await under.serve(() => 'reset');
       await expect(get(base, { method: 'POST', body: 'x' })).rejects.toMatchObject({
         class: 'Unreachable',
@@ -150,51 +150,51 @@ export function transportContract(name: string, make: () => Promise<TransportUnd
       });
     });
 
-    it('rejects with TimedOut when no head arrives in time', async () => {
-      const base = await under.serve(() => 'silence');
-      const asked = get(base, { headTimeoutMs: 50 });
-      const judged = expect(asked).rejects.toMatchObject({
+    it('rejects with TimedOut when no response headers arrive in time', async () => {
+      const base = await under.serve(() => 'no response');
+      const pending = get(base, { headTimeoutMs: 50 });
+      const rejection = expect(pending).rejects.toMatchObject({
         code: 'REQUEST_TIMED_OUT',
         facts: { requestSent: true },
       });
-      await under.pass(60);
-      await judged;
+      await under.advance(60);
+      await rejection;
     });
 
-    it('lets a body stream beyond the head timeout', async () => {
+    it('lets a body stream beyond the header timeout', async () => {
       const base = await under.serve(() => ({
         status: 200,
         parts: ['one'],
         unfinished: true,
       }));
       const abort = new AbortController();
-      const answer = await get(base, { headTimeoutMs: 100, signal: abort.signal });
-      const parts = answer.body[Symbol.asyncIterator]();
+      const response = await get(base, { headTimeoutMs: 100, signal: abort.signal });
+      const parts = response.body[Symbol.asyncIterator]();
       expect(new TextDecoder().decode((await parts.next()).value)).toBe('one');
       const next = parts.next();
-      const judged = expect(next).rejects.toMatchObject({ code: 'CANCELLED' });
-      await under.pass(150);
+      const rejection = expect(next).rejects.toMatchObject({ code: 'CANCELLED' });
+      await under.advance(150);
       abort.abort();
-      await judged;
+      await rejection;
     });
 
-    it('leaves a body early without hanging', async () => {
+    it('does not hang when the reader leaves a body early', async () => {
       const base = await under.serve(() => ({ status: 200, parts: ['one'], unfinished: true }));
-      const answer = await get(base);
-      for await (const part of answer.body) {
+      const response = await get(base);
+      for await (const part of response.body) {
         expect(part.length).toBe(3);
         break;
       }
     });
 
     it('rejects with Cancelled when the signal aborts, before or during the wait', async () => {
-      const base = await under.serve(() => 'silence');
+      const base = await under.serve(() => 'no response');
       const abort = new AbortController();
-      const asked = get(base, { signal: abort.signal });
-      const judged = expect(asked).rejects.toMatchObject({ code: 'CANCELLED' });
-      await under.pass(20);
+      const pending = get(base, { signal: abort.signal });
+      const rejection = expect(pending).rejects.toMatchObject({ code: 'CANCELLED' });
+      await under.advance(20);
       abort.abort();
-      await judged;
+      await rejection;
       await expect(get(base, { signal: abort.signal })).rejects.toMatchObject({
         code: 'CANCELLED',
         facts: { requestSent: false },

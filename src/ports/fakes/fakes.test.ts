@@ -7,12 +7,12 @@ import { VirtualClock } from './virtual-clock.ts';
 
 clockContract('virtual', () => {
   const clock = new VirtualClock();
-  return { clock, pass: (ms) => clock.advance(ms) };
+  return { clock, advance: (ms) => clock.advance(ms) };
 });
 randomContract('seeded', () => new SeededRandom(42));
 
 describe('VirtualClock', () => {
-  it('wakes in the order of instants, ties in the order of falling asleep', async () => {
+  it('wakes sleepers in the order of their times, ties in the order of their calls', async () => {
     const clock = new VirtualClock(0);
     const woken: string[] = [];
     const sleeper = async (name: string, ms: number) => {
@@ -48,7 +48,7 @@ describe('VirtualClock', () => {
     expect(await clock.advanceToNext()).toBe(false);
   });
 
-  it('forgets a sleeper whose signal aborted', async () => {
+  it('removes a sleeper whose signal aborted', async () => {
     const clock = new VirtualClock(0);
     const abort = new AbortController();
     const wait = clock.sleep(10, { signal: abort.signal });
@@ -60,7 +60,7 @@ describe('VirtualClock', () => {
 });
 
 describe('SeededRandom', () => {
-  it('repeats itself for the same seed and differs for another', () => {
+  it('is deterministic per seed', () => {
     const draw = (seed: number) =>
       Array.from(
         { length: 5 },

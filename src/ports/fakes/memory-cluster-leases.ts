@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { leaseExpiry } from '../../model/lease.ts';
 import type { Clock } from '../clock.ts';
-import type { ClusterLease, ClusterLeaseRequest, TakenLease } from '../cluster.ts';
+import type { AcquiredLease, ClusterLease, ClusterLeaseRequest } from '../cluster.ts';
 import { Conflict, LostLeadership } from '../errors.ts';
 import type { LeaseRecord, MemoryClusterState } from './memory-cluster-state.ts';
 
-interface Sighting {
-  /** Zero: it was not there. */
+interface Observation {
+  /** Zero: the Lease did not exist. */
   readonly version: number;
   readonly at: number;
   readonly holder: string;
@@ -15,11 +15,11 @@ interface Sighting {
 
 const RELEASED_MS = 1_000;
 
-/** The leases as one process sees them: what it has watched not change, and for how long, is its own knowledge. */
+/** The leases as one process sees them; each process has its own observations of unchanged leases. */
 export class MemoryClusterLeases {
   readonly #state: MemoryClusterState;
   readonly #clock: Clock;
-  readonly #seen = new Map<string, Sighting>();
+  readonly #observed = new Map<string, Observation>();
   readonly #unsettled = new Map<string, number | undefined>();
 
   constructor(state: MemoryClusterState, clock: Clock) {
@@ -27,45 +27,52 @@ export class MemoryClusterLeases {
     this.#clock = clock;
   }
 
-  acquire({ name, holder, durationMs }: ClusterLeaseRequest): TakenLease {
+  acquire({ name, holder, durationMs }: ClusterLeaseRequest): AcquiredLease {
     const current = this.#state.leases.get(name);
-    const unsettledMs = this.#demandFree(name, current, holder);
+    const unsettledMs = this.#assertFree(name, current, holder);
     this.#unsettled.set(name, unsettledMs);
-    this.#seen.delete(name);
+    this.#observed.delete(name);
     const token = (current?.token ?? 0) + 1;
     return { ...this.#write({ name, holder, durationMs, token }), unsettledMs };
   }
 
   renew(lease: ClusterLease, durationMs: number): ClusterLease {
-    if (!this.#isTheirs(lease)) throw lost(lease);
+    if (!this.#isHeldBy(lease)) throw leaseLost(lease);
     return this.#write({ ...lease, durationMs });
   }
 
   release(lease: ClusterLease, unsettledMs: number): void {
-    if (!this.#isTheirs(lease)) return;
+    if (!this.#isHeldBy(lease)) return;
     this.#write({ ...lease, holder: '', durationMs: RELEASED_MS + unsettledMs });
   }
 
-  #isTheirs({ name, holder, token }: ClusterLease): boolean {
+  #isHeldBy({ name, holder, token }: ClusterLease): boolean {
     const current = this.#state.leases.get(name);
     return current?.holder === holder && current.token === token;
   }
 
-  /** What is known of the requests of whoever had it. */
-  #demandFree(name: string, current: LeaseRecord | undefined, asker: string): number | undefined {
+  /** Returns `unsettledMs` of the previous holder; throws LEASE_HELD if the lease is not free. */
+  #assertFree(
+    name: string,
+    current: LeaseRecord | undefined,
+    requester: string,
+  ): number | undefined {
     if (current === undefined) {
-      const last = this.#seen.get(name);
-      return last === undefined ? 0 : this.#demandOver(name, { ...last, version: 0 });
+      const last = this.#observed.get(name);
+      return last === undefined ? 0 : this.#assertExpired(name, { ...last, version: 0 });
     }
-    if (current.holder === asker) return this.#unsettled.get(name);
+    if (current.holder === requester) return this.#unsettled.get(name);
     if (current.holder === '') return current.durationMs - RELEASED_MS;
-    return this.#demandOver(name, current);
+    return this.#assertExpired(name, current);
   }
 
-  #demandOver(name: string, { version, holder, durationMs }: Omit<Sighting, 'at'>): undefined {
-    const last = this.#seen.get(name);
+  #assertExpired(
+    name: string,
+    { version, holder, durationMs }: Omit<Observation, 'at'>,
+  ): undefined {
+    const last = this.#observed.get(name);
     const at = this.#clock.monotonic();
-    if (last?.version !== version) this.#seen.set(name, { version, holder, durationMs, at });
+    if (last?.version !== version) this.#observed.set(name, { version, holder, durationMs, at });
     else if (at - last.at >= last.durationMs) return undefined;
     throw new Conflict('LEASE_HELD', `lease ${name} is held by ${holder}`, { facts: { holder } });
   }
@@ -80,6 +87,6 @@ export class MemoryClusterLeases {
   }
 }
 
-export function lost({ name, holder }: ClusterLease): LostLeadership {
-  return new LostLeadership('LEASE_LOST', `lease ${name} is no longer ${holder}'s`);
+export function leaseLost({ name, holder }: ClusterLease): LostLeadership {
+  return new LostLeadership('LEASE_LOST', `${holder} no longer holds lease ${name}`);
 }

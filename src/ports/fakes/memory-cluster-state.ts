@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster holds, apart from who looks at it: several MemoryClusters may share one, as replicas do.
+// The state of a cluster, without connections: several MemoryClusters may share one, as replicas do.
 import { type Pod, podKey } from '../../model/pod.ts';
 import type { Taint } from '../../model/taints.ts';
 import type {
-  BootstrapTokenOrder,
+  BootstrapTokenRequest,
   ClusterEvent,
   ClusterNode,
-  ContestedKey,
   EvictionOutcome,
+  FieldConflict,
   NodeChange,
   NodeDeclaration,
   NodeRef,
   PodRef,
 } from '../cluster.ts';
 import { Conflict, NotFound } from '../errors.ts';
-import { NodeHolders } from './memory-node-holders.ts';
+import { FieldManagers } from './memory-field-managers.ts';
 
-export interface RecordedToken extends BootstrapTokenOrder {
+interface RecordedToken extends BootstrapTokenRequest {
   readonly token: string;
   readonly expiresAt: number;
 }
@@ -35,14 +35,14 @@ export class MemoryClusterState {
   serverCa = '-----BEGIN CERTIFICATE-----\nbWVtb3J5\n-----END CERTIFICATE-----\n';
   readonly nodes = new Map<string, ClusterNode>();
   readonly pods = new Map<string, Pod>();
-  /** Pods that a budget protects, with its words. */
+  /** Pods that a budget protects, with the budget's message. */
   readonly protectedPods = new Map<string, string>();
   readonly tokens: RecordedToken[] = [];
   readonly events: ClusterEvent[] = [];
   readonly leases = new Map<string, LeaseRecord>();
   revision = 1;
   readonly #watchers = new Set<() => void>();
-  readonly #holders = new Map<string, NodeHolders>();
+  readonly #managers = new Map<string, FieldManagers>();
 
   constructor(uid: string) {
     this.uid = uid;
@@ -53,15 +53,15 @@ export class MemoryClusterState {
     return () => this.#watchers.delete(onChange);
   }
 
-  /** As the kubelet, a controller or a person would. */
+  /** Writes as another field manager (kubelet, controller, user). */
   putNode(node: ClusterNode): void {
     const before = this.nodes.get(node.name);
-    const holders = this.#holdersOf(node);
-    holders.changedByOthers(before?.uid === node.uid ? before : undefined, node);
-    this.#setNode({ ...node, declared: holders.declared });
+    const managers = this.#managersOf(node);
+    managers.changedByOthers(before?.uid === node.uid ? before : undefined, node);
+    this.#setNode({ ...node, declared: managers.declared });
   }
 
-  /** As they would, too. */
+  /** Writes as another field manager. */
   updateNode(name: string, change: Partial<ClusterNode>): void {
     const node = this.nodes.get(name);
     if (node === undefined) throw new NotFound('NODE_NOT_FOUND', `no node ${name}`);
@@ -72,36 +72,36 @@ export class MemoryClusterState {
     const node = this.nodes.get(name);
     if (node === undefined) return;
     this.nodes.delete(name);
-    this.#holders.delete(node.uid);
-    this.#changed();
+    this.#managers.delete(node.uid);
+    this.#notifyChange();
   }
 
   putPod(pod: Pod): void {
     this.pods.set(podKey(pod), pod);
-    this.#changed();
+    this.#notifyChange();
   }
 
   removePod(pod: { readonly namespace: string; readonly name: string }): void {
-    if (this.pods.delete(podKey(pod))) this.#changed();
+    if (this.pods.delete(podKey(pod))) this.#notifyChange();
   }
 
-  declareNode(ref: NodeRef, declaration: NodeDeclaration): readonly ContestedKey[] {
-    const node = this.#demand(ref);
+  declareNode(ref: NodeRef, declaration: NodeDeclaration): readonly FieldConflict[] {
+    const node = this.#requireNode(ref);
     const { providerId = node.providerId } = declaration;
     if (node.providerId !== '' && node.providerId !== providerId) {
-      throw new Conflict('PROVIDER_ID_SET', `node ${ref.name} has another provider id`);
+      throw new Conflict('PROVIDER_ID_SET', `node ${ref.name} already has another provider id`);
     }
-    const holders = this.#holdersOf(node);
-    const { contested, labels, annotations } = holders.declare(node, declaration);
-    this.#setNode({ ...node, labels, annotations, providerId, declared: holders.declared });
-    return contested;
+    const managers = this.#managersOf(node);
+    const { conflicts, labels, annotations } = managers.declare(node, declaration);
+    this.#setNode({ ...node, labels, annotations, providerId, declared: managers.declared });
+    return conflicts;
   }
 
   changeNode(ref: NodeRef, change: NodeChange): void {
-    const node = this.#demand(ref);
+    const node = this.#requireNode(ref);
     this.#setNode({
       ...node,
-      taints: changedTaints(node.taints, change),
+      taints: applyTaintChange(node.taints, change),
       unschedulable: change.unschedulable ?? node.unschedulable,
     });
   }
@@ -124,7 +124,7 @@ export class MemoryClusterState {
     return node?.uid === uid ? node : undefined;
   }
 
-  #demand(ref: NodeRef): ClusterNode {
+  #requireNode(ref: NodeRef): ClusterNode {
     const node = this.#node(ref);
     if (node === undefined) throw new NotFound('NODE_NOT_FOUND', `node ${ref.name} is gone`);
     return node;
@@ -132,22 +132,22 @@ export class MemoryClusterState {
 
   #setNode(node: ClusterNode): void {
     this.nodes.set(node.name, node);
-    this.#changed();
+    this.#notifyChange();
   }
 
-  #holdersOf({ uid }: NodeRef): NodeHolders {
-    const holders = this.#holders.get(uid) ?? new NodeHolders();
-    this.#holders.set(uid, holders);
-    return holders;
+  #managersOf({ uid }: NodeRef): FieldManagers {
+    const managers = this.#managers.get(uid) ?? new FieldManagers();
+    this.#managers.set(uid, managers);
+    return managers;
   }
 
-  #changed(): void {
+  #notifyChange(): void {
     this.revision += 1;
     for (const onChange of this.#watchers) onChange();
   }
 }
 
-function changedTaints(current: readonly Taint[], change: NodeChange): readonly Taint[] {
+function applyTaintChange(current: readonly Taint[], change: NodeChange): readonly Taint[] {
   const added = change.addTaints ?? [];
   const kept = current.filter(
     (taint) =>

@@ -2,12 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import { mayAct } from '../cluster.ts';
 import { clusterContract } from '../contract/cluster.contract.ts';
-import type { NodeToAdd } from '../contract/cluster-bench.ts';
+import type { NewNode } from '../contract/cluster-fixture.ts';
 import { Unauthorized } from '../errors.ts';
+import { advanceUntilSettled } from './advance-until-settled.ts';
 import { type ClusterCall, MemoryCluster } from './memory-cluster.ts';
 import { aClusterNode, aClusterPod } from './sample-cluster.ts';
 import { SeededRandom } from './seeded-random.ts';
-import { untilSettled } from './until-settled.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 function memory() {
@@ -27,12 +27,12 @@ clusterContract('memory', () => {
       peers.push(peer);
       return Promise.resolve(peer);
     },
-    pass: (ms: number) => clock.advance(ms),
-    settled: <T>(work: Promise<T>) => untilSettled(clock, work),
+    advance: (ms: number) => clock.advance(ms),
+    advanceUntil: <T>(work: Promise<T>) => advanceUntilSettled(clock, work),
     now: () => clock.now(),
-    cutOff: () => cluster.cutOff(),
+    disconnect: () => cluster.disconnect(),
     reconnect: () => cluster.reconnect(),
-    addNode: (wanted: NodeToAdd) => {
+    addNode: (wanted: NewNode) => {
       const isReady = wanted.ready ?? true;
       const node = aClusterNode({
         ...wanted,
@@ -66,7 +66,7 @@ clusterContract('memory', () => {
     events: (node: string) =>
       Promise.resolve(
         state.events
-          .filter(({ about }) => about.name === node)
+          .filter(({ regarding }) => regarding.name === node)
           .map(({ type, reason, message }) => `${type} ${reason} ${message}`),
       ),
     cleanup: async () => {
@@ -78,27 +78,27 @@ clusterContract('memory', () => {
 describe('MemoryCluster', () => {
   const NODE = { name: 'worker-1', uid: 'uid-of-worker-1' };
 
-  it('fails the next call as told, once, and shows calls to whoever watches', async () => {
+  it('fails the next call once, and passes every call to onCall', async () => {
     const { cluster } = memory();
     cluster.state.putNode(aClusterNode());
-    const shown: ClusterCall[] = [];
-    cluster.onCall = (call) => shown.push(call);
+    const observed: ClusterCall[] = [];
+    cluster.onCall = (call) => observed.push(call);
     cluster.failNext('deleteNode', new Unauthorized('PERMISSION_MISSING', 'no'));
     await expect(cluster.deleteNode(NODE)).rejects.toMatchObject({ code: 'PERMISSION_MISSING' });
     expect(cluster.state.nodes.size).toBe(1);
     await cluster.deleteNode(NODE);
     expect(cluster.state.nodes.size).toBe(0);
-    expect(shown).toEqual([
+    expect(observed).toEqual([
       { method: 'deleteNode', subject: 'worker-1' },
       { method: 'deleteNode', subject: 'worker-1' },
     ]);
-    expect(cluster.calls).toEqual(shown);
+    expect(cluster.calls).toEqual(observed);
   });
 
-  it('loses an answer after the work is done', async () => {
+  it('drops a response after the call took effect', async () => {
     const { cluster } = memory();
     cluster.state.putNode(aClusterNode());
-    cluster.loseAnswer('deleteNode');
+    cluster.dropResponse('deleteNode');
     await expect(cluster.deleteNode(NODE)).rejects.toMatchObject({
       code: 'KUBERNETES_UNREACHABLE',
       facts: { requestSent: true },
@@ -106,17 +106,17 @@ describe('MemoryCluster', () => {
     expect(cluster.state.nodes.size).toBe(0);
   });
 
-  it('has nothing to show before its first connection', async () => {
+  it('rejects view() before its first connection', async () => {
     const { clock, random } = memory();
-    const cluster = new MemoryCluster({ clock, random, startCutOff: true });
+    const cluster = new MemoryCluster({ clock, random, startDisconnected: true });
     await expect(cluster.view()).rejects.toMatchObject({ code: 'VIEW_STALE' });
-    const synced = cluster.changed();
+    const synced = cluster.waitForChange();
     cluster.reconnect();
     await synced;
     await expect(cluster.view()).resolves.toMatchObject({ nodes: [], pods: [] });
   });
 
-  it('keeps its view fresh while connected, though nothing changes', async () => {
+  it('keeps its view fresh while connected, even without changes', async () => {
     const { clock, cluster } = memory();
     const before = await cluster.view();
     await clock.advance(60_000);
@@ -125,18 +125,18 @@ describe('MemoryCluster', () => {
   });
 });
 
-describe('whether a holder may act', () => {
-  it('goes by the clock that says no first', async () => {
+describe('mayAct', () => {
+  it('is false as soon as one of the two clocks has passed the expiry', async () => {
     const { clock, cluster } = memory();
     const request = { name: 'x', holder: 'a', durationMs: 10_000 };
     const lease = await cluster.acquireLease(request);
     const start = clock.now();
     await clock.advance(9_999);
     expect(mayAct(lease, clock)).toBe(true);
-    // The machine slept: only the wall clock went on.
+    // The machine was suspended: only the wall clock advanced.
     clock.setWallClock(start + 10_000);
     expect(mayAct(lease, clock)).toBe(false);
-    // Somebody set the wall clock back.
+    // The wall clock was set back.
     clock.setWallClock(start);
     expect(mayAct(lease, clock)).toBe(true);
     await clock.advance(1);

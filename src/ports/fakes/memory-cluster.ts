@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../clock.ts';
 import {
+  type AcquiredLease,
   type BootstrapToken,
-  type BootstrapTokenOrder,
-  type ChangedOptions,
+  type BootstrapTokenRequest,
   type Cluster,
   type ClusterCallOptions,
   type ClusterEvent,
   type ClusterLease,
   type ClusterLeaseRequest,
   type ClusterView,
-  type ContestedKey,
-  LONGEST_BOOTSTRAP_TOKEN_MS,
+  type FieldConflict,
+  MAX_BOOTSTRAP_TOKEN_MS,
   mayAct,
   type NodeChange,
   type NodeDeclaration,
   type NodeRef,
   type PodRef,
   type ReleaseOptions,
-  type TakenLease,
+  type WaitForChangeOptions,
 } from '../cluster.ts';
 import { Cancelled, InvalidRequest, type PvescalerError, Unreachable } from '../errors.ts';
 import type { Random } from '../random.ts';
-import { Waiters } from '../waiters.ts';
-import { lost, MemoryClusterLeases } from './memory-cluster-leases.ts';
+import { WaitQueue } from '../wait-queue.ts';
+import { leaseLost, MemoryClusterLeases } from './memory-cluster-leases.ts';
 import { MemoryClusterState } from './memory-cluster-state.ts';
 
-export type ClusterMethod = Exclude<keyof Cluster, 'view' | 'changed' | 'close'>;
+type ClusterMethod = Exclude<keyof Cluster, 'view' | 'waitForChange' | 'close'>;
 
 export interface ClusterCall {
   readonly method: ClusterMethod;
@@ -34,19 +34,18 @@ export interface ClusterCall {
   readonly subject?: string;
 }
 
-export interface MemoryClusterOptions {
+interface MemoryClusterOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** To share one cluster between several; absent: a new, empty one. */
+  /** Shared by several instances, as replicas share a cluster; absent: a new, empty cluster. */
   readonly state?: MemoryClusterState;
-  /** Begins without connection: nothing can be read before `reconnect`. */
-  readonly startCutOff?: boolean;
+  /** Starts without a connection: nothing can be read before `reconnect`. */
+  readonly startDisconnected?: boolean;
 }
 
 /**
- * A cluster in memory. `state` is what a test changes; the knobs make the next call fail, lose an answer after the
- * call had its effect, or cut the connection: then the view stands still and every call fails. `onCall` sees every
- * call before it does anything.
+ * A cluster in memory. Tests change `state`. Methods for faults make the next call fail, drop a response after the call
+ * took effect, or disconnect: the view then stays as it is and every call fails. `onCall` runs before each call.
  */
 export class MemoryCluster implements Cluster {
   readonly state: MemoryClusterState;
@@ -56,42 +55,42 @@ export class MemoryCluster implements Cluster {
   readonly #random: Random;
   readonly #leases: MemoryClusterLeases;
   readonly #failures = new Map<ClusterMethod, PvescalerError[]>();
-  readonly #lost = new Map<ClusterMethod, number>();
-  readonly #waiters = new Waiters();
+  readonly #dropped = new Map<ClusterMethod, number>();
+  readonly #changes = new WaitQueue();
   readonly #unwatch: () => void;
   #isConnected: boolean;
   #isClosed = false;
-  #seen: ClusterView | undefined;
+  #view: ClusterView | undefined;
 
   constructor(options: MemoryClusterOptions) {
     this.#clock = options.clock;
     this.#random = options.random;
     this.state = options.state ?? new MemoryClusterState(options.random.uuid());
     this.#leases = new MemoryClusterLeases(this.state, options.clock);
-    this.#isConnected = options.startCutOff !== true;
-    this.#look();
-    this.#unwatch = this.state.watch(() => this.#look());
+    this.#isConnected = options.startDisconnected !== true;
+    this.#refreshView();
+    this.#unwatch = this.state.watch(() => this.#refreshView());
   }
 
-  /** The view stands still from here on, and every call fails as if the API server were gone. */
-  cutOff(): void {
-    this.#look();
+  /** From now on the view does not change, and every call fails as if the API server were unreachable. */
+  disconnect(): void {
+    this.#refreshView();
     this.#isConnected = false;
   }
 
   reconnect(): void {
     this.#isConnected = true;
-    this.#look();
+    this.#refreshView();
   }
 
-  /** The next such call rejects with this and does nothing. */
+  /** The next call of this method rejects with the error and has no effect. */
   failNext(method: ClusterMethod, error: PvescalerError): void {
     this.#failures.set(method, [...(this.#failures.get(method) ?? []), error]);
   }
 
-  /** The next such call does its work, and its caller never hears of it. */
-  loseAnswer(method: ClusterMethod): void {
-    this.#lost.set(method, (this.#lost.get(method) ?? 0) + 1);
+  /** The next call of this method takes effect, but its caller receives an error. */
+  dropResponse(method: ClusterMethod): void {
+    this.#dropped.set(method, (this.#dropped.get(method) ?? 0) + 1);
   }
 
   uid(options?: ClusterCallOptions): Promise<string> {
@@ -100,32 +99,29 @@ export class MemoryCluster implements Cluster {
 
   view(): Promise<ClusterView> {
     if (this.#isClosed) return Promise.reject(closed('view'));
-    this.#look();
-    if (this.#seen !== undefined) return Promise.resolve(this.#seen);
+    this.#refreshView();
+    if (this.#view !== undefined) return Promise.resolve(this.#view);
     return Promise.reject(
-      new Unreachable('VIEW_STALE', 'the cluster was not read yet', {
-        facts: { lastTrouble: 'not connected' },
+      new Unreachable('VIEW_STALE', 'the cluster cache has not completed its first sync', {
+        facts: { lastError: 'not connected' },
       }),
     );
   }
 
   refresh(options?: ClusterCallOptions): Promise<ClusterView> {
-    return this.#call({ method: 'refresh' }, options, () => this.#look() ?? this.#read());
+    return this.#call({ method: 'refresh' }, options, () => this.#refreshView() ?? this.#read());
   }
 
-  async changed({ signal, after }: ChangedOptions = {}): Promise<void> {
-    const from = after ?? this.#seen?.revision ?? 0;
-    while ((this.#seen?.revision ?? 0) <= from) {
-      if (this.#isClosed || signal?.aborted === true) throw closed('changed');
-      await this.#waiters.wait(signal);
-    }
+  waitForChange({ signal, afterRevision }: WaitForChangeOptions = {}): Promise<void> {
+    const from = afterRevision ?? this.#view?.revision ?? 0;
+    return this.#changes.waitUntil(() => (this.#view?.revision ?? 0) > from, signal);
   }
 
   declareNode(
     node: NodeRef,
     declaration: NodeDeclaration,
     options?: ClusterCallOptions,
-  ): Promise<readonly ContestedKey[]> {
+  ): Promise<readonly FieldConflict[]> {
     const call = { method: 'declareNode', subject: node.name } as const;
     return this.#call(call, options, () => this.state.declareNode(node, declaration));
   }
@@ -146,18 +142,21 @@ export class MemoryCluster implements Cluster {
   }
 
   createBootstrapToken(
-    order: BootstrapTokenOrder,
+    request: BootstrapTokenRequest,
     options?: ClusterCallOptions,
   ): Promise<BootstrapToken> {
     return this.#call({ method: 'createBootstrapToken' }, options, () => {
-      if (!(order.lifetimeMs > 0 && order.lifetimeMs <= LONGEST_BOOTSTRAP_TOKEN_MS)) {
-        throw new InvalidRequest('REQUEST_INVALID', 'a bootstrap token lasts an hour at most');
+      if (!(request.lifetimeMs > 0 && request.lifetimeMs <= MAX_BOOTSTRAP_TOKEN_MS)) {
+        throw new InvalidRequest(
+          'REQUEST_INVALID',
+          'the lifetime of a bootstrap token must be at most 1 hour',
+        );
       }
       const letters = Buffer.from(this.#random.bytes(11)).toString('hex');
       const token = `${letters.slice(0, 6)}.${letters.slice(6)}`;
-      const made = { token, expiresAt: this.#clock.now() + order.lifetimeMs };
-      this.state.tokens.push({ ...order, ...made });
-      return made;
+      const created = { token, expiresAt: this.#clock.now() + request.lifetimeMs };
+      this.state.tokens.push({ ...request, ...created });
+      return created;
     });
   }
 
@@ -167,12 +166,12 @@ export class MemoryCluster implements Cluster {
 
   emit(event: ClusterEvent): Promise<void> {
     const work = () => void this.state.events.push(event);
-    return this.#call({ method: 'emit', subject: event.about.name }, undefined, work).catch(
+    return this.#call({ method: 'emit', subject: event.regarding.name }, undefined, work).catch(
       () => undefined,
     );
   }
 
-  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<TakenLease> {
+  acquireLease(request: ClusterLeaseRequest, options?: ClusterCallOptions): Promise<AcquiredLease> {
     const call = { method: 'acquireLease', subject: request.name } as const;
     return this.#call(call, options, () => this.#leases.acquire(request));
   }
@@ -183,8 +182,8 @@ export class MemoryCluster implements Cluster {
     options?: ClusterCallOptions,
   ): Promise<ClusterLease> {
     const call = { method: 'renewLease', subject: lease.name } as const;
-    // Its holder knows without asking anybody, connected or not.
-    if (!mayAct(lease, this.#clock)) return Promise.reject(lost(lease));
+    // Checked locally: the holder needs no connection to know that its lease has expired.
+    if (!mayAct(lease, this.#clock)) return Promise.reject(leaseLost(lease));
     return this.#call(call, options, () => this.#leases.renew(lease, durationMs));
   }
 
@@ -196,7 +195,7 @@ export class MemoryCluster implements Cluster {
   close(): Promise<void> {
     this.#isClosed = true;
     this.#unwatch();
-    this.#waiters.wakeAll();
+    this.#changes.close();
     return Promise.resolve();
   }
 
@@ -205,28 +204,28 @@ export class MemoryCluster implements Cluster {
     options: ClusterCallOptions | undefined,
     work: () => T,
   ): Promise<T> {
-    // Every call of a real one takes a turn of the event loop at least; none has an effect before that.
+    // A real call takes at least one turn of the event loop and has no effect before it.
     await Promise.resolve();
     if (options?.signal?.aborted === true || this.#isClosed) throw closed(call.method);
     this.calls.push(call);
     this.onCall?.(call);
-    const planned = this.#failures.get(call.method)?.shift();
-    if (planned !== undefined) throw planned;
-    if (!this.#isConnected) throw unreachable('the API server does not answer', false);
+    const failure = this.#failures.get(call.method)?.shift();
+    if (failure !== undefined) throw failure;
+    if (!this.#isConnected) throw unreachable('the API server does not respond', false);
     const result = work();
-    const lost = this.#lost.get(call.method) ?? 0;
-    if (lost === 0) return result;
-    this.#lost.set(call.method, lost - 1);
-    throw unreachable(`the answer to ${call.method} was lost`, true);
+    const dropped = this.#dropped.get(call.method) ?? 0;
+    if (dropped === 0) return result;
+    this.#dropped.set(call.method, dropped - 1);
+    throw unreachable(`the response to ${call.method} was lost`, true);
   }
 
-  /** Takes in what there is to see, if anything can be seen. */
-  #look(): ClusterView | undefined {
+  /** Undefined while disconnected or closed. */
+  #refreshView(): ClusterView | undefined {
     if (!this.#isConnected || this.#isClosed) return undefined;
-    const isNew = this.#seen?.revision !== this.state.revision;
-    this.#seen = this.#read();
-    if (isNew) this.#waiters.wakeAll();
-    return this.#seen;
+    const isNew = this.#view?.revision !== this.state.revision;
+    this.#view = this.#read();
+    if (isNew) this.#changes.wakeAll();
+    return this.#view;
   }
 
   #read(): ClusterView {
@@ -240,7 +239,7 @@ export class MemoryCluster implements Cluster {
 }
 
 function closed(method: string): Cancelled {
-  return new Cancelled('CANCELLED', `${method} was called off`);
+  return new Cancelled('CANCELLED', `${method} was cancelled`);
 }
 
 function unreachable(message: string, requestSent: boolean): Unreachable {

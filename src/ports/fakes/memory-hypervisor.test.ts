@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { Host } from '../../model/host.ts';
 import { hypervisorContract } from '../contract/hypervisor.contract.ts';
 import { Conflict, NoCapacity } from '../errors.ts';
+import { advanceUntilSettled } from './advance-until-settled.ts';
 import { type HypervisorCall, MemoryHypervisor } from './memory-hypervisor.ts';
 import { SeededRandom } from './seeded-random.ts';
-import { untilSettled } from './until-settled.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 function host(name: string): Host {
@@ -54,7 +54,7 @@ hypervisorContract('memory', () => {
   const { clock, hypervisor } = memory();
   return Promise.resolve({
     hypervisor,
-    settled: <T>(work: Promise<T>) => untilSettled(clock, work),
+    settled: <T>(work: Promise<T>) => advanceUntilSettled(clock, work),
     pass: (ms: number) => clock.advance(ms),
     hosts: ['pve1', 'pve2'] as const,
     storages: { disks: 'local', isos: 'local', images: 'local' },

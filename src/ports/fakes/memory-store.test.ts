@@ -15,14 +15,14 @@ storeContract('memory', async (clock) => {
 describe('MemoryStore', () => {
   const full = new StoreUnusable('STORE_FULL', 'the disk is full');
 
-  it('fails the next call as told, once, and changes nothing', async () => {
+  it('fails the next call once and changes nothing', async () => {
     const store = new MemoryStore({ clock: new VirtualClock() });
     store.failNext(full);
     await expect(store.pools.create('a', aPoolState())).rejects.toBe(full);
     expect(await store.pools.list()).toEqual([]);
   });
 
-  it('can let reads pass and fail the next write', async () => {
+  it('can fail the next write and let reads pass', async () => {
     const store = new MemoryStore({ clock: new VirtualClock() });
     store.failNext(full, 'write');
     expect(await store.pools.list()).toEqual([]);
@@ -30,7 +30,7 @@ describe('MemoryStore', () => {
     expect(await store.journal.read()).toEqual([]);
   });
 
-  it('crashes after the n-th write: durable, but nobody learns of it', async () => {
+  it('crashes after the n-th write, which is durable although its call rejects', async () => {
     const store = new MemoryStore({ clock: new VirtualClock() });
     store.crashAfterWrites(2);
     await store.pools.create('a', aPoolState());
@@ -40,14 +40,14 @@ describe('MemoryStore', () => {
     expect((await next.pools.list()).map(({ key }) => key)).toEqual(['a', 'b']);
   });
 
-  it('lets nothing through after zero writes', async () => {
+  it('rejects every call after a crash with zero writes', async () => {
     const store = new MemoryStore({ clock: new VirtualClock() });
     store.crashAfterWrites(0);
     await expect(store.pools.create('a', aPoolState())).rejects.toThrow(SimulatedCrash);
     expect(await store.reopen().pools.list()).toEqual([]);
   });
 
-  it('reports every write that changed something, and nothing else', async () => {
+  it('reports exactly the writes that changed something', async () => {
     const writes: StoreWrite[] = [];
     const store = new MemoryStore({
       clock: new VirtualClock(),

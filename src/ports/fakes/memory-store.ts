@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Store without a disk, for tests of everything above it. It keeps texts, as a database does, so that no
-// object is shared between a caller and the store; the contract suite holds it and SQLite to the same words.
+// The Store in memory, for tests. It stores JSON text like a database, so that no object is shared between caller and
+// store. The contract suite tests it like the SQLite store.
 import type { JournalEntry } from '../../model/journal-entry.ts';
 import type { Lease } from '../../model/lease.ts';
 import type { Clock } from '../clock.ts';
 import { Bug } from '../errors.ts';
+import { InFlightCalls, throwIfAborted } from '../in-flight-calls.ts';
 import type { Journal, JournalRecord } from '../journal.ts';
 import { decodeRecord, encodeRecord } from '../record-codec.ts';
 import {
   type CollectionName,
-  JOURNAL_SHAPE,
-  RECORD_SHAPES,
+  JOURNAL_VALIDATOR,
+  RECORD_VALIDATORS,
   type RecordKinds,
-} from '../record-shapes.ts';
-import type { Shape } from '../shape.ts';
-import type { Collection, Leases, Store, StoreChanges, Versioned } from '../store.ts';
-import { StoreGate, throwIfAborted } from '../store-gate.ts';
+} from '../record-validators.ts';
+import type { Collection, Store, StoreChanges, StoreLeases, Versioned } from '../store.ts';
 import type { StoreObserver, StoreWrite } from '../store-write.ts';
-import { type JournalRow, MemoryState, type StoredText } from './memory-state.ts';
+import type { Validator } from '../validator.ts';
+import { type JournalRow, MemoryStoreState, type StoredRecord } from './memory-store-state.ts';
 
-/** Not one of the product's errors: code that handles this one would handle the end of its own process. */
+/** Not a PvescalerError, because product code must not handle the end of its own process. */
 export class SimulatedCrash extends Error {
   override readonly name = 'SimulatedCrash';
 }
@@ -31,13 +31,13 @@ interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a step answers and, if it changed something, what. */
+/** The result of a step and the write that it made, if any. */
 interface Step<T> {
-  readonly answer: T;
-  readonly wrote?: StoreWrite;
+  readonly result: T;
+  readonly write?: StoreWrite;
 }
 
-export interface MemoryStoreOptions {
+interface MemoryStoreOptions {
   readonly clock: Clock;
   readonly onWrite?: StoreObserver;
 }
@@ -48,41 +48,44 @@ export class MemoryStore implements Store {
   readonly addresses = this.#collection('addresses');
   readonly drains = this.#collection('drains');
   readonly pools = this.#collection('pools');
-  readonly leases: Leases = this.#leases();
+  readonly leases: StoreLeases = this.#leases();
   readonly journal: Journal = this.#journal();
 
   readonly #options: MemoryStoreOptions;
-  readonly #state: MemoryState;
-  readonly #gate = new StoreGate();
+  readonly #state: MemoryStoreState;
+  readonly #calls = new InFlightCalls();
   #failure: { readonly error: Error; readonly access: Access | 'any' } | undefined;
   #writesLeft = Number.POSITIVE_INFINITY;
 
-  constructor(options: MemoryStoreOptions, state = new MemoryState(() => options.clock.now())) {
+  constructor(
+    options: MemoryStoreOptions,
+    state = new MemoryStoreState(() => options.clock.now()),
+  ) {
     this.#options = options;
     this.#state = state;
   }
 
-  /** The same data opened once more: by another process, or by the next one after a crash. */
+  /** Opens the same data again, as another process or the next process after a crash would. */
   reopen(options: Partial<MemoryStoreOptions> = {}): MemoryStore {
     return new MemoryStore({ ...this.#options, ...options }, this.#state);
   }
 
-  /** The next call of that kind changes nothing and rejects with this error. */
+  /** The next call of that kind rejects with this error and changes nothing. */
   failNext(error: Error, access: Access | 'any' = 'any'): void {
     this.#failure = { error, access };
   }
 
   /**
-   * The n-th write from now still becomes durable, but its caller never learns so: it and everything after
-   * it is answered with SimulatedCrash. The data is there for `reopen`. Zero: nothing more gets through.
+   * Simulates a crash after the n-th write from now: it becomes durable, but its call and all later calls reject with
+   * SimulatedCrash. `reopen` sees the data. With zero, no write takes effect.
    */
   crashAfterWrites(n: number): void {
     this.#writesLeft = n;
   }
 
   revision(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<number> {
-    return this.#act({ access: 'read', signal: options.signal }, () => ({
-      answer: this.#state.revision,
+    return this.#run({ access: 'read', signal: options.signal }, () => ({
+      result: this.#state.revision,
     }));
   }
 
@@ -90,8 +93,8 @@ export class MemoryStore implements Store {
     since: number | undefined,
     options: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<StoreChanges | undefined> {
-    return this.#act({ access: 'read', signal: options.signal }, () => ({
-      answer: this.#changes(since),
+    return this.#run({ access: 'read', signal: options.signal }, () => ({
+      result: this.#changes(since),
     }));
   }
 
@@ -112,88 +115,88 @@ export class MemoryStore implements Store {
   }
 
   installationId(candidate: string): Promise<string> {
-    return this.#act({ access: 'write' }, () => {
+    return this.#run({ access: 'write' }, () => {
       const known = this.#state.installationId;
-      if (known !== undefined) return { answer: known };
+      if (known !== undefined) return { result: known };
       this.#state.installationId = candidate;
       return {
-        answer: candidate,
-        wrote: { target: 'installation', action: 'create', key: candidate },
+        result: candidate,
+        write: { target: 'installation', action: 'create', key: candidate },
       };
     });
   }
 
   close(): Promise<void> {
-    return this.#gate.close(() => undefined);
+    return this.#calls.close(() => undefined);
   }
 
-  #versioned<N extends CollectionName>(target: N, stored: StoredText): Versioned<RecordKinds[N]> {
-    const shape: Shape<RecordKinds[N]> = RECORD_SHAPES[target];
+  #versioned<N extends CollectionName>(target: N, stored: StoredRecord): Versioned<RecordKinds[N]> {
+    const validator: Validator<RecordKinds[N]> = RECORD_VALIDATORS[target];
     const known = this.#state.decoded[target].get(stored);
     if (known !== undefined) return known;
     const { key, json, revision } = stored;
-    const record = Object.freeze({ key, value: decoded(shape, json), revision });
+    const record = Object.freeze({ key, value: decoded(validator, json), revision });
     this.#state.decoded[target].set(stored, record);
     return record;
   }
 
   #collection<N extends CollectionName>(target: N): Collection<RecordKinds[N]> {
     type T = RecordKinds[N];
-    const shape: Shape<T> = RECORD_SHAPES[target];
-    const encode = (key: string, value: T) => encodeRecord(shape, value, `${target} ${key}`);
-    const versioned = (stored: StoredText): Versioned<T> => this.#versioned(target, stored);
+    const validator: Validator<T> = RECORD_VALIDATORS[target];
+    const encode = (key: string, value: T) => encodeRecord(validator, value, `${target} ${key}`);
+    const versioned = (stored: StoredRecord): Versioned<T> => this.#versioned(target, stored);
     return {
       get: (key, { signal } = {}) =>
-        this.#act({ access: 'read', signal }, () => {
+        this.#run({ access: 'read', signal }, () => {
           const stored = this.#state.get(target, key);
-          return { answer: stored && versioned(stored) };
+          return { result: stored && versioned(stored) };
         }),
       list: ({ signal } = {}) =>
-        this.#act({ access: 'read', signal }, () => ({
-          answer: this.#state.list(target).map(versioned),
+        this.#run({ access: 'read', signal }, () => ({
+          result: this.#state.list(target).map(versioned),
         })),
       create: (key, value, { fence, signal } = {}) =>
-        this.#act({ access: 'write', signal }, () => {
+        this.#run({ access: 'write', signal }, () => {
           const json = encode(key, value);
           const stored = this.#state.create({ collection: target, key, fence }, json);
-          return { answer: versioned(stored), wrote: { target, action: 'create', key } };
+          return { result: versioned(stored), write: { target, action: 'create', key } };
         }),
       replace: ({ key, revision }, value, { fence, signal } = {}) =>
-        this.#act({ access: 'write', signal }, () => {
+        this.#run({ access: 'write', signal }, () => {
           const json = encode(key, value);
           const stored = this.#state.replace({ collection: target, key, revision, fence }, json);
-          return { answer: versioned(stored), wrote: { target, action: 'replace', key } };
+          return { result: versioned(stored), write: { target, action: 'replace', key } };
         }),
       remove: ({ key, revision }, { fence, signal } = {}) =>
-        this.#act({ access: 'write', signal }, () => {
+        this.#run({ access: 'write', signal }, () => {
           this.#state.remove({ collection: target, key, revision, fence });
-          return { answer: undefined, wrote: { target, action: 'remove', key } };
+          return { result: undefined, write: { target, action: 'remove', key } };
         }),
     };
   }
 
-  #leases(): Leases {
+  #leases(): StoreLeases {
     const target = 'leases';
     return {
       acquire: (request, { signal } = {}) =>
-        this.#act({ access: 'write', signal }, () => ({
-          answer: this.#state.acquire(request),
-          wrote: { target, action: 'acquire', key: request.name },
+        this.#run({ access: 'write', signal }, () => ({
+          result: this.#state.acquire(request),
+          write: { target, action: 'acquire', key: request.name },
         })),
       renew: (lease, durationMs, { signal } = {}) =>
-        this.#act({ access: 'write', signal }, () => ({
-          answer: this.#state.renew(lease, durationMs),
-          wrote: { target, action: 'renew', key: lease.name },
+        this.#run({ access: 'write', signal }, () => ({
+          result: this.#state.renew(lease, durationMs),
+          write: { target, action: 'renew', key: lease.name },
         })),
       release: (lease: Lease) =>
-        this.#act({ access: 'write' }, () => ({
-          answer: undefined,
+        this.#run({ access: 'write' }, () => ({
+          result: undefined,
           ...(this.#state.release(lease) && {
-            wrote: { target, action: 'release', key: lease.name } as const,
+            write: { target, action: 'release', key: lease.name } as const,
           }),
         })),
       read: (name, { signal } = {}) =>
-        this.#act({ access: 'read', signal }, () => ({ answer: this.#state.lease(name) })),
+        this.#run({ access: 'read', signal }, () => ({ result: this.#state.lease(name) })),
     };
   }
 
@@ -201,37 +204,37 @@ export class MemoryStore implements Store {
     const target = 'journal';
     return {
       append: (entry) =>
-        this.#act({ access: 'write' }, () => {
+        this.#run({ access: 'write' }, () => {
           const row = this.#state.append(journalRow(entry));
           return {
-            answer: journalRecord(row),
-            wrote: { target, action: 'append', key: String(row.sequence) },
+            result: journalRecord(row),
+            write: { target, action: 'append', key: String(row.sequence) },
           };
         }),
       read: (query = {}) =>
-        this.#act({ access: 'read', signal: query.signal }, () => ({
-          answer: this.#state.journal(query).map(journalRecord),
+        this.#run({ access: 'read', signal: query.signal }, () => ({
+          result: this.#state.journal(query).map(journalRecord),
         })),
       prune: ({ beforeMs, keep }) =>
-        this.#act({ access: 'write' }, () => {
-          const answer = this.#state.prune(beforeMs, keep);
-          return answer === 0
-            ? { answer }
-            : { answer, wrote: { target, action: 'prune', key: String(answer) } };
+        this.#run({ access: 'write' }, () => {
+          const result = this.#state.prune(beforeMs, keep);
+          return result === 0
+            ? { result }
+            : { result, write: { target, action: 'prune', key: String(result) } };
         }),
     };
   }
 
-  #act<T>({ access, signal }: Call, step: () => Step<T>): Promise<T> {
-    return this.#gate.enter(signal, async () => {
-      // A database answers later, never inside the call; who forgets to wait shall notice here too.
+  #run<T>({ access, signal }: Call, step: () => Step<T>): Promise<T> {
+    return this.#calls.run(signal, async () => {
+      // A database never responds synchronously; a missing await must fail here too.
       await Promise.resolve();
       throwIfAborted(signal);
       this.#assertAlive();
-      this.#failIfAsked(access);
-      const { answer, wrote } = step();
-      if (wrote !== undefined) this.#written(wrote);
-      return answer;
+      this.#failIfPlanned(access);
+      const { result, write } = step();
+      if (write !== undefined) this.#written(write);
+      return result;
     });
   }
 
@@ -242,10 +245,10 @@ export class MemoryStore implements Store {
   }
 
   #assertAlive(): void {
-    if (this.#writesLeft <= 0) throw new SimulatedCrash('the process is dead');
+    if (this.#writesLeft <= 0) throw new SimulatedCrash('the simulated process has crashed');
   }
 
-  #failIfAsked(access: Access): void {
+  #failIfPlanned(access: Access): void {
     const failure = this.#failure;
     if (failure === undefined || (failure.access !== 'any' && failure.access !== access)) return;
     this.#failure = undefined;
@@ -255,16 +258,16 @@ export class MemoryStore implements Store {
 
 function journalRow(entry: JournalEntry): Omit<JournalRow, 'sequence'> {
   const { pool, machine, node } = entry.subject;
-  const json = encodeRecord(JOURNAL_SHAPE, entry, 'a journal entry');
+  const json = encodeRecord(JOURNAL_VALIDATOR, entry, 'a journal entry');
   return { at: entry.at, pool, machine, node, json };
 }
 
 function journalRecord({ sequence, json }: JournalRow): JournalRecord {
-  return Object.freeze({ ...decoded(JOURNAL_SHAPE, json), sequence });
+  return Object.freeze({ ...decoded(JOURNAL_VALIDATOR, json), sequence });
 }
 
-function decoded<T>(shape: Shape<T>, json: string): T {
-  const parsed = decodeRecord(shape, json);
+function decoded<T>(validator: Validator<T>, json: string): T {
+  const parsed = decodeRecord(validator, json);
   if (!parsed.ok) throw new Bug('BUG', parsed.problem);
   return parsed.value;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes and pods for tests: sane defaults, overridden where it matters.
+// Nodes and pods for tests, which override only the fields that matter to them.
 import type { Pod } from '../../model/pod.ts';
 import { NO_RESOURCES } from '../../model/resources.ts';
 import type { ClusterNode } from '../cluster.ts';
 
 const MEDIUM = { cpu: '2', memory: '4Gi', pods: '110' };
 
-/** Ready, empty, of no pool. */
+/** A ready, empty node without a pool. */
 export function aClusterNode(overrides: Partial<ClusterNode> = {}): ClusterNode {
   const name = overrides.name ?? 'worker-1';
   return {
@@ -31,7 +31,7 @@ export function aClusterNode(overrides: Partial<ClusterNode> = {}): ClusterNode 
   };
 }
 
-/** Asks for nothing, waits for a place. */
+/** A pending pod without requests. */
 export function aClusterPod(overrides: Partial<Pod> = {}): Pod {
   const name = overrides.name ?? 'web-1';
   return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records for tests: whole and plausible, so that a test names only what it is about.
+// Valid records for tests, which override only the fields that matter to them.
 import type { AddressLease } from '../../model/address-lease.ts';
 import type { Drain } from '../../model/drain.ts';
 import type { CreateIntent } from '../../model/intent.ts';
@@ -12,10 +12,10 @@ import { Bug } from '../errors.ts';
 const GIBIBYTE = 1024 ** 3;
 const SIZE = { cpu: 2, memoryBytes: 4 * GIBIBYTE, diskBytes: 20 * GIBIBYTE };
 
-/** Machine ids that differ in their last digits and read alike otherwise. */
+/** Machine ids that differ only in their last digits. */
 export function aMachineId(n = 1): MachineId {
   const id = parseMachineId(`00000000-0000-4000-8000-${n.toString(16).padStart(12, '0')}`);
-  if (!id.ok) throw new Bug('BUG', `no machine id from ${n}`);
+  if (!id.ok) throw new Bug('BUG', `${n} does not give a valid machine id`);
   return id.value;
 }
 
@@ -39,7 +39,7 @@ export function anIntent(overrides: Partial<CreateIntent> = {}): CreateIntent {
     pool: 'workers',
     requestedAt: 1_000,
     requestedBy: 'cli',
-    reason: 'somebody asked for one',
+    reason: 'requested by a test',
     state: 'open',
     machines: [aMachineId()],
     size: SIZE,
@@ -65,7 +65,7 @@ export function aDrain(overrides: Partial<Drain> = {}): Drain {
     nodeUid: 'b7e0c1de-0000-4000-8000-000000000001',
     state: 'wanted',
     stateSince: 1_000,
-    reason: 'it is idle',
+    reason: 'the node is idle',
     requestedAt: 1_000,
     deadlineAt: 601_000,
     wasCordonedBefore: false,
@@ -84,7 +84,7 @@ export function aJournalEntry(overrides: Partial<JournalEntry> = {}): JournalEnt
     kind: 'did',
     subject: { pool: 'workers' },
     reason: 'ScaledUp',
-    message: 'one machine was ordered',
+    message: 'requested one machine',
     ...overrides,
   };
 }

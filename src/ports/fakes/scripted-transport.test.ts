@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import {
-  type PeerAnswer,
   type PeerRequest,
+  type PeerResponse,
   transportContract,
 } from '../contract/transport.contract.ts';
 import { Unreachable } from '../errors.ts';
 import {
   type RecordedRequest,
-  type ScriptedAnswer,
+  type ScriptedResponse,
   ScriptedTransport,
 } from './scripted-transport.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 function unreachable(requestSent: boolean): Unreachable {
-  return new Unreachable('PVE_UNREACHABLE', 'cut', { facts: { requestSent } });
+  return new Unreachable('PVE_UNREACHABLE', 'connection reset', { facts: { requestSent } });
 }
 
-function seen(request: RecordedRequest): PeerRequest {
+function toPeerRequest(request: RecordedRequest): PeerRequest {
   return {
     method: request.method,
     path: `${request.url.pathname}${request.url.search}`,
@@ -26,10 +26,10 @@ function seen(request: RecordedRequest): PeerRequest {
   };
 }
 
-function scripted(answer: PeerAnswer): ScriptedAnswer | Promise<ScriptedAnswer> {
-  if (answer === 'silence') return new Promise(() => undefined);
-  if (answer === 'reset') throw unreachable(true);
-  const { parts = [], unfinished = false, ...head } = answer;
+function toScriptedResponse(response: PeerResponse): ScriptedResponse | Promise<ScriptedResponse> {
+  if (response === 'no response') return new Promise(() => undefined);
+  if (response === 'reset') throw unreachable(true);
+  const { parts = [], unfinished = false, ...head } = response;
   const encoder = new TextEncoder();
   async function* body() {
     for (const part of parts) yield encoder.encode(part);
@@ -40,40 +40,40 @@ function scripted(answer: PeerAnswer): ScriptedAnswer | Promise<ScriptedAnswer> 
 
 transportContract('scripted', () => {
   const clock = new VirtualClock();
-  const peers = new Map<string, (request: PeerRequest) => PeerAnswer>();
+  const peers = new Map<string, (request: PeerRequest) => PeerResponse>();
   const transport = new ScriptedTransport(
     (request) => {
       const peer = peers.get(request.url.host);
       if (peer === undefined) throw unreachable(false);
-      return scripted(peer(seen(request)));
+      return toScriptedResponse(peer(toPeerRequest(request)));
     },
     { clock },
   );
   return Promise.resolve({
     transport,
-    serve: (peer: (request: PeerRequest) => PeerAnswer) => {
+    serve: (peer: (request: PeerRequest) => PeerResponse) => {
       const host = `peer-${peers.size}.example`;
       peers.set(host, peer);
       return Promise.resolve(`https://${host}`);
     },
-    nobody: () => Promise.resolve('https://nobody.example'),
-    pass: (ms: number) => clock.advance(ms),
+    closedPort: () => Promise.resolve('https://closed.example'),
+    advance: (ms: number) => clock.advance(ms),
     cleanup: () => transport.close(),
   });
 });
 
 describe('ScriptedTransport', () => {
-  it('records requests and changes its peer when told', async () => {
+  it('records requests and can replace its peer', async () => {
     const transport = new ScriptedTransport(() => ({ status: 200 }));
     await transport.request({ method: 'GET', url: 'https://a.example/x?y=1', headTimeoutMs: 1 });
-    transport.answerWith(() => ({ status: 501 }));
-    const answer = await transport.request({
+    transport.respondWith(() => ({ status: 501 }));
+    const response = await transport.request({
       method: 'PUT',
       url: 'https://a.example/',
       body: 'z',
       headTimeoutMs: 1,
     });
-    expect(answer.status).toBe(501);
+    expect(response.status).toBe(501);
     expect(transport.requests.map((r) => [r.method, r.url.pathname, r.text])).toEqual([
       ['GET', '/x', ''],
       ['PUT', '/', 'z'],

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { Cancelled, TimedOut } from '../errors.ts';
 import type { Transport, TransportRequest, TransportResponse } from '../transport.ts';
 
-/** A request as the peer sees it: whole, since in here nothing travels in pieces. */
+/** A request as the peer receives it, with the whole body. */
 export interface RecordedRequest {
   readonly method: TransportRequest['method'];
   readonly url: URL;
@@ -11,21 +11,23 @@ export interface RecordedRequest {
   readonly bytes: Uint8Array;
   /** The body as UTF-8. */
   readonly text: string;
-  /** Aborts when the caller gives up or its head timeout passes. */
+  /** Aborts when the caller cancels or the header timeout expires. */
   readonly signal: AbortSignal;
 }
 
-export interface ScriptedAnswer {
+export interface ScriptedResponse {
   readonly status: number;
   readonly reason?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>;
 }
 
-/** Answers, or throws one of our errors as a socket would. */
-export type ScriptedPeer = (request: RecordedRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;
+/** Returns a response, or throws one of our errors as a socket would. */
+export type ScriptedPeer = (
+  request: RecordedRequest,
+) => ScriptedResponse | Promise<ScriptedResponse>;
 
-/** A transport without sockets: a function is the peer. Records what was sent; head timeouts run on the clock given. */
+/** A transport without sockets: a function acts as the peer. Records requests; header timeouts use the given clock. */
 export class ScriptedTransport implements Transport {
   readonly requests: RecordedRequest[] = [];
   closed = false;
@@ -38,21 +40,21 @@ export class ScriptedTransport implements Transport {
   }
 
   /** Replaces the peer from the next request on. */
-  answerWith(peer: ScriptedPeer): void {
+  respondWith(peer: ScriptedPeer): void {
     this.#peer = peer;
   }
 
   async request(request: TransportRequest): Promise<TransportResponse> {
     if (request.signal?.aborted === true) throw cancelled(false);
-    const gaveUp = new AbortController();
-    const recorded = await record(request, gaveUp.signal);
+    const abandoned = new AbortController();
+    const recorded = await record(request, abandoned.signal);
     this.requests.push(recorded);
-    const answer = await this.#firstOf(request, gaveUp, async () => this.#peer(recorded));
+    const response = await this.#respond(request, abandoned, async () => this.#peer(recorded));
     return {
-      status: answer.status,
-      reason: answer.reason ?? '',
-      headers: lowerCased(answer.headers ?? {}),
-      body: streamed(answer.body ?? '', request.signal),
+      status: response.status,
+      reason: response.reason ?? '',
+      headers: lowerCased(response.headers ?? {}),
+      body: streamed(response.body ?? '', request.signal),
     };
   }
 
@@ -61,27 +63,27 @@ export class ScriptedTransport implements Transport {
     return Promise.resolve();
   }
 
-  /** The answer, the head timeout or the caller's abort, whichever comes first. */
-  #firstOf(
+  /** Settles with the response, the header timeout or the abort, whichever comes first. */
+  #respond(
     request: TransportRequest,
-    gaveUp: AbortController,
-    answer: () => Promise<ScriptedAnswer>,
-  ): Promise<ScriptedAnswer> {
+    abandoned: AbortController,
+    callPeer: () => Promise<ScriptedResponse>,
+  ): Promise<ScriptedResponse> {
     const done = new AbortController();
-    return new Promise<ScriptedAnswer>((resolve, reject) => {
-      const giveUp = (error: Error) => {
-        gaveUp.abort();
+    return new Promise<ScriptedResponse>((resolve, reject) => {
+      const abandon = (error: Error) => {
+        abandoned.abort();
         reject(error);
       };
-      const onAbort = () => giveUp(cancelled(true));
+      const onAbort = () => abandon(cancelled(true));
       request.signal?.addEventListener('abort', onAbort, { once: true, signal: done.signal });
       this.#clock?.sleep(request.headTimeoutMs, { signal: done.signal }).then(
-        () => giveUp(timedOut(request)),
+        () => abandon(timedOut(request)),
         () => undefined,
       );
-      answer().then(resolve, reject);
-      // With a reason of its own: making the usual one takes longer than everything else here.
-    }).finally(() => done.abort('answered'));
+      callPeer().then(resolve, reject);
+      // An explicit reason: creating the default DOMException would dominate the run time of tests.
+    }).finally(() => done.abort('response received'));
   }
 }
 
@@ -127,7 +129,7 @@ async function* streamed(
       yield part.value;
     }
   } finally {
-    // Not awaited: a peer that waits for its next event would keep the one who left from leaving.
+    // Not awaited: a peer that waits for its next event would block the reader that leaves.
     void parts.return?.();
   }
 }
@@ -149,14 +151,14 @@ function lowerCased(headers: Readonly<Record<string, string>>): Record<string, s
 }
 
 function cancelled(requestSent: boolean): Cancelled {
-  return new Cancelled('CANCELLED', 'the request was called off', { facts: { requestSent } });
+  return new Cancelled('CANCELLED', 'the request was cancelled', { facts: { requestSent } });
 }
 
 function timedOut(request: TransportRequest): TimedOut {
   const { origin } = new URL(request.url);
   return new TimedOut(
     'REQUEST_TIMED_OUT',
-    `${origin} did not answer within ${request.headTimeoutMs} ms`,
+    `${origin} did not respond within ${request.headTimeoutMs} ms`,
     { facts: { requestSent: true } },
   );
 }

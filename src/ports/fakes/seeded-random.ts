@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Random } from '../random.ts';
 
-/** Repeats itself exactly for the same seed. A small permuted counter; good enough for tests, not for secrets. */
+/** Deterministic per seed: a permuted counter, sufficient for tests but not for secrets. */
 export class SeededRandom implements Random {
   #state: number;
 

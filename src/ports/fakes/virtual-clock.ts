@@ -9,14 +9,14 @@ interface Sleeper {
 }
 
 /**
- * Time that moves only when told to. Sleepers wake in the order of their instants (ties: in the order in
- * which they went to sleep), and what a sleeper does when it wakes, further sleeps included, happens before
- * the next one wakes: a run is the same every time.
+ * Time that moves only in `advance`. Sleepers wake in the order of their times, ties in the order in which they began to
+ * sleep. All work of a woken sleeper, further sleeps included, runs before the next one wakes, so runs are
+ * deterministic.
  */
 export class VirtualClock implements Clock {
   #now: number;
   readonly #start: number;
-  /** How far the wall clock is off. */
+  /** Wall clock minus the internal time. */
   #wallOffset = 0;
   #order = 0;
   readonly #sleepers = new Set<Sleeper>();
@@ -30,7 +30,7 @@ export class VirtualClock implements Clock {
     return this.#now + this.#wallOffset;
   }
 
-  /** Somebody sets the wall clock. Nobody wakes: sleeping goes by the other one. */
+  /** Sets the wall clock. Wakes no sleeper: sleeps use the monotonic clock. */
   setWallClock(ms: number): void {
     this.#wallOffset = ms - this.#now;
   }
@@ -39,7 +39,7 @@ export class VirtualClock implements Clock {
     return this.#now - this.#start;
   }
 
-  /** How many are asleep: zero means that nothing is waiting for time to pass. */
+  /** Number of sleepers. */
   get sleeping(): number {
     return this.#sleepers.size;
   }
@@ -47,7 +47,7 @@ export class VirtualClock implements Clock {
   sleep(ms: number, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { signal } = options;
     return new Promise((resolve, reject) => {
-      const cancelled = () => reject(new Cancelled('CANCELLED', 'the wait was called off'));
+      const cancelled = () => reject(new Cancelled('CANCELLED', 'the wait was cancelled'));
       if (signal?.aborted === true) return cancelled();
       if (!(ms > 0)) return resolve();
       const onAbort = () => {
@@ -67,7 +67,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Moves time forward, waking each sleeper at its own instant. */
+  /** Moves time forward and wakes each sleeper at its time. */
   async advance(ms: number): Promise<void> {
     const until = this.#now + ms;
     await settle();
@@ -80,7 +80,7 @@ export class VirtualClock implements Clock {
     this.#now = until;
   }
 
-  /** Moves to the next instant at which somebody wakes; false when nobody sleeps. */
+  /** Moves time to the next sleeper's; false when there are no sleepers. */
   async advanceToNext(): Promise<boolean> {
     await settle();
     const next = this.#next(Number.POSITIVE_INFINITY);
@@ -104,12 +104,12 @@ function isBefore(a: Sleeper, b: Sleeper): boolean {
 }
 
 /**
- * Lets everything that can run without time passing run to its end. Promises settle as microtasks, all of
- * which run before the event loop's next turn; a few turns also cover streams and file reads that are ready.
+ * Runs everything that can run without time passing. All microtasks run before the next turn of the event loop; a few
+ * turns also cover streams and file reads that are ready.
  */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) {
-    // oxlint-disable-next-line no-restricted-globals -- the one place where virtual time lets real work run
+    // oxlint-disable-next-line no-restricted-globals -- only here virtual time yields to real work
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
 }

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { Unreachable } from '../../../../ports/errors.ts';
 import {
   type RecordedRequest,
-  type ScriptedAnswer,
+  type ScriptedResponse,
   ScriptedTransport,
 } from '../../../../ports/fakes/scripted-transport.ts';
 import type { OpenConnection, ServerTrust } from '../kubelet/server-api.ts';
@@ -12,7 +12,7 @@ import type { OpenConnection, ServerTrust } from '../kubelet/server-api.ts';
 const CA = '-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n';
 export const CA_PREFIX = `K10${createHash('sha256').update(CA).digest('hex')}::`;
 
-type OverrideAnswer = ScriptedAnswer | undefined;
+type OverrideAnswer = ScriptedResponse | undefined;
 
 export interface FakeApiServer {
   readonly connect: OpenConnection;
@@ -27,7 +27,7 @@ export interface FakeApiServer {
   sendPodEvent(type: string, pod: unknown): void;
 }
 
-const jsonAnswer = (body: unknown, status = 200): ScriptedAnswer => ({
+const jsonAnswer = (body: unknown, status = 200): ScriptedResponse => ({
   status,
   body: JSON.stringify(body),
 });
@@ -54,7 +54,7 @@ export function createFakeApiServer(): FakeApiServer {
   };
   const leases = new Set<string>();
 
-  function answer(request: RecordedRequest): ScriptedAnswer {
+  function answer(request: RecordedRequest): ScriptedResponse {
     const call = `${request.method} ${request.url.pathname}`;
     if (server.isDown) throw new Unreachable('KUBERNETES_UNREACHABLE', 'connection refused');
     server.calls.push(
@@ -62,10 +62,10 @@ export function createFakeApiServer(): FakeApiServer {
     );
     const body: unknown = request.text === '' ? undefined : JSON.parse(request.text);
     if (body !== undefined) server.bodies.set(call, body);
-    return server.override(call) ?? defaultResponse(request, call, body);
+    return server.override(call) ?? defaultResponse(request.url, call, body);
   }
 
-  function defaultResponse({ url }: RecordedRequest, call: string, body: unknown): ScriptedAnswer {
+  function defaultResponse(url: URL, call: string, body: unknown): ScriptedResponse {
     if (call === 'GET /cacerts') return { status: 200, body: CA };
     if (call.endsWith('/apiservers')) return jsonAnswer(['api.example:6443']);
     if (/^POST .*\/certificatesigningrequests$/.test(call))
@@ -79,7 +79,7 @@ export function createFakeApiServer(): FakeApiServer {
     return jsonAnswer({ metadata: { uid: 'u1' }, status: {} });
   }
 
-  function lease(call: string, body: unknown): ScriptedAnswer {
+  function lease(call: string, body: unknown): ScriptedResponse {
     if (call.startsWith('GET') && leases.size === 0) return statusAnswer(404, 'not found');
     if (call.startsWith('POST')) leases.add('created');
     return jsonAnswer(body ?? { spec: {} });

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validators for all stored records, shared by all implementations of the Store. They run on write, because an invalid
+// record must not become durable, and on read, because a file may have been damaged or edited by hand.
+import type { AddressLease } from '../model/address-lease.ts';
+import { DRAIN_MOVES, type Drain, type DrainState } from '../model/drain.ts';
+import type { CancelIntent, CreateIntent, DeleteIntent, Intent } from '../model/intent.ts';
+import type { JournalEntry, JournalKind, JournalSubject } from '../model/journal-entry.ts';
+import {
+  type Machine,
+  type MachineFailure,
+  type MachineSize,
+  MOVES,
+  type Phase,
+  type Placement,
+  TASK_KINDS,
+  type TaskInProgress,
+  type TaskKind,
+} from '../model/machine.ts';
+import type { LearnedAllocatable, PoolBackoff, PoolState } from '../model/pool.ts';
+import {
+  array,
+  boolean,
+  dictionary,
+  integer,
+  machineId,
+  number,
+  object,
+  oneOf,
+  optional,
+  string,
+  stringOrNumber,
+  unionByKind,
+  type Validator,
+} from './validator.ts';
+
+/** The collections of the Store and their record types. */
+export interface RecordKinds {
+  readonly intents: Intent;
+  readonly machines: Machine;
+  readonly addresses: AddressLease;
+  readonly drains: Drain;
+  readonly pools: PoolState;
+}
+
+export type CollectionName = keyof RecordKinds;
+
+const size = object<MachineSize>({ cpu: number, memoryBytes: number, diskBytes: number });
+const phase = oneOf<Phase>(MOVES);
+
+const intentCommon = {
+  id: string,
+  pool: string,
+  requestedAt: number,
+  requestedBy: string,
+  reason: string,
+  state: oneOf<Intent['state']>({ open: true, done: true }),
+  machines: array(machineId),
+} as const;
+
+const intent = unionByKind<Intent>({
+  create: object<CreateIntent>({ ...intentCommon, kind: oneOf<'create'>({ create: true }), size }),
+  delete: object<DeleteIntent>({ ...intentCommon, kind: oneOf<'delete'>({ delete: true }) }),
+  cancel: object<CancelIntent>({ ...intentCommon, kind: oneOf<'cancel'>({ cancel: true }) }),
+});
+
+const machine = object<Machine>({
+  id: machineId,
+  pool: string,
+  phase,
+  phaseSince: number,
+  requestedAt: number,
+  intent: optional(string),
+  size,
+  placement: optional(
+    object<Placement>({
+      region: string,
+      host: string,
+      vmId: integer,
+      name: string,
+      diskStorage: string,
+      addresses: array(string),
+    }),
+  ),
+  placedAt: optional(number),
+  configured: optional(boolean),
+  task: optional(
+    object<TaskInProgress>({
+      upid: string,
+      kind: optional(oneOf<TaskKind>(TASK_KINDS)),
+      host: optional(string),
+      startedAt: number,
+    }),
+  ),
+  seedVolume: optional(string),
+  nodeName: optional(string),
+  nodeUid: optional(string),
+  providerId: optional(string),
+  attempts: integer,
+  failure: optional(object<MachineFailure>({ code: string, message: string, at: number, phase })),
+  deletionReason: optional(string),
+});
+
+const addressLease = object<AddressLease>({
+  address: string,
+  region: string,
+  pool: string,
+  machine: machineId,
+  leasedAt: number,
+  releasedAt: optional(number),
+});
+
+const drain = object<Drain>({
+  machine: machineId,
+  nodeName: string,
+  nodeUid: string,
+  state: oneOf<DrainState>(DRAIN_MOVES),
+  stateSince: number,
+  reason: string,
+  requestedAt: number,
+  deadlineAt: number,
+  wasCordonedBefore: boolean,
+  blockedBy: array(object<Drain['blockedBy'][number]>({ pod: string, reason: string })),
+});
+
+const poolState = object<PoolState>({
+  pool: string,
+  backoff: optional(
+    object<PoolBackoff>({
+      failures: integer,
+      since: number,
+      until: number,
+      code: string,
+      message: string,
+    }),
+  ),
+  allocatable: dictionary(
+    object<LearnedAllocatable>({
+      cpuMilli: number,
+      memoryBytes: number,
+      ephemeralStorageBytes: number,
+      pods: number,
+      learnedAt: number,
+    }),
+  ),
+});
+
+export const RECORD_VALIDATORS: {
+  readonly [K in CollectionName]: Validator<RecordKinds[K]>;
+} = {
+  intents: intent,
+  machines: machine,
+  addresses: addressLease,
+  drains: drain,
+  pools: poolState,
+};
+
+export const JOURNAL_VALIDATOR = object<JournalEntry>({
+  at: number,
+  kind: oneOf<JournalKind>({ did: true, refused: true, failed: true, saw: true }),
+  subject: object<JournalSubject>({
+    pool: optional(string),
+    machine: optional(string),
+    node: optional(string),
+    host: optional(string),
+    region: optional(string),
+  }),
+  reason: string,
+  message: string,
+  numbers: optional(dictionary(stringOrNumber)),
+});
