@@ -73,7 +73,7 @@ function runWorker(
 }
 
 async function start(testFleet: TestFleet, port = 0) {
-  const { near, far, cut: breakLink } = threadChannelPair<MessageToWorker, MessageFromWorker>();
+  const { near, far, fail: breakLink } = threadChannelPair<MessageToWorker, MessageFromWorker>();
   void runWorker(testFleet, far, workerOptions(testFleet, port));
   const calls: string[] = [];
   const end = new AbortController();
