@@ -16,9 +16,9 @@ import {
 import { toGrpcError } from './provider/grpc-error.ts';
 import type { CertificatePaths, ReadText } from './server/certificates.ts';
 import type { CallInterceptor } from './server/dispatch.ts';
-import { createHealthService } from './server/health.ts';
 import { type Listener, listen, type Security } from './server/listener.ts';
-import { addReflection, REFLECTION } from './server/reflection.ts';
+import { addReflection, createHealthService, REFLECTION } from './server/standard-services.ts';
+
 import { Services } from './server/services.ts';
 import { GrpcError } from './server/status.ts';
 

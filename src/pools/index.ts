@@ -6,9 +6,11 @@ export {
   countAllowed,
   type GrowthRequest,
   type LimitRefusal,
+  listMembers,
+  type Member,
   type PoolLimits,
+  sortForDeletion,
 } from './limits.ts';
-export { listMembers, type Member, sortForDeletion } from './members.ts';
 export { describeDifference, sizeKey } from './resources.ts';
 export type { PoolNodeSettings } from './settings.ts';
 export { type TemplateNode, templateNode } from './template-node.ts';

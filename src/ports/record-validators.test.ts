@@ -9,8 +9,12 @@ import {
   anIntent,
   aPoolState,
 } from './fakes/sample-records.ts';
-import { decodeRecord, encodeRecord } from './record-codec.ts';
-import { JOURNAL_VALIDATOR, RECORD_VALIDATORS } from './record-validators.ts';
+import {
+  decodeRecord,
+  encodeRecord,
+  JOURNAL_VALIDATOR,
+  RECORD_VALIDATORS,
+} from './record-validators.ts';
 
 describe('record validators', () => {
   it('accept valid records', () => {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
 import { Conflict, NotFound } from '../ports/errors.ts';
-import { assertKey, decodeRecord, encodeRecord } from '../ports/record-codec.ts';
 import {
+  assertKey,
   type CollectionName,
+  decodeRecord,
+  encodeRecord,
   RECORD_VALIDATORS,
   type RecordKinds,
 } from '../ports/record-validators.ts';
+
 import type { Collection, ReadOptions, Versioned, WriteOptions } from '../ports/store.ts';
 import type { StoreObserver, StoreWrite } from '../ports/store-write.ts';
 import type { Validator } from '../ports/validator.ts';

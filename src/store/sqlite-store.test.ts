@@ -15,8 +15,8 @@ import {
   runSql,
   withDatabase,
 } from './database-fixture.contract.ts';
-import { openDatabase } from './open-database.ts';
-import { createStore, openSqliteStore } from './open-sqlite-store.ts';
+import { createStore, openDatabase, openSqliteStore } from './open-sqlite-store.ts';
+
 import { MIGRATIONS } from './schema.ts';
 import type { SqliteStore } from './sqlite-store.ts';
 

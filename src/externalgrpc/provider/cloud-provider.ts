@@ -3,8 +3,11 @@
 // durable; the fleet does the work later.
 import { create } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
+import type { FleetView } from '../../fleet/index.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
+import type { LearnedAllocatable } from '../../model/pool.ts';
+import { sizeKey, templateNode } from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { Conflict, InvalidRequest, NotFound, NotOwned, Unreachable } from '../../ports/errors.ts';
 import type { FleetAccess } from '../fleet-access.ts';
@@ -16,7 +19,7 @@ import type {
 } from '../gen/externalgrpc/cloud_provider_pb.js';
 import type { Implementation } from '../server/services.ts';
 import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
-import { Templates } from '../template/templates.ts';
+import { encodeNode } from './encode-node.ts';
 import { Groups } from './groups.ts';
 import { effectiveOptions } from './options.ts';
 import { readPodRequests } from './pod-requests.ts';
@@ -254,4 +257,31 @@ export function createCloudProviderService(
     },
     nodeGroupGetOptions: (request) => provider.options(request),
   };
+}
+
+// Encoded template nodes of the groups, encoded again when the learned allocatable changes.
+
+interface EncodedTemplate {
+  readonly learned: LearnedAllocatable | undefined;
+  readonly bytes: Uint8Array;
+}
+
+class Templates {
+  readonly #view: Pick<FleetView, 'pools'>;
+  readonly #gpuLabel: string;
+  readonly #encoded = new Map<string, EncodedTemplate>();
+
+  constructor(view: Pick<FleetView, 'pools'>, { gpu }: ExternalGrpcSettings) {
+    this.#view = view;
+    this.#gpuLabel = gpu.label;
+  }
+
+  bytes(group: GroupSettings): Uint8Array {
+    const learned = this.#view.pools.get(group.name)?.allocatable[sizeKey(group.size)];
+    const known = this.#encoded.get(group.name);
+    if (known !== undefined && known.learned === learned) return known.bytes;
+    const bytes = encodeNode(templateNode(group, { gpuLabel: this.#gpuLabel, learned }));
+    this.#encoded.set(group.name, { learned, bytes });
+    return bytes;
+  }
 }

@@ -4,8 +4,8 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import { create, fromBinary, type Message, toBinary } from '@bufbuild/protobuf';
 import { Call, type CallOptions } from './call.ts';
-import { MessageBudget } from './message-budget.ts';
-import { MAX_MESSAGE_BYTES, MessageReader } from './message-reader.ts';
+import { MAX_MESSAGE_BYTES, MessageBudget, MessageReader } from './message-reader.ts';
+
 import { refuseGrpc } from './refuse.ts';
 import type { ResponseInit, Rpc, Services, StreamingRpc, UnaryRpc } from './services.ts';
 import { GrpcError } from './status.ts';

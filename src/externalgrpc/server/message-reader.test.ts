@@ -3,9 +3,13 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NodeGroupTargetSizeRequestSchema } from '../gen/externalgrpc/cloud_provider_pb.js';
-import { MessageBudget } from './message-budget.ts';
-import { buildLayout } from './message-layout.ts';
-import { MAX_MESSAGE_BYTES, MessageReader, UNCOUNTED_BYTES } from './message-reader.ts';
+import {
+  MAX_MESSAGE_BYTES,
+  MessageBudget,
+  MessageReader,
+  UNCOUNTED_BYTES,
+} from './message-reader.ts';
+import { buildLayout } from './scan.ts';
 
 function frameRequest(id: string): Uint8Array {
   const schema = NodeGroupTargetSizeRequestSchema;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reassembles the messages of a call's body and scans each one before it is decoded. Memory grows with the received
 // bytes, not with the announced length.
+import { type MessageLayout, scanMessage } from './scan.ts';
 
-import type { BudgetShare } from './message-budget.ts';
-import type { MessageLayout } from './message-layout.ts';
-import { scanMessage } from './scan.ts';
 import { GrpcError } from './status.ts';
 
 export const MAX_MESSAGE_BYTES = 4 * 2 ** 20;
@@ -132,4 +130,40 @@ class IncomingMessage {
 
 function exhausted(problem: string): GrpcError {
   return new GrpcError('ResourceExhausted', problem);
+}
+
+// Limits the memory for request messages over all calls of a listener. Small messages are not counted: the limit on
+// concurrent calls bounds them.
+
+export class MessageBudget {
+  readonly #limitBytes: number;
+  #usedBytes = 0;
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  /** The share of one call. */
+  openShare(): BudgetShare {
+    let ownBytes = 0;
+    return {
+      grow: (bytes) => {
+        if (this.#usedBytes + bytes > this.#limitBytes) return false;
+        this.#usedBytes += bytes;
+        ownBytes += bytes;
+        return true;
+      },
+      release: () => {
+        this.#usedBytes -= ownBytes;
+        ownBytes = 0;
+      },
+    };
+  }
+}
+
+interface BudgetShare {
+  /** False when the limit does not allow this many more bytes. */
+  readonly grow: (bytes: number) => boolean;
+  /** Releases the whole share. */
+  readonly release: () => void;
 }

@@ -22,8 +22,7 @@ import {
 import { BestOptionsRequestSchema, Expander } from '../gen/grpcplugin/expander_pb.js';
 import { Health } from '../gen/health/health_pb.js';
 import { ServerReflection } from '../gen/reflection/reflection_pb.js';
-import { buildLayout } from './message-layout.ts';
-import { type ScanLimits, scanMessage } from './scan.ts';
+import { buildLayout, type ScanLimits, scanMessage } from './scan.ts';
 
 const METHODS: readonly DescMethod[] = [CloudProvider, Expander, Health, ServerReflection].flatMap(
   ({ methods }) => methods,

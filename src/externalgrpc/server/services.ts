@@ -12,7 +12,7 @@ import type {
   MessageShape,
 } from '@bufbuild/protobuf';
 import { Bug } from '../../ports/errors.ts';
-import { buildLayout, type MessageLayout } from './message-layout.ts';
+import { buildLayout, type MessageLayout } from './scan.ts';
 import { GrpcError } from './status.ts';
 
 export interface CallContext {

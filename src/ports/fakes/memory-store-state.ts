@@ -2,8 +2,8 @@
 import { isCurrent, type Lease, leaseExpiry } from '../../model/lease.ts';
 import { Conflict, LostLeadership, NotFound } from '../errors.ts';
 import type { JournalQuery } from '../journal.ts';
-import { assertKey } from '../record-codec.ts';
-import type { CollectionName, RecordKinds } from '../record-validators.ts';
+import { assertKey, type CollectionName, type RecordKinds } from '../record-validators.ts';
+
 import type { LeaseRequest, Versioned } from '../store.ts';
 
 export interface StoredRecord {

@@ -7,13 +7,15 @@ import type { Clock } from '../clock.ts';
 import { Bug } from '../errors.ts';
 import { InFlightCalls, throwIfAborted } from '../in-flight-calls.ts';
 import type { Journal, JournalRecord } from '../journal.ts';
-import { decodeRecord, encodeRecord } from '../record-codec.ts';
 import {
   type CollectionName,
+  decodeRecord,
+  encodeRecord,
   JOURNAL_VALIDATOR,
   RECORD_VALIDATORS,
   type RecordKinds,
 } from '../record-validators.ts';
+
 import type { Collection, Store, StoreChanges, StoreLeases, Versioned } from '../store.ts';
 import type { StoreObserver, StoreWrite } from '../store-write.ts';
 import type { Validator } from '../validator.ts';

@@ -21,7 +21,7 @@ import {
   runSql,
   withDatabase,
 } from './database-fixture.contract.ts';
-import { openDatabase } from './open-database.ts';
+import { openDatabase } from './open-sqlite-store.ts';
 import { APPLICATION_ID, MIGRATIONS } from './schema.ts';
 
 /** Creates a database with content, closes it and returns its bytes. */

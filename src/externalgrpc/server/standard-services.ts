@@ -2,13 +2,18 @@
 // The reflection service: describes the served services to tools such as grpcurl.
 import { type DescFile, type DescService, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import type { Clock } from '../../ports/clock.ts';
+import {
+  type Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../gen/health/health_pb.js';
 import { ServerReflection, type ServerReflectionRequest } from '../gen/reflection/reflection_pb.js';
 import {
   type ServerReflectionRequest as ServerReflectionRequestV1Alpha,
   ServerReflection as ServerReflectionV1Alpha,
 } from '../gen/reflection/reflection_v1alpha_pb.js';
-import type { Services } from './services.ts';
-import { STATUS } from './status.ts';
+import type { Implementation, Services } from './services.ts';
+import { GrpcError, STATUS } from './status.ts';
 
 type Request = ServerReflectionRequest | ServerReflectionRequestV1Alpha;
 
@@ -102,4 +107,38 @@ function withDependencies(roots: readonly DescFile[]): readonly DescFile[] {
   };
   for (const root of roots) visit(root);
   return [...found.values()];
+}
+
+const CHECK_INTERVAL_MS = 1_000;
+
+interface HealthParts {
+  /** Full names; the empty name stands for the whole server. */
+  readonly services: readonly string[];
+  readonly isReady: () => boolean;
+  readonly clock: Clock;
+}
+
+export function createHealthService({
+  services,
+  isReady,
+  clock,
+}: HealthParts): Implementation<typeof Health> {
+  const isKnown = (service: string) => service === '' || services.includes(service);
+  const currentStatus = () => (isReady() ? Status.SERVING : Status.NOT_SERVING);
+  return {
+    check({ service }) {
+      if (!isKnown(service)) throw new GrpcError('NotFound', 'unknown service');
+      return { status: currentStatus() };
+    },
+    async *watch({ service }, { signal }) {
+      if (!isKnown(service)) yield { status: Status.SERVICE_UNKNOWN };
+      let lastSent: Status | undefined;
+      while (!signal.aborted) {
+        const status = isKnown(service) ? currentStatus() : lastSent;
+        if (status !== undefined && status !== lastSent) yield { status };
+        lastSent = status;
+        await clock.sleep(CHECK_INTERVAL_MS, { signal }).catch(() => undefined);
+      }
+    },
+  };
 }
