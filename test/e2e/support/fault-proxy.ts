@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wire that can be cut: bytes to and from a server on loopback, until somebody says otherwise. TLS passes through, so
-// neither end knows.
+// A TCP proxy in front of a server on loopback, whose connections a test can cut, refuse or hang. TLS passes through
+// unchanged.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-export interface CuttingProxy {
+export interface FaultProxy {
   /** `https://127.0.0.1:PORT`. */
   readonly url: string;
-  /** How many connections are open. */
+  /** Number of open connections. */
   readonly open: number;
-  /** Ends every connection in the middle of whatever it says; how many there were. */
+  /** Resets every connection; returns how many there were. */
   cut(): number;
-  /** From now on nobody gets through; those who are through already are cut. */
+  /** Resets every connection and closes new ones immediately. */
   block(): void;
   unblock(): void;
-  /** Nobody listens any more, and those who are through are cut; again with the call that comes back. */
+  /** Stops listening and resets every connection; the returned function listens again. */
   refuse(): Promise<() => Promise<void>>;
-  /** Everybody is taken in, and no byte passes, also of those who are through; those end with the call that comes back. */
+  /** Accepts connections but forwards no byte; the returned function resets them and forwards again. */
   hang(): () => void;
   close(): Promise<void>;
 }
 
-export async function startProxy(target: string): Promise<CuttingProxy> {
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const { hostname, port } = new URL(target);
   const pairs = new Set<readonly [Socket, Socket]>();
   const stuck = new Set<Socket>();
   let isBlocked = false;
   let isHanging = false;
-  const server = createServer((near) => {
-    if (isBlocked) return void near.destroy();
+  const server = createServer((client) => {
+    if (isBlocked) return void client.destroy();
     if (isHanging) {
-      stuck.add(near.on('error', () => near.destroy()).on('close', () => stuck.delete(near)));
+      stuck.add(client.on('error', () => client.destroy()).on('close', () => stuck.delete(client)));
       return;
     }
-    const far = connect(Number(port), hostname);
-    const pair = [near, far] as const;
+    const upstream = connect(Number(port), hostname);
+    const pair = [client, upstream] as const;
     pairs.add(pair);
     const end = () => {
       pairs.delete(pair);
-      near.destroy();
-      far.destroy();
+      client.destroy();
+      upstream.destroy();
     };
     for (const socket of pair) socket.on('error', end).on('close', end);
-    near.pipe(far);
-    far.pipe(near);
+    client.pipe(upstream);
+    upstream.pipe(client);
   });
   const listen = async (at: number) => {
     server.listen(at, '127.0.0.1');
@@ -54,7 +54,7 @@ export async function startProxy(target: string): Promise<CuttingProxy> {
   const ownPort = typeof address === 'object' && address !== null ? address.port : 0;
   const cut = () => {
     const count = pairs.size;
-    // A reset, as from a router that forgot the connection.
+    // A reset, as from a router that lost its connection table.
     for (const pair of pairs) for (const socket of pair) socket.resetAndDestroy();
     return count;
   };
@@ -79,9 +79,9 @@ export async function startProxy(target: string): Promise<CuttingProxy> {
     },
     hang: () => {
       isHanging = true;
-      for (const [near, far] of pairs) {
-        near.unpipe(far).pause();
-        far.unpipe(near).pause();
+      for (const [client, upstream] of pairs) {
+        client.unpipe(upstream).pause();
+        upstream.unpipe(client).pause();
       }
       return () => {
         isHanging = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A right is missing: seeds cannot be deleted. Commands end all the same, and say what is left and why.
+// The permission to delete seeds is missing. Commands still end, and report which seeds are left and why.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -14,11 +14,11 @@ import {
   serveProxmoxSim,
 } from '../../src/sim/proxmox/index.ts';
 import { systemClock } from '../../src/system/index.ts';
-import { ownVms } from '../fleet-matrix/lab.ts';
-import { aCluster, configText, TOKEN } from '../fleet-matrix/sources.ts';
+import { listOwnedVms } from '../fleet-matrix/lab.ts';
+import { configText, matrixCluster, TOKEN } from '../fleet-matrix/sources.ts';
 import { aFolder, type Ran, root } from '../support/pvescaler.ts';
 
-const NO_RIGHT = {
+const PERMISSION_DENIED = {
   kind: 'error',
   endpoint: 'DELETE /nodes/{node}/storage/{storage}/content/{volume}',
   status: 403,
@@ -32,10 +32,15 @@ interface Lab {
   run(...args: string[]): Promise<Ran>;
 }
 
-async function aLab(): Promise<Lab> {
+async function startLab(): Promise<Lab> {
   const folder = aFolder();
   const random = new SeededRandom(1);
-  const sim = createProxmoxSim({ cluster: aCluster(), clock: systemClock, random, speed: 200 });
+  const sim = createProxmoxSim({
+    cluster: matrixCluster(),
+    clock: systemClock,
+    random,
+    speed: 200,
+  });
   const { cert, key, fingerprint } = makeCertificate(['127.0.0.1']);
   const served = await serveProxmoxSim(sim, { listen: '127.0.0.1:0', tls: { cert, key } });
   onTestFinished(() => served.close());
@@ -59,39 +64,41 @@ async function aLab(): Promise<Lab> {
   return { sim, folder, run };
 }
 
-function isosOn({ sim }: Lab): number {
+function countIsos({ sim }: Lab): number {
   return sim.inspect().volumes.filter(({ content }) => content === 'iso').length;
 }
 
-it('is told by pool scale, found by orphans, and gone when the right is there', async () => {
-  const lab = await aLab();
-  lab.sim.faults.add(NO_RIGHT);
+it('a seed that cannot be deleted is reported by pool scale and removed by orphans --fix later', async () => {
+  const lab = await startLab();
+  lab.sim.faults.add(PERMISSION_DENIED);
   const up = await lab.run('pool', 'scale', 'workers', '--to', '1');
   expect(up.out).toBe('pool workers has 1 machines\n');
   expect(up.err).toMatch(/seeds of machines that are ready could not be removed: shared:iso\//);
   expect(up.err).toContain('Datastore.Allocate');
   expect(up.err).toContain('[TASK_FAILED]');
   expect(up.exitCode).not.toBe(0);
-  expect((await lab.run('machine', 'show', await nameOf(lab))).out).toMatch(/^seed +shared:iso\//m);
+  expect((await lab.run('machine', 'show', await readMachineName(lab))).out).toMatch(
+    /^seed +shared:iso\//m,
+  );
 
-  // The machine's record and its VM are lost: nobody is left who knows of the seed.
+  // The machine's record and its VM are lost: only the seed itself is left.
   for (const end of ['', '-wal', '-shm']) {
     rmSync(join(lab.folder, `state/state.db${end}`), { force: true });
   }
-  for (const { id } of ownVms(lab.sim)) lab.sim.externalChanges.delete(id);
+  for (const { id } of listOwnedVms(lab.sim)) lab.sim.externalChanges.delete(id);
   const fix = await lab.run('orphans', '--fix');
   expect(fix.out).toMatch(/seed-without-machine +lab +shared:iso\//);
   expect(fix.err).toMatch(/could not be removed: .*Datastore\.Allocate/);
   expect(fix.exitCode).toBe(4);
-  expect(isosOn(lab)).toBe(1);
+  expect(countIsos(lab)).toBe(1);
 
   lab.sim.faults.clear();
   const fixed = await lab.run('orphans', '--fix');
   expect(fixed).toMatchObject({ exitCode: 0, out: 'nothing is orphaned\n' });
-  expect(isosOn(lab)).toBe(0);
+  expect(countIsos(lab)).toBe(0);
 }, 120_000);
 
-async function nameOf(lab: Lab): Promise<string> {
+async function readMachineName(lab: Lab): Promise<string> {
   const machines = JSON.parse((await lab.run('machines', '--json')).out) as {
     placement: { name: string };
   }[];

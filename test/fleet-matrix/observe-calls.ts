@@ -3,12 +3,12 @@ import type { SimRequest } from '../../src/sim/proxmox/index.ts';
 import type { Site } from '../fleet/simulated-site.ts';
 import { callName } from './call-name.ts';
 
-/** Tells of each call before it is handled. */
-export function onCall({ sim }: Site, tell: (call: string) => void): void {
+/** Calls `onCall` with each request before the simulator handles it. */
+export function observeCalls({ sim }: Site, onCall: (call: string) => void): void {
   const handle = sim.handle.bind(sim);
   Object.assign(sim, {
     handle: (request: SimRequest) => {
-      tell(callName(request.method, request.target));
+      onCall(callName(request.method, request.target));
       return handle(request);
     },
   });

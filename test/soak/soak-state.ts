@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the soak itself knows about a seed's world: whoever judges reads and writes it here.
+// What the soak itself knows about one seed. The invariant checks read and update it.
 import { createHash } from 'node:crypto';
 import type { Machine } from '../../src/model/machine.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
@@ -7,20 +7,20 @@ import { type SimulatedRegion } from '../proxmox/simulated-region.ts';
 
 const START = Date.UTC(2026, 0, 1);
 
-export class Known {
+export class SoakState {
   readonly region: SimulatedRegion;
   store: MemoryStore;
-  /** VMs that are not ours, as they were. */
-  readonly strangers = new Map<number, string>();
+  /** Snapshots of the unmanaged VMs, by VM id. */
+  readonly unmanagedVms = new Map<number, string>();
   readonly violations: string[] = [];
   readonly coverage = new Map<string, number>();
-  /** Machines that somebody asked to take away, or took away. */
-  readonly dismissed = new Set<string>();
-  readonly readyOnce = new Set<string>();
-  readonly over = new Set<string>();
-  lastSeen: ReadonlySet<string> = new Set();
-  /** Of whoever holds the lease. */
-  token = 0;
+  /** Machines whose deletion was requested, or whose VM was deleted by an external change. */
+  readonly deletionRequested = new Set<string>();
+  readonly everReady = new Set<string>();
+  readonly ended = new Set<string>();
+  presentBefore: ReadonlySet<string> = new Set();
+  /** Token of the current lease. */
+  leaseToken = 0;
   readonly #hash = createHash('sha256');
 
   constructor(region: SimulatedRegion) {
@@ -32,7 +32,7 @@ export class Known {
     return this.region.clock.now();
   }
 
-  /** Of everything that was logged so far: the same for the same seed. */
+  /** Hash of the log so far. The same seed gives the same hash. */
   get hash(): string {
     return this.#hash.copy().digest('hex');
   }
@@ -43,12 +43,12 @@ export class Known {
     if (process.env['SOAK_LOG'] !== undefined) console.error(`${seconds.toFixed(1)} ${line}`);
   }
 
-  violated(what: string): void {
-    this.log(`VIOLATED ${what}`);
+  reportViolation(what: string): void {
+    this.log(`invariant violated: ${what}`);
     this.violations.push(`at ${Math.round((this.now - START) / 1_000)} s: ${what}`);
   }
 
-  cover(row: string, column: string): void {
+  countFault(row: string, column: string): void {
     const key = `${row} ${column}`;
     this.coverage.set(key, (this.coverage.get(key) ?? 0) + 1);
   }
@@ -59,6 +59,6 @@ export class Known {
 
   loseDatabase(): void {
     this.store = new MemoryStore({ clock: this.region.clock });
-    this.over.clear();
+    this.ended.clear();
   }
 }

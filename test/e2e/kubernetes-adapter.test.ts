@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter's contract on a real API server.
+// The contract of the Kubernetes adapter on a real API server.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openKubernetesCluster } from '../../src/kubernetes/index.ts';
 import { clusterContract } from '../../src/ports/contract/cluster.contract.ts';
@@ -23,8 +23,8 @@ afterAll(() => plane.stop());
 
 const FORCE = { gracePeriodSeconds: 0 };
 
-/** As empty as after its start. */
-async function wipe(): Promise<void> {
+/** Deletes everything that a test may have created. */
+async function emptyCluster(): Promise<void> {
   const { api } = plane;
   const leases = '/apis/coordination.k8s.io/v1/namespaces/pvescaler/leases';
   const tokens = '/api/v1/namespaces/kube-system/secrets';
@@ -39,8 +39,8 @@ async function wipe(): Promise<void> {
   });
 }
 
-async function server(): Promise<ApiServer> {
-  await wipe();
+async function prepareServer(): Promise<ApiServer> {
+  await emptyCluster();
   const { client, caPem } = await adminIdentity();
   return {
     url: plane.server,
@@ -65,24 +65,24 @@ async function adminIdentity() {
   };
 }
 
-clusterContract('adapter and API server', async () => openClusterBench(await server()));
+clusterContract('adapter and API server', async () => openClusterBench(await prepareServer()));
 
-it('applies as the script says, by which the simulator is judged', async () => {
-  const { openTransport, url } = await server();
+it('server-side apply answers as in the script that the simulator is tested with', async () => {
+  const { openTransport, url } = await prepareServer();
   const transport = await openTransport();
   const played = await runApplySteps(transport, url);
   await transport.close();
   expect(played).toEqual(APPLY_STEPS.map(({ title, expected }) => ({ title, response: expected })));
 });
 
-/** Somebody else comes between reading and writing, once. */
-function meddling(transport: Transport, meddle: () => Promise<unknown>): Transport {
+/** Runs `change` once, between the read and the first patch. */
+function interceptFirstPatch(transport: Transport, change: () => Promise<unknown>): Transport {
   let isDone = false;
   return {
     request: async (request) => {
       if (request.method === 'PATCH' && !isDone) {
         isDone = true;
-        await meddle();
+        await change();
       }
       return transport.request(request);
     },
@@ -90,10 +90,10 @@ function meddling(transport: Transport, meddle: () => Promise<unknown>): Transpo
   };
 }
 
-const MEDDLING: readonly (readonly [string, () => Promise<unknown>, number])[] = [
-  ['removed', () => plane.api.delete('/api/v1/nodes/n1'), 0],
+const EXTERNAL_CHANGES: readonly (readonly [string, () => Promise<unknown>, number])[] = [
+  ['deleted', () => plane.api.delete('/api/v1/nodes/n1'), 0],
   [
-    'made anew',
+    'recreated',
     async () => {
       await plane.api.delete('/api/v1/nodes/n1');
       return plane.api.create('/api/v1/nodes', { metadata: { name: 'n1' } });
@@ -102,36 +102,39 @@ const MEDDLING: readonly (readonly [string, () => Promise<unknown>, number])[] =
   ],
 ];
 
-it.each(MEDDLING)('does nothing to a Node that was %s in between', async (_what, meddle, left) => {
-  const { clock, random, kubeconfig } = await server();
-  for (const how of ['declared', 'changed']) {
-    const { metadata } = await plane.api.create('/api/v1/nodes', { metadata: { name: 'n1' } });
-    const node = { name: 'n1', uid: metadata.uid };
-    const cluster = await openKubernetesCluster({
-      source: { kind: 'kubeconfig', path: kubeconfig },
-      openTransport: async (tls) => meddling(await openClusterTransport(tls), meddle),
-      clock,
-      random,
-    });
-    const work =
-      how === 'declared'
-        ? cluster.declareNode(node, { labels: { a: 'b' }, providerId: 'proxmox://lab/1' })
-        : cluster.changeNode(node, { unschedulable: true });
-    await expect(work).rejects.toMatchObject({ code: 'NODE_NOT_FOUND' });
-    const nodes = await plane.api.list<ApiObject & { spec: object }>('/api/v1/nodes');
-    expect(nodes).toHaveLength(left);
-    for (const { metadata: found, spec } of nodes) {
-      expect(found.labels?.['a']).toBeUndefined();
-      expect(spec).not.toHaveProperty('providerID');
-      expect(spec).not.toHaveProperty('unschedulable');
+it.each(EXTERNAL_CHANGES)(
+  'does not change a Node that was %s between read and write',
+  async (_what, change, left) => {
+    const { clock, random, kubeconfig } = await prepareServer();
+    for (const how of ['declared', 'changed']) {
+      const { metadata } = await plane.api.create('/api/v1/nodes', { metadata: { name: 'n1' } });
+      const node = { name: 'n1', uid: metadata.uid };
+      const cluster = await openKubernetesCluster({
+        source: { kind: 'kubeconfig', path: kubeconfig },
+        openTransport: async (tls) => interceptFirstPatch(await openClusterTransport(tls), change),
+        clock,
+        random,
+      });
+      const work =
+        how === 'declared'
+          ? cluster.declareNode(node, { labels: { a: 'b' }, providerId: 'proxmox://lab/1' })
+          : cluster.changeNode(node, { unschedulable: true });
+      await expect(work).rejects.toMatchObject({ code: 'NODE_NOT_FOUND' });
+      const nodes = await plane.api.list<ApiObject & { spec: object }>('/api/v1/nodes');
+      expect(nodes).toHaveLength(left);
+      for (const { metadata: found, spec } of nodes) {
+        expect(found.labels?.['a']).toBeUndefined();
+        expect(spec).not.toHaveProperty('providerID');
+        expect(spec).not.toHaveProperty('unschedulable');
+      }
+      await cluster.close();
+      await emptyCluster();
     }
-    await cluster.close();
-    await wipe();
-  }
-});
+  },
+);
 
-it('trusts the server by the very bytes of its CA bundle', async () => {
-  const bench = await openClusterBench(await server());
+it('returns the CA bundle of the server byte by byte', async () => {
+  const bench = await openClusterBench(await prepareServer());
   expect(await bench.cluster.serverCa()).toBe(plane.caPem);
   expect(await bench.cluster.uid()).toBe(plane.uid);
   await bench.cleanup();

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps out of the repository what has no business there and what no linter sees: the path of this checkout, hosts
-// of package registries (the lock file must work behind any mirror), merge leftovers, a clock read past its port.
+// Finds text that must not be in the repository and that no linter finds: the path of this checkout, host names of
+// package registries (the lock file must work with any registry), merge conflict markers, direct reads of the clock.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-interface Unwanted {
+interface ForbiddenText {
   readonly pattern: RegExp;
   readonly why: string;
-  /** The files it is unwanted in; absent = everywhere. */
+  /** Files in which it is forbidden; absent = all. */
   readonly where?: RegExp;
 }
 
-const UNWANTED: readonly Unwanted[] = [
+const FORBIDDEN_TEXTS: readonly ForbiddenText[] = [
   {
     pattern: /new Date\(\s*\)/,
-    why: 'the time comes from the Clock port',
+    why: 'reads the clock directly; use the Clock port',
     where: /^src\/(?!system\/|main\.ts$)/,
   },
   {
     pattern:
       /registry\.npm(?:js|mirror)\.(?:org|com)|proxy\.golang\.org|deb\.debian\.org|pypi\.org/,
-    why: 'a package registry',
+    why: 'names a package registry',
   },
-  { pattern: /^(?:<{7}|>{7}) /m, why: 'a merge leftover' },
+  { pattern: /^(?:<{7}|>{7}) /m, why: 'contains a merge conflict marker' },
 ];
 
-/** This file names what it looks for. */
-const EXEMPT = new Set(['scripts/words.ts', 'LICENSE']);
+/** This file contains the patterns itself. */
+const EXEMPT = new Set(['scripts/forbidden-text.ts', 'LICENSE']);
 
-export async function wordProblems(root: string): Promise<readonly string[]> {
+export async function findForbiddenText(root: string): Promise<readonly string[]> {
   const listed = spawnSync(
     'git',
     ['ls-files', '-z', '--cached', '--others', '--exclude-standard'],
@@ -37,15 +37,15 @@ export async function wordProblems(root: string): Promise<readonly string[]> {
   );
   if (listed.status !== 0) return [`git ls-files failed: ${listed.stderr}`];
   const files = listed.stdout.split('\0').filter((path) => path !== '' && !EXEMPT.has(path));
-  if (files.length === 0) return ['git lists no file'];
+  if (files.length === 0) return ['git ls-files lists no file'];
   const here = {
     pattern: new RegExp(`${RegExp.escape(root)}\\b`),
-    why: 'the path of this checkout',
+    why: 'contains the path of this checkout',
   };
-  return files.flatMap((path) => problemsIn(root, path, [...UNWANTED, here]));
+  return files.flatMap((path) => findInFile(root, path, [...FORBIDDEN_TEXTS, here]));
 }
 
-function problemsIn(root: string, path: string, unwanted: readonly Unwanted[]): string[] {
+function findInFile(root: string, path: string, forbidden: readonly ForbiddenText[]): string[] {
   let text: string;
   try {
     text = readFileSync(join(root, path), 'utf8');
@@ -53,7 +53,7 @@ function problemsIn(root: string, path: string, unwanted: readonly Unwanted[]): 
     return []; // deleted in the work tree
   }
   if (text.includes('\0')) return [];
-  return unwanted.flatMap(({ pattern, why, where }) => {
+  return forbidden.flatMap(({ pattern, why, where }) => {
     if (where?.test(path) === false) return [];
     const at = text.search(pattern);
     return at < 0 ? [] : [`${path}:${text.slice(0, at).split('\n').length}: ${why}`];

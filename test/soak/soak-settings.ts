@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster and the settings a seed is run with.
+// The simulated cluster and the fleet settings of a seed.
 import type { FleetSettings, SourceSettings } from '../../src/fleet/index.ts';
 import {
   aPool,
@@ -14,8 +14,8 @@ import type { ClusterDescription } from '../../src/sim/proxmox/index.ts';
 import { threeHostCluster } from '../proxmox/simulated-region.ts';
 
 export const HOSTS = ['pve1', 'pve2', 'pve3'] as const;
-export const TEMPLATES_FROM = 9_000;
-/** Between rounds while something is under way. */
+export const FIRST_TEMPLATE_ID = 9_000;
+/** Time between passes while work is in progress. */
 export const BUSY_MS = 20_000;
 const SOURCES: readonly SourceSettings[] = [
   IMAGE_SOURCE,
@@ -24,12 +24,12 @@ const SOURCES: readonly SourceSettings[] = [
   { kind: 'netboot' },
 ];
 
-/** A template per host, as local storage demands it. */
+/** One template per host, because their disks are on local storage. */
 export function soakCluster(): ClusterDescription {
   const base = threeHostCluster();
   const [template] = base.vms ?? [];
   if (template === undefined) return base;
-  const vms = HOSTS.map((host, at) => ({ ...template, host, id: TEMPLATES_FROM + at }));
+  const vms = HOSTS.map((host, at) => ({ ...template, host, id: FIRST_TEMPLATE_ID + at }));
   return { ...base, vms };
 }
 

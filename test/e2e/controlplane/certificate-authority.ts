@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A certificate authority for one control plane: it signs servers and clients, and the controller manager signs with its
-// key what joining nodes ask for.
+// The certificate authority of one control plane: it signs server and client certificates. The controller manager uses
+// its key to sign the certificates of joining nodes.
 import { Buffer } from 'node:buffer';
 import {
   createHash,
@@ -34,9 +34,9 @@ const OID = {
   clientAuth: '1.3.6.1.5.5.7.3.2',
 } as const;
 
-const YES = der(0x01, Buffer.from([0xff]));
+const DER_TRUE = der(0x01, Buffer.from([0xff]));
 
-function nameOf({ commonName, organizations = [] }: Subject): Buffer {
+function encodeName({ commonName, organizations = [] }: Subject): Buffer {
   const part = (kind: string, text: string) => set(sequence(oid(kind), utf8(text)));
   return sequence(
     ...organizations.map((text) => part(OID.organization, text)),
@@ -45,7 +45,7 @@ function nameOf({ commonName, organizations = [] }: Subject): Buffer {
 }
 
 function extension(kind: string, value: Uint8Array, critical = false): Buffer {
-  return sequence(oid(kind), ...(critical ? [YES] : []), der(0x04, value));
+  return sequence(oid(kind), ...(critical ? [DER_TRUE] : []), der(0x04, value));
 }
 
 /** Certificate signing and CRL signing; or digital signature and key encipherment. */
@@ -54,7 +54,7 @@ function keyUsage(isAuthority: boolean): Buffer {
   return extension(OID.keyUsage, der(0x03, Buffer.from(bits)), true);
 }
 
-interface Request {
+interface CertificateRequest {
   readonly subject: Subject;
   readonly issuer: Subject;
   readonly publicKey: KeyObject;
@@ -62,16 +62,22 @@ interface Request {
   readonly extensions: readonly Uint8Array[];
 }
 
-function certificate({ subject, issuer, publicKey, signWith, extensions }: Request): string {
+function issueCertificate({
+  subject,
+  issuer,
+  publicKey,
+  signWith,
+  extensions,
+}: CertificateRequest): string {
   const serial = randomBytes(16);
   serial[0] = 0x01;
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),
     der(0x02, serial),
     ECDSA_SHA256,
-    nameOf(issuer),
+    encodeName(issuer),
     sequence(time('200101000000Z'), time('491231235959Z')),
-    nameOf(subject),
+    encodeName(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(...extensions)),
   );
@@ -86,16 +92,19 @@ export interface Authority extends KeyAndCertificate {
   client(subject: Subject): KeyAndCertificate;
 }
 
-export function keyPair(): { readonly publicKey: KeyObject; readonly privateKey: KeyObject } {
+export function generateKeyPair(): {
+  readonly publicKey: KeyObject;
+  readonly privateKey: KeyObject;
+} {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' });
 }
 
-export function keyPem(key: KeyObject): string {
-  // RFC 5915's form is what every Kubernetes program reads.
+export function encodeKeyPem(key: KeyObject): string {
+  // Every Kubernetes program reads the RFC 5915 format.
   return String(key.export({ type: 'sec1', format: 'pem' }));
 }
 
-/** For everything on 127.0.0.1 and under the names that pods use. */
+/** Subject alternative names: 127.0.0.1 and the names that pods use. */
 const SERVER_NAMES = sequence(
   der(0x87, Buffer.from([127, 0, 0, 1])),
   der(0x87, Buffer.from([10, 96, 0, 1])),
@@ -105,28 +114,28 @@ const SERVER_NAMES = sequence(
 );
 
 export function createAuthority(commonName: string): Authority {
-  const { publicKey, privateKey } = keyPair();
+  const { publicKey, privateKey } = generateKeyPair();
   const issuer = { commonName };
   const issue = (subject: Subject, purpose: string, more: readonly Uint8Array[]) => {
-    const own = keyPair();
+    const own = generateKeyPair();
     const extensions = [
       keyUsage(false),
       extension(OID.extendedKeyUsage, sequence(oid(purpose))),
       ...more,
     ];
-    const order = { subject, issuer, publicKey: own.publicKey, signWith: privateKey, extensions };
-    return { certPem: certificate(order), keyPem: keyPem(own.privateKey) };
+    const request = { subject, issuer, publicKey: own.publicKey, signWith: privateKey, extensions };
+    return { certPem: issueCertificate(request), keyPem: encodeKeyPem(own.privateKey) };
   };
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   return {
-    certPem: certificate({
+    certPem: issueCertificate({
       subject: issuer,
       issuer,
       publicKey,
       signWith: privateKey,
-      extensions: [keyUsage(true), extension(OID.basicConstraints, sequence(YES), true)],
+      extensions: [keyUsage(true), extension(OID.basicConstraints, sequence(DER_TRUE), true)],
     }),
-    keyPem: keyPem(privateKey),
+    keyPem: encodeKeyPem(privateKey),
     publicKeyHash: `sha256:${createHash('sha256').update(spki).digest('hex')}`,
     server: () =>
       issue({ commonName: 'kube-apiserver' }, OID.serverAuth, [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ten ways to break the engine's rules from outside: each takes the place of one of its collaborators. The soak
-// must notice every one of them.
+// Ten mutations, each of which breaks one rule of the engine by replacing one of its ports. The soak must detect
+// every one of them.
 import { CLUSTER } from '../../src/fleet/testing/settings.ts';
 import type { Lease } from '../../src/model/lease.ts';
 import type { Machine } from '../../src/model/machine.ts';
@@ -9,14 +9,14 @@ import { NotFound, PvescalerError } from '../../src/ports/errors.ts';
 import type { Hypervisor, VmConfig } from '../../src/ports/hypervisor.ts';
 import type { Collection, Store, Versioned } from '../../src/ports/store.ts';
 
-export interface Sabotage {
+export interface Mutation {
   readonly store?: (store: Store) => Store;
   readonly hypervisor?: (hypervisor: Hypervisor) => Hypervisor;
   readonly lease?: (lease: Lease) => Lease;
 }
 
-/** The same, but for these members; the others keep their own `this`. */
-function but<T extends object>(original: T, changes: Partial<T>): T {
+/** A proxy that replaces some members; all others keep their own `this`. */
+function override<T extends object>(original: T, changes: Partial<T>): T {
   return new Proxy(original, {
     get: (target, name) => {
       if (name in changes) return Reflect.get(changes, name) as unknown;
@@ -27,10 +27,10 @@ function but<T extends object>(original: T, changes: Partial<T>): T {
 }
 
 /** `creating` becomes durable only with the write after the call. */
-function intentAfterCall(store: Store): Store {
+function writeIntentAfterCall(store: Store): Store {
   const held = new Map<string, Versioned<Machine>>();
   const { machines } = store;
-  const late: Collection<Machine> = but(machines, {
+  const late: Collection<Machine> = override(machines, {
     replace: (seen, value, options) => {
       const isHeldBack = value.phase === 'creating' && value.task === undefined;
       const before = held.get(seen.key);
@@ -40,19 +40,19 @@ function intentAfterCall(store: Store): Store {
       return Promise.resolve({ ...seen, value });
     },
   });
-  return but(store, { machines: late });
+  return override(store, { machines: late });
 }
 
-/** Nobody asks whose token a write carries, or what its writer has seen: the last one wins. */
-function unfenced(store: Store): Store {
+/** The store checks neither the lease token nor the version of a write: the last write wins. */
+function dropWriteFence(store: Store): Store {
   const open = <T>(collection: Collection<T>): Collection<T> =>
-    but(collection, {
+    override(collection, {
       create: (key, value) => collection.create(key, value),
       replace: async (seen, value) =>
         collection.replace((await collection.get(seen.key)) ?? seen, value),
       remove: (seen) => collection.remove(seen),
     });
-  return but(store, {
+  return override(store, {
     machines: open(store.machines),
     intents: open(store.intents),
     pools: open(store.pools),
@@ -60,28 +60,28 @@ function unfenced(store: Store): Store {
   });
 }
 
-/** Copies pass for originals: the id and the cluster in the marker are not looked at. */
-function anyMarkerIsOurs(hypervisor: Hypervisor): Hypervisor {
+/** The VM id and the cluster in a marker are not checked, so copies count as owned. */
+function acceptAnyMarker(hypervisor: Hypervisor): Hypervisor {
   const forged = (config: VmConfig): VmConfig => {
     const reading = readMarker(config.description);
     if (reading.kind !== 'marked') return config;
     const marker = { ...reading.marker, cluster: CLUSTER, vmId: config.vmId };
     return { ...config, description: formatMarker(marker), smbiosUuid: marker.machine };
   };
-  return but(hypervisor, {
+  return override(hypervisor, {
     vmConfig: async (vm, options) => forged(await hypervisor.vmConfig(vm, options)),
   });
 }
 
-/** A task has ended well as soon as somebody asks. */
-function taskIgnored(hypervisor: Hypervisor): Hypervisor {
+/** Every task is reported as succeeded at once. */
+function reportEveryTaskAsSucceeded(hypervisor: Hypervisor): Hypervisor {
   const done = { state: 'ended', succeeded: true, warnings: 0, message: 'OK' } as const;
-  return but(hypervisor, { task: () => Promise.resolve(done) });
+  return override(hypervisor, { task: () => Promise.resolve(done) });
 }
 
-/** What cannot be read is taken for gone. */
-function silenceMeansGone(hypervisor: Hypervisor): Hypervisor {
-  return but(hypervisor, {
+/** A VM that cannot be read counts as deleted. */
+function treatErrorAsNotFound(hypervisor: Hypervisor): Hypervisor {
+  return override(hypervisor, {
     vmConfig: (vm, options) =>
       hypervisor.vmConfig(vm, options).catch((error: unknown) => {
         if (!(error instanceof PvescalerError)) throw error;
@@ -90,10 +90,10 @@ function silenceMeansGone(hypervisor: Hypervisor): Hypervisor {
   });
 }
 
-/** VMs are known from the records alone: nothing is adopted. */
-function neverAdopts(hypervisor: Hypervisor): Hypervisor {
+/** The view hides VMs that this process did not create, so nothing is adopted. */
+function hideUnknownVms(hypervisor: Hypervisor): Hypervisor {
   const made = new Set<number>();
-  return but(hypervisor, {
+  return override(hypervisor, {
     createVm: (order, options) =>
       hypervisor.createVm(order, options).finally(() => made.add(order.vmId)),
     cloneVm: (order, options) =>
@@ -108,15 +108,15 @@ function neverAdopts(hypervisor: Hypervisor): Hypervisor {
   });
 }
 
-/** A lost answer to a creation is answered by another creation, with another id. */
-function blindRetry(hypervisor: Hypervisor): Hypervisor {
+/** After a lost response the creation is repeated with another VM id. */
+function retryCreationWithNewId(hypervisor: Hypervisor): Hypervisor {
   const again = <T>(work: (shift: number) => Promise<T>): Promise<T> =>
     work(0).catch((error: unknown) => {
       const isLost = error instanceof PvescalerError && error.class === 'Unreachable';
       if (!isLost) throw error;
       return work(70);
     });
-  return but(hypervisor, {
+  return override(hypervisor, {
     createVm: (order, options) =>
       again((shift) => hypervisor.createVm({ ...order, vmId: order.vmId + shift }, options)),
     cloneVm: (order, options) =>
@@ -124,14 +124,14 @@ function blindRetry(hypervisor: Hypervisor): Hypervisor {
   });
 }
 
-/** Seeds stay where they are. */
-function seedsStay(hypervisor: Hypervisor): Hypervisor {
-  return but(hypervisor, { deleteVolume: () => Promise.resolve() });
+/** Seeds are never deleted. */
+function keepSeeds(hypervisor: Hypervisor): Hypervisor {
+  return override(hypervisor, { deleteVolume: () => Promise.resolve() });
 }
 
-/** VMs are destroyed without a word on them that they are being deleted. */
-function unmarkedDeletion(hypervisor: Hypervisor): Hypervisor {
-  return but(hypervisor, {
+/** VMs are destroyed without the deletion mark in their description. */
+function skipDeletionMark(hypervisor: Hypervisor): Hypervisor {
+  return override(hypervisor, {
     setDescription: (vm, description, options) => {
       const isMark = / deleting=\d/.test(description);
       return isMark ? Promise.resolve() : hypervisor.setDescription(vm, description, options);
@@ -139,28 +139,28 @@ function unmarkedDeletion(hypervisor: Hypervisor): Hypervisor {
   });
 }
 
-/** An address that is given back is still held. */
-function addressesStay(store: Store): Store {
+/** Released addresses stay in use. */
+function keepAddresses(store: Store): Store {
   const { addresses } = store;
-  const kept = but(addresses, {
+  const kept = override(addresses, {
     replace: (seen, { releasedAt: _forgotten, ...held }, options) =>
       addresses.replace(seen, held, options),
   });
-  return but(store, { addresses: kept });
+  return override(store, { addresses: kept });
 }
 
-export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
-  'the intent is written after the call': { store: intentAfterCall },
-  'ownership is not checked': { hypervisor: anyMarkerIsOurs },
-  'tasks are not followed': { hypervisor: taskIgnored },
+export const MUTATIONS: Readonly<Record<string, Mutation>> = {
+  'the record is written after the call': { store: writeIntentAfterCall },
+  'ownership is not checked': { hypervisor: acceptAnyMarker },
+  'tasks are not followed': { hypervisor: reportEveryTaskAsSucceeded },
   'the lease is not fenced': {
-    store: unfenced,
+    store: dropWriteFence,
     lease: (lease) => ({ ...lease, expiresAt: Number.MAX_SAFE_INTEGER }),
   },
-  'silence means gone': { hypervisor: silenceMeansGone },
-  'nothing is adopted': { hypervisor: neverAdopts },
-  'a lost creation is done again blindly': { hypervisor: blindRetry },
-  'seeds are left': { hypervisor: seedsStay },
-  'deletion is not marked': { hypervisor: unmarkedDeletion },
-  'addresses are never given back': { store: addressesStay },
+  'a read error counts as a deleted VM': { hypervisor: treatErrorAsNotFound },
+  'unknown VMs are not adopted': { hypervisor: hideUnknownVms },
+  'a creation with a lost response is repeated': { hypervisor: retryCreationWithNewId },
+  'seeds are not deleted': { hypervisor: keepSeeds },
+  'deletion is not marked': { hypervisor: skipDeletionMark },
+  'addresses are not released': { store: keepAddresses },
 };

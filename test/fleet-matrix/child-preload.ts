@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded into the program under test by `node --import`; the wishes stand in the query of this module's URL. Time
-// runs faster, and the process dies by SIGKILL at the instant asked for. The program knows nothing of it.
+// Loaded into the program under test by `node --import`. The query of this module's URL has the options. Time runs
+// faster, and the process kills itself by SIGKILL at the chosen point. The program itself is unchanged.
 import { subscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { callName } from './call-name.ts';
 
-const wishes = new URL(import.meta.url).searchParams;
-const speed = Number(wishes.get('speed'));
-const epoch = Number(wishes.get('epoch'));
-const ahead = Number(wishes.get('ahead'));
-const report = wishes.get('report');
+const options = new URL(import.meta.url).searchParams;
+const speed = Number(options.get('speed'));
+const epoch = Number(options.get('epoch'));
+const ahead = Number(options.get('ahead'));
+const report = options.get('report');
 
-function die(): void {
+function killSelf(): void {
   process.kill(process.pid, 'SIGKILL');
 }
 
-function hastenTime(): void {
+function speedUpTime(): void {
   const { now } = Date;
   const monotonic = performance.now.bind(performance);
   const { setTimeout: later, setInterval: often } = globalThis;
@@ -29,34 +29,34 @@ function hastenTime(): void {
   Object.assign(globalThis, { setTimeout: faster(later), setInterval: faster(often) });
 }
 
-/** Every transaction of the store ends in one COMMIT; a few are the schema's own. */
-function countWrites(last: number): void {
-  // oxlint-disable-next-line typescript/unbound-method -- it is called with its own database below
+/** Every transaction of the store ends in one COMMIT; a few belong to the schema migration. */
+function countWritesAndKillAt(last: number): void {
+  // oxlint-disable-next-line typescript/unbound-method -- called with its own database below
   const { exec } = DatabaseSync.prototype;
   let writes = 0;
   DatabaseSync.prototype.exec = function execAndCount(this: DatabaseSync, sql: string): void {
     exec.call(this, sql);
     if (sql !== 'COMMIT') return;
     writes += 1;
-    if (writes === last) die();
+    if (writes === last) killSelf();
   };
   process.on('exit', () => {
     if (report !== null) writeFileSync(report, String(writes));
   });
 }
 
-/** One turn of the event loop after the last byte of an answer: it was seen, and hardly more. */
-function dieAfterAnswer(name: string, number: number): void {
+/** Kills one event-loop turn after the last byte of the response: it was received, and little else was done. */
+function killAfterResponse(name: string, number: number): void {
   let seen = 0;
   subscribe('undici:request:trailers', (message) => {
     const { request } = message as { request: { method: string; path: string } };
     if (callName(request.method, request.path) !== name) return;
     seen += 1;
-    if (seen === number) setImmediate(die);
+    if (seen === number) setImmediate(killSelf);
   });
 }
 
-hastenTime();
-countWrites(Number(wishes.get('write') ?? 0));
-const call = wishes.get('call');
-if (call !== null) dieAfterAnswer(call, Number(wishes.get('number')));
+speedUpTime();
+countWritesAndKillAt(Number(options.get('write') ?? 0));
+const call = options.get('call');
+if (call !== null) killAfterResponse(call, Number(options.get('number')));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of one site: the simulator's, and that of every process that works on it.
+// The clock of one site: of the simulator and of every process on it. It runs faster than real time.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../src/ports/clock.ts';
 
-/** So much faster than the clock on the wall. More, and a busy machine looks like a broken network. */
+/** Factor over real time. A larger factor makes a busy test machine cause request timeouts. */
 export const SPEED = 20;
 export const EPOCH = Date.now();
 
 export class FastClock implements Clock {
-  /** How far this site is ahead of the others. */
+  /** How far this site is ahead of the other sites. */
   aheadMs = 0;
 
   now(): number {
