@@ -56,10 +56,10 @@ async function scaleTo({ site }: OutageScenario, to: number): Promise<void> {
   expect(await countReadyNodes()).toBe(to);
 }
 
-async function scaleToZero(scenario: OutageScenario, made: number): Promise<void> {
+async function scaleToZero(scenario: OutageScenario, createdCount: number): Promise<void> {
   await scaleTo(scenario, 0);
   expect(listLeftovers(scenario.site)).toEqual({ vms: [], isos: [] });
-  expect(countVmTasks(scenario.site)).toEqual({ created: made, destroyed: made });
+  expect(countVmTasks(scenario.site)).toEqual({ created: createdCount, destroyed: createdCount });
 }
 
 it('a pool scales while the API server is killed and restarted', async () => {

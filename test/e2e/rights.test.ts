@@ -143,9 +143,9 @@ describe('the service account of the manifests', () => {
       const own = status.resourceRules.filter(
         ({ apiGroups }) => !apiGroups.every(isGrantedToAllUsers),
       );
-      const wanted = RIGHTS.filter((right) => [undefined, namespace].includes(right.namespace));
+      const expected = RIGHTS.filter((right) => [undefined, namespace].includes(right.namespace));
       expect(own.flatMap(formatRule).sort()).toEqual(
-        wanted
+        expected
           .flatMap(({ group, resource, verbs, names }) =>
             formatRule({
               apiGroups: [group],

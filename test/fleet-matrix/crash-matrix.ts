@@ -45,7 +45,7 @@ const DATABASE = ['kept', 'lost'] as const;
 interface Scenario {
   readonly source: SourceName;
   readonly direction: 'create' | 'delete';
-  readonly wanted: number;
+  readonly targetSize: number;
   readonly from: (Snapshot & { readonly machines: number }) | undefined;
 }
 
@@ -69,17 +69,17 @@ export async function runCrashMatrix(source: SourceName, options: MatrixOptions)
   const lab = await Lab.open(source, options.seed);
   try {
     const { machines } = options;
-    const create = { source, direction: 'create', wanted: machines, from: undefined } as const;
-    const up = await lab.scale(create.wanted);
+    const create = { source, direction: 'create', targetSize: machines, from: undefined } as const;
+    const up = await lab.scale(create.targetSize);
     options.tally.count(`${source} create without a crash`, await findProblems(lab, up, create));
     await runAll(create, listKillPoints({ writes: up.writes, calls: lab.calls }), options);
     const [ours] = listOwnedVms(lab.sim);
     // A user copies the VM, with its tags and its description.
     if (ours !== undefined) lab.sim.externalChanges.copy(ours.id, USER_COPY_VM_ID);
     const from = { ...lab.snapshot(), machines };
-    const remove = { source, direction: 'delete', wanted: 0, from } as const;
+    const remove = { source, direction: 'delete', targetSize: 0, from } as const;
     const undisturbed = await Lab.open(source, options.seed, remove.from);
-    const down = await undisturbed.scale(remove.wanted);
+    const down = await undisturbed.scale(remove.targetSize);
     await undisturbed.close();
     await runAll(
       remove,
@@ -144,7 +144,7 @@ async function runCase(one: CrashCase, seed: number): Promise<Outcome> {
   const { scenario, point, database, secondKill } = one;
   const lab = await Lab.open(scenario.source, seed, scenario.from);
   try {
-    const first = await lab.scale(scenario.wanted, point);
+    const first = await lab.scale(scenario.targetSize, point);
     const wasKilled = first.signal === 'SIGKILL';
     if (!wasKilled && first.exitCode !== 0) {
       return { problems: [formatRun('first run', first)], wasKilled, recovery: [] };
@@ -152,13 +152,13 @@ async function runCase(one: CrashCase, seed: number): Promise<Outcome> {
     if (database === 'lost') lab.loseDatabase();
     else lab.expireLease();
     const before = lab.calls.length;
-    const second = await lab.scale(scenario.wanted, secondKill);
+    const second = await lab.scale(scenario.targetSize, secondKill);
     const recovery = listKillPoints({ writes: second.writes, calls: lab.calls.slice(before) });
     if (secondKill === undefined) {
       return { problems: await findProblems(lab, second, scenario), wasKilled, recovery };
     }
     lab.expireLease();
-    const third = await lab.scale(scenario.wanted);
+    const third = await lab.scale(scenario.targetSize);
     const wasKilledAgain = wasKilled && second.signal === 'SIGKILL';
     return {
       problems: await findProblems(lab, third, scenario),
@@ -173,19 +173,19 @@ async function runCase(one: CrashCase, seed: number): Promise<Outcome> {
 async function findProblems(
   lab: Lab,
   ran: ProcessResult,
-  { wanted, from }: Scenario,
+  { targetSize, from }: Scenario,
 ): Promise<string[]> {
   const before = from?.machines ?? 0;
   const { volumes } = lab.sim.inspect();
   const found: Readonly<Record<string, readonly [number, number]>> = {
-    VMs: [listOwnedVms(lab.sim).length, wanted],
+    VMs: [listOwnedVms(lab.sim).length, targetSize],
     disks: [
       volumes.filter(({ vmId }) => vmId !== undefined && !isUnmanagedVm(vmId)).length,
-      wanted,
+      targetSize,
     ],
     ISOs: [volumes.filter(({ content }) => content === 'iso').length, 0],
-    'addresses in use': [await countAddressesInUse(lab.statePath), wanted],
-    'most VMs at one time': [lab.maxVms, Math.max(before, wanted)],
+    'addresses in use': [await countAddressesInUse(lab.statePath), targetSize],
+    'most VMs at one time': [lab.maxVms, Math.max(before, targetSize)],
     'unmanaged VMs unchanged': [Number(snapshotUnmanagedVms(lab.sim) === lab.unmanagedBefore), 1],
     'exit code': [ran.exitCode ?? -1, 0],
   };

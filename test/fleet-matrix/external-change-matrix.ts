@@ -121,8 +121,8 @@ async function countPasses(source: SourceName): Promise<number> {
 
 async function scaleUpAndDown(site: Site): Promise<void> {
   const fleet = createProcess(site);
-  for (const wanted of [1, 0]) {
-    await fleet.scaleTo('workers', wanted, REASON);
+  for (const targetSize of [1, 0]) {
+    await fleet.scaleTo('workers', targetSize, REASON);
     await reconcileUntilIdle(site, fleet);
   }
   // A machine whose VM is missing ends after a while.

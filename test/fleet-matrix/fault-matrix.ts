@@ -121,9 +121,13 @@ function formatFault({ kind, status, times }: Fault): string {
   return [kind, status, times].join(' ').trim();
 }
 
-async function scale(site: Site, phase: FaultCell['direction'], maxPasses?: number): Promise<void> {
-  const fleet = createProcess(site, { seed: phase === 'up' ? 1 : 2 });
-  await fleet.scaleTo('workers', phase === 'up' ? 1 : 0, REASON);
+async function scale(
+  site: Site,
+  direction: FaultCell['direction'],
+  maxPasses?: number,
+): Promise<void> {
+  const fleet = createProcess(site, { seed: direction === 'up' ? 1 : 2 });
+  await fleet.scaleTo('workers', direction === 'up' ? 1 : 0, REASON);
   await reconcileUntilIdle(site, fleet, maxPasses === undefined ? {} : { maxPasses });
 }
 

@@ -18,20 +18,20 @@ import {
 } from './simulated-site.ts';
 
 const SCENARIOS = [
-  { name: 'create', before: 0, wanted: 1 },
-  { name: 'delete', before: 1, wanted: 0 },
+  { name: 'create', before: 0, targetSize: 1 },
+  { name: 'delete', before: 1, targetSize: 0 },
 ] as const;
 
 type Scenario = (typeof SCENARIOS)[number];
 
-async function prepareSite(source: SourceName, { before, wanted }: Scenario): Promise<Site> {
+async function prepareSite(source: SourceName, { before, targetSize }: Scenario): Promise<Site> {
   const site = createSite(source);
   const fleet = createProcess(site);
   if (before > 0) {
     await fleet.scaleTo('workers', before, REASON);
     await reconcileUntilIdle(site, fleet);
   }
-  await fleet.scaleTo('workers', wanted, REASON);
+  await fleet.scaleTo('workers', targetSize, REASON);
   return site;
 }
 
@@ -45,28 +45,28 @@ async function runUntilCrash(site: Site, crashPoint: CrashPoint): Promise<Crashi
   return process;
 }
 
-async function expectMachineCount(site: Site, wanted: number): Promise<void> {
+async function expectMachineCount(site: Site, targetSize: number): Promise<void> {
   const left = readInventory(site);
   const alive = (await readMachines(site.store)).filter(({ phase }) => phase === 'ready');
-  expect(left.vms).toHaveLength(wanted);
+  expect(left.vms).toHaveLength(targetSize);
   expect(left.machines).toEqual(alive.map(({ id }) => id));
   expect(left.isos).toEqual([]);
-  expect(left.disks).toHaveLength(wanted);
-  expect(await countAddressesInUse(site.store)).toBe(wanted);
+  expect(left.disks).toHaveLength(targetSize);
+  expect(await countAddressesInUse(site.store)).toBe(targetSize);
 }
 
-async function recoverWithDatabase(site: Site, wanted: number): Promise<void> {
+async function recoverWithDatabase(site: Site, targetSize: number): Promise<void> {
   await reconcileUntilIdle(site, createProcess(site, { seed: 3 }));
-  await expectMachineCount(site, wanted);
+  await expectMachineCount(site, targetSize);
 }
 
-async function recoverWithoutDatabase(site: Site, wanted: number): Promise<void> {
+async function recoverWithoutDatabase(site: Site, targetSize: number): Promise<void> {
   const fresh = { ...site, store: new MemoryStore({ clock: site.clock }) };
   const fleet = createProcess(fresh, { seed: 4 });
   await reconcileUntilIdle(fresh, fleet);
-  await fleet.scaleTo('workers', wanted, REASON);
+  await fleet.scaleTo('workers', targetSize, REASON);
   await reconcileUntilIdle(fresh, fleet);
-  await expectMachineCount(fresh, wanted);
+  await expectMachineCount(fresh, targetSize);
 }
 
 function listCrashPoints({ writes, calls }: CrashingProcess): readonly CrashPoint[] {
@@ -92,7 +92,7 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fleet with machines from 
         for (const recover of [recoverWithDatabase, recoverWithoutDatabase]) {
           const site = await prepareSite(source, scenario);
           await runUntilCrash(site, crashPoint);
-          await recover(site, scenario.wanted).catch((cause: unknown) => {
+          await recover(site, scenario.targetSize).catch((cause: unknown) => {
             throw new Error(`after ${JSON.stringify(crashPoint)}, ${recover.name}`, { cause });
           });
         }

@@ -36,21 +36,21 @@ describe('ownership', () => {
       store: new MemoryStore({ clock: site.clock }),
       settings: createSettings('image', { cluster: 'c0ffee00-0000-4000-8000-000000000002' }),
     };
-    const ours = createProcess(site, { seed: 1 });
-    const theirs = createProcess(other, { seed: 2 });
-    await ours.scaleTo('workers', 2, REASON);
-    await theirs.scaleTo('workers', 2, REASON);
-    await reconcileUntilIdle(site, ours);
-    await reconcileUntilIdle(other, theirs);
+    const ownFleet = createProcess(site, { seed: 1 });
+    const otherFleet = createProcess(other, { seed: 2 });
+    await ownFleet.scaleTo('workers', 2, REASON);
+    await otherFleet.scaleTo('workers', 2, REASON);
+    await reconcileUntilIdle(site, ownFleet);
+    await reconcileUntilIdle(other, otherFleet);
     expect(readInventory(site).vms).toHaveLength(4);
     expect(await readMachines(site.store)).toHaveLength(2);
     const all = [...(await readMachines(site.store)), ...(await readMachines(other.store))];
     expect(new Set(all.flatMap(({ placement }) => placement?.addresses)).size).toBe(4);
-    await ours.scaleTo('workers', 0, REASON);
-    await reconcileUntilIdle(site, ours);
+    await ownFleet.scaleTo('workers', 0, REASON);
+    await reconcileUntilIdle(site, ownFleet);
     const left = (await readMachines(other.store)).map(({ id }) => id).sort();
     expect(readInventory(site).machines.toSorted()).toEqual(left);
-    await reconcileUntilIdle(other, theirs);
+    await reconcileUntilIdle(other, otherFleet);
     expect((await readMachines(other.store)).map(({ phase }) => phase)).toEqual(['ready', 'ready']);
   });
 

@@ -92,17 +92,17 @@ function treatErrorAsNotFound(hypervisor: Hypervisor): Hypervisor {
 
 /** The view hides VMs that this process did not create, so nothing is adopted. */
 function hideUnknownVms(hypervisor: Hypervisor): Hypervisor {
-  const made = new Set<number>();
+  const createdIds = new Set<number>();
   return override(hypervisor, {
     createVm: (order, options) =>
-      hypervisor.createVm(order, options).finally(() => made.add(order.vmId)),
+      hypervisor.createVm(order, options).finally(() => createdIds.add(order.vmId)),
     cloneVm: (order, options) =>
-      hypervisor.cloneVm(order, options).finally(() => made.add(order.vmId)),
+      hypervisor.cloneVm(order, options).finally(() => createdIds.add(order.vmId)),
     view: async (options) => {
       const view = await hypervisor.view(options);
       return {
         ...view,
-        vms: view.vms.filter(({ vmId, isTemplate }) => isTemplate || made.has(vmId)),
+        vms: view.vms.filter(({ vmId, isTemplate }) => isTemplate || createdIds.has(vmId)),
       };
     },
   });
@@ -110,7 +110,7 @@ function hideUnknownVms(hypervisor: Hypervisor): Hypervisor {
 
 /** After a lost response the creation is repeated with another VM id. */
 function retryCreationWithNewId(hypervisor: Hypervisor): Hypervisor {
-  const again = <T>(work: (shift: number) => Promise<T>): Promise<T> =>
+  const retryIfResponseLost = <T>(work: (shift: number) => Promise<T>): Promise<T> =>
     work(0).catch((error: unknown) => {
       const isLost = error instanceof PvescalerError && error.class === 'Unreachable';
       if (!isLost) throw error;
@@ -118,9 +118,13 @@ function retryCreationWithNewId(hypervisor: Hypervisor): Hypervisor {
     });
   return override(hypervisor, {
     createVm: (order, options) =>
-      again((shift) => hypervisor.createVm({ ...order, vmId: order.vmId + shift }, options)),
+      retryIfResponseLost((shift) =>
+        hypervisor.createVm({ ...order, vmId: order.vmId + shift }, options),
+      ),
     cloneVm: (order, options) =>
-      again((shift) => hypervisor.cloneVm({ ...order, vmId: order.vmId + shift }, options)),
+      retryIfResponseLost((shift) =>
+        hypervisor.cloneVm({ ...order, vmId: order.vmId + shift }, options),
+      ),
   });
 }
 

@@ -43,8 +43,8 @@ export interface ProviderOptions
 export async function startProvider(options: ProviderOptions): Promise<ProviderSite> {
   const { plane, pools = '', ...others } = options;
   const certs = join(plane.folder, 'certs');
-  const made = pvescaler(['certs', '--output', certs]);
-  if (made.exitCode !== 0) throw new Error(made.err);
+  const result = pvescaler(['certs', '--output', certs]);
+  if (result.exitCode !== 0) throw new Error(result.err);
   const [port = 0] = await freePorts(1);
   const site = await startSite({
     ...others,

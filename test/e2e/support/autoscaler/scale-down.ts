@@ -86,16 +86,16 @@ export class ScaleDown {
     const found: Candidate[] = [];
     const left = new Set(nodes.filter(({ node }) => node !== undefined));
     for (const group of groups) {
-      for (const place of nodes) {
-        const { node } = place;
+      for (const simulated of nodes) {
+        const { node } = simulated;
         if (node === undefined || !group.ready.includes(node)) continue;
-        if (this.#isBeingDeleted(node) || computeUtilization(place) >= UTILIZATION_THRESHOLD)
+        if (this.#isBeingDeleted(node) || computeUtilization(simulated) >= UTILIZATION_THRESHOLD)
           continue;
         const there = filterPodsOn(node, all);
-        const isEmpty = there.length === 0 && computeUtilization(place) === 0;
-        left.delete(place);
+        const isEmpty = there.length === 0 && computeUtilization(simulated) === 0;
+        left.delete(simulated);
         if (isEmpty || canMove(there, [...left])) found.push({ group, node, isEmpty });
-        else left.add(place);
+        else left.add(simulated);
       }
     }
     return found;
@@ -181,6 +181,6 @@ export class ScaleDown {
 /** A pod without an owner keeps its node, because no controller would recreate it. */
 function canMove(there: readonly AutoscalerPod[], nodes: readonly SimulatedNode[]): boolean {
   if (there.some(({ metadata }) => metadata.ownerReferences === undefined)) return false;
-  const copies = nodes.map((place) => ({ ...place, room: { ...place.free } }));
+  const copies = nodes.map((node) => ({ ...node, free: { ...node.free } }));
   return placePods(there, copies).length === 0;
 }

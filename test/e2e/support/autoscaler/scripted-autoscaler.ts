@@ -177,8 +177,8 @@ export class ScriptedAutoscaler {
   async #removeUnregistered(): Promise<boolean> {
     let isDone = false;
     for (const group of this.#registry.states) {
-      const most = Math.max(0, (await this.readTarget(group.id)) - group.min);
-      const ids = group.longUnregistered.slice(0, most);
+      const maxCount = Math.max(0, (await this.readTarget(group.id)) - group.min);
+      const ids = group.longUnregistered.slice(0, maxCount);
       if (ids.length === 0) continue;
       const targets = await this.#deleteFakes(group.id, ids, 'unregistered');
       if (targets === undefined) return isDone;
