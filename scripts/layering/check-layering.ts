@@ -41,12 +41,12 @@ function directionRule(layer: string, { imports }: Layer): Rule {
     from: { path: folderPattern(layer), ...(excluded.length > 0 && { pathNot: excluded }) },
     to: {
       path: '^(src|ui|test|bench|scripts)/',
-      pathNot: [ownFilesPattern(layer, imports), ...imports.map(folderPattern)],
+      pathNot: [layer, ...imports].map((allowed) => ownFilesPattern(allowed, imports)),
     },
   };
 }
 
-/** A layer may import a layer inside it only if the table lists it. */
+/** The files of a layer without the layers inside it, unless the importing layer lists them. */
 function ownFilesPattern(layer: string, imports: readonly string[]): string {
   const closed = nestedLayers(layer).filter((inside) => !imports.includes(inside));
   const names = closed.map((inside) => inside.slice(layer.length + 1)).join('|');
