@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The autoscaler's cluster state between two loops: registered and unregistered instances, scale-ups in progress, and
 // groups in back-off. Minutes of the real one are seconds here.
-import type { RpcResponse, Generation } from '../../../interop/client.ts';
+import type { Generation, RpcResponse } from '../../../interop/client.ts';
 import { fakeNode } from '../../../interop/expectations.ts';
 import { type NodeObject, readReadiness } from '../kube-objects.ts';
 import { InstancesCache } from './instances-cache.ts';
