@@ -37,7 +37,8 @@ export async function measurePassCost(machines: number): Promise<PassCost> {
     const { inProgress } = await running;
     const { user, system } = process.cpuUsage(before);
     if (pass >= WARM_UP_PASSES) cpuMs.push((user + system) / 1_000);
-    if (pass >= WARM_UP_PASSES && inProgress > 0) throw new Error(`${inProgress} machines are still in progress`);
+    if (pass >= WARM_UP_PASSES && inProgress > 0)
+      throw new Error(`${inProgress} machines are still in progress`);
     await clock.advance(20_000);
   }
   const joined = (await fleet.status()).machines.filter(
