@@ -7,7 +7,7 @@ export default defineConfig({
       'src/**/*.test.ts',
       'scripts/**/*.test.ts',
       'test/{cli,proxmox,kubernetes,bootstrap,system,deploy,interop}/**/*.test.ts',
-      'test/fleet/{lifecycle,strangers}.test.ts',
+      'test/fleet/{lifecycle,ownership}.test.ts',
     ],
     setupFiles: ['test/support/node-guard.ts'],
     pool: 'threads',

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every benchmark offers.
+// The interface of every benchmark.
 
 export interface BenchmarkOptions {
-  /** A small run that shows that everything works; its figures say nothing. */
+  /** A small run that only checks that the benchmark works; its figures are meaningless. */
   readonly quick: boolean;
-  /** Progress, for people. */
+  /** Prints progress for the user. */
   readonly say: (text: string) => void;
 }
 
 export interface Outcome {
   readonly figures: object;
-  /** The figures as lines for people. */
+  /** The figures as lines of text. */
   readonly table: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Usage: npm run bench -- NAME [--json] [--quick]
-//   --json  prints the figures as JSON and nothing else on stdout; --quick  a small run, to see that it works
+//   --json  prints only the figures, as JSON, on stdout; --quick  a small run that checks that the benchmark works
 
 import { parseArgs } from 'node:util';
 import type { Benchmark } from './benchmark.ts';
@@ -27,7 +27,7 @@ function say(text: string): void {
 const [name = ''] = positionals;
 const load = BENCHMARKS[name];
 if (load === undefined) {
-  say(`no benchmark '${name}'; there are: ${Object.keys(BENCHMARKS).join(', ')}`);
+  say(`unknown benchmark '${name}'; available: ${Object.keys(BENCHMARKS).join(', ')}`);
   process.exitCode = 1;
 } else {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles src/main.ts and the thread it starts into dist/. Code splitting keeps every lazily imported command and library in a
-// file of its own, so that `pvescaler --help` loads little. Takes well under a second: run it always.
+// Bundles src/main.ts and its worker thread into dist/. Code splitting puts every lazily imported command and library
+// into its own file, so that `pvescaler --help` loads little. It takes well under a second.
 
 import { renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,11 +13,11 @@ let esbuild;
 try {
   esbuild = createRequire(import.meta.url)('esbuild');
 } catch {
-  // An installation without development tools brings dist/ along and has nothing to build.
+  // An installation without development tools contains dist/ and has nothing to build.
   process.exit(0);
 }
 
-// A build that fails leaves the last good one in place.
+// A failed build leaves the previous one in place.
 const fresh = join(root, `dist.${process.pid}`);
 try {
   await esbuild.build({
@@ -35,7 +35,7 @@ try {
     sourcesContent: false,
     logLevel: 'warning',
     loader: { '.sql': 'text' },
-    // CommonJS packages inside an ES module bundle look for these.
+    // CommonJS packages inside an ES module bundle need these names.
     banner: {
       js: [
         "import { createRequire as __createRequire } from 'node:module';",
@@ -47,7 +47,7 @@ try {
   });
 } catch {
   rmSync(fresh, { recursive: true, force: true });
-  process.exit(1); // esbuild has said why
+  process.exit(1); // esbuild has printed the reason
 }
 rmSync(join(root, 'dist'), { recursive: true, force: true });
 renameSync(fresh, join(root, 'dist'));

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run check`: everything about the code that is not a test, in under two minutes. Steps run one after
-// the other and all of them run, so that one call shows every problem.
+// `npm run check`: all static checks, in under two minutes. Every step runs, so that one call shows every problem.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { findForbiddenText } from './forbidden-text.ts';
 import { generatedFiles, staleFiles } from './generate.ts';
 import { checkLayering } from './layering/check-layering.ts';
-import { wordProblems } from './words.ts';
 
 const root = join(import.meta.dirname, '..');
 
 interface Step {
   readonly name: string;
-  /** Problems in words; none = passed. */
+  /** One text per problem; empty = passed. */
   run(): Promise<readonly string[]>;
 }
 
-function tool(name: string, command: readonly [string, ...string[]]): Step {
+function toolStep(name: string, command: readonly [string, ...string[]]): Step {
   return {
     name,
     async run() {
@@ -35,8 +34,10 @@ const layering: Step = {
   name: 'layering (scripts/layering/directions.ts)',
   async run() {
     const { modules, violations } = await checkLayering(root);
-    // A checker that cannot read TypeScript sees nothing and finds nothing.
-    return modules > 0 ? violations : ['the layering check saw no module at all'];
+    // Without TypeScript support the check would read no module and find no violation.
+    return modules > 0
+      ? violations
+      : ['the layering check read no module; is the TypeScript package installed?'];
   },
 };
 
@@ -44,20 +45,18 @@ const generated: Step = {
   name: 'generated files are up to date',
   async run() {
     const stale = await staleFiles(await generatedFiles());
-    return stale.map(
-      (path) => `${path} is not what npm run gen makes; run it and commit the result`,
-    );
+    return stale.map((path) => `${path} is out of date; run npm run gen and commit the result`);
   },
 };
 
 const STEPS: readonly Step[] = [
-  tool('format (npm run fix)', ['biome', 'check', '--error-on-warnings', '.']),
-  tool('lint, type-aware', ['oxlint', '--type-aware', '--deny-warnings', '.']),
-  tool('types', ['node', 'node_modules/typescript7/bin/tsc', '-p', '.']),
+  toolStep('format (npm run fix)', ['biome', 'check', '--error-on-warnings', '.']),
+  toolStep('lint, type-aware', ['oxlint', '--type-aware', '--deny-warnings', '.']),
+  toolStep('types', ['node', 'node_modules/typescript7/bin/tsc', '-p', '.']),
   layering,
-  tool('dead code', ['knip', '--no-progress']),
+  toolStep('dead code', ['knip', '--no-progress']),
   generated,
-  { name: 'words that do not belong into product files', run: () => wordProblems(root) },
+  { name: 'forbidden text (scripts/forbidden-text.ts)', run: () => findForbiddenText(root) },
 ];
 
 async function main(): Promise<void> {
@@ -75,7 +74,7 @@ async function main(): Promise<void> {
   writeFileSync(join(root, '.test-results', 'check.json'), JSON.stringify(counts));
   console.log(
     failed.length === 0
-      ? 'check: all well'
+      ? 'check: all steps passed'
       : `check: ${failed.length} of ${STEPS.length} steps failed`,
   );
   process.exitCode = failed.length === 0 ? 0 : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the tiers one after the other and adds up what each counted in .test-results/. Plain JavaScript:
-// it starts before anything is installed.
+// Runs the test tiers one after the other and adds up their results in .test-results/. Plain JavaScript, because it
+// starts before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -29,7 +29,7 @@ const TIERS = [
   { name: 'fresh-clone', command: ['npm', 'run', '--silent', 'test:fresh-clone'] },
 ];
 
-function counted(name) {
+function readCounts(name) {
   try {
     const { numPassedTests, numFailedTests } = JSON.parse(
       readFileSync(join(results, `${name}.json`), 'utf8'),
@@ -44,13 +44,13 @@ function runTier({ name, command: [program, ...args] }) {
   console.log(`\n=== ${name}: ${[program, ...args].join(' ')}`);
   const started = Date.now();
   const { status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' });
-  const { passed, failed } = counted(name);
-  // A tier that ends badly without naming a test, or well without having run one, counts as one failure.
-  const silent = (status !== 0 && failed === 0) || (status === 0 && passed === 0);
+  const { passed, failed } = readCounts(name);
+  // A tier that fails without a failed test, or succeeds without any test, counts as one failure.
+  const hasNoResult = (status !== 0 && failed === 0) || (status === 0 && passed === 0);
   return {
     name,
     passed,
-    failed: failed + (silent ? 1 : 0),
+    failed: failed + (hasNoResult ? 1 : 0),
     minutes: (Date.now() - started) / 60_000,
   };
 }
@@ -64,6 +64,6 @@ for (const { name, passed, failed, minutes } of reports) {
   );
 }
 const total = (key) => reports.reduce((sum, report) => sum + report[key], 0);
-console.log(`${total('minutes').toFixed(1).padStart(7)}  in all`);
+console.log(`${total('minutes').toFixed(1).padStart(7)}  total`);
 console.log(`${total('passed')} passed, ${total('failed')} failed`);
 process.exitCode = total('failed') === 0 ? 0 : 1;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/reference/cli.md from the commands themselves: what `--help` says, on one page.
+// Renders docs/reference/cli.md from the commands: the output of every `--help` on one page.
 import type { Command } from 'commander';
 import { buildProgram, type CliContext } from '../src/cli/index.ts';
 
-/** Help is rendered without running anything, so no command may touch its context here. */
-const untouchable = new Proxy({} as CliContext, {
+/** Help is rendered without running a command, so no command may use its context here. */
+const unusableContext = new Proxy({} as CliContext, {
   get(_target, name) {
     if (name === 'version') return '';
-    throw new Error(`help must not need ${String(name)}`);
+    throw new Error(`the help of a command must not use context.${String(name)}`);
   },
 });
 
@@ -28,7 +28,7 @@ function section(command: Command, path: readonly string[]): string[] {
 }
 
 export async function renderCliReference(): Promise<string> {
-  const program = buildProgram(untouchable, () => undefined);
+  const program = buildProgram(unusableContext, () => undefined);
   return [
     '# Commands',
     '',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first thing every npm script runs: `node scripts/ensure.mjs -- command…` installs what the lock
-// file names when it is not installed yet, makes sure the command will run on Node 24, builds the CLI,
-// then runs the command. Plain JavaScript for any Node from 18 on, because it runs before Node 24 is there.
+// The first step of every npm script: `node scripts/ensure.mjs -- command…` installs the packages of the lock file when
+// they are missing, puts Node 24 first in PATH, builds the CLI, then runs the command. Plain JavaScript for Node 18 and
+// later, because it runs before Node 24 is installed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -27,7 +27,7 @@ function readJson(path) {
   }
 }
 
-/** Compares npm's own record of what it installed with the lock file; no stamp of ours can go stale. */
+/** Compares npm's own record of the installed packages with the lock file; returns the first difference. */
 export function whyInstall(lock, installed) {
   if (installed === undefined) return 'node_modules is missing';
   for (const [path, wanted] of Object.entries(lock.packages)) {
@@ -57,7 +57,7 @@ function install() {
   });
   if (npm.error) fail(`npm could not be started: ${npm.error.message}`);
   if (npm.status !== 0)
-    fail('npm ci failed; its own words are above. The usual cause is no network.');
+    fail('npm ci failed; its output is above. The usual cause is a missing network connection.');
 }
 
 function versionOf(node) {
@@ -70,15 +70,15 @@ function isNewEnough(version) {
   return major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1]);
 }
 
-/** The folder to put first in PATH, so that every child finds a Node that can run TypeScript. */
+/** The folder to put first in PATH, so that every child process finds a Node that can run TypeScript. */
 function nodeFolder() {
   const local = join(root, 'node_modules', '.bin', 'node');
   if (existsSync(local) && isNewEnough(versionOf(local))) return dirname(local);
   if (isNewEnough(process.version)) return dirname(process.execPath);
   return fail(
-    `Node ${OLDEST_NODE.join('.')} or newer is needed, this is ${process.version}, and the one that ` +
-      'package.json installs is missing. Install scripts are probably switched off ' +
-      '(npm config get ignore-scripts): allow them and run npm ci again.',
+    `Node ${OLDEST_NODE.join('.')} or newer is required, this is ${process.version}, and the Node of ` +
+      'package.json is not installed. Install scripts are probably disabled ' +
+      '(npm config get ignore-scripts): enable them and run npm ci again.',
   );
 }
 
@@ -89,7 +89,7 @@ function run(command, args, path) {
     env: { ...process.env, PATH: path },
   });
   if (child.error) fail(`${command} could not be started: ${child.error.message}`);
-  if (child.signal) fail(`${command} was ended by ${child.signal}`);
+  if (child.signal) fail(`${command} was terminated by ${child.signal}`);
   return child.status ?? 1;
 }
 
@@ -98,7 +98,7 @@ function main() {
   const bin = join(root, 'node_modules', '.bin');
   const path = [nodeFolder(), bin, process.env.PATH].join(process.platform === 'win32' ? ';' : ':');
   if (run('node', ['scripts/build.mjs'], path) !== 0)
-    fail('the build failed; its own words are above');
+    fail('the build failed; the output of esbuild is above');
   const [command, ...args] = process.argv.slice(process.argv.indexOf('--') + 1);
   if (process.argv.includes('--') && command !== undefined)
     process.exitCode = run(command, args, path);

@@ -31,7 +31,7 @@ describe('whyInstall', () => {
       },
       'node_modules/b-other-platform is 1.0.0, not 2.0.0',
     ],
-  ])('for %s', (_case, installed, why) => {
+  ])('returns the reason for %s', (_case, installed, why) => {
     expect(whyInstall(lock, installed)).toBe(why);
   });
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run gen` writes every generated file; `npm run check` compares. What is generated, and from what,
-// stands in the list below and nowhere else.
+// `npm run gen` writes every generated file; `npm run check` compares them. The list below names all of them.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { renderConfigReference, renderJsonSchema } from '../src/config/index.ts';
@@ -8,7 +7,7 @@ import { renderCliReference } from './cli-reference.ts';
 import { renderErrorReference } from './error-reference.ts';
 import { renderAdmissionManifest, renderRbacManifest, renderRightsReference } from './manifests.ts';
 import { renderMetricsReference } from './metrics-reference.ts';
-import { protobufFiles } from './protobuf-files.ts';
+import { generateProtobufFiles } from './protobuf-files.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -27,7 +26,7 @@ export async function generatedFiles(): Promise<readonly GeneratedFile[]> {
     { path: 'deploy/manifests/admission-policy.yaml', text: renderAdmissionManifest() },
     { path: 'docs/reference/metrics.md', text: renderMetricsReference() },
     { path: 'docs/reference/cli.md', text: await renderCliReference() },
-    ...(await protobufFiles(root)),
+    ...(await generateProtobufFiles(root)),
   ];
 }
 

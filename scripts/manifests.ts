@@ -59,13 +59,13 @@ function ruleOf({ group, resource, verbs, names }: Right): object {
 }
 
 const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
-/** The letters of an instant, from code 45 on: `-./0123456789:;<=>?@A…Z`. */
+/** The characters of a timestamp, from code 45 on: `-./0123456789:;<=>?@A…Z`. */
 const FIRST_CODE = 45;
 const LETTERS = Array.from({ length: 46 }, (_, index) =>
   String.fromCharCode(FIRST_CODE + index),
 ).join('');
 
-/** The language of admission policies cannot decode Base64, so it is done by arithmetic: 28 letters are 20 bytes. */
+/** CEL in admission policies cannot decode Base64, so the expressions decode it by arithmetic: 28 letters are 20 bytes. */
 const VARIABLES = [
   {
     name: 'expiration',

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that buf makes from proto/, to be compared or written like every other generated file.
+// The code that buf generates from proto/, for the list of generated files.
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,26 +8,28 @@ import { promisify } from 'node:util';
 
 const GENERATED = 'src/externalgrpc/gen';
 
-interface MadeFile {
+interface GeneratedProtobufFile {
   readonly path: string;
   readonly text: string;
 }
 
-export async function protobufFiles(root: string): Promise<readonly MadeFile[]> {
+export async function generateProtobufFiles(
+  root: string,
+): Promise<readonly GeneratedProtobufFile[]> {
   const folder = await mkdtemp(join(tmpdir(), 'pvescaler-proto-'));
   try {
     // The template names its output relative to the folder given by --output.
     await promisify(execFile)('buf', ['generate', '--output', join(folder, 'proto')], {
       cwd: join(root, 'proto'),
     });
-    const made = join(folder, GENERATED);
-    const names = (await readdir(made, { recursive: true, withFileTypes: true }))
+    const output = join(folder, GENERATED);
+    const names = (await readdir(output, { recursive: true, withFileTypes: true }))
       .filter((entry) => entry.isFile())
-      .map((entry) => relative(made, join(entry.parentPath, entry.name)));
+      .map((entry) => relative(output, join(entry.parentPath, entry.name)));
     return await Promise.all(
       names.sort().map(async (name) => ({
         path: join(GENERATED, name),
-        text: await readFile(join(made, name), 'utf8'),
+        text: await readFile(join(output, name), 'utf8'),
       })),
     );
   } finally {

@@ -104,7 +104,9 @@ async function trace(work: () => Promise<void>): Promise<readonly TracedFile[]> 
       path: relative(root, fileURLToPath(url)),
       functions: functions
         .filter(({ ranges }) => (ranges[0]?.count ?? 0) > 0)
-        .map(({ functionName, ranges }) => functionName || `(anonymous at ${ranges[0]?.startOffset})`),
+        .map(
+          ({ functionName, ranges }) => functionName || `(anonymous at ${ranges[0]?.startOffset})`,
+        ),
     }))
     .filter(({ path, functions }) => path.startsWith('src/') && functions.length > 0)
     .filter(({ path }) => !NOT_COUNTED.test(path))
@@ -119,11 +121,21 @@ const functions = files.reduce((sum, file) => sum + file.functions.length, 0);
 if (process.argv.includes('--json')) {
   console.log(JSON.stringify({ files: files.length, functions, traced: files }, undefined, 2));
 } else {
-  const folders = Map.groupBy(files, ({ path }) => path.split('/').slice(0, path.startsWith('src/fleet/') ? 3 : 2).join('/'));
+  const folders = Map.groupBy(files, ({ path }) =>
+    path
+      .split('/')
+      .slice(0, path.startsWith('src/fleet/') ? 3 : 2)
+      .join('/'),
+  );
   for (const [folder, own] of folders) {
     const count = own.reduce((sum, file) => sum + file.functions.length, 0);
-    console.log(`${String(own.length).padStart(5)} files ${String(count).padStart(6)} functions  ${folder}`);
-    if (process.argv.includes('--files')) for (const { path } of own) console.log(`        ${path}`);
+    console.log(
+      `${String(own.length).padStart(5)} files ${String(count).padStart(6)} functions  ${folder}`,
+    );
+    if (process.argv.includes('--files'))
+      for (const { path } of own) console.log(`        ${path}`);
   }
-  console.log(`${String(files.length).padStart(5)} files ${String(functions).padStart(6)} functions  in all`);
+  console.log(
+    `${String(files.length).padStart(5)} files ${String(functions).padStart(6)} functions  in all`,
+  );
 }

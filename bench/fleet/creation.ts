@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long machines take, next to the least time that the simulated site itself needs for them.
+// Measures the time to create machines against the minimum time of the simulated site itself.
 import { benchSite, scaleTo } from './site.ts';
 
 export interface Creation {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `pvescaler serve` takes of a machine's memory while it drives a fleet at rest, without Kubernetes: the built
-// program as a process of its own, over real sockets, in real time.
+// Measures the memory of `pvescaler serve` with an idle fleet, without Kubernetes: the built program as a separate
+// process, over real sockets, in real time.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,9 +15,9 @@ const root = join(import.meta.dirname, '../..');
 const TOKEN = '00000000-0000-4000-8000-000000000001';
 
 const MACHINES = 3;
-/** They are soon there; the rest of the time nothing happens. */
+/** The machines are ready within seconds; afterwards the fleet is idle. */
 const SIM_SPEED = 100;
-const MOST_MS = 120_000;
+const MAX_WAIT_MS = 120_000;
 
 export async function measureIdle(seconds: number): Promise<number> {
   const sim = createProxmoxSim({
@@ -70,18 +70,19 @@ async function rssMiB(folder: string, seconds: number): Promise<number> {
   });
   const ended = once(child, 'close');
   const atRest = Promise.withResolvers<void>();
-  let told = '';
+  let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
-      told += text;
-      if (told.split('"MachineReady"').length > MACHINES) atRest.resolve();
+      output += text;
+      if (output.split('"MachineReady"').length > MACHINES) atRest.resolve();
     });
   }
   try {
-    await Promise.race([atRest.promise, sleep(MOST_MS, undefined, { ref: false }), ended]);
-    if (told.split('"MachineReady"').length <= MACHINES) throw new Error(`no machines: ${told}`);
+    await Promise.race([atRest.promise, sleep(MAX_WAIT_MS, undefined, { ref: false }), ended]);
+    if (output.split('"MachineReady"').length <= MACHINES)
+      throw new Error(`the machines did not become ready: ${output}`);
     await Promise.race([sleep(seconds * 1_000), ended]);
-    if (child.exitCode !== null) throw new Error(`the process ended: ${told}`);
+    if (child.exitCode !== null) throw new Error(`serve exited: ${output}`);
     return residentMiB(child.pid ?? 0);
   } finally {
     child.kill('SIGKILL');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well the engine uses a site: its time, its requests, the machine it runs on. Virtual time and the simulator's
-// published durations, but for the memory of the idle process.
+// Measures how well the engine uses a site: time, requests and memory. Virtual time and the simulator's durations,
+// except for the memory of the idle process.
 import type { Benchmark, BenchmarkOptions } from '../benchmark.ts';
 import { type Creation, measureCreation } from './creation.ts';
 import { type HeapGrowth, measureHeap } from './heap.ts';
@@ -20,7 +20,7 @@ const FULL = {
   hosts: 10,
   steady: [10, 100, 1_000],
   minutes: 20,
-  heap: { days: 7, fillings: 120 },
+  heap: { days: 7, warmUpScalings: 120 },
   passCost: [100, 1_000, 5_000],
   idleSeconds: 60,
 } as const;
@@ -29,7 +29,7 @@ const QUICK = {
   hosts: 2,
   steady: [5, 20],
   minutes: 5,
-  heap: { days: 1, fillings: 2 },
+  heap: { days: 1, warmUpScalings: 2 },
   passCost: [100],
   idleSeconds: 5,
 } as const;
@@ -40,12 +40,12 @@ async function run({ quick, say }: BenchmarkOptions): Promise<Figures> {
   const creation = await measureCreation(machines, hosts);
   const steadyRequestsPerMinute: Steady[] = [];
   for (const count of steady) {
-    say(`${count} machines at rest`);
+    say(`${count} idle machines`);
     steadyRequestsPerMinute.push(await measureSteady(count, minutes));
   }
   const passCpuMs: PassCost[] = [];
   for (const count of passCost) {
-    say(`passes over ${count} joined machines at rest`);
+    say(`passes over ${count} idle joined machines`);
     passCpuMs.push(await measurePassCost(count));
   }
   say(`an idle process for ${idleSeconds} s`);
@@ -64,7 +64,7 @@ function table(figures: Figures): readonly string[] {
   const { machines, hosts, wallSeconds, leastSeconds } = figures;
   return [
     row('overCriticalPath', figures.overCriticalPath.toFixed(3)),
-    `    ${machines} machines on ${hosts} hosts in ${wallSeconds.toFixed(1)} s; no driver could need less than ${leastSeconds.toFixed(1)} s`,
+    `    ${machines} machines on ${hosts} hosts in ${wallSeconds.toFixed(1)} s; the minimum of the site is ${leastSeconds.toFixed(1)} s`,
     row('requestsPerMachine', figures.requestsPerMachine.toFixed(1)),
     'steadyRequestsPerMinute',
     ...figures.steadyRequestsPerMinute.map((one) =>

@@ -29,15 +29,16 @@ export async function measurePassCost(machines: number): Promise<PassCost> {
     const before = process.cpuUsage();
     const running = fleet.reconcileOnce(lease);
     // A pass over thousands of machines yields to the event loop by a short sleep.
-    let isOver = false;
+    const state = { isOver: false };
     void running.finally(() => {
-      isOver = true;
+      state.isOver = true;
     });
-    while (!isOver) await clock.advance(1);
+    while (!state.isOver) await clock.advance(1);
     const { inProgress } = await running;
     const { user, system } = process.cpuUsage(before);
     if (pass >= WARM_UP_PASSES) cpuMs.push((user + system) / 1_000);
-    if (pass >= WARM_UP_PASSES && inProgress > 0) throw new Error(`${inProgress} are not at rest`);
+    if (pass >= WARM_UP_PASSES && inProgress > 0)
+      throw new Error(`${inProgress} machines are still in progress`);
     await clock.advance(20_000);
   }
   const joined = (await fleet.status()).machines.filter(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated site of some size with the engine and the client on it, on virtual time.
+// A simulated site of a given size with the engine and the Proxmox client, on virtual time.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,14 +21,14 @@ import {
 
 const GIB = 2 ** 30;
 const FIRST_ID = 10_000;
-const WHY = { by: 'bench', reason: 'it is measured' };
+const REASON = { by: 'bench', reason: 'benchmark' };
 
 export interface SiteOptions {
   readonly hosts: number;
-  /** Machines that are there from the beginning, as if their database had been lost. */
+  /** Machines that exist from the start without records, as after a lost database. */
   readonly machines?: number;
   readonly createsPerHost: number;
-  /** In memory where the database is not what is measured: its writes wait for the disk. */
+  /** In memory unless the database is measured: its writes wait for the disk. */
   readonly records: 'in memory' | 'in a database';
 }
 
@@ -39,7 +39,7 @@ export interface BenchSite extends SimulatedRegion {
   close(): Promise<void>;
 }
 
-/** Large hosts: room must not be what decides. */
+/** Large hosts, so that capacity does not limit the result. */
 export function benchCluster({
   hosts,
   machines = 0,
@@ -57,11 +57,11 @@ export function benchCluster({
         checksums: { sha256: IMAGE.sha256 },
       },
     ],
-    vms: Array.from({ length: machines }, (_, at) => aRunningMachine(at, hosts)),
+    vms: Array.from({ length: machines }, (_, at) => runningMachine(at, hosts)),
   };
 }
 
-function aRunningMachine(at: number, hosts: number) {
+function runningMachine(at: number, hosts: number) {
   const vmId = FIRST_ID + at;
   const id = `0a1b2c3d-0000-4000-8000-${String(vmId).padStart(12, '0')}` as MachineId;
   return {
@@ -129,7 +129,7 @@ export async function benchSite(options: SiteOptions): Promise<BenchSite> {
   };
 }
 
-/** Drives until the condition holds after a round; the virtual time it took. */
+/** Runs the driver until the condition holds after a pass; returns the virtual time it took. */
 export async function driveUntil(
   { fleet, clock }: BenchSite,
   isDone: () => Promise<boolean>,
@@ -153,11 +153,12 @@ export async function driveUntil(
 }
 
 export async function scaleTo(site: BenchSite, size: number): Promise<number> {
-  await site.fleet.scaleTo('workers', size, WHY);
+  await site.fleet.scaleTo('workers', size, REASON);
   return driveUntil(site, async () => {
     const { machines, openIntents, pools } = await site.fleet.status();
     const failed = machines.find(({ phase }) => phase === 'failed');
-    if (failed !== undefined) throw new Error(`a machine failed: ${failed.failure?.message}`);
+    if (failed !== undefined)
+      throw new Error(`machine ${failed.id} failed: ${failed.failure?.message}`);
     const [pool] = pools;
     return openIntents === 0 && pool?.ready === size && pool.target === size && pool.deleting === 0;
   });

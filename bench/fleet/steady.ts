@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fleet at rest costs its site: machines that are found there, adopted, and then left alone.
+// Measures the requests of an idle fleet: its machines are adopted from the site and then unchanged.
 import { isAtRest, type Machine } from '../../src/model/machine.ts';
 import { benchSite, driveUntil } from './site.ts';
 
@@ -9,7 +9,7 @@ export interface Steady {
 }
 
 const MINUTE_MS = 60_000;
-/** Longer than anything that is done now and then. */
+/** Longer than every periodic task of the engine. */
 const SETTLING_MS = 6 * MINUTE_MS;
 const HOSTS = 10;
 
@@ -33,7 +33,7 @@ export async function measureSteady(machines: number, minutes: number): Promise<
     let before = { at: 0, requests: 0 };
     await driveUntil(site, () => {
       const at = site.clock.now();
-      // Counted from one round to another: the first after the pause, and the first after the time.
+      // Counted from the first pass after the settling time to the first pass after the measured minutes.
       if (before.at === 0 && at >= settledAt) before = { at, requests: site.requests() };
       return Promise.resolve(before.at > 0 && at - before.at >= minutes * MINUTE_MS);
     });

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter, connected as the product connects it, in a process of its own. Usage: node --expose-gc client.ts
+// The Kubernetes adapter, connected as in the product, in a separate process. Usage: node --expose-gc client.ts
 // KUBECONFIG PODS; prints its figures as JSON.
 import { openKubernetesCluster } from '../../src/kubernetes/index.ts';
 import { openHttpTransport, systemClock, systemRandom } from '../../src/system/index.ts';
 
 const [path = '', pods = '0'] = process.argv.slice(2);
-const LOOK_EVERY_MS = 100;
+const POLL_INTERVAL_MS = 100;
 const MIB = 2 ** 20;
 
-const troubles: string[] = [];
+const errors: string[] = [];
 const startedAt = systemClock.monotonic();
 const cluster = await openKubernetesCluster({
   source: { kind: 'kubeconfig', path },
   openTransport: () => openHttpTransport({ unreachable: 'KUBERNETES_UNREACHABLE' }),
   clock: systemClock,
   random: systemRandom,
-  onError: (error) => troubles.push(error.message),
+  onError: (error) => errors.push(error.message),
 });
 await cluster.waitForChange({ afterRevision: 0 });
 const listedAt = systemClock.monotonic();
@@ -26,7 +26,7 @@ async function isComplete(): Promise<boolean> {
   return hasLastNode && view.pods.length === Number(pods) - 1;
 }
 
-while (!(await isComplete())) await systemClock.sleep(LOOK_EVERY_MS);
+while (!(await isComplete())) await systemClock.sleep(POLL_INTERVAL_MS);
 const doneAt = systemClock.monotonic();
 
 globalThis.gc?.();
@@ -42,7 +42,7 @@ console.log(
     listSeconds: seconds(listedAt - startedAt),
     updateSeconds: seconds(doneAt - listedAt),
     cpuSeconds: seconds((cpu.user + cpu.system) / 1_000),
-    troubles,
+    errors,
   }),
 );
 await cluster.close();

@@ -20,14 +20,14 @@ interface Figures {
   readonly listSeconds: number;
   readonly updateSeconds: number;
   readonly cpuSeconds: number;
-  readonly troubles: readonly string[];
+  readonly errors: readonly string[];
 }
 
 export async function watchBenchmark({ quick, say }: BenchmarkOptions): Promise<Outcome> {
   const load = quick ? QUICK : FULL;
   say(`${load.nodes} nodes, ${load.pods} pods, ${load.updates} updates`);
-  const { troubles, ...measured } = await onServer(load, (url) => measure(url, load.pods));
-  if (troubles.length > 0) throw new Error(`the watch was not smooth: ${troubles.join('; ')}`);
+  const { errors, ...measured } = await withServer(load, (url) => measure(url, load.pods));
+  if (errors.length > 0) throw new Error(`the watch reported errors: ${errors.join('; ')}`);
   const figures = { ...load, ...measured };
   return {
     figures,
@@ -35,7 +35,7 @@ export async function watchBenchmark({ quick, say }: BenchmarkOptions): Promise<
   };
 }
 
-async function onServer<T>(load: typeof FULL, work: (url: string) => Promise<T>): Promise<T> {
+async function withServer<T>(load: typeof FULL, work: (url: string) => Promise<T>): Promise<T> {
   const args = [join(HERE, 'server.ts'), load.nodes, load.pods, load.updates].map(String);
   const server = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   try {
@@ -51,9 +51,9 @@ async function measure(server: string, pods: number): Promise<Figures> {
   const folder = mkdtempSync(join(tmpdir(), 'pvescaler-bench-'));
   try {
     const path = join(folder, 'kubeconfig');
-    writeFileSync(path, kubeconfigFor(server));
+    writeFileSync(path, renderKubeconfig(server));
     const args = ['--expose-gc', join(HERE, 'client.ts'), path, String(pods)];
-    const env = { ...process.env, NODE_OPTIONS: optionsOfImage() };
+    const env = { ...process.env, NODE_OPTIONS: readNodeOptionsOfImage() };
     const { stdout } = await promisify(execFile)(process.execPath, args, { env });
     return JSON.parse(stdout) as Figures;
   } finally {
@@ -61,15 +61,15 @@ async function measure(server: string, pods: number): Promise<Figures> {
   }
 }
 
-/** What the program runs with in its image. */
-function optionsOfImage(): string {
+/** The NODE_OPTIONS of the container image. */
+function readNodeOptionsOfImage(): string {
   const image = readFileSync(join(HERE, '../../Dockerfile'), 'utf8');
   const options = /^ENV NODE_OPTIONS=(.+)$/m.exec(image)?.[1];
   if (options === undefined) throw new Error('the Dockerfile sets no NODE_OPTIONS');
   return options;
 }
 
-function kubeconfigFor(server: string): string {
+function renderKubeconfig(server: string): string {
   return JSON.stringify({
     clusters: [{ name: 'b', cluster: { server, 'insecure-skip-tls-verify': true } }],
     users: [{ name: 'b', user: { token: 'of-the-benchmark' } }],

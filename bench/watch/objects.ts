@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of the size that real ones have, most of which nobody here looks at: managed fields, environment, images.
+// Objects of realistic size, mostly fields that the cache drops: managed fields, environment, images.
 
 export interface Serial {
   readonly index: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server that only lists and streams, in a process of its own, so that its memory and its work do not count.
+// An API server that only lists and watches, in a separate process, so that its memory and CPU time are not measured.
 // Usage: node server.ts NODES PODS UPDATES; prints its port.
 import { EventEmitter, once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -38,7 +38,7 @@ async function stream(kind: 'nodes' | 'pods', response: ServerResponse): Promise
         : podObject({ index: (update * 7) % pods, version, nodes });
     await write(response, { type: 'MODIFIED', object });
   }
-  // What the client waits for: the last word on each collection.
+  // The client waits for these last events of each collection.
   const last = { index: 0, version: updates + 2, nodes };
   const object = kind === 'nodes' ? nodeObject(last, { last: 'true' }) : podObject(last);
   await write(response, { type: 'MODIFIED', object });
@@ -67,6 +67,6 @@ server.listen(0, '127.0.0.1', () => {
   const address = server.address();
   console.log(typeof address === 'object' ? address?.port : '');
 });
-// Ends with who started it.
+// Exits with its parent process.
 process.stdin.resume();
 process.stdin.on('end', () => process.exit(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Breaks every direction on purpose: a check that cannot fail would pass here too, and that fails the test.
+// Creates a violation of every direction and requires that the check reports it.
 import {
   cpSync,
   mkdirSync,
@@ -14,14 +14,14 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { checkLayering } from './check-layering.ts';
-import { ROOMS } from './directions.ts';
+import { LAYERS } from './directions.ts';
 
 const root = join(import.meta.dirname, '../..');
-const made: string[] = [];
+const createdFolders: string[] = [];
 
-function aTree(files: Readonly<Record<string, string>>): string {
+function createTree(files: Readonly<Record<string, string>>): string {
   const base = mkdtempSync(join(tmpdir(), 'layering-'));
-  made.push(base);
+  createdFolders.push(base);
   cpSync(join(root, 'tsconfig.json'), join(base, 'tsconfig.json'));
   writeFileSync(join(base, 'package.json'), '{"type":"module"}');
   symlinkSync(join(root, 'node_modules'), join(base, 'node_modules'));
@@ -33,14 +33,14 @@ function aTree(files: Readonly<Record<string, string>>): string {
 }
 
 afterEach(() => {
-  for (const base of made.splice(0)) rmSync(base, { recursive: true, force: true });
+  for (const base of createdFolders.splice(0)) rmSync(base, { recursive: true, force: true });
 });
 
-const rooms = Object.keys(ROOMS);
-const upTo = (room: string) => '../'.repeat(room.split('/').length);
+const layers = Object.keys(LAYERS);
+const upTo = (layer: string) => '../'.repeat(layer.split('/').length);
 
 describe('layering', () => {
-  it('holds for this tree, and saw it', async () => {
+  it('finds no violation in this repository and reads its modules', async () => {
     const report = await checkLayering(root);
     expect(report.violations).toEqual([]);
     expect(report.modules).toBeGreaterThan(50);
@@ -49,10 +49,10 @@ describe('layering', () => {
   it('refuses every import that the table does not list, in values and in types', async () => {
     const files: Record<string, string> = {};
     const expected: string[] = [];
-    for (const from of rooms) {
+    for (const from of layers) {
       files[`src/${from}/index.ts`] = 'export const here = 1;\n';
-      for (const to of rooms.filter(
-        (name) => name !== from && !ROOMS[from]?.imports.includes(name),
+      for (const to of layers.filter(
+        (name) => name !== from && !LAYERS[from]?.imports.includes(name),
       )) {
         const path = `src/${from}/breaks-${to.replace('/', '-')}.ts`;
         files[path] =
@@ -60,37 +60,37 @@ describe('layering', () => {
         expected.push(`directions: ${from}: ${path} imports src/${to}/index.ts`);
       }
     }
-    const { violations } = await checkLayering(aTree(files));
+    const { violations } = await checkLayering(createTree(files));
     for (const line of expected) expect(violations).toContain(line);
     expect(expected.length).toBeGreaterThan(200);
   });
 
   it('accepts every import that the table lists', async () => {
     const files: Record<string, string> = {};
-    for (const from of rooms) {
+    for (const from of layers) {
       files[`src/${from}/index.ts`] = 'export const here = 1;\n';
-      for (const to of ROOMS[from]?.imports ?? []) {
+      for (const to of LAYERS[from]?.imports ?? []) {
         files[`src/${from}/uses-${to.replace('/', '-')}.ts`] =
           `export { here } from '${upTo(from)}${to}/index.ts';\n`;
       }
     }
-    const { violations } = await checkLayering(aTree(files));
+    const { violations } = await checkLayering(createTree(files));
     expect(violations).toEqual([]);
   });
 
   it.each([
     [
-      'a pure room reads a file',
+      'a Node API in a pure layer',
       { 'src/model/a.ts': "import 'node:fs';\n" },
       /pure: model uses no Node API/,
     ],
     [
-      'a pure room takes a package',
+      'a package in a pure layer',
       { 'src/scheduling/a.ts': "import 'zod';\n" },
       /pure: scheduling uses no package/,
     ],
     [
-      'somebody reaches past an entry',
+      'an import that bypasses index.ts',
       {
         'src/fleet/inner.ts': 'export const a = 1;\n',
         'src/cli/a.ts': "export { a } from '../fleet/inner.ts';\n",
@@ -98,7 +98,7 @@ describe('layering', () => {
       /entry: fleet is entered through index\.ts/,
     ],
     [
-      'two files need each other',
+      'a cyclic import',
       {
         'src/model/a.ts': "export * from './b.ts';\n",
         'src/model/b.ts': "export * from './a.ts';\n",
@@ -106,12 +106,12 @@ describe('layering', () => {
       /no cycles/,
     ],
     [
-      'a folder without a room, even if nothing in it imports anything',
+      'a folder that belongs to no layer, even without imports',
       { 'src/utils/a.ts': 'export const a = 1;\n' },
-      /every file has a room: src\/utils\/a\.ts/,
+      /every file belongs to a layer: src\/utils\/a\.ts/,
     ],
     [
-      'generated code that breaks a direction',
+      'generated code that violates a direction',
       {
         'src/store/index.ts': 'export const a = 1;\n',
         'src/model/gen/a.ts': "export * from '../../store/index.ts';\n",
@@ -119,7 +119,7 @@ describe('layering', () => {
       /directions: model/,
     ],
     [
-      'a test that reaches past an entry',
+      'a test that bypasses index.ts',
       {
         'src/store/inner.ts': 'export const a = 1;\n',
         'test/cli/a.ts': "export * from '../../src/store/inner.ts';\n",
@@ -129,23 +129,23 @@ describe('layering', () => {
     [
       'a file beside main.ts',
       { 'src/helpers.ts': 'export const a = 1;\n' },
-      /every file has a room: src\/helpers\.ts/,
+      /every file belongs to a layer: src\/helpers\.ts/,
     ],
     [
       'an import of main.ts',
       { 'src/main.ts': 'export const a = 1;\n', 'src/cli/a.ts': "export * from '../main.ts';\n" },
-      /nobody imports a composition root/,
+      /composition roots are not imported/,
     ],
     [
-      'the page past its contract',
+      'an import of the dashboard beside its contract',
       {
         'src/fleet/index.ts': 'export const a = 1;\n',
         'ui/page.ts': "export * from '../src/fleet/index.ts';\n",
       },
-      /ui knows only the contract/,
+      /ui imports only the contract/,
     ],
     [
-      'the simulator using the client',
+      'an import of the client by the simulator',
       {
         'src/proxmox/index.ts': 'export const a = 1;\n',
         'src/sim/proxmox/a.ts': "export * from '../../proxmox/index.ts';\n",
@@ -153,27 +153,27 @@ describe('layering', () => {
       /directions: sim\/proxmox/,
     ],
     [
-      'an import that leads nowhere',
+      'an unresolved import',
       { 'src/model/a.ts': "export * from './missing.ts';\n" },
       /everything resolves/,
     ],
-  ])('notices %s', async (_case, files, rule) => {
+  ])('reports %s', async (_case, files, rule) => {
     const { violations } = await checkLayering(
-      aTree({ 'src/model/ok.ts': 'export const ok = 1;\n', ...files }),
+      createTree({ 'src/model/ok.ts': 'export const ok = 1;\n', ...files }),
     );
     expect(violations.join('\n')).toMatch(rule);
   });
 
-  it('has a room for every folder of the design, with a page that says what it is for', () => {
-    for (const room of rooms) {
-      const text = readFileSync(join(root, 'src', room, 'README.md'), 'utf8');
-      expect(text.split('\n').length, `src/${room}/README.md`).toBeLessThanOrEqual(31);
+  it('every folder of src belongs to a layer and has a README of at most 30 lines', () => {
+    for (const layer of layers) {
+      const text = readFileSync(join(root, 'src', layer, 'README.md'), 'utf8');
+      expect(text.split('\n').length, `src/${layer}/README.md`).toBeLessThanOrEqual(31);
     }
     const folders = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((entry) =>
       entry.isDirectory(),
     );
     expect(folders.map(({ name }) => name).sort()).toEqual(
-      [...new Set(rooms.map((room) => room.split('/')[0]))].sort(),
+      [...new Set(layers.map((layer) => layer.split('/')[0]))].sort(),
     );
   });
 });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the table of directions into dependency-cruiser rules and runs them.
+// Generates dependency-cruiser rules from the table of directions and runs them.
 import { readdirSync } from 'node:fs';
 import { cruise, type ICruiseResult } from 'dependency-cruiser';
-import { COMPOSITION_ROOTS, ROOMS, type Room, UI_CONTRACT } from './directions.ts';
+import { COMPOSITION_ROOTS, LAYERS, type Layer, UI_CONTRACT } from './directions.ts';
 
 export interface LayeringReport {
   readonly modules: number;
-  /** One line per broken rule: who imports what, and which rule forbids it. */
+  /** One line per violation: the rule, the importing file and the imported file. */
   readonly violations: readonly string[];
 }
 
@@ -18,53 +18,53 @@ interface Rule {
   to: Record<string, unknown>;
 }
 
-/** Tests and what helps them may use what they like. */
+/** Tests and test helpers may use Node APIs and any package. */
 const TESTS = '(\\.(test|contract)\\.ts$|/testing/)';
 
-function folder(room: string): string {
-  return `^src/${room}/`;
+function folderPattern(layer: string): string {
+  return `^src/${layer}/`;
 }
 
-/** Rooms inside a room (proxmox/wire-facts) have rules of their own. */
-function roomsInside(room: string): string[] {
-  return Object.keys(ROOMS).filter((other) => other.startsWith(`${room}/`));
+/** Layers inside a layer (proxmox/wire-facts) have their own rules. */
+function nestedLayers(layer: string): string[] {
+  return Object.keys(LAYERS).filter((other) => other.startsWith(`${layer}/`));
 }
 
-function directionRule(room: string, { imports }: Room): Rule {
+function directionRule(layer: string, { imports }: Layer): Rule {
   // Tests inside a folder use the test data of the whole folder.
-  const tests = room.includes('/') ? [TESTS] : [];
-  const excluded = [...roomsInside(room).map(folder), ...tests];
+  const tests = layer.includes('/') ? [TESTS] : [];
+  const excluded = [...nestedLayers(layer).map(folderPattern), ...tests];
   return {
-    name: `directions: ${room}`,
-    comment: `src/${room} may import ${imports.length > 0 ? imports.join(', ') : 'nothing of src'}`,
+    name: `directions: ${layer}`,
+    comment: `src/${layer} may import ${imports.length > 0 ? imports.join(', ') : 'nothing of src'}`,
     severity: 'error',
-    from: { path: folder(room), ...(excluded.length > 0 && { pathNot: excluded }) },
+    from: { path: folderPattern(layer), ...(excluded.length > 0 && { pathNot: excluded }) },
     to: {
       path: '^(src|ui|test|bench|scripts)/',
-      pathNot: [own(room, imports), ...imports.map(folder)],
+      pathNot: [layer, ...imports].map((allowed) => ownFilesPattern(allowed, imports)),
     },
   };
 }
 
-/** A room inside a room is none of its own unless the table lists it. */
-function own(room: string, imports: readonly string[]): string {
-  const closed = roomsInside(room).filter((inside) => !imports.includes(inside));
-  const names = closed.map((inside) => inside.slice(room.length + 1)).join('|');
-  return names === '' ? folder(room) : `${folder(room)}(?!(${names})/)`;
+/** The files of a layer without the layers inside it, unless the importing layer lists them. */
+function ownFilesPattern(layer: string, imports: readonly string[]): string {
+  const closed = nestedLayers(layer).filter((inside) => !imports.includes(inside));
+  const names = closed.map((inside) => inside.slice(layer.length + 1)).join('|');
+  return names === '' ? folderPattern(layer) : `${folderPattern(layer)}(?!(${names})/)`;
 }
 
-function purityRules(room: string, { packages = [] }: Room): Rule[] {
-  const from = { path: folder(room), pathNot: TESTS };
+function purityRules(layer: string, { packages = [] }: Layer): Rule[] {
+  const from = { path: folderPattern(layer), pathNot: TESTS };
   return [
     {
-      name: `pure: ${room} uses no Node API`,
-      comment: 'pure code gets time, randomness and bytes handed in',
+      name: `pure: ${layer} uses no Node API`,
+      comment: 'pure code receives time, randomness and bytes as arguments',
       severity: 'error',
       from,
       to: { dependencyTypes: ['core'] },
     },
     {
-      name: `pure: ${room} uses no package`,
+      name: `pure: ${layer} uses no package`,
       comment: `allowed here: ${packages.join(', ') || 'none'}`,
       severity: 'error',
       from,
@@ -76,17 +76,17 @@ function purityRules(room: string, { packages = [] }: Room): Rule[] {
   ];
 }
 
-function entryRule(room: string): Rule {
-  const inside = roomsInside(room).map(folder);
+function entryRule(layer: string): Rule {
+  const inside = nestedLayers(layer).map(folderPattern);
   return {
-    name: `entry: ${room} is entered through index.ts`,
-    comment: 'what others may use of a room stands in its index.ts',
+    name: `entry: ${layer} is entered through index.ts`,
+    comment: 'index.ts exports what other layers may use',
     severity: 'error',
-    from: { path: '^(src|test|bench|scripts)/', pathNot: [folder(room)] },
-    // Builders of test data are for everybody's tests.
+    from: { path: '^(src|test|bench|scripts)/', pathNot: [folderPattern(layer)] },
+    // Test helpers may be used by the tests of every layer.
     to: {
-      path: folder(room),
-      pathNot: [`${folder(room)}index\\.ts$`, '/testing/', UI_CONTRACT, ...inside],
+      path: folderPattern(layer),
+      pathNot: [`${folderPattern(layer)}index\\.ts$`, '/testing/', UI_CONTRACT, ...inside],
     },
   };
 }
@@ -94,20 +94,20 @@ function entryRule(room: string): Rule {
 const GENERAL_RULES: Rule[] = [
   {
     name: 'no cycles',
-    comment: 'two files that need each other are one file, or three',
+    comment: 'merge the two files, or move the shared part to a third',
     severity: 'error',
     from: {},
     to: { circular: true },
   },
   {
-    name: 'nobody imports a composition root',
-    comment: 'they join the adapters; nothing may depend on how',
+    name: 'composition roots are not imported',
+    comment: 'they wire the adapters together; no file may depend on them',
     severity: 'error',
     from: { path: '^(src|ui)/' },
     to: { path: COMPOSITION_ROOTS.map((root) => `^${root}$`) },
   },
   {
-    name: 'ui knows only the contract',
+    name: 'ui imports only the contract',
     comment: `ui/ may import ${UI_CONTRACT} and nothing else of src/`,
     severity: 'error',
     from: { path: '^ui/' },
@@ -115,30 +115,33 @@ const GENERAL_RULES: Rule[] = [
   },
   {
     name: 'everything resolves',
-    comment: 'an import that leads nowhere would escape every other rule',
+    comment: 'an unresolved import would escape every other rule',
     severity: 'error',
     from: {},
     to: { couldNotResolve: true },
   },
 ];
 
-function rules(): Rule[] {
+function buildRules(): Rule[] {
   return [
     ...GENERAL_RULES,
-    ...Object.entries(ROOMS).flatMap(([name, room]) => [
-      directionRule(name, room),
-      ...(room.pure === true ? purityRules(name, room) : []),
-      ...(room.open === undefined ? [entryRule(name)] : []),
+    ...Object.entries(LAYERS).flatMap(([name, layer]) => [
+      directionRule(name, layer),
+      ...(layer.pure === true ? purityRules(name, layer) : []),
+      ...(layer.open === undefined ? [entryRule(name)] : []),
     ]),
   ];
 }
 
-/** A rule sees imports only; a file that imports nothing must have a room all the same. */
-function strayFiles(sources: readonly string[]): string[] {
+/** The rules only cover imports; this finds files of no layer even if they import nothing. */
+function findFilesWithoutLayer(sources: readonly string[]): string[] {
   return sources
     .filter((path) => path.startsWith('src/') && !COMPOSITION_ROOTS.includes(path))
-    .filter((path) => !Object.keys(ROOMS).some((room) => path.startsWith(`src/${room}/`)))
-    .map((path) => `every file has a room: ${path} (see scripts/layering/directions.ts)`);
+    .filter((path) => !Object.keys(LAYERS).some((layer) => path.startsWith(`src/${layer}/`)))
+    .map(
+      (path) =>
+        `every file belongs to a layer: ${path} (add its folder to scripts/layering/directions.ts)`,
+    );
 }
 
 export async function checkLayering(baseDir: string): Promise<LayeringReport> {
@@ -147,7 +150,7 @@ export async function checkLayering(baseDir: string): Promise<LayeringReport> {
   );
   const result = await cruise(roots, {
     baseDir,
-    ruleSet: { forbidden: rules() },
+    ruleSet: { forbidden: buildRules() },
     validate: true,
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
@@ -162,7 +165,7 @@ export async function checkLayering(baseDir: string): Promise<LayeringReport> {
   return {
     modules: own.length,
     violations: [
-      ...strayFiles(own.map(({ source }) => source)),
+      ...findFilesWithoutLayer(own.map(({ source }) => source)),
       ...summary.violations.map(({ rule, from, to }) => `${rule.name}: ${from} imports ${to}`),
     ],
   };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may import whom inside src/. The one place to read it and the one place to change it (with an ADR):
-// `npm run check` enforces this table, docs/architecture.md explains it.
+// The allowed imports between the folders of src/. `npm run check` enforces this table, docs/architecture.md explains it.
+// A change of it needs an ADR.
 
-export interface Room {
-  /** Other rooms this one may import. Itself is always allowed; everything not listed is refused. */
+export interface Layer {
+  /** Other layers this one may import. Its own files are always allowed; everything not listed is refused. */
   readonly imports: readonly string[];
-  /** A pure room computes: no Node API, no package beyond `packages`, so it runs on virtual time. */
+  /** A pure layer only computes: no Node API and no package except `packages`, so it runs on virtual time. */
   readonly pure?: boolean;
-  /** npm packages a pure room may use. */
+  /** npm packages a pure layer may use. */
   readonly packages?: readonly string[];
-  /** Files that others may import; absent = only index.ts. Rooms of plain words are open file by file. */
+  /** Files that other layers may import; absent = only index.ts. */
   readonly open?: 'every-file';
 }
 
@@ -31,7 +31,7 @@ function fleetLayersUpTo(name: string): readonly string[] {
   return FLEET_LAYERS.slice(0, FLEET_LAYERS.indexOf(`fleet/${name}`) + 1);
 }
 
-export const ROOMS: Readonly<Record<string, Room>> = {
+export const LAYERS: Readonly<Record<string, Layer>> = {
   model: { imports: [], pure: true, open: 'every-file' },
   scheduling: { imports: ['model'], pure: true },
   placement: { imports: ['model'], pure: true, packages: ['ip-address'] },
@@ -57,7 +57,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     open: 'every-file',
   },
   proxmox: { imports: ['model', 'ports', 'proxmox/wire-facts'] },
-  // Facts of the wire, as data: the only thing that the Proxmox client and its simulator have in common.
+  // Facts of the Proxmox API as data: the only code that the Proxmox client and its simulator share.
   'proxmox/wire-facts': { imports: [], pure: true, open: 'every-file' },
   kubernetes: { imports: ['model', 'ports'] },
   store: { imports: ['model', 'ports'] },
@@ -70,8 +70,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
 };
 
-/** Where a thread begins everything is joined: these may import everything, and nobody imports them. */
+/** Entry points of the threads. They may import everything, and no file imports them. */
 export const COMPOSITION_ROOTS: readonly string[] = ['src/main.ts', 'src/grpc-worker.ts'];
 
-/** The dashboard knows the server only through this file. */
+/** The only file of src/ that the dashboard may import. */
 export const UI_CONTRACT = 'src/http/contract.ts';

@@ -4,15 +4,15 @@ import { aRegion, REGION } from '../../src/fleet/testing/settings.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';
 import type { VmRef } from '../../src/ports/hypervisor.ts';
 import {
-  aProcess,
-  cluster,
-  machinesIn,
-  remains,
+  clusterWithTemplates,
+  createProcess,
+  createSettings,
+  REASON,
+  readInventory,
+  readMachines,
+  reconcileUntilIdle,
   type Site,
   type SourceName,
-  siteSettings,
-  untilAtRest,
-  WHY,
 } from '../fleet/simulated-site.ts';
 import { simulatedRegion } from '../proxmox/simulated-region.ts';
 import { Pveum } from './pveum.ts';
@@ -31,7 +31,7 @@ const MAX_PASSES = 90;
 
 /** The templates with a cloud-init drive, as most templates have. */
 function templates() {
-  return (cluster().vms ?? []).map((vm) => ({
+  return (clusterWithTemplates().vms ?? []).map((vm) => ({
     ...vm,
     config: { ...vm.config, ide2: 'local-lvm:cloudinit' },
   }));
@@ -47,7 +47,7 @@ export async function siteWithRole({
   let secret = '';
   const users = [{ id: 'root@pam', password: 'simulated' }];
   const region = simulatedRegion(
-    { version, cluster: { ...cluster(), vms: templates(), users, acl: [] } },
+    { version, cluster: { ...clusterWithTemplates(), vms: templates(), users, acl: [] } },
     {
       region: REGION,
       credentials: { kind: 'token', id: 'pvescaler@pve!server', secret: () => secret },
@@ -60,7 +60,7 @@ export async function siteWithRole({
   }
   const storage = { images: 'local', seeds: 'local', disks: ['local-lvm'] };
   const regions = { [REGION]: aRegion({ storage, resourcePool }) };
-  const settings = siteSettings(source, { regions });
+  const settings = createSettings(source, { regions });
   return { ...region, settings, store: new MemoryStore({ clock: region.clock }) };
 }
 
@@ -70,17 +70,17 @@ export async function runMachineLifecycle(
   whileReady?: (site: Site, vm: VmRef) => Promise<unknown>,
 ): Promise<string> {
   const site = await siteWithRole(trial);
-  const fleet = aProcess(site);
-  await fleet.scaleTo('workers', 1, WHY);
-  await untilAtRest(site, fleet, { rounds: MAX_PASSES });
-  const [machine] = await machinesIn(site.store);
+  const fleet = createProcess(site);
+  await fleet.scaleTo('workers', 1, REASON);
+  await reconcileUntilIdle(site, fleet, { maxPasses: MAX_PASSES });
+  const [machine] = await readMachines(site.store);
   if (machine?.phase !== 'ready' || machine.placement === undefined)
     return `stuck: ${machine?.phase} ${machine?.failure?.message}`;
-  if (remains(site).isos.length > 0) return 'the seed ISO was not deleted';
+  if (readInventory(site).isos.length > 0) return 'the seed ISO was not deleted';
   if (whileReady !== undefined) await site.settled(whileReady(site, machine.placement));
-  await fleet.scaleTo('workers', 0, WHY);
-  await untilAtRest(site, fleet, { rounds: MAX_PASSES });
-  const left = remains(site);
+  await fleet.scaleTo('workers', 0, REASON);
+  await reconcileUntilIdle(site, fleet, { maxPasses: MAX_PASSES });
+  const left = readInventory(site);
   return left.vms.length + left.disks.length === 0
     ? 'created and deleted'
     : 'the VM or its disks were not deleted';

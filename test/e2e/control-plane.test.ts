@@ -17,21 +17,21 @@ beforeAll(async () => {
 });
 afterAll(() => plane.stop());
 
-describe('the control plane of a suite', () => {
-  it('answers, and is a cluster of its own', async () => {
-    const version = await plane.api.demand<{ gitVersion: string }>('GET', '/version');
+describe('the test control plane', () => {
+  it('answers and has its own cluster UID', async () => {
+    const version = await plane.api.callOrThrow<{ gitVersion: string }>('GET', '/version');
     expect(version.gitVersion).toMatch(/^v1\.\d+\.\d+/);
     expect(plane.uid).toMatch(/^[0-9a-f-]{36}$/);
     expect(plane.server).not.toBe(plane.supervisor);
   });
 
-  it('knows its callers by certificate and by service account', async () => {
+  it('authenticates callers by certificate and by service account', async () => {
     const token = await plane.serviceAccountToken('default', 'default');
-    const callers = [{ user: 'somebody', groups: ['some'] }, { token }, {}];
+    const callers = [{ user: 'alice', groups: ['team'] }, { token }, {}];
     const names = callers.map(async (caller) => {
       const api = plane.apiAs(caller);
       const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
-      const review = await api.demand<{ status: { userInfo: { username: string } } }>(
+      const review = await api.callOrThrow<{ status: { userInfo: { username: string } } }>(
         'POST',
         path,
         {},
@@ -40,34 +40,34 @@ describe('the control plane of a suite', () => {
       return review.status.userInfo.username;
     });
     expect(await Promise.all(names)).toEqual([
-      'somebody',
+      'alice',
       'system:serviceaccount:default:default',
       'admin',
     ]);
   });
 
-  it('schedules: a pod without a node is told so', async () => {
+  it('marks a pod without a node as unschedulable', async () => {
     await plane.api.create('/api/v1/namespaces/default/pods', {
-      metadata: { name: 'lonely' },
+      metadata: { name: 'pending' },
       spec: { containers: [{ name: 'app', image: 'example/app' }] },
     });
-    const reason = await waitUntil('the scheduler looks at the pod', async () => {
-      const pod = await plane.api.get<PodObject>('/api/v1/namespaces/default/pods/lonely');
+    const reason = await waitUntil('the scheduler has tried the pod', async () => {
+      const pod = await plane.api.get<PodObject>('/api/v1/namespaces/default/pods/pending');
       return pod.status.conditions?.find(({ type }) => type === 'PodScheduled')?.reason;
     });
     expect(reason).toBe('Unschedulable');
   });
 
-  it('comes back after the API server was killed, with what it knew', async () => {
+  it('keeps its objects when the API server is killed and restarted', async () => {
     await plane.killApiServer();
     await expect(plane.api.call('GET', '/readyz')).rejects.toMatchObject({ class: 'Unreachable' });
     await plane.startApiServer();
-    expect((await plane.api.get('/api/v1/namespaces/default/pods/lonely')).metadata.name).toBe(
-      'lonely',
+    expect((await plane.api.get('/api/v1/namespaces/default/pods/pending')).metadata.name).toBe(
+      'pending',
     );
   });
 
-  it('answers 410 to who goes on from before a compaction', async () => {
+  it('answers 410 to a watch from before a compaction', async () => {
     const [pod] = await plane.api.list('/api/v1/pods');
     const old = Number(pod?.metadata.resourceVersion) - 1;
     await plane.compact();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated guests join a real cluster with nothing but what their seed says.
+// Simulated guests join a real cluster using only the content of their seed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type ApiObject,
@@ -8,8 +8,8 @@ import {
   waitUntil,
 } from './controlplane/index.ts';
 import { createToken } from './support/bootstrap-token.ts';
-import { nodeNamed, podNamed, readiness } from './support/kube-objects.ts';
-import { bootGuest, type GuestOrder, joinOf, takeAgentSteps } from './support/real-guest.ts';
+import { findNode, findPod, readReadiness } from './support/kube-objects.ts';
+import { bootGuest, createJoin, type GuestOptions, runAgentSteps } from './support/real-guest.ts';
 
 let plane: ControlPlane;
 let lastVmId = 1_250;
@@ -27,28 +27,31 @@ interface CertificateRequest extends ApiObject {
   readonly status: { readonly certificate?: string };
 }
 
-async function joinWithToken(distribution: Distribution) {
-  return joinOf(plane, distribution, await createToken(plane.api, { distribution }));
+async function createJoinWithToken(distribution: Distribution) {
+  return createJoin(plane, distribution, await createToken(plane.api, { distribution }));
 }
 
-function boot(name: string, order: Omit<GuestOrder, 'name' | 'vmId'>) {
+function boot(name: string, order: Omit<GuestOptions, 'name' | 'vmId'>) {
   lastVmId += 1;
   return bootGuest({ name, vmId: lastVmId, ...order });
 }
 
-function ready(name: string) {
+function waitUntilReady(name: string) {
   return waitUntil(`${name} is ready`, async () => {
-    const node = await nodeNamed(plane.api, name);
-    return node !== undefined && readiness(node) === 'True' ? node : undefined;
+    const node = await findNode(plane.api, name);
+    return node !== undefined && readReadiness(node) === 'True' ? node : undefined;
   });
 }
 
 describe.each(DISTRIBUTIONS)('a %s node', (distribution) => {
-  it('registers as what its machine is, and runs pods', async () => {
+  it('registers with the identity of its machine and runs pods', async () => {
     const name = `worker-${distribution}`;
     const pool = { taints: [{ key: 'dedicated', value: 'gpu', effect: 'NoSchedule' }] } as const;
-    const { guest, machineId } = boot(name, { join: await joinWithToken(distribution), pool });
-    const node = await ready(name);
+    const { guest, machineId } = boot(name, {
+      join: await createJoinWithToken(distribution),
+      pool,
+    });
+    const node = await waitUntilReady(name);
     expect(guest.report().errors).toEqual([]);
     expect(node.spec.providerID).toBe(`proxmox://lab/${lastVmId}`);
     expect(node.spec.taints).toContainEqual(pool.taints[0]);
@@ -70,27 +73,27 @@ describe.each(DISTRIBUTIONS)('a %s node', (distribution) => {
     expect(memory).toBeLessThan(4 * 2 ** 20);
     const held = memory - kibibytes(node.status.allocatable['memory']);
     expect(held).toBe(distribution === 'kubeadm' ? 100 * 1024 : 0);
-    await runsPods(distribution, name);
+    await expectPodRuns(distribution, name);
   });
 
-  it('is not let in with a token that is wrong, or whose time is over', async () => {
+  it('cannot join with a wrong or expired token', async () => {
     const wrong = await createToken(plane.api, { distribution });
     const secret = wrong.replace(/\..*/, '.0000000000000000');
     const late = await createToken(plane.api, { distribution, lifetimeMs: -1_000 });
     const tries = [secret, late].map((token, index) =>
-      boot(`refused-${index}-${distribution}`, { join: joinOf(plane, distribution, token) }),
+      boot(`refused-${index}-${distribution}`, { join: createJoin(plane, distribution, token) }),
     );
     for (const { guest } of tries) {
-      await waitUntil('the guest says why it cannot join', () => {
+      await waitUntil('the guest reports why it cannot join', () => {
         const { warnings, errors } = guest.report();
         return [...warnings, ...errors].some((text) => /401|signature/.test(text));
       });
     }
     for (const index of [0, 1])
-      expect(await nodeNamed(plane.api, `refused-${index}-${distribution}`)).toBeUndefined();
+      expect(await findNode(plane.api, `refused-${index}-${distribution}`)).toBeUndefined();
   });
 
-  it('does not believe a server whose CA is not the one it was told', async () => {
+  it('does not join a server with another CA than the pinned one', async () => {
     const token = await createToken(plane.api, { distribution });
     const elsewhere = {
       server: plane.server,
@@ -99,16 +102,16 @@ describe.each(DISTRIBUTIONS)('a %s node', (distribution) => {
       caCertHash: `sha256:${'0'.repeat(64)}`,
     };
     const { guest } = boot(`wrong-ca-${distribution}`, {
-      join: joinOf(elsewhere, distribution, token),
+      join: createJoin(elsewhere, distribution, token),
     });
     await waitUntil('the guest gives up', () =>
       guest.report().errors.some((text) => /CA hash|is pinned/.test(text)),
     );
-    expect(await nodeNamed(plane.api, `wrong-ca-${distribution}`)).toBeUndefined();
+    expect(await findNode(plane.api, `wrong-ca-${distribution}`)).toBeUndefined();
   });
 });
 
-async function runsPods(distribution: string, nodeName: string): Promise<void> {
+async function expectPodRuns(distribution: string, nodeName: string): Promise<void> {
   const name = `app-${distribution}`;
   await plane.api.create('/api/v1/namespaces/default/pods', {
     metadata: { name },
@@ -121,31 +124,31 @@ async function runsPods(distribution: string, nodeName: string): Promise<void> {
     },
   });
   await waitUntil('the pod is ready', async () => {
-    const pod = await podNamed(plane.api, name);
-    return pod !== undefined && readiness(pod) === 'True' && pod.status.phase === 'Running';
+    const pod = await findPod(plane.api, name);
+    return pod !== undefined && readReadiness(pod) === 'True' && pod.status.phase === 'Running';
   });
   await plane.api.delete(`/api/v1/namespaces/default/pods/${name}`);
-  // Nobody but its kubelet may say that it has ended.
-  await waitUntil('the pod is gone', async () => (await podNamed(plane.api, name)) === undefined);
+  // Only its kubelet may report that it has ended.
+  await waitUntil('the pod is gone', async () => (await findPod(plane.api, name)) === undefined);
 }
 
-it('nodes are not ready while their VMs are off, and need no token to come back', async () => {
+it('nodes are not ready while their VMs are off, and rejoin without a token', async () => {
   const guests = await Promise.all(
     DISTRIBUTIONS.map(async (distribution) => {
       const name = `again-${distribution}`;
-      return { name, ...boot(name, { join: await joinWithToken(distribution) }) };
+      return { name, ...boot(name, { join: await createJoinWithToken(distribution) }) };
     }),
   );
-  const before = await Promise.all(guests.map(({ name }) => ready(name)));
+  const before = await Promise.all(guests.map(({ name }) => waitUntilReady(name)));
   for (const { guest } of guests) guest.stop();
   for (const { name } of guests) {
-    await waitUntil(`${name} is given up`, async () => {
-      const node = await nodeNamed(plane.api, name);
-      return node !== undefined && readiness(node) === 'Unknown';
+    await waitUntil(`${name} is unknown`, async () => {
+      const node = await findNode(plane.api, name);
+      return node !== undefined && readReadiness(node) === 'Unknown';
     });
   }
-  const second = guests.map(({ againWithoutSeed }) => againWithoutSeed());
-  const after = await Promise.all(guests.map(({ name }) => ready(name)));
+  const second = guests.map(({ bootWithoutSeed }) => bootWithoutSeed());
+  const after = await Promise.all(guests.map(({ name }) => waitUntilReady(name)));
   expect(after.map(({ metadata }) => metadata.uid)).toEqual(
     before.map(({ metadata }) => metadata.uid),
   );
@@ -153,22 +156,25 @@ it('nodes are not ready while their VMs are off, and need no token to come back'
     expect(guest.report()).toMatchObject({ joinAttempts: [], errors: [] });
 });
 
-it('a kubeadm node joins by the guest agent, with nothing of it on the seed', async () => {
-  const join = { ...(await joinWithToken('kubeadm')), via: 'agent' } as const;
+it('a kubeadm node joins through the guest agent, without join data on the seed', async () => {
+  const join = { ...(await createJoinWithToken('kubeadm')), via: 'agent' } as const;
   const { guest, seed } = boot('by-agent', { join });
   await waitUntil('the agent answers', () => guest.isAgentRunning());
-  expect(await takeAgentSteps(guest, seed.agentSteps)).toBeUndefined();
-  expect((await ready('by-agent')).spec.providerID).toBe(`proxmox://lab/${lastVmId}`);
+  expect(await runAgentSteps(guest, seed.agentSteps)).toBeUndefined();
+  expect((await waitUntilReady('by-agent')).spec.providerID).toBe(`proxmox://lab/${lastVmId}`);
 });
 
-it('a guest believes its seed: with that of another VM it is the wrong node, and its UUID tells', async () => {
-  const { machineId } = boot('mistaken', { join: await joinWithToken('k3s'), seedOf: 9_999 });
-  const node = await ready('mistaken');
+it('a guest with the seed of another VM registers with its own SMBIOS UUID', async () => {
+  const { machineId } = boot('mistaken', {
+    join: await createJoinWithToken('k3s'),
+    seedVmId: 9_999,
+  });
+  const node = await waitUntilReady('mistaken');
   expect(node.spec.providerID).toBe('proxmox://lab/9999');
   expect(node.status.nodeInfo.systemUUID).toBe(machineId);
 });
 
-it('every certificate was asked for with a bootstrap token and signed by the cluster', async () => {
+it('every certificate was requested with a bootstrap token and signed by the cluster', async () => {
   const requests = await plane.api.list<CertificateRequest>(
     '/apis/certificates.k8s.io/v1/certificatesigningrequests',
   );

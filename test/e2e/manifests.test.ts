@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifests of the server on a real API server: it knows every field of them, and the strictest profile for pods
-// lets the server in.
+// The manifests of the server on a real API server: strict field validation accepts them, and the pod passes the
+// restricted Pod Security profile.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
 import { type Manifest, readManifests, readRepoFile } from '../deploy/manifests.ts';
@@ -11,7 +11,7 @@ const NAMESPACE = `/api/v1/namespaces/${SERVICE_ACCOUNT.namespace}`;
 
 let plane: ControlPlane;
 
-function collection({ apiVersion, kind }: Manifest): string {
+function collectionPath({ apiVersion, kind }: Manifest): string {
   const group = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
   return `${group}/namespaces/${SERVICE_ACCOUNT.namespace}/${kind.toLowerCase()}s`.replace(
     /ys$/,
@@ -19,8 +19,12 @@ function collection({ apiVersion, kind }: Manifest): string {
   );
 }
 
-async function created(manifest: Manifest): Promise<unknown> {
-  const { status, body } = await plane.api.call('POST', collection(manifest) + STRICT, manifest);
+async function createManifest(manifest: Manifest): Promise<unknown> {
+  const { status, body } = await plane.api.call(
+    'POST',
+    collectionPath(manifest) + STRICT,
+    manifest,
+  );
   return status === 201 ? status : body;
 }
 
@@ -42,18 +46,18 @@ describe('the manifests of the server', () => {
     'server/proxmox-secret.example.yaml',
     'persistent-state/claim.yaml',
     'cluster-autoscaler/cloud-config.yaml',
-  ])('%s has no field that an API server does not know', async (name) => {
+  ])('%s passes strict field validation', async (name) => {
     for (const manifest of readManifests(`deploy/${name}`))
-      expect(await created(manifest)).toBe(201);
+      expect(await createManifest(manifest)).toBe(201);
   });
 
-  it('are refused when a field is misspelt', async () => {
+  it('are refused when a field is misspelled', async () => {
     const [service] = readManifests('deploy/server/service.yaml');
     const wrong = { ...service, metadata: { name: 'wrong' }, spec: { prots: [] } };
-    expect(await created(wrong as never)).toMatchObject({ code: 400 });
+    expect(await createManifest(wrong as never)).toMatchObject({ code: 400 });
   });
 
-  it('make a pod that the restricted profile lets in', async () => {
+  it('create a pod that the restricted profile admits', async () => {
     const [deployment] = readManifests('deploy/server/deployment.yaml');
     const { spec, metadata } = deployment?.['spec'].template ?? {};
     const pod = (name: string, changed: object): Manifest => ({
@@ -62,17 +66,17 @@ describe('the manifests of the server', () => {
       metadata: { ...metadata, name },
       spec: { ...spec, ...changed },
     });
-    expect(await created(pod('as-it-is', {}))).toBe(201);
-    expect(await created(pod('with-the-network-of-its-host', { hostNetwork: true }))).toMatchObject(
-      {
-        code: 403,
-      },
-    );
+    expect(await createManifest(pod('as-it-is', {}))).toBe(201);
+    expect(
+      await createManifest(pod('with-the-network-of-its-host', { hostNetwork: true })),
+    ).toMatchObject({
+      code: 403,
+    });
   });
 
-  it('carry a config that fits into a ConfigMap', async () => {
+  it('include a config that fits into a ConfigMap', async () => {
     const data = { 'config.yaml': readRepoFile('deploy/server/config.yaml') };
     const metadata = { name: 'pvescaler-config' };
-    expect(await created({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data })).toBe(201);
+    expect(await createManifest({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data })).toBe(201);
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing that a suite started outlives it, however it ends.
+// The programs that a suite started end with the test process, however it ends.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync } from 'node:fs';
@@ -9,14 +9,14 @@ import { expect, it } from 'vitest';
 import { waitUntil } from './controlplane/index.ts';
 
 const STARTER = `
-import { reapFolder } from ${JSON.stringify(join(import.meta.dirname, 'controlplane/reaper.ts'))};
+import { removeFolderOnExit } from ${JSON.stringify(join(import.meta.dirname, 'controlplane/reaper.ts'))};
 import { Program } from ${JSON.stringify(join(import.meta.dirname, 'controlplane/program.ts'))};
 const folder = process.argv[1];
-reapFolder(folder);
+removeFolderOnExit(folder);
 const start = () => new Program({ name: 'sleep', path: '/bin/sleep', args: ['600'], logFile: folder + '/log' });
-const [stays, goes] = [start(), start()];
-await goes.kill();
-console.log(stays.pid);
+const [running, killed] = [start(), start()];
+await killed.kill();
+console.log(running.pid);
 setInterval(() => undefined, 1000);
 `;
 
@@ -30,7 +30,7 @@ function isAlive(pid: number): boolean {
 }
 
 it.each(['SIGKILL', 'SIGINT', 'SIGTERM'] as const)(
-  'is gone after %s of the test process',
+  'a program ends and its folder is removed after %s of the test process',
   async (signal) => {
     const folder = mkdtempSync(join(tmpdir(), 'pvescaler-reaper-'));
     const args = ['--input-type=module', '-e', STARTER, folder];
@@ -39,6 +39,6 @@ it.each(['SIGKILL', 'SIGINT', 'SIGTERM'] as const)(
     const pid = Number(line.toString());
     expect(isAlive(pid)).toBe(true);
     starter.kill(signal);
-    await waitUntil('the program is gone', () => !isAlive(pid) && !existsSync(folder));
+    await waitUntil('the program has ended', () => !isAlive(pid) && !existsSync(folder));
   },
 );

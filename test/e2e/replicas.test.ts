@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two replicas of `serve`, and what happens when the one that drives is stopped, dies, or is frozen and wakes up much
-// later.
+// Two replicas of `serve`: the leader is stopped, killed, or frozen and resumed much later.
 import { describe, it, type TestContext } from 'vitest';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
-import { nodes, readiness } from './support/kube-objects.ts';
+import { listNodes, readReadiness } from './support/kube-objects.ts';
 import { accountKubeconfig, applyManifests } from './support/manifests.ts';
 import {
-  judgeTasks,
+  countVmTasks,
+  listLeftovers,
   POOL,
   type Replica,
-  ready,
-  remains,
   type SimulatedSite,
   startSite,
+  waitUntilReady,
 } from './support/simulated-site.ts';
 
-/** The lease has to run out, and the successor waits for requests that were on their way. */
+/** The lease has to expire, and the successor waits for requests that may still be in flight. */
 const TAKEOVER_MS = 180_000;
-/** Less than the successor of a dead one waits for its requests alone. */
+/** Shorter than the time a successor waits for the requests of a killed leader. */
 const HANDOVER_MS = 25_000;
 const SIZE = 6;
 
-interface Scene {
+interface ReplicaScenario {
   readonly expect: TestContext['expect'];
   readonly plane: ControlPlane;
   readonly site: SimulatedSite;
@@ -29,10 +28,10 @@ interface Scene {
   readonly other: Replica;
 }
 
-async function aScene(
+async function startScenario(
   { expect, onTestFinished }: TestContext,
-  stores: 'one' | 'each its own',
-): Promise<Scene> {
+  stores: 'shared' | 'separate',
+): Promise<ReplicaScenario> {
   const plane = await startControlPlane();
   onTestFinished(() => plane.stop());
   await applyManifests(plane);
@@ -46,22 +45,22 @@ async function aScene(
   });
   onTestFinished(() => site.close());
   const leader = await site.serve('first');
-  await ready(leader);
-  await waitUntil('the first one leads', () => leader.isLeading());
+  await waitUntilReady(leader);
+  await waitUntil('the first replica leads', () => leader.isLeading());
   const other = await site.serve('second');
-  await ready(other);
+  await waitUntilReady(other);
   expect(await other.isLeading()).toBe(false);
   return { expect, plane, site, leader, other };
 }
 
-/** Every VM is one Node and every Node one VM. */
-async function oneToOne({ plane, site }: Scene): Promise<void> {
+/** Every VM has one Node and every Node one VM. */
+async function expectOneNodePerVm({ plane, site }: ReplicaScenario): Promise<void> {
   await waitUntil(
     'a Node per VM',
     async () => {
-      const there = await nodes(plane.api);
+      const there = await listNodes(plane.api);
       const ids = there
-        .filter((node) => readiness(node) === 'True')
+        .filter((node) => readReadiness(node) === 'True')
         .map(({ spec }) => spec.providerID);
       const vms = site.sim.inspect().vms.map(({ id }) => `proxmox://lab/${id}`);
       return vms.length === there.length && vms.every((id) => ids.includes(id));
@@ -70,73 +69,73 @@ async function oneToOne({ plane, site }: Scene): Promise<void> {
   );
 }
 
-// Side by side, each with a cluster of its own: nearly all of their time they wait for a lease to run out.
-describe.concurrent('the other one takes over', () => {
+// The tests run concurrently, each with its own control plane: they mostly wait for a lease to expire.
+describe.concurrent('the second replica takes over', () => {
   it(
-    'from a leader that was stopped, without waiting for what it has no request of any more',
+    'from a leader that was stopped, without waiting for the lease to expire',
     async (context) => {
-      const scene = await aScene(context, 'one');
-      const { expect, site, leader, other } = scene;
-      const middle = site.untilCreations(3);
-      const scaling = site.cliOf('first', 'pool', 'scale', POOL, '--to', String(SIZE));
+      const scenario = await startScenario(context, 'shared');
+      const { expect, site, leader, other } = scenario;
+      const middle = site.waitForCreations(3);
+      const scaling = site.startCli('first', 'pool', 'scale', POOL, '--to', String(SIZE));
       await middle;
       scaling.stop();
-      leader.program.signal('SIGTERM');
-      expect(await leader.program.ended()).toBe(0);
-      await waitUntil('the second one leads', () => other.isLeading(), HANDOVER_MS);
-      await waitUntil('all are there', () => site.sim.inspect().vms.length === SIZE, TAKEOVER_MS);
-      await oneToOne(scene);
-      expect(judgeTasks(site)).toMatchObject({ created: SIZE });
-      await emptied(scene, 'second');
+      leader.program.sendSignal('SIGTERM');
+      expect(await leader.program.waitForExit()).toBe(0);
+      await waitUntil('the second replica leads', () => other.isLeading(), HANDOVER_MS);
+      await waitUntil('all VMs exist', () => site.sim.inspect().vms.length === SIZE, TAKEOVER_MS);
+      await expectOneNodePerVm(scenario);
+      expect(countVmTasks(site)).toMatchObject({ created: SIZE });
+      await scaleToZero(scenario, 'second');
     },
     2 * TAKEOVER_MS,
   );
 
   it(
-    'from a leader that was killed, and ends what it began',
+    'from a leader that was killed, and finishes its work',
     async (context) => {
-      const scene = await aScene(context, 'one');
-      const { expect, site, leader, other } = scene;
-      const middle = site.untilCreations(3);
-      const scaling = site.cliOf('first', 'pool', 'scale', POOL, '--to', String(SIZE));
+      const scenario = await startScenario(context, 'shared');
+      const { expect, site, leader, other } = scenario;
+      const middle = site.waitForCreations(3);
+      const scaling = site.startCli('first', 'pool', 'scale', POOL, '--to', String(SIZE));
       await middle;
       scaling.stop();
-      leader.program.signal('SIGKILL');
-      await waitUntil('all are there', () => site.sim.inspect().vms.length === SIZE, TAKEOVER_MS);
-      await oneToOne(scene);
-      expect(judgeTasks(site)).toMatchObject({ created: SIZE });
-      other.program.demandRunning();
-      await emptied(scene, 'second');
+      leader.program.sendSignal('SIGKILL');
+      await waitUntil('all VMs exist', () => site.sim.inspect().vms.length === SIZE, TAKEOVER_MS);
+      await expectOneNodePerVm(scenario);
+      expect(countVmTasks(site)).toMatchObject({ created: SIZE });
+      other.program.assertRunning();
+      await scaleToZero(scenario, 'second');
     },
     2 * TAKEOVER_MS,
   );
 
   it(
-    'from a leader that was frozen, which does nothing when it wakes',
+    'from a leader that was frozen, which sends no write after it resumes',
     async (context) => {
-      const scene = await aScene(context, 'each its own');
-      const { expect, site, leader, other } = scene;
-      const middle = site.untilCreations(3);
-      const scaling = site.cliOf('first', 'pool', 'scale', POOL, '--to', String(SIZE));
+      const scenario = await startScenario(context, 'separate');
+      const { expect, site, leader, other } = scenario;
+      const middle = site.waitForCreations(3);
+      const scaling = site.startCli('first', 'pool', 'scale', POOL, '--to', String(SIZE));
       await middle;
       scaling.stop();
-      leader.program.signal('SIGSTOP');
-      await waitUntil('the second one leads', () => other.isLeading(), TAKEOVER_MS);
-      await oneToOne(scene);
-      const before = site.deeds.length;
-      leader.program.signal('SIGCONT');
-      await waitUntil('the first one knows', async () => !(await leader.isLeading()));
-      await emptied(scene, 'second');
-      expect(site.deeds.slice(before).filter(({ by }) => by === 'first')).toEqual([]);
-      judgeTasks(site);
+      leader.program.sendSignal('SIGSTOP');
+      await waitUntil('the second replica leads', () => other.isLeading(), TAKEOVER_MS);
+      await expectOneNodePerVm(scenario);
+      const before = site.writes.length;
+      leader.program.sendSignal('SIGCONT');
+      await waitUntil('the first replica no longer leads', async () => !(await leader.isLeading()));
+      await scaleToZero(scenario, 'second');
+      expect(site.writes.slice(before).filter(({ replica }) => replica === 'first')).toEqual([]);
+      countVmTasks(site);
     },
     2 * TAKEOVER_MS,
   );
 });
 
-async function emptied({ expect, plane, site }: Scene, by: string): Promise<void> {
-  const { exitCode } = await site.cliOf(by, 'pool', 'scale', POOL, '--to', '0').ended;
+async function scaleToZero({ expect, plane, site }: ReplicaScenario, by: string): Promise<void> {
+  const { exitCode } = await site.startCli(by, 'pool', 'scale', POOL, '--to', '0').ended;
   expect(exitCode).toBe(0);
-  await waitUntil('no Node is left', async () => (await nodes(plane.api)).length === 0);
-  expect(remains(site)).toEqual({ vms: [], isos: [] });
+  await waitUntil('all Nodes are deleted', async () => (await listNodes(plane.api)).length === 0);
+  expect(listLeftovers(site)).toEqual({ vms: [], isos: [] });
 }

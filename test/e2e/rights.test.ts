@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifests on a real API server: their account can do what it must, and nothing else.
+// The manifests on a real API server: their service account can do what pvescaler needs, and nothing else.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openKubernetesCluster, RIGHTS, SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
 import { BOOTSTRAP_GROUPS } from '../../src/model/bootstrap-groups.ts';
@@ -16,7 +16,7 @@ const SECRETS = '/api/v1/namespaces/kube-system/secrets';
 let plane: ControlPlane;
 let cluster: Cluster;
 let api: Api;
-const troubles: PvescalerError[] = [];
+const errors: PvescalerError[] = [];
 
 beforeAll(async () => {
   plane = await startControlPlane({ nodeMonitorGraceSeconds: 600 });
@@ -28,10 +28,10 @@ beforeAll(async () => {
     openTransport: openClusterTransport,
     clock: systemClock,
     random: systemRandom,
-    onError: (error) => troubles.push(error),
+    onError: (error) => errors.push(error),
   });
-  // A new policy takes a moment until it is in force.
-  await waitUntil('the admission policy is in force', async () => {
+  // A new policy takes a moment to become active.
+  await waitUntil('the admission policy is active', async () => {
     const answer = await api.call('POST', `${SECRETS}?dryRun=All`, secret({}, { type: 'Opaque' }));
     return answer.status !== 201;
   });
@@ -60,12 +60,12 @@ function secret(data: Readonly<Record<string, string>>, change: object = {}): ob
   };
 }
 
-async function aNode(name: string) {
+async function createNode(name: string) {
   const { metadata } = await plane.api.create('/api/v1/nodes', { metadata: { name } });
   return { name, uid: metadata.uid };
 }
 
-async function aPod(name: string, nodeName: string) {
+async function createPod(name: string, nodeName: string) {
   const { metadata } = await plane.api.create('/api/v1/namespaces/default/pods', {
     metadata: { name },
     spec: { nodeName, containers: [{ name: 'main', image: 'none.example/none' }] },
@@ -73,11 +73,11 @@ async function aPod(name: string, nodeName: string) {
   return { namespace: 'default', name, uid: metadata.uid };
 }
 
-describe('the account of the manifests', () => {
+describe('the service account of the manifests', () => {
   it('can do everything the adapter does', async () => {
     expect(await cluster.uid()).toBe(plane.uid);
-    const node = await aNode('worker-1');
-    const pod = await aPod('web-1', 'worker-1');
+    const node = await createNode('worker-1');
+    const pod = await createPod('web-1', 'worker-1');
     const view = await cluster.refresh();
     expect(view.nodes.map(({ name }) => name)).toEqual(['worker-1']);
     expect(view.pods.map(({ name }) => name)).toEqual(['web-1']);
@@ -102,11 +102,11 @@ describe('the account of the manifests', () => {
       durationMs: 15_000,
     });
     await cluster.releaseLease(await cluster.renewLease(lease, 15_000));
-    expect(troubles).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it.each(Object.keys(BOOTSTRAP_GROUPS) as (keyof typeof BOOTSTRAP_GROUPS)[])(
-    'can create tokens for %s, of up to an hour',
+    'can create bootstrap tokens for %s with a lifetime of up to an hour',
     async (kind) => {
       const groups = [BOOTSTRAP_GROUPS[kind]];
       for (const lifetimeMs of [60_000, 3_590_000]) {
@@ -118,7 +118,11 @@ describe('the account of the manifests', () => {
         });
         const joining = plane.apiAs({ token });
         const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
-        const review = await joining.demand<{ status: { userInfo: object } }>('POST', path, {});
+        const review = await joining.callOrThrow<{ status: { userInfo: object } }>(
+          'POST',
+          path,
+          {},
+        );
         await joining.close();
         expect(review.status.userInfo).toMatchObject({
           username: `system:bootstrap:${token.slice(0, 6)}`,
@@ -128,20 +132,22 @@ describe('the account of the manifests', () => {
     },
   );
 
-  it('has the rights of the table, and no other', async () => {
+  it('has exactly the rights of the table', async () => {
     for (const namespace of ['default', 'kube-system', SERVICE_ACCOUNT.namespace]) {
       const path = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews';
-      const { status } = await api.demand<{ status: { resourceRules: readonly Rule[] } }>(
+      const { status } = await api.callOrThrow<{ status: { resourceRules: readonly Rule[] } }>(
         'POST',
         path,
         { spec: { namespace } },
       );
-      const own = status.resourceRules.filter(({ apiGroups }) => !apiGroups.every(isEverybodys));
-      const wanted = RIGHTS.filter((right) => [undefined, namespace].includes(right.namespace));
-      expect(own.flatMap(rightsOf).sort()).toEqual(
-        wanted
+      const own = status.resourceRules.filter(
+        ({ apiGroups }) => !apiGroups.every(isGrantedToAllUsers),
+      );
+      const expected = RIGHTS.filter((right) => [undefined, namespace].includes(right.namespace));
+      expect(own.flatMap(formatRule).sort()).toEqual(
+        expected
           .flatMap(({ group, resource, verbs, names }) =>
-            rightsOf({
+            formatRule({
               apiGroups: [group],
               resources: [resource],
               verbs,
@@ -161,12 +167,17 @@ interface Rule {
   readonly verbs: readonly string[];
 }
 
-/** Whoever is signed in may ask about himself. */
-function isEverybodys(group: string): boolean {
+/** Every authenticated user may review its own permissions. */
+function isGrantedToAllUsers(group: string): boolean {
   return ['authorization.k8s.io', 'authentication.k8s.io'].includes(group);
 }
 
-function rightsOf({ apiGroups, resources, resourceNames = ['*'], verbs }: Rule): readonly string[] {
+function formatRule({
+  apiGroups,
+  resources,
+  resourceNames = ['*'],
+  verbs,
+}: Rule): readonly string[] {
   return apiGroups.flatMap((group) =>
     resources.flatMap((resource) =>
       resourceNames.flatMap((name) => verbs.map((verb) => `${verb} ${group}/${resource} ${name}`)),
@@ -223,13 +234,13 @@ const FORBIDDEN: readonly Attempt[] = [
   ['GET', '/apis/apps/v1/deployments'],
 ];
 
-describe('what the account may not do', () => {
+describe('the service account is refused', () => {
   it.each(FORBIDDEN)('%s %s', async (method, path) => {
     const body = method === 'GET' ? undefined : { metadata: { name: 'some' } };
     expect((await api.call(method, path, body)).status).toBe(403);
   });
 
-  it('make a Node by applying it, whatever uid it names', async () => {
+  it('to create a Node by server-side apply, with any uid', async () => {
     const path = '/api/v1/nodes/none?fieldManager=pvescaler';
     const about = { apiVersion: 'v1', kind: 'Node' };
     const uid = '0a1b2c3d-0000-4000-8000-000000000000';
@@ -239,10 +250,10 @@ describe('what the account may not do', () => {
     expect((await plane.api.call('GET', '/api/v1/nodes/none')).status).toBe(404);
   });
 
-  it('impersonate somebody', async () => {
+  it('to impersonate a user', async () => {
     const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
     const resourceAttributes = { verb: 'impersonate', resource: 'users', name: 'admin' };
-    const answer = await api.demand<{ status: { allowed: boolean } }>('POST', path, {
+    const answer = await api.callOrThrow<{ status: { allowed: boolean } }>('POST', path, {
       spec: { resourceAttributes },
     });
     expect(answer.status.allowed).toBe(false);
@@ -262,9 +273,9 @@ describe('the admission policy', () => {
     ['a day', secret({ expiration: inSeconds(86_400) })],
     ['the year 9999', secret({ expiration: '9999-12-31T23:59:59Z' })],
     ['an expiration with an offset', secret({ expiration: '2026-01-01T00:00:00-12:00' })],
-    ['an expiration that is none', secret({ expiration: 'never' })],
-    ['20 letters that are no instant', secret({ expiration: 'AAAA-AA-AATAA:AA:AAZ' })],
-    ['letters beyond the table', secret({ expiration: '~~~~-~~-~~T~~:~~:~~Z' })],
+    ['an invalid expiration', secret({ expiration: 'never' })],
+    ['20 letters that are not a timestamp', secret({ expiration: 'AAAA-AA-AATAA:AA:AAZ' })],
+    ['characters outside the decoding table', secret({ expiration: '~~~~-~~-~~T~~:~~:~~Z' })],
   ];
 
   it.each(refused)('refuses a Secret with %s', async (_what, body) => {
@@ -272,20 +283,20 @@ describe('the admission policy', () => {
     expect([403, 422]).toContain(answer.status);
   });
 
-  it('says why', async () => {
+  it('gives the reason of a refusal', async () => {
     const body = secret({ expiration: inSeconds(3_660) });
     const answer = await api.call('POST', `${SECRETS}?dryRun=All`, body);
     expect(JSON.stringify(answer.body)).toContain('lasts an hour at most');
   });
 
-  it('lets a token of an hour pass, at every letter of an instant', async () => {
+  it('admits tokens of up to an hour, for every digit of the timestamp', async () => {
     for (let step = 0; step < 60; step += 1) {
       const body = secret({ expiration: inSeconds(step * 59 + 61) });
       expect((await api.call('POST', `${SECRETS}?dryRun=All`, body)).status).toBe(201);
     }
   });
 
-  it('does not touch what others create', async () => {
+  it('does not apply to other users', async () => {
     const body = secret({}, { metadata: { name: 'other' }, type: 'Opaque' });
     expect((await plane.api.call('POST', `${SECRETS}?dryRun=All`, body)).status).toBe(201);
   });

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool goes 0 → 10 → 0 on a real cluster, for each way of joining: by `serve` and the CLI, as a user runs them.
+// Scales a pool 0 → 10 → 0 on a real cluster for each join method, with `serve` and the CLI as a user runs them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ControlPlane, startControlPlane, waitUntil } from './controlplane/index.ts';
-import { nodes, readiness } from './support/kube-objects.ts';
+import { listNodes, readReadiness } from './support/kube-objects.ts';
 import { accountKubeconfig, applyManifests } from './support/manifests.ts';
 import {
-  judgeTasks,
+  countVmTasks,
+  listLeftovers,
   POOL,
-  ready,
-  remains,
   type SimulatedSite,
   startSite,
+  waitUntilReady,
 } from './support/simulated-site.ts';
 
 let plane: ControlPlane;
@@ -25,7 +25,7 @@ describe.each([
   { distribution: 'rke2', via: 'cloud-init' },
   { distribution: 'kubeadm', via: 'cloud-init' },
   { distribution: 'kubeadm', via: 'agent' },
-] as const)('a pool of $distribution nodes, by $via', ({ distribution, via }) => {
+] as const)('a pool of $distribution nodes that join by $via', ({ distribution, via }) => {
   let site: SimulatedSite;
   beforeAll(async () => {
     const kubeconfig = await accountKubeconfig(plane);
@@ -33,23 +33,23 @@ describe.each([
   });
   afterAll(() => site.close());
 
-  it('grows to ten and shrinks to none, and nothing is left', async () => {
+  it('scales to ten and back to zero, and leaves nothing behind', async () => {
     const replica = await site.serve('serve');
-    await ready(replica);
-    const up = await site.cli('pool', 'scale', POOL, '--to', '10');
+    await waitUntilReady(replica);
+    const up = await site.runCli('pool', 'scale', POOL, '--to', '10');
     expect(up).toMatchObject({ exitCode: 0 });
-    const joined = await nodes(plane.api);
-    expect(joined.filter((node) => readiness(node) === 'True')).toHaveLength(10);
+    const joined = await listNodes(plane.api);
+    expect(joined.filter((node) => readReadiness(node) === 'True')).toHaveLength(10);
     const vms = site.sim.inspect().vms.filter(({ config }) => config['template'] !== '1');
     expect(joined.map(({ spec }) => spec.providerID).sort()).toEqual(
       vms.map(({ id }) => `proxmox://lab/${id}`).sort(),
     );
-    const down = await site.cli('pool', 'scale', POOL, '--to', '0');
+    const down = await site.runCli('pool', 'scale', POOL, '--to', '0');
     expect(down).toMatchObject({ exitCode: 0 });
-    await waitUntil('no Node is left', async () => (await nodes(plane.api)).length === 0);
-    expect(remains(site)).toEqual({ vms: [], isos: [] });
-    expect(judgeTasks(site)).toMatchObject({ created: 10, destroyed: 10 });
-    replica.program.signal('SIGTERM');
-    expect(await replica.program.ended()).toBe(0);
+    await waitUntil('all Nodes are deleted', async () => (await listNodes(plane.api)).length === 0);
+    expect(listLeftovers(site)).toEqual({ vms: [], isos: [] });
+    expect(countVmTasks(site)).toMatchObject({ created: 10, destroyed: 10 });
+    replica.program.sendSignal('SIGTERM');
+    expect(await replica.program.waitForExit()).toBe(0);
   });
 });

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pvescaler sim proxmox` as a process of its own: its guests, too, join the cluster that their user-data names.
+// `pvescaler sim proxmox` as a separate process: its guests join the cluster that their user-data names.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { root } from '../support/pvescaler.ts';
 import { type ControlPlane, Program, startControlPlane, waitUntil } from './controlplane/index.ts';
-import { nodes, readiness } from './support/kube-objects.ts';
+import { listNodes, readReadiness } from './support/kube-objects.ts';
 import { POOL, startSite } from './support/simulated-site.ts';
 
 let plane: ControlPlane;
@@ -32,34 +32,34 @@ urls:
   - { url: https://images.example/noble-with-agent.img, size: 600MiB, virtualSize: 3584MiB, checksums: { sha256: ${SHA256} } }
 `;
 
-async function aSimulator() {
+async function startSimulator() {
   const cluster = join(plane.folder, 'cluster.yaml');
   writeFileSync(cluster, CLUSTER);
-  const words = `sim proxmox --cluster ${cluster} --listen 127.0.0.1:0 --tls --speed 200 --json`;
+  const commandLine = `sim proxmox --cluster ${cluster} --listen 127.0.0.1:0 --tls --speed 200 --json`;
   const program = new Program({
     name: 'sim proxmox',
     path: process.execPath,
-    args: [join(root, 'bin/pvescaler.js'), ...words.split(' ')],
+    args: [join(root, 'bin/pvescaler.js'), ...commandLine.split(' ')],
     logFile: join(plane.folder, 'sim.log'),
   });
   onTestFinished(() => program.kill());
-  const line = await waitUntil('its address', () => {
-    program.demandRunning();
+  const line = await waitUntil('the address of the simulator', () => {
+    program.assertRunning();
     return /^\{.*\}$/m.exec(program.log())?.[0];
   });
   return JSON.parse(line) as { readonly url: string; readonly fingerprint: string };
 }
 
-it('guests of a simulator in another process become nodes', async () => {
-  const site = await startSite({ plane, distribution: 'k3s', proxmox: await aSimulator() });
+it('guests of a simulator in another process join as nodes', async () => {
+  const site = await startSite({ plane, distribution: 'k3s', proxmox: await startSimulator() });
   onTestFinished(() => site.close());
-  expect(await site.cli('pool', 'scale', POOL, '--to', '2')).toMatchObject({ exitCode: 0 });
-  const joined = await nodes(plane.api);
-  expect(joined.map(readiness)).toEqual(['True', 'True']);
+  expect(await site.runCli('pool', 'scale', POOL, '--to', '2')).toMatchObject({ exitCode: 0 });
+  const joined = await listNodes(plane.api);
+  expect(joined.map(readReadiness)).toEqual(['True', 'True']);
   expect(joined.map(({ spec }) => spec.providerID).sort()).toEqual([
     'proxmox://lab/1250',
     'proxmox://lab/1251',
   ]);
-  expect(await site.cli('pool', 'scale', POOL, '--to', '0')).toMatchObject({ exitCode: 0 });
-  await waitUntil('no Node is left', async () => (await nodes(plane.api)).length === 0);
+  expect(await site.runCli('pool', 'scale', POOL, '--to', '0')).toMatchObject({ exitCode: 0 });
+  await waitUntil('all Nodes are deleted', async () => (await listNodes(plane.api)).length === 0);
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run test:e2e`: the product against a real control plane. One file after the other: each starts a control plane
-// of its own, and two of them would only slow each other down.
+// `npm run test:e2e`: the product against a real control plane. Files run one after the other: each starts its own
+// control plane, and two at the same time would slow each other down.
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call to Proxmox without what differs from run to run: hosts, ids, tasks, query.
+// Normalizes a call to Proxmox: replaces hosts, VM ids, tasks and volumes, and drops the query.
 
 const API = '/api2/json';
 

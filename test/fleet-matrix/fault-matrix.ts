@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call that a run makes, and every task it starts, times everything that can go wrong there. It ends
-// converged, or failed with a reason and a clean site. In one process, on virtual time.
+// Every call and every task of a run, combined with every fault. Each run ends converged, or failed with a reason and
+// a clean site. In one process, on virtual time.
 import type { FaultRule } from '../../src/sim/proxmox/index.ts';
 import {
-  addressesInUse,
-  aProcess,
-  aSite,
-  machinesIn,
-  remains,
+  countAddressesInUse,
+  createProcess,
+  createSite,
+  REASON,
+  readInventory,
+  readMachines,
+  reconcileUntilIdle,
   type Site,
   type SourceName,
-  untilAtRest,
-  WHY,
 } from '../fleet/simulated-site.ts';
-import { onCall } from './on-call.ts';
-import { spread } from './points.ts';
+import { sampleEvenly } from './kill-points.ts';
+import { observeCalls } from './observe-calls.ts';
 import type { Tally } from './tally.ts';
 
 const MINUTE_MS = 60_000;
 const HOSTS = ['pve1', 'pve2', 'pve3'];
-const PHASES = ['up', 'down'] as const;
-const NOTHING = JSON.stringify({ vms: [], machines: [], isos: [], disks: [] });
+const DIRECTIONS = ['up', 'down'] as const;
+const EMPTY_INVENTORY = JSON.stringify({ vms: [], machines: [], isos: [], disks: [] });
 
 type Fault = Omit<FaultRule, 'endpoint'>;
 
@@ -47,128 +47,139 @@ const TASK_FAULTS: readonly Fault[] = [
   { kind: 'task-killed' },
 ];
 
-interface Cell {
-  readonly phase: (typeof PHASES)[number];
+interface FaultCell {
+  readonly direction: (typeof DIRECTIONS)[number];
   readonly fault: Fault;
-  /** Undefined for a fault of a task, which waits for its task. */
+  /** Undefined for a task fault, which applies to the next task of its type. */
   readonly at: { readonly call: string; readonly number: number } | undefined;
 }
 
 export interface FaultOptions {
   readonly seed: number;
   readonly only: string | undefined;
-  readonly most: number;
+  readonly limit: number;
   readonly tally: Tally;
-  readonly say: (text: string) => void;
+  readonly print: (text: string) => void;
 }
 
-export async function faultMatrix(source: SourceName, options: FaultOptions): Promise<void> {
-  const { seed, only, most, tally, say } = options;
-  const recorded = await record(source);
-  const cells = spread(recorded, most, seed);
-  if (only === undefined) tally.count(`fault ${source}: some of each`, missingIn(cells, recorded));
+export async function runFaultMatrix(source: SourceName, options: FaultOptions): Promise<void> {
+  const { seed, only, limit, tally, print } = options;
+  const recorded = await recordCells(source);
+  const cells = sampleEvenly(recorded, limit, seed);
+  if (only === undefined)
+    tally.count(`fault ${source}: the sample has every kind`, findMissingKinds(cells, recorded));
   for (const cell of cells) {
     const name = `fault ${source} ${JSON.stringify(cell)}`;
     if (only !== undefined && !name.includes(only)) continue;
-    const problems = await suffer(source, cell).catch((error: unknown) => [String(error)]);
+    const problems = await runCell(source, cell).catch((error: unknown) => [String(error)]);
     tally.count(name, problems);
   }
-  say(`faults, ${source}: ${recorded.length} cells, ${cells.length} taken`);
+  print(`faults, ${source}: ${recorded.length} cells recorded, ${cells.length} sampled`);
 }
 
-async function record(source: SourceName): Promise<readonly Cell[]> {
-  const site = aSite(source);
-  const cells: Cell[] = [];
+async function recordCells(source: SourceName): Promise<readonly FaultCell[]> {
+  const site = createSite(source);
+  const cells: FaultCell[] = [];
   const tasks = new Set<string>();
-  for (const phase of PHASES) {
+  for (const direction of DIRECTIONS) {
     const counts = new Map<string, number>();
-    onCall(site, (call) => {
+    observeCalls(site, (call) => {
       const number = (counts.get(call) ?? 0) + 1;
       counts.set(call, number);
-      for (const fault of CALL_FAULTS) cells.push({ phase, fault, at: { call, number } });
+      for (const fault of CALL_FAULTS) cells.push({ direction, fault, at: { call, number } });
     });
-    await scale(site, phase);
+    await scale(site, direction);
     for (const { type: taskType } of site.sim.saveState().tasks) {
       if (tasks.has(taskType)) continue;
       tasks.add(taskType);
       for (const fault of TASK_FAULTS) {
-        cells.push({ phase, fault: { ...fault, taskType }, at: undefined });
+        cells.push({ direction, fault: { ...fault, taskType }, at: undefined });
       }
     }
   }
-  // Fault by fault, tasks first: an even spread takes its share of each, however many calls there were.
+  // Sorted by fault, task faults first, so that an even sample has some of each.
   return cells.toSorted((a, b) => CALL_FAULTS.indexOf(a.fault) - CALL_FAULTS.indexOf(b.fault));
 }
 
-/** What a sample may not do without. */
-function missingIn(cells: readonly Cell[], recorded: readonly Cell[]): readonly string[] {
-  const sorts = (among: readonly Cell[]) =>
+/** Kinds that were recorded but are missing from the sample. */
+function findMissingKinds(
+  cells: readonly FaultCell[],
+  recorded: readonly FaultCell[],
+): readonly string[] {
+  const kindsOf = (among: readonly FaultCell[]) =>
     new Set(
-      among.flatMap(({ phase, fault, at }) => [phase, at === undefined ? 'task' : nameOf(fault)]),
+      among.flatMap(({ direction, fault, at }) => [
+        direction,
+        at === undefined ? 'task' : formatFault(fault),
+      ]),
     );
-  const taken = sorts(cells);
-  return [...sorts(recorded)].filter((sort) => !taken.has(sort)).map((sort) => `no ${sort}`);
+  const taken = kindsOf(cells);
+  return [...kindsOf(recorded)].filter((kind) => !taken.has(kind)).map((kind) => `no ${kind}`);
 }
 
-function nameOf({ kind, status, times }: Fault): string {
+function formatFault({ kind, status, times }: Fault): string {
   return [kind, status, times].join(' ').trim();
 }
 
-async function scale(site: Site, phase: Cell['phase'], rounds?: number): Promise<void> {
-  const fleet = aProcess(site, { seed: phase === 'up' ? 1 : 2 });
-  await fleet.scaleTo('workers', phase === 'up' ? 1 : 0, WHY);
-  await untilAtRest(site, fleet, rounds === undefined ? {} : { rounds });
+async function scale(
+  site: Site,
+  direction: FaultCell['direction'],
+  maxPasses?: number,
+): Promise<void> {
+  const fleet = createProcess(site, { seed: direction === 'up' ? 1 : 2 });
+  await fleet.scaleTo('workers', direction === 'up' ? 1 : 0, REASON);
+  await reconcileUntilIdle(site, fleet, maxPasses === undefined ? {} : { maxPasses });
 }
 
-async function suffer(source: SourceName, cell: Cell): Promise<readonly string[]> {
-  const site = aSite(source);
-  if (cell.phase === 'down') await scale(site, 'up');
-  arm(site, cell);
+async function runCell(source: SourceName, cell: FaultCell): Promise<readonly string[]> {
+  const site = createSite(source);
+  if (cell.direction === 'down') await scale(site, 'up');
+  injectFault(site, cell);
   const problems: string[] = [];
-  if (cell.phase === 'up') {
+  if (cell.direction === 'up') {
     await scale(site, 'up', 60);
     await recover(site, cell);
-    problems.push(...(await unsettled(site)));
+    problems.push(...(await findUnsettled(site)));
   }
-  await scale(site, 'down', cell.phase === 'down' ? 60 : undefined);
+  await scale(site, 'down', cell.direction === 'down' ? 60 : undefined);
   await recover(site, cell);
-  const left = JSON.stringify(remains(site));
-  if (left !== NOTHING) problems.push(`left: ${left}`);
-  const addresses = await addressesInUse(site.store);
+  const left = JSON.stringify(readInventory(site));
+  if (left !== EMPTY_INVENTORY) problems.push(`leftovers: ${left}`);
+  const addresses = await countAddressesInUse(site.store);
   if (addresses > 0) problems.push(`${addresses} addresses still in use`);
   return problems;
 }
 
-function arm(site: Site, { at, fault }: Cell): void {
+function injectFault(site: Site, { at, fault }: FaultCell): void {
   if (at === undefined) {
     site.sim.faults.add(fault);
     return;
   }
   let left = at.number;
-  onCall(site, (call) => {
+  observeCalls(site, (call) => {
     if (call !== at.call) return;
     left -= 1;
     if (left === 0) site.sim.faults.add(fault);
   });
 }
 
-/** Hosts come back after a while, and a person removes what only a person can. */
-async function recover(site: Site, { fault }: Cell): Promise<void> {
+/** Brings hosts back after a while; an administrator deletes locked VMs, which pvescaler cannot. */
+async function recover(site: Site, { fault }: FaultCell): Promise<void> {
   await site.clock.advance(2 * MINUTE_MS);
   for (const host of HOSTS) site.sim.externalChanges.hostUp(host);
-  const fleet = aProcess(site, { seed: 3 });
+  const fleet = createProcess(site, { seed: 3 });
   if (/^host-down|^task-killed/.test(fault.kind)) {
-    await untilAtRest(site, fleet, { rounds: 5 });
-    removeHalfMade(site);
+    await reconcileUntilIdle(site, fleet, { maxPasses: 5 });
+    deleteLockedVms(site);
   }
-  await untilAtRest(site, fleet);
-  // A seed that could not be removed at once is tried again after a pause.
+  await reconcileUntilIdle(site, fleet);
+  // A seed that could not be deleted is retried after a pause.
   await site.clock.advance(5 * MINUTE_MS);
-  await untilAtRest(site, fleet);
+  await reconcileUntilIdle(site, fleet);
 }
 
-/** A worker that died while it made a VM left one with a lock, and its disks. */
-function removeHalfMade({ sim }: Site): void {
+/** A worker that was killed while it created a VM leaves the VM locked, with its disks. */
+function deleteLockedVms({ sim }: Site): void {
   const { vms, volumes } = sim.inspect();
   for (const { id, host, config } of vms) {
     if (!['create', 'clone'].includes(config['lock'] ?? '')) continue;
@@ -179,24 +190,25 @@ function removeHalfMade({ sim }: Site): void {
   }
 }
 
-/** Settled = ready with its VM, or failed with a reason and nothing left. */
-async function unsettled(site: Site): Promise<readonly string[]> {
-  const machines = await machinesIn(site.store);
+/** A machine is settled when it is ready with its VM, or failed with a reason and no leftovers. */
+async function findUnsettled(site: Site): Promise<readonly string[]> {
+  const machines = await readMachines(site.store);
   const ready = machines.filter(({ phase }) => phase === 'ready').map(({ id }) => id);
   const failed = machines.filter(({ phase }) => phase === 'failed');
-  const left = remains(site);
+  const left = readInventory(site);
   const facts: Readonly<Record<string, boolean>> = {
     'every machine is ready or failed': ready.length + failed.length === machines.length,
     'every failure has a reason': failed.every(({ failure }) => /\w/.test(failure?.message ?? '')),
     'the VMs are those of ready machines': left.machines.join() === ready.join(),
     'no ISO is left': left.isos.length === 0,
     'no disk is left': left.disks.length === ready.length,
-    'no address is left': (await addressesInUse(site.store)) === ready.length,
+    'no address is in use without a machine':
+      (await countAddressesInUse(site.store)) === ready.length,
   };
   const wrong = Object.entries(facts).filter(([, holds]) => !holds);
   if (wrong.length === 0) return [];
   return [
-    ...wrong.map(([fact]) => `not so: ${fact}`),
+    ...wrong.map(([fact]) => `does not hold: ${fact}`),
     JSON.stringify({ left, machines: machines.map(({ phase, failure }) => [phase, failure]) }),
   ];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated site on a socket, a folder with config and state, and the built program as processes of their own.
+// A simulated site on a socket, a folder with config and state, and the built program as separate processes.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,18 +19,18 @@ import {
   serveProxmoxSim,
 } from '../../src/sim/proxmox/index.ts';
 import { callName } from './call-name.ts';
-import { EPOCH, FastClock, SPEED } from './fast-time.ts';
-import type { Point } from './points.ts';
-import { aCluster, configText, isStranger, type SourceName, TOKEN } from './sources.ts';
+import { EPOCH, FastClock, SPEED } from './fast-clock.ts';
+import type { KillPoint } from './kill-points.ts';
+import { configText, isUnmanagedVm, matrixCluster, type SourceName, TOKEN } from './sources.ts';
 
 const root = join(import.meta.dirname, '../..');
-const LONGEST_MS = 60_000;
-/** Beside the speed of time itself. */
+const MAX_RUN_MS = 60_000;
+/** In addition to the speed of the clock. */
 const SIM_SPEED = 8;
 
 const certificate = makeCertificate(['localhost', '127.0.0.1']);
 
-export interface Ran {
+export interface ProcessResult {
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly out: string;
@@ -38,7 +38,7 @@ export interface Ran {
   readonly writes: number;
 }
 
-/** What a lab can begin from. */
+/** The state a lab can start from. */
 export interface Snapshot {
   readonly folder: string;
   readonly state: SavedState;
@@ -49,18 +49,18 @@ export class Lab {
   readonly sim: ProxmoxSim;
   readonly calls: string[] = [];
   readonly #clock = new FastClock();
-  /** The most VMs of ours that were there at once. */
-  peak = 0;
-  /** What was there of others when this began. */
-  strangers = '';
+  /** Largest number of owned VMs at one time. */
+  maxVms = 0;
+  /** Snapshot of the unmanaged VMs at the start. */
+  unmanagedBefore = '';
   #served: ServedSim | undefined;
   #child: ChildProcess | undefined;
-  #wish: Point | undefined;
-  #left = 0;
+  #killPoint: KillPoint | undefined;
+  #callsLeft = 0;
 
   private constructor(seed: number) {
     this.sim = createProxmoxSim({
-      cluster: aCluster(),
+      cluster: matrixCluster(),
       clock: this.#clock,
       random: new SeededRandom(seed),
       speed: SIM_SPEED,
@@ -73,7 +73,7 @@ export class Lab {
       cpSync(join(from.folder, 'state'), join(lab.folder, 'state'), { recursive: true });
       lab.sim.loadState(structuredClone(from.state));
     }
-    lab.strangers = strangersOf(lab.sim);
+    lab.unmanagedBefore = snapshotUnmanagedVms(lab.sim);
     const { cert, key } = certificate;
     const handle = (request: SimRequest) => lab.#handle(request);
     lab.#served = await serveProxmoxSim(
@@ -95,22 +95,22 @@ export class Lab {
     return { folder: this.folder, state: this.sim.saveState() };
   }
 
-  /** The id of the cluster is beside the database, and stays. */
+  /** The file with the cluster id is beside the database and is kept. */
   loseDatabase(): void {
     for (const end of ['', '-wal', '-shm']) rmSync(`${this.statePath}${end}`, { force: true });
   }
 
-  /** Until the lease of a dead process is over. */
-  waitForLease(): void {
+  /** Advances the clock until the lease of a killed process has expired. */
+  expireLease(): void {
     this.#clock.aheadMs += RECONCILE_LEASE_MS;
   }
 
-  /** One process from its start to its end, which comes at `point` if it gets there. */
-  async scale(to: number, point?: Point): Promise<Ran> {
+  /** Runs one process until it exits, or is killed at `point`. */
+  async scale(to: number, point?: KillPoint): Promise<ProcessResult> {
     const report = join(this.folder, 'writes');
     rmSync(report, { force: true });
-    this.#wish = point;
-    this.#left = point?.kind === 'unseen' ? point.number : 0;
+    this.#killPoint = point;
+    this.#callsLeft = point?.kind === 'unseen' ? point.number : 0;
     const args = ['pool', 'scale', 'workers', '--to', `${to}`];
     const child = spawn(
       process.execPath,
@@ -126,15 +126,15 @@ export class Lab {
         cwd: this.folder,
         env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
         stdio: ['ignore', 'pipe', 'pipe'],
-        timeout: LONGEST_MS,
+        timeout: MAX_RUN_MS,
         killSignal: 'SIGTERM',
       },
     );
     this.#child = child;
-    const out = textOf(child.stdout);
-    const err = textOf(child.stderr);
+    const out = collectText(child.stdout);
+    const err = collectText(child.stderr);
     const [exitCode, signal] = (await once(child, 'close')) as [number | null, string | null];
-    this.#wish = undefined;
+    this.#killPoint = undefined;
     const writes = existsSync(report) ? Number(readFileSync(report, 'utf8')) : 0;
     return { exitCode, signal, out: out(), err: err(), writes };
   }
@@ -146,8 +146,8 @@ export class Lab {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  #preload(report: string, point: Point | undefined): string {
-    const url = new URL('./in-child.ts', import.meta.url);
+  #preload(report: string, point: KillPoint | undefined): string {
+    const url = new URL('./child-preload.ts', import.meta.url);
     url.searchParams.set('speed', `${SPEED}`);
     url.searchParams.set('epoch', `${EPOCH}`);
     url.searchParams.set('ahead', `${this.#clock.aheadMs}`);
@@ -164,11 +164,11 @@ export class Lab {
     const answer = await this.sim.handle(request);
     const name = callName(request.method, request.target);
     this.calls.push(name);
-    this.peak = Math.max(this.peak, ownVms(this.sim).length);
-    const wish = this.#wish;
-    if (wish?.kind === 'unseen' && wish.call === name) {
-      this.#left -= 1;
-      if (this.#left <= 0) {
+    this.maxVms = Math.max(this.maxVms, listOwnedVms(this.sim).length);
+    const killPoint = this.#killPoint;
+    if (killPoint?.kind === 'unseen' && killPoint.call === name) {
+      this.#callsLeft -= 1;
+      if (this.#callsLeft <= 0) {
         this.#child?.kill('SIGKILL');
         throw new SimConnectionError('ECONNRESET');
       }
@@ -177,19 +177,19 @@ export class Lab {
   }
 }
 
-export function ownVms(sim: ProxmoxSim) {
-  return sim.inspect().vms.filter(({ id }) => !isStranger(id));
+export function listOwnedVms(sim: ProxmoxSim) {
+  return sim.inspect().vms.filter(({ id }) => !isUnmanagedVm(id));
 }
 
-/** Everything about what is not ours, to be compared. */
-export function strangersOf(sim: ProxmoxSim): string {
+/** The unmanaged VMs and their disks as text, for comparison. */
+export function snapshotUnmanagedVms(sim: ProxmoxSim): string {
   const { vms, volumes } = sim.inspect();
-  const theirs = vms.filter(({ id }) => isStranger(id));
-  const disks = volumes.filter(({ vmId }) => vmId !== undefined && isStranger(vmId));
-  return JSON.stringify([theirs, disks.map(({ id }) => id).toSorted()]);
+  const unmanaged = vms.filter(({ id }) => isUnmanagedVm(id));
+  const disks = volumes.filter(({ vmId }) => vmId !== undefined && isUnmanagedVm(vmId));
+  return JSON.stringify([unmanaged, disks.map(({ id }) => id).toSorted()]);
 }
 
-function textOf(stream: NodeJS.ReadableStream): () => string {
+function collectText(stream: NodeJS.ReadableStream): () => string {
   let text = '';
   stream.setEncoding('utf8').on('data', (part: string) => {
     text += part;

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hardest tests of the fleet. Crashes: the built program as real processes that die at recorded instants, on a
-// simulated site behind real sockets. Faults and meddling: in one process, on virtual time.
+// The exhaustive tests of the fleet. Crashes: the built program as real processes, killed at recorded points, on a
+// simulated site behind real sockets. Faults and external changes: in one process, on virtual time.
 // Usage: npm run test:fleet-matrix -- [--source image|full|linked|netboot] [--seed S] [--only TEXT] [--machines 1|2|3] [--all]
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { crashMatrix } from './crash-matrix.ts';
-import { faultMatrix } from './fault-matrix.ts';
-import { meddlingMatrix } from './meddling-matrix.ts';
+import { runCrashMatrix } from './crash-matrix.ts';
+import { runExternalChangeMatrix } from './external-change-matrix.ts';
+import { runFaultMatrix } from './fault-matrix.ts';
 import { SOURCE_NAMES } from './sources.ts';
 import { Tally } from './tally.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** Per source, in minutes rather than hours; the seed decides which, so that every run sees others. */
+/** Sample per source, which takes minutes instead of hours; the seed selects the cases. */
 const SAMPLE = {
   create: 18,
   delete: 10,
   recoveries: { crashes: 3, instants: 2 },
   faults: 90,
-  meddlings: 50,
+  externalChanges: 50,
 };
 const EVERYTHING = {
   create: Infinity,
   delete: Infinity,
   recoveries: { crashes: Infinity, instants: 3 },
   faults: Infinity,
-  meddlings: Infinity,
+  externalChanges: Infinity,
 };
 
-/** The in-process tests have their own names. */
+/** Names of the sources in the in-process tests. */
 const IN_PROCESS = {
   image: 'image',
   full: 'full clone',
@@ -48,7 +48,7 @@ const { values: options } = parseArgs({
   },
 });
 
-function say(text: string): void {
+function print(text: string): void {
   console.log(`fleet-matrix: ${text}`);
 }
 
@@ -56,34 +56,35 @@ function build(): void {
   const { status } = spawnSync(process.execPath, [join(root, 'scripts/build.mjs')], {
     stdio: 'inherit',
   });
-  if (status !== 0) throw new Error('the program did not build');
+  if (status !== 0) throw new Error('scripts/build.mjs failed; its output is above');
 }
 
 async function main(): Promise<void> {
   const seed = Number(options.seed ?? Math.floor(Math.random() * 2 ** 31));
   const machines = Number(options.machines ?? 1);
   const sources = SOURCE_NAMES.filter((name) => (options.source ?? name) === name);
-  if (!Number.isInteger(seed) || sources.length === 0) throw new Error('no such seed or source');
+  if (!Number.isInteger(seed) || sources.length === 0)
+    throw new Error(`--seed must be a whole number and --source one of ${SOURCE_NAMES.join(', ')}`);
   const started = Date.now();
-  say(`seed ${seed} (repeat: --seed ${seed}, with --only and the name of a test for that one)`);
+  print(`seed ${seed} (repeat with: --seed ${seed}; one test alone: --only NAME)`);
   build();
-  const tally = new Tally(say);
+  const tally = new Tally(print);
   const isWhole = options.all === true || options.only !== undefined;
-  const { faults, meddlings, ...crashes } = isWhole ? EVERYTHING : SAMPLE;
-  const common = { seed, only: options.only, tally, say };
+  const { faults, externalChanges, ...crashes } = isWhole ? EVERYTHING : SAMPLE;
+  const common = { seed, only: options.only, tally, print };
   for (const source of sources) {
-    await meddlingMatrix(IN_PROCESS[source], { ...common, most: meddlings });
-    await faultMatrix(IN_PROCESS[source], { ...common, most: faults });
-    await crashMatrix(source, { ...common, machines, most: crashes });
+    await runExternalChangeMatrix(IN_PROCESS[source], { ...common, limit: externalChanges });
+    await runFaultMatrix(IN_PROCESS[source], { ...common, limit: faults });
+    await runCrashMatrix(source, { ...common, machines, limit: crashes });
   }
   const seconds = Math.round((Date.now() - started) / 1_000);
-  say(`${tally.passed} passed, ${tally.failed} failed, after ${seconds} s`);
+  print(`${tally.passed} passed, ${tally.failed} failed, after ${seconds} s`);
   mkdirSync(join(root, '.test-results'), { recursive: true });
   writeFileSync(
     join(root, '.test-results', 'fleet-matrix.json'),
     `${JSON.stringify({ numPassedTests: tally.passed, numFailedTests: tally.failed })}\n`,
   );
-  // None at all is no success either.
+  // A run without any test is a failure.
   process.exitCode = tally.failed > 0 || tally.passed === 0 ? 1 : 0;
 }
 

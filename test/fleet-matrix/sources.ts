@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The site, and the config of a pool for each source a VM can come from.
+// The simulated site, and a pool config for each source a VM can be created from.
 import type { MachineId } from '../../src/model/machine-id.ts';
 import { formatMarker } from '../../src/model/marker.ts';
 import { type ClusterDescription, defaultCluster } from '../../src/sim/proxmox/index.ts';
@@ -20,26 +20,27 @@ const FROM: Readonly<Record<SourceName, string>> = {
 
 const OTHER_CLUSTER = 'c0ffee00-0000-4000-8000-00000000000f';
 const OTHER_MACHINE = '0a1b2c3d-7777-4000-8000-000000000001';
-/** A machine of another cluster of ours, in the same range and with the same pool. */
-const OTHERS_VM = 1_250;
-/** Ids of VMs that are never to be touched, templates included. */
-export const PERSONS_COPY = 1_299;
+/** VM of another pvescaler cluster, in the same VM id range and with the same pool name. */
+const OTHER_CLUSTER_VM_ID = 1_250;
+/** A user's copy of a machine. */
+export const USER_COPY_VM_ID = 1_299;
 
-export function isStranger(vmId: number): boolean {
-  return vmId >= 9_000 || vmId === OTHERS_VM || vmId === PERSONS_COPY;
+/** Unmanaged VMs and templates: pvescaler must never change them. */
+export function isUnmanagedVm(vmId: number): boolean {
+  return vmId >= 9_000 || vmId === OTHER_CLUSTER_VM_ID || vmId === USER_COPY_VM_ID;
 }
 
-function othersVm() {
+function otherClusterVm() {
   const marker = formatMarker({
     cluster: OTHER_CLUSTER,
     pool: 'workers',
     machine: OTHER_MACHINE as MachineId,
-    vmId: OTHERS_VM,
+    vmId: OTHER_CLUSTER_VM_ID,
     createdAtSeconds: 1_700_000_000,
     addresses: ['10.20.10.99/16'],
   });
   return {
-    id: OTHERS_VM,
+    id: OTHER_CLUSTER_VM_ID,
     host: 'pve1',
     config: {
       name: 'workers-0a1b2c3d',
@@ -51,7 +52,7 @@ function othersVm() {
   };
 }
 
-export function aCluster(): ClusterDescription {
+export function matrixCluster(): ClusterDescription {
   return {
     ...defaultCluster(3),
     urls: [
@@ -62,11 +63,11 @@ export function aCluster(): ClusterDescription {
         checksums: { sha256: SHA256 },
       },
     ],
-    vms: [othersVm(), ...templates()],
+    vms: [otherClusterVm(), ...templates()],
   };
 }
 
-/** One of the same name on each host, as local storage demands it. */
+/** A template of the same name on each host, because their disks are on local storage. */
 function templates() {
   return ['pve1', 'pve2', 'pve3'].map((host, at) => ({
     id: 9_000 + at,
@@ -87,13 +88,13 @@ function templates() {
   }));
 }
 
-export interface Site {
+export interface SiteAddress {
   readonly folder: string;
   readonly url: string;
   readonly fingerprint: string;
 }
 
-export function configText(source: SourceName, { folder, url, fingerprint }: Site): string {
+export function configText(source: SourceName, { folder, url, fingerprint }: SiteAddress): string {
   return `
 apiVersion: pvescaler.dev/v1alpha1
 state: { path: ${folder}/state/state.db }

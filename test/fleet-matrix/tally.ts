@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What passed and what did not; each failure is told at once, with the way to repeat it. */
+/** Counts passed and failed tests and prints each failure immediately. */
 export class Tally {
-  readonly #say: (text: string) => void;
+  readonly #print: (text: string) => void;
   passed = 0;
   failed = 0;
 
-  constructor(say: (text: string) => void) {
-    this.#say = say;
+  constructor(print: (text: string) => void) {
+    this.#print = print;
   }
 
   count(name: string, problems: readonly string[]): void {
@@ -16,6 +16,6 @@ export class Tally {
       return;
     }
     this.failed += 1;
-    this.#say([`FAILED ${name}`, ...problems].join('\n    '));
+    this.#print([`FAILED ${name}`, ...problems].join('\n    '));
   }
 }

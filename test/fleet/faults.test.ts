@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fault matrix: each call to Proxmox that a run makes, times each way in which it can go wrong. It ends
-// converged, or failed with a reason and a clean site; never in between.
+// The fault matrix: each call to Proxmox that a run makes, combined with each fault. Each run ends converged, or failed
+// with a reason and a clean site.
 import { describe, expect, it } from 'vitest';
 import type { FaultRule } from '../../src/sim/proxmox/index.ts';
 import {
-  addressesInUse,
-  aProcess,
-  aSite,
-  machinesIn,
-  remains,
+  countAddressesInUse,
+  createProcess,
+  createSite,
+  REASON,
+  readInventory,
+  readMachines,
+  reconcileUntilIdle,
   type Site,
   SOURCES,
   type SourceName,
-  untilAtRest,
-  WHY,
 } from './simulated-site.ts';
 
 const MINUTE_MS = 60_000;
 
-/** What may happen to one call. */
-const KINDS: readonly Omit<FaultRule, 'endpoint'>[] = [
+const CALL_FAULTS: readonly Omit<FaultRule, 'endpoint'>[] = [
   { kind: 'error', status: 500, message: 'something went wrong' },
   { kind: 'error', status: 401, message: 'No ticket' },
   { kind: 'error', status: 403, message: 'Permission check failed' },
@@ -34,50 +33,54 @@ const KINDS: readonly Omit<FaultRule, 'endpoint'>[] = [
   { kind: 'host-down-after' },
 ];
 
-const MAKING = ['POST /nodes/{node}/qemu', 'POST /nodes/{node}/qemu/{vmid}/clone'];
+const CREATE_CALLS = ['POST /nodes/{node}/qemu', 'POST /nodes/{node}/qemu/{vmid}/clone'];
 
-async function callsOf(source: SourceName): Promise<readonly string[]> {
-  const site = aSite(source);
-  await upAndDown(site);
+async function listCalls(source: SourceName): Promise<readonly string[]> {
+  const site = createSite(source);
+  await scaleUpAndDown(site);
   const names = [...site.sim.inspect().requests.keys()].map((key) => key.replace(/ \d+$/, ''));
   return [...new Set(names)];
 }
 
-async function upAndDown(site: Site): Promise<void> {
-  const fleet = aProcess(site);
-  await fleet.scaleTo('workers', 1, WHY);
-  await untilAtRest(site, fleet);
-  await fleet.scaleTo('workers', 0, WHY);
-  await untilAtRest(site, fleet);
+async function scaleUpAndDown(site: Site): Promise<void> {
+  const fleet = createProcess(site);
+  await fleet.scaleTo('workers', 1, REASON);
+  await reconcileUntilIdle(site, fleet);
+  await fleet.scaleTo('workers', 0, REASON);
+  await reconcileUntilIdle(site, fleet);
 }
 
-/** One machine is asked for, and then none, with the fault armed in the phase given. */
-async function suffered(source: SourceName, fault: FaultRule, when: 'up' | 'down'): Promise<void> {
-  const site = aSite(source);
-  const fleet = aProcess(site);
-  // A host that died comes back after a while.
+/** Scales to one machine and back to zero; the fault is active while scaling in the given direction. */
+async function runWithFault(
+  source: SourceName,
+  fault: FaultRule,
+  when: 'up' | 'down',
+): Promise<void> {
+  const site = createSite(source);
+  const fleet = createProcess(site);
+  // A failed host comes back after a while.
   const revive = async () => {
     await site.clock.advance(2 * MINUTE_MS);
     for (const host of ['pve1', 'pve2', 'pve3']) site.sim.externalChanges.hostUp(host);
-    if (/^host-down|^task-killed/.test(fault.kind)) removeHalfMade(site);
+    if (/^host-down|^task-killed/.test(fault.kind)) deleteLockedVms(site);
   };
   if (when === 'up') site.sim.faults.add(fault);
-  await fleet.scaleTo('workers', 1, WHY);
-  await untilAtRest(site, fleet, { rounds: 60 });
+  await fleet.scaleTo('workers', 1, REASON);
+  await reconcileUntilIdle(site, fleet, { maxPasses: 60 });
   await revive();
-  await untilAtRest(site, fleet);
+  await reconcileUntilIdle(site, fleet);
   await expectSettled(site);
   if (when === 'down') site.sim.faults.add(fault);
-  await fleet.scaleTo('workers', 0, WHY);
-  await untilAtRest(site, fleet, { rounds: 60 });
+  await fleet.scaleTo('workers', 0, REASON);
+  await reconcileUntilIdle(site, fleet, { maxPasses: 60 });
   await revive();
-  await untilAtRest(site, fleet);
-  expect(remains(site)).toEqual({ vms: [], machines: [], isos: [], disks: [] });
-  expect(await addressesInUse(site.store)).toBe(0);
+  await reconcileUntilIdle(site, fleet);
+  expect(readInventory(site)).toEqual({ vms: [], machines: [], isos: [], disks: [] });
+  expect(await countAddressesInUse(site.store)).toBe(0);
 }
 
-/** A host or worker that died while it made a VM left one with a lock: only a person can remove it, and its disks. */
-function removeHalfMade({ sim }: Site): void {
+/** A host or worker that failed while it created a VM leaves it locked: only an administrator can delete it. */
+function deleteLockedVms({ sim }: Site): void {
   const { vms, volumes } = sim.inspect();
   for (const { id, host, config } of vms) {
     if (!['create', 'clone'].includes(config['lock'] ?? '')) continue;
@@ -88,27 +91,27 @@ function removeHalfMade({ sim }: Site): void {
   }
 }
 
-/** Ready with its VM, or failed with a reason and nothing left. */
+/** Every machine is ready with its VM, or failed with a reason and no leftovers. */
 async function expectSettled(site: Site): Promise<void> {
-  const machines = await machinesIn(site.store);
+  const machines = await readMachines(site.store);
   const ready = machines.filter(({ phase }) => phase === 'ready').map(({ id }) => id);
   const failed = machines.filter(({ phase }) => phase === 'failed');
   expect(ready.length + failed.length, 'settled').toBe(machines.length);
   for (const { failure } of failed) expect(failure?.message).toMatch(/\w/);
-  expect(remains(site).machines).toEqual(ready);
-  expect(remains(site).isos).toEqual([]);
-  expect(remains(site).disks).toHaveLength(ready.length);
-  expect(await addressesInUse(site.store)).toBe(ready.length);
+  expect(readInventory(site).machines).toEqual(ready);
+  expect(readInventory(site).isos).toEqual([]);
+  expect(readInventory(site).disks).toHaveLength(ready.length);
+  expect(await countAddressesInUse(site.store)).toBe(ready.length);
 }
 
-describe.each(Object.keys(SOURCES) as SourceName[])('a fault, source %s', (source) => {
+describe.each(Object.keys(SOURCES) as SourceName[])('a fleet with machines from %s', (source) => {
   it.each(['up', 'down'] as const)(
-    'scaling %s: in any call ends settled',
+    'scaling %s: every machine settles after a fault in any call',
     async (when) => {
-      for (const endpoint of await callsOf(source)) {
-        for (const kind of KINDS) {
+      for (const endpoint of await listCalls(source)) {
+        for (const kind of CALL_FAULTS) {
           const fault = { ...kind, endpoint };
-          await suffered(source, fault, when).catch((cause: unknown) => {
+          await runWithFault(source, fault, when).catch((cause: unknown) => {
             throw new Error(`${when}: ${JSON.stringify(fault)}`, { cause });
           });
         }
@@ -117,7 +120,7 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fault, source %s', (sourc
     300_000,
   );
 
-  it('in any task ends settled, once and for ever', async () => {
+  it('every machine settles after a task that fails once or every time', async () => {
     const tasks = ['qmcreate', 'qmclone', 'imgcopy', 'resize', 'qmstart', 'download'];
     for (const taskType of tasks) {
       for (const end of [
@@ -126,41 +129,42 @@ describe.each(Object.keys(SOURCES) as SourceName[])('a fault, source %s', (sourc
         { kind: 'task-killed', times: 1 },
       ] as const) {
         const fault = { ...end, taskType, delayMs: 1_000 };
-        await suffered(source, fault, 'up').catch((cause: unknown) => {
+        await runWithFault(source, fault, 'up').catch((cause: unknown) => {
           throw new Error(JSON.stringify(fault), { cause });
         });
       }
     }
     for (const taskType of ['qmshutdown', 'qmdestroy']) {
-      await suffered(source, { kind: 'task-fails', taskType, times: 2 }, 'down');
+      await runWithFault(source, { kind: 'task-fails', taskType, times: 2 }, 'down');
     }
   }, 120_000);
 });
 
 describe.each(['image', 'full clone'] as const)(
-  'a host that dies while it makes a VM, source %s',
+  'a host that fails while it creates a VM from %s',
   (source) => {
-    it('leaves a lock that a person is told about; then the machine ends', async () => {
-      const site = aSite(source);
-      const fleet = aProcess(site);
-      for (const endpoint of MAKING) site.sim.faults.add({ kind: 'host-down-after', endpoint });
-      await fleet.scaleTo('workers', 1, WHY);
-      await untilAtRest(site, fleet, { rounds: 30 });
+    it('leaves a locked VM; the journal says how to delete it, then the machine ends', async () => {
+      const site = createSite(source);
+      const fleet = createProcess(site);
+      for (const endpoint of CREATE_CALLS)
+        site.sim.faults.add({ kind: 'host-down-after', endpoint });
+      await fleet.scaleTo('workers', 1, REASON);
+      await reconcileUntilIdle(site, fleet, { maxPasses: 30 });
       for (const host of ['pve1', 'pve2', 'pve3']) site.sim.externalChanges.hostUp(host);
-      await untilAtRest(site, fleet, { rounds: 600 });
-      const [machine] = await machinesIn(site.store);
+      await reconcileUntilIdle(site, fleet, { maxPasses: 600 });
+      const [machine] = await readMachines(site.store);
       expect(machine).toMatchObject({
         phase: 'deleting',
         failure: { code: 'PROVISION_TIMED_OUT' },
       });
-      const told = await site.store.journal.read({ machine: machine?.id ?? '' });
-      const [entry] = told.filter(({ reason }) => reason === 'HalfMadeVm');
-      const [vmId] = remains(site).vms;
+      const entries = await site.store.journal.read({ machine: machine?.id ?? '' });
+      const [entry] = entries.filter(({ reason }) => reason === 'HalfMadeVm');
+      const [vmId] = readInventory(site).vms;
       expect(entry?.message).toContain(`qm unlock ${vmId}`);
       site.sim.externalChanges.delete(vmId ?? 0);
-      await untilAtRest(site, fleet);
-      expect((await machinesIn(site.store))[0]?.phase).toBe('failed');
-      expect(remains(site)).toEqual({ vms: [], machines: [], isos: [], disks: [] });
+      await reconcileUntilIdle(site, fleet);
+      expect((await readMachines(site.store))[0]?.phase).toBe('failed');
+      expect(readInventory(site)).toEqual({ vms: [], machines: [], isos: [], disks: [] });
     });
   },
 );

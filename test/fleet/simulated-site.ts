@@ -23,7 +23,7 @@ import {
   threeHostCluster,
 } from '../proxmox/simulated-region.ts';
 
-export const WHY = { by: 'test', reason: 'a test wants it' };
+export const REASON = { by: 'test', reason: 'requested by a test' };
 
 export const SOURCES = {
   image: IMAGE_SOURCE,
@@ -39,19 +39,19 @@ export interface Site extends SimulatedRegion {
   readonly settings: FleetSettings;
 }
 
-export function siteSettings(
+export function createSettings(
   source: SourceName,
   overrides: Partial<FleetSettings> = {},
 ): FleetSettings {
   const { seed, ...rest } = aPool({ source: SOURCES[source], network: STATIC_NETWORK });
   const region = aRegion({ storage: { images: 'local', seeds: 'shared', disks: ['local-lvm'] } });
-  // Nothing in the simulated network answers a netboot; a guest without seed comes up by itself.
+  // The simulated network has no netboot server; a guest without a seed boots anyway.
   const pool = { ...rest, seed: source === 'netboot' ? undefined : seed };
   return someSettings([pool], { regions: { [REGION]: region }, ...overrides });
 }
 
-/** A template of the same name on each host, as local storage demands it. */
-export function cluster() {
+/** A template of the same name on each host, because their disks are on local storage. */
+export function clusterWithTemplates() {
   const base = threeHostCluster();
   const [template] = base.vms ?? [];
   if (template === undefined) return base;
@@ -61,10 +61,10 @@ export function cluster() {
   };
 }
 
-export function aSite(source: SourceName, overrides: Partial<FleetSettings> = {}): Site {
-  const region = simulatedRegion({ cluster: cluster() }, { region: REGION });
+export function createSite(source: SourceName, overrides: Partial<FleetSettings> = {}): Site {
+  const region = simulatedRegion({ cluster: clusterWithTemplates() }, { region: REGION });
   const store = new MemoryStore({ clock: region.clock });
-  return { ...region, store, settings: siteSettings(source, overrides) };
+  return { ...region, store, settings: createSettings(source, overrides) };
 }
 
 export interface ProcessParts {
@@ -73,8 +73,8 @@ export interface ProcessParts {
   readonly seed?: number;
 }
 
-/** A process of its own on the site. */
-export function aProcess(site: Site, parts: ProcessParts = {}): Fleet {
+/** A fleet of its own, as another process on the site would have. */
+export function createProcess(site: Site, parts: ProcessParts = {}): Fleet {
   return createFleet({
     clock: site.clock,
     store: parts.store ?? site.store,
@@ -84,26 +84,29 @@ export function aProcess(site: Site, parts: ProcessParts = {}): Fleet {
   });
 }
 
-export async function untilAtRest(
+export async function reconcileUntilIdle(
   site: Site,
   fleet: Fleet,
-  { store = site.store, rounds = 1_500 }: { readonly store?: Store; readonly rounds?: number } = {},
+  {
+    store = site.store,
+    maxPasses = 1_500,
+  }: { readonly store?: Store; readonly maxPasses?: number } = {},
 ): Promise<void> {
-  let quiet = 0;
-  for (let round = 0; round < rounds && quiet < 2; round += 1) {
+  let idlePasses = 0;
+  for (let pass = 0; pass < maxPasses && idlePasses < 2; pass += 1) {
     const lease = await store.leases.acquire({
       name: RECONCILE_LEASE,
       holder: 'test',
       durationMs: 3_600_000,
     });
     const { inProgress, undecided } = await site.settled(fleet.reconcileOnce(lease));
-    quiet = inProgress === 0 && undecided.length === 0 ? quiet + 1 : 0;
+    idlePasses = inProgress === 0 && undecided.length === 0 ? idlePasses + 1 : 0;
     await site.clock.advance(2_000);
   }
 }
 
-/** What is on the site beside templates and images. */
-export function remains({ sim }: Site) {
+/** VMs, seeds and disks on the site, without templates and images. */
+export function readInventory({ sim }: Site) {
   const { vms, volumes } = sim.inspect();
   const own = vms.filter(({ config }) => config['template'] !== '1');
   return {
@@ -119,11 +122,11 @@ export function remains({ sim }: Site) {
   };
 }
 
-export async function machinesIn(store: Store): Promise<readonly Machine[]> {
+export async function readMachines(store: Store): Promise<readonly Machine[]> {
   return (await store.machines.list()).map(({ value }) => value);
 }
 
-export async function addressesInUse(store: Store): Promise<number> {
+export async function countAddressesInUse(store: Store): Promise<number> {
   const all = await store.addresses.list();
   return all.filter(({ value }) => value.releasedAt === undefined).length;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run test:fleet`: the engine with client and simulator at every crash, fault and disorder, and as processes;
-// and that the soak notices what it is there to notice.
+// `npm run test:fleet`: the engine with client and simulator through crashes, faults and external changes, and as
+// processes; and the tests of the soak.
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The README's promise, kept: clones HEAD into an empty folder, with a PATH that has Node, npm, git and a
-# shell's basics and nothing else, and runs the two commands there.
+# Tests the quick start of the README: clones HEAD into an empty folder and runs its commands there, with a PATH that
+# has only Node, npm, git and basic shell tools.
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
@@ -13,7 +13,7 @@ report() { # name, exit code
   if [ "$2" -eq 0 ]; then passed=$((passed + 1)); echo "✓ $1"; else failed=$((failed + 1)); echo "✗ $1"; fi
 }
 
-# Only these programs exist in there; a missing install step cannot hide behind a tool of this machine.
+# Only these programs are available, so that a missing install step is not hidden by a tool of this machine.
 mkdir "$work/bin"
 for tool in node npm npx git sh bash env cat ls mkdir rm cp mv ln chmod dirname basename uname tr sed head tail sleep; do
   path=$(command -v "$tool") && ln -s "$path" "$work/bin/$tool"
@@ -32,7 +32,7 @@ code=$?
 tail -n 20 "$work/demo.log"
 report 'npm run demo works on a fresh clone' "$code"
 grep -q 'installing dependencies' "$work/demo.log"
-report 'it says that it installs' $?
+report 'npm run demo reports that it installs dependencies' $?
 
 echo "fresh clone: npm test"
 run npm test >"$work/test.log" 2>&1
@@ -46,7 +46,7 @@ report 'the second command does not install again' $?
 run npx pvescaler --help >"$work/help.log" 2>&1 && grep -q 'Usage: pvescaler' "$work/help.log"
 report 'npx pvescaler --help works' $?
 [ -z "$(git status --porcelain)" ]
-report 'nothing was left in the work tree' $?
+report 'the work tree is unchanged' $?
 
 mkdir -p "$root/.test-results"
 printf '{"numPassedTests":%d,"numFailedTests":%d}\n' "$passed" "$failed" >"$root/.test-results/fresh-clone.json"

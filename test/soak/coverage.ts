@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which faults struck in which phase. An empty cell is something nobody has seen the engine survive.
+// Counts which faults hit a machine in which phase. An empty cell is a case that no seed has tested.
 import { isPossible, PHASES, ROWS } from './faults.ts';
 import type { SeedResult } from './scenario.ts';
 
 export type Coverage = Readonly<Record<string, number>>;
 
-export function merged(results: readonly SeedResult[]): Coverage {
+export function mergeCoverage(results: readonly SeedResult[]): Coverage {
   const sum: Record<string, number> = {};
   for (const { coverage } of results) {
     for (const [cell, count] of Object.entries(coverage)) sum[cell] = (sum[cell] ?? 0) + count;
@@ -13,7 +13,7 @@ export function merged(results: readonly SeedResult[]): Coverage {
   return sum;
 }
 
-export function emptyCells(coverage: Coverage): readonly string[] {
+export function listEmptyCells(coverage: Coverage): readonly string[] {
   return ROWS.flatMap((row) =>
     PHASES.filter((column) => isPossible(row, column) && !coverage[`${row} ${column}`]).map(
       (column) => `${row} × ${column}`,
@@ -21,7 +21,7 @@ export function emptyCells(coverage: Coverage): readonly string[] {
   );
 }
 
-export function coverageTable(coverage: Coverage): string {
+export function formatCoverageTable(coverage: Coverage): string {
   const line = (cells: readonly string[]) =>
     cells.map((cell, at) => (at === 0 ? cell.padEnd(16) : cell.padStart(12))).join('');
   const rows = ROWS.map((row) =>

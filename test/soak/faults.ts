@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong, and where: each row a kind of fault, each column the phase of the machine that it struck.
+// The faults of the soak. In the coverage table a row is a kind of fault and a column the phase of the machine it hit.
 import type { Machine } from '../../src/model/machine.ts';
 import type { Random } from '../../src/ports/random.ts';
 import type { FaultRule } from '../../src/sim/proxmox/index.ts';
@@ -16,10 +16,10 @@ export const PHASES = [
 export type Column = (typeof PHASES)[number];
 
 const MINUTE_MS = 60_000;
-type Kind = Omit<FaultRule, 'endpoint' | 'taskType'>;
+type FaultTemplate = Omit<FaultRule, 'endpoint' | 'taskType'>;
 
-/** Kinds that hit a call to Proxmox. */
-const CALLS: Readonly<Record<string, Kind>> = {
+/** Faults of a call to Proxmox. */
+const CALL_FAULTS: Readonly<Record<string, FaultTemplate>> = {
   error: { kind: 'error', status: 500, message: 'something went wrong' },
   refused: { kind: 'error', status: 403, message: 'Permission check failed' },
   'lock-timeout': {
@@ -34,15 +34,19 @@ const CALLS: Readonly<Record<string, Kind>> = {
   'host-down': { kind: 'host-down' },
   'host-down-after': { kind: 'host-down-after' },
 };
-/** Kinds that hit a task. */
-const TASKS: Readonly<Record<string, Kind>> = {
+/** Faults of a Proxmox task. */
+const TASK_FAULTS: Readonly<Record<string, FaultTemplate>> = {
   'task-fails': { kind: 'task-fails', delayMs: 1_000 },
   'task-killed': { kind: 'task-killed', delayMs: 1_000 },
 };
-/** What happens to the process itself. */
-export const DEATHS = ['crash', 'database-lost'] as const;
+/** Faults of the process itself. */
+export const PROCESS_FAULTS = ['crash', 'database-lost'] as const;
 
-export const ROWS: readonly string[] = [...Object.keys(CALLS), ...Object.keys(TASKS), ...DEATHS];
+export const ROWS: readonly string[] = [
+  ...Object.keys(CALL_FAULTS),
+  ...Object.keys(TASK_FAULTS),
+  ...PROCESS_FAULTS,
+];
 
 const VM = '/nodes/{node}/qemu/{vmid}';
 const STORAGE = '/nodes/{node}/storage/{storage}';
@@ -65,9 +69,9 @@ const TASK_TYPES: Readonly<Record<Column, readonly string[]>> = {
   deleting: ['qmshutdown', 'qmdestroy'],
 };
 
-/** Cells that cannot be: no task runs while a guest boots or is ready. */
+/** False for combinations that cannot occur: no task runs while a guest boots or is ready. */
 export function isPossible(row: string, column: Column): boolean {
-  return !(row in TASKS) || TASK_TYPES[column].length > 0;
+  return !(row in TASK_FAULTS) || TASK_TYPES[column].length > 0;
 }
 
 export interface Fault {
@@ -76,57 +80,57 @@ export interface Fault {
   readonly rules: readonly FaultRule[];
 }
 
-export function aFault(random: Random): Fault {
-  const rows = [...Object.keys(CALLS), ...Object.keys(TASKS)];
+export function pickFault(random: Random): Fault {
+  const rows = [...Object.keys(CALL_FAULTS), ...Object.keys(TASK_FAULTS)];
   for (;;) {
     const row = pick(random, rows);
     const column = pick(random, PHASES);
-    if (isPossible(row, column)) return { row, column, rules: rulesOf(row, column, random) };
+    if (isPossible(row, column)) return { row, column, rules: buildRules(row, column, random) };
   }
 }
 
-function rulesOf(row: string, column: Column, random: Random): readonly FaultRule[] {
-  const task = TASKS[row];
+function buildRules(row: string, column: Column, random: Random): readonly FaultRule[] {
+  const task = TASK_FAULTS[row];
   if (task !== undefined) {
     return TASK_TYPES[column].map((taskType) => ({ ...task, taskType }));
   }
   const endpoint = pick(random, ENDPOINTS[column]);
-  const isMaking = column === 'creating';
-  const kind = CALLS[row] ?? { kind: 'response-lost' };
-  return (isMaking ? ENDPOINTS.creating : [endpoint]).map((one) => ({ ...kind, endpoint: one }));
+  const isCreation = column === 'creating';
+  const kind = CALL_FAULTS[row] ?? { kind: 'response-lost' };
+  return (isCreation ? ENDPOINTS.creating : [endpoint]).map((one) => ({ ...kind, endpoint: one }));
 }
 
-export function pick<T>(random: Random, among: readonly T[]): T {
-  const one = among[random.integer(among.length)];
-  if (one === undefined) throw new Error('nothing to pick from');
+export function pick<T>(random: Random, items: readonly T[]): T {
+  const one = items[random.integer(items.length)];
+  if (one === undefined) throw new Error('cannot pick from an empty list');
   return one;
 }
 
-export interface Target {
+export interface FaultTarget {
   readonly endpoint?: string;
   readonly vmId?: number | undefined;
   readonly taskType?: string;
 }
 
-const BY_WORK: readonly (readonly [RegExp, Column])[] = [
+const COLUMN_BY_OPERATION: readonly (readonly [RegExp, Column])[] = [
   [/download/, 'placed'],
   [/upload|imgcopy/, 'configuring'],
   [/clone|POST \/nodes\/\{node\}\/qemu$|qmcreate/, 'creating'],
 ];
 
-/** The phase of the machine that was struck; undefined when it was nobody's. */
-export function columnOf(target: Target, machines: readonly Machine[]): Column | undefined {
-  const work = `${target.endpoint ?? ''}${target.taskType ?? ''}`;
-  const known = BY_WORK.find(([pattern]) => pattern.test(work));
+/** The phase of the machine that the fault hit; undefined when the call belongs to no machine. */
+export function findColumn(target: FaultTarget, machines: readonly Machine[]): Column | undefined {
+  const operation = `${target.endpoint ?? ''}${target.taskType ?? ''}`;
+  const known = COLUMN_BY_OPERATION.find(([pattern]) => pattern.test(operation));
   if (known !== undefined) return known[1];
   const phase =
     target.vmId === undefined
-      ? phaseOfSeed(machines)
+      ? findPhaseOfSeedHolder(machines)
       : machines.find(({ placement }) => placement?.vmId === target.vmId)?.phase;
   return PHASES.find((column) => column === phase);
 }
 
-function phaseOfSeed(machines: readonly Machine[]): string | undefined {
+function findPhaseOfSeedHolder(machines: readonly Machine[]): string | undefined {
   const held = machines.filter(({ seedVolume }) => seedVolume !== undefined);
   return (
     held.find(({ phase }) => phase === 'ready') ?? held.find(({ phase }) => phase === 'deleting')

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seed: a day of scalings, faults, crashes, stalls and meddling, then quiet, then nothing.
+// One seed: a virtual day of scaling requests, faults, crashes, stalls and external changes; then the pool settles
+// without faults, and is scaled to zero.
 import type { CrashPoint } from '../../src/fleet/testing/crashing-process.ts';
 import type { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
-import { aFault, PHASES, pick } from './faults.ts';
-import { checkReached } from './invariants.ts';
-import { meddle, removeImages, tidyUp } from './meddling.ts';
-import type { Sabotage } from './sabotage.ts';
-import { BUSY_MS } from './setting.ts';
-import { type Process, World } from './world.ts';
+import { applyExternalChange, cleanUpSite, deleteImages } from './external-changes.ts';
+import { PHASES, pick, pickFault } from './faults.ts';
+import { checkConverged } from './invariants.ts';
+import type { Mutation } from './mutations.ts';
+import { SoakEnvironment, type SoakProcess } from './soak-environment.ts';
+import { BUSY_MS } from './soak-settings.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -15,39 +16,41 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const IDLE_MS = 10 * MINUTE_MS;
 const DRIVE_MS = 10 * MINUTE_MS;
-/** Small pools come and go wholly, large ones have several machines under way. */
-const LARGEST = [4, 2];
+/** Small pools are often scaled to zero; large pools have several machines in progress at the same time. */
+const MAX_POOL_SIZES = [4, 2];
 
-type Kind = 'scale' | 'fault' | 'crash' | 'stall' | 'meddle' | 'tidy' | 'quiet';
+type EventKind = 'scale' | 'fault' | 'crash' | 'stall' | 'external-change' | 'clean-up' | 'settle';
 
-interface Event {
+interface PlannedEvent {
   readonly at: number;
-  readonly kind: Kind;
+  readonly kind: EventKind;
 }
 
-/** How often a day. */
-const HOW_OFTEN: Readonly<Record<Kind, number>> = {
+const EVENTS_PER_DAY: Readonly<Record<EventKind, number>> = {
   scale: 204,
   fault: 60,
   crash: 8,
   stall: 6,
-  meddle: 12,
-  tidy: 72,
-  quiet: 2,
+  'external-change': 12,
+  'clean-up': 72,
+  settle: 2,
 };
 
-/** Every so many seeds troubles come thick and fast, and meet each other. */
-const STORM_EVERY = 9;
-const STORM = 5;
-const TROUBLES: readonly Kind[] = ['fault', 'crash', 'stall', 'meddle'];
+/** Every ninth seed has a fault burst: five times as many disruptions, so that they overlap. */
+const FAULT_BURST_EVERY_SEEDS = 9;
+const FAULT_BURST_FACTOR = 5;
+const DISRUPTIONS: readonly EventKind[] = ['fault', 'crash', 'stall', 'external-change'];
 
-function planOf(random: SeededRandom, seed: number): readonly Event[] {
-  const isStormy = seed % STORM_EVERY === 0;
-  const often = (kind: Kind) => HOW_OFTEN[kind] * (isStormy && TROUBLES.includes(kind) ? STORM : 1);
-  const counts = Object.keys(HOW_OFTEN).map((kind) => [kind, often(kind as Kind)] as const);
+function planDay(random: SeededRandom, seed: number): readonly PlannedEvent[] {
+  const isFaultBurst = seed % FAULT_BURST_EVERY_SEEDS === 0;
+  const countPerDay = (kind: EventKind) =>
+    EVENTS_PER_DAY[kind] * (isFaultBurst && DISRUPTIONS.includes(kind) ? FAULT_BURST_FACTOR : 1);
+  const counts = Object.keys(EVENTS_PER_DAY).map(
+    (kind) => [kind, countPerDay(kind as EventKind)] as const,
+  );
   const events = counts.flatMap(([kind, count]) =>
     Array.from({ length: count }, (_, at) => ({
-      kind: kind as Kind,
+      kind: kind as EventKind,
       at: Math.floor(((at + random.fraction()) * DAY_MS) / count),
     })),
   );
@@ -62,207 +65,211 @@ export interface SeedResult {
   readonly hash: string;
 }
 
-export async function runSeed(seed: number, sabotage: Sabotage = {}): Promise<SeedResult> {
-  // Thousands of errors are made in a seed, and nobody reads where.
+export async function runSeed(seed: number, mutation: Mutation = {}): Promise<SeedResult> {
+  // A seed creates thousands of errors; stack traces would only cost time.
   Error.stackTraceLimit = 0;
-  const run = new Run(new World(seed, sabotage));
-  await run.all();
-  const { violations, coverage, hash, struck, meddled } = run.world;
+  const run = new SeedRun(new SoakEnvironment(seed, mutation));
+  await run.run();
+  const { violations, coverage, hash, faultCount, externalChangeCount } = run.environment;
   return {
     seed,
     violations,
     coverage: Object.fromEntries(coverage),
     counts: {
       scalings: run.scalings,
-      faults: struck,
+      faults: faultCount,
       crashes: run.crashes,
-      meddled,
+      externalChanges: externalChangeCount,
       hours: run.hours,
     },
     hash,
   };
 }
 
-class Run {
-  readonly world: World;
+class SeedRun {
+  readonly environment: SoakEnvironment;
   scalings = 0;
   crashes = 0;
   readonly #start: number;
-  #process: Process;
-  #losesDatabase = false;
-  #isMortal = false;
+  #process: SoakProcess;
+  #losesDatabaseOnCrash = false;
+  #willCrash = false;
 
-  constructor(world: World) {
-    this.world = world;
-    this.#start = world.now;
-    this.#process = world.aProcess();
+  constructor(environment: SoakEnvironment) {
+    this.environment = environment;
+    this.#start = environment.now;
+    this.#process = environment.startProcess();
   }
 
   get hours(): number {
-    return Math.floor((this.world.now - this.#start) / HOUR_MS);
+    return Math.floor((this.environment.now - this.#start) / HOUR_MS);
   }
 
-  async all(): Promise<void> {
-    for (const event of planOf(this.world.random, this.world.seed)) {
-      await this.#until(this.#start + event.at);
-      await this.#happen(event.kind);
-      if (this.world.violations.length > 0) return;
+  async run(): Promise<void> {
+    for (const event of planDay(this.environment.random, this.environment.seed)) {
+      await this.#runUntil(this.#start + event.at);
+      await this.#apply(event.kind);
+      if (this.environment.violations.length > 0) return;
     }
-    await this.#until(this.#start + DAY_MS);
-    await this.#quiet(this.#aSize());
-    await this.#quiet(0);
-    this.#judgeShape();
+    await this.#runUntil(this.#start + DAY_MS);
+    await this.#settle(this.#pickSize());
+    await this.#settle(0);
+    this.#checkIntensity();
   }
 
-  /** A seed that does too little proves nothing. */
-  #judgeShape(): void {
-    const { struck, meddled } = this.world;
-    const isFull = this.scalings >= 200 && struck >= 20 && this.crashes >= 5 && meddled > 0;
+  /** A seed with too few events proves nothing. */
+  #checkIntensity(): void {
+    const { faultCount, externalChangeCount } = this.environment;
+    const isFull =
+      this.scalings >= 200 && faultCount >= 20 && this.crashes >= 5 && externalChangeCount > 0;
     if (isFull && this.hours >= 24) return;
-    this.world.violated(
-      `the seed is too tame: ${this.scalings} scalings, ${struck} faults, ${this.crashes} crashes`,
+    this.environment.reportViolation(
+      `the seed has too few events: ${this.scalings} scalings, ${faultCount} faults, ${this.crashes} crashes`,
     );
   }
 
-  async #until(at: number): Promise<void> {
-    const { world } = this;
-    while (world.now < at && world.violations.length === 0) {
-      const isBusy = await this.#step();
-      const pauseMs = Math.min(isBusy ? BUSY_MS : IDLE_MS, Math.max(0, at - world.now));
-      await world.region.clock.advance(pauseMs);
+  async #runUntil(at: number): Promise<void> {
+    const { environment } = this;
+    while (environment.now < at && environment.violations.length === 0) {
+      const isBusy = await this.#runPass();
+      const pauseMs = Math.min(isBusy ? BUSY_MS : IDLE_MS, Math.max(0, at - environment.now));
+      await environment.region.clock.advance(pauseMs);
     }
   }
 
-  /** Whether something is under way. */
-  async #step(): Promise<boolean> {
-    const outcome = await this.world.step(this.#process);
-    if (outcome === 'dead') await this.#die();
-    if (outcome === undefined || outcome === 'dead') return true;
+  /** Returns whether work is in progress. */
+  async #runPass(): Promise<boolean> {
+    const outcome = await this.environment.runPass(this.#process);
+    if (outcome === 'crashed') await this.#handleCrash();
+    if (outcome === undefined || outcome === 'crashed') return true;
     return outcome.inProgress > 0 || outcome.undecided.length > 0;
   }
 
-  async #die(): Promise<void> {
-    const { world } = this;
-    const row = this.#losesDatabase ? 'database-lost' : 'crash';
+  async #handleCrash(): Promise<void> {
+    const { environment } = this;
+    const row = this.#losesDatabaseOnCrash ? 'database-lost' : 'crash';
     this.crashes += 1;
-    for (const { phase } of await world.machines()) {
-      if (PHASES.some((one) => one === phase)) world.cover(row, phase);
+    for (const { phase } of await environment.machines()) {
+      if (PHASES.some((one) => one === phase)) environment.countFault(row, phase);
     }
-    world.log(row);
-    if (this.#losesDatabase) world.loseDatabase();
-    // Recovery is cut short now and then.
-    if (world.random.integer(3) === 0) return this.#replaceByMortal();
-    this.#isMortal = false;
-    this.#process = world.aProcess();
+    environment.log(row);
+    if (this.#losesDatabaseOnCrash) environment.loseDatabase();
+    // In one of three cases the recovery crashes too.
+    if (environment.random.integer(3) === 0) return this.#startCrashingProcess();
+    this.#willCrash = false;
+    this.#process = environment.startProcess();
   }
 
-  async #happen(kind: Kind): Promise<void> {
-    const { world } = this;
+  async #apply(kind: EventKind): Promise<void> {
+    const { environment } = this;
     if (kind === 'scale') await this.#scale();
-    else if (kind === 'fault') this.#arm();
-    else if (kind === 'crash') await this.#doom();
-    else if (kind === 'stall') await this.#stall();
-    else if (kind === 'meddle') meddle(world);
-    else if (kind === 'tidy') tidyUp(world);
-    else await this.#quiet(this.#aSize());
+    else if (kind === 'fault') this.#injectFault();
+    else if (kind === 'crash') await this.#scheduleCrash();
+    else if (kind === 'stall') await this.#stallProcess();
+    else if (kind === 'external-change') applyExternalChange(environment);
+    else if (kind === 'clean-up') cleanUpSite(environment);
+    else await this.#settle(this.#pickSize());
   }
 
-  #aSize(): number {
-    const { random, seed } = this.world;
-    return random.integer((LARGEST[Math.floor(seed / 4) % LARGEST.length] ?? 0) + 1);
+  #pickSize(): number {
+    const { random, seed } = this.environment;
+    return random.integer((MAX_POOL_SIZES[Math.floor(seed / 4) % MAX_POOL_SIZES.length] ?? 0) + 1);
   }
 
   async #scale(): Promise<void> {
     this.scalings += 1;
-    await this.world.scaleTo(this.#aSize());
+    await this.environment.scaleTo(this.#pickSize());
   }
 
-  #arm(): void {
-    const { world } = this;
-    const { row, column, rules } = aFault(world.random);
-    if (column === 'placed') removeImages(world);
+  #injectFault(): void {
+    const { environment } = this;
+    const { row, column, rules } = pickFault(environment.random);
+    if (column === 'placed') deleteImages(environment);
     for (const rule of rules) {
-      world.rows.set(rule, row);
-      world.region.sim.faults.add(rule);
+      environment.faultNames.set(rule, row);
+      environment.region.sim.faults.add(rule);
     }
   }
 
-  /** The process will die soon; one that was to die and has not, dies now. */
-  async #doom(): Promise<void> {
-    if (this.#isMortal) await this.#die();
-    this.#replaceByMortal();
-    if (this.world.random.integer(2) === 0) await this.#drive();
+  /** Lets the process crash soon. A process that was to crash and has not crashed yet is replaced now. */
+  async #scheduleCrash(): Promise<void> {
+    if (this.#willCrash) await this.#handleCrash();
+    this.#startCrashingProcess();
+    if (this.environment.random.integer(2) === 0) await this.#runDriver();
   }
 
-  #replaceByMortal(): void {
-    const { random } = this.world;
+  #startCrashingProcess(): void {
+    const { random } = this.environment;
     const kind = pick(random, ['write', 'unseen', 'seen'] as const);
-    const wish: CrashPoint = { kind, number: 1 + random.integer(kind === 'write' ? 25 : 8) };
-    this.#losesDatabase = random.integer(3) === 0;
-    this.#isMortal = true;
-    this.#process = this.world.aProcess(wish);
+    const crashPoint: CrashPoint = { kind, number: 1 + random.integer(kind === 'write' ? 25 : 8) };
+    this.#losesDatabaseOnCrash = random.integer(3) === 0;
+    this.#willCrash = true;
+    this.#process = this.environment.startProcess(crashPoint);
   }
 
-  /** The process drives by itself for a while, and is stopped if it lives: at once, or after its round. */
-  async #drive(): Promise<void> {
-    const { world } = this;
+  /** Runs the driver loop for a while, then stops it: immediately, or after the current pass. */
+  async #runDriver(): Promise<void> {
+    const { environment } = this;
     await this.#scale();
     const [stop, finish] = [new AbortController(), new AbortController()];
-    const driving = world.drive(this.#process, { signal: stop.signal, finish: finish.signal });
+    const driving = environment.runDriver(this.#process, {
+      signal: stop.signal,
+      finish: finish.signal,
+    });
     const state = { isOver: false };
     const end = () => {
       state.isOver = true;
     };
     driving.then(end, end);
-    const until = world.now + DRIVE_MS;
-    while (!state.isOver && world.now < until && world.violations.length === 0) {
-      await world.region.clock.advance(1 + world.random.integer(BUSY_MS));
-      await world.judge();
+    const until = environment.now + DRIVE_MS;
+    while (!state.isOver && environment.now < until && environment.violations.length === 0) {
+      await environment.region.clock.advance(1 + environment.random.integer(BUSY_MS));
+      await environment.checkInvariants();
     }
-    pick(world.random, [stop, finish]).abort();
-    const outcome = await world.settled(driving);
-    world.log(`driving: ${outcome}`);
-    await world.judge();
-    if (outcome === 'dead') await this.#die();
+    pick(environment.random, [stop, finish]).abort();
+    const outcome = await environment.advanceUntilSettled(driving);
+    environment.log(`driver loop ended: ${outcome}`);
+    await environment.checkInvariants();
+    if (outcome === 'crashed') await this.#handleCrash();
   }
 
-  /** The process hangs in the middle of a round until long after its lease, and wakes up beside its successor. */
-  async #stall(): Promise<void> {
-    const { world } = this;
+  /** Stalls the process in the middle of a pass until after its lease has expired; it resumes beside its successor. */
+  async #stallProcess(): Promise<void> {
+    const { environment } = this;
     const stalled = this.#process;
     await this.#scale();
-    await this.#until(world.now + (2 + world.random.integer(20)) * SECOND_MS);
-    if (this.#process !== stalled || world.violations.length > 0) return;
-    stalled.stall = { callsLeft: 1 + world.random.integer(5), ms: 6 * MINUTE_MS };
-    void world.round(stalled).then(
-      () => world.log('the stalled round came to its end'),
-      (error: unknown) => world.log(`the stalled round: ${String(error)}`),
+    await this.#runUntil(environment.now + (2 + environment.random.integer(20)) * SECOND_MS);
+    if (this.#process !== stalled || environment.violations.length > 0) return;
+    stalled.stall = { callsLeft: 1 + environment.random.integer(5), ms: 6 * MINUTE_MS };
+    void environment.reconcileOnce(stalled).then(
+      () => environment.log('the stalled pass finished'),
+      (error: unknown) => environment.log(`the stalled pass failed: ${String(error)}`),
     );
-    await world.region.clock.advance(30 * SECOND_MS);
-    if (this.#isMortal) this.#replaceByMortal();
-    else this.#process = world.aProcess();
+    await environment.region.clock.advance(30 * SECOND_MS);
+    if (this.#willCrash) this.#startCrashingProcess();
+    else this.#process = environment.startProcess();
   }
 
-  /** No more faults: what is wanted is reached, exactly. */
-  async #quiet(size: number): Promise<void> {
-    const { world } = this;
-    world.region.sim.faults.clear();
-    for (let turn = 0; turn < 4; turn += 1) {
-      tidyUp(world);
-      await this.#untilAtRest();
-      await world.scaleTo(size);
+  /** Without further faults the site must reach exactly the requested size. */
+  async #settle(size: number): Promise<void> {
+    const { environment } = this;
+    environment.region.sim.faults.clear();
+    for (let attempt = 0; attempt < 4; attempt += 1) {
+      cleanUpSite(environment);
+      await this.#runUntilIdle();
+      await environment.scaleTo(size);
     }
-    await this.#untilAtRest();
-    world.hasWreckage = false;
-    await checkReached(world, size);
+    await this.#runUntilIdle();
+    environment.needsCleanup = false;
+    await checkConverged(environment, size);
   }
 
-  async #untilAtRest(): Promise<void> {
-    let quiet = 0;
-    for (let round = 0; round < 120 && quiet < 2; round += 1) {
-      quiet = (await this.#step()) ? 0 : quiet + 1;
-      await this.world.region.clock.advance(quiet > 0 ? 6 * MINUTE_MS : BUSY_MS);
-      if (this.world.violations.length > 0) return;
+  async #runUntilIdle(): Promise<void> {
+    let idlePasses = 0;
+    for (let pass = 0; pass < 120 && idlePasses < 2; pass += 1) {
+      idlePasses = (await this.#runPass()) ? 0 : idlePasses + 1;
+      await this.environment.region.clock.advance(idlePasses > 0 ? 6 * MINUTE_MS : BUSY_MS);
+      if (this.environment.violations.length > 0) return;
     }
   }
 }

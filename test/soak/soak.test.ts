@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// That the soak itself can be believed: it repeats itself, and it notices each way of breaking the rules.
+// Tests the soak itself: a seed is repeatable, and every mutation of the engine is detected.
 import { describe, expect, it } from 'vitest';
-import { SABOTAGES } from './sabotage.ts';
+import { MUTATIONS } from './mutations.ts';
 import { runSeed, type SeedResult } from './scenario.ts';
 
-const MOST_SEEDS = 300;
-const PATIENCE_MS = 600_000;
+const MAX_SEEDS = 300;
+const TIMEOUT_MS = 600_000;
 
-const sound = new Map<number, Promise<SeedResult>>();
+const unmutatedResults = new Map<number, Promise<SeedResult>>();
 
-/** The same seed with the engine as it is. */
-function soundSeed(seed: number): Promise<SeedResult> {
-  const result = sound.get(seed) ?? runSeed(seed);
-  sound.set(seed, result);
+/** The result of the same seed without a mutation. */
+function runUnmutatedSeed(seed: number): Promise<SeedResult> {
+  const result = unmutatedResults.get(seed) ?? runSeed(seed);
+  unmutatedResults.set(seed, result);
   return result;
 }
 
-describe('a seed', () => {
+describe('a soak seed', () => {
   it(
-    'is a full day, holds, and repeats itself exactly',
+    'runs a full day without a violation and repeats exactly',
     async () => {
       const first = await runSeed(10);
       expect(first.violations).toEqual([]);
@@ -29,27 +29,27 @@ describe('a seed', () => {
       expect((await runSeed(10)).hash).toBe(first.hash);
       expect((await runSeed(11)).hash).not.toBe(first.hash);
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 });
 
-describe('a sabotaged engine', () => {
-  it('there are ten', () => {
-    expect(Object.keys(SABOTAGES)).toHaveLength(10);
+describe('the soak', () => {
+  it('has ten mutations', () => {
+    expect(Object.keys(MUTATIONS)).toHaveLength(10);
   });
 
-  it.each(Object.entries(SABOTAGES))(
-    'is caught when %s',
-    async (_name, sabotage) => {
-      for (let seed = 1; seed <= MOST_SEEDS; seed += 1) {
-        const { violations } = await runSeed(seed, sabotage);
+  it.each(Object.entries(MUTATIONS))(
+    'detects the mutation: %s',
+    async (_name, mutation) => {
+      for (let seed = 1; seed <= MAX_SEEDS; seed += 1) {
+        const { violations } = await runSeed(seed, mutation);
         if (violations.length === 0) continue;
-        expect(violations.join()).not.toContain('too tame');
-        expect((await soundSeed(seed)).violations).toEqual([]);
+        expect(violations.join()).not.toContain('too few events');
+        expect((await runUnmutatedSeed(seed)).violations).toEqual([]);
         return;
       }
-      expect.fail(`not noticed in ${MOST_SEEDS} seeds`);
+      expect.fail(`the mutation was not detected in ${MAX_SEEDS} seeds`);
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 });

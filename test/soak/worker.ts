@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the seeds it is given, one after the other, and reports each.
+// Child process of the soak: runs the seeds it receives one after the other and reports each result.
 import { runSeed, type SeedResult } from './scenario.ts';
 
-async function safely(seed: number): Promise<SeedResult> {
+async function runSeedSafely(seed: number): Promise<SeedResult> {
   try {
     return await runSeed(seed);
   } catch (error) {
-    const violations = [`the run itself broke: ${String(error)}`];
+    const violations = [`the seed could not be run: ${String(error)}`];
     return { seed, violations, coverage: {}, counts: {}, hash: '' };
   }
 }
 
 process.on('message', (seed: number) => {
-  void safely(seed).then((result) => process.send?.(result));
+  void runSeedSafely(seed).then((result) => process.send?.(result));
 });

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain JSON calls to an API server, for what a test sets up and looks at. No watch, no cache, no retry.
+// Plain JSON calls to an API server, for the setup and the checks of a test. No watch, no cache, no retry.
 import type { Transport, TransportRequest } from '../../../src/ports/transport.ts';
 import { openHttpTransport } from '../../../src/system/index.ts';
-import type { KeyAndCertificate } from './authority.ts';
+import type { KeyAndCertificate } from './certificate-authority.ts';
 
 const HEAD_TIMEOUT_MS = 30_000;
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number;
   readonly body: unknown;
 }
 
-/** An object of the API, as far as every object is alike. */
+/** The fields that every API object has. */
 export interface ApiObject {
   readonly metadata: {
     readonly name: string;
@@ -35,9 +35,9 @@ interface Call {
 export class ApiCallFailed extends Error {
   readonly status: number;
 
-  constructor(call: string, answer: Answer) {
-    super(`${call}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    this.status = answer.status;
+  constructor(call: string, response: ApiResponse) {
+    super(`${call}: ${response.status} ${JSON.stringify(response.body)}`);
+    this.status = response.status;
   }
 }
 
@@ -64,24 +64,24 @@ export class Api {
     });
   }
 
-  /** Whatever the answer is. */
+  /** Returns the response, whatever its status. */
   call(
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
     body?: unknown,
-  ): Promise<Answer> {
+  ): Promise<ApiResponse> {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
     return this.#send({ method, path, body, type });
   }
 
-  /** Server-side apply, whatever the answer is. */
-  apply(path: string, body: unknown): Promise<Answer> {
+  /** Server-side apply; returns the response, whatever its status. */
+  apply(path: string, body: unknown): Promise<ApiResponse> {
     return this.#send({ method: 'PATCH', path, body, type: 'application/apply-patch+yaml' });
   }
 
-  async #send({ method, path, body, type }: Call): Promise<Answer> {
+  async #send({ method, path, body, type }: Call): Promise<ApiResponse> {
     const transport = await this.#transport;
-    const answer = await transport.request({
+    const response = await transport.request({
       method,
       url: `${this.server}${path}`,
       headers: { accept: 'application/json', 'content-type': type, ...this.#headers },
@@ -89,36 +89,36 @@ export class Api {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const parts: Uint8Array[] = [];
-    for await (const part of answer.body) parts.push(part);
+    for await (const part of response.body) parts.push(part);
     const text = Buffer.concat(parts).toString('utf8');
-    return { status: answer.status, body: parsed(text) };
+    return { status: response.status, body: parseJsonOrText(text) };
   }
 
-  /** Throws unless it succeeded. */
-  async demand<T>(...[method, path, body]: Parameters<Api['call']>): Promise<T> {
-    const answer = await this.call(method, path, body);
-    if (answer.status >= 300) throw new ApiCallFailed(`${method} ${path}`, answer);
-    return answer.body as T;
+  /** Throws unless the call succeeded. */
+  async callOrThrow<T>(...[method, path, body]: Parameters<Api['call']>): Promise<T> {
+    const response = await this.call(method, path, body);
+    if (response.status >= 300) throw new ApiCallFailed(`${method} ${path}`, response);
+    return response.body as T;
   }
 
   get<T extends ApiObject = ApiObject>(path: string): Promise<T> {
-    return this.demand<T>('GET', path);
+    return this.callOrThrow<T>('GET', path);
   }
 
   async list<T extends ApiObject = ApiObject>(path: string): Promise<readonly T[]> {
-    return (await this.demand<{ readonly items: readonly T[] }>('GET', path)).items;
+    return (await this.callOrThrow<{ readonly items: readonly T[] }>('GET', path)).items;
   }
 
   create(path: string, body: unknown): Promise<ApiObject> {
-    return this.demand('POST', path, body);
+    return this.callOrThrow('POST', path, body);
   }
 
   patch(path: string, body: unknown): Promise<ApiObject> {
-    return this.demand('PATCH', path, body);
+    return this.callOrThrow('PATCH', path, body);
   }
 
   delete(path: string, body?: unknown): Promise<unknown> {
-    return this.demand('DELETE', path, body);
+    return this.callOrThrow('DELETE', path, body);
   }
 
   async close(): Promise<void> {
@@ -126,7 +126,7 @@ export class Api {
   }
 }
 
-function parsed(text: string): unknown {
+function parseJsonOrText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs of a control plane, built from Go modules once per version into .cache/; or those in the folder that
-// KUBEBUILDER_ASSETS names. The test runner calls `setup` before the first suite.
+// Builds the programs of a control plane from Go modules, once per version, into .cache/; or uses those in the folder
+// KUBEBUILDER_ASSETS. The test runner calls `setup` before the first suite.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildGoProgram } from '../../support/go-program.ts';
@@ -18,17 +18,17 @@ const LINKER_FLAGS = [
 const KUBERNETES = ['kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const;
 export type ControlPlaneProgram = 'etcd' | (typeof KUBERNETES)[number];
 
-/** Where a program is, whether it is there yet or not. */
+/** Path of a program, which may not be built yet. */
 export function programPath(name: ControlPlaneProgram): string {
   return join(process.env['KUBEBUILDER_ASSETS'] ?? CACHE, name);
 }
 
-/** Throws with what to do when a program is missing and cannot be built. */
+/** Throws with a hint when a program is missing and cannot be built. */
 export function setup(): void {
   const say = (text: string) => void process.stderr.write(`${text}\n`);
   const given = process.env['KUBEBUILDER_ASSETS'];
-  if (given !== undefined) return demandAll(given, say);
-  const order = (name: ControlPlaneProgram, source: string, target: string) =>
+  if (given !== undefined) return requirePrograms(given, say);
+  const build = (name: ControlPlaneProgram, source: string, target: string) =>
     buildGoProgram({
       source: join(HERE, source),
       program: programPath(name),
@@ -36,14 +36,16 @@ export function setup(): void {
       linkerFlags: name === 'etcd' ? '-s -w' : LINKER_FLAGS,
       say,
     });
-  order('etcd', 'etcd', 'go.etcd.io/etcd/server/v3');
-  for (const name of KUBERNETES) order(name, 'kubernetes', `k8s.io/kubernetes/cmd/${name}`);
+  build('etcd', 'etcd', 'go.etcd.io/etcd/server/v3');
+  for (const name of KUBERNETES) build(name, 'kubernetes', `k8s.io/kubernetes/cmd/${name}`);
 }
 
-/** setup-envtest brings no scheduler and no controller manager, so a folder of that tool is not enough. */
-function demandAll(folder: string, say: (text: string) => void): void {
+/** A folder of setup-envtest is not enough: it has no scheduler and no controller manager. */
+function requirePrograms(folder: string, say: (text: string) => void): void {
   const missing = ['etcd', ...KUBERNETES].filter((name) => !existsSync(join(folder, name)));
   if (missing.length > 0)
-    throw new Error(`KUBEBUILDER_ASSETS (${folder}) has no ${missing.join(', no ')}`);
-  say(`control plane from ${folder}`);
+    throw new Error(
+      `KUBEBUILDER_ASSETS (${folder}) lacks ${missing.join(', ')}; add them, or unset the variable to build them`,
+    );
+  say(`using the control plane programs in ${folder}`);
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real control plane on loopback, for one suite: etcd, kube-apiserver, kube-scheduler and kube-controller-manager, the
-// join rules of kubeadm and k3s, and a supervisor for agents of k3s and RKE2. Ready in seconds, gone with the suite.
+// A real control plane on loopback for one suite: etcd, kube-apiserver, kube-scheduler and kube-controller-manager, the
+// join rules of kubeadm and k3s, and a supervisor for agents of k3s and RKE2. It starts in seconds and ends with the suite.
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Api } from './api.ts';
-import { createAuthority } from './authority.ts';
 import { type ControlPlaneProgram, programPath } from './build.ts';
+import { createAuthority } from './certificate-authority.ts';
 import { freePorts } from './free-ports.ts';
 import { installJoinRules } from './join-rules.ts';
 import { Program } from './program.ts';
-import { reapFolder } from './reaper.ts';
+import { removeFolderOnExit } from './reaper.ts';
 import {
   apiServerArgs,
   apiServerUrl,
+  type ControlPlaneSettings,
   controllerManagerArgs,
   etcdArgs,
   kubeconfigText,
   LOOPBACK,
-  type Site,
   schedulerArgs,
 } from './settings.ts';
 import { startSupervisor } from './supervisor.ts';
@@ -30,11 +30,11 @@ export { Program } from './program.ts';
 export { waitUntil } from './wait-until.ts';
 
 export interface ControlPlaneOptions {
-  /** How long a node may be silent before it is NotReady. */
+  /** Time without a heartbeat until a node is NotReady. */
   readonly nodeMonitorGraceSeconds?: number;
 }
 
-/** By name and groups; or by a token, of a service account or for bootstrapping. Neither = an administrator. */
+/** A user with groups, or the token of a service account or a bootstrap token. Neither = an administrator. */
 export interface Caller {
   readonly user?: string;
   readonly groups?: readonly string[];
@@ -44,45 +44,45 @@ export interface Caller {
 export interface ControlPlane {
   /** `https://127.0.0.1:PORT` of the API server. */
   readonly server: string;
-  /** What a k3s or RKE2 agent is told as its server. */
+  /** Server URL for a k3s or RKE2 agent. */
   readonly supervisor: string;
   readonly caPem: string;
   /** `sha256:…`, as kubeadm pins the CA. */
   readonly caCertHash: string;
-  /** `K10…::`, what k3s and RKE2 put before a token. */
+  /** `K10…::`, the prefix of a token for k3s and RKE2. */
   readonly tokenPrefix: string;
-  /** Of the cluster: the UID of kube-system. */
+  /** UID of the cluster, which is the UID of kube-system. */
   readonly uid: string;
   /** Calls as an administrator. */
   readonly api: Api;
-  /** For everything this suite writes; gone when it stops. */
+  /** Folder for the files of this suite; deleted by `stop`. */
   readonly folder: string;
   /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
-  /** Path of a kubeconfig for somebody else, or by another way (a proxy's URL). */
-  kubeconfigFor(who: Caller & { readonly server?: string }): string;
-  /** Calls as somebody else. The caller closes it. */
-  apiAs(who: Caller): Api;
-  /** A service account's token, as a pod would have it. */
+  /** Path of a kubeconfig for another caller, or for another server URL (a proxy). */
+  kubeconfigFor(caller: Caller & { readonly server?: string }): string;
+  /** Calls as another user. The caller must close it. */
+  apiAs(caller: Caller): Api;
+  /** Token of a service account, as a pod has it. */
   serviceAccountToken(namespace: string, name: string): Promise<string>;
-  /** Kills the API server where it stands. */
+  /** Kills the API server with SIGKILL. */
   killApiServer(): Promise<void>;
   /** Starts it again on the same port; resolves when it is ready. */
   startApiServer(): Promise<void>;
-  /** Forgets all history: whoever goes on from an older resource version after the next restart is told 410. */
+  /** Compacts etcd: after the next restart a watch from an older resource version gets 410. */
   compact(): Promise<void>;
-  /** The end of a program's output, for a test that failed. */
+  /** Output of a program, for a failed test. */
   log(program: ControlPlaneProgram): string;
   stop(): Promise<void>;
 }
 
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const folder = mkdtempSync(join(tmpdir(), 'pvescaler-e2e-'));
-  reapFolder(folder);
+  removeFolderOnExit(folder);
   const plane = new RunningControlPlane({
     folder,
     authority: createAuthority('kubernetes'),
-    ports: await portsOf(),
+    ports: await reservePorts(),
     nodeMonitorGraceSeconds: options.nodeMonitorGraceSeconds ?? 20,
   });
   try {
@@ -94,7 +94,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   return plane;
 }
 
-async function portsOf(): Promise<Site['ports']> {
+async function reservePorts(): Promise<ControlPlaneSettings['ports']> {
   const [api = 0, etcd = 0, etcdPeer = 0] = await freePorts(3);
   return { api, etcd, etcdPeer };
 }
@@ -109,11 +109,11 @@ class RunningControlPlane implements ControlPlane {
   readonly api: Api;
   uid = '';
   supervisor = '';
-  readonly #site: Site;
+  readonly #site: ControlPlaneSettings;
   readonly #programs = new Map<ControlPlaneProgram, Program>();
   readonly #closers: (() => Promise<void>)[] = [];
 
-  constructor(site: Site) {
+  constructor(site: ControlPlaneSettings) {
     const { folder, authority } = site;
     this.#site = site;
     this.folder = folder;
@@ -139,28 +139,28 @@ class RunningControlPlane implements ControlPlane {
     });
     this.supervisor = supervisor.url;
     this.#closers.push(() => supervisor.close());
-    await this.#untilReady();
-    // Only now: both give up or back off for long when nobody answers.
+    await this.#waitUntilReady();
+    // Started last: both exit or back off for long without an API server.
     this.#run('kube-scheduler', schedulerArgs(site));
     this.#run('kube-controller-manager', controllerManagerArgs(site));
     await installJoinRules(this.api, this.caPem);
     this.uid = (await this.api.get('/api/v1/namespaces/kube-system')).metadata.uid;
-    // The controller manager makes it; without it no pod can be created.
-    await this.#until('the default service account', () =>
+    // The controller manager creates it; without it no pod can be created.
+    await this.#waitUntil('the default service account', () =>
       this.api.get('/api/v1/namespaces/default/serviceaccounts/default'),
     );
   }
 
-  apiAs(who: Caller): Api {
+  apiAs(caller: Caller): Api {
     const { caPem } = this;
     const trust =
-      who.token === undefined ? { client: this.#certificate(who) } : { bearer: who.token };
+      caller.token === undefined ? { client: this.#certificate(caller) } : { bearer: caller.token };
     return new Api(this.server, { caPem, ...trust });
   }
 
-  kubeconfigFor(who: Caller & { readonly server?: string }): string {
-    const { token, server = this.server } = who;
-    const credentials = token === undefined ? this.#certificate(who) : { token };
+  kubeconfigFor(caller: Caller & { readonly server?: string }): string {
+    const { token, server = this.server } = caller;
+    const credentials = token === undefined ? this.#certificate(caller) : { token };
     const text = kubeconfigText(server, this.caPem, credentials);
     const path = join(this.folder, `${createHash('sha256').update(text).digest('hex')}.conf`);
     writeFileSync(path, text, { mode: 0o600 });
@@ -168,7 +168,7 @@ class RunningControlPlane implements ControlPlane {
   }
 
   async serviceAccountToken(namespace: string, name: string): Promise<string> {
-    const answer = await this.api.demand<{ readonly status: { readonly token: string } }>(
+    const answer = await this.api.callOrThrow<{ readonly status: { readonly token: string } }>(
       'POST',
       `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
       { spec: { expirationSeconds: 3600 } },
@@ -182,7 +182,7 @@ class RunningControlPlane implements ControlPlane {
 
   async startApiServer(): Promise<void> {
     await this.#program('kube-apiserver').restart();
-    await this.#untilReady();
+    await this.#waitUntilReady();
   }
 
   async compact(): Promise<void> {
@@ -195,7 +195,7 @@ class RunningControlPlane implements ControlPlane {
   }
 
   async stop(): Promise<void> {
-    // In no order and without asking: nothing of it is used again.
+    // Killed in any order: nothing of it is used again.
     await Promise.all([...this.#programs.values()].map((program) => program.kill()));
     await Promise.all(this.#closers.map((close) => close()));
     await this.api.close();
@@ -227,16 +227,16 @@ class RunningControlPlane implements ControlPlane {
     return program;
   }
 
-  async #untilReady(): Promise<void> {
-    await this.#until('a ready API server', async () => {
+  async #waitUntilReady(): Promise<void> {
+    await this.#waitUntil('a ready API server', async () => {
       return (await this.api.call('GET', '/readyz')).status === 200;
     });
   }
 
-  async #until<T>(what: string, look: () => Promise<T>): Promise<void> {
+  async #waitUntil<T>(what: string, check: () => Promise<T>): Promise<void> {
     await waitUntil(what, () => {
-      for (const program of this.#programs.values()) program.demandRunning();
-      return look();
+      for (const program of this.#programs.values()) program.assertRunning();
+      return check();
     });
   }
 }

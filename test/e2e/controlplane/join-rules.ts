@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `kubeadm init` and k3s set up so that a bootstrap token lets a node in: who may ask for a certificate, whose
-// request is approved by itself, and where a machine that knows nobody yet reads the cluster's CA.
+// The objects that `kubeadm init` and k3s create so that a node can join with a bootstrap token: the right to request a
+// certificate, its automatic approval, and the public cluster-info with the CA.
 import type { Api } from './api.ts';
 import { kubeconfigText } from './settings.ts';
 
-/** Groups that bootstrap tokens put their bearers in. */
+/** Groups of the users that authenticate with a bootstrap token. */
 export const NODE_TOKEN_GROUPS = [
   'system:bootstrappers:kubeadm:default-node-token',
   'system:bootstrappers:k3s:default-node-token',
@@ -28,8 +28,8 @@ async function bind(api: Api, role: string, groups: readonly string[]): Promise<
   });
 }
 
-/** kubeadm looks whether a node of its name is there before it asks for a certificate. */
-async function letLookAtNodes(api: Api): Promise<void> {
+/** kubeadm checks whether a Node of its name exists before it requests a certificate. */
+async function allowReadingNodes(api: Api): Promise<void> {
   await api.create(`${RBAC}/clusterroles`, {
     metadata: { name: 'kubeadm:get-nodes' },
     rules: [{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }],
@@ -37,7 +37,7 @@ async function letLookAtNodes(api: Api): Promise<void> {
   await bind(api, 'kubeadm:get-nodes', NODE_TOKEN_GROUPS);
 }
 
-/** The bootstrap signer adds a signature for each token, so that the reader needs to trust nobody. */
+/** The bootstrap signer adds a signature per token, which the joining node verifies. */
 async function publishClusterInfo(api: Api, caPem: string): Promise<void> {
   const { clusters, ...rest } = JSON.parse(
     kubeconfigText(api.server, caPem, { token: '' }),
@@ -70,7 +70,7 @@ export async function installJoinRules(api: Api, caPem: string): Promise<void> {
     bind(api, 'system:node-bootstrapper', NODE_TOKEN_GROUPS),
     bind(api, `${CERTIFICATES}:nodeclient`, NODE_TOKEN_GROUPS),
     bind(api, `${CERTIFICATES}:selfnodeclient`, ['system:nodes']),
-    letLookAtNodes(api),
+    allowReadingNodes(api),
     publishClusterInfo(api, caPem),
   ]);
 }

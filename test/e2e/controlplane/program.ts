@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program under test: its output in a file, its end known, never left behind.
+// One program under test: its output goes to a file, its exit is observed, and it never outlives the test process.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { reap } from './reaper.ts';
-import { WaitingIsNoUse } from './wait-until.ts';
+import { killOnExit } from './reaper.ts';
+import { PermanentFailure } from './wait-until.ts';
 
-export interface ProgramOrder {
+export interface ProgramOptions {
   readonly name: string;
   readonly path: string;
   readonly args: readonly string[];
@@ -17,11 +17,11 @@ export interface ProgramOrder {
 const TAIL_LINES = 30;
 
 export class Program {
-  readonly #order: ProgramOrder;
+  readonly #options: ProgramOptions;
   #child: ChildProcess;
 
-  constructor(order: ProgramOrder) {
-    this.#order = order;
+  constructor(order: ProgramOptions) {
+    this.#options = order;
     this.#child = launch(order);
   }
 
@@ -34,40 +34,40 @@ export class Program {
   }
 
   log(): string {
-    return readFileSync(this.#order.logFile, 'utf8');
+    return readFileSync(this.#options.logFile, 'utf8');
   }
 
-  signal(name: NodeJS.Signals): void {
+  sendSignal(name: NodeJS.Signals): void {
     this.#child.kill(name);
   }
 
   /** Exit code, or the signal's name. */
-  async ended(): Promise<number | string> {
+  async waitForExit(): Promise<number | string> {
     if (this.isRunning) await once(this.#child, 'exit');
     return this.#child.exitCode ?? this.#child.signalCode ?? 'unknown';
   }
 
   async kill(): Promise<void> {
-    // A frozen process takes no signal but this one, and it has to be gone before its folder is.
-    this.signal('SIGKILL');
-    await this.ended();
+    // A stopped process handles only SIGKILL, and it must end before its folder is deleted.
+    this.sendSignal('SIGKILL');
+    await this.waitForExit();
   }
 
-  /** The same again, on the same files. */
+  /** Kills the program and starts it again with the same files. */
   async restart(): Promise<void> {
     await this.kill();
-    this.#child = launch(this.#order);
+    this.#child = launch(this.#options);
   }
 
-  /** Throws the end of its output when it is not running any more. */
-  demandRunning(): void {
+  /** Throws with the end of its output when it is no longer running. */
+  assertRunning(): void {
     if (this.isRunning) return;
     const tail = this.log().trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
-    throw new WaitingIsNoUse(`${this.#order.name} ended by itself:\n${tail}`);
+    throw new PermanentFailure(`${this.#options.name} exited unexpectedly:\n${tail}`);
   }
 }
 
-function launch({ path, args, logFile, env }: ProgramOrder): ChildProcess {
+function launch({ path, args, logFile, env }: ProgramOptions): ChildProcess {
   const log = openSync(logFile, 'a');
   const child = spawn(path, [...args], {
     stdio: ['ignore', log, log],
@@ -75,6 +75,6 @@ function launch({ path, args, logFile, env }: ProgramOrder): ChildProcess {
   });
   closeSync(log);
   child.on('error', () => undefined);
-  reap(child);
+  killOnExit(child);
   return child;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends what a test process started, whatever way that process goes. A shell beside us reads the ids from a pipe; the pipe
-// closes when we exit, crash or are killed, and then it kills whatever is still on its list and removes the folders.
+// Ends the programs that a test process started, however that process ends. A shell reads their process ids from a pipe.
+// The pipe closes when the test process exits, crashes or is killed; then the shell kills them and removes the folders.
 import { type ChildProcess, spawn } from 'node:child_process';
 
 const SCRIPT = `
@@ -20,9 +20,9 @@ done
 
 let shell: ChildProcess | undefined;
 
-function tell(line: string): void {
+function sendToReaper(line: string): void {
   if (shell === undefined) {
-    // A session of its own: Ctrl-C reaches us and not the one that cleans up after us.
+    // A session of its own, so that Ctrl-C ends the test process and not this shell.
     shell = spawn('/bin/sh', ['-c', SCRIPT], {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -34,15 +34,15 @@ function tell(line: string): void {
   shell.stdin?.write(`${line}\n`);
 }
 
-/** Killed when this process ends, unless it is gone by then. */
-export function reap(child: ChildProcess): void {
+/** Kills the child when this process ends, unless it has exited. */
+export function killOnExit(child: ChildProcess): void {
   const { pid } = child;
   if (pid === undefined) return;
-  tell(`pid ${pid}`);
-  child.once('exit', () => tell(`gone ${pid}`));
+  sendToReaper(`pid ${pid}`);
+  child.once('exit', () => sendToReaper(`gone ${pid}`));
 }
 
-/** Removed when this process ends. */
-export function reapFolder(path: string): void {
-  tell(`folder ${path}`);
+/** Removes the folder when this process ends. */
+export function removeFolderOnExit(path: string): void {
+  sendToReaper(`folder ${path}`);
 }

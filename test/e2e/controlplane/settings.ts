@@ -2,19 +2,24 @@
 // The command lines and files of the four programs.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Authority, type KeyAndCertificate, keyPair, keyPem } from './authority.ts';
+import {
+  type Authority,
+  encodeKeyPem,
+  generateKeyPair,
+  type KeyAndCertificate,
+} from './certificate-authority.ts';
 
-export interface Site {
+export interface ControlPlaneSettings {
   readonly folder: string;
   readonly authority: Authority;
   readonly ports: { readonly api: number; readonly etcd: number; readonly etcdPeer: number };
-  /** How long a node may be silent before it is NotReady. */
+  /** Time without a heartbeat until a node is NotReady. */
   readonly nodeMonitorGraceSeconds: number;
 }
 
 export const LOOPBACK = '127.0.0.1';
 
-export function apiServerUrl({ ports }: Site): string {
+export function apiServerUrl({ ports }: ControlPlaneSettings): string {
   return `https://${LOOPBACK}:${ports.api}`;
 }
 
@@ -42,7 +47,7 @@ export function kubeconfigText(
   });
 }
 
-export function etcdArgs({ folder, ports }: Site): string[] {
+export function etcdArgs({ folder, ports }: ControlPlaneSettings): string[] {
   const client = `http://${LOOPBACK}:${ports.etcd}`;
   const peer = `http://${LOOPBACK}:${ports.etcdPeer}`;
   return [
@@ -52,19 +57,19 @@ export function etcdArgs({ folder, ports }: Site): string[] {
     `--listen-peer-urls=${peer}`,
     `--initial-advertise-peer-urls=${peer}`,
     `--initial-cluster=default=${peer}`,
-    // Nothing here outlives the test, and a disk under load must not make it slow.
+    // Nothing is kept after the test, and a slow disk must not delay it.
     '--unsafe-no-fsync',
     '--log-level=warn',
   ];
 }
 
-/** Writes what the API server reads, and says how to start it. */
-export function apiServerArgs(site: Site): string[] {
+/** Writes the files of the API server and returns its arguments. */
+export function apiServerArgs(site: ControlPlaneSettings): string[] {
   const { authority, ports } = site;
   const serving = authority.server();
-  const serviceAccounts = keyPair();
+  const serviceAccounts = generateKeyPair();
   const file = (name: string, text: string) => writeSecret(site, name, text);
-  const key = file('service-accounts.key', keyPem(serviceAccounts.privateKey));
+  const key = file('service-accounts.key', encodeKeyPem(serviceAccounts.privateKey));
   const ca = file('ca.crt', authority.certPem);
   file('ca.key', authority.keyPem);
   return [
@@ -87,7 +92,7 @@ export function apiServerArgs(site: Site): string[] {
   ];
 }
 
-export function controllerManagerArgs(site: Site): string[] {
+export function controllerManagerArgs(site: ControlPlaneSettings): string[] {
   const { folder, authority } = site;
   const user = 'system:kube-controller-manager';
   const config = kubeconfigText(
@@ -112,7 +117,7 @@ export function controllerManagerArgs(site: Site): string[] {
   ];
 }
 
-export function schedulerArgs(site: Site): string[] {
+export function schedulerArgs(site: ControlPlaneSettings): string[] {
   const { authority } = site;
   const client = authority.client({ commonName: 'system:kube-scheduler' });
   const kubeconfig = kubeconfigText(apiServerUrl(site), authority.certPem, client);
@@ -128,7 +133,7 @@ export function schedulerArgs(site: Site): string[] {
   return [`--config=${file}`, '--secure-port=0'];
 }
 
-function writeSecret({ folder }: Site, name: string, text: string): string {
+function writeSecret({ folder }: ControlPlaneSettings, name: string, text: string): string {
   const path = join(folder, name);
   writeFileSync(path, text, { mode: 0o600 });
   return path;

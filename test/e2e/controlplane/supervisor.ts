@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a k3s or RKE2 server that a joining agent talks to before it knows the API server: the CA bundle, which
-// anybody may read and which the token pins, and the addresses of the API servers. Nothing is signed here: node
-// certificates come from the API server's own signer.
+// The part of a k3s or RKE2 server that a joining agent calls before it knows the API server: the public CA bundle, which
+// the token pins, and the addresses of the API servers. Node certificates are signed by the cluster's own signer.
 import { createServer, type Server } from 'node:https';
-import type { KeyAndCertificate } from './authority.ts';
+import type { KeyAndCertificate } from './certificate-authority.ts';
 import { LOOPBACK } from './settings.ts';
 
 export interface Supervisor {

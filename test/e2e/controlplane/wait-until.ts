@@ -2,34 +2,37 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const LOOK_EVERY_MS = 50;
+const POLL_INTERVAL_MS = 50;
 
-/** Thrown by a look: what it waits for will not come any more. */
-export class WaitingIsNoUse extends Error {}
+/** Thrown by a check whose condition can no longer become true. */
+export class PermanentFailure extends Error {}
 
 /**
- * Looks until it sees what it waits for: anything but undefined or false. A look that throws has seen nothing yet. For
- * programs on real time, where nothing else says when they are done; the limit only ends a test that has failed.
+ * Polls until `check` returns something other than undefined or false. A check that throws counts as not yet true. For
+ * programs in real time without a completion signal; the limit only ends a failed test.
  */
 export async function waitUntil<T>(
-  what: string,
-  look: () => T | Promise<T>,
+  condition: string,
+  check: () => T | Promise<T>,
   limitMs = 60_000,
 ): Promise<Exclude<T, undefined | false>> {
-  const giveUpAt = performance.now() + limitMs;
+  const deadline = performance.now() + limitMs;
   let last: unknown;
-  while (performance.now() < giveUpAt) {
+  while (performance.now() < deadline) {
     try {
-      const seen = await look();
-      if (seen !== undefined && seen !== false) return seen as Exclude<T, undefined | false>;
-      last = seen;
+      const result = await check();
+      if (result !== undefined && result !== false) return result as Exclude<T, undefined | false>;
+      last = result;
     } catch (error) {
-      if (error instanceof WaitingIsNoUse) throw error;
+      if (error instanceof PermanentFailure) throw error;
       last = error;
     }
-    await sleep(LOOK_EVERY_MS);
+    await sleep(POLL_INTERVAL_MS);
   }
-  throw new Error(`not within ${limitMs} ms: ${what} (last seen: ${String(last)})`, {
-    cause: last,
-  });
+  throw new Error(
+    `timed out after ${limitMs} ms waiting for: ${condition} (last result: ${String(last)})`,
+    {
+      cause: last,
+    },
+  );
 }

@@ -2,25 +2,25 @@
 import { systemRandom } from '../../../src/system/index.ts';
 import type { Api } from '../controlplane/index.ts';
 
-export interface TokenOrder {
+export interface TokenOptions {
   readonly distribution: 'kubeadm' | 'k3s' | 'rke2';
   readonly lifetimeMs?: number;
 }
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
 
-function letters(count: number): string {
+function randomLetters(count: number): string {
   return Array.from({ length: count }, () => LETTERS[systemRandom.integer(LETTERS.length)]).join(
     '',
   );
 }
 
-/** As `kubeadm token create` makes it: `id.secret`. */
+/** Creates a token as `kubeadm token create` does: `id.secret`. */
 export async function createToken(
   api: Api,
-  { distribution, lifetimeMs = 600_000 }: TokenOrder,
+  { distribution, lifetimeMs = 600_000 }: TokenOptions,
 ): Promise<string> {
-  const [id, secret] = [letters(6), letters(16)];
+  const [id, secret] = [randomLetters(6), randomLetters(16)];
   await api.create('/api/v1/namespaces/kube-system/secrets', {
     metadata: { name: `bootstrap-token-${id}` },
     type: 'bootstrap.kubernetes.io/token',

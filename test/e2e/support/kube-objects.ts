@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes and pods, as far as the suites look at them.
+// The fields of Nodes and pods that the suites read.
 import type { Api, ApiObject } from '../controlplane/index.ts';
 
 export interface Condition {
@@ -28,24 +28,27 @@ export interface PodObject extends ApiObject {
   readonly status: { readonly phase: string; readonly conditions?: readonly Condition[] };
 }
 
-function statusOf(conditions: readonly Condition[] | undefined, type: string): string | undefined {
+function findConditionStatus(
+  conditions: readonly Condition[] | undefined,
+  type: string,
+): string | undefined {
   return conditions?.find((each) => each.type === type)?.status;
 }
 
-export function readiness(object: NodeObject | PodObject): string | undefined {
-  return statusOf(object.status.conditions, 'Ready');
+export function readReadiness(object: NodeObject | PodObject): string | undefined {
+  return findConditionStatus(object.status.conditions, 'Ready');
 }
 
-export function nodes(api: Api): Promise<readonly NodeObject[]> {
+export function listNodes(api: Api): Promise<readonly NodeObject[]> {
   return api.list<NodeObject>('/api/v1/nodes');
 }
 
-/** Undefined while there is none. */
-export async function nodeNamed(api: Api, name: string): Promise<NodeObject | undefined> {
-  return (await nodes(api)).find(({ metadata }) => metadata.name === name);
+/** Undefined while it does not exist. */
+export async function findNode(api: Api, name: string): Promise<NodeObject | undefined> {
+  return (await listNodes(api)).find(({ metadata }) => metadata.name === name);
 }
 
-export async function podNamed(api: Api, name: string): Promise<PodObject | undefined> {
+export async function findPod(api: Api, name: string): Promise<PodObject | undefined> {
   const pods = await api.list<PodObject>('/api/v1/namespaces/default/pods');
   return pods.find(({ metadata }) => metadata.name === name);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifests that ship, on the suite's control plane: pvescaler has their rights here and no more.
+// Applies the shipped manifests to the control plane of a suite, so that pvescaler has exactly their rights.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One simulated guest on real time with a way out: what its seed says is all it knows.
+// One simulated guest in real time with network access; it knows only the content of its seed.
 import { onTestFinished } from 'vitest';
 import {
   type JoinInput,
@@ -38,11 +38,11 @@ export const connect: OpenConnection = ({ caPem, client }) =>
   });
 
 type Distribution = 'k3s' | 'rke2' | 'kubeadm';
-/** The parts of a control plane that a join names. */
+/** The fields of a control plane that a join uses. */
 type JoinFacts = Pick<ControlPlane, 'server' | 'supervisor' | 'tokenPrefix' | 'caCertHash'>;
 
-/** A join as the product would write it, for this control plane and this token. */
-export function joinOf(
+/** A join as the product writes it, for this control plane and token. */
+export function createJoin(
   plane: JoinFacts,
   distribution: Distribution,
   token: string,
@@ -62,24 +62,24 @@ export function joinOf(
   });
 }
 
-export interface GuestOrder {
+export interface GuestOptions {
   readonly name: string;
   readonly vmId: number;
   readonly join: JoinInput;
   readonly pool?: Partial<SeedInput['pool']>;
-  /** The VM that the seed was made for, when it is not this one. */
-  readonly seedOf?: number;
+  /** VM id in the seed, when it differs from the VM's own. */
+  readonly seedVmId?: number;
 }
 
 export interface RealGuest {
   readonly guest: Guest;
   readonly machineId: string;
-  readonly seed: ReturnType<typeof seedOf>;
-  /** The same disk in a VM without the seed, as after the seed was ejected. Powers it on. */
-  readonly againWithoutSeed: () => Guest;
+  readonly seed: ReturnType<typeof createSeed>;
+  /** Boots the same disk without the seed, as after the seed was ejected. */
+  readonly bootWithoutSeed: () => Guest;
 }
 
-function seedOf(order: GuestOrder, id: string) {
+function createSeed(order: GuestOptions, id: string) {
   const base = aSeedInput();
   return value(
     renderSeed({
@@ -88,7 +88,7 @@ function seedOf(order: GuestOrder, id: string) {
         ...base.machine,
         id: aMachineId(id),
         name: order.name,
-        vmId: order.seedOf ?? order.vmId,
+        vmId: order.seedVmId ?? order.vmId,
       },
       pool: { ...base.pool, ...order.pool },
       join: order.join,
@@ -96,8 +96,8 @@ function seedOf(order: GuestOrder, id: string) {
   );
 }
 
-/** As an engine takes them; the name of the step that failed, if one did. */
-export async function takeAgentSteps(
+/** Runs the steps as the engine does; returns the name of the failed step, if any. */
+export async function runAgentSteps(
   guest: Guest,
   steps: RealGuest['seed']['agentSteps'],
 ): Promise<string | undefined> {
@@ -122,10 +122,10 @@ export async function takeAgentSteps(
   return undefined;
 }
 
-/** Powered on, and off when the test is over. */
-export function bootGuest(order: GuestOrder): RealGuest {
+/** Boots a guest; it is stopped when the test ends. */
+export function bootGuest(order: GuestOptions): RealGuest {
   const machineId = systemRandom.uuid();
-  const seed = seedOf(order, machineId);
+  const seed = createSeed(order, machineId);
   const input: GuestInput = {
     vmId: order.vmId,
     smbiosUuid: machineId,
@@ -159,7 +159,7 @@ export function bootGuest(order: GuestOrder): RealGuest {
     guest,
     machineId,
     seed,
-    againWithoutSeed: () =>
+    bootWithoutSeed: () =>
       start({
         ...input,
         seedIso: undefined,

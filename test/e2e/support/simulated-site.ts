@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated Proxmox VE whose guests join the suite's control plane, and the built pvescaler beside it as processes: any
-// number of `serve` and calls of the CLI, all with the same state.
+// A simulated Proxmox VE whose guests join the suite's control plane, and the built pvescaler as processes: any number of
+// `serve` replicas and CLI commands.
 import { type ChildProcess, type ExecFileException, execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,8 +17,8 @@ import { systemClock, systemRandom } from '../../../src/system/index.ts';
 import { root } from '../../support/pvescaler.ts';
 import { freePorts } from '../controlplane/free-ports.ts';
 import { type ControlPlane, Program, waitUntil } from '../controlplane/index.ts';
-import { reap } from '../controlplane/reaper.ts';
-import { type CuttingProxy, startProxy } from './cutting-proxy.ts';
+import { killOnExit } from '../controlplane/reaper.ts';
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { connect } from './real-guest.ts';
 
 const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
@@ -30,37 +30,37 @@ export type Distribution = 'k3s' | 'rke2' | 'kubeadm';
 export interface SiteOptions {
   readonly plane: ControlPlane;
   readonly distribution: Distribution;
-  /** Only kubeadm's can go by the guest agent. */
+  /** Only kubeadm can join through the guest agent. */
   readonly via?: 'cloud-init' | 'agent';
-  /** Path of the kubeconfig that pvescaler gets; absent = the administrator's. */
+  /** Path of pvescaler's kubeconfig; absent = the administrator's. */
   readonly kubeconfig?: string;
-  /** One database for all, as on one machine; or one for each, as in pods. */
-  readonly stores?: 'one' | 'each its own';
-  readonly mostMachines?: number;
-  /** Another Proxmox than the simulator in this process. */
+  /** One database for all replicas, as on one machine; or one for each, as in pods. */
+  readonly stores?: 'shared' | 'separate';
+  readonly maxMachines?: number;
+  /** A Proxmox in another process instead of the simulator in this one. */
   readonly proxmox?: { readonly url: string; readonly fingerprint: string };
-  /** Of the test's own context, where tests run side by side. */
+  /** From the test context, where tests run concurrently. */
   readonly onTestFinished?: TestContext['onTestFinished'];
   /** Absent = standalone. */
   readonly mode?: 'standalone' | 'externalgrpc';
-  /** Of the simulated Proxmox; absent = three. */
+  /** Number of simulated hosts; absent = three. */
   readonly hosts?: number;
   readonly guests?: ClusterDescription['guests'];
-  /** Lines of YAML added to the config. */
+  /** YAML lines added to the config. */
   readonly config?: string;
-  /** Whether the ways to Proxmox can be cut. */
-  readonly severable?: boolean;
+  /** Whether the connections to Proxmox go through fault proxies. */
+  readonly hasFaultProxies?: boolean;
 }
 
-export interface Ran {
+export interface CliResult {
   readonly exitCode: number;
   readonly out: string;
   readonly err: string;
 }
 
-export interface Errand {
-  readonly ended: Promise<Ran>;
-  /** Kills it. */
+export interface CliProcess {
+  readonly ended: Promise<CliResult>;
+  /** Kills the process. */
   readonly stop: () => void;
 }
 
@@ -72,9 +72,9 @@ export interface Replica {
   isLeading(): Promise<boolean>;
 }
 
-/** A request that changes something, and who sent it. */
-export interface Deed {
-  readonly by: string;
+/** A request that changes something, and the replica that sent it. */
+export interface WriteRequest {
+  readonly replica: string;
   readonly at: number;
   readonly call: string;
 }
@@ -82,27 +82,27 @@ export interface Deed {
 export interface SimulatedSite {
   readonly sim: ProxmoxSim;
   readonly folder: string;
-  /** Everything that was asked of Proxmox beyond looking, in order. */
-  readonly deeds: readonly Deed[];
-  /** The ways to Proxmox, where they can be cut. */
-  readonly wires: readonly CuttingProxy[];
-  /** Resolves with the so-manieth creation of a VM, before it is answered. */
-  untilCreations(count: number): Promise<void>;
-  /** Another `serve`, with a way to Proxmox of its own, so that its deeds are known from others'. */
+  /** All write requests to Proxmox, in order. */
+  readonly writes: readonly WriteRequest[];
+  /** The proxies in front of Proxmox, if enabled. */
+  readonly proxies: readonly FaultProxy[];
+  /** Resolves with the request that creates the VM number `count`, before it is answered. */
+  waitForCreations(count: number): Promise<void>;
+  /** Starts a `serve` replica with its own Proxmox endpoint, so that its requests are distinguishable. */
   serve(name: string): Promise<Replica>;
-  cli(...args: readonly string[]): Promise<Ran>;
-  /** A call that uses the state of that replica, where each has its own. */
-  cliOf(name: string, ...args: readonly string[]): Errand;
+  runCli(...args: readonly string[]): Promise<CliResult>;
+  /** Starts a CLI command on the state of that replica, where each has its own. */
+  startCli(name: string, ...args: readonly string[]): CliProcess;
   close(): Promise<void>;
 }
 
 export const POOL = 'workers';
-/** Of a replica's log, when a test has failed. */
-const SHOWN_LINES = 40;
+/** Lines of a replica's log that are shown when a test fails. */
+const LOG_TAIL_LINES = 40;
 const GRACE_MS = 10_000;
 const CLI_TIMEOUT_MS = 110_000;
 
-function exitCodeOf(error: ExecFileException | null): number {
+function readExitCode(error: ExecFileException | null): number {
   if (error === null) return 0;
   return typeof error.code === 'number' ? error.code : -1;
 }
@@ -127,23 +127,23 @@ export async function startSite(options: SiteOptions): Promise<SimulatedSite> {
   return new RunningSite(options, folder, sim);
 }
 
-/** Asked first: who drives gives its lease back, and the next suite need not wait until it runs out. */
-async function endGracefully(program: Program): Promise<void> {
-  program.signal('SIGTERM');
+/** Sends SIGTERM first, so that a leader releases its lease and the next suite need not wait for its expiry. */
+async function stopGracefully(program: Program): Promise<void> {
+  program.sendSignal('SIGTERM');
   const limit = new AbortController();
   await Promise.race([
-    program.ended(),
+    program.waitForExit(),
     systemClock.sleep(GRACE_MS, { signal: limit.signal }).catch(() => undefined),
   ]);
   limit.abort();
   await program.kill();
 }
 
-function isCreation({ call }: Deed): boolean {
+function isCreation({ call }: WriteRequest): boolean {
   return /^POST .*\/qemu$/.test(call);
 }
 
-interface ConfigOrder {
+interface ConfigOptions {
   readonly name: string;
   readonly storeOf: string;
   readonly healthPort: number;
@@ -152,8 +152,8 @@ interface ConfigOrder {
 class RunningSite implements SimulatedSite {
   readonly sim: ProxmoxSim;
   readonly folder: string;
-  readonly deeds: Deed[] = [];
-  readonly wires: CuttingProxy[] = [];
+  readonly writes: WriteRequest[] = [];
+  readonly proxies: FaultProxy[] = [];
   readonly #options: SiteOptions;
   readonly #closers: (() => Promise<void>)[] = [];
   readonly #listeners: (() => void)[] = [];
@@ -175,13 +175,13 @@ class RunningSite implements SimulatedSite {
       logFile: join(this.folder, `${name}.log`),
       env: { HOME: '/nonexistent' },
     });
-    const atTheEnd = this.#options.onTestFinished ?? onTestFinished;
-    atTheEnd(({ task }) => {
+    const onFinished = this.#options.onTestFinished ?? onTestFinished;
+    onFinished(({ task }) => {
       if (task.result?.state !== 'fail') return;
-      const tail = program.log().trimEnd().split('\n').slice(-SHOWN_LINES).join('\n');
+      const tail = program.log().trimEnd().split('\n').slice(-LOG_TAIL_LINES).join('\n');
       process.stderr.write(`--- ${name}\n${tail}\n`);
     });
-    this.#closers.push(() => endGracefully(program));
+    this.#closers.push(() => stopGracefully(program));
     const metric = async (metricName: string) => {
       const text = await (await fetch(`${health}/metrics`)).text();
       return new RegExp(`^${metricName} 1$`, 'm').test(text);
@@ -194,48 +194,48 @@ class RunningSite implements SimulatedSite {
     };
   }
 
-  cli(...args: readonly string[]): Promise<Ran> {
-    return this.cliOf('cli', ...args).ended;
+  runCli(...args: readonly string[]): Promise<CliResult> {
+    return this.startCli('cli', ...args).ended;
   }
 
-  cliOf(name: string, ...args: readonly string[]): Errand {
+  startCli(name: string, ...args: readonly string[]): CliProcess {
     let child: ChildProcess | undefined;
-    const run = async (): Promise<Ran> => {
+    const run = async (): Promise<CliResult> => {
       const config = await this.#configFor({ name: `cli-${name}`, storeOf: name, healthPort: 0 });
       return new Promise((resolve) => {
         child = execFile(
           process.execPath,
           [join(root, 'bin/pvescaler.js'), ...args, '--config', config],
           { env: { PATH: process.env['PATH'], HOME: '/nonexistent' }, timeout: CLI_TIMEOUT_MS },
-          (error, out, err) => resolve({ exitCode: exitCodeOf(error), out, err }),
+          (error, out, err) => resolve({ exitCode: readExitCode(error), out, err }),
         );
-        reap(child);
+        killOnExit(child);
       });
     };
     return { ended: run(), stop: () => void child?.kill('SIGKILL') };
   }
 
-  untilCreations(count: number): Promise<void> {
+  waitForCreations(count: number): Promise<void> {
     return new Promise((resolve) => {
       this.#listeners.push(() => {
-        if (this.deeds.filter(isCreation).length >= count) resolve();
+        if (this.writes.filter(isCreation).length >= count) resolve();
       });
     });
   }
 
-  #note(deed: Deed): void {
-    this.deeds.push(deed);
+  #recordWrite(write: WriteRequest): void {
+    this.writes.push(write);
     for (const listener of this.#listeners) listener();
   }
 
   async close(): Promise<void> {
-    // The last one opened first: replicas go before their way to Proxmox.
+    // In reverse order: replicas stop before their Proxmox endpoint.
     for (const close of this.#closers.toReversed()) await close();
-    // Guests whose VMs are still there would go on talking to a control plane that is gone.
+    // Guests of remaining VMs would keep calling a control plane that no longer exists.
     for (const { id } of this.sim.inspect().vms) this.sim.guest(id)?.stop();
   }
 
-  /** Each name has an endpoint of its own; it is opened once. */
+  /** One Proxmox endpoint per name, opened on first use. */
   readonly #endpoints = new Map<
     string,
     Promise<{ url: string; fingerprint: string | undefined }>
@@ -251,8 +251,8 @@ class RunningSite implements SimulatedSite {
     const handle = (request: SimRequest) => {
       if (request.method !== 'GET') {
         const [path = ''] = request.target.split('?');
-        this.#note({
-          by: name,
+        this.#recordWrite({
+          replica: name,
           at: systemClock.monotonic(),
           call: `${request.method} ${path}`,
         });
@@ -265,18 +265,18 @@ class RunningSite implements SimulatedSite {
     );
     this.#closers.push(() => served.close());
     const { fingerprint } = served;
-    if (this.#options.severable !== true) return { url: served.url, fingerprint };
-    const wire = await startProxy(served.url);
-    this.#closers.push(() => wire.close());
-    this.wires.push(wire);
-    return { url: wire.url, fingerprint };
+    if (this.#options.hasFaultProxies !== true) return { url: served.url, fingerprint };
+    const proxy = await startFaultProxy(served.url);
+    this.#closers.push(() => proxy.close());
+    this.proxies.push(proxy);
+    return { url: proxy.url, fingerprint };
   }
 
-  async #configFor({ name, storeOf, healthPort }: ConfigOrder): Promise<string> {
+  async #configFor({ name, storeOf, healthPort }: ConfigOptions): Promise<string> {
     const { url, fingerprint } = this.#options.proxmox ?? (await this.#endpoint(name));
     const path = join(this.folder, `${name}.yaml`);
-    const { plane, kubeconfig = plane.kubeconfig, mostMachines = 10, config = '' } = this.#options;
-    const store = this.#options.stores === 'each its own' ? storeOf : 'state';
+    const { plane, kubeconfig = plane.kubeconfig, maxMachines = 10, config = '' } = this.#options;
+    const store = this.#options.stores === 'separate' ? storeOf : 'state';
     writeFileSync(
       path,
       `apiVersion: pvescaler.dev/v1alpha1
@@ -299,7 +299,7 @@ pools:
   - name: ${POOL}
     from: { image: noble }
     size: { cpu: 2, memory: 2Gi, disk: 20Gi }
-    limits: { min: 0, max: ${mostMachines} }
+    limits: { min: 0, max: ${maxMachines} }
     labels: { tier: small }
 ${config}
 `,
@@ -323,17 +323,17 @@ function joinConfig({ plane, distribution, via = 'cloud-init' }: SiteOptions) {
   return { [distribution]: { server: plane.supervisor, version, token: 'auto' } };
 }
 
-export async function ready({ name, program, health }: Replica): Promise<void> {
+export async function waitUntilReady({ name, program, health }: Replica): Promise<void> {
   await waitUntil(`${name} is ready`, async () => {
-    program.demandRunning();
+    program.assertRunning();
     const answer = await fetch(`${health}/readyz`);
     if (answer.status !== 200) throw new Error(`${await answer.text()}\n${program.log()}`);
     return true;
   });
 }
 
-/** What is on the site beside templates and images. */
-export function remains({ sim }: SimulatedSite) {
+/** VMs and seeds on the site, without templates and images. */
+export function listLeftovers({ sim }: SimulatedSite) {
   const { vms, volumes } = sim.inspect();
   return {
     vms: vms.filter(({ config }) => config['template'] !== '1').map(({ id }) => id),
@@ -341,14 +341,15 @@ export function remains({ sim }: SimulatedSite) {
   };
 }
 
-/** From the task log: how many VMs were made and destroyed. Throws when one was made or destroyed twice. */
-export function judgeTasks({ sim }: SimulatedSite) {
+/** Counts created and destroyed VMs from the task log. Throws when one was created or destroyed twice. */
+export function countVmTasks({ sim }: SimulatedSite) {
   const done = (type: string) => {
     const ids = sim
       .saveState()
       .tasks.filter((task) => task.type === type && /^(OK|WARNINGS)/.test(task.status ?? ''))
       .map(({ id }) => id);
-    if (new Set(ids).size < ids.length) throw new Error(`${type} twice: ${ids.join(' ')}`);
+    if (new Set(ids).size < ids.length)
+      throw new Error(`${type} ran twice for a VM: ${ids.join(' ')}`);
     return ids.length;
   };
   return { created: done('qmcreate'), destroyed: done('qmdestroy') };

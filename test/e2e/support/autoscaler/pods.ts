@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods as the autoscaler's simulation sees them: what they ask for, where they may go, and how many nodes that takes.
+// Pods in the autoscaler's scheduling simulation: their requests, their node selectors, and the nodes they need.
 import { milliValue, parseQuantity, wholeValue } from '../../../../src/model/quantity.ts';
 import type { Api } from '../../controlplane/index.ts';
 import type { PodObject } from '../kube-objects.ts';
 
-export interface WaitingPod extends PodObject {
+export interface AutoscalerPod extends PodObject {
   readonly metadata: PodObject['metadata'] & { readonly ownerReferences?: readonly object[] };
   readonly spec: PodObject['spec'] & {
     readonly nodeSelector?: Readonly<Record<string, string>>;
@@ -14,31 +14,31 @@ export interface WaitingPod extends PodObject {
   };
 }
 
-export interface Room {
+export interface NodeResources {
   readonly labels: Readonly<Record<string, string>>;
   cpuMilli: number;
   memoryBytes: number;
 }
 
-export function pods(api: Api): Promise<readonly WaitingPod[]> {
-  return api.list<WaitingPod>('/api/v1/namespaces/default/pods');
+export function listPods(api: Api): Promise<readonly AutoscalerPod[]> {
+  return api.list<AutoscalerPod>('/api/v1/namespaces/default/pods');
 }
 
-/** The scheduler has tried and found no place. */
-export function isPending({ spec, status }: WaitingPod): boolean {
+/** The scheduler has tried the pod and found no node. */
+export function isPending({ spec, status }: AutoscalerPod): boolean {
   return (
     spec.nodeName === undefined &&
     status.conditions?.some(({ reason }) => reason === 'Unschedulable') === true
   );
 }
 
-export function roomOf(
+export function parseResources(
   resources: Readonly<Record<string, string>>,
-  labels: Room['labels'] = {},
-): Room {
+  labels: NodeResources['labels'] = {},
+): NodeResources {
   const read = (name: string) => parseQuantity(resources[name] ?? '0');
   const [cpu, memory] = [read('cpu'), read('memory')];
-  if (!cpu.ok || !memory.ok) throw new Error(`no resources: ${JSON.stringify(resources)}`);
+  if (!cpu.ok || !memory.ok) throw new Error(`invalid resources: ${JSON.stringify(resources)}`);
   return {
     labels,
     cpuMilli: Number(milliValue(cpu.value)),
@@ -46,39 +46,45 @@ export function roomOf(
   };
 }
 
-export function demandOf({ spec }: WaitingPod): Omit<Room, 'labels'> {
+export function sumRequests({ spec }: AutoscalerPod): Omit<NodeResources, 'labels'> {
   const sums = { cpuMilli: 0, memoryBytes: 0 };
   for (const { resources } of spec.containers) {
-    const { cpuMilli, memoryBytes } = roomOf(resources?.requests ?? {});
+    const { cpuMilli, memoryBytes } = parseResources(resources?.requests ?? {});
     sums.cpuMilli += cpuMilli;
     sums.memoryBytes += memoryBytes;
   }
   return sums;
 }
 
-export function mayGo(pod: WaitingPod, labels: Room['labels']): boolean {
+export function matchesNodeSelector(pod: AutoscalerPod, labels: NodeResources['labels']): boolean {
   return Object.entries(pod.spec.nodeSelector ?? {}).every(([key, value]) => labels[key] === value);
 }
 
-/** Puts a pod where it fits first; false when it fits nowhere. */
-export function putInto(rooms: readonly Room[], pod: WaitingPod): boolean {
-  const { cpuMilli, memoryBytes } = demandOf(pod);
-  const room = rooms.find(
-    (one) => mayGo(pod, one.labels) && one.cpuMilli >= cpuMilli && one.memoryBytes >= memoryBytes,
+/** Places a pod on the first node where it fits; false when it fits nowhere. */
+export function placePod(nodes: readonly NodeResources[], pod: AutoscalerPod): boolean {
+  const { cpuMilli, memoryBytes } = sumRequests(pod);
+  const node = nodes.find(
+    (one) =>
+      matchesNodeSelector(pod, one.labels) &&
+      one.cpuMilli >= cpuMilli &&
+      one.memoryBytes >= memoryBytes,
   );
-  if (room === undefined) return false;
-  room.cpuMilli -= cpuMilli;
-  room.memoryBytes -= memoryBytes;
+  if (node === undefined) return false;
+  node.cpuMilli -= cpuMilli;
+  node.memoryBytes -= memoryBytes;
   return true;
 }
 
-/** How many nodes of these templates, the first that will do, hold those of the pods that may go there at all. */
-export function nodesFor(waiting: readonly WaitingPod[], templates: readonly Room[]): number {
-  const rooms: Room[] = [];
+/** Number of nodes needed for the pods that fit a template; each pod takes the first template that fits. */
+export function countNodesNeeded(
+  waiting: readonly AutoscalerPod[],
+  templates: readonly NodeResources[],
+): number {
+  const nodes: NodeResources[] = [];
   for (const pod of waiting) {
-    if (putInto(rooms, pod)) continue;
-    const fresh = templates.map((one) => ({ ...one })).find((one) => putInto([one], pod));
-    if (fresh !== undefined) rooms.push(fresh);
+    if (placePod(nodes, pod)) continue;
+    const fresh = templates.map((one) => ({ ...one })).find((one) => placePod([one], pod));
+    if (fresh !== undefined) nodes.push(fresh);
   }
-  return rooms.length;
+  return nodes.length;
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The autoscaler's own client of the protocol, as far as its callers notice it: what it keeps and for how long, and what
-// it makes of errors.
+// The autoscaler's client of the provider protocol: what it caches and for how long, and how it handles errors.
 import type { ServiceError } from '@grpc/grpc-js';
 import type { RpcResponse } from '../../../interop/client.ts';
 import { checkOptions, defaultOptions } from '../../../interop/generation-options.ts';
-import { type Room, roomOf } from './pods.ts';
-import { type Caller, DEADLINE, templateOf } from './template-node.ts';
+import { type NodeResources, parseResources } from './pods.ts';
+import { type Caller, DEADLINE, readTemplateNode } from './template-node.ts';
 
 export interface NodeGroup {
   readonly id: string;
@@ -13,22 +12,22 @@ export interface NodeGroup {
   readonly max: number;
 }
 
-/** All that the protocol tells of a Node. */
-export interface AskedNode {
+/** A Node as the protocol transmits it. */
+export interface GrpcNode {
   readonly name: string;
   readonly providerID: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** What the real one would not survive. */
-export class Crash extends Error {}
+/** A condition in which the real autoscaler crashes. */
+export class AutoscalerCrash extends Error {}
 
 export class ProviderClient {
   readonly #caller: Caller;
-  /** Errors that it logs and goes on from. */
-  readonly troubles: string[] = [];
-  readonly #groupOf = new Map<string, NodeGroup>();
+  /** Errors that the real one logs without ending its loop. */
+  readonly loggedErrors: string[] = [];
+  readonly #groupByNode = new Map<string, NodeGroup>();
   #groups: readonly NodeGroup[] | undefined;
 
   constructor(caller: Caller) {
@@ -40,50 +39,50 @@ export class ProviderClient {
     await this.#call('GetAvailableGPUTypes');
   }
 
-  /** Forgets first, whatever becomes of the call. */
+  /** Clears the caches first, whether the call succeeds or not. */
   async refresh(): Promise<void> {
-    this.#groupOf.clear();
+    this.#groupByNode.clear();
     this.#groups = undefined;
     await this.#call('Refresh');
   }
 
-  /** An error is not kept, and looks like a world without groups. */
-  async groups(): Promise<readonly NodeGroup[]> {
+  /** An error is not cached and gives an empty list. */
+  async listGroups(): Promise<readonly NodeGroup[]> {
     try {
-      this.#groups ??= (await this.#call('NodeGroups'))['nodeGroups'].map(groupFrom);
+      this.#groups ??= (await this.#call('NodeGroups'))['nodeGroups'].map(toNodeGroup);
       return this.#groups ?? [];
     } catch (error) {
-      this.trouble('NodeGroups', error);
+      this.logError('NodeGroups', error);
       return [];
     }
   }
 
-  /** Undefined for who is of no group; that is not kept, and asked again by everybody who wants to know. */
-  async groupOf(node: AskedNode): Promise<NodeGroup | undefined> {
+  /** Undefined for a node of no group; that is not cached, so it is requested again every time. */
+  async findGroup(node: GrpcNode): Promise<NodeGroup | undefined> {
     const key = `${node.name} ${node.providerID}`;
-    const known = this.#groupOf.get(key);
+    const known = this.#groupByNode.get(key);
     if (known !== undefined) return known;
     const { nodeGroup } = await this.#call('NodeGroupForNode', { node });
     if (nodeGroup.id === '') return undefined;
-    const group = groupFrom(nodeGroup);
-    this.#groupOf.set(key, group);
-    // It looks the group up among all groups, and uses what is not there.
-    const all = await this.groups();
+    const group = toNodeGroup(nodeGroup);
+    this.#groupByNode.set(key, group);
+    // The real one looks the group up in the list and dereferences it without a check.
+    const all = await this.listGroups();
     if (all.length > 0 && !all.some(({ id }) => id === group.id)) {
-      throw new Crash(`node group ${group.id} is not in NodeGroups`);
+      throw new AutoscalerCrash(`node group ${group.id} is not in NodeGroups`);
     }
     return group;
   }
 
-  async target(id: string): Promise<number> {
+  async readTarget(id: string): Promise<number> {
     return (await this.#call('NodeGroupTargetSize', { id }))['targetSize'];
   }
 
-  async instances(id: string): Promise<readonly RpcResponse[]> {
+  async listInstances(id: string): Promise<readonly RpcResponse[]> {
     return (await this.#call('NodeGroupNodes', { id }))['instances'];
   }
 
-  /** Of the options only what makes the real one crash matters here: the groups have none of their own. */
+  /** Only reads the options, which crashes the real one when they are malformed; the groups have no options. */
   async readOptions(id: string): Promise<void> {
     const { generation } = this.#caller;
     const answer = await this.#call('NodeGroupGetOptions', {
@@ -93,9 +92,9 @@ export class ProviderClient {
     checkOptions(generation, answer['nodeGroupAutoscalingOptions']);
   }
 
-  async template(id: string): Promise<Room> {
-    const { labels, allocatable } = await templateOf(this.#caller, id);
-    return roomOf(allocatable, labels);
+  async readTemplate(id: string): Promise<NodeResources> {
+    const { labels, allocatable } = await readTemplateNode(this.#caller, id);
+    return parseResources(allocatable, labels);
   }
 
   async increase(id: string, delta: number): Promise<void> {
@@ -106,12 +105,12 @@ export class ProviderClient {
     await this.#call('NodeGroupDecreaseTargetSize', { id, delta });
   }
 
-  async deleteNodes(id: string, nodes: readonly AskedNode[]): Promise<void> {
+  async deleteNodes(id: string, nodes: readonly GrpcNode[]): Promise<void> {
     await this.#call('NodeGroupDeleteNodes', { id, nodes });
   }
 
-  trouble(what: string, error: unknown): void {
-    this.troubles.push(`${what}: ${(error as ServiceError).details ?? String(error)}`);
+  logError(what: string, error: unknown): void {
+    this.loggedErrors.push(`${what}: ${(error as ServiceError).details ?? String(error)}`);
   }
 
   #call(rpc: string, request: object = {}): Promise<RpcResponse> {
@@ -119,6 +118,6 @@ export class ProviderClient {
   }
 }
 
-function groupFrom({ id, minSize, maxSize }: RpcResponse): NodeGroup {
+function toNodeGroup({ id, minSize, maxSize }: RpcResponse): NodeGroup {
   return { id, min: minSize, max: maxSize };
 }

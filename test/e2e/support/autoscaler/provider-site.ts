@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built `serve` as the Cluster Autoscaler's provider, with the certificates that `pvescaler certs` makes and the
-// rights that the manifests give.
+// The built `serve` as the Cluster Autoscaler's provider, with certificates from `pvescaler certs` and the rights of the
+// manifests.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
@@ -11,12 +11,12 @@ import type { ControlPlane } from '../../controlplane/index.ts';
 import { accountKubeconfig } from '../manifests.ts';
 import {
   type Replica,
-  ready,
   type SimulatedSite,
   type SiteOptions,
   startSite,
+  waitUntilReady,
 } from '../simulated-site.ts';
-import { type AutoscalerOrder, ScriptedAutoscaler } from './scripted-autoscaler.ts';
+import { type AutoscalerOptions, ScriptedAutoscaler } from './scripted-autoscaler.ts';
 
 export interface ProviderSite {
   readonly site: SimulatedSite;
@@ -25,23 +25,26 @@ export interface ProviderSite {
   autoscaler(
     generation: Generation,
     groups: readonly string[],
-    pace?: Partial<Pick<AutoscalerOrder, 'provisionMs' | 'scanMs'>>,
+    pace?: Partial<Pick<AutoscalerOptions, 'provisionMs' | 'scanMs'>>,
   ): ScriptedAutoscaler;
   close(): Promise<void>;
 }
 
 export interface ProviderOptions
-  extends Pick<SiteOptions, 'hosts' | 'guests' | 'onTestFinished' | 'mostMachines' | 'severable'> {
+  extends Pick<
+    SiteOptions,
+    'hosts' | 'guests' | 'onTestFinished' | 'maxMachines' | 'hasFaultProxies'
+  > {
   readonly plane: ControlPlane;
-  /** Items of `pools`, beside `workers`. */
+  /** More items of `pools`, after `workers`. */
   readonly pools?: string;
 }
 
 export async function startProvider(options: ProviderOptions): Promise<ProviderSite> {
   const { plane, pools = '', ...others } = options;
   const certs = join(plane.folder, 'certs');
-  const made = pvescaler(['certs', '--output', certs]);
-  if (made.exitCode !== 0) throw new Error(made.err);
+  const result = pvescaler(['certs', '--output', certs]);
+  if (result.exitCode !== 0) throw new Error(result.err);
   const [port = 0] = await freePorts(1);
   const site = await startSite({
     ...others,
@@ -56,7 +59,7 @@ grpc:
 `,
   });
   const replica = await site.serve('serve');
-  await ready(replica);
+  await waitUntilReady(replica);
   const pem = (name: string) => readFileSync(join(certs, name));
   const secure = credentials.createSsl(pem('ca.crt'), pem('client.key'), pem('client.crt'));
   const clients: RpcClient[] = [];

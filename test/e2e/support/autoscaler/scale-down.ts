@@ -1,30 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that are not needed: found, tainted, drained, and given back to the provider, each on its own while the loops go
-// on. Minutes are seconds here.
+// Scale-down: finds unneeded nodes, taints, drains and deletes them, each concurrently with the loops. Minutes of the
+// real one are seconds here.
 import { performance } from 'node:perf_hooks';
 import type { Generation } from '../../../interop/client.ts';
 import { type Api, waitUntil } from '../../controlplane/index.ts';
-import { type NodeObject, nodeNamed } from '../kube-objects.ts';
-import { type Place, podsOn, putAll, utilization } from './places.ts';
-import { pods, type WaitingPod } from './pods.ts';
+import { findNode, type NodeObject } from '../kube-objects.ts';
+import { type AutoscalerPod, listPods } from './pods.ts';
 import type { ProviderClient } from './provider-client.ts';
-import { asAsked, type GroupState, isRpcError, TO_BE_DELETED } from './registry.ts';
+import { type GroupState, isRpcError, TO_BE_DELETED, toGrpcNode } from './registry.ts';
+import {
+  computeUtilization,
+  filterPodsOn,
+  placePods,
+  type SimulatedNode,
+} from './simulated-nodes.ts';
 
 const UNNEEDED_MS = 2_000;
 const DELAY_AFTER_FAILURE_MS = 3_000;
-const THRESHOLD = 0.5;
-const EMPTY_AT_ONCE = 10;
-const DRAINED_AT_ONCE = 1;
+const UTILIZATION_THRESHOLD = 0.5;
+const MAX_EMPTY_DELETIONS = 10;
+const MAX_DRAINS = 1;
 
 export interface Removal {
   readonly group: string;
   readonly node: string;
-  /** When the provider was asked; undefined where it did not come to that, or was refused. */
-  readonly askedAt: number | undefined;
+  /** When the deletion was requested; undefined when it was refused or not reached. */
+  readonly requestedAt: number | undefined;
   readonly evicted: number;
 }
 
-export interface ScaleDownOrder {
+export interface ScaleDownOptions {
   readonly api: Api;
   readonly provider: ProviderClient;
   readonly generation: Generation;
@@ -38,23 +43,27 @@ interface Candidate {
 }
 
 export class ScaleDown {
-  readonly #order: ScaleDownOrder;
+  readonly #options: ScaleDownOptions;
   readonly #unneededSince = new Map<string, number>();
-  readonly #underWay = new Map<string, Candidate>();
-  /** By uid: a list of Nodes may be from before the taint. */
-  readonly #given = new Set<string>();
+  readonly #inProgress = new Map<string, Candidate>();
+  /** UIDs of deleted Nodes: a list may be older than the taint. */
+  readonly #deletedUids = new Set<string>();
   #failedAt = Number.NEGATIVE_INFINITY;
   #crash: unknown;
 
-  constructor(order: ScaleDownOrder) {
-    this.#order = order;
+  constructor(order: ScaleDownOptions) {
+    this.#options = order;
   }
 
-  /** Begins what is due, and waits for nothing of it. */
-  run(groups: readonly GroupState[], places: readonly Place[], all: readonly WaitingPod[]): void {
+  /** Starts due deletions without waiting for them. */
+  run(
+    groups: readonly GroupState[],
+    nodes: readonly SimulatedNode[],
+    all: readonly AutoscalerPod[],
+  ): void {
     if (this.#crash !== undefined) throw this.#crash;
     const now = performance.now();
-    const unneeded = this.#unneeded(groups, places, all);
+    const unneeded = this.#findUnneeded(groups, nodes, all);
     const names = new Set(unneeded.map(({ node }) => node.metadata.name));
     for (const name of this.#unneededSince.keys()) {
       if (!names.has(name)) this.#unneededSince.delete(name);
@@ -65,82 +74,83 @@ export class ScaleDown {
     if (now - this.#failedAt < DELAY_AFTER_FAILURE_MS) return;
     for (const one of unneeded) {
       const since = this.#unneededSince.get(one.node.metadata.name) ?? now;
-      if (now - since > UNNEEDED_MS && this.#mayBegin(one)) this.#begin(one);
+      if (now - since > UNNEEDED_MS && this.#canBegin(one)) this.#begin(one);
     }
   }
 
-  #unneeded(
+  #findUnneeded(
     groups: readonly GroupState[],
-    places: readonly Place[],
-    all: readonly WaitingPod[],
+    nodes: readonly SimulatedNode[],
+    all: readonly AutoscalerPod[],
   ): readonly Candidate[] {
     const found: Candidate[] = [];
-    const left = new Set(places.filter(({ node }) => node !== undefined));
+    const left = new Set(nodes.filter(({ node }) => node !== undefined));
     for (const group of groups) {
-      for (const place of places) {
-        const { node } = place;
+      for (const simulated of nodes) {
+        const { node } = simulated;
         if (node === undefined || !group.ready.includes(node)) continue;
-        if (this.#isLeaving(node) || utilization(place) >= THRESHOLD) continue;
-        const there = podsOn(node, all);
-        const isEmpty = there.length === 0 && utilization(place) === 0;
-        left.delete(place);
+        if (this.#isBeingDeleted(node) || computeUtilization(simulated) >= UTILIZATION_THRESHOLD)
+          continue;
+        const there = filterPodsOn(node, all);
+        const isEmpty = there.length === 0 && computeUtilization(simulated) === 0;
+        left.delete(simulated);
         if (isEmpty || canMove(there, [...left])) found.push({ group, node, isEmpty });
-        else left.add(place);
+        else left.add(simulated);
       }
     }
     return found;
   }
 
-  #isLeaving({ metadata }: NodeObject): boolean {
-    return this.#underWay.has(metadata.name) || this.#given.has(metadata.uid);
+  #isBeingDeleted({ metadata }: NodeObject): boolean {
+    return this.#inProgress.has(metadata.name) || this.#deletedUids.has(metadata.uid);
   }
 
-  /** Never below the minimum, counting those that are on their way to the provider. */
-  #mayBegin({ group, isEmpty }: Candidate): boolean {
-    const others = [...this.#underWay.values()];
+  /** Never below the minimum; deletions in progress count. */
+  #canBegin({ group, isEmpty }: Candidate): boolean {
+    const others = [...this.#inProgress.values()];
     const ofGroup = others.filter((one) => one.group.id === group.id).length;
     if (group.target - ofGroup <= group.min) return false;
     const alike = others.filter((one) => one.isEmpty === isEmpty).length;
-    return alike < (isEmpty ? EMPTY_AT_ONCE : DRAINED_AT_ONCE);
+    return alike < (isEmpty ? MAX_EMPTY_DELETIONS : MAX_DRAINS);
   }
 
   #begin(candidate: Candidate): void {
     const { name } = candidate.node.metadata;
-    this.#underWay.set(name, candidate);
+    this.#inProgress.set(name, candidate);
     this.#remove(candidate)
       .catch((error: unknown) => {
         this.#crash = error;
       })
-      .finally(() => this.#underWay.delete(name));
+      .finally(() => this.#inProgress.delete(name));
   }
 
   async #remove({ group, node }: Candidate): Promise<void> {
-    const { provider, generation, onRemoval } = this.#order;
+    const { provider, generation, onRemoval } = this.#options;
     const { name } = node.metadata;
     await this.#taint(name, true);
     const evicted = await this.#drain(node);
     try {
-      const now = await provider.groupOf(asAsked(node));
-      if (now?.id !== group.id) throw new Error(`${name} is of group "${now?.id}" now`);
-      const askedAt = performance.now();
-      await provider.deleteNodes(group.id, [asAsked(node)]);
-      this.#given.add(node.metadata.uid);
-      onRemoval({ group: group.id, node: name, askedAt, evicted });
-      // From 1.36 on, for its figures.
-      if (generation === 'c') await provider.template(group.id);
+      const now = await provider.findGroup(toGrpcNode(node));
+      if (now?.id !== group.id) throw new Error(`${name} is now in group "${now?.id}"`);
+      const requestedAt = performance.now();
+      await provider.deleteNodes(group.id, [toGrpcNode(node)]);
+      this.#deletedUids.add(node.metadata.uid);
+      onRemoval({ group: group.id, node: name, requestedAt, evicted });
+      // From 1.36 on, for its metrics.
+      if (generation === 'c') await provider.readTemplate(group.id);
     } catch (error) {
       if (!isRpcError(error)) throw error;
-      provider.trouble('scale-down', error);
+      provider.logError('scale-down', error);
       this.#failedAt = performance.now();
-      onRemoval({ group: group.id, node: name, askedAt: undefined, evicted });
+      onRemoval({ group: group.id, node: name, requestedAt: undefined, evicted });
       await this.#taint(name, false);
     }
   }
 
-  /** Whoever is still there after the eviction is waited for. */
+  /** Evicts the pods and waits until they are gone. */
   async #drain(node: NodeObject): Promise<number> {
-    const { api } = this.#order;
-    const there = podsOn(node, await pods(api));
+    const { api } = this.#options;
+    const there = filterPodsOn(node, await listPods(api));
     for (const { metadata } of there) {
       const { name, namespace } = metadata;
       await api.create(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
@@ -150,14 +160,14 @@ export class ScaleDown {
       });
     }
     await waitUntil(`${node.metadata.name} is drained`, async () => {
-      return podsOn(node, await pods(api)).length === 0;
+      return filterPodsOn(node, await listPods(api)).length === 0;
     });
     return there.length;
   }
 
   async #taint(name: string, isLeaving: boolean): Promise<void> {
-    const { api } = this.#order;
-    const node = await nodeNamed(api, name);
+    const { api } = this.#options;
+    const node = await findNode(api, name);
     if (node === undefined) return;
     const others = (node.spec.taints ?? []).filter(({ key }) => key !== TO_BE_DELETED);
     const seconds = String(Math.floor(Date.now() / 1_000));
@@ -168,9 +178,9 @@ export class ScaleDown {
   }
 }
 
-/** A pod that nobody would make again keeps its node. */
-function canMove(there: readonly WaitingPod[], places: readonly Place[]): boolean {
+/** A pod without an owner keeps its node, because no controller would recreate it. */
+function canMove(there: readonly AutoscalerPod[], nodes: readonly SimulatedNode[]): boolean {
   if (there.some(({ metadata }) => metadata.ownerReferences === undefined)) return false;
-  const copies = places.map((place) => ({ ...place, room: { ...place.room } }));
-  return putAll(there, copies).length === 0;
+  const copies = nodes.map((node) => ({ ...node, free: { ...node.free } }));
+  return placePods(there, copies).length === 0;
 }

@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Cluster Autoscaler's loop, as far as a provider notices it: the same calls in the same order, decisions on the same
-// grounds, on the Nodes and pods that the API server really has. Minutes are seconds here.
+// The loop of the Cluster Autoscaler as a provider observes it: the same calls in the same order and the same decisions,
+// on the Nodes and pods of a real API server. Minutes of the real one are seconds here.
 import { performance } from 'node:perf_hooks';
 import { type ServiceError, status as Status } from '@grpc/grpc-js';
 import type { Generation, RpcClient, RpcResponse } from '../../../interop/client.ts';
 import { fakeNode } from '../../../interop/expectations.ts';
 import { type Api, waitUntil } from '../../controlplane/index.ts';
-import { WaitingIsNoUse } from '../../controlplane/wait-until.ts';
-import { type NodeObject, nodes, readiness } from '../kube-objects.ts';
-import { type Place, placeOf, placesToCome, putAll } from './places.ts';
-import { isPending, nodesFor, pods, type Room, type WaitingPod } from './pods.ts';
-import { type AskedNode, ProviderClient } from './provider-client.ts';
-import { asAsked, failedOf, type GroupState, isRpcError, Registry } from './registry.ts';
+import { PermanentFailure } from '../../controlplane/wait-until.ts';
+import { listNodes, type NodeObject, readReadiness } from '../kube-objects.ts';
+import {
+  type AutoscalerPod,
+  countNodesNeeded,
+  isPending,
+  listPods,
+  type NodeResources,
+} from './pods.ts';
+import { type GrpcNode, ProviderClient } from './provider-client.ts';
+import { filterFailed, type GroupState, isRpcError, Registry, toGrpcNode } from './registry.ts';
 import { type Removal, ScaleDown } from './scale-down.ts';
+import {
+  placePods,
+  type SimulatedNode,
+  simulateNode,
+  simulateUpcomingNodes,
+} from './simulated-nodes.ts';
 
-export interface AutoscalerOrder {
+export interface AutoscalerOptions {
   readonly api: Api;
   readonly client: RpcClient;
   readonly generation: Generation;
-  /** The groups it cares for, the one it likes best first. */
+  /** The groups it scales, by priority. */
   readonly groups: readonly string[];
-  /** How long an instance may be without a Node. */
+  /** Maximum time of an instance without a Node. */
   readonly provisionMs: number;
   readonly scanMs: number;
 }
@@ -44,29 +55,29 @@ export interface Decision {
 }
 
 const DELAY_AFTER_ADD_MS = 2_000;
-/** Of real time: more of them may be on their way. */
+/** Younger pods are left for the next loop, because more may follow. */
 const YOUNG_POD_MS = 2_000;
-const OK_UNREADY = 3;
-const MOST_UNREADY = 0.45;
-const PASSING: readonly number[] = [Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED];
+const OK_UNREADY_COUNT = 3;
+const MAX_UNREADY_RATIO = 0.45;
+const TRANSIENT_CODES: readonly number[] = [Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED];
 
 export class ScriptedAutoscaler {
   readonly decisions: Decision[] = [];
   readonly removals: Removal[] = [];
-  readonly #order: AutoscalerOrder;
+  readonly #options: AutoscalerOptions;
   readonly #provider: ProviderClient;
   readonly #registry: Registry;
   readonly #scaleDown: ScaleDown;
-  readonly #templates = new Map<string, Room>();
-  #loops = 0;
+  readonly #templates = new Map<string, NodeResources>();
+  #loopCount = 0;
   #loopedAt = Number.NEGATIVE_INFINITY;
   #grownAt = Number.NEGATIVE_INFINITY;
-  /** Loops that ended because the provider did not answer. */
+  /** Loops that ended because the provider was unreachable. */
   failedLoops = 0;
 
-  constructor(order: AutoscalerOrder) {
+  constructor(order: AutoscalerOptions) {
     const { api, generation } = order;
-    this.#order = order;
+    this.#options = order;
     this.#provider = new ProviderClient(order);
     const provider = this.#provider;
     this.#registry = new Registry({
@@ -78,13 +89,13 @@ export class ScriptedAutoscaler {
       api,
       provider,
       generation,
-      onRemoval: (removal) => this.#removed(removal),
+      onRemoval: (removal) => this.#handleRemoval(removal),
     });
   }
 
-  /** What it logged and went on from. */
-  get troubles(): readonly string[] {
-    return this.#provider.troubles;
+  /** Errors that were logged without ending the loop. */
+  get loggedErrors(): readonly string[] {
+    return this.#provider.loggedErrors;
   }
 
   isBackedOff(group: string): boolean {
@@ -95,45 +106,46 @@ export class ScriptedAutoscaler {
     return this.#provider.startUp();
   }
 
-  /** Loops until that is so; a provider that is not there ends a loop, as it does for the real one. */
-  async until(look: () => boolean | Promise<boolean>, limitMs = 100_000): Promise<void> {
+  /** Runs loops until the check holds. An unreachable provider ends a loop, as in the real one. */
+  async runUntil(check: () => boolean | Promise<boolean>, limitMs = 100_000): Promise<void> {
     await waitUntil(
-      'what the autoscaler works for',
+      'the expected state of the autoscaler',
       async () => {
         try {
-          if (await look()) return true;
-          if (performance.now() - this.#loopedAt > this.#order.scanMs) await this.loop();
+          if (await check()) return true;
+          if (performance.now() - this.#loopedAt > this.#options.scanMs) await this.runLoop();
           return false;
         } catch (error) {
-          // What goes wrong in one loop is not made good by the next.
+          // A failed loop is not retried.
           const decided = JSON.stringify(this.decisions);
-          throw new WaitingIsNoUse(`${String(error)}; decided: ${decided}`, { cause: error });
+          throw new PermanentFailure(`${String(error)}; decided: ${decided}`, { cause: error });
         }
       },
       limitMs,
     );
   }
 
-  async loop(): Promise<readonly GroupState[]> {
-    this.#loops += 1;
+  async runLoop(): Promise<readonly GroupState[]> {
+    this.#loopCount += 1;
     this.#loopedAt = performance.now();
     try {
       await this.#runOnce(this.#loopedAt);
       return this.#registry.states;
     } catch (error) {
-      if (!isRpcError(error) || !PASSING.includes((error as ServiceError).code)) throw error;
+      if (!isRpcError(error) || !TRANSIENT_CODES.includes((error as ServiceError).code))
+        throw error;
       this.failedLoops += 1;
       return [];
     }
   }
 
-  async target(id: string): Promise<number> {
-    return this.#provider.target(id);
+  async readTarget(id: string): Promise<number> {
+    return this.#provider.readTarget(id);
   }
 
   async #runOnce(now: number): Promise<void> {
-    const { api, generation } = this.#order;
-    const all = await nodes(api);
+    const { api, generation } = this.#options;
+    const all = await listNodes(api);
     await this.#provider.refresh();
     await this.#readTemplates(all);
     await this.#registry.update(all, now);
@@ -145,32 +157,37 @@ export class ScriptedAutoscaler {
       await this.#registry.recalculate();
     }
     if (await this.#fixSizes(now)) return;
-    await this.#scale(await pods(api), now);
+    await this.#scale(await listPods(api), now);
   }
 
-  /** Of every group; the real one would copy a Node where there is one for a minute. */
+  /** Reads the template of every group. The real one uses an existing Node for a minute where there is one. */
   async #readTemplates(all: readonly NodeObject[]): Promise<void> {
-    for (const node of all.filter((one) => readiness(one) === 'True')) {
-      await this.#provider.groupOf(asAsked(node)).catch((error: unknown) => {
+    for (const node of all.filter((one) => readReadiness(one) === 'True')) {
+      await this.#provider.findGroup(toGrpcNode(node)).catch((error: unknown) => {
         if (!isRpcError(error)) throw error;
-        this.#provider.trouble('NodeGroupForNode', error);
+        this.#provider.logError('NodeGroupForNode', error);
       });
     }
-    for (const { id } of await this.#provider.groups()) {
-      if (!this.#order.groups.includes(id)) continue;
-      this.#templates.set(id, await this.#provider.template(id));
+    for (const { id } of await this.#provider.listGroups()) {
+      if (!this.#options.groups.includes(id)) continue;
+      this.#templates.set(id, await this.#provider.readTemplate(id));
     }
   }
 
   async #removeUnregistered(): Promise<boolean> {
     let isDone = false;
     for (const group of this.#registry.states) {
-      const most = Math.max(0, (await this.target(group.id)) - group.min);
-      const ids = group.longUnregistered.slice(0, most);
+      const maxCount = Math.max(0, (await this.readTarget(group.id)) - group.min);
+      const ids = group.longUnregistered.slice(0, maxCount);
       if (ids.length === 0) continue;
       const targets = await this.#deleteFakes(group.id, ids, 'unregistered');
       if (targets === undefined) return isDone;
-      this.#decide({ what: 'delete-unregistered', group: group.id, count: ids.length, targets });
+      this.#recordDecision({
+        what: 'delete-unregistered',
+        group: group.id,
+        count: ids.length,
+        targets,
+      });
       isDone = true;
     }
     return isDone;
@@ -179,131 +196,146 @@ export class ScriptedAutoscaler {
   async #removeFailed(): Promise<boolean> {
     let isDone = false;
     for (const group of this.#registry.states) {
-      const failed = failedOf(group.instances);
+      const failed = filterFailed(group.instances);
       if (failed.length === 0) continue;
       const ids = failed.map(({ id }) => id as string);
       const targets = await this.#deleteFakes(group.id, ids, 'create-error');
       if (targets === undefined) continue;
       const errors = failed.map(({ status }) => status.errorInfo);
-      this.#decide({ what: 'delete-failed', group: group.id, count: ids.length, targets, errors });
+      this.#recordDecision({
+        what: 'delete-failed',
+        group: group.id,
+        count: ids.length,
+        targets,
+        errors,
+      });
       isDone = true;
     }
     return isDone;
   }
 
-  /** Undefined when it was refused: tried again in the next loop. */
+  /** Undefined when it was refused; the next loop tries again. */
   async #deleteFakes(
     id: string,
     ids: readonly string[],
     reason: string,
   ): Promise<readonly [number, number] | undefined> {
-    const fakes = ids.map((one) => fakeNode(one, reason) as AskedNode);
+    const fakes = ids.map((one) => fakeNode(one, reason) as GrpcNode);
     for (const fake of fakes) {
-      // Without an answer the dead machine would never be cleaned up.
-      const group = await this.#provider.groupOf(fake);
-      if (group?.id !== id) throw new Error(`a fake node is of group "${group?.id}"`);
+      // Without a group the failed machine would never be deleted.
+      const group = await this.#provider.findGroup(fake);
+      if (group?.id !== id)
+        throw new Error(`a fake node is in group "${group?.id}", expected "${id}"`);
     }
-    const before = await this.target(id);
+    const before = await this.readTarget(id);
     try {
       await this.#provider.deleteNodes(id, fakes);
     } catch (error) {
       if (!isRpcError(error)) throw error;
-      this.#provider.trouble('NodeGroupDeleteNodes', error);
+      this.#provider.logError('NodeGroupDeleteNodes', error);
       return undefined;
     } finally {
-      this.#registry.cache.forget(id);
+      this.#registry.cache.invalidate(id);
     }
-    return [before, await this.target(id)];
+    return [before, await this.readTarget(id)];
   }
 
   async #undo({ id, target }: GroupState, count: number): Promise<void> {
     await this.#provider.decrease(id, -count);
-    this.#decide({ what: 'undo', group: id, count, targets: [target, await this.target(id)] });
+    this.#recordDecision({
+      what: 'undo',
+      group: id,
+      count,
+      targets: [target, await this.readTarget(id)],
+    });
   }
 
   async #fixSizes(now: number): Promise<boolean> {
-    const surplus = this.#registry.surplus(now);
+    const surplus = this.#registry.listSurplus(now);
     for (const { id, count } of surplus) {
-      const before = await this.target(id);
+      const before = await this.readTarget(id);
       await this.#provider.decrease(id, -count);
-      const targets = [before, await this.target(id)] as const;
-      this.#decide({ what: 'fix-size', group: id, count, targets });
+      const targets = [before, await this.readTarget(id)] as const;
+      this.#recordDecision({ what: 'fix-size', group: id, count, targets });
     }
     return surplus.length > 0;
   }
 
-  async #scale(all: readonly WaitingPod[], now: number): Promise<void> {
+  async #scale(all: readonly AutoscalerPod[], now: number): Promise<void> {
     const groups = this.#registry.states;
-    const places = groups.flatMap((group) => this.#placesOf(group, all));
-    const templates = groups.map(({ id }) => this.#template(id));
-    const left = putAll(all.filter(isPending), places).filter(
-      (pod) => nodesFor([pod], templates) > 0,
+    const nodes = groups.flatMap((group) => this.#simulateNodes(group, all));
+    const templates = groups.map(({ id }) => this.#requireTemplate(id));
+    const left = placePods(all.filter(isPending), nodes).filter(
+      (pod) => countNodesNeeded([pod], templates) > 0,
     );
     if (left.length > 0) {
       if (left.every(isYoung)) return;
       await this.#grow(left, now);
     }
     if (now - this.#grownAt < DELAY_AFTER_ADD_MS) return;
-    this.#scaleDown.run(groups, places, all);
+    this.#scaleDown.run(groups, nodes, all);
   }
 
-  #placesOf(group: GroupState, all: readonly WaitingPod[]): readonly Place[] {
+  #simulateNodes(group: GroupState, all: readonly AutoscalerPod[]): readonly SimulatedNode[] {
     return [
-      ...group.ready.map((node) => placeOf(node, all)),
-      ...placesToCome(this.#template(group.id), this.#registry.upcoming(group)),
+      ...group.ready.map((node) => simulateNode(node, all)),
+      ...simulateUpcomingNodes(
+        this.#requireTemplate(group.id),
+        this.#registry.countUpcoming(group),
+      ),
     ];
   }
 
-  #template(id: string): Room {
+  #requireTemplate(id: string): NodeResources {
     const template = this.#templates.get(id);
-    if (template === undefined) throw new Error(`no template of ${id}`);
+    if (template === undefined) throw new Error(`the template of ${id} was not read`);
     return template;
   }
 
   /** One group per loop. */
-  async #grow(left: readonly WaitingPod[], now: number): Promise<void> {
+  async #grow(left: readonly AutoscalerPod[], now: number): Promise<void> {
     const states = new Map(this.#registry.states.map((group) => [group.id, group]));
-    for (const id of this.#order.groups) {
+    for (const id of this.#options.groups) {
       const group = states.get(id);
       if (group === undefined || this.#registry.isBackedOff(id, now)) continue;
       const { target, max } = group;
-      const count = Math.min(nodesFor(left, [this.#template(id)]), max - target);
+      const count = Math.min(countNodesNeeded(left, [this.#requireTemplate(id)]), max - target);
       if (count <= 0) continue;
       this.#grownAt = now;
       try {
         await this.#provider.increase(id, count);
       } catch (error) {
         if (!isRpcError(error)) throw error;
-        this.#provider.trouble('NodeGroupIncreaseSize', error);
+        this.#provider.logError('NodeGroupIncreaseSize', error);
         this.#registry.backOff(id, now);
-        this.#decide({ what: 'grow-refused', group: id, count });
+        this.#recordDecision({ what: 'grow-refused', group: id, count });
         return;
       }
-      this.#registry.scaledUp(id, count, now);
-      const targets = [target, await this.target(id)] as const;
-      this.#decide({ what: 'grow', group: id, count, targets });
+      this.#registry.recordScaleUp(id, count, now);
+      const targets = [target, await this.readTarget(id)] as const;
+      this.#recordDecision({ what: 'grow', group: id, count, targets });
       return;
     }
   }
 
-  #removed(removal: Removal): void {
+  #handleRemoval(removal: Removal): void {
     this.removals.push(removal);
-    this.#registry.cache.forget(removal.group);
-    const what = removal.askedAt === undefined ? 'shrink-refused' : 'shrink';
-    this.#decide({ what, group: removal.group, count: 1 });
+    this.#registry.cache.invalidate(removal.group);
+    const what = removal.requestedAt === undefined ? 'shrink-refused' : 'shrink';
+    this.#recordDecision({ what, group: removal.group, count: 1 });
   }
 
-  #decide(decision: Omit<Decision, 'loop'>): void {
-    this.decisions.push({ loop: this.#loops, ...decision });
+  #recordDecision(decision: Omit<Decision, 'loop'>): void {
+    this.decisions.push({ loop: this.#loopCount, ...decision });
   }
 }
 
-/** With too many nodes that are not Ready it does nothing at all. */
+/** With too many unready nodes the loop does nothing. */
 function isHealthy(all: readonly NodeObject[]): boolean {
-  const unready = all.filter((node) => readiness(node) === 'Unknown').length;
-  return unready <= OK_UNREADY || unready <= MOST_UNREADY * all.length;
+  const unready = all.filter((node) => readReadiness(node) === 'Unknown').length;
+  return unready <= OK_UNREADY_COUNT || unready <= MAX_UNREADY_RATIO * all.length;
 }
 
-function isYoung({ metadata }: WaitingPod): boolean {
+function isYoung({ metadata }: AutoscalerPod): boolean {
   return Date.now() - Date.parse(metadata.creationTimestamp) < YOUNG_POD_MS;
 }

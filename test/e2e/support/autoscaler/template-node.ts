@@ -8,11 +8,11 @@ export interface Caller {
   readonly generation: Generation;
 }
 
-/** Every call of the autoscaler has the same, unless somebody says otherwise. */
+/** Default deadline of every call of the autoscaler. */
 export const DEADLINE = { deadlineMs: 5_000 };
 
-/** As the generation reads it: the message in the old field or the bytes in the new one. */
-export async function templateOf(
+/** Reads the field that the generation uses: the message in the old field or the bytes in the new one. */
+export async function readTemplateNode(
   { client, generation }: Caller,
   id: string,
 ): Promise<{

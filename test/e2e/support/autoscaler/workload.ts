@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods that ask for a node of their own.
+// Pods that need a node each, and replica sets of small pods.
 import type { Api } from '../../controlplane/index.ts';
-import { pods, type WaitingPod } from './pods.ts';
+import { type AutoscalerPod, listPods } from './pods.ts';
 
 export interface Workload {
   readonly name: string;
@@ -11,8 +11,8 @@ export interface Workload {
 
 export interface RunningWorkload {
   running(): Promise<boolean>;
-  pods(): Promise<readonly WaitingPod[]>;
-  /** Its kubelets have confirmed it. */
+  pods(): Promise<readonly AutoscalerPod[]>;
+  /** Whether the kubelets have confirmed the deletion. */
   gone(): Promise<boolean>;
   remove(): Promise<void>;
 }
@@ -20,7 +20,7 @@ export interface RunningWorkload {
 const PODS = '/api/v1/namespaces/default/pods';
 const REPLICA_SETS = '/apis/apps/v1/namespaces/default/replicasets';
 
-/** Small pods that are made again when they are evicted, spread over the nodes that there are. */
+/** Small pods that are recreated after an eviction, spread over the existing nodes. */
 export async function startReplicas(
   api: Api,
   { name, count, nodeSelector }: Workload,
@@ -50,7 +50,7 @@ export async function startReplicas(
     },
   });
   const mine = async () =>
-    (await pods(api)).filter(({ metadata }) => metadata.labels?.['app'] === name);
+    (await listPods(api)).filter(({ metadata }) => metadata.labels?.['app'] === name);
   return {
     pods: mine,
     running: async () => isRunning(await mine(), count),
@@ -65,11 +65,11 @@ function container(requests: Readonly<Record<string, string>>) {
   return { name: 'app', image: 'example/app', resources: { requests } };
 }
 
-function isRunning(there: readonly WaitingPod[], count: number): boolean {
+function isRunning(there: readonly AutoscalerPod[], count: number): boolean {
   return there.filter(({ status }) => status.phase === 'Running').length === count;
 }
 
-export async function start(
+export async function startPods(
   api: Api,
   { name, count, nodeSelector }: Workload,
 ): Promise<RunningWorkload> {
@@ -85,7 +85,7 @@ export async function start(
     });
   }
   const mine = async () =>
-    (await pods(api)).filter(({ metadata }) => names.includes(metadata.name));
+    (await listPods(api)).filter(({ metadata }) => names.includes(metadata.name));
   return {
     pods: mine,
     running: async () => isRunning(await mine(), count),
