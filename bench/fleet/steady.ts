@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a fleet at rest costs its site: machines that are found there, adopted, and then left alone.
-import { isAtRest, type Machine } from '../../src/model/machine.ts';
+import { isPhaseSettled, type Machine } from '../../src/model/machine.ts';
 import { benchSite, driveUntil } from './site.ts';
 
 export interface Steady {
@@ -13,8 +13,8 @@ const MINUTE_MS = 60_000;
 const SETTLING_MS = 6 * MINUTE_MS;
 const HOSTS = 10;
 
-function isSettled(machine: Machine): boolean {
-  return machine.phase === 'ready' && isAtRest(machine);
+function isReady(machine: Machine): boolean {
+  return machine.phase === 'ready' && isPhaseSettled(machine);
 }
 
 export async function measureSteady(machines: number, minutes: number): Promise<Steady> {
@@ -27,7 +27,7 @@ export async function measureSteady(machines: number, minutes: number): Promise<
   try {
     await driveUntil(site, async () => {
       const status = await site.fleet.status();
-      return status.machines.length === machines && status.machines.every(isSettled);
+      return status.machines.length === machines && status.machines.every(isReady);
     });
     const settledAt = site.clock.now() + SETTLING_MS;
     let before = { at: 0, requests: 0 };
