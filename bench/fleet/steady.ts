@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the requests of an idle fleet: its machines are adopted from the site and then unchanged.
-import { isAtRest, type Machine } from '../../src/model/machine.ts';
+import { isPhaseSettled, type Machine } from '../../src/model/machine.ts';
 import { benchSite, driveUntil } from './site.ts';
 
 export interface Steady {
@@ -14,7 +14,7 @@ const SETTLING_MS = 6 * MINUTE_MS;
 const HOSTS = 10;
 
 function isSettled(machine: Machine): boolean {
-  return machine.phase === 'ready' && isAtRest(machine);
+  return machine.phase === 'ready' && isPhaseSettled(machine);
 }
 
 export async function measureSteady(machines: number, minutes: number): Promise<Steady> {

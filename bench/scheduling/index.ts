@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast and how well pods are packed onto new machines, next to Karpenter on the same pods and sizes, in
-// one run: machines differ from day to day, ratios do not.
+// Measures how fast and how well pods are packed onto new machines, compared with Karpenter on the same pods
+// and sizes in the same run: absolute times vary between machines, ratios do not.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Benchmark, type BenchmarkOptions, median } from '../benchmark.ts';
-import { buildKarpenter, KARPENTER_VERSION, karpenterOnce } from './karpenter.ts';
-import { packOnce, type Round } from './ours.ts';
-import { buildOracle, refusedPlacements } from './verify.ts';
+import { buildKarpenter, KARPENTER_VERSION, runKarpenter } from './karpenter.ts';
+import { type BenchmarkRun, runPack } from './pack.ts';
+import { buildOracle, countRejectedPlacements } from './verify.ts';
 import { KINDS, type WorkloadName, workload } from './workload.ts';
 
 interface Both {
@@ -19,60 +19,62 @@ interface Comparison {
   readonly workload: WorkloadName;
   readonly pods: number;
   readonly seconds: Both;
-  /** How many times faster ours is. */
+  /** How many times faster than Karpenter. */
   readonly ratio: number;
   readonly nodes: Both;
-  /** Cores bought. */
+  /** Planned cores. */
   readonly cpu: Both;
-  /** Bytes bought. */
+  /** Planned bytes. */
   readonly memory: Both;
   readonly unplaced: Both;
-  /** Of ours, how many placements kube-scheduler's plugins refuse. */
-  readonly refused: number;
+  /** How many of our placements kube-scheduler's plugins reject. */
+  readonly rejected: number;
 }
 
 interface Figures {
   readonly karpenter: string;
   readonly workloads: readonly Comparison[];
-  /** Ours alone: time by number of pods. */
+  /** Our time by number of pods, without Karpenter. */
   readonly scale: readonly { readonly pods: number; readonly seconds: number }[];
 }
 
-const FULL = { pods: 10_000, rounds: 5, scale: [100, 1_000, 10_000, 50_000] } as const;
-const QUICK = { pods: 500, rounds: 1, scale: [100, 500] } as const;
+const FULL = { pods: 10_000, runs: 5, scale: [100, 1_000, 10_000, 50_000] } as const;
+const QUICK = { pods: 500, runs: 1, scale: [100, 500] } as const;
 
-async function run(options: BenchmarkOptions): Promise<Figures> {
+async function runAll(options: BenchmarkOptions): Promise<Figures> {
   buildKarpenter(options.say);
   buildOracle(options.say);
   const workloads: Comparison[] = [];
   for (const name of Object.keys(KINDS) as WorkloadName[])
     workloads.push(await compare(name, options));
-  const { scale, rounds } = options.quick ? QUICK : FULL;
+  const { scale, runs } = options.quick ? QUICK : FULL;
   return {
     karpenter: KARPENTER_VERSION,
     workloads,
-    scale: scale.map((pods) => ({ pods, seconds: scaleTo(pods, rounds) })),
+    scale: scale.map((pods) => ({ pods, seconds: scaleTo(pods, runs) })),
   };
 }
 
-function scaleTo(pods: number, rounds: number): number {
+function scaleTo(pods: number, runs: number): number {
   const work = workload('diverse', pods);
-  return median(Array.from({ length: rounds }, () => packOnce(work).round.seconds));
+  return median(Array.from({ length: runs }, () => runPack(work).run.seconds));
 }
 
 async function compare(name: WorkloadName, { quick, say }: BenchmarkOptions): Promise<Comparison> {
-  const { pods, rounds } = quick ? QUICK : FULL;
+  const { pods, runs } = quick ? QUICK : FULL;
   const work = workload(name, pods);
   const file = writeWorkload(name, work);
-  const ours: Round[] = [];
-  const karpenter: Round[] = [];
-  for (let round = 1; round <= rounds; round += 1) {
-    ours.push(packOnce(work).round);
-    karpenter.push(karpenterOnce(file));
-    say(`${name}, round ${round} of ${rounds}: ${shown(ours)} against ${shown(karpenter)}`);
+  const ours: BenchmarkRun[] = [];
+  const karpenter: BenchmarkRun[] = [];
+  for (let run = 1; run <= runs; run += 1) {
+    ours.push(runPack(work).run);
+    karpenter.push(runKarpenter(file));
+    say(
+      `${name}, run ${run} of ${runs}: ${formatLast(ours)} (Karpenter: ${formatLast(karpenter)})`,
+    );
   }
-  const refused = await refusedPlacements(work, packOnce(work).packing);
-  const both = (measure: (rounds: readonly Round[]) => number): Both => ({
+  const rejected = await countRejectedPlacements(work, runPack(work).packing);
+  const both = (measure: (runs: readonly BenchmarkRun[]) => number): Both => ({
     ours: measure(ours),
     karpenter: measure(karpenter),
   });
@@ -86,7 +88,7 @@ async function compare(name: WorkloadName, { quick, say }: BenchmarkOptions): Pr
     cpu: both((all) => median(all.map((one) => one.cpuMilli)) / 1000),
     memory: both((all) => median(all.map((one) => one.memoryBytes))),
     unplaced: both((all) => Math.max(...all.map((one) => one.unplaced))),
-    refused,
+    rejected,
   };
 }
 
@@ -98,8 +100,8 @@ function writeWorkload(name: string, work: ReturnType<typeof workload>): string 
   return file;
 }
 
-function shown(rounds: readonly Round[]): string {
-  return `${(rounds.at(-1)?.seconds ?? 0).toFixed(3)} s`;
+function formatLast(runs: readonly BenchmarkRun[]): string {
+  return `${(runs.at(-1)?.seconds ?? 0).toFixed(3)} s`;
 }
 
 function table({ karpenter, workloads, scale }: Figures): readonly string[] {
@@ -111,13 +113,13 @@ function table({ karpenter, workloads, scale }: Figures): readonly string[] {
     row('cpu', one.cpu.ours, one.cpu.karpenter),
     row('memory GiB', gib(one.memory.ours), gib(one.memory.karpenter)),
     row('unplaced', one.unplaced.ours, one.unplaced.karpenter),
-    row('refused by kube-scheduler', one.refused, '-'),
+    row('rejected by kube-scheduler', one.rejected, '-'),
     '',
   ]);
   const lines = scale.map(({ pods, seconds }) =>
     row(`${pods} pods`, seconds.toFixed(4), `${Math.round(pods / seconds)} pods/s`),
   );
-  return [...rows, 'ours alone, diverse', ...lines];
+  return [...rows, 'pvescaler only, diverse workload', ...lines];
 }
 
 function gib(bytes: number): string {
@@ -129,6 +131,6 @@ function row(...[name, ...cells]: readonly (string | number)[]): string {
 }
 
 export const schedulingBenchmark: Benchmark = async (options) => {
-  const figures = await run(options);
+  const figures = await runAll(options);
   return { figures, table: table(figures) };
 };

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has kube-scheduler's own plugins judge a packing, placement by placement.
+// Checks a packing with kube-scheduler's own plugins, placement by placement.
 
 import { join } from 'node:path';
 import { resourceQuantities } from '../../src/model/resources.ts';
 import type { Packing } from '../../src/scheduling/index.ts';
-import { Judge } from '../../test/parity/judge.ts';
+import { ReferenceProcess } from '../../test/parity/reference-process.ts';
 import { buildGoProgram } from '../../test/support/go-program.ts';
 import type { Workload } from './workload.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const program = join(root, '.cache', 'oracle', 'judge');
+const program = join(root, '.cache', 'oracle', 'scheduler');
 
 export function buildOracle(say: (text: string) => void): void {
-  buildGoProgram({ source: join(root, 'test', 'oracle', 'judge'), program, say });
+  buildGoProgram({ source: join(root, 'test', 'oracle', 'scheduler'), program, say });
 }
 
-/** How many placements the oracle refuses. */
-export async function refusedPlacements({ pods }: Workload, packing: Packing): Promise<number> {
+/** How many placements the oracle rejects. */
+export async function countRejectedPlacements(
+  { pods }: Workload,
+  packing: Packing,
+): Promise<number> {
   const sources = new Map(pods.map((pod) => [pod.metadata.uid ?? '', pod]));
-  await using judge = new Judge(program);
-  const answer = await judge.ask({
+  await using oracle = new ReferenceProcess(program);
+  const response = await oracle.request({
     kind: 'place',
     cluster: { namespaces: [{ metadata: { name: 'default' } }] },
     arriving: packing.machines.map(({ node }) => ({
@@ -28,6 +31,6 @@ export async function refusedPlacements({ pods }: Workload, packing: Packing): P
     })),
     placements: packing.steps.map(({ pod, node }) => ({ pod: sources.get(pod.uid), node })),
   });
-  const steps = (answer['steps'] ?? []) as readonly (readonly string[])[];
+  const steps = (response['steps'] ?? []) as readonly (readonly string[])[];
   return steps.filter((plugins) => plugins.length > 0).length;
 }

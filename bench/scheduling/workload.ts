@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods and machine sizes after Karpenter's own benchmark: generic pods, pods spread over zones and over
-// nodes, pods with affinity to their kind within a zone, pods that refuse each other on a node.
+// Pods and machine sizes of Karpenter's own benchmark: generic pods, pods spread over zones and over nodes,
+// pods with affinity within a zone, pods with anti-affinity on a node.
 
 import type { PodSource } from '../../src/model/pod-source.ts';
 import { Random } from '../../test/oracle/random.ts';
@@ -78,7 +78,7 @@ const apart: Kind = () => {
 
 const MIXED: readonly Kind[] = [generic, spreadOver(ZONE), spreadOver(HOSTNAME), together];
 
-/** The kinds of each workload, in equal parts; what is left over is generic. */
+/** The pod kinds of each workload, in equal parts; the remainder is generic. */
 export const KINDS = {
   diverse: [...MIXED, apart],
   'without anti-affinity': MIXED,

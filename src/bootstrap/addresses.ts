@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a text is an address of a family, as far as a guest would trip over it.
+// Validation of IP addresses that are written into a guest.
 
 const OCTET = '(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const V4 = new RegExp(`^${OCTET}(\\.${OCTET}){3}$`);
@@ -10,7 +10,7 @@ export function isAddress(text: string, family: Family): boolean {
   return family === 4 ? V4.test(text) : isV6(text);
 }
 
-/** The URL standard has the only parser of IPv6 that is at hand everywhere. */
+/** Uses the IPv6 parser of the URL standard. */
 function isV6(text: string): boolean {
   return /^[0-9A-Fa-f:.]+$/.test(text) && text.includes(':') && URL.canParse(`http://[${text}]/`);
 }

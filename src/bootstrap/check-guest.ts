@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would break a seed, or quietly make another machine than the one that was asked for.
-import { dnsSubdomain } from '../model/dns-name.ts';
+// Validates input that would break a seed or silently create a different machine than requested.
+import { parseDnsSubdomain } from '../model/dns-name.ts';
+import { isWellFormed } from './format-yaml.ts';
 import type { GuestFile } from './guest-file.ts';
 import { proxyProblem } from './proxy.ts';
 import type { ExtraFile, GuestExtras, LoginInput, MachineInput } from './seed-input.ts';
-import { isWellFormed } from './yaml-text.ts';
 
-/** Linux takes no longer host name. */
-const HOST_NAME_LENGTH = 64;
+/** The limit of Linux host names. */
+const MAX_HOST_NAME_LENGTH = 64;
 
 export function machineProblem({ name, vmId, region }: MachineInput): string | undefined {
-  const checked = dnsSubdomain(name);
+  const checked = parseDnsSubdomain(name);
   if (!checked.ok) return `machine name '${name}' ${checked.problem}`;
-  if (name.length > HOST_NAME_LENGTH) {
-    return `machine name '${name}' is longer than ${HOST_NAME_LENGTH} characters`;
+  if (name.length > MAX_HOST_NAME_LENGTH) {
+    return `machine name '${name}' is longer than ${MAX_HOST_NAME_LENGTH} characters`;
   }
   if (!Number.isInteger(vmId) || vmId < 100) return `${vmId} is not a VM id`;
   return /^[^\s/]+$/.test(region) ? undefined : `'${region}' is not a region`;
@@ -21,15 +21,15 @@ export function machineProblem({ name, vmId, region }: MachineInput): string | u
 
 export function loginProblem({ user, publicKeys }: LoginInput): string | undefined {
   if (!/^[a-z_][a-z0-9_-]{0,31}$/.test(user)) return `'${user}' is not a user name`;
-  // One line each; a line break would smuggle in a second entry.
+  // One line per key; a line break would add a second entry.
   const isKey = (key: string) =>
     /^\S+ [A-Za-z0-9+/=]+( [\x20-\x7e\u00a1-\ud7ff]*)?$/.test(key.trim());
-  return publicKeys.every(isKey) ? undefined : 'an SSH public key is not one line of a key file';
+  return publicKeys.every(isKey) ? undefined : 'an SSH public key must be one line of a key file';
 }
 
 export function extrasProblem({ packages, files, proxy }: GuestExtras): string | undefined {
   const odd = packages.find((name) => !/^[A-Za-z0-9][A-Za-z0-9+._:=~-]*$/.test(name));
-  if (odd !== undefined) return `'${odd}' is not the name of a package`;
+  if (odd !== undefined) return `'${odd}' is not a package name`;
   return files.map(fileProblem).find((problem) => problem !== undefined) ?? proxyProblem(proxy);
 }
 
@@ -39,16 +39,16 @@ function fileProblem({ path, content, permissions }: ExtraFile): string | undefi
     return `'${path}' is not an absolute path in the guest`;
   }
   if (!/^0?[0-7]{3,4}$/.test(permissions)) return `'${permissions}' is not an octal mode (${path})`;
-  return isWellFormed(content) ? undefined : `the content of '${path}' has broken characters`;
+  return isWellFormed(content) ? undefined : `the content of '${path}' contains invalid Unicode`;
 }
 
-export function extraFile({ path, content, permissions }: ExtraFile): GuestFile {
+export function toGuestFile({ path, content, permissions }: ExtraFile): GuestFile {
   return { path, content, mode: permissions.replace(/^0+(?=[0-7]{3})/, '').padStart(4, '0') };
 }
 
-/** Two files for one path: one of them would silently be lost. */
-export function twiceProblem(files: readonly GuestFile[]): string | undefined {
+/** Of two files with the same path one would silently be lost. */
+export function duplicatePathProblem(files: readonly GuestFile[]): string | undefined {
   const paths = files.map(({ path }) => path);
-  const twice = paths.find((path, index) => paths.indexOf(path) !== index);
-  return twice === undefined ? undefined : `two files for '${twice}'`;
+  const duplicate = paths.find((path, index) => paths.indexOf(path) !== index);
+  return duplicate === undefined ? undefined : `two files have the path '${duplicate}'`;
 }

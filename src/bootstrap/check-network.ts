@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { dnsSubdomain } from '../model/dns-name.ts';
+import { parseDnsSubdomain } from '../model/dns-name.ts';
 import { type Family, isAddress, isCidr } from './addresses.ts';
 import type { FamilyInput, InterfaceInput, NetworkInput, RouteInput } from './seed-input.ts';
 
@@ -8,11 +8,11 @@ const MAC = /^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$/;
 export function networkProblem({ interfaces, dns, search }: NetworkInput): string | undefined {
   if (interfaces.length === 0) return 'the machine has no network interface';
   const macs = interfaces.map(({ mac }) => mac.toLowerCase());
-  const twice = macs.find((mac, index) => macs.indexOf(mac) !== index);
-  if (twice !== undefined) return `MAC address '${twice}' stands twice`;
+  const duplicate = macs.find((mac, index) => macs.indexOf(mac) !== index);
+  if (duplicate !== undefined) return `MAC address '${duplicate}' is used twice`;
   const server = dns.find((each) => !isAddress(each, 4) && !isAddress(each, 6));
-  if (server !== undefined) return `name server '${server}' is not an address`;
-  const domain = search.find((each) => !dnsSubdomain(each.toLowerCase()).ok);
+  if (server !== undefined) return `name server '${server}' is not an IP address`;
+  const domain = search.find((each) => !parseDnsSubdomain(each.toLowerCase()).ok);
   if (domain !== undefined) return `search domain '${domain}' is not a domain`;
   return firstProblem(interfaces, interfaceProblem);
 }
@@ -22,13 +22,13 @@ function interfaceProblem({ mac, mtu, v4, v6, routes }: InterfaceInput): string 
   if (mtu !== undefined && !(Number.isInteger(mtu) && mtu >= 1 && mtu <= 65_520)) {
     return `MTU ${mtu} is not between 1 and 65520`;
   }
-  if (v4.kind === 'auto') return 'IPv4 has no router advertisements';
+  if (v4.kind === 'auto') return 'IPv4 does not support router advertisements';
   return familyProblem(v4, 4) ?? familyProblem(v6, 6) ?? firstProblem(routes, routeProblem);
 }
 
 function familyProblem(input: FamilyInput, family: Family): string | undefined {
   if (input.kind !== 'static') return undefined;
-  if (input.addresses.length === 0) return `static IPv${family} without an address`;
+  if (input.addresses.length === 0) return `static IPv${family} needs an address`;
   const address = input.addresses.find((each) => !isCidr(each, family));
   if (address !== undefined) return `'${address}' is not an IPv${family} address with a prefix`;
   const { gateway } = input;
@@ -38,7 +38,7 @@ function familyProblem(input: FamilyInput, family: Family): string | undefined {
 
 function routeProblem({ to, via }: RouteInput): string | undefined {
   const isRoute = ([4, 6] as const).some((family) => isCidr(to, family) && isAddress(via, family));
-  return isRoute ? undefined : `'${to}' by '${via}' is not a route`;
+  return isRoute ? undefined : `'${to}' via '${via}' is not a valid route`;
 }
 
 function firstProblem<T>(

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files and packages a machine gets, and by which way: user-data, or the guest agent once it is up.
+// Which files and packages a machine gets, and how: by user-data, or by the guest agent after the boot.
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
-import { extraFile, twiceProblem } from './check-guest.ts';
+import { duplicatePathProblem, toGuestFile } from './check-guest.ts';
 import type { GuestFile } from './guest-file.ts';
-import { firstBootFile, joinFiles } from './join-unit.ts';
-import { proxyFiles } from './proxy.ts';
+import { renderFirstBootFile, renderJoinFiles } from './join-unit.ts';
+import { renderProxyFiles } from './proxy.ts';
 import type { JoinPlan } from './recipes/join-plan.ts';
 import { planJoin } from './recipes/recipe-for.ts';
-import { hostOf } from './recipes/server-url.ts';
+import { hostnameOf } from './recipes/server-url.ts';
 import type { Registration } from './registration.ts';
 import type { JoinInput, SeedInput } from './seed-input.ts';
 
@@ -17,20 +17,20 @@ export interface FirstBoot {
   readonly packages: readonly string[];
 }
 
-export function firstBootOf(input: SeedInput, registration: Registration): Parsed<FirstBoot> {
-  const plan = planOf(input, registration);
+export function planFirstBoot(input: SeedInput, registration: Registration): Parsed<FirstBoot> {
+  const plan = planJoinOf(input, registration);
   if (!plan.ok) return plan;
-  const own = filesOf(plan.value, input.join);
-  const joinsItself = isVia(input.join, 'cloud-init');
+  const own = joinFilesOf(plan.value, input.join);
+  const joinsItself = joinsVia(input.join, 'cloud-init');
   const early = [
-    ...input.join.files.map(extraFile),
-    ...proxyOf(input.join, plan.value),
+    ...input.join.files.map(toGuestFile),
+    ...proxyFilesOf(input.join, plan.value),
     ...(joinsItself ? own : []),
-    firstBootFile(joinsItself),
+    renderFirstBootFile(joinsItself),
   ];
   const late = joinsItself ? [] : own;
-  const twice = twiceProblem([...early, ...late]);
-  if (twice !== undefined) return refused(twice);
+  const duplicate = duplicatePathProblem([...early, ...late]);
+  if (duplicate !== undefined) return refused(duplicate);
   const base = input.preinstalled ? [] : ['qemu-guest-agent', ...(plan.value?.packages ?? [])];
   return accepted({
     files: early,
@@ -39,23 +39,23 @@ export function firstBootOf(input: SeedInput, registration: Registration): Parse
   });
 }
 
-function planOf(input: SeedInput, registration: Registration): Parsed<JoinPlan | undefined> {
+function planJoinOf(input: SeedInput, registration: Registration): Parsed<JoinPlan | undefined> {
   const { join, machine, pool } = input;
   if (join.kind === 'none') return accepted(undefined);
   return planJoin(join, { machine, architecture: pool.architecture, registration });
 }
 
-function isVia(join: JoinInput, via: 'cloud-init' | 'agent'): boolean {
+function joinsVia(join: JoinInput, via: 'cloud-init' | 'agent'): boolean {
   return join.kind !== 'none' && join.via === via;
 }
 
-function filesOf(plan: JoinPlan | undefined, join: JoinInput): readonly GuestFile[] {
+function joinFilesOf(plan: JoinPlan | undefined, join: JoinInput): readonly GuestFile[] {
   if (plan === undefined || join.kind === 'none') return [];
-  return [...plan.files, ...plan.secrets, ...joinFiles(plan, join.via)];
+  return [...plan.files, ...plan.secrets, ...renderJoinFiles(plan, join.via)];
 }
 
-function proxyOf(join: JoinInput, plan: JoinPlan | undefined): readonly GuestFile[] {
+function proxyFilesOf(join: JoinInput, plan: JoinPlan | undefined): readonly GuestFile[] {
   if (join.proxy === undefined) return [];
-  const direct = 'server' in join ? [hostOf(join.server)] : [];
-  return proxyFiles({ proxy: join.proxy, direct, services: plan?.services ?? [] });
+  const direct = 'server' in join ? [hostnameOf(join.server)] : [];
+  return renderProxyFiles({ proxy: join.proxy, direct, services: plan?.services ?? [] });
 }

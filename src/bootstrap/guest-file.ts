@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A file that the guest gets, before it joins. */
+/** A file that is written into the guest before it joins. */
 export interface GuestFile {
   readonly path: string;
   readonly content: string;
@@ -8,12 +8,12 @@ export interface GuestFile {
   readonly mode: string;
 }
 
-/** Holds a join secret: only root may read it, and it is gone after the join. */
+/** Contains a join secret: readable by root only, and removed after the join. */
 export function secretFile(path: string, content: string): GuestFile {
   return { path, content, mode: '0600' };
 }
 
-/** Anything but these may be changed on the way through YAML: carriage returns, control characters. */
+/** Characters that YAML preserves. Others, such as carriage returns and control characters, need base64. */
 const TEXT = /^[\t\n\x20-\x7e\u00a1-\u1fff\u2030-\u2fff\u3001-\ud7ff]*$/;
 
 /** An entry of cloud-init's `write_files`. */

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries a join plan out inside the guest: a unit whose log is in the journal, and its script. The unit
-// fails loudly and is started again until the join is done; then it takes the secrets away and itself out of
-// the boot. Needs systemd 244, the first that restarts units of this type.
+// Performs a join plan inside the guest: a systemd unit that logs to the journal, and its script. The unit
+// fails visibly and is restarted until the join is done; then it removes the secrets and disables itself. Needs
+// systemd 244, the first version that restarts oneshot units.
 import type { GuestFile } from './guest-file.ts';
-import { FIRST_BOOT_SCRIPT, JOIN_SCRIPT, JOIN_UNIT, PROXY_FILE, STATE, unitPath } from './paths.ts';
+import {
+  FIRST_BOOT_SCRIPT,
+  JOIN_SCRIPT,
+  JOIN_UNIT,
+  PROXY_FILE,
+  STATE_DIRECTORY,
+  unitPath,
+} from './paths.ts';
 import type { JoinPlan } from './recipes/join-plan.ts';
 import type { JoinVia } from './seed-input.ts';
-import { lines } from './shell-text.ts';
+import { joinLines } from './shell-text.ts';
 
-/** cloud-init keeps what it was given, and with it the secret, in these files. */
-const COPIES = [
+/** cloud-init stores its input, including the secret, in these files. */
+const SECRET_COPIES = [
   '/var/lib/cloud/instances/*/user-data.txt*',
   '/var/lib/cloud/instances/*/cloud-config.txt',
   '/var/lib/cloud/instances/*/obj.pkl',
@@ -17,15 +24,15 @@ const COPIES = [
   '/run/cloud-init/combined-cloud-config.json',
 ];
 
-export function joinFiles(plan: JoinPlan, via: JoinVia): GuestFile[] {
+export function renderJoinFiles(plan: JoinPlan, via: JoinVia): GuestFile[] {
   return [
-    { path: JOIN_SCRIPT, content: joinScript(plan, via), mode: '0700' },
-    { path: unitPath(JOIN_UNIT), content: joinUnit(), mode: '0644' },
+    { path: JOIN_SCRIPT, content: renderJoinScript(plan, via), mode: '0700' },
+    { path: unitPath(JOIN_UNIT), content: renderJoinUnit(), mode: '0644' },
   ];
 }
 
-function joinUnit(): string {
-  return lines(
+function renderJoinUnit(): string {
+  return joinLines(
     '[Unit]',
     'Description=Join this machine to its Kubernetes cluster',
     'Wants=network-online.target',
@@ -45,16 +52,16 @@ function joinUnit(): string {
   );
 }
 
-function joinScript(plan: JoinPlan, via: JoinVia): string {
-  const forgotten = [
+function renderJoinScript(plan: JoinPlan, via: JoinVia): string {
+  const removed = [
     ...plan.secrets.map(({ path }) => path),
-    ...(via === 'cloud-init' ? COPIES : []),
+    ...(via === 'cloud-init' ? SECRET_COPIES : []),
   ];
-  return lines(
+  return joinLines(
     '#!/bin/sh',
     '# Joins this machine to its cluster, once.',
     'set -eu',
-    `state=${STATE}`,
+    `state=${STATE_DIRECTORY}`,
     'mkdir -p "$state"',
     '',
     'fail() {',
@@ -66,11 +73,11 @@ function joinScript(plan: JoinPlan, via: JoinVia): string {
     '',
     'finish() {',
     '  touch "$state/joined"',
-    ...forgotten.map((path) => `  rm -f ${path}`),
+    ...removed.map((path) => `  rm -f ${path}`),
     `  systemctl disable ${JOIN_UNIT}`,
     '}',
     '',
-    // Cut short between the join and the end of `finish`: only the rest is done.
+    // After a crash between the join and the end of `finish` only the rest is done.
     'if [ -e "$state/joined" ]; then',
     '  finish',
     '  exit 0',
@@ -82,7 +89,7 @@ function joinScript(plan: JoinPlan, via: JoinVia): string {
   );
 }
 
-/** The server's certificate is judged by the join; here it only has to answer, for ten minutes at most. */
+/** The join verifies the server's certificate. This only waits for a response, at most ten minutes. */
 const WAIT_FOR = [
   'wait_for() {',
   '  command -v curl >/dev/null || return 0',
@@ -97,17 +104,17 @@ const WAIT_FOR = [
 ];
 
 /**
- * The last command of the first boot. A failed join is cloud-init's failure too, but cloud-init is switched
- * off all the same: everything that a later attempt needs is on the disk, and the seed will not be there.
+ * The last command of the first boot. A failed join makes cloud-init report a failure. cloud-init is disabled
+ * in any case: everything that a later attempt needs is on the disk, and the seed will be removed.
  */
-export function firstBootFile(joins: boolean): GuestFile {
-  const content = lines(
+export function renderFirstBootFile(joins: boolean): GuestFile {
+  const content = joinLines(
     '#!/bin/sh',
     '# Ends the first boot of this machine.',
     'set -eu',
     'status=0',
     'systemctl daemon-reload',
-    // Not waited for: without its virtio port it would never come up.
+    // Does not wait: without its virtio port the guest agent would never start.
     'systemctl start --no-block qemu-guest-agent.service || echo "no guest agent" >&2',
     ...(joins
       ? [`systemctl enable ${JOIN_UNIT}`, `systemctl start ${JOIN_UNIT} || status=$?`]

@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { mergeCloudConfig, parseCloudConfig } from './merge-cloud-config.ts';
-import { value } from './testing/a-seed.ts';
+import { unwrap } from './testing/a-seed.ts';
 
 const config = (text: string) => parseCloudConfig(`#cloud-config\n${text}`);
 
 describe('parseCloudConfig', () => {
-  it('reads YAML as cloud-init does', () => {
+  it('parses YAML like cloud-init', () => {
     expect(
-      value(config('ssh_pwauth: no\nwrite_files: [{permissions: 0644}]\nat: 2026-01-01\n')),
+      unwrap(config('ssh_pwauth: no\nwrite_files: [{permissions: 0644}]\nat: 2026-01-01\n')),
     ).toEqual({
       ssh_pwauth: false,
       write_files: [{ permissions: 0o644 }],
       at: '2026-01-01',
     });
-    expect(value(config(''))).toEqual({});
-    expect(value(parseCloudConfig('#cloud-config'))).toEqual({});
-    expect(value(parseCloudConfig('#cloud-config \r\na: 1\r\n'))).toEqual({ a: 1 });
+    expect(unwrap(config(''))).toEqual({});
+    expect(unwrap(parseCloudConfig('#cloud-config'))).toEqual({});
+    expect(unwrap(parseCloudConfig('#cloud-config \r\na: 1\r\n'))).toEqual({ a: 1 });
   });
 
   it.each([
-    ['#!/bin/sh\n', "does not start with a line '#cloud-config'"],
-    ['## template: jinja\n#cloud-config\n', "does not start with a line '#cloud-config'"],
-    ['#cloud-config-archive\n', "does not start with a line '#cloud-config'"],
-    ['#cloud-config\n- a\n', 'is not a mapping'],
-    ['#cloud-config\na: [\n', 'is not YAML'],
-    ['#cloud-config\na: 1\na: 2\n', 'is not YAML'],
-    ['#cloud-config\na: !!binary aGk=\n', 'is not YAML'],
-    ['#cloud-config\na: \ud800\n', 'has broken characters'],
-    ['#cloud-config\nhostname: x\n', "sets 'hostname': the host name is the machine's name"],
-    ['#cloud-config\ncloud_final_modules: []\n', "sets 'cloud_final_modules'"],
-    ['#cloud-config\nruncmd: reboot\n', 'runcmd is not a list'],
+    ['#!/bin/sh\n', "must start with the line '#cloud-config'"],
+    ['## template: jinja\n#cloud-config\n', "must start with the line '#cloud-config'"],
+    ['#cloud-config-archive\n', "must start with the line '#cloud-config'"],
+    ['#cloud-config\n- a\n', 'must be a mapping'],
+    ['#cloud-config\na: [\n', 'is not valid YAML'],
+    ['#cloud-config\na: 1\na: 2\n', 'is not valid YAML'],
+    ['#cloud-config\na: !!binary aGk=\n', 'is not valid YAML'],
+    ['#cloud-config\na: \ud800\n', 'contains invalid Unicode'],
+    [
+      '#cloud-config\nhostname: x\n',
+      "must not set 'hostname': the host name must be the machine's name",
+    ],
+    ['#cloud-config\ncloud_final_modules: []\n', "must not set 'cloud_final_modules'"],
+    ['#cloud-config\nruncmd: reboot\n', 'runcmd must be a list'],
     ['#cloud-config\nbootcmd: [{a: b}]\n', "entry 1 of the cloud-config's bootcmd"],
     ['#cloud-config\nruncmd:\n  - ls\n  - echo "a: b"\n', "entry 2 of the cloud-config's runcmd"],
   ])('refuses %j', (text, problem) => {
@@ -51,8 +54,8 @@ describe('mergeCloudConfig', () => {
     runcmd: [['ours']],
   };
 
-  it('adds lists up and merges maps; our command is last', () => {
-    const theirs = value(
+  it('concatenates lists, merges maps and puts our command last', () => {
+    const theirs = unwrap(
       config(`write_files: [{path: /b}]
 users: [default, {name: ops}]
 packages: [curl, nfs-common, [git, "1"]]
@@ -62,7 +65,7 @@ runcmd: [first, [second]]
 timezone: UTC
 `),
     );
-    expect(value(mergeCloudConfig(ours, theirs))).toEqual({
+    expect(unwrap(mergeCloudConfig(ours, theirs))).toEqual({
       write_files: [{ path: '/a' }, { path: '/b' }],
       users: [{ name: 'ubuntu' }, 'default', { name: 'ops' }],
       packages: ['curl', 'nfs-common', ['git', '1']],
@@ -71,21 +74,21 @@ timezone: UTC
       timezone: 'UTC',
       runcmd: ['first', ['second'], ['ours']],
     });
-    expect(value(mergeCloudConfig({}, {}))).toEqual({});
-    expect(value(mergeCloudConfig(ours, { runcmd: null }))).toEqual(ours);
+    expect(unwrap(mergeCloudConfig({}, {}))).toEqual({});
+    expect(unwrap(mergeCloudConfig(ours, { runcmd: null }))).toEqual(ours);
   });
 
   it.each([
-    ['write_files: [{path: /a}]', "write_files has '/a', which is set already"],
-    ['write_files: [{path: /later}]', "write_files has '/later', which is set already"],
-    ['users: [{name: ubuntu}]', "users has 'ubuntu', which is set already"],
-    ['users: [ubuntu]', "users has 'ubuntu', which is set already"],
-    ['package_update: false', "sets 'package_update', which is set already"],
-    ['apt: {http_proxy: secret}', "sets 'apt.http_proxy', which is set already"],
-    ['packages: curl', "sets 'packages', which is set already"],
-    ['apt: []', "sets 'apt', which is set already"],
+    ['write_files: [{path: /a}]', "write_files contains '/a', which pvescaler sets"],
+    ['write_files: [{path: /later}]', "write_files contains '/later', which pvescaler sets"],
+    ['users: [{name: ubuntu}]', "users contains 'ubuntu', which pvescaler sets"],
+    ['users: [ubuntu]', "users contains 'ubuntu', which pvescaler sets"],
+    ['package_update: false', "sets 'package_update', which pvescaler sets to another value"],
+    ['apt: {http_proxy: secret}', "sets 'apt.http_proxy', which pvescaler sets to another value"],
+    ['packages: curl', "sets 'packages', which pvescaler sets to another value"],
+    ['apt: []', "sets 'apt', which pvescaler sets to another value"],
   ])('refuses %s', (text, problem) => {
-    const merged = mergeCloudConfig(ours, value(config(text)), ['/later']);
+    const merged = mergeCloudConfig(ours, unwrap(config(text)), ['/later']);
     expect(merged).toEqual({
       ok: false,
       problem: `the cloud-config${problem.startsWith('sets') ? ' ' : "'s "}${problem}`,

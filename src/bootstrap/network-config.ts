@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// network-config, version 2. Cards are matched by MAC and named eth0, eth1, …: renderers other than netplan
-// need a name, and what udev will call a card is not known here.
-import type { FamilyInput, InterfaceInput, NetworkInput } from './seed-input.ts';
-import { yamlText } from './yaml-text.ts';
+// network-config, version 2. Interfaces are matched by MAC and named eth0, eth1, …: renderers other than
+// netplan need a name, and the name that udev would choose is not known here.
 
-export function networkConfigOf({ interfaces, dns, search }: NetworkInput): string {
+import { formatYaml } from './format-yaml.ts';
+import type { FamilyInput, InterfaceInput, NetworkInput } from './seed-input.ts';
+
+export function renderNetworkConfig({ interfaces, dns, search }: NetworkInput): string {
   const ethernets = interfaces.map((each, index) => [
     `eth${index}`,
     {
@@ -14,7 +15,7 @@ export function networkConfigOf({ interfaces, dns, search }: NetworkInput): stri
       ...(index === 0 ? nameServers(dns, search) : {}),
     },
   ]);
-  return yamlText({ version: 2, ethernets: Object.fromEntries(ethernets) });
+  return formatYaml({ version: 2, ethernets: Object.fromEntries(ethernets) });
 }
 
 function addressing({ v4, v6, mtu, routes }: InterfaceInput) {
@@ -28,7 +29,7 @@ function addressing({ v4, v6, mtu, routes }: InterfaceInput) {
     dhcp4: v4.kind === 'dhcp',
     dhcp6: v6.kind === 'dhcp',
     'accept-ra': acceptsAdvertisements(v6),
-    // By the machine's id, which copies of a template share, they would all get the same address.
+    // Copies of a template share the machine-id and would get the same address by it.
     ...(v4.kind === 'dhcp' && { 'dhcp-identifier': 'mac' }),
     ...(addresses.length > 0 && { addresses }),
     ...(wanted.length > 0 && { routes: wanted }),
@@ -36,7 +37,7 @@ function addressing({ v4, v6, mtu, routes }: InterfaceInput) {
   };
 }
 
-/** With a gateway of our own an advertised second one would only compete. */
+/** A second, advertised gateway would compete with the static one. */
 function acceptsAdvertisements(v6: FamilyInput): boolean {
   return v6.kind === 'static' ? v6.gateway === undefined : v6.kind !== 'off';
 }
@@ -45,10 +46,10 @@ function addressesOf(family: FamilyInput): readonly string[] {
   return family.kind === 'static' ? family.addresses : [];
 }
 
-/** `default` as a target is newer than many guests; the whole address space is understood by all. */
+/** The target `default` is not supported by older guests; the CIDR of the whole address space is. */
 function defaultRoute(family: FamilyInput, { to, alone }: { to: string; alone: string }) {
   if (family.kind !== 'static' || family.gateway === undefined) return [];
-  // An address without a subnet reaches its gateway only if told that it is on the same wire.
+  // An address without a subnet reaches its gateway only if the route is marked on-link.
   const isAlone = family.addresses.every((address) => address.endsWith(alone));
   return [{ to, via: family.gateway, ...(isAlone && { 'on-link': true }) }];
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where our things are in a guest.
+// Paths of our files in a guest.
 
-/** What the join remembers. Not /run: a machine that restarts in the middle of its join goes on. */
-export const STATE = '/var/lib/pvescaler';
-export const TOKEN_FILE = `${STATE}/join-token`;
+/** State of the join. Not in /run, so that a join continues after a reboot. */
+export const STATE_DIRECTORY = '/var/lib/pvescaler';
+export const TOKEN_FILE = `${STATE_DIRECTORY}/join-token`;
 export const JOIN_SCRIPT = '/usr/local/sbin/pvescaler-join';
 export const FIRST_BOOT_SCRIPT = '/usr/local/sbin/pvescaler-first-boot';
 export const CUSTOM_SCRIPT = '/usr/local/sbin/pvescaler-custom-join';

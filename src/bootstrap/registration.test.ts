@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { kubeletMayNotSet } from '../model/labels.ts';
-import { registrationOf, STARTUP_TAINT } from './registration.ts';
-import { aSeedInput, value } from './testing/a-seed.ts';
+import { isKubeletRestrictedLabel } from '../model/labels.ts';
+import { buildRegistration, STARTUP_TAINT } from './registration.ts';
+import { aSeedInput, unwrap } from './testing/a-seed.ts';
 
 const { machine, pool } = aSeedInput();
 const withLabels = (labels: Readonly<Record<string, string>>) =>
-  registrationOf(machine, { ...pool, labels });
+  buildRegistration(machine, { ...pool, labels });
 
-describe('registrationOf', () => {
-  it('names the node and its place', () => {
-    expect(value(registrationOf(machine, pool))).toEqual({
+describe('buildRegistration', () => {
+  it('sets node name, provider id and topology labels', () => {
+    expect(unwrap(buildRegistration(machine, pool))).toEqual({
       nodeName: 'worker-7c9e6679',
       providerId: 'proxmox://lab/1250',
       kubeletLabels: {
@@ -27,16 +27,16 @@ describe('registrationOf', () => {
     });
   });
 
-  it('sets labels apart that a kubelet may not set, behind a taint', () => {
-    const split = value(withLabels({ 'node-role.kubernetes.io/worker': '', a: 'b' }));
+  it('separates labels that a kubelet may not set and adds the startup taint', () => {
+    const split = unwrap(withLabels({ 'node-role.kubernetes.io/worker': '', a: 'b' }));
     expect(split.labelsToPatch).toEqual({ 'node-role.kubernetes.io/worker': '' });
     expect(split.kubeletLabels).not.toHaveProperty('node-role.kubernetes.io/worker');
     expect(split.taints).toEqual([STARTUP_TAINT]);
-    // What the Cluster Autoscaler asks for of a taint that goes away by itself.
+    // The Cluster Autoscaler's prefix for taints that are removed after startup.
     expect(STARTUP_TAINT.key).toMatch(/^ignore-taint\.cluster-autoscaler\.kubernetes\.io\/./);
   });
 
-  it('splits any labels into two halves that make a whole', () => {
+  it('splits all labels into kubelet labels and labels to patch', () => {
     const name = fc.stringMatching(/^[a-z0-9]{1,10}$/);
     const domain = fc.constantFrom(
       '',
@@ -52,40 +52,43 @@ describe('registrationOf', () => {
     );
     fc.assert(
       fc.property(labels, (given) => {
-        const { kubeletLabels, labelsToPatch, taints } = value(withLabels(given));
+        const { kubeletLabels, labelsToPatch, taints } = unwrap(withLabels(given));
         expect({ ...kubeletLabels, ...labelsToPatch }).toMatchObject(given);
-        expect(Object.keys(kubeletLabels).some(kubeletMayNotSet)).toBe(false);
-        expect(Object.keys(labelsToPatch).every(kubeletMayNotSet)).toBe(true);
+        expect(Object.keys(kubeletLabels).some(isKubeletRestrictedLabel)).toBe(false);
+        expect(Object.keys(labelsToPatch).every(isKubeletRestrictedLabel)).toBe(true);
         expect(taints.length).toBe(Object.keys(labelsToPatch).length > 0 ? 1 : 0);
       }),
     );
   });
 
-  it("lets a pool choose its zone, but not another machine's identity", () => {
-    const zone = value(withLabels({ 'topology.kubernetes.io/zone': 'rack-1' }));
+  it("lets a pool override the zone, but not the machine's identity", () => {
+    const zone = unwrap(withLabels({ 'topology.kubernetes.io/zone': 'rack-1' }));
     expect(zone.kubeletLabels['topology.kubernetes.io/zone']).toBe('rack-1');
     expect(withLabels({ 'autoscaler.proxmox/vmid': '7' })).toEqual({
       ok: false,
-      problem: "label 'autoscaler.proxmox/vmid' is set for each machine",
+      problem: "label 'autoscaler.proxmox/vmid' is reserved: it is set per machine",
     });
     expect(withLabels({ 'autoscaler.proxmox/group': 'small' }).ok).toBe(true);
   });
 
-  it('has no instance type without one, takes another group label, and refuses what is no label', () => {
-    const plain = value(
-      registrationOf({ ...machine, instanceType: undefined }, { ...pool, groupLabel: 'x.org/g' }),
+  it('omits an absent instance type, uses the configured group label, and refuses invalid labels', () => {
+    const plain = unwrap(
+      buildRegistration(
+        { ...machine, instanceType: undefined },
+        { ...pool, groupLabel: 'x.org/g' },
+      ),
     );
     expect(plain.kubeletLabels).not.toHaveProperty('node.kubernetes.io/instance-type');
     expect(plain.kubeletLabels['x.org/g']).toBe('small');
     expect(withLabels({ 'a b': 'c' }).ok).toBe(false);
-    expect(registrationOf({ ...machine, host: 'pve 1' }, pool).ok).toBe(false);
+    expect(buildRegistration({ ...machine, host: 'pve 1' }, pool).ok).toBe(false);
   });
 
-  it('has no taint twice', () => {
+  it('contains no taint twice', () => {
     const gpu = { key: 'gpu', value: '1', effect: 'NoSchedule' } as const;
     const taints = [gpu, { ...gpu, value: '2' }, STARTUP_TAINT];
     const labels = { 'node-role.kubernetes.io/gpu': '' };
-    const { taints: found } = value(registrationOf(machine, { ...pool, labels, taints }));
+    const { taints: found } = unwrap(buildRegistration(machine, { ...pool, labels, taints }));
     expect(found).toEqual([{ ...gpu, value: '2' }, STARTUP_TAINT]);
   });
 });

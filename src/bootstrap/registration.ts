@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node says of itself when it registers, and what somebody else has to say of it afterwards. The same
-// answer serves a template node that nobody has made yet, so that schedulers see what will really come.
-import { checkLabels, kubeletMayNotSet, type Labels } from '../model/labels.ts';
+// Labels and taints with which a Node registers, and labels to be patched afterwards. The same data describes a
+// template node, so that schedulers see what a new machine will really provide.
+import { checkLabels, isKubeletRestrictedLabel, type Labels } from '../model/labels.ts';
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
 import { vmProviderId } from '../model/provider-id.ts';
 import type { Taint } from '../model/taints.ts';
 import type { MachineInput, PoolInput } from './seed-input.ts';
 
 /**
- * Keeps pods off a node until the labels are there that its kubelet may not set. By this prefix every Cluster Autoscaler
- * since 1.25 takes such a node for one that is still coming. A taint that it does not know would make the node useless
- * to the pods that it came for, and another one would be ordered.
+ * Keeps pods off a node until the labels that its kubelet may not set are patched. By this prefix every Cluster
+ * Autoscaler since 1.25 treats the node as still starting. With an unknown taint the Cluster Autoscaler would
+ * consider the node unusable for the pods that triggered it, and would request another one.
  */
 export const STARTUP_TAINT: Taint = {
   key: 'ignore-taint.cluster-autoscaler.kubernetes.io/pvescaler-starting',
@@ -24,12 +24,12 @@ export interface Registration {
   readonly nodeName: string;
   readonly providerId: string;
   readonly kubeletLabels: Labels;
-  /** Admission refuses them from a kubelet; whoever patches them takes the startup taint away after. */
+  /** Labels that admission rejects from a kubelet. After they are patched the startup taint is removed. */
   readonly labelsToPatch: Labels;
   readonly taints: readonly Taint[];
 }
 
-export function registrationOf(machine: MachineInput, pool: PoolInput): Parsed<Registration> {
+export function buildRegistration(machine: MachineInput, pool: PoolInput): Parsed<Registration> {
   const identity: Labels = {
     [pool.groupLabel]: machine.pool,
     [VMID_LABEL]: String(machine.vmId),
@@ -37,21 +37,22 @@ export function registrationOf(machine: MachineInput, pool: PoolInput): Parsed<R
   const claimed = Object.keys(identity).find(
     (key) => Object.hasOwn(pool.labels, key) && pool.labels[key] !== identity[key],
   );
-  if (claimed !== undefined) return refused(`label '${claimed}' is set for each machine`);
-  const labels = checkLabels({ ...placeLabels(machine), ...pool.labels, ...identity });
+  if (claimed !== undefined)
+    return refused(`label '${claimed}' is reserved: it is set per machine`);
+  const labels = checkLabels({ ...topologyLabels(machine), ...pool.labels, ...identity });
   if (!labels.ok) return labels;
-  const labelsToPatch = picked(labels.value, kubeletMayNotSet);
+  const labelsToPatch = pickLabels(labels.value, isKubeletRestrictedLabel);
   return accepted({
     nodeName: machine.name,
     providerId: vmProviderId(machine.region, machine.vmId),
-    kubeletLabels: picked(labels.value, (key) => !kubeletMayNotSet(key)),
+    kubeletLabels: pickLabels(labels.value, (key) => !isKubeletRestrictedLabel(key)),
     labelsToPatch,
     taints: taintsOf(pool.taints, Object.keys(labelsToPatch).length > 0),
   });
 }
 
-/** Defaults: a pool may give its machines a zone or a type of its own. */
-function placeLabels({ region, host, instanceType }: MachineInput): Labels {
+/** Defaults: a pool may override zone and instance type. */
+function topologyLabels({ region, host, instanceType }: MachineInput): Labels {
   return {
     'topology.kubernetes.io/region': region,
     'topology.kubernetes.io/zone': host,
@@ -59,12 +60,12 @@ function placeLabels({ region, host, instanceType }: MachineInput): Labels {
   };
 }
 
-function picked(labels: Labels, isWanted: (key: string) => boolean): Labels {
+function pickLabels(labels: Labels, isWanted: (key: string) => boolean): Labels {
   const keys = Object.keys(labels).filter(isWanted);
   return Object.fromEntries(keys.map((key) => [key, labels[key] ?? '']));
 }
 
-/** A kubelet refuses to register with two taints of the same key and effect. */
+/** A kubelet cannot register two taints with the same key and effect. */
 function taintsOf(taints: readonly Taint[], isStarting: boolean): readonly Taint[] {
   const wanted = isStarting ? [...taints, STARTUP_TAINT] : taints;
   const unique = new Map(wanted.map((taint) => [`${taint.key}:${taint.effect}`, taint]));

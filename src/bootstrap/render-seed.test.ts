@@ -12,7 +12,7 @@ import {
   anRke2Join,
   aSeedInput,
   noJoin,
-  value,
+  unwrap,
 } from './testing/a-seed.ts';
 
 const proxy = { http: 'http://u:p@proxy:3128', https: undefined, none: ['.lan'] };
@@ -34,23 +34,23 @@ interface UserData {
 }
 
 function userData(input: SeedInput): UserData {
-  return parse(value(renderSeed(input)).userData, { version: '1.1' });
+  return parse(unwrap(renderSeed(input)).userData, { version: '1.1' });
 }
 
 describe('renderSeed', () => {
-  it.each(Object.entries(GOLDEN))('%s, word by word', async (name, input) => {
-    const seed = value(renderSeed(input));
+  it.each(Object.entries(GOLDEN))('renders exactly the golden file of %s', async (name, input) => {
+    const seed = unwrap(renderSeed(input));
     await expect(seed.userData).toMatchFileSnapshot(`testing/golden/${name}.yaml`);
-    expect(value(renderSeed(input))).toEqual(seed);
+    expect(unwrap(renderSeed(input))).toEqual(seed);
   });
 
-  it('names the machine in meta-data', () => {
-    expect(value(renderSeed(aSeedInput())).metaData).toBe(
+  it("writes the machine's name to meta-data", () => {
+    expect(unwrap(renderSeed(aSeedInput())).metaData).toBe(
       'instance-id: "7c9e6679-7425-40de-944b-e07fc1f90ae7"\nlocal-hostname: worker-7c9e6679\n',
     );
   });
 
-  it('has the secret in no other place than files for root alone', () => {
+  it('writes secrets only to files that root alone can read', () => {
     const hex = fc.stringMatching(/^[a-z0-9]{16}$/);
     const joins = hex.chain((secret) =>
       fc.constantFrom<readonly [string, JoinInput]>(
@@ -64,7 +64,7 @@ describe('renderSeed', () => {
     fc.assert(
       fc.property(joins, fc.constantFrom('cloud-init', 'agent'), ([secret, join], via) => {
         const input = aSeedInput({ join: { ...join, via } as JoinInput });
-        const seed = value(renderSeed(input));
+        const seed = unwrap(renderSeed(input));
         const { write_files: files, ...rest } = userData(input);
         expect(JSON.stringify([rest, seed.metaData, seed.networkConfig])).not.toContain(secret);
         const holders = files.filter(({ content }) => content.includes(secret));
@@ -83,7 +83,7 @@ describe('renderSeed', () => {
     );
   });
 
-  it('reads back any name, key, package and file as it was', () => {
+  it('parses back to the same names, keys, packages and files', () => {
     const text = fc.string({ unit: 'binary' });
     const name = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\.[a-z0-9]{1,9})?$/);
     fc.assert(
@@ -97,7 +97,7 @@ describe('renderSeed', () => {
             files: [{ path: `/etc/${word}`, content, permissions: '0600' }],
           }),
         });
-        const seed = value(renderSeed(input));
+        const seed = unwrap(renderSeed(input));
         expect(parse(seed.metaData, { version: '1.1' })['local-hostname']).toBe(machineName);
         const parsed = userData(input);
         expect(parsed['packages']).toContain(word);
@@ -111,7 +111,7 @@ describe('renderSeed', () => {
     );
   });
 
-  it('installs nothing of its own where the image has it', () => {
+  it('installs no packages of its own if the image has them', () => {
     const join = aK3sJoin({ packages: ['htop'] });
     expect(userData(aSeedInput({ preinstalled: true, join }))['packages']).toEqual(['htop']);
     const bare = userData(aSeedInput({ preinstalled: true }));
@@ -125,7 +125,7 @@ describe('renderSeed', () => {
     ]);
   });
 
-  it('lets root in where root is the user, and nobody without a key', () => {
+  it('allows root login if the user is root, and no login without a key', () => {
     const root = userData(aSeedInput({ login: { user: 'root', publicKeys: ['ssh-rsa AAAA'] } }));
     expect(root).toMatchObject({ disable_root: false, users: [{ name: 'root' }] });
     expect(userData(aSeedInput({ login: { user: 'ops', publicKeys: [] } }))).not.toHaveProperty(
@@ -133,7 +133,7 @@ describe('renderSeed', () => {
     );
   });
 
-  it('tells the proxy to apt, to the join and to the services of the recipe', () => {
+  it('configures the proxy for apt, the join and the services of the recipe', () => {
     const { apt, write_files: files } = userData(GOLDEN['kubeadm'] ?? aSeedInput());
     expect(apt).toEqual({ http_proxy: proxy.http });
     const env = files.find(({ path }) => path === '/etc/pvescaler/proxy.env');
@@ -161,21 +161,21 @@ describe('renderSeed', () => {
     ["'a/b' is not a region", { machine: { ...machine, region: 'a/b' } }],
     ["'Ops' is not a user name", { login: { user: 'Ops', publicKeys: [] } }],
     [
-      'an SSH public key is not',
+      'an SSH public key must be',
       { login: { user: 'ops', publicKeys: ['ssh-rsa AAAA\nssh-rsa B'] } },
     ],
-    ['an SSH public key is not', { login: { user: 'ops', publicKeys: [''] } }],
+    ['an SSH public key must be', { login: { user: 'ops', publicKeys: [''] } }],
     ['no network interface', { network: aNetwork({ interfaces: [] }) }],
-    ["'a b' is not the name of a package", { join: noJoin({ packages: ['a b'] }) }],
-    ["'-y' is not the name of a package", { join: noJoin({ packages: ['-y'] }) }],
+    ["'a b' is not a package name", { join: noJoin({ packages: ['a b'] }) }],
+    ["'-y' is not a package name", { join: noJoin({ packages: ['-y'] }) }],
     ["'etc' is not an absolute path", { join: noJoin({ files: [{ ...file, path: 'etc' }] }) }],
     ['is not an absolute path', { join: noJoin({ files: [{ ...file, path: '/a/../b' }] }) }],
     ['is not an absolute path', { join: noJoin({ files: [{ ...file, path: '/a\nb' }] }) }],
     ["'rw' is not an octal mode", { join: noJoin({ files: [{ ...file, permissions: 'rw' }] }) }],
-    ['has broken characters', { join: noJoin({ files: [{ ...file, content: '\ud800' }] }) }],
-    ["two files for '/etc/a'", { join: noJoin({ files: [file, file] }) }],
+    ['contains invalid Unicode', { join: noJoin({ files: [{ ...file, content: '\ud800' }] }) }],
+    ["two files have the path '/etc/a'", { join: noJoin({ files: [file, file] }) }],
     [
-      "two files for '/var/lib/pvescaler/join-token'",
+      "two files have the path '/var/lib/pvescaler/join-token'",
       {
         join: aK3sJoin({
           via: 'agent',
@@ -183,13 +183,13 @@ describe('renderSeed', () => {
         }),
       },
     ],
-    ['the URL of the proxy', { join: noJoin({ proxy: { http: 'proxy', none: [] } }) }],
-    ['the URL of the proxy', { join: noJoin({ proxy: { http: 'http://p"x', none: [] } }) }],
-    ["'a b' is no host", { join: noJoin({ proxy: { none: ['a b'] } }) }],
+    ['the proxy URL', { join: noJoin({ proxy: { http: 'proxy', none: [] } }) }],
+    ['the proxy URL', { join: noJoin({ proxy: { http: 'http://p"x', none: [] } }) }],
+    ["'a b' is not a valid no-proxy entry", { join: noJoin({ proxy: { none: ['a b'] } }) }],
     ['the join token is empty', { join: aK3sJoin({ token: '' }) }],
-    ["does not start with a line '#cloud-config'", { join: noJoin({ cloudConfig: 'a: b' }) }],
+    ["must start with the line '#cloud-config'", { join: noJoin({ cloudConfig: 'a: b' }) }],
     [
-      "write_files has '/var/lib/pvescaler/join-token'",
+      "write_files contains '/var/lib/pvescaler/join-token'",
       {
         join: aCustomJoin({
           via: 'agent',
@@ -198,7 +198,7 @@ describe('renderSeed', () => {
       },
     ],
     [
-      'too large for the guest agent',
+      "exceeds the guest agent's limit",
       { join: aCustomJoin({ via: 'agent', script: `#!/bin/sh\n${'#'.repeat(70_000)}` }) },
     ],
     ['key', { pool: { ...aSeedInput().pool, labels: { 'a b': '' } } }],
@@ -207,7 +207,7 @@ describe('renderSeed', () => {
     expect(refusal).toEqual({ ok: false, problem: expect.stringContaining(problem) });
   });
 
-  it('takes modes in every usual form', () => {
+  it('accepts file modes in all common forms', () => {
     for (const [permissions, mode] of [
       ['644', '0644'],
       ['0644', '0644'],

@@ -1,55 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Labels } from '../model/labels.ts';
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
-import { type AgentStep, agentSteps } from './agent-steps.ts';
+import { type AgentStep, planAgentSteps } from './agent-steps.ts';
 import { extrasProblem, loginProblem, machineProblem } from './check-guest.ts';
 import { networkProblem } from './check-network.ts';
-import { firstBootOf } from './first-boot.ts';
+import { planFirstBoot } from './first-boot.ts';
+import { formatYaml } from './format-yaml.ts';
 import type { SeedFiles } from './iso9660/seed-iso.ts';
-import { metaDataOf } from './meta-data.ts';
-import { networkConfigOf } from './network-config.ts';
-import { type Registration, registrationOf } from './registration.ts';
-import type { SeedInput } from './seed-input.ts';
-import { userDataOf } from './user-data.ts';
+import { renderNetworkConfig } from './network-config.ts';
+import { buildRegistration, type Registration } from './registration.ts';
+import type { MachineInput, SeedInput } from './seed-input.ts';
+import { renderUserData } from './user-data.ts';
 
 export interface RenderedSeed {
   readonly metaData: string;
   readonly userData: string;
   readonly networkConfig: string;
-  /** To be set by somebody else, and the startup taint to be taken away after. */
+  /** To be patched on the Node. The startup taint is removed afterwards. */
   readonly labelsToPatch: Labels;
-  /** Empty when the join comes from user-data. */
+  /** Empty if the join is in the user-data. */
   readonly agentSteps: readonly AgentStep[];
   readonly registration: Registration;
 }
 
 export function renderSeed(input: SeedInput): Parsed<RenderedSeed> {
-  const problem = problemOf(input);
+  const problem = seedInputProblem(input);
   if (problem !== undefined) return refused(problem);
-  const registration = registrationOf(input.machine, input.pool);
+  const registration = buildRegistration(input.machine, input.pool);
   if (!registration.ok) return registration;
-  const firstBoot = firstBootOf(input, registration.value);
+  const firstBoot = planFirstBoot(input, registration.value);
   if (!firstBoot.ok) return firstBoot;
-  const steps = agentSteps(firstBoot.value.filesByAgent);
+  const steps = planAgentSteps(firstBoot.value.filesByAgent);
   if (!steps.ok) return steps;
-  const user = userDataOf(input, firstBoot.value);
+  const user = renderUserData(input, firstBoot.value);
   if (!user.ok) return user;
   return accepted({
-    metaData: metaDataOf(input.machine),
+    metaData: renderMetaData(input.machine),
     userData: user.value,
-    networkConfig: networkConfigOf(input.network),
+    networkConfig: renderNetworkConfig(input.network),
     labelsToPatch: registration.value.labelsToPatch,
     agentSteps: steps.value,
     registration: registration.value,
   });
 }
 
-/** The documents by the names that cloud-init looks for. */
-export function seedFiles({ metaData, userData, networkConfig }: RenderedSeed): SeedFiles {
+/** The machine id is the instance id: cloud-init runs again on a disk that was copied to another machine. */
+function renderMetaData({ id, name }: MachineInput): string {
+  return formatYaml({ 'instance-id': id, 'local-hostname': name });
+}
+
+/** The documents by the file names that cloud-init reads. */
+export function toSeedFiles({ metaData, userData, networkConfig }: RenderedSeed): SeedFiles {
   return { 'meta-data': metaData, 'user-data': userData, 'network-config': networkConfig };
 }
 
-function problemOf({ machine, login, network, join }: SeedInput): string | undefined {
+function seedInputProblem({ machine, login, network, join }: SeedInput): string | undefined {
   return (
     machineProblem(machine) ?? loginProblem(login) ?? networkProblem(network) ?? extrasProblem(join)
   );

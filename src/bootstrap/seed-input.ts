@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a seed is made from: a machine, its pool, its network and how it joins. Values only; whoever reads the
-// configuration, keys and files has done so before.
+// The input of a seed: a machine, its pool, its network and its join. Values only: configuration, keys and
+// files have already been read.
 import type { Labels } from '../model/labels.ts';
 import type { MachineId } from '../model/machine-id.ts';
 import type { Taint } from '../model/taints.ts';
 
 export interface MachineInput {
   readonly id: MachineId;
-  /** VM name, host name and name of the Node. */
+  /** VM name, host name and Node name. */
   readonly name: string;
   readonly pool: string;
   readonly region: string;
@@ -18,7 +18,7 @@ export interface MachineInput {
 
 export interface PoolInput {
   readonly labels: Labels;
-  /** Key of the label that names the pool, `autoscaler.proxmox/group` unless configured. */
+  /** Key of the label that contains the pool, by default `autoscaler.proxmox/group`. */
   readonly groupLabel: string;
   readonly taints: readonly Taint[];
   readonly architecture: 'amd64' | 'arm64';
@@ -36,7 +36,7 @@ export type FamilyInput =
   | { readonly kind: 'off' }
   | {
       readonly kind: 'static';
-      /** `address/prefix` each. */
+      /** In the form `address/prefix`. */
       readonly addresses: readonly string[];
       readonly gateway: string | undefined;
     };
@@ -49,7 +49,7 @@ export interface RouteInput {
 
 export interface InterfaceInput {
   readonly mac: string;
-  /** 1 is Proxmox's way to say "the bridge's": the card then tells the guest by itself. */
+  /** Proxmox uses 1 for the MTU of the bridge, which virtio then reports to the guest. */
   readonly mtu: number | undefined;
   readonly v4: FamilyInput;
   readonly v6: FamilyInput;
@@ -57,7 +57,7 @@ export interface InterfaceInput {
 }
 
 export interface NetworkInput {
-  /** In the order of the VM's cards, `net0` first. The first one gets the name servers. */
+  /** In the order of the VM's interfaces, `net0` first. Name servers are set on the first one. */
   readonly interfaces: readonly InterfaceInput[];
   readonly dns: readonly string[];
   readonly search: readonly string[];
@@ -76,7 +76,7 @@ export interface ProxyInput {
   readonly none: readonly string[];
 }
 
-/** What every way to join has beside the join itself. */
+/** Settings that all join methods share. */
 export interface GuestExtras {
   readonly packages: readonly string[];
   readonly files: readonly ExtraFile[];
@@ -87,27 +87,27 @@ export interface GuestExtras {
 
 export type JoinVia = 'cloud-init' | 'agent';
 
-interface AgentOfRancher extends GuestExtras {
+interface RancherAgentJoin extends GuestExtras {
   readonly via: JoinVia;
   readonly server: string;
   readonly version: string;
   readonly token: string;
-  /** A pinned binary, the vendor's script, or nothing since the image has program and unit. */
+  /** A pinned binary, the vendor's script, or nothing if the image has program and unit. */
   readonly install: 'binary' | 'script' | 'none';
-  /** A mirror of the releases (binary), or the script's address (script). */
+  /** URL of a release mirror (binary) or of the script (script). */
   readonly downloadUrl: string | undefined;
-  /** Of the binary (k3s) or the archive (RKE2). Without it, the release's own list of checksums decides. */
+  /** Checksum of the binary (k3s) or the archive (RKE2). Without it the release's checksum file is used. */
   readonly sha256: string | undefined;
   /** Content of `registries.yaml`. */
   readonly registries: string | undefined;
   readonly agentArgs: readonly string[];
 }
 
-export interface K3sJoin extends AgentOfRancher {
+export interface K3sJoin extends RancherAgentJoin {
   readonly kind: 'k3s';
 }
 
-export interface Rke2Join extends AgentOfRancher {
+export interface Rke2Join extends RancherAgentJoin {
   readonly kind: 'rke2';
 }
 
@@ -117,7 +117,7 @@ export interface KubeadmJoin extends GuestExtras {
   readonly server: string;
   readonly token: string;
   readonly caCertHashes: readonly string[];
-  /** `name=value` each. */
+  /** In the form `name=value`. */
   readonly kubeletArgs: readonly string[];
 }
 
@@ -125,7 +125,7 @@ export interface CustomJoin extends GuestExtras {
   readonly kind: 'custom';
   readonly via: JoinVia;
   readonly token: string | undefined;
-  /** Runs once, as root. Absent: the user's cloud-config does it all. */
+  /** Runs once, as root. Absent: the user's cloud-config performs the join. */
   readonly script: string | undefined;
 }
 
@@ -142,7 +142,7 @@ export interface SeedInput {
   readonly pool: PoolInput;
   readonly login: LoginInput;
   readonly network: NetworkInput;
-  /** The image brings the guest agent, curl and CA certificates: only the user's packages are installed. */
+  /** The image contains the guest agent, curl and CA certificates: only the user's packages are installed. */
   readonly preinstalled: boolean;
   readonly join: JoinInput;
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import { accepted, type Parsed } from '../model/parsed.ts';
 import type { FirstBoot } from './first-boot.ts';
+import { formatYaml } from './format-yaml.ts';
 import { writeFilesEntry } from './guest-file.ts';
 import { type CloudConfig, mergeCloudConfig, parseCloudConfig } from './merge-cloud-config.ts';
 import { FIRST_BOOT_SCRIPT } from './paths.ts';
-import { aptProxy } from './proxy.ts';
+import { renderAptProxy } from './proxy.ts';
 import type { LoginInput, SeedInput } from './seed-input.ts';
-import { yamlText } from './yaml-text.ts';
 
-/** Keys in the order in which cloud-init acts on them. */
-export function userDataOf(input: SeedInput, firstBoot: FirstBoot): Parsed<string> {
+/** Keys are in the order in which cloud-init processes them. */
+export function renderUserData(input: SeedInput, firstBoot: FirstBoot): Parsed<string> {
   const { machine, login, join } = input;
   const { files, packages, filesByAgent } = firstBoot;
   const ours: CloudConfig = {
-    // cloud-init would cut a name at its first dot, and all machines of a pool could be called the same.
+    // cloud-init would cut the name at its first dot, and machines of a pool could get the same name.
     ...(machine.name.includes('.') && { prefer_fqdn_over_hostname: true }),
     write_files: files.map(writeFilesEntry),
     ...usersOf(login),
-    ...aptProxy(join.proxy),
+    ...renderAptProxy(join.proxy),
     ...(packages.length > 0 && { package_update: true, packages }),
     runcmd: [[FIRST_BOOT_SCRIPT]],
   };
@@ -30,10 +30,10 @@ export function userDataOf(input: SeedInput, firstBoot: FirstBoot): Parsed<strin
 }
 
 function document(config: CloudConfig): string {
-  return `#cloud-config\n${yamlText(config)}`;
+  return `#cloud-config\n${formatYaml(config)}`;
 }
 
-/** Without keys there is nobody to let in: the image's own account stays as it is, locked. */
+/** Without keys no user is configured: the image's own account stays locked. */
 function usersOf({ user, publicKeys }: LoginInput) {
   if (publicKeys.length === 0) return {};
   const keys = publicKeys.map((key) => key.trim());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import type { FleetStatus } from '../fleet/index.ts';
-import { isAtRest, type Machine } from '../model/machine.ts';
+import { isPhaseSettled, type Machine } from '../model/machine.ts';
 import { InvalidConfig, InvalidRequest, NotFound, TaskFailed } from '../ports/errors.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
@@ -58,7 +58,7 @@ async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<
   await workUntilDone(host, open, {
     regions: pool.regions,
     timeoutMs: timeoutMsOf(options),
-    isLeft: (machine) => machine.pool === name && !isAtRest(machine),
+    isLeft: (machine) => machine.pool === name && !isPhaseSettled(machine),
     ask: async () => {
       const { pools } = await open.fleet.status();
       const target = pools.find((one) => one.name === name)?.target ?? 0;
@@ -79,7 +79,9 @@ async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<
 
 function isOver({ machines, openIntents }: FleetStatus, pool: string): boolean {
   const own = machines.filter((machine) => machine.pool === pool);
-  return openIntents === 0 && own.every((machine) => isAtRest(machine) || keepsItsSeed(machine));
+  return (
+    openIntents === 0 && own.every((machine) => isPhaseSettled(machine) || keepsItsSeed(machine))
+  );
 }
 
 function keepsItsSeed({ phase, seedVolume, attempts }: Machine): boolean {

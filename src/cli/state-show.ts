@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import { isCurrent, RECONCILE_LEASE } from '../model/lease.ts';
+import { isLeaseValid, RECONCILE_LEASE } from '../model/lease.ts';
 import { PHASES } from '../model/machine.ts';
 import type { Store } from '../ports/store.ts';
 import type { CommandHost } from './context.ts';
@@ -54,7 +54,7 @@ async function summarise(store: Store, now: number): Promise<Summary> {
     driver:
       lease === undefined
         ? null
-        : { holder: lease.holder, token: lease.token, isCurrent: isCurrent(lease, now) },
+        : { holder: lease.holder, token: lease.token, isCurrent: isLeaseValid(lease, now) },
   };
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
-import { isAtRest } from '../model/machine.ts';
+import { isPhaseSettled } from '../model/machine.ts';
 import type { PoolLimits } from '../pools/index.ts';
 import { CapacityForecast, type ForecastReader } from './capacity/capacity-forecast.ts';
 import type { FleetOptions } from './context/options.ts';
@@ -48,7 +48,7 @@ export function createFleet(options: FleetOptions): Fleet {
       const report = await reconciler.pass({ lease, mayAct, signal });
       await reconciler.drain();
       if (errors.length > 0) throw errors[0];
-      const inProgress = cache.machines.all().filter((machine) => !isAtRest(machine));
+      const inProgress = cache.machines.all().filter((machine) => !isPhaseSettled(machine));
       return { ...report, inProgress: inProgress.length };
     },
     runDriver: (driver) => runDriver(engine, driver),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups that nodes authenticate as while they join, with a bootstrap token of their own.
+// The groups that nodes authenticate as while they join with a bootstrap token.
 
 /**
- * Each distribution binds the right to ask for a node certificate to a group of its own; the token must be in that
- * one, or the kubelet's certificate request is never approved.
+ * Each distribution grants the right to request a node certificate to its own group. A token of another group
+ * authenticates, but the kubelet's certificate request is never approved.
  */
 export const BOOTSTRAP_GROUPS = {
   kubeadm: 'system:bootstrappers:kubeadm:default-node-token',

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of CSI drivers: how much a node may attach, who reports free space, what is attached.
+// CSI drivers: attach limits per node, reported free space, attached volumes.
 
 import { accepted, type Parsed, refused } from './parsed.ts';
 import { parseQuantity, wholeValue } from './quantity.ts';
@@ -12,16 +12,16 @@ import {
 
 export interface CsiNode {
   readonly nodeName: string;
-  /** How many volumes of a driver the node may attach; drivers without a limit are not in it. */
+  /** Maximum attached volumes per driver. A driver without a limit has no entry. */
   readonly limits: ReadonlyMap<string, number>;
-  /** Old plugins whose volumes a driver serves on this node. */
+  /** In-tree plugins whose volumes a CSI driver serves on this node. */
   readonly migratedPlugins: ReadonlySet<string>;
 }
 
 export interface CsiStorageCapacity {
   readonly storageClass: string;
   readonly nodes: Selector;
-  /** The largest volume that can be made; absent: unknown, so none. */
+  /** Size of the largest volume that can be provisioned. Absent: unknown, so nothing fits. */
   readonly largestBytes?: bigint;
 }
 
@@ -31,7 +31,7 @@ export interface VolumeAttachment {
   readonly volumeName: string;
 }
 
-/** A CSINode as it comes from the Kubernetes API. */
+/** A CSINode object of the Kubernetes API. */
 export interface CsiNodeSource {
   readonly metadata: {
     readonly name: string;
@@ -47,13 +47,13 @@ export interface CsiNodeSource {
   } | null;
 }
 
-/** A CSIDriver as it comes from the Kubernetes API. */
+/** A CSIDriver object of the Kubernetes API. */
 export interface CsiDriverSource {
   readonly metadata: { readonly name: string };
   readonly spec?: { readonly storageCapacity?: boolean | null } | null;
 }
 
-/** A CSIStorageCapacity as it comes from the Kubernetes API. */
+/** A CSIStorageCapacity object of the Kubernetes API. */
 export interface CsiStorageCapacitySource {
   readonly storageClassName: string;
   readonly nodeTopology?: LabelSelectorSource | null;
@@ -61,7 +61,7 @@ export interface CsiStorageCapacitySource {
   readonly maximumVolumeSize?: string | number | null;
 }
 
-/** A VolumeAttachment as it comes from the Kubernetes API. */
+/** A VolumeAttachment object of the Kubernetes API. */
 export interface VolumeAttachmentSource {
   readonly spec: {
     readonly attacher: string;
@@ -84,8 +84,8 @@ export function csiNodeFromKubernetes(source: CsiNodeSource): CsiNode {
   };
 }
 
-/** Names of the drivers that report how much space is left, so that the scheduler heeds it. */
-export function reportsCapacity(drivers: readonly CsiDriverSource[]): ReadonlySet<string> {
+/** Names of the drivers whose reported capacity the scheduler checks. */
+export function driversReportingCapacity(drivers: readonly CsiDriverSource[]): ReadonlySet<string> {
   return new Set(
     drivers.filter((one) => one.spec?.storageCapacity === true).map((one) => one.metadata.name),
   );
@@ -108,7 +108,7 @@ export function csiStorageCapacityFromKubernetes(
   });
 }
 
-/** Undefined for one that names no driver or no volume. */
+/** Returns undefined when the attachment names no driver or no volume. */
 export function volumeAttachmentFromKubernetes(
   source: VolumeAttachmentSource,
 ): VolumeAttachment | undefined {

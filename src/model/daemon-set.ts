@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DaemonSet: a pod for every node that its own selectors, affinity and tolerations allow.
+// A DaemonSet runs one pod on every node that its selectors, affinity and tolerations allow.
 
 import type { Labels } from './labels.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
@@ -11,11 +11,11 @@ import type { Toleration } from './taints.ts';
 export interface DaemonSet {
   readonly name: string;
   readonly namespace: string;
-  /** What it would run on a node, with the tolerations that its controller adds. */
+  /** The pod it runs on a node, including the tolerations that the DaemonSet controller adds. */
   readonly pod: Pod;
 }
 
-/** A DaemonSet as it comes from the Kubernetes API. */
+/** A DaemonSet object of the Kubernetes API. */
 export interface DaemonSetSource {
   readonly metadata: {
     readonly name: string;
@@ -30,24 +30,27 @@ export interface DaemonSetSource {
   } | null;
 }
 
-// A node in trouble keeps its daemons: they may be what repairs it.
+// Daemon pods stay on an unhealthy node, since they may be needed to repair it.
 const ALWAYS_TOLERATED: readonly Toleration[] = [
-  exists('node.kubernetes.io/not-ready', 'NoExecute'),
-  exists('node.kubernetes.io/unreachable', 'NoExecute'),
-  exists('node.kubernetes.io/disk-pressure', 'NoSchedule'),
-  exists('node.kubernetes.io/memory-pressure', 'NoSchedule'),
-  exists('node.kubernetes.io/pid-pressure', 'NoSchedule'),
-  exists('node.kubernetes.io/unschedulable', 'NoSchedule'),
+  existsToleration('node.kubernetes.io/not-ready', 'NoExecute'),
+  existsToleration('node.kubernetes.io/unreachable', 'NoExecute'),
+  existsToleration('node.kubernetes.io/disk-pressure', 'NoSchedule'),
+  existsToleration('node.kubernetes.io/memory-pressure', 'NoSchedule'),
+  existsToleration('node.kubernetes.io/pid-pressure', 'NoSchedule'),
+  existsToleration('node.kubernetes.io/unschedulable', 'NoSchedule'),
 ];
-const HOST_NETWORK_TOLERATED = exists('node.kubernetes.io/network-unavailable', 'NoSchedule');
+const HOST_NETWORK_TOLERATED = existsToleration(
+  'node.kubernetes.io/network-unavailable',
+  'NoSchedule',
+);
 
-function exists(key: string, effect: 'NoSchedule' | 'NoExecute'): Toleration {
+function existsToleration(key: string, effect: 'NoSchedule' | 'NoExecute'): Toleration {
   return { key, operator: 'Exists', value: '', effect };
 }
 
 export function daemonSetFromKubernetes(source: DaemonSetSource): Parsed<DaemonSet> {
   const { name } = source.metadata;
-  const pod = podFromKubernetes(podOf(source));
+  const pod = podFromKubernetes(podSourceOf(source));
   if (!pod.ok) return refused(`DaemonSet '${name}': ${pod.problem}`);
   const isOnHostNetwork = source.spec?.template?.spec?.hostNetwork === true;
   const tolerations = [
@@ -62,7 +65,7 @@ export function daemonSetFromKubernetes(source: DaemonSetSource): Parsed<DaemonS
   });
 }
 
-function podOf(source: DaemonSetSource): PodSource {
+function podSourceOf(source: DaemonSetSource): PodSource {
   const { name, namespace, uid } = source.metadata;
   const template = source.spec?.template;
   return {

@@ -2,13 +2,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  compareDurations,
   type Duration,
   durationFromMs,
-  durationMs,
+  durationToMs,
   formatDuration,
   parseDuration,
-  ZERO_DURATION,
 } from './duration.ts';
 
 function duration(text: string): Duration {
@@ -42,19 +40,19 @@ describe('parseDuration', () => {
     ['9223372036854775807ns', 2n ** 63n - 1n],
     ['-9223372036854775808ns', -(2n ** 63n)],
     ['2562047h47m16.854775807s', 2n ** 63n - 1n],
-  ])('%s is %d ns', (text, nanoseconds) => {
+  ])('parses %s as %d ns', (text, nanoseconds) => {
     expect(duration(text).nanoseconds).toBe(nanoseconds);
   });
 
-  test('fractions are computed in floating point, as in Go', () => {
+  test('computes fractions in floating point, as Go does', () => {
     // Exactly, these would be 1199999999999.99… and 3599999999999.64 ns.
     expect(duration('0.33333333333333333333h').nanoseconds).toBe(1_200_000_000_000n);
     expect(duration('0.9999999999999h').nanoseconds).toBe(3_599_999_999_999n);
     expect(duration('0.00000000000000000000000000000001h').nanoseconds).toBe(0n);
   });
 
-  test('digits beyond 63 bits of a fraction are not read', () => {
-    // With all of its digits this would be a nanosecond more.
+  test('ignores fraction digits beyond 63 bits', () => {
+    // With all digits this would be one nanosecond more.
     expect(duration('0.694975532434166608666h').nanoseconds).toBe(2_501_911_916_762n);
     expect(duration('0.99999999999999999999999999s').nanoseconds).toBe(1_000_000_000n);
   });
@@ -66,9 +64,9 @@ describe('parseDuration', () => {
     ['1.5', "missing unit; did you mean '1.5s'?"],
     ['1m30', "missing unit; did you mean '30s'?"],
     ['1.', "missing unit; did you mean '1s'?"],
-    ['.s', "duration is not of the form '1h30m' or '45s'"],
-    ['s', "duration is not of the form '1h30m' or '45s'"],
-    ['.', "duration is not of the form '1h30m' or '45s'"],
+    ['.s', "duration must have the form '1h30m' or '45s'"],
+    ['s', "duration must have the form '1h30m' or '45s'"],
+    ['.', "duration must have the form '1h30m' or '45s'"],
     ['1d', "unknown unit 'd'; a day is '24h'"],
     ['2weeks', "unknown unit 'weeks'; a week is '168h'"],
     ['1S', "unknown unit 'S'; did you mean 's'?"],
@@ -84,12 +82,12 @@ describe('parseDuration', () => {
     ['2562047h47m16.854775808s', 'duration is longer than about 292 years'],
     ['9223372036854775.808us', 'duration is longer than about 292 years'],
     ['2562048h', 'duration is longer than about 292 years'],
-  ])("'%s' is refused: %s", (text, problem) => {
+  ])("refuses '%s': %s", (text, problem) => {
     expect(parseDuration(text)).toEqual({ ok: false, problem });
   });
 
-  // Go's counter wraps round here, and it takes the sum for zero.
-  test('two halves of the 64 bit range are too long', () => {
+  // Go's counter overflows here and reports zero.
+  test('refuses two halves of the 64-bit range', () => {
     const half = '9223372036854775808ns';
     expect(parseDuration(half + half).ok).toBe(false);
   });
@@ -115,7 +113,7 @@ describe('formatDuration', () => {
     ['-90s', '-1m30s'],
     ['-5ms', '-5ms'],
     ['-9223372036854775808ns', '-2562047h47m16.854775808s'],
-  ])('%s becomes %s', (text, canonical) => {
+  ])('formats %s as %s', (text, canonical) => {
     expect(formatDuration(duration(text))).toBe(canonical);
   });
 });
@@ -128,27 +126,21 @@ describe('milliseconds', () => {
     ['-1ns', -1],
     ['1500us', 2],
     ['2ms', 2],
-  ])('%s is %d ms, rounded away from zero', (text, ms) => {
-    expect(durationMs(duration(text))).toBe(ms);
+  ])('converts %s to %d ms, rounded away from zero', (text, ms) => {
+    expect(durationToMs(duration(text))).toBe(ms);
   });
 
-  test('become durations', () => {
+  test('converts milliseconds to a duration', () => {
     expect(formatDuration(durationFromMs(1500))).toBe('1.5s');
   });
 });
 
-test('durations compare by length', () => {
-  expect(compareDurations(duration('60s'), duration('1m'))).toBe(0);
-  expect(compareDurations(ZERO_DURATION, duration('1ns'))).toBe(-1);
-  expect(compareDurations(ZERO_DURATION, duration('-1ns'))).toBe(1);
-});
-
-describe('for all durations', () => {
+describe('every duration', () => {
   const anyDuration = fc
     .oneof(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.maxSafeInteger().map(BigInt))
     .map((nanoseconds) => ({ nanoseconds }));
 
-  test('the canonical text means the same', () => {
+  test('parses back from its canonical text', () => {
     fc.assert(
       fc.property(anyDuration, (one) => {
         expect(duration(formatDuration(one))).toEqual(one);
@@ -156,7 +148,7 @@ describe('for all durations', () => {
     );
   });
 
-  test('whatever the text, there is an answer', () => {
+  test('is parsed or refused with a problem, whatever the text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const parsed = parseDuration(text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spans of time as Go writes them ("1h30m", "1.5s", "-2ms"), which is how Kubernetes and its tools configure
-// them. Acceptance, rounding and canonical text follow Go's time.ParseDuration and Duration.String.
+// Durations in Go's notation ("1h30m", "1.5s", "-2ms"), which Kubernetes and its tools use. Accepted input,
+// rounding and canonical text follow Go's time.ParseDuration and Duration.String.
 
 import { accepted, type Parsed, refused } from './parsed.ts';
 
@@ -19,7 +19,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
   ['h', 3600e9],
 ]);
 
-const UNIT_WORDS: readonly (readonly [RegExp, string])[] = [
+const UNIT_HINTS: readonly (readonly [RegExp, string])[] = [
   [/^s(ec(ond)?s?)?$/i, "; did you mean 's'?"],
   [/^m(in(ute)?s?)?$/i, "; did you mean 'm'?"],
   [/^(h|hrs?|hours?)$/i, "; did you mean 'h'?"],
@@ -29,15 +29,13 @@ const UNIT_WORDS: readonly (readonly [RegExp, string])[] = [
 ];
 
 const SECOND = 10n ** 9n;
-// One beyond the largest: the limit of the size, since the smallest duration is -2⁶³ ns.
+// Limit of the magnitude: the smallest duration is -2⁶³ ns, the largest is 2⁶³ - 1 ns.
 const LIMIT = 2n ** 63n;
 const TOO_LONG: Parsed<never> = refused('duration is longer than about 292 years');
 
-export const ZERO_DURATION: Duration = { nanoseconds: 0n };
-
 export function parseDuration(text: string): Parsed<Duration> {
   const unsigned = text.replace(/^[+-]/, '');
-  if (unsigned === '0') return accepted(ZERO_DURATION);
+  if (unsigned === '0') return accepted({ nanoseconds: 0n });
   const size = readParts(unsigned);
   if (!size.ok) return size;
   if (text.startsWith('-')) return accepted({ nanoseconds: -size.value });
@@ -68,16 +66,16 @@ interface Part {
 
 function readPart({ whole, fraction, unit }: Part): Parsed<bigint> {
   if (whole === '' && fraction === '')
-    return refused("duration is not of the form '1h30m' or '45s'");
+    return refused("duration must have the form '1h30m' or '45s'");
   if (unit === '') return refused(missingUnit(whole, fraction));
   const nanoseconds = UNITS.get(unit);
   if (nanoseconds === undefined) return refused(unknownUnit(unit));
-  return accepted(BigInt(whole) * BigInt(nanoseconds) + fractionOf(fraction, nanoseconds));
+  return accepted(BigInt(whole) * BigInt(nanoseconds) + fractionNanoseconds(fraction, nanoseconds));
 }
 
-// In floating point, and only as many digits as fill 63 bits, because Go computes it so: the result is a
-// nanosecond off the exact value now and then, and must be off by the same.
-function fractionOf(digits: string, unit: number): bigint {
+// Computed in floating point with at most 63 bits of digits, as Go does. The result is sometimes a nanosecond
+// off the exact value and must be off by the same amount.
+function fractionNanoseconds(digits: string, unit: number): bigint {
   let value = 0n;
   let scale = 1;
   for (const digit of digits) {
@@ -96,7 +94,7 @@ function missingUnit(whole: string, fraction: string): string {
 
 function unknownUnit(unit: string): string {
   if (/\s/.test(unit)) return 'duration contains white space';
-  const hint = UNIT_WORDS.find(([word]) => word.test(unit))?.[1];
+  const hint = UNIT_HINTS.find(([word]) => word.test(unit))?.[1];
   return `unknown unit '${unit}'${hint ?? '; units are ns, us, ms, s, m and h'}`;
 }
 
@@ -126,19 +124,13 @@ function decimal(value: bigint, places: number): string {
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
 
-/** Milliseconds, rounded away from zero: a wait that was asked for never becomes none. */
-export function durationMs({ nanoseconds }: Duration): number {
+/** Milliseconds, rounded away from zero, so that a positive wait never becomes 0. */
+export function durationToMs({ nanoseconds }: Duration): number {
   const whole = nanoseconds / 1_000_000n;
   if (whole * 1_000_000n === nanoseconds) return Number(whole);
   return Number(nanoseconds > 0n ? whole + 1n : whole - 1n);
 }
 
-/** From whole milliseconds. */
 export function durationFromMs(ms: number): Duration {
   return { nanoseconds: BigInt(ms) * 1_000_000n };
-}
-
-export function compareDurations(left: Duration, right: Duration): -1 | 0 | 1 {
-  if (left.nanoseconds === right.nanoseconds) return 0;
-  return left.nanoseconds < right.nanoseconds ? -1 : 1;
 }

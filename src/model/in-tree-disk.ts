@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks of the storage systems that Kubernetes once served itself. Two pods may not hold the same one on a
-// node, and those that moved to a CSI driver count towards that driver's attach limit.
+// Disks of storage systems with an in-tree volume plugin. Two pods on a node may not use the same disk. Disks
+// that were migrated to a CSI driver count towards that driver's attach limit.
 
 export type InTreeDiskKind =
   | 'aws-ebs'
@@ -13,10 +13,10 @@ export type InTreeDiskKind =
 
 export interface InTreeDisk {
   readonly kind: InTreeDiskKind;
-  /** Name, volume id, URI, IQN or image, whatever the system calls it. */
+  /** Name, volume id, URI, IQN or image, depending on the storage system. */
   readonly id: string;
   readonly isReadOnly: boolean;
-  /** Ceph only. */
+  /** Ceph only; so are `monitors`. */
   readonly pool: string;
   readonly monitors: readonly string[];
 }
@@ -25,7 +25,7 @@ interface ReadOnlySource {
   readonly readOnly?: boolean | null;
 }
 
-/** The sources of a volume or of a PersistentVolume as they come from the Kubernetes API. */
+/** The in-tree sources of a volume or PersistentVolume object of the Kubernetes API. */
 export interface InTreeDiskSource {
   readonly awsElasticBlockStore?: (ReadOnlySource & { readonly volumeID: string }) | null;
   readonly gcePersistentDisk?: (ReadOnlySource & { readonly pdName: string }) | null;
@@ -42,11 +42,11 @@ export interface InTreeDiskSource {
     | null;
 }
 
-export function inTreeDisk(source: InTreeDiskSource): InTreeDisk | undefined {
+export function readInTreeDisk(source: InTreeDiskSource): InTreeDisk | undefined {
   const { rbd } = source;
   if (rbd) {
     return {
-      ...plain('rbd', rbd.image, rbd),
+      ...newDisk('rbd', rbd.image, rbd),
       pool: rbd.pool ?? '',
       monitors: rbd.monitors ?? [],
     };
@@ -56,43 +56,43 @@ export function inTreeDisk(source: InTreeDiskSource): InTreeDisk | undefined {
 
 function cloudDisk(source: InTreeDiskSource): InTreeDisk | undefined {
   const { awsElasticBlockStore: ebs, gcePersistentDisk: gce, azureDisk } = source;
-  if (ebs) return plain('aws-ebs', ebs.volumeID, ebs);
-  if (gce) return plain('gce-pd', gce.pdName, gce);
-  return azureDisk ? plain('azure-disk', azureDisk.diskURI, azureDisk) : undefined;
+  if (ebs) return newDisk('aws-ebs', ebs.volumeID, ebs);
+  if (gce) return newDisk('gce-pd', gce.pdName, gce);
+  return azureDisk ? newDisk('azure-disk', azureDisk.diskURI, azureDisk) : undefined;
 }
 
 function otherDisk({ cinder, portworxVolume, iscsi }: InTreeDiskSource): InTreeDisk | undefined {
-  if (cinder) return plain('cinder', cinder.volumeID, cinder);
-  if (portworxVolume) return plain('portworx-volume', portworxVolume.volumeID, portworxVolume);
-  return iscsi ? plain('iscsi', iscsi.iqn, iscsi) : undefined;
+  if (cinder) return newDisk('cinder', cinder.volumeID, cinder);
+  if (portworxVolume) return newDisk('portworx-volume', portworxVolume.volumeID, portworxVolume);
+  return iscsi ? newDisk('iscsi', iscsi.iqn, iscsi) : undefined;
 }
 
-function plain(kind: InTreeDiskKind, id: string, source: ReadOnlySource): InTreeDisk {
+function newDisk(kind: InTreeDiskKind, id: string, source: ReadOnlySource): InTreeDisk {
   return { kind, id, isReadOnly: source.readOnly ?? false, pool: '', monitors: [] };
 }
 
 const SHARED_WHEN_READ_ONLY: readonly InTreeDiskKind[] = ['gce-pd', 'iscsi', 'rbd'];
 
-/** Whether two pods on one node cannot both have these. */
-export function disksCollide(left: InTreeDisk, right: InTreeDisk): boolean {
+/** Whether two pods on one node must not both use these disks. */
+export function disksConflict(left: InTreeDisk, right: InTreeDisk): boolean {
   if (left.kind !== right.kind || left.id !== right.id) return false;
   if (left.kind === 'aws-ebs') return true;
   if (!SHARED_WHEN_READ_ONLY.includes(left.kind)) return false;
   if (left.isReadOnly && right.isReadOnly) return false;
-  return left.kind !== 'rbd' || isSameCeph(left, right);
+  return left.kind !== 'rbd' || isSameCephPool(left, right);
 }
 
-function isSameCeph(left: InTreeDisk, right: InTreeDisk): boolean {
+function isSameCephPool(left: InTreeDisk, right: InTreeDisk): boolean {
   return left.pool === right.pool && left.monitors.some((one) => right.monitors.includes(one));
 }
 
-interface Successor {
+interface CsiMigration {
   readonly driver: string;
-  /** The node label by which the driver knows zones; absent: it keeps Kubernetes' own. */
+  /** The node label that holds the driver's zone. Absent: the driver keeps Kubernetes' own label. */
   readonly zoneKey?: string;
 }
 
-const SUCCESSORS: ReadonlyMap<string, Successor> = new Map<string, Successor>([
+const CSI_MIGRATIONS: ReadonlyMap<string, CsiMigration> = new Map<string, CsiMigration>([
   ['aws-ebs', { driver: 'ebs.csi.aws.com', zoneKey: 'topology.ebs.csi.aws.com/zone' }],
   ['gce-pd', { driver: 'pd.csi.storage.gke.io', zoneKey: 'topology.gke.io/zone' }],
   ['azure-disk', { driver: 'disk.csi.azure.com' }],
@@ -103,24 +103,24 @@ const SUCCESSORS: ReadonlyMap<string, Successor> = new Map<string, Successor>([
   ['portworx-volume', { driver: 'pxd.portworx.com' }],
 ]);
 
-// These moved as well, but the scheduler does not count what they attach.
-const UNCOUNTED: readonly string[] = ['azure-file', 'vsphere-volume'];
+// These were migrated too, but the scheduler does not count their attachments.
+const UNCOUNTED_PLUGINS: readonly string[] = ['azure-file', 'vsphere-volume'];
 
 const PREFIX = 'kubernetes.io/';
 
-/** The name by which CSINodes and storage classes call the old plugin. */
+/** The plugin name used in CSINodes and storage classes. */
 export function inTreePluginName(kind: InTreeDiskKind): string {
   return `${PREFIX}${kind}`;
 }
 
-export function csiSuccessor(kind: InTreeDiskKind): Successor | undefined {
-  return SUCCESSORS.get(kind);
+export function csiMigrationOf(kind: InTreeDiskKind): CsiMigration | undefined {
+  return CSI_MIGRATIONS.get(kind);
 }
 
-/** The driver that provisions for a storage class; undefined: attachments of it are not counted. */
-export function countedDriver(provisioner: string): string | undefined {
+/** The driver whose attach limit a storage class counts towards. Undefined: its attachments are not counted. */
+export function attachLimitDriver(provisioner: string): string | undefined {
   if (!provisioner.startsWith(PREFIX)) return provisioner;
   const plugin = provisioner.slice(PREFIX.length);
-  if (UNCOUNTED.includes(plugin)) return undefined;
-  return SUCCESSORS.get(plugin)?.driver ?? provisioner;
+  if (UNCOUNTED_PLUGINS.includes(plugin)) return undefined;
+  return CSI_MIGRATIONS.get(plugin)?.driver ?? provisioner;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A signed 64 bit decimal integer as Go's strconv reads it; undefined for anything else. */
+/** Parses a signed 64-bit decimal integer like Go's strconv. Returns undefined for any other text. */
 export function readInt64(text: string): bigint | undefined {
   if (!/^[+-]?\d+$/.test(text)) return undefined;
   const value = BigInt(text.replace(/^\+/, ''));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An intent is what somebody asked the fleet for: written by a face in one atomic write before it answers,
-// carried out by whoever holds the reconcile lease. The ids of the machines are part of it, so that carrying
-// it out twice makes nothing twice.
+// An intent is a request to the fleet. A front end records it in one atomic write before it returns; the driver
+// carries it out. The intent contains the machine ids, so that carrying it out twice creates nothing twice.
 
 import type { MachineSize } from './machine.ts';
 import type { MachineId } from './machine-id.ts';
@@ -10,11 +9,11 @@ interface IntentCommon {
   readonly id: string;
   readonly pool: string;
   readonly requestedAt: number;
-  /** Who asked: `cluster-autoscaler`, `autoscaler`, `cli`, `minimum`. */
+  /** The requester: `cluster-autoscaler`, `autoscaler`, `cli`, `minimum`. */
   readonly requestedBy: string;
-  /** One sentence: why. */
+  /** Why it was requested, in one sentence. */
   readonly reason: string;
-  /** `done` = every machine it names has a record that carries the wish; the intent has no more effect. */
+  /** `done`: every machine it names has a record that reflects the request. The intent has no further effect. */
   readonly state: 'open' | 'done';
 }
 
@@ -29,7 +28,7 @@ export interface DeleteIntent extends IntentCommon {
   readonly machines: readonly MachineId[];
 }
 
-/** Calls off creations of which nothing has been made yet; never removes an existing VM. */
+/** Cancels creations that have not created anything yet. Never removes an existing VM. */
 export interface CancelIntent extends IntentCommon {
   readonly kind: 'cancel';
   readonly machines: readonly MachineId[];

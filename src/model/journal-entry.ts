@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** What an entry is about, from the outside in. At least one is named. */
+/** The objects that an entry is about. At least one is set. */
 export interface JournalSubject {
   readonly pool?: string;
   readonly machine?: string;
@@ -9,7 +9,10 @@ export interface JournalSubject {
   readonly region?: string;
 }
 
-/** `did` = done, `refused` = decided not to, `failed` = tried in vain, `saw` = noticed from outside. */
+/**
+ * `did`: an action was taken. `refused`: an action was decided against. `failed`: an action failed. `saw`: an
+ * external change was observed.
+ */
 export type JournalKind = 'did' | 'refused' | 'failed' | 'saw';
 
 export interface JournalEntry {
@@ -17,10 +20,10 @@ export interface JournalEntry {
   readonly at: number;
   readonly kind: JournalKind;
   readonly subject: JournalSubject;
-  /** A stable word in CamelCase (`ScaledUp`, `HostFull`): becomes the reason of an Event. */
+  /** A stable CamelCase word (`ScaledUp`, `HostFull`); it becomes the reason of an Event. */
   readonly reason: string;
-  /** One sentence for people, with the numbers that decided. Never a secret. */
+  /** One sentence for people, including the numbers behind the decision. Never contains a secret. */
   readonly message: string;
-  /** The same numbers as data, for `--json` and the page. */
+  /** The same numbers as data, for `--json` and the dashboard. */
   readonly numbers?: Readonly<Record<string, number | string>>;
 }

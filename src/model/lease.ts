@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lease makes one process the driver. Each time it passes to another holder its token grows, and every
-// write of the driver names the token: a holder that slept through the end of its lease cannot write any more.
+// A lease makes one process the driver. Its token grows whenever the lease gets another holder, and every write
+// of the driver carries the token. A process whose lease expired while it was suspended therefore cannot write
+// any more.
 
-/** Whoever holds this one drives all open intents. */
+/** The process that holds this lease is the driver: it carries out all open intents. */
 export const RECONCILE_LEASE = 'reconcile';
 
-/** Long enough for a garbage collection or a slow disk, short enough that a dead driver is not missed. */
+/** Longer than a garbage collection pause or a slow disk write, short enough to replace a dead driver soon. */
 export const RECONCILE_LEASE_MS = 15_000;
 export const RECONCILE_RENEW_MS = 5_000;
 
-/** No lease is given for longer. One that claims to last longer was written by a clock that was set back since. */
-export const LONGEST_LEASE_MS = 3_600_000;
+/** No lease lasts longer. A lease with a later expiry was written before the clock was set back. */
+export const MAX_LEASE_MS = 3_600_000;
 
 export interface Lease {
   readonly name: string;
-  /** Unique per process start; host name and process id are in it for people to read. */
+  /** Unique per process start; contains host name and process id for people to read. */
   readonly holder: string;
-  /** Grows by one whenever the lease passes to another holder, also from a holder to its own successor. */
+  /** Grows by one whenever the lease gets another holder, also when the same holder acquires it again. */
   readonly token: number;
-  /** Wall clock. At this instant, and later, the lease is free for anyone. */
+  /** Wall clock. From this instant on any process may acquire the lease. */
   readonly expiresAt: number;
 }
 
 /**
- * Whether it is still its holder's. A machine may start with its clock years ahead and set it right later; what
- * was leased before must not block everybody for years.
+ * Whether the holder still holds the lease. A host may boot with its clock years ahead and correct it later: a
+ * lease written before the correction must not block other processes for years.
  */
-export function isCurrent({ expiresAt }: Lease, now: number): boolean {
-  return now < expiresAt && expiresAt - now <= LONGEST_LEASE_MS;
+export function isLeaseValid({ expiresAt }: Lease, now: number): boolean {
+  return now < expiresAt && expiresAt - now <= MAX_LEASE_MS;
 }
 
 export function leaseExpiry(now: number, durationMs: number): number {
-  return now + Math.min(durationMs, LONGEST_LEASE_MS);
+  return now + Math.min(durationMs, MAX_LEASE_MS);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import {
+  canTransition,
   countsTowardsTarget,
   type Machine,
-  MOVES,
-  mayExist,
-  mayMove,
-  moved,
+  mayHaveVm,
+  PHASE_TRANSITIONS,
   PHASES,
   type Phase,
+  transitionMachine,
 } from './machine.ts';
 import type { MachineId } from './machine-id.ts';
 
@@ -24,33 +24,36 @@ const machine: Machine = {
 
 function reachable(from: Phase): Set<Phase> {
   const seen = new Set<Phase>([from]);
-  for (const phase of seen) for (const next of MOVES[phase]) seen.add(next);
+  for (const phase of seen) for (const next of PHASE_TRANSITIONS[phase]) seen.add(next);
   return seen;
 }
 
 describe('machine phases', () => {
-  it('lead from the request to ready, and from everywhere to gone', () => {
+  it('lead from requested to ready, and from every phase to gone', () => {
     expect(reachable('requested')).toEqual(new Set(PHASES));
     for (const phase of PHASES) expect(reachable(phase)).toContain('gone');
   });
 
-  it('never lead back from deletion', () => {
+  it('never lead back from deleting', () => {
     expect([...reachable('deleting')].sort()).toEqual(['deleting', 'failed', 'gone']);
-    expect(MOVES.gone).toEqual([]);
+    expect(PHASE_TRANSITIONS.gone).toEqual([]);
   });
 
-  it('reach failed only from where nothing is left on the host', () => {
-    const leadToFailed = PHASES.filter((phase) => mayMove(phase, 'failed'));
+  it('reach failed only from phases in which nothing is left on the host', () => {
+    const leadToFailed = PHASES.filter((phase) => canTransition(phase, 'failed'));
     expect(leadToFailed).toEqual(['requested', 'placed', 'deleting']);
   });
 
-  it('let a drain be called off, but not a deletion', () => {
-    expect(mayMove('draining', 'ready')).toBe(true);
-    expect(mayMove('deleting', 'ready')).toBe(false);
+  it('allow cancelling a drain, but not a deletion', () => {
+    expect(canTransition('draining', 'ready')).toBe(true);
+    expect(canTransition('deleting', 'ready')).toBe(false);
   });
 
-  it('go back to requested only while nothing can have been made', () => {
-    expect(PHASES.filter((phase) => mayMove(phase, 'requested'))).toEqual(['placed', 'creating']);
+  it('return to requested only while nothing can have been created', () => {
+    expect(PHASES.filter((phase) => canTransition(phase, 'requested'))).toEqual([
+      'placed',
+      'creating',
+    ]);
   });
 
   it('count towards the target until deletion or failure', () => {
@@ -61,23 +64,23 @@ describe('machine phases', () => {
     ]);
   });
 
-  it('hold host, id and addresses from placement until gone', () => {
-    expect(PHASES.filter((phase) => !mayExist(phase))).toEqual(['requested', 'failed', 'gone']);
+  it('hold host, VM id and addresses from placement until gone', () => {
+    expect(PHASES.filter((phase) => !mayHaveVm(phase))).toEqual(['requested', 'failed', 'gone']);
   });
 });
 
-describe('moved', () => {
-  it('sets the clock and the attempts anew and keeps the rest', () => {
-    expect(moved(machine, 'joining', 2_000)).toEqual({
+describe('transitionMachine', () => {
+  it('resets phaseSince and attempts and keeps everything else', () => {
+    expect(transitionMachine(machine, 'joining', 2_000)).toEqual({
       ok: true,
       value: { ...machine, phase: 'joining', phaseSince: 2_000, attempts: 0 },
     });
   });
 
-  it('refuses an illegal move in words', () => {
-    expect(moved(machine, 'requested', 2_000)).toEqual({
+  it('refuses an illegal transition and names both phases', () => {
+    expect(transitionMachine(machine, 'requested', 2_000)).toEqual({
       ok: false,
-      problem: `machine ${machine.id} cannot move from booting to requested`,
+      problem: `machine ${machine.id} cannot change from phase booting to requested`,
     });
   });
 });

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine is one VM on its way to being, or being, a node. This file fixes its phases, the moves between
-// them, and the record that survives a crash. Only the fleet writes machine records.
+// A machine is one VM that is, or is becoming, a node. This file defines its phases, the transitions between
+// them and the record that survives a crash. Only the fleet writes machine records.
 import type { MachineId } from './machine-id.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 
 export const PHASES = [
-  'requested', // wanted; nothing decided, nothing made
-  'placed', // region, host, VM id, name and addresses are decided and reserved; nothing made
+  'requested', // requested; nothing is decided, nothing exists
+  'placed', // region, host, VM id, name and addresses are decided and reserved; nothing exists
   'creating', // the VM is being created, imported or cloned
-  'configuring', // it exists; seed, size and identity are being put on it
-  'starting', // the start task runs
-  'booting', // it runs; the guest agent has not answered yet
-  'joining', // the guest is up; its Node is not there or not Ready yet
+  'configuring', // the VM exists; seed, size and identity are being configured
+  'starting', // the start task is in progress
+  'booting', // the VM runs; the guest agent has not responded yet
+  'joining', // the guest is up; its Node does not exist or is not Ready yet
   'ready', // its Node is Ready (without Kubernetes: the guest is up)
-  'draining', // pods are being moved away; may still be called off
-  'deleting', // everything that belongs to it is being removed; there is no way back
-  'failed', // it never became ready, its host is clean again, and the reason is kept
-  'gone', // nothing of it is left; the record stays a while so that ids are not reused hot
+  'draining', // pods are being evicted; can still be cancelled
+  'deleting', // everything that belongs to it is being removed; cannot be cancelled
+  'failed', // it never became ready; nothing is left on the host; the reason is kept
+  'gone', // nothing is left; the record is kept for a while so that its ids are not reused soon
 ] as const;
 
 export type Phase = (typeof PHASES)[number];
 
 /**
- * The legal moves. A creation that fails goes through `deleting` (with `failure` set) to `failed`, so that
- * `failed` always means that nothing is left on the host; before `creating` nothing was made, and it may
- * fail directly. `placed` and `creating` may go back to `requested` when the VM id or the host was lost to
- * somebody else and nothing was made.
+ * The legal transitions. A failed creation goes through `deleting` (with `failure` set) to `failed`, so
+ * `failed` always means that nothing is left on the host. Before `creating` nothing exists, and the machine may
+ * fail directly. `placed` and `creating` return to `requested` when another VM took the VM id or the host
+ * became unusable, and nothing was created.
  */
-export const MOVES: Readonly<Record<Phase, readonly Phase[]>> = {
+export const PHASE_TRANSITIONS: Readonly<Record<Phase, readonly Phase[]>> = {
   requested: ['placed', 'failed', 'gone'],
   placed: ['creating', 'requested', 'failed', 'gone'],
   creating: ['configuring', 'requested', 'deleting'],
@@ -42,22 +42,25 @@ export const MOVES: Readonly<Record<Phase, readonly Phase[]>> = {
   gone: [],
 };
 
-export function mayMove(from: Phase, to: Phase): boolean {
-  return MOVES[from].includes(to);
+export function canTransition(from: Phase, to: Phase): boolean {
+  return PHASE_TRANSITIONS[from].includes(to);
 }
 
-/** Counts towards the pool's target size: wanted and neither on its way out nor given up. */
+/** Whether it counts towards the pool's target size: neither being deleted nor failed. */
 export function countsTowardsTarget(phase: Phase): boolean {
   return phase !== 'deleting' && phase !== 'failed' && phase !== 'gone';
 }
 
-/** Something of it may exist on Proxmox: its VM id, addresses and host share are taken. */
-export function mayExist(phase: Phase): boolean {
+/** Whether something of it may exist on Proxmox: it holds its VM id, addresses and share of the host. */
+export function mayHaveVm(phase: Phase): boolean {
   return phase !== 'requested' && phase !== 'failed' && phase !== 'gone';
 }
 
-/** Nothing is left to be done about it until somebody wants something else. */
-export function isAtRest({ phase, seedVolume }: Pick<Machine, 'phase' | 'seedVolume'>): boolean {
+/** Whether nothing is left to do until something new is requested. */
+export function isPhaseSettled({
+  phase,
+  seedVolume,
+}: Pick<Machine, 'phase' | 'seedVolume'>): boolean {
   if (phase === 'ready') return seedVolume === undefined;
   return phase === 'draining' || phase === 'failed' || phase === 'gone';
 }
@@ -68,12 +71,12 @@ export interface MachineSize {
   readonly diskBytes: number;
 }
 
-/** Decided once, by placement; written down before the first call to Proxmox. */
+/** Decided once by placement, and recorded before the first call to Proxmox. */
 export interface Placement {
   readonly region: string;
   readonly host: string;
   readonly vmId: number;
-  /** VM name, host name of the guest and name of the Node. */
+  /** VM name, host name of the guest and Node name. */
   readonly name: string;
   readonly diskStorage: string;
   /** CIDR form, v4 and v6; empty with DHCP. */
@@ -108,11 +111,11 @@ export interface TaskInProgress {
 }
 
 export interface MachineFailure {
-  /** An error code of the product. */
+  /** One of pvescaler's error codes. */
   readonly code: string;
   readonly message: string;
   readonly at: number;
-  /** The phase it had reached. */
+  /** The phase in which it failed. */
   readonly phase: Phase;
 }
 
@@ -120,35 +123,35 @@ export interface Machine {
   readonly id: MachineId;
   readonly pool: string;
   readonly phase: Phase;
-  /** Wall clock of the last move. */
+  /** Wall clock of the last transition. */
   readonly phaseSince: number;
   readonly requestedAt: number;
-  /** The intent that asked for it; absent for a machine adopted from Proxmox after the database was lost. */
+  /** The intent that requested it. Absent for a machine adopted from Proxmox after the database was lost. */
   readonly intent?: string;
   readonly size: MachineSize;
   readonly placement?: Placement;
-  /** When it was placed: what the provision timeout counts from, since waiting for room is nobody's fault. */
+  /** When it was placed. The provision timeout counts from here, so that waiting for capacity does not count. */
   readonly placedAt?: number;
-  /** Set once configured: from then on the SMBIOS UUID is part of the proof of ownership. */
+  /** Set once configured. From then on the SMBIOS UUID is part of the proof of ownership. */
   readonly configured?: boolean;
   readonly task?: TaskInProgress;
   /** Volume id of the seed ISO while it exists. */
   readonly seedVolume?: string;
-  /** Known once the Node exists: its name and spec.providerID, verbatim. */
+  /** Set once the Node exists: its name and its spec.providerID, verbatim. */
   readonly nodeName?: string;
   readonly nodeUid?: string;
   readonly providerId?: string;
-  /** How often the present phase was tried in vain. */
+  /** Failed attempts of the current phase. */
   readonly attempts: number;
   readonly failure?: MachineFailure;
-  /** Why it is being, or was, taken away; set when deletion is decided. */
+  /** Why it is being, or was, deleted. Set when the deletion is decided. */
   readonly deletionReason?: string;
 }
 
-/** The machine after a legal move, with its clock and attempts set anew; a refusal names both phases. */
-export function moved(machine: Machine, to: Phase, at: number): Parsed<Machine> {
-  if (!mayMove(machine.phase, to)) {
-    return refused(`machine ${machine.id} cannot move from ${machine.phase} to ${to}`);
+/** Returns the machine in its new phase, with `phaseSince` and `attempts` reset. Refuses an illegal transition. */
+export function transitionMachine(machine: Machine, to: Phase, at: number): Parsed<Machine> {
+  if (!canTransition(machine.phase, to)) {
+    return refused(`machine ${machine.id} cannot change from phase ${machine.phase} to ${to}`);
   }
   return accepted({ ...machine, phase: to, phaseSince: at, attempts: 0 });
 }

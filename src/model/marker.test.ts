@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MachineId } from './machine-id.ts';
-import { formatMarker, judgeOwnership, type Marker, readMarker, withMarker } from './marker.ts';
+import { formatMarker, type Marker, readMarker, verifyOwnership, withMarker } from './marker.ts';
 
 const CLUSTER = '6f1c2f0e-94c4-4f0b-8f6e-1d2c3b4a5968';
 const marker: Marker = {
@@ -30,12 +30,12 @@ const aMarker = fc.record({
 });
 
 describe('marker', () => {
-  it('is the one line that is documented', () => {
+  it('is formatted as the documented line', () => {
     expect(formatMarker(marker)).toBe(line);
     expect(readMarker(line)).toEqual({ kind: 'marked', marker });
   });
 
-  it('survives whatever people write around it', () => {
+  it('is read whatever text surrounds it', () => {
     fc.assert(
       fc.property(aMarker, fc.string({ unit: 'grapheme' }), fc.string(), (some, before, after) => {
         fc.pre(!/pvescaler\/v/.test(before + after));
@@ -45,7 +45,7 @@ describe('marker', () => {
     );
   });
 
-  it('replaces its own line and keeps every other word', () => {
+  it('replaces its own line and keeps all other text', () => {
     const before = 'my notes\n\nnothing to see';
     const once = withMarker(before, marker);
     expect(once).toBe(`${before}\n${line}`);
@@ -67,20 +67,20 @@ describe('marker', () => {
   });
 
   it.each([
-    ['no marker at all', 'just a VM', 'none'],
+    ['no marker', 'just a VM', 'none'],
     ['nothing', undefined, 'none'],
-    ['a word in the middle of a sentence', 'made by pvescaler/v1 once', 'none'],
-    ['a version from the future', line.replace('v1', 'v2'), 'damaged'],
+    ['the marker prefix within a sentence', 'made by pvescaler/v1 once', 'none'],
+    ['a newer version', line.replace('v1', 'v2'), 'damaged'],
     ['two markers', `${line}\n${line}`, 'damaged'],
     ['a missing machine', line.replace(/machine=\S+ /, ''), 'damaged'],
-    ['a machine that is no UUID', line.replace(/machine=\S+/, 'machine=abc'), 'damaged'],
+    ['a machine id that is not a UUID', line.replace(/machine=\S+/, 'machine=abc'), 'damaged'],
     ['a VM id with a sign', line.replace('vmid=1250', 'vmid=-1250'), 'damaged'],
     ['the same field twice', `${line} pool=other`, 'damaged'],
-    ['a pool in capitals', line.replace('pool=small', 'pool=Small'), 'damaged'],
-    ['a bare word', `${line} oops`, 'damaged'],
-    ['a readiness without time', `${line} ready=yes`, 'damaged'],
-    ['a deletion without time', `${line} deleting=now`, 'damaged'],
-  ])('reads %s as it is', (_case, description, kind) => {
+    ['a pool name in upper case', line.replace('pool=small', 'pool=Small'), 'damaged'],
+    ['a field without a value', `${line} oops`, 'damaged'],
+    ['ready without a time', `${line} ready=yes`, 'damaged'],
+    ['deleting without a time', `${line} deleting=now`, 'damaged'],
+  ])('reads %s', (_case, description, kind) => {
     expect(readMarker(description).kind).toBe(kind);
   });
 
@@ -99,7 +99,7 @@ describe('marker', () => {
   });
 });
 
-describe('ownership', () => {
+describe('verifyOwnership', () => {
   const vm = {
     vmId: 1250,
     description: line,
@@ -107,40 +107,40 @@ describe('ownership', () => {
     configured: true,
   };
 
-  it('is proven by cluster, own VM id and SMBIOS UUID', () => {
-    expect(judgeOwnership(vm, CLUSTER)).toEqual({ owned: true, marker });
+  it('accepts a VM whose cluster, VM id and SMBIOS UUID match', () => {
+    expect(verifyOwnership(vm, CLUSTER)).toEqual({ owned: true, marker });
   });
 
   it.each([
-    ['a VM without marker', { ...vm, description: 'web server' }, 'it has no marker'],
-    ['a copy made by a person', { ...vm, vmId: 1251 }, 'it is a copy of VM 1250'],
+    ['a VM without a marker', { ...vm, description: 'web server' }, 'it has no marker'],
+    ['a copy of a managed VM', { ...vm, vmId: 1251 }, 'it is a copy of VM 1250'],
     [
       'a VM of another cluster',
       { ...vm, description: line.replace(CLUSTER, 'another') },
       'it belongs to cluster another',
     ],
     [
-      'a reused id with our old notes',
+      'a VM that reuses an id and kept an old description',
       { ...vm, smbiosUuid: '00000000-0000-4000-8000-000000000000' },
       `its SMBIOS UUID 00000000-0000-4000-8000-000000000000 is not machine ${marker.machine}`,
     ],
     [
-      'a configured VM that lost its UUID',
+      'a configured VM without its SMBIOS UUID',
       { ...vm, smbiosUuid: undefined },
       `its SMBIOS UUID (none) is not machine ${marker.machine}`,
     ],
     [
-      'a damaged marker',
+      'a VM with a damaged marker',
       { ...vm, description: `${line} oops` },
-      "its marker is damaged: marker field 'oops' is not key=value",
+      "its marker is damaged: marker field 'oops' must have the form key=value",
     ],
-  ])('is denied for %s', (_case, observed, reason) => {
-    expect(judgeOwnership(observed, CLUSTER)).toEqual({ owned: false, reason });
+  ])('rejects %s', (_case, observed, reason) => {
+    expect(verifyOwnership(observed, CLUSTER)).toEqual({ owned: false, reason });
   });
 
-  it('does not ask for the SMBIOS UUID of a clone that is not configured yet', () => {
-    expect(judgeOwnership({ ...vm, smbiosUuid: undefined, configured: false }, CLUSTER).owned).toBe(
-      true,
-    );
+  it('does not check the SMBIOS UUID of a clone that is not configured yet', () => {
+    expect(
+      verifyOwnership({ ...vm, smbiosUuid: undefined, configured: false }, CLUSTER).owned,
+    ).toBe(true);
   });
 });

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The marker in a VM's description is the proof of ownership, and everything needed to adopt a running
-// machine when the database is lost. It is one line; people may write whatever they like around it:
+// The marker in a VM's description proves ownership and contains everything needed to adopt a running machine
+// after the database was lost. It is one line; people may write other text around it:
 //
 //   pvescaler/v1 cluster=<uid> pool=<name> machine=<uuid> vmid=<n> created=<seconds> [address=<cidr>]… [ready=<seconds>] [deleting=<seconds>]
 //
-// A VM is ours only if the marker's vmid is the VM's own: clones, copies and restores inherit the text but
-// get another id. Once configured, the SMBIOS UUID must equal the machine id too.
+// A VM is ours only if the marker's vmid equals the VM's id: clones, copies and restored backups inherit the
+// text but have another id. Once the machine is configured, the SMBIOS UUID must equal the machine id too.
 import { type MachineId, parseMachineId } from './machine-id.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 import { parsePoolName } from './pool-name.ts';
 
 export interface Marker {
-  /** UID of the kube-system namespace, or an id generated once: never the cluster's name. */
+  /** UID of the kube-system namespace, or a generated id; never the cluster's name. */
   readonly cluster: string;
   readonly pool: string;
   readonly machine: MachineId;
@@ -20,15 +20,15 @@ export interface Marker {
   readonly createdAtSeconds: number;
   /** Static addresses in CIDR form; empty with DHCP. */
   readonly addresses: readonly string[];
-  /** Since when it has been ready (seconds): from then on only somebody who asks takes it away. */
+  /** When it became ready (seconds). From then on it is deleted only on request or by a stated policy. */
   readonly readySinceSeconds?: number;
-  /** Since when it is being deleted (seconds); a crash or a lost database never revives it. */
+  /** When its deletion began (seconds). A crash or a lost database never makes it live again. */
   readonly deletingSinceSeconds?: number;
-  /** Keys a newer version added; kept as they are when this version rewrites the line. */
+  /** Keys that a newer version added. This version keeps them when it rewrites the line. */
   readonly unknown?: readonly (readonly [string, string])[];
 }
 
-/** `none`: not marked. `damaged`: marked once, unreadable now, so neither ours to delete nor free to ignore. */
+/** `none`: no marker. `damaged`: an unreadable marker, so the VM must neither be deleted nor be ignored. */
 export type MarkerReading =
   | { readonly kind: 'none' }
   | { readonly kind: 'marked'; readonly marker: Marker }
@@ -48,18 +48,21 @@ export function formatMarker(marker: Marker): string {
     ['vmid', String(marker.vmId)],
     ['created', String(marker.createdAtSeconds)],
     ...marker.addresses.map((address) => ['address', address] as const),
-    ...since('ready', marker.readySinceSeconds),
-    ...since('deleting', marker.deletingSinceSeconds),
+    ...sinceField('ready', marker.readySinceSeconds),
+    ...sinceField('deleting', marker.deletingSinceSeconds),
     ...(marker.unknown ?? []),
   ];
   return [PREFIX, ...fields.map(([key, value]) => `${key}=${value}`)].join(' ');
 }
 
-function since(key: string, seconds: number | undefined): readonly (readonly [string, string])[] {
+function sinceField(
+  key: string,
+  seconds: number | undefined,
+): readonly (readonly [string, string])[] {
   return seconds === undefined ? [] : [[key, String(seconds)]];
 }
 
-/** Puts the marker into a description: replaces the line that is there, keeps every word around it. */
+/** Inserts the marker into a description: replaces an existing marker line and keeps all other text. */
 export function withMarker(description: string, marker: Marker): string {
   const lines = description === '' ? [] : description.split('\n');
   const line = formatMarker(marker);
@@ -83,7 +86,10 @@ export function readMarker(description: string | undefined): MarkerReading {
     return { kind: 'damaged', problem: 'the description has more than one marker' };
   const [, version, rest = ''] = match;
   if (version !== 'v1')
-    return { kind: 'damaged', problem: `marker version ${version} is not known here` };
+    return {
+      kind: 'damaged',
+      problem: `marker version ${version} is not supported by this version`,
+    };
   const marker = parseFields(rest);
   return marker.ok
     ? { kind: 'marked', marker: marker.value }
@@ -100,10 +106,10 @@ function parseFields(text: string): Parsed<Marker> {
     const at = field.indexOf('=');
     const [key, value] = [field.slice(0, Math.max(at, 0)), field.slice(at + 1)];
     if (!KEY.test(key) || !VALUE.test(value))
-      return refused(`marker field '${field}' is not key=value`);
+      return refused(`marker field '${field}' must have the form key=value`);
     if (key === 'address') addresses.push(value);
     else if (!SINGLE.includes(key)) unknown.push([key, value]);
-    else if (single.has(key)) return refused(`marker names ${key} twice`);
+    else if (single.has(key)) return refused(`marker contains ${key} twice`);
     else single.set(key, value);
   }
   return buildMarker(single, { addresses, ...(unknown.length > 0 && { unknown }) });
@@ -133,16 +139,16 @@ type Since = Pick<Marker, 'readySinceSeconds' | 'deletingSinceSeconds'>;
 type Numbers = Pick<Marker, 'vmId' | 'createdAtSeconds'> & Since;
 
 function readNumbers(fields: ReadonlyMap<string, string>): Parsed<Numbers> {
-  const vmId = wholeNumber(fields.get('vmid'));
+  const vmId = readWholeNumber(fields.get('vmid'));
   if (vmId === undefined) return refused('marker has no valid vmid');
-  const createdAtSeconds = wholeNumber(fields.get('created'));
-  if (createdAtSeconds === undefined) return refused('marker has no valid created');
+  const createdAtSeconds = readWholeNumber(fields.get('created'));
+  if (createdAtSeconds === undefined) return refused('marker has no valid creation time');
   const invalid = ['ready', 'deleting'].find(
-    (key) => fields.has(key) && wholeNumber(fields.get(key)) === undefined,
+    (key) => fields.has(key) && readWholeNumber(fields.get(key)) === undefined,
   );
   if (invalid !== undefined) return refused(`marker has an invalid ${invalid}`);
-  const readySinceSeconds = wholeNumber(fields.get('ready'));
-  const deletingSinceSeconds = wholeNumber(fields.get('deleting'));
+  const readySinceSeconds = readWholeNumber(fields.get('ready'));
+  const deletingSinceSeconds = readWholeNumber(fields.get('deleting'));
   return accepted({
     vmId,
     createdAtSeconds,
@@ -151,7 +157,7 @@ function readNumbers(fields: ReadonlyMap<string, string>): Parsed<Numbers> {
   });
 }
 
-function wholeNumber(text: string | undefined): number | undefined {
+function readWholeNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^(0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined;
 }
 
@@ -162,14 +168,14 @@ export type Ownership =
 export interface ObservedVm {
   readonly vmId: number;
   readonly description: string | undefined;
-  /** Undefined while it is not known, or not set yet (a fresh clone has a random one until configured). */
+  /** Undefined while unknown or not set yet: a new clone has a random UUID until it is configured. */
   readonly smbiosUuid: string | undefined;
-  /** True once the machine was configured: from then on the SMBIOS UUID must be the machine's id. */
+  /** True once the machine is configured: the SMBIOS UUID must then equal the machine id. */
   readonly configured: boolean;
 }
 
-/** The only judge of "is this VM ours": everything that changes or destroys a VM asks here first. */
-export function judgeOwnership(vm: ObservedVm, cluster: string): Ownership {
+/** Decides whether a VM is ours. Everything that changes or destroys a VM calls this first. */
+export function verifyOwnership(vm: ObservedVm, cluster: string): Ownership {
   const reading = readMarker(vm.description);
   if (reading.kind === 'none') return { owned: false, reason: 'it has no marker' };
   if (reading.kind === 'damaged')

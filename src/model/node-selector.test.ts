@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Labels } from './labels.ts';
 import {
   matchesNode,
-  matchesTerm,
+  matchesNodeTerm,
   type NodeSelectorTermSource,
   parseNodeSelectorTerm,
   readNodeSelector,
@@ -21,7 +21,7 @@ function fitsNode(terms: readonly NodeSelectorTermSource[], labels: Labels, name
 }
 
 describe('node affinity', () => {
-  test('one term is enough, but all of its conditions must hold', () => {
+  test('matches if all conditions of one term hold', () => {
     const both = { ...zone('a'), ...named('In', 'n1') };
     expect(fitsNode([zone('a'), zone('b')], { zone: 'b' })).toBe(true);
     expect(fitsNode([zone('a'), zone('b')], { zone: 'c' })).toBe(false);
@@ -30,49 +30,52 @@ describe('node affinity', () => {
     expect(fitsNode([both], { zone: 'b' })).toBe(false);
   });
 
-  test('no term and empty terms match no node', () => {
+  test('does not match without terms or with empty terms only', () => {
     expect(fitsNode([], {})).toBe(false);
     expect(fitsNode([{}], {})).toBe(false);
     expect(fitsNode([{ matchExpressions: [], matchFields: null }], {})).toBe(false);
   });
 
-  test('Gt and Lt compare integers', () => {
+  test('compares integers with Gt and Lt', () => {
     const term = { matchExpressions: [{ key: 'cores', operator: 'Gt', values: ['4'] }] };
     expect(fitsNode([term], { cores: '8' })).toBe(true);
     expect(fitsNode([term], { cores: '4' })).toBe(false);
     expect(fitsNode([term], {})).toBe(false);
   });
 
-  test('the name is the only field with a value', () => {
+  test('supports the field metadata.name only', () => {
     expect(fitsNode([named('NotIn', 'n1')], {})).toBe(false);
     expect(fitsNode([named('NotIn', 'n2')], {})).toBe(true);
     const other = { matchFields: [{ key: 'metadata.uid', operator: 'In', values: ['n1'] }] };
     expect(fitsNode([other], {})).toBe(false);
   });
 
-  test('a node without a name is not judged by fields', () => {
+  test('skips field conditions for a node without a name', () => {
     expect(fitsNode([named('In', 'n1')], {}, '')).toBe(true);
   });
 
-  test('a malformed term matches nothing and is told; the others still count', () => {
+  test('reports a malformed term, which matches nothing, and still applies the others', () => {
     const selector = readNodeSelector([named('Exists'), zone('a'), zone()]);
     expect(selector.problems).toEqual([
-      "field 'metadata.name' has operator 'Exists'; fields take In or NotIn",
+      "field 'metadata.name' has operator 'Exists'; fields accept In or NotIn",
       "operator In of key 'zone' needs at least one value",
     ]);
     expect(matchesNode(selector, { name: 'n1', labels: { zone: 'a' } })).toBe(true);
     expect(matchesNode(selector, { name: 'n1', labels: {} })).toBe(false);
   });
 
-  test.each([[[]], [['n1', 'n2']]])('a field needs exactly one value, not %j', (values) => {
-    expect(parseNodeSelectorTerm(named('In', ...values))).toEqual({
-      ok: false,
-      problem: "field 'metadata.name' needs exactly one value",
-    });
-  });
+  test.each([[[]], [['n1', 'n2']]])(
+    'refuses a field with the values %j, since it needs exactly one',
+    (values) => {
+      expect(parseNodeSelectorTerm(named('In', ...values))).toEqual({
+        ok: false,
+        problem: "field 'metadata.name' needs exactly one value",
+      });
+    },
+  );
 
-  test('a term can be asked by itself', () => {
+  test('matches a single term', () => {
     const term = parseNodeSelectorTerm(zone('a'));
-    expect(term.ok && matchesTerm(term.value, { name: '', labels: { zone: 'a' } })).toBe(true);
+    expect(term.ok && matchesNodeTerm(term.value, { name: '', labels: { zone: 'a' } })).toBe(true);
   });
 });

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node affinity: terms of which one must match, each a list of conditions on labels and on the node's name.
+// Node affinity: a list of terms, one of which must match. Each term is a list of conditions on labels and on
+// the node's name.
 
 import type { Labels } from './labels.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 import {
-  meets,
+  meetsRequirement,
   parseRequirement,
   type Requirement,
   type RequirementSource,
 } from './requirement.ts';
 
-/** What of a node a selector looks at. */
+/** The part of a node that selectors read. */
 export interface SelectableNode {
   readonly name: string;
   readonly labels: Labels;
 }
 
-/** A NodeSelectorTerm as it comes from the Kubernetes API. */
+/** A NodeSelectorTerm object of the Kubernetes API. */
 export interface NodeSelectorTermSource {
   readonly matchExpressions?: readonly RequirementSource[] | null;
   readonly matchFields?: readonly RequirementSource[] | null;
@@ -35,7 +36,10 @@ export interface NodeSelectorTerm {
 
 export interface NodeSelector {
   readonly terms: readonly NodeSelectorTerm[];
-  /** Of terms that are malformed. As in the scheduler such a term matches no node; the others still count. */
+  /**
+   * Problems of malformed terms. As in the scheduler, a malformed term matches no node and the other terms
+   * still count.
+   */
   readonly problems: readonly string[];
 }
 
@@ -47,8 +51,7 @@ export function readNodeSelector(sources: readonly NodeSelectorTermSource[]): No
   };
 }
 
-/** Selects one node by its name. */
-export function onlyNode(name: string): NodeSelector {
+export function selectNodeByName(name: string): NodeSelector {
   const field = { field: 'metadata.name', isEqual: true, value: name };
   return { terms: [{ requirements: [], fields: [field] }], problems: [] };
 }
@@ -77,7 +80,7 @@ function parseEach<T>(
 function parseFieldRequirement(source: RequirementSource): Parsed<FieldRequirement> {
   const { key, operator, values } = source;
   if (operator !== 'In' && operator !== 'NotIn') {
-    return refused(`field '${key}' has operator '${operator}'; fields take In or NotIn`);
+    return refused(`field '${key}' has operator '${operator}'; fields accept In or NotIn`);
   }
   const [value, ...more] = values ?? [];
   if (value === undefined || more.length > 0)
@@ -86,19 +89,20 @@ function parseFieldRequirement(source: RequirementSource): Parsed<FieldRequireme
 }
 
 export function matchesNode(selector: NodeSelector, node: SelectableNode): boolean {
-  return selector.terms.some((term) => matchesTerm(term, node));
+  return selector.terms.some((term) => matchesNodeTerm(term, node));
 }
 
-/** All conditions of the term hold; a term without conditions matches no node. */
-export function matchesTerm(term: NodeSelectorTerm, node: SelectableNode): boolean {
+/** Whether all conditions of the term hold. As in the scheduler, a term without conditions matches no node. */
+export function matchesNodeTerm(term: NodeSelectorTerm, node: SelectableNode): boolean {
   if (term.requirements.length + term.fields.length === 0) return false;
   return (
-    term.requirements.every((requirement) => meets(requirement, node.labels)) &&
+    term.requirements.every((requirement) => meetsRequirement(requirement, node.labels)) &&
     term.fields.every((field) => meetsField(field, node))
   );
 }
 
-// The name is the only field there is; a node that has none yet is not judged by fields.
+// The name is the only supported field. As in the scheduler, field conditions are skipped for a node without a
+// name.
 function meetsField(
   { field, isEqual, value }: FieldRequirement,
   { name }: SelectableNode,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node as a scheduler sees it.
+// A Node, reduced to what the scheduler reads.
 
 import type { Labels } from './labels.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
@@ -12,11 +12,11 @@ export interface Node {
   readonly taints: readonly Taint[];
   /** Cordoned. */
   readonly isUnschedulable: boolean;
-  /** What pods may hold in all; a kind that is not in it is not there at all. */
+  /** Total that pods may request. A resource that is not listed does not exist on the node. */
   readonly allocatable: Resources;
 }
 
-/** A Node as it comes from the Kubernetes API. */
+/** A Node object of the Kubernetes API. */
 export interface NodeSource {
   readonly metadata: { readonly name: string; readonly labels?: Labels | null };
   readonly spec?: {

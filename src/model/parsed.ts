@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What parsing foreign text yields: a value, or the reason why there is none. A problem is a sentence
-// fragment without position or subject ("quantity has unknown suffix 'gb'"); the caller knows where it stood.
+// The result of parsing external text: a value, or the reason why it is invalid. A problem is a sentence
+// fragment without position or subject ("quantity has unknown suffix 'gb'"); the caller adds where the text was
+// found.
 
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }

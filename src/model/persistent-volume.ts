@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PersistentVolume: where it can be reached from, and which claim it is meant for.
+// A PersistentVolume: which nodes can reach it, and which claim it is reserved for.
 
-import { type InTreeDisk, type InTreeDiskSource, inTreeDisk } from './in-tree-disk.ts';
+import { type InTreeDisk, type InTreeDiskSource, readInTreeDisk } from './in-tree-disk.ts';
 import type { Labels } from './labels.ts';
 import {
   type NodeSelector,
@@ -21,11 +21,11 @@ export interface ClaimRef {
 export interface PersistentVolume {
   readonly name: string;
   readonly labels: Labels;
-  /** Absent: from every node. */
+  /** Absent: reachable from every node. */
   readonly nodeAffinity?: NodeSelector;
   readonly storageClass: string;
   readonly attributesClass: string;
-  /** In units of 10⁻⁹ bytes: a volume fits a claim to the last digit. */
+  /** In units of 10⁻⁹ bytes, so that comparing with a claim is exact. */
   readonly capacityNano: bigint;
   readonly accessModes: readonly string[];
   readonly mode: string;
@@ -36,7 +36,7 @@ export interface PersistentVolume {
   readonly disk?: InTreeDisk;
 }
 
-/** A PersistentVolume as it comes from the Kubernetes API. */
+/** A PersistentVolume object of the Kubernetes API. */
 export interface PersistentVolumeSource {
   readonly metadata: {
     readonly name: string;
@@ -67,7 +67,7 @@ export interface PersistentVolumeSource {
   readonly status?: { readonly phase?: string | null } | null;
 }
 
-/** Older objects name their class in this annotation; it wins over the field. */
+/** Older objects name their class in this annotation. It takes precedence over the field. */
 export const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 
 export function persistentVolumeFromKubernetes(
@@ -84,12 +84,12 @@ export function persistentVolumeFromKubernetes(
     capacityNano: capacity.value.nano,
     isAvailable: source.status?.phase === 'Available',
     isTerminating: Boolean(metadata.deletionTimestamp),
-    ...offer(spec),
-    ...reach(spec),
+    ...readProperties(spec),
+    ...readReferences(spec),
   });
 }
 
-function offer(
+function readProperties(
   spec: NonNullable<PersistentVolumeSource['spec']>,
 ): Pick<PersistentVolume, 'attributesClass' | 'accessModes' | 'mode'> {
   return {
@@ -99,11 +99,11 @@ function offer(
   };
 }
 
-function reach(
+function readReferences(
   spec: NonNullable<PersistentVolumeSource['spec']>,
 ): Pick<PersistentVolume, 'nodeAffinity' | 'claimRef' | 'csi' | 'disk'> {
   const { nodeAffinity, claimRef, csi } = spec;
-  const disk = inTreeDisk(spec);
+  const disk = readInTreeDisk(spec);
   return {
     ...(nodeAffinity?.required && {
       nodeAffinity: readNodeSelector(nodeAffinity.required.nodeSelectorTerms ?? []),

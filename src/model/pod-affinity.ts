@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a pod wants beside it, or does not: other pods by their labels and namespaces, within one domain of a
-// topology (the nodes that carry the same value of a label).
+// Pod affinity and anti-affinity: selects other pods by labels and namespaces within one topology domain (the
+// nodes that share a label value).
 
 import type { Labels } from './labels.ts';
 import { accepted, type Parsed } from './parsed.ts';
@@ -9,13 +9,13 @@ import { type LabelSelectorSource, parseLabelSelector, type Selector } from './s
 
 export interface PodAffinityTerm {
   readonly selector: Selector;
-  /** By name; pods in these namespaces are meant whatever the selector of namespaces says. */
+  /** Namespaces by name. Selected in addition to those of `namespaceSelector`. */
   readonly namespaces: readonly string[];
   readonly namespaceSelector: Selector;
   readonly topologyKey: string;
 }
 
-/** A PodAffinityTerm as it comes from the Kubernetes API. */
+/** A PodAffinityTerm object of the Kubernetes API. */
 export interface PodAffinityTermSource {
   readonly labelSelector?: LabelSelectorSource | null;
   readonly namespaces?: readonly string[] | null;
@@ -25,7 +25,10 @@ export interface PodAffinityTermSource {
   readonly mismatchLabelKeys?: readonly string[] | null;
 }
 
-/** Who has the term: its namespace is meant when the term names none, its labels fill in the keys. */
+/**
+ * The pod that has the term. Its namespace is the default; its labels resolve matchLabelKeys and
+ * mismatchLabelKeys.
+ */
 export interface TermOwner {
   readonly namespace: string;
   readonly labels: Labels;
@@ -60,8 +63,8 @@ function ownLabels(
   });
 }
 
-// The API server writes these into the selector when a pod is created. They are added here only where they
-// are missing (templates, pods that were never admitted): a label may have changed since the admission.
+// The API server adds these to the selector when a pod is created. Add them only where they are missing
+// (templates, pods that were never admitted): the pod's labels may have changed since admission.
 function withOwnLabels(
   selector: Selector,
   operator: 'In' | 'NotIn',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
-import { isDaemonPod, podKey } from './pod.ts';
+import { isDaemonSetPod, podKey } from './pod.ts';
 import { podFromKubernetes } from './pod-from-kubernetes.ts';
 import type { PodSource } from './pod-source.ts';
 
@@ -13,7 +13,7 @@ function read(
 }
 
 describe('podFromKubernetes', () => {
-  test('a pod that says nothing', () => {
+  test('converts an empty pod with defaults', () => {
     expect(read({ metadata: {} })).toEqual({
       name: '',
       namespace: 'default',
@@ -39,7 +39,7 @@ describe('podFromKubernetes', () => {
     });
   });
 
-  test('who it is', () => {
+  test('reads name, namespace, labels, controller and mirror annotation', () => {
     const pod = read({
       metadata: {
         name: 'p',
@@ -60,8 +60,8 @@ describe('podFromKubernetes', () => {
       controller: { kind: 'DaemonSet', name: 'yes', uid: '2' },
     });
     expect(podKey(pod)).toBe('n/p');
-    expect(isDaemonPod(pod)).toBe(true);
-    expect(isDaemonPod(read({ metadata: {} }))).toBe(false);
+    expect(isDaemonSetPod(pod)).toBe(true);
+    expect(isDaemonSetPod(read({ metadata: {} }))).toBe(false);
   });
 
   test.each([
@@ -69,11 +69,11 @@ describe('podFromKubernetes', () => {
     ['Pending', false],
     ['Succeeded', true],
     ['Failed', true],
-  ])('phase %s: finished %s', (phase, isFinished) => {
+  ])('reads phase %s as finished: %s', (phase, isFinished) => {
     expect(read({ metadata: {}, status: { phase } }).isFinished).toBe(isFinished);
   });
 
-  test('where it may be', () => {
+  test('reads node name, selectors and affinity', () => {
     const pod = read({
       metadata: {},
       spec: {
@@ -106,7 +106,7 @@ describe('podFromKubernetes', () => {
     expect(pod.preferredNodes.map(({ weight }) => weight)).toEqual([3]);
   });
 
-  test('hard spread constraints only', () => {
+  test('keeps hard spread constraints only', () => {
     const constraint = { topologyKey: 'z', maxSkew: 2, labelSelector: {} };
     const pod = read({
       metadata: {},
@@ -129,7 +129,7 @@ describe('podFromKubernetes', () => {
     ]);
   });
 
-  test('volumes that matter', () => {
+  test('keeps the volumes that affect scheduling', () => {
     const pod = read({
       metadata: { name: 'p' },
       spec: {
@@ -174,14 +174,14 @@ describe('podFromKubernetes', () => {
       'spread',
       { topologySpreadConstraints: [{ whenUnsatisfiable: 'DoNotSchedule', labelSelector: bad }] },
     ],
-  ])('nonsense in %s is refused with the pod’s name', (_, spec) => {
+  ])('refuses an invalid value in %s and names the pod', (_, spec) => {
     expect(podFromKubernetes({ metadata: { name: 'odd' }, spec })).toMatchObject({
       ok: false,
       problem: expect.stringContaining("pod 'odd'"),
     });
   });
 
-  test('nonsense in a status is refused, too', () => {
+  test('refuses an invalid value in the status', () => {
     const status = { containerStatuses: [{ name: 'c', resources: { requests: { cpu: '?' } } }] };
     expect(
       podFromKubernetes({ metadata: {}, spec: { containers: [{ name: 'c' }] }, status }).ok,

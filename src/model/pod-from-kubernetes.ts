@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a Pod object: keeps what decides where it can run, refuses what makes no sense.
+// Converts a Pod object: keeps the fields that decide where it can run, and refuses invalid values.
 
-import { type HostPort, hostPort } from './host-port.ts';
+import { type HostPort, readHostPort } from './host-port.ts';
 import { parseNodeSelectorTerm, readNodeSelector } from './node-selector.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 import type { Pod, PreferredNodes } from './pod.ts';
@@ -11,9 +11,9 @@ import {
   parseAffinityTerm,
   type TermOwner,
 } from './pod-affinity.ts';
-import { isSidecar, podHeld, podRequests } from './pod-requests.ts';
+import { isSidecar, podHeldResources, podRequests } from './pod-requests.ts';
 import type { PodAffinitySource, PodSource, PodSpecSource } from './pod-source.ts';
-import { podVolume } from './pod-volume.ts';
+import { readPodVolume } from './pod-volume.ts';
 import { parseToleration } from './taints.ts';
 import { isHardConstraint, parseSpreadConstraint } from './topology-spread.ts';
 
@@ -26,12 +26,12 @@ export function podFromKubernetes(source: PodSource): Parsed<Pod> {
   return accepted({ ...readIdentity(source), ...readState(source), ...demand.value });
 }
 
-type Identity = Pick<
+type PodIdentity = Pick<
   Pod,
   'name' | 'namespace' | 'uid' | 'labels' | 'controller' | 'isMirror' | 'isTerminating'
 >;
 
-function readIdentity({ metadata }: PodSource): Identity {
+function readIdentity({ metadata }: PodSource): PodIdentity {
   const owner = metadata.ownerReferences?.find((one) => one.controller === true);
   return {
     name: metadata.name ?? '',
@@ -44,11 +44,11 @@ function readIdentity({ metadata }: PodSource): Identity {
   };
 }
 
-type State = Pick<Pod, 'nodeName' | 'nominatedNodeName' | 'isFinished' | 'isGated' | 'priority'>;
+type PodState = Pick<Pod, 'nodeName' | 'nominatedNodeName' | 'isFinished' | 'isGated' | 'priority'>;
 
 const FINISHED: readonly unknown[] = ['Succeeded', 'Failed'];
 
-function readState(source: PodSource): State {
+function readState(source: PodSource): PodState {
   const spec = source.spec ?? {};
   const status = source.status ?? {};
   return {
@@ -60,37 +60,38 @@ function readState(source: PodSource): State {
   };
 }
 
-type Demand = Omit<Pod, keyof Identity | keyof State>;
+type PodDemand = Omit<Pod, keyof PodIdentity | keyof PodState>;
 
-function readDemand(source: PodSource): Parsed<Demand> {
+function readDemand(source: PodSource): Parsed<PodDemand> {
   const spec = source.spec ?? {};
-  const amounts = readAmounts(source);
+  const amounts = readResources(source);
   if (!amounts.ok) return amounts;
-  const wishes = readWishes(source, spec);
-  if (!wishes.ok) return wishes;
+  const constraints = readPodConstraints(source, spec);
+  if (!constraints.ok) return constraints;
   const tolerations = readEach(spec.tolerations, parseToleration);
   if (!tolerations.ok) return tolerations;
   return accepted({
     ...amounts.value,
-    ...wishes.value,
-    ...readNodeWishes(spec),
+    ...constraints.value,
+    ...readNodeConstraints(spec),
     tolerations: tolerations.value,
     hostPorts: readHostPorts(spec),
     volumes: (spec.volumes ?? []).flatMap(
-      (one) => podVolume(one, source.metadata.name ?? '') ?? [],
+      (one) => readPodVolume(one, source.metadata.name ?? '') ?? [],
     ),
   });
 }
 
-function readAmounts(source: PodSource): Parsed<Pick<Pod, 'requests' | 'held'>> {
+function readResources(source: PodSource): Parsed<Pick<Pod, 'requests' | 'held'>> {
   const requests = podRequests(source);
   if (!requests.ok) return requests;
   const hasStatus = source.status?.containerStatuses || source.status?.resources;
-  const held = hasStatus || source.status?.initContainerStatuses ? podHeld(source) : requests;
+  const held =
+    hasStatus || source.status?.initContainerStatuses ? podHeldResources(source) : requests;
   return held.ok ? accepted({ requests: requests.value, held: held.value }) : held;
 }
 
-function readWishes(
+function readPodConstraints(
   source: PodSource,
   spec: PodSpecSource,
 ): Parsed<Pick<Pod, 'affinity' | 'antiAffinity' | 'spread'>> {
@@ -120,7 +121,7 @@ function readTerms(
   );
 }
 
-function readNodeWishes(
+function readNodeConstraints(
   spec: PodSpecSource,
 ): Pick<Pod, 'nodeSelector' | 'nodeAffinity' | 'preferredNodes'> {
   const affinity = spec.affinity?.nodeAffinity;
@@ -137,12 +138,12 @@ function readNodeWishes(
   };
 }
 
-// A plain init container is over before the pod serves anybody: its ports are free again.
+// An init container that is not a sidecar has ended before the pod serves, so its ports are free again.
 function readHostPorts(spec: PodSpecSource): readonly HostPort[] {
-  const lasting = [...(spec.initContainers ?? []).filter(isSidecar), ...(spec.containers ?? [])];
-  return lasting
+  const running = [...(spec.initContainers ?? []).filter(isSidecar), ...(spec.containers ?? [])];
+  return running
     .flatMap((container) => container.ports ?? [])
-    .flatMap((port) => hostPort(port) ?? []);
+    .flatMap((port) => readHostPort(port) ?? []);
 }
 
 function readEach<S, T>(

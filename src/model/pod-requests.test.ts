@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
-import { podHeld, podRequests } from './pod-requests.ts';
+import { podHeldResources, podRequests } from './pod-requests.ts';
 import type { ContainerSource, PodSource, QuantityMap } from './pod-source.ts';
 
 function asking(requests: QuantityMap, over: ContainerSource = {}): ContainerSource {
@@ -14,7 +14,7 @@ function pod(spec: PodSource['spec'], status?: PodSource['status']): PodSource {
 const sidecar = { restartPolicy: 'Always' };
 
 describe('podRequests', () => {
-  test('a pod that asks for nothing is still one pod', () => {
+  test('counts a pod without requests as one pod', () => {
     expect(podRequests(pod({}))).toEqual({
       ok: true,
       value: { cpuMilli: 0, memoryBytes: 0, ephemeralStorageBytes: 0, pods: 1, extended: {} },
@@ -25,7 +25,7 @@ describe('podRequests', () => {
   test.each<[string, NonNullable<PodSource['spec']>, number]>([
     ['containers add up', { containers: [asking({ cpu: '1' }), asking({ cpu: '500m' })] }, 1500],
     [
-      'the largest init container',
+      'the largest init container counts',
       {
         initContainers: [asking({ cpu: '2' }), asking({ cpu: '3' })],
         containers: [asking({ cpu: '1' })],
@@ -33,17 +33,17 @@ describe('podRequests', () => {
       3000,
     ],
     [
-      'containers beyond any init container',
+      'containers that exceed every init container count',
       { initContainers: [asking({ cpu: '1' })], containers: [asking({ cpu: '2' })] },
       2000,
     ],
     [
-      'sidecars with the containers',
+      'sidecars add to the containers',
       { initContainers: [asking({ cpu: '1' }, sidecar)], containers: [asking({ cpu: '2' })] },
       3000,
     ],
     [
-      'earlier sidecars with an init container',
+      'earlier sidecars add to an init container',
       {
         initContainers: [asking({ cpu: '1' }, sidecar), asking({ cpu: '3' })],
         containers: [asking({ cpu: '1' })],
@@ -51,7 +51,7 @@ describe('podRequests', () => {
       4000,
     ],
     [
-      'not later ones',
+      'later sidecars do not add to an init container',
       {
         initContainers: [asking({ cpu: '3' }), asking({ cpu: '1' }, sidecar)],
         containers: [asking({ cpu: '1' })],
@@ -59,7 +59,7 @@ describe('podRequests', () => {
       3000,
     ],
     [
-      'sidecars one after the other',
+      'sidecars add up',
       {
         initContainers: [
           asking({ cpu: '1' }, sidecar),
@@ -70,22 +70,22 @@ describe('podRequests', () => {
       3000,
     ],
     [
-      'the pod as a whole',
+      'pod-level requests',
       { containers: [asking({ cpu: '9' })], resources: { requests: { cpu: '1' } } },
       1000,
     ],
-    ['overhead on top', { containers: [asking({ cpu: '1' })], overhead: { cpu: '250m' } }, 1250],
-    ['overhead alone', { overhead: { cpu: '250m' } }, 250],
+    ['overhead is added', { containers: [asking({ cpu: '1' })], overhead: { cpu: '250m' } }, 1250],
+    ['overhead without requests', { overhead: { cpu: '250m' } }, 250],
     [
-      'fractions, rounded once',
+      'fractions are rounded once',
       { containers: [asking({ cpu: '100u' }), asking({ cpu: '900u' })] },
       1,
     ],
-  ])('%s', (_, spec, cpuMilli) => {
+  ])('sums requests: %s', (_, spec, cpuMilli) => {
     expect(podRequests(pod(spec))).toMatchObject({ ok: true, value: { cpuMilli } });
   });
 
-  test('the whole pod speaks for cpu, memory and huge pages only', () => {
+  test('applies pod-level requests to cpu, memory and huge pages only', () => {
     const containers = [
       asking({ memory: '2Gi', 'hugepages-2Mi': '4Mi', 'a.b/c': '2', 'ephemeral-storage': '7' }),
     ];
@@ -104,7 +104,7 @@ describe('podRequests', () => {
     });
   });
 
-  test('keeps only what nodes are checked for', () => {
+  test('keeps only resources that the scheduler checks', () => {
     const all = {
       'a.b/c': '1',
       'requests.a/b': '1',
@@ -126,7 +126,7 @@ describe('podRequests', () => {
     expect(read).toMatchObject({ value: { pods: 1 } });
   });
 
-  test('an amount that is none is refused', () => {
+  test('refuses an invalid quantity', () => {
     expect(podRequests(pod({ containers: [asking({ cpu: 'lots' })] }))).toMatchObject({
       ok: false,
       problem: expect.stringContaining("resource 'cpu'"),
@@ -134,7 +134,7 @@ describe('podRequests', () => {
   });
 });
 
-describe('podHeld', () => {
+describe('podHeldResources', () => {
   const status = (over: object = {}, reason?: string): NonNullable<PodSource['status']> => ({
     containerStatuses: [
       {
@@ -149,23 +149,23 @@ describe('podHeld', () => {
   const named = (cpu: string, over: ContainerSource = {}): ContainerSource =>
     asking({ cpu }, { name: 'c', ...over });
   const cpu = (source: PodSource): number | undefined => {
-    const held = podHeld(source);
+    const held = podHeldResources(source);
     return held.ok ? held.value.cpuMilli : undefined;
   };
 
-  test('the most of what is wished, granted and used', () => {
+  test('returns the maximum of desired, allocated and actual resources', () => {
     expect(cpu(pod({ containers: [named('4')] }, status()))).toBe(4000);
     expect(cpu(pod({ containers: [named('1')] }, status()))).toBe(3000);
     const granted = status({ allocatedResources: { cpu: '5' } });
     expect(cpu(pod({ containers: [named('1')] }, granted))).toBe(5000);
   });
 
-  test('a wish that can never be granted does not count', () => {
+  test('ignores a resize that the node can never grant', () => {
     expect(cpu(pod({ containers: [named('9')] }, status({}, 'Infeasible')))).toBe(3000);
     expect(cpu(pod({ containers: [named('9')] }, status({}, 'Deferred')))).toBe(9000);
   });
 
-  test('without word of what is used the spec speaks', () => {
+  test('returns the spec while the status reports no resources', () => {
     expect(cpu(pod({ containers: [named('1')] }, status({ resources: null })))).toBe(1000);
     expect(cpu(pod({ containers: [asking({ cpu: '1' }, { name: 'other' })] }, status()))).toBe(
       1000,
@@ -173,7 +173,7 @@ describe('podHeld', () => {
     expect(cpu(pod({ containers: [named('1')] }))).toBe(1000);
   });
 
-  test('sidecars are resized, init containers never', () => {
+  test('applies resizes to sidecars, but not to init containers', () => {
     const init: NonNullable<PodSource['status']> = {
       initContainerStatuses: status().containerStatuses ?? [],
     };
@@ -181,10 +181,10 @@ describe('podHeld', () => {
     expect(cpu(pod({ initContainers: [named('1')] }, init))).toBe(1000);
   });
 
-  test('the pod as a whole can be resized, too', () => {
-    const whole = (wish: string, reason?: string): PodSource =>
+  test('applies a resize of pod-level resources', () => {
+    const whole = (desired: string, reason?: string): PodSource =>
       pod(
-        { containers: [asking({ cpu: '9' })], resources: { requests: { cpu: wish } } },
+        { containers: [asking({ cpu: '9' })], resources: { requests: { cpu: desired } } },
         {
           resources: { requests: { cpu: '2' } },
           allocatedResources: { cpu: '3' },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod asks for as a whole. Containers run side by side and add up; init containers run one after the
-// other before them, so the largest counts; sidecars start among the init containers and stay.
+// The total requests of a pod. Containers run at the same time and add up. Init containers run one after the
+// other before them, so the largest counts. Sidecars start among the init containers and keep running.
 
 import { accepted, type Parsed, refused } from './parsed.ts';
 import type {
@@ -13,45 +13,49 @@ import type {
 import { milliValue, parseQuantity, wholeValue } from './quantity.ts';
 import { NO_RESOURCES, type Resources } from './resources.ts';
 
-/** Amounts in units of 10⁻⁹, by resource: sums are rounded once, at the end, as Kubernetes does. */
+/** Amounts by resource in units of 10⁻⁹. As in Kubernetes, only the total is rounded. */
 type Amounts = ReadonlyMap<string, bigint>;
 
-const NOTHING: Amounts = new Map();
+const NO_AMOUNTS: Amounts = new Map();
 
-/** What it needs to be placed. */
+/** What a node must have free to run the pod. */
 export function podRequests(pod: PodSource): Parsed<Resources> {
-  return guarded(() => totalRequests(pod, undefined));
+  return catchInvalidQuantity(() => totalRequests(pod, undefined));
 }
 
-/** What it holds where it runs. During a resize in place that is the most of wish, grant and use. */
-export function podHeld(pod: PodSource): Parsed<Resources> {
-  return guarded(() => totalRequests(pod, pod.status ?? undefined));
+/** What the pod occupies on its node. During an in-place resize: the maximum of desired, allocated and actual. */
+export function podHeldResources(pod: PodSource): Parsed<Resources> {
+  return catchInvalidQuantity(() => totalRequests(pod, pod.status ?? undefined));
 }
 
-class BadQuantity extends Error {}
+class InvalidQuantityError extends Error {}
 
-function guarded(compute: () => Resources): Parsed<Resources> {
+function catchInvalidQuantity(compute: () => Resources): Parsed<Resources> {
   try {
     return accepted(compute());
   } catch (error) {
-    if (error instanceof BadQuantity) return refused(error.message);
+    if (error instanceof InvalidQuantityError) return refused(error.message);
     throw error;
   }
 }
 
 function totalRequests(pod: PodSource, status: PodStatusSource | undefined): Resources {
   const spec = pod.spec ?? {};
-  const ask = asker(status);
-  const containers = ofContainers(spec.containers ?? [], spec.initContainers ?? [], ask);
-  const whole = ofWholePod(pod, status);
-  return rounded(add(new Map([...containers, ...whole]), read(spec.overhead)));
+  const readRequests = requestsReader(status);
+  const containers = containerRequests(
+    spec.containers ?? [],
+    spec.initContainers ?? [],
+    readRequests,
+  );
+  const whole = podLevelRequests(pod, status);
+  return toResources(addAmounts(new Map([...containers, ...whole]), readQuantities(spec.overhead)));
 }
 
-type Ask = (container: ContainerSource) => Amounts;
+type ReadRequests = (container: ContainerSource) => Amounts;
 
-// Without a status the spec speaks alone: the pod runs nowhere yet.
-function asker(status: PodStatusSource | undefined): Ask {
-  if (status === undefined) return ({ resources }) => read(resources?.requests);
+// A pod without a status runs nowhere yet: only its spec counts.
+function requestsReader(status: PodStatusSource | undefined): ReadRequests {
+  if (status === undefined) return ({ resources }) => readQuantities(resources?.requests);
   const known = new Map<string, ContainerStatusSource>(
     [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])].map((one) => [
       one.name,
@@ -60,52 +64,65 @@ function asker(status: PodStatusSource | undefined): Ask {
   );
   const isRefused = isResizeRefused(status);
   return ({ name, resources }) => {
-    const spec = read(resources?.requests);
+    const spec = readQuantities(resources?.requests);
     const reported = known.get(name ?? '');
     if (!reported?.resources) return spec;
-    const wish = isRefused ? NOTHING : spec;
-    return largest(wish, read(reported.resources.requests), read(reported.allocatedResources));
+    const desired = isRefused ? NO_AMOUNTS : spec;
+    return maxAmounts(
+      desired,
+      readQuantities(reported.resources.requests),
+      readQuantities(reported.allocatedResources),
+    );
   };
 }
 
-// A resize that the node can never grant does not count as a wish.
+// A resize that the node can never grant does not count.
 function isResizeRefused(status: PodStatusSource): boolean {
   const pending = status.conditions?.find((one) => one.type === 'PodResizePending');
   return pending?.reason === 'Infeasible';
 }
 
-function ofContainers(
+function containerRequests(
   containers: readonly ContainerSource[],
   initContainers: readonly ContainerSource[],
-  ask: Ask,
+  readRequests: ReadRequests,
 ): Amounts {
-  let together = containers.reduce((sum, one) => add(sum, ask(one)), NOTHING);
-  let sidecars = NOTHING;
-  let starting = NOTHING;
+  let together = containers.reduce((sum, one) => addAmounts(sum, readRequests(one)), NO_AMOUNTS);
+  let sidecars = NO_AMOUNTS;
+  let starting = NO_AMOUNTS;
   for (const container of initContainers) {
     if (isSidecar(container)) {
-      const own = ask(container);
-      together = add(together, own);
-      sidecars = add(sidecars, own);
-      starting = largest(starting, sidecars);
+      const own = readRequests(container);
+      together = addAmounts(together, own);
+      sidecars = addAmounts(sidecars, own);
+      starting = maxAmounts(starting, sidecars);
     } else {
       // The kubelet never resizes an init container, so only its spec counts.
-      starting = largest(starting, add(read(container.resources?.requests), sidecars));
+      starting = maxAmounts(
+        starting,
+        addAmounts(readQuantities(container.resources?.requests), sidecars),
+      );
     }
   }
-  return largest(together, starting);
+  return maxAmounts(together, starting);
 }
 
 export function isSidecar(initContainer: ContainerSource): boolean {
   return initContainer.restartPolicy === 'Always';
 }
 
-// Requests for the pod as a whole take the place of the sum, resource by resource.
-function ofWholePod(pod: PodSource, status: PodStatusSource | undefined): Amounts {
-  const own = [...read(pod.spec?.resources?.requests)].filter(([name]) => isPodLevel(name));
+// Pod-level requests replace the sum of the containers, resource by resource.
+function podLevelRequests(pod: PodSource, status: PodStatusSource | undefined): Amounts {
+  const own = [...readQuantities(pod.spec?.resources?.requests)].filter(([name]) =>
+    isPodLevel(name),
+  );
   if (!status?.resources) return new Map(own);
-  const wish = isResizeRefused(status) ? NOTHING : new Map(own);
-  const effective = largest(wish, read(status.resources.requests), read(status.allocatedResources));
+  const desired = isResizeRefused(status) ? NO_AMOUNTS : new Map(own);
+  const effective = maxAmounts(
+    desired,
+    readQuantities(status.resources.requests),
+    readQuantities(status.allocatedResources),
+  );
   return new Map(own.map(([name]) => [name, effective.get(name) ?? 0n]));
 }
 
@@ -113,25 +130,25 @@ function isPodLevel(name: string): boolean {
   return name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');
 }
 
-function read(quantities: QuantityMap | null | undefined): Amounts {
-  if (quantities === null || quantities === undefined) return NOTHING;
+function readQuantities(quantities: QuantityMap | null | undefined): Amounts {
+  if (quantities === null || quantities === undefined) return NO_AMOUNTS;
   return new Map(
     Object.entries(quantities).map(([name, text]) => {
       const quantity = parseQuantity(String(text));
-      if (!quantity.ok) throw new BadQuantity(`resource '${name}': ${quantity.problem}`);
+      if (!quantity.ok) throw new InvalidQuantityError(`resource '${name}': ${quantity.problem}`);
       return [name, quantity.value.nano];
     }),
   );
 }
 
-function add(left: Amounts, right: Amounts): Amounts {
+function addAmounts(left: Amounts, right: Amounts): Amounts {
   if (right.size === 0) return left;
   const sum = new Map(left);
   for (const [name, amount] of right) sum.set(name, (sum.get(name) ?? 0n) + amount);
   return sum;
 }
 
-function largest(...all: readonly Amounts[]): Amounts {
+function maxAmounts(...all: readonly Amounts[]): Amounts {
   const result = new Map<string, bigint>();
   for (const [name, amount] of all.flatMap((one) => [...one])) {
     const known = result.get(name);
@@ -140,26 +157,26 @@ function largest(...all: readonly Amounts[]): Amounts {
   return result;
 }
 
-function rounded(amounts: Amounts): Resources {
+function toResources(amounts: Amounts): Resources {
   const extended = [...amounts]
     .filter(([name, amount]) => amount > 0n && isCountable(name))
-    .map(([name, amount]) => [name, whole(amount)] as const);
+    .map(([name, amount]) => [name, wholeAmount(amount)] as const);
   return {
     cpuMilli: capped(milliValue({ nano: amounts.get('cpu') ?? 0n, format: 'DecimalSI' })),
-    memoryBytes: whole(amounts.get('memory') ?? 0n),
-    ephemeralStorageBytes: whole(amounts.get('ephemeral-storage') ?? 0n),
+    memoryBytes: wholeAmount(amounts.get('memory') ?? 0n),
+    ephemeralStorageBytes: wholeAmount(amounts.get('ephemeral-storage') ?? 0n),
     pods: 1,
     extended: extended.length === 0 ? NO_RESOURCES.extended : Object.fromEntries(extended),
   };
 }
 
-// A plain name that is none of the known ones ("storage", "pods") is nothing a node is checked for.
+// The scheduler does not check plain names other than the known ones, such as "storage" and "pods".
 function isCountable(name: string): boolean {
   if (name.includes('/')) return !name.startsWith('requests.') || name.includes('kubernetes.io/');
   return name.startsWith('hugepages-') || name.startsWith('attachable-volumes-');
 }
 
-function whole(nano: bigint): number {
+function wholeAmount(nano: bigint): number {
   return capped(wholeValue({ nano, format: 'DecimalSI' }));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields of a Pod object from the Kubernetes API that decide where it can run.
+// The fields of a Pod object of the Kubernetes API that decide where it can run.
 
 import type { PortSource } from './host-port.ts';
 import type { Labels } from './labels.ts';

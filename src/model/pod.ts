@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pod as a scheduler sees it: what it asks for, what it bears, whom it wants near and whom it does not.
+// A Pod, reduced to what the scheduler reads: requests, tolerations, affinity, volumes.
 
 import type { HostPort } from './host-port.ts';
 import type { Labels } from './labels.ts';
@@ -27,23 +27,23 @@ export interface Pod {
   readonly uid: string;
   readonly labels: Labels;
   readonly controller?: Controller;
-  /** A copy of a static pod: it lives and dies with its node. */
+  /** The mirror pod of a static pod: it exists as long as its node. */
   readonly isMirror: boolean;
 
-  /** Where it runs, or the only place where it may; empty: not decided. */
+  /** The node it runs on, or the only node it may run on. Empty: not decided. */
   readonly nodeName: string;
-  /** Where the scheduler makes room for it; empty: nowhere. */
+  /** The node on which the scheduler is preempting pods for it. Empty: none. */
   readonly nominatedNodeName: string;
-  /** Succeeded or failed: holds nothing any more. */
+  /** Succeeded or failed: occupies nothing any more. */
   readonly isFinished: boolean;
   readonly isTerminating: boolean;
-  /** Held back by scheduling gates: nobody schedules it yet. */
+  /** Held back by scheduling gates: not schedulable yet. */
   readonly isGated: boolean;
   readonly priority: number;
 
-  /** What it needs to be placed, itself included as one pod. */
+  /** What a node must have free to run it, including one pod. */
   readonly requests: Resources;
-  /** What it holds where it runs: differs from `requests` while a resize in place is going on. */
+  /** What it occupies on its node. Differs from `requests` during an in-place resize. */
   readonly held: Resources;
 
   readonly tolerations: readonly Toleration[];
@@ -53,7 +53,7 @@ export interface Pod {
   readonly preferredNodes: readonly PreferredNodes[];
   readonly affinity: readonly PodAffinityTerm[];
   readonly antiAffinity: readonly PodAffinityTerm[];
-  /** Only those that may keep it from being scheduled. */
+  /** Only hard constraints, which can prevent scheduling. */
   readonly spread: readonly SpreadConstraint[];
   readonly hostPorts: readonly HostPort[];
   readonly volumes: readonly PodVolume[];
@@ -63,7 +63,7 @@ export function podKey(pod: { readonly namespace: string; readonly name: string 
   return `${pod.namespace}/${pod.name}`;
 }
 
-/** One that its DaemonSet puts on every node it may: it needs no other place when its node goes. */
-export function isDaemonPod(pod: Pod): boolean {
+/** A pod of a DaemonSet. It does not need another node when its node is removed. */
+export function isDaemonSetPod(pod: Pod): boolean {
   return pod.controller?.kind === 'DaemonSet';
 }

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool's name becomes a Proxmox tag (`ca-group-<pool>`, which Proxmox lower-cases), a Kubernetes label
-// value, the id of a Cluster Autoscaler node group and, by default, the stem of machine names: hence lower
-// case, a DNS label, and short enough that `<pool>-<8 digits>` is still a host name.
+// A pool's name becomes a Proxmox tag (`ca-group-<pool>`, which Proxmox lower-cases), a Kubernetes label value,
+// the id of a Cluster Autoscaler node group and, by default, the prefix of machine names. It must therefore be
+// a lower-case DNS label, short enough that `<pool>-<8 digits>` is a valid host name.
 import { accepted, type Parsed, refused } from './parsed.ts';
 
-export const POOL_NAME_MAX = 54;
+export const MAX_POOL_NAME_LENGTH = 54;
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 export function parsePoolName(text: string): Parsed<string> {
   if (text === '') return refused('is empty');
-  if (text.length > POOL_NAME_MAX) return refused(`is longer than ${POOL_NAME_MAX} characters`);
+  if (text.length > MAX_POOL_NAME_LENGTH)
+    return refused(`is longer than ${MAX_POOL_NAME_LENGTH} characters`);
   if (DNS_LABEL.test(text)) return accepted(text);
   return refused(
     `'${text}' is not a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit`,
   );
 }
 
-/** The tag by which people and lists find a pool's VMs. Copies inherit it: it never proves ownership. */
+/** The tag that groups a pool's VMs in the Proxmox UI. Copies inherit it, so it never proves ownership. */
 export function poolTag(pool: string): string {
   return `ca-group-${pool}`;
 }

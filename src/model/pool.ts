@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine knows of a pool beside its settings: facts that must survive a restart. The settings
-// themselves come from the config file at each start and are never stored.
+// What the engine stores about a pool: facts that must survive a restart. The pool's settings are read from the
+// config file at each start and are never stored.
 
-/** A pool whose new machines keep failing waits, longer each time, and says why. */
+/** A pool whose new machines keep failing backs off exponentially and reports the reason. */
 export interface PoolBackoff {
   readonly failures: number;
   readonly since: number;
-  /** Wall clock; nothing is created for the pool before. */
+  /** Wall clock. No machine is created for the pool before. */
   readonly until: number;
-  /** Error code and sentence of the last failure. */
+  /** Error code and message of the last failure. */
   readonly code: string;
   readonly message: string;
 }
 
-/** What joined nodes really offer to pods, by size: corrects the template that is shown to schedulers. */
+/** Allocatable resources of joined nodes, by machine size. Corrects the template node that schedulers see. */
 export interface LearnedAllocatable {
   readonly cpuMilli: number;
   readonly memoryBytes: number;

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type MachineId, parseMachineId, shortMachineId } from './machine-id.ts';
-import { POOL_NAME_MAX, parsePoolName, poolTag } from './pool-name.ts';
+import { MAX_POOL_NAME_LENGTH, parsePoolName, poolTag } from './pool-name.ts';
 import { placeholderProviderId, readProviderId, vmProviderId } from './provider-id.ts';
 
 const id = '3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId;
@@ -20,11 +20,11 @@ describe('provider ids', () => {
     ['pvescaler://machine/12', { kind: 'foreign' }],
     [`pvescaler://${id}`, { kind: 'foreign' }],
     ['', { kind: 'foreign' }],
-  ])('%s', (text, expected) => {
+  ])('are recognized: %s', (text, expected) => {
     expect(readProviderId(text)).toEqual(expected);
   });
 
-  it('are read without throwing, whatever they are', () => {
+  it('never make the reader throw', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(readProviderId(text)).toHaveProperty('kind');
@@ -34,7 +34,7 @@ describe('provider ids', () => {
 });
 
 describe('machine ids', () => {
-  it('are lower case, whatever firmware shows', () => {
+  it('are read in upper case and returned in lower case', () => {
     expect(parseMachineId(id.toUpperCase())).toEqual({ ok: true, value: id });
     expect(parseMachineId('3c9f4a527d1b4c5e9a6f0b2d4e6f8a10').ok).toBe(false);
     expect(shortMachineId(id)).toBe('3c9f4a52');
@@ -42,25 +42,32 @@ describe('machine ids', () => {
 });
 
 describe('pool names', () => {
-  it.each(['small', 'a', '0', 'gpu-a100', 'a--b', 'x'.repeat(POOL_NAME_MAX)])(
-    'accept %s',
+  it.each(['small', 'a', '0', 'gpu-a100', 'a--b', 'x'.repeat(MAX_POOL_NAME_LENGTH)])(
+    'are accepted: %s',
     (name) => {
       expect(parsePoolName(name)).toEqual({ ok: true, value: name });
     },
   );
 
-  it.each(['', 'Small', 'a_b', '-a', 'a-', 'a.b', 'ä', 'a b', 'x'.repeat(POOL_NAME_MAX + 1)])(
-    'refuse "%s"',
-    (name) => {
-      expect(parsePoolName(name).ok).toBe(false);
-    },
-  );
-
-  it('leave room for the suffix of a machine name in a host name', () => {
-    expect(POOL_NAME_MAX + '-'.length + shortMachineId(id).length).toBeLessThanOrEqual(63);
+  it.each([
+    '',
+    'Small',
+    'a_b',
+    '-a',
+    'a-',
+    'a.b',
+    'ä',
+    'a b',
+    'x'.repeat(MAX_POOL_NAME_LENGTH + 1),
+  ])('are refused: "%s"', (name) => {
+    expect(parsePoolName(name).ok).toBe(false);
   });
 
-  it('become a tag that Proxmox stores as it is', () => {
+  it('leave enough characters for the suffix of a machine name in a host name', () => {
+    expect(MAX_POOL_NAME_LENGTH + '-'.length + shortMachineId(id).length).toBeLessThanOrEqual(63);
+  });
+
+  it('become a tag that Proxmox does not change', () => {
     expect(poolTag('small')).toMatch(/^[a-z0-9_][a-z0-9_+.-]*$/);
   });
 });

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names by which the Cluster Autoscaler and Kubernetes know a machine.
+// The provider ids by which the Cluster Autoscaler and Kubernetes identify a machine.
 //
-// A machine whose VM id is decided is `proxmox://<region>/<vmid>`, the form of the Proxmox cloud controller
-// manager. Before that, while nothing exists on Proxmox, it is `pvescaler://machine/<machine id>`: stable for
-// as long as the machine has no VM id, and never valid as the provider id of a Node. Once a Node exists, its
-// own spec.providerID is what is told to others, verbatim, whatever its form.
+// A machine with a VM id has `proxmox://<region>/<vmid>`, the format of the Proxmox cloud controller manager.
+// Before that it has `pvescaler://machine/<machine id>`, which never is the provider id of a Node. Once a Node
+// exists, its own spec.providerID is reported verbatim, whatever its format.
 import { type MachineId, parseMachineId } from './machine-id.ts';
 
 export type ProviderId =
   | { readonly kind: 'vm'; readonly region: string; readonly vmId: number }
   | { readonly kind: 'placeholder'; readonly machine: MachineId }
-  /** `proxmox://<uuid>`, as Cluster API's Proxmox provider writes it. */
+  /** `proxmox://<uuid>`, the format of Cluster API's Proxmox provider. */
   | { readonly kind: 'smbios'; readonly machine: MachineId }
-  /** `k3s://name`, `rke2://name`: what these distributions write when nobody else does. */
+  /** `k3s://name`, `rke2://name`: the default of these distributions. */
   | { readonly kind: 'node-name'; readonly nodeName: string }
   | { readonly kind: 'foreign' };
 

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Amounts as Kubernetes writes them ("500m", "1.5Gi", "1e3"), exact to the nano, which is the finest
-// Kubernetes keeps. Acceptance, rounding, capping and canonical text follow its resource.ParseQuantity.
-// Two departures: an exponent beyond ±1000 is refused (Kubernetes wraps or hangs), and an amount too large
-// for the largest suffix keeps that suffix ("1000E"; Kubernetes drops it and writes "1").
+// Quantities in Kubernetes notation ("500m", "1.5Gi", "1e3"), exact to 10⁻⁹, the finest unit that Kubernetes
+// keeps. Accepted input, rounding, capping and canonical text follow its resource.ParseQuantity, with two
+// exceptions: an exponent beyond ±1000 is refused (Kubernetes wraps or hangs), and an amount too large for the
+// largest suffix keeps that suffix ("1000E"; Kubernetes drops it and writes "1").
 
 import { accepted, type Parsed, refused } from './parsed.ts';
-import { suffixProblem } from './quantity-suffix-hint.ts';
 
 export type QuantityFormat = 'BinarySI' | 'DecimalSI' | 'DecimalExponent';
 
 export interface Quantity {
   /** The amount times 10⁹. */
   readonly nano: bigint;
-  /** How it was written, which decides how it is written again. */
+  /** The notation in which it was parsed. It is formatted in the same notation. */
   readonly format: QuantityFormat;
 }
 
 interface Suffix {
   readonly format: QuantityFormat;
-  /** Of two for BinarySI, else of ten. */
+  /** A power of two for BinarySI, otherwise of ten. */
   readonly exponent: number;
 }
 
 const NANO = 10n ** 9n;
 const MILLI_IN_NANO = 10n ** 6n;
-const LARGEST_BINARY = (2n ** 63n - 1n) * NANO;
-const LARGEST_EXPONENT = 1000;
+const MAX_BINARY = (2n ** 63n - 1n) * NANO;
+const MAX_EXPONENT = 1000;
 
 const DECIMAL_SUFFIXES = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'] as const;
 const BINARY_SUFFIXES = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const;
@@ -36,8 +35,6 @@ const SUFFIXES: ReadonlyMap<string, Suffix> = new Map<string, Suffix>([
     (text, i) => [text, { format: 'DecimalSI', exponent: i * 3 - 9 }] as const,
   ),
 ]);
-
-export const ZERO_QUANTITY: Quantity = { nano: 0n, format: 'DecimalSI' };
 
 export function parseQuantity(text: string): Parsed<Quantity> {
   if (text === '') return refused('quantity is empty');
@@ -57,13 +54,37 @@ function readSuffix(text: string): Parsed<Suffix> {
   if (known !== undefined) return accepted(known);
   const exponent = /^[eE]([+-]?\d+)$/.exec(text)?.[1];
   if (exponent === undefined) return refused(suffixProblem(text));
-  if (Math.abs(Number(exponent)) > LARGEST_EXPONENT) {
-    return refused(`exponent ${exponent} is beyond ±${LARGEST_EXPONENT}`);
+  if (Math.abs(Number(exponent)) > MAX_EXPONENT) {
+    return refused(`exponent ${exponent} is outside ±${MAX_EXPONENT}`);
   }
   return accepted({ format: 'DecimalExponent', exponent: Number(exponent) });
 }
 
-// Kubernetes reads "m", "." and even "-" as zero, except where its slower way of reading is taken.
+/** Explains text that is not a valid suffix, such as "GB", " Gi" or ",5Gi". */
+function suffixProblem(text: string): string {
+  if (/\s/.test(text)) return 'quantity contains white space';
+  if (text.startsWith(',')) return "quantity contains ','; the decimal separator is '.'";
+  if (/^[A-Za-zµ]+$/.test(text)) return `unknown suffix '${text}'${suggestion(text)}`;
+  return `quantity must be a number with an optional suffix such as m, k, M, G, Ki, Mi or Gi`;
+}
+
+function suggestion(text: string): string {
+  if (/^b(ytes?)?$/i.test(text)) return '; bytes are written without a suffix';
+  if (/^(c|cpus?|v?cores?)$/i.test(text)) return '; cores are written without a suffix';
+  const [, letter, binary] = /^([kmgtpe])(i?)b?$/i.exec(text) ?? [];
+  if (letter === undefined) return '; suffixes are n u m k M G T P E and Ki Mi Gi Ti Pi Ei';
+  const base2 = `'${letter.toUpperCase()}i'`;
+  return binary === ''
+    ? `; did you mean '${decimal(letter)}' or ${base2}?`
+    : `; did you mean ${base2}?`;
+}
+
+function decimal(letter: string): string {
+  const upper = letter.toUpperCase();
+  return upper === 'K' ? 'k' : upper;
+}
+
+// Kubernetes parses "m", "." and even "-" as zero, except on its slower code path.
 function mayLackDigits(suffix: Suffix): boolean {
   return suffix.format === 'BinarySI' ? suffix.exponent < 50 : suffix.exponent >= -9;
 }
@@ -72,7 +93,7 @@ function magnitude(digits: bigint, decimals: number, suffix: Suffix): bigint {
   if (suffix.format === 'BinarySI') {
     const exact = digits * 2n ** BigInt(suffix.exponent) * NANO;
     const nano = divideAwayFromZero(exact, 10n ** BigInt(decimals));
-    return nano > LARGEST_BINARY ? LARGEST_BINARY : nano;
+    return nano > MAX_BINARY ? MAX_BINARY : nano;
   }
   const power = suffix.exponent - decimals + 9;
   return power >= 0
@@ -90,7 +111,7 @@ function divideAwayFromZero(dividend: bigint, divisor: bigint): bigint {
   return dividend > 0n ? quotient + 1n : quotient - 1n;
 }
 
-/** The canonical text: no fraction, the largest suffix that leaves an integer. */
+/** The canonical text: no fraction, and the largest suffix that leaves an integer. */
 export function formatQuantity(quantity: Quantity): string {
   const { nano, format } = quantity;
   if (nano === 0n) return '0';
@@ -106,7 +127,7 @@ export function formatQuantity(quantity: Quantity): string {
   return `${rest}${DECIMAL_SUFFIXES[times]}`;
 }
 
-// Below 1024, and where a fraction would be lost, binary amounts are written in decimal.
+// Binary amounts below 1024, or with a fraction, are formatted in decimal.
 function isBinaryExact(nano: bigint): boolean {
   const size = nano < 0n ? -nano : nano;
   return size >= 1024n * NANO && size % NANO === 0n;
@@ -126,30 +147,12 @@ function factorOut(
   return { rest, times };
 }
 
-export function compareQuantities(left: Quantity, right: Quantity): -1 | 0 | 1 {
-  if (left.nano === right.nano) return 0;
-  return left.nano < right.nano ? -1 : 1;
-}
-
-/** Keeps the left one's format; a zero takes over the right one's. */
-export function addQuantities(left: Quantity, right: Quantity): Quantity {
-  return { nano: left.nano + right.nano, format: resultFormat(left, right) };
-}
-
-export function subtractQuantities(left: Quantity, right: Quantity): Quantity {
-  return { nano: left.nano - right.nano, format: resultFormat(left, right) };
-}
-
-function resultFormat(left: Quantity, right: Quantity): QuantityFormat {
-  return left.nano === 0n ? right.format : left.format;
-}
-
-/** Thousandths, rounded up (away from zero): how CPU is counted. */
+/** Thousandths, rounded away from zero: the unit of CPU. */
 export function milliValue(quantity: Quantity): bigint {
   return divideAwayFromZero(quantity.nano, MILLI_IN_NANO);
 }
 
-/** Units, rounded up (away from zero): how bytes, pods and devices are counted. */
+/** Units, rounded away from zero: the unit of bytes, pods and devices. */
 export function wholeValue(quantity: Quantity): bigint {
   return divideAwayFromZero(quantity.nano, NANO);
 }
@@ -166,7 +169,7 @@ export function quantityFromCount(count: bigint | number): Quantity {
   return { nano: BigInt(count) * NANO, format: 'DecimalSI' };
 }
 
-/** For people, to one decimal ("1.5 GiB"); not for parsing back. */
+/** For people, with one decimal ("1.5 GiB"). Cannot be parsed back. */
 export function humanBytes(bytes: number): string {
   const steps = Math.floor(Math.log2(Math.max(Math.abs(bytes), 1)) / 10);
   const step = Math.min(steps, BINARY_SUFFIXES.length - 1);

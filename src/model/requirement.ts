@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One condition on a set of labels; selectors and node affinity are built of these.
+// One condition on labels. Label selectors and node affinity are lists of these.
 
 import { readInt64 } from './int64.ts';
 import { type Labels, parseLabelKey, parseLabelValue } from './labels.ts';
@@ -14,9 +14,12 @@ interface ValueRule {
   readonly otherwise: string;
 }
 
-const SOME: ValueRule = { accepts: isFilled, otherwise: 'needs at least one value' };
-const NONE: ValueRule = { accepts: isBlank, otherwise: 'takes no values' };
-const NUMBER: ValueRule = { accepts: isInteger, otherwise: 'needs exactly one value, an integer' };
+const SOME: ValueRule = { accepts: hasValues, otherwise: 'needs at least one value' };
+const NONE: ValueRule = { accepts: hasNoValues, otherwise: 'takes no values' };
+const NUMBER: ValueRule = {
+  accepts: hasOneInteger,
+  otherwise: 'needs exactly one value, which must be an integer',
+};
 
 const VALUES: Readonly<Record<RequirementOperator, ValueRule>> = {
   In: SOME,
@@ -44,7 +47,7 @@ export interface Requirement {
   readonly values: readonly string[];
 }
 
-/** A requirement as it comes from the Kubernetes API or a configuration file. */
+/** A selector requirement of the Kubernetes API or a configuration file. */
 export interface RequirementSource {
   readonly key: string;
   readonly operator: string;
@@ -76,26 +79,26 @@ function valuesProblem(
 function firstValueProblem(values: readonly string[]): string | undefined {
   for (const value of values) {
     const checked = parseLabelValue(value);
-    if (!checked.ok) return `has a bad value: ${checked.problem}`;
+    if (!checked.ok) return `has an invalid value: ${checked.problem}`;
   }
   return undefined;
 }
 
-/** Whether the labels meet the requirement. NotIn is also met by labels that lack the key; Gt and Lt are not. */
-export function meets(requirement: Requirement, labels: Labels): boolean {
+/** Whether the labels meet the requirement. Labels without the key meet NotIn, but not Gt and Lt. */
+export function meetsRequirement(requirement: Requirement, labels: Labels): boolean {
   const { key, operator, values } = requirement;
   return TESTS[operator](Object.hasOwn(labels, key) ? labels[key] : undefined, values);
 }
 
-function isFilled(values: readonly string[]): boolean {
+function hasValues(values: readonly string[]): boolean {
   return values.length > 0;
 }
 
-function isBlank(values: readonly string[]): boolean {
+function hasNoValues(values: readonly string[]): boolean {
   return values.length === 0;
 }
 
-function isInteger(values: readonly string[]): boolean {
+function hasOneInteger(values: readonly string[]): boolean {
   return values.length === 1 && readInt64(values[0] ?? '') !== undefined;
 }
 

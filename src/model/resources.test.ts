@@ -3,15 +3,14 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   addResources,
-  fits,
+  findShortfalls,
   formatAmount,
   formatResources,
-  isEmptyResources,
   NO_RESOURCES,
   parseResources,
   type Resources,
   resourceQuantities,
-  shortfall,
+  resourcesFit,
   subtractResources,
 } from './resources.ts';
 
@@ -22,7 +21,7 @@ function resources(source: Readonly<Record<string, string | number>>): Resources
 }
 
 describe('parseResources', () => {
-  test('counts CPU in thousandths and the rest in units, rounded up', () => {
+  test('reads CPU in thousandths and everything else in units, rounded up', () => {
     const source = {
       cpu: '1.5001',
       memory: '1Gi',
@@ -40,28 +39,28 @@ describe('parseResources', () => {
     });
   });
 
-  test('takes numbers, leaves out zeros, and nothing is nothing', () => {
+  test('accepts numbers, omits zeros and accepts an empty map', () => {
     expect(resources({ cpu: 2, memory: 0.5 }).cpuMilli).toBe(2000);
     expect(resources({ memory: 0.5 }).memoryBytes).toBe(1);
     expect(resources({ 'nvidia.com/gpu': '0' })).toEqual(NO_RESOURCES);
     expect(resources({})).toEqual(NO_RESOURCES);
   });
 
-  test('cuts what a double cannot hold', () => {
+  test('caps amounts at the largest safe integer', () => {
     expect(resources({ memory: '1Ei' }).memoryBytes).toBe(Number.MAX_SAFE_INTEGER);
     expect(resources({ cpu: '1e1000' }).cpuMilli).toBe(Number.MAX_SAFE_INTEGER);
   });
 
   test.each([
     [{ memory: '16GB' }, "resource 'memory': unknown suffix 'GB'; did you mean 'G' or 'Gi'?"],
-    [{ cpu: '-1' }, "resource 'cpu' is negative"],
+    [{ cpu: '-1' }, "resource 'cpu' must not be negative"],
     [{ 'a/b/c': '1' }, "resource name: key 'a/b/c' has more than one '/'"],
-  ])('%j is refused: %s', (source, problem) => {
+  ])('refuses %j: %s', (source, problem) => {
     expect(parseResources(source)).toEqual({ ok: false, problem });
   });
 });
 
-describe('arithmetic', () => {
+describe('resource arithmetic', () => {
   test('adds every resource', () => {
     const one = resources({
       cpu: '500m',
@@ -86,7 +85,7 @@ describe('arithmetic', () => {
     });
   });
 
-  test('subtracts below zero, and drops what becomes zero', () => {
+  test('subtracts below zero and omits zeros', () => {
     const one = resources({ cpu: '1', 'a/b': '1', 'a/c': '1' });
     const other = resources({
       cpu: '2',
@@ -105,7 +104,7 @@ describe('arithmetic', () => {
     });
   });
 
-  test('a sum stays within what a double can hold', () => {
+  test('caps a sum at the largest safe integer', () => {
     const huge = resources({
       cpu: '1E',
       memory: '1Ei',
@@ -117,14 +116,14 @@ describe('arithmetic', () => {
     expect(sum).toEqual(huge);
   });
 
-  test('a resource named like something every object inherits is counted right', () => {
+  test('counts a resource named like an inherited object property', () => {
     const odd = resources({ constructor: '2' });
     expect(addResources(NO_RESOURCES, odd).extended).toEqual({ constructor: 2 });
-    expect(fits(odd, NO_RESOURCES)).toBe(false);
+    expect(resourcesFit(odd, NO_RESOURCES)).toBe(false);
   });
 });
 
-describe('fits and shortfall', () => {
+describe('resourcesFit and findShortfalls', () => {
   const node = resources({
     cpu: '2',
     memory: '4Gi',
@@ -148,22 +147,22 @@ describe('fits and shortfall', () => {
         ['a/fpga', 1, 0],
       ],
     ],
-  ])('%j misses %j', (source, missing) => {
+  ])('report that %j lacks %j', (source, missing) => {
     const needed = resources(source);
-    expect(fits(needed, node)).toBe(missing.length === 0);
-    expect(shortfall(needed, node)).toEqual(
-      missing.map(([resource, asked, available]) => ({ resource, needed: asked, available })),
+    expect(resourcesFit(needed, node)).toBe(missing.length === 0);
+    expect(findShortfalls(needed, node)).toEqual(
+      missing.map(([resource, needed, available]) => ({ resource, needed: needed, available })),
     );
   });
 
-  test('who asks for none fits even where it is overcommitted', () => {
+  test('let a request of 0 fit where the resource is overcommitted', () => {
     const overcommitted = subtractResources(NO_RESOURCES, resources({ memory: '1', 'a/gpu': '1' }));
-    expect(fits(NO_RESOURCES, overcommitted)).toBe(true);
-    expect(shortfall(NO_RESOURCES, overcommitted)).toEqual([]);
+    expect(resourcesFit(NO_RESOURCES, overcommitted)).toBe(true);
+    expect(findShortfalls(NO_RESOURCES, overcommitted)).toEqual([]);
   });
 });
 
-describe('text', () => {
+describe('formatting of resources', () => {
   test.each([
     ['cpu', 1500, '1500m'],
     ['cpu', 2000, '2'],
@@ -172,11 +171,11 @@ describe('text', () => {
     ['hugepages-1Gi', 2 ** 31, '2Gi'],
     ['pods', 110, '110'],
     ['a/gpu', 2048, '2048'],
-  ])('%s %d is written %s', (resource, amount, text) => {
+  ])('formats %s %d as %s', (resource, amount, text) => {
     expect(formatAmount(resource, amount)).toBe(text);
   });
 
-  test('is for people, or a map to parse back', () => {
+  test('formats for people and as a map to parse back', () => {
     const some = resources({ cpu: '500m', memory: '1Gi', 'a/gpu': '1' });
     expect(formatResources(some)).toBe('cpu 500m, memory 1Gi, a/gpu 1');
     expect(resourceQuantities(some)).toEqual({ cpu: '500m', memory: '1Gi', 'a/gpu': '1' });
@@ -184,14 +183,7 @@ describe('text', () => {
   });
 });
 
-test('only nothing is empty', () => {
-  expect(isEmptyResources(NO_RESOURCES)).toBe(true);
-  expect(isEmptyResources(resources({ cpu: '1m' }))).toBe(false);
-  expect(isEmptyResources(resources({ pods: '1' }))).toBe(false);
-  expect(isEmptyResources(resources({ 'a/gpu': '1' }))).toBe(false);
-});
-
-describe('for all resources', () => {
+describe('all resources', () => {
   const amount = fc.nat({ max: 2 ** 40 });
   const any: fc.Arbitrary<Resources> = fc.record({
     cpuMilli: amount,
@@ -207,7 +199,7 @@ describe('for all resources', () => {
     ),
   });
 
-  test('subtracting what was added gives the rest back', () => {
+  test('are restored by subtracting what was added', () => {
     fc.assert(
       fc.property(any, any, (one, other) => {
         expect(subtractResources(addResources(one, other), other)).toEqual(one);
@@ -215,16 +207,18 @@ describe('for all resources', () => {
     );
   });
 
-  test('it fits exactly when nothing is short', () => {
+  test('fit if and only if there is no shortfall', () => {
     fc.assert(
       fc.property(any, any, (needed, available) => {
-        expect(fits(needed, available)).toBe(shortfall(needed, available).length === 0);
-        expect(fits(needed, addResources(needed, available))).toBe(true);
+        expect(resourcesFit(needed, available)).toBe(
+          findShortfalls(needed, available).length === 0,
+        );
+        expect(resourcesFit(needed, addResources(needed, available))).toBe(true);
       }),
     );
   });
 
-  test('the quantities read back', () => {
+  test('parse back from their quantities', () => {
     fc.assert(
       fc.property(any, (one) => {
         expect(resources(resourceQuantities(one))).toEqual(one);

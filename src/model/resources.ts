@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods ask for and nodes offer, in plain integers so that packing thousands of pods stays cheap. A number
-// beyond what a double holds exactly (8 PiB) is cut to that: no machine has so much, so nothing fits it.
+// Resource amounts of pods and nodes as plain integers, which keeps packing thousands of pods fast. An amount
+// above Number.MAX_SAFE_INTEGER (8 PiB) is capped there: no machine has as much, so it never fits.
 
 import { parseLabelKey } from './labels.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
@@ -19,7 +19,7 @@ export interface Resources {
   readonly memoryBytes: number;
   readonly ephemeralStorageBytes: number;
   readonly pods: number;
-  /** Everything else by its Kubernetes name (`nvidia.com/gpu`, `hugepages-2Mi`); never holds a zero. */
+  /** All other resources by Kubernetes name (`nvidia.com/gpu`, `hugepages-2Mi`). Never contains a zero. */
   readonly extended: Readonly<Record<string, number>>;
 }
 
@@ -50,7 +50,7 @@ const BASICS: readonly (readonly [name: string, field: Basic])[] = [
 ];
 const BASIC_BY_NAME: ReadonlyMap<string, Basic> = new Map(BASICS);
 
-/** Reads a map such as `{cpu: '500m', memory: '1Gi', 'nvidia.com/gpu': '1'}`. Numbers are taken as their text. */
+/** Parses a map such as `{cpu: '500m', memory: '1Gi', 'nvidia.com/gpu': '1'}`. */
 export function parseResources(
   source: Readonly<Record<string, string | number>>,
 ): Parsed<Resources> {
@@ -72,11 +72,11 @@ function parseAmount(name: string, text: string): Parsed<number> {
   const quantity = parseQuantity(text);
   if (!quantity.ok) return refused(`resource '${name}': ${quantity.problem}`);
   const amount = name === 'cpu' ? milliValue(quantity.value) : wholeValue(quantity.value);
-  if (amount < 0n) return refused(`resource '${name}' is negative`);
-  return accepted(exact(Number(amount)));
+  if (amount < 0n) return refused(`resource '${name}' must not be negative`);
+  return accepted(capAmount(Number(amount)));
 }
 
-function exact(amount: number): number {
+function capAmount(amount: number): number {
   return Math.min(amount, Number.MAX_SAFE_INTEGER);
 }
 
@@ -87,15 +87,15 @@ function withoutZeros(entries: readonly (readonly [string, number])[]): Resource
 
 export function addResources(left: Resources, right: Resources): Resources {
   return {
-    cpuMilli: exact(left.cpuMilli + right.cpuMilli),
-    memoryBytes: exact(left.memoryBytes + right.memoryBytes),
-    ephemeralStorageBytes: exact(left.ephemeralStorageBytes + right.ephemeralStorageBytes),
-    pods: exact(left.pods + right.pods),
+    cpuMilli: capAmount(left.cpuMilli + right.cpuMilli),
+    memoryBytes: capAmount(left.memoryBytes + right.memoryBytes),
+    ephemeralStorageBytes: capAmount(left.ephemeralStorageBytes + right.ephemeralStorageBytes),
+    pods: capAmount(left.pods + right.pods),
     extended: combineExtended(left.extended, right.extended, 1),
   };
 }
 
-/** May go below zero: nodes can be overcommitted. */
+/** The result may be negative: nodes can be overcommitted. */
 export function subtractResources(left: Resources, right: Resources): Resources {
   return {
     cpuMilli: left.cpuMilli - right.cpuMilli,
@@ -106,7 +106,7 @@ export function subtractResources(left: Resources, right: Resources): Resources 
   };
 }
 
-// Most pods and nodes have no extended resources at all; they share one empty object.
+// Most pods and nodes have no extended resources; they share one empty object.
 function combineExtended(
   left: Resources['extended'],
   right: Resources['extended'],
@@ -115,15 +115,18 @@ function combineExtended(
   if (right === NOTHING_EXTENDED) return left;
   const names = new Set([...Object.keys(left), ...Object.keys(right)]);
   return withoutZeros(
-    [...names].map((name) => [name, exact(own(left, name) + sign * own(right, name))]),
+    [...names].map((name) => [
+      name,
+      capAmount(amountOf(left, name) + sign * amountOf(right, name)),
+    ]),
   );
 }
 
-function own(extended: Resources['extended'], name: string): number {
+function amountOf(extended: Resources['extended'], name: string): number {
   return Object.hasOwn(extended, name) ? (extended[name] ?? 0) : 0;
 }
 
-export function fits(needed: Resources, available: Resources): boolean {
+export function resourcesFit(needed: Resources, available: Resources): boolean {
   return (
     isEnough(needed.cpuMilli, available.cpuMilli) &&
     isEnough(needed.memoryBytes, available.memoryBytes) &&
@@ -133,17 +136,19 @@ export function fits(needed: Resources, available: Resources): boolean {
   );
 }
 
-// Who asks for none of a resource fits even where it is overcommitted; so the scheduler sees it.
+// As in the scheduler, a request of 0 fits even where the resource is overcommitted.
 function isEnough(needed: number, available: number): boolean {
   return needed <= 0 || needed <= available;
 }
 
 function fitsExtended(needed: Resources['extended'], available: Resources['extended']): boolean {
-  return Object.keys(needed).every((name) => isEnough(own(needed, name), own(available, name)));
+  return Object.keys(needed).every((name) =>
+    isEnough(amountOf(needed, name), amountOf(available, name)),
+  );
 }
 
-/** What is missing, resource by resource; empty exactly when it fits. */
-export function shortfall(needed: Resources, available: Resources): readonly Shortfall[] {
+/** What is missing, by resource. Empty if and only if everything fits. */
+export function findShortfalls(needed: Resources, available: Resources): readonly Shortfall[] {
   const basics = BASICS.map(([resource, field]) => ({
     resource,
     needed: needed[field],
@@ -151,20 +156,13 @@ export function shortfall(needed: Resources, available: Resources): readonly Sho
   }));
   const extended = Object.keys(needed.extended).map((resource) => ({
     resource,
-    needed: own(needed.extended, resource),
-    available: own(available.extended, resource),
+    needed: amountOf(needed.extended, resource),
+    available: amountOf(available.extended, resource),
   }));
   return [...basics, ...extended].filter((one) => !isEnough(one.needed, one.available));
 }
 
-export function isEmptyResources(resources: Resources): boolean {
-  return (
-    BASICS.every(([, field]) => resources[field] === 0) &&
-    Object.keys(resources.extended).length === 0
-  );
-}
-
-/** One amount as a quantity of the kind its resource is counted in: `500m` CPU, `1Gi` memory. */
+/** Formats an amount in the unit of its resource: `500m` CPU, `1Gi` memory. */
 export function formatAmount(resource: string, amount: number): string {
   if (resource === 'cpu') return formatQuantity(quantityFromMilli(amount));
   return formatQuantity(isBytes(resource) ? quantityFromBytes(amount) : quantityFromCount(amount));
@@ -176,7 +174,7 @@ function isBytes(resource: string): boolean {
   );
 }
 
-/** The map of quantities that parseResources reads back; zeros are left out. */
+/** The quantities by name, which parseResources reads back. Zeros are omitted. */
 export function resourceQuantities(resources: Resources): Readonly<Record<string, string>> {
   const basics = BASICS.map(([name, field]) => [name, resources[field]] as const);
   const amounts = [...basics, ...Object.entries(resources.extended)];

@@ -4,32 +4,31 @@ import { describe, expect, test } from 'vitest';
 import type { Labels } from './labels.ts';
 import {
   type LabelSelectorSource,
-  matches,
+  matchesSelector,
   parseLabelSelector,
-  SELECT_EVERYTHING,
   SELECT_NOTHING,
 } from './selector.ts';
 
 function selects(source: LabelSelectorSource | null | undefined, labels: Labels): boolean {
   const selector = parseLabelSelector(source);
   if (!selector.ok) throw new Error(selector.problem);
-  return matches(selector.value, labels);
+  return matchesSelector(selector.value, labels);
 }
 
 describe('label selectors', () => {
-  test('none selects nothing, an empty one everything', () => {
+  test('select nothing if absent and everything if empty', () => {
     expect(selects(null, {})).toBe(false);
     expect(selects(undefined, { a: 'b' })).toBe(false);
     expect(selects({}, {})).toBe(true);
     expect(selects({ matchLabels: null, matchExpressions: null }, { a: 'b' })).toBe(true);
     expect(parseLabelSelector({ matchLabels: {}, matchExpressions: [] })).toEqual({
       ok: true,
-      value: SELECT_EVERYTHING,
+      value: { selects: 'matching', requirements: [] },
     });
-    expect(matches(SELECT_NOTHING, { a: 'b' })).toBe(false);
+    expect(matchesSelector(SELECT_NOTHING, { a: 'b' })).toBe(false);
   });
 
-  test('every label and every expression must match', () => {
+  test('require every label and every expression', () => {
     const source = {
       matchLabels: { app: 'web' },
       matchExpressions: [
@@ -45,24 +44,24 @@ describe('label selectors', () => {
 
   test.each<[LabelSelectorSource, string]>([
     [{ matchLabels: { '': 'b' } }, 'key is empty'],
-    [{ matchLabels: { a: '-' } }, "operator In of key 'a' has a bad value"],
+    [{ matchLabels: { a: '-' } }, "operator In of key 'a' has an invalid value"],
     [{ matchExpressions: [{ key: 'a', operator: 'In' }] }, 'needs at least one value'],
     [
       { matchExpressions: [{ key: 'a', operator: 'Gt', values: ['1'] }] },
-      'operator Gt is for node affinity only',
+      'operator Gt is supported in node affinity only',
     ],
     [
       { matchExpressions: [{ key: 'a', operator: 'Lt', values: ['1'] }] },
-      'operator Lt is for node affinity only',
+      'operator Lt is supported in node affinity only',
     ],
-  ])('%j is refused: %s', (source, problem) => {
+  ])('are refused: %j (%s)', (source, problem) => {
     expect(parseLabelSelector(source)).toEqual({
       ok: false,
       problem: expect.stringContaining(problem),
     });
   });
 
-  test('labels always match the selector made of them', () => {
+  test('match the labels they were built from', () => {
     const word = fc.stringMatching(/^[a-z][a-z0-9]{0,5}$/);
     fc.assert(
       fc.property(fc.dictionary(word, word), fc.dictionary(word, word), (wanted, more) => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label selectors: which objects somebody means. No selector selects nothing, an empty one selects everything.
+// Label selectors. An absent selector selects nothing; an empty one selects everything.
 
 import type { Labels } from './labels.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 import {
-  meets,
+  meetsRequirement,
   parseRequirement,
   type Requirement,
   type RequirementSource,
@@ -14,14 +14,13 @@ export type Selector =
   | { readonly selects: 'nothing' }
   | { readonly selects: 'matching'; readonly requirements: readonly Requirement[] };
 
-/** A LabelSelector as it comes from the Kubernetes API or a configuration file. */
+/** A LabelSelector of the Kubernetes API or a configuration file. */
 export interface LabelSelectorSource {
   readonly matchLabels?: Labels | null;
   readonly matchExpressions?: readonly RequirementSource[] | null;
 }
 
 export const SELECT_NOTHING: Selector = { selects: 'nothing' };
-export const SELECT_EVERYTHING: Selector = { selects: 'matching', requirements: [] };
 
 export function parseLabelSelector(
   source: LabelSelectorSource | null | undefined,
@@ -47,12 +46,12 @@ function expressions(source: LabelSelectorSource): readonly RequirementSource[] 
 
 function parseLabelExpression(source: RequirementSource): Parsed<Requirement> {
   if (source.operator === 'Gt' || source.operator === 'Lt') {
-    return refused(`operator ${source.operator} is for node affinity only`);
+    return refused(`operator ${source.operator} is supported in node affinity only`);
   }
   return parseRequirement(source);
 }
 
-export function matches(selector: Selector, labels: Labels): boolean {
+export function matchesSelector(selector: Selector, labels: Labels): boolean {
   if (selector.selects === 'nothing') return false;
-  return selector.requirements.every((requirement) => meets(requirement, labels));
+  return selector.requirements.every((requirement) => meetsRequirement(requirement, labels));
 }

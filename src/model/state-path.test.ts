@@ -10,14 +10,14 @@ describe('stateFolderProblem', () => {
     ['/run/pvescaler/state.db', '/run'],
     ['/var/lib/../../tmp/./state.db', '/tmp'],
     ['/scratch/u/state.db', '/scratch/u/'],
-  ])('speaks against %s', (path, folder) => {
+  ])('rejects %s', (path, folder) => {
     expect(stateFolderProblem(path, ['/scratch/u/'])).toMatch(
       new RegExp(`^${folder} may be emptied`),
     );
   });
 
   it.each(['/var/lib/pvescaler/state.db', '/tmpfiles/state.db', '/srv/tmp/state.db', '/tmp'])(
-    'has nothing against %s',
+    'accepts %s',
     (path) => {
       expect(stateFolderProblem(path, ['', '/'])).toBeUndefined();
     },

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a path is a place for state that must outlive a restart.
+// Checks whether a path is suitable for state that must survive a reboot.
 
-/** Emptied at a reboot, or by a nightly cleaner. */
+/** Emptied at a reboot or by a periodic cleanup. */
 const ALWAYS_TEMPORARY = ['/tmp', '/var/tmp', '/dev/shm', '/run', '/var/run'];
 
-/** Why the database should not be there; undefined when nothing speaks against it. */
+/** Why the database must not be stored there. Undefined when the path is suitable. */
 export function stateFolderProblem(
   path: string,
   tempFolders: readonly string[],
 ): string | undefined {
-  const steps = stepsOf(path);
+  const segments = pathSegments(path);
   const folder = [...ALWAYS_TEMPORARY, ...tempFolders].find((name) =>
-    isInside(steps, stepsOf(name)),
+    isInside(segments, pathSegments(name)),
   );
   return folder === undefined
     ? undefined
-    : `${folder} may be emptied at any time, and what pvescaler has begun would be forgotten; use a lasting folder such as /var/lib/pvescaler`;
+    : `${folder} may be emptied at any time, and pvescaler would lose its record of creations in progress; use a persistent directory such as /var/lib/pvescaler`;
 }
 
-function stepsOf(path: string): readonly string[] {
-  const steps: string[] = [];
-  for (const step of path.split('/')) {
-    if (step === '..') steps.pop();
-    else if (step !== '' && step !== '.') steps.push(step);
+function pathSegments(path: string): readonly string[] {
+  const segments: string[] = [];
+  for (const segment of path.split('/')) {
+    if (segment === '..') segments.pop();
+    else if (segment !== '' && segment !== '.') segments.push(segment);
   }
-  return steps;
+  return segments;
 }
 
 function isInside(path: readonly string[], folder: readonly string[]): boolean {
   return (
     folder.length > 0 &&
     path.length > folder.length &&
-    folder.every((step, index) => path[index] === step)
+    folder.every((segment, index) => path[index] === segment)
   );
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A StorageClass: who makes volumes of a kind, when, and where they can be.
+// A StorageClass: which provisioner creates volumes, when they are bound, and where they can be.
 
 import type { Requirement } from './requirement.ts';
 
 export interface StorageClass {
   readonly name: string;
   readonly provisioner: string;
-  /** `unset` only in objects that no API server has defaulted. */
+  /** `unset` only in objects without API server defaults. */
   readonly binding: 'immediate' | 'first-consumer' | 'unset';
-  /** One of these must hold for a node; none at all: every node will do. */
+  /** A node must match one of these. Empty: every node is allowed. */
   readonly allowedTopologies: readonly (readonly Requirement[])[];
 }
 
-/** A StorageClass as it comes from the Kubernetes API. */
+/** A StorageClass object of the Kubernetes API. */
 export interface StorageClassSource {
   readonly metadata: { readonly name: string };
   readonly provisioner?: string | null;

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   checkTaint,
-  findUntolerated,
+  findUntoleratedTaint,
   formatTaint,
   parseLenientTaint,
   parseTaint,
@@ -27,7 +27,7 @@ describe('taints as text', () => {
     ['gpu:NoExecute', { key: 'gpu', value: '', effect: 'NoExecute' }],
     ['gpu=:NoExecute', { key: 'gpu', value: '', effect: 'NoExecute' }],
     ['a.io/b=c:PreferNoSchedule', { key: 'a.io/b', value: 'c', effect: 'PreferNoSchedule' }],
-  ])('%s is read by both forms', (text, taint) => {
+  ])('are parsed by both parsers: %s', (text, taint) => {
     expect(parseTaint(text)).toEqual({ ok: true, value: taint });
     expect(parseLenientTaint(text)).toEqual({ ok: true, value: taint });
   });
@@ -37,7 +37,7 @@ describe('taints as text', () => {
     ['gpu:', ''],
     ['gpu=yes', 'yes'],
     ['gpu=yes:', 'yes'],
-  ])('%s means NoSchedule to the lenient form alone', (text, value) => {
+  ])('without an effect mean NoSchedule for parseLenientTaint only: %s', (text, value) => {
     expect(parseLenientTaint(text)).toEqual({ ok: true, value: { ...gpu, value } });
     expect(parseTaint(text)).toEqual({
       ok: false,
@@ -53,13 +53,13 @@ describe('taints as text', () => {
     [':NoSchedule', 'key is empty'],
     ['=v:NoSchedule', 'key is empty'],
     ['a=b c:NoSchedule', "value 'b c' must be letters"],
-  ])("'%s' is refused by both forms: %s", (text, problem) => {
+  ])("are refused by both parsers: '%s' (%s)", (text, problem) => {
     const refusal = { ok: false, problem: expect.stringContaining(problem) };
     expect(parseTaint(text)).toEqual(refusal);
     expect(parseLenientTaint(text)).toEqual(refusal);
   });
 
-  test('what is written reads back', () => {
+  test('parse back from their formatted text', () => {
     const word = fc.stringMatching(/^[a-z][a-z0-9]{0,5}$/);
     const taint: fc.Arbitrary<Taint> = fc.record({
       key: word,
@@ -73,13 +73,13 @@ describe('taints as text', () => {
     );
   });
 
-  test('are written without an equals sign when there is no value', () => {
+  test('are formatted without an equals sign if there is no value', () => {
     expect(formatTaint(gpu)).toBe('gpu=yes:NoSchedule');
     expect(formatTaint({ ...gpu, value: '' })).toBe('gpu:NoSchedule');
   });
 });
 
-test('a taint that came as an object may lack its value', () => {
+test('may lack a value when given as an object', () => {
   const value = { key: 'gpu', value: '', effect: 'NoSchedule' };
   expect(checkTaint({ key: 'gpu', effect: 'NoSchedule' })).toEqual({ ok: true, value });
   expect(checkTaint({ key: 'gpu', value: null, effect: 'NoSchedule' })).toEqual({
@@ -89,7 +89,7 @@ test('a taint that came as an object may lack its value', () => {
 });
 
 describe('tolerations', () => {
-  test('read with their defaults', () => {
+  test('are parsed with their defaults', () => {
     const value = { key: '', operator: 'Equal', value: '', effect: '' };
     expect(parseToleration({})).toEqual({ ok: true, value });
     expect(
@@ -103,7 +103,7 @@ describe('tolerations', () => {
     ).toEqual({ ok: true, value });
   });
 
-  test('keep their seconds, even none', () => {
+  test('keep their seconds, even 0', () => {
     expect(parseToleration({ operator: 'Exists', tolerationSeconds: 0 })).toEqual({
       ok: true,
       value: { key: '', operator: 'Exists', value: '', effect: '', seconds: 0 },
@@ -113,7 +113,7 @@ describe('tolerations', () => {
   test.each<[TolerationSource, string]>([
     [{ operator: 'exists' }, "unknown toleration operator 'exists'"],
     [{ effect: 'NoEntry' }, "unknown effect 'NoEntry'"],
-  ])('%j is refused: %s', (source, problem) => {
+  ])('are refused: %j (%s)', (source, problem) => {
     expect(parseToleration(source)).toEqual({
       ok: false,
       problem: expect.stringContaining(problem),
@@ -134,7 +134,7 @@ describe('tolerations', () => {
     [{ operator: 'Exists', effect: 'NoSchedule' }, true],
     [{ value: 'yes' }, true],
     [{}, false],
-  ])('%j of gpu=yes:NoSchedule: %s', (source, expected) => {
+  ])('%j tolerates gpu=yes:NoSchedule: %s', (source, expected) => {
     expect(doesTolerate(source, gpu)).toBe(expected);
   });
 
@@ -151,27 +151,30 @@ describe('tolerations', () => {
     ['Lt', '10', 'x', false],
     ['Lt', '', '1', false],
     ['Gt', '1', '9223372036854775808', false],
-  ])('%s %s of the value %s: %s', (...[operator, value, tainted, expected]) => {
-    expect(doesTolerate({ key: 'gpu', operator, value }, { ...gpu, value: tainted })).toBe(
-      expected,
-    );
-  });
+  ])(
+    'compare numbers: %s %s with taint value %s: %s',
+    (...[operator, value, tainted, expected]) => {
+      expect(doesTolerate({ key: 'gpu', operator, value }, { ...gpu, value: tainted })).toBe(
+        expected,
+      );
+    },
+  );
 });
 
-describe('findUntolerated', () => {
+describe('findUntoleratedTaint', () => {
   const soft: Taint = { ...gpu, effect: 'PreferNoSchedule' };
   const evicting: Taint = { ...gpu, effect: 'NoExecute' };
 
-  test('gives the first taint that keeps the pod off', () => {
-    expect(findUntolerated([], [])).toBeUndefined();
-    expect(findUntolerated([soft], [])).toBeUndefined();
-    expect(findUntolerated([soft, evicting, gpu], [])).toBe(evicting);
+  test('returns the first taint that repels the pod', () => {
+    expect(findUntoleratedTaint([], [])).toBeUndefined();
+    expect(findUntoleratedTaint([soft], [])).toBeUndefined();
+    expect(findUntoleratedTaint([soft, evicting, gpu], [])).toBe(evicting);
   });
 
-  test('one toleration is enough for a taint', () => {
+  test('needs one matching toleration per taint', () => {
     const no = { key: 'cpu', operator: 'Exists', value: '', effect: '' } as const;
     const yes = { key: 'gpu', operator: 'Exists', value: '', effect: 'NoSchedule' } as const;
-    expect(findUntolerated([gpu], [no, yes])).toBeUndefined();
-    expect(findUntolerated([gpu, evicting], [no, yes])).toBe(evicting);
+    expect(findUntoleratedTaint([gpu], [no, yes])).toBeUndefined();
+    expect(findUntoleratedTaint([gpu, evicting], [no, yes])).toBe(evicting);
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taints keep pods off a node, tolerations let them on again.
+// Taints repel pods from a node; tolerations allow them.
 
 import { readInt64 } from './int64.ts';
 import { parseLabelKey, parseLabelValue } from './labels.ts';
@@ -33,18 +33,18 @@ export interface Toleration {
   readonly value: string;
   /** Empty: any effect. */
   readonly effect: TaintEffect | '';
-  /** How long a NoExecute taint is borne; absent: for ever. */
+  /** How long a NoExecute taint is tolerated. Absent: for ever. */
   readonly seconds?: number;
 }
 
-/** A taint as it comes from the Kubernetes API or a configuration file. */
+/** A taint of the Kubernetes API or a configuration file. */
 export interface TaintSource {
   readonly key: string;
   readonly value?: string | null;
   readonly effect: string;
 }
 
-/** A toleration as it comes from the Kubernetes API. */
+/** A toleration of the Kubernetes API. */
 export interface TolerationSource {
   readonly key?: string | null;
   readonly operator?: string | null;
@@ -53,7 +53,7 @@ export interface TolerationSource {
   readonly tolerationSeconds?: number | null;
 }
 
-/** Reads `key[=value]:Effect`, as kubectl and the kubelet take it. */
+/** Parses `key[=value]:Effect`, the notation of kubectl and the kubelet. */
 export function parseTaint(text: string): Parsed<Taint> {
   const [subject = '', effect, ...more] = text.split(':');
   if (more.length > 0) return refused(`taint '${text}' has more than one ':'`);
@@ -65,13 +65,12 @@ export function parseTaint(text: string): Parsed<Taint> {
   return checkTaint({ key, value, effect });
 }
 
-/** The same, but a taint without an effect means NoSchedule: how some older files are written. */
+/** Like parseTaint, but a taint without an effect means NoSchedule, as in some older files. */
 export function parseLenientTaint(text: string): Parsed<Taint> {
   const bare = text.replace(/:$/, '');
   return parseTaint(bare.includes(':') ? bare : `${bare}:NoSchedule`);
 }
 
-/** Checks a taint that came as an object. */
 export function checkTaint(source: TaintSource): Parsed<Taint> {
   const key = parseLabelKey(source.key);
   if (!key.ok) return key;
@@ -86,9 +85,11 @@ export function checkTaint(source: TaintSource): Parsed<Taint> {
 function parseEffect(text: string): Parsed<TaintEffect> {
   const effect = EFFECTS.find((known) => known === text);
   if (effect !== undefined) return accepted(effect);
-  const meant = EFFECTS.find((known) => known.toLowerCase() === text.toLowerCase());
+  const suggestion = EFFECTS.find((known) => known.toLowerCase() === text.toLowerCase());
   const hint =
-    meant === undefined ? `effects are ${EFFECTS.join(', ')}` : `did you mean '${meant}'?`;
+    suggestion === undefined
+      ? `effects are ${EFFECTS.join(', ')}`
+      : `did you mean '${suggestion}'?`;
   return refused(`unknown effect '${text}'; ${hint}`);
 }
 
@@ -97,7 +98,7 @@ export function formatTaint({ key, value, effect }: Taint): string {
   return value === '' ? `${key}:${effect}` : `${key}=${value}:${effect}`;
 }
 
-/** Reads a toleration's words only; whether they make sense together was for the API server to judge. */
+/** Parses each field. The API server has already validated their combination. */
 export function parseToleration(source: TolerationSource): Parsed<Toleration> {
   const operator = OPERATORS.find((known) => known === (source.operator || 'Equal'));
   if (operator === undefined) return refused(`unknown toleration operator '${source.operator}'`);
@@ -124,13 +125,13 @@ function isLess(left: string, right: string): boolean {
   return smaller !== undefined && greater !== undefined && smaller < greater;
 }
 
-// Tolerations compare integers only in the form a person would write: no plus sign, no leading zeros.
+// As in Kubernetes, integers are compared only in canonical form: no plus sign, no leading zeros.
 function readCanonical(text: string): bigint | undefined {
   return /^(0|-?[1-9]\d*)$/.test(text) ? readInt64(text) : undefined;
 }
 
-/** The first taint that keeps a pod with these tolerations off a node. PreferNoSchedule keeps nobody off. */
-export function findUntolerated(
+/** The first taint that repels a pod with these tolerations. PreferNoSchedule repels no pod. */
+export function findUntoleratedTaint(
   taints: readonly Taint[],
   tolerations: readonly Toleration[],
 ): Taint | undefined {

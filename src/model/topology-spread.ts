@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How evenly pods must lie over the domains of a topology.
+// Topology spread constraints: how evenly pods must be distributed over topology domains.
 
 import type { Labels } from './labels.ts';
 import { accepted, type Parsed } from './parsed.ts';
@@ -7,18 +7,18 @@ import { type LabelSelectorSource, parseLabelSelector, type Selector } from './s
 
 export interface SpreadConstraint {
   readonly topologyKey: string;
-  /** How many more matching pods a domain may hold than the emptiest one. */
+  /** Maximum difference between the matching pods of a domain and those of the domain with the fewest. */
   readonly maxSkew: number;
-  /** With fewer domains than this the emptiest one counts as empty. */
+  /** With fewer domains than this, the smallest count is taken as 0. */
   readonly minDomains: number;
   readonly selector: Selector;
-  /** Only nodes that the pod's own node selector and affinity allow are domains. */
+  /** Only nodes that match the pod's node selector and affinity count as domains. */
   readonly honorsAffinity: boolean;
-  /** Only nodes whose taints the pod tolerates are domains. */
+  /** Only nodes whose taints the pod tolerates count as domains. */
   readonly honorsTaints: boolean;
 }
 
-/** A TopologySpreadConstraint as it comes from the Kubernetes API. */
+/** A TopologySpreadConstraint of the Kubernetes API. */
 export interface SpreadConstraintSource {
   readonly maxSkew?: number | null;
   readonly topologyKey?: string | null;
@@ -30,7 +30,7 @@ export interface SpreadConstraintSource {
   readonly matchLabelKeys?: readonly string[] | null;
 }
 
-/** Whether it may keep a pod from being scheduled, rather than be a wish. */
+/** Whether it can prevent scheduling (DoNotSchedule), rather than only influence scoring. */
 export function isHardConstraint(source: SpreadConstraintSource): boolean {
   return source.whenUnsatisfiable === 'DoNotSchedule';
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PersistentVolumeClaim: what storage a pod asks for, and whether it has it.
+// A PersistentVolumeClaim: the storage that a pod requests, and whether it is bound.
 
 import type { Labels } from './labels.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
@@ -11,21 +11,21 @@ export interface VolumeClaim {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** UID of the pod that it was made for; empty: none. */
+  /** UID of the pod that the claim was created for. Empty: none. */
   readonly ownerUid: string;
   readonly storageClass: string;
   readonly attributesClass: string;
   /** Empty: none yet. */
   readonly volumeName: string;
-  /** Its volume and it know of each other; until then the name above is only a wish. */
+  /** Claim and volume reference each other. Until then `volumeName` is only a preference. */
   readonly isBindCompleted: boolean;
-  /** The node for which it is to be provisioned; absent: none chosen. */
+  /** The node for which it is to be provisioned. Absent: not chosen. */
   readonly selectedNode?: string;
   readonly isLost: boolean;
   readonly isTerminating: boolean;
   readonly accessModes: readonly string[];
   readonly mode: string;
-  /** Absent: asks for no size. In units of 10⁻⁹ bytes. */
+  /** In units of 10⁻⁹ bytes. Absent: no size is requested. */
   readonly requestNano?: bigint;
   /** Absent: any volume. */
   readonly selector?: Selector;
@@ -36,7 +36,7 @@ interface OwnerSource {
   readonly controller?: boolean | null;
 }
 
-/** A PersistentVolumeClaim as it comes from the Kubernetes API. */
+/** A PersistentVolumeClaim object of the Kubernetes API. */
 export interface VolumeClaimSource {
   readonly metadata: {
     readonly name: string;
@@ -65,22 +65,22 @@ const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
 
 export function volumeClaimFromKubernetes(source: VolumeClaimSource): Parsed<VolumeClaim> {
   const { metadata, spec } = source;
-  const wish = readWish(spec ?? {});
-  if (!wish.ok) return refused(`claim '${metadata.name}': ${wish.problem}`);
+  const requested = readRequestedStorage(spec ?? {});
+  if (!requested.ok) return refused(`claim '${metadata.name}': ${requested.problem}`);
   const annotations = metadata.annotations ?? {};
   const selectedNode = annotations[SELECTED_NODE];
   return accepted({
-    ...identity(metadata),
+    ...readIdentity(metadata),
     storageClass: annotations[CLASS_ANNOTATION] ?? spec?.storageClassName ?? '',
     volumeName: spec?.volumeName ?? '',
     isBindCompleted: Object.hasOwn(annotations, BIND_COMPLETED),
     ...(selectedNode !== undefined && { selectedNode }),
     isLost: source.status?.phase === 'Lost',
-    ...wish.value,
+    ...requested.value,
   });
 }
 
-function identity(
+function readIdentity(
   metadata: VolumeClaimSource['metadata'],
 ): Pick<VolumeClaim, 'namespace' | 'name' | 'uid' | 'ownerUid' | 'isTerminating'> {
   const owner = metadata.ownerReferences?.find((one) => one.controller === true);
@@ -93,12 +93,14 @@ function identity(
   };
 }
 
-type Wish = Pick<
+type RequestedStorage = Pick<
   VolumeClaim,
   'attributesClass' | 'accessModes' | 'mode' | 'requestNano' | 'selector'
 >;
 
-function readWish(spec: NonNullable<VolumeClaimSource['spec']>): Parsed<Wish> {
+function readRequestedStorage(
+  spec: NonNullable<VolumeClaimSource['spec']>,
+): Parsed<RequestedStorage> {
   const size = spec.resources?.requests?.['storage'];
   const request = parseQuantity(String(size ?? '0'));
   if (!request.ok) return request;

@@ -1,39 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does the next machine go, and why not elsewhere? Which VM id, name and addresses does it get?
+// Decides which host, storage, VM id, name and addresses the next machine gets, and why the other hosts were
+// refused.
 //
-// Owns the arithmetic of hosts and storages by allocation, the strategies, and what may be given out again and
-// when. Every refusal carries its reason and its numbers. Must not know Proxmox, Kubernetes, the store or the
-// clock: facts and the time come as values, decisions go back as values. Start reading at `hosts/choose-host.ts`.
+// Contains the capacity arithmetic (by allocation) of hosts and storages, the placement strategies, and the
+// cool-down of ids and addresses. Every refusal has a reason and numbers. Must not know Proxmox, Kubernetes,
+// the store or the clock: it gets facts and the time as values and returns decisions as values. Start reading
+// at `hosts/choose-host.ts`.
 
-export { type AddressSpan, parseAddressSpan } from './addresses/address.ts';
+export { type AddressRange, parseAddressRange } from './addresses/address.ts';
 export {
   type AddressChoice,
   type AddressRequest,
   chooseAddresses,
-  countAddresses,
+  countFreeAddresses,
   type FamilyRule,
 } from './addresses/choose-addresses.ts';
 export { COOL_DOWN_MS } from './cool-down.ts';
 export { chooseHost } from './hosts/choose-host.ts';
 export type {
-  Decision,
+  HostDecision,
   HostReason,
+  HostRefusal,
   NotPlaced,
   Placed,
-  Refusal,
   RefusalCode,
   RefusalReason,
 } from './hosts/decision.ts';
 export {
-  DISK_IN_THE_MAKING,
+  DISK_PENDING_PHASES,
   type RegionFacts,
   type Reservation,
   reservationOf,
   reservationsOf,
   type VmFacts,
 } from './hosts/facts.ts';
-export { type FreeSlots, freeSlots } from './hosts/free-slots.ts';
-export { HostLedger } from './hosts/host-ledger.ts';
+export { countFreeSlots, type FreeSlots } from './hosts/free-slots.ts';
+export { HostAllocations } from './hosts/host-allocations.ts';
 export type {
   HostFilter,
   PlacementRequest,
@@ -42,14 +44,14 @@ export type {
   Strategy,
   Template,
 } from './hosts/request.ts';
-export { chooseName, type NameRequest, nameFor } from './machine-name.ts';
+export { chooseMachineName, type MachineNameRequest, pickFreeName } from './machine-name.ts';
 export {
   chooseVmId,
-  highestTaken,
-  idHoldOf,
-  idsOfNodes,
-  laterFirst,
+  compareNewestFirst,
+  highestTakenVmId,
   nextFreeVmId,
   type VmIdChoice,
   type VmIdRequest,
+  vmIdHoldOf,
+  vmIdsNamedByNodes,
 } from './vm-id.ts';

@@ -3,13 +3,13 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Phase } from '../model/machine.ts';
 import type { MachineId } from '../model/machine-id.ts';
-import { chooseName, type NameRequest } from './machine-name.ts';
+import { chooseMachineName, type MachineNameRequest } from './machine-name.ts';
 
 const ID = '3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId;
 const OTHER = 'aaaaaaaa-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId;
 
-function nameOf(overrides: Partial<NameRequest> = {}): string {
-  return chooseName({
+function nameOf(overrides: Partial<MachineNameRequest> = {}): string {
+  return chooseMachineName({
     names: { prefix: 'worker', suffix: 'id' },
     machine: ID,
     machines: [],
@@ -33,8 +33,8 @@ function machine(name: string, phase: Phase = 'ready', id = OTHER) {
 
 const ordinal = { prefix: 'k8s', role: 'worker', suffix: 'ordinal' } as const;
 
-describe('a name', () => {
-  it('ends in a piece of the machine’s id', () => {
+describe('chooseMachineName', () => {
+  it('ends the name with the first eight digits of the machine id', () => {
     expect(nameOf()).toBe('worker-3c9f4a52');
     expect(nameOf({ names: { ...ordinal, suffix: 'id' } })).toBe('k8s-worker-3c9f4a52');
   });
@@ -44,25 +44,25 @@ describe('a name', () => {
     ['a Node', { nodeNames: ['worker-3c9f4a52'] }],
     ['another machine', { machines: [machine('worker-3c9f4a52')] }],
     ['a VM in upper case', { vmNames: ['Worker-3C9F4A52'] }],
-  ])('ends in the whole id where the piece is taken by %s', (_, taken) => {
+  ])('uses the whole id if the short name is taken by %s', (_, taken) => {
     expect(nameOf(taken)).toBe(`worker-${ID}`);
   });
 
-  it('is not taken by the machine’s own record', () => {
+  it("ignores the machine's own record", () => {
     expect(nameOf({ machines: [machine('worker-3c9f4a52', 'placed', ID)] })).toBe(
       'worker-3c9f4a52',
     );
   });
 
-  it('is a host name however long the stem is', () => {
+  it('shortens a long prefix to a valid host name', () => {
     const prefix = `${'a'.repeat(53)}.b`;
     expect(nameOf({ names: { prefix, suffix: 'id' } })).toBe(`${'a'.repeat(53)}-3c9f4a52`);
     expect(nameOf({ names: { prefix: 'p'.repeat(54), suffix: 'id' } })).toHaveLength(63);
   });
 });
 
-describe('an ordinal name', () => {
-  it('has the lowest free number over VMs, machines and Nodes', () => {
+describe('chooseMachineName with ordinals', () => {
+  it('uses the lowest number that no VM, machine or Node has', () => {
     const taken = {
       vmNames: [undefined, 'k8s-worker-1', 'K8S-worker-4'],
       machines: [machine('k8s-worker-2')],
@@ -73,7 +73,7 @@ describe('an ordinal name', () => {
   });
 
   it.each(['gone', 'failed'] as const)(
-    'comes back from a machine that is %s, but not from its Node',
+    'reuses the name of a machine that is %s, but not while its Node exists',
     (phase) => {
       const machines = [machine('k8s-worker-1', phase)];
       expect(nameOf({ names: ordinal, machines })).toBe('k8s-worker-1');
@@ -83,14 +83,14 @@ describe('an ordinal name', () => {
     },
   );
 
-  it('does not mind machines that have no name yet', () => {
+  it('ignores machines without a name', () => {
     const machines = [{ id: OTHER, phase: 'requested' as const }];
     expect(nameOf({ names: { prefix: 'autoscaler.node', suffix: 'ordinal' }, machines })).toBe(
       'autoscaler.node-1',
     );
   });
 
-  it('is never taken, and the lowest', () => {
+  it('always returns the lowest free number', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 12 })), fc.nat(2), (numbers, shift) => {
         const names = numbers.map((number) => `k8s-worker-${number}`);

@@ -1,61 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// One name for VM, guest and Node. By default it ends in a piece of the machine's id and never comes back: k3s
-// refuses a host name that it has seen with another password. Ordinals are for who wants them.
+// One name for VM, guest and Node. By default it ends with a part of the machine id and is never reused,
+// because k3s rejects a known host name with another password. Ordinal names are optional.
 import type { Machine } from '../model/machine.ts';
 import { type MachineId, shortMachineId } from '../model/machine-id.ts';
 
-export interface NameRequest {
+export interface MachineNameRequest {
   readonly names: {
     readonly prefix: string;
     readonly role?: string | undefined;
     readonly suffix: 'id' | 'ordinal';
   };
   readonly machine: MachineId;
-  /** Its own record does not stand in a machine's way. */
+  /** The machine's own record does not block a name. */
   readonly machines: readonly Pick<Machine, 'id' | 'phase' | 'placement'>[];
   /** Undefined for a VM whose name is not known yet. */
   readonly vmNames: readonly (string | undefined)[];
   readonly nodeNames: readonly string[];
 }
 
-/** A Linux host name and the label kubernetes.io/hostname hold no more. */
-const NAME_MAX = 63;
+/** Limit of a Linux host name and of the label kubernetes.io/hostname. */
+const MAX_NAME_LENGTH = 63;
 
-export function chooseName(request: NameRequest): string {
+export function chooseMachineName(request: MachineNameRequest): string {
   const taken = takenNames(request);
-  return nameFor(request, (name) => taken.has(name));
+  return pickFreeName(request, (name) => taken.has(name));
 }
 
-/** The same where somebody knows which names are taken; names are asked for in lower case. */
-export function nameFor(
-  { names, machine }: Pick<NameRequest, 'names' | 'machine'>,
+/** Like chooseMachineName, with a lookup of taken names. Calls `isTaken` in lower case. */
+export function pickFreeName(
+  { names, machine }: Pick<MachineNameRequest, 'names' | 'machine'>,
   isTaken: IsTaken,
 ): string {
   const stem = [names.prefix, names.role].filter(Boolean).join('-');
-  return names.suffix === 'id' ? nameById(stem, machine, isTaken) : nameByNumber(stem, isTaken);
+  return names.suffix === 'id' ? nameById(stem, machine, isTaken) : nameByOrdinal(stem, isTaken);
 }
 
 type IsTaken = (name: string) => boolean;
 
-/** A longer piece where eight digits are taken; the whole id is nobody else's. */
+/** Uses the full id, which is unique, if the eight-digit name is taken. */
 function nameById(stem: string, id: MachineId, isTaken: IsTaken): string {
-  const name = joined(stem, shortMachineId(id));
-  return isTaken(name) ? joined(stem, id) : name;
+  const name = joinName(stem, shortMachineId(id));
+  return isTaken(name) ? joinName(stem, id) : name;
 }
 
-function nameByNumber(stem: string, isTaken: IsTaken): string {
-  let number = 1;
-  while (isTaken(joined(stem, String(number)))) number += 1;
-  return joined(stem, String(number));
+function nameByOrdinal(stem: string, isTaken: IsTaken): string {
+  let ordinal = 1;
+  while (isTaken(joinName(stem, String(ordinal)))) ordinal += 1;
+  return joinName(stem, String(ordinal));
 }
 
-function joined(stem: string, suffix: string): string {
-  const room = NAME_MAX - suffix.length - 1;
-  return `${stem.slice(0, room).replace(/[-.]+$/, '')}-${suffix}`;
+function joinName(stem: string, suffix: string): string {
+  const stemLength = MAX_NAME_LENGTH - suffix.length - 1;
+  return `${stem.slice(0, stemLength).replace(/[-.]+$/, '')}-${suffix}`;
 }
 
-// Host names know no case. What is gone or failed gives its name back: its Node, while there is one, does not.
-function takenNames({ machine, machines, vmNames, nodeNames }: NameRequest): ReadonlySet<string> {
+// Host names are case-insensitive. A gone or failed machine releases its name, but its Node, while it exists,
+// does not.
+function takenNames({
+  machine,
+  machines,
+  vmNames,
+  nodeNames,
+}: MachineNameRequest): ReadonlySet<string> {
   const recorded = machines
     .filter(({ id, phase }) => id !== machine && phase !== 'gone' && phase !== 'failed')
     .map(({ placement }) => placement?.name);

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// VM ids go round the region's range: Proxmox hands a freed id out at once, and whoever remembers the old VM
-// by its id (the Cluster Autoscaler, backups, a Node) would take the new one for it.
+// VM ids are assigned round-robin over the region's range. Proxmox reassigns a freed id at once, and software
+// that knows the old VM by its id (the Cluster Autoscaler, backups, a Node) would take the new VM for the old
+// one.
 import type { Machine } from '../model/machine.ts';
 import { readProviderId } from '../model/provider-id.ts';
-import { COOL_DOWN_MS, inMinutes, restLeftMs } from './cool-down.ts';
+import { COOL_DOWN_MS, coolDownLeftMs, formatMinutes } from './cool-down.ts';
 
-export type IdRecord = Pick<Machine, 'phase' | 'phaseSince' | 'requestedAt' | 'placement'>;
+export type VmIdRecord = Pick<Machine, 'phase' | 'phaseSince' | 'requestedAt' | 'placement'>;
 
 export interface VmIdRequest {
   readonly region: string;
   /** Both ends included. */
   readonly range: { readonly from: number; readonly to: number };
-  /** Of VMs and containers: they share their ids. */
+  /** Ids of VMs and containers, which share one id space. */
   readonly takenVmIds: readonly number[];
-  /** All records, those of machines that are gone too: they tell when an id was freed. */
-  readonly machines: readonly IdRecord[];
+  /** All records, including those of gone machines: they contain when an id was freed. */
+  readonly machines: readonly VmIdRecord[];
   /** spec.providerID of every Node. */
   readonly nodeProviderIds: readonly string[];
-  /** Absent: that of the machine asked for last. */
-  readonly lastGiven?: number | undefined;
+  /** Absent: the id of the machine that was requested last. */
+  readonly lastAllocated?: number | undefined;
   readonly now: number;
   readonly coolDownMs?: number | undefined;
 }
@@ -28,27 +29,27 @@ export type VmIdChoice =
   | {
       readonly chosen: false;
       readonly code: 'NO_VM_ID_FREE';
-      readonly sentence: string;
+      readonly message: string;
       readonly numbers: Readonly<Record<string, number>>;
     };
 
-type Hold = 'exists' | 'reserved' | 'resting' | 'namedByNode';
+type VmIdHold = 'exists' | 'reserved' | 'cooling-down' | 'namedByNode';
 
 export function chooseVmId(request: VmIdRequest): VmIdChoice {
   const holds = holdsOf(request);
-  const last = request.lastGiven ?? lastAskedFor(request) ?? highestTaken(request);
+  const last = request.lastAllocated ?? lastRequestedVmId(request) ?? highestTakenVmId(request);
   const vmId = nextFreeVmId({ range: request.range, last }, (one) => holds.has(one));
-  return vmId === undefined ? noneFree(request, holds) : { chosen: true, vmId };
+  return vmId === undefined ? noVmIdFree(request, holds) : { chosen: true, vmId };
 }
 
-/** The next free one after the last, where somebody knows which are held. Undefined if none is. */
+/** The next free id after `last`, with a lookup of held ids. Undefined if none is free. */
 export function nextFreeVmId(
   { range, last }: Pick<VmIdRequest, 'range'> & { readonly last: number | undefined },
   isHeld: (vmId: number) => boolean,
 ): number | undefined {
   const { from, to } = range;
   const start = last === undefined || last < from || last >= to ? from : last + 1;
-  // Ends at the latest after the ids that are held: a range may have a thousand million.
+  // Stops at the first free id: the range may have a billion ids.
   for (let step = 0; step <= to - from; step += 1) {
     const vmId = from + ((start - from + step) % (to - from + 1));
     if (!isHeld(vmId)) return vmId;
@@ -56,11 +57,11 @@ export function nextFreeVmId(
   return undefined;
 }
 
-/** What holds an id of the range; the firmest hold of several. */
-function holdsOf(request: VmIdRequest): ReadonlyMap<number, Hold> {
-  const all: readonly (readonly [number, Hold])[] = [
+/** Why each id of the range is held. The last entry for an id takes precedence. */
+function holdsOf(request: VmIdRequest): ReadonlyMap<number, VmIdHold> {
+  const all: readonly (readonly [number, VmIdHold])[] = [
     ...placedHere(request).flatMap((record) => holdOfRecord(record, request)),
-    ...idsOfNodes(request).map((vmId) => [vmId, 'namedByNode'] as const),
+    ...vmIdsNamedByNodes(request).map((vmId) => [vmId, 'namedByNode'] as const),
     ...request.takenVmIds.map((vmId) => [vmId, 'exists'] as const),
   ];
   return new Map(all.filter(([vmId]) => isInRange(vmId, request)));
@@ -69,39 +70,39 @@ function holdsOf(request: VmIdRequest): ReadonlyMap<number, Hold> {
 function holdOfRecord(
   record: PlacedRecord,
   { now, coolDownMs }: VmIdRequest,
-): readonly (readonly [number, Hold])[] {
-  const hold = idHoldOf(record, now, coolDownMs);
+): readonly (readonly [number, VmIdHold])[] {
+  const hold = vmIdHoldOf(record, now, coolDownMs);
   return hold === undefined ? [] : [[record.vmId, hold]];
 }
 
 /**
- * How a record holds the id of its placement; undefined once that has rested. One that was put back to `requested`
- * keeps what it lost: somebody else has that id now.
+ * Why a record holds the VM id of its placement. Undefined after the cool-down. A machine that returned to
+ * `requested` still holds the id it lost: another VM has that id now.
  */
-export function idHoldOf(
+export function vmIdHoldOf(
   { phase, phaseSince }: Pick<Machine, 'phase' | 'phaseSince'>,
   now: number,
   coolDownMs = COOL_DOWN_MS,
-): 'reserved' | 'resting' | undefined {
+): 'reserved' | 'cooling-down' | undefined {
   if (phase !== 'gone' && phase !== 'failed') return 'reserved';
-  return restLeftMs(phaseSince, now, coolDownMs) > 0 ? 'resting' : undefined;
+  return coolDownLeftMs(phaseSince, now, coolDownMs) > 0 ? 'cooling-down' : undefined;
 }
 
-interface PlacedRecord extends Omit<IdRecord, 'placement'> {
+interface PlacedRecord extends Omit<VmIdRecord, 'placement'> {
   readonly vmId: number;
 }
 
-/** Those that hold their id now last, so that an earlier owner's rest does not hide them. */
+/** Current holders last, so that an earlier holder's cool-down does not hide them. */
 function placedHere({ machines, region }: VmIdRequest): readonly PlacedRecord[] {
   const here = machines.flatMap(({ placement, ...record }) =>
     placement?.region === region ? [{ ...record, vmId: placement.vmId }] : [],
   );
-  const isOver = ({ phase }: PlacedRecord) => phase === 'gone' || phase === 'failed';
-  return [...here.filter(isOver), ...here.filter((record) => !isOver(record))];
+  const isEnded = ({ phase }: PlacedRecord) => phase === 'gone' || phase === 'failed';
+  return [...here.filter(isEnded), ...here.filter((record) => !isEnded(record))];
 }
 
-/** The VM ids of a region that Nodes name. */
-export function idsOfNodes({
+/** The VM ids of a region that Nodes refer to. */
+export function vmIdsNamedByNodes({
   nodeProviderIds,
   region,
 }: Pick<VmIdRequest, 'nodeProviderIds' | 'region'>): readonly number[] {
@@ -115,25 +116,26 @@ function isInRange(vmId: number, { range }: Pick<VmIdRequest, 'range'>): boolean
   return vmId >= range.from && vmId <= range.to;
 }
 
-function lastAskedFor(request: VmIdRequest): number | undefined {
+function lastRequestedVmId(request: VmIdRequest): number | undefined {
   const [last] = placedHere(request)
     .filter(({ vmId }) => isInRange(vmId, request))
-    .toSorted(laterFirst);
+    .toSorted(compareNewestFirst);
   return last?.vmId;
 }
 
-/** Whose id was given out later, as far as anybody remembers. */
-export function laterFirst(left: Asked, right: Asked): number {
+/** Sorts the most recently requested machine first. */
+export function compareNewestFirst(left: AllocatedVmId, right: AllocatedVmId): number {
   return right.requestedAt - left.requestedAt || right.vmId - left.vmId;
 }
 
-interface Asked {
+interface AllocatedVmId {
   readonly requestedAt: number;
   readonly vmId: number;
 }
 
-// Without records nobody knows what was freed lately; most likely it lies below the highest id in use.
-export function highestTaken(
+// Without records it is unknown which ids were freed recently; most likely they are below the highest id in
+// use.
+export function highestTakenVmId(
   request: Pick<VmIdRequest, 'takenVmIds' | 'range'>,
 ): number | undefined {
   return request.takenVmIds
@@ -141,38 +143,42 @@ export function highestTaken(
     .reduce<number | undefined>((high, vmId) => Math.max(high ?? vmId, vmId), undefined);
 }
 
-function noneFree(request: VmIdRequest, holds: ReadonlyMap<number, Hold>): VmIdChoice {
+function noVmIdFree(request: VmIdRequest, holds: ReadonlyMap<number, VmIdHold>): VmIdChoice {
   const { from, to } = request.range;
-  const count = (kind: Hold) => [...holds.values()].filter((hold) => hold === kind).length;
+  const count = (kind: VmIdHold) => [...holds.values()].filter((hold) => hold === kind).length;
   const numbers = {
     from,
     to,
     ids: to - from + 1,
     exist: count('exists'),
     reserved: count('reserved'),
-    resting: count('resting'),
+    coolingDown: count('cooling-down'),
     namedByNodes: count('namedByNode'),
   };
-  const rest = nextRested(request, holds);
-  const sentence =
-    `none of the ${numbers.ids} VM ids ${from}-${to} of region ${request.region} is free (exist: ${numbers.exist}, ` +
-    `reserved: ${numbers.reserved}, freed lately: ${numbers.resting}, named by Nodes: ${numbers.namedByNodes})` +
-    (rest === undefined ? '' : `; the next is free in ${inMinutes(rest)}`);
+  const coolDownMs = nextFreeInMs(request, holds);
+  const message =
+    `none of the ${numbers.ids} VM ids ${from}-${to} of region ${request.region} is free (existing: ${numbers.exist}, ` +
+    `reserved: ${numbers.reserved}, cooling down: ${numbers.coolingDown}, named by Nodes: ${numbers.namedByNodes})` +
+    (coolDownMs === undefined ? '' : `; the next is free in ${formatMinutes(coolDownMs)}`);
   return {
     chosen: false,
     code: 'NO_VM_ID_FREE',
-    sentence,
-    numbers: rest === undefined ? numbers : { ...numbers, nextFreeInMs: rest },
+    message,
+    numbers: coolDownMs === undefined ? numbers : { ...numbers, nextFreeInMs: coolDownMs },
   };
 }
 
-function nextRested(request: VmIdRequest, holds: ReadonlyMap<number, Hold>): number | undefined {
+function nextFreeInMs(
+  request: VmIdRequest,
+  holds: ReadonlyMap<number, VmIdHold>,
+): number | undefined {
   const { now, coolDownMs = COOL_DOWN_MS } = request;
-  // An id may have been freed twice; only its last rest counts.
-  const rests = new Map<number, number>();
+  // An id may have been freed twice; only the last cool-down counts.
+  const coolDowns = new Map<number, number>();
   for (const { vmId, phaseSince } of placedHere(request)) {
-    const left = restLeftMs(phaseSince, now, coolDownMs);
-    if (holds.get(vmId) === 'resting') rests.set(vmId, Math.max(rests.get(vmId) ?? 0, left));
+    const left = coolDownLeftMs(phaseSince, now, coolDownMs);
+    if (holds.get(vmId) === 'cooling-down')
+      coolDowns.set(vmId, Math.max(coolDowns.get(vmId) ?? 0, left));
   }
-  return rests.size === 0 ? undefined : Math.min(...rests.values());
+  return coolDowns.size === 0 ? undefined : Math.min(...coolDowns.values());
 }

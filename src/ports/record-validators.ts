@@ -2,14 +2,14 @@
 // Validators for all stored records, shared by all implementations of the Store. They run on write, because an invalid
 // record must not become durable, and on read, because a file may have been damaged or edited by hand.
 import type { AddressLease } from '../model/address-lease.ts';
-import { DRAIN_MOVES, type Drain, type DrainState } from '../model/drain.ts';
+import { DRAIN_TRANSITIONS, type Drain, type DrainState } from '../model/drain.ts';
 import type { CancelIntent, CreateIntent, DeleteIntent, Intent } from '../model/intent.ts';
 import type { JournalEntry, JournalKind, JournalSubject } from '../model/journal-entry.ts';
 import {
   type Machine,
   type MachineFailure,
   type MachineSize,
-  MOVES,
+  PHASE_TRANSITIONS,
   type Phase,
   type Placement,
   TASK_KINDS,
@@ -47,7 +47,7 @@ export interface RecordKinds {
 export type CollectionName = keyof RecordKinds;
 
 const size = object<MachineSize>({ cpu: number, memoryBytes: number, diskBytes: number });
-const phase = oneOf<Phase>(MOVES);
+const phase = oneOf<Phase>(PHASE_TRANSITIONS);
 
 const intentCommon = {
   id: string,
@@ -115,7 +115,7 @@ const drain = object<Drain>({
   machine: machineId,
   nodeName: string,
   nodeUid: string,
-  state: oneOf<DrainState>(DRAIN_MOVES),
+  state: oneOf<DrainState>(DRAIN_TRANSITIONS),
   stateSince: number,
   reason: string,
   requestedAt: number,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
-import { fits, type KubernetesObjects, snapshotFromKubernetes } from './index.ts';
+import { checkFit, type KubernetesObjects, snapshotFromKubernetes } from './index.ts';
 import { aCluster, aPod, nodeSource } from './testing/builders.ts';
 
 const metadata = { name: 'odd' };
 const bad = { matchExpressions: [{ key: 'a', operator: 'Nonsense' }] };
 
 describe('snapshotFromKubernetes', () => {
-  test('needs nothing but nodes', () => {
+  test('requires nodes only', () => {
     const read = snapshotFromKubernetes({ nodes: [nodeSource()] });
     expect(read.ok && read.value.nodes.map(({ name }) => name)).toEqual(['node-1']);
     expect(read.ok && [...read.value.nominated]).toEqual([]);
@@ -27,14 +27,14 @@ describe('snapshotFromKubernetes', () => {
     ["volume 'odd'", { persistentVolumes: [{ metadata, spec: { capacity: { storage: '?' } } }] }],
     ["claim 'odd'", { persistentVolumeClaims: [{ metadata, spec: { selector: bad } }] }],
     ['storage capacity', { csiStorageCapacities: [{ storageClassName: 's', nodeTopology: bad }] }],
-  ])('refuses nonsense and names %s', (named, objects) => {
+  ])('refuses invalid objects and names %s', (named, objects) => {
     expect(snapshotFromKubernetes({ nodes: [], ...objects })).toMatchObject({
       ok: false,
       problem: expect.stringContaining(named),
     });
   });
 
-  test('a pod that runs is not kept a place as well', () => {
+  test('ignores the nominated node of a running pod', () => {
     const snapshot = aCluster({
       pods: [
         { name: 'runs', on: 'node-1', cpu: '2', status: { nominatedNodeName: 'node-1' } },
@@ -45,7 +45,7 @@ describe('snapshotFromKubernetes', () => {
     expect(
       [...snapshot.nominated].map(([node, pods]) => [node, pods.map(({ name }) => name)]),
     ).toEqual([['node-1', ['waits']]]);
-    expect(fits(snapshot, aPod({ cpu: '1' }), 'node-1').fits).toBe(true);
-    expect(fits(snapshot, aPod({ cpu: '1001m' }), 'node-1').fits).toBe(false);
+    expect(checkFit(snapshot, aPod({ cpu: '1' }), 'node-1').fits).toBe(true);
+    expect(checkFit(snapshot, aPod({ cpu: '1001m' }), 'node-1').fits).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a whole cluster from Kubernetes objects.
+// Builds a snapshot from Kubernetes objects.
 
 import {
   type CsiDriverSource,
@@ -7,7 +7,7 @@ import {
   type CsiStorageCapacitySource,
   csiNodeFromKubernetes,
   csiStorageCapacityFromKubernetes,
-  reportsCapacity,
+  driversReportingCapacity,
   type VolumeAttachmentSource,
   volumeAttachmentFromKubernetes,
 } from '../model/csi.ts';
@@ -24,13 +24,13 @@ import type { PodSource } from '../model/pod-source.ts';
 import { type StorageClassSource, storageClassFromKubernetes } from '../model/storage-class.ts';
 import { type VolumeClaimSource, volumeClaimFromKubernetes } from '../model/volume-claim.ts';
 import { Snapshot } from './snapshot.ts';
-import type { StorageObjects } from './state/storage.ts';
+import type { StorageObjects } from './state/storage-state.ts';
 
 export interface NamespaceSource {
   readonly metadata: { readonly name: string; readonly labels?: Labels | null };
 }
 
-/** Lists of objects as the API returns them; what is left out is taken to be empty. */
+/** Lists of objects of the Kubernetes API. Absent lists are empty. */
 export interface KubernetesObjects {
   readonly nodes: readonly NodeSource[];
   readonly pods?: readonly PodSource[];
@@ -45,7 +45,7 @@ export interface KubernetesObjects {
   readonly daemonSets?: readonly DaemonSetSource[];
 }
 
-/** Refused with the first object that makes no sense; the API server lets none of those in. */
+/** Refused at the first invalid object; the API server accepts none of those. */
 export function snapshotFromKubernetes(objects: KubernetesObjects): Parsed<Snapshot> {
   const nodes = readAll(objects.nodes, nodeFromKubernetes);
   if (!nodes.ok) return nodes;
@@ -84,7 +84,7 @@ function readStorage(objects: KubernetesObjects): Parsed<StorageObjects> {
       (one) => volumeAttachmentFromKubernetes(one) ?? [],
     ),
     capacities: capacities.value,
-    capacityDrivers: reportsCapacity(objects.csiDrivers ?? []),
+    capacityDrivers: driversReportingCapacity(objects.csiDrivers ?? []),
   });
 }
 

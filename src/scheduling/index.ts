@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Would this pod run there? What machines would these pods need? Can these nodes be emptied?
+// Simulates kube-scheduler: does a pod fit on a node, which machines do pending pods need, can nodes be
+// drained?
 //
-// Owns the semantics of kube-scheduler's filters as pure code, and the two simulations built on them. Every
-// answer carries its reasons as data. Must not know where pods and nodes come from, what a machine is made
-// of, or what is done with an answer. Start reading at `fits.ts`; each filter has a file in `filters/`; what
-// they ask is kept in `state/`, which follows changes instead of counting again.
+// Implements the semantics of kube-scheduler's filters as pure code, and two simulations on top of them. Every
+// result has its reasons as data. Must not know where pods and nodes come from, how machines are created, or
+// what a result is used for. Start reading at `check-fit.ts`. Each filter has a file in `filters/`. `state/`
+// holds the data that filters read; it is updated incrementally.
 
-export { canEmpty, type Emptying, type EmptyOptions, type Move, type Stuck } from './empty.ts';
-export { fits } from './fits.ts';
+export { checkFit } from './check-fit.ts';
+export {
+  type DrainSimulation,
+  type DrainSimulationOptions,
+  type PodMove,
+  simulateDrain,
+  type UnmovablePod,
+} from './drain-simulation.ts';
+export { formatReason } from './format-reason.ts';
 export {
   type KubernetesObjects,
   type NamespaceSource,
@@ -17,7 +25,7 @@ export type { LimitHit } from './pack/budget.ts';
 export type {
   DomainOffer,
   Limits,
-  MachineSize,
+  PlannedSize,
   PoolOffer,
   SizeOffer,
   SizeRange,
@@ -26,21 +34,20 @@ export { type PackOptions, pack } from './pack/pack.ts';
 export type {
   ExistingPlacement,
   Packing,
+  PackingStep,
   PlannedMachine,
-  Refusal,
-  Skipped,
-  Step,
-  Unplaced,
+  PoolRefusal,
+  SkippedPod,
+  UnplacedPod,
 } from './pack/result.ts';
-export { reasonText } from './reason-text.ts';
 export {
   type ClaimProblem,
-  FILTERS,
+  FILTER_NAMES,
   type FilterName,
-  type Reason,
+  type FilterReason,
+  type FitResult,
   type ResourceShortfall,
   rejectsEverywhere,
-  type Verdict,
 } from './reasons.ts';
 export { type ClusterObjects, Snapshot } from './snapshot.ts';
 export { withNodes, withoutNodes, withoutPod, withPod } from './what-if.ts';

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold whatever the cluster looks like.
+// Properties that hold for every cluster.
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Pod } from '../model/pod.ts';
 import type { PodSpecSource } from '../model/pod-source.ts';
 import {
-  canEmpty,
-  fits,
+  checkFit,
   type Packing,
   type PoolOffer,
   pack,
   type Snapshot,
+  simulateDrain,
   withNodes,
   withoutPod,
   withPod,
@@ -20,13 +20,13 @@ import {
   aCluster,
   aNode,
   aPod,
-  type ClusterWish,
+  type ClusterOptions,
   HOSTNAME,
-  type NodeWish,
-  type PodWish,
+  type NodeOptions,
+  type PodOptions,
   ZONE,
 } from './testing/builders.ts';
-import { aPool, aSize, room, zones } from './testing/offers.ts';
+import { aPool, aSize, resourcesOf, zones } from './testing/offers.ts';
 import { replay } from './testing/replay.ts';
 
 const zone = fc.constantFrom('a', 'b', 'c');
@@ -66,14 +66,14 @@ function spec(withSpread: boolean): fc.Arbitrary<PodSpecSource> {
   });
 }
 
-function pods(withSpread: boolean, maxLength: number): fc.Arbitrary<PodWish[]> {
+function pods(withSpread: boolean, maxLength: number): fc.Arbitrary<PodOptions[]> {
   const one = fc.record({ labels, spec: spec(withSpread), priority: fc.constantFrom(0, 0, 5) });
   return fc
     .array(one, { minLength: 1, maxLength })
     .map((all) => all.map((pod, i) => ({ ...pod, name: `pod-${i}` })));
 }
 
-const node: fc.Arbitrary<NodeWish> = fc.record({
+const node: fc.Arbitrary<NodeOptions> = fc.record({
   zone,
   taints: fc.constantFrom([], [], [{ key: 'k', effect: 'NoSchedule' }]),
 });
@@ -98,8 +98,8 @@ const daemonSets = fc
     })),
   );
 
-/** A cluster with pods spread over its nodes, whatever the filters say to that. */
-function cluster(withSpread: boolean): fc.Arbitrary<ClusterWish> {
+/** A cluster with pods placed on its nodes regardless of the filters. */
+function cluster(withSpread: boolean): fc.Arbitrary<ClusterOptions> {
   return fc.record({ nodes, pods: pods(withSpread, 6) }).map(({ nodes: all, pods: running }) => ({
     nodes: all,
     pods: running.map((pod, i) => ({
@@ -117,7 +117,12 @@ const pools: fc.Arbitrary<readonly PoolOffer[]> = fc.constantFrom(
     aPool({ name: 'small', sizes: [aSize('2x4')], limits: { machines: 2 }, domains: zones('a') }),
     aPool({
       name: 'range',
-      sizes: { min: room(1, 1), max: room(8, 16), step: room(1, 1), reserved: room(0, 0, 0) },
+      sizes: {
+        min: resourcesOf(1, 1),
+        max: resourcesOf(8, 16),
+        step: resourcesOf(1, 1),
+        reserved: resourcesOf(0, 0, 0),
+      },
       domains: zones('b', 'c'),
       taints: [{ key: 'k', value: '', effect: 'NoSchedule' }],
     }),
@@ -126,20 +131,22 @@ const pools: fc.Arbitrary<readonly PoolOffer[]> = fc.constantFrom(
 
 const LITTLE = { numRuns: 150 };
 
-function answers(snapshot: Snapshot, asking: readonly Pod[]): readonly boolean[] {
-  return asking.flatMap((pod) => snapshot.nodes.map(({ name }) => fits(snapshot, pod, name).fits));
+function allResults(snapshot: Snapshot, pending: readonly Pod[]): readonly boolean[] {
+  return pending.flatMap((pod) =>
+    snapshot.nodes.map(({ name }) => checkFit(snapshot, pod, name).fits),
+  );
 }
 
-describe('fits', () => {
-  test('a node more makes no pod unfit, spread aside', () => {
+describe('checkFit, for random clusters', () => {
+  test('accepts whatever it accepted before a node was added, except for topology spread', () => {
     fc.assert(
-      fc.property(cluster(false), pods(false, 2), zone, (wish, asking, newZone) => {
-        const before = aCluster(wish);
+      fc.property(cluster(false), pods(false, 2), zone, (options, pending, newZone) => {
+        const before = aCluster(options);
         const after = withNodes(before, [aNode({ name: 'more', zone: newZone })]);
-        for (const pod of asking.map(aPod)) {
+        for (const pod of pending.map(aPod)) {
           for (const { name } of before.nodes) {
-            const wasFine = fits(before, pod, name).fits;
-            expect(fits(after, pod, name).fits).toBe(wasFine);
+            const wasFine = checkFit(before, pod, name).fits;
+            expect(checkFit(after, pod, name).fits).toBe(wasFine);
           }
         }
       }),
@@ -147,16 +154,17 @@ describe('fits', () => {
     );
   });
 
-  test('a pod more without affinity to it makes nothing fit that did not, spread and affinity aside', () => {
+  test('rejects whatever it rejected before a pod was added, except for affinity and topology spread', () => {
     fc.assert(
-      fc.property(cluster(false), pods(false, 2), pods(false, 1), (wish, asking, [more]) => {
-        const before = aCluster(wish);
-        const home = before.nodes[0]?.name ?? '';
-        const after = withPod(before, aPod({ ...more, name: 'more' }), home);
-        for (const pod of asking.map(aPod)) {
+      fc.property(cluster(false), pods(false, 2), pods(false, 1), (options, pending, [more]) => {
+        const before = aCluster(options);
+        const drained = before.nodes[0]?.name ?? '';
+        const after = withPod(before, aPod({ ...more, name: 'more' }), drained);
+        for (const pod of pending.map(aPod)) {
           const apart = { ...pod, affinity: [] };
           for (const { name } of before.nodes) {
-            if (!fits(before, apart, name).fits) expect(fits(after, apart, name).fits).toBe(false);
+            if (!checkFit(before, apart, name).fits)
+              expect(checkFit(after, apart, name).fits).toBe(false);
           }
         }
       }),
@@ -164,45 +172,45 @@ describe('fits', () => {
     );
   });
 
-  test('what is done and undone leaves no trace', () => {
+  test('gives the same result after changes were made and undone', () => {
     fc.assert(
-      fc.property(cluster(true), pods(true, 3), (wish, asking) => {
-        const snapshot = aCluster(wish);
-        const all = asking.map(aPod);
-        const before = answers(snapshot, all);
+      fc.property(cluster(true), pods(true, 3), (options, pending) => {
+        const snapshot = aCluster(options);
+        const all = pending.map(aPod);
+        const before = allResults(snapshot, all);
         let now = snapshot;
-        const home = snapshot.nodes[0]?.name ?? '';
-        for (const pod of all) now = withPod(now, pod, home);
-        answers(now, all);
-        for (const pod of all) now = withoutPod(now, pod, home);
-        expect(answers(now, all)).toEqual(before);
+        const drained = snapshot.nodes[0]?.name ?? '';
+        for (const pod of all) now = withPod(now, pod, drained);
+        allResults(now, all);
+        for (const pod of all) now = withoutPod(now, pod, drained);
+        expect(allResults(now, all)).toEqual(before);
         pack(now, all, { pools: [aPool({ domains: zones('a', 'z') })] });
-        canEmpty(now, [home]);
-        expect(answers(snapshot, all)).toEqual(before);
-        expect(answers(aCluster(wish), all)).toEqual(before);
+        simulateDrain(now, [drained]);
+        expect(allResults(snapshot, all)).toEqual(before);
+        expect(allResults(aCluster(options), all)).toEqual(before);
       }),
       LITTLE,
     );
   });
 
-  test('a snapshot that grew step by step answers like one that was read at once', () => {
+  test('gives the same result for a derived snapshot and one built at once', () => {
     fc.assert(
-      fc.property(cluster(true), pods(true, 2), (wish, asking) => {
-        const all = asking.map(aPod);
-        const whole = aCluster(wish);
-        let grown = aCluster({ ...wish, pods: [] });
-        answers(grown, all);
-        for (const pod of wish.pods ?? []) {
+      fc.property(cluster(true), pods(true, 2), (options, pending) => {
+        const all = pending.map(aPod);
+        const whole = aCluster(options);
+        let grown = aCluster({ ...options, pods: [] });
+        allResults(grown, all);
+        for (const pod of options.pods ?? []) {
           grown = withPod(grown, aPod(pod), pod.spec?.nodeName ?? '');
         }
-        expect(answers(grown, all)).toEqual(answers(whole, all));
+        expect(allResults(grown, all)).toEqual(allResults(whole, all));
       }),
       LITTLE,
     );
   });
 });
 
-function everybody({ steps, unplaced, skipped }: Packing): readonly string[] {
+function allPodNames({ steps, unplaced, skipped }: Packing): readonly string[] {
   return [...steps, ...unplaced, ...skipped].map(({ pod }) => pod.name).sort();
 }
 
@@ -219,55 +227,55 @@ function outline({ machines, existing, unplaced }: Packing): unknown {
   };
 }
 
-describe('pack', () => {
-  test('every placement passes every filter when it is replayed', () => {
+describe('pack, for random clusters', () => {
+  test('places every pod so that it passes every filter in a replay', () => {
     fc.assert(
-      fc.property(cluster(true), pods(true, 12), pools, (wish, asking, offer) => {
-        const snapshot = aCluster(wish);
-        const packing = pack(snapshot, asking.map(aPod), { pools: offer });
+      fc.property(cluster(true), pods(true, 12), pools, (options, pending, offer) => {
+        const snapshot = aCluster(options);
+        const packing = pack(snapshot, pending.map(aPod), { pools: offer });
         expect(replay(snapshot, packing, 'together')).toEqual([]);
-        expect(replay(snapshot, packing, 'in turn')).toEqual([]);
-        expect(everybody(packing)).toEqual(asking.map(({ name }) => name ?? '').sort());
+        expect(replay(snapshot, packing, 'one by one')).toEqual([]);
+        expect(allPodNames(packing)).toEqual(pending.map(({ name }) => name ?? '').sort());
       }),
       { numRuns: 300 },
     );
   });
 
-  test('so it does with daemons, who pass them, too', () => {
+  test('places pods and daemon pods so that they pass every filter in a replay', () => {
     fc.assert(
       fc.property(
-        fc.record({ wish: cluster(true), sets: daemonSets }),
+        fc.record({ options: cluster(true), sets: daemonSets }),
         pods(true, 12),
         pools,
-        ({ wish, sets }, asking, offer) => {
-          const snapshot = aCluster({ ...wish, daemonSets: sets });
-          const packing = pack(snapshot, asking.map(aPod), { pools: offer });
-          expect(replay(snapshot, packing, 'in turn')).toEqual([]);
-          expect(everybody(packing)).toEqual(asking.map(({ name }) => name ?? '').sort());
+        ({ options, sets }, pending, offer) => {
+          const snapshot = aCluster({ ...options, daemonSets: sets });
+          const packing = pack(snapshot, pending.map(aPod), { pools: offer });
+          expect(replay(snapshot, packing, 'one by one')).toEqual([]);
+          expect(allPodNames(packing)).toEqual(pending.map(({ name }) => name ?? '').sort());
         },
       ),
       { numRuns: 300 },
     );
   });
 
-  test('the order in which pods come does not matter', () => {
+  test('does not depend on the order of the pods', () => {
     fc.assert(
-      fc.property(cluster(true), pods(true, 10), pools, (wish, asking, offer) => {
-        const all = asking.map(aPod);
-        const one = pack(aCluster(wish), all, { pools: offer });
-        const other = pack(aCluster(wish), all.toReversed(), { pools: offer });
+      fc.property(cluster(true), pods(true, 10), pools, (options, pending, offer) => {
+        const all = pending.map(aPod);
+        const one = pack(aCluster(options), all, { pools: offer });
+        const other = pack(aCluster(options), all.toReversed(), { pools: offer });
         expect(outline(other)).toEqual(outline(one));
       }),
       LITTLE,
     );
   });
 
-  test('every machine is as small as its pods allow, and none is empty', () => {
+  test('plans no empty machine and no machine that is larger than needed', () => {
     fc.assert(
-      fc.property(pods(true, 12), (asking) => {
+      fc.property(pods(true, 12), (pending) => {
         const sizes = [aSize('2x4'), aSize('4x8'), aSize('16x32')];
         const offer = [aPool({ sizes, domains: zones('a', 'b') })];
-        const { machines } = pack(aCluster({ nodes: [] }), asking.map(aPod), { pools: offer });
+        const { machines } = pack(aCluster({ nodes: [] }), pending.map(aPod), { pools: offer });
         for (const { size, pods: there } of machines) {
           expect(there.length).toBeGreaterThan(0);
           const cpu = there.reduce((sum, pod) => sum + pod.requests.cpuMilli, 0);
@@ -282,19 +290,19 @@ describe('pack', () => {
     );
   });
 
-  test('limits hold', () => {
+  test('respects all limits', () => {
     fc.assert(
       fc.property(
         pods(true, 12),
         fc.integer({ min: 0, max: 3 }),
         fc.integer({ min: 0, max: 12 }),
-        (asking, machines, cpu) => {
+        (pending, machines, cpu) => {
           const offer = aPool({
             sizes: [aSize('2x4'), aSize('4x8')],
             domains: zones('a', 'b'),
             limits: { machines, cpuMilli: cpu * 1000 },
           });
-          const packing = pack(aCluster({ nodes: [] }), asking.map(aPod), { pools: [offer] });
+          const packing = pack(aCluster({ nodes: [] }), pending.map(aPod), { pools: [offer] });
           expect(packing.machines.length).toBeLessThanOrEqual(machines);
           const used = packing.machines.reduce((sum, { size }) => sum + size.capacity.cpuMilli, 0);
           expect(used).toBeLessThanOrEqual(cpu * 1000);
@@ -305,18 +313,21 @@ describe('pack', () => {
   });
 });
 
-describe('canEmpty', () => {
-  test('every move passes every filter when it is replayed without the nodes', () => {
+describe('simulateDrain, for random clusters', () => {
+  test('moves every pod so that it passes every filter in a replay', () => {
     fc.assert(
-      fc.property(cluster(true), (wish) => {
-        const snapshot = aCluster(wish);
-        const home = snapshot.nodes[0]?.name ?? '';
-        const { moves } = canEmpty(snapshot, [home]);
-        const rest = { ...wish, nodes: (wish.nodes ?? []).filter(({ name }) => name !== home) };
+      fc.property(cluster(true), (options) => {
+        const snapshot = aCluster(options);
+        const drained = snapshot.nodes[0]?.name ?? '';
+        const { moves } = simulateDrain(snapshot, [drained]);
+        const rest = {
+          ...options,
+          nodes: (options.nodes ?? []).filter(({ name }) => name !== drained),
+        };
         let now = aCluster(rest);
         for (const { pod, from, to } of moves) {
-          expect(from).toBe(home);
-          expect(fits(now, pod, to)).toEqual({ fits: true });
+          expect(from).toBe(drained);
+          expect(checkFit(now, pod, to)).toEqual({ fits: true });
           now = withPod(now, pod, to);
         }
       }),

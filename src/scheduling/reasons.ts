@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a pod cannot run on a node, as data: the filter that says no, and the numbers behind it.
+// Why a pod cannot run on a node, as data: the rejecting filter and its numbers.
 
 import type { HostPort } from '../model/host-port.ts';
 import type { InTreeDisk } from '../model/in-tree-disk.ts';
 import type { Taint } from '../model/taints.ts';
 
-export const FILTERS = [
+export const FILTER_NAMES = [
   'NodeUnschedulable',
   'NodeName',
   'TaintToleration',
@@ -20,8 +20,8 @@ export const FILTERS = [
   'InterPodAffinity',
 ] as const;
 
-/** Named as kube-scheduler names its plugins. */
-export type FilterName = (typeof FILTERS)[number];
+/** The plugin names of kube-scheduler. */
+export type FilterName = (typeof FILTER_NAMES)[number];
 
 export interface ResourceShortfall {
   /** The resource's Kubernetes name. */
@@ -31,7 +31,7 @@ export interface ResourceShortfall {
   readonly allocatable: number;
 }
 
-/** What is wrong with a claim or its volume, whichever filter notices. */
+/** What is wrong with a claim or its volume, whichever filter detects it. */
 export type ClaimProblem =
   | 'claim-not-found'
   | 'claim-of-another-pod'
@@ -43,13 +43,13 @@ export type ClaimProblem =
   | 'class-without-binding-mode'
   | 'volume-not-found';
 
-export type Reason =
+export type FilterReason =
   | { readonly filter: 'NodeUnschedulable' }
-  | { readonly filter: 'NodeName'; readonly wanted: string }
+  | { readonly filter: 'NodeName'; readonly required: string }
   | { readonly filter: 'TaintToleration'; readonly taint: Taint }
   | {
       readonly filter: 'NodeAffinity';
-      /** `selector`: labels that the node lacks; `affinity`: none of the terms holds. */
+      /** `selector`: the node lacks labels. `affinity`: no term matches. */
       readonly part: 'selector' | 'affinity';
       readonly missing: Readonly<Record<string, string>>;
     }
@@ -88,7 +88,7 @@ export type Reason =
       readonly problem: 'other-zone';
       readonly volume: string;
       readonly topologyKey: string;
-      readonly wanted: readonly string[];
+      readonly required: readonly string[];
     }
   | {
       readonly filter: 'PodTopologySpread';
@@ -100,32 +100,32 @@ export type Reason =
       readonly problem: 'skew';
       readonly topologyKey: string;
       readonly domain: string;
-      /** Matching pods in the node's domain, and in the emptiest one. */
+      /** Matching pods in the node's domain, and in the domain with the fewest. */
       readonly matching: number;
       readonly minimum: number;
-      /** 1 when the pod itself matches. */
+      /** 1 if the pod itself matches. */
       readonly self: number;
       readonly maxSkew: number;
     }
   | {
       readonly filter: 'InterPodAffinity';
-      readonly problem: 'label-missing' | 'nobody-there';
+      readonly problem: 'label-missing' | 'no-matching-pod';
       readonly topologyKey: string;
     }
   | {
       readonly filter: 'InterPodAffinity';
-      /** `refuses`: the pod's own anti-affinity; `refused-by`: that of pods already there. */
-      readonly problem: 'refuses' | 'refused-by';
+      /** `own-anti-affinity`: of the pod. `existing-anti-affinity`: of pods that are already placed. */
+      readonly problem: 'own-anti-affinity' | 'existing-anti-affinity';
       readonly topologyKey: string;
       readonly domain: string;
       readonly pods: number;
     };
 
-export type Verdict =
+export type FitResult =
   | { readonly fits: true }
-  | { readonly fits: false; readonly reasons: readonly Reason[] };
+  | { readonly fits: false; readonly reasons: readonly FilterReason[] };
 
-const OF_THE_POD: ReadonlySet<string> = new Set<ClaimProblem | 'claim-in-use'>([
+const POD_PROBLEMS: ReadonlySet<string> = new Set<ClaimProblem | 'claim-in-use'>([
   'claim-in-use',
   'claim-not-found',
   'claim-of-another-pod',
@@ -137,7 +137,7 @@ const OF_THE_POD: ReadonlySet<string> = new Set<ClaimProblem | 'claim-in-use'>([
   'class-without-binding-mode',
 ]);
 
-/** Whether the reason lies in the pod and its claims, so that no node at all will do. */
-export function rejectsEverywhere(reason: Reason): boolean {
-  return 'problem' in reason && OF_THE_POD.has(reason.problem);
+/** Whether the reason is in the pod or its claims, so that every node is rejected. */
+export function rejectsEverywhere(reason: FilterReason): boolean {
+  return 'problem' in reason && POD_PROBLEMS.has(reason.problem);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts of kube-scheduler's own plugins, stored by the oracle (test/oracle): one small cluster per feature
-// that decides, and every counterexample ever found. They are replayed here without the oracle.
+// Results of kube-scheduler's own plugins, recorded by the oracle (test/oracle): one small cluster per feature,
+// and every counterexample found so far. They are replayed here without the oracle.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { podFromKubernetes } from '../model/pod-from-kubernetes.ts';
 import type { PodSource } from '../model/pod-source.ts';
 import {
-  fits,
+  checkFit,
   type KubernetesObjects,
   type PoolOffer,
   pack,
@@ -20,11 +20,11 @@ interface Stored {
   readonly title: string;
   readonly cluster: KubernetesObjects;
   readonly pending: readonly PodSource[];
-  /** Per pending pod and node, the plugins that refuse. */
+  /** The rejecting plugins, by pending pod and node. */
   readonly rejections: readonly (readonly (readonly string[])[])[];
 }
 
-/** A packing that was once wrong. It may change and stay right, so no outcome is stored. */
+/** A packing that was once wrong. A correct packing may change, so no result is stored. */
 interface StoredPacking extends Pick<Stored, 'cluster' | 'pending'> {
   readonly daemonSets: NonNullable<KubernetesObjects['daemonSets']>;
   readonly pools: readonly PoolOffer[];
@@ -50,25 +50,25 @@ function rejections({ cluster, pending }: Stored): Stored['rejections'] {
     const pod = podFromKubernetes(source);
     if (!pod.ok) throw new Error(pod.problem);
     return cluster.nodes.map(({ metadata }) => {
-      const verdict = fits(snapshot.value, pod.value, metadata.name);
+      const verdict = checkFit(snapshot.value, pod.value, metadata.name);
       return verdict.fits ? [] : [...new Set(verdict.reasons.map(({ filter }) => filter))].sort();
     });
   });
 }
 
-describe('verdicts of kube-scheduler’s own plugins', () => {
-  test('there is one for every feature', () => {
+describe("checkFit agrees with recorded results of kube-scheduler's plugins", () => {
+  test('for every feature', () => {
     expect(stored.length).toBeGreaterThan(30);
   });
 
-  test.each(stored)('$file: $found.title', ({ found }) => {
+  test.each(stored)('in $file: $found.title', ({ found }) => {
     const expected = found.rejections.map((nodes) => nodes.map((plugins) => [...plugins].sort()));
     expect(rejections(found)).toEqual(expected);
   });
 });
 
-describe('packings that were once wrong', () => {
-  test.each(packings)('$file: every step and every daemon passes every filter', ({ found }) => {
+describe('pack on clusters where it was once wrong', () => {
+  test.each(packings)('places pods and daemon pods that pass every filter: $file', ({ found }) => {
     const snapshot = snapshotFromKubernetes({ ...found.cluster, daemonSets: found.daemonSets });
     if (!snapshot.ok) throw new Error(snapshot.problem);
     const pending = found.pending.map((source) => {
@@ -78,6 +78,6 @@ describe('packings that were once wrong', () => {
     });
     const packing = pack(snapshot.value, pending, { pools: found.pools });
     expect(packing.machines).not.toEqual([]);
-    expect(replay(snapshot.value, packing, 'in turn')).toEqual([]);
+    expect(replay(snapshot.value, packing, 'one by one')).toEqual([]);
   });
 });

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster at one moment, as a value. Forks share one world and remember only what they change; asking a
-// snapshot moves the world there by undoing and redoing, which costs the difference and nothing more.
+// A cluster at one moment, as a value. Derived snapshots share one mutable state and store only their changes.
+// Using a snapshot moves the state to it by undoing and redoing changes, which costs as much as the difference.
 
 import type { DaemonSet } from '../model/daemon-set.ts';
 import type { Labels } from '../model/labels.ts';
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
-import type { Resident } from './state/resident.ts';
-import type { Slot } from './state/slot.ts';
-import { NO_STORAGE, type StorageObjects } from './state/storage.ts';
-import { World } from './state/world.ts';
+import { ClusterState } from './state/cluster-state.ts';
+import type { NodeInfo } from './state/node-info.ts';
+import type { PlacedPod } from './state/placed-pod.ts';
+import { NO_STORAGE, type StorageObjects } from './state/storage-state.ts';
 
 export interface ClusterObjects {
   readonly nodes: readonly Node[];
-  /** Pods that run somewhere, or that a node is kept free for (`nominatedNodeName`). Others are ignored. */
+  /** Placed pods and nominated pods (`nominatedNodeName`). Others are ignored. */
   readonly pods?: readonly Pod[];
   /** Labels of namespaces by name. */
   readonly namespaces?: ReadonlyMap<string, Labels>;
@@ -21,25 +21,29 @@ export interface ClusterObjects {
   readonly daemonSets?: readonly DaemonSet[];
 }
 
-export type Change =
-  | { readonly kind: 'place' | 'displace'; readonly resident: Resident; readonly slot: Slot }
-  | { readonly kind: 'add-node' | 'remove-node'; readonly slot: Slot };
+export type ClusterChange =
+  | {
+      readonly kind: 'add-pod' | 'remove-pod';
+      readonly placedPod: PlacedPod;
+      readonly nodeInfo: NodeInfo;
+    }
+  | { readonly kind: 'add-node' | 'remove-node'; readonly nodeInfo: NodeInfo };
 
 export class Snapshot {
   readonly daemonSets: readonly DaemonSet[];
-  /** Pods by the node that is kept free for them. */
+  /** Nominated pods by node. */
   readonly nominated: ReadonlyMap<string, readonly Pod[]>;
-  readonly #timeline: Timeline;
+  readonly #shared: SharedState;
   readonly #parent: Snapshot | undefined;
-  readonly #changes: readonly Change[];
+  readonly #changes: readonly ClusterChange[];
   readonly #depth: number;
 
   private constructor(
-    timeline: Timeline,
+    shared: SharedState,
     rest: Pick<Snapshot, 'daemonSets' | 'nominated'>,
-    from?: { readonly parent: Snapshot; readonly changes: readonly Change[] },
+    from?: { readonly parent: Snapshot; readonly changes: readonly ClusterChange[] },
   ) {
-    this.#timeline = timeline;
+    this.#shared = shared;
     this.daemonSets = rest.daemonSets;
     this.nominated = rest.nominated;
     this.#parent = from?.parent;
@@ -48,41 +52,44 @@ export class Snapshot {
   }
 
   static of(objects: ClusterObjects): Snapshot {
-    const world = new World(objects.namespaces ?? new Map(), {
+    const cluster = new ClusterState(objects.namespaces ?? new Map(), {
       ...NO_STORAGE,
       ...objects.storage,
     });
-    for (const node of objects.nodes) world.addNode(world.newSlot(node));
-    const living = (objects.pods ?? []).filter((pod) => !pod.isFinished);
-    for (const pod of living) {
-      const slot = world.slot(pod.nodeName);
-      if (slot !== undefined) world.place(world.resident(pod, pod.held), slot);
+    for (const node of objects.nodes) cluster.addNode(cluster.newNodeInfo(node));
+    const running = (objects.pods ?? []).filter((pod) => !pod.isFinished);
+    for (const pod of running) {
+      const nodeInfo = cluster.nodeInfo(pod.nodeName);
+      if (nodeInfo !== undefined) cluster.addPod(cluster.newPlacedPod(pod, pod.held), nodeInfo);
     }
-    const waiting = living.filter((pod) => pod.nodeName === '' && pod.nominatedNodeName !== '');
-    const timeline: Timeline = { world, at: undefined };
-    const snapshot = new Snapshot(timeline, {
+    const waiting = running.filter((pod) => pod.nodeName === '' && pod.nominatedNodeName !== '');
+    const shared: SharedState = { cluster, current: undefined };
+    const snapshot = new Snapshot(shared, {
       daemonSets: objects.daemonSets ?? [],
       nominated: Map.groupBy(waiting, (pod) => pod.nominatedNodeName),
     });
-    timeline.at = snapshot;
+    shared.current = snapshot;
     return snapshot;
   }
 
-  /** The world, moved to this snapshot. Valid until another snapshot of the same cluster is asked. */
-  enter(): World {
-    const { world, at } = this.#timeline;
-    if (at !== undefined && at !== this) Snapshot.#travel(at, this, world);
-    this.#timeline.at = this;
-    return world;
+  /**
+   * Moves the shared state to this snapshot and returns it. Valid until another snapshot of the cluster is
+   * used.
+   */
+  activate(): ClusterState {
+    const { cluster, current } = this.#shared;
+    if (current !== undefined && current !== this) Snapshot.#replay(current, this, cluster);
+    this.#shared.current = this;
+    return cluster;
   }
 
-  static #travel(from: Snapshot, to: Snapshot, world: World): void {
+  static #replay(from: Snapshot, to: Snapshot, cluster: ClusterState): void {
     const redo: Snapshot[] = [];
     let here = from;
     let there = to;
     while (here !== there) {
       if (here.#depth >= there.#depth && here.#parent !== undefined) {
-        for (const change of here.#changes.toReversed()) revert(world, change);
+        for (const change of here.#changes.toReversed()) revertChange(cluster, change);
         here = here.#parent;
       } else {
         redo.push(there);
@@ -90,100 +97,100 @@ export class Snapshot {
       }
     }
     for (const snapshot of redo.toReversed()) {
-      for (const change of snapshot.#changes) apply(world, change);
+      for (const change of snapshot.#changes) applyChange(cluster, change);
     }
   }
 
-  /** A snapshot that differs by what `edit` does. */
+  /** Derives a snapshot that contains the changes made by `edit`. */
   fork(edit: (draft: Draft) => void): Snapshot {
-    const world = this.enter();
-    const draft = new Draft(world);
+    const cluster = this.activate();
+    const draft = new Draft(cluster);
     try {
       edit(draft);
     } finally {
       draft.undo();
     }
-    return new Snapshot(this.#timeline, this, { parent: this, changes: draft.changes });
+    return new Snapshot(this.#shared, this, { parent: this, changes: draft.changes });
   }
 
   get nodes(): readonly Node[] {
-    return this.enter()
-      .slots.filter((slot) => slot.isPresent)
-      .map((slot) => slot.node);
+    return this.activate()
+      .nodeInfos.filter((nodeInfo) => nodeInfo.isPresent)
+      .map((nodeInfo) => nodeInfo.node);
   }
 
   podsOn(nodeName: string): readonly Pod[] {
-    const slot = this.enter().slot(nodeName);
-    return slot === undefined ? [] : [...slot.residents].map((one) => one.pod);
+    const nodeInfo = this.activate().nodeInfo(nodeName);
+    return nodeInfo === undefined ? [] : [...nodeInfo.placedPods].map((one) => one.pod);
   }
 }
 
-interface Timeline {
-  readonly world: World;
-  at: Snapshot | undefined;
+interface SharedState {
+  readonly cluster: ClusterState;
+  current: Snapshot | undefined;
 }
 
-/** Changes to a world that are kept in order, so that they can be taken back. */
+/** An ordered list of changes to the shared state that can be undone. */
 export class Draft {
-  readonly world: World;
-  readonly changes: Change[] = [];
+  readonly cluster: ClusterState;
+  readonly changes: ClusterChange[] = [];
 
-  constructor(world: World) {
-    this.world = world;
+  constructor(cluster: ClusterState) {
+    this.cluster = cluster;
   }
 
-  place(resident: Resident, slot: Slot): void {
-    this.#do({ kind: 'place', resident, slot });
+  addPod(placedPod: PlacedPod, nodeInfo: NodeInfo): void {
+    this.#apply({ kind: 'add-pod', placedPod, nodeInfo });
   }
 
-  displace(resident: Resident, slot: Slot): void {
-    this.#do({ kind: 'displace', resident, slot });
+  removePod(placedPod: PlacedPod, nodeInfo: NodeInfo): void {
+    this.#apply({ kind: 'remove-pod', placedPod, nodeInfo });
   }
 
-  addNode(node: Node): Slot {
-    const slot = this.world.newSlot(node);
-    this.#do({ kind: 'add-node', slot });
-    return slot;
+  addNode(node: Node): NodeInfo {
+    const nodeInfo = this.cluster.newNodeInfo(node);
+    this.#apply({ kind: 'add-node', nodeInfo });
+    return nodeInfo;
   }
 
-  /** With everything on it. */
-  removeNode(slot: Slot): void {
-    for (const resident of slot.residents) this.displace(resident, slot);
-    this.#do({ kind: 'remove-node', slot });
+  /** Removes the node and its pods. */
+  removeNode(nodeInfo: NodeInfo): void {
+    for (const placedPod of nodeInfo.placedPods) this.removePod(placedPod, nodeInfo);
+    this.#apply({ kind: 'remove-node', nodeInfo });
   }
 
   undo(): void {
-    for (const change of this.changes.toReversed()) revert(this.world, change);
+    for (const change of this.changes.toReversed()) revertChange(this.cluster, change);
   }
 
-  #do(change: Change): void {
-    apply(this.world, change);
+  #apply(change: ClusterChange): void {
+    applyChange(this.cluster, change);
     this.changes.push(change);
   }
 }
 
-function apply(world: World, change: Change): void {
+function applyChange(cluster: ClusterState, change: ClusterChange): void {
   switch (change.kind) {
-    case 'place':
-      return world.place(change.resident, change.slot);
-    case 'displace':
-      return world.displace(change.resident, change.slot);
+    case 'add-pod':
+      return cluster.addPod(change.placedPod, change.nodeInfo);
+    case 'remove-pod':
+      return cluster.removePod(change.placedPod, change.nodeInfo);
     case 'add-node':
-      return world.addNode(change.slot);
+      return cluster.addNode(change.nodeInfo);
     case 'remove-node':
-      return world.removeNode(change.slot);
+      return cluster.removeNode(change.nodeInfo);
   }
 }
 
-function revert(world: World, change: Change): void {
+function revertChange(cluster: ClusterState, change: ClusterChange): void {
   switch (change.kind) {
-    case 'place':
-      return world.displace(change.resident, change.slot);
-    case 'displace':
-      return world.place(change.resident, change.slot);
+    case 'add-pod':
+      return cluster.removePod(change.placedPod, change.nodeInfo);
+    case 'remove-pod':
+      return cluster.addPod(change.placedPod, change.nodeInfo);
     case 'add-node':
-      return world.removeNode(change.slot);
+      return cluster.removeNode(change.nodeInfo);
     case 'remove-node':
-      return world.addNode(change.slot);
+      return cluster.addNode(change.nodeInfo);
   }
 }

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots that differ from another by one thing. They cost what they change, and can be built on.
+// Derives a snapshot with one change. The cost is proportional to the change, and derived snapshots can be
+// derived from.
 
 import type { Node } from '../model/node.ts';
 import type { Pod } from '../model/pod.ts';
 import { planStorage } from './filters/volume-binding.ts';
 import type { Snapshot } from './snapshot.ts';
-import type { Slot } from './state/slot.ts';
-import type { World } from './state/world.ts';
+import type { ClusterState } from './state/cluster-state.ts';
+import type { NodeInfo } from './state/node-info.ts';
 
-/** With a pod placed, whether it fits or not; volumes that it would get are no longer free. */
+/** With the pod placed on the node, whether or not it fits. Volumes that the pod would get are reserved. */
 export function withPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snapshot {
   return snapshot.fork((draft) => {
-    const { world } = draft;
-    const slot = slotOf(world, nodeName);
-    const plan = planStorage(pod, slot.node, world.storage);
-    const promise = 'filter' in plan ? undefined : plan;
-    draft.place(world.resident({ ...pod, nodeName }, pod.requests, promise), slot);
+    const { cluster } = draft;
+    const nodeInfo = requireNodeInfo(cluster, nodeName);
+    const plan = planStorage(pod, nodeInfo.node, cluster.storage);
+    const reservation = 'filter' in plan ? undefined : plan;
+    draft.addPod(cluster.newPlacedPod({ ...pod, nodeName }, pod.requests, reservation), nodeInfo);
   });
 }
 
-/** Without a pod, known by its namespace and name. */
+/** Without the pod of this namespace and name. */
 export function withoutPod(snapshot: Snapshot, pod: Pod, nodeName: string): Snapshot {
   return snapshot.fork((draft) => {
-    const slot = slotOf(draft.world, nodeName);
-    for (const resident of slot.residents) {
-      const isSame = resident.pod.name === pod.name && resident.pod.namespace === pod.namespace;
-      if (isSame) draft.displace(resident, slot);
+    const nodeInfo = requireNodeInfo(draft.cluster, nodeName);
+    for (const placedPod of nodeInfo.placedPods) {
+      const isSame = placedPod.pod.name === pod.name && placedPod.pod.namespace === pod.namespace;
+      if (isSame) draft.removePod(placedPod, nodeInfo);
     }
   });
 }
@@ -36,15 +37,15 @@ export function withNodes(snapshot: Snapshot, nodes: readonly Node[]): Snapshot 
   });
 }
 
-/** Without nodes and everything on them. */
+/** Without these nodes and their pods. */
 export function withoutNodes(snapshot: Snapshot, names: readonly string[]): Snapshot {
   return snapshot.fork((draft) => {
-    for (const name of names) draft.removeNode(slotOf(draft.world, name));
+    for (const name of names) draft.removeNode(requireNodeInfo(draft.cluster, name));
   });
 }
 
-function slotOf(world: World, name: string): Slot {
-  const slot = world.slot(name);
-  if (slot === undefined) throw new RangeError(`no node '${name}' in this snapshot`);
-  return slot;
+function requireNodeInfo(cluster: ClusterState, name: string): NodeInfo {
+  const nodeInfo = cluster.nodeInfo(name);
+  if (nodeInfo === undefined) throw new RangeError(`node '${name}' is not in this snapshot`);
+  return nodeInfo;
 }

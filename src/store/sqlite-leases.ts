@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isCurrent, type Lease, leaseExpiry } from '../model/lease.ts';
+import { isLeaseValid, type Lease, leaseExpiry } from '../model/lease.ts';
 import { Conflict, LostLeadership } from '../ports/errors.ts';
 import type { LeaseRequest, ReadOptions, StoreLeases } from '../ports/store.ts';
 import type { StoreObserver } from '../ports/store-write.ts';
@@ -62,7 +62,7 @@ export class SqliteLeases implements StoreLeases {
    */
   assertHeld(lease: Lease): void {
     const current = this.#current(lease);
-    if (current === undefined || !isCurrent(current, this.#connection.now())) {
+    if (current === undefined || !isLeaseValid(current, this.#connection.now())) {
       throw new LostLeadership(
         'LEASE_LOST',
         `${lease.holder} no longer holds lease ${lease.name}`,
@@ -77,7 +77,7 @@ export class SqliteLeases implements StoreLeases {
     const last = this.#newest(name);
     // Read under the lock: an earlier time could make a lease that was renewed meanwhile appear expired.
     const now = this.#connection.now();
-    if (last !== undefined && last.holder !== holder && isCurrent(last, now)) {
+    if (last !== undefined && last.holder !== holder && isLeaseValid(last, now)) {
       throw new Conflict('LEASE_HELD', `lease ${name} is held by ${last.holder}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });

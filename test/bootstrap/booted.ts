@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine made from a seed, booted in a simulated guest: what the seed says is held against what a guest
-// does with it. The two share no code.
+// Boots a machine from a seed in a simulated guest, to check what a guest does with the seed. Seed and
+// simulator share no code.
 import {
+  buildSeedIso,
   type RenderedSeed,
   renderSeed,
   type SeedInput,
-  seedFiles,
-  seedIso,
+  toSeedFiles,
 } from '../../src/bootstrap/index.ts';
-import { value } from '../../src/bootstrap/testing/a-seed.ts';
+import { unwrap } from '../../src/bootstrap/testing/a-seed.ts';
 import {
   createGuestHarness,
   type GuestHarness,
@@ -19,7 +19,7 @@ type DownloadAnswer = ReturnType<NonNullable<GuestInput['download']>>;
 
 export interface Booted extends GuestHarness {
   readonly seed: RenderedSeed;
-  /** Takes the agent's steps as an engine would; the name of the step that failed, if one did. */
+  /** Runs the agent steps. Returns the name of the step that failed, if any. */
   readonly join: () => Promise<string | undefined>;
 }
 
@@ -27,8 +27,8 @@ export function seedOf(input: SeedInput): {
   readonly seed: RenderedSeed;
   readonly iso: Uint8Array;
 } {
-  const seed = value(renderSeed(input));
-  return { seed, iso: seedIso(seedFiles(seed), 1_767_225_600_000) };
+  const seed = unwrap(renderSeed(input));
+  return { seed, iso: buildSeedIso(toSeedFiles(seed), 1_767_225_600_000) };
 }
 
 export async function booted(
@@ -54,10 +54,10 @@ async function takeSteps(bench: GuestHarness, seed: RenderedSeed): Promise<strin
   return undefined;
 }
 
-/** Downloads that answer from a table; everything else is the simulator's stand-in. */
+/** Downloads that are served from a table; everything else is simulated by default. */
 export function downloads(answers: Readonly<Record<string, DownloadAnswer>>) {
   return (url: string): DownloadAnswer => answers[url];
 }
 
-/** An image with what kubeadm needs. */
+/** An image that contains what kubeadm needs. */
 export const KUBEADM_PACKAGES = ['containerd', 'kubeadm', 'kubelet'];

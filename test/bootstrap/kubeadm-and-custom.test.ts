@@ -40,8 +40,8 @@ const JOINED = {
   source: '/var/lib/pvescaler/kubeadm-v1beta4.yaml',
 };
 
-describe('kubeadm', () => {
-  it('joins from user-data', async () => {
+describe('a kubeadm join', () => {
+  it('runs from user-data', async () => {
     const join = aKubeadmJoin({ packages: KUBEADM_PACKAGES, kubeletArgs: ['max-pods=30'] });
     const { guest, seed } = await booted(aSeedInput({ join, pool }));
     const report = guest.report();
@@ -53,13 +53,13 @@ describe('kubeadm', () => {
     expect(report.cloudInitDisabled).toBe(true);
   });
 
-  it('says so when the image has no kubeadm', async () => {
+  it('fails with a message if the image has no kubeadm', async () => {
     const { guest } = await booted(aSeedInput({ join: aKubeadmJoin() }));
     expect(guest.report().joinAttempts).toEqual([]);
     expect(guest.report().errors.join()).toContain('kubeadm is not in this image');
   });
 
-  it('joins by the guest agent, with nothing secret on the seed or in a command line', async () => {
+  it('runs by the guest agent, without secrets on the seed or in a command line', async () => {
     const join = aKubeadmJoin({ via: 'agent', packages: KUBEADM_PACKAGES });
     const bench = await booted(aSeedInput({ join, pool }));
     expect(bench.guest.report().joinAttempts).toEqual([]);
@@ -75,7 +75,7 @@ describe('kubeadm', () => {
     expect(bench.guest.report().joinAttempts).toHaveLength(1);
   });
 
-  it('names the step that failed, and may be tried again', async () => {
+  it('reports the failed agent step and can be retried', async () => {
     const join = aKubeadmJoin({ via: 'agent' });
     const bench = await booted(aSeedInput({ join }));
     expect(await bench.join()).toBe('join');
@@ -84,7 +84,7 @@ describe('kubeadm', () => {
     expect(bench.guest.report().joinAttempts).toHaveLength(1);
   });
 
-  it('works on a clone without any seed of ours', async () => {
+  it('works on a clone without a seed', async () => {
     const join = aKubeadmJoin({ via: 'agent' });
     const bench = await booted(aSeedInput({ join }), {
       seedIso: undefined,
@@ -98,26 +98,26 @@ describe('kubeadm', () => {
 
 const SCRIPT = `#!/bin/sh
 set -eu
-echo "$PVESCALER_NODE_NAME $PVESCALER_PROVIDER_ID $PVESCALER_NODE_LABELS $PVESCALER_VM_ID" > /srv/said
+echo "$PVESCALER_NODE_NAME $PVESCALER_PROVIDER_ID $PVESCALER_NODE_LABELS $PVESCALER_VM_ID" > /srv/output
 test "$PVESCALER_TOKEN" = "$(cat "$PVESCALER_TOKEN_FILE")"
 test "$PVESCALER_TOKEN" = my-token
 touch /srv/joined
 `;
 
-describe('custom', () => {
+describe('a custom join', () => {
   it.each(['cloud-init', 'agent'] as const)('runs the script once, by %s', async (via) => {
     const bench = await booted(aSeedInput({ join: aCustomJoin({ via, script: SCRIPT }) }));
     expect(await bench.join()).toBeUndefined();
     const { files, errors } = bench.guest.report();
     expect(errors).toEqual([]);
-    expect(files['/srv/said']?.content).toMatch(
+    expect(files['/srv/output']?.content).toMatch(
       /^worker-7c9e6679 proxmox:\/\/lab\/1250 autoscaler\S+,tier=small\S+ 1250\n$/,
     );
     expect(files['/srv/joined']).toBeDefined();
     expect(files['/var/lib/pvescaler/join-token']).toBeUndefined();
   });
 
-  it("runs the user's own commands before ours, and cleans up after", async () => {
+  it("runs the user's commands before the join, and cleans up afterwards", async () => {
     const cloudConfig = `#cloud-config
 packages: [nfs-common]
 write_files:
@@ -139,8 +139,8 @@ runcmd:
   });
 });
 
-describe('a machine that joins nothing', () => {
-  it('still gets its name, users, files, packages and addresses, and cloud-init off', async () => {
+describe('a machine without a join', () => {
+  it('gets its name, users, files, packages and addresses, and disables cloud-init', async () => {
     const join = noJoin({
       packages: ['htop'],
       files: [
@@ -187,7 +187,7 @@ describe('a machine that joins nothing', () => {
     expect(report.cloudInitDisabled).toBe(true);
   });
 
-  it('comes up without a guest agent, too', async () => {
+  it('boots without a guest agent', async () => {
     const { guest } = await booted(aSeedInput({ join: noJoin() }), { agentEnabled: false });
     expect(guest.report()).toMatchObject({ phase: 'running', cloudInitDisabled: true });
   });

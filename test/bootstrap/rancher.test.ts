@@ -15,8 +15,8 @@ const LABELS = [
   'topology.kubernetes.io/zone=pve1',
 ];
 
-describe('k3s', () => {
-  it('joins at the first boot with everything that makes the node ours', async () => {
+describe('a k3s join', () => {
+  it('joins at the first boot with name, labels and provider id of the machine', async () => {
     const { guest } = await booted(aSeedInput());
     const report = guest.report();
     expect(report.errors).toEqual([]);
@@ -47,7 +47,7 @@ describe('k3s', () => {
     expect(report.users).toContainEqual(expect.objectContaining({ name: 'ubuntu' }));
   });
 
-  it('leaves no secret behind, and cloud-init switched off', async () => {
+  it('removes all secrets and disables cloud-init', async () => {
     const { guest } = await booted(aSeedInput());
     const { files, cloudInitDisabled, commandsRun } = guest.report();
     const holders = Object.entries(files).filter(([, file]) => file.content.includes(K3S_TOKEN));
@@ -79,7 +79,7 @@ describe('k3s', () => {
     });
   });
 
-  it('brings taints, the startup taint, registries, further arguments and a mirror', async () => {
+  it('configures taints, the startup taint, registries, extra arguments and a mirror', async () => {
     const input = aSeedInput({
       pool: {
         labels: { 'node-role.kubernetes.io/worker': '' },
@@ -131,7 +131,7 @@ describe('k3s', () => {
     ['right', 'the real k3s', 1],
     ['wrong', 'something else', 0],
   ])(
-    "takes the release's own list where no checksum is given: %s",
+    "uses the release's checksum file if no checksum is given: %s",
     async (_, content, attempts) => {
       const sum = createHash('sha256').update('the real k3s').digest('hex');
       const list = `${'00'.repeat(32)}  k3s-airgap-images-amd64.tar\n${sum}  k3s\n`;
@@ -147,14 +147,14 @@ describe('k3s', () => {
   );
 
   it.each([aK3sJoin({ sha256: undefined }), anRke2Join({ sha256: undefined })])(
-    "finds its release's list of checksums by itself",
+    'downloads the checksum file of its release',
     async (join) => {
       const { guest } = await booted(aSeedInput({ join }));
       expect(guest.report()).toMatchObject({ errors: [], joinAttempts: [{ token: K3S_TOKEN }] });
     },
   );
 
-  it('waits for a server that does not answer yet, and gives up loudly on one that never does', async () => {
+  it('waits for a server that does not respond yet, and fails visibly if it never does', async () => {
     const refused = { exitCode: 7, message: 'Connection refused' };
     let calls = 0;
     const late = (url: string) => {
@@ -173,7 +173,7 @@ describe('k3s', () => {
     expect(never.guest.report().errors.join()).toContain('does not answer');
   });
 
-  it('goes on after a power failure in the middle of the join', async () => {
+  it('continues after a power failure during the join', async () => {
     const input = aSeedInput();
     const first = await booted(input, {
       download: downloads({
@@ -191,7 +191,7 @@ describe('k3s', () => {
     expect(second.guest.report().files['/var/lib/pvescaler/join-token']).toBeUndefined();
   });
 
-  it("uses the vendor's script where asked to", async () => {
+  it("uses the vendor's script if configured", async () => {
     const { guest } = await booted(aSeedInput({ join: aK3sJoin({ install: 'script' }) }));
     const report = guest.report();
     expect(report.errors).toEqual([]);
@@ -200,7 +200,7 @@ describe('k3s', () => {
   });
 });
 
-describe('RKE2', () => {
+describe('an RKE2 join', () => {
   it.each(['binary', 'script'] as const)('joins with its %s', async (install) => {
     const { guest } = await booted(aSeedInput({ join: anRke2Join({ install }) }));
     const report = guest.report();
@@ -220,7 +220,7 @@ describe('RKE2', () => {
     expect(report.services['rke2-agent']).toEqual({ enabled: true, active: true });
   });
 
-  it('finds the archive in the list of its release', async () => {
+  it("finds the archive in the release's checksum file", async () => {
     const base = 'https://github.com/rancher/rke2/releases/download/v1.34.4%2Brke2r1';
     const list = `${'ab'.repeat(32)}  rke2.linux-amd64\n${'ab'.repeat(32)}  rke2.linux-amd64.tar.gz\n`;
     const { guest } = await booted(aSeedInput({ join: anRke2Join({ sha256: undefined }) }), {

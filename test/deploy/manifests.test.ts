@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { createHealthApp } from '../../src/http/index.ts';
 import { SERVICE_ACCOUNT } from '../../src/kubernetes/index.ts';
-import { durationMs, parseDuration } from '../../src/model/duration.ts';
+import { durationToMs, parseDuration } from '../../src/model/duration.ts';
 import { pvescaler, root } from '../support/pvescaler.ts';
 import { type Loose, listDeployFiles, readManifest, readRepoFile, readYaml } from './manifests.ts';
 
@@ -262,5 +262,5 @@ describe('the Cluster Autoscaler deployment', () => {
 function milliseconds(text: string): number {
   const parsed = parseDuration(text);
   if (!parsed.ok) throw new Error(`${text} is not a valid duration`);
-  return durationMs(parsed.value);
+  return durationToMs(parsed.value);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every feature that the simulation must have right, as the edit that takes it out of a case. A feature is
-// decisive in a case when the oracle's verdict on some pod and node changes with it and nothing else changed.
+// All features that the simulation must implement, each as the edit that removes it from a case. A feature is
+// decisive in a case if removing it, and nothing else, changes the oracle's result for some pod and node.
 
 import type { Case, Container, Pod, PodAffinityTerm, SpreadConstraint, Volume } from './objects.ts';
 
-type TakeOut = (taken: Case) => void;
+type RemoveFeature = (edited: Case) => void;
 
 function everyPod({ cluster, pending }: Case): Pod[] {
   return [...cluster.pods, ...pending];
@@ -18,16 +18,16 @@ function requestsOf(pods: readonly Pod[]): Record<string, string>[] {
   );
 }
 
-function withoutResource(matches: (name: string) => boolean): TakeOut {
+function withoutResource(matches: (name: string) => boolean): RemoveFeature {
   return ({ pending }) => {
     for (const requests of requestsOf(pending))
       for (const name of Object.keys(requests).filter(matches)) delete requests[name];
   };
 }
 
-function withoutInit(matches: (container: Container) => boolean): TakeOut {
-  return (taken) => {
-    for (const { spec } of everyPod(taken))
+function withoutInit(matches: (container: Container) => boolean): RemoveFeature {
+  return (edited) => {
+    for (const { spec } of everyPod(edited))
       if (spec.initContainers !== undefined)
         spec.initContainers = spec.initContainers.filter((one) => !matches(one));
   };
@@ -40,11 +40,11 @@ function terms(pods: readonly Pod[]): PodAffinityTerm[] {
   ]);
 }
 
-function withoutInTerms(edit: (term: PodAffinityTerm) => void): TakeOut {
-  return (taken) => terms(everyPod(taken)).forEach(edit);
+function withoutInTerms(edit: (term: PodAffinityTerm) => void): RemoveFeature {
+  return (edited) => terms(everyPod(edited)).forEach(edit);
 }
 
-function withoutInSpread(edit: (constraint: SpreadConstraint) => void): TakeOut {
+function withoutInSpread(edit: (constraint: SpreadConstraint) => void): RemoveFeature {
   return ({ pending }) =>
     pending.flatMap(({ spec }) => spec.topologySpreadConstraints ?? []).forEach(edit);
 }
@@ -71,8 +71,8 @@ function dropSpreadKeys(constraint: SpreadConstraint): void {
   delete constraint.matchLabelKeys;
 }
 
-function dropResize(taken: Case): void {
-  for (const { status } of taken.cluster.pods) {
+function dropResize(edited: Case): void {
+  for (const { status } of edited.cluster.pods) {
     if (status === undefined) continue;
     delete status.containerStatuses;
     delete status.initContainerStatuses;
@@ -82,11 +82,11 @@ function dropResize(taken: Case): void {
   }
 }
 
-function dropVolumes(matches: (volume: Volume, pod: Pod, taken: Case) => boolean): TakeOut {
-  return (taken) => {
-    for (const pod of taken.pending)
+function dropVolumes(matches: (volume: Volume, pod: Pod, edited: Case) => boolean): RemoveFeature {
+  return (edited) => {
+    for (const pod of edited.pending)
       if (pod.spec.volumes !== undefined)
-        pod.spec.volumes = pod.spec.volumes.filter((one) => !matches(one, pod, taken));
+        pod.spec.volumes = pod.spec.volumes.filter((one) => !matches(one, pod, edited));
   };
 }
 
@@ -100,12 +100,12 @@ function claimOf(volume: Volume, pod: Pod, { cluster }: Case) {
   );
 }
 
-function isDelayed(volume: Volume, pod: Pod, taken: Case): boolean {
-  const spec = claimOf(volume, pod, taken)?.spec;
+function isDelayed(volume: Volume, pod: Pod, edited: Case): boolean {
+  const spec = claimOf(volume, pod, edited)?.spec;
   return spec !== undefined && spec.volumeName === undefined && spec.storageClassName !== 'now';
 }
 
-function onPending(edit: (spec: Pod['spec']) => void): TakeOut {
+function onPending(edit: (spec: Pod['spec']) => void): RemoveFeature {
   return ({ pending }) => {
     for (const { spec } of pending) edit(spec);
   };
@@ -113,17 +113,17 @@ function onPending(edit: (spec: Pod['spec']) => void): TakeOut {
 
 const DEVICES = /\/|^hugepages-/;
 
-export const FEATURES: Readonly<Record<string, TakeOut>> = {
+export const FEATURES: Readonly<Record<string, RemoveFeature>> = {
   requests: onPending((spec) => {
     for (const one of spec.containers) delete one.resources;
   }),
   'init containers': withoutInit(({ restartPolicy }) => restartPolicy === undefined),
   sidecars: withoutInit(({ restartPolicy }) => restartPolicy === 'Always'),
-  overhead: (taken) => {
-    for (const { spec } of everyPod(taken)) delete spec.overhead;
+  overhead: (edited) => {
+    for (const { spec } of everyPod(edited)) delete spec.overhead;
   },
-  'pod-level requests': (taken) => {
-    for (const { spec } of everyPod(taken)) delete spec.resources;
+  'pod-level requests': (edited) => {
+    for (const { spec } of everyPod(edited)) delete spec.resources;
   },
   'in-place resize': dropResize,
   'pod count': ({ cluster }) => {
@@ -184,8 +184,9 @@ export const FEATURES: Readonly<Record<string, TakeOut>> = {
       persistentVolumeClaim === undefined && ephemeral === undefined,
   ),
   'claims not ready': dropVolumes(
-    (volume, pod, taken) =>
-      claimOf(volume, pod, taken)?.spec.volumeName === undefined && !isDelayed(volume, pod, taken),
+    (volume, pod, edited) =>
+      claimOf(volume, pod, edited)?.spec.volumeName === undefined &&
+      !isDelayed(volume, pod, edited),
   ),
   unschedulable: ({ cluster }) => {
     for (const { spec } of cluster.nodes) delete spec.unschedulable;
@@ -199,9 +200,9 @@ export const FEATURES: Readonly<Record<string, TakeOut>> = {
   },
 };
 
-/** The case without the feature, or nothing if the feature is not in it. */
-export function without(feature: string, of: Case): Case | undefined {
-  const taken = structuredClone(of);
-  FEATURES[feature]?.(taken);
-  return JSON.stringify(taken) === JSON.stringify(of) ? undefined : taken;
+/** The case without the feature. Undefined if the case does not contain it. */
+export function withoutFeature(feature: string, of: Case): Case | undefined {
+  const edited = structuredClone(of);
+  FEATURES[feature]?.(edited);
+  return JSON.stringify(edited) === JSON.stringify(of) ? undefined : edited;
 }

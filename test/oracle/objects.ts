@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes objects as cases carry them: plain JSON that is changed in place when a case is taken apart.
+// Kubernetes objects of a case: plain JSON that is edited in place when a case is shrunk.
 
 export type Labels = Record<string, string>;
 export type Quantities = Record<string, string>;
@@ -234,7 +234,7 @@ export interface Cluster {
   volumeAttachments: VolumeAttachment[];
 }
 
-/** A cluster, and pods that wait for a node in it. All of them as the API server admits them. */
+/** A cluster and its pending pods. All of them are valid for the API server. */
 export interface Case {
   cluster: Cluster;
   pending: Pod[];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Randomness that a seed repeats.
+// A reproducible random number generator.
 
 export class Random {
   #state: number;
 
   constructor(seed: number) {
-    // Neighbouring seeds must not give neighbouring sequences.
+    // Adjacent seeds must not give similar sequences.
     this.#state = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) >>> 0;
     for (let i = 0; i < 4; i += 1) this.next();
   }
@@ -30,11 +30,11 @@ export class Random {
 
   pick<T>(options: readonly T[]): T {
     const picked = options[Math.floor(this.next() * options.length)];
-    if (picked === undefined) throw new RangeError('nothing to pick from');
+    if (picked === undefined) throw new RangeError('cannot pick from an empty list');
     return picked;
   }
 
-  /** Some of the options, in their order, at least one. */
+  /** A random, non-empty selection of the options, in order. */
   some<T>(options: readonly T[], probability = 0.5): T[] {
     const chosen = options.filter(() => this.chance(probability));
     return chosen.length === 0 ? [this.pick(options)] : chosen;

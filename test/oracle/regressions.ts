@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shrunk counterexamples of the past. Those of single verdicts carry the oracle's, so that they can be
-// replayed without it; a packing may change and stay right, so it is judged anew.
+// Shrunk counterexamples that were found earlier. Cases contain the oracle's result, so that they can be
+// replayed without it. A correct packing may change, so packings are checked again.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Rejections } from './compare.ts';
 import type { PackCase } from './generate/pools.ts';
 import type { Case } from './objects.ts';
-import type { Rejections } from './oracle.ts';
 
 export interface Regression extends Case {
-  /** What went wrong once, in a few words. */
+  /** What was wrong, in a few words. */
   readonly title: string;
   readonly rejections: Rejections;
 }
@@ -19,8 +19,8 @@ interface Stored<T> {
   readonly found: T;
 }
 
-const verdicts = join(import.meta.dirname, 'regressions');
-const packings = join(verdicts, 'packings');
+const caseFolder = join(import.meta.dirname, 'regressions');
+const packingFolder = join(caseFolder, 'packings');
 
 function read<T>(folder: string): readonly Stored<T>[] {
   mkdirSync(folder, { recursive: true });
@@ -38,19 +38,19 @@ function write(folder: string, name: string, found: object): string {
 }
 
 export function readRegressions(): readonly Stored<Regression>[] {
-  return read(verdicts);
+  return read(caseFolder);
 }
 
 export function readPackRegressions(): readonly Stored<PackCase>[] {
-  return read(packings);
+  return read(packingFolder);
 }
 
 /** Returns the file's path. */
 export function writeRegression(name: string, regression: Regression): string {
-  return write(verdicts, name, regression);
+  return write(caseFolder, name, regression);
 }
 
 /** Returns the file's path. */
 export function writePackRegression(name: string, found: PackCase): string {
-  return write(packings, name, found);
+  return write(packingFolder, name, found);
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the scheduling simulation against kube-scheduler's own plugins on random clusters.
+// Compares the scheduling simulation with kube-scheduler's own plugins on random clusters.
 // Usage: npm run test:oracle -- [--cases N] [--packings N] [--seed S] [--features NAME,…] [--keep]
-//   --packings  so many, instead of one for every 20 cases;
-//   --features  only these features' shares are measured; --keep  shrunk counterexamples go to regressions/;
-//   --examples  writes a small case per feature to regressions/ instead
-// Case number i has the seed S + i, so `--seed <that> --cases 1` repeats it; so has packing number i.
+//   --packings  number of packings; default: one for every 20 cases
+//   --features  measure only these features
+//   --keep      store shrunk counterexamples in regressions/
+//   --examples  only write a small case per feature to regressions/
+// Case number i has the seed S + i, so `--seed <that> --cases 1` repeats it. The same holds for packing number
+// i.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,15 +15,15 @@ import { buildGoProgram } from '../support/go-program.ts';
 import { runCases } from './cases.ts';
 import { writeExamples } from './examples.ts';
 import { FEATURES } from './features.ts';
-import { Judges } from './judges.ts';
-import { runPacks } from './packs.ts';
-import { type Report, replay } from './replay.ts';
+import { OracleProcesses } from './oracle-processes.ts';
+import { runPackings } from './packings.ts';
+import { type Report, replayRegressions } from './replay-regressions.ts';
 
-/** One packing asks for dozens of verdicts, so few are as good as many of the others. */
-const SHARE = 20;
+/** One packing needs dozens of checks, so fewer packings than cases are needed. */
+const CASES_PER_PACKING = 20;
 
 const root = join(import.meta.dirname, '..', '..');
-const program = join(root, '.cache', 'oracle', 'judge');
+const program = join(root, '.cache', 'oracle', 'scheduler');
 
 const { values: options } = parseArgs({
   options: {
@@ -34,7 +36,7 @@ const { values: options } = parseArgs({
   },
 });
 
-function say(text: string): void {
+function log(text: string): void {
   console.log(`oracle: ${text}`);
 }
 
@@ -49,11 +51,13 @@ function chosenFeatures(): readonly string[] {
   const chosen = options.features.split(',').map((name) => name.trim());
   const unknown = chosen.filter((name) => !known.includes(name));
   if (unknown.length > 0)
-    throw new Error(`no feature '${unknown.join("', '")}'; there are: ${known.join(', ')}`);
+    throw new Error(
+      `unknown feature '${unknown.join("', '")}'; known features: ${known.join(', ')}`,
+    );
   return chosen;
 }
 
-function total(reports: readonly Report[]): Report {
+function sumReports(reports: readonly Report[]): Report {
   return {
     passed: reports.reduce((sum, { passed }) => sum + passed, 0),
     failed: reports.reduce((sum, { failed }) => sum + failed, 0),
@@ -63,30 +67,33 @@ function total(reports: readonly Report[]): Report {
 async function main(): Promise<void> {
   const seed = wholeNumber('seed', options.seed ?? `${Math.floor(Math.random() * 2 ** 30)}`);
   const cases = wholeNumber('cases', options.cases ?? '20000');
-  const packings = wholeNumber('packings', options.packings ?? `${Math.ceil(cases / SHARE)}`);
+  const packings = wholeNumber(
+    'packings',
+    options.packings ?? `${Math.ceil(cases / CASES_PER_PACKING)}`,
+  );
   const features = chosenFeatures();
-  buildGoProgram({ source: join(import.meta.dirname, 'judge'), program, say });
-  await using judges = new Judges(program);
-  say(`${cases} cases with seed ${seed} (repeat: --seed ${seed} --cases ${cases})`);
-  const task = { judge: judges, seed, cases, packings, features, keep: options.keep, say };
+  buildGoProgram({ source: join(import.meta.dirname, 'scheduler'), program, say: log });
+  await using oracle = new OracleProcesses(program);
+  log(`${cases} cases with seed ${seed} (repeat: --seed ${seed} --cases ${cases})`);
+  const task = { oracle, seed, cases, packings, features, keep: options.keep, log };
   if (options.examples) {
     await writeExamples(task);
     return;
   }
-  const reports = [await replay(task), await runCases(task), await runPacks(task)];
-  const { passed, failed } = total(reports);
+  const reports = [await replayRegressions(task), await runCases(task), await runPackings(task)];
+  const { passed, failed } = sumReports(reports);
   mkdirSync(join(root, '.test-results'), { recursive: true });
   writeFileSync(
     join(root, '.test-results', 'oracle.json'),
     `${JSON.stringify({ numPassedTests: passed, numFailedTests: failed })}\n`,
   );
-  say(`${passed} passed, ${failed} failed`);
+  log(`${passed} passed, ${failed} failed`);
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
 try {
   await main();
 } catch (error) {
-  say(error instanceof Error ? error.message : String(error));
+  log(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;
 }

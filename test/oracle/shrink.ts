@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes a case apart as long as what is left still shows the problem.
+// Shrinks a case as long as it still shows the problem.
 
 import type { Case } from './objects.ts';
 
-/** Fields whose absence leaves an object that the API server would still admit. */
+/** Fields that may be absent in a valid object. */
 const OPTIONAL = new Set(
   [
     'labels annotations taints unschedulable tolerations nodeSelector affinity nodeAffinity podAffinity',
@@ -18,16 +18,16 @@ const OPTIONAL = new Set(
     .split(' '),
 );
 
-/** Maps whose entries may go one by one. */
+/** Maps whose entries may be removed one by one. */
 const MAPS = new Set('labels annotations nodeSelector matchLabels requests overhead'.split(' '));
 
-/** Lists that mean something else, or nothing, when they are empty. */
+/** Lists that are invalid or have another meaning when empty. */
 const NEVER_EMPTY = new Set(
   'containers values nodeSelectorTerms accessModes drivers monitors sizes domains'.split(' '),
 );
 
-/** Lists that go as a whole or not at all. */
-const WHOLE = new Set(['matchLabelKeys', 'mismatchLabelKeys']);
+/** Lists that may only be removed as a whole. */
+const INDIVISIBLE_LISTS = new Set(['matchLabelKeys', 'mismatchLabelKeys']);
 
 type Path = readonly (string | number)[];
 
@@ -35,12 +35,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Objects that are used as a whole: with half of their fields they would not be valid. */
-const KINDS_KEPT_WHOLE = new Set(['persistentVolumes', 'persistentVolumeClaims']);
+/** Objects that would be invalid without some of their fields. */
+const INDIVISIBLE_OBJECTS = new Set(['persistentVolumes', 'persistentVolumeClaims']);
 
-function mayGo(key: string, path: Path): boolean {
+function canRemove(key: string, path: Path): boolean {
   const parent = lastName(path);
-  if (path.length <= 1 || KINDS_KEPT_WHOLE.has(`${path[1]}`)) return false;
+  if (path.length <= 1 || INDIVISIBLE_OBJECTS.has(`${path[1]}`)) return false;
   if (path[1] === 'nodes' && (key === 'status' || key === 'allocatable')) return false;
   return MAPS.has(parent) || OPTIONAL.has(key);
 }
@@ -49,20 +49,20 @@ function lastName(path: Path): string {
   return `${path.findLast((step) => typeof step === 'string') ?? ''}`;
 }
 
-/** Every single removal, outermost first: large pieces go early. */
-function removals(value: unknown, path: Path = []): Path[] {
+/** All single removals, outermost first, so that large parts are removed early. */
+function findRemovals(value: unknown, path: Path = []): Path[] {
   if (Array.isArray(value)) {
-    if (WHOLE.has(lastName(path))) return [];
+    if (INDIVISIBLE_LISTS.has(lastName(path))) return [];
     const own = value.map((_, i) => [...path, i]);
-    return [...own.toReversed(), ...value.flatMap((one, i) => removals(one, [...path, i]))];
+    return [...own.toReversed(), ...value.flatMap((one, i) => findRemovals(one, [...path, i]))];
   }
   if (!isObject(value)) return [];
   const keys = Object.keys(value);
-  const own = keys.filter((key) => mayGo(key, path)).map((key) => [...path, key]);
-  return [...own, ...keys.flatMap((key) => removals(value[key], [...path, key]))];
+  const own = keys.filter((key) => canRemove(key, path)).map((key) => [...path, key]);
+  return [...own, ...keys.flatMap((key) => findRemovals(value[key], [...path, key]))];
 }
 
-function removed<T>(from: T, path: Path): T | undefined {
+function removeAt<T>(from: T, path: Path): T | undefined {
   const copy = structuredClone(from);
   let holder: unknown = copy;
   for (const step of path.slice(0, -1)) {
@@ -77,13 +77,13 @@ function removeFrom(holder: unknown, last: string | number, path: Path): boolean
   if (typeof holder !== 'object' || holder === null) return false;
   if (!Array.isArray(holder))
     return Reflect.has(holder, last) && Reflect.deleteProperty(holder, last);
-  const least = NEVER_EMPTY.has(lastName(path)) ? 2 : 1;
-  if (Number(last) >= holder.length || holder.length < least) return false;
+  const minLength = NEVER_EMPTY.has(lastName(path)) ? 2 : 1;
+  if (Number(last) >= holder.length || holder.length < minLength) return false;
   holder.splice(Number(last), 1);
   return true;
 }
 
-// The API server merges label keys into the selector; without that, the plugin does not see them.
+// The API server merges label keys into the selector. Without that, the plugin does not read them.
 function isAdmitted({ cluster, pending }: Case): boolean {
   return [...cluster.pods, ...pending].every(({ metadata, spec }) =>
     [spec.affinity?.podAffinity, spec.affinity?.podAntiAffinity]
@@ -92,7 +92,7 @@ function isAdmitted({ cluster, pending }: Case): boolean {
         [...matchLabelKeys, ...mismatchLabelKeys].every(
           (key) =>
             metadata.labels?.[key] === undefined ||
-            (labelSelector?.matchExpressions ?? []).some((asked) => asked.key === key),
+            (labelSelector?.matchExpressions ?? []).some((expression) => expression.key === key),
         ),
       ),
   );
@@ -103,15 +103,15 @@ export async function shrink<T extends Case>(
   stillShows: (candidate: T) => Promise<boolean>,
 ): Promise<T> {
   let smallest = from;
-  for (let goesOn = true; goesOn; ) {
-    goesOn = false;
-    // Later paths stay valid after a removal, because lists are walked from their end.
-    for (const path of removals(smallest)) {
-      const candidate = removed(smallest, path);
+  for (let hasShrunk = true; hasShrunk; ) {
+    hasShrunk = false;
+    // Later paths stay valid after a removal, because lists are traversed from the end.
+    for (const path of findRemovals(smallest)) {
+      const candidate = removeAt(smallest, path);
       if (candidate === undefined || !isAdmitted(candidate)) continue;
       if (!(await stillShows(candidate))) continue;
       smallest = candidate;
-      goesOn = true;
+      hasShrunk = true;
     }
   }
   return smallest;

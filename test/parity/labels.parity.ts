@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
-import { dnsLabel, dnsSubdomain } from '../../src/model/dns-name.ts';
-import { kubeletMayNotSet, parseLabelKey, parseLabelValue } from '../../src/model/labels.ts';
+import { parseDnsLabel, parseDnsSubdomain } from '../../src/model/dns-name.ts';
+import {
+  isKubeletRestrictedLabel,
+  parseLabelKey,
+  parseLabelValue,
+} from '../../src/model/labels.ts';
 import type { Parsed } from '../../src/model/parsed.ts';
-import { type Agreement, agree, told } from './agreement.ts';
+import { type Agreement, testAgreement, toResponse } from './agreement.ts';
 
 const word = fc.oneof(
   {
@@ -26,7 +30,7 @@ const word = fc.oneof(
 
 const slashed = fc.array(word, { minLength: 1, maxLength: 3 }).map((words) => words.join('/'));
 
-const NASTY = [
+const EDGE_CASES = [
   '|/|a/|/a|a//b|a/b/c|a|A|-|a-|-a|_a|a_|a.b|a..b|.a|a.|0|example.com/a|Example.com/a|example_com/a',
   'example..com/a|example.com/A_b.c-d|ä|a b|a\n|\u0000',
 ]
@@ -38,16 +42,16 @@ function validation(kind: string, parse: (text: string) => Parsed<string>): Agre
   return {
     share: 0.03,
     inputs: slashed,
-    nasty: NASTY,
-    question: (text) => ({ kind, text }),
-    ours: (text) => told(parse(text), () => ({})),
+    edgeCases: EDGE_CASES,
+    request: (text) => ({ kind, text }),
+    ours: (text) => toResponse(parse(text), () => ({})),
   };
 }
 
-agree('label keys', validation('labelKey', parseLabelKey));
-agree('label values', { ...validation('labelValue', parseLabelValue), inputs: word });
-agree('DNS labels', { ...validation('dnsLabel', dnsLabel), inputs: word });
-agree('DNS subdomains', { ...validation('dnsSubdomain', dnsSubdomain), inputs: word });
+testAgreement('label keys', validation('labelKey', parseLabelKey));
+testAgreement('label values', { ...validation('labelValue', parseLabelValue), inputs: word });
+testAgreement('DNS labels', { ...validation('dnsLabel', parseDnsLabel), inputs: word });
+testAgreement('DNS subdomains', { ...validation('dnsSubdomain', parseDnsSubdomain), inputs: word });
 
 const domain = fc
   .tuple(
@@ -86,15 +90,15 @@ const domain = fc
   )
   .map((parts) => parts.join(''));
 
-agree('labels a kubelet may not set', {
+testAgreement('labels a kubelet may not set', {
   share: 0.03,
   inputs: domain,
-  nasty: [
+  edgeCases: [
     '|plain|kubernetes.io|kubernetes.io/hostname|kubernetes.io/x|k8s.io/x|x.k8s.io/x|xk8s.io/x',
     'node-role.kubernetes.io/worker|node-role.kubernetes.io/control-plane|beta.kubernetes.io/arch',
     'x.node.kubernetes.io/y|x.kubelet.kubernetes.io/y|node-restriction.kubernetes.io/x|autoscaler.proxmox/group',
     'topology.kubernetes.io/zone|topology.kubernetes.io/host|failure-domain.beta.kubernetes.io/zone',
   ].flatMap((row) => row.split('|')),
-  question: (text) => ({ kind: 'kubeletLabel', text }),
-  ours: (text) => ({ mayNotSet: kubeletMayNotSet(text) }),
+  request: (text) => ({ kind: 'kubeletLabel', text }),
+  ours: (text) => ({ mayNotSet: isKubeletRestrictedLabel(text) }),
 });

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
 import {
-  addQuantities,
-  compareQuantities,
   formatQuantity,
   milliValue,
   parseQuantity,
   type Quantity,
-  subtractQuantities,
   wholeValue,
 } from '../../src/model/quantity.ts';
-import { agree, REFUSED, told } from './agreement.ts';
-import type { Answer } from './judge.ts';
+import { testAgreement, toResponse } from './agreement.ts';
+import type { ReferenceResponse } from './reference-process.ts';
 
 const SUFFIXES = [
   '|n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei',
@@ -53,25 +50,25 @@ const written = fc
   )
   .map((parts) => parts.join(''));
 
-const soup = fc.string({
+const randomCharacters = fc.string({
   unit: fc.constantFrom(...'0011259..+-eEinumkKMGTP '.split('')),
   maxLength: 10,
 });
 
 const quantityText = fc
-  .oneof({ weight: 8, arbitrary: written }, { weight: 2, arbitrary: soup })
+  .oneof({ weight: 8, arbitrary: written }, { weight: 2, arbitrary: randomCharacters })
   .filter((text) => !hasHugeExponent(text));
 
 function digitsUpTo(maxLength: number): fc.Arbitrary<string> {
   return fc.string({ unit: fc.constantFrom(...'0123456789'.split('')), maxLength });
 }
 
-// Kubernetes wraps these exponents at 32 bits, and takes minutes for some; the model refuses them.
+// Kubernetes wraps these exponents at 32 bits and needs minutes for some; the model refuses them.
 function hasHugeExponent(text: string): boolean {
   return Number(/[eE][+-]?(\d+)$/.exec(text)?.[1] ?? 0) > 1000;
 }
 
-function describe(quantity: Quantity): Answer {
+function describe(quantity: Quantity): ReferenceResponse {
   return {
     canonical: asKubernetesWrites(formatQuantity(quantity)),
     format: quantity.format,
@@ -81,7 +78,7 @@ function describe(quantity: Quantity): Answer {
   };
 }
 
-// Kubernetes divides on where it has no more suffixes, and then writes none at all: 1000E becomes 1.
+// Kubernetes keeps dividing beyond its largest suffix and then writes none: 1000E becomes 1.
 function asKubernetesWrites(canonical: string): string {
   const [, digits = '', binary] = /^(-?\d+)E(i?)$/.exec(canonical) ?? [];
   const factor = binary === 'i' ? 1024n : 1000n;
@@ -91,7 +88,7 @@ function asKubernetesWrites(canonical: string): string {
   return `${amount}`;
 }
 
-const NASTY = [
+const EDGE_CASES = [
   '|0|-0|+|-|.|-.|..|1.|.5|+.5|1..5|1.2.3|00|007|0.5|1.5Gi|m|Ki|Ti|Pi|Ei|.Pi|-Ei|0Ei|E|e3|e-9|e-10|.e-10',
   '0e-10|-e-10|1024Mi|1023Mi|0.5Ki|0.0001Ki|1.1Ki|0.9765625Ki|1025.5Ki|8Ei|-8Ei|9Ei|7.9999999Ei|1e3|1E3|1E|1e|1e+3|1e-3',
   '1E+|1e0|12e6|100e1|1e1000|1e-1000|1Ee3|1n|0.1n|-0.1n|1.0000000001|0.0000000001|999999999999999999.9999999999',
@@ -100,41 +97,10 @@ const NASTY = [
   '1Gib|1kB|１|1µ|--1|+-1|1000000000000000000|123456789012345678|1234567890123456789|.123456789012345678|1k|1K',
 ].flatMap((row) => row.split('|'));
 
-agree('quantities', {
-  share: 0.3,
+testAgreement('quantities', {
+  share: 0.4,
   inputs: quantityText,
-  nasty: NASTY,
-  question: (text) => ({ kind: 'quantity', text }),
-  ours: (text) => told(parseQuantity(text), describe),
-});
-
-const quantity = quantityText.filter((text) => parseQuantity(text).ok);
-
-function arithmetic([left, right]: readonly [string, string]): Answer {
-  const [one, other] = [parseQuantity(left), parseQuantity(right)];
-  if (!one.ok || !other.ok) return REFUSED;
-  return {
-    sum: describe(addQuantities(one.value, other.value)),
-    difference: describe(subtractQuantities(one.value, other.value)),
-    compared: compareQuantities(one.value, other.value),
-  };
-}
-
-agree('sums, differences and comparisons of quantities', {
-  share: 0.1,
-  inputs: fc.tuple(quantity, quantity),
-  nasty: [
-    ['0', '1Gi'],
-    ['0Ki', '1'],
-    ['1Gi', '1Gi'],
-    ['1Ki', '1n'],
-    ['1Ki', '24'],
-    ['8Ei', '8Ei'],
-    ['-1', '1k'],
-    ['1e3', '1Ki'],
-    ['9223372036854775807', '1'],
-    ['-9223372036854775807', '-9223372036854775807'],
-  ],
-  question: ([text, other]) => ({ kind: 'quantityArithmetic', text, other }),
-  ours: arithmetic,
+  edgeCases: EDGE_CASES,
+  request: (text) => ({ kind: 'quantity', text }),
+  ours: (text) => toResponse(parseQuantity(text), describe),
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds the model against Kubernetes' own code: builds the judge (Go), then asks both the same questions.
+// Compares the model with Kubernetes' own code: builds the reference program (Go), then evaluates the same
+// inputs with both.
 // Usage: npm run test:parity -- [--seed S] [--cases N]
 
 import { spawnSync } from 'node:child_process';
@@ -8,8 +9,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 const root = join(import.meta.dirname, '..', '..');
-const judgeSource = join(import.meta.dirname, 'judge');
-const judgeProgram = join(root, '.cache', 'parity', 'judge');
+const referenceSource = join(import.meta.dirname, 'reference');
+const referenceProgram = join(root, '.cache', 'parity', 'reference');
 
 const { values: options } = parseArgs({
   options: { seed: { type: 'string' }, cases: { type: 'string' } },
@@ -29,21 +30,26 @@ function findGo(): string {
   const usual = '/usr/local/go/bin/go';
   const go = ['go', usual].find((name) => spawnSync(name, ['version']).status === 0);
   return (
-    go ?? fail('Go is needed to build the judge: install Go 1.26 or newer (https://go.dev/dl)')
+    go ??
+    fail(
+      'Go is needed to build the reference program: install Go 1.26 or newer (https://go.dev/dl)',
+    )
   );
 }
 
-function buildJudge(): void {
+function buildReference(): void {
   const go = findGo();
-  console.log('parity: building the judge from Kubernetes’ own packages (minutes the first time)…');
+  console.log(
+    'parity: building the reference program from Kubernetes’ own packages (takes minutes the first time)…',
+  );
   mkdirSync(join(root, '.cache', 'parity'), { recursive: true });
-  const build = spawnSync(go, ['build', '-trimpath', '-o', judgeProgram, '.'], {
-    cwd: judgeSource,
+  const build = spawnSync(go, ['build', '-trimpath', '-o', referenceProgram, '.'], {
+    cwd: referenceSource,
     stdio: 'inherit',
   });
-  if (build.status !== 0 || !existsSync(judgeProgram))
+  if (build.status !== 0 || !existsSync(referenceProgram))
     fail(
-      'the judge did not build; the first time it needs the network to fetch Kubernetes’ packages',
+      'the reference program did not build; the first build needs the network to download Kubernetes’ packages',
     );
 }
 
@@ -56,7 +62,7 @@ function compare(seed: number, cases: number): number {
     stdio: 'inherit',
     env: {
       ...process.env,
-      PARITY_JUDGE: judgeProgram,
+      PARITY_REFERENCE: referenceProgram,
       PARITY_SEED: `${seed}`,
       PARITY_CASES: `${cases}`,
     },
@@ -67,9 +73,9 @@ function compare(seed: number, cases: number): number {
 const seed = wholeNumber('seed', options.seed ?? `${Math.floor(Math.random() * 2 ** 31)}`);
 const cases = wholeNumber('cases', options.cases ?? '150000');
 const started = Date.now();
-buildJudge();
+buildReference();
 const status = compare(seed, cases);
 console.log(
-  `parity: ${status === 0 ? 'agreed' : 'DISAGREED'} after ${Math.round((Date.now() - started) / 1000)} s`,
+  `parity: ${status === 0 ? 'passed' : 'FAILED'} after ${Math.round((Date.now() - started) / 1000)} s`,
 );
 process.exitCode = status;

@@ -7,9 +7,12 @@ import {
   readNodeSelector,
 } from '../../src/model/node-selector.ts';
 import type { RequirementSource } from '../../src/model/requirement.ts';
-import { type LabelSelectorSource, matches, parseLabelSelector } from '../../src/model/selector.ts';
-import { parseSelector } from '../../src/model/selector-text.ts';
-import { agree, told } from './agreement.ts';
+import {
+  type LabelSelectorSource,
+  matchesSelector,
+  parseLabelSelector,
+} from '../../src/model/selector.ts';
+import { testAgreement, toResponse } from './agreement.ts';
 
 const KEYS = ['a', 'b', 'c', 'in', 'notin', 'x.io/a', 'constructor', 'toString'];
 const VALUES = [
@@ -39,76 +42,6 @@ const labels: fc.Arbitrary<Labels> = fc.dictionary(
   { maxKeys: 5 },
 );
 
-const blank = fc.constantFrom('', '', '', ' ', '\t', '\n ', '\u0000', '\u00a0');
-const token = fc.oneof(
-  key,
-  value,
-  fc.constantFrom(
-    ',',
-    '=',
-    '==',
-    '!=',
-    '!',
-    '(',
-    ')',
-    '>',
-    '<',
-    ' in ',
-    ' notin ',
-    '===',
-    '=!',
-    '&',
-  ),
-);
-const soup = fc
-  .array(fc.tuple(token, blank), { maxLength: 9 })
-  .map((parts) => parts.flat().join(''));
-
-const written = fc.oneof(
-  fc.tuple(key, blank, fc.constantFrom('=', '==', '!=', '>', '<'), blank, value),
-  fc.tuple(
-    key,
-    fc.constantFrom(' in ', ' notin ', ' in', 'in '),
-    blank,
-    fc.array(value, { maxLength: 3 }).map((set) => `(${set.join(',')})`),
-  ),
-  fc.tuple(fc.constantFrom('', '!', '! '), key, blank),
-);
-const sentence = fc
-  .array(
-    written.map((parts) => parts.join('')),
-    { maxLength: 4 },
-  )
-  .map((parts) => parts.join(','));
-
-interface TextCase {
-  readonly text: string;
-  readonly labels: Labels;
-}
-
-agree('selectors as text', {
-  share: 0.12,
-  inputs: fc.record<TextCase>({
-    text: fc.oneof({ weight: 3, arbitrary: sentence }, { weight: 1, arbitrary: soup }),
-    labels,
-  }),
-  nasty: [
-    '| |,|a,|,a|a,,b|!|!a|!!a|! a|!a=b|a!|a!b|a=|a==|a===b|a=!b|a=b|a = b|a==b|a!=b|a!= |a in (b)|a in(b)|a in b',
-    'a in ()|a in (,)|a in (b,)|a in (b,,c)|a in (b c)|a in (b|a in b)|a notin (a)|in|in in (in)|in=notin|in in',
-    'notin notin (notin)|a IN (b)|a>1|a<1|a>|a>b|a>-1|a>1,a<3|a>1.5|a> 007|a>=1|(a)|a\u0000|a\u0000=b|a \u0000=b',
-    '\u0000a|a=\u0000b|a\u0000\u0000b|a\u00a0=b|ä=b|a=ä|/a=b|a=b,a=c,a!=d|b,a|x.io/a=b|X.io/a=b',
-  ]
-    .flatMap((row) => row.split('|'))
-    .concat(`${'k'.repeat(64)}=b`, `a=${'v'.repeat(64)}`)
-    .map((text) => ({ text, labels: { a: '2', in: 'in' } })),
-  question: (asked) => ({ kind: 'selectorText', ...asked }),
-  ours: (asked) =>
-    told(parseSelector(asked.text), (selector) => ({
-      requirements: selector.selects === 'matching' ? selector.requirements : [],
-      matches: matches(selector, asked.labels),
-    })),
-});
-
 function expression(operators: readonly string[]): fc.Arbitrary<RequirementSource> {
   return fc.record(
     {
@@ -121,22 +54,22 @@ function expression(operators: readonly string[]): fc.Arbitrary<RequirementSourc
 }
 
 const LABEL_OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'];
-const STRANGE_OPERATORS = ['', 'in', 'Equals', 'Gt', 'Lt'];
+const INVALID_OPERATORS = ['', 'in', 'Equals', 'Gt', 'Lt'];
 
 interface SelectorCase {
   readonly selector: LabelSelectorSource | null;
   readonly labels: Labels;
 }
 
-agree('label selectors', {
-  share: 0.07,
+testAgreement('label selectors', {
+  share: 0.14,
   inputs: fc.record<SelectorCase>({
     selector: fc.option(
       fc.record(
         {
           matchLabels: fc.option(fc.dictionary(key, value, { maxKeys: 2 })),
           matchExpressions: fc.option(
-            fc.array(expression([...LABEL_OPERATORS, ...LABEL_OPERATORS, ...STRANGE_OPERATORS]), {
+            fc.array(expression([...LABEL_OPERATORS, ...LABEL_OPERATORS, ...INVALID_OPERATORS]), {
               maxLength: 3,
             }),
           ),
@@ -147,7 +80,7 @@ agree('label selectors', {
     ),
     labels,
   }),
-  nasty: [
+  edgeCases: [
     { selector: null, labels: {} },
     { selector: {}, labels: { a: 'b' } },
     { selector: { matchLabels: { a: '' } }, labels: {} },
@@ -163,10 +96,10 @@ agree('label selectors', {
     },
     { selector: { matchExpressions: [{ key: 'toString', operator: 'DoesNotExist' }] }, labels: {} },
   ],
-  question: (asked) => ({ kind: 'labelSelector', ...asked }),
-  ours: (asked) =>
-    told(parseLabelSelector(asked.selector), (selector) => ({
-      matches: matches(selector, asked.labels),
+  request: (input) => ({ kind: 'labelSelector', ...input }),
+  ours: (input) =>
+    toResponse(parseLabelSelector(input.selector), (selector) => ({
+      matches: matchesSelector(selector, input.labels),
     })),
 });
 
@@ -183,8 +116,8 @@ interface NodeCase {
   readonly labels: Labels;
 }
 
-agree('node affinity', {
-  share: 0.08,
+testAgreement('node affinity', {
+  share: 0.13,
   inputs: fc.record<NodeCase>({
     terms: fc.array(
       fc.record(
@@ -199,7 +132,7 @@ agree('node affinity', {
     name: fc.constantFrom('n1', 'n1', 'n2', ''),
     labels,
   }),
-  nasty: [
+  edgeCases: [
     { terms: [], name: 'n1', labels: {} },
     { terms: [{}], name: 'n1', labels: {} },
     {
@@ -223,7 +156,7 @@ agree('node affinity', {
       labels: {},
     },
   ],
-  question: ({ terms, name, labels }) => ({
+  request: ({ terms, name, labels }) => ({
     kind: 'nodeSelector',
     selector: { nodeSelectorTerms: terms },
     nodeName: name,

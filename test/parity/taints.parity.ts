@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
 import {
-  findUntolerated,
+  findUntoleratedTaint,
   formatTaint,
   parseToleration,
   type Taint,
   type TolerationSource,
   tolerates,
 } from '../../src/model/taints.ts';
-import { agree } from './agreement.ts';
+import { testAgreement } from './agreement.ts';
 
 const EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'] as const;
 const VALUES = [
@@ -54,10 +54,10 @@ interface Pair {
   readonly taint: Taint;
 }
 
-agree('tolerations of one taint', {
+testAgreement('tolerations of one taint', {
   share: 0.07,
   inputs: fc.record<Pair>({ toleration, taint }),
-  nasty: [
+  edgeCases: [
     { toleration: {}, taint: { key: 'a', value: '', effect: 'NoSchedule' } },
     { toleration: {}, taint: { key: 'a', value: 'b', effect: 'NoSchedule' } },
     { toleration: { operator: 'Exists' }, taint: { key: 'a', value: 'b', effect: 'NoExecute' } },
@@ -70,29 +70,29 @@ agree('tolerations of one taint', {
       taint: { key: 'a', value: '0', effect: 'NoExecute' },
     },
   ],
-  question: (pair) => ({ kind: 'tolerates', ...pair }),
+  request: (pair) => ({ kind: 'tolerates', ...pair }),
   ours: (pair) => ({ tolerates: doesTolerate(pair.toleration, pair.taint) }),
 });
 
-agree('taints of a node against tolerations of a pod', {
+testAgreement('taints of a node against tolerations of a pod', {
   share: 0.04,
   inputs: fc.record({
     taints: fc.array(taint, { maxLength: 3 }),
     tolerations: fc.array(toleration, { maxLength: 3 }),
   }),
-  nasty: [],
-  question: (asked) => ({ kind: 'untolerated', ...asked }),
+  edgeCases: [],
+  request: (input) => ({ kind: 'untolerated', ...input }),
   ours: ({ taints, tolerations }) => {
     const parsed = tolerations.map(parseToleration).flatMap((one) => (one.ok ? [one.value] : []));
-    const found = findUntolerated(taints, parsed);
+    const found = findUntoleratedTaint(taints, parsed);
     return { untolerated: found === undefined ? null : formatTaint(found) };
   },
 });
 
-agree('taints as text', {
+testAgreement('taints as text', {
   share: 0.02,
   inputs: taint,
-  nasty: [],
-  question: (one) => ({ kind: 'taintText', taint: one }),
+  edgeCases: [],
+  request: (one) => ({ kind: 'taintText', taint: one }),
   ours: (one) => ({ text: formatTaint(one) }),
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs Karpenter's scheduler on a workload file and prints, as JSON, how long each round took and what it bought.
+// Runs Karpenter's scheduler on a workload file and prints the time of each run and the planned capacity as JSON.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/operator/options"
 )
 
-// result of all rounds; what was bought is the last round's.
+// result contains the times of all runs and the capacity planned by the last run.
 type result struct {
 	Seconds     []float64 `json:"seconds"`
 	Nodes       int       `json:"nodes"`
@@ -47,17 +47,17 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	rounds, err := strconv.Atoi(os.Args[2])
+	runs, err := strconv.Atoi(os.Args[2])
 	if err != nil {
 		fail(err)
 	}
-	told := result{}
-	for range rounds {
-		if err := told.round(work); err != nil {
+	res := result{}
+	for range runs {
+		if err := res.run(work); err != nil {
 			fail(err)
 		}
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(told); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(res); err != nil {
 		fail(err)
 	}
 }
@@ -67,7 +67,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func (r *result) round(work *workload) error {
+func (r *result) run(work *workload) error {
 	ctx := options.ToContext(injection.WithControllerName(context.Background(), "provisioner"), &options.Options{
 		CPURequests:       5000,
 		PreferencePolicy:  options.PreferencePolicyRespect,
@@ -96,7 +96,7 @@ func (r *result) round(work *workload) error {
 	return nil
 }
 
-// cheapest is the size that a cloud would be asked for: the claim lists every size that would do.
+// cheapest returns the size that would be requested from the cloud: the claim lists every size that fits.
 func cheapest(sizes cloudprovider.InstanceTypes) *cloudprovider.InstanceType {
 	chosen := sizes[0]
 	for _, size := range sizes[1:] {

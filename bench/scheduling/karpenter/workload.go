@@ -18,7 +18,7 @@ import (
 
 type volumeRequirements = scheduling.Requirements
 
-// workload is the file that both sides read.
+// workload is the file that both schedulers read.
 type workload struct {
 	Offerings []offering    `json:"offerings"`
 	Sizes     []size        `json:"sizes"`
@@ -49,7 +49,7 @@ func readWorkload(path string) (*workload, error) {
 	return work, json.Unmarshal(text, work)
 }
 
-// freshPods are copies: a round changes the pods that it relaxes.
+// freshPods returns copies, because a run changes the pods whose constraints it relaxes.
 func (w *workload) freshPods() []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(w.Pods))
 	for _, pod := range w.Pods {

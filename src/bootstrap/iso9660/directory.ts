@@ -4,7 +4,7 @@ import { fileUse, parentUse, rootUse } from './rock-ridge.ts';
 
 export interface PlacedFile {
   readonly name: string;
-  /** The name as readers see it that know neither Rock Ridge nor Joliet: eight capitals, no extension. */
+  /** The name for readers without Rock Ridge and Joliet: eight upper-case characters, no extension. */
   readonly shortName: string;
   readonly bytes: Uint8Array;
   readonly block: number;
@@ -23,7 +23,7 @@ interface RecordParts {
   readonly systemUse?: readonly number[];
 }
 
-function record({ identifier, extent, systemUse = [], ...rest }: RecordParts): number[] {
+function directoryRecord({ identifier, extent, systemUse = [], ...rest }: RecordParts): number[] {
   const named = [...identifier, ...(identifier.length % 2 === 0 ? [0] : [])];
   const use = [...systemUse, ...(systemUse.length % 2 === 0 ? [] : [0])];
   return [
@@ -42,12 +42,12 @@ function record({ identifier, extent, systemUse = [], ...rest }: RecordParts): n
   ];
 }
 
-/** The record of a root directory as volume descriptors hold it. One sector is enough for a seed. */
+/** The root directory record in a volume descriptor. A seed's root fits into one sector. */
 export function rootRecord(block: number, createdAtMs: number): number[] {
-  return record(self(block, createdAtMs));
+  return directoryRecord(selfRecord(block, createdAtMs));
 }
 
-function self(block: number, createdAtMs: number): RecordParts {
+function selfRecord(block: number, createdAtMs: number): RecordParts {
   return {
     identifier: [0],
     extent: { block, length: SECTOR_BYTES },
@@ -62,15 +62,19 @@ export interface DirectoryParts {
   readonly createdAtMs: number;
 }
 
-/** The root with Rock Ridge beside short names. The standard wants records sorted by name. */
+/** The root directory with short names and Rock Ridge. The standard requires records sorted by name. */
 export function primaryRoot(parts: DirectoryParts, referenceBlock: number): number[] {
   const { block, createdAtMs, files } = parts;
   const sorted = files.toSorted((a, b) => (a.shortName < b.shortName ? -1 : 1));
   return [
-    ...record({ ...self(block, createdAtMs), systemUse: rootUse(referenceBlock) }),
-    ...record({ ...self(block, createdAtMs), identifier: [1], systemUse: parentUse() }),
+    ...directoryRecord({ ...selfRecord(block, createdAtMs), systemUse: rootUse(referenceBlock) }),
+    ...directoryRecord({
+      ...selfRecord(block, createdAtMs),
+      identifier: [1],
+      systemUse: parentUse(),
+    }),
     ...sorted.flatMap((file) =>
-      record({
+      directoryRecord({
         ...fileRecord(file, createdAtMs),
         identifier: ascii(`${file.shortName}.;1`),
         systemUse: fileUse(file.name),
@@ -82,10 +86,10 @@ export function primaryRoot(parts: DirectoryParts, referenceBlock: number): numb
 export function jolietRoot({ block, createdAtMs, files }: DirectoryParts): number[] {
   const sorted = files.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return [
-    ...record(self(block, createdAtMs)),
-    ...record({ ...self(block, createdAtMs), identifier: [1] }),
+    ...directoryRecord(selfRecord(block, createdAtMs)),
+    ...directoryRecord({ ...selfRecord(block, createdAtMs), identifier: [1] }),
     ...sorted.flatMap((file) =>
-      record({ ...fileRecord(file, createdAtMs), identifier: ucs2(file.name) }),
+      directoryRecord({ ...fileRecord(file, createdAtMs), identifier: ucs2(file.name) }),
     ),
   ];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ISO 9660 writes numbers, texts and times. Most numbers stand twice, in both byte orders.
+// Encoding of numbers, text and times in ISO 9660. Most numbers are stored in both byte orders.
 
 export const SECTOR_BYTES = 2048;
 
@@ -24,12 +24,12 @@ export function ascii(text: string): number[] {
   return Array.from(text, (char) => char.charCodeAt(0));
 }
 
-/** Joliet's UCS-2, the higher byte first. */
+/** Joliet's UCS-2, big-endian. */
 export function ucs2(text: string): number[] {
   return ascii(text).flatMap((code) => [code >>> 8, code & 0xff]);
 }
 
-/** Seven bytes of a directory record; the last one is the zone, in quarters of an hour. */
+/** Seven bytes of a directory record; the last is the time zone in units of 15 minutes. */
 export function recordTime(atMs: number): number[] {
   const at = new Date(atMs);
   return [
@@ -43,7 +43,7 @@ export function recordTime(atMs: number): number[] {
   ];
 }
 
-/** Sixteen digits and the zone; all zeros are "not given". */
+/** Sixteen digits and the time zone; all zeros mean "not specified". */
 export function volumeTime(atMs: number | undefined): number[] {
   if (atMs === undefined) return [...ascii('0'.repeat(16)), 0];
   const digits = new Date(atMs).toISOString().replace(/\D/g, '').slice(0, 14);

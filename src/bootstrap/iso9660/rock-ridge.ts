@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rock Ridge: names in lower case and POSIX modes, in the space after each directory record. The edition of
-// 1991 has a PX entry of 36 bytes; readers that are strict refuse any other length under that edition's name.
+// Rock Ridge: lower-case names and POSIX modes, stored after each directory record. The 1991 edition has a PX
+// entry of 36 bytes; strict readers reject any other length for that edition.
 import { ascii, both32 } from './fields.ts';
 
-/** Only root may read: a mounted seed holds the join secret. */
+/** Readable by root only: a mounted seed contains the join secret. */
 const FILE_MODE = 0o100_400;
 const DIRECTORY_MODE = 0o040_500;
 
@@ -29,7 +29,7 @@ const DESCRIPTOR =
 const SOURCE =
   'PLEASE CONTACT DISC PUBLISHER FOR SPECIFICATION SOURCE.  SEE PUBLISHER IDENTIFIER IN PRIMARY VOLUME DESCRIPTOR FOR CONTACT INFORMATION.';
 
-/** Says which edition is in use. Too long for a record: it stands in a sector of its own. */
+/** Declares the edition in use. It is too long for a record and has its own sector. */
 export const EXTENSION_REFERENCE: readonly number[] = entry('ER', [
   IDENTIFIER.length,
   DESCRIPTOR.length,
@@ -38,7 +38,7 @@ export const EXTENSION_REFERENCE: readonly number[] = entry('ER', [
   ...ascii(IDENTIFIER + DESCRIPTOR + SOURCE),
 ]);
 
-/** The root's own record says that the extension is there and where its reference stands. */
+/** The root's own record declares the extension and the location of its reference. */
 export function rootUse(referenceBlock: number): number[] {
   const reference = [
     ...both32(referenceBlock),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type SeedFileName, seedIso } from './seed-iso.ts';
+import { buildSeedIso, type SeedFileName } from './seed-iso.ts';
 
 const CREATED = Date.UTC(2026, 0, 2, 3, 4, 5);
 
-// A reader of its own, straight from the standard, that knows nothing of the writer.
+// An independent reader, written from the standard, that shares no code with the writer.
 interface Entry {
   readonly name: string;
   readonly longName: string | undefined;
@@ -87,11 +87,11 @@ const anyFiles = fc
   .tuple(content, content, fc.option(content), fc.option(content))
   .map((bytes) => Object.fromEntries(names.map((name, i) => [name, bytes[i] ?? undefined])));
 
-describe('seedIso', () => {
-  it('gives back every file of any size, by all three names', () => {
+describe('buildSeedIso', () => {
+  it('stores every file, of any size, under all three names', () => {
     fc.assert(
       fc.property(anyFiles, (files) => {
-        const image = seedIso(files, CREATED);
+        const image = buildSeedIso(files, CREATED);
         const wanted = Object.entries(files)
           .flatMap(([name, bytes]) => (bytes === undefined ? [] : [[name, hexOf(bytes)] as const]))
           .sort(([a], [b]) => (a < b ? -1 : 1));
@@ -114,8 +114,11 @@ describe('seedIso', () => {
     );
   });
 
-  it('is labelled cidata, dated and readable for root only', () => {
-    const image = seedIso({ 'meta-data': 'm', 'user-data': 'u', 'network-config': 'n' }, CREATED);
+  it('sets the label cidata and the date, and allows only root to read', () => {
+    const image = buildSeedIso(
+      { 'meta-data': 'm', 'user-data': 'u', 'network-config': 'n' },
+      CREATED,
+    );
     for (const type of [1, 2] as const) {
       const volume = readVolume(image, type);
       expect(volume).toMatchObject({
@@ -137,12 +140,12 @@ describe('seedIso', () => {
     expect(new TextDecoder('latin1').decode(image)).toContain('RRIP_1991A');
   });
 
-  it('writes texts as UTF-8 and the same bytes each time', () => {
+  it('encodes text as UTF-8 and is deterministic', () => {
     const files = { 'meta-data': 'größe: 1\n', 'user-data': '#cloud-config\n' };
-    const image = seedIso(files, CREATED);
-    expect(seedIso(files, CREATED)).toEqual(image);
+    const image = buildSeedIso(files, CREATED);
+    expect(buildSeedIso(files, CREATED)).toEqual(image);
     const [, , meta] = readVolume(image, 1).entries;
     expect(new TextDecoder().decode(meta?.bytes)).toBe('größe: 1\n');
-    expect(seedIso({}, CREATED)).toHaveLength(26 * 2048);
+    expect(buildSeedIso({}, CREATED)).toHaveLength(26 * 2048);
   });
 });

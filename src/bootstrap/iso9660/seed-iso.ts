@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seed as a CD: ISO 9660 level 1 with Rock Ridge and Joliet beside it, volume `cidata`, a handful of files
-// in the root. The same input always gives the same bytes: a seed that is uploaded twice is one seed.
+// Writes the seed as a CD image: ISO 9660 level 1 with Rock Ridge and Joliet, volume `cidata`, a few files in
+// the root. The same input always gives the same bytes, so uploading a seed twice is idempotent.
 import { jolietRoot, type PlacedFile, primaryRoot } from './directory.ts';
 import { SECTOR_BYTES, sectorsOf } from './fields.ts';
 import { EXTENSION_REFERENCE } from './rock-ridge.ts';
 import { bigPathTable, descriptor, littlePathTable, terminator, type Volume } from './volume.ts';
 
-/** The files that cloud-init's NoCloud source reads, and their names for readers of level 1. */
+/** The files that cloud-init's NoCloud data source reads, and their level 1 names. */
 const SHORT_NAMES = {
   'meta-data': 'META_DAT',
   'user-data': 'USER_DAT',
@@ -18,8 +18,8 @@ export type SeedFileName = keyof typeof SHORT_NAMES;
 export type SeedFiles = Readonly<Partial<Record<SeedFileName, string | Uint8Array>>>;
 
 const LABEL = 'cidata';
-/** Sectors, after sixteen that belong to whoever wants to boot. */
-const AT = {
+/** Sector numbers. The first sixteen sectors are the system area. */
+const SECTORS = {
   primary: 16,
   joliet: 17,
   terminator: 18,
@@ -33,26 +33,32 @@ const AT = {
   files: 26,
 } as const;
 
-/** `createdAtMs` is written into the volume; pass the machine's, not the clock's, to get the same bytes again. */
-export function seedIso(files: SeedFiles, createdAtMs: number): Uint8Array {
-  const placed = place(files);
+/**
+ * `createdAtMs` is written into the volume. Pass the machine's creation time, not the current time, to get the
+ * same bytes again.
+ */
+export function buildSeedIso(files: SeedFiles, createdAtMs: number): Uint8Array {
+  const placed = placeFiles(files);
   const last = placed.at(-1);
-  const blocks = last === undefined ? AT.files : last.block + sectorsOf(last.bytes.length);
+  const blocks = last === undefined ? SECTORS.files : last.block + sectorsOf(last.bytes.length);
   const image = new Uint8Array(blocks * SECTOR_BYTES);
   const put = (sector: number, bytes: ArrayLike<number>) => image.set(bytes, sector * SECTOR_BYTES);
   const shared = { label: LABEL, blocks, createdAtMs };
   const [primary, joliet] = volumes(shared);
-  put(AT.primary, descriptor(primary));
-  put(AT.joliet, descriptor(joliet));
-  put(AT.terminator, terminator());
+  put(SECTORS.primary, descriptor(primary));
+  put(SECTORS.joliet, descriptor(joliet));
+  put(SECTORS.terminator, terminator());
   for (const { littlePathTable: little, bigPathTable: big, root } of [primary, joliet]) {
     put(little, littlePathTable(root));
     put(big, bigPathTable(root));
   }
   const parts = { files: placed, createdAtMs };
-  put(AT.primaryRoot, primaryRoot({ ...parts, block: AT.primaryRoot }, AT.reference));
-  put(AT.jolietRoot, jolietRoot({ ...parts, block: AT.jolietRoot }));
-  put(AT.reference, EXTENSION_REFERENCE);
+  put(
+    SECTORS.primaryRoot,
+    primaryRoot({ ...parts, block: SECTORS.primaryRoot }, SECTORS.reference),
+  );
+  put(SECTORS.jolietRoot, jolietRoot({ ...parts, block: SECTORS.jolietRoot }));
+  put(SECTORS.reference, EXTENSION_REFERENCE);
   for (const file of placed) put(file.block, file.bytes);
   return image;
 }
@@ -62,21 +68,21 @@ function volumes(shared: Pick<Volume, 'label' | 'blocks' | 'createdAtMs'>): [Vol
     {
       ...shared,
       kind: 'primary',
-      root: AT.primaryRoot,
-      littlePathTable: AT.littlePaths,
-      bigPathTable: AT.bigPaths,
+      root: SECTORS.primaryRoot,
+      littlePathTable: SECTORS.littlePaths,
+      bigPathTable: SECTORS.bigPaths,
     },
     {
       ...shared,
       kind: 'joliet',
-      root: AT.jolietRoot,
-      littlePathTable: AT.jolietLittlePaths,
-      bigPathTable: AT.jolietBigPaths,
+      root: SECTORS.jolietRoot,
+      littlePathTable: SECTORS.jolietLittlePaths,
+      bigPathTable: SECTORS.jolietBigPaths,
     },
   ];
 }
 
-function place(files: SeedFiles): PlacedFile[] {
+function placeFiles(files: SeedFiles): PlacedFile[] {
   const names: readonly SeedFileName[] = [
     'meta-data',
     'user-data',
@@ -84,7 +90,7 @@ function place(files: SeedFiles): PlacedFile[] {
     'vendor-data',
   ];
   const placed: PlacedFile[] = [];
-  let block: number = AT.files;
+  let block: number = SECTORS.files;
   for (const name of names) {
     const content = files[name];
     if (content === undefined) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volume descriptors and path tables: how a reader finds the root directories.
+// Volume descriptors and path tables, which locate the root directories.
 import { rootRecord } from './directory.ts';
 import {
   ascii,
@@ -23,7 +23,7 @@ export interface Volume {
 }
 
 const APPLICATION = 'PVESCALER';
-/** One entry, the root's. */
+/** One entry, for the root. */
 const PATH_TABLE_BYTES = 10;
 /** Joliet level 3. */
 const JOLIET_ESCAPE = '%/E';

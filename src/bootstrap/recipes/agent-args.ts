@@ -1,41 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// The user's further arguments of an agent, as settings of its config file: there nothing has to be quoted, and
-// they hold whoever wrote the unit.
+// The user's extra agent arguments, converted to settings of the config file. Settings need no quoting and
+// apply whichever unit starts the agent.
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 
-export type Setting = readonly [name: string, value: string | true];
+export type AgentSetting = readonly [name: string, value: string | true];
 
-/** What the recipe sets; an argument that sets it again would win or lose silently. */
-const OURS = new Set(['server', 'token', 'token-file', 'node-name', 'config', 'with-node-id']);
-const OURS_OF_KUBELET = /^(provider-id|node-labels|register-with-taints|hostname-override)(=|$)/;
+/** Set by the recipe. An argument that sets it again would silently win or lose. */
+const RESERVED_ARGS = new Set([
+  'server',
+  'token',
+  'token-file',
+  'node-name',
+  'config',
+  'with-node-id',
+]);
+const RESERVED_KUBELET_ARGS =
+  /^(provider-id|node-labels|register-with-taints|hostname-override)(=|$)/;
 
-/** Reads `--name=value`, `--name value` (one text or two) and `--name`. */
-export function agentSettings(args: readonly string[]): Parsed<readonly Setting[]> {
-  const words = args.flatMap(split);
-  const settings: Setting[] = [];
+/** Parses `--name=value`, `--name value` (one string or two) and `--name`. */
+export function parseAgentArgs(args: readonly string[]): Parsed<readonly AgentSetting[]> {
+  const words = args.flatMap(splitArgument);
+  const settings: AgentSetting[] = [];
   for (let index = 0; index < words.length; index += 1) {
     const name = /^--?([a-z][a-z0-9-]*)$/.exec(words[index] ?? '')?.[1];
     if (name === undefined) {
-      return refused(`agent argument '${words[index]}' is not of the form --name=value`);
+      return refused(`agent argument '${words[index]}' must have the form --name=value`);
     }
     const next = words[index + 1];
     const isValue = next !== undefined && !/^--?[a-z]/.test(next);
     settings.push([name, isValue ? next : true]);
     if (isValue) index += 1;
   }
-  const taken = settings.find(isOurs);
+  const taken = settings.find(isReserved);
   return taken === undefined
     ? accepted(settings)
-    : refused(`agent argument '--${taken[0]}' sets what the recipe sets`);
+    : refused(`agent argument '--${taken[0]}' is reserved: the recipe sets it`);
 }
 
-function split(argument: string): string[] {
+function splitArgument(argument: string): string[] {
   const at = argument.search(/[= ]/);
   if (!argument.startsWith('-') || at < 0) return [argument];
   return [argument.slice(0, at), argument.slice(at + 1).trim()];
 }
 
-function isOurs([name, value]: Setting): boolean {
+function isReserved([name, value]: AgentSetting): boolean {
   const text = name === 'kubelet-arg' && typeof value === 'string' ? value : name;
-  return OURS.has(name) || OURS_OF_KUBELET.test(text.replace(/^--/, ''));
+  return RESERVED_ARGS.has(name) || RESERVED_KUBELET_ARGS.test(text.replace(/^--/, ''));
 }

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything else: the user's script, which finds what it needs in its environment, or only the user's
-// cloud-config. Either way the machine is prepared and cleaned up as with the other recipes.
+// Any other join: the user's script, which reads its input from environment variables, or only the user's
+// cloud-config. The machine is prepared and cleaned up as with the other recipes.
 import { formatLabels } from '../../model/labels.ts';
 import { accepted, refused } from '../../model/parsed.ts';
 import { formatTaint } from '../../model/taints.ts';
 import { secretFile } from '../guest-file.ts';
 import { CUSTOM_SCRIPT, TOKEN_FILE } from '../paths.ts';
 import type { CustomJoin } from '../seed-input.ts';
-import { lines, shellWord } from '../shell-text.ts';
+import { joinLines, quoteShell } from '../shell-text.ts';
 import type { JoiningNode, Recipe } from './join-plan.ts';
 import { tokenProblem } from './tokens.ts';
 
 export const customRecipe: Recipe<CustomJoin> = (join, node) => {
-  const problem = problemOf(join);
+  const problem = customProblem(join);
   if (problem !== undefined) return refused(problem);
   const { script, token } = join;
   return accepted({
     files: script === undefined ? [] : [{ path: CUSTOM_SCRIPT, content: script, mode: '0700' }],
     secrets: token === undefined ? [] : [secretFile(TOKEN_FILE, `${token}\n`)],
     packages: [],
-    script: script === undefined ? '' : lines(...environment(node, token), CUSTOM_SCRIPT),
+    script: script === undefined ? '' : joinLines(...environment(node, token), CUSTOM_SCRIPT),
     services: [],
   });
 };
 
-function problemOf({ script, token, cloudConfig }: CustomJoin): string | undefined {
+function customProblem({ script, token, cloudConfig }: CustomJoin): string | undefined {
   if (script === undefined && cloudConfig === undefined) {
     return 'a custom join needs a script or a cloud-config';
   }
   if (script !== undefined && !script.startsWith('#!')) {
-    return "the script of a custom join does not start with '#!'";
+    return "the script of a custom join must start with '#!'";
   }
   return token === undefined ? undefined : tokenProblem(token);
 }
@@ -48,9 +48,9 @@ function environment(node: JoiningNode, token: string | undefined): string[] {
     NODE_TAINTS: registration.taints.map(formatTaint).join(','),
   };
   const exports = Object.entries(values).map(
-    ([name, value]) => `export PVESCALER_${name}=${shellWord(value)}`,
+    ([name, value]) => `export PVESCALER_${name}=${quoteShell(value)}`,
   );
-  // From the file, at the time: the script itself never contains the secret.
+  // Read from the file at run time: the script itself never contains the secret.
   return token === undefined
     ? exports
     : [

@@ -10,18 +10,18 @@ export interface JoiningNode {
   readonly registration: Registration;
 }
 
-/** One join as data: what lies on the disk before, and the part of the join script that does it. */
+/** A join as data: the files on disk, and the part of the join script that performs it. */
 export interface JoinPlan {
   readonly files: readonly GuestFile[];
   /** Removed when the join is done. */
   readonly secrets: readonly GuestFile[];
   readonly packages: readonly string[];
   /**
-   * Shell, run under `set -eu` with `$state`, `fail` and `wait_for` at hand; any failure is tried again later,
-   * from the top.
+   * Shell, run under `set -eu`. `$state`, `fail` and `wait_for` are defined. After a failure the whole script
+   * is retried later.
    */
   readonly script: string;
-  /** Services that pull images or call out, and so have to know the proxy. */
+  /** Services that pull images or open outgoing connections and therefore need the proxy. */
   readonly services: readonly string[];
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the program of k3s or RKE2 gets onto the machine: as a file of one release whose checksum is verified
-// before anything of it runs; by the vendor's script, for who asks for it; or not at all.
+// Installs the program of k3s or RKE2: a release file whose checksum is verified before it runs, the vendor's
+// install script if configured, or nothing.
 import type { GuestFile } from '../guest-file.ts';
 import { unitPath } from '../paths.ts';
-import { lines, shellWord } from '../shell-text.ts';
-import type { Flavour, RancherJoin } from './rancher-flavour.ts';
+import { joinLines, quoteShell } from '../shell-text.ts';
+import type { RancherDistribution, RancherJoin } from './rancher-distribution.ts';
 
 export interface Installation {
   readonly script: string;
@@ -14,43 +14,47 @@ export interface Installation {
 
 const DOWNLOAD_PACKAGES = ['curl', 'ca-certificates'];
 
-export function installation(
+export function planInstallation(
   join: RancherJoin,
-  flavour: Flavour,
+  distribution: RancherDistribution,
   architecture: string,
 ): Installation {
   switch (join.install) {
     case 'none':
-      return { script: '', files: [notifies(flavour)], packages: [] };
+      return { script: '', files: [notifyDropIn(distribution)], packages: [] };
     case 'script':
       return {
-        script: once(byScript(join, flavour)),
-        files: [notifies(flavour)],
+        script: runOnce(scriptCommands(join, distribution)),
+        files: [notifyDropIn(distribution)],
         packages: DOWNLOAD_PACKAGES,
       };
     case 'binary':
       return {
-        script: once(byBinary(join, flavour, architecture)),
+        script: runOnce(binaryCommands(join, distribution, architecture)),
         files: [
-          { path: unitPath(`${flavour.unit}.service`), content: unitOf(flavour), mode: '0644' },
+          {
+            path: unitPath(`${distribution.unit}.service`),
+            content: renderUnit(distribution),
+            mode: '0644',
+          },
         ],
         packages: DOWNLOAD_PACKAGES,
       };
   }
 }
 
-/** A vendor's unit may count as started before it has read the token, which would then be gone. */
-function notifies({ unit }: Flavour): GuestFile {
+/** A vendor's unit may count as started before it has read the token, which would then be removed too early. */
+function notifyDropIn({ unit }: RancherDistribution): GuestFile {
   return {
     path: `${unitPath(`${unit}.service`)}.d/10-pvescaler.conf`,
-    content: lines('[Service]', 'Type=notify'),
+    content: joinLines('[Service]', 'Type=notify'),
     mode: '0644',
   };
 }
 
-/** A join that is tried again does not download again. */
-function once(commands: readonly string[]): string {
-  return lines(
+/** A retried join does not download again. */
+function runOnce(commands: readonly string[]): string {
+  return joinLines(
     'if [ ! -e "$state/installed" ]; then',
     '  mkdir -p "$state/download"',
     '  cd "$state/download"',
@@ -64,50 +68,54 @@ function once(commands: readonly string[]): string {
 
 const FETCH = 'curl -fsSL --retry 5 --retry-delay 5 --connect-timeout 20 -o';
 
-function byBinary(join: RancherJoin, flavour: Flavour, architecture: string): readonly string[] {
-  const asset = flavour.asset(architecture);
-  // A plus in a path is a space to some servers.
-  const release = `${base(join.downloadUrl ?? flavour.releases)}/${encodeURIComponent(join.version)}`;
+function binaryCommands(
+  join: RancherJoin,
+  distribution: RancherDistribution,
+  architecture: string,
+): readonly string[] {
+  const asset = distribution.asset(architecture);
+  // Some servers decode a plus in a path as a space.
+  const release = `${withoutTrailingSlash(join.downloadUrl ?? distribution.releases)}/${encodeURIComponent(join.version)}`;
   return [
-    `${FETCH} ${asset} ${shellWord(`${release}/${asset}`)}`,
+    `${FETCH} ${asset} ${quoteShell(`${release}/${asset}`)}`,
     ...(join.sha256 === undefined
       ? [
-          `${FETCH} checksums ${shellWord(`${release}/sha256sum-${architecture}.txt`)}`,
-          `grep ${shellWord(` ${asset}$`)} checksums > SHA256SUMS`,
+          `${FETCH} checksums ${quoteShell(`${release}/sha256sum-${architecture}.txt`)}`,
+          `grep ${quoteShell(` ${asset}$`)} checksums > SHA256SUMS`,
         ]
-      : [`echo ${shellWord(`${join.sha256.toLowerCase()}  ${asset}`)} > SHA256SUMS`]),
+      : [`echo ${quoteShell(`${join.sha256.toLowerCase()}  ${asset}`)} > SHA256SUMS`]),
     'sha256sum -c SHA256SUMS',
-    flavour.installs(asset),
+    distribution.installCommand(asset),
   ];
 }
 
-function byScript(join: RancherJoin, flavour: Flavour): readonly string[] {
-  const settings = flavour.scriptSettings(join.version).map(shellWord).join(' ');
-  const argument = flavour.name === 'k3s' ? ' agent' : '';
+function scriptCommands(join: RancherJoin, distribution: RancherDistribution): readonly string[] {
+  const settings = distribution.scriptSettings(join.version).map(quoteShell).join(' ');
+  const argument = distribution.name === 'k3s' ? ' agent' : '';
   return [
-    `${FETCH} install.sh ${shellWord(join.downloadUrl ?? flavour.script)}`,
+    `${FETCH} install.sh ${quoteShell(join.downloadUrl ?? distribution.script)}`,
     `env ${settings} sh install.sh${argument}`,
   ];
 }
 
-function base(url: string): string {
+function withoutTrailingSlash(url: string): string {
   return url.replace(/\/+$/, '');
 }
 
-function unitOf({ name, program }: Flavour): string {
-  return lines(
+function renderUnit({ name, program }: RancherDistribution): string {
+  return joinLines(
     '[Unit]',
     `Description=Kubernetes node agent (${name})`,
     'Wants=network-online.target',
     'After=network-online.target',
     '',
     '[Service]',
-    // "Started" then means joined: the agent says so itself.
+    // The agent notifies systemd after the join, so "started" means joined.
     'Type=notify',
     'ExecStartPre=-/sbin/modprobe br_netfilter',
     'ExecStartPre=-/sbin/modprobe overlay',
     `ExecStart=${program} agent`,
-    // Pods outlive a restart of the agent.
+    // Pods keep running when the agent restarts.
     'KillMode=process',
     'Delegate=yes',
     'LimitNOFILE=1048576',

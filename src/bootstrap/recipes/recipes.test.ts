@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { registrationOf } from '../registration.ts';
+import { buildRegistration } from '../registration.ts';
 import {
   aCustomJoin,
   aK3sJoin,
@@ -9,7 +9,7 @@ import {
   anRke2Join,
   aSeedInput,
   BOOTSTRAP_TOKEN,
-  value,
+  unwrap,
 } from '../testing/a-seed.ts';
 import type { JoiningNode } from './join-plan.ts';
 import { recipeFor } from './recipe-for.ts';
@@ -18,15 +18,15 @@ const { machine, pool } = aSeedInput();
 const node: JoiningNode = {
   machine,
   architecture: 'amd64',
-  registration: value(registrationOf(machine, pool)),
+  registration: unwrap(buildRegistration(machine, pool)),
 };
 
 function k3sConfig(agentArgs: readonly string[]) {
-  const plan = value(recipeFor('k3s')(aK3sJoin({ agentArgs }), node));
+  const plan = unwrap(recipeFor('k3s')(aK3sJoin({ agentArgs }), node));
   return parse(plan.files.find(({ path }) => path.endsWith('/config.yaml'))?.content ?? '');
 }
 
-describe('k3s and RKE2', () => {
+describe('the k3s and RKE2 recipe', () => {
   it.each([
     [['--node-ip=10.0.0.9'], { 'node-ip': '10.0.0.9' }],
     [['--node-ip', '10.0.0.9', '--debug'], { 'node-ip': '10.0.0.9', debug: true }],
@@ -41,40 +41,43 @@ describe('k3s and RKE2', () => {
       ['--kubelet-arg=max-pods=9'],
       { 'kubelet-arg': ['provider-id=proxmox://lab/1250', 'max-pods=9'] },
     ],
-  ])('takes %j into the config file', (args, wanted) => {
+  ])('writes %j to the config file', (args, wanted) => {
     expect(k3sConfig(args)).toMatchObject(wanted);
   });
 
   it.each([
     [aK3sJoin({ version: 'v1.34.4+rke2r1' }), "'v1.34.4+rke2r1' is not a release of k3s"],
     [aK3sJoin({ version: 'latest' }), "'latest' is not a release of k3s"],
-    [aK3sJoin({ sha256: 'abc' }), 'the sha256 is not 64 hexadecimal digits'],
+    [aK3sJoin({ sha256: 'abc' }), 'the sha256 must be 64 hexadecimal digits'],
     [aK3sJoin({ downloadUrl: 'mirror' }), "download URL 'mirror' is not a URL"],
     [aK3sJoin({ server: 'http://a:6443' }), "server 'http://a:6443' is not an https URL"],
     [aK3sJoin({ server: '10.0.0.2' }), "server '10.0.0.2' is not a URL"],
-    [aK3sJoin({ server: 'https://a:b@c' }), 'the URL of the server contains a password'],
+    [aK3sJoin({ server: 'https://a:b@c' }), 'the server URL must not contain a password'],
     [aK3sJoin({ token: '' }), 'the join token is empty'],
-    [aK3sJoin({ token: 'a b' }), 'the join token has white space or characters beyond ASCII'],
+    [aK3sJoin({ token: 'a b' }), 'the join token contains white space or non-ASCII characters'],
     [
       aK3sJoin({ agentArgs: ['node-ip'] }),
-      "agent argument 'node-ip' is not of the form --name=value",
+      "agent argument 'node-ip' must have the form --name=value",
     ],
-    [aK3sJoin({ agentArgs: ['--token=x'] }), "agent argument '--token' sets what the recipe sets"],
+    [
+      aK3sJoin({ agentArgs: ['--token=x'] }),
+      "agent argument '--token' is reserved: the recipe sets it",
+    ],
     [
       aK3sJoin({ agentArgs: ['--kubelet-arg', '--provider-id=x'] }),
-      "agent argument '--provider-id' sets what the recipe sets",
+      "agent argument '--provider-id' is reserved: the recipe sets it",
     ],
     [
       aK3sJoin({ agentArgs: ['--kubelet-arg=provider-id=x'] }),
-      "agent argument '--kubelet-arg' sets what the recipe sets",
+      "agent argument '--kubelet-arg' is reserved: the recipe sets it",
     ],
-  ])('refuses %#', (join, problem) => {
+  ])('refuses invalid input %#', (join, problem) => {
     const refusal = recipeFor('k3s')(join, node);
     expect(refusal).toEqual({ ok: false, problem });
   });
 
-  it('needs neither packages nor a unit of ours where the image has all', () => {
-    const plan = value(recipeFor('rke2')(anRke2Join({ install: 'none' }), node));
+  it('needs neither packages nor its own unit if the image has everything', () => {
+    const plan = unwrap(recipeFor('rke2')(anRke2Join({ install: 'none' }), node));
     expect(plan.packages).toEqual([]);
     expect(plan.files.map(({ path }) => path)).toEqual([
       '/etc/rancher/rke2/config.yaml',
@@ -84,13 +87,13 @@ describe('k3s and RKE2', () => {
   });
 });
 
-describe('kubeadm', () => {
-  it('writes the same join in both forms', () => {
+describe('the kubeadm recipe', () => {
+  it('writes the same join in both configuration formats', () => {
     const join = aKubeadmJoin({
       server: 'https://[2001:db8::1]',
       kubeletArgs: ['--node-ip=10.0.0.9'],
     });
-    const { secrets } = value(recipeFor('kubeadm')(join, node));
+    const { secrets } = unwrap(recipeFor('kubeadm')(join, node));
     const [old, now] = secrets.map(({ content }) => parseAllDocuments(content)[0]?.toJS());
     expect(old.apiVersion).toBe('kubeadm.k8s.io/v1beta3');
     expect(now.apiVersion).toBe('kubeadm.k8s.io/v1beta4');
@@ -108,30 +111,33 @@ describe('kubeadm', () => {
   });
 
   it.each([
-    [aKubeadmJoin({ caCertHashes: [] }), 'without it anybody could be the server'],
-    [aKubeadmJoin({ caCertHashes: ['sha256:12'] }), "CA hash 'sha256:12' is not"],
-    [aKubeadmJoin({ token: 'K10abc::x' }), 'is not a bootstrap token of the form'],
-    [aKubeadmJoin({ kubeletArgs: ['max-pods'] }), 'is not of the form name=value'],
-    [aKubeadmJoin({ kubeletArgs: ['node-labels=a=b'] }), "'node-labels' sets what the recipe sets"],
+    [aKubeadmJoin({ caCertHashes: [] }), 'without it the server cannot be authenticated'],
+    [aKubeadmJoin({ caCertHashes: ['sha256:12'] }), "CA hash 'sha256:12' must be"],
+    [aKubeadmJoin({ token: 'K10abc::x' }), 'must be a bootstrap token of the form'],
+    [aKubeadmJoin({ kubeletArgs: ['max-pods'] }), 'must have the form name=value'],
+    [
+      aKubeadmJoin({ kubeletArgs: ['node-labels=a=b'] }),
+      "'node-labels' is reserved: the recipe sets it",
+    ],
     [aKubeadmJoin({ server: 'http://x' }), 'is not an https URL'],
-  ])('refuses %#', (join, problem) => {
+  ])('refuses invalid input %#', (join, problem) => {
     const refusal = recipeFor('kubeadm')(join, node);
     expect(refusal).toEqual({ ok: false, problem: expect.stringContaining(problem) });
   });
 });
 
-describe('custom', () => {
+describe('the custom recipe', () => {
   it.each([
     [{ script: undefined }, 'needs a script or a cloud-config'],
-    [{ script: 'echo' }, "does not start with '#!'"],
+    [{ script: 'echo' }, "must start with '#!'"],
     [{ token: 'a\nb' }, 'white space'],
   ])('refuses %j', (overrides, problem) => {
     const refusal = recipeFor('custom')(aCustomJoin(overrides), node);
     expect(refusal).toEqual({ ok: false, problem: expect.stringContaining(problem) });
   });
 
-  it('goes without a token', () => {
-    const plan = value(recipeFor('custom')(aCustomJoin({ token: undefined }), node));
+  it('works without a token', () => {
+    const plan = unwrap(recipeFor('custom')(aCustomJoin({ token: undefined }), node));
     expect(plan.secrets).toEqual([]);
     expect(plan.script).not.toContain('TOKEN');
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeds for tests: sane defaults, and only what matters to a test overridden.
+// Seeds for tests, with defaults: a test overrides only what matters to it.
 import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
 import type { Parsed } from '../../model/parsed.ts';
 import type {
@@ -13,17 +13,19 @@ import type {
   SeedInput,
 } from '../seed-input.ts';
 
+export { formatYaml } from '../format-yaml.ts';
+
 export const MAC = 'BC:24:11:00:00:07';
 export const BOOTSTRAP_TOKEN = 'abcdef.0123456789abcdef';
 export const K3S_TOKEN = `K10${'a1'.repeat(32)}::${BOOTSTRAP_TOKEN}`;
 
-export function value<T>(parsed: Parsed<T>): T {
+export function unwrap<T>(parsed: Parsed<T>): T {
   if (!parsed.ok) throw new Error(`refused: ${parsed.problem}`);
   return parsed.value;
 }
 
 export function aMachineId(text = '7c9e6679-7425-40de-944b-e07fc1f90ae7'): MachineId {
-  return value(parseMachineId(text));
+  return unwrap(parseMachineId(text));
 }
 
 const NO_EXTRAS: GuestExtras = {

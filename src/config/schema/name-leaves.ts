@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaf values that are names: Kubernetes, Proxmox and file names.
 import * as z from 'zod';
-import { dnsLabel, dnsSubdomain } from '../../model/dns-name.ts';
+import { parseDnsLabel, parseDnsSubdomain } from '../../model/dns-name.ts';
 import { parseLabelKey, parseLabelValue } from '../../model/labels.ts';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { parsePoolName } from '../../model/pool-name.ts';
@@ -40,7 +40,7 @@ export function entryName() {
 }
 
 export function namespace() {
-  return textLeaf({ type: 'namespace', json: TEXT, quotes: true }, dnsLabel);
+  return textLeaf({ type: 'namespace', json: TEXT, quotes: true }, parseDnsLabel);
 }
 
 /**
@@ -48,7 +48,7 @@ export function namespace() {
  * DNS name.
  */
 export function dnsName() {
-  return textLeaf({ type: 'DNS name', json: TEXT, quotes: true }, dnsSubdomain);
+  return textLeaf({ type: 'DNS name', json: TEXT, quotes: true }, parseDnsSubdomain);
 }
 
 export function labelKey() {

@@ -3,7 +3,7 @@
 // Secret. Every secret uses the same three key names after a prefix: `secretFile`, `secretEnv`,
 // `secretRef`; `passwordFile`, `passwordEnv`, `passwordRef`.
 import * as z from 'zod';
-import { dnsSubdomain } from '../../model/dns-name.ts';
+import { parseDnsSubdomain } from '../../model/dns-name.ts';
 import { key } from './key.ts';
 import { textLeaf } from './leaf.ts';
 import { checkPattern, filePath, namespace } from './name-leaves.ts';
@@ -26,7 +26,7 @@ export function secretRef(defaultKey: string) {
       name: key(
         textLeaf(
           { type: 'Secret name', json: { type: 'string', minLength: 1 }, quotes: true },
-          dnsSubdomain,
+          parseDnsSubdomain,
         ),
         'Name of the Kubernetes Secret.',
       ),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts amounts of the file (text with a suffix, or a plain number) to integers with a unit.
-import { durationMs, parseDuration } from '../../model/duration.ts';
+import { durationToMs, parseDuration } from '../../model/duration.ts';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { milliValue, parseQuantity, type Quantity, wholeValue } from '../../model/quantity.ts';
 
@@ -48,6 +48,6 @@ function parseNonNegative(text: AmountText, unit: (quantity: Quantity) => bigint
 export function parseMilliseconds(text: AmountText): Parsed<number> {
   const duration = parseDuration(String(text));
   if (!duration.ok) return duration;
-  const ms = durationMs(duration.value);
+  const ms = durationToMs(duration.value);
   return ms < 0 ? refused('is negative') : accepted(ms);
 }

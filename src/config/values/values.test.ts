@@ -152,10 +152,10 @@ describe('amounts', () => {
     [parseCpuMilli, 'm', "has no number; write a number with a unit, such as '2Gi'"],
     [parseCount, 1.5, 'must be a whole number'],
     [parseCount, '500m', 'must be a whole number'],
-    [parseMilliseconds, '.', "duration is not of the form '1h30m' or '45s'"],
+    [parseMilliseconds, '.', "duration must have the form '1h30m' or '45s'"],
     [parseMilliseconds, 20, "missing unit; did you mean '20s'?"],
     [parseMilliseconds, '-5s', 'is negative'],
-    [parseMilliseconds, Number.NaN, "duration is not of the form '1h30m' or '45s'"],
+    [parseMilliseconds, Number.NaN, "duration must have the form '1h30m' or '45s'"],
   ] as const)('%o refuses %s', (parse, text, problem) => {
     expect(parse(text)).toEqual({ ok: false, problem });
   });

@@ -3,7 +3,7 @@
 // placeholder node: its name and provider id are the instance's id, and it has no labels.
 import type { FleetView } from '../../fleet/index.ts';
 import type { CreateIntent } from '../../model/intent.ts';
-import { type Machine, mayExist } from '../../model/machine.ts';
+import { type Machine, mayHaveVm } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import { type ProviderId, readProviderId } from '../../model/provider-id.ts';
 
@@ -51,7 +51,7 @@ function namesAnotherVm({ placement }: Machine, providerID: string): boolean {
 /** VM ids are reused: the machine that has the id now takes precedence over earlier ones. */
 function resolveByProviderId(providerId: string, view: FleetView): ResolvedNode {
   const known = view.index.byProviderId(providerId);
-  if (known !== undefined && mayExist(known.phase)) return resolvedTo(known);
+  if (known !== undefined && mayHaveVm(known.phase)) return resolvedTo(known);
   const current = resolveByFormat(readProviderId(providerId), view);
   if (known === undefined || current.kind === 'machine' || current.kind === 'requested')
     return current;
@@ -89,7 +89,7 @@ function resolveByFormat(id: ProviderId, view: FleetView): ResolvedNode {
  */
 function ifMayHaveNode(machine: Machine | undefined): Machine | undefined {
   if (machine === undefined) return undefined;
-  return mayExist(machine.phase) || machine.phase === 'gone' ? machine : undefined;
+  return mayHaveVm(machine.phase) || machine.phase === 'gone' ? machine : undefined;
 }
 
 function resolvedTo(machine: Machine): ResolvedNode {

@@ -2,7 +2,7 @@
 // Chooses the static addresses of a pool's next machine in a region, and counts how many machines can have some.
 import type { AddressLease } from '../../model/address-lease.ts';
 import type { MachineId } from '../../model/machine-id.ts';
-import { type AddressChoice, chooseAddresses, countAddresses } from '../../placement/index.ts';
+import { type AddressChoice, chooseAddresses, countFreeAddresses } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
@@ -16,7 +16,7 @@ interface Where {
 interface Unknown {
   readonly chosen: false;
   readonly code: 'VIEW_STALE';
-  readonly sentence: string;
+  readonly message: string;
 }
 
 /** Counting reads few configurations per pass, so that a host that does not answer cannot delay every pass. */
@@ -53,9 +53,9 @@ export async function freeAddresses(
 ): Promise<{ readonly count: number; readonly reason: string | undefined }> {
   if (!isStatic(where.pool)) return { count: atMost, reason: undefined };
   const unknown = unknownAddresses(context, where);
-  if (unknown !== undefined) return { count: 0, reason: unknown.sentence };
+  if (unknown !== undefined) return { count: 0, reason: unknown.message };
   const taken = await takenToCount(context, where);
-  return countAddresses({ ...common(context, where, held), taken }, atMost);
+  return countFreeAddresses({ ...common(context, where, held), taken }, atMost);
 }
 
 function takenToCount(
@@ -82,8 +82,8 @@ function unknownAddresses(
 ): Unknown | undefined {
   const vm = unreadVms.get(view.region);
   if (vm === undefined || !isStatic(pool)) return undefined;
-  const sentence = `VM ${vm.vmId} on host ${vm.host} cannot be read: its addresses might be given out twice`;
-  return { chosen: false, code: 'VIEW_STALE', sentence };
+  const message = `VM ${vm.vmId} on host ${vm.host} cannot be read: its addresses might be given out twice`;
+  return { chosen: false, code: 'VIEW_STALE', message };
 }
 
 function isStatic({ network }: PoolSettings): boolean {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { DISK_IN_THE_MAKING, type RegionFacts, reservationsOf } from '../../placement/index.ts';
+import { DISK_PENDING_PHASES, type RegionFacts, reservationsOf } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
@@ -12,8 +12,8 @@ export function placementFacts(
   return {
     hosts: view.hosts,
     vms: [],
-    reservations: reservationsOf(index.inPhase(...DISK_IN_THE_MAKING), view.region),
-    ledger: usage.ledger(view),
+    reservations: reservationsOf(index.inPhase(...DISK_PENDING_PHASES), view.region),
+    allocations: usage.ledger(view),
     busyHosts,
   };
 }

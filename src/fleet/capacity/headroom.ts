@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes for how many more machines of each pool there are hosts, VM ids and addresses, at the end of a pass.
-import { freeSlots, idHoldOf } from '../../placement/index.ts';
+import { countFreeSlots, vmIdHoldOf } from '../../placement/index.ts';
 import { countAllowed } from '../../pools/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
@@ -62,7 +62,7 @@ async function roomOf(
   const refused = joinRefusal(context, pool);
   // A stale view is temporary; missing access to the cluster is not.
   if (refused !== undefined && context.clusterReading.kind !== 'stale')
-    return noRoom(context, refused.sentence);
+    return noRoom(context, refused.message);
   const members = context.records.membersOf(pool.name);
   const { size, limits } = pool;
   const allowed = countAllowed(pool, { members, count: limits.max, size });
@@ -106,7 +106,7 @@ async function roomIn(
   if (addresses.count === 0) return { machines: 0, reason: addresses.reason };
   const source = await sourceOf(context, where);
   const request = placementRequest({ ...where, source }, pool.size);
-  const { total } = freeSlots(request, queue.facts(view), addresses.count);
+  const { total } = countFreeSlots(request, queue.facts(view), addresses.count);
   return { machines: total, reason: undefined };
 }
 
@@ -122,7 +122,7 @@ function countFreeIds(context: ReconcileContext, view: RegionView): number {
   for (const machine of context.records.machines) {
     const { placement } = machine;
     if (placement?.region !== view.region || taken.has(placement.vmId)) continue;
-    if (idHoldOf(machine, context.now) !== undefined) take(placement.vmId);
+    if (vmIdHoldOf(machine, context.now) !== undefined) take(placement.vmId);
   }
   return to - from + 1 - taken.size;
 }

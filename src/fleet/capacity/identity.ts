@@ -3,9 +3,9 @@
 import type { MachineId } from '../../model/machine-id.ts';
 import {
   chooseVmId,
-  highestTaken,
-  nameFor,
+  highestTakenVmId,
   nextFreeVmId,
+  pickFreeName,
   type VmIdChoice,
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
@@ -20,7 +20,7 @@ export function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice 
   const range = context.region(region).vmIds;
   const taken = takenInView(view).vmIds;
   const named = vmIdsOfNodes(knownNodes(clusterReading), region);
-  const last = records.usage.lastVmId(region, range) ?? highestTaken({ takenVmIds, range });
+  const last = records.usage.lastVmId(region, range) ?? highestTakenVmId({ takenVmIds, range });
   const vmId = nextFreeVmId(
     { range, last },
     (id) => taken.has(id) || named.has(id) || records.index.isVmIdHeld(region, id, now),
@@ -45,7 +45,7 @@ export function nameIn(
 ): string {
   const { names } = takenInView(view);
   const ofNodes = namesOfNodes(knownNodes(clusterReading));
-  return nameFor(
+  return pickFreeName(
     { names: pool.names, machine },
     (name) => names.has(name) || ofNodes.has(name) || records.index.isNameHeld(name, machine),
   );

@@ -22,7 +22,7 @@ import { templatesIn } from './templates.ts';
 /** Why a machine cannot be placed now. */
 export interface PlacementRefusal {
   readonly code: string;
-  readonly sentence: string;
+  readonly message: string;
 }
 
 interface Where {
@@ -41,24 +41,24 @@ export async function place(
   for (const name of refused === undefined ? pool.regions : []) {
     const view = context.views.get(name);
     if (view === undefined) {
-      refused ??= { code: 'VIEW_STALE', sentence: `region ${name} cannot be read` };
+      refused ??= { code: 'VIEW_STALE', message: `region ${name} cannot be read` };
       continue;
     }
     const outcome = await placeIn(context, machine, { region: context.region(name), view, pool });
     if (outcome === undefined) return undefined;
     refused = outcome;
   }
-  const { code, sentence } = refused ?? {
+  const { code, message } = refused ?? {
     code: 'HOST_NOT_FOUND',
-    sentence: 'the pool has no region',
+    message: 'the pool has no region',
   };
   await context.recordOnce(machine.id, {
     kind: 'refused',
     subject: { pool: machine.pool, machine: machine.id },
     reason: code,
-    message: sentence,
+    message,
   });
-  return { code, sentence };
+  return { code, message };
 }
 
 /** Undefined when it has been placed. */
@@ -120,7 +120,7 @@ async function settle(
     kind: 'did',
     subject: { pool: machine.pool, machine: machine.id, host: host.host, region },
     reason: 'MachinePlaced',
-    message: `placed ${placement.name} as VM ${vmId}: ${host.sentence}`,
+    message: `placed ${placement.name} as VM ${vmId}: ${host.message}`,
     numbers: { ...host.numbers, vmId },
   });
 }

@@ -5,7 +5,7 @@ import type { AddressLease } from '../../model/address-lease.ts';
 import type { Machine } from '../../model/machine.ts';
 import {
   chooseHost,
-  HostLedger,
+  HostAllocations,
   type Placed,
   type RegionFacts,
   type Reservation,
@@ -18,7 +18,7 @@ import { placementFacts } from './facts.ts';
 import { placementRequest, sourceOf } from './place.ts';
 
 interface Held {
-  readonly ledger: HostLedger;
+  readonly ledger: HostAllocations;
   readonly reservations: Reservation[];
   readonly addresses: AddressLease[];
 }
@@ -108,7 +108,7 @@ export class WaitingMachines {
     { decision, memoryBytes }: { readonly decision: Placed; readonly memoryBytes: number },
   ): void {
     const held = this.#held.get(region) ?? {
-      ledger: new HostLedger(),
+      ledger: new HostAllocations(),
       reservations: [],
       addresses: [],
     };
@@ -123,7 +123,7 @@ export class WaitingMachines {
       storage: decision.storage,
       pendingDiskBytes: size.diskBytes,
     };
-    held.ledger.reserve(id, reservation);
+    held.ledger.setReservation(id, reservation);
     held.reservations.push(reservation);
     this.#waiting.set(pool, new Set(this.waitingOf(pool)).add(id));
   }
@@ -133,11 +133,13 @@ function together(facts: RegionFacts, { ledger, reservations }: Held): RegionFac
   return {
     ...facts,
     reservations: [...facts.reservations, ...reservations],
-    ledger: { tally: (host) => sum(facts.ledger?.tally(host), ledger.tally(host)) },
+    allocations: {
+      allocationOf: (host) => sum(facts.allocations?.allocationOf(host), ledger.allocationOf(host)),
+    },
   };
 }
 
-type Tally = ReturnType<HostLedger['tally']>;
+type Tally = ReturnType<HostAllocations['allocationOf']>;
 
 function sum(left: Tally, right: Tally): Tally {
   if (left === undefined || right === undefined) return left ?? right;

@@ -2,7 +2,7 @@
 // VM ids and names in a view or of Nodes, indexed once per view and once per list of Nodes.
 import { VMID_LABEL } from '../../bootstrap/index.ts';
 import { readProviderId } from '../../model/provider-id.ts';
-import { idsOfNodes } from '../../placement/index.ts';
+import { vmIdsNamedByNodes } from '../../placement/index.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 
@@ -59,7 +59,7 @@ export function vmIdsOfNodes(nodes: readonly ClusterNode[], region: string): Rea
   const known = vmIds.get(region);
   if (known !== undefined) return known;
   const nodeProviderIds = namesOfVms(nodes, region);
-  const ids = new Set(idsOfNodes({ nodeProviderIds, region }));
+  const ids = new Set(vmIdsNamedByNodes({ nodeProviderIds, region }));
   vmIds.set(region, ids);
   return ids;
 }

@@ -2,7 +2,7 @@
 // One pass over the whole fleet: read records, regions and cluster; adopt, apply intents, place, clean up. It makes no
 // calls for single machines: those are added to the work queue, so that a host that does not answer delays no pass.
 // Level-triggered: it decides from what is there, not from what happened before.
-import { isAtRest, type Machine, mayExist } from '../../model/machine.ts';
+import { isPhaseSettled, type Machine, mayHaveVm } from '../../model/machine.ts';
 import { backoffOf } from '../capacity/backoff.ts';
 import type { CapacityForecast } from '../capacity/capacity-forecast.ts';
 import { updateForecast } from '../capacity/headroom.ts';
@@ -75,7 +75,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   await removeOrphanedNodes(context);
   await collectGarbage(context);
   await updateForecast(context, options.forecast);
-  const inProgress = context.records.machines.filter((machine) => !isAtRest(machine));
+  const inProgress = context.records.machines.filter((machine) => !isPhaseSettled(machine));
   return {
     stale,
     undecided: [...undecided],
@@ -111,7 +111,7 @@ async function enqueueMachines(
   queue: PassParts['queue'],
 ): Promise<void> {
   for (const machine of context.records.machines) {
-    if (!mayExist(machine.phase) || isSettled(context, machine)) continue;
+    if (!mayHaveVm(machine.phase) || isSettled(context, machine)) continue;
     queue.addIfAbsent(machine.id);
     await context.yieldToEventLoop();
   }

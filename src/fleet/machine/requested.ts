@@ -46,7 +46,7 @@ async function placeOne(context: ReconcileContext, machine: Machine): Promise<vo
   const refusal =
     backoff === undefined
       ? await place(context, machine, pool)
-      : { code: backoff.code, sentence: backoff.message };
+      : { code: backoff.code, message: backoff.message };
   if (refusal !== undefined) await failIfUnplacedTooLong(context, machine, refusal);
 }
 
@@ -84,7 +84,7 @@ async function failIfUnplacedTooLong(
   if (context.now - machine.requestedAt < unplacedTimeoutMs) return;
   const intent = context.records.intents.find(({ id }) => id === machine.intent);
   if (intent?.requestedBy === 'minimum') return;
-  const { code, sentence: message } = refusal;
+  const { code, message } = refusal;
   await context.records.releaseAddresses(machine.id);
   await context.records.move(machine.id, 'failed', {
     failure: { code, message, at: context.now, phase: machine.phase },

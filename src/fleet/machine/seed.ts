@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of a machine's seed ISO.
 import {
+  buildSeedIso,
   type FamilyInput,
   type JoinInput,
   type RenderedSeed,
   renderSeed,
-  seedFiles,
-  seedIso,
+  toSeedFiles,
 } from '../../bootstrap/index.ts';
 import type { FamilyRule } from '../../placement/index.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
@@ -26,7 +26,10 @@ export function seedBytes(
   parts: SeedParts,
   join: JoinInput,
 ): Uint8Array {
-  return seedIso(seedFiles(renderedSeed(reconcile, parts, join)), reconcile.machine.requestedAt);
+  return buildSeedIso(
+    toSeedFiles(renderedSeed(reconcile, parts, join)),
+    reconcile.machine.requestedAt,
+  );
 }
 
 export function renderedSeed(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a machine's VM exists and is ours. Looked up again before every change and every destruction.
 import type { Machine } from '../../model/machine.ts';
-import { judgeOwnership, type Marker } from '../../model/marker.ts';
+import { type Marker, verifyOwnership } from '../../model/marker.ts';
 import { Conflict, NotFound } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
 import { isVmGone } from '../context/machine-error.ts';
@@ -68,7 +68,10 @@ function classifyVm(config: VmConfig, machine: Machine, cluster: string): VmLook
     const isSameVm = config.smbiosUuid === machine.id && !config.isTemplate;
     return { kind: 'foreign', reason, isSameVm };
   };
-  const ownership = judgeOwnership({ ...config, configured: machine.configured === true }, cluster);
+  const ownership = verifyOwnership(
+    { ...config, configured: machine.configured === true },
+    cluster,
+  );
   if (!ownership.owned) return foreign(ownership.reason);
   const { marker } = ownership;
   if (marker.machine !== machine.id) return foreign(`it is the VM of machine ${marker.machine}`);

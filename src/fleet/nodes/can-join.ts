@@ -8,12 +8,12 @@ import type { PoolSettings } from '../context/settings.ts';
 export function joinRefusal(
   { clusterReading }: ReconcileContext,
   { name, joins, seed }: PoolSettings,
-): { readonly code: string; readonly sentence: string } | undefined {
+): { readonly code: string; readonly message: string } | undefined {
   if (!joins || clusterReading.kind === 'fresh') return undefined;
   if (clusterReading.kind === 'stale') {
-    return { code: 'VIEW_STALE', sentence: `Kubernetes cannot be read: ${clusterReading.why}` };
+    return { code: 'VIEW_STALE', message: `Kubernetes cannot be read: ${clusterReading.why}` };
   }
   if (seed === undefined || !needsCluster(seed.join)) return undefined;
-  const sentence = `pool ${name} joins its machines to a cluster, but no cluster is configured`;
-  return { code: 'NoClusterAccess', sentence };
+  const message = `pool ${name} joins its machines to a cluster, but no cluster is configured`;
+  return { code: 'NoClusterAccess', message };
 }

@@ -2,7 +2,7 @@
 // Nodes that our machines left behind: with our provider id and a pool's label, not Ready, and without a VM. Both
 // Proxmox and Kubernetes must be readable for the whole waiting time; a Node that is Ready has a VM somewhere.
 import { VMID_LABEL } from '../../bootstrap/index.ts';
-import { type Machine, mayExist } from '../../model/machine.ts';
+import { type Machine, mayHaveVm } from '../../model/machine.ts';
 import { parseMachineId } from '../../model/machine-id.ts';
 import { readProviderId } from '../../model/provider-id.ts';
 import type { Cluster, ClusterNode } from '../../ports/cluster.ts';
@@ -62,7 +62,7 @@ function hasMachine(
     return machine === undefined ? [] : [machine];
   });
   const machines = [...records.index.byNodeUid(node.uid), ...byUuid];
-  return records.index.isVmClaimed(region, vmId) || machines.some(({ phase }) => mayExist(phase));
+  return records.index.isVmClaimed(region, vmId) || machines.some(({ phase }) => mayHaveVm(phase));
 }
 
 async function removeWhenDue(

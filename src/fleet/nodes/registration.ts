@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a machine's Node is to be registered with: labels, taints and the facts they are made from.
-import { type MachineInput, type Registration, registrationOf } from '../../bootstrap/index.ts';
+import { buildRegistration, type MachineInput, type Registration } from '../../bootstrap/index.ts';
 import type { MachineSize } from '../../model/machine.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { NamedSize } from '../context/settings.ts';
@@ -9,7 +9,7 @@ import type { NamedSize } from '../context/settings.ts';
 export function registrationFor(reconcile: MachineReconcile): Registration | undefined {
   const seed = reconcile.pool?.seed;
   if (seed === undefined) return undefined;
-  const registration = registrationOf(machineInput(reconcile), seed.registration);
+  const registration = buildRegistration(machineInput(reconcile), seed.registration);
   return registration.ok ? registration.value : undefined;
 }
 

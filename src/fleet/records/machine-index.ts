@@ -2,9 +2,9 @@
 // Finds machines without scanning all records: by pool, phase, VM, name, provider id and Node. It also knows which
 // machines have an open create or delete request. RecordCache updates it with every change of a record.
 import type { CreateIntent, Intent } from '../../model/intent.ts';
-import { type Machine, mayExist, type Phase } from '../../model/machine.ts';
+import { type Machine, mayHaveVm, type Phase } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
-import { idHoldOf } from '../../placement/index.ts';
+import { vmIdHoldOf } from '../../placement/index.ts';
 import { listMembers, type Member } from '../../pools/index.ts';
 import { MultiMap } from './multi-map.ts';
 
@@ -114,12 +114,12 @@ export class MachineIndex {
   /** Whether a machine has this VM id now, or had it less than the cool-down ago. */
   isVmIdHeld(region: string, vmId: number, now: number): boolean {
     const machines = this.#byVm.get(vmKey(region, vmId));
-    return machines.some((machine) => idHoldOf(machine, now) !== undefined);
+    return machines.some((machine) => vmIdHoldOf(machine, now) !== undefined);
   }
 
   /** Whether a machine that may exist on a host has this VM id. */
   isVmClaimed(region: string, vmId: number): boolean {
-    return this.#byVm.get(vmKey(region, vmId)).some(({ phase }) => mayExist(phase));
+    return this.#byVm.get(vmKey(region, vmId)).some(({ phase }) => mayHaveVm(phase));
   }
 
   machineChanged(before: Machine | undefined, after: Machine | undefined): void {
@@ -188,7 +188,7 @@ export class MachineIndex {
 function currentOf(machines: readonly Machine[]): Machine | undefined {
   if (machines.length <= 1) return machines[0];
   return (
-    machines.find(({ phase }) => mayExist(phase)) ??
+    machines.find(({ phase }) => mayHaveVm(phase)) ??
     machines.toSorted((a, b) => b.requestedAt - a.requestedAt)[0]
   );
 }

@@ -7,9 +7,9 @@ import type { Lease } from '../../model/lease.ts';
 import {
   type Machine,
   type MachineFailure,
-  moved,
   type Phase,
   type TaskInProgress,
+  transitionMachine,
 } from '../../model/machine.ts';
 import type { MachineId } from '../../model/machine-id.ts';
 import type { PoolState } from '../../model/pool.ts';
@@ -131,7 +131,7 @@ export class Records {
 
   /** Removes the task unless `changes` names one: a task belongs to the phase that started it. */
   async move(id: MachineId, to: Phase, changes: MachineChanges = {}): Promise<void> {
-    const next = moved(this.machine(id), to, this.#now());
+    const next = transitionMachine(this.machine(id), to, this.#now());
     if (!next.ok) throw new Bug('BUG', next.problem);
     await this.putMachine(changed(next.value, { task: undefined, ...changes }));
   }

@@ -5,10 +5,10 @@ import { type Machine, PHASES } from '../../model/machine.ts';
 import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
 import {
   chooseHost,
-  chooseName,
+  chooseMachineName,
   chooseVmId,
-  nameFor,
   nextFreeVmId,
+  pickFreeName,
   reservationsOf,
 } from '../../placement/index.ts';
 import { aHost, aPool } from '../testing/settings.ts';
@@ -78,8 +78,8 @@ function expectSameLookups({ index, usage }: Indexes, machines: readonly Machine
   for (const number of [0, 7]) {
     const names = { prefix: 'w', suffix: 'ordinal' } as const;
     const request = { names, machine: machineId(number) };
-    expect(nameFor(request, (name) => index.isNameHeld(name, request.machine))).toBe(
-      chooseName({ ...request, machines, vmNames: [], nodeNames: [] }),
+    expect(pickFreeName(request, (name) => index.isNameHeld(name, request.machine))).toBe(
+      chooseMachineName({ ...request, machines, vmNames: [], nodeNames: [] }),
     );
   }
 }
@@ -105,9 +105,13 @@ function expectSameHostChoice(usage: UsageIndex, machines: readonly Machine[]): 
   };
   const reservations = reservationsOf(machines, 'lab');
   const facts = { hosts, vms, reservations };
-  const ledger = usage.ledger({ region: 'lab', vms: vms.slice(1), containers: vms.slice(0, 1) });
+  const allocations = usage.ledger({
+    region: 'lab',
+    vms: vms.slice(1),
+    containers: vms.slice(0, 1),
+  });
   const pending = reservations.filter(({ pendingDiskBytes }) => pendingDiskBytes > 0);
-  expect(chooseHost(request, { hosts, vms: [], reservations: pending, ledger })).toEqual(
+  expect(chooseHost(request, { hosts, vms: [], reservations: pending, allocations })).toEqual(
     chooseHost(request, facts),
   );
 }

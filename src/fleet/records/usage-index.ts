@@ -3,8 +3,8 @@
 // out last. Updated with every change of a record, so that placing one machine does not count thousands.
 import type { Machine } from '../../model/machine.ts';
 import {
-  HostLedger,
-  laterFirst,
+  compareNewestFirst,
+  HostAllocations,
   type Reservation,
   reservationOf,
   type VmFacts,
@@ -23,7 +23,7 @@ export interface RegionUsage {
 }
 
 interface RegionLedger {
-  readonly ledger: HostLedger;
+  readonly ledger: HostAllocations;
   /** The view that the ledger contains. */
   view: RegionUsage | undefined;
 }
@@ -54,13 +54,13 @@ export class UsageIndex {
   }
 
   /** Resources of the region's hosts that VMs, containers and reservations use. */
-  ledger(view: RegionUsage): HostLedger {
+  ledger(view: RegionUsage): HostAllocations {
     const { region, vms, containers } = view;
     const kept = this.#ledgers.get(region) ?? this.#createLedger(region);
     if (kept.view !== view) {
       kept.view = view;
       // A container uses resources of its host as a VM does.
-      kept.ledger.look([...vms, ...containers]);
+      kept.ledger.setVms([...vms, ...containers]);
     }
     return kept.ledger;
   }
@@ -68,15 +68,18 @@ export class UsageIndex {
   machineChanged(before: Machine | undefined, after: Machine | undefined): void {
     for (const [region, { ledger }] of this.#ledgers) {
       const id = after?.id ?? before?.id ?? '';
-      ledger.reserve(id, after === undefined ? undefined : this.#reservationOf(after, region));
+      ledger.setReservation(
+        id,
+        after === undefined ? undefined : this.#reservationOf(after, region),
+      );
     }
     for (const last of this.#lastVmIds.values()) last.machineChanged(before, after);
   }
 
   #createLedger(region: string): RegionLedger {
-    const ledger = new HostLedger();
+    const ledger = new HostAllocations();
     for (const machine of this.#all())
-      ledger.reserve(machine.id, this.#reservationOf(machine, region));
+      ledger.setReservation(machine.id, this.#reservationOf(machine, region));
     const kept = { ledger, view: undefined };
     this.#ledgers.set(region, kept);
     return kept;
@@ -126,7 +129,7 @@ class LastVmId {
     const { vmId } = placement;
     if (vmId < this.from || vmId > this.to) return;
     const given = { id, requestedAt, vmId };
-    if (this.#last === undefined || laterFirst(given, this.#last) < 0) this.#last = given;
+    if (this.#last === undefined || compareNewestFirst(given, this.#last) < 0) this.#last = given;
   }
 }
 

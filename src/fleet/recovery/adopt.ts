@@ -2,8 +2,8 @@
 // Adopts VMs of ours without a record: the database was lost, or a creation took effect after it was abandoned. The
 // marker on the VM has everything needed. A VM that was being deleted continues to be deleted; a VM whose machine is
 // over, or has another VM, is removed.
-import { type Machine, mayExist } from '../../model/machine.ts';
-import { judgeOwnership, type Marker, type Ownership, readMarker } from '../../model/marker.ts';
+import { type Machine, mayHaveVm } from '../../model/machine.ts';
+import { type Marker, type Ownership, readMarker, verifyOwnership } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { rememberAddresses, vmFingerprint } from '../capacity/taken-addresses.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
@@ -67,13 +67,13 @@ async function inspectVm(
 /** Ownership of a VM without a machine. The record of a machine that is over tells its VM from a copy of it. */
 export function ownershipOf(context: ReconcileContext, config: VmConfig): Ownership {
   const { cluster } = context.settings;
-  const ownership = judgeOwnership({ ...config, configured: false }, cluster);
+  const ownership = verifyOwnership({ ...config, configured: false }, cluster);
   if (!ownership.owned) return ownership;
   const { machine, readySinceSeconds } = ownership.marker;
   const known = context.records.find(machine);
   const wasConfigured = known?.configured === true && known.placement?.vmId === config.vmId;
   const configured = wasConfigured || readySinceSeconds !== undefined;
-  return judgeOwnership({ ...config, configured }, cluster);
+  return verifyOwnership({ ...config, configured }, cluster);
 }
 
 /** Undefined while the VM cannot be read: it may be ours. */
@@ -179,7 +179,7 @@ function isHeld(context: ReconcileContext, region: string, address: string): boo
 }
 
 function duplicateReason({ phase, placement }: Machine): string {
-  return mayExist(phase) && placement !== undefined
+  return mayHaveVm(phase) && placement !== undefined
     ? `its machine is VM ${placement.vmId}`
     : `its machine is ${phase}`;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes a VM of ours that has no machine: a creation took effect after its machine was abandoned. Rare, so it runs
 // to its end at once.
-import { judgeOwnership } from '../../model/marker.ts';
+import { verifyOwnership } from '../../model/marker.ts';
 import { TaskFailed } from '../../ports/errors.ts';
 import type { TaskRef, VmConfig } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
@@ -34,7 +34,7 @@ export async function removeOrphanedVm(
   const fresh = await hypervisor.vmConfig(config, context.readOptions);
   const { cluster } = context.settings;
   if (fresh.smbiosUuid !== config.smbiosUuid) return;
-  const ownership = judgeOwnership({ ...fresh, configured: false }, cluster);
+  const ownership = verifyOwnership({ ...fresh, configured: false }, cluster);
   if (!ownership.owned) return;
   // A clone that was never configured has its template's protection; any other was protected by a person.
   if (fresh.isProtected && fresh.smbiosUuid !== ownership.marker.machine) {

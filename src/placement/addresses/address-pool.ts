@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addresses a pool may give out, and who holds which. Never enumerated: an IPv6 range may have 2^64.
-import { type AddressSpan, type Family, isReserved, readAddress } from './address.ts';
+// The addresses that a pool may assign, and why each is held. Never enumerated: an IPv6 range may have 2^64.
+import { type AddressRange, type Family, isReservedAddress, readAddress } from './address.ts';
 
-/** The firmest last: it is what is told where several hold one address. */
-const HOLDS = ['resting', 'leased', 'used'] as const;
+/** In ascending precedence: the last one is reported if several apply to an address. */
+const HOLDS = ['cooling-down', 'leased', 'used'] as const;
 
-export type Hold = (typeof HOLDS)[number];
+export type AddressHold = (typeof HOLDS)[number];
 
-interface Span {
+interface ValueRange {
   readonly first: bigint;
   readonly last: bigint;
 }
 
 interface PoolSettings {
-  readonly ranges: readonly AddressSpan[];
+  readonly ranges: readonly AddressRange[];
   readonly prefix: number;
   readonly gateway: string | undefined;
 }
@@ -21,64 +21,64 @@ interface PoolSettings {
 export class AddressPool {
   readonly family: Family;
   readonly #prefix: number;
-  readonly #spans: readonly Span[];
+  readonly #ranges: readonly ValueRange[];
   readonly #gateway: bigint | undefined;
-  readonly #holds = new Map<bigint, Hold>();
+  readonly #holds = new Map<bigint, AddressHold>();
 
   constructor(family: Family, { ranges, prefix, gateway }: PoolSettings) {
     this.family = family;
     this.#prefix = prefix;
-    this.#spans = ranges.flatMap((range) => spanOf(family, range));
+    this.#ranges = ranges.flatMap((range) => valueRangeOf(family, range));
     this.#gateway = gateway === undefined ? undefined : this.#valueOf(gateway);
   }
 
-  /** Text that is no address of this pool changes nothing. */
-  hold(text: string, hold: Hold): void {
+  /** Ignores text that is not an address of this pool. */
+  hold(text: string, hold: AddressHold): void {
     const value = this.#valueOf(text);
-    if (value === undefined || !this.#canGive(value)) return;
+    if (value === undefined || !this.#canAssign(value)) return;
     const known = this.#holds.get(value);
     if (known === undefined || HOLDS.indexOf(hold) > HOLDS.indexOf(known)) {
       this.#holds.set(value, hold);
     }
   }
 
-  holdOf(text: string): Hold | undefined {
+  holdOf(text: string): AddressHold | undefined {
     const value = this.#valueOf(text);
     return value === undefined ? undefined : this.#holds.get(value);
   }
 
-  count(hold: Hold): number {
+  count(hold: AddressHold): number {
     return [...this.#holds.values()].filter((one) => one === hold).length;
   }
 
-  /** As text: it may be beyond exact numbers. */
+  /** As text, because the number may exceed the safe integers. */
   size(): string {
-    const all = this.#spans.reduce((sum, { first, last }) => sum + last - first + 1n, 0n);
+    const all = this.#ranges.reduce((sum, { first, last }) => sum + last - first + 1n, 0n);
     return String(all);
   }
 
-  /** The address as a number if it is this pool's to give and nobody's. */
+  /** The address as a number if this pool can assign it and it is free. */
   freeValue(text: string): bigint | undefined {
     const value = this.#valueOf(text);
     return value !== undefined && this.#isFree(value) ? value : undefined;
   }
 
   /**
-   * Ranges in the order in which they are written. Ends soon even in endless ranges: what is passed over is
-   * held, the gateway, or one of at most two reserved addresses in a row.
+   * Searches the ranges in their configured order. Terminates soon even in huge ranges: every skipped address
+   * is held, the gateway, or one of at most two adjacent reserved addresses.
    */
   lowestFree(): bigint | undefined {
-    for (const { first, last } of this.#spans) {
+    for (const { first, last } of this.#ranges) {
       for (let value = first; value <= last; value += 1n) if (this.#isFree(value)) return value;
     }
     return undefined;
   }
 
-  /** Counted no further than that. */
+  /** Counts up to `atMost`. */
   countFree(atMost: number): number {
     // Ranges may overlap.
     const free = new Set<bigint>();
-    for (const { first, last } of this.#spans) {
+    for (const { first, last } of this.#ranges) {
       for (let value = first; value <= last && free.size < atMost; value += 1n) {
         if (this.#isFree(value)) free.add(value);
       }
@@ -87,14 +87,17 @@ export class AddressPool {
   }
 
   #isFree(value: bigint): boolean {
-    return this.#canGive(value) && !this.#holds.has(value);
+    return this.#canAssign(value) && !this.#holds.has(value);
   }
 
-  #canGive(value: bigint): boolean {
-    if (value === this.#gateway || isReserved({ family: this.family, value }, this.#prefix)) {
+  #canAssign(value: bigint): boolean {
+    if (
+      value === this.#gateway ||
+      isReservedAddress({ family: this.family, value }, this.#prefix)
+    ) {
       return false;
     }
-    return this.#spans.some(({ first, last }) => first <= value && value <= last);
+    return this.#ranges.some(({ first, last }) => first <= value && value <= last);
   }
 
   #valueOf(text: string): bigint | undefined {
@@ -103,7 +106,7 @@ export class AddressPool {
   }
 }
 
-function spanOf(family: Family, { from, to }: AddressSpan): readonly Span[] {
+function valueRangeOf(family: Family, { from, to }: AddressRange): readonly ValueRange[] {
   const first = readAddress(from);
   const last = readAddress(to);
   return first?.family === family && last?.family === family

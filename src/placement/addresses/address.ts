@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP addresses as numbers, so that every way of writing one is the same one.
+// IP addresses as numbers, so that different notations of an address compare equal.
 import { Address4, Address6 } from 'ip-address';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 
@@ -10,8 +10,8 @@ export interface Address {
   readonly value: bigint;
 }
 
-/** First and last address, both included. */
-export interface AddressSpan {
+/** First and last address, inclusive. */
+export interface AddressRange {
   readonly from: string;
   readonly to: string;
 }
@@ -19,7 +19,7 @@ export interface AddressSpan {
 const BITS: Readonly<Record<Family, number>> = { 4: 32, 6: 128 };
 const MAPPED_V4 = 0xffffn;
 
-/** With or without prefix length or zone. An IPv4 address in IPv6 form (`::ffff:10.0.0.1`) is the IPv4 one. */
+/** With or without prefix length or zone. An IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) is read as IPv4. */
 export function readAddress(text: string): Address | undefined {
   const bare = text.trim().replace(/[/%].*$/, '');
   if (Address4.isValid(bare)) return { family: 4, value: new Address4(bare).bigInt() };
@@ -30,47 +30,50 @@ export function readAddress(text: string): Address | undefined {
     : { family: 6, value };
 }
 
-/** Canonical, without prefix length. */
-export function addressText({ family, value }: Address): string {
+/** Canonical text without prefix length. */
+export function formatAddress({ family, value }: Address): string {
   return (family === 4 ? Address4.fromBigInt(value) : Address6.fromBigInt(value)).correctForm();
 }
 
-/** `10.0.0.11-10.0.0.19`, `10.0.0.16/28`, or one address; IPv6 alike. */
-export function parseAddressSpan(text: string): Parsed<AddressSpan> {
+/** `10.0.0.11-10.0.0.19`, `10.0.0.16/28`, or a single address; IPv6 likewise. */
+export function parseAddressRange(text: string): Parsed<AddressRange> {
   const [first = '', last = first, ...more] = text.split('-');
   if (more.length > 0) return refused('has more than one hyphen');
   if (first.includes('/')) {
-    return last === first ? blockSpan(first) : refused('is neither a range nor a block');
+    return last === first
+      ? parseCidrBlock(first)
+      : refused('must be either a range or a CIDR block');
   }
   const from = readAddress(first);
   const to = readAddress(last);
-  if (from === undefined || to === undefined) return refused('is not made of IP addresses');
+  if (from === undefined || to === undefined) return refused('does not consist of IP addresses');
   if (from.family !== to.family) return refused('mixes IPv4 and IPv6');
   if (from.value > to.value) return refused('ends before it begins');
-  return accepted({ from: addressText(from), to: addressText(to) });
+  return accepted({ from: formatAddress(from), to: formatAddress(to) });
 }
 
-function blockSpan(text: string): Parsed<AddressSpan> {
+function parseCidrBlock(text: string): Parsed<AddressRange> {
   const [, bits] = /^[^/]+\/(\d{1,3})$/.exec(text.trim()) ?? [];
   const address = readAddress(text);
   if (bits === undefined || address === undefined || Number(bits) > BITS[address.family]) {
-    return refused("is not a block such as '10.0.0.16/28'");
+    return refused("is not a CIDR block such as '10.0.0.16/28'");
   }
   const hostBits = BigInt(BITS[address.family] - Number(bits));
   const first = (address.value >> hostBits) << hostBits;
   const last = first + (1n << hostBits) - 1n;
   const { family } = address;
   return accepted({
-    from: addressText({ family, value: first }),
-    to: addressText({ family, value: last }),
+    from: formatAddress({ family, value: first }),
+    to: formatAddress({ family, value: last }),
   });
 }
 
 /**
- * Addresses that no machine can have in a subnet of this prefix length: the first (the network itself; in IPv6
- * all routers of the subnet) and in IPv4 the last (broadcast). A subnet of two or one has neither.
+ * Whether no machine can have this address in a subnet of this prefix length: the first address (the network;
+ * in IPv6 the subnet-router anycast address) and in IPv4 the last one (broadcast). A subnet of one or two
+ * addresses has neither.
  */
-export function isReserved({ family, value }: Address, prefix: number): boolean {
+export function isReservedAddress({ family, value }: Address, prefix: number): boolean {
   const hostBits = BITS[family] - prefix;
   if (hostBits < 2) return false;
   const host = BigInt.asUintN(hostBits, value);

@@ -3,22 +3,22 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { COOL_DOWN_MS } from '../cool-down.ts';
 import {
-  ask,
-  fixed,
-  given,
+  chooseWith,
+  chosenAddresses,
   lease,
   MINUTE,
   NOW,
   type StaticRule,
+  staticRule,
   V6,
 } from '../testing/address-builders.ts';
-import { addressText, readAddress } from './address.ts';
-import { countAddresses } from './choose-addresses.ts';
+import { formatAddress, readAddress } from './address.ts';
+import { countFreeAddresses } from './choose-addresses.ts';
 
-describe('properties of addresses', () => {
+describe('chooseAddresses, for random requests', () => {
   const anAddress = (family: 4 | 6) =>
     fc.integer({ min: 0, max: 40 }).map((offset) =>
-      addressText({
+      formatAddress({
         family,
         value: readAddress(family === 4 ? '10.0.0.0' : '2001:db8::')!.value + BigInt(offset),
       }),
@@ -40,16 +40,16 @@ describe('properties of addresses', () => {
     });
 
   it.each([4, 6] as const)(
-    'IPv%d: never one that is in use, and order does not matter',
+    'IPv%d: never returns an address in use and does not depend on the order',
     (family) => {
       fc.assert(
         fc.property(aCase(family), ({ ends, prefix, gateway, taken, leases }) => {
           const [from, to] = ends;
-          const rule = fixed(from, to, { prefix, gateway });
+          const rule = staticRule(from, to, { prefix, gateway });
           const families = family === 4 ? { v4: rule } : { v4: { kind: 'off' } as const, v6: rule };
-          const choice = ask({ ...families, taken, leases });
+          const choice = chooseWith({ ...families, taken, leases });
           const turned = { taken: taken.toReversed(), leases: leases.toReversed() };
-          expect(ask({ ...families, ...turned })).toEqual(choice);
+          expect(chooseWith({ ...families, ...turned })).toEqual(choice);
           if (!choice.chosen) return;
           const [text = ''] = choice.addresses;
           const bare = text.replace(/\/.*/, '');
@@ -64,11 +64,11 @@ describe('properties of addresses', () => {
     },
   );
 
-  it('as many are counted as are given out one after the other', () => {
+  it('counts as many free addresses as can be assigned one after the other', () => {
     fc.assert(
       fc.property(aCase(4), aCase(6), fc.nat(20), (one, other, atMost) => {
         const [v4, v6] = [one, other].map(({ ends: [from, to], prefix, gateway }) =>
-          fixed(from, to, { prefix, gateway }),
+          staticRule(from, to, { prefix, gateway }),
         ) as [StaticRule, StaticRule];
         const facts = {
           region: 'lab',
@@ -81,22 +81,22 @@ describe('properties of addresses', () => {
         const all: string[] = [];
         let count = 0;
         for (; count < atMost; count += 1) {
-          const choice = ask({ ...facts, taken: [...facts.taken, ...all] });
+          const choice = chooseWith({ ...facts, taken: [...facts.taken, ...all] });
           if (!choice.chosen) break;
           all.push(...choice.addresses);
         }
-        expect(countAddresses(facts, atMost).count).toBe(count);
+        expect(countFreeAddresses(facts, atMost).count).toBe(count);
       }),
       { numRuns: 300 },
     );
   });
 
-  it('a huge range is not walked through', () => {
+  it('does not iterate over a huge range', () => {
     const taken = Array.from(
       { length: 5_000 },
       (_, index) => `2001:db8::${(index + 2).toString(16)}`,
     );
-    expect(given({ v4: { kind: 'off' }, v6: V6, taken })).toEqual([
+    expect(chosenAddresses({ v4: { kind: 'off' }, v6: V6, taken })).toEqual([
       `2001:db8::${(5_002).toString(16)}/64`,
     ]);
   });

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Static addresses: the lowest that nobody has. A conflict is looked for in everything that is known, since
-// two machines with one address both look broken and neither says why.
+// Chooses static addresses: the lowest free one of each family. Every known use of an address counts as a
+// conflict, because two machines with the same address both fail in ways that are hard to diagnose.
 import type { AddressLease } from '../../model/address-lease.ts';
 import type { MachineId } from '../../model/machine-id.ts';
-import { COOL_DOWN_MS, inMinutes, restLeftMs } from '../cool-down.ts';
-import { type AddressSpan, addressText, type Family } from './address.ts';
-import { AddressPool, type Hold } from './address-pool.ts';
+import { COOL_DOWN_MS, coolDownLeftMs, formatMinutes } from '../cool-down.ts';
+import { type AddressRange, type Family, formatAddress } from './address.ts';
+import { type AddressHold, AddressPool } from './address-pool.ts';
 
 export type FamilyRule =
   | { readonly kind: 'dhcp' | 'auto' | 'off' }
   | {
       readonly kind: 'static';
-      readonly ranges: readonly AddressSpan[];
+      readonly ranges: readonly AddressRange[];
       readonly prefix: number;
       readonly gateway: string | undefined;
     };
@@ -21,44 +21,47 @@ export interface AddressRequest {
   readonly machine: MachineId;
   readonly v4: FamilyRule;
   readonly v6: FamilyRule;
-  /** What other VMs' configurations and Nodes name, in any form: bare, with prefix length, with zone. */
+  /**
+   * Addresses in the configurations of other VMs and in Nodes, in any notation: with or without prefix length
+   * or zone.
+   */
   readonly taken: readonly string[];
-  /** All of them, released ones too. */
+  /** All leases, including released ones. */
   readonly leases: readonly AddressLease[];
   readonly now: number;
   readonly coolDownMs?: number | undefined;
 }
 
 export type AddressChoice =
-  /** In CIDR form, v4 first; none where nothing is static. */
-  { readonly chosen: true; readonly addresses: readonly string[] } | NoneFree;
+  /** In CIDR form, v4 first. Empty if no family is static. */
+  { readonly chosen: true; readonly addresses: readonly string[] } | NoAddressFree;
 
-interface NoneFree {
+interface NoAddressFree {
   readonly chosen: false;
   readonly code: 'NO_ADDRESS_FREE';
   readonly family: Family;
-  readonly sentence: string;
+  readonly message: string;
   readonly numbers: Readonly<Record<string, number | string>>;
 }
 
 type StaticRule = Extract<FamilyRule, { kind: 'static' }>;
 
-/** Of machines that hold nothing yet. */
+/** For machines that hold no address yet. */
 type CountRequest = Omit<AddressRequest, 'machine'>;
 
 export function chooseAddresses(request: AddressRequest): AddressChoice {
   const addresses: string[] = [];
   for (const { family, rule } of staticFamilies(request)) {
     const pool = new AddressPool(family, rule);
-    const found = pickFrom(pool, request);
-    if (found === undefined) return noneFree(pool, rule, request);
-    addresses.push(`${addressText({ family, value: found })}/${rule.prefix}`);
+    const found = pickAddress(pool, request);
+    if (found === undefined) return noAddressFree(pool, rule, request);
+    addresses.push(`${formatAddress({ family, value: found })}/${rule.prefix}`);
   }
   return { chosen: true, addresses };
 }
 
-/** As many machines as would get theirs one after the other, at most so many; and why not one more. */
-export function countAddresses(
+/** How many machines would get addresses, up to `atMost`, and why no more. */
+export function countFreeAddresses(
   request: CountRequest,
   atMost: number,
 ): { readonly count: number; readonly reason: string | undefined } {
@@ -68,9 +71,10 @@ export function countAddresses(
   };
   for (const { family, rule } of staticFamilies(request)) {
     const pool = new AddressPool(family, rule);
-    holdAll(pool, leasesHere(request), request);
+    markHeld(pool, leasesInRegion(request), request);
     const count = pool.countFree(atMost);
-    if (count < fewest.count) fewest = { count, reason: noneFree(pool, rule, request).sentence };
+    if (count < fewest.count)
+      fewest = { count, reason: noAddressFree(pool, rule, request).message };
   }
   return fewest;
 }
@@ -82,7 +86,7 @@ function staticFamilies({ v4, v6 }: Pick<AddressRequest, 'v4' | 'v6'>) {
   return families;
 }
 
-function holdAll(pool: AddressPool, leases: readonly AddressLease[], request: CountRequest): void {
+function markHeld(pool: AddressPool, leases: readonly AddressLease[], request: CountRequest): void {
   for (const text of request.taken) pool.hold(text, 'used');
   for (const lease of leases) {
     const hold = holdOf(lease, request);
@@ -90,14 +94,14 @@ function holdAll(pool: AddressPool, leases: readonly AddressLease[], request: Co
   }
 }
 
-function pickFrom(pool: AddressPool, request: AddressRequest): bigint | undefined {
-  holdAll(pool, leasesOfOthers(request), request);
-  // A crash between lease and placement must not cost a second address.
+function pickAddress(pool: AddressPool, request: AddressRequest): bigint | undefined {
+  markHeld(pool, leasesOfOthers(request), request);
+  // After a crash between lease and placement the machine gets the address it already leased.
   const own = ownLeases(request).flatMap(({ address }) => pool.freeValue(address) ?? []);
   return own[0] ?? pool.lowestFree();
 }
 
-function leasesHere({ leases, region }: CountRequest): readonly AddressLease[] {
+function leasesInRegion({ leases, region }: CountRequest): readonly AddressLease[] {
   return leases.filter((lease) => lease.region === region);
 }
 
@@ -106,45 +110,45 @@ function isOwn({ machine, releasedAt }: AddressLease, request: AddressRequest): 
 }
 
 function ownLeases(request: AddressRequest): readonly AddressLease[] {
-  return leasesHere(request)
+  return leasesInRegion(request)
     .filter((lease) => isOwn(lease, request))
     .toSorted((left, right) => (left.address < right.address ? -1 : 1));
 }
 
 function leasesOfOthers(request: AddressRequest): readonly AddressLease[] {
-  return leasesHere(request).filter((lease) => !isOwn(lease, request));
+  return leasesInRegion(request).filter((lease) => !isOwn(lease, request));
 }
 
-function restLeft({ releasedAt }: AddressLease, request: CountRequest): number {
+function leaseCoolDownLeftMs({ releasedAt }: AddressLease, request: CountRequest): number {
   const { now, coolDownMs = COOL_DOWN_MS } = request;
-  return releasedAt === undefined ? 0 : restLeftMs(releasedAt, now, coolDownMs);
+  return releasedAt === undefined ? 0 : coolDownLeftMs(releasedAt, now, coolDownMs);
 }
 
-function holdOf(lease: AddressLease, request: CountRequest): Hold | undefined {
+function holdOf(lease: AddressLease, request: CountRequest): AddressHold | undefined {
   if (lease.releasedAt === undefined) return 'leased';
-  return restLeft(lease, request) > 0 ? 'resting' : undefined;
+  return leaseCoolDownLeftMs(lease, request) > 0 ? 'cooling-down' : undefined;
 }
 
-function noneFree(pool: AddressPool, rule: StaticRule, request: CountRequest): NoneFree {
+function noAddressFree(pool: AddressPool, rule: StaticRule, request: CountRequest): NoAddressFree {
   const numbers = {
     addresses: pool.size(),
     leased: pool.count('leased'),
-    resting: pool.count('resting'),
+    coolingDown: pool.count('cooling-down'),
     used: pool.count('used'),
   };
-  const rests = leasesHere(request)
-    .filter(({ address }) => pool.holdOf(address) === 'resting')
-    .map((lease) => restLeft(lease, request));
-  const rest = rests.length === 0 ? undefined : Math.min(...rests);
+  const coolDowns = leasesInRegion(request)
+    .filter(({ address }) => pool.holdOf(address) === 'cooling-down')
+    .map((lease) => leaseCoolDownLeftMs(lease, request));
+  const coolDownMs = coolDowns.length === 0 ? undefined : Math.min(...coolDowns);
   const ranges = rule.ranges.map(({ from, to }) => (from === to ? from : `${from}-${to}`));
   return {
     chosen: false,
     code: 'NO_ADDRESS_FREE',
     family: pool.family,
-    sentence:
-      `no IPv${pool.family} address of ${ranges.join(', ')} is free (all: ${numbers.addresses}, leased: ${numbers.leased}, ` +
-      `freed lately: ${numbers.resting}, used by other VMs or Nodes: ${numbers.used})` +
-      (rest === undefined ? '' : `; the next is free in ${inMinutes(rest)}`),
-    numbers: rest === undefined ? numbers : { ...numbers, nextFreeInMs: rest },
+    message:
+      `no IPv${pool.family} address of ${ranges.join(', ')} is free (total: ${numbers.addresses}, leased: ${numbers.leased}, ` +
+      `cooling down: ${numbers.coolingDown}, used by other VMs or Nodes: ${numbers.used})` +
+      (coolDownMs === undefined ? '' : `; the next is free in ${formatMinutes(coolDownMs)}`),
+    numbers: coolDownMs === undefined ? numbers : { ...numbers, nextFreeInMs: coolDownMs },
   };
 }

@@ -6,7 +6,7 @@ import { aRandomRegion, aRandomRequest } from '../testing/random-region.ts';
 import { chooseHost } from './choose-host.ts';
 import { REFUSAL_REASONS } from './decision.ts';
 import type { RegionFacts } from './facts.ts';
-import { freeSlots } from './free-slots.ts';
+import { countFreeSlots } from './free-slots.ts';
 import type { PlacementRequest } from './request.ts';
 
 const RUNS = { numRuns: 500 };
@@ -27,7 +27,7 @@ function shuffled(region: RegionFacts): RegionFacts {
 
 type Sized = { readonly cpus: number | undefined; readonly memoryBytes: number | undefined };
 
-/** By another way than the code under test: sums over the plain facts, id by id, in exact integers. */
+/** Computed independently of the code under test: sums over the plain facts, by VM id, in exact integers. */
 function usedOn(host: string, request: PlacementRequest, region: RegionFacts) {
   const counts = ({ isTemplate, power }: RegionFacts['vms'][number]) =>
     !isTemplate && !(power === 'stopped' && request.countsStopped === false);
@@ -44,8 +44,8 @@ function usedOn(host: string, request: PlacementRequest, region: RegionFacts) {
   return { memory: sum('memoryBytes'), cpus: sum('cpus') };
 }
 
-describe('chooseHost', () => {
-  it('never gives out more than the rules allow', () => {
+describe('chooseHost, for random regions', () => {
+  it('never allocates more than the rules allow', () => {
     fc.assert(
       fc.property(aRandomRequest, aRandomRegion, (request, region) => {
         const { placed, facts } = placeAll(request, region);
@@ -66,7 +66,7 @@ describe('chooseHost', () => {
     );
   });
 
-  it('never promises more disk than a storage has, shared ones counted once', () => {
+  it('never reserves more disk than a storage has, counting shared storages once', () => {
     fc.assert(
       fc.property(aRandomRequest, aRandomRegion, (request, region) => {
         const { placed, facts } = placeAll(request, region);
@@ -86,7 +86,7 @@ describe('chooseHost', () => {
     );
   });
 
-  it('takes only hosts that are allowed, online and not busy', () => {
+  it('chooses only hosts that are allowed, online and not busy', () => {
     fc.assert(
       fc.property(aRandomRequest, aRandomRegion, (request, region) => {
         const decision = chooseHost(request, region);
@@ -103,18 +103,18 @@ describe('chooseHost', () => {
     );
   });
 
-  it('has a word for every host, in numbers that are numbers', () => {
+  it('explains every host, with finite numbers', () => {
     fc.assert(
       fc.property(aRandomRequest, aRandomRegion, (request, region) => {
         const decision = chooseHost(request, region);
-        const told = decision.placed ? decision.others : decision.refusals;
-        const names = new Set(told.map(({ host }) => host));
+        const reasons = decision.placed ? decision.others : decision.refusals;
+        const names = new Set(reasons.map(({ host }) => host));
         if (decision.placed) names.add(decision.host);
         for (const { name } of region.hosts) expect(names).toContain(name);
-        for (const { host, reason, sentence, numbers } of told) {
+        for (const { host, reason, message, numbers } of reasons) {
           expect([...REFUSAL_REASONS, 'AnotherPreferred']).toContain(reason);
-          expect(sentence).toContain(`host ${host}`);
-          expect(sentence).not.toMatch(/NaN|undefined|Infinity/);
+          expect(message).toContain(`host ${host}`);
+          expect(message).not.toMatch(/NaN|undefined|Infinity/);
           expect(Object.values(numbers)).not.toContain(Number.NaN);
         }
       }),
@@ -122,11 +122,13 @@ describe('chooseHost', () => {
     );
   });
 
-  it('does not care in which order facts come', () => {
+  it('does not depend on the order of the facts', () => {
     fc.assert(
       fc.property(aRandomRequest, aRandomRegion, (request, region) => {
         expect(chooseHost(request, shuffled(region))).toEqual(chooseHost(request, region));
-        expect(freeSlots(request, shuffled(region), 50)).toEqual(freeSlots(request, region, 50));
+        expect(countFreeSlots(request, shuffled(region), 50)).toEqual(
+          countFreeSlots(request, region, 50),
+        );
       }),
       RUNS,
     );
@@ -134,15 +136,15 @@ describe('chooseHost', () => {
 });
 
 describe('the random regions', () => {
-  it('are full and free, for many reasons, often enough to prove something', () => {
+  it('cover placements and many refusal reasons often enough', () => {
     const seen = new Map<string, number>();
     fc.assert(
       fc.property(aRandomRequest, aRandomRegion, (request, region) => {
         const decision = chooseHost(request, region);
-        const told = decision.placed ? decision.others : decision.refusals;
+        const reasons = decision.placed ? decision.others : decision.refusals;
         for (const word of [
           decision.placed ? 'placed' : decision.code,
-          ...told.map(({ reason }) => reason),
+          ...reasons.map(({ reason }) => reason),
         ]) {
           seen.set(word, (seen.get(word) ?? 0) + 1);
         }

@@ -12,21 +12,21 @@ import {
   rules,
 } from '../testing/builders.ts';
 import { chooseHost } from './choose-host.ts';
-import { type Decision } from './decision.ts';
+import { type HostDecision } from './decision.ts';
 import type { Source } from './request.ts';
 
 function template(host: string, storage = 'local-lvm', vmId = 9000) {
   return { vmId, host, storage };
 }
 
-function from(...templates: readonly ReturnType<typeof template>[]): Source {
+function templateSource(...templates: readonly ReturnType<typeof template>[]): Source {
   return { kind: 'template', templates, clone: 'full' };
 }
 
 const onlyPve1 = facts([aHost('pve1')]);
 
-describe('a placement', () => {
-  it('names host and storage, and says of the others why not', () => {
+describe('chooseHost', () => {
+  it('returns host and storage, and the reason for every other host', () => {
     const region = facts([aHost('pve3', { online: false }), aHost('pve2'), aHost('pve1')], {
       vms: [aVm(1250, 'pve1')],
       reservations: [aReservation(1250, 'pve1', { pendingDiskBytes: 0 })],
@@ -35,8 +35,8 @@ describe('a placement', () => {
       placed: true,
       host: 'pve2',
       storage: 'local-lvm',
-      sentence:
-        "host pve2, storage local-lvm, by 'spread': 0 machines of the pool, 58 GiB and 30 vCPUs left after it",
+      message:
+        "host pve2, storage local-lvm, by strategy 'spread': 0 machines of the pool, 58 GiB and 30 vCPUs left after placement",
       numbers: {
         memoryFreeBytes: 58 * GIB,
         cpusFree: 30,
@@ -48,8 +48,8 @@ describe('a placement', () => {
         {
           host: 'pve1',
           reason: 'AnotherPreferred',
-          sentence:
-            "host pve1 fits too (1 machine of the pool, 54 GiB and 28 vCPUs left after it), but 'spread' prefers pve2 (0 machines of the pool, 58 GiB and 30 vCPUs left after it)",
+          message:
+            "host pve1 fits too (1 machine of the pool, 54 GiB and 28 vCPUs left after placement), but strategy 'spread' prefers pve2 (0 machines of the pool, 58 GiB and 30 vCPUs left after placement)",
           numbers: {
             memoryFreeBytes: 54 * GIB,
             cpusFree: 28,
@@ -58,12 +58,12 @@ describe('a placement', () => {
             poolMachines: 1,
           },
         },
-        { host: 'pve3', reason: 'HostOffline', sentence: 'host pve3 is offline', numbers: {} },
+        { host: 'pve3', reason: 'HostOffline', message: 'host pve3 is offline', numbers: {} },
       ],
     });
   });
 
-  it('passes over a busy host as long as another fits', () => {
+  it('skips a busy host if another one fits', () => {
     const region = facts([aHost('pve1'), aHost('pve2')], { busyHosts: ['pve1'] });
     const decision = chooseHost(aRequest(), region);
     expect(decision).toMatchObject({
@@ -73,7 +73,7 @@ describe('a placement', () => {
     });
   });
 
-  it('imports an image that is there, or that will be fetched', () => {
+  it('imports an image that is present or will be downloaded', () => {
     for (const presentOn of [undefined, ['pve1']]) {
       const source: Source = { kind: 'image', storage: 'local', presentOn };
       expect(chooseHost(aRequest({ source, seedStorage: 'local' }), onlyPve1).placed).toBe(true);
@@ -81,21 +81,24 @@ describe('a placement', () => {
   });
 });
 
-describe('a template', () => {
+describe('chooseHost with templates', () => {
   const nfs = aStorage({ name: 'nfs', shared: true });
   const pve1 = aHost('pve1', { storages: [aStorage(), nfs] });
   const pve2 = aHost('pve2', { storages: [aStorage(), nfs] });
   const request = (source: Source) =>
     aRequest({ source, placement: rules({ hosts: { allow: ['pve1'], deny: [] } }) });
 
-  it('of the host itself is taken before one on shared storage', () => {
-    const source = from(template('pve2', 'nfs', 9001), template('pve1', 'local-lvm', 9005));
+  it('prefers a template on the host itself to one on shared storage', () => {
+    const source = templateSource(
+      template('pve2', 'nfs', 9001),
+      template('pve1', 'local-lvm', 9005),
+    );
     const decision = chooseHost(request(source), facts([pve1, pve2]));
     expect(decision).toMatchObject({ template: { vmId: 9005, host: 'pve1' } });
   });
 
-  it('on shared storage serves every host, the lowest VM id first', () => {
-    const source = from(template('pve2', 'nfs', 9002), template('pve2', 'nfs', 9001));
+  it('uses a template on shared storage for every host, lowest VM id first', () => {
+    const source = templateSource(template('pve2', 'nfs', 9002), template('pve2', 'nfs', 9001));
     const decision = chooseHost(request(source), facts([pve1, pve2]));
     expect(decision).toMatchObject({
       host: 'pve1',
@@ -107,7 +110,7 @@ describe('a template', () => {
   it.each([
     ['its host is offline', pve1, { ...pve2, online: false }],
     [
-      'the shared storage is down',
+      'the shared storage is inactive',
       { ...pve1, storages: [aStorage(), { ...nfs, active: false }] },
       pve2,
     ],
@@ -116,12 +119,15 @@ describe('a template', () => {
       { ...pve1, storages: [aStorage(), { ...nfs, shared: false }] },
       pve2,
     ],
-  ])('serves no other host when %s', (_, one, other) => {
-    const decision = chooseHost(request(from(template('pve2', 'nfs'))), facts([one, other]));
+  ])('does not use a template for another host if %s', (_, one, other) => {
+    const decision = chooseHost(
+      request(templateSource(template('pve2', 'nfs'))),
+      facts([one, other]),
+    );
     expect(decision).toMatchObject({ placed: false, code: 'TEMPLATE_NOT_FOUND' });
   });
 
-  it('binds linked clones to its own storage', () => {
+  it('keeps a linked clone on the storage of its template', () => {
     const linked = (storage: string): Source => ({
       kind: 'template',
       clone: 'linked',
@@ -134,25 +140,25 @@ describe('a template', () => {
   });
 });
 
-describe('storages', () => {
+describe('chooseHost with several storages', () => {
   const wanted = aRequest({ storages: ['slow', 'fast', 'full'] });
   const storage = (name: string, free: number) => aStorage({ name, freeBytes: free * GIB });
 
   it.each([
-    ['the one with most room', [storage('slow', 90), storage('fast', 100)], 'fast'],
-    ['the first by name of equals', [storage('slow', 90), storage('fast', 90)], 'fast'],
-    ['whatever the order', [storage('fast', 90), storage('slow', 90)], 'fast'],
+    ['the storage with the most free space', [storage('slow', 90), storage('fast', 100)], 'fast'],
+    ['the first by name if several are equal', [storage('slow', 90), storage('fast', 90)], 'fast'],
+    ['the same storage whatever the order', [storage('fast', 90), storage('slow', 90)], 'fast'],
     [
-      'the one that works',
+      'the active storage',
       [storage('slow', 90), { ...storage('fast', 99), active: false }],
       'slow',
     ],
-  ])('%s is taken', (_, storages, expected) => {
+  ])('chooses %s', (_, storages, expected) => {
     const decision = chooseHost(wanted, facts([aHost('pve1', { storages })]));
     expect(decision).toMatchObject({ placed: true, storage: expected });
   });
 
-  it('that are shared have one account, at the lowest reading', () => {
+  it('counts a shared storage once, at its lowest reported free space', () => {
     const nfs = (free: number) => aStorage({ name: 'nfs', shared: true, freeBytes: free * GIB });
     const region = facts(
       [aHost('pve1', { storages: [nfs(100)] }), aHost('pve2', { storages: [nfs(90)] })],
@@ -168,7 +174,7 @@ describe('storages', () => {
     ]);
   });
 
-  it('that are local have one per host', () => {
+  it('counts a local storage per host', () => {
     const tight = [aStorage({ freeBytes: 50 * GIB })];
     const region = facts([aHost('pve1', { storages: tight }), aHost('pve2', { storages: tight })], {
       reservations: [aReservation(1250, 'pve2')],
@@ -176,7 +182,7 @@ describe('storages', () => {
     expect(chooseHost(aRequest(), region)).toMatchObject({ placed: true, host: 'pve1' });
   });
 
-  it('are read on hosts that are online only', () => {
+  it('reads storages of online hosts only', () => {
     const nfs = (free: number) => aStorage({ name: 'nfs', shared: true, freeBytes: free * GIB });
     const region = facts([
       aHost('pve1', { storages: [nfs(100)] }),
@@ -185,7 +191,7 @@ describe('storages', () => {
     expect(chooseHost(aRequest({ storages: ['nfs'] }), region).placed).toBe(true);
   });
 
-  it('that are thin count by their total, unless they have run full', () => {
+  it('limits a thin storage by its total size, unless it is full', () => {
     const thin = (free: number) =>
       chooseHost(
         aRequest({ thinStorages: ['local-lvm'] }),
@@ -200,7 +206,7 @@ describe('storages', () => {
     expect(thin(0)).toMatchObject({ code: 'NO_STORAGE_SPACE' });
   });
 
-  it('for images and disks may be the same', () => {
+  it('accepts the same storage for images and disks', () => {
     const one = aLocal({ name: 'one', content: ['import', 'images', 'iso'] });
     const request = aRequest({
       storages: ['one'],
@@ -211,6 +217,6 @@ describe('storages', () => {
   });
 });
 
-function refusals(decision: Decision) {
+function refusals(decision: HostDecision) {
   return decision.placed ? decision.others : decision.refusals;
 }

@@ -1,83 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
-  byHost,
-  type Decision,
+  compareHosts,
+  type HostDecision,
   type HostReason,
-  type Numbers,
+  type HostRefusal,
   notPlaced,
   type Placed,
-  type Refusal,
+  type ReasonNumbers,
 } from './decision.ts';
 import type { RegionFacts } from './facts.ts';
+import { type HostOffer, makeOffer, shortfallRefusals } from './headroom.ts';
+import { buildPlacementState, type CandidateHost, type PlacementState } from './placement-state.ts';
 import type { PlacementRequest } from './request.ts';
-import { type Offer, offerOf, shortfalls } from './room.ts';
-import { compareOffers, offerWords } from './strategies.ts';
-import { type Candidate, type Survey, surveyHosts } from './survey.ts';
+import { compareOffers, describeOffer } from './strategies.ts';
 
-/** The host, storage and template for one machine, and for each other host why it was not taken. */
-export function chooseHost(request: PlacementRequest, facts: RegionFacts): Decision {
-  const survey = surveyHosts(request, facts);
+/** Chooses host, storage and template for one machine, and explains why each other host was not chosen. */
+export function chooseHost(request: PlacementRequest, facts: RegionFacts): HostDecision {
+  const state = buildPlacementState(request, facts);
   const refusals = [
-    ...survey.refusals,
-    ...survey.candidates.flatMap((candidate) => roomRefusals(candidate, survey)),
+    ...state.refusals,
+    ...state.candidates.flatMap((candidate) => capacityRefusals(candidate, state)),
   ];
-  const [best, ...rest] = rankedOffers(survey);
+  const [best, ...rest] = rankedOffers(state);
   return best === undefined ? notPlaced(refusals) : placed(best, { rest, refusals, request });
 }
 
-/** Of the hosts that have room now, the preferred first. */
-function rankedOffers(survey: Survey): readonly Offer[] {
-  const { strategy } = survey.request.placement;
-  return survey.candidates
-    .flatMap((candidate) => (candidate.isBusy ? [] : (offerOf(candidate, survey) ?? [])))
+/** Offers of the hosts with enough capacity, best first. */
+function rankedOffers(state: PlacementState): readonly HostOffer[] {
+  const { strategy } = state.request.placement;
+  return state.candidates
+    .flatMap((candidate) => (candidate.isBusy ? [] : (makeOffer(candidate, state) ?? [])))
     .sort((left, right) => compareOffers(strategy, left, right));
 }
 
-function roomRefusals(candidate: Candidate, survey: Survey): readonly Refusal[] {
-  if (offerOf(candidate, survey) === undefined) return shortfalls(candidate, survey);
+function capacityRefusals(candidate: CandidateHost, state: PlacementState): readonly HostRefusal[] {
+  if (makeOffer(candidate, state) === undefined) return shortfallRefusals(candidate, state);
   if (!candidate.isBusy) return [];
   const host = candidate.host.name;
-  const sentence = `host ${host} has room, but as many creations under way as it may have`;
-  return [{ host, reason: 'HostBusy', sentence, numbers: {} }];
+  const message = `host ${host} has capacity, but already runs its maximum number of concurrent creations`;
+  return [{ host, reason: 'HostBusy', message, numbers: {} }];
 }
 
 interface Rest {
-  readonly rest: readonly Offer[];
-  readonly refusals: readonly Refusal[];
+  readonly rest: readonly HostOffer[];
+  readonly refusals: readonly HostRefusal[];
   readonly request: PlacementRequest;
 }
 
-function placed(best: Offer, { rest, refusals, request }: Rest): Placed {
+function placed(best: HostOffer, { rest, refusals, request }: Rest): Placed {
   const { strategy } = request.placement;
-  const passedOver = rest.map((offer) => anotherPreferred(offer, best, strategy));
-  const { storage, template } = best.way;
+  const passedOver = rest.map((offer) => preferredElsewhere(offer, best, strategy));
+  const { storage, template } = best.diskOption;
   return {
     placed: true,
     host: best.host,
     storage,
     ...(template !== undefined && { template: { vmId: template.vmId, host: template.host } }),
-    sentence: `host ${best.host}, storage ${storage}, by '${strategy}': ${offerWords(strategy, best)}`,
+    message: `host ${best.host}, storage ${storage}, by strategy '${strategy}': ${describeOffer(strategy, best)}`,
     numbers: numbersOf(best),
-    others: [...refusals, ...passedOver].sort(byHost),
+    others: [...refusals, ...passedOver].sort(compareHosts),
   };
 }
 
-function anotherPreferred(
-  offer: Offer,
-  best: Offer,
+function preferredElsewhere(
+  offer: HostOffer,
+  best: HostOffer,
   strategy: PlacementRequest['placement']['strategy'],
 ): HostReason<'AnotherPreferred'> {
-  const here = offerWords(strategy, offer);
-  const there = offerWords(strategy, best);
+  const here = describeOffer(strategy, offer);
+  const there = describeOffer(strategy, best);
   return {
     host: offer.host,
     reason: 'AnotherPreferred',
-    sentence: `host ${offer.host} fits too (${here}), but '${strategy}' prefers ${best.host} (${there})`,
+    message: `host ${offer.host} fits too (${here}), but strategy '${strategy}' prefers ${best.host} (${there})`,
     numbers: numbersOf(offer),
   };
 }
 
-function numbersOf(offer: Offer): Numbers {
+function numbersOf(offer: HostOffer): ReasonNumbers {
   const { memoryFreeBytes, cpusFree, diskFreeBytes, vms, poolMachines } = offer;
   return { memoryFreeBytes, cpusFree, diskFreeBytes, vms, poolMachines };
 }

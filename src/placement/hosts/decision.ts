@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer, as data: where the machine goes, and for every other host why not.
+// The decision as data: where the machine goes, and why not on each other host.
 
-/** Codes of the product's errors, but for HOSTS_BUSY: that is no error, the machine waits for its turn. */
+/** Error codes, except HOSTS_BUSY: that is not an error, the machine waits until a creation ends. */
 export type RefusalCode =
   | 'HOSTS_BUSY'
   | 'NO_HOST_FITS'
@@ -12,11 +12,11 @@ export type RefusalCode =
   | 'HOST_NOT_FOUND';
 
 /**
- * Why a host is refused, the nearest to a placement first: the whole request is refused for the nearest, since
- * that is what somebody would have to change. A template missing on one host does not matter where another
- * has it and is only full.
+ * Reasons to refuse a host, ordered from nearly placed to impossible. The reason nearest to a placement
+ * determines the code of the whole refusal, because that is what an operator has to change. For example, a
+ * template missing on one host does not matter if another host has it and only lacks memory.
  */
-const CODES = {
+const CODE_BY_REASON = {
   HostBusy: 'HOSTS_BUSY',
   NotEnoughMemory: 'NO_HOST_FITS',
   NotEnoughCpu: 'NO_HOST_FITS',
@@ -33,67 +33,70 @@ const CODES = {
   HostUnknown: 'HOST_NOT_FOUND',
 } as const satisfies Record<string, RefusalCode>;
 
-export type RefusalReason = keyof typeof CODES;
+export type RefusalReason = keyof typeof CODE_BY_REASON;
 
-// Object.entries knows its keys only as strings.
-const REASON_CODES: readonly (readonly [string, RefusalCode])[] = Object.entries(CODES);
+// Object.entries types its keys as strings only.
+const REASON_CODES: readonly (readonly [string, RefusalCode])[] = Object.entries(CODE_BY_REASON);
 
-/** Every reason for which a host can be refused, the nearest to a placement first. */
-export const REFUSAL_REASONS: readonly string[] = Object.keys(CODES);
+/** All reasons to refuse a host, nearest to a placement first. */
+export const REFUSAL_REASONS: readonly string[] = Object.keys(CODE_BY_REASON);
 
-export type Numbers = Readonly<Record<string, number | string>>;
+export type ReasonNumbers = Readonly<Record<string, number | string>>;
 
 export interface HostReason<Reason extends string> {
   readonly host: string;
   readonly reason: Reason;
-  /** For people, with the numbers that decided. */
-  readonly sentence: string;
-  readonly numbers: Numbers;
+  /** For people, including the numbers behind the decision. */
+  readonly message: string;
+  readonly numbers: ReasonNumbers;
 }
 
 /** One host may be refused for several reasons at once. */
-export type Refusal = HostReason<RefusalReason>;
+export type HostRefusal = HostReason<RefusalReason>;
 
 export interface Placed {
   readonly placed: true;
   readonly host: string;
   readonly storage: string;
-  /** What to clone, where the source is a template. */
+  /** The template to clone, if the source is a template. */
   readonly template?: { readonly vmId: number; readonly host: string };
-  readonly sentence: string;
-  readonly numbers: Numbers;
-  /** Hosts refused, and hosts that would have done. */
+  readonly message: string;
+  readonly numbers: ReasonNumbers;
+  /** Refused hosts, and hosts that fit but were not preferred. */
   readonly others: readonly HostReason<RefusalReason | 'AnotherPreferred'>[];
 }
 
 export interface NotPlaced {
   readonly placed: false;
   readonly code: RefusalCode;
-  readonly sentence: string;
-  readonly refusals: readonly Refusal[];
+  readonly message: string;
+  readonly refusals: readonly HostRefusal[];
 }
 
-export type Decision = Placed | NotPlaced;
+export type HostDecision = Placed | NotPlaced;
 
-export function notPlaced(unsorted: readonly Refusal[]): NotPlaced {
-  const refusals = unsorted.toSorted(byHost);
+export function notPlaced(unsorted: readonly HostRefusal[]): NotPlaced {
+  const refusals = unsorted.toSorted(compareHosts);
   const [first] = REASON_CODES.flatMap(([name, code]) =>
-    refusals.filter(({ reason }) => reason === name).map(({ sentence }) => ({ code, sentence })),
+    refusals.filter(({ reason }) => reason === name).map(({ message }) => ({ code, message })),
   );
   return {
     placed: false,
     code: first?.code ?? 'HOST_NOT_FOUND',
-    sentence: first?.sentence ?? 'the region has no host',
+    message: first?.message ?? 'the region has no host',
     refusals,
   };
 }
 
-/** By code units, so that it does not depend on where the program runs. */
-export function byName(left: string, right: string): number {
+/** Compares by code unit, so that the order does not depend on the locale. */
+export function compareNames(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;
 }
 
-export function byHost(left: { readonly host: string }, right: { readonly host: string }): number {
-  return byName(left.host, right.host);
+export function compareHosts(
+  left: { readonly host: string },
+  right: { readonly host: string },
+): number {
+  return compareNames(left.host, right.host);
 }

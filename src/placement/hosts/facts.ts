@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a region at the time of the choice.
+// The facts about a region that a placement decision uses.
 import type { Host } from '../../model/host.ts';
-import { type Machine, mayExist, type Phase } from '../../model/machine.ts';
+import { type Machine, mayHaveVm, type Phase } from '../../model/machine.ts';
 
-/** A VM of anybody, by configuration. */
+/** A VM, managed or unmanaged, by its configuration. */
 export interface VmFacts {
   readonly vmId: number;
   readonly host: string;
   readonly power: 'running' | 'stopped' | 'unknown';
   readonly isTemplate: boolean;
-  /** Undefined while it is being made. A stranger's then counts nothing yet: no host is closed for it. */
+  /**
+   * Undefined while the VM is being created. An unmanaged VM then counts as 0, so that it does not block its
+   * host.
+   */
   readonly cpus: number | undefined;
   readonly memoryBytes: number | undefined;
 }
 
 /**
- * What a machine of ours was promised, seen on Proxmox or not. One that is seen counts once, with the larger of
- * the two sizes: a fresh clone still shows the size of its template.
+ * What is reserved for a machine, whether or not its VM exists yet. An existing VM is counted once, with the
+ * larger of the two sizes: a new clone still has the size of its template.
  */
 export interface Reservation {
   readonly vmId: number;
@@ -25,20 +28,20 @@ export interface Reservation {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly storage: string;
-  /** What the free space of the storage does not show yet. */
+  /** Disk space that is reserved but not yet allocated on the storage. */
   readonly pendingDiskBytes: number;
 }
 
-/** What is given away of a host. */
-export interface HostTally {
+/** What is allocated on a host. */
+export interface HostAllocation {
   readonly cpus: number;
   readonly memoryBytes: number;
-  /** Of these, what is only taken if VMs that stand still count too. */
+  /** The part of `cpus` that is allocated to stopped unmanaged VMs; `stoppedMemoryBytes` likewise. */
   readonly stoppedCpus: number;
   readonly stoppedMemoryBytes: number;
-  /** VMs of anybody, stopped ones too, templates not. */
+  /** All VMs, including stopped and unmanaged ones, except templates. */
   readonly vms: number;
-  /** Machines of ours by pool. */
+  /** Managed machines by pool. */
   readonly pools: ReadonlyMap<string, number>;
 }
 
@@ -46,34 +49,34 @@ export interface RegionFacts {
   readonly hosts: readonly Host[];
   readonly vms: readonly VmFacts[];
   readonly reservations: readonly Reservation[];
-  /** Hosts with as many creations under way as they may have. */
+  /** Hosts that run their maximum number of concurrent creations. */
   readonly busyHosts?: readonly string[] | undefined;
   /**
-   * What VMs and reservations take of the hosts, where somebody keeps count. Then `vms` is not asked, and of the
-   * reservations only those with a disk to come.
+   * Allocations by host, if the caller tracks them. Then `vms` is not used, and `reservations` only for pending
+   * disks.
    */
-  readonly ledger?: { tally(host: string): HostTally | undefined } | undefined;
+  readonly allocations?: { allocationOf(host: string): HostAllocation | undefined } | undefined;
 }
 
-/** Phases in which the free space of a storage does not show the disk yet. */
-export const DISK_IN_THE_MAKING: readonly Phase[] = ['placed', 'creating', 'configuring'];
+/** Phases in which the machine's disk may not be allocated on the storage yet. */
+export const DISK_PENDING_PHASES: readonly Phase[] = ['placed', 'creating', 'configuring'];
 
-type Promised = Pick<Machine, 'pool' | 'phase' | 'size' | 'placement'>;
+type ReservingMachine = Pick<Machine, 'pool' | 'phase' | 'size' | 'placement'>;
 
-/** Of all machine records, what those of one region hold. */
+/** The reservations of a region's machines. */
 export function reservationsOf(
-  machines: readonly Promised[],
+  machines: readonly ReservingMachine[],
   region: string,
 ): readonly Reservation[] {
   return machines.flatMap((machine) => reservationOf(machine, region) ?? []);
 }
 
-/** Undefined when it holds nothing there. */
+/** Returns undefined if the machine holds nothing in the region. */
 export function reservationOf(
-  { pool, phase, size, placement }: Promised,
+  { pool, phase, size, placement }: ReservingMachine,
   region: string,
 ): Reservation | undefined {
-  if (placement === undefined || placement.region !== region || !mayExist(phase)) return undefined;
+  if (placement === undefined || placement.region !== region || !mayHaveVm(phase)) return undefined;
   const { vmId, host, diskStorage } = placement;
   return {
     vmId,
@@ -82,6 +85,6 @@ export function reservationOf(
     cpus: size.cpu,
     memoryBytes: size.memoryBytes,
     storage: diskStorage,
-    pendingDiskBytes: DISK_IN_THE_MAKING.includes(phase) ? size.diskBytes : 0,
+    pendingDiskBytes: DISK_PENDING_PHASES.includes(phase) ? size.diskBytes : 0,
   };
 }

@@ -1,82 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many machines of a size there is room for, by the very steps in which they would be placed: hosts that
-// share a storage take from one account, so the sum over hosts would promise too much.
+// Counts how many machines of a size fit, by simulating their placement one after the other. Hosts may share a
+// storage, so the sum over hosts would be too high.
 import type { RegionFacts } from './facts.ts';
+import { countHostSlots, type HostOffer, makeOffer } from './headroom.ts';
+import { buildPlacementState, type CandidateHost, type PlacementState } from './placement-state.ts';
 import type { PlacementRequest } from './request.ts';
-import { type Offer, offerOf, slotsOf } from './room.ts';
 import { compareOffers } from './strategies.ts';
-import { type Candidate, type Survey, surveyHosts } from './survey.ts';
 
 export interface FreeSlots {
-  /** As many as would be placed, one after the other. */
+  /** How many machines would be placed one after the other. */
   readonly total: number;
-  /** Counting ended at `atMost`; there may be room for more. */
+  /** Counting stopped at `atMost`; more machines may fit. */
   readonly isCapped: boolean;
-  /** As many as each host alone could take; hosts that are refused have 0. */
+  /** How many machines each host could take alone; 0 for refused hosts. */
   readonly byHost: Readonly<Record<string, number>>;
 }
 
-/** Busy hosts have no slot now: leave `busyHosts` out of the facts to ask for capacity. */
-export function freeSlots(
+/** Busy hosts have no slot now. Leave `busyHosts` out of the facts to count capacity only. */
+export function countFreeSlots(
   request: PlacementRequest,
   facts: RegionFacts,
   atMost: number,
 ): FreeSlots {
-  const survey = surveyHosts(request, facts);
-  // Before the count, which fills the books.
-  const byHost = slotsByHost(survey, facts, atMost);
-  const total = countSlots(survey, atMost);
+  const state = buildPlacementState(request, facts);
+  // Computed before placeUntilFull, which changes the state.
+  const byHost = slotsByHost(state, facts, atMost);
+  const total = placeUntilFull(state, atMost);
   return { total, isCapped: total === atMost, byHost };
 }
 
-function slotsByHost(survey: Survey, { hosts }: RegionFacts, atMost: number) {
+function slotsByHost(state: PlacementState, { hosts }: RegionFacts, atMost: number) {
   const names = hosts.map(({ name }) => name).sort();
   const slots = new Map(names.map((name) => [name, 0]));
-  for (const candidate of survey.candidates) {
-    const count = candidate.isBusy ? 0 : slotsOf(candidate, survey);
+  for (const candidate of state.candidates) {
+    const count = candidate.isBusy ? 0 : countHostSlots(candidate, state);
     slots.set(candidate.host.name, Math.min(count, atMost));
   }
   return Object.fromEntries(slots);
 }
 
-/** One after the other, as they would be placed. Only what a step changes is looked at again. */
-function countSlots(survey: Survey, atMost: number): number {
-  const { strategy } = survey.request.placement;
-  const before = (left: Open, right: Open) => compareOffers(strategy, left.offer, right.offer);
-  let queue = openOnes(survey.candidates, survey).sort(before);
+/** Places machines one after the other, and recomputes only the offers that a placement affects. */
+function placeUntilFull(state: PlacementState, atMost: number): number {
+  const { strategy } = state.request.placement;
+  const before = (left: HostWithOffer, right: HostWithOffer) =>
+    compareOffers(strategy, left.offer, right.offer);
+  let queue = hostsWithOffers(state.candidates, state).sort(before);
   for (let count = 0; count < atMost; count += 1) {
     const best = queue.shift();
     if (best === undefined) return count;
-    const { host, way } = best.offer;
-    survey.hostBooks.book(host);
-    survey.storageBooks.reserve(host, way.storage, survey.request.size.diskBytes);
-    if (survey.storageBooks.isShared(way.storage)) {
-      queue = openOnes(
+    const { host, diskOption } = best.offer;
+    state.allocations.addMachine(host);
+    state.storageSpace.reserve(host, diskOption.storage, state.request.size.diskBytes);
+    if (state.storageSpace.isShared(diskOption.storage)) {
+      queue = hostsWithOffers(
         [best, ...queue].map(({ candidate }) => candidate),
-        survey,
+        state,
       ).sort(before);
     } else {
-      for (const again of openOnes([best.candidate], survey)) insert(queue, again, before);
+      for (const again of hostsWithOffers([best.candidate], state))
+        insertSorted(queue, again, before);
     }
   }
   return atMost;
 }
 
-interface Open {
-  readonly candidate: Candidate;
-  readonly offer: Offer;
+interface HostWithOffer {
+  readonly candidate: CandidateHost;
+  readonly offer: HostOffer;
 }
 
-/** A host that has no room has none later either: nothing is given back while slots are counted. */
-function openOnes(candidates: readonly Candidate[], survey: Survey): Open[] {
+/** A host without capacity gets none later: nothing is freed while slots are counted. */
+function hostsWithOffers(
+  candidates: readonly CandidateHost[],
+  state: PlacementState,
+): HostWithOffer[] {
   return candidates.flatMap((candidate) => {
-    const offer = candidate.isBusy ? undefined : offerOf(candidate, survey);
+    const offer = candidate.isBusy ? undefined : makeOffer(candidate, state);
     return offer === undefined ? [] : [{ candidate, offer }];
   });
 }
 
-/** Into a sorted list, at its place. */
-function insert(queue: Open[], one: Open, before: (left: Open, right: Open) => number): void {
+function insertSorted(
+  queue: HostWithOffer[],
+  one: HostWithOffer,
+  before: (left: HostWithOffer, right: HostWithOffer) => number,
+): void {
   let [low, high] = [0, queue.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

@@ -11,7 +11,7 @@ import {
   rules,
 } from '../testing/builders.ts';
 import { chooseHost } from './choose-host.ts';
-import { type Decision, REFUSAL_REASONS } from './decision.ts';
+import { type HostDecision, REFUSAL_REASONS } from './decision.ts';
 import type { RegionFacts } from './facts.ts';
 import type { PlacementRequest, Source } from './request.ts';
 
@@ -19,7 +19,7 @@ function template(host: string, storage = 'local-lvm', vmId = 9000) {
   return { vmId, host, storage };
 }
 
-function from(...templates: readonly ReturnType<typeof template>[]): Source {
+function templateSource(...templates: readonly ReturnType<typeof template>[]): Source {
   return { kind: 'template', templates, clone: 'full' };
 }
 
@@ -30,7 +30,7 @@ interface Case {
   readonly request?: Partial<PlacementRequest>;
   readonly region: RegionFacts;
   readonly code: string;
-  readonly sentence: string;
+  readonly message: string;
   readonly numbers: Readonly<Record<string, number | string>>;
 }
 
@@ -41,7 +41,7 @@ const CASES: readonly Case[] = [
     reason: 'HostBusy',
     region: facts([aHost('pve1')], { busyHosts: ['pve1'] }),
     code: 'HOSTS_BUSY',
-    sentence: 'host pve1 has room, but as many creations under way as it may have',
+    message: 'host pve1 has capacity, but already runs its maximum number of concurrent creations',
     numbers: {},
   },
   {
@@ -49,8 +49,8 @@ const CASES: readonly Case[] = [
     request: { placement: rules({ memoryOvercommit: 1.1, memoryReserveBytes: 6 * GIB }) },
     region: facts([aHost('pve1')], { vms: [full, aVm(101, 'pve1', { memoryBytes: GIB })] }),
     code: 'NO_HOST_FITS',
-    sentence:
-      'host pve1: needs 4 GiB of memory, 3.3 GiB free of 64.3 GiB (64 GiB × 1.1 − 6 GiB reserve); 61 GiB given to 2 VMs',
+    message:
+      'host pve1: needs 4 GiB of memory, 3.3 GiB free of 64.3 GiB (64 GiB × 1.1 − 6 GiB reserve); 61 GiB allocated to 2 VMs',
     numbers: {
       neededBytes: 4 * GIB,
       freeBytes: Math.floor(70.4 * GIB) - 67 * GIB,
@@ -65,7 +65,7 @@ const CASES: readonly Case[] = [
     reason: 'NotEnoughCpu',
     region: facts([aHost('pve1')], { vms: [aVm(100, 'pve1', { cpus: 31 })] }),
     code: 'NO_HOST_FITS',
-    sentence: 'host pve1: needs 2 vCPUs, 1 free of 32 (16 × 2); 31 given to 1 VM',
+    message: 'host pve1: needs 2 vCPUs, 1 free of 32 (16 × 2); 31 allocated to 1 VM',
     numbers: { needed: 2, free: 1, limit: 32, allocated: 31, hostCpus: 16, overcommit: 2 },
   },
   {
@@ -74,8 +74,8 @@ const CASES: readonly Case[] = [
       reservations: [aReservation(1250, 'pve1', { pendingDiskBytes: 30 * GIB })],
     }),
     code: 'NO_STORAGE_SPACE',
-    sentence:
-      'host pve1: needs 40 GiB on storage local-lvm, 30 GiB free there after 30 GiB for machines in the making',
+    message:
+      'host pve1: needs 40 GiB on storage local-lvm, 30 GiB free there after 30 GiB reserved for machines being created',
     numbers: {
       neededBytes: 40 * GIB,
       freeBytes: 30 * GIB,
@@ -88,25 +88,25 @@ const CASES: readonly Case[] = [
     request: { size: { cpu: 5, memoryBytes: GIB, diskBytes: GIB } },
     region: facts([aHost('pve1', { cpus: 4 })]),
     code: 'NO_HOST_FITS',
-    sentence: 'host pve1 has 4 CPUs and starts no VM with 5 vCPUs',
+    message: 'host pve1 has 4 CPUs and cannot start a VM with 5 vCPUs',
     numbers: { needed: 5, hostCpus: 4 },
   },
   {
     reason: 'TemplateMissing',
-    request: { source: from(template('pve3', 'local-lvm', 9003), template('pve2')) },
+    request: { source: templateSource(template('pve3', 'local-lvm', 9003), template('pve2')) },
     region: onlyPve1,
     code: 'TEMPLATE_NOT_FOUND',
-    sentence:
-      'host pve1 has no template to clone, neither its own nor on shared storage; there is 9000 on pve2 (local-lvm), 9003 on pve3 (local-lvm)',
+    message:
+      'host pve1 has no template to clone, neither local nor on shared storage; templates exist: 9000 on pve2 (local-lvm), 9003 on pve3 (local-lvm)',
     numbers: { templates: '9000 on pve2 (local-lvm), 9003 on pve3 (local-lvm)' },
   },
   {
     reason: 'TemplateMissing',
-    request: { source: from() },
+    request: { source: templateSource() },
     region: onlyPve1,
     code: 'TEMPLATE_NOT_FOUND',
-    sentence:
-      'host pve1 has no template to clone, neither its own nor on shared storage; nor has any other',
+    message:
+      'host pve1 has no template to clone, neither local nor on shared storage; no other host has one either',
     numbers: { templates: '' },
   },
   {
@@ -114,7 +114,7 @@ const CASES: readonly Case[] = [
     request: { source: { kind: 'image', storage: 'local', presentOn: ['pve2'] } },
     region: onlyPve1,
     code: 'VOLUME_NOT_FOUND',
-    sentence: 'host pve1 does not have the image on storage local',
+    message: 'host pve1 does not have the image on storage local',
     numbers: { storage: 'local' },
   },
   {
@@ -122,22 +122,22 @@ const CASES: readonly Case[] = [
     request: { source: { kind: 'image', storage: 'local-lvm' } },
     region: onlyPve1,
     code: 'STORAGE_NOT_FOUND',
-    sentence:
-      'host pve1 has storage local-lvm for images to import, but that takes images, rootdir and not import',
+    message:
+      'host pve1 has storage local-lvm for images to import, but it accepts images, rootdir and not import',
     numbers: { storage: 'local-lvm', content: 'import' },
   },
   {
     reason: 'StorageRefusesContent',
     region: facts([aHost('pve1', { storages: [aStorage({ content: [] })] })]),
     code: 'STORAGE_NOT_FOUND',
-    sentence: 'host pve1 has storage local-lvm for disks, but that takes nothing and not images',
+    message: 'host pve1 has storage local-lvm for disks, but it accepts no content and not images',
     numbers: { storage: 'local-lvm', content: 'images' },
   },
   {
     reason: 'StorageInactive',
     region: facts([aHost('pve1', { storages: [aStorage({ active: false })] })]),
     code: 'STORAGE_NOT_FOUND',
-    sentence: 'host pve1 has storage local-lvm for disks, but it is not active',
+    message: 'host pve1 has storage local-lvm for disks, but it is not active',
     numbers: { storage: 'local-lvm', content: 'images' },
   },
   {
@@ -145,14 +145,14 @@ const CASES: readonly Case[] = [
     request: { seedStorage: 'seeds' },
     region: onlyPve1,
     code: 'STORAGE_NOT_FOUND',
-    sentence: 'host pve1 has no storage seeds for seeds',
+    message: 'host pve1 has no storage seeds for seeds',
     numbers: { storage: 'seeds', content: 'iso' },
   },
   {
     reason: 'HostOffline',
     region: facts([aHost('pve1', { online: false })]),
     code: 'NO_HOST_FITS',
-    sentence: 'host pve1 is offline',
+    message: 'host pve1 is offline',
     numbers: {},
   },
   {
@@ -160,7 +160,7 @@ const CASES: readonly Case[] = [
     request: { regionHosts: { allow: ['pve1'], deny: ['pve1'] } },
     region: onlyPve1,
     code: 'HOST_NOT_FOUND',
-    sentence: 'host pve1 is in hosts.deny of the region',
+    message: 'host pve1 is in hosts.deny of the region',
     numbers: {},
   },
   {
@@ -168,7 +168,7 @@ const CASES: readonly Case[] = [
     request: { placement: rules({ hosts: { allow: ['pve1'], deny: [] } }) },
     region: facts([aHost('pve1', { online: false }), aHost('pve2')]),
     code: 'NO_HOST_FITS',
-    sentence: 'host pve2 is not in hosts.allow of pool small',
+    message: 'host pve2 is not in hosts.allow of pool small',
     numbers: {},
   },
   {
@@ -179,28 +179,31 @@ const CASES: readonly Case[] = [
     },
     region: facts([]),
     code: 'HOST_NOT_FOUND',
-    sentence: 'host pve9 is in hosts.allow of the region, but Proxmox has no such host',
+    message: 'host pve9 is in hosts.allow of the region, but Proxmox has no such host',
     numbers: {},
   },
 ];
 
 describe('a refused host', () => {
-  it.each(CASES)('$reason: $sentence', ({ reason, request, region, code, sentence, numbers }) => {
-    const decision = chooseHost(aRequest(request), region);
-    expect(decision).toMatchObject({ placed: false, code });
-    expect(refusals(decision)).toContainEqual({
-      host: sentence.split(/[ :]/)[1],
-      reason,
-      sentence,
-      numbers,
-    });
-  });
+  it.each(CASES)(
+    'has reason $reason: $message',
+    ({ reason, request, region, code, message, numbers }) => {
+      const decision = chooseHost(aRequest(request), region);
+      expect(decision).toMatchObject({ placed: false, code });
+      expect(refusals(decision)).toContainEqual({
+        host: message.split(/[ :]/)[1],
+        reason,
+        message,
+        numbers,
+      });
+    },
+  );
 
-  it('has every reason in this table', () => {
+  it('is tested here for every reason', () => {
     expect(new Set(CASES.map(({ reason }) => reason))).toEqual(new Set(REFUSAL_REASONS));
   });
 
-  it('is told everything it lacks, not only the first', () => {
+  it('gets a refusal for everything it lacks, not only for the first', () => {
     const poor = aHost('pve1', {
       cpus: 2,
       memoryBytes: 4 * GIB,
@@ -214,7 +217,7 @@ describe('a refused host', () => {
     ]);
   });
 
-  it('is told of a mistyped storage beside a missing seed storage', () => {
+  it('gets a refusal for a mistyped storage and for a missing seed storage', () => {
     const request = aRequest({ storages: ['a', 'b'], seedStorage: 'c' });
     expect(
       refusals(chooseHost(request, onlyPve1)).map(({ numbers }) => numbers['storage']),
@@ -224,25 +227,25 @@ describe('a refused host', () => {
 
 describe('the code of a refusal', () => {
   it('is that of the host nearest to a placement', () => {
-    const request = aRequest({ source: from(template('pve1')) });
+    const request = aRequest({ source: templateSource(template('pve1')) });
     const decision = chooseHost(
       request,
       facts([aHost('pve2'), aHost('pve1'), aHost('pve3', { online: false })], { vms: [full] }),
     );
     expect(decision).toMatchObject({ code: 'NO_HOST_FITS' });
-    expect(decision.sentence).toMatch(/^host pve1: needs 4 GiB of memory, 2 GiB free/);
+    expect(decision.message).toMatch(/^host pve1: needs 4 GiB of memory, 2 GiB free/);
   });
 
-  it('is a missing host where there is none', () => {
+  it('is HOST_NOT_FOUND if the region has no host', () => {
     expect(chooseHost(aRequest(), facts([]))).toEqual({
       placed: false,
       code: 'HOST_NOT_FOUND',
-      sentence: 'the region has no host',
+      message: 'the region has no host',
       refusals: [],
     });
   });
 });
 
-function refusals(decision: Decision) {
+function refusals(decision: HostDecision) {
   return decision.placed ? decision.others : decision.refusals;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be placed, and by which rules.
+// The placement request: what to place, and by which rules.
 import type { MachineSize } from '../../model/machine.ts';
 
 export const STRATEGIES = ['spread', 'pack', 'most-free', 'least-vms'] as const;
 
 export type Strategy = (typeof STRATEGIES)[number];
 
-/** An empty `allow` allows every host; `deny` wins over `allow`. */
+/** An empty `allow` allows every host; `deny` takes precedence over `allow`. */
 export interface HostFilter {
   readonly allow: readonly string[];
   readonly deny: readonly string[];
@@ -15,9 +15,9 @@ export interface HostFilter {
 /** A pool's placement settings. */
 export interface PlacementRules {
   readonly strategy: Strategy;
-  /** Narrows the hosts of the region for this pool. */
+  /** Restricts the region's hosts for this pool. */
   readonly hosts: HostFilter;
-  /** Factors count to six decimals. */
+  /** Overcommit factors are precise to six decimals. */
   readonly cpuOvercommit: number;
   readonly memoryOvercommit: number;
   readonly memoryReserveBytes: number;
@@ -26,40 +26,40 @@ export interface PlacementRules {
 export interface Template {
   readonly vmId: number;
   readonly host: string;
-  /** Storage of its disk. If it is shared, the template can be cloned to every host that has it. */
+  /** Storage of its disk. A template on shared storage can be cloned to every host that has the storage. */
   readonly storage: string;
 }
 
-/** Where the disk of the new VM comes from. */
+/** The source of the new VM's disk. */
 export type Source =
   | {
       readonly kind: 'image';
       /** Storage that images are imported from. */
       readonly storage: string;
-      /** Hosts where the image is; absent: it is fetched where it is needed. */
+      /** Hosts that have the image. Absent: it is downloaded where it is needed. */
       readonly presentOn?: readonly string[] | undefined;
     }
   | {
       readonly kind: 'template';
       readonly templates: readonly Template[];
-      /** A linked clone's disk is bound to the storage of its template. */
+      /** A linked clone's disk must be on the storage of its template. */
       readonly clone: 'full' | 'linked';
     }
   | { readonly kind: 'netboot' };
 
 export interface PlacementRequest {
   readonly pool: string;
-  /** What the VM gets, overhead included; vCPUs are cores × sockets. */
+  /** Size of the VM, overhead included. vCPUs are cores × sockets. */
   readonly size: MachineSize;
   readonly source: Source;
-  /** Storages for disks; of several, the one with most room. Linked clones do not ask for it. */
+  /** Storages for disks; the one with the most free space is chosen. Not used by linked clones. */
   readonly storages: readonly string[];
   /** Absent: the machine needs no seed ISO. */
   readonly seedStorage?: string | undefined;
   readonly regionHosts: HostFilter;
   readonly placement: PlacementRules;
-  /** False: what stands still and is not ours takes nothing of its host. */
+  /** False: stopped unmanaged VMs do not count against their host. */
   readonly countsStopped?: boolean | undefined;
-  /** Storages whose disks take what is written, not what is promised: counted by total, not by free space. */
+  /** Thin storages: disks occupy only what is written, so they are limited by total size, not by free space. */
   readonly thinStorages?: readonly string[] | undefined;
 }

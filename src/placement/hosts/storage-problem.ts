@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Host } from '../../model/host.ts';
-import type { Refusal, RefusalReason } from './decision.ts';
+import type { HostRefusal, RefusalReason } from './decision.ts';
 
 export type Content = 'images' | 'import' | 'iso';
 
@@ -10,8 +10,12 @@ const PURPOSE: Readonly<Record<Content, string>> = {
   iso: 'seeds',
 };
 
-/** Undefined: the host can use the storage for that. */
-export function storageProblem(host: Host, name: string, content: Content): Refusal | undefined {
+/** Returns undefined if the host can use the storage for this content. */
+export function storageProblem(
+  host: Host,
+  name: string,
+  content: Content,
+): HostRefusal | undefined {
   const storage = host.storages.find((one) => one.name === name);
   const subject = `storage ${name} for ${PURPOSE[content]}`;
   if (storage === undefined) return problem('StorageMissing', `has no ${subject}`);
@@ -19,11 +23,11 @@ export function storageProblem(host: Host, name: string, content: Content): Refu
   if (storage.content.includes(content)) return undefined;
   return problem(
     'StorageRefusesContent',
-    `has ${subject}, but that takes ${storage.content.toSorted().join(', ') || 'nothing'} and not ${content}`,
+    `has ${subject}, but it accepts ${storage.content.toSorted().join(', ') || 'no content'} and not ${content}`,
   );
 
-  function problem(reason: RefusalReason, words: string): Refusal {
-    const sentence = `host ${host.name} ${words}`;
-    return { host: host.name, reason, sentence, numbers: { storage: name, content } };
+  function problem(reason: RefusalReason, problemText: string): HostRefusal {
+    const message = `host ${host.name} ${problemText}`;
+    return { host: host.name, reason, message, numbers: { storage: name, content } };
   }
 }

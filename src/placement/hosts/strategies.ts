@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the hosts that fit is taken. Names decide ties, so that the same facts give the same host.
-import { bytesFree, counted } from './amounts.ts';
-import { byHost } from './decision.ts';
+// Chooses among the hosts that fit. Ties are broken by name, so that the same facts always give the same host.
+import { formatCount, formatFreeBytes } from './amounts.ts';
+import { compareHosts } from './decision.ts';
+import type { HostOffer } from './headroom.ts';
 import type { Strategy } from './request.ts';
-import type { Offer } from './room.ts';
 
-interface Rule {
-  /** The first differing number decides, the lower wins. */
-  readonly keys: (offer: Offer) => readonly number[];
-  /** What it looked at, in words. */
-  readonly words: (offer: Offer) => string;
+interface StrategyRule {
+  /** Compared in order; the lower value wins. */
+  readonly keys: (offer: HostOffer) => readonly number[];
+  /** Describes the values that the strategy compares. */
+  readonly describe: (offer: HostOffer) => string;
 }
 
-const RULES: Readonly<Record<Strategy, Rule>> = {
+const RULES: Readonly<Record<Strategy, StrategyRule>> = {
   spread: {
     keys: ({ poolMachines, memoryFreeBytes }) => [poolMachines, -memoryFreeBytes],
-    words: (offer) => `${counted(offer.poolMachines, 'machine')} of the pool, ${memory(offer)}`,
+    describe: (offer) =>
+      `${formatCount(offer.poolMachines, 'machine')} of the pool, ${describeFree(offer)}`,
   },
   pack: {
     keys: ({ memoryFreeBytes, cpusFree }) => [memoryFreeBytes, cpusFree],
-    words: memory,
+    describe: describeFree,
   },
   'most-free': {
     keys: ({ memoryFreeBytes, cpusFree }) => [-memoryFreeBytes, -cpusFree],
-    words: memory,
+    describe: describeFree,
   },
   'least-vms': {
     keys: ({ vms, memoryFreeBytes }) => [vms, -memoryFreeBytes],
-    words: (offer) => `${counted(offer.vms, 'VM')}, ${memory(offer)}`,
+    describe: (offer) => `${formatCount(offer.vms, 'VM')}, ${describeFree(offer)}`,
   },
 };
 
-function memory({ memoryFreeBytes, cpusFree }: Offer): string {
-  return `${bytesFree(memoryFreeBytes)} and ${counted(cpusFree, 'vCPU')} left after it`;
+function describeFree({ memoryFreeBytes, cpusFree }: HostOffer): string {
+  return `${formatFreeBytes(memoryFreeBytes)} and ${formatCount(cpusFree, 'vCPU')} left after placement`;
 }
 
-/** The preferred first. */
-export function compareOffers(strategy: Strategy, left: Offer, right: Offer): number {
+/** Sorts the preferred offer first. */
+export function compareOffers(strategy: Strategy, left: HostOffer, right: HostOffer): number {
   const { keys } = RULES[strategy];
   const others = keys(right);
   const differences = keys(left).map((key, index) => key - (others[index] ?? 0));
-  return differences.find((difference) => difference !== 0) ?? byHost(left, right);
+  return differences.find((difference) => difference !== 0) ?? compareHosts(left, right);
 }
 
-/** What the strategy saw of an offer. */
-export function offerWords(strategy: Strategy, offer: Offer): string {
-  return RULES[strategy].words(offer);
+export function describeOffer(strategy: Strategy, offer: HostOffer): string {
+  return RULES[strategy].describe(offer);
 }

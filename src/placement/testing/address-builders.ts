@@ -9,17 +9,21 @@ import {
 
 export const NOW = 1_000_000_000;
 export const MINUTE = 60_000;
-export const ME = machineId('3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10');
-const OTHER = machineId('aaaaaaaa-7d1b-4c5e-9a6f-0b2d4e6f8a10');
+export const OWN_MACHINE = machineId('3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10');
+const OTHER_MACHINE = machineId('aaaaaaaa-7d1b-4c5e-9a6f-0b2d4e6f8a10');
 
 export type StaticRule = Extract<FamilyRule, { kind: 'static' }>;
 
-export function fixed(from: string, to: string, overrides: Partial<StaticRule> = {}): StaticRule {
+export function staticRule(
+  from: string,
+  to: string,
+  overrides: Partial<StaticRule> = {},
+): StaticRule {
   return { kind: 'static', ranges: [{ from, to }], prefix: 24, gateway: undefined, ...overrides };
 }
 
-export const V4 = fixed('10.10.10.11', '10.10.10.14', { gateway: '10.10.10.1' });
-export const V6 = fixed('2001:db8::', '2001:db8::ffff:ffff:ffff:ffff', {
+export const V4 = staticRule('10.10.10.11', '10.10.10.14', { gateway: '10.10.10.1' });
+export const V6 = staticRule('2001:db8::', '2001:db8::ffff:ffff:ffff:ffff', {
   prefix: 64,
   gateway: '2001:db8::1',
 });
@@ -29,16 +33,16 @@ export function lease(address: string, overrides: Partial<AddressLease> = {}): A
     address,
     region: 'lab',
     pool: 'small',
-    machine: OTHER,
+    machine: OTHER_MACHINE,
     leasedAt: NOW - MINUTE,
     ...overrides,
   };
 }
 
-export function ask(overrides: Partial<AddressRequest> = {}) {
+export function chooseWith(overrides: Partial<AddressRequest> = {}) {
   return chooseAddresses({
     region: 'lab',
-    machine: ME,
+    machine: OWN_MACHINE,
     v4: V4,
     v6: { kind: 'auto' },
     taken: [],
@@ -48,8 +52,10 @@ export function ask(overrides: Partial<AddressRequest> = {}) {
   });
 }
 
-export function given(overrides: Partial<AddressRequest> = {}): readonly string[] | string {
-  const choice = ask(overrides);
+export function chosenAddresses(
+  overrides: Partial<AddressRequest> = {},
+): readonly string[] | string {
+  const choice = chooseWith(overrides);
   return choice.chosen ? choice.addresses : choice.code;
 }
 

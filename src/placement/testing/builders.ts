@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test data with sane defaults: a test says only what matters to it.
+// Test data with defaults: a test sets only what matters to it.
 import type { Host, HostStorage } from '../../model/host.ts';
 import type { RegionFacts, Reservation, VmFacts } from '../hosts/facts.ts';
 import type { PlacementRequest, PlacementRules } from '../hosts/request.ts';
@@ -20,7 +20,7 @@ export function aStorage(overrides: Partial<HostStorage> = {}): HostStorage {
   };
 }
 
-/** The storage that every installation has, for images and seeds. */
+/** The storage `local` of every Proxmox installation, for images and seeds. */
 export function aLocal(overrides: Partial<HostStorage> = {}): HostStorage {
   return aStorage({ name: 'local', content: ['iso', 'import', 'vztmpl'], ...overrides });
 }

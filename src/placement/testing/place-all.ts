@@ -4,7 +4,7 @@ import type { Placed } from '../hosts/decision.ts';
 import type { RegionFacts } from '../hosts/facts.ts';
 import type { PlacementRequest } from '../hosts/request.ts';
 
-/** The region once the machine is on its way, and not to be seen yet. */
+/** The region after a placement, while the VM does not exist yet. */
 function after(
   region: RegionFacts,
   request: PlacementRequest,
@@ -22,7 +22,7 @@ function after(
   return { ...region, reservations: [...region.reservations, one] };
 }
 
-/** Places until it is refused, or `most` are placed. */
+/** Places machines until one is refused or `most` are placed. */
 export function placeAll(request: PlacementRequest, region: RegionFacts, most = 1_000) {
   const placed: Placed[] = [];
   let facts = region;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random regions, small enough that hosts and storages run full.
+// Random regions, small enough that hosts and storages fill up.
 import * as fc from 'fast-check';
 import type { RegionFacts } from '../hosts/facts.ts';
 import { type PlacementRequest, type Source, STRATEGIES } from '../hosts/request.ts';
@@ -15,8 +15,8 @@ const aFactor = fc.constantFrom(0.7, 1, 1.1, 1.15, 2, 3);
 const storage = fc
   .record({
     name: storageName,
-    active: mostly(true, false),
-    content: mostly(['images', 'import', 'iso'], ['iso']),
+    active: usually(true, false),
+    content: usually(['images', 'import', 'iso'], ['iso']),
     totalBytes: fc.constantFrom(400, 800),
     freeBytes: fc.nat(400),
   })
@@ -25,7 +25,7 @@ const storage = fc
 const host = fc.record({
   region: fc.constant('lab'),
   name: hostName,
-  online: mostly(true, false),
+  online: usually(true, false),
   cpus: fc.integer({ min: 2, max: 8 }),
   memoryBytes: fc.integer({ min: 500, max: 6000 }),
   storages: fc.uniqueArray(storage, { selector: ({ name }) => name, minLength: 2 }),
@@ -35,7 +35,7 @@ const vm = fc.record({
   vmId: fc.integer({ min: 100, max: 140 }),
   host: hostName,
   power: fc.constantFrom('running' as const, 'stopped' as const, 'unknown' as const),
-  isTemplate: mostly(false, true),
+  isTemplate: usually(false, true),
   cpus: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
   memoryBytes: fc.option(fc.nat(800), { nil: undefined }),
 });
@@ -51,8 +51,8 @@ const reservation = fc.record({
 });
 
 const filter = fc.record({
-  allow: mostly<readonly string[]>([], ['pve1', 'pve2', 'pve5']),
-  deny: mostly<readonly string[]>([], ['pve2']),
+  allow: usually<readonly string[]>([], ['pve1', 'pve2', 'pve5']),
+  deny: usually<readonly string[]>([], ['pve2']),
 });
 
 const template = fc.record({
@@ -91,7 +91,7 @@ export const aRandomRequest: fc.Arbitrary<PlacementRequest> = fc.record({
   }),
   source,
   storages: fc.subarray([...STORAGES], { minLength: 1 }),
-  seedStorage: mostly<string | undefined>(undefined, 'slow'),
+  seedStorage: usually<string | undefined>(undefined, 'slow'),
   regionHosts: filter,
   placement: fc.record({
     strategy: fc.constantFrom(...STRATEGIES),
@@ -104,7 +104,7 @@ export const aRandomRequest: fc.Arbitrary<PlacementRequest> = fc.record({
   thinStorages: fc.option(fc.subarray([...STORAGES]), { nil: undefined }),
 });
 
-function mostly<T>(usual: T, rare: T): fc.Arbitrary<T> {
+function usually<T>(usual: T, rare: T): fc.Arbitrary<T> {
   return fc.oneof(
     { arbitrary: fc.constant(usual), weight: 6 },
     { arbitrary: fc.constant(rare), weight: 1 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isCurrent, type Lease, leaseExpiry } from '../../model/lease.ts';
+import { isLeaseValid, type Lease, leaseExpiry } from '../../model/lease.ts';
 import { Conflict, LostLeadership, NotFound } from '../errors.ts';
 import type { JournalQuery } from '../journal.ts';
 import { assertKey, type CollectionName, type RecordKinds } from '../record-validators.ts';
@@ -133,7 +133,7 @@ export class MemoryStoreState {
   acquire({ name, holder, durationMs }: LeaseRequest): Lease {
     const last = this.#leases.get(name);
     const now = this.#now();
-    if (last !== undefined && last.holder !== holder && isCurrent(last, now)) {
+    if (last !== undefined && last.holder !== holder && isLeaseValid(last, now)) {
       throw new Conflict('LEASE_HELD', `lease ${name} is held by ${last.holder}`, {
         facts: { holder: last.holder, expiresAt: last.expiresAt },
       });
@@ -206,7 +206,7 @@ export class MemoryStoreState {
   #assertFence(fence: Lease | undefined): void {
     if (fence === undefined) return;
     const current = this.#current(fence);
-    if (current === undefined || !isCurrent(current, this.#now())) {
+    if (current === undefined || !isLeaseValid(current, this.#now())) {
       throw new LostLeadership('LEASE_LOST', `${fence.holder} no longer holds lease ${fence.name}`);
     }
   }

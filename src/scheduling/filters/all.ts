@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// All filters, in the order in which the scheduler asks them. It stops at the first no; here all are asked,
-// since a person wants to know everything that stands in the way.
+// All filters in the scheduler's order. The scheduler stops at the first rejection; here all of them run, so
+// that every reason is reported.
 
-import type { FilterName, Reason } from '../reasons.ts';
-import type { Candidate } from '../state/candidate.ts';
-import type { Slot } from '../state/slot.ts';
-import type { World } from '../state/world.ts';
+import type { FilterName, FilterReason } from '../reasons.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import type { NodeInfo } from '../state/node-info.ts';
+import type { PendingPod } from '../state/pending-pod.ts';
 import type { Filter } from './filter.ts';
 import { nodePorts } from './node-ports.ts';
 import { nodeResourcesFit } from './node-resources.ts';
@@ -17,7 +17,7 @@ import { nodeVolumeLimits } from './volume-limits.ts';
 import { volumeRestrictions } from './volume-restrictions.ts';
 import { volumeZone } from './volume-zone.ts';
 
-const FILTERS: Readonly<Record<FilterName, Filter>> = {
+const FILTERS_BY_NAME: Readonly<Record<FilterName, Filter>> = {
   NodeUnschedulable: nodeUnschedulable,
   NodeName: nodeName,
   TaintToleration: taintToleration,
@@ -31,13 +31,18 @@ const FILTERS: Readonly<Record<FilterName, Filter>> = {
   PodTopologySpread: podTopologySpread,
   InterPodAffinity: interPodAffinity,
 };
-const ALL: readonly Filter[] = Object.values(FILTERS);
+const ALL_FILTERS: readonly Filter[] = Object.values(FILTERS_BY_NAME);
 
-/** Depend on the node and the pod alone. */
-const NODE_RULES: readonly Filter[] = [nodeUnschedulable, nodeName, taintToleration, nodeAffinity];
+/** Depend only on the node and the pod. */
+const NODE_RULE_FILTERS: readonly Filter[] = [
+  nodeUnschedulable,
+  nodeName,
+  taintToleration,
+  nodeAffinity,
+];
 
-/** Depend on what runs there; once they say no, more pods do not change it. */
-const LASTING: readonly Filter[] = [
+/** Depend on the pods of the node. Adding pods never turns a rejection into an acceptance. */
+const PERMANENT_FILTERS: readonly Filter[] = [
   podAntiAffinity,
   nodePorts,
   volumeRestrictions,
@@ -46,22 +51,38 @@ const LASTING: readonly Filter[] = [
   volumeZone,
 ];
 
-/** Depend on what runs elsewhere too: a pod placed there may turn a no into a yes. */
-const PASSING: readonly Filter[] = [podTopologySpread, podAffinity];
+/** Depend also on pods elsewhere. Adding a pod may turn a rejection into an acceptance. */
+const REVERSIBLE_FILTERS: readonly Filter[] = [podTopologySpread, podAffinity];
 
-export function allReasons(candidate: Candidate, slot: Slot, world: World): readonly Reason[] {
-  return ALL.flatMap((filter) => filter(candidate, slot, world) ?? []);
+export function runAllFilters(
+  pendingPod: PendingPod,
+  nodeInfo: NodeInfo,
+  cluster: ClusterState,
+): readonly FilterReason[] {
+  return ALL_FILTERS.flatMap((filter) => filter(pendingPod, nodeInfo, cluster) ?? []);
 }
 
-export function passesNodeRules(candidate: Candidate, slot: Slot, world: World): boolean {
-  return NODE_RULES.every((filter) => filter(candidate, slot, world) === undefined);
+export function passesNodeRules(
+  pendingPod: PendingPod,
+  nodeInfo: NodeInfo,
+  cluster: ClusterState,
+): boolean {
+  return NODE_RULE_FILTERS.every((filter) => filter(pendingPod, nodeInfo, cluster) === undefined);
 }
 
-/** Room aside. */
-export function isBarred(candidate: Candidate, slot: Slot, world: World): boolean {
-  return LASTING.some((filter) => filter(candidate, slot, world) !== undefined);
+/** Except for resources. */
+export function isPermanentlyRejected(
+  pendingPod: PendingPod,
+  nodeInfo: NodeInfo,
+  cluster: ClusterState,
+): boolean {
+  return PERMANENT_FILTERS.some((filter) => filter(pendingPod, nodeInfo, cluster) !== undefined);
 }
 
-export function mustWait(candidate: Candidate, slot: Slot, world: World): boolean {
-  return PASSING.some((filter) => filter(candidate, slot, world) !== undefined);
+export function isReversiblyRejected(
+  pendingPod: PendingPod,
+  nodeInfo: NodeInfo,
+  cluster: ClusterState,
+): boolean {
+  return REVERSIBLE_FILTERS.some((filter) => filter(pendingPod, nodeInfo, cluster) !== undefined);
 }

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which volumes of a pod a CSI driver would attach to a node, each by a name that is the same for the same
-// volume.
+// Which volumes of a pod a CSI driver would attach to a node, identified by a unique name.
 
 import {
-  countedDriver,
-  csiSuccessor,
+  attachLimitDriver,
+  csiMigrationOf,
   type InTreeDisk,
   type InTreeDiskKind,
 } from '../../model/in-tree-disk.ts';
 import type { Labels } from '../../model/labels.ts';
 import type { PersistentVolume } from '../../model/persistent-volume.ts';
 import type { VolumeClaim } from '../../model/volume-claim.ts';
-import type { Storage } from '../state/storage.ts';
+import type { StorageState } from '../state/storage-state.ts';
 
-export interface Attachable {
+export interface AttachableVolume {
   readonly driver: string;
   readonly name: string;
 }
@@ -22,40 +21,46 @@ const BETA_ZONE = 'failure-domain.beta.kubernetes.io/zone';
 const ZONE = 'topology.kubernetes.io/zone';
 const ZONE_SEPARATOR = '__';
 
-export function attachable(driver: string, handle: string): Attachable {
+export function newAttachable(driver: string, handle: string): AttachableVolume {
   return { driver, name: `${driver}/${handle}` };
 }
 
-/** Undefined: nothing that is counted. A claim without a volume counts as one that is still to be made. */
-export function attachableOfClaim(claim: VolumeClaim, storage: Storage): Attachable | undefined {
+/** Undefined: not counted. A claim without a volume counts as a volume to be provisioned. */
+export function attachableOfClaim(
+  claim: VolumeClaim,
+  storage: StorageState,
+): AttachableVolume | undefined {
   const volume = claim.volumeName === '' ? undefined : storage.volume(claim.volumeName);
-  return volume === undefined ? ofClass(claim, storage) : ofVolume(volume);
+  return volume === undefined ? attachableOfClass(claim, storage) : attachableOfVolume(volume);
 }
 
-function ofClass(claim: VolumeClaim, storage: Storage): Attachable | undefined {
+function attachableOfClass(
+  claim: VolumeClaim,
+  storage: StorageState,
+): AttachableVolume | undefined {
   const storageClass = storage.storageClass(claim.storageClass);
   if (storageClass === undefined) return undefined;
-  const driver = countedDriver(storageClass.provisioner);
-  // No handle of a real volume begins like this.
+  const driver = attachLimitDriver(storageClass.provisioner);
+  // A prefix that no real volume handle has.
   return driver === undefined || driver === ''
     ? undefined
-    : attachable(driver, `\u0000${claim.namespace}/${claim.name}`);
+    : newAttachable(driver, `\u0000${claim.namespace}/${claim.name}`);
 }
 
-function ofVolume(volume: PersistentVolume): Attachable | undefined {
+function attachableOfVolume(volume: PersistentVolume): AttachableVolume | undefined {
   if (volume.csi !== undefined) {
     const { driver, handle } = volume.csi;
-    return driver === '' || handle === '' ? undefined : attachable(driver, handle);
+    return driver === '' || handle === '' ? undefined : newAttachable(driver, handle);
   }
-  return volume.disk === undefined ? undefined : attachableDisk(volume.disk, volume.labels);
+  return volume.disk === undefined ? undefined : attachableOfDisk(volume.disk, volume.labels);
 }
 
-/** A disk of an old plugin that a CSI driver serves by now. */
-export function attachableDisk(disk: InTreeDisk, labels: Labels): Attachable | undefined {
-  const successor = csiSuccessor(disk.kind);
-  if (successor === undefined) return undefined;
+/** An in-tree disk that was migrated to a CSI driver. */
+export function attachableOfDisk(disk: InTreeDisk, labels: Labels): AttachableVolume | undefined {
+  const migration = csiMigrationOf(disk.kind);
+  if (migration === undefined) return undefined;
   const handle = HANDLES[disk.kind]?.(disk.id, labels) ?? disk.id;
-  return handle === '' ? undefined : attachable(successor.driver, handle);
+  return handle === '' ? undefined : newAttachable(migration.driver, handle);
 }
 
 type Handle = (id: string, labels: Labels) => string;
@@ -71,7 +76,7 @@ function gceHandle(id: string, zoneLabel: string): string {
     return `projects/UNSPECIFIED/zones/${zoneLabel || 'UNSPECIFIED'}/disks/${id}`;
   }
   const regions = new Set(zones.map((zone) => zone.replace(/-[^-]*$/, '')));
-  // Zones of several regions make no volume at all.
+  // A disk cannot be in zones of several regions.
   return regions.size === 1
     ? `projects/UNSPECIFIED/regions/${[...regions].join('')}/disks/${id}`
     : '';

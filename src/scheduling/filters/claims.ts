@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The claims behind a pod's volumes.
+// Finds the claims of a pod's volumes.
 
 import { type Pod, podKey } from '../../model/pod.ts';
 import type { PodVolume } from '../../model/pod-volume.ts';
 import type { VolumeClaim } from '../../model/volume-claim.ts';
-import type { Storage } from '../state/storage.ts';
+import type { StorageState } from '../state/storage-state.ts';
 
 export type ClaimVolume = Exclude<PodVolume, { readonly kind: 'disk' }>;
 
@@ -12,15 +12,19 @@ export function claimVolumes(pod: Pod): readonly ClaimVolume[] {
   return pod.volumes.filter((volume) => volume.kind !== 'disk');
 }
 
-export function claimOf(pod: Pod, volume: ClaimVolume, storage: Storage): VolumeClaim | undefined {
+export function findClaim(
+  pod: Pod,
+  volume: ClaimVolume,
+  storage: StorageState,
+): VolumeClaim | undefined {
   return storage.claim(pod.namespace, volume.claimName);
 }
 
-/** A claim for an ephemeral volume must have been made for this very pod. */
-export function isForeign(pod: Pod, volume: ClaimVolume, claim: VolumeClaim): boolean {
+/** The claim of an ephemeral volume must be owned by the pod. */
+export function belongsToOtherPod(pod: Pod, volume: ClaimVolume, claim: VolumeClaim): boolean {
   return volume.kind === 'ephemeral' && (claim.ownerUid === '' || claim.ownerUid !== pod.uid);
 }
 
-export function claimName(pod: Pod, volume: ClaimVolume): string {
+export function claimKey(pod: Pod, volume: ClaimVolume): string {
   return podKey({ namespace: pod.namespace, name: volume.claimName });
 }

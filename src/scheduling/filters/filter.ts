@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Reason } from '../reasons.ts';
-import type { Candidate } from '../state/candidate.ts';
-import type { Slot } from '../state/slot.ts';
-import type { World } from '../state/world.ts';
+import type { FilterReason } from '../reasons.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import type { NodeInfo } from '../state/node-info.ts';
+import type { PendingPod } from '../state/pending-pod.ts';
 
-/** Undefined: nothing against it. */
-export type Filter = (candidate: Candidate, slot: Slot, world: World) => Reason | undefined;
+/** Returns undefined if the node passes. */
+export type Filter = (
+  pendingPod: PendingPod,
+  nodeInfo: NodeInfo,
+  cluster: ClusterState,
+) => FilterReason | undefined;

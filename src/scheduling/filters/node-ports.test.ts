@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { PortSource } from '../../model/host-port.ts';
 import type { PodSpecSource } from '../../model/pod-source.ts';
-import { fits } from '../index.ts';
+import { checkFit } from '../index.ts';
 import { aCluster, aPod } from '../testing/builders.ts';
 
 function collides(wanted: PodSpecSource, taken: PodSpecSource): boolean {
@@ -12,7 +12,7 @@ function collides(wanted: PodSpecSource, taken: PodSpecSource): boolean {
       { on: 'node-1', spec: { nodeName: 'node-1', ...taken } },
     ],
   });
-  return !fits(snapshot, aPod({ name: 'new', spec: wanted }), 'node-1').fits;
+  return !checkFit(snapshot, aPod({ name: 'new', spec: wanted }), 'node-1').fits;
 }
 
 function ports(...all: PortSource[]): PodSpecSource {
@@ -20,7 +20,7 @@ function ports(...all: PortSource[]): PodSpecSource {
 }
 
 describe('NodePorts', () => {
-  test('tells which port is taken', () => {
+  test('returns the port in use', () => {
     const snapshot = aCluster({
       pods: [{ spec: { nodeName: 'node-1', ...ports({ hostPort: 80 }) } }],
     });
@@ -28,7 +28,7 @@ describe('NodePorts', () => {
       name: 'new',
       spec: ports({ hostPort: 443 }, { hostPort: 80, hostIP: '10.0.0.1' }),
     });
-    expect(fits(snapshot, pod, 'node-1')).toEqual({
+    expect(checkFit(snapshot, pod, 'node-1')).toEqual({
       fits: false,
       reasons: [{ filter: 'NodePorts', port: { ip: '10.0.0.1', protocol: 'TCP', port: 80 } }],
     });
@@ -48,11 +48,11 @@ describe('NodePorts', () => {
     [{ hostPort: 80, hostIP: '::' }, { hostPort: 80, hostIP: '0.0.0.0' }, true],
     [{ hostPort: 0 }, { hostPort: 0 }, false],
     [{}, {}, false],
-  ])('%j against %j → %s', (wanted, taken, expected) => {
+  ])('for %j and %j in use returns %s', (wanted, taken, expected) => {
     expect(collides(ports(wanted), ports(taken))).toBe(expected);
   });
 
-  test('ports of sidecars count, those of plain init containers do not', () => {
+  test('counts ports of sidecars, but not of other init containers', () => {
     const port = [{ hostPort: 80 }];
     const init = { initContainers: [{ ports: port }] };
     const sidecar = { initContainers: [{ ports: port, restartPolicy: 'Always' }] };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { portsCollide } from '../../model/host-port.ts';
+import { hostPortsConflict } from '../../model/host-port.ts';
 import type { Filter } from './filter.ts';
 
-export const nodePorts: Filter = ({ pod }, { residents }) => {
+export const nodePorts: Filter = ({ pod }, { placedPods }) => {
   if (pod.hostPorts.length === 0) return undefined;
-  for (const resident of residents) {
-    for (const taken of resident.pod.hostPorts) {
-      const port = pod.hostPorts.find((wanted) => portsCollide(wanted, taken));
+  for (const placedPod of placedPods) {
+    for (const taken of placedPod.pod.hostPorts) {
+      const port = pod.hostPorts.find((wanted) => hostPortsConflict(wanted, taken));
       if (port !== undefined) return { filter: 'NodePorts', port };
     }
   }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
 import type { PodSpecSource, QuantityMap } from '../../model/pod-source.ts';
-import { fits } from '../index.ts';
-import { aCluster, aPod, type NodeWish, type PodWish } from '../testing/builders.ts';
+import { checkFit } from '../index.ts';
+import { aCluster, aPod, type NodeOptions, type PodOptions } from '../testing/builders.ts';
 
-function shortfalls(pod: PodWish, node: NodeWish = {}, pods: readonly PodWish[] = []): unknown {
-  const verdict = fits(
+function shortfalls(
+  pod: PodOptions,
+  node: NodeOptions = {},
+  pods: readonly PodOptions[] = [],
+): unknown {
+  const verdict = checkFit(
     aCluster({
       nodes: [node],
       pods: pods.map((one, i) => ({ name: `p${i}`, on: 'node-1', ...one })),
@@ -19,12 +23,12 @@ function shortfalls(pod: PodWish, node: NodeWish = {}, pods: readonly PodWish[] 
   return reason?.filter === 'NodeResourcesFit' ? reason.shortfalls : reason;
 }
 
-function asking(requests: QuantityMap): PodWish {
+function asking(requests: QuantityMap): PodOptions {
   return { spec: { containers: [{ resources: { requests } }] } };
 }
 
 describe('NodeResourcesFit', () => {
-  test('a pod that exactly fills the node fits, one more unit does not', () => {
+  test('accepts a pod that fills the node exactly and rejects one unit more', () => {
     expect(shortfalls({ cpu: '4', memory: '8Gi' })).toEqual([]);
     expect(shortfalls({ cpu: '4001m', memory: '8589934593' })).toEqual([
       { resource: 'cpu', requested: 4001, used: 0, allocatable: 4000 },
@@ -32,7 +36,7 @@ describe('NodeResourcesFit', () => {
     ]);
   });
 
-  test('what runs there counts, terminating pods included', () => {
+  test('counts running and terminating pods', () => {
     const running = [{ cpu: '3' }, { cpu: '500m', terminating: true }];
     expect(shortfalls({ cpu: '500m' }, {}, running)).toEqual([]);
     expect(shortfalls({ cpu: '501m' }, {}, running)).toEqual([
@@ -40,14 +44,14 @@ describe('NodeResourcesFit', () => {
     ]);
   });
 
-  test('only what the pod asks for is checked: an overcommitted node passes for the rest', () => {
+  test('checks requested resources only, so an overcommitted node may pass', () => {
     const running = [{ cpu: '9', memory: '1Gi' }];
     expect(shortfalls({ memory: '1Gi' }, {}, running)).toEqual([]);
     expect(shortfalls({}, {}, running)).toEqual([]);
     expect(shortfalls({ cpu: '1m' }, {}, running)).toHaveLength(1);
   });
 
-  test('the number of pods is limited; no number at all means none', () => {
+  test('limits the number of pods, and an absent number means 0', () => {
     const node = { allocatable: { pods: '1' } };
     expect(shortfalls({}, node)).toEqual([]);
     expect(shortfalls({}, node, [{}])).toEqual([
@@ -56,7 +60,7 @@ describe('NodeResourcesFit', () => {
     expect(shortfalls({}, { allocatable: { pods: '0' } })).toHaveLength(1);
   });
 
-  test('ephemeral storage and extended resources', () => {
+  test('checks ephemeral storage and extended resources', () => {
     const node = { allocatable: { 'ephemeral-storage': '10Gi', 'nvidia.com/gpu': '2' } };
     expect(
       shortfalls(asking({ 'ephemeral-storage': '10Gi', 'nvidia.com/gpu': '2' }), node),
@@ -76,11 +80,11 @@ describe('NodeResourcesFit', () => {
     ]);
   });
 
-  test('names that no node is checked for are passed over', () => {
+  test('ignores resource names that the scheduler does not check', () => {
     expect(shortfalls(asking({ pods: '500', storage: '1Ti', 'requests.x/y': '9' }))).toEqual([]);
   });
 
-  test('init containers run before the others: the largest counts', () => {
+  test('counts the largest init container', () => {
     const spec: PodSpecSource = {
       initContainers: [
         { resources: { requests: { cpu: '3' } } },
@@ -92,7 +96,7 @@ describe('NodeResourcesFit', () => {
     expect(shortfalls({ spec }, {}, [{ cpu: '1m' }])).toMatchObject([{ requested: 4000 }]);
   });
 
-  test('sidecars stay: they add to the containers and to later init containers', () => {
+  test('adds sidecars to the containers and to later init containers', () => {
     const sidecar = { restartPolicy: 'Always', resources: { requests: { cpu: '1' } } };
     const init = { resources: { requests: { cpu: '3500m' } } };
     const containers = [{ resources: { requests: { cpu: '1' } } }];
@@ -102,7 +106,7 @@ describe('NodeResourcesFit', () => {
     ]);
   });
 
-  test('requests of the pod as a whole replace the sum, overhead comes on top', () => {
+  test('uses pod-level requests instead of the sum and adds the overhead', () => {
     const spec: PodSpecSource = {
       containers: [{ resources: { requests: { cpu: '9', 'ephemeral-storage': '1Gi' } } }],
       resources: { requests: { cpu: '1' } },
@@ -113,8 +117,8 @@ describe('NodeResourcesFit', () => {
     ]);
   });
 
-  describe('during a resize in place', () => {
-    const status = (reason?: string): PodWish['status'] => ({
+  describe('during an in-place resize', () => {
+    const status = (reason?: string): PodOptions['status'] => ({
       containerStatuses: [
         {
           name: 'main',
@@ -125,7 +129,7 @@ describe('NodeResourcesFit', () => {
       ...(reason && { conditions: [{ type: 'PodResizePending', reason }] }),
     });
 
-    test('a running pod holds the most of wish, grant and use', () => {
+    test('a running pod counts with the maximum of desired, allocated and actual resources', () => {
       const running = [{ cpu: '3', memory: '1Gi', status: status('Deferred') ?? {} }];
       expect(shortfalls({ cpu: '4', memory: '8Gi' }, {}, running)).toEqual([
         { resource: 'cpu', requested: 4000, used: 3000, allocatable: 4000 },
@@ -133,12 +137,12 @@ describe('NodeResourcesFit', () => {
       ]);
     });
 
-    test('a wish that can never be granted does not count', () => {
+    test('a resize that can never be granted does not count', () => {
       const running = [{ cpu: '3', status: status('Infeasible') ?? {} }];
       expect(shortfalls({ cpu: '3' }, {}, running)).toMatchObject([{ used: 2000 }]);
     });
 
-    test('a pod that is yet to be placed asks for its spec alone', () => {
+    test('a pending pod counts with its spec only', () => {
       expect(
         shortfalls(
           { cpu: '1', memory: '1Gi', status: status() ?? {} },

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Candidate } from '../state/candidate.ts';
-import type { Slot } from '../state/slot.ts';
+
+import type { NodeInfo } from '../state/node-info.ts';
+import type { PendingPod } from '../state/pending-pod.ts';
 import type { Filter } from './filter.ts';
 
-/** Only what the pod asks for is checked: a node may be overcommitted in everything else. */
-export function hasRoom({ demand }: Candidate, slot: Slot): boolean {
+/** Checks only requested resources: the node may be overcommitted in others. */
+export function hasCapacity({ demand }: PendingPod, nodeInfo: NodeInfo): boolean {
   for (let i = 0; i < demand.ids.length; i += 1) {
-    if ((demand.amounts[i] ?? 0) > slot.free(demand.ids[i] ?? 0)) return false;
+    if ((demand.amounts[i] ?? 0) > nodeInfo.free(demand.ids[i] ?? 0)) return false;
   }
   return true;
 }
 
-export const nodeResourcesFit: Filter = (candidate, slot, world) => {
-  if (hasRoom(candidate, slot)) return undefined;
-  const { ids, amounts } = candidate.demand;
+export const nodeResourcesFit: Filter = (pendingPod, nodeInfo, cluster) => {
+  if (hasCapacity(pendingPod, nodeInfo)) return undefined;
+  const { ids, amounts } = pendingPod.demand;
   const shortfalls = ids
     .map((id, i) => ({
-      resource: world.resources.name(id),
+      resource: cluster.resources.name(id),
       requested: amounts[i] ?? 0,
-      used: slot.used[id] ?? 0,
-      allocatable: slot.allocatable[id] ?? 0,
+      used: nodeInfo.used[id] ?? 0,
+      allocatable: nodeInfo.allocatable[id] ?? 0,
     }))
     .filter(({ requested, used, allocatable }) => requested > allocatable - used);
   return { filter: 'NodeResourcesFit', shortfalls };

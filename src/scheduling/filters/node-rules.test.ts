@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
 import type { PodSpecSource } from '../../model/pod-source.ts';
-import { fits } from '../index.ts';
-import { aCluster, aPod, type NodeWish } from '../testing/builders.ts';
+import { checkFit } from '../index.ts';
+import { aCluster, aPod, type NodeOptions } from '../testing/builders.ts';
 
-function verdict(spec: PodSpecSource, node: NodeWish): ReturnType<typeof fits> {
-  return fits(aCluster({ nodes: [node] }), aPod({ spec }), node.name ?? 'node-1');
+function verdict(spec: PodSpecSource, node: NodeOptions): ReturnType<typeof checkFit> {
+  return checkFit(aCluster({ nodes: [node] }), aPod({ spec }), node.name ?? 'node-1');
 }
 
 const YES = { fits: true };
@@ -14,7 +14,7 @@ describe('NodeUnschedulable', () => {
   const NO = { fits: false, reasons: [{ filter: 'NodeUnschedulable' }] };
   const key = 'node.kubernetes.io/unschedulable';
 
-  test('a cordoned node takes nobody', () => {
+  test('rejects a cordoned node', () => {
     expect(verdict({}, { unschedulable: true })).toEqual(NO);
     expect(verdict({}, { unschedulable: false })).toEqual(YES);
   });
@@ -24,7 +24,7 @@ describe('NodeUnschedulable', () => {
     [{ key, operator: 'Exists' }],
     [{ key, operator: 'Equal', value: '', effect: 'NoSchedule' }],
     [{ operator: 'Exists' }],
-  ])('unless the pod tolerates the taint of a cordon: %j', (toleration) => {
+  ])("accepts a pod that tolerates the cordon's taint: %j", (toleration) => {
     expect(verdict({ tolerations: [toleration] }, { unschedulable: true })).toEqual(YES);
   });
 
@@ -32,34 +32,34 @@ describe('NodeUnschedulable', () => {
     [{ key, operator: 'Equal', value: 'x', effect: 'NoSchedule' }],
     [{ key, operator: 'Exists', effect: 'NoExecute' }],
     [{ key: 'other', operator: 'Exists' }],
-  ])('other tolerations do not help: %j', (toleration) => {
+  ])('rejects a pod with other tolerations: %j', (toleration) => {
     expect(verdict({ tolerations: [toleration] }, { unschedulable: true })).toEqual(NO);
   });
 });
 
 describe('NodeName', () => {
-  test('a pod that names a node runs nowhere else', () => {
+  test('rejects every node except the one that the pod names', () => {
     expect(verdict({ nodeName: 'node-1' }, {})).toEqual(YES);
     expect(verdict({ nodeName: 'other' }, {})).toEqual({
       fits: false,
-      reasons: [{ filter: 'NodeName', wanted: 'other' }],
+      reasons: [{ filter: 'NodeName', required: 'other' }],
     });
   });
 });
 
 describe('TaintToleration', () => {
-  test.each(['NoSchedule', 'NoExecute'])('%s keeps pods off', (effect) => {
+  test.each(['NoSchedule', 'NoExecute'])('rejects an untolerated %s taint', (effect) => {
     expect(verdict({}, { taints: [{ key: 'k', value: 'v', effect }] })).toEqual({
       fits: false,
       reasons: [{ filter: 'TaintToleration', taint: { key: 'k', value: 'v', effect } }],
     });
   });
 
-  test('PreferNoSchedule keeps nobody off', () => {
+  test('ignores an untolerated PreferNoSchedule taint', () => {
     expect(verdict({}, { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] })).toEqual(YES);
   });
 
-  test('every taint must be tolerated', () => {
+  test('requires a toleration for every taint', () => {
     const taints = [
       { key: 'a', effect: 'NoSchedule' },
       { key: 'b', effect: 'NoExecute' },
@@ -89,7 +89,7 @@ describe('NodeAffinity', () => {
     reasons: [{ filter: 'NodeAffinity', part: 'affinity', missing: {} }],
   };
 
-  test('every label of the selector must be there', () => {
+  test('requires every label of the node selector', () => {
     expect(verdict({ nodeSelector: { disk: 'ssd' } }, { labels })).toEqual(YES);
     expect(verdict({ nodeSelector: { disk: 'hdd', cores: '8', gone: '' } }, { labels })).toEqual({
       fits: false,
@@ -97,7 +97,7 @@ describe('NodeAffinity', () => {
     });
   });
 
-  test('a label named like a method of objects is a label like any other', () => {
+  test('does not treat inherited object properties as labels', () => {
     expect(verdict({ nodeSelector: { toString: 'x' } }, { labels }).fits).toBe(false);
   });
 
@@ -110,11 +110,11 @@ describe('NodeAffinity', () => {
     ['gone', 'DoesNotExist', undefined, true],
     ['cores', 'Gt', ['4'], true],
     ['cores', 'Lt', ['4'], false],
-  ] as const)('%s %s %j → %s', (...[key, operator, values, isMatch]) => {
+  ] as const)('evaluates %s %s %j to %s', (...[key, operator, values, isMatch]) => {
     expect(verdict(term(key, operator, values), { labels })).toEqual(isMatch ? YES : NO);
   });
 
-  test('one term is enough; a term without conditions matches nothing', () => {
+  test('requires one matching term, and an empty term matches nothing', () => {
     const terms = (nodeSelectorTerms: object[]): PodSpecSource => ({
       affinity: {
         nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
@@ -130,7 +130,7 @@ describe('NodeAffinity', () => {
     expect(verdict(terms([named]), { name: 'node-2' })).toEqual(NO);
   });
 
-  test('selector and affinity must both hold', () => {
+  test('requires both the node selector and the node affinity', () => {
     const spec = { ...term('disk', 'In', ['ssd']), nodeSelector: { cores: '8' } };
     expect(verdict(spec, { labels })).toEqual(YES);
     expect(verdict(spec, { labels: { disk: 'ssd' } }).fits).toBe(false);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that look at the node alone, not at what runs on it: their answers never change in a what-if.
+// Filters that depend on the node only, not on its pods. Their results never change during a simulation.
 
 import { matchesNode } from '../../model/node-selector.ts';
-import { findUntolerated, type Taint, tolerates } from '../../model/taints.ts';
+import { findUntoleratedTaint, type Taint, tolerates } from '../../model/taints.ts';
 import type { Filter } from './filter.ts';
 
 const CORDON: Taint = {
@@ -11,20 +11,20 @@ const CORDON: Taint = {
   effect: 'NoSchedule',
 };
 
-/** Who tolerates the taint that comes with a cordon also bears the cordon itself. */
+/** A pod that tolerates the cordon's taint also tolerates the cordon. */
 export const nodeUnschedulable: Filter = ({ pod }, { node }) => {
   if (!node.isUnschedulable) return undefined;
-  const isBorne = pod.tolerations.some((toleration) => tolerates(toleration, CORDON));
-  return isBorne ? undefined : { filter: 'NodeUnschedulable' };
+  const isTolerated = pod.tolerations.some((toleration) => tolerates(toleration, CORDON));
+  return isTolerated ? undefined : { filter: 'NodeUnschedulable' };
 };
 
 export const nodeName: Filter = ({ pod }, { node }) =>
   pod.nodeName === '' || pod.nodeName === node.name
     ? undefined
-    : { filter: 'NodeName', wanted: pod.nodeName };
+    : { filter: 'NodeName', required: pod.nodeName };
 
 export const taintToleration: Filter = ({ pod }, { node }) => {
-  const taint = findUntolerated(node.taints, pod.tolerations);
+  const taint = findUntoleratedTaint(node.taints, pod.tolerations);
   return taint === undefined ? undefined : { filter: 'TaintToleration', taint };
 };
 

@@ -1,54 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Reason } from '../reasons.ts';
-import type { Candidate } from '../state/candidate.ts';
+import type { FilterReason } from '../reasons.ts';
 import type { DomainCounter } from '../state/domain-counter.ts';
+import type { PendingPod } from '../state/pending-pod.ts';
 import { NO_DOMAIN } from '../state/topology.ts';
 import type { Filter } from './filter.ts';
 
-export const interPodAffinity: Filter = (candidate, slot, world) =>
-  podAffinity(candidate, slot, world) ?? podAntiAffinity(candidate, slot, world);
+export const interPodAffinity: Filter = (pendingPod, nodeInfo, cluster) =>
+  podAffinity(pendingPod, nodeInfo, cluster) ?? podAntiAffinity(pendingPod, nodeInfo, cluster);
 
-export const podAffinity: Filter = (candidate, { id }) =>
-  candidate.wants.length === 0 ? undefined : affinity(candidate, id);
+export const podAffinity: Filter = (pendingPod, { id }) =>
+  pendingPod.affinityCounters.length === 0 ? undefined : checkAffinity(pendingPod, id);
 
-/** The pod's own refusals, and those of pods already there. */
-export const podAntiAffinity: Filter = (candidate, { id }) =>
-  antiAffinity(candidate.refuses, id, 'refuses') ??
-  antiAffinity(candidate.group.refusedBy, id, 'refused-by');
+/** Checks the pod's own anti-affinity and that of existing pods. */
+export const podAntiAffinity: Filter = (pendingPod, { id }) =>
+  checkAntiAffinity(pendingPod.antiAffinityCounters, id, 'own-anti-affinity') ??
+  checkAntiAffinity(pendingPod.labelGroup.rejectingCounters, id, 'existing-anti-affinity');
 
-function affinity({ wants, wantsItself }: Candidate, slot: number): Reason | undefined {
-  // Every key must be there, even for the first of a series.
-  const absent = wants.find((counter) => counter.topology.of(slot) === NO_DOMAIN);
-  if (absent !== undefined) return nobody('label-missing', absent);
-  const lonely = wants.find((counter) => counter.at(slot) === 0);
-  if (lonely === undefined) return undefined;
-  const isFirst = wantsItself && wants.every((counter) => counter.total === 0);
-  return isFirst ? undefined : nobody('nobody-there', lonely);
+function checkAffinity(
+  { affinityCounters, matchesOwnAffinity }: PendingPod,
+  nodeInfo: number,
+): FilterReason | undefined {
+  // All topology keys must be present, even for the first pod of a series.
+  const absent = affinityCounters.find(
+    (counter) => counter.topology.domainOf(nodeInfo) === NO_DOMAIN,
+  );
+  if (absent !== undefined) return affinityReason('label-missing', absent);
+  const unmatched = affinityCounters.find((counter) => counter.podsNear(nodeInfo) === 0);
+  if (unmatched === undefined) return undefined;
+  const isFirst = matchesOwnAffinity && affinityCounters.every((counter) => counter.total === 0);
+  return isFirst ? undefined : affinityReason('no-matching-pod', unmatched);
 }
 
-function nobody(problem: 'label-missing' | 'nobody-there', counter: DomainCounter): Reason {
+function affinityReason(
+  problem: 'label-missing' | 'no-matching-pod',
+  counter: DomainCounter,
+): FilterReason {
   return { filter: 'InterPodAffinity', problem, topologyKey: counter.topology.key };
 }
 
-function antiAffinity(
+function checkAntiAffinity(
   counters: readonly DomainCounter[],
-  slot: number,
-  problem: 'refuses' | 'refused-by',
-): Reason | undefined {
+  nodeInfo: number,
+  problem: 'own-anti-affinity' | 'existing-anti-affinity',
+): FilterReason | undefined {
   for (const counter of counters) {
-    const pods = counter.at(slot);
-    if (pods > 0) return { ...described(counter, slot), problem, pods };
+    const pods = counter.podsNear(nodeInfo);
+    if (pods > 0) return { ...domainOfReason(counter, nodeInfo), problem, pods };
   }
   return undefined;
 }
 
-function described(
+function domainOfReason(
   { topology }: DomainCounter,
-  slot: number,
+  nodeInfo: number,
 ): { readonly filter: 'InterPodAffinity'; readonly topologyKey: string; readonly domain: string } {
   return {
     filter: 'InterPodAffinity',
     topologyKey: topology.key,
-    domain: topology.name(topology.of(slot)),
+    domain: topology.domainName(topology.domainOf(nodeInfo)),
   };
 }

@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'vitest';
 import type { PodSpecSource } from '../../model/pod-source.ts';
 import type { SpreadConstraintSource } from '../../model/topology-spread.ts';
-import { fits, type Verdict } from '../index.ts';
+import { checkFit, type FitResult } from '../index.ts';
 import {
   aCluster,
   aPod,
-  type ClusterWish,
+  type ClusterOptions,
   HOSTNAME,
-  type PodWish,
+  type PodOptions,
   select,
   ZONE,
 } from '../testing/builders.ts';
@@ -25,7 +25,7 @@ function spread(over: SpreadConstraintSource = {}): SpreadConstraintSource {
   };
 }
 
-function spreading(...constraints: SpreadConstraintSource[]): PodWish {
+function spreading(...constraints: SpreadConstraintSource[]): PodOptions {
   return { name: 'new', labels: APP, spec: { topologySpreadConstraints: constraints } };
 }
 
@@ -35,24 +35,24 @@ const NODES = [
   { name: 'b1', zone: 'b' },
 ];
 
-function pods(...on: string[]): readonly PodWish[] {
+function pods(...on: string[]): readonly PodOptions[] {
   return on.map((name, i) => ({ name: `p${i}`, labels: APP, on: name }));
 }
 
-function where(cluster: ClusterWish, pod: PodWish): readonly string[] {
+function where(cluster: ClusterOptions, pod: PodOptions): readonly string[] {
   const snapshot = aCluster({ nodes: NODES, ...cluster });
   return (cluster.nodes ?? NODES)
     .map(({ name }) => name ?? '')
-    .filter((name) => fits(snapshot, aPod(pod), name).fits);
+    .filter((name) => checkFit(snapshot, aPod(pod), name).fits);
 }
 
-function reason(cluster: ClusterWish, pod: PodWish, node: string): unknown {
-  const verdict: Verdict = fits(aCluster({ nodes: NODES, ...cluster }), aPod(pod), node);
+function reason(cluster: ClusterOptions, pod: PodOptions, node: string): unknown {
+  const verdict: FitResult = checkFit(aCluster({ nodes: NODES, ...cluster }), aPod(pod), node);
   return verdict.fits ? undefined : verdict.reasons;
 }
 
 describe('PodTopologySpread', () => {
-  test('a domain may hold as many more than the emptiest as the skew allows', () => {
+  test('allows a domain maxSkew pods more than the domain with the fewest', () => {
     expect(where({}, spreading(spread()))).toEqual(['a1', 'a2', 'b1']);
     expect(where({ pods: pods('a1') }, spreading(spread()))).toEqual(['b1']);
     expect(where({ pods: pods('a1') }, spreading(spread({ maxSkew: 2 })))).toHaveLength(3);
@@ -60,7 +60,7 @@ describe('PodTopologySpread', () => {
     expect(where({ pods: pods('a1', 'b1') }, spreading(spread()))).toHaveLength(3);
   });
 
-  test('says all the numbers', () => {
+  test('returns all numbers in the reason', () => {
     expect(reason({ pods: pods('a1', 'a2', 'b1') }, spreading(spread()), 'a1')).toEqual([
       {
         filter: 'PodTopologySpread',
@@ -75,28 +75,28 @@ describe('PodTopologySpread', () => {
     ]);
   });
 
-  test('a pod that does not match its own selector does not count itself', () => {
+  test('does not count the pod itself if it does not match its own selector', () => {
     const pod = { ...spreading(spread()), labels: { app: 'y' } };
     expect(where({ pods: pods('a1') }, pod)).toEqual(['a1', 'a2', 'b1']);
     expect(reason({ pods: pods('a1', 'a2') }, pod, 'a1')).toMatchObject([{ self: 0, matching: 2 }]);
   });
 
-  test('wishes (ScheduleAnyway) keep nobody off', () => {
+  test('ignores soft constraints (ScheduleAnyway)', () => {
     const soft = spread({ whenUnsatisfiable: 'ScheduleAnyway' });
     expect(where({ pods: pods('a1', 'a1') }, spreading(soft))).toHaveLength(3);
   });
 
-  test('only pods of the same namespace count', () => {
+  test('counts pods of the same namespace only', () => {
     const foreign = pods('a1').map((pod) => ({ ...pod, namespace: 'other' }));
     expect(where({ pods: foreign }, spreading(spread()))).toHaveLength(3);
   });
 
-  test('terminating pods do not count', () => {
+  test('ignores terminating pods', () => {
     const going = pods('a1').map((pod) => ({ ...pod, terminating: true }));
     expect(where({ pods: going }, spreading(spread()))).toHaveLength(3);
   });
 
-  test('a node without the key takes nobody and counts for nothing', () => {
+  test('rejects and ignores nodes without the topology key', () => {
     const nodes = [...NODES, { name: 'bare' }];
     const cluster = { nodes, pods: pods('bare', 'bare') };
     expect(where(cluster, spreading(spread()))).toEqual(['a1', 'a2', 'b1']);
@@ -105,23 +105,23 @@ describe('PodTopologySpread', () => {
     ]);
   });
 
-  test('a node that lacks the key of any constraint counts for none of them', () => {
+  test('ignores nodes without the key of any constraint', () => {
     const nodes = [
       { name: 'a1', zone: 'a', labels: { rack: '1' } },
       { name: 'b1', zone: 'b' },
     ];
     const both = spreading(spread(), spread({ topologyKey: 'rack' }));
-    // Zone b has no eligible node, so zone a is compared with nobody but itself.
+    // Zone b has no eligible node, so zone a is compared with itself only.
     expect(where({ nodes, pods: pods('a1', 'a1') }, both)).toEqual(['a1']);
     expect(where({ nodes, pods: pods('a1', 'a1') }, spreading(spread()))).toEqual(['b1']);
   });
 
-  test('several constraints must all hold', () => {
+  test('requires all constraints', () => {
     const both = spreading(spread(), spread({ topologyKey: HOSTNAME }));
     expect(where({ pods: pods('a1', 'b1') }, both)).toEqual(['a2']);
   });
 
-  test('an empty selector counts no running pod, but the pod itself', () => {
+  test('with an empty selector counts the pod itself, but no running pod', () => {
     const everything = spread({ labelSelector: {} });
     expect(where({ pods: pods('a1', 'a1', 'a1') }, spreading(everything))).toHaveLength(3);
     const zero = spreading(spread({ labelSelector: {}, maxSkew: 0 }));
@@ -134,12 +134,12 @@ describe('PodTopologySpread', () => {
     ).toEqual(['b1']);
   });
 
-  test('no selector selects nothing', () => {
+  test('without a selector selects nothing', () => {
     const none = spread({ labelSelector: null, matchLabelKeys: ['app'] });
     expect(where({ pods: pods('a1', 'a1') }, spreading(none))).toHaveLength(3);
   });
 
-  test("matchLabelKeys narrow the selector to the pod's own values", () => {
+  test("with matchLabelKeys selects only the pod's own label values", () => {
     const pod = {
       ...spreading(spread({ matchLabelKeys: ['rev', 'absent'] })),
       labels: { ...APP, rev: '2' },
@@ -150,7 +150,7 @@ describe('PodTopologySpread', () => {
     expect(where({ pods: [same] }, pod)).toEqual(['b1']);
   });
 
-  test('with fewer domains than minDomains the emptiest counts as empty', () => {
+  test('takes the smallest count as 0 if there are fewer than minDomains domains', () => {
     const full = pods('a1', 'b1');
     expect(where({ pods: full }, spreading(spread({ minDomains: 2 })))).toHaveLength(3);
     expect(where({ pods: full }, spreading(spread({ minDomains: 3 })))).toEqual([]);
@@ -159,14 +159,14 @@ describe('PodTopologySpread', () => {
     ]);
   });
 
-  describe('node affinity policy', () => {
+  describe('nodeAffinityPolicy', () => {
     const onlyA: PodSpecSource = { nodeSelector: { [ZONE]: 'a' } };
-    const pod = (over: SpreadConstraintSource): PodWish => ({
+    const pod = (over: SpreadConstraintSource): PodOptions => ({
       ...spreading(),
       spec: { ...onlyA, topologySpreadConstraints: [spread(over)] },
     });
 
-    test('by default nodes that the pod may not use are no domains', () => {
+    test('by default ignores nodes that the pod may not use', () => {
       expect(where({ pods: pods('a1', 'a1') }, pod({}))).toEqual(['a1', 'a2']);
       expect(where({ pods: pods('a1') }, pod({ nodeAffinityPolicy: 'Honor' }))).toEqual([
         'a1',
@@ -174,22 +174,22 @@ describe('PodTopologySpread', () => {
       ]);
     });
 
-    test('Ignore counts them all the same', () => {
+    test('with Ignore counts them', () => {
       expect(where({ pods: pods('a1') }, pod({ nodeAffinityPolicy: 'Ignore' }))).toEqual([]);
     });
   });
 
-  describe('node taints policy', () => {
+  describe('nodeTaintsPolicy', () => {
     const nodes = [
       { name: 'a1', zone: 'a' },
       { name: 'b1', zone: 'b', taints: [{ key: 'k', effect: 'NoSchedule' }] },
     ];
 
-    test('by default tainted nodes are domains', () => {
+    test('by default counts tainted nodes', () => {
       expect(where({ nodes, pods: pods('a1') }, spreading(spread()))).toEqual([]);
     });
 
-    test('Honor leaves them out, unless the pod tolerates the taint', () => {
+    test('with Honor ignores them unless the pod tolerates the taint', () => {
       const honor = spread({ nodeTaintsPolicy: 'Honor' });
       expect(where({ nodes, pods: pods('a1') }, spreading(honor))).toEqual(['a1']);
       const tolerant = {
@@ -199,20 +199,20 @@ describe('PodTopologySpread', () => {
       expect(where({ nodes, pods: pods('a1') }, tolerant)).toEqual(['b1']);
     });
 
-    test('a cordon is no taint here', () => {
+    test('does not treat a cordon as a taint', () => {
       const cordoned = [NODES[0] ?? {}, { name: 'b1', zone: 'b', unschedulable: true }];
       const honor = spread({ nodeTaintsPolicy: 'Honor' });
       expect(where({ nodes: cordoned, pods: pods('a1') }, spreading(honor))).toEqual([]);
     });
   });
 
-  test('pods on a node that does not count do not count either, but its domain is judged', () => {
+  test('ignores pods on a node that is not eligible, but checks its domain', () => {
     const nodes = [
       { name: 'a1', zone: 'a' },
       { name: 'a2', zone: 'a', labels: { no: 'x' } },
       { name: 'b1', zone: 'b' },
     ];
-    const pod: PodWish = {
+    const pod: PodOptions = {
       ...spreading(),
       spec: {
         topologySpreadConstraints: [spread()],
@@ -233,20 +233,20 @@ describe('PodTopologySpread', () => {
     ]);
   });
 
-  describe('two pods with the same selector in one cluster', () => {
+  describe('two pods with the same selector', () => {
     const nodes = [
       { name: 'a1', zone: 'a' },
       { name: 'b1', zone: 'b', taints: [{ key: 'k', effect: 'NoSchedule' }] },
     ];
     const snapshot = aCluster({ nodes, pods: pods('a1') });
     const ask = (over: PodSpecSource, constraint: SpreadConstraintSource = {}): boolean =>
-      fits(
+      checkFit(
         snapshot,
         aPod({ labels: APP, spec: { topologySpreadConstraints: [spread(constraint)], ...over } }),
         'a1',
       ).fits;
 
-    test('do not share what depends on where each may go', () => {
+    test('have separate counts if their node affinity differs', () => {
       expect(ask({})).toBe(false);
       expect(ask({ nodeSelector: { [ZONE]: 'a' } })).toBe(true);
       expect(ask({ nodeSelector: { [HOSTNAME]: 'a1' } })).toBe(true);
@@ -255,7 +255,7 @@ describe('PodTopologySpread', () => {
       expect(ask({ affinity: inZones('a', 'b') })).toBe(false);
     });
 
-    test('nor what depends on the taints they bear', () => {
+    test('have separate counts if their tolerations differ', () => {
       const honor = { nodeTaintsPolicy: 'Honor' };
       expect(ask({}, honor)).toBe(true);
       expect(ask({ tolerations: [{ operator: 'Exists' }] }, honor)).toBe(false);
@@ -263,13 +263,13 @@ describe('PodTopologySpread', () => {
       expect(ask({})).toBe(false);
     });
 
-    test('nor what depends on their namespaces and keys', () => {
+    test('have separate counts if their namespaces or keys differ', () => {
       const foreign = aPod({
         namespace: 'other',
         labels: APP,
         spec: { topologySpreadConstraints: [spread()] },
       });
-      expect(fits(snapshot, foreign, 'a1').fits).toBe(true);
+      expect(checkFit(snapshot, foreign, 'a1').fits).toBe(true);
       expect(ask({ topologySpreadConstraints: [spread(), spread({ topologyKey: 'rack' })] })).toBe(
         false,
       );

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Reason } from '../reasons.ts';
-import type { SpreadAsk } from '../state/candidate.ts';
+import type { FilterReason } from '../reasons.ts';
+import type { SpreadCheck } from '../state/pending-pod.ts';
 import { NO_DOMAIN } from '../state/topology.ts';
 import type { Filter } from './filter.ts';
 
-export const podTopologySpread: Filter = ({ spread }, slot) => {
-  for (const ask of spread) {
-    const reason = judge(ask, slot.id);
+export const podTopologySpread: Filter = ({ spreadChecks }, nodeInfo) => {
+  for (const check of spreadChecks) {
+    const reason = checkSpread(check, nodeInfo.id);
     if (reason !== undefined) return reason;
   }
   return undefined;
 };
 
-function judge({ constraint, counter, self }: SpreadAsk, slot: number): Reason | undefined {
+function checkSpread(
+  { constraint, counter, self }: SpreadCheck,
+  nodeInfo: number,
+): FilterReason | undefined {
   const { topologyKey, maxSkew, minDomains } = constraint;
-  const domain = counter.topology.of(slot);
+  const domain = counter.topology.domainOf(nodeInfo);
   if (domain === NO_DOMAIN) {
     return { filter: 'PodTopologySpread', problem: 'label-missing', topologyKey };
   }
@@ -25,7 +28,7 @@ function judge({ constraint, counter, self }: SpreadAsk, slot: number): Reason |
     filter: 'PodTopologySpread',
     problem: 'skew',
     topologyKey,
-    domain: counter.topology.name(domain),
+    domain: counter.topology.domainName(domain),
     matching,
     minimum,
     self,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
 import type { VolumeClaimSource } from '../../model/volume-claim.ts';
-import { fits } from '../index.ts';
-import { aCluster, aPod, type ClusterWish, type PodWish, ZONE } from '../testing/builders.ts';
+import { checkFit } from '../index.ts';
+import { aCluster, aPod, type ClusterOptions, type PodOptions, ZONE } from '../testing/builders.ts';
 import { aClaim, aClass, aVolume, BOUND, boundClaim, inZone, using } from '../testing/storage.ts';
 
 const NODES = [
@@ -10,13 +10,13 @@ const NODES = [
   { name: 'b', zone: 'b' },
 ];
 
-function ofFilter(cluster: ClusterWish, spec = using('c'), node = 'a'): unknown {
-  const verdict = fits(aCluster({ nodes: NODES, ...cluster }), aPod({ spec }), node);
+function ofFilter(cluster: ClusterOptions, spec = using('c'), node = 'a'): unknown {
+  const verdict = checkFit(aCluster({ nodes: NODES, ...cluster }), aPod({ spec }), node);
   if (verdict.fits) return undefined;
   return verdict.reasons.find(({ filter }) => filter === 'VolumeBinding');
 }
 
-function where(cluster: ClusterWish, spec?: NonNullable<PodWish['spec']>): readonly string[] {
+function where(cluster: ClusterOptions, spec?: NonNullable<PodOptions['spec']>): readonly string[] {
   return NODES.map(({ name }) => name).filter(
     (name) => ofFilter(cluster, spec, name) === undefined,
   );
@@ -26,8 +26,8 @@ function no(problem: string, claim = 'default/c'): object {
   return { filter: 'VolumeBinding', problem, claim };
 }
 
-describe('VolumeBinding of claims that have a volume', () => {
-  test('the node must reach the volume', () => {
+describe('VolumeBinding of bound claims', () => {
+  test('requires a node that reaches the volume', () => {
     const cluster = {
       persistentVolumes: [aVolume('pv', inZone('a'))],
       persistentVolumeClaims: [boundClaim('c', 'pv')],
@@ -36,7 +36,7 @@ describe('VolumeBinding of claims that have a volume', () => {
     expect(ofFilter(cluster, using('c'), 'b')).toEqual(no('node-conflict'));
   });
 
-  test("a volume is tied to labels, never to the node's name", () => {
+  test("matches a volume's affinity by labels, never by node name", () => {
     const named = aVolume('pv', {
       nodeAffinity: {
         required: {
@@ -51,22 +51,22 @@ describe('VolumeBinding of claims that have a volume', () => {
     ).toEqual(['a', 'b']);
   });
 
-  test('affinity without terms reaches nobody', () => {
+  test("rejects every node if the volume's affinity has no terms", () => {
     const nowhere = aVolume('pv', { nodeAffinity: { required: {} } });
     expect(
       where({ persistentVolumes: [nowhere], persistentVolumeClaims: [boundClaim('c', 'pv')] }),
     ).toEqual([]);
   });
 
-  test('a volume that is gone rejects', () => {
+  test('rejects a claim whose volume does not exist', () => {
     expect(ofFilter({ persistentVolumeClaims: [boundClaim('c', 'pv')] })).toEqual(
       no('volume-not-found'),
     );
   });
 });
 
-describe('claims that reject the pod as a whole', () => {
-  const problem = (claim: VolumeClaimSource, cluster: ClusterWish = {}): unknown =>
+describe('VolumeBinding rejects every node for a claim', () => {
+  const problem = (claim: VolumeClaimSource, cluster: ClusterOptions = {}): unknown =>
     ofFilter({
       storageClasses: [aClass('local'), aClass('now', { volumeBindingMode: 'Immediate' })],
       persistentVolumes: [aVolume('pv')],
@@ -75,23 +75,23 @@ describe('claims that reject the pod as a whole', () => {
     });
 
   test.each<[string, VolumeClaimSource, string]>([
-    ['missing', aClaim('other'), 'claim-not-found'],
-    ['lost', { ...boundClaim('c', 'pv'), status: { phase: 'Lost' } }, 'claim-lost'],
+    ['that is missing', aClaim('other'), 'claim-not-found'],
+    ['that is lost', { ...boundClaim('c', 'pv'), status: { phase: 'Lost' } }, 'claim-lost'],
     [
-      'being deleted',
+      'that is being deleted',
       aClaim('c', { volumeName: 'pv' }, { ...BOUND, deletionTimestamp: 'now' }),
       'claim-terminating',
     ],
-    ['unbound and immediate', aClaim('c', { storageClassName: 'now' }), 'claim-unbound'],
-    ['without a class', aClaim('c', { storageClassName: null }), 'claim-unbound'],
-    ['of a class that is gone', aClaim('c', { storageClassName: 'gone' }), 'claim-unbound'],
     [
-      'that names a volume but is not bound to it',
-      aClaim('c', { volumeName: 'pv' }),
+      'that is unbound with immediate binding',
+      aClaim('c', { storageClassName: 'now' }),
       'claim-unbound',
     ],
+    ['without a class', aClaim('c', { storageClassName: null }), 'claim-unbound'],
+    ['of a class that does not exist', aClaim('c', { storageClassName: 'gone' }), 'claim-unbound'],
+    ['that names a volume but is not bound', aClaim('c', { volumeName: 'pv' }), 'claim-unbound'],
     [
-      'with the annotation but without a volume',
+      'with the bind-completed annotation but without a volume',
       aClaim('c', { storageClassName: 'now' }, BOUND),
       'claim-unbound',
     ],
@@ -99,12 +99,12 @@ describe('claims that reject the pod as a whole', () => {
     expect(problem(claim)).toEqual(no(expected));
   });
 
-  test('of a class that never says when to bind', () => {
+  test('of a class without a binding mode', () => {
     const classes = { storageClasses: [aClass('local', { volumeBindingMode: null })] };
     expect(problem(aClaim('c'), classes)).toEqual(no('class-without-binding-mode'));
   });
 
-  test('an annotation names the class, too, and wins', () => {
+  test('whose class is given by the annotation, which takes precedence', () => {
     const old = aClaim(
       'c',
       { storageClassName: 'local' },
@@ -113,9 +113,9 @@ describe('claims that reject the pod as a whole', () => {
     expect(problem(old)).toEqual(no('claim-unbound'));
   });
 
-  test('made for another pod', () => {
+  test('that was created for another pod', () => {
     const spec = { volumes: [{ name: 'e', ephemeral: {} }] };
-    const owned = (uid: string): ClusterWish => ({
+    const owned = (uid: string): ClusterOptions => ({
       storageClasses: [aClass('local', { provisioner: 'csi' })],
       persistentVolumeClaims: [
         aClaim('pod-e', {}, { ownerReferences: [{ uid, controller: true }] }),
@@ -129,29 +129,34 @@ describe('claims that reject the pod as a whole', () => {
   });
 });
 
-describe('VolumeBinding of claims that wait for their first pod', () => {
+describe('VolumeBinding of claims that wait for their first consumer', () => {
   const cluster = (
-    volumes: ClusterWish['persistentVolumes'],
+    volumes: ClusterOptions['persistentVolumes'],
     ...claims: VolumeClaimSource[]
-  ): ClusterWish => ({
+  ): ClusterOptions => ({
     storageClasses: [aClass('local')],
     persistentVolumes: volumes ?? [],
     persistentVolumeClaims: claims.length === 0 ? [aClaim('c')] : claims,
   });
 
-  test('a free volume that the node reaches will do', () => {
+  test('accepts a node that reaches a free volume', () => {
     expect(where(cluster([aVolume('pv', inZone('b'))]))).toEqual(['b']);
     expect(ofFilter(cluster([]))).toEqual(no('no-volume'));
   });
 
   test.each<[string, ReturnType<typeof aVolume>, VolumeClaimSource, boolean]>([
-    ['too small', aVolume('pv', { capacity: { storage: '4Gi' } }), aClaim('c'), false],
-    ['exactly large enough', aVolume('pv', { capacity: { storage: '5Gi' } }), aClaim('c'), true],
-    ['of another class', aVolume('pv', { storageClassName: 'x' }), aClaim('c'), false],
-    ['in use', aVolume('pv', {}, { phase: 'Bound' }), aClaim('c'), false],
-    ['of another mode', aVolume('pv', { volumeMode: 'Block' }), aClaim('c'), false],
+    ['that is too small', aVolume('pv', { capacity: { storage: '4Gi' } }), aClaim('c'), false],
     [
-      'both in block mode',
+      'that is exactly large enough',
+      aVolume('pv', { capacity: { storage: '5Gi' } }),
+      aClaim('c'),
+      true,
+    ],
+    ['of another class', aVolume('pv', { storageClassName: 'x' }), aClaim('c'), false],
+    ['that is in use', aVolume('pv', {}, { phase: 'Bound' }), aClaim('c'), false],
+    ['of another volume mode', aVolume('pv', { volumeMode: 'Block' }), aClaim('c'), false],
+    [
+      'of the same block mode',
       aVolume('pv', { volumeMode: 'Block' }),
       aClaim('c', { volumeMode: 'Block' }),
       true,
@@ -169,24 +174,29 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
       true,
     ],
     [
-      'with other attributes',
+      'of another attributes class',
       aVolume('pv', { volumeAttributesClassName: 'fast' }),
       aClaim('c'),
       false,
     ],
     [
-      'with the same attributes',
+      'of the same attributes class',
       aVolume('pv', { volumeAttributesClassName: 'fast' }),
       aClaim('c', { volumeAttributesClassName: 'fast' }),
       true,
     ],
     [
-      'being deleted',
+      'that is being deleted',
       { ...aVolume('pv'), metadata: { name: 'pv', deletionTimestamp: 'now' } },
       aClaim('c'),
       false,
     ],
-    ['not selected', aVolume('pv'), aClaim('c', { selector: { matchLabels: { x: 'y' } } }), false],
+    [
+      'that the selector excludes',
+      aVolume('pv'),
+      aClaim('c', { selector: { matchLabels: { x: 'y' } } }),
+      false,
+    ],
     [
       'selected',
       aVolume('pv', {}, { labels: { x: 'y' } }),
@@ -194,13 +204,13 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
       true,
     ],
     [
-      'reserved for another',
+      'reserved for another claim',
       aVolume('pv', { claimRef: { namespace: 'default', name: 'other' } }),
       aClaim('c'),
       false,
     ],
     [
-      'reserved in another namespace',
+      'reserved for a claim in another namespace',
       aVolume('pv', { claimRef: { namespace: 'x', name: 'c' } }),
       aClaim('c'),
       false,
@@ -218,17 +228,17 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
       true,
     ],
     [
-      'reserved for an older one',
+      'reserved for an older claim of the same name',
       aVolume('pv', { claimRef: { namespace: 'default', name: 'c', uid: 'old' } }),
       aClaim('c'),
       false,
     ],
     ['for a claim without size', aVolume('pv'), aClaim('c', { resources: null }), true],
-  ])('a volume %s', (...[, volume, claim, isFine]) => {
+  ])('with a volume %s', (...[, volume, claim, isFine]) => {
     expect(ofFilter(cluster([volume], claim)) === undefined).toBe(isFine);
   });
 
-  test('a volume reserved for the claim elsewhere keeps all others from it', () => {
+  test('accepts no other volume if one is reserved for the claim elsewhere', () => {
     const volumes = [
       aVolume('mine', { ...inZone('b'), claimRef: { namespace: 'default', name: 'c' } }),
       aVolume('free'),
@@ -236,7 +246,7 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
     expect(where(cluster(volumes))).toEqual(['b']);
   });
 
-  test('two claims need two volumes', () => {
+  test('needs two volumes for two claims', () => {
     const claims = [aClaim('c'), aClaim('d')];
     expect(where(cluster([aVolume('pv')], ...claims), using('c', 'd'))).toEqual([]);
     expect(where(cluster([aVolume('pv'), aVolume('pv2')], ...claims), using('c', 'd'))).toEqual([
@@ -245,7 +255,7 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
     ]);
   });
 
-  test('small claims choose first: they may have no other choice', () => {
+  test('binds small claims first, since they may have no alternative', () => {
     const size = (storage: string): object => ({ resources: { requests: { storage } } });
     const volumes = [
       aVolume('only', { capacity: { storage: '10Gi' } }, { labels: { only: 'd' } }),
@@ -258,12 +268,12 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
     const modest = [aClaim('c', size('5Gi')), aClaim('d', { ...picky, resources: null })];
     expect(where(cluster(volumes, ...modest), using('c', 'd'))).toEqual(['a', 'b']);
     expect(where(cluster(volumes, ...modest), using('d', 'c'))).toEqual(['a', 'b']);
-    // The other way round the picky one comes too late.
+    // In the other order the small claim would find no volume.
     const large = [aClaim('c', size('5Gi')), aClaim('d', { ...size('6Gi'), ...picky })];
     expect(where(cluster(volumes, ...large), using('d', 'c'))).toEqual([]);
   });
 
-  test('large and small claims find their volumes', () => {
+  test('finds volumes for large and small claims', () => {
     const size = (storage: string): object => ({ resources: { requests: { storage } } });
     const volumes = [
       aVolume('large', { capacity: { storage: '50Gi' } }),
@@ -274,8 +284,8 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
     expect(where(cluster(volumes.toReversed(), ...claims), using('c', 'd'))).toEqual(['a', 'b']);
   });
 
-  describe('provisioning', () => {
-    const provisioned = (over: Parameters<typeof aClass>[1] = {}): ClusterWish => ({
+  describe('VolumeBinding with provisioning', () => {
+    const provisioned = (over: Parameters<typeof aClass>[1] = {}): ClusterOptions => ({
       storageClasses: [aClass('local', { provisioner: 'csi.example', ...over })],
       persistentVolumeClaims: [aClaim('c')],
     });
@@ -285,12 +295,12 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
       })),
     });
 
-    test('makes a volume where the pod goes', () => {
+    test('accepts a node on which a volume can be provisioned', () => {
       expect(where(provisioned())).toEqual(['a', 'b']);
       expect(ofFilter(provisioned({ provisioner: '' }))).toEqual(no('no-volume'));
     });
 
-    test('only where the class allows it', () => {
+    test('accepts only topologies that the class allows', () => {
       const inB = [{ key: ZONE, values: ['b', 'c'] }];
       expect(where(provisioned(topology(inB)))).toEqual(['b']);
       expect(where(provisioned(topology([{ key: 'gone', values: ['x'] }], inB)))).toEqual(['b']);
@@ -299,12 +309,12 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
       expect(where(provisioned(topology([...inB, { key: 'gone', values: ['x'] }])))).toEqual([]);
     });
 
-    test('only on the node that was chosen for it', () => {
+    test('accepts only the node that was selected for the claim', () => {
       const claim = aClaim('c', {}, { annotations: { 'volume.kubernetes.io/selected-node': 'b' } });
       const cluster = { ...provisioned(), persistentVolumeClaims: [claim] };
       expect(where(cluster)).toEqual(['b']);
       expect(ofFilter(cluster)).toEqual(no('other-node-selected'));
-      // A free volume is not taken any more once provisioning has begun.
+      // Once provisioning has begun, a free volume is not used any more.
       const local = {
         ...cluster,
         storageClasses: [aClass('local')],
@@ -313,17 +323,17 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
       expect(where(local)).toEqual([]);
     });
 
-    test('only where there is space, when the driver says how much there is', () => {
+    test('accepts only nodes with enough capacity if the driver reports capacity', () => {
       const space = (over: object = {}): object => ({
         storageClassName: 'local',
         nodeTopology: { matchLabels: { [ZONE]: 'a' } },
         capacity: '5Gi',
         ...over,
       });
-      const cluster = (drivers: boolean | null, ...capacities: object[]): ClusterWish => ({
+      const cluster = (drivers: boolean | null, ...capacities: object[]): ClusterOptions => ({
         ...provisioned(),
         csiDrivers: [{ metadata: { name: 'csi.example' }, spec: { storageCapacity: drivers } }],
-        csiStorageCapacities: capacities as NonNullable<ClusterWish['csiStorageCapacities']>,
+        csiStorageCapacities: capacities as NonNullable<ClusterOptions['csiStorageCapacities']>,
       });
       expect(where(cluster(true, space()))).toEqual(['a']);
       expect(ofFilter(cluster(true, space()), using('c'), 'b')).toEqual(no('no-space'));
@@ -343,12 +353,12 @@ describe('VolumeBinding of claims that wait for their first pod', () => {
   });
 });
 
-describe('volumes of old plugins that a driver serves by now', () => {
+describe('VolumeBinding of migrated in-tree volumes', () => {
   const EBS_ZONE = 'topology.ebs.csi.aws.com/zone';
   const migrated = (
     volume: ReturnType<typeof aVolume>,
     plugin = 'kubernetes.io/aws-ebs',
-  ): ClusterWish => ({
+  ): ClusterOptions => ({
     nodes: [
       { name: 'a', labels: { [EBS_ZONE]: 'a' } },
       { name: 'b', labels: { [EBS_ZONE]: 'b', 'topology.kubernetes.io/region': 'r' } },
@@ -379,7 +389,7 @@ describe('volumes of old plugins that a driver serves by now', () => {
     },
   });
 
-  test("are reached by the driver's own label", () => {
+  test("uses the CSI driver's zone label", () => {
     expect(where(migrated(aVolume('pv', { ...ebs, ...inZone('b') })))).toEqual(['b']);
     expect(where(migrated(aVolume('pv', { ...ebs, ...inZone('b') }), 'other'))).toEqual([]);
     const beta = affine(
@@ -389,8 +399,8 @@ describe('volumes of old plugins that a driver serves by now', () => {
     expect(where(migrated(aVolume('pv', { ...ebs, ...beta })))).toEqual(['b']);
   });
 
-  test('take their zone from their labels when they have no affinity', () => {
-    const labelled = (labels: Record<string, string>, spec = {}): ClusterWish =>
+  test("uses the zone in the volume's labels if it has no affinity", () => {
+    const labelled = (labels: Record<string, string>, spec = {}): ClusterOptions =>
       migrated(aVolume('pv', { ...ebs, ...spec }, { labels }));
     expect(where(labelled({ [ZONE]: 'a__' }))).toEqual(['a']);
     expect(where(labelled({ 'failure-domain.beta.kubernetes.io/zone': 'b' }))).toEqual(['b']);
@@ -404,7 +414,7 @@ describe('volumes of old plugins that a driver serves by now', () => {
     expect(where(labelled({}, region))).toEqual(['b']);
   });
 
-  test('of a driver that keeps the old labels are as they were', () => {
+  test("keeps the labels if the driver uses Kubernetes' own", () => {
     const azure = aVolume('pv', { azureDisk: { diskURI: 'u' }, ...inZone('b') });
     expect(where(migrated(azure, 'kubernetes.io/azure-disk'))).toEqual([]);
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
-import { fits } from '../index.ts';
-import { aCluster, aPod, type ClusterWish, type PodWish } from '../testing/builders.ts';
+import { checkFit } from '../index.ts';
+import { aCluster, aPod, type ClusterOptions, type PodOptions } from '../testing/builders.ts';
 import { aClaim, aClass, aVolume, boundClaim, using } from '../testing/storage.ts';
 
 const DRIVER = 'disk.example.com';
@@ -10,7 +10,7 @@ function csiVolume(name: string, handle = name): ReturnType<typeof aVolume> {
   return aVolume(name, { csi: { driver: DRIVER, volumeHandle: handle } });
 }
 
-function limited(count: number | null, driver = DRIVER): ClusterWish {
+function limited(count: number | null, driver = DRIVER): ClusterOptions {
   return {
     csiNodes: [
       {
@@ -23,18 +23,18 @@ function limited(count: number | null, driver = DRIVER): ClusterWish {
   };
 }
 
-function running(...claims: string[]): readonly PodWish[] {
+function running(...claims: string[]): readonly PodOptions[] {
   return [{ name: 'running', spec: { nodeName: 'node-1', ...using(...claims) } }];
 }
 
-function ofFilter(cluster: ClusterWish, spec: NonNullable<PodWish['spec']>): unknown {
-  const verdict = fits(aCluster(cluster), aPod({ name: 'new', spec }), 'node-1');
+function ofFilter(cluster: ClusterOptions, spec: NonNullable<PodOptions['spec']>): unknown {
+  const verdict = checkFit(aCluster(cluster), aPod({ name: 'new', spec }), 'node-1');
   if (verdict.fits) return undefined;
   return verdict.reasons.find(({ filter }) => filter === 'NodeVolumeLimits');
 }
 
 describe('NodeVolumeLimits', () => {
-  test('a node attaches so many volumes and no more', () => {
+  test('rejects more volumes than the attach limit', () => {
     expect(ofFilter({ ...limited(3), pods: running('c1') }, using('c2', 'c3'))).toBeUndefined();
     expect(ofFilter({ ...limited(2), pods: running('c1') }, using('c2', 'c3'))).toEqual({
       filter: 'NodeVolumeLimits',
@@ -46,13 +46,13 @@ describe('NodeVolumeLimits', () => {
     });
   });
 
-  test('without a limit, or without word of the node, there is none', () => {
+  test('accepts any number without a limit or without a CSINode', () => {
     expect(ofFilter({ ...limited(null), pods: running('c1') }, using('c2'))).toBeUndefined();
     expect(ofFilter({ ...limited(1, 'other') }, using('c1', 'c2'))).toBeUndefined();
     expect(ofFilter({ ...limited(0), csiNodes: [] }, using('c1'))).toBeUndefined();
   });
 
-  test('the same volume counts once', () => {
+  test('counts the same volume once', () => {
     expect(ofFilter({ ...limited(1), pods: running('c1') }, using('c1'))).toBeUndefined();
     const twins = {
       ...limited(1),
@@ -62,8 +62,8 @@ describe('NodeVolumeLimits', () => {
     expect(ofFilter({ ...twins, pods: running('c1') }, using('c2'))).toBeUndefined();
   });
 
-  test('every driver has its own limit', () => {
-    const mixed: ClusterWish = {
+  test('applies a separate limit per driver', () => {
+    const mixed: ClusterOptions = {
       csiNodes: [
         {
           metadata: { name: 'node-1' },
@@ -96,8 +96,8 @@ describe('NodeVolumeLimits', () => {
     });
   });
 
-  test('what is attached without a handle is passed over', () => {
-    const cluster: ClusterWish = {
+  test('ignores attachments of volumes without a handle', () => {
+    const cluster: ClusterOptions = {
       ...limited(1),
       persistentVolumes: [csiVolume('pv1'), aVolume('local')],
       volumeAttachments: [
@@ -109,7 +109,7 @@ describe('NodeVolumeLimits', () => {
     expect(ofFilter(cluster, using('c1'))).toBeUndefined();
   });
 
-  test('claims without a volume count by their class', () => {
+  test('counts claims without a volume by their class', () => {
     const cluster = {
       ...limited(1),
       storageClasses: [aClass('local', { provisioner: DRIVER })],
@@ -128,7 +128,7 @@ describe('NodeVolumeLimits', () => {
     expect(ofFilter(prebound, using('c1', 'c2'))).toMatchObject({ adding: 2 });
   });
 
-  test('a claim that is not there rejects a new pod; one of a running pod is passed over', () => {
+  test('rejects a pending pod with a missing claim and ignores missing claims of running pods', () => {
     expect(ofFilter(limited(9), using('gone'))).toEqual({
       filter: 'NodeVolumeLimits',
       problem: 'claim-not-found',
@@ -137,13 +137,13 @@ describe('NodeVolumeLimits', () => {
     expect(ofFilter({ ...limited(1), pods: running('gone') }, using('c1'))).toBeUndefined();
   });
 
-  test('volumes that are still attached count, and once more when the pod brings them', () => {
+  test('counts volumes that are still attached, and again if the pod uses them', () => {
     const attachment = (volume: string | null, attacher = DRIVER): object => ({
       spec: { attacher, nodeName: 'node-1', source: { persistentVolumeName: volume } },
     });
-    const withLeft = (...left: object[]): ClusterWish => ({
+    const withLeft = (...left: object[]): ClusterOptions => ({
       ...limited(2),
-      volumeAttachments: left as NonNullable<ClusterWish['volumeAttachments']>,
+      volumeAttachments: left as NonNullable<ClusterOptions['volumeAttachments']>,
     });
     expect(ofFilter(withLeft(attachment('pv1'), attachment('pv2')), using('c3'))).toMatchObject({
       attached: 2,
@@ -163,13 +163,13 @@ describe('NodeVolumeLimits', () => {
     ).toBeUndefined();
   });
 
-  describe('disks of old plugins', () => {
-    const gce = (name: string): NonNullable<PodWish['spec']> => ({
+  describe('in-tree disks', () => {
+    const gce = (name: string): NonNullable<PodOptions['spec']> => ({
       volumes: [{ name: 'v', gcePersistentDisk: { pdName: name, readOnly: true } }],
     });
     const limit = limited(1, 'pd.csi.storage.gke.io');
 
-    test('count for the driver that took over', () => {
+    test('count towards the limit of their CSI driver', () => {
       const pods = [{ name: 'running', spec: { nodeName: 'node-1', ...gce('d1') } }];
       expect(ofFilter({ ...limit, pods }, gce('d2'))).toMatchObject({
         driver: 'pd.csi.storage.gke.io',
@@ -178,8 +178,8 @@ describe('NodeVolumeLimits', () => {
       expect(ofFilter({ ...limit, pods }, gce('d1'))).toBeUndefined();
     });
 
-    test('as volumes, too, each with its zone', () => {
-      const inZone = (zone: string): ClusterWish => ({
+    test('of PersistentVolumes count with their zone', () => {
+      const inZone = (zone: string): ClusterOptions => ({
         ...limit,
         persistentVolumes: [
           aVolume(
@@ -201,7 +201,7 @@ describe('NodeVolumeLimits', () => {
       ['cinder.csi.openstack.org', { cinder: { volumeID: 'x' } }, 'x'],
       ['disk.csi.azure.com', { azureDisk: { diskURI: 'u' } }, 'u'],
       ['pxd.portworx.com', { portworxVolume: { volumeID: 'p' } }, 'p'],
-    ])('%s knows them by the same handle', (driver, source, handle) => {
+    ])('have the same handle as %s', (driver, source, handle) => {
       const cluster = {
         ...limited(1, driver),
         persistentVolumes: [
@@ -215,7 +215,7 @@ describe('NodeVolumeLimits', () => {
       ).toMatchObject({ adding: 1 });
     });
 
-    test('of plugins that were never moved do not count', () => {
+    test('of plugins without migration do not count', () => {
       expect(
         ofFilter(limited(0, 'iscsi'), { volumes: [{ name: 'v', iscsi: { iqn: 'q' } }] }),
       ).toBeUndefined();
@@ -228,7 +228,7 @@ describe('NodeVolumeLimits', () => {
       ['kubernetes.io/azure-file', 'file.csi.azure.com', false],
       ['kubernetes.io/vsphere-volume', 'csi.vsphere.vmware.com', false],
       ['', '', false],
-    ])('claims of provisioner %s count for %s → %s', (provisioner, driver, isCounted) => {
+    ])('count claims of provisioner %s towards %s: %s', (provisioner, driver, isCounted) => {
       const cluster = {
         ...limited(0, driver),
         storageClasses: [aClass('local', { provisioner })],
@@ -238,7 +238,7 @@ describe('NodeVolumeLimits', () => {
     });
   });
 
-  describe('claims made for a pod', () => {
+  describe('claims of ephemeral volumes', () => {
     const ephemeral = { volumes: [{ name: 'e', ephemeral: {} }] };
     const owned = (pod: string, uid: string): ReturnType<typeof aClaim> =>
       aClaim(`${pod}-e`, {}, { ownerReferences: [{ uid, controller: true }] });
@@ -247,10 +247,10 @@ describe('NodeVolumeLimits', () => {
       storageClasses: [aClass('local', { provisioner: DRIVER })],
     };
 
-    test("count, and must be the pod's own", () => {
+    test('count, and must be owned by the pod', () => {
       const own = { ...cluster, persistentVolumeClaims: [owned('new', 'uid-default-new')] };
       expect(ofFilter(own, ephemeral)).toMatchObject({ problem: 'too-many' });
-      const foreign = { ...cluster, persistentVolumeClaims: [owned('new', 'somebody')] };
+      const foreign = { ...cluster, persistentVolumeClaims: [owned('new', 'other-pod')] };
       expect(ofFilter(foreign, ephemeral)).toEqual({
         filter: 'NodeVolumeLimits',
         problem: 'claim-of-another-pod',
@@ -258,7 +258,7 @@ describe('NodeVolumeLimits', () => {
       });
     });
 
-    test('disks of running pods are nobody’s claims', () => {
+    test('are not confused with disks of running pods', () => {
       const pods = [
         {
           name: 'running',
@@ -270,12 +270,12 @@ describe('NodeVolumeLimits', () => {
       expect(ofFilter({ ...limited(1), pods: two }, using('c1'))).toBeUndefined();
     });
 
-    test('a running pod with a claim that is not its own makes the node unusable', () => {
+    test('of a running pod that does not own them reject the node', () => {
       const pods = [{ name: 'running', spec: { nodeName: 'node-1', ...ephemeral } }];
       const mixed = {
         ...limited(9),
         pods,
-        persistentVolumeClaims: [boundClaim('c1', 'pv1'), owned('running', 'somebody')],
+        persistentVolumeClaims: [boundClaim('c1', 'pv1'), owned('running', 'other-pod')],
       };
       expect(ofFilter(mixed, using('c1'))).toMatchObject({
         problem: 'claim-of-another-pod',

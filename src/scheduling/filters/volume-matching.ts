@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which volume an unbound claim would get on a node.
+// Which existing volume an unbound claim would get on a node.
 
 import type { Node } from '../../model/node.ts';
 import type { PersistentVolume } from '../../model/persistent-volume.ts';
 import { podKey } from '../../model/pod.ts';
-import { matches } from '../../model/selector.ts';
+import { matchesSelector } from '../../model/selector.ts';
 import type { VolumeClaim } from '../../model/volume-claim.ts';
-import type { Storage } from '../state/storage.ts';
-import { reaches } from './volume-reach.ts';
+import type { StorageState } from '../state/storage-state.ts';
+import { canReachVolume } from './volume-affinity.ts';
 
-export interface Wanted {
+export interface VolumeSearch {
   readonly claim: VolumeClaim;
   readonly node: Node;
-  /** Volumes that other claims of the same pod get. */
+  /** Volumes already chosen for other claims of the same pod. */
   readonly chosen: ReadonlySet<string>;
 }
 
-/** The one reserved for the claim, else the smallest that is large enough. */
-export function findVolume(wanted: Wanted, storage: Storage): PersistentVolume | undefined {
-  const { claim, node, chosen } = wanted;
+/** The volume reserved for the claim, otherwise the smallest that is large enough. */
+export function findVolume(
+  search: VolumeSearch,
+  storage: StorageState,
+): PersistentVolume | undefined {
+  const { claim, node, chosen } = search;
   const usable = storage
     .volumesOfClass(claim.storageClass)
     .filter((volume) => !chosen.has(volume.name) && isUsable(volume, claim));
   const reserved = usable.find((volume) => isReservedFor(volume, claim, storage));
   if (reserved !== undefined) {
-    // A volume that waits for this claim elsewhere keeps every other volume from it.
-    return reaches(node, reserved.nodeAffinity) ? reserved : undefined;
+    // As in the scheduler, a volume reserved for the claim excludes all others, even if the node cannot reach
+    // it.
+    return canReachVolume(node, reserved.nodeAffinity) ? reserved : undefined;
   }
   return usable
-    .filter((volume) => isFree(volume, storage) && isMeant(volume, claim, node))
+    .filter((volume) => isFree(volume, storage) && matchesClaim(volume, claim, node))
     .reduce<PersistentVolume | undefined>(smaller, undefined);
 }
 
@@ -45,9 +49,13 @@ function isUsable(volume: PersistentVolume, claim: VolumeClaim): boolean {
   );
 }
 
-function isReservedFor(volume: PersistentVolume, claim: VolumeClaim, storage: Storage): boolean {
-  const promised = storage.promisedTo(volume);
-  if (promised !== undefined) return promised === podKey(claim);
+function isReservedFor(
+  volume: PersistentVolume,
+  claim: VolumeClaim,
+  storage: StorageState,
+): boolean {
+  const reserved = storage.reservedFor(volume);
+  if (reserved !== undefined) return reserved === podKey(claim);
   const ref = volume.claimRef;
   if (ref === undefined || ref.name !== claim.name || ref.namespace !== claim.namespace) {
     return false;
@@ -55,16 +63,16 @@ function isReservedFor(volume: PersistentVolume, claim: VolumeClaim, storage: St
   return ref.uid === '' || ref.uid === claim.uid;
 }
 
-function isFree(volume: PersistentVolume, storage: Storage): boolean {
+function isFree(volume: PersistentVolume, storage: StorageState): boolean {
   return (
-    volume.isAvailable && volume.claimRef === undefined && storage.promisedTo(volume) === undefined
+    volume.isAvailable && volume.claimRef === undefined && storage.reservedFor(volume) === undefined
   );
 }
 
-function isMeant(volume: PersistentVolume, claim: VolumeClaim, node: Node): boolean {
+function matchesClaim(volume: PersistentVolume, claim: VolumeClaim, node: Node): boolean {
   return (
-    (claim.selector === undefined || matches(claim.selector, volume.labels)) &&
+    (claim.selector === undefined || matchesSelector(claim.selector, volume.labels)) &&
     claim.accessModes.every((mode) => volume.accessModes.includes(mode)) &&
-    reaches(node, volume.nodeAffinity)
+    canReachVolume(node, volume.nodeAffinity)
   );
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
 import type { PodVolumeSource } from '../../model/pod-volume.ts';
-import { fits } from '../index.ts';
-import { aCluster, aPod, type ClusterWish, type PodWish } from '../testing/builders.ts';
+import { checkFit } from '../index.ts';
+import { aCluster, aPod, type ClusterOptions, type PodOptions } from '../testing/builders.ts';
 import { aVolume, boundClaim, using } from '../testing/storage.ts';
 
-function ofFilter(cluster: ClusterWish, pod: PodWish, node = 'node-1'): unknown {
-  const verdict = fits(aCluster(cluster), aPod({ name: 'new', ...pod }), node);
+function ofFilter(cluster: ClusterOptions, pod: PodOptions, node = 'node-1'): unknown {
+  const verdict = checkFit(aCluster(cluster), aPod({ name: 'new', ...pod }), node);
   if (verdict.fits) return undefined;
   return verdict.reasons.find(({ filter }) => filter === 'VolumeRestrictions');
 }
 
-function disk(source: Omit<PodVolumeSource, 'name'>): NonNullable<PodWish['spec']> {
+function disk(source: Omit<PodVolumeSource, 'name'>): NonNullable<PodOptions['spec']> {
   return { volumes: [{ name: 'v', ...source }] };
 }
 
@@ -27,7 +27,7 @@ function collides(
 }
 
 describe('VolumeRestrictions', () => {
-  describe('a disk that only one may have', () => {
+  describe('an exclusive disk', () => {
     test.each<[Omit<PodVolumeSource, 'name'>, Omit<PodVolumeSource, 'name'>, boolean]>([
       [{ gcePersistentDisk: { pdName: 'd' } }, { gcePersistentDisk: { pdName: 'd' } }, true],
       [{ gcePersistentDisk: { pdName: 'd' } }, { gcePersistentDisk: { pdName: 'e' } }, false],
@@ -70,7 +70,7 @@ describe('VolumeRestrictions', () => {
         { rbd: { image: 'i', pool: 'p', monitors: ['m1'], readOnly: true } },
         false,
       ],
-    ])('%j against %j → %s', (wanted, taken, expected) => {
+    ])('for %j and %j in use conflicts: %s', (wanted, taken, expected) => {
       expect(collides(wanted, taken)).toBe(expected);
     });
 
@@ -85,7 +85,7 @@ describe('VolumeRestrictions', () => {
       });
     });
 
-    test('may be used on another node', () => {
+    test('can be used on another node', () => {
       const cluster = {
         nodes: [{}, { name: 'node-2' }],
         pods: [{ spec: { nodeName: 'node-2', ...disk({ iscsi: { iqn: 'q' } }) } }],
@@ -94,15 +94,15 @@ describe('VolumeRestrictions', () => {
     });
   });
 
-  describe('a claim for one pod only', () => {
-    const storage = (mode: string): ClusterWish => ({
+  describe('a ReadWriteOncePod claim', () => {
+    const storage = (mode: string): ClusterOptions => ({
       nodes: [{}, { name: 'node-2' }],
       persistentVolumes: [aVolume('pv')],
       persistentVolumeClaims: [boundClaim('c', 'pv', { accessModes: [mode] })],
     });
     const user = { name: 'user', spec: { nodeName: 'node-2', ...using('c') } };
 
-    test('rejects every node while another pod has it', () => {
+    test('rejects every node while another pod uses it', () => {
       const cluster = { ...storage('ReadWriteOncePod'), pods: [user] };
       const no = { filter: 'VolumeRestrictions', problem: 'claim-in-use', claim: 'c' };
       expect(ofFilter(cluster, { spec: using('c') })).toEqual(no);
@@ -111,7 +111,7 @@ describe('VolumeRestrictions', () => {
       expect(ofFilter(going, { spec: using('c') })).toEqual(no);
     });
 
-    test('is free when nobody has it, and other modes are shared', () => {
+    test('is accepted if unused, and other access modes are shared', () => {
       expect(ofFilter(storage('ReadWriteOncePod'), { spec: using('c') })).toBeUndefined();
       const shared = { ...storage('ReadWriteMany'), pods: [user] };
       expect(ofFilter(shared, { spec: using('c') })).toBeUndefined();

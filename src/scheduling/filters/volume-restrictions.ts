@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-import { disksCollide, type InTreeDisk } from '../../model/in-tree-disk.ts';
+import { disksConflict, type InTreeDisk } from '../../model/in-tree-disk.ts';
 import type { Pod } from '../../model/pod.ts';
-import type { Reason } from '../reasons.ts';
-import type { Slot } from '../state/slot.ts';
-import type { Storage } from '../state/storage.ts';
+import type { FilterReason } from '../reasons.ts';
+import type { NodeInfo } from '../state/node-info.ts';
+import type { StorageState } from '../state/storage-state.ts';
 import type { Filter } from './filter.ts';
 
-export const volumeRestrictions: Filter = ({ pod }, slot, { storage }) => {
+export const volumeRestrictions: Filter = ({ pod }, nodeInfo, { storage }) => {
   if (pod.volumes.length === 0) return undefined;
-  return claimConflict(pod, storage) ?? diskConflict(pod, slot);
+  return claimConflict(pod, storage) ?? diskConflict(pod, nodeInfo);
 };
 
-// A claim for one pod only is taken wherever its pod runs: no node will do until that pod is gone.
-function claimConflict(pod: Pod, storage: Storage): Reason | undefined {
+// A ReadWriteOncePod claim in use rejects every node until its pod is gone.
+function claimConflict(pod: Pod, storage: StorageState): FilterReason | undefined {
   for (const volume of pod.volumes) {
     if (volume.kind !== 'claim') continue;
     const claim = storage.claim(pod.namespace, volume.claimName);
@@ -24,12 +24,12 @@ function claimConflict(pod: Pod, storage: Storage): Reason | undefined {
   return undefined;
 }
 
-function diskConflict(pod: Pod, slot: Slot): Reason | undefined {
+function diskConflict(pod: Pod, nodeInfo: NodeInfo): FilterReason | undefined {
   const wanted = disks(pod);
   if (wanted.length === 0) return undefined;
-  for (const resident of slot.residents) {
-    const taken = disks(resident.pod);
-    const disk = wanted.find((one) => taken.some((other) => disksCollide(one, other)));
+  for (const placedPod of nodeInfo.placedPods) {
+    const taken = disks(placedPod.pod);
+    const disk = wanted.find((one) => taken.some((other) => disksConflict(one, other)));
     if (disk !== undefined) {
       return { filter: 'VolumeRestrictions', problem: 'disk-in-use', disk };
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
 import type { Labels } from '../../model/labels.ts';
-import { fits } from '../index.ts';
-import { aCluster, aPod, type ClusterWish } from '../testing/builders.ts';
+import { checkFit } from '../index.ts';
+import { aCluster, aPod, type ClusterOptions } from '../testing/builders.ts';
 import { aClaim, aClass, aVolume, boundClaim, using } from '../testing/storage.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
@@ -10,13 +10,13 @@ const REGION = 'topology.kubernetes.io/region';
 const BETA_ZONE = 'failure-domain.beta.kubernetes.io/zone';
 const BETA_REGION = 'failure-domain.beta.kubernetes.io/region';
 
-function ofFilter(cluster: ClusterWish): unknown {
-  const verdict = fits(aCluster(cluster), aPod({ spec: using('c') }), 'node-1');
+function ofFilter(cluster: ClusterOptions): unknown {
+  const verdict = checkFit(aCluster(cluster), aPod({ spec: using('c') }), 'node-1');
   if (verdict.fits) return undefined;
   return verdict.reasons.find(({ filter }) => filter === 'VolumeZone');
 }
 
-function judged(volume: Labels, node: Labels): unknown {
+function reasonFor(volume: Labels, node: Labels): unknown {
   return ofFilter({
     nodes: [{ labels: node }],
     persistentVolumes: [aVolume('pv', {}, { labels: volume })],
@@ -44,29 +44,29 @@ describe('VolumeZone', () => {
     [{ [BETA_REGION]: 'r' }, { [REGION]: 'r' }, true],
     [{ [BETA_REGION]: 'r' }, { [BETA_REGION]: 's' }, false],
     [{ [ZONE]: 'a', [REGION]: 'r' }, { [ZONE]: 'a', [REGION]: 's' }, false],
-  ])('volume %j, node %j → %s', (volume, node, isFine) => {
-    expect(judged(volume, node) === undefined).toBe(isFine);
+  ])('for volume labels %j and node labels %j returns %s', (volume, node, isFine) => {
+    expect(reasonFor(volume, node) === undefined).toBe(isFine);
   });
 
-  test('says which volume wants which zone', () => {
-    expect(judged({ [ZONE]: 'a__b' }, { [ZONE]: 'c' })).toEqual({
+  test('returns the volume and its zones in the reason', () => {
+    expect(reasonFor({ [ZONE]: 'a__b' }, { [ZONE]: 'c' })).toEqual({
       filter: 'VolumeZone',
       problem: 'other-zone',
       volume: 'pv',
       topologyKey: ZONE,
-      wanted: ['a', 'b'],
+      required: ['a', 'b'],
     });
   });
 
-  describe('a claim that has no volume yet', () => {
+  describe('a claim without a volume', () => {
     const problem = (claim: ReturnType<typeof aClaim>, classes = [aClass('local')]): unknown =>
       ofFilter({ persistentVolumeClaims: [claim], storageClasses: classes });
 
-    test('is passed over when it waits for its first pod', () => {
+    test('is ignored if its class waits for the first consumer', () => {
       expect(problem(aClaim('c'))).toBeUndefined();
     });
 
-    test('else rejects the pod everywhere', () => {
+    test('otherwise rejects the pod on every node', () => {
       const no = (what: string): object => ({ filter: 'VolumeZone', problem: what, claim: 'c' });
       expect(problem(aClaim('c', { storageClassName: '' }))).toEqual(no('claim-without-class'));
       expect(problem(aClaim('c', { storageClassName: 'gone' }))).toEqual(no('class-not-found'));
@@ -81,9 +81,9 @@ describe('VolumeZone', () => {
     });
   });
 
-  test('claims made for the pod are not looked at', () => {
+  test('ignores claims of ephemeral volumes', () => {
     const pod = aPod({ spec: { volumes: [{ name: 'e', ephemeral: {} }] } });
-    const verdict = fits(aCluster(), pod, 'node-1');
+    const verdict = checkFit(aCluster(), pod, 'node-1');
     expect(!verdict.fits && verdict.reasons.some(({ filter }) => filter === 'VolumeZone')).toBe(
       false,
     );

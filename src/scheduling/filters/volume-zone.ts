@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes that say in their labels where they are.
+// Checks volumes whose labels name their zone or region.
 
 import type { Labels } from '../../model/labels.ts';
 import type { PersistentVolume } from '../../model/persistent-volume.ts';
 import type { Pod } from '../../model/pod.ts';
 import type { VolumeClaim } from '../../model/volume-claim.ts';
-import type { ClaimProblem, Reason } from '../reasons.ts';
-import type { Storage } from '../state/storage.ts';
+import type { ClaimProblem, FilterReason } from '../reasons.ts';
+import type { StorageState } from '../state/storage-state.ts';
 import type { Filter } from './filter.ts';
 
 const BETA_ZONE = 'failure-domain.beta.kubernetes.io/zone';
 const BETA_REGION = 'failure-domain.beta.kubernetes.io/region';
 const ZONE = 'topology.kubernetes.io/zone';
 const REGION = 'topology.kubernetes.io/region';
-const PLACE_LABELS = [BETA_ZONE, BETA_REGION, ZONE, REGION];
+const TOPOLOGY_LABELS = [BETA_ZONE, BETA_REGION, ZONE, REGION];
 
-// A volume's old label may be met by a node's new one, not the other way round.
-const SUCCESSORS: Labels = { [BETA_ZONE]: ZONE, [BETA_REGION]: REGION };
+// A node's current label satisfies a volume's beta label, but not the reverse.
+const CURRENT_LABELS: Labels = { [BETA_ZONE]: ZONE, [BETA_REGION]: REGION };
 
 const SEPARATOR = '__';
 
 export const volumeZone: Filter = ({ pod }, { node }, { storage }) => {
   if (pod.volumes.length === 0) return undefined;
-  const { volumes, problem } = volumesOf(pod, storage);
+  const { volumes, problem } = boundVolumes(pod, storage);
   if (problem !== undefined) return problem;
-  // A cluster without zones has nothing to say about them.
-  if (!PLACE_LABELS.some((key) => Object.hasOwn(node.labels, key))) return undefined;
+  // A node without zone labels accepts every volume.
+  if (!TOPOLOGY_LABELS.some((key) => Object.hasOwn(node.labels, key))) return undefined;
   for (const volume of volumes) {
-    const reason = judge(volume, node.labels);
+    const reason = checkZone(volume, node.labels);
     if (reason !== undefined) return reason;
   }
   return undefined;
 };
 
-function volumesOf(
+function boundVolumes(
   pod: Pod,
-  storage: Storage,
-): { readonly volumes: readonly PersistentVolume[]; readonly problem?: Reason } {
+  storage: StorageState,
+): { readonly volumes: readonly PersistentVolume[]; readonly problem?: FilterReason } {
   const volumes: PersistentVolume[] = [];
   for (const one of pod.volumes) {
     if (one.kind !== 'claim') continue;
-    const found = volumeOf(storage.claim(pod.namespace, one.claimName), storage);
+    const found = findBoundVolume(storage.claim(pod.namespace, one.claimName), storage);
     if (typeof found === 'string') {
       return { volumes, problem: { filter: 'VolumeZone', problem: found, claim: one.claimName } };
     }
@@ -49,10 +49,10 @@ function volumesOf(
   return { volumes };
 }
 
-/** Undefined: it will be made where its first pod runs. */
-function volumeOf(
+/** Undefined: the volume will be provisioned where its first pod runs. */
+function findBoundVolume(
   claim: VolumeClaim | undefined,
-  storage: Storage,
+  storage: StorageState,
 ): PersistentVolume | ClaimProblem | undefined {
   if (claim === undefined) return 'claim-not-found';
   if (claim.volumeName !== '') return storage.volume(claim.volumeName) ?? 'volume-not-found';
@@ -63,26 +63,26 @@ function volumeOf(
   return storageClass.binding === 'first-consumer' ? undefined : 'claim-unbound';
 }
 
-function judge(volume: PersistentVolume, labels: Labels): Reason | undefined {
-  for (const topologyKey of PLACE_LABELS) {
-    const wanted = places(volume.labels, topologyKey);
-    if (wanted === undefined) continue;
-    const actual = place(labels, topologyKey);
-    if (actual === undefined || !wanted.includes(actual)) {
-      const where = { volume: volume.name, topologyKey, wanted };
+function checkZone(volume: PersistentVolume, labels: Labels): FilterReason | undefined {
+  for (const topologyKey of TOPOLOGY_LABELS) {
+    const required = volumeZones(volume.labels, topologyKey);
+    if (required === undefined) continue;
+    const actual = nodeZone(labels, topologyKey);
+    if (actual === undefined || !required.includes(actual)) {
+      const where = { volume: volume.name, topologyKey, required };
       return { filter: 'VolumeZone', problem: 'other-zone', ...where };
     }
   }
   return undefined;
 }
 
-// A list with a gap in it is not understood, and then not heeded.
-function places(labels: Labels, key: string): readonly string[] | undefined {
+// As in the scheduler, a list with an empty entry is ignored.
+function volumeZones(labels: Labels, key: string): readonly string[] | undefined {
   if (!Object.hasOwn(labels, key)) return undefined;
   const all = (labels[key] ?? '').split(SEPARATOR).map((one) => one.trim());
   return all.includes('') ? undefined : all;
 }
 
-function place(labels: Labels, key: string): string | undefined {
-  return labels[key] ?? labels[SUCCESSORS[key] ?? key];
+function nodeZone(labels: Labels, key: string): string | undefined {
+  return labels[key] ?? labels[CURRENT_LABELS[key] ?? key];
 }

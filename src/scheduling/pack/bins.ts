@@ -1,77 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places that are open, sorted by the room they have left: looking for a tight fit does not look at all of
-// them, so that the cost of a search does not grow with their number.
+// Open bins, sorted by free space, so that finding a tight fit does not have to check all of them.
 
 import type { Pod } from '../../model/pod.ts';
-import type { Slot } from '../state/slot.ts';
-import type { Daemons } from './daemons.ts';
-import type { Rung } from './ladder.ts';
+import type { NodeInfo } from '../state/node-info.ts';
+import type { DaemonPods } from './daemon-pods.ts';
 import type { Load } from './load.ts';
-import type { Template } from './template.ts';
+import type { MachineTemplate } from './machine-template.ts';
+import type { SizeOption } from './size-options.ts';
 
-export interface Machine {
-  readonly template: Template;
-  rung: Rung;
-  readonly daemons: Daemons;
-  /** Those of the daemons that were there before the first pod. */
-  readonly settled: readonly Pod[];
-  /** Room for daemons that must wait. */
-  kept: Load;
+export interface BinMachine {
+  readonly template: MachineTemplate;
+  option: SizeOption;
+  readonly daemons: DaemonPods;
+  /** Daemon pods that were admitted before the first pod. */
+  readonly daemonPods: readonly Pod[];
+  /** Space reserved for daemon pods that are not admitted yet. */
+  reserved: Load;
 }
 
 export interface Bin {
-  readonly slot: Slot;
-  /** Equal for bins that every node rule treats alike. */
+  readonly nodeInfo: NodeInfo;
+  /** Equal for bins with equal results of the node rules. */
   readonly ruleClass: number;
-  /** Absent for a node that exists. */
-  readonly machine?: Machine;
-  /** Whether pods may be put in; the next machine of a template is not open yet. */
+  /** Absent for an existing node. */
+  readonly machine?: BinMachine;
+  /** Whether pods may be placed. The next machine of a template is not open yet. */
   isOpen: boolean;
-  /** Room at the time it was last put in. */
+  /** Free space when the bin was last sorted. */
   cpuMilli: number;
   memoryBytes: number;
-  shelf: Shelf | undefined;
+  bucket: Bucket | undefined;
   index: number;
 }
 
-/** Bins with about the same room. */
-interface Shelf {
+/** Bins with about the same free space. */
+interface Bucket {
   readonly cpuClass: number;
   readonly memoryClass: number;
   readonly bins: Bin[];
 }
 
-export interface Need {
+export interface BinDemand {
   readonly cpuMilli: number;
   readonly memoryBytes: number;
 }
 
-/** Bins with enough room that are compared before the tightest is taken. */
-const COMPARED = 32;
+/** How many bins that fit are compared before the tightest is chosen. */
+const MAX_COMPARED = 32;
 
-export function newBin(slot: Slot, ruleClass: number, machine?: Machine): Bin {
+export function newBin(nodeInfo: NodeInfo, ruleClass: number, machine?: BinMachine): Bin {
   return {
-    slot,
+    nodeInfo,
     ruleClass,
     ...(machine !== undefined && { machine }),
     isOpen: false,
     cpuMilli: 0,
     memoryBytes: 0,
-    shelf: undefined,
+    bucket: undefined,
     index: -1,
   };
 }
 
-/** How finely bins are told apart: so many shelves from an amount to its double. */
-const SHELVES_PER_DOUBLING = 2;
+/** Granularity: number of buckets between an amount and its double. */
+const BUCKETS_PER_DOUBLING = 2;
 
-function classOf(amount: number): number {
-  return amount < 1 ? 0 : Math.floor(Math.log2(amount) * SHELVES_PER_DOUBLING) + 1;
+function sizeClass(amount: number): number {
+  return amount < 1 ? 0 : Math.floor(Math.log2(amount) * BUCKETS_PER_DOUBLING) + 1;
 }
 
 export class Bins {
-  /** From little room to much. */
-  readonly #shelves: Shelf[] = [];
+  /** In ascending order of free space. */
+  readonly #buckets: Bucket[] = [];
   readonly #cpuWeight: number;
   readonly #memoryWeight: number;
 
@@ -81,60 +80,60 @@ export class Bins {
   }
 
   *all(): Generator<Bin> {
-    for (const { bins } of this.#shelves) yield* bins;
+    for (const { bins } of this.#buckets) yield* bins;
   }
 
-  put(bin: Bin, { cpuMilli, memoryBytes }: Need): void {
+  put(bin: Bin, { cpuMilli, memoryBytes }: BinDemand): void {
     bin.cpuMilli = cpuMilli;
     bin.memoryBytes = memoryBytes;
-    const cpuClass = classOf(cpuMilli);
-    const memoryClass = classOf(memoryBytes);
-    const { shelf } = bin;
-    if (shelf?.cpuClass === cpuClass && shelf.memoryClass === memoryClass) return;
+    const cpuClass = sizeClass(cpuMilli);
+    const memoryClass = sizeClass(memoryBytes);
+    const { bucket } = bin;
+    if (bucket?.cpuClass === cpuClass && bucket.memoryClass === memoryClass) return;
     this.drop(bin);
-    const next = this.#shelf(cpuClass, memoryClass);
-    bin.shelf = next;
+    const next = this.#bucketFor(cpuClass, memoryClass);
+    bin.bucket = next;
     bin.index = next.bins.length;
     next.bins.push(bin);
   }
 
   drop(bin: Bin): void {
-    if (bin.shelf === undefined) return;
-    const { bins } = bin.shelf;
+    if (bin.bucket === undefined) return;
+    const { bins } = bin.bucket;
     const last = bins.pop();
     if (last !== undefined && last !== bin) {
       bins[bin.index] = last;
       last.index = bin.index;
     }
-    bin.shelf = undefined;
+    bin.bucket = undefined;
   }
 
-  #shelf(cpuClass: number, memoryClass: number): Shelf {
-    const at = this.#shelves.findIndex(
-      (one) => compareShelves(one, { cpuClass, memoryClass }) >= 0,
+  #bucketFor(cpuClass: number, memoryClass: number): Bucket {
+    const at = this.#buckets.findIndex(
+      (one) => compareBuckets(one, { cpuClass, memoryClass }) >= 0,
     );
-    const found = this.#shelves[at];
+    const found = this.#buckets[at];
     if (found?.cpuClass === cpuClass && found.memoryClass === memoryClass) return found;
-    const shelf = { cpuClass, memoryClass, bins: [] };
-    this.#shelves.splice(at < 0 ? this.#shelves.length : at, 0, shelf);
-    return shelf;
+    const bucket = { cpuClass, memoryClass, bins: [] };
+    this.#buckets.splice(at < 0 ? this.#buckets.length : at, 0, bucket);
+    return bucket;
   }
 
-  /** An acceptable bin that would have little left over. */
-  tightest(need: Need, isAcceptable: (bin: Bin) => boolean): Bin | undefined {
-    const cpuClass = need.cpuMilli > 0 ? classOf(need.cpuMilli) : 0;
-    const memoryClass = need.memoryBytes > 0 ? classOf(need.memoryBytes) : 0;
-    for (const shelf of this.#shelves) {
-      if (shelf.cpuClass < cpuClass || shelf.memoryClass < memoryClass) continue;
-      const found = this.#tightestOn(shelf.bins, need, isAcceptable);
+  /** An acceptable bin with little space left over. */
+  tightest(need: BinDemand, isAcceptable: (bin: Bin) => boolean): Bin | undefined {
+    const cpuClass = need.cpuMilli > 0 ? sizeClass(need.cpuMilli) : 0;
+    const memoryClass = need.memoryBytes > 0 ? sizeClass(need.memoryBytes) : 0;
+    for (const bucket of this.#buckets) {
+      if (bucket.cpuClass < cpuClass || bucket.memoryClass < memoryClass) continue;
+      const found = this.#tightestIn(bucket.bins, need, isAcceptable);
       if (found !== undefined) return found;
     }
     return undefined;
   }
 
-  #tightestOn(
+  #tightestIn(
     bins: readonly Bin[],
-    { cpuMilli, memoryBytes }: Need,
+    { cpuMilli, memoryBytes }: BinDemand,
     isAcceptable: (bin: Bin) => boolean,
   ): Bin | undefined {
     let best: Bin | undefined;
@@ -150,13 +149,13 @@ export class Bins {
         best = bin;
         least = left;
       }
-      if (compared >= COMPARED && best !== undefined) break;
+      if (compared >= MAX_COMPARED && best !== undefined) break;
     }
     return best;
   }
 }
 
-function compareShelves(left: Omit<Shelf, 'bins'>, right: Omit<Shelf, 'bins'>): number {
-  const room = left.cpuClass + left.memoryClass - (right.cpuClass + right.memoryClass);
-  return room === 0 ? left.cpuClass - right.cpuClass : room;
+function compareBuckets(left: Omit<Bucket, 'bins'>, right: Omit<Bucket, 'bins'>): number {
+  const difference = left.cpuClass + left.memoryClass - (right.cpuClass + right.memoryClass);
+  return difference === 0 ? left.cpuClass - right.cpuClass : difference;
 }

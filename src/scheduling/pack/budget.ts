@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a limit is used up.
+// Tracks how much of a limit is used.
 
 import type { Resources } from '../../model/resources.ts';
 import type { Limits } from './offer.ts';
 
 export interface LimitHit {
-  /** Whose limit: a pool's, or that of a place. */
+  /** The owner of the limit: a pool or a domain. */
   readonly of: string;
   readonly limit: 'machines' | 'cpu' | 'memory';
   readonly allowed: number;
-  /** Used so far, and what would be added. */
+  /** Used so far, and the amount to add. */
   readonly used: number;
   readonly adding: number;
 }
@@ -37,8 +37,8 @@ export class Budget {
     return machines !== undefined || cpuMilli !== undefined || memoryBytes !== undefined;
   }
 
-  /** Undefined: there is room for it. */
-  hit(growth: Growth): LimitHit | undefined {
+  /** Returns undefined if the growth is within the limits. */
+  findExceededLimit(growth: Growth): LimitHit | undefined {
     const checks = [
       ['machines', this.#limits.machines, this.#machines, growth.machines],
       ['cpu', this.#limits.cpuMilli, this.#cpuMilli, growth.cpuMilli],
@@ -52,18 +52,18 @@ export class Budget {
     return undefined;
   }
 
-  take({ machines, cpuMilli, memoryBytes }: Growth): void {
+  consume({ machines, cpuMilli, memoryBytes }: Growth): void {
     this.#machines += machines;
     this.#cpuMilli += cpuMilli;
     this.#memoryBytes += memoryBytes;
   }
 }
 
-export function newMachine(capacity: Resources): Growth {
+export function machineGrowth(capacity: Resources): Growth {
   return { machines: 1, cpuMilli: capacity.cpuMilli, memoryBytes: capacity.memoryBytes };
 }
 
-export function enlargement(before: Resources, after: Resources): Growth {
+export function sizeGrowth(before: Resources, after: Resources): Growth {
   return {
     machines: 0,
     cpuMilli: after.cpuMilli - before.cpuMilli,

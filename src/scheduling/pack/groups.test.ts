@@ -2,23 +2,23 @@
 import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../model/pod.ts';
 import { Snapshot } from '../index.ts';
-import { aPod, HOSTNAME, type PodWish, select } from '../testing/builders.ts';
+import { aPod, HOSTNAME, type PodOptions, select } from '../testing/builders.ts';
 import { using } from '../testing/storage.ts';
 import { groupPods } from './groups.ts';
 
 const WEIGHTS = { cpu: 1, memory: 1e-6, isPriced: false };
 
 function order(...pods: Pod[]): readonly string[] {
-  const world = Snapshot.of({ nodes: [] }).enter();
+  const world = Snapshot.of({ nodes: [] }).activate();
   return groupPods(pods, world, WEIGHTS).map((group) => group.pods.map(({ name }) => name).join());
 }
 
 const term = { topologyKey: HOSTNAME, labelSelector: select({ app: 'x' }) };
 const required = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
-const KINDS: readonly PodWish[] = [
-  { name: 'refuses', spec: { affinity: { podAntiAffinity: required } } },
+const KINDS: readonly PodOptions[] = [
+  { name: 'has-anti-affinity', spec: { affinity: { podAntiAffinity: required } } },
   { name: 'ports', spec: { containers: [{ ports: [{ hostPort: 1 }] }] } },
-  { name: 'wants', spec: { affinity: { podAffinity: required } } },
+  { name: 'has-affinity', spec: { affinity: { podAffinity: required } } },
   {
     name: 'spreads',
     spec: {
@@ -35,8 +35,8 @@ const KINDS: readonly PodWish[] = [
   { name: 'free', cpu: '1' },
 ];
 
-describe('groups of pods', () => {
-  test('what is hard to place comes first', () => {
+describe('groupPods', () => {
+  test('sorts pods that are hard to place first', () => {
     const names = KINDS.map(({ name }) => name);
     const pods = KINDS.map(aPod);
     expect(order(...pods)).toEqual(names);
@@ -46,22 +46,22 @@ describe('groups of pods', () => {
     expect(order(...pods.toReversed(), volumes).indexOf('volumes')).toBeGreaterThan(0);
   });
 
-  test('but not before what is more important', () => {
+  test('sorts by priority before difficulty', () => {
     const vip = aPod({ name: 'vip', priority: 1 });
     expect(order(...KINDS.map(aPod), vip)[0]).toBe('vip');
   });
 
-  test('large before small', () => {
+  test('sorts large pods before small ones', () => {
     const sizes = ['100m', '2', '500m'].map((cpu) => aPod({ name: cpu, cpu }));
     expect(order(...sizes)).toEqual(['2', '500m', '100m']);
     const memory = ['1Mi', '9Mi'].map((text) => aPod({ name: text, memory: text }));
     expect(order(...memory)).toEqual(['9Mi', '1Mi']);
   });
 
-  test('equal pods are one group, by name, then by uid', () => {
+  test('puts equal pods into one group, sorted by name, then by uid', () => {
     const named = (name: string, uid: string): Pod => ({ ...aPod({ cpu: '1' }), name, uid });
     const pods = [named('b', '1'), named('a', '2'), named('a', '1'), named('c', '0')];
-    const world = Snapshot.of({ nodes: [] }).enter();
+    const world = Snapshot.of({ nodes: [] }).activate();
     for (const all of [pods, pods.toReversed()]) {
       const groups = groupPods(all, world, WEIGHTS);
       expect(groups).toHaveLength(1);
@@ -70,7 +70,7 @@ describe('groups of pods', () => {
     }
   });
 
-  test.each<[string, PodWish]>([
+  test.each<[string, PodOptions]>([
     ['labels', { labels: { a: 'b' } }],
     ['namespace', { namespace: 'other' }],
     ['priority', { priority: 3 }],
@@ -102,17 +102,17 @@ describe('groups of pods', () => {
         spec: { containers: [{ resources: { requests: { cpu: '1', 'ephemeral-storage': '1' } } }] },
       },
     ],
-  ])('pods that differ in %s are not equal', (_, wish) => {
-    expect(order(aPod({ name: 'a', cpu: '1' }), aPod({ name: 'b', ...wish }))).toHaveLength(2);
+  ])('puts pods that differ in %s into different groups', (_, options) => {
+    expect(order(aPod({ name: 'a', cpu: '1' }), aPod({ name: 'b', ...options }))).toHaveLength(2);
   });
 
-  test('pods with the same claim are not equal: claims can belong to one of them', () => {
+  test('puts pods with the same claim into different groups, since a claim may belong to one of them', () => {
     const pods = ['a', 'b'].map((name) => aPod({ name, spec: using('c') }));
     expect(order(...pods)).toHaveLength(2);
   });
 
-  test('rules are numbered without requests', () => {
-    const world = Snapshot.of({ nodes: [] }).enter();
+  test('numbers rules independently of requests', () => {
+    const world = Snapshot.of({ nodes: [] }).activate();
     const pods = [
       aPod({ name: 'a', cpu: '1' }),
       aPod({ name: 'b', cpu: '2' }),

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods that ask the same are one group: what is found out for one holds for all of them.
+// Groups pods with equal requirements, so that each check runs once per group.
 
 import { type Pod, podKey } from '../../model/pod.ts';
-import { type Candidate, candidateKey, newCandidate, rulesKey } from '../state/candidate.ts';
-import type { World } from '../state/world.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import { newPendingPod, type PendingPod, pendingPodKey, rulesKey } from '../state/pending-pod.ts';
 import { type Weights, weightOf } from './weights.ts';
 
 export interface PodGroup {
-  readonly candidate: Candidate;
+  readonly pendingPod: PendingPod;
   /** Equal for groups that differ in requests only. */
   readonly rules: number;
   readonly priority: number;
-  /** By name, so that the order in which they came does not matter. */
+  /** Sorted by name, so that the result does not depend on the input order. */
   readonly pods: readonly Pod[];
   readonly cpuMilli: number;
   readonly memoryBytes: number;
 }
 
-/** In the order in which they are placed: what is hard to place first, what is large before what is small. */
+/** Sorted in placement order: hard to place first, large before small. */
 export function groupPods(
   pods: readonly Pod[],
-  world: World,
+  cluster: ClusterState,
   weights: Weights,
 ): readonly PodGroup[] {
   const byKey = new Map<string, { readonly rules: string; readonly pods: Pod[] }>();
   for (const pod of pods) {
     const rules = rulesKey(pod);
-    const key = `${pod.priority} ${candidateKey(pod, rules)}`;
+    const key = `${pod.priority} ${pendingPodKey(pod, rules)}`;
     const known = byKey.get(key);
     if (known === undefined) byKey.set(key, { rules, pods: [pod] });
     else known.pods.push(pod);
@@ -35,22 +35,22 @@ export function groupPods(
   const groups = [...byKey].map(([key, group]) => {
     const rules = numbers.get(group.rules) ?? numbers.size;
     numbers.set(group.rules, rules);
-    return { key, group: newGroup(group.pods.sort(byName), rules, world) };
+    return { key, group: newGroup(group.pods.sort(comparePodKeys), rules, cluster) };
   });
-  const ranked = groups.map((one) => ({ ...one, rank: rank(one.group, weights) }));
+  const ranked = groups.map((one) => ({ ...one, rank: rankOf(one.group, weights) }));
   ranked.sort((a, b) => compareRanks(a.rank, b.rank) || (a.key < b.key ? -1 : 1));
   return ranked.map((one) => one.group);
 }
 
-function newGroup(pods: readonly Pod[], rules: number, world: World): PodGroup {
+function newGroup(pods: readonly Pod[], rules: number, cluster: ClusterState): PodGroup {
   const [first] = pods;
-  if (first === undefined) throw new RangeError('a group has at least one pod');
+  if (first === undefined) throw new RangeError('a pod group must have at least one pod');
   const { cpuMilli, memoryBytes } = first.requests;
-  const candidate = newCandidate(first, world);
-  return { candidate, rules, priority: first.priority, pods, cpuMilli, memoryBytes };
+  const pendingPod = newPendingPod(first, cluster);
+  return { pendingPod, rules, priority: first.priority, pods, cpuMilli, memoryBytes };
 }
 
-function byName(left: Pod, right: Pod): number {
+function comparePodKeys(left: Pod, right: Pod): number {
   const a = podKey(left);
   const b = podKey(right);
   if (a === b) return left.uid < right.uid ? -1 : 1;
@@ -59,17 +59,22 @@ function byName(left: Pod, right: Pod): number {
 
 type Rank = readonly number[];
 
-function rank(group: PodGroup, weights: Weights): Rank {
-  return [-group.priority, difficulty(group.candidate), -weightOf(group, weights)];
+function rankOf(group: PodGroup, weights: Weights): Rank {
+  return [-group.priority, difficulty(group.pendingPod), -weightOf(group, weights)];
 }
 
-// Pods that refuse others open machines anyway: first, so that the rest can fill those. Then those tied to
-// domains; whoever may go anywhere fills the gaps.
-function difficulty({ pod, refuses, wants, spread }: Candidate): number {
-  if (refuses.length > 0) return 0;
+// Pods with anti-affinity open machines anyway, so they come first and the others fill those machines. Pods
+// tied to a domain are next. Pods without constraints fill the gaps.
+function difficulty({
+  pod,
+  antiAffinityCounters,
+  affinityCounters,
+  spreadChecks,
+}: PendingPod): number {
+  if (antiAffinityCounters.length > 0) return 0;
   if (pod.hostPorts.length > 0 || pod.volumes.length > 0) return 1;
-  if (wants.length > 0) return 2;
-  return spread.length > 0 ? 3 : 4;
+  if (affinityCounters.length > 0) return 2;
+  return spreadChecks.length > 0 ? 3 : 4;
 }
 
 function compareRanks(left: Rank, right: Rank): number {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Demand } from '../state/resource-names.ts';
+import type { ResourceDemand } from '../state/resource-names.ts';
 
-/** What is held on a node, by resource number; absent is none. */
+/** The used amounts of a node by resource id. Absent amounts are 0. */
 export type Load = readonly number[];
 
-export const NOTHING: Load = [];
+export const NO_LOAD: Load = [];
 
-/** What a node would hold with one more pod. */
-export function loadWith({ ids, amounts }: Demand, held: Load): Load {
+/** The load of a node after adding a pod. */
+export function loadWith({ ids, amounts }: ResourceDemand, held: Load): Load {
   const load: number[] = [];
   for (let id = 0; id < held.length; id += 1) load.push(held[id] ?? 0);
   for (let i = 0; i < ids.length; i += 1) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pools offer: machines of certain sizes, in certain places, up to certain limits.
+// What pools offer: machine sizes, domains and limits.
 
 import type { Labels } from '../../model/labels.ts';
 import type { Resources } from '../../model/resources.ts';
 import type { Taint } from '../../model/taints.ts';
 
-/** How much may be added; what is absent is not limited. */
+/** How much may be added. An absent field is unlimited. */
 export interface Limits {
   readonly machines?: number;
   readonly cpuMilli?: number;
@@ -14,26 +14,29 @@ export interface Limits {
 
 export interface SizeOffer {
   readonly name: string;
-  /** What the machine is made of; limits count it. */
+  /** Size of the machine; counted against limits. */
   readonly capacity: Resources;
-  /** What pods may hold of it. */
+  /** What pods may request of it. */
   readonly allocatable: Resources;
-  /** Labels that only machines of this size carry. */
+  /** Labels of machines of this size. */
   readonly labels?: Labels;
-  /** Heeded when every size of every pool has one; else sizes are weighed by what they hold. */
+  /** Used if every size of every pool has a price. Otherwise sizes are compared by capacity. */
   readonly price?: number;
 }
 
-/** Any size between two, by steps in cpu, memory and ephemeral storage; the rest is as in `max`. */
+/**
+ * Any size between `min` and `max`, in steps of cpu, memory and ephemeral storage. Other resources are as in
+ * `max`.
+ */
 export interface SizeRange {
   readonly min: Resources;
   readonly max: Resources;
   readonly step: Resources;
-  /** Of each machine's capacity, what pods cannot have. */
+  /** The part of a machine's capacity that is not allocatable. */
   readonly reserved: Resources;
 }
 
-/** A place that machines can be made in, such as a host; its labels tell it from the others. */
+/** A placement domain, such as a host. Its labels distinguish its nodes. */
 export interface DomainOffer {
   readonly name: string;
   readonly labels: Labels;
@@ -45,20 +48,20 @@ export interface PoolOffer {
   readonly labels: Labels;
   readonly taints: readonly Taint[];
   readonly sizes: readonly SizeOffer[] | SizeRange;
-  /** Absent: one place without a name. */
+  /** Absent: a single unnamed domain. */
   readonly domains?: readonly DomainOffer[];
   readonly limits?: Limits;
-  /** The highest that can take a pod is used first. */
+  /** Pools with a higher priority are used first. */
   readonly priority?: number;
 }
 
-export interface MachineSize {
-  /** Empty for one out of a range. */
+export interface PlannedSize {
+  /** Empty for a size of a range. */
   readonly name: string;
   readonly capacity: Resources;
   readonly allocatable: Resources;
 }
 
-export function isRange(sizes: PoolOffer['sizes']): sizes is SizeRange {
+export function isSizeRange(sizes: PoolOffer['sizes']): sizes is SizeRange {
   return !Array.isArray(sizes);
 }

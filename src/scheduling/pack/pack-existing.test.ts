@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
-import { fits, pack } from '../index.ts';
+import { checkFit, pack } from '../index.ts';
 import { aCluster, aPod, HOSTNAME, select, ZONE } from '../testing/builders.ts';
-import { aPool, aSize, room, zones } from '../testing/offers.ts';
+import { aPool, aSize, resourcesOf, zones } from '../testing/offers.ts';
 import { replay } from '../testing/replay.ts';
 import { aClaim, aClass, aVolume, inZone, using } from '../testing/storage.ts';
 
 const pools = [aPool()];
 
-describe('nodes that exist', () => {
-  test('are filled before anything is opened, the tightest first', () => {
+describe('pack with existing nodes', () => {
+  test('fills them before it plans machines, the tightest first', () => {
     const snapshot = aCluster({
       nodes: [{ name: 'roomy' }, { name: 'tight', allocatable: { cpu: '1' } }],
     });
@@ -22,7 +22,7 @@ describe('nodes that exist', () => {
     ]);
   });
 
-  test('are left as they were', () => {
+  test('does not change them', () => {
     const snapshot = aCluster();
     const pods = Array.from({ length: 9 }, (_, i) => aPod({ name: `${i}`, cpu: '1' }));
     const first = pack(snapshot, pods, { pools });
@@ -30,10 +30,10 @@ describe('nodes that exist', () => {
     expect(pack(snapshot, pods, { pools })).toEqual(first);
     expect(snapshot.nodes).toHaveLength(1);
     expect(snapshot.podsOn('node-1')).toEqual([]);
-    expect(fits(snapshot, aPod({ cpu: '4' }), 'node-1').fits).toBe(true);
+    expect(checkFit(snapshot, aPod({ cpu: '4' }), 'node-1').fits).toBe(true);
   });
 
-  test('are not taken when a pod prefers others', () => {
+  test('does not use them for a pod that prefers other nodes', () => {
     const snapshot = aCluster({
       nodes: [
         { name: 'tight', allocatable: { cpu: '1' } },
@@ -62,7 +62,7 @@ describe('nodes that exist', () => {
     ).toHaveLength(1);
   });
 
-  test('zones that are about to come make no pod on them wrong', () => {
+  test('keeps placements on them valid when new zones are added', () => {
     const spec = {
       containers: [{ resources: { requests: { cpu: '1' } } }],
       topologySpreadConstraints: [
@@ -88,14 +88,14 @@ describe('nodes that exist', () => {
     ]);
   });
 
-  test('names of new machines do not collide with theirs', () => {
+  test('gives planned machines names that no node has', () => {
     const snapshot = aCluster({ nodes: [{ name: 'pool-new-1', allocatable: { cpu: '0' } }] });
     const [machine] = pack(snapshot, [aPod({ cpu: '1' })], { pools }).machines;
     expect(machine?.node.name).toBe('pool-new-2');
   });
 });
 
-describe('pods that wait for each other', () => {
+describe('pack with pods that depend on each other', () => {
   const near = (app: string): object => ({
     containers: [{ resources: { requests: { cpu: '3' } } }],
     affinity: {
@@ -112,7 +112,7 @@ describe('pods that wait for each other', () => {
     aPod({ name: 'third', labels: { app: 'c' }, spec: near('b') }),
   ];
 
-  test('are placed one after the other, on nodes and on new machines', () => {
+  test('places them one after the other, on nodes and on planned machines', () => {
     const offer = [aPool({ domains: zones('a', 'b') })];
     const fresh = pack(aCluster({ nodes: [] }), chain, { pools: offer });
     expect(fresh.unplaced).toEqual([]);
@@ -122,28 +122,28 @@ describe('pods that wait for each other', () => {
   });
 });
 
-describe('pods that ask for nothing', () => {
+describe('pack skips pods that need no machine', () => {
   test.each([
     ['gated', { spec: { schedulingGates: [{ name: 'wait' }] } }],
     ['daemon', { controller: 'DaemonSet' }],
     ['finished', { status: { phase: 'Succeeded' } }],
     ['terminating', { terminating: true }],
     ['expendable', { priority: -11 }],
-  ])('%s', (why, wish) => {
-    const pod = aPod({ cpu: '1', ...wish });
+  ])('because they are %s', (reason, options) => {
+    const pod = aPod({ cpu: '1', ...options });
     const packing = pack(aCluster(), [pod], { pools, expendableBelow: -10 });
-    expect(packing).toMatchObject({ machines: [], existing: [], skipped: [{ pod, why }] });
+    expect(packing).toMatchObject({ machines: [], existing: [], skipped: [{ pod, reason }] });
   });
 
-  test('a pod exactly at the limit is not expendable', () => {
+  test('but not a pod exactly at the priority limit', () => {
     const packing = pack(aCluster(), [aPod({ priority: -10 })], { pools, expendableBelow: -10 });
     expect(packing.existing).toHaveLength(1);
     expect(pack(aCluster(), [aPod({ priority: -99 })], { pools }).existing).toHaveLength(1);
   });
 });
 
-describe('priorities', () => {
-  test('expendable pods make way', () => {
+describe('pack with priorities', () => {
+  test('ignores expendable pods on nodes', () => {
     const snapshot = aCluster({ pods: [{ name: 'cheap', on: 'node-1', cpu: '4', priority: -20 }] });
     const pod = aPod({ name: 'new', cpu: '4' });
     expect(pack(snapshot, [pod], { pools, expendableBelow: -10 }).existing).toHaveLength(1);
@@ -151,30 +151,30 @@ describe('priorities', () => {
     expect(snapshot.podsOn('node-1')).toHaveLength(1);
   });
 
-  test('a pod that a node is kept free for has its place', () => {
+  test('counts a nominated pod as placed', () => {
     const snapshot = aCluster({ pods: [{ name: 'victim', on: 'node-1', cpu: '4' }] });
     const vip = aPod({ name: 'vip', cpu: '3', status: { nominatedNodeName: 'node-1' } });
     const packing = pack(snapshot, [vip], { pools });
     expect(packing.machines).toEqual([]);
     expect(packing.existing).toMatchObject([{ node: 'node-1', how: 'nominated' }]);
-    const gone = aPod({ name: 'vip', cpu: '3', status: { nominatedNodeName: 'ghost' } });
+    const gone = aPod({ name: 'vip', cpu: '3', status: { nominatedNodeName: 'unknown' } });
     expect(pack(snapshot, [gone], { pools }).machines).toHaveLength(1);
   });
 
-  test('room that is kept free is not given away', () => {
+  test('does not use the space of nominated pods', () => {
     const nominated = { name: 'vip', cpu: '3', status: { nominatedNodeName: 'node-1' } };
     const snapshot = aCluster({ pods: [nominated] });
     const packing = pack(snapshot, [aPod({ name: 'new', cpu: '2' })], { pools });
     expect(packing.existing).toEqual([]);
     expect(packing.machines).toHaveLength(1);
-    // Told twice of the same pod it still counts once.
+    // The same pod given twice is counted once.
     const both = pack(snapshot, [aPod(nominated), aPod({ name: 'new', cpu: '1' })], { pools });
     expect(both.machines).toEqual([]);
     expect(both.existing).toHaveLength(2);
   });
 });
 
-describe('DaemonSets', () => {
+describe('pack with DaemonSets', () => {
   const daemonSet = (name: string, spec: object, labels = {}): object => ({
     metadata: { name, namespace: 'kube-system' },
     spec: { template: { metadata: { labels }, spec } },
@@ -188,7 +188,7 @@ describe('DaemonSets', () => {
       daemonSets: daemonSets as NonNullable<Parameters<typeof aCluster>[0]>['daemonSets'] & object,
     });
 
-  test('take their share of every new machine', () => {
+  test('adds their pods to every planned machine', () => {
     const snapshot = cluster(daemonSet('log', requests('1')));
     const pods = Array.from({ length: 6 }, (_, i) => aPod({ name: `${i}`, cpu: '1' }));
     const packing = pack(snapshot, pods, { pools });
@@ -201,7 +201,7 @@ describe('DaemonSets', () => {
     expect(sized.machines).toMatchObject([{ size: { name: '2x4' } }]);
   });
 
-  test('run only where their own selectors and tolerations let them', () => {
+  test('adds their pods only where selectors and tolerations allow', () => {
     const tainted = aPool({
       labels: { gpu: 'yes' },
       taints: [{ key: 'gpu', value: '', effect: 'NoSchedule' }],
@@ -229,7 +229,7 @@ describe('DaemonSets', () => {
     ).toEqual(['gpu']);
   });
 
-  test('that leave no room make the pool useless', () => {
+  test('does not use a pool whose machines they fill', () => {
     const packing = pack(cluster(daemonSet('huge', requests('4'))), [aPod({ cpu: '1' })], {
       pools,
     });
@@ -244,7 +244,7 @@ describe('DaemonSets', () => {
     expect(larger.machines).toEqual([]);
   });
 
-  test('count for affinity like any other pod', () => {
+  test('counts their pods for affinity', () => {
     const near = {
       affinity: {
         podAffinity: {
@@ -267,8 +267,8 @@ describe('DaemonSets', () => {
   });
 });
 
-describe('volumes', () => {
-  test('draw the machine to their zone', () => {
+describe('pack with volumes and ports', () => {
+  test('plans the machine in the zone of the volume', () => {
     const snapshot = aCluster({
       nodes: [],
       storageClasses: [aClass('local')],
@@ -293,21 +293,21 @@ describe('volumes', () => {
     ]);
   });
 
-  test('host ports take a machine each', () => {
+  test('plans one machine per pod with the same host port', () => {
     const spec = { containers: [{ ports: [{ hostPort: 80 }] }] };
     const pods = ['1', '2', '3'].map((name) => aPod({ name, spec }));
     expect(pack(aCluster({ nodes: [] }), pods, { pools }).machines).toHaveLength(3);
   });
 
-  test('ephemeral storage is sized, too', () => {
+  test('sizes ephemeral storage', () => {
     const pod = aPod({
       spec: { containers: [{ resources: { requests: { 'ephemeral-storage': '60Gi' } } }] },
     });
     const range = {
-      min: { ...room(1, 1), ephemeralStorageBytes: 2 ** 30 },
-      max: room(4, 8),
-      step: { ...room(1, 1), ephemeralStorageBytes: 7 * 2 ** 30 },
-      reserved: { ...room(0, 0, 0), ephemeralStorageBytes: 0 },
+      min: { ...resourcesOf(1, 1), ephemeralStorageBytes: 2 ** 30 },
+      max: resourcesOf(4, 8),
+      step: { ...resourcesOf(1, 1), ephemeralStorageBytes: 7 * 2 ** 30 },
+      reserved: { ...resourcesOf(0, 0, 0), ephemeralStorageBytes: 0 },
     };
     const [machine] = pack(aCluster({ nodes: [] }), [pod], {
       pools: [aPool({ sizes: range })],

@@ -2,15 +2,15 @@
 import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../model/pod.ts';
 import { type Packing, type PackOptions, type PoolOffer, pack, Snapshot } from '../index.ts';
-import { aPod, HOSTNAME, type PodWish, select, ZONE } from '../testing/builders.ts';
-import { aPool, aSize, room, zones } from '../testing/offers.ts';
+import { aPod, HOSTNAME, type PodOptions, select, ZONE } from '../testing/builders.ts';
+import { aPool, aSize, resourcesOf, zones } from '../testing/offers.ts';
 import { replay } from '../testing/replay.ts';
 
 const EMPTY = Snapshot.of({ nodes: [] });
 
-function many(count: number, wish: PodWish): readonly Pod[] {
+function many(count: number, options: PodOptions): readonly Pod[] {
   return Array.from({ length: count }, (_, i) =>
-    aPod({ ...wish, name: `${wish.name ?? 'p'}-${i}` }),
+    aPod({ ...options, name: `${options.name ?? 'p'}-${i}` }),
   );
 }
 
@@ -28,8 +28,8 @@ function sizes(packing: Packing): readonly string[] {
   return packing.machines.map(({ size }) => size.name);
 }
 
-describe('machines of one size', () => {
-  test('as many as are needed', () => {
+describe('pack with one size', () => {
+  test('plans as many machines as needed', () => {
     const packing = packed(many(10, { cpu: '1', memory: '1Gi' }), [aPool()]);
     expect(packing.machines.map(({ pods }) => pods.length)).toEqual([4, 4, 2]);
     expect(packing.unplaced).toEqual([]);
@@ -37,14 +37,14 @@ describe('machines of one size', () => {
     expect(packing.existing).toEqual([]);
   });
 
-  test('none for no pods, none without pools', () => {
+  test('plans none without pods or without pools', () => {
     expect(packed([], [aPool()]).machines).toEqual([]);
     const packing = packed(many(1, {}), []);
     expect(packing.machines).toEqual([]);
     expect(packing.unplaced).toMatchObject([{ pod: { name: 'p-0' }, refusals: [] }]);
   });
 
-  test('a pod that is too large for any is told by how much', () => {
+  test('reports the shortfall of a pod that is too large for every size', () => {
     const packing = packed(many(1, { cpu: '5', memory: '1Gi' }), [aPool()]);
     expect(packing.unplaced.map(({ refusals }) => refusals)).toEqual([
       [
@@ -62,13 +62,13 @@ describe('machines of one size', () => {
     ]);
   });
 
-  test('the number of pods on a machine counts, too', () => {
-    const pool = aPool({ sizes: [{ ...aSize('4x8'), allocatable: room(4, 8, 3) }] });
+  test('respects the maximum number of pods per machine', () => {
+    const pool = aPool({ sizes: [{ ...aSize('4x8'), allocatable: resourcesOf(4, 8, 3) }] });
     expect(packed(many(7, { cpu: '1m' }), [pool]).machines).toHaveLength(3);
   });
 
-  test('extended resources', () => {
-    const gpu = { ...room(4, 8), extended: { 'nvidia.com/gpu': 2 } };
+  test('respects extended resources', () => {
+    const gpu = { ...resourcesOf(4, 8), extended: { 'nvidia.com/gpu': 2 } };
     const pools = [
       aPool({ name: 'plain' }),
       aPool({ name: 'gpu', sizes: [{ name: 'gpu', capacity: gpu, allocatable: gpu }] }),
@@ -83,41 +83,41 @@ describe('machines of one size', () => {
     ]);
   });
 
-  test('what is reserved is not for pods', () => {
-    const pool = aPool({ sizes: [{ ...aSize('4x8'), allocatable: room(3, 7) }] });
+  test('does not use reserved resources', () => {
+    const pool = aPool({ sizes: [{ ...aSize('4x8'), allocatable: resourcesOf(3, 7) }] });
     const [machine] = packed(many(3, { cpu: '1' }), [pool]).machines;
     expect(machine?.size).toEqual({
       name: '4x8',
-      capacity: room(4, 8),
-      allocatable: room(3, 7),
+      capacity: resourcesOf(4, 8),
+      allocatable: resourcesOf(3, 7),
     });
-    expect(machine?.node.allocatable).toEqual(room(3, 7));
+    expect(machine?.node.allocatable).toEqual(resourcesOf(3, 7));
     expect(packed(many(4, { cpu: '1' }), [pool]).machines).toHaveLength(2);
   });
 });
 
-describe('machines of several sizes', () => {
+describe('pack with several sizes', () => {
   const pool = aPool({ sizes: [aSize('8x16'), aSize('2x4'), aSize('4x8')] });
 
-  test('the smallest that holds what is there', () => {
+  test('chooses the smallest size that holds the pods', () => {
     expect(sizes(packed(many(1, { cpu: '1' }), [pool]))).toEqual(['2x4']);
     expect(sizes(packed(many(3, { cpu: '1' }), [pool]))).toEqual(['4x8']);
     expect(sizes(packed(many(7, { cpu: '1' }), [pool]))).toEqual(['8x16']);
     expect(sizes(packed(many(1, { cpu: '1', memory: '5Gi' }), [pool]))).toEqual(['4x8']);
   });
 
-  test('fewer machines rather than smaller ones, the last as small as can be', () => {
+  test('prefers fewer machines to smaller ones, and keeps the last one small', () => {
     expect(sizes(packed(many(9, { cpu: '1' }), [pool]))).toEqual(['8x16', '2x4']);
     expect(sizes(packed(many(16, { cpu: '1' }), [pool]))).toEqual(['8x16', '8x16']);
   });
 
-  test('no leap to a huge one for a little more', () => {
+  test('does not choose a huge size for a small remainder', () => {
     const leaping = aPool({ sizes: [aSize('2x4'), aSize('64x128')] });
     expect(sizes(packed(many(3, { cpu: '1' }), [leaping]))).toEqual(['2x4', '2x4']);
     expect(sizes(packed(many(60, { cpu: '1' }), [leaping]))).toEqual(['64x128']);
   });
 
-  test('a leap is worth it for what others will fill, if they may', () => {
+  test('chooses a large size if other pods will fill it and may use it', () => {
     const leaping = aPool({ name: 'leaping', sizes: [aSize('2x4'), aSize('16x32')] });
     const first = many(3, { name: 'a', cpu: '1', memory: '10Mi' });
     const others = (spec: object): readonly Pod[] =>
@@ -140,7 +140,7 @@ describe('machines of several sizes', () => {
     ]);
   });
 
-  test('the cheapest step is taken', () => {
+  test('chooses the cheapest size step', () => {
     const spec = (memory: string): object => ({
       containers: [{ resources: { requests: { cpu: '1', memory } } }],
       affinity: {
@@ -160,20 +160,20 @@ describe('machines of several sizes', () => {
     expect(sizes(packing)).toEqual(['1x16', '2x3']);
   });
 
-  test('sizes that differ in shape are chosen by shape', () => {
+  test('chooses sizes by their ratio of CPU to memory', () => {
     const shapes = aPool({ sizes: [aSize('8x8'), aSize('2x32')] });
     expect(sizes(packed(many(1, { cpu: '1', memory: '20Gi' }), [shapes]))).toEqual(['2x32']);
     expect(sizes(packed(many(1, { cpu: '6', memory: '4Gi' }), [shapes]))).toEqual(['8x8']);
   });
 
-  test('prices decide when every size has one', () => {
+  test('compares prices if every size has one', () => {
     const cheap = [aSize('2x4', { price: 5 }), aSize('8x16', { price: 1 })];
     expect(sizes(packed(many(1, { cpu: '1' }), [aPool({ sizes: cheap })]))).toEqual(['8x16']);
     const half = [aSize('2x4'), aSize('8x16', { price: 1 })];
     expect(sizes(packed(many(1, { cpu: '1' }), [aPool({ sizes: half })]))).toEqual(['2x4']);
   });
 
-  test('labels of a size are its own', () => {
+  test('applies the labels of a size to its machines only', () => {
     const labelled = aPool({
       sizes: [aSize('2x4', { labels: { type: 's' } }), aSize('8x16', { labels: { type: 'l' } })],
     });
@@ -182,18 +182,23 @@ describe('machines of several sizes', () => {
     expect(packed(large, [labelled]).machines[0]?.node.labels).toMatchObject({ type: 'l' });
   });
 
-  test('nothing is on offer when the list is empty', () => {
+  test('plans nothing for an empty list of sizes', () => {
     expect(packed(many(1, {}), [aPool({ sizes: [] })]).unplaced).toHaveLength(1);
   });
 });
 
-describe('a range of sizes', () => {
+describe('pack with a range of sizes', () => {
   const range = aPool({
     sizes: {
-      min: room(1, 2),
-      max: room(8, 16),
-      step: { ...room(1, 1), ephemeralStorageBytes: 0 },
-      reserved: { ...room(0, 0, 0), cpuMilli: 100, memoryBytes: 2 ** 29, ephemeralStorageBytes: 0 },
+      min: resourcesOf(1, 2),
+      max: resourcesOf(8, 16),
+      step: { ...resourcesOf(1, 1), ephemeralStorageBytes: 0 },
+      reserved: {
+        ...resourcesOf(0, 0, 0),
+        cpuMilli: 100,
+        memoryBytes: 2 ** 29,
+        ephemeralStorageBytes: 0,
+      },
     },
   });
   const capacities = (packing: Packing): readonly (readonly number[])[] =>
@@ -202,7 +207,7 @@ describe('a range of sizes', () => {
       size.capacity.memoryBytes / 2 ** 30,
     ]);
 
-  test('cpu and memory follow the demand, each by its own step', () => {
+  test('sizes CPU and memory independently, each in its own step', () => {
     expect(capacities(packed(many(1, { cpu: '100m' }), [range]))).toEqual([[1000, 2]]);
     expect(capacities(packed(many(3, { cpu: '1' }), [range]))).toEqual([[4000, 2]]);
     expect(capacities(packed(many(1, { cpu: '900m', memory: '9Gi' }), [range]))).toEqual([
@@ -213,7 +218,7 @@ describe('a range of sizes', () => {
     ]);
   });
 
-  test('up to the largest, then another', () => {
+  test('opens another machine after the maximum size', () => {
     const packing = packed(many(9, { cpu: '1' }), [range]);
     expect(capacities(packing)).toEqual([
       [8000, 2],
@@ -227,17 +232,22 @@ describe('a range of sizes', () => {
     ]);
   });
 
-  test('the last step may be a short one', () => {
+  test('allows a shorter last step', () => {
     const odd = aPool({
-      sizes: { min: room(1, 2), max: room(4, 8), step: room(2, 4), reserved: room(0, 0, 0) },
+      sizes: {
+        min: resourcesOf(1, 2),
+        max: resourcesOf(4, 8),
+        step: resourcesOf(2, 4),
+        reserved: resourcesOf(0, 0, 0),
+      },
     });
     expect(capacities(packed(many(1, { cpu: '3500m' }), [odd]))).toEqual([[4000, 2]]);
     expect(capacities(packed(many(1, { cpu: '3' }), [odd]))).toEqual([[3000, 2]]);
   });
 });
 
-describe('which pool', () => {
-  test('the one that the pod can use', () => {
+describe('the pool chosen by pack', () => {
+  test('is one that the pod can use', () => {
     const pools = [
       aPool({ name: 'tainted', taints: [{ key: 'k', value: '', effect: 'NoSchedule' }] }),
       aPool({ name: 'labelled', labels: { tier: 'db' } }),
@@ -246,14 +256,14 @@ describe('which pool', () => {
     expect(packed(db, pools).machines).toMatchObject([
       { pool: 'labelled', node: { labels: { tier: 'db' } } },
     ]);
-    const nobody = packed(many(1, { spec: { nodeSelector: { tier: 'x' } } }), pools);
-    expect(nobody.unplaced[0]?.refusals).toMatchObject([
+    const unmatched = packed(many(1, { spec: { nodeSelector: { tier: 'x' } } }), pools);
+    expect(unmatched.unplaced[0]?.refusals).toMatchObject([
       { pool: 'tainted', reasons: [{ filter: 'TaintToleration' }, { filter: 'NodeAffinity' }] },
       { pool: 'labelled', reasons: [{ filter: 'NodeAffinity', missing: { tier: 'x' } }] },
     ]);
   });
 
-  test('none, for a pod that wants a node by its name', () => {
+  test('is none for a pod that names a node', () => {
     const named = (name: string): object => ({
       affinity: {
         nodeAffinity: {
@@ -272,7 +282,7 @@ describe('which pool', () => {
     expect(packed(many(1, { spec: { nodeName: 'node-7' } }), [aPool()]).machines).toEqual([]);
   });
 
-  test('the highest priority, then the cheapest', () => {
+  test('has the highest priority, then the lowest cost', () => {
     const small = aPool({ name: 'small', sizes: [aSize('2x4')] });
     const large = aPool({ name: 'large', sizes: [aSize('8x16')] });
     expect(packed(many(1, { cpu: '1' }), [large, small]).machines).toMatchObject([
@@ -289,7 +299,7 @@ describe('which pool', () => {
     ).toMatchObject([{ pool: 'large' }]);
   });
 
-  test('between equals what the pod prefers', () => {
+  test("matches the pod's preferences if pools are equal", () => {
     const pools = ['a', 'b', 'c'].map((name) => aPool({ name, labels: { pool: name } }));
     const prefers = many(1, {
       spec: {
@@ -315,10 +325,10 @@ describe('which pool', () => {
   });
 });
 
-describe('limits', () => {
+describe('limits in pack', () => {
   const pods = many(12, { cpu: '1' });
 
-  test('of machines in a pool', () => {
+  test('restrict the machines of a pool', () => {
     const packing = packed(pods, [aPool({ limits: { machines: 2 } })]);
     expect(packing.machines).toHaveLength(2);
     expect(packing.unplaced).toHaveLength(4);
@@ -332,7 +342,7 @@ describe('limits', () => {
     ]);
   });
 
-  test('of cpu and memory in a pool, for growth as well', () => {
+  test('restrict the CPU and memory of a pool, also when machines grow', () => {
     const grows = aPool({ sizes: [aSize('2x4'), aSize('4x8'), aSize('8x16')] });
     const cpu = packed(pods, [{ ...grows, limits: { cpuMilli: 10_000 } }]);
     expect(sizes(cpu)).toEqual(['8x16', '2x4']);
@@ -342,7 +352,7 @@ describe('limits', () => {
     expect(memory.unplaced[0]?.refusals[0]?.limit).toMatchObject({ limit: 'memory' });
   });
 
-  test('of a place, in one pool or over all of them', () => {
+  test('restrict a domain, for one pool or for all pools', () => {
     const domains = zones('a', 'b').map((one) => ({ ...one, limits: { machines: 1 } }));
     const packing = packed(pods, [aPool({ domains })]);
     expect(packing.machines.map(({ domain }) => domain)).toEqual(['a', 'b']);
@@ -363,7 +373,7 @@ describe('limits', () => {
     ]);
   });
 
-  test('who is more important comes first', () => {
+  test('are used for pods of higher priority first', () => {
     const mixed = [
       ...many(8, { name: 'low', cpu: '1' }),
       ...many(4, { name: 'high', cpu: '1', priority: 9 }),
@@ -378,14 +388,14 @@ describe('limits', () => {
   });
 });
 
-describe('places', () => {
-  test('machines go round the places', () => {
+describe('domains in pack', () => {
+  test('get machines round-robin', () => {
     const packing = packed(many(24, { cpu: '1' }), [aPool({ domains: zones('a', 'b', 'c') })]);
     expect(packing.machines.map(({ domain }) => domain)).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
     expect(packing.machines[1]?.node.labels).toMatchObject({ [ZONE]: 'b' });
   });
 
-  test('every machine has its own host name', () => {
+  test('get machines with distinct host names', () => {
     const names = packed(many(8, { cpu: '1' }), [aPool()]).machines.map(
       ({ node }) => node.labels[HOSTNAME],
     );
@@ -395,7 +405,7 @@ describe('places', () => {
     );
   });
 
-  test('spread over zones fills them evenly', () => {
+  test('are filled evenly by a zone spread', () => {
     const spec = {
       topologySpreadConstraints: [
         {
@@ -419,7 +429,7 @@ describe('places', () => {
     expect(packing.machines).toHaveLength(3);
   });
 
-  test('spread over hosts opens as many as it takes', () => {
+  test('get as many hosts as a host spread needs', () => {
     const spec = {
       containers: [],
       topologySpreadConstraints: [
@@ -439,7 +449,7 @@ describe('places', () => {
     expect(limited.machines.map(({ pods }) => pods.length).sort()).toEqual([2, 3]);
   });
 
-  test('affinity to itself keeps a series in one zone', () => {
+  test('hold a series with affinity to itself together in one zone', () => {
     const spec = {
       containers: [{ resources: { requests: { cpu: '1' } } }],
       affinity: {
@@ -457,7 +467,7 @@ describe('places', () => {
     expect(packing.unplaced).toEqual([]);
   });
 
-  test('anti-affinity over hosts takes one machine each, and others fill them', () => {
+  test('get one machine per pod with host anti-affinity, filled by other pods', () => {
     const spec = {
       containers: [{ resources: { requests: { cpu: '1' } } }],
       affinity: {
@@ -476,7 +486,7 @@ describe('places', () => {
     expect(packing.machines.map(({ pods: there }) => there.length)).toEqual([4, 4, 4]);
   });
 
-  test('a place that nobody can use is no domain', () => {
+  test('do not count for spread if no pod can use them', () => {
     const spec = {
       containers: [{ resources: { requests: { cpu: '1' } } }],
       topologySpreadConstraints: [
@@ -501,7 +511,7 @@ describe('places', () => {
     expect(packing.machines.map(({ domain }) => domain)).toEqual(['a', 'b']);
   });
 
-  test('a place that is too small for a pod does not hold it up when nobody else goes there', () => {
+  test('that are too small for a pod do not block it if no other pod uses them', () => {
     const spread = {
       containers: [{ resources: { requests: { cpu: '2' } } }],
       topologySpreadConstraints: [
@@ -529,7 +539,7 @@ describe('places', () => {
     expect(sizes(growing)).toEqual(['4x8', '4x8']);
   });
 
-  test('a full place does not hold up the others', () => {
+  test('that are full do not block the others', () => {
     const spec = {
       containers: [{ resources: { requests: { cpu: '1' } } }],
       topologySpreadConstraints: [

@@ -1,95 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
-// What machines would these pods need?
+// Which machines do these pending pods need?
 
 import type { Pod } from '../../model/pod.ts';
 import { Draft, type Snapshot } from '../snapshot.ts';
-import type { World } from '../state/world.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
 import type { Bin } from './bins.ts';
 import { groupPods } from './groups.ts';
-import type { Machines } from './machines.ts';
+import type { MachinePlanner } from './machine-planner.ts';
+import { type MachineTemplate, templatesOf } from './machine-template.ts';
 import type { Limits, PoolOffer } from './offer.ts';
+import {
+  fillMachines,
+  fillNodes,
+  type GroupProgress,
+  startProgress,
+  unfinished,
+} from './passes.ts';
 import { Placer } from './placer.ts';
-import { refusals } from './refusals.ts';
-import type { ExistingPlacement, Packing, PlannedMachine, Skipped, Unplaced } from './result.ts';
-import { fillMachines, fillNodes, newWork, type Progress, unfinished } from './rounds.ts';
-import { type Template, templatesOf } from './template.ts';
-import { weigh } from './weights.ts';
+import { explainRefusals } from './refusals.ts';
+import type {
+  ExistingPlacement,
+  Packing,
+  PlannedMachine,
+  SkippedPod,
+  UnplacedPod,
+} from './result.ts';
+import { resourceWeights } from './weights.ts';
 
 export interface PackOptions {
   readonly pools: readonly PoolOffer[];
-  /** Pods of a lower priority neither ask for machines nor take room from those that do. */
+  /** Pods of lower priority neither need machines nor block capacity for other pods. */
   readonly expendableBelow?: number;
-  /** Limits of places, by name, that all pools share. */
+  /** Limits of domains, by name, that all pools share. */
   readonly domainLimits?: ReadonlyMap<string, Limits>;
 }
 
 export function pack(snapshot: Snapshot, pending: readonly Pod[], options: PackOptions): Packing {
-  const world = snapshot.enter();
-  const slots = world.slots.length;
-  const draft = new Draft(world);
+  const cluster = snapshot.activate();
+  const nodeCount = cluster.nodeInfos.length;
+  const draft = new Draft(cluster);
   try {
     return packInto(draft, { snapshot, pending, options });
   } finally {
     draft.undo();
-    world.forgetSlots(slots);
+    cluster.dropNodeInfos(nodeCount);
   }
 }
 
-interface Question {
+interface PackRequest {
   readonly snapshot: Snapshot;
   readonly pending: readonly Pod[];
   readonly options: PackOptions;
 }
 
-function packInto(draft: Draft, question: Question): Packing {
-  const { options } = question;
+function packInto(draft: Draft, request: PackRequest): Packing {
+  const { options } = request;
   const { pools } = options;
-  const { world } = draft;
-  const { asking, skipped } = sift(question);
-  dismissExpendable(draft, options.expendableBelow);
-  const nominated = placeNominated(draft, question.snapshot, asking);
-  const waiting = asking.filter((pod) => !nominated.has(pod));
-  const weights = weigh(waiting, pools);
-  const work = newWork(groupPods(waiting, world, weights));
+  const { cluster } = draft;
+  const { eligible, skipped } = splitPending(request);
+  removeExpendable(draft, options.expendableBelow);
+  const nominated = placeNominated(draft, request.snapshot, eligible);
+  const waiting = eligible.filter((pod) => !nominated.has(pod));
+  const weights = resourceWeights(waiting, pools);
+  const work = startProgress(groupPods(waiting, cluster, weights));
   const placer = new Placer(draft, weights);
-  for (const slot of world.slots) if (slot.isPresent) placer.addNode(slot);
-  // First what needs no machine: exactly what the scheduler could do by itself now.
+  for (const nodeInfo of cluster.nodeInfos) if (nodeInfo.isPresent) placer.addNode(nodeInfo);
+  // Existing nodes first: exactly what the scheduler could place now.
   fillNodes(work, placer);
   const templates = templatesOf(pools, {
-    names: world.resources,
+    names: cluster.resources,
     weights,
-    daemonSets: question.snapshot.daemonSets,
+    daemonSets: request.snapshot.daemonSets,
     domainLimits: options.domainLimits ?? new Map(),
   });
   const machines = fillMachines(unfinished(work), { placer, templates, weights });
-  const latecomers = machines.settle();
+  const lateDaemonPods = machines.admitDaemonPods();
   return {
-    ...report(placer, machines, nominated),
-    latecomers: latecomers.map(({ pod, bin }) => ({ pod, node: bin.slot.node.name })),
-    unplaced: explain(unfinished(work), templates, world),
+    ...summarize(placer, machines, nominated),
+    lateDaemonPods: lateDaemonPods.map(({ pod, bin }) => ({ pod, node: bin.nodeInfo.node.name })),
+    unplaced: explainUnplaced(unfinished(work), templates, cluster),
     skipped,
   };
 }
 
-function sift({ pending, options }: Question): {
-  readonly asking: readonly Pod[];
-  readonly skipped: readonly Skipped[];
+function splitPending({ pending, options }: PackRequest): {
+  readonly eligible: readonly Pod[];
+  readonly skipped: readonly SkippedPod[];
 } {
-  const asking: Pod[] = [];
-  const skipped: Skipped[] = [];
+  const eligible: Pod[] = [];
+  const skipped: SkippedPod[] = [];
   for (const pod of pending) {
-    const why = whySkipped(pod, options);
-    if (why === undefined) asking.push(pod);
-    else skipped.push({ pod, why });
+    const reason = skipReason(pod, options);
+    if (reason === undefined) eligible.push(pod);
+    else skipped.push({ pod, reason });
   }
-  return { asking, skipped };
+  return { eligible, skipped };
 }
 
-function whySkipped(pod: Pod, { expendableBelow }: PackOptions): Skipped['why'] | undefined {
+function skipReason(pod: Pod, { expendableBelow }: PackOptions): SkippedPod['reason'] | undefined {
   if (pod.isFinished) return 'finished';
   if (pod.isTerminating) return 'terminating';
   if (pod.isGated) return 'gated';
-  // Its controller makes one for each node there is; a new node would only bring another.
+  // The controller creates one pod per node; a new node would only add another.
   if (pod.controller?.kind === 'DaemonSet') return 'daemon';
   return isExpendable(pod, expendableBelow) ? 'expendable' : undefined;
 }
@@ -98,79 +110,79 @@ function isExpendable(pod: Pod, below: number | undefined): boolean {
   return below !== undefined && pod.priority < below;
 }
 
-// The scheduler will evict them when it needs their room.
-function dismissExpendable(draft: Draft, below: number | undefined): void {
-  for (const slot of below === undefined ? [] : draft.world.slots) {
-    for (const resident of slot.residents) {
-      if (isExpendable(resident.pod, below)) draft.displace(resident, slot);
+// The scheduler preempts them when it needs their capacity.
+function removeExpendable(draft: Draft, below: number | undefined): void {
+  for (const nodeInfo of below === undefined ? [] : draft.cluster.nodeInfos) {
+    for (const placedPod of nodeInfo.placedPods) {
+      if (isExpendable(placedPod.pod, below)) draft.removePod(placedPod, nodeInfo);
     }
   }
 }
 
-/** Room is being made for these already: they have their place, whatever is still in it. */
+/** The scheduler is already preempting pods for these: they count as placed on their nominated node. */
 function placeNominated(
   draft: Draft,
   snapshot: Snapshot,
-  asking: readonly Pod[],
+  eligible: readonly Pod[],
 ): ReadonlyMap<Pod, string> {
   const others = [...snapshot.nominated.values()].flat();
-  const known = new Set(asking.map((pod) => pod.uid));
+  const known = new Set(eligible.map((pod) => pod.uid));
   const places = new Map<Pod, string>();
-  for (const pod of [...asking, ...others.filter(({ uid }) => !known.has(uid))]) {
-    const slot = draft.world.slot(pod.nominatedNodeName);
-    if (slot === undefined) continue;
-    draft.place(draft.world.resident(pod, pod.requests), slot);
-    if (known.has(pod.uid)) places.set(pod, slot.node.name);
+  for (const pod of [...eligible, ...others.filter(({ uid }) => !known.has(uid))]) {
+    const nodeInfo = draft.cluster.nodeInfo(pod.nominatedNodeName);
+    if (nodeInfo === undefined) continue;
+    draft.addPod(draft.cluster.newPlacedPod(pod, pod.requests), nodeInfo);
+    if (known.has(pod.uid)) places.set(pod, nodeInfo.node.name);
   }
   return places;
 }
 
-function report(
+function summarize(
   placer: Placer,
-  machines: Machines,
+  machines: MachinePlanner,
   nominated: ReadonlyMap<Pod, string>,
 ): Pick<Packing, 'machines' | 'existing' | 'steps'> {
-  const podsOf = Map.groupBy(placer.placements, ({ bin }) => bin.slot);
+  const podsOf = Map.groupBy(placer.placements, ({ bin }) => bin.nodeInfo);
   const existing: ExistingPlacement[] = [
     ...[...nominated].map(([pod, node]) => ({ pod, node, how: 'nominated' as const })),
     ...placer.placements
       .filter(({ bin }) => bin.machine === undefined)
-      .map(({ pod, bin }) => ({ pod, node: bin.slot.node.name, how: 'fits' as const })),
+      .map(({ pod, bin }) => ({ pod, node: bin.nodeInfo.node.name, how: 'fits' as const })),
   ];
   return {
     existing,
-    steps: placer.placements.map(({ pod, bin }) => ({ pod, node: bin.slot.node.name })),
+    steps: placer.placements.map(({ pod, bin }) => ({ pod, node: bin.nodeInfo.node.name })),
     machines: machines.opened.map((bin) =>
-      planned(
+      plannedMachine(
         bin,
-        (podsOf.get(bin.slot) ?? []).map(({ pod }) => pod),
+        (podsOf.get(bin.nodeInfo) ?? []).map(({ pod }) => pod),
       ),
     ),
   };
 }
 
-function planned({ slot, machine }: Bin, pods: readonly Pod[]): PlannedMachine {
-  if (machine === undefined) throw new RangeError('not a machine');
-  const { template, rung } = machine;
+function plannedMachine({ nodeInfo, machine }: Bin, pods: readonly Pod[]): PlannedMachine {
+  if (machine === undefined) throw new RangeError('the bin has no machine');
+  const { template, option } = machine;
   return {
     pool: template.pool.name,
     domain: template.domain.name,
-    size: rung.size,
-    node: { ...slot.node, allocatable: rung.size.allocatable },
+    size: option.size,
+    node: { ...nodeInfo.node, allocatable: option.size.allocatable },
     pods,
-    daemons: machine.settled,
+    daemons: machine.daemonPods,
   };
 }
 
-function explain(
-  work: readonly Progress[],
-  templates: readonly Template[],
-  world: World,
-): readonly Unplaced[] {
-  const why = refusals(
+function explainUnplaced(
+  work: readonly GroupProgress[],
+  templates: readonly MachineTemplate[],
+  cluster: ClusterState,
+): readonly UnplacedPod[] {
+  const why = explainRefusals(
     work.map(({ group }) => group),
     templates,
-    world,
+    cluster,
   );
   return work.flatMap(({ group, placed }) =>
     group.pods.slice(placed).map((pod) => ({ pod, refusals: why.get(group) ?? [] })),

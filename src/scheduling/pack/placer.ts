@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts pods of a group into open bins, one by one, each time where the least is left over.
+// Places the pods of a group into open bins, each into the bin with the least space left over.
 
-import { matchesTerm } from '../../model/node-selector.ts';
+import { matchesNodeTerm } from '../../model/node-selector.ts';
 import type { Pod } from '../../model/pod.ts';
-import { isBarred, mustWait, passesNodeRules } from '../filters/all.ts';
+import { isPermanentlyRejected, isReversiblyRejected, passesNodeRules } from '../filters/all.ts';
 import { planStorage } from '../filters/volume-binding.ts';
 import type { Draft } from '../snapshot.ts';
-import type { Resident } from '../state/resident.ts';
+import type { NodeInfo } from '../state/node-info.ts';
+import type { PlacedPod } from '../state/placed-pod.ts';
 import { CPU, MEMORY } from '../state/resource-names.ts';
-import type { Slot } from '../state/slot.ts';
 import { type Bin, Bins, newBin } from './bins.ts';
 import type { PodGroup } from './groups.ts';
 
-export interface Placement {
+export interface PodPlacement {
   readonly pod: Pod;
   readonly bin: Bin;
 }
@@ -23,15 +23,15 @@ const NO = 2;
 
 export class Placer {
   readonly draft: Draft;
-  readonly placements: Placement[] = [];
+  readonly placements: PodPlacement[] = [];
   readonly #bins: Bins;
   readonly #open: Bin[] = [];
-  /** By the number of a group's rules, then by a bin's rule class. */
-  readonly #verdicts: number[][] = [];
+  /** By rules number of the group, then by rule class of the bin. */
+  readonly #nodeRuleResults: number[][] = [];
   readonly #preferences: number[][] = [];
-  /** Bins that said no to a group's rules and will not change their mind while pods only come. */
-  readonly #barredBins: Set<Bin>[] = [];
-  readonly #models = new Map<PodGroup['candidate'], Resident>();
+  /** Bins that permanently reject a group's rules while pods are only added. */
+  readonly #rejectedBins: Set<Bin>[] = [];
+  readonly #cached = new Map<PodGroup['pendingPod'], PlacedPod>();
   #ruleClasses = 0;
   #names = 0;
 
@@ -40,10 +40,10 @@ export class Placer {
     this.#bins = new Bins(weights);
   }
 
-  /** A name that no node has, for a machine that is only planned. */
+  /** A unique name for a planned machine. */
   freeName(prefix: string): string {
     do this.#names += 1;
-    while (this.draft.world.slot(`${prefix}-new-${this.#names}`) !== undefined);
+    while (this.draft.cluster.nodeInfo(`${prefix}-new-${this.#names}`) !== undefined);
     return `${prefix}-new-${this.#names}`;
   }
 
@@ -52,8 +52,8 @@ export class Placer {
     return this.#ruleClasses - 1;
   }
 
-  addNode(slot: Slot): Bin {
-    return this.open(newBin(slot, this.newRuleClass()));
+  addNode(nodeInfo: NodeInfo): Bin {
+    return this.open(newBin(nodeInfo, this.newRuleClass()));
   }
 
   open(bin: Bin): Bin {
@@ -63,21 +63,21 @@ export class Placer {
     return bin;
   }
 
-  /** From here on who said no is asked again. */
-  startRound(): void {
-    this.#barredBins.length = 0;
+  /** Starts a new pass: permanently rejected bins are checked again. */
+  startPass(): void {
+    this.#rejectedBins.length = 0;
   }
 
   refresh(bin: Bin): void {
-    this.#bins.put(bin, { cpuMilli: roomIn(bin, CPU), memoryBytes: roomIn(bin, MEMORY) });
+    this.#bins.put(bin, { cpuMilli: freeIn(bin, CPU), memoryBytes: freeIn(bin, MEMORY) });
   }
 
-  /** Places as many as there is room for; returns how many that were. */
+  /** Places as many pods as fit and returns their number. */
   fill(group: PodGroup, from: number): number {
     let next = from;
     let last: Bin | undefined;
     while (next < group.pods.length) {
-      const bin = this.#again(group, last) ?? this.findRoom(group);
+      const bin = this.#reuseBin(group, last) ?? this.findBin(group);
       if (bin === undefined) break;
       this.place(group, next, bin);
       last = bin;
@@ -86,19 +86,19 @@ export class Placer {
     return next - from;
   }
 
-  // The bin that was the tightest for the last pod is tighter still for the next one like it.
-  #again(group: PodGroup, last: Bin | undefined): Bin | undefined {
-    return last !== undefined && this.hasRoom(group, last) && this.accepts(group, last)
+  // The tightest bin for the last pod is even tighter for the next equal pod.
+  #reuseBin(group: PodGroup, last: Bin | undefined): Bin | undefined {
+    return last !== undefined && this.hasCapacity(group, last) && this.accepts(group, last)
       ? last
       : undefined;
   }
 
-  findRoom(group: PodGroup): Bin | undefined {
-    if (this.isBarredEverywhere(group)) return undefined;
-    if (group.candidate.pod.preferredNodes.length > 0) return this.#findPreferred(group);
+  findBin(group: PodGroup): Bin | undefined {
+    if (this.isRejectedEverywhere(group)) return undefined;
+    if (group.pendingPod.pod.preferredNodes.length > 0) return this.#findPreferred(group);
     return this.#bins.tightest(
       group,
-      (bin) => this.hasRoom(group, bin) && this.accepts(group, bin),
+      (bin) => this.hasCapacity(group, bin) && this.accepts(group, bin),
     );
   }
 
@@ -109,7 +109,7 @@ export class Placer {
         group,
         (bin) =>
           this.preference(group, bin) === level &&
-          this.hasRoom(group, bin) &&
+          this.hasCapacity(group, bin) &&
           this.accepts(group, bin),
       );
       if (found !== undefined) return found;
@@ -117,59 +117,59 @@ export class Placer {
     return undefined;
   }
 
-  hasRoom({ candidate }: PodGroup, bin: Bin): boolean {
-    const { ids, amounts } = candidate.demand;
+  hasCapacity({ pendingPod }: PodGroup, bin: Bin): boolean {
+    const { ids, amounts } = pendingPod.demand;
     for (let i = 0; i < ids.length; i += 1) {
-      if ((amounts[i] ?? 0) > roomIn(bin, ids[i] ?? 0)) return false;
+      if ((amounts[i] ?? 0) > freeIn(bin, ids[i] ?? 0)) return false;
     }
     return true;
   }
 
-  /** Everything but room. */
+  /** Checks everything except resources. */
   accepts(group: PodGroup, bin: Bin): boolean {
     return (
-      !this.#barred(group).has(bin) &&
+      !this.#rejectedFor(group).has(bin) &&
       this.isAllowed(group, bin) &&
-      !this.#bar(group, bin) &&
-      !mustWait(group.candidate, bin.slot, this.draft.world)
+      !this.#checkPermanent(group, bin) &&
+      !isReversiblyRejected(group.pendingPod, bin.nodeInfo, this.draft.cluster)
     );
   }
 
-  /** Whether no open bin is worth asking: all have said no for good. */
-  isBarredEverywhere(group: PodGroup): boolean {
-    return this.#barred(group).size === this.#open.length;
+  /** Whether all open bins permanently reject the group. */
+  isRejectedEverywhere(group: PodGroup): boolean {
+    return this.#rejectedFor(group).size === this.#open.length;
   }
 
-  #bar(group: PodGroup, bin: Bin): boolean {
-    const isNo = isBarred(group.candidate, bin.slot, this.draft.world);
-    if (isNo && bin.isOpen) this.#barred(group).add(bin);
-    return isNo;
+  #checkPermanent(group: PodGroup, bin: Bin): boolean {
+    const isRejected = isPermanentlyRejected(group.pendingPod, bin.nodeInfo, this.draft.cluster);
+    if (isRejected && bin.isOpen) this.#rejectedFor(group).add(bin);
+    return isRejected;
   }
 
-  #barred({ rules }: PodGroup): Set<Bin> {
-    const known = this.#barredBins[rules] ?? new Set<Bin>();
-    this.#barredBins[rules] = known;
+  #rejectedFor({ rules }: PodGroup): Set<Bin> {
+    const known = this.#rejectedBins[rules] ?? new Set<Bin>();
+    this.#rejectedBins[rules] = known;
     return known;
   }
 
-  isAllowed({ candidate, rules }: PodGroup, bin: Bin): boolean {
-    const verdicts = this.#verdicts[rules] ?? [];
-    this.#verdicts[rules] = verdicts;
-    const known = verdicts[bin.ruleClass] ?? UNKNOWN;
+  isAllowed({ pendingPod, rules }: PodGroup, bin: Bin): boolean {
+    const results = this.#nodeRuleResults[rules] ?? [];
+    this.#nodeRuleResults[rules] = results;
+    const known = results[bin.ruleClass] ?? UNKNOWN;
     if (known !== UNKNOWN) return known === YES;
-    const isAllowed = passesNodeRules(candidate, bin.slot, this.draft.world);
-    verdicts[bin.ruleClass] = isAllowed ? YES : NO;
+    const isAllowed = passesNodeRules(pendingPod, bin.nodeInfo, this.draft.cluster);
+    results[bin.ruleClass] = isAllowed ? YES : NO;
     return isAllowed;
   }
 
-  /** The weight of the pod's wishes that the bin's node meets. */
-  preference({ candidate, rules }: PodGroup, bin: Bin): number {
+  /** The total weight of the pod's node preferences that the bin's node matches. */
+  preference({ pendingPod, rules }: PodGroup, bin: Bin): number {
     const known = this.#preferences[rules] ?? [];
     this.#preferences[rules] = known;
     const weight =
       known[bin.ruleClass] ??
-      candidate.pod.preferredNodes
-        .filter(({ term }) => matchesTerm(term, bin.slot.node))
+      pendingPod.pod.preferredNodes
+        .filter(({ term }) => matchesNodeTerm(term, bin.nodeInfo.node))
         .reduce((sum, one) => sum + one.weight, 0);
     known[bin.ruleClass] = weight;
     return weight;
@@ -177,29 +177,30 @@ export class Placer {
 
   place(group: PodGroup, index: number, bin: Bin): void {
     const pod = group.pods[index];
-    if (pod === undefined) throw new RangeError('a group has no such pod');
-    this.draft.place(this.#resident(group, pod, bin), bin.slot);
+    if (pod === undefined) throw new RangeError('the pod group has no pod with this index');
+    this.draft.addPod(this.#newPlacedPod(group, pod, bin), bin.nodeInfo);
     this.placements.push({ pod, bin });
     this.refresh(bin);
-    // Pods that refuse each other bar every bin they are put in: known now, it need not be found out later.
-    if (group.candidate.refuses.length > 0) this.#bar(group, bin);
+    // A pod with anti-affinity against its own group rejects its bin for the others: recorded at once to save
+    // the check.
+    if (group.pendingPod.antiAffinityCounters.length > 0) this.#checkPermanent(group, bin);
   }
 
-  // Pods of a group differ in name only, so what they mean to others is worked out once.
-  #resident({ candidate }: PodGroup, pod: Pod, { slot }: Bin): Resident {
-    const { world } = this.draft;
+  // Pods of a group differ in name only, so their counters are looked up once.
+  #newPlacedPod({ pendingPod }: PodGroup, pod: Pod, { nodeInfo }: Bin): PlacedPod {
+    const { cluster } = this.draft;
     if (pod.volumes.length > 0) {
-      const plan = planStorage(pod, slot.node, world.storage);
-      return world.resident(pod, pod.requests, 'filter' in plan ? undefined : plan);
+      const plan = planStorage(pod, nodeInfo.node, cluster.storage);
+      return cluster.newPlacedPod(pod, pod.requests, 'filter' in plan ? undefined : plan);
     }
-    const model = this.#models.get(candidate) ?? world.resident(pod, pod.requests);
-    this.#models.set(candidate, model);
-    return { ...model, pod };
+    const known = this.#cached.get(pendingPod) ?? cluster.newPlacedPod(pod, pod.requests);
+    this.#cached.set(pendingPod, known);
+    return { ...known, pod };
   }
 }
 
-function roomIn({ slot, machine }: Bin, resource: number): number {
-  if (machine === undefined) return slot.free(resource);
-  const taken = (slot.used[resource] ?? 0) + (machine.kept[resource] ?? 0);
-  return (machine.rung.holds[resource] ?? 0) - taken;
+function freeIn({ nodeInfo, machine }: Bin, resource: number): number {
+  if (machine === undefined) return nodeInfo.free(resource);
+  const taken = (nodeInfo.used[resource] ?? 0) + (machine.reserved[resource] ?? 0);
+  return (machine.option.allocatable[resource] ?? 0) - taken;
 }

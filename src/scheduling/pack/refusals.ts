@@ -1,58 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why no new machine would take a pod, pool by pool and place by place.
+// Explains why no new machine would run a pod, per pool and domain.
 
-import { allReasons } from '../filters/all.ts';
-import type { Reason } from '../reasons.ts';
+import { runAllFilters } from '../filters/all.ts';
+import type { FilterReason } from '../reasons.ts';
 import { Draft } from '../snapshot.ts';
-import type { Slot } from '../state/slot.ts';
-import type { World } from '../state/world.ts';
-import { newMachine } from './budget.ts';
-import { Daemons } from './daemons.ts';
+import type { ClusterState } from '../state/cluster-state.ts';
+import type { NodeInfo } from '../state/node-info.ts';
+import { machineGrowth } from './budget.ts';
+import { DaemonPods } from './daemon-pods.ts';
 import type { PodGroup } from './groups.ts';
-import type { Rung } from './ladder.ts';
 import { loadWith } from './load.ts';
-import type { Refusal } from './result.ts';
-import { ANY_MACHINE, type Template } from './template.ts';
+import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
+import type { PoolRefusal } from './result.ts';
+import type { SizeOption } from './size-options.ts';
 
-/** For each group one refusal for each template. */
-export function refusals(
+/** One refusal per template for each group. */
+export function explainRefusals(
   groups: readonly PodGroup[],
-  templates: readonly Template[],
-  world: World,
-): ReadonlyMap<PodGroup, readonly Refusal[]> {
-  const found = new Map<PodGroup, Refusal[]>(groups.map((group) => [group, []]));
+  templates: readonly MachineTemplate[],
+  cluster: ClusterState,
+): ReadonlyMap<PodGroup, readonly PoolRefusal[]> {
+  const found = new Map<PodGroup, PoolRefusal[]>(groups.map((group) => [group, []]));
   for (const template of templates) {
-    // The machine is tried out once for all groups: bringing it is what costs.
-    const slots = world.slots.length;
-    const draft = new Draft(world);
-    const slot = probe(template, draft);
-    for (const [group, all] of found) all.push(refusal(group, template, { slot, world }));
+    // The trial machine is added once for all groups, because adding it is expensive.
+    const nodeCount = cluster.nodeInfos.length;
+    const draft = new Draft(cluster);
+    const nodeInfo = addTrialNode(template, draft);
+    for (const [group, all] of found) all.push(refusalFor(group, template, { nodeInfo, cluster }));
     draft.undo();
-    world.forgetSlots(slots);
+    cluster.dropNodeInfos(nodeCount);
   }
   return found;
 }
 
-function probe(template: Template, draft: Draft): Slot {
-  const slot = draft.addNode(template.node(ANY_MACHINE));
-  new Daemons(template.daemons(ANY_MACHINE), slot, draft.world).settle(draft);
-  return slot;
+function addTrialNode(template: MachineTemplate, draft: Draft): NodeInfo {
+  const nodeInfo = draft.addNode(template.node(ANY_MACHINE));
+  new DaemonPods(template.daemons(ANY_MACHINE), nodeInfo, draft.cluster).admit(draft);
+  return nodeInfo;
 }
 
-function refusal(
+function refusalFor(
   group: PodGroup,
-  template: Template,
-  { slot, world }: { readonly slot: Slot; readonly world: World },
-): Refusal {
-  const { pool, domain, ladder } = template;
-  const rung = ladder.fit(loadWith(group.candidate.demand, slot.used), 0);
-  // The node of a template has no size yet: room is judged by the sizes there are.
-  const others = allReasons(group.candidate, slot, world).filter(
+  template: MachineTemplate,
+  { nodeInfo, cluster }: { readonly nodeInfo: NodeInfo; readonly cluster: ClusterState },
+): PoolRefusal {
+  const { pool, domain, sizeOptions } = template;
+  const option = sizeOptions.cheapestFor(loadWith(group.pendingPod.demand, nodeInfo.used), 0);
+  // A template's node has no size yet: resources are checked against the available sizes.
+  const others = runAllFilters(group.pendingPod, nodeInfo, cluster).filter(
     ({ filter }) => filter !== 'NodeResourcesFit',
   );
   const shortage =
-    rung === undefined ? [shortfall(group, slot, { rung: ladder.largest, world })] : [];
-  const limit = template.hit(newMachine((rung ?? ladder.largest).size.capacity));
+    option === undefined
+      ? [shortfallReason(group, nodeInfo, { option: sizeOptions.largest, cluster })]
+      : [];
+  const limit = template.findExceededLimit(
+    machineGrowth((option ?? sizeOptions.largest).size.capacity),
+  );
   return {
     pool: pool.name,
     domain: domain.name,
@@ -61,17 +65,17 @@ function refusal(
   };
 }
 
-function shortfall(
+function shortfallReason(
   group: PodGroup,
-  slot: Slot,
-  { rung, world }: { readonly rung: Rung; readonly world: World },
-): Reason {
-  const { ids, amounts } = group.candidate.demand;
+  nodeInfo: NodeInfo,
+  { option, cluster }: { readonly option: SizeOption; readonly cluster: ClusterState },
+): FilterReason {
+  const { ids, amounts } = group.pendingPod.demand;
   const all = ids.map((id, i) => ({
-    resource: world.resources.name(id),
+    resource: cluster.resources.name(id),
     requested: amounts[i] ?? 0,
-    used: slot.used[id] ?? 0,
-    allocatable: rung.holds[id] ?? 0,
+    used: nodeInfo.used[id] ?? 0,
+    allocatable: option.allocatable[id] ?? 0,
   }));
   const short = all.filter(({ requested, used, allocatable }) => requested > allocatable - used);
   return { filter: 'NodeResourcesFit', shortfalls: short };

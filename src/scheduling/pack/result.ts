@@ -1,67 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packing yields.
+// The result of packing.
 
 import type { Node } from '../../model/node.ts';
 import type { Pod } from '../../model/pod.ts';
-import type { Reason } from '../reasons.ts';
+import type { FilterReason } from '../reasons.ts';
 import type { LimitHit } from './budget.ts';
-import type { MachineSize } from './offer.ts';
+import type { PlannedSize } from './offer.ts';
 
 export interface PlannedMachine {
   readonly pool: string;
-  /** Empty where the pool has no places to choose from. */
+  /** Empty if the pool has no domains. */
   readonly domain: string;
-  readonly size: MachineSize;
-  /** The node it would be, under a name that only this plan uses. */
+  readonly size: PlannedSize;
+  /** The node it would become, with a name that is unique in this plan. */
   readonly node: Node;
   readonly pods: readonly Pod[];
-  /** What DaemonSets would run on it from the start; the scheduler may let others wait. */
+  /** DaemonSet pods that run on it from the start. Others may be added later. */
   readonly daemons: readonly Pod[];
 }
 
 export interface ExistingPlacement {
   readonly pod: Pod;
   readonly node: string;
-  /** `nominated`: the scheduler is making room there already. */
+  /** `nominated`: the scheduler is already preempting pods there. */
   readonly how: 'fits' | 'nominated';
 }
 
 /**
- * In the order in which everything was placed. Replayed in this order every step passes every filter when
- * each planned machine comes, with its daemons in their order, just before its first pod. Without DaemonSets
- * the machines may as well come all at once.
+ * One placement, in order. Replayed in this order every step passes every filter, if each planned machine is
+ * added with its daemon pods just before its first pod. Without DaemonSets the machines may be added all at
+ * once.
  */
-export interface Step {
+export interface PackingStep {
   readonly pod: Pod;
-  /** Of a node or of a planned machine. */
+  /** Name of a node or of a planned machine. */
   readonly node: string;
 }
 
-/** Why one kind of new machine would not help. */
-export interface Refusal {
+/** Why a new machine of a pool in a domain would not help. */
+export interface PoolRefusal {
   readonly pool: string;
   readonly domain: string;
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly FilterReason[];
   readonly limit?: LimitHit;
 }
 
-export interface Unplaced {
+export interface UnplacedPod {
   readonly pod: Pod;
-  readonly refusals: readonly Refusal[];
+  readonly refusals: readonly PoolRefusal[];
 }
 
-export interface Skipped {
+export interface SkippedPod {
   readonly pod: Pod;
-  /** Nobody waits for a machine because of it. */
-  readonly why: 'gated' | 'expendable' | 'daemon' | 'finished' | 'terminating';
+  /** Why no machine is created for it. */
+  readonly reason: 'gated' | 'expendable' | 'daemon' | 'finished' | 'terminating';
 }
 
 export interface Packing {
   readonly machines: readonly PlannedMachine[];
   readonly existing: readonly ExistingPlacement[];
-  readonly steps: readonly Step[];
-  /** Pods of DaemonSets that had to wait and come to machines after the last step, in this order. */
-  readonly latecomers: readonly Step[];
-  readonly unplaced: readonly Unplaced[];
-  readonly skipped: readonly Skipped[];
+  readonly steps: readonly PackingStep[];
+  /** DaemonSet pods that are admitted after the last step, in this order. */
+  readonly lateDaemonPods: readonly PackingStep[];
+  readonly unplaced: readonly UnplacedPod[];
+  readonly skipped: readonly SkippedPod[];
 }

@@ -8,47 +8,53 @@ import { NO_DOMAIN, Topology } from './topology.ts';
 
 function topology(...values: (string | undefined)[]): Topology {
   const made = new Topology('zone');
-  for (const [slot, value] of values.entries()) {
-    made.add(slot, aNode({ labels: value === undefined ? {} : { zone: value } }));
+  for (const [nodeInfo, value] of values.entries()) {
+    made.add(nodeInfo, aNode({ labels: value === undefined ? {} : { zone: value } }));
   }
   return made;
 }
 
 describe('Topology', () => {
-  test('nodes with the same value share a domain', () => {
+  test('puts nodes with the same label value into one domain', () => {
     const zones = topology('a', 'b', 'a', undefined);
-    expect([0, 1, 2, 3, 9].map((slot) => zones.of(slot))).toEqual([0, 1, 0, NO_DOMAIN, NO_DOMAIN]);
-    expect([0, 1, 5].map((domain) => zones.name(domain))).toEqual(['a', 'b', '']);
+    expect([0, 1, 2, 3, 9].map((nodeInfo) => zones.domainOf(nodeInfo))).toEqual([
+      0,
+      1,
+      0,
+      NO_DOMAIN,
+      NO_DOMAIN,
+    ]);
+    expect([0, 1, 5].map((domain) => zones.domainName(domain))).toEqual(['a', 'b', '']);
     zones.remove(0);
-    expect(zones.of(0)).toBe(NO_DOMAIN);
-    expect(zones.domain('a')).toBe(0);
-    expect(zones.domain('c')).toBe(2);
+    expect(zones.domainOf(0)).toBe(NO_DOMAIN);
+    expect(zones.domainId('a')).toBe(0);
+    expect(zones.domainId('c')).toBe(2);
   });
 
-  test('an empty value is a value', () => {
-    expect(topology('').of(0)).toBe(0);
+  test('treats an empty label value as a value', () => {
+    expect(topology('').domainOf(0)).toBe(0);
   });
 });
 
 describe('DomainCounter', () => {
-  test('counts by domain, and pods without one not at all', () => {
+  test('counts by domain and ignores pods without one', () => {
     const counter = new DomainCounter(topology('a', 'b', 'a', undefined));
     counter.add(0, 1);
     counter.add(2, 2);
     counter.add(3, 5);
-    expect([0, 1, 2, 3].map((slot) => counter.at(slot))).toEqual([3, 0, 3, 0]);
+    expect([0, 1, 2, 3].map((nodeInfo) => counter.podsNear(nodeInfo))).toEqual([3, 0, 3, 0]);
     expect(counter.total).toBe(3);
     counter.add(0, -1);
-    expect([counter.at(2), counter.total]).toEqual([2, 2]);
+    expect([counter.podsNear(2), counter.total]).toEqual([2, 2]);
   });
 });
 
 describe('SpreadCounter', () => {
-  test('knows the emptiest of the domains that count', () => {
+  test('returns the smallest count of the eligible domains', () => {
     const zones = topology('a', 'b', 'c', undefined);
-    const counter = new SpreadCounter(zones, (slot) => slot !== 2);
+    const counter = new SpreadCounter(zones, (nodeInfo) => nodeInfo !== 2);
     expect([counter.domains, counter.minimum]).toEqual([0, 0]);
-    for (const slot of [0, 1, 2, 3]) counter.addNode(slot);
+    for (const nodeInfo of [0, 1, 2, 3]) counter.addNode(nodeInfo);
     expect([counter.domains, counter.minimum]).toEqual([2, 0]);
     counter.add(0, 3);
     counter.add(1, 1);
@@ -62,9 +68,9 @@ describe('SpreadCounter', () => {
     expect(counter.minimum).toBe(0);
   });
 
-  test('a domain is there while a node of it counts', () => {
+  test('drops a domain when its last eligible node is removed', () => {
     const counter = new SpreadCounter(topology('a', 'a', 'b'), () => true);
-    for (const slot of [0, 1, 2]) counter.addNode(slot);
+    for (const nodeInfo of [0, 1, 2]) counter.addNode(nodeInfo);
     counter.add(0, 2);
     counter.removeNode(2);
     expect([counter.domains, counter.minimum]).toEqual([1, 2]);
@@ -79,16 +85,16 @@ describe('SpreadCounter', () => {
     expect([counter.domains, counter.minimum]).toEqual([1, 4]);
   });
 
-  test('agrees with counting again after every change', () => {
+  test('equals a full recount after every change', () => {
     const change = fc.record({
       kind: fc.constantFrom('come', 'come', 'come', 'go', 'open', 'close'),
-      slot: fc.integer({ min: 0, max: 5 }),
+      nodeInfo: fc.integer({ min: 0, max: 5 }),
     });
     fc.assert(
       fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
         const model = new Recount();
-        for (const { kind, slot } of changes) {
-          model[kind](slot);
+        for (const { kind, nodeInfo } of changes) {
+          model[kind](nodeInfo);
           const counts = model.counts();
           expect(model.counter.domains).toBe(counts.length);
           expect(model.counter.minimum).toBe(counts.length === 0 ? 0 : Math.min(...counts));
@@ -101,44 +107,46 @@ describe('SpreadCounter', () => {
 const VALUES = ['a', 'b', 'c', 'a', 'b', undefined];
 const INELIGIBLE = 4;
 
-/** Drives a counter and counts everything again. */
+/** Applies random changes to a counter and recounts everything. */
 class Recount {
-  readonly counter = new SpreadCounter(topology(...VALUES), (slot) => slot !== INELIGIBLE);
+  readonly counter = new SpreadCounter(topology(...VALUES), (nodeInfo) => nodeInfo !== INELIGIBLE);
   readonly #pods = [0, 0, 0, 0, 0, 0];
   readonly #present = new Set<number>();
 
-  #on(slot: number): number {
-    return this.#pods[slot] ?? 0;
+  #on(nodeInfo: number): number {
+    return this.#pods[nodeInfo] ?? 0;
   }
 
-  come(slot: number): void {
-    if (!this.#present.has(slot)) return;
-    this.#pods[slot] = this.#on(slot) + 1;
-    this.counter.add(slot, 1);
+  come(nodeInfo: number): void {
+    if (!this.#present.has(nodeInfo)) return;
+    this.#pods[nodeInfo] = this.#on(nodeInfo) + 1;
+    this.counter.add(nodeInfo, 1);
   }
 
-  go(slot: number): void {
-    if (this.#on(slot) === 0) return;
-    this.#pods[slot] = this.#on(slot) - 1;
-    this.counter.add(slot, -1);
+  go(nodeInfo: number): void {
+    if (this.#on(nodeInfo) === 0) return;
+    this.#pods[nodeInfo] = this.#on(nodeInfo) - 1;
+    this.counter.add(nodeInfo, -1);
   }
 
-  open(slot: number): void {
-    if (this.#present.has(slot)) return;
-    this.#present.add(slot);
-    this.counter.addNode(slot);
+  open(nodeInfo: number): void {
+    if (this.#present.has(nodeInfo)) return;
+    this.#present.add(nodeInfo);
+    this.counter.addNode(nodeInfo);
   }
 
-  close(slot: number): void {
-    if (this.#on(slot) > 0 || !this.#present.delete(slot)) return;
-    this.counter.removeNode(slot);
+  close(nodeInfo: number): void {
+    if (this.#on(nodeInfo) > 0 || !this.#present.delete(nodeInfo)) return;
+    this.counter.removeNode(nodeInfo);
   }
 
   counts(): readonly number[] {
-    const slots = [...this.#present].filter(
-      (slot) => slot !== INELIGIBLE && VALUES[slot] !== undefined,
+    const nodeInfos = [...this.#present].filter(
+      (nodeInfo) => nodeInfo !== INELIGIBLE && VALUES[nodeInfo] !== undefined,
     );
-    const domains = Map.groupBy(slots, (slot) => VALUES[slot]);
-    return [...domains.values()].map((all) => all.reduce((sum, slot) => sum + this.#on(slot), 0));
+    const domains = Map.groupBy(nodeInfos, (nodeInfo) => VALUES[nodeInfo]);
+    return [...domains.values()].map((all) =>
+      all.reduce((sum, nodeInfo) => sum + this.#on(nodeInfo), 0),
+    );
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many pods of some kind are in each domain of a topology. Counts follow every placement; nothing is
-// ever counted again from the start.
+// Counts selected pods per domain of a topology. Updated with every placement, never recounted.
 
 import { NO_DOMAIN, type Topology } from './topology.ts';
 
@@ -13,17 +12,17 @@ export class DomainCounter {
     this.topology = topology;
   }
 
-  add(slot: number, pods: number): void {
-    const domain = this.topology.of(slot);
-    // A pod on a node without the key is in no domain: it counts for nobody.
+  add(nodeId: number, pods: number): void {
+    const domain = this.topology.domainOf(nodeId);
+    // A pod on a node without the topology key is in no domain and is not counted.
     if (domain === NO_DOMAIN) return;
     this.#counts[domain] = (this.#counts[domain] ?? 0) + pods;
     this.#total += pods;
   }
 
   /** Pods in the domain of a node; 0 for a node without the key. */
-  at(slot: number): number {
-    return this.#counts[this.topology.of(slot)] ?? 0;
+  podsNear(nodeId: number): number {
+    return this.#counts[this.topology.domainOf(nodeId)] ?? 0;
   }
 
   get total(): number {

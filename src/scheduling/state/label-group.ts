@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods of one namespace with the same labels are one to every selector. Which counters they move is found
-// out once for the group, not once for each pod.
+// Pods of a namespace with equal labels are equal to every selector. The affected counters are determined once
+// per group, not once per pod.
 
 import type { Labels } from '../../model/labels.ts';
 import type { DomainCounter } from './domain-counter.ts';
@@ -9,7 +9,7 @@ import type { SpreadCounter } from './spread-counter.ts';
 export interface GroupIdentity {
   readonly namespace: string;
   readonly labels: Labels;
-  /** Spread does not count pods on their way out; affinity does. */
+  /** Topology spread ignores terminating pods; affinity counts them. */
   readonly isTerminating: boolean;
 }
 
@@ -17,11 +17,11 @@ export class LabelGroup implements GroupIdentity {
   readonly namespace: string;
   readonly labels: Labels;
   readonly isTerminating: boolean;
-  readonly #podsOnSlot = new Map<number, number>();
-  /** Counters that pods of this group move when they are placed. */
+  readonly #podsByNode = new Map<number, number>();
+  /** Counters that change when a pod of this group is placed. */
   readonly #counters: (DomainCounter | SpreadCounter)[] = [];
-  /** Of anti-affinity terms, held by other pods, that mean pods of this group. */
-  readonly refusedBy: DomainCounter[] = [];
+  /** Counters of other pods' anti-affinity terms that select pods of this group. */
+  readonly rejectingCounters: DomainCounter[] = [];
 
   constructor({ namespace, labels, isTerminating }: GroupIdentity) {
     this.namespace = namespace;
@@ -29,16 +29,16 @@ export class LabelGroup implements GroupIdentity {
     this.isTerminating = isTerminating;
   }
 
-  /** Attaches a new counter and counts the pods that are placed already. */
-  feed(counter: DomainCounter | SpreadCounter): void {
+  /** Attaches a counter and adds the pods that are already placed. */
+  attach(counter: DomainCounter | SpreadCounter): void {
     this.#counters.push(counter);
-    for (const [slot, pods] of this.#podsOnSlot) counter.add(slot, pods);
+    for (const [nodeId, pods] of this.#podsByNode) counter.add(nodeId, pods);
   }
 
-  move(slot: number, pods: 1 | -1): void {
-    const there = (this.#podsOnSlot.get(slot) ?? 0) + pods;
-    if (there === 0) this.#podsOnSlot.delete(slot);
-    else this.#podsOnSlot.set(slot, there);
-    for (const counter of this.#counters) counter.add(slot, pods);
+  addPods(nodeId: number, pods: 1 | -1): void {
+    const there = (this.#podsByNode.get(nodeId) ?? 0) + pods;
+    if (there === 0) this.#podsByNode.delete(nodeId);
+    else this.#podsByNode.set(nodeId, there);
+    for (const counter of this.#counters) counter.add(nodeId, pods);
   }
 }

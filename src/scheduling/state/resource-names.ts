@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resources by number, so that a fit is a comparison of short lists of integers.
+// Maps resources to small integers, so that checking capacity compares short arrays.
 
 import type { Resources } from '../../model/resources.ts';
 
@@ -7,8 +7,8 @@ export const CPU = 0;
 export const MEMORY = 1;
 export const EPHEMERAL_STORAGE = 2;
 
-/** Only what is asked for: `ids[i]` names the resource, `amounts[i]` says how much. */
-export interface Demand {
+/** Requested resources only: `ids[i]` is the resource, `amounts[i]` the amount. */
+export interface ResourceDemand {
   readonly ids: readonly number[];
   readonly amounts: readonly number[];
 }
@@ -30,13 +30,13 @@ export class ResourceNames {
     return this.#names[id] ?? '';
   }
 
-  demand(resources: Resources): Demand {
+  demand(resources: Resources): ResourceDemand {
     const all = this.vector(resources);
     const ids = all.flatMap((amount, id) => (amount > 0 ? [id] : []));
     return { ids, amounts: ids.map((id) => all[id] ?? 0) };
   }
 
-  /** Every amount by its number; extended ones that are absent are holes to be read as 0. */
+  /** All amounts by resource id; absent resources are 0. */
   vector(resources: Resources): number[] {
     const all = [
       resources.cpuMilli,

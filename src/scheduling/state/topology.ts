@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One topology key: which nodes carry it, and which of them share a value (a domain).
+// One topology key: which domain (label value) each node is in.
 
 import type { Node } from '../../model/node.ts';
 
@@ -9,14 +9,14 @@ export class Topology {
   readonly key: string;
   readonly #names: string[] = [];
   readonly #ids = new Map<string, number>();
-  readonly #domainOfSlot: number[] = [];
+  readonly #domainByNode: number[] = [];
 
   constructor(key: string) {
     this.key = key;
   }
 
-  /** The number of a value; numbers are given in the order of first sight and never taken back. */
-  domain(value: string): number {
+  /** The id of a label value. Ids are assigned in order of first use and never released. */
+  domainId(value: string): number {
     const known = this.#ids.get(value);
     if (known !== undefined) return known;
     const id = this.#names.length;
@@ -25,20 +25,20 @@ export class Topology {
     return id;
   }
 
-  add(slot: number, node: Node): void {
+  add(nodeId: number, node: Node): void {
     const value = Object.hasOwn(node.labels, this.key) ? node.labels[this.key] : undefined;
-    this.#domainOfSlot[slot] = value === undefined ? NO_DOMAIN : this.domain(value);
+    this.#domainByNode[nodeId] = value === undefined ? NO_DOMAIN : this.domainId(value);
   }
 
-  remove(slot: number): void {
-    this.#domainOfSlot[slot] = NO_DOMAIN;
+  remove(nodeId: number): void {
+    this.#domainByNode[nodeId] = NO_DOMAIN;
   }
 
-  of(slot: number): number {
-    return this.#domainOfSlot[slot] ?? NO_DOMAIN;
+  domainOf(nodeId: number): number {
+    return this.#domainByNode[nodeId] ?? NO_DOMAIN;
   }
 
-  name(domain: number): string {
+  domainName(domain: number): string {
     return this.#names[domain] ?? '';
   }
 }

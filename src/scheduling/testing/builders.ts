@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters for tests, written as the Kubernetes objects they would come from. A test says only what matters
-// to it; everything else has room to spare.
+// Clusters for tests, built from Kubernetes objects. A test sets only what matters to it; everything else has
+// ample capacity.
 
 import type { Labels } from '../../model/labels.ts';
 import type { Node, NodeSource } from '../../model/node.ts';
@@ -21,12 +21,12 @@ import type { Snapshot } from '../snapshot.ts';
 export const HOSTNAME = 'kubernetes.io/hostname';
 export const ZONE = 'topology.kubernetes.io/zone';
 
-export function value<T>(parsed: Parsed<T>): T {
+export function unwrap<T>(parsed: Parsed<T>): T {
   if (!parsed.ok) throw new Error(parsed.problem);
   return parsed.value;
 }
 
-export interface NodeWish {
+export interface NodeOptions {
   readonly name?: string;
   readonly zone?: string;
   readonly labels?: Labels;
@@ -35,23 +35,27 @@ export interface NodeWish {
   readonly allocatable?: QuantityMap;
 }
 
-export function nodeSource(wish: NodeWish = {}): NodeSource {
-  const name = wish.name ?? 'node-1';
+export function nodeSource(options: NodeOptions = {}): NodeSource {
+  const name = options.name ?? 'node-1';
   return {
     metadata: {
       name,
-      labels: { [HOSTNAME]: name, ...(wish.zone && { [ZONE]: wish.zone }), ...wish.labels },
+      labels: {
+        [HOSTNAME]: name,
+        ...(options.zone && { [ZONE]: options.zone }),
+        ...options.labels,
+      },
     },
-    spec: { unschedulable: wish.unschedulable ?? false, taints: wish.taints ?? [] },
-    status: { allocatable: { cpu: '4', memory: '8Gi', pods: '110', ...wish.allocatable } },
+    spec: { unschedulable: options.unschedulable ?? false, taints: options.taints ?? [] },
+    status: { allocatable: { cpu: '4', memory: '8Gi', pods: '110', ...options.allocatable } },
   };
 }
 
-export function aNode(wish: NodeWish = {}): Node {
-  return value(nodeFromKubernetes(nodeSource(wish)));
+export function aNode(options: NodeOptions = {}): Node {
+  return unwrap(nodeFromKubernetes(nodeSource(options)));
 }
 
-export interface PodWish {
+export interface PodOptions {
   readonly name?: string;
   readonly namespace?: string;
   readonly labels?: Labels;
@@ -65,49 +69,49 @@ export interface PodWish {
   readonly status?: PodStatusSource;
 }
 
-function podMetadata(wish: PodWish): PodSource['metadata'] {
-  const name = wish.name ?? 'pod';
-  const namespace = wish.namespace ?? 'default';
+function podMetadata(options: PodOptions): PodSource['metadata'] {
+  const name = options.name ?? 'pod';
+  const namespace = options.namespace ?? 'default';
   return {
     name,
     namespace,
     uid: `uid-${namespace}-${name}`,
-    labels: wish.labels ?? {},
-    ...(wish.terminating === true && { deletionTimestamp: '2026-01-01T00:00:00Z' }),
-    ...(wish.controller !== undefined && {
-      ownerReferences: [{ kind: wish.controller, name: 'owner', uid: 'o', controller: true }],
+    labels: options.labels ?? {},
+    ...(options.terminating === true && { deletionTimestamp: '2026-01-01T00:00:00Z' }),
+    ...(options.controller !== undefined && {
+      ownerReferences: [{ kind: options.controller, name: 'owner', uid: 'o', controller: true }],
     }),
   };
 }
 
-export function podSource(wish: PodWish = {}): PodSource {
+export function podSource(options: PodOptions = {}): PodSource {
   const requests = {
-    ...(wish.cpu !== undefined && { cpu: wish.cpu }),
-    ...(wish.memory !== undefined && { memory: wish.memory }),
+    ...(options.cpu !== undefined && { cpu: options.cpu }),
+    ...(options.memory !== undefined && { memory: options.memory }),
   };
   return {
-    metadata: podMetadata(wish),
+    metadata: podMetadata(options),
     spec: {
       containers: [{ name: 'main', resources: { requests } }],
-      priority: wish.priority ?? 0,
-      ...(wish.on !== undefined && { nodeName: wish.on }),
-      ...wish.spec,
+      priority: options.priority ?? 0,
+      ...(options.on !== undefined && { nodeName: options.on }),
+      ...options.spec,
     },
-    ...(wish.status && { status: wish.status }),
+    ...(options.status && { status: options.status }),
   };
 }
 
-export function aPod(wish: PodWish = {}): Pod {
-  return value(podFromKubernetes(podSource(wish)));
+export function aPod(options: PodOptions = {}): Pod {
+  return unwrap(podFromKubernetes(podSource(options)));
 }
 
-export interface ClusterWish extends Omit<KubernetesObjects, 'nodes' | 'pods'> {
-  readonly nodes?: readonly NodeWish[];
-  readonly pods?: readonly PodWish[];
+export interface ClusterOptions extends Omit<KubernetesObjects, 'nodes' | 'pods'> {
+  readonly nodes?: readonly NodeOptions[];
+  readonly pods?: readonly PodOptions[];
 }
 
-export function aCluster({ nodes, pods, ...rest }: ClusterWish = {}): Snapshot {
-  return value(
+export function aCluster({ nodes, pods, ...rest }: ClusterOptions = {}): Snapshot {
+  return unwrap(
     snapshotFromKubernetes({
       ...rest,
       nodes: (nodes ?? [{}]).map(nodeSource),
@@ -116,7 +120,7 @@ export function aCluster({ nodes, pods, ...rest }: ClusterWish = {}): Snapshot {
   );
 }
 
-/** `app: x` and so on, as a selector. */
+/** A label selector for these labels. */
 export function select(labels: Labels): { readonly matchLabels: Labels } {
   return { matchLabels: labels };
 }

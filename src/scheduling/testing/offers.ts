@@ -7,7 +7,7 @@ import { ZONE } from './builders.ts';
 
 const GIB = 2 ** 30;
 
-export function room(cpu: number, gib: number, pods = 110): Resources {
+export function resourcesOf(cpu: number, gib: number, pods = 110): Resources {
   return {
     cpuMilli: cpu * 1000,
     memoryBytes: gib * GIB,
@@ -17,10 +17,15 @@ export function room(cpu: number, gib: number, pods = 110): Resources {
   };
 }
 
-/** `4x8`: four cpus and 8 GiB, all of it for pods. */
+/** `4x8`: 4 CPUs and 8 GiB, all allocatable. */
 export function aSize(text: string, over: Partial<SizeOffer> = {}): SizeOffer {
   const [cpu = 0, gib = 0] = text.split('x').map(Number);
-  return { name: text, capacity: room(cpu, gib), allocatable: room(cpu, gib), ...over };
+  return {
+    name: text,
+    capacity: resourcesOf(cpu, gib),
+    allocatable: resourcesOf(cpu, gib),
+    ...over,
+  };
 }
 
 export function aPool(over: Partial<PoolOffer> = {}): PoolOffer {

@@ -5,7 +5,7 @@ import type { Labels } from '../../model/labels.ts';
 import type { PersistentVolumeSource } from '../../model/persistent-volume.ts';
 import type { StorageClassSource } from '../../model/storage-class.ts';
 import type { VolumeClaimSource } from '../../model/volume-claim.ts';
-import type { PodWish } from './builders.ts';
+import type { PodOptions } from './builders.ts';
 
 type VolumeSpec = NonNullable<PersistentVolumeSource['spec']>;
 
@@ -63,7 +63,7 @@ export function aClaim(
 
 export const BOUND = { annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } };
 
-/** A claim that has its volume. */
+/** A claim that is bound to a volume. */
 export function boundClaim(
   name: string,
   volumeName: string,
@@ -81,7 +81,7 @@ export function aClass(name: string, over: Partial<StorageClassSource> = {}): St
   };
 }
 
-export function using(...claims: string[]): NonNullable<PodWish['spec']> {
+export function using(...claims: string[]): NonNullable<PodOptions['spec']> {
   return {
     volumes: claims.map((claimName, i) => ({
       name: `v${i}`,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import { type RenderedSeed, renderSeed, type SeedInput } from '../../../src/bootstrap/index.ts';
-import { value } from '../../../src/bootstrap/testing/a-seed.ts';
+import { unwrap } from '../../../src/bootstrap/testing/a-seed.ts';
 import type { Tally } from './tally.ts';
 import { PYTHON, run } from './tools.ts';
 import { checkUnits, type GuestRootFile } from './units.ts';
@@ -18,11 +18,11 @@ export interface DocumentsCheck {
 
 const readYaml = join(import.meta.dirname, 'read_yaml.py');
 
-/** Older releases know the schema of user-data only. */
+/** Older releases validate the schema of user-data only. */
 let knowsNetworkSchema: boolean | undefined;
 
 export function checkDocuments(check: DocumentsCheck): void {
-  const seed = value(renderSeed(check.input));
+  const seed = unwrap(renderSeed(check.input));
   checkSchema(check, seed);
   for (const [kind, text] of Object.entries({
     'meta-data': seed.metaData,
@@ -49,14 +49,14 @@ function checkSchema({ name, folder, tally }: DocumentsCheck, seed: RenderedSeed
   if (knowsNetworkSchema) schema('network-config', seed.networkConfig, ['-t', 'network-config']);
 }
 
-/** PyYAML reads the same values that we meant. */
+/** PyYAML must read the values that were rendered. */
 function readBack({ name, folder, tally }: DocumentsCheck, kind: string, text: string): unknown {
   const path = join(folder, `${name}-${kind}.yaml`);
   writeFileSync(path, text);
-  const { status, out, text: said } = run(PYTHON, [readYaml, path]);
+  const { status, out, text: output } = run(PYTHON, [readYaml, path]);
   const theirs: unknown = status === 0 ? JSON.parse(out.toString()) : undefined;
   const ours: unknown = parse(text, { version: '1.1' });
-  tally.check(`${name}: PyYAML of ${kind}`, isDeepStrictEqual(theirs, ours), () => said);
+  tally.check(`${name}: PyYAML of ${kind}`, isDeepStrictEqual(theirs, ours), () => output);
   return theirs;
 }
 
@@ -64,7 +64,7 @@ interface WrittenFile extends GuestRootFile {
   readonly encoding?: string;
 }
 
-/** Extra files arrive byte by byte; scripts are scripts to dash; configs in configs are YAML. */
+/** Extra files must be identical, scripts must be valid for dash, and embedded configs must be valid YAML. */
 function checkFiles(check: DocumentsCheck, parsed: unknown): void {
   const { name, input, folder, tally } = check;
   const files = (parsed as { readonly write_files?: readonly WrittenFile[] })?.write_files ?? [];
@@ -80,7 +80,7 @@ function checkFiles(check: DocumentsCheck, parsed: unknown): void {
     const copy = join(folder, 'script.sh');
     writeFileSync(copy, content);
     const { status, text } = run('/bin/dash', ['-n', copy]);
-    tally.check(`${name}: dash reads ${path}`, status === 0, () => text);
+    tally.check(`${name}: dash parses ${path}`, status === 0, () => text);
   }
   checkUnits(check, files);
 }

@@ -3,10 +3,10 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
+  buildSeedIso,
   type SeedFiles,
   type SeedInput,
-  seedFiles,
-  seedIso,
+  toSeedFiles,
 } from '../../../src/bootstrap/index.ts';
 import { seedOf } from '../booted.ts';
 import type { Tally } from './tally.ts';
@@ -21,7 +21,7 @@ export interface IsosCheck {
 
 const readIso = join(import.meta.dirname, 'read_iso.py');
 const CREATED = 1_767_225_600_000;
-/** Around the size of a sector, where a wrong end shows. */
+/** Sizes around a sector boundary, where a wrong length shows. */
 const SIZES = [0, 1, 2047, 2048, 2049, 4096, 100_000];
 
 const SHORT: Readonly<Record<string, string>> = {
@@ -35,7 +35,7 @@ type Bytes = Readonly<Record<string, Buffer>>;
 export function checkIsos(check: IsosCheck): number {
   const seeds = Object.entries(check.samples).map(([name, input]): [string, SeedFiles] => [
     name,
-    seedFiles(seedOf(input).seed),
+    toSeedFiles(seedOf(input).seed),
   ]);
   const sized = SIZES.map((size, index): [string, SeedFiles] => [
     `${size} bytes`,
@@ -51,24 +51,27 @@ export function checkIsos(check: IsosCheck): number {
 
 function checkIso(check: IsosCheck, name: string, files: SeedFiles): void {
   const path = join(check.folder, 'seed.iso');
-  writeFileSync(path, seedIso(files, CREATED));
-  const wanted = Object.fromEntries(
+  writeFileSync(path, buildSeedIso(files, CREATED));
+  const expected = Object.fromEntries(
     Object.entries(files).map(([file, content]) => [file, Buffer.from(content)]),
   );
-  const compare = (reader: string, found: Bytes, said: string) =>
-    check.tally.check(`${name}: ${reader}`, isDeepStrictEqual(found, wanted), () => said);
-  for (const way of ['-R', '-J']) {
-    const [found, said] = byIsoinfo(path, way, Object.keys(wanted));
-    compare(`isoinfo ${way}`, found, said);
+  const compare = (reader: string, found: Bytes, output: string) =>
+    check.tally.check(`${name}: ${reader}`, isDeepStrictEqual(found, expected), () => output);
+  for (const nameOption of ['-R', '-J']) {
+    const [found, output] = readByIsoinfo(path, nameOption, Object.keys(expected));
+    compare(`isoinfo ${nameOption}`, found, output);
   }
-  compare('xorriso', ...byXorriso(path, check.folder, Object.keys(wanted)));
+  compare('xorriso', ...readByXorriso(path, check.folder, Object.keys(expected)));
   const pycdlib = run(PYTHON, [readIso, path], { PYTHONPATH: check.pycdlib });
-  const ways = (pycdlib.status === 0 ? JSON.parse(pycdlib.out.toString()) : {}) as Readonly<
+  const byPathKind = (pycdlib.status === 0 ? JSON.parse(pycdlib.out.toString()) : {}) as Readonly<
     Record<string, Readonly<Record<string, string>>>
   >;
-  for (const way of ['rr_path', 'joliet_path', 'iso_path']) {
-    const long = way === 'iso_path' ? longNames(ways[way] ?? {}) : (ways[way] ?? {});
-    compare(`pycdlib ${way}`, decoded(long), pycdlib.text.slice(-2000));
+  for (const pathKind of ['rr_path', 'joliet_path', 'iso_path']) {
+    const long =
+      pathKind === 'iso_path'
+        ? longNames(byPathKind[pathKind] ?? {})
+        : (byPathKind[pathKind] ?? {});
+    compare(`pycdlib ${pathKind}`, decoded(long), pycdlib.text.slice(-2000));
   }
 }
 
@@ -83,19 +86,23 @@ function decoded(found: Readonly<Record<string, string>>): Bytes {
   );
 }
 
-function byIsoinfo(path: string, way: string, names: readonly string[]): [Bytes, string] {
-  const listed = run('/usr/bin/isoinfo', ['-i', path, way, '-f']).text;
+function readByIsoinfo(
+  path: string,
+  nameOption: string,
+  names: readonly string[],
+): [Bytes, string] {
+  const listed = run('/usr/bin/isoinfo', ['-i', path, nameOption, '-f']).text;
   const found = listed.split('\n').map((line) => line.replace(/^\//, '').replace(/;1$/, ''));
   const extracted = names
     .filter((name) => found.includes(name))
     .map((name): [string, Buffer] => [
       name,
-      run('/usr/bin/isoinfo', ['-i', path, way, '-x', `/${name}`]).out,
+      run('/usr/bin/isoinfo', ['-i', path, nameOption, '-x', `/${name}`]).out,
     ]);
   return [Object.fromEntries(extracted), listed];
 }
 
-function byXorriso(path: string, folder: string, names: readonly string[]): [Bytes, string] {
+function readByXorriso(path: string, folder: string, names: readonly string[]): [Bytes, string] {
   const target = join(folder, 'extracted');
   const ran = run('/usr/bin/xorriso', ['-osirrox', 'on', '-indev', path, '-extract', '/', target]);
   const isCidata = /Volume id\s*: 'cidata'/.test(ran.text);

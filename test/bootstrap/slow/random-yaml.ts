@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random values through our YAML and PyYAML, all in one call: what it reads is what was meant.
+// Formats random values with our YAML and reads them with PyYAML, all in one call: the values must be equal.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { yamlText } from '../../../src/bootstrap/testing/yaml.ts';
+import { formatYaml } from '../../../src/bootstrap/testing/a-seed.ts';
 import type { Tally } from './tally.ts';
 import { PYTHON, run } from './tools.ts';
 
@@ -57,13 +57,13 @@ export function checkRandomYaml(folder: string, tally: Tally, seed: number): num
     },
   );
   const path = join(folder, 'many.json');
-  writeFileSync(path, JSON.stringify(values.map(yamlText)));
-  const { status, out, text: said } = run(PYTHON, [readMany, path]);
+  writeFileSync(path, JSON.stringify(values.map(formatYaml)));
+  const { status, out, text: output } = run(PYTHON, [readMany, path]);
   const read: readonly unknown[] = status === 0 ? JSON.parse(out.toString()) : [];
-  if (status !== 0) tally.check('PyYAML ran', false, () => said);
+  if (status !== 0) tally.check('PyYAML ran', false, () => output);
   for (const [index, value] of values.entries()) {
     tally.check(`random YAML ${index} of seed ${seed}`, isDeepStrictEqual(read[index], value), () =>
-      JSON.stringify({ value, text: yamlText(value), read: read[index] }),
+      JSON.stringify({ value, text: formatYaml(value), read: read[index] }),
     );
   }
   return values.length;

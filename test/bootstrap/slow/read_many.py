@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a JSON list of YAML texts and prints what they mean as a JSON list; a text that fails is its error."""
+"""Reads a JSON list of YAML texts and prints their values as a JSON list; an invalid text is replaced by its error."""
 import json
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads YAML as cloud-init does and prints it as JSON."""
+"""Parses YAML like cloud-init and prints it as JSON."""
 import json
 import sys
 

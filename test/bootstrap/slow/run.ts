@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds what the product makes for first boots against programs that are not ours: Debian's cloud-init for the
-// documents; isoinfo, xorriso and pycdlib for the ISO; PyYAML for the way through YAML; dash for the scripts;
-// systemd for the units.
-// Usage: npm run test:bootstrap. Needs root on Debian or Ubuntu the first time, to install them.
+// Checks the first-boot documents with independent programs: Debian's cloud-init for the documents; isoinfo,
+// xorriso and pycdlib for the ISO; PyYAML for the YAML; dash for the scripts; systemd for the units. Usage: npm
+// run test:bootstrap. The first run needs root on Debian or Ubuntu, to install them.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +28,7 @@ function main(): void {
     }
     say(`${Object.keys(SAMPLES).length} seeds read by cloud-init, PyYAML, dash and systemd`);
     const seed = Math.floor(Math.random() * 2 ** 31);
-    say(`${checkRandomYaml(folder, tally, seed)} random values of seed ${seed} through PyYAML`);
+    say(`${checkRandomYaml(folder, tally, seed)} random values of seed ${seed} read by PyYAML`);
     const isos = checkIsos({ samples: SAMPLES, folder, tally, pycdlib });
     say(`${isos} ISOs read by isoinfo, xorriso and pycdlib`);
   } finally {
@@ -41,7 +40,7 @@ function main(): void {
     join(root, '.test-results', 'bootstrap.json'),
     `${JSON.stringify({ numPassedTests: tally.passed, numFailedTests: tally.failed })}\n`,
   );
-  // None at all is no success either.
+  // Zero checks are a failure too.
   if (tally.failed > 0 || tally.passed === 0) process.exitCode = 1;
 }
 

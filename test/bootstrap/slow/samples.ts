@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One seed of every kind that the product makes, for judges that are not ours.
+// One seed of every kind, for checks with independent programs.
 import type { SeedInput } from '../../../src/bootstrap/index.ts';
 import {
   aCustomJoin,
@@ -53,7 +53,7 @@ const dualStack = aNetwork({
   search: ['example.org'],
 });
 
-/** Texts that YAML 1.1 takes for something else, or that not every reader lets through. */
+/** Strings that YAML 1.1 does not read as strings, or that some readers reject. */
 const ODD_FILES = [
   'yes',
   '0644',

@@ -3,18 +3,18 @@
 export class Tally {
   passed = 0;
   failed = 0;
-  readonly #say: (text: string) => void;
+  readonly #log: (text: string) => void;
 
-  constructor(say: (text: string) => void) {
-    this.#say = say;
+  constructor(log: (text: string) => void) {
+    this.#log = log;
   }
 
-  check(name: string, isRight: boolean, why: () => string): void {
-    if (isRight) {
+  check(name: string, hasPassed: boolean, details: () => string): void {
+    if (hasPassed) {
       this.passed += 1;
       return;
     }
     this.failed += 1;
-    this.#say(`FAILED ${name}: ${why()}`);
+    this.#log(`FAILED ${name}: ${details()}`);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judges: Debian's cloud-init, isoinfo and xorriso from its packages, pycdlib into a folder of our own.
-// Installs only what is missing and says so.
+// The independent programs: Debian's cloud-init, isoinfo and xorriso from its packages, pycdlib in a separate
+// directory. Installs only what is missing, and logs it.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The units of a seed before systemd's own verifier, in a folder that looks like the guest's root.
+// Checks the units of a seed with systemd's own verifier, in a directory laid out like the guest's root.
 import {
   chmodSync,
   copyFileSync,
@@ -21,7 +21,7 @@ export interface GuestRootFile {
 
 const OURS = '/etc/systemd/system/';
 const SYSTEM = '/usr/lib/systemd/system';
-/** What units start and what a join would have put there by then. */
+/** Programs that the units start, and files that the join would have created. */
 const PROGRAMS = ['/sbin/modprobe', '/usr/local/bin/k3s', '/usr/local/bin/rke2'];
 
 export interface UnitsCheck {
@@ -44,9 +44,9 @@ export function checkUnits(
   for (const file of [...files, ...programs]) put(root, file);
   copyTargets(root);
   const { status, text } = run('/usr/bin/systemd-analyze', ['verify', `--root=${root}`, ...units]);
-  // An unknown key is only a word of warning, so that silence is the one good answer.
+  // systemd only warns about an unknown key, so any output is a failure.
   const isRight = status === 0 && text.trim() === '';
-  tally.check(`${name}: systemd reads ${units.join(', ')}`, isRight, () => text);
+  tally.check(`${name}: systemd verifies ${units.join(', ')}`, isRight, () => text);
   rmSync(root, { recursive: true });
 }
 

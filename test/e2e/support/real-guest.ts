@@ -2,11 +2,11 @@
 // One simulated guest in real time with network access; it knows only the content of its seed.
 import { onTestFinished } from 'vitest';
 import {
+  buildSeedIso,
   type JoinInput,
   renderSeed,
   type SeedInput,
-  seedFiles,
-  seedIso,
+  toSeedFiles,
 } from '../../../src/bootstrap/index.ts';
 import {
   aK3sJoin,
@@ -15,7 +15,7 @@ import {
   anRke2Join,
   aSeedInput,
   MAC,
-  value,
+  unwrap,
 } from '../../../src/bootstrap/testing/a-seed.ts';
 import {
   createGuest,
@@ -81,7 +81,7 @@ export interface RealGuest {
 
 function createSeed(order: GuestOptions, id: string) {
   const base = aSeedInput();
-  return value(
+  return unwrap(
     renderSeed({
       ...base,
       machine: {
@@ -138,7 +138,7 @@ export function bootGuest(order: GuestOptions): RealGuest {
       sizeBytes: 20 * GIB,
       state: undefined,
     },
-    seedIso: seedIso(seedFiles(seed), systemClock.now()),
+    seedIso: buildSeedIso(toSeedFiles(seed), systemClock.now()),
     cloudInitDrive: undefined,
     agentEnabled: true,
     behaviour: 'normal',

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// One random cluster with pods that wait for a node in it.
+// Generates a random cluster with pending pods.
 
 import type { Case, Cluster, Pod } from '../objects.ts';
 import { Random } from '../random.ts';
-import { addAffinity, addPreference, addSpread, addSpreadPolicy } from './neighbours.ts';
+import { namespaces, podIdentity } from './labels.ts';
+import {
+  addHostPorts,
+  addNodeAffinity,
+  addNodeName,
+  addNodeSelector,
+  addTolerations,
+} from './node-rules.ts';
 import { makeTiny as makeNodeTiny, nodes } from './nodes.ts';
+import { addAffinity, addPreference, addSpread, addSpreadPolicy } from './pod-rules.ts';
 import {
   addDevices,
   addEphemeralStorage,
@@ -15,31 +23,23 @@ import {
   containers,
   makeTiny as makePodTiny,
 } from './requests.ts';
-import {
-  addHostPorts,
-  addNodeAffinity,
-  addNodeName,
-  addNodeSelector,
-  addTolerations,
-} from './rules.ts';
 import { addStorage } from './storage.ts';
 import {
   addAttachedVolumes,
   addBoundVolume,
   addExclusiveClaim,
   addInlineDisk,
-  addTroubledClaim,
   addUnboundClaim,
-  type VolumeWish,
+  addUnusableClaim,
+  type PodContext,
 } from './volumes.ts';
-import { namespaces, podIdentity } from './words.ts';
 
 interface Trait {
-  /** Chance that a running pod has it. */
+  /** Probability for a running pod. */
   readonly running: number;
-  /** Weight among the few that a pending pod gets: with all of them it would fit nowhere. */
+  /** Weight for pending pods, which get only a few traits: with all of them a pod would fit nowhere. */
   readonly pending: number;
-  readonly add: (wish: VolumeWish) => void;
+  readonly add: (context: PodContext) => void;
 }
 
 const INIT = ['plain', 'plain', 'sidecar'] as const;
@@ -71,11 +71,11 @@ const TRAITS: readonly Trait[] = [
   { running: 0.03, pending: 1, add: ({ random, pod }) => addPreference(random, pod) },
   { running: 0, pending: 30, add: ({ random, pod }) => addSpread(random, pod) },
   { running: 0, pending: 40, add: addSpreadPolicy },
-  { running: 0.02, pending: 5, add: (wish) => addBoundVolume(wish, 'nodes') },
-  { running: 0.02, pending: 5, add: (wish) => addBoundVolume(wish, 'zone') },
+  { running: 0.02, pending: 5, add: (context) => addBoundVolume(context, 'nodes') },
+  { running: 0.02, pending: 5, add: (context) => addBoundVolume(context, 'zone') },
   { running: 0.15, pending: 8, add: addAttachedVolumes },
   { running: 0.02, pending: 9, add: addUnboundClaim },
-  { running: 0.02, pending: 2, add: addTroubledClaim },
+  { running: 0.02, pending: 2, add: addUnusableClaim },
   { running: 0, pending: 4, add: addExclusiveClaim },
   { running: 0.3, pending: 12, add: addInlineDisk },
 ];
@@ -103,22 +103,22 @@ function newPod(random: Random, name: string, isCrowd: boolean): Pod {
   };
 }
 
-function addRunningTraits(wish: VolumeWish): void {
-  for (const trait of TRAITS) if (wish.random.chance(trait.running)) trait.add(wish);
+function addRunningTraits(context: PodContext): void {
+  for (const trait of TRAITS) if (context.random.chance(trait.running)) trait.add(context);
 }
 
 const WEIGHTED = TRAITS.flatMap((trait) => Array.from({ length: trait.pending }, () => trait));
 
-function addPendingTraits(wish: VolumeWish): void {
-  const { random } = wish;
+function addPendingTraits(context: PodContext): void {
+  const { random } = context;
   const chosen = new Set(
     random.times(random.pick([0, 0, 1, 1, 1, 2, 2, 3]), () => random.pick(WEIGHTED)),
   );
-  for (const trait of TRAITS) if (chosen.has(trait)) trait.add(wish);
+  for (const trait of TRAITS) if (chosen.has(trait)) trait.add(context);
 }
 
-// Few pods run where others may not go; a domain of such nodes is emptier than the rest.
-function home(random: Random, { nodes: all }: Cluster): string {
+// Few pods run on nodes with restrictions, so domains of such nodes have fewer pods.
+function pickNode(random: Random, { nodes: all }: Cluster): string {
   const open = all.filter(({ spec }) => spec.taints === undefined && spec.unschedulable !== true);
   return random.pick(open.length > 0 && random.chance(0.9) ? open : all).metadata.name;
 }
@@ -133,7 +133,7 @@ function addRunning(random: Random, cluster: Cluster, { name, isCrowd }: Running
   pod.status = { phase: 'Running' };
   cluster.pods.push(pod);
   if (!isCrowd || random.chance(0.2)) addRunningTraits({ random, cluster, pod });
-  pod.spec.nodeName = home(random, cluster);
+  pod.spec.nodeName = pickNode(random, cluster);
   if (random.chance(0.12)) pod.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
   if (random.chance(0.08)) pod.status.phase = random.pick(['Succeeded', 'Failed']);
 }
@@ -160,7 +160,7 @@ function makeTiny(random: Random, { cluster, pending }: Case): void {
   for (const one of [...cluster.pods, ...pending]) makePodTiny(random, one);
 }
 
-/** More pods that wait. */
+/** Additional pending pods. */
 export function randomPods(random: Random, cluster: Cluster, count: number): Pod[] {
   return random.times(count, (index) => {
     const pod = newPod(random, `q${index}`, false);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// DaemonSets, and the pods that their controller would make of them.
+// Generates DaemonSets and the pods that their controller would create.
 
 import type { Pod, PodSpec, Toleration } from '../objects.ts';
 import type { Random } from '../random.ts';
-import { addAffinity, addSpread } from './neighbours.ts';
+import { podIdentity } from './labels.ts';
+import { addHostPorts, addNodeAffinity, addNodeSelector, addTolerations } from './node-rules.ts';
+import { addAffinity, addSpread } from './pod-rules.ts';
 import { requests } from './requests.ts';
-import { addHostPorts, addNodeAffinity, addNodeSelector, addTolerations } from './rules.ts';
-import { podIdentity } from './words.ts';
 
 export interface DaemonSet {
   metadata: { name: string; namespace: string; uid: string };
@@ -50,7 +50,7 @@ function addNeighbours(random: Random, pod: Pod): void {
   else addSpread(random, pod);
 }
 
-/** What the controller asks about before it makes a pod for a node. */
+/** The pod with which the controller checks a node before it creates a pod there. */
 export function templatePod({ metadata, spec: { template } }: DaemonSet): Pod {
   const { name, namespace } = metadata;
   return {
@@ -59,7 +59,7 @@ export function templatePod({ metadata, spec: { template } }: DaemonSet): Pod {
   };
 }
 
-/** The pod that it makes: the node's name takes the place of the required node affinity. */
+/** The pod that the controller creates: the node's name replaces the required node affinity. */
 export function daemonPod(set: DaemonSet, node: string): Pod {
   const { metadata, spec } = templatePod(set);
   const name = `${metadata.name}-${node}`;

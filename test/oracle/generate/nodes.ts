@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Labels, Node, Quantities, Taint } from '../objects.ts';
 import type { Random } from '../random.ts';
-import { BETA_ZONE, HERE, HOSTNAME, RACK, RACKS, REGION, ZONE, ZONES } from './words.ts';
+import { BETA_ZONE, HOSTNAME, RACK, RACKS, REGION, REGION_NAME, ZONE, ZONES } from './labels.ts';
 
 const TAINTS: readonly Taint[] = [
   { key: 'dedicated', value: 'db', effect: 'NoSchedule' },
@@ -32,7 +32,7 @@ function node(random: Random, name: string, zones: readonly string[]): Node {
   return made;
 }
 
-// A cordoned node has the taint too, a moment later.
+// A cordoned node gets the taint too, a moment later.
 function makeUnschedulable(random: Random, made: Node): void {
   made.spec.unschedulable = true;
   if (random.chance(0.3))
@@ -47,7 +47,7 @@ function labels(random: Random, name: string, zone: string): Labels {
   if (random.chance(0.97)) made[HOSTNAME] = name;
   if (random.chance(0.9)) made[ZONE] = zone;
   if (random.chance(0.2)) made[BETA_ZONE] = zone;
-  if (random.chance(0.8)) made[REGION] = random.chance(0.9) ? HERE : 'elsewhere';
+  if (random.chance(0.8)) made[REGION] = random.chance(0.9) ? REGION_NAME : 'elsewhere';
   if (random.chance(0.85)) made[RACK] = random.pick(RACKS);
   if (random.chance(0.7)) made['disk'] = random.pick(['ssd', 'hdd']);
   if (random.chance(0.8)) made['cores'] = random.pick(['4', '8', '16', 'many']);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A random cluster that is too small for its pods, and pools that could bring machines.
+// Generates a random cluster that is too small for its pods, and pools that could add machines.
 
 import { podFromKubernetes } from '../../../src/model/pod-from-kubernetes.ts';
 import { NO_RESOURCES, type Resources, resourceQuantities } from '../../../src/model/resources.ts';
@@ -13,7 +13,7 @@ import type { Case, Node } from '../objects.ts';
 import { Random } from '../random.ts';
 import { randomCase, randomPods } from './case.ts';
 import { type DaemonSet, daemonSet } from './daemons.ts';
-import { HERE, RACK, RACKS, REGION, ZONE, ZONES } from './words.ts';
+import { RACK, RACKS, REGION, REGION_NAME, ZONE, ZONES } from './labels.ts';
 
 const GIB = 2 ** 30;
 
@@ -40,7 +40,7 @@ function pool(random: Random, name: string): PoolOffer {
   });
   const places = random.some(ZONES, 0.7).map((zone) => ({
     name: zone,
-    labels: { [ZONE]: zone, [REGION]: HERE, [RACK]: random.pick(RACKS) },
+    labels: { [ZONE]: zone, [REGION]: REGION_NAME, [RACK]: random.pick(RACKS) },
     ...(random.chance(0.3) ? { limits: { machines: random.int(1, 4) } } : {}),
   }));
   return {
@@ -59,7 +59,7 @@ function pool(random: Random, name: string): PoolOffer {
 export function randomPackCase(seed: number): PackCase {
   const random = new Random(seed + 0x5bd1e995);
   const { cluster, pending } = randomCase(seed);
-  // Copies of one pod, as a Deployment makes them, and others.
+  // Copies of one pod, as in a Deployment, and other pods.
   const copies = pending.flatMap((pod, p) =>
     random.times(random.int(1, 8), (index) => {
       const copy = structuredClone(pod);
@@ -80,19 +80,19 @@ export function randomPackCase(seed: number): PackCase {
   };
 }
 
-export function packed({ cluster, pending, pools, daemonSets }: PackCase): Packing {
+export function runPack({ cluster, pending, pools, daemonSets }: PackCase): Packing {
   const snapshot = snapshotFromKubernetes({ ...cluster, daemonSets });
-  if (!snapshot.ok) throw new Error(`the cluster was refused: ${snapshot.problem}`);
+  if (!snapshot.ok) throw new Error(`invalid cluster: ${snapshot.problem}`);
   const pods = pending.map((source) => {
     const pod = podFromKubernetes(source);
-    if (!pod.ok) throw new Error(`the pod was refused: ${pod.problem}`);
+    if (!pod.ok) throw new Error(`invalid pod: ${pod.problem}`);
     return pod.value;
   });
   return pack(snapshot.value, pods, { pools });
 }
 
-/** The nodes that the planned machines would become. */
-export function planned(packing: Packing): Node[] {
+/** The nodes of the planned machines. */
+export function plannedNodes(packing: Packing): Node[] {
   return packing.machines.map(({ node }) => ({
     metadata: { name: node.name, labels: { ...node.labels } },
     spec: { taints: node.taints.map((taint) => ({ ...taint })) },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods ask for: containers, init containers, sidecars, the pod as a whole, its overhead, and resizes.
+// Generates resource requests: containers, init containers, sidecars, pod-level requests, overhead and resizes.
 
 import type { Container, ContainerStatus, Pod, Quantities } from '../objects.ts';
 import type { Random } from '../random.ts';
@@ -17,13 +17,13 @@ function memory(random: Random, size: Size): string {
 }
 
 export function requests(random: Random, size: Size): Quantities {
-  const asked: Quantities = {};
-  if (random.chance(0.93)) asked['cpu'] = cpu(random, size);
-  if (random.chance(0.93)) asked['memory'] = memory(random, size);
-  return asked;
+  const amounts: Quantities = {};
+  if (random.chance(0.93)) amounts['cpu'] = cpu(random, size);
+  if (random.chance(0.93)) amounts['memory'] = memory(random, size);
+  return amounts;
 }
 
-/** Amounts below the unit that is counted: sums are rounded, not what is summed. */
+/** Amounts below the counted unit: only the sum must be rounded. */
 export function makeTiny(random: Random, { spec }: Pod): void {
   const tiny = (): Quantities => ({
     cpu: random.pick(['500u', '0.5m', '1500u', '100n', '0.0004', '1m']),
@@ -56,13 +56,13 @@ export function addOverhead(random: Random, pod: Pod): void {
   pod.spec.overhead = requests(random, 'large');
 }
 
-/** At least as much as all containers together, which is all that the API server checks. */
+/** At least the sum of all containers, which is all that the API server checks. */
 export function addPodLevelRequests(random: Random, pod: Pod): void {
-  const asked: Quantities = {};
-  if (random.chance(0.8)) asked['cpu'] = random.pick(['10', '15500m', '20']);
-  if (random.chance(0.8) || asked['cpu'] === undefined)
-    asked['memory'] = random.pick(['18Gi', '31Gi']);
-  pod.spec.resources = { requests: asked };
+  const amounts: Quantities = {};
+  if (random.chance(0.8)) amounts['cpu'] = random.pick(['10', '15500m', '20']);
+  if (random.chance(0.8) || amounts['cpu'] === undefined)
+    amounts['memory'] = random.pick(['18Gi', '31Gi']);
+  pod.spec.resources = { requests: amounts };
 }
 
 export function addEphemeralStorage(random: Random, pod: Pod): void {
@@ -90,7 +90,7 @@ export function addDevices(random: Random, pod: Pod): void {
     first.resources = { requests: { ...first.resources?.requests, [name]: amount } };
 }
 
-/** A running pod in the middle of a resize: what it wishes, was granted and has may all differ. */
+/** A running pod during a resize: desired, allocated and actual resources may all differ. */
 export function addResize(random: Random, pod: Pod): void {
   const statusOf = ({ name }: Container): ContainerStatus => ({
     name,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes, drivers, volumes and claims. No two volumes are of the same size and no two are kept for one
-// claim: there the scheduler itself picks at random.
+// Generates classes, drivers, volumes and claims. Volumes have distinct sizes and no two are reserved for the
+// same claim: otherwise the scheduler itself chooses at random.
 
 import type { Claim, Cluster, NodeSelector, PersistentVolume, StorageClass } from '../objects.ts';
 import type { Random } from '../random.ts';
-import { BETA_ZONE, HERE, HOSTNAME, REGION, ZONE, ZONES } from './words.ts';
+import { BETA_ZONE, HOSTNAME, REGION, REGION_NAME, ZONE, ZONES } from './labels.ts';
 
 export const FAST = 'csi.fast.example';
 export const THIN = 'csi.thin.example';
@@ -110,7 +110,7 @@ function source(random: Random, index: number): Partial<PersistentVolume['spec']
   if (random.chance(0.12)) return { gcePersistentDisk: { pdName: `disk-${index}` } };
   if (random.chance(0.06)) return { awsElasticBlockStore: { volumeID: `vol-${index}` } };
   if (random.chance(0.05)) return { nfs: { server: 'nas', path: '/' } };
-  // Two volumes may be one and the same disk.
+  // Two volumes may refer to the same disk.
   return { csi: { driver: FAST, volumeHandle: `handle-${random.chance(0.1) ? 0 : index}` } };
 }
 
@@ -144,7 +144,7 @@ export function newClaim(random: Random, cluster: Cluster, namespace: string): C
   return claim;
 }
 
-/** `place` says how the volume of a bound claim is tied to nodes. */
+/** `place` is how the volume of a bound claim is tied to nodes. */
 export function boundClaim(
   random: Random,
   cluster: Cluster,
@@ -165,5 +165,5 @@ export function boundClaim(
 function addZoneLabels(random: Random, volume: PersistentVolume): void {
   const zones = random.some(ZONES, 0.4).join('__');
   volume.metadata.labels = { [random.pick([ZONE, ZONE, BETA_ZONE])]: zones };
-  if (random.chance(0.2)) volume.metadata.labels[REGION] = HERE;
+  if (random.chance(0.2)) volume.metadata.labels[REGION] = REGION_NAME;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which volumes pods use.
+// Generates the volumes that pods use.
 
 import type { Claim, Cluster, Pod, Volume } from '../objects.ts';
 import type { Random } from '../random.ts';
@@ -10,32 +10,32 @@ function addVolume(pod: Pod, volume: Omit<Volume, 'name'>): void {
   pod.spec.volumes = [...volumes, { name: `v${volumes.length}`, ...volume }];
 }
 
-function use(pod: Pod, { metadata }: Claim): void {
+function useClaim(pod: Pod, { metadata }: Claim): void {
   addVolume(pod, { persistentVolumeClaim: { claimName: metadata.name } });
 }
 
-export interface VolumeWish {
+export interface PodContext {
   readonly random: Random;
   readonly cluster: Cluster;
   readonly pod: Pod;
 }
 
 export function addBoundVolume(
-  { random, cluster, pod }: VolumeWish,
+  { random, cluster, pod }: PodContext,
   place: 'nodes' | 'zone',
 ): void {
-  use(pod, boundClaim(random, cluster, { namespace: pod.metadata.namespace, place }));
+  useClaim(pod, boundClaim(random, cluster, { namespace: pod.metadata.namespace, place }));
 }
 
-/** Volumes that must be attached, some of them by other pods already. */
-export function addAttachedVolumes({ random, cluster, pod }: VolumeWish): void {
+/** Volumes that must be attached, some of which other pods already use. */
+export function addAttachedVolumes({ random, cluster, pod }: PodContext): void {
   const { namespace } = pod.metadata;
   for (let i = random.int(1, 2); i > 0; i -= 1) {
     const shared = cluster.persistentVolumeClaims.filter(
       ({ metadata, spec }) => metadata.namespace === namespace && spec.volumeName !== undefined,
     );
-    if (shared.length > 0 && random.chance(0.3)) use(pod, random.pick(shared));
-    else use(pod, boundClaim(random, cluster, { namespace, place: 'any' }));
+    if (shared.length > 0 && random.chance(0.3)) useClaim(pod, random.pick(shared));
+    else useClaim(pod, boundClaim(random, cluster, { namespace, place: 'any' }));
   }
   const { name } = random.pick(cluster.nodes).metadata;
   const [volume] = cluster.persistentVolumes.slice(-1);
@@ -50,8 +50,8 @@ export function addAttachedVolumes({ random, cluster, pod }: VolumeWish): void {
     });
 }
 
-/** A claim that the scheduler is to bind. */
-export function addUnboundClaim({ random, cluster, pod }: VolumeWish): void {
+/** A claim that the scheduler has to bind. */
+export function addUnboundClaim({ random, cluster, pod }: PodContext): void {
   const claim = newClaim(random, cluster, pod.metadata.namespace);
   claim.spec.storageClassName = random.pick([
     'fast',
@@ -68,24 +68,24 @@ export function addUnboundClaim({ random, cluster, pod }: VolumeWish): void {
   if (random.chance(0.15)) claim.spec.selector = { matchLabels: { kind: 'x' } };
   if (random.chance(0.06)) claim.spec.volumeMode = 'Block';
   if (random.chance(0.05)) claim.spec.volumeAttributesClassName = 'gold';
-  if (random.chance(0.1)) keepVolumeFor(random, cluster, claim);
-  if (random.chance(0.2)) own(pod, claim);
-  else use(pod, claim);
+  if (random.chance(0.1)) reserveVolumeFor(random, cluster, claim);
+  if (random.chance(0.2)) setOwner(pod, claim);
+  else useClaim(pod, claim);
 }
 
-function keepVolumeFor(random: Random, cluster: Cluster, claim: Claim): void {
+function reserveVolumeFor(random: Random, cluster: Cluster, claim: Claim): void {
   const free = cluster.persistentVolumes.filter(
     ({ spec }) =>
       spec.claimRef === undefined && spec.storageClassName === claim.spec.storageClassName,
   );
   const { namespace, name } = claim.metadata;
-  // With the uid of an earlier claim of that name it is kept for nobody.
+  // With the uid of an earlier claim of that name it is not reserved for the claim.
   const uid = random.chance(0.3) ? { uid: 'of-an-earlier-one' } : {};
   if (free.length > 0) random.pick(free).spec.claimRef = { namespace, name, ...uid };
 }
 
-// The claim of a generic ephemeral volume is named after pod and volume, and belongs to the pod.
-function own(pod: Pod, claim: Claim): void {
+// The claim of a generic ephemeral volume is named after pod and volume, and is owned by the pod.
+function setOwner(pod: Pod, claim: Claim): void {
   const { name, uid } = pod.metadata;
   claim.metadata.name = `${name}-v${pod.spec.volumes?.length ?? 0}`;
   claim.metadata.ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name, uid, controller: true }];
@@ -96,45 +96,45 @@ function isRunning({ status }: Pod): boolean {
   return status !== undefined;
 }
 
-/** A claim that somebody should have bound before, or that is otherwise not ready. */
-export function addTroubledClaim({ random, cluster, pod }: VolumeWish): void {
+/** A claim that should have been bound earlier, or that is otherwise unusable. */
+export function addUnusableClaim({ random, cluster, pod }: PodContext): void {
   const troubles = ['unbound', 'half-bound', 'missing', 'lost', 'deleted', 'no-class', 'no-volume'];
-  // Next to a running pod whose claim is somebody else's, the scheduler gives up with an error.
-  const trouble = random.pick(isRunning(pod) ? troubles : [...troubles, 'not-owned']);
-  if (trouble === 'missing') {
+  // If a running pod on the node does not own its ephemeral claim, the scheduler returns an error.
+  const errors = random.pick(isRunning(pod) ? troubles : [...troubles, 'not-owned']);
+  if (errors === 'missing') {
     addVolume(pod, { persistentVolumeClaim: { claimName: 'missing' } });
     return;
   }
   const claim = newClaim(random, cluster, pod.metadata.namespace);
-  claim.spec.storageClassName = trouble === 'unbound' ? 'now' : 'fast';
-  if (trouble === 'half-bound') claim.spec.volumeName = 'pv-0';
-  if (trouble === 'no-class') claim.spec.storageClassName = random.pick(['', 'unheard-of']);
-  if (trouble === 'no-volume' || trouble === 'lost') markGone(claim);
-  if (trouble === 'lost') claim.status.phase = 'Lost';
-  if (trouble === 'deleted') claim.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
-  if (trouble !== 'not-owned') use(pod, claim);
+  claim.spec.storageClassName = errors === 'unbound' ? 'now' : 'fast';
+  if (errors === 'half-bound') claim.spec.volumeName = 'pv-0';
+  if (errors === 'no-class') claim.spec.storageClassName = random.pick(['', 'unheard-of']);
+  if (errors === 'no-volume' || errors === 'lost') bindToMissingVolume(claim);
+  if (errors === 'lost') claim.status.phase = 'Lost';
+  if (errors === 'deleted') claim.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
+  if (errors !== 'not-owned') useClaim(pod, claim);
   else {
-    own(pod, claim);
+    setOwner(pod, claim);
     delete claim.metadata.ownerReferences;
   }
 }
 
-function markGone(claim: Claim): void {
+function bindToMissingVolume(claim: Claim): void {
   claim.spec.volumeName = 'gone';
   claim.metadata.annotations = { [BIND_COMPLETED]: 'yes' };
 }
 
-/** For one pod only, whichever uses it first. */
-export function addExclusiveClaim({ random, cluster, pod }: VolumeWish): void {
+/** A ReadWriteOncePod claim. */
+export function addExclusiveClaim({ random, cluster, pod }: PodContext): void {
   const { namespace } = pod.metadata;
   const claim = boundClaim(random, cluster, { namespace, place: 'any' });
   claim.spec.accessModes = ['ReadWriteOncePod'];
   const rivals = cluster.pods.filter(({ metadata }) => metadata.namespace === namespace);
-  if (rivals.length > 0 && random.chance(0.5)) use(random.pick(rivals), claim);
-  use(pod, claim);
+  if (rivals.length > 0 && random.chance(0.5)) useClaim(random.pick(rivals), claim);
+  useClaim(pod, claim);
 }
 
-export function addInlineDisk({ random, pod }: Omit<VolumeWish, 'cluster'>): void {
+export function addInlineDisk({ random, pod }: Omit<PodContext, 'cluster'>): void {
   const readOnly = random.chance(0.3);
   const disk = random.pick(['one', 'one', 'one', 'two']);
   const disks: readonly Omit<Volume, 'name'>[] = [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts names of the source system to names that are allowed in our config.
 
-import { POOL_NAME_MAX } from '../../../model/pool-name.ts';
+import { MAX_POOL_NAME_LENGTH } from '../../../model/pool-name.ts';
 import type { SourceRef } from '../source/tree.ts';
 import type { ImportWriter } from '../writer.ts';
 
@@ -12,7 +12,7 @@ export function toDnsLabel(text: string, fallback: string): string {
     .toLowerCase()
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/[^a-z0-9]+/g, '-')
-    .slice(0, POOL_NAME_MAX)
+    .slice(0, MAX_POOL_NAME_LENGTH)
     .replaceAll(/^-+|-+$/g, '');
   return label === '' ? fallback : label;
 }
@@ -22,7 +22,7 @@ export function makeUniqueLabel(label: string, taken: ReadonlySet<string>): stri
   if (!taken.has(label)) return label;
   for (let number = 2; ; number += 1) {
     const ending = `-${number}`;
-    const candidate = `${label.slice(0, POOL_NAME_MAX - ending.length).replaceAll(/-+$/g, '')}${ending}`;
+    const candidate = `${label.slice(0, MAX_POOL_NAME_LENGTH - ending.length).replaceAll(/-+$/g, '')}${ending}`;
     if (!taken.has(candidate)) return candidate;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kubelet's settings and their validation.
-import { durationMs, parseDuration } from '../../../../model/duration.ts';
+import { durationToMs, parseDuration } from '../../../../model/duration.ts';
 import { parseTaint, type Taint } from '../../../../model/taints.ts';
 import { JoinRefusedError } from './server-api.ts';
 
@@ -34,7 +34,7 @@ export function statusIntervals(settings: KubeletSettings): {
 } {
   const given = parseDuration(kubeletArgument(settings, 'node-status-update-frequency') ?? '');
   // Like the real kubelet: an explicit frequency sets both intervals.
-  if (given.ok) return { checkMs: durationMs(given.value), reportMs: durationMs(given.value) };
+  if (given.ok) return { checkMs: durationToMs(given.value), reportMs: durationToMs(given.value) };
   return { checkMs: DEFAULT_CHECK_INTERVAL_MS, reportMs: DEFAULT_REPORT_INTERVAL_MS };
 }
 

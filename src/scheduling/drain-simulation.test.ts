@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest';
+import { type DrainSimulation, simulateDrain } from './index.ts';
+import { aCluster, HOSTNAME, type PodOptions, select } from './testing/builders.ts';
+
+const NODES = [{ name: 'a' }, { name: 'b' }, { name: 'c', allocatable: { cpu: '1' } }];
+
+function drain(
+  pods: readonly PodOptions[],
+  names: readonly string[] = ['a'],
+  options = {},
+): DrainSimulation {
+  return simulateDrain(aCluster({ nodes: NODES, pods }), names, options);
+}
+
+function moves(result: DrainSimulation): readonly (readonly string[])[] {
+  return result.moves.map(({ pod, from, to }) => [pod.name, from, to]);
+}
+
+describe('simulateDrain', () => {
+  test('succeeds for a node without pods', () => {
+    expect(drain([])).toEqual({ isPossible: true, moves: [] });
+  });
+
+  test('finds the tightest fitting node for every pod', () => {
+    const result = drain([
+      { name: '1', on: 'a', cpu: '1' },
+      { name: '2', on: 'a', cpu: '2' },
+    ]);
+    expect(result.isPossible).toBe(true);
+    expect(moves(result)).toEqual([
+      ['2', 'a', 'b'],
+      ['1', 'a', 'c'],
+    ]);
+  });
+
+  test('returns each pod that fits nowhere, with the reasons for every node', () => {
+    const result = drain([
+      { name: 'large', on: 'a', cpu: '3' },
+      { name: 'small', on: 'a', cpu: '1' },
+      { name: 'there', on: 'b', cpu: '2' },
+    ]);
+    expect(result.isPossible).toBe(false);
+    expect(moves(result)).toEqual([['small', 'a', 'c']]);
+    expect(!result.isPossible && result.unmovable).toMatchObject([
+      {
+        pod: { name: 'large' },
+        from: 'a',
+        nodes: [
+          {
+            node: 'b',
+            reasons: [{ shortfalls: [{ requested: 3000, used: 2000, allocatable: 4000 }] }],
+          },
+          { node: 'c', reasons: [{ filter: 'NodeResourcesFit' }] },
+        ],
+      },
+    ]);
+  });
+
+  test('ignores DaemonSet pods, static pods and terminating pods', () => {
+    const result = drain([
+      { name: 'daemon', on: 'a', cpu: '4', controller: 'DaemonSet' },
+      { name: 'going', on: 'a', cpu: '4', terminating: true },
+    ]);
+    expect(result).toEqual({ isPossible: true, moves: [] });
+    const replica = drain([{ on: 'a', cpu: '4', controller: 'ReplicaSet' }]);
+    expect(moves(replica)).toEqual([['pod', 'a', 'b']]);
+  });
+
+  test('ignores expendable pods', () => {
+    const pods = [
+      { on: 'a', cpu: '4', priority: -20 },
+      { name: 'full', on: 'b', cpu: '4' },
+    ];
+    expect(drain(pods).isPossible).toBe(false);
+    expect(drain(pods, ['a'], { expendableBelow: -10 }).isPossible).toBe(true);
+    expect(drain(pods, ['a'], { expendableBelow: -20 }).isPossible).toBe(false);
+  });
+
+  test('drains several nodes together without moving pods between them', () => {
+    const pods = [
+      { name: '1', on: 'a', cpu: '1' },
+      { name: '2', on: 'b', cpu: '1' },
+    ];
+    const result = drain(pods, ['a', 'b']);
+    expect(result.isPossible).toBe(false);
+    expect(moves(result)).toEqual([['1', 'a', 'c']]);
+    expect(
+      !result.isPossible && result.unmovable.map(({ nodes }) => nodes.map(({ node }) => node)),
+    ).toEqual([['c']]);
+  });
+
+  test('does not use nodes to be avoided', () => {
+    const avoid = new Set(['b']);
+    const result = drain([{ on: 'a', cpu: '2' }], ['a'], { avoid });
+    expect(!result.isPossible && result.unmovable[0]?.nodes.map(({ node }) => node)).toEqual(['c']);
+  });
+
+  test('applies affinity between the moved pods', () => {
+    const apart = {
+      affinity: {
+        podAntiAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            { topologyKey: HOSTNAME, labelSelector: select({ app: 'x' }) },
+          ],
+        },
+      },
+    };
+    const pod = (name: string, on: string): PodOptions => ({
+      name,
+      labels: { app: 'x' },
+      spec: { nodeName: on, ...apart },
+    });
+    expect(drain([pod('1', 'a'), pod('2', 'b')]).isPossible).toBe(true);
+    expect(drain([pod('1', 'a'), pod('2', 'b'), pod('3', 'c')]).isPossible).toBe(false);
+  });
+
+  test('does not change the snapshot', () => {
+    const snapshot = aCluster({ nodes: NODES, pods: [{ on: 'a', cpu: '1' }] });
+    const first = simulateDrain(snapshot, ['a']);
+    expect(simulateDrain(snapshot, ['a'])).toEqual(first);
+    expect(snapshot.podsOn('a')).toHaveLength(1);
+    expect(snapshot.nodes).toHaveLength(3);
+  });
+
+  test('throws for a node that is not in the snapshot', () => {
+    expect(() => simulateDrain(aCluster(), ['unknown'])).toThrow(
+      "node 'unknown' is not in this snapshot",
+    );
+  });
+});

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens planned machines, and enlarges them while they are only planned.
+
+import type { Bin } from './bins.ts';
+import { machineGrowth, sizeGrowth } from './budget.ts';
+import type { PodGroup } from './groups.ts';
+import { addLoads, loadWith, NO_LOAD } from './load.ts';
+import type { MachineTemplate } from './machine-template.ts';
+import { NextMachine } from './next-machine.ts';
+import type { Placer, PodPlacement } from './placer.ts';
+import { loadFits, type SizeOption } from './size-options.ts';
+import { type Weights, weightOf } from './weights.ts';
+
+interface GrowthOption {
+  readonly bin: Bin;
+  readonly option: SizeOption;
+}
+
+interface OpeningOption {
+  readonly next: NextMachine;
+  readonly option: SizeOption;
+}
+
+/** How many machines that can grow are compared before the cheapest is chosen. */
+const MAX_COMPARED = 32;
+
+export class MachinePlanner {
+  readonly #placer: Placer;
+  readonly #weights: Weights;
+  readonly #next: readonly NextMachine[];
+  /** Most expensive first: a large machine wastes the least of its last size step. */
+  readonly #growing: Bin[] = [];
+  readonly opened: Bin[] = [];
+
+  constructor(templates: readonly MachineTemplate[], placer: Placer, weights: Weights) {
+    this.#placer = placer;
+    this.#weights = weights;
+    this.#next = templates.map((template) => new NextMachine(template, placer));
+    for (const next of this.#next) next.prepare();
+  }
+
+  /** Removes the prepared empty machines. No machine is opened afterwards. */
+  close(): void {
+    for (const next of this.#next) next.withdraw();
+  }
+
+  /**
+   * A bin for one more pod of the group, of which `left` remain: an enlarged or a new machine. Enlarging is
+   * preferred, since it needs fewer machines, unless the size step is far larger than the remaining demand.
+   */
+  binFor(group: PodGroup, left: number): Bin | undefined {
+    const growth = this.#cheapestGrowth(group);
+    if (growth !== undefined && this.#isWorthGrowing(growth, group, left))
+      return this.#grow(growth);
+    const opening = this.#bestOpening(group);
+    if (opening !== undefined) return this.#open(opening, group);
+    return growth && this.#grow(growth);
+  }
+
+  /**
+   * Only enlarges machines, for when none may be opened. As a last resort uses the space reserved for daemon
+   * pods.
+   */
+  growFor(group: PodGroup): Bin | undefined {
+    const growth = this.#cheapestGrowth(group);
+    return growth === undefined ? this.#useReserved(group) : this.#grow(growth);
+  }
+
+  #useReserved(group: PodGroup): Bin | undefined {
+    for (const bin of this.opened) {
+      const { machine, nodeInfo } = bin;
+      if (machine === undefined || machine.reserved.length === 0) continue;
+      if (!this.#placer.accepts(group, bin)) continue;
+      const hasSpace = loadFits(
+        loadWith(group.pendingPod.demand, nodeInfo.used),
+        machine.option.allocatable,
+      );
+      const option = hasSpace ? machine.option : grownOption(group, bin, NO_LOAD);
+      if (option === undefined) continue;
+      machine.reserved = NO_LOAD;
+      if (!hasSpace) return this.#grow({ bin, option });
+      this.#placer.refresh(bin);
+      return bin;
+    }
+    return undefined;
+  }
+
+  /** Admits the waiting daemon pods after all other pods are placed. Admitting one may allow another. */
+  admitDaemonPods(): readonly PodPlacement[] {
+    const admitted: PodPlacement[] = [];
+    let before: number;
+    do {
+      before = admitted.length;
+      for (const bin of this.opened) {
+        const pods = bin.machine?.daemons.admit(this.#placer.draft, bin.machine.option) ?? [];
+        for (const pod of pods) admitted.push({ pod, bin });
+      }
+    } while (admitted.length > before);
+    return admitted;
+  }
+
+  /** Adds the expected demand of a group's pods that are not placed yet; subtracts it if negative. */
+  expectPods(group: PodGroup, pods: number): void {
+    for (const next of this.#next) {
+      if (!next.allows(group)) continue;
+      next.template.expectLoad(group.cpuMilli * pods, group.memoryBytes * pods);
+    }
+  }
+
+  // The remaining demand must fill at least half of the size step, in CPU or in memory, unless every new
+  // machine would be larger than the step.
+  #isWorthGrowing({ bin, option }: GrowthOption, group: PodGroup, left: number): boolean {
+    const { machine } = bin;
+    if (machine === undefined) return false;
+    const { template } = machine;
+    const step = sizeGrowth(machine.option.size.capacity, option.size.capacity);
+    const cpu = template.expectedCpuMilli + left * group.cpuMilli;
+    const memory = template.expectedMemoryBytes + left * group.memoryBytes;
+    if (step.cpuMilli <= 2 * cpu || step.memoryBytes <= 2 * memory) return true;
+    const weight = weightOf(step, this.#weights);
+    return !this.#next.some((next) => {
+      const alone = next.cheapestFor(group);
+      return alone !== undefined && this.#weightOfOption(alone) < weight;
+    });
+  }
+
+  #weightOfOption(option: SizeOption): number {
+    return weightOf(option.size.capacity, this.#weights);
+  }
+
+  #cheapestGrowth(group: PodGroup): GrowthOption | undefined {
+    if (this.#placer.isRejectedEverywhere(group)) return undefined;
+    let best: GrowthOption | undefined;
+    let leastStep = Number.POSITIVE_INFINITY;
+    let compared = 0;
+    for (const bin of this.#growing) {
+      const option = grownOption(group, bin);
+      if (option === undefined) continue;
+      const step = option.cost - costOf(bin);
+      compared += 1;
+      if (step < leastStep && this.#placer.accepts(group, bin)) {
+        best = { bin, option };
+        leastStep = step;
+      }
+      if (compared >= MAX_COMPARED && best !== undefined) break;
+    }
+    return best;
+  }
+
+  #grow({ bin, option }: GrowthOption): Bin {
+    const { machine } = bin;
+    if (machine === undefined) throw new RangeError('only planned machines can be enlarged');
+    machine.template.consume(sizeGrowth(machine.option.size.capacity, option.size.capacity));
+    machine.option = option;
+    this.#reorder(bin, this.#growing.indexOf(bin));
+    this.#placer.refresh(bin);
+    return bin;
+  }
+
+  /** Moves a machine that became more expensive to its sorted position, or removes it if it cannot grow further. */
+  #reorder(bin: Bin, from: number): void {
+    const order = this.#growing;
+    if (bin.machine?.option === bin.machine?.template.sizeOptions.largest) {
+      order.splice(from, 1);
+      return;
+    }
+    let at = from;
+    for (let before = order[at - 1]; before !== undefined; before = order[at - 1]) {
+      if (costOf(before) >= costOf(bin)) break;
+      order[at] = before;
+      at -= 1;
+    }
+    order[at] = bin;
+  }
+
+  #bestOpening(group: PodGroup): OpeningOption | undefined {
+    let best: OpeningOption | undefined;
+    let bestRank: readonly number[] = [];
+    for (const next of this.#next) {
+      const option = next.cheapestFor(group);
+      if (option === undefined || !next.accepts(group)) continue;
+      const rank = next.rank(group, option);
+      if (best === undefined || isBefore(rank, bestRank)) {
+        best = { next, option };
+        bestRank = rank;
+      }
+    }
+    return best;
+  }
+
+  #open({ next, option }: OpeningOption, group: PodGroup): Bin {
+    const { template } = next;
+    const bin = this.#placer.open(next.open(group, option));
+    template.consume(machineGrowth(option.size.capacity));
+    this.opened.push(bin);
+    this.#growing.push(bin);
+    this.#reorder(bin, this.#growing.length - 1);
+    next.prepare();
+    // The new machine may have exhausted a limit that other templates share.
+    for (const other of this.#next) if (!other.canOpen()) other.withdraw();
+    return bin;
+  }
+}
+
+function costOf({ machine }: Bin): number {
+  return machine?.option.cost ?? 0;
+}
+
+function grownOption(
+  group: PodGroup,
+  { nodeInfo, machine }: Bin,
+  reserved = machine?.reserved ?? NO_LOAD,
+): SizeOption | undefined {
+  if (machine === undefined) return undefined;
+  const { template, option } = machine;
+  const load = addLoads(loadWith(group.pendingPod.demand, nodeInfo.used), reserved);
+  const larger = template.sizeOptions.cheapestFor(load, option.index);
+  if (larger === undefined || !template.isLimited) return larger;
+  const growth = sizeGrowth(option.size.capacity, larger.size.capacity);
+  return template.findExceededLimit(growth) === undefined ? larger : undefined;
+}
+
+function isBefore(left: readonly number[], right: readonly number[]): boolean {
+  for (const [i, value] of left.entries()) {
+    if (value !== right[i]) return value < (right[i] ?? 0);
+  }
+  return false;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// A template of the machines that a pool would add to a domain. They differ only in size and name.
+
+import type { DaemonSet } from '../../model/daemon-set.ts';
+import { formatLabels, type Labels } from '../../model/labels.ts';
+import type { Node } from '../../model/node.ts';
+import { selectNodeByName } from '../../model/node-selector.ts';
+import type { Pod } from '../../model/pod.ts';
+import { NO_RESOURCES } from '../../model/resources.ts';
+import { findUntoleratedTaint } from '../../model/taints.ts';
+import { podAllowsNode } from '../state/pending-pod.ts';
+import type { ResourceNames } from '../state/resource-names.ts';
+import { Budget, type Growth, type LimitHit } from './budget.ts';
+import {
+  type DomainOffer,
+  isSizeRange,
+  type Limits,
+  type PoolOffer,
+  type SizeOffer,
+} from './offer.ts';
+import { optionsFromList, optionsFromRange, type SizeOptions } from './size-options.ts';
+import type { Weights } from './weights.ts';
+
+const HOSTNAME = 'kubernetes.io/hostname';
+/** Stands for any machine of a template. No node has this name, since node names are lower case. */
+export const ANY_MACHINE = 'ANY';
+
+const UNNAMED_DOMAIN: DomainOffer = { name: '', labels: {} };
+
+export class MachineTemplate {
+  readonly pool: PoolOffer;
+  readonly domain: DomainOffer;
+  readonly sizeOptions: SizeOptions;
+  readonly #labels: Labels;
+  readonly #budgets: readonly Budget[];
+  readonly #daemonSets: readonly DaemonSet[];
+  /** Machines opened from it so far. */
+  machines = 0;
+  /** Requests of the unplaced pods that may use it. */
+  expectedCpuMilli = 0;
+  expectedMemoryBytes = 0;
+
+  constructor(parts: {
+    readonly pool: PoolOffer;
+    readonly domain: DomainOffer;
+    readonly sizeOptions: SizeOptions;
+    readonly labels: Labels;
+    readonly budgets: readonly Budget[];
+    readonly daemonSets: readonly DaemonSet[];
+  }) {
+    this.pool = parts.pool;
+    this.domain = parts.domain;
+    this.sizeOptions = parts.sizeOptions;
+    this.#labels = { ...parts.pool.labels, ...parts.domain.labels, ...parts.labels };
+    this.#budgets = parts.budgets.filter((budget) => budget.isLimited);
+    this.#daemonSets = parts.daemonSets.filter(({ pod }) =>
+      daemonRunsOn(pod, this.node(ANY_MACHINE)),
+    );
+  }
+
+  /** The node of a machine with this name, without a size. */
+  node(name: string): Node {
+    return {
+      name,
+      labels: { ...this.#labels, [HOSTNAME]: name },
+      taints: this.pool.taints,
+      isUnschedulable: false,
+      allocatable: NO_RESOURCES,
+    };
+  }
+
+  /** The pods that DaemonSet controllers would create for it. */
+  daemons(nodeName: string): readonly Pod[] {
+    return this.#daemonSets.map(({ pod }) => daemonPodFor(pod, nodeName));
+  }
+
+  get isLimited(): boolean {
+    return this.#budgets.length > 0;
+  }
+
+  expectLoad(cpuMilli: number, memoryBytes: number): void {
+    this.expectedCpuMilli += cpuMilli;
+    this.expectedMemoryBytes += memoryBytes;
+  }
+
+  findExceededLimit(growth: Growth): LimitHit | undefined {
+    for (const budget of this.#budgets) {
+      const exceeded = budget.findExceededLimit(growth);
+      if (exceeded !== undefined) return exceeded;
+    }
+    return undefined;
+  }
+
+  consume(growth: Growth): void {
+    this.machines += growth.machines;
+    for (const budget of this.#budgets) budget.consume(growth);
+  }
+}
+
+// The DaemonSet controller replaces the pod's node affinity by the node's name, so topology spread counts that
+// node only. Claims of its ephemeral volumes do not exist before the pod.
+function daemonPodFor(pod: Pod, nodeName: string): Pod {
+  return {
+    ...pod,
+    name: `${pod.name}-${nodeName}`,
+    nodeAffinity: selectNodeByName(nodeName),
+    volumes: pod.volumes.filter(({ kind }) => kind !== 'ephemeral'),
+  };
+}
+
+// Resources are not checked: the controller creates the pod, and the machine's size must hold it.
+function daemonRunsOn(pod: Pod, node: Node): boolean {
+  return (
+    (pod.nodeName === '' || pod.nodeName === node.name) &&
+    podAllowsNode(pod, node) &&
+    findUntoleratedTaint(node.taints, pod.tolerations) === undefined
+  );
+}
+
+export interface TemplateContext {
+  readonly names: ResourceNames;
+  readonly weights: Weights;
+  readonly daemonSets: readonly DaemonSet[];
+  /** Limits of domains that several pools share. */
+  readonly domainLimits: ReadonlyMap<string, Limits>;
+}
+
+export function templatesOf(
+  pools: readonly PoolOffer[],
+  context: TemplateContext,
+): readonly MachineTemplate[] {
+  const shared = new Map<string, Budget>();
+  for (const [name, limits] of context.domainLimits) shared.set(name, new Budget(name, limits));
+  return pools.flatMap((pool) => {
+    const own = new Budget(pool.name, pool.limits ?? {});
+    return (pool.domains ?? [UNNAMED_DOMAIN]).flatMap((domain) => {
+      const place = new Budget(`${pool.name}/${domain.name}`, domain.limits ?? {});
+      const budgets = [own, place, shared.get(domain.name)].filter((one) => one !== undefined);
+      return sizeOptionsByLabels(pool, context).map(
+        ({ sizeOptions, labels }) =>
+          new MachineTemplate({
+            pool,
+            domain,
+            sizeOptions,
+            labels,
+            budgets,
+            daemonSets: context.daemonSets,
+          }),
+      );
+    });
+  });
+}
+
+interface LabelledSizeOptions {
+  readonly sizeOptions: SizeOptions;
+  readonly labels: Labels;
+}
+
+// A machine may grow only between sizes with equal labels.
+function sizeOptionsByLabels(
+  pool: PoolOffer,
+  context: TemplateContext,
+): readonly LabelledSizeOptions[] {
+  const { sizes } = pool;
+  if (isSizeRange(sizes)) {
+    return [{ sizeOptions: optionsFromRange(sizes, context.names, context.weights), labels: {} }];
+  }
+  const byLabels = Map.groupBy(sizes, (size: SizeOffer) => formatLabels(size.labels ?? {}));
+  return [...byLabels.values()].flatMap((alike) => {
+    const sizeOptions = optionsFromList(alike, context.names, context.weights);
+    return sizeOptions === undefined ? [] : [{ sizeOptions, labels: alike[0]?.labels ?? {} }];
+  });
+}

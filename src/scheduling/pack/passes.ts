@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which pod groups are placed, and the passes that retry them after changes.
+
+import { type Bin, newBin } from './bins.ts';
+import type { PodGroup } from './groups.ts';
+import { MachinePlanner } from './machine-planner.ts';
+import { ANY_MACHINE, type MachineTemplate } from './machine-template.ts';
+import type { Placer } from './placer.ts';
+import type { Weights } from './weights.ts';
+
+/** A group whose first `placed` pods are placed. */
+export interface GroupProgress {
+  readonly group: PodGroup;
+  placed: number;
+}
+
+export function startProgress(groups: readonly PodGroup[]): readonly GroupProgress[] {
+  return groups.map((group) => ({ group, placed: 0 }));
+}
+
+export function unfinished(work: readonly GroupProgress[]): readonly GroupProgress[] {
+  return work.filter((progress) => podsLeft(progress) > 0);
+}
+
+/** Finds or makes space for one more pod of the group. */
+type MakeSpace = (progress: GroupProgress) => Bin | undefined;
+
+/** Fills open bins only. */
+export function fillNodes(work: readonly GroupProgress[], placer: Placer): void {
+  repeatPasses(work, placer, (progress) => fillGroup(progress, placer, () => undefined));
+}
+
+export interface MachineContext {
+  readonly placer: Placer;
+  readonly templates: readonly MachineTemplate[];
+  readonly weights: Weights;
+}
+
+export function fillMachines(
+  work: readonly GroupProgress[],
+  context: MachineContext,
+): MachinePlanner {
+  const { placer, weights } = context;
+  const machines = new MachinePlanner(usefulTemplates(work, context), placer, weights);
+  for (const progress of work) machines.expectPods(progress.group, podsLeft(progress));
+  repeatPasses(work, placer, (progress) => {
+    machines.expectPods(progress.group, -podsLeft(progress));
+    fillGroup(progress, placer, ({ group }) => machines.binFor(group, podsLeft(progress)));
+    machines.expectPods(progress.group, podsLeft(progress));
+  });
+  // Prepared machines may have excluded pods that fit now that the opened machines are known.
+  machines.close();
+  repeatPasses(work, placer, (progress) => {
+    fillGroup(progress, placer, ({ group }) => machines.growFor(group));
+  });
+  return machines;
+}
+
+function podsLeft({ group, placed }: GroupProgress): number {
+  return group.pods.length - placed;
+}
+
+// A placement may make another group placeable, and that one may make others placeable.
+function repeatPasses(
+  work: readonly GroupProgress[],
+  placer: Placer,
+  fill: (progress: GroupProgress) => void,
+): void {
+  let before: number;
+  do {
+    before = placer.placements.length;
+    placer.startPass();
+    for (const progress of unfinished(work)) fill(progress);
+  } while (placer.placements.length > before);
+}
+
+function fillGroup(progress: GroupProgress, placer: Placer, makeSpace: MakeSpace): void {
+  const { group } = progress;
+  for (;;) {
+    progress.placed += placer.fill(group, progress.placed);
+    if (podsLeft(progress) === 0) return;
+    const bin = makeSpace(progress);
+    if (bin === undefined) return;
+    placer.place(group, progress.placed, bin);
+    progress.placed += 1;
+  }
+}
+
+// A pool that no group can use adds no nodes, so its domains must not count for topology spread.
+function usefulTemplates(
+  work: readonly GroupProgress[],
+  { placer, templates }: MachineContext,
+): readonly MachineTemplate[] {
+  return templates.filter((template) => {
+    const { cluster } = placer.draft;
+    const bin = newBin(cluster.newNodeInfo(template.node(ANY_MACHINE)), placer.newRuleClass());
+    return work.some(
+      ({ group }) =>
+        placer.isAllowed(group, bin) &&
+        template.sizeOptions.cheapestFor(loadOf(group), 0) !== undefined,
+    );
+  });
+}
+
+function loadOf({ pendingPod }: PodGroup): readonly number[] {
+  const load: number[] = [];
+  for (const [i, id] of pendingPod.demand.ids.entries())
+    load[id] = pendingPod.demand.amounts[i] ?? 0;
+  return Array.from(load, (amount) => amount ?? 0);
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mutable state that all snapshots of a cluster share: nodes, placed pods, and the counters for affinity
+// and topology spread. Counters are created on first use and updated with every change, so that a change costs
+// as much as it changes, and so does its undo.
+
+import type { Labels } from '../../model/labels.ts';
+import { formatLabels } from '../../model/labels.ts';
+import type { Node } from '../../model/node.ts';
+import type { Pod } from '../../model/pod.ts';
+import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
+import { type NamespaceLabels, termSelectsExisting, termSelectsPending } from './affinity-terms.ts';
+import { DomainCounter } from './domain-counter.ts';
+import { type GroupIdentity, LabelGroup } from './label-group.ts';
+import { NodeInfo } from './node-info.ts';
+import type { PlacedPod, StorageReservation } from './placed-pod.ts';
+import { ResourceNames } from './resource-names.ts';
+import { SpreadCounter } from './spread-counter.ts';
+import { type StorageObjects, StorageState } from './storage-state.ts';
+import { Topology } from './topology.ts';
+
+/** What a spread counter counts, and on which nodes. Equal specs have equal keys. */
+export interface SpreadSpec {
+  readonly key: string;
+  readonly topologyKey: string;
+  readonly counts: (pod: { readonly namespace: string; readonly labels: Labels }) => boolean;
+  readonly isEligible: (node: Node) => boolean;
+}
+
+export class ClusterState {
+  readonly resources = new ResourceNames();
+  readonly storage: StorageState;
+  readonly namespaces: NamespaceLabels;
+  readonly nodeInfos: NodeInfo[] = [];
+  readonly #nodeInfoByName = new Map<string, NodeInfo>();
+  readonly #topologies = new Map<string, Topology>();
+  readonly #groups = new Map<string, LabelGroup>();
+  readonly #spreadCounters = new Map<string, SpreadCounter>();
+  readonly #affinityCounters = new Map<string, DomainCounter>();
+  readonly #affinityTerms = new Map<DomainCounter, readonly PodAffinityTerm[]>();
+  readonly #spreadSpecs = new Map<SpreadCounter, SpreadSpec>();
+  readonly #antiAffinityCounters = new Map<
+    string,
+    { term: PodAffinityTerm; counter: DomainCounter }
+  >();
+
+  constructor(namespaces: NamespaceLabels, storage: StorageObjects) {
+    this.namespaces = namespaces;
+    this.storage = new StorageState(storage);
+  }
+
+  nodeInfo(name: string): NodeInfo | undefined {
+    const nodeInfo = this.#nodeInfoByName.get(name);
+    return nodeInfo?.isPresent === true ? nodeInfo : undefined;
+  }
+
+  /** Assigns a node its id. The node is absent until `addNode`. */
+  newNodeInfo(node: Node): NodeInfo {
+    const nodeInfo = new NodeInfo(
+      this.nodeInfos.length,
+      node,
+      this.resources.vector(node.allocatable),
+    );
+    this.nodeInfos.push(nodeInfo);
+    return nodeInfo;
+  }
+
+  /** Drops nodes that were only tried out. None of them may be in use. */
+  dropNodeInfos(from: number): void {
+    this.nodeInfos.length = from;
+  }
+
+  addNode(nodeInfo: NodeInfo): void {
+    nodeInfo.isPresent = true;
+    this.#nodeInfoByName.set(nodeInfo.node.name, nodeInfo);
+    for (const topology of this.#topologies.values()) topology.add(nodeInfo.id, nodeInfo.node);
+    for (const counter of this.#spreadCounters.values()) counter.addNode(nodeInfo.id);
+  }
+
+  /** The node must not have pods. */
+  removeNode(nodeInfo: NodeInfo): void {
+    for (const counter of this.#spreadCounters.values()) counter.removeNode(nodeInfo.id);
+    for (const topology of this.#topologies.values()) topology.remove(nodeInfo.id);
+    nodeInfo.isPresent = false;
+  }
+
+  newPlacedPod(pod: Pod, held: Pod['held'], reservation?: StorageReservation): PlacedPod {
+    return {
+      pod,
+      labelGroup: this.group(pod),
+      held: this.resources.demand(held),
+      antiAffinityCounters: pod.antiAffinity.map((term) => this.#antiAffinityCounter(term)),
+      ...(reservation !== undefined && { reservation }),
+    };
+  }
+
+  addPod(placedPod: PlacedPod, nodeInfo: NodeInfo): void {
+    nodeInfo.addPod(placedPod);
+    placedPod.labelGroup.addPods(nodeInfo.id, 1);
+    for (const counter of placedPod.antiAffinityCounters) counter.add(nodeInfo.id, 1);
+    if (placedPod.pod.volumes.length > 0) this.storage.addPod(placedPod, nodeInfo.node.name);
+  }
+
+  removePod(placedPod: PlacedPod, nodeInfo: NodeInfo): void {
+    nodeInfo.removePod(placedPod);
+    placedPod.labelGroup.addPods(nodeInfo.id, -1);
+    for (const counter of placedPod.antiAffinityCounters) counter.add(nodeInfo.id, -1);
+    if (placedPod.pod.volumes.length > 0) this.storage.removePod(placedPod);
+  }
+
+  group(identity: GroupIdentity): LabelGroup {
+    const key = `${identity.namespace} ${identity.isTerminating} ${formatLabels(identity.labels)}`;
+    const known = this.#groups.get(key);
+    if (known !== undefined) return known;
+    const group = new LabelGroup(identity);
+    this.#groups.set(key, group);
+    this.#attachCounters(group);
+    return group;
+  }
+
+  #attachCounters(group: LabelGroup): void {
+    for (const [counter, spec] of this.#spreadSpecs) {
+      if (isCountedBy(spec, group)) group.attach(counter);
+    }
+    for (const [counter, terms] of this.#affinityTerms) {
+      if (this.#isSelectedByAll(terms, group)) group.attach(counter);
+    }
+    for (const { term, counter } of this.#antiAffinityCounters.values()) {
+      if (termSelectsPending(term, group, this.namespaces)) group.rejectingCounters.push(counter);
+    }
+  }
+
+  topology(key: string): Topology {
+    const known = this.#topologies.get(key);
+    if (known !== undefined) return known;
+    const topology = new Topology(key);
+    for (const nodeInfo of this.nodeInfos)
+      if (nodeInfo.isPresent) topology.add(nodeInfo.id, nodeInfo.node);
+    this.#topologies.set(key, topology);
+    return topology;
+  }
+
+  spreadCounter(spec: SpreadSpec): SpreadCounter {
+    const known = this.#spreadCounters.get(spec.key);
+    if (known !== undefined) return known;
+    const { nodeInfos } = this;
+    const counter = new SpreadCounter(this.topology(spec.topologyKey), (id) => {
+      const nodeInfo = nodeInfos[id];
+      return nodeInfo !== undefined && spec.isEligible(nodeInfo.node);
+    });
+    for (const nodeInfo of nodeInfos) if (nodeInfo.isPresent) counter.addNode(nodeInfo.id);
+    for (const group of this.#groups.values()) {
+      if (isCountedBy(spec, group)) group.attach(counter);
+    }
+    this.#spreadCounters.set(spec.key, counter);
+    this.#spreadSpecs.set(counter, spec);
+    return counter;
+  }
+
+  /** Counts placed pods that all these terms of a pending pod select, by domain of one topology key. */
+  affinityCounter(terms: readonly PodAffinityTerm[], topologyKey: string): DomainCounter {
+    const key = `${topologyKey} ${JSON.stringify(terms)}`;
+    const known = this.#affinityCounters.get(key);
+    if (known !== undefined) return known;
+    const counter = new DomainCounter(this.topology(topologyKey));
+    for (const group of this.#groups.values()) {
+      if (this.#isSelectedByAll(terms, group)) group.attach(counter);
+    }
+    this.#affinityCounters.set(key, counter);
+    this.#affinityTerms.set(counter, terms);
+    return counter;
+  }
+
+  #isSelectedByAll(terms: readonly PodAffinityTerm[], group: LabelGroup): boolean {
+    return terms.every((term) => termSelectsExisting(term, group, this.namespaces));
+  }
+
+  // Pods with equal anti-affinity terms share a counter.
+  #antiAffinityCounter(term: PodAffinityTerm): DomainCounter {
+    const key = JSON.stringify(term);
+    const known = this.#antiAffinityCounters.get(key);
+    if (known !== undefined) return known.counter;
+    const counter = new DomainCounter(this.topology(term.topologyKey));
+    this.#antiAffinityCounters.set(key, { term, counter });
+    for (const group of this.#groups.values()) {
+      if (termSelectsPending(term, group, this.namespaces)) group.rejectingCounters.push(counter);
+    }
+    return counter;
+  }
+}
+
+function isCountedBy(spec: SpreadSpec, group: LabelGroup): boolean {
+  return !group.isTerminating && spec.counts(group);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pod to be placed, with its counters looked up in advance. Pods with equal requirements share one.
+
+import { formatLabels } from '../../model/labels.ts';
+import type { Node } from '../../model/node.ts';
+import { matchesNode } from '../../model/node-selector.ts';
+import type { Pod } from '../../model/pod.ts';
+import type { PodAffinityTerm } from '../../model/pod-affinity.ts';
+import { matchesSelector, type Selector } from '../../model/selector.ts';
+import { findUntoleratedTaint } from '../../model/taints.ts';
+import type { SpreadConstraint } from '../../model/topology-spread.ts';
+import { termSelectsExisting } from './affinity-terms.ts';
+import type { ClusterState } from './cluster-state.ts';
+import type { DomainCounter } from './domain-counter.ts';
+import type { LabelGroup } from './label-group.ts';
+import type { ResourceDemand } from './resource-names.ts';
+import type { SpreadCounter } from './spread-counter.ts';
+
+export interface SpreadCheck {
+  readonly constraint: SpreadConstraint;
+  readonly counter: SpreadCounter;
+  /** 1 if the pod matches its own constraint. */
+  readonly self: 0 | 1;
+}
+
+export interface PendingPod {
+  /** The first pod with these requirements. */
+  readonly pod: Pod;
+  readonly key: string;
+  /** Equal for pods that differ in requests only. */
+  readonly rulesKey: string;
+  readonly demand: ResourceDemand;
+  readonly labelGroup: LabelGroup;
+  readonly spreadChecks: readonly SpreadCheck[];
+  /** One counter per affinity term. Each counts the pods that all terms select. */
+  readonly affinityCounters: readonly DomainCounter[];
+  /** Whether the pod matches its own affinity, so that the first of a series may be placed anywhere. */
+  readonly matchesOwnAffinity: boolean;
+  readonly antiAffinityCounters: readonly DomainCounter[];
+}
+
+/** Whether the pod's selector and required affinity allow the node. */
+export function podAllowsNode(pod: Pod, node: Node): boolean {
+  for (const key of Object.keys(pod.nodeSelector)) {
+    if (!Object.hasOwn(node.labels, key) || node.labels[key] !== pod.nodeSelector[key])
+      return false;
+  }
+  return pod.nodeAffinity === undefined || matchesNode(pod.nodeAffinity, node);
+}
+
+export function nodeRulesKey(pod: Pod): string {
+  return JSON.stringify([formatLabels(pod.nodeSelector), pod.nodeAffinity?.terms]);
+}
+
+export function rulesKey(pod: Pod): string {
+  return JSON.stringify([
+    pod.namespace,
+    formatLabels(pod.labels),
+    pod.nodeName,
+    pod.tolerations,
+    nodeRulesKey(pod),
+    pod.preferredNodes,
+    pod.affinity,
+    pod.antiAffinity,
+    pod.spread,
+    pod.hostPorts,
+    pod.volumes,
+    // Claims of one pod cannot be used by another pod with equal requirements.
+    pod.volumes.length > 0 ? pod.uid : '',
+  ]);
+}
+
+export function pendingPodKey(pod: Pod, rules: string): string {
+  const { cpuMilli, memoryBytes, ephemeralStorageBytes, extended } = pod.requests;
+  return `${cpuMilli} ${memoryBytes} ${ephemeralStorageBytes} ${JSON.stringify(extended)} ${rules}`;
+}
+
+export function newPendingPod(pod: Pod, cluster: ClusterState): PendingPod {
+  const rules = rulesKey(pod);
+  return {
+    pod,
+    key: pendingPodKey(pod, rules),
+    rulesKey: rules,
+    demand: cluster.resources.demand(pod.requests),
+    labelGroup: cluster.group({
+      namespace: pod.namespace,
+      labels: pod.labels,
+      isTerminating: false,
+    }),
+    spreadChecks: pod.spread.map((constraint) => ({
+      constraint,
+      counter: spreadCounter(pod, constraint, cluster),
+      self: matchesSelector(constraint.selector, pod.labels) ? 1 : 0,
+    })),
+    affinityCounters: pod.affinity.map((term) =>
+      cluster.affinityCounter(pod.affinity, term.topologyKey),
+    ),
+    matchesOwnAffinity: isSelectedByAll(pod.affinity, pod, cluster),
+    antiAffinityCounters: pod.antiAffinity.map((term) =>
+      cluster.affinityCounter([term], term.topologyKey),
+    ),
+  };
+}
+
+function isSelectedByAll(
+  terms: readonly PodAffinityTerm[],
+  pod: Pod,
+  cluster: ClusterState,
+): boolean {
+  return terms.every((term) => termSelectsExisting(term, pod, cluster.namespaces));
+}
+
+function spreadCounter(
+  pod: Pod,
+  constraint: SpreadConstraint,
+  cluster: ClusterState,
+): SpreadCounter {
+  const { selector, topologyKey, honorsAffinity, honorsTaints } = constraint;
+  // As in the scheduler, a node without the key of any of the pod's constraints is not eligible for all of
+  // them.
+  const keys = [...new Set(pod.spread.map((one) => one.topologyKey))].sort();
+  return cluster.spreadCounter({
+    key: JSON.stringify([
+      pod.namespace,
+      topologyKey,
+      selector,
+      keys,
+      honorsAffinity && nodeRulesKey(pod),
+      honorsTaints && pod.tolerations,
+    ]),
+    topologyKey,
+    counts: ({ namespace, labels }) =>
+      namespace === pod.namespace &&
+      !isEmptySelector(selector) &&
+      matchesSelector(selector, labels),
+    isEligible: (node) =>
+      keys.every((key) => Object.hasOwn(node.labels, key)) &&
+      (!honorsAffinity || podAllowsNode(pod, node)) &&
+      (!honorsTaints || findUntoleratedTaint(node.taints, pod.tolerations) === undefined),
+  });
+}
+
+// As in the scheduler, an empty selector matches the pod itself, but no placed pod is counted.
+function isEmptySelector(selector: Selector): boolean {
+  return selector.selects === 'matching' && selector.requirements.length === 0;
+}

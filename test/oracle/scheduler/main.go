@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The scheduler program runs kube-scheduler's own filter plugins on pods and nodes.
+// One JSON request per line on stdin, one JSON response per line on stdout, in the same order.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+)
+
+// request is either a check of pending pods on every node ("filter") or a series of placements ("place").
+type request struct {
+	Kind       string      `json:"kind"`
+	Cluster    cluster     `json:"cluster"`
+	Pending    []*v1.Pod   `json:"pending"`
+	Placements []placement `json:"placements"`
+	// Arriving nodes join the cluster when a pod is placed on them for the first time.
+	Arriving []*v1.Node `json:"arriving"`
+}
+
+type placement struct {
+	Pod  *v1.Pod `json:"pod"`
+	Node string  `json:"node"`
+	// Probe: only check, do not place the pod.
+	Probe bool `json:"probe"`
+}
+
+// response contains the rejecting plugins by pending pod and node, in the order of the request; for placements, one
+// list of plugins per step. Errors lists statuses that are errors, not rejections.
+type response struct {
+	Rejections [][][]string `json:"rejections,omitempty"`
+	Steps      [][]string   `json:"steps,omitempty"`
+	Errors     []string     `json:"errors,omitempty"`
+	Error      string       `json:"error,omitempty"`
+}
+
+func respond(runner *pluginRunner, line []byte) (res response) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			res = response{Error: fmt.Sprint(problem)}
+		}
+	}()
+	var req request
+	if err := json.Unmarshal(line, &req); err != nil {
+		return response{Error: err.Error()}
+	}
+	switch req.Kind {
+	case "filter":
+		return runner.everyNode(req.Cluster, req.Pending)
+	case "place":
+		return placeAll(req)
+	}
+	return response{Error: fmt.Sprintf("unknown kind %q", req.Kind)}
+}
+
+func serve(in io.Reader, out io.Writer) error {
+	runner, err := newPluginRunner(sequential{})
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewReaderSize(in, 1<<20)
+	buffered := bufio.NewWriterSize(out, 1<<16)
+	encoder := json.NewEncoder(buffered)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := encoder.Encode(respond(runner, line)); err != nil {
+			return err
+		}
+		if err := buffered.Flush(); err != nil {
+			return err
+		}
+	}
+}
+
+func main() {
+	klog.SetLogger(klog.Logger{})
+	metrics.Register()
+	debug.SetGCPercent(400) // requests are many and short-lived
+	if err := serve(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
