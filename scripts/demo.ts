@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { createFleet, type Fleet } from '../src/fleet/index.ts';
 import { aPool, aRegion, REGION, someSettings } from '../src/fleet/testing/settings.ts';
-import type { Machine } from '../src/model/machine.ts';
-import { shortMachineId } from '../src/model/machine-id.ts';
+import { type Machine, shortMachineId } from '../src/model/machine.ts';
+
 import { createProxmoxHypervisor } from '../src/proxmox/index.ts';
 import { createProxmoxSim, defaultCluster, serveProxmoxSim } from '../src/sim/proxmox/index.ts';
 import { openSqliteStore } from '../src/store/index.ts';

@@ -3,7 +3,7 @@
 import { aJoiningTestFleet, joiningSettings } from '../../src/fleet/testing/joining-test-fleet.ts';
 import { aRegion, CLUSTER, REGION } from '../../src/fleet/testing/settings.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
-import type { MachineId } from '../../src/model/machine-id.ts';
+import type { MachineId } from '../../src/model/machine.ts';
 import { formatMarker } from '../../src/model/marker.ts';
 import { vmProviderId } from '../../src/model/provider-id.ts';
 import { aClusterNode } from '../../src/ports/fakes/sample-cluster.ts';

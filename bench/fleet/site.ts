@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createFleet, type Fleet, type FleetSettings } from '../../src/fleet/index.ts';
 import { aPool, aRegion, CLUSTER, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
-import type { MachineId } from '../../src/model/machine-id.ts';
+import type { MachineId } from '../../src/model/machine.ts';
 import { formatMarker } from '../../src/model/marker.ts';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { MemoryStore } from '../../src/ports/fakes/memory-store.ts';

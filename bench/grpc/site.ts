@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { PoolSettings } from '../../src/fleet/index.ts';
 import { aHost, aPool, aRegion, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
-import type { Machine } from '../../src/model/machine.ts';
-import { parseMachineId } from '../../src/model/machine-id.ts';
+import { type Machine, parseMachineId } from '../../src/model/machine.ts';
+
 import { MemoryHypervisor } from '../../src/ports/fakes/memory-hypervisor.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';

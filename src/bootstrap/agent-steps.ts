@@ -2,8 +2,7 @@
 // The steps of a join through the guest agent, as data. File contents are passed on standard input, never in a
 // command line, because every process in the guest and every log can read command lines.
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
-import type { GuestFile } from './guest-file.ts';
-import { JOIN_UNIT } from './paths.ts';
+import { type GuestFile, JOIN_UNIT } from './guest-file.ts';
 
 export type AgentStep =
   | {

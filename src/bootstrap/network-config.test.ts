@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { networkProblem } from './check-network.ts';
-import { renderNetworkConfig } from './network-config.ts';
+import { networkProblem } from './check-seed-input.ts';
+import { renderNetworkConfig } from './render-seed.ts';
 import type { FamilyInput, InterfaceInput, NetworkInput } from './seed-input.ts';
 import { aNetwork, MAC } from './testing/a-seed.ts';
 

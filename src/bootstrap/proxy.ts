@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest behind a proxy: one file of environment variables for the join and all services of the recipe.
-import type { GuestFile } from './guest-file.ts';
-import { PROXY_FILE, unitPath } from './paths.ts';
-import { isUrl } from './recipes/server-url.ts';
+import { type GuestFile, joinLines, PROXY_FILE, unitPath } from './guest-file.ts';
+
+import { isUrl } from './recipes/join-parameters.ts';
 import type { ProxyInput } from './seed-input.ts';
-import { joinLines } from './shell-text.ts';
 
 const ALWAYS_DIRECT = ['localhost', '127.0.0.0/8', '::1'];
 

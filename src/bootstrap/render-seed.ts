@@ -2,15 +2,23 @@
 import type { Labels } from '../model/labels.ts';
 import { accepted, type Parsed, refused } from '../model/parsed.ts';
 import { type AgentStep, planAgentSteps } from './agent-steps.ts';
-import { extrasProblem, loginProblem, machineProblem } from './check-guest.ts';
-import { networkProblem } from './check-network.ts';
-import { planFirstBoot } from './first-boot.ts';
+import { extrasProblem, loginProblem, machineProblem, networkProblem } from './check-seed-input.ts';
+
+import { type FirstBoot, planFirstBoot } from './first-boot.ts';
 import { formatYaml } from './format-yaml.ts';
+import { FIRST_BOOT_SCRIPT, writeFilesEntry } from './guest-file.ts';
 import type { SeedFiles } from './iso9660/seed-iso.ts';
-import { renderNetworkConfig } from './network-config.ts';
+import { type CloudConfig, mergeCloudConfig, parseCloudConfig } from './merge-cloud-config.ts';
+import { renderAptProxy } from './proxy.ts';
 import { buildRegistration, type Registration } from './registration.ts';
-import type { MachineInput, SeedInput } from './seed-input.ts';
-import { renderUserData } from './user-data.ts';
+import type {
+  FamilyInput,
+  InterfaceInput,
+  LoginInput,
+  MachineInput,
+  NetworkInput,
+  SeedInput,
+} from './seed-input.ts';
 
 export interface RenderedSeed {
   readonly metaData: string;
@@ -58,4 +66,110 @@ function seedInputProblem({ machine, login, network, join }: SeedInput): string 
   return (
     machineProblem(machine) ?? loginProblem(login) ?? networkProblem(network) ?? extrasProblem(join)
   );
+}
+
+// network-config, version 2. Interfaces are matched by MAC and named eth0, eth1, …: renderers other than
+// netplan need a name, and the name that udev would choose is not known here.
+
+export function renderNetworkConfig({ interfaces, dns, search }: NetworkInput): string {
+  const ethernets = interfaces.map((each, index) => [
+    `eth${index}`,
+    {
+      match: { macaddress: each.mac.toLowerCase() },
+      'set-name': `eth${index}`,
+      ...addressing(each),
+      ...(index === 0 ? nameServers(dns, search) : {}),
+    },
+  ]);
+  return formatYaml({ version: 2, ethernets: Object.fromEntries(ethernets) });
+}
+
+function addressing({ v4, v6, mtu, routes }: InterfaceInput) {
+  const addresses = [...addressesOf(v4), ...addressesOf(v6)];
+  const wanted = [
+    ...defaultRoute(v4, { to: '0.0.0.0/0', alone: '/32' }),
+    ...defaultRoute(v6, { to: '::/0', alone: '/128' }),
+    ...routes.map(({ to, via }) => ({ to, via })),
+  ];
+  return {
+    dhcp4: v4.kind === 'dhcp',
+    dhcp6: v6.kind === 'dhcp',
+    'accept-ra': acceptsAdvertisements(v6),
+    // Copies of a template share the machine-id and would get the same address by it.
+    ...(v4.kind === 'dhcp' && { 'dhcp-identifier': 'mac' }),
+    ...(addresses.length > 0 && { addresses }),
+    ...(wanted.length > 0 && { routes: wanted }),
+    ...(mtu !== undefined && mtu > 1 && { mtu }),
+  };
+}
+
+/** A second, advertised gateway would compete with the static one. */
+function acceptsAdvertisements(v6: FamilyInput): boolean {
+  return v6.kind === 'static' ? v6.gateway === undefined : v6.kind !== 'off';
+}
+
+function addressesOf(family: FamilyInput): readonly string[] {
+  return family.kind === 'static' ? family.addresses : [];
+}
+
+/** The target `default` is not supported by older guests; the CIDR of the whole address space is. */
+function defaultRoute(family: FamilyInput, { to, alone }: { to: string; alone: string }) {
+  if (family.kind !== 'static' || family.gateway === undefined) return [];
+  // An address without a subnet reaches its gateway only if the route is marked on-link.
+  const isAlone = family.addresses.every((address) => address.endsWith(alone));
+  return [{ to, via: family.gateway, ...(isAlone && { 'on-link': true }) }];
+}
+
+function nameServers(dns: readonly string[], search: readonly string[]) {
+  if (dns.length === 0 && search.length === 0) return {};
+  return {
+    nameservers: {
+      ...(dns.length > 0 && { addresses: dns }),
+      ...(search.length > 0 && { search }),
+    },
+  };
+}
+
+/** Keys are in the order in which cloud-init processes them. */
+function renderUserData(input: SeedInput, firstBoot: FirstBoot): Parsed<string> {
+  const { machine, login, join } = input;
+  const { files, packages, filesByAgent } = firstBoot;
+  const ours: CloudConfig = {
+    // cloud-init would cut the name at its first dot, and machines of a pool could get the same name.
+    ...(machine.name.includes('.') && { prefer_fqdn_over_hostname: true }),
+    write_files: files.map(writeFilesEntry),
+    ...usersOf(login),
+    ...renderAptProxy(join.proxy),
+    ...(packages.length > 0 && { package_update: true, packages }),
+    runcmd: [[FIRST_BOOT_SCRIPT]],
+  };
+  if (join.cloudConfig === undefined) return accepted(document(ours));
+  const theirs = parseCloudConfig(join.cloudConfig);
+  if (!theirs.ok) return theirs;
+  const taken = filesByAgent.map(({ path }) => path);
+  const merged = mergeCloudConfig(ours, theirs.value, taken);
+  return merged.ok ? accepted(document(merged.value)) : merged;
+}
+
+function document(config: CloudConfig): string {
+  return `#cloud-config\n${formatYaml(config)}`;
+}
+
+/** Without keys no user is configured: the image's own account stays locked. */
+function usersOf({ user, publicKeys }: LoginInput) {
+  if (publicKeys.length === 0) return {};
+  const keys = publicKeys.map((key) => key.trim());
+  if (user === 'root')
+    return { disable_root: false, users: [{ name: 'root', ssh_authorized_keys: keys }] };
+  return {
+    users: [
+      {
+        name: user,
+        sudo: 'ALL=(ALL) NOPASSWD:ALL',
+        shell: '/bin/bash',
+        lock_passwd: true,
+        ssh_authorized_keys: keys,
+      },
+    ],
+  };
 }

@@ -2,7 +2,7 @@
 // The input of a seed: a machine, its pool, its network and its join. Values only: configuration, keys and
 // files have already been read.
 import type { Labels } from '../model/labels.ts';
-import type { MachineId } from '../model/machine-id.ts';
+import type { MachineId } from '../model/machine.ts';
 import type { Taint } from '../model/taints.ts';
 
 export interface MachineInput {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import type { MachineId } from '../model/machine-id.ts';
+import type { MachineId } from '../model/machine.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
 import { findMachine } from './machine.ts';

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { DriverOptions, FleetStatus } from '../fleet/index.ts';
-import type { Machine } from '../model/machine.ts';
-import type { MachineId } from '../model/machine-id.ts';
+import type { Machine, MachineId } from '../model/machine.ts';
+
 import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { JournalQuery } from '../ports/journal.ts';

@@ -17,9 +17,8 @@ import { toGrpcError } from './provider/grpc-error.ts';
 import type { CertificatePaths, ReadText } from './server/certificates.ts';
 import type { CallInterceptor } from './server/dispatch.ts';
 import { type Listener, listen, type Security } from './server/listener.ts';
-import { addReflection, createHealthService, REFLECTION } from './server/standard-services.ts';
-
 import { Services } from './server/services.ts';
+import { addReflection, createHealthService, REFLECTION } from './server/standard-services.ts';
 import { GrpcError } from './server/status.ts';
 
 interface Address {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { MachineId } from './machine-id.ts';
+import type { MachineId } from './machine.ts';
 
 /** A static address held by one machine. Written before the machine's placement names the address. */
 export interface AddressLease {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest';
-import { parseDnsLabel, parseDnsSubdomain } from './dns-name.ts';
+import { parseDnsLabel, parseDnsSubdomain } from './names.ts';
 
 describe('parseDnsLabel', () => {
   test.each(['a', '0', 'a-b', 'a--b', 'worker-1', 'a'.repeat(63)])("accepts '%s'", (text) => {

@@ -2,7 +2,7 @@
 // The durable record of a drain. It is written before the Node is cordoned, so that a crash in between leaves
 // no cordoned Node without a record. It stores the Node's previous state, so that cancelling the drain restores
 // exactly that.
-import type { MachineId } from './machine-id.ts';
+import type { MachineId } from './machine.ts';
 
 export const DRAIN_STATES = [
   'wanted', // recorded; the Node is untouched

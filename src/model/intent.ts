@@ -2,8 +2,7 @@
 // An intent is a request to the fleet. A front end records it in one atomic write before it returns; the driver
 // carries it out. The intent contains the machine ids, so that carrying it out twice creates nothing twice.
 
-import type { MachineSize } from './machine.ts';
-import type { MachineId } from './machine-id.ts';
+import type { MachineId, MachineSize } from './machine.ts';
 
 interface IntentCommon {
   readonly id: string;

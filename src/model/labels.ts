@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels: valid keys and values, formatting, and which labels a kubelet may set on its own Node.
 
-import { parseDnsSubdomain } from './dns-name.ts';
+import { parseDnsSubdomain } from './names.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 
 export type Labels = Readonly<Record<string, string>>;

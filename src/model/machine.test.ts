@@ -4,13 +4,13 @@ import {
   canTransition,
   countsTowardsTarget,
   type Machine,
+  type MachineId,
   mayHaveVm,
   PHASE_TRANSITIONS,
   PHASES,
   type Phase,
   transitionMachine,
 } from './machine.ts';
-import type { MachineId } from './machine-id.ts';
 
 const machine: Machine = {
   id: '3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine is one VM that is, or is becoming, a node. This file defines its phases, the transitions between
 // them and the record that survives a crash. Only the fleet writes machine records.
-import type { MachineId } from './machine-id.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 
 export const PHASES = [
@@ -154,4 +153,27 @@ export function transitionMachine(machine: Machine, to: Phase, at: number): Pars
     return refused(`machine ${machine.id} cannot change from phase ${machine.phase} to ${to}`);
   }
   return accepted({ ...machine, phase: to, phaseSince: at, attempts: 0 });
+}
+
+// A machine's id is a version 4 UUID in lower case. It is also the VM's SMBIOS UUID. The guest's kernel passes
+// that to the kubelet, which reports it as the Node's status.nodeInfo.systemUUID: one id proves identity in the
+// database, in Proxmox and in Kubernetes.
+
+export type MachineId = string & { readonly brand: 'MachineId' };
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** Accepts upper case, which firmware and people write, and returns lower case. */
+export function parseMachineId(text: string): Parsed<MachineId> {
+  const lower = text.toLowerCase();
+  return isMachineId(lower) ? accepted(lower) : refused('is not a UUID');
+}
+
+function isMachineId(text: string): text is MachineId {
+  return UUID.test(text);
+}
+
+/** The part of the id that ends default machine names: short enough to read, long enough to avoid collisions. */
+export function shortMachineId(id: MachineId): string {
+  return id.slice(0, 8);
 }

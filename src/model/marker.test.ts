@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { MachineId } from './machine-id.ts';
+import type { MachineId } from './machine.ts';
 import { formatMarker, type Marker, readMarker, verifyOwnership, withMarker } from './marker.ts';
 
 const CLUSTER = '6f1c2f0e-94c4-4f0b-8f6e-1d2c3b4a5968';

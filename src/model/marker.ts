@@ -6,9 +6,10 @@
 //
 // A VM is ours only if the marker's vmid equals the VM's id: clones, copies and restored backups inherit the
 // text but have another id. Once the machine is configured, the SMBIOS UUID must equal the machine id too.
-import { type MachineId, parseMachineId } from './machine-id.ts';
+
+import { parsePoolName } from './names.ts';
+import { type MachineId, parseMachineId } from './machine.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
-import { parsePoolName } from './pool-name.ts';
 
 export interface Marker {
   /** UID of the kube-system namespace, or a generated id; never the cluster's name. */

@@ -4,7 +4,7 @@
 // A machine with a VM id has `proxmox://<region>/<vmid>`, the format of the Proxmox cloud controller manager.
 // Before that it has `pvescaler://machine/<machine id>`, which never is the provider id of a Node. Once a Node
 // exists, its own spec.providerID is reported verbatim, whatever its format.
-import { type MachineId, parseMachineId } from './machine-id.ts';
+import { type MachineId, parseMachineId } from './machine.ts';
 
 export type ProviderId =
   | { readonly kind: 'vm'; readonly region: string; readonly vmId: number }

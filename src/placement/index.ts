@@ -16,15 +16,21 @@ export {
   type FamilyRule,
 } from './addresses/choose-addresses.ts';
 export { COOL_DOWN_MS } from './cool-down.ts';
-export { chooseHost } from './hosts/choose-host.ts';
+export { chooseHost, countFreeSlots, type FreeSlots } from './hosts/choose-host.ts';
 export type {
   HostDecision,
+  HostFilter,
   HostReason,
   HostRefusal,
   NotPlaced,
   Placed,
+  PlacementRequest,
+  PlacementRules,
   RefusalCode,
   RefusalReason,
+  Source,
+  Strategy,
+  Template,
 } from './hosts/decision.ts';
 export {
   DISK_PENDING_PHASES,
@@ -34,16 +40,7 @@ export {
   reservationsOf,
   type VmFacts,
 } from './hosts/facts.ts';
-export { countFreeSlots, type FreeSlots } from './hosts/free-slots.ts';
 export { HostAllocations } from './hosts/host-allocations.ts';
-export type {
-  HostFilter,
-  PlacementRequest,
-  PlacementRules,
-  Source,
-  Strategy,
-  Template,
-} from './hosts/request.ts';
 export { chooseMachineName, type MachineNameRequest, pickFreeName } from './machine-name.ts';
 export {
   chooseVmId,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Phase } from '../model/machine.ts';
-import type { MachineId } from '../model/machine-id.ts';
+import type { MachineId, Phase } from '../model/machine.ts';
+
 import { chooseMachineName, type MachineNameRequest } from './machine-name.ts';
 
 const ID = '3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One name for VM, guest and Node. By default it ends with a part of the machine id and is never reused,
 // because k3s rejects a known host name with another password. Ordinal names are optional.
-import type { Machine } from '../model/machine.ts';
-import { type MachineId, shortMachineId } from '../model/machine-id.ts';
+import { type Machine, type MachineId, shortMachineId } from '../model/machine.ts';
 
 export interface MachineNameRequest {
   readonly names: {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { MachineId } from '../model/machine-id.ts';
+import type { MachineId } from '../model/machine.ts';
 import { checkLimits, countAllowed, type PoolLimits } from './limits.ts';
 
 const GIB = 2 ** 30;

@@ -3,11 +3,12 @@
 import {
   countsTowardsTarget,
   type Machine,
+  type MachineId,
   type MachineSize,
   PHASES,
   type Phase,
 } from '../model/machine.ts';
-import type { MachineId } from '../model/machine-id.ts';
+
 import { humanBytes } from '../model/quantity.ts';
 
 export interface PoolLimits {

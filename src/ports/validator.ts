@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combinators that validate stored values. A validator never changes a value, so fields that this version does not know
 // survive a read and write.
-import { type MachineId, parseMachineId } from '../model/machine-id.ts';
+import { type MachineId, parseMachineId } from '../model/machine.ts';
 
 /** Returns the first problem with its path, or undefined. `of` exists only for the type. */
 export type Validator<T> = ((value: unknown, at: string) => string | undefined) & {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated site, and a pool config for each source a VM can be created from.
-import type { MachineId } from '../../src/model/machine-id.ts';
+import type { MachineId } from '../../src/model/machine.ts';
 import { formatMarker } from '../../src/model/marker.ts';
 import { type ClusterDescription, defaultCluster } from '../../src/sim/proxmox/index.ts';
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that fail: the code and message that the autoscaler would log.
 import { describe, expect, it } from 'vitest';
-import type { Machine } from '../../src/model/machine.ts';
-import type { MachineId } from '../../src/model/machine-id.ts';
+import type { Machine, MachineId } from '../../src/model/machine.ts';
+
 import { aPool, REGION } from '../interop/test-server.ts';
 import { VERSIONS } from './build.ts';
 import { type GoFixture, withGoClient } from './with-go-client.ts';

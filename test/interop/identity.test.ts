@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which machine a node belongs to when VM ids are reused or change while a machine starts.
 import { describe, expect, it } from 'vitest';
-import type { Machine, Phase } from '../../src/model/machine.ts';
-import type { MachineId } from '../../src/model/machine-id.ts';
+import type { Machine, MachineId, Phase } from '../../src/model/machine.ts';
+
 import { placeholderProviderId, vmProviderId } from '../../src/model/provider-id.ts';
 import {
   deleteNodes,

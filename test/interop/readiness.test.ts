@@ -4,8 +4,8 @@
 import { describe, expect, it } from 'vitest';
 import { aRegion } from '../../src/fleet/testing/settings.ts';
 import { RECONCILE_LEASE } from '../../src/model/lease.ts';
-import type { Machine } from '../../src/model/machine.ts';
-import type { MachineId } from '../../src/model/machine-id.ts';
+import type { Machine, MachineId } from '../../src/model/machine.ts';
+
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import type { RpcResponse } from './client.ts';
 import { fakeNode, findGroup, increaseSize, listInstanceIds, targetSize } from './expectations.ts';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
-import { parseDnsLabel, parseDnsSubdomain } from '../../src/model/dns-name.ts';
+import { parseDnsLabel, parseDnsSubdomain } from '../../src/model/names.ts';
 import {
   isKubeletRestrictedLabel,
   parseLabelKey,

@@ -4,12 +4,12 @@
 import { formatLabels } from '../../model/labels.ts';
 import { accepted, refused } from '../../model/parsed.ts';
 import { formatTaint } from '../../model/taints.ts';
-import { secretFile } from '../guest-file.ts';
-import { CUSTOM_SCRIPT, TOKEN_FILE } from '../paths.ts';
+import { CUSTOM_SCRIPT, joinLines, quoteShell, secretFile, TOKEN_FILE } from '../guest-file.ts';
+
 import type { CustomJoin } from '../seed-input.ts';
-import { joinLines, quoteShell } from '../shell-text.ts';
+
 import type { JoiningNode, Recipe } from './join-plan.ts';
-import { tokenProblem } from './tokens.ts';
+import { tokenProblem } from './join-parameters.ts';
 
 export const customRecipe: Recipe<CustomJoin> = (join, node) => {
   const problem = customProblem(join);

@@ -5,14 +5,20 @@
 import { formatLabels } from '../../model/labels.ts';
 import { accepted, refused } from '../../model/parsed.ts';
 import { formatYaml } from '../format-yaml.ts';
-import { type GuestFile, secretFile } from '../guest-file.ts';
-import { PROXY_FILE, STATE_DIRECTORY } from '../paths.ts';
+import {
+  type GuestFile,
+  joinLines,
+  PROXY_FILE,
+  quoteShell,
+  STATE_DIRECTORY,
+  secretFile,
+} from '../guest-file.ts';
+
 import type { Registration } from '../registration.ts';
 import type { KubeadmJoin } from '../seed-input.ts';
-import { joinLines, quoteShell } from '../shell-text.ts';
+
 import type { Recipe } from './join-plan.ts';
-import { endpointOf, probeUrl, serverProblem } from './server-url.ts';
-import { bootstrapTokenProblem } from './tokens.ts';
+import { bootstrapTokenProblem, endpointOf, probeUrl, serverProblem } from './join-parameters.ts';
 
 const MODULES = '/etc/modules-load.d/pvescaler.conf';
 const SYSCTL = '/etc/sysctl.d/90-pvescaler.conf';

@@ -3,23 +3,27 @@
 // the agent has its certificates it starts without a token, so token and drop-in are removed after the join. A
 // `token-file` setting that names a missing file would prevent the agent from starting.
 import { formatLabels } from '../../model/labels.ts';
-import { accepted, refused } from '../../model/parsed.ts';
+import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 import { formatTaint } from '../../model/taints.ts';
 import { formatYaml } from '../format-yaml.ts';
-import { type GuestFile, secretFile } from '../guest-file.ts';
-import { TOKEN_FILE } from '../paths.ts';
+import {
+  type GuestFile,
+  joinLines,
+  quoteShell,
+  secretFile,
+  TOKEN_FILE,
+  unitPath,
+} from '../guest-file.ts';
+
 import type { Registration } from '../registration.ts';
-import { joinLines, quoteShell } from '../shell-text.ts';
-import { type AgentSetting, parseAgentArgs } from './agent-args.ts';
+
 import type { JoinPlan, Recipe } from './join-plan.ts';
 import {
   RANCHER_DISTRIBUTIONS,
   type RancherDistribution,
   type RancherJoin,
 } from './rancher-distribution.ts';
-import { planInstallation } from './rancher-install.ts';
-import { isUrl, probeUrl, serverProblem } from './server-url.ts';
-import { tokenProblem } from './tokens.ts';
+import { isUrl, probeUrl, serverProblem, tokenProblem } from './join-parameters.ts';
 
 /** An agent that cannot join retries for ever; the timeout makes the failure visible to the join unit. */
 const START_TIMEOUT_SECONDS = 600;
@@ -99,4 +103,180 @@ function agentConfig(
     config.set(name, before === undefined ? value : [before, value].flat());
   }
   return Object.fromEntries(config);
+}
+
+// The user's extra agent arguments, converted to settings of the config file. Settings need no quoting and
+// apply whichever unit starts the agent.
+
+type AgentSetting = readonly [name: string, value: string | true];
+
+/** Set by the recipe. An argument that sets it again would silently win or lose. */
+const RESERVED_ARGS = new Set([
+  'server',
+  'token',
+  'token-file',
+  'node-name',
+  'config',
+  'with-node-id',
+]);
+const RESERVED_KUBELET_ARGS =
+  /^(provider-id|node-labels|register-with-taints|hostname-override)(=|$)/;
+
+/** Parses `--name=value`, `--name value` (one string or two) and `--name`. */
+function parseAgentArgs(args: readonly string[]): Parsed<readonly AgentSetting[]> {
+  const words = args.flatMap(splitArgument);
+  const settings: AgentSetting[] = [];
+  for (let index = 0; index < words.length; index += 1) {
+    const name = /^--?([a-z][a-z0-9-]*)$/.exec(words[index] ?? '')?.[1];
+    if (name === undefined) {
+      return refused(`agent argument '${words[index]}' must have the form --name=value`);
+    }
+    const next = words[index + 1];
+    const isValue = next !== undefined && !/^--?[a-z]/.test(next);
+    settings.push([name, isValue ? next : true]);
+    if (isValue) index += 1;
+  }
+  const taken = settings.find(isReserved);
+  return taken === undefined
+    ? accepted(settings)
+    : refused(`agent argument '--${taken[0]}' is reserved: the recipe sets it`);
+}
+
+function splitArgument(argument: string): string[] {
+  const at = argument.search(/[= ]/);
+  if (!argument.startsWith('-') || at < 0) return [argument];
+  return [argument.slice(0, at), argument.slice(at + 1).trim()];
+}
+
+function isReserved([name, value]: AgentSetting): boolean {
+  const text = name === 'kubelet-arg' && typeof value === 'string' ? value : name;
+  return RESERVED_ARGS.has(name) || RESERVED_KUBELET_ARGS.test(text.replace(/^--/, ''));
+}
+
+// Installs the program of k3s or RKE2: a release file whose checksum is verified before it runs, the vendor's
+// install script if configured, or nothing.
+
+interface Installation {
+  readonly script: string;
+  readonly files: readonly GuestFile[];
+  readonly packages: readonly string[];
+}
+
+const DOWNLOAD_PACKAGES = ['curl', 'ca-certificates'];
+
+function planInstallation(
+  join: RancherJoin,
+  distribution: RancherDistribution,
+  architecture: string,
+): Installation {
+  switch (join.install) {
+    case 'none':
+      return { script: '', files: [notifyDropIn(distribution)], packages: [] };
+    case 'script':
+      return {
+        script: runOnce(scriptCommands(join, distribution)),
+        files: [notifyDropIn(distribution)],
+        packages: DOWNLOAD_PACKAGES,
+      };
+    case 'binary':
+      return {
+        script: runOnce(binaryCommands(join, distribution, architecture)),
+        files: [
+          {
+            path: unitPath(`${distribution.unit}.service`),
+            content: renderUnit(distribution),
+            mode: '0644',
+          },
+        ],
+        packages: DOWNLOAD_PACKAGES,
+      };
+  }
+}
+
+/** A vendor's unit may count as started before it has read the token, which would then be removed too early. */
+function notifyDropIn({ unit }: RancherDistribution): GuestFile {
+  return {
+    path: `${unitPath(`${unit}.service`)}.d/10-pvescaler.conf`,
+    content: joinLines('[Service]', 'Type=notify'),
+    mode: '0644',
+  };
+}
+
+/** A retried join does not download again. */
+function runOnce(commands: readonly string[]): string {
+  return joinLines(
+    'if [ ! -e "$state/installed" ]; then',
+    '  mkdir -p "$state/download"',
+    '  cd "$state/download"',
+    ...commands.map((command) => `  ${command}`),
+    '  cd /',
+    '  rm -rf "$state/download"',
+    '  touch "$state/installed"',
+    'fi',
+  );
+}
+
+const FETCH = 'curl -fsSL --retry 5 --retry-delay 5 --connect-timeout 20 -o';
+
+function binaryCommands(
+  join: RancherJoin,
+  distribution: RancherDistribution,
+  architecture: string,
+): readonly string[] {
+  const asset = distribution.asset(architecture);
+  // Some servers decode a plus in a path as a space.
+  const release = `${withoutTrailingSlash(join.downloadUrl ?? distribution.releases)}/${encodeURIComponent(join.version)}`;
+  return [
+    `${FETCH} ${asset} ${quoteShell(`${release}/${asset}`)}`,
+    ...(join.sha256 === undefined
+      ? [
+          `${FETCH} checksums ${quoteShell(`${release}/sha256sum-${architecture}.txt`)}`,
+          `grep ${quoteShell(` ${asset}$`)} checksums > SHA256SUMS`,
+        ]
+      : [`echo ${quoteShell(`${join.sha256.toLowerCase()}  ${asset}`)} > SHA256SUMS`]),
+    'sha256sum -c SHA256SUMS',
+    distribution.installCommand(asset),
+  ];
+}
+
+function scriptCommands(join: RancherJoin, distribution: RancherDistribution): readonly string[] {
+  const settings = distribution.scriptSettings(join.version).map(quoteShell).join(' ');
+  const argument = distribution.name === 'k3s' ? ' agent' : '';
+  return [
+    `${FETCH} install.sh ${quoteShell(join.downloadUrl ?? distribution.script)}`,
+    `env ${settings} sh install.sh${argument}`,
+  ];
+}
+
+function withoutTrailingSlash(url: string): string {
+  return url.replace(/\/+$/, '');
+}
+
+function renderUnit({ name, program }: RancherDistribution): string {
+  return joinLines(
+    '[Unit]',
+    `Description=Kubernetes node agent (${name})`,
+    'Wants=network-online.target',
+    'After=network-online.target',
+    '',
+    '[Service]',
+    // The agent notifies systemd after the join, so "started" means joined.
+    'Type=notify',
+    'ExecStartPre=-/sbin/modprobe br_netfilter',
+    'ExecStartPre=-/sbin/modprobe overlay',
+    `ExecStart=${program} agent`,
+    // Pods keep running when the agent restarts.
+    'KillMode=process',
+    'Delegate=yes',
+    'LimitNOFILE=1048576',
+    'LimitNPROC=infinity',
+    'LimitCORE=infinity',
+    'TasksMax=infinity',
+    'TimeoutStartSec=0',
+    'Restart=always',
+    'RestartSec=5',
+    '',
+    '[Install]',
+    'WantedBy=multi-user.target',
+  );
 }

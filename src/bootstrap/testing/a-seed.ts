@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seeds for tests, with defaults: a test overrides only what matters to it.
-import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import { type MachineId, parseMachineId } from '../../model/machine.ts';
 import type { Parsed } from '../../model/parsed.ts';
 import type {
   CustomJoin,

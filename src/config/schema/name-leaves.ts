@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaf values that are names: Kubernetes, Proxmox and file names.
 import * as z from 'zod';
-import { parseDnsLabel, parseDnsSubdomain } from '../../model/dns-name.ts';
+import { parseDnsLabel, parseDnsSubdomain, parsePoolName } from '../../model/names.ts';
 import { parseLabelKey, parseLabelValue } from '../../model/labels.ts';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
-import { parsePoolName } from '../../model/pool-name.ts';
+
 import { textLeaf } from './leaf.ts';
 
 const TEXT = { type: 'string', minLength: 1 } as const;

@@ -3,7 +3,7 @@
 // Secret. Every secret uses the same three key names after a prefix: `secretFile`, `secretEnv`,
 // `secretRef`; `passwordFile`, `passwordEnv`, `passwordRef`.
 import * as z from 'zod';
-import { parseDnsSubdomain } from '../../model/dns-name.ts';
+import { parseDnsSubdomain } from '../../model/names.ts';
 import { key } from './key.ts';
 import { textLeaf } from './leaf.ts';
 import { checkPattern, filePath, namespace } from './name-leaves.ts';

@@ -4,8 +4,8 @@
 import { create } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import type { FleetView } from '../../fleet/index.ts';
-import type { Machine } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { Machine, MachineId } from '../../model/machine.ts';
+
 import type { LearnedAllocatable } from '../../model/pool.ts';
 import { sizeKey, templateNode } from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';

@@ -7,8 +7,8 @@ import { expect, it } from 'vitest';
 import { REGION } from '../../fleet/testing/settings.ts';
 import { aTestFleet } from '../../fleet/testing/test-fleet.ts';
 import type { Intent } from '../../model/intent.ts';
-import { type Machine, PHASES } from '../../model/machine.ts';
-import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import { type Machine, type MachineId, PHASES, parseMachineId } from '../../model/machine.ts';
+
 import {
   type NodeGroupNodesResponse,
   NodeGroupNodesResponseSchema,

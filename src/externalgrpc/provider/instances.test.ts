@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Machine } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { Machine, MachineId } from '../../model/machine.ts';
+
 import { toInstance } from './instances.ts';
 
 function shownMessage(message: string): string {

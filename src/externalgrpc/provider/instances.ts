@@ -2,8 +2,8 @@
 // A machine as an instance of the Cluster Autoscaler, from its request until it is gone.
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { FleetView } from '../../fleet/index.ts';
-import type { Machine, MachineFailure, Phase } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { Machine, MachineFailure, MachineId, Phase } from '../../model/machine.ts';
+
 import { placeholderProviderId, vmProviderId } from '../../model/provider-id.ts';
 import { ERROR_CODES, type ErrorClass } from '../../ports/error-codes.ts';
 import {

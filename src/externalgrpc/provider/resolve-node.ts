@@ -3,8 +3,8 @@
 // placeholder node: its name and provider id are the instance's id, and it has no labels.
 import type { FleetView } from '../../fleet/index.ts';
 import type { CreateIntent } from '../../model/intent.ts';
-import { type Machine, mayHaveVm } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import { type Machine, type MachineId, mayHaveVm } from '../../model/machine.ts';
+
 import { type ProviderId, readProviderId } from '../../model/provider-id.ts';
 
 export interface NodeReference {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the static addresses of a pool's next machine in a region, and counts how many machines can have some.
 import type { AddressLease } from '../../model/address-lease.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { MachineId } from '../../model/machine.ts';
 import { type AddressChoice, chooseAddresses, countFreeAddresses } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';

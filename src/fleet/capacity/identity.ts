@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the VM id and the name of a machine that is being placed.
-import type { MachineId } from '../../model/machine-id.ts';
+import type { MachineId } from '../../model/machine.ts';
 import {
   chooseVmId,
   highestTakenVmId,

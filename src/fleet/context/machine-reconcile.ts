@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One machine being reconciled: its record, its VM, and the operations that all phases share.
-import type { Machine, Phase, Placement, TaskInProgress, TaskKind } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type {
+  Machine,
+  MachineId,
+  Phase,
+  Placement,
+  TaskInProgress,
+  TaskKind,
+} from '../../model/machine.ts';
+
 import { Bug, InvalidConfig, PvescalerError, TaskFailed } from '../../ports/errors.ts';
 import type { Hypervisor, TaskRef, TaskStatus, VmRef } from '../../ports/hypervisor.ts';
 import type { MachineChanges } from '../records/records.ts';

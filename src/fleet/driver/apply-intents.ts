@@ -2,8 +2,8 @@
 // Applies requests to the records: afterwards each machine's record says what is to become of it, and the intent is
 // done. Applying an intent twice has the effect of applying it once.
 import type { CreateIntent, Intent } from '../../model/intent.ts';
-import type { Machine, MachineFailure } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { Machine, MachineFailure, MachineId } from '../../model/machine.ts';
+
 import { checkLimits } from '../../pools/index.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { WorkQueue } from './work-queue.ts';

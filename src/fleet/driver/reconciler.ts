@@ -2,7 +2,7 @@
 // Passes over the fleet and the work queue of its machines, under one lease. A pass and the queue's workers run at the
 // same time; a machine is changed either by its worker or by a pass, never by both (see apply-intents.ts).
 
-import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import { type MachineId, parseMachineId } from '../../model/machine.ts';
 import { CREATION_PHASES } from '../capacity/creation-limits.ts';
 import type { WriteAuthority } from '../context/driver-lease.ts';
 import { DriverState } from '../context/driver-state.ts';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reconciles one machine: calls the handler of its phase until it waits or is done, and decides what an error means.
-import type { Phase } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { MachineId, Phase } from '../../model/machine.ts';
+
 import type { ErrorCode } from '../../ports/error-codes.ts';
 import { asPvescalerError, PvescalerError, TimedOut } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds Nodes by SMBIOS UUID, provider id and name. Built once per list of Nodes: matching every machine against
 // every Node costs seconds at a thousand machines.
-import type { MachineId } from '../../model/machine-id.ts';
+import type { MachineId } from '../../model/machine.ts';
 import { readProviderId, vmProviderId } from '../../model/provider-id.ts';
 import type { ClusterNode } from '../../ports/cluster.ts';
 

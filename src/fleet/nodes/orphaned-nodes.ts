@@ -2,8 +2,8 @@
 // Nodes that our machines left behind: with our provider id and a pool's label, not Ready, and without a VM. Both
 // Proxmox and Kubernetes must be readable for the whole waiting time; a Node that is Ready has a VM somewhere.
 import { VMID_LABEL } from '../../bootstrap/index.ts';
-import { type Machine, mayHaveVm } from '../../model/machine.ts';
-import { parseMachineId } from '../../model/machine-id.ts';
+import { type Machine, mayHaveVm, parseMachineId } from '../../model/machine.ts';
+
 import { readProviderId } from '../../model/provider-id.ts';
 import type { Cluster, ClusterNode } from '../../ports/cluster.ts';
 import { PvescalerError } from '../../ports/errors.ts';

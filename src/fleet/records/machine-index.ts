@@ -2,8 +2,8 @@
 // Finds machines without scanning all records: by pool, phase, VM, name, provider id and Node. It also knows which
 // machines have an open create or delete request. RecordCache updates it with every change of a record.
 import type { CreateIntent, Intent } from '../../model/intent.ts';
-import { type Machine, mayHaveVm, type Phase } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import { type Machine, type MachineId, mayHaveVm, type Phase } from '../../model/machine.ts';
+
 import { vmIdHoldOf } from '../../placement/index.ts';
 import { listMembers, type Member } from '../../pools/index.ts';
 import { MultiMap } from './multi-map.ts';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import { type MachineId, parseMachineId } from '../../model/machine.ts';
 import { Bug } from '../../ports/errors.ts';
 import type { Random } from '../../ports/random.ts';
 

@@ -7,11 +7,12 @@ import type { Lease } from '../../model/lease.ts';
 import {
   type Machine,
   type MachineFailure,
+  type MachineId,
   type Phase,
   type TaskInProgress,
   transitionMachine,
 } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+
 import type { PoolState } from '../../model/pool.ts';
 import type { Member } from '../../pools/index.ts';
 import { Bug, Conflict } from '../../ports/errors.ts';

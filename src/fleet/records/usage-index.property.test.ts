@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Machine, PHASES } from '../../model/machine.ts';
-import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import { type Machine, type MachineId, PHASES, parseMachineId } from '../../model/machine.ts';
+
 import {
   chooseHost,
   chooseMachineName,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes seeds and address leases whose machine is over or unknown.
-import type { Machine } from '../../model/machine.ts';
-import { parseMachineId } from '../../model/machine-id.ts';
+import { type Machine, parseMachineId } from '../../model/machine.ts';
+
 import type { RegionView } from '../../ports/hypervisor.ts';
 import { isMachineError } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What front ends call: requests, and the records to read. Any number of clients may use one store, in threads and
 // processes of their own; the driver carries the requests out.
-import type { MachineId } from '../../model/machine-id.ts';
+import type { MachineId } from '../../model/machine.ts';
 import type { Store } from '../../ports/store.ts';
 import { type FleetView, RecordCache } from '../records/record-cache.ts';
 import { type Accepted, type RequestOptions, type RequestReason, Requests } from './requests.ts';

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of front ends. Each call writes one durable intent; the driver carries it out.
 import type { Intent } from '../../model/intent.ts';
-import type { MachineSize } from '../../model/machine.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { MachineId, MachineSize } from '../../model/machine.ts';
+
 import {
   checkLimits,
   type GrowthRequest,

@@ -2,7 +2,7 @@
 // Chooses static addresses: the lowest free one of each family. Every known use of an address counts as a
 // conflict, because two machines with the same address both fail in ways that are hard to diagnose.
 import type { AddressLease } from '../../model/address-lease.ts';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { MachineId } from '../../model/machine.ts';
 import { COOL_DOWN_MS, coolDownLeftMs, formatMinutes } from '../cool-down.ts';
 import { type AddressRange, type Family, formatAddress } from './address.ts';
 import { type AddressHold, AddressPool } from './address-pool.ts';

@@ -2,16 +2,17 @@
 import { describe, expect, it } from 'vitest';
 import type { Machine, Phase } from '../../model/machine.ts';
 import { aHost, aRequest, aReservation, aVm, facts, GIB, rules } from '../testing/builders.ts';
+import { chooseHost } from './choose-host.ts';
+import { STRATEGIES, type Strategy } from './decision.ts';
 import {
   countFits,
   formatCount,
   formatFreeBytes,
   formatNeededBytes,
   multiplyExact,
-} from './amounts.ts';
-import { chooseHost } from './choose-host.ts';
-import { type RegionFacts, reservationsOf } from './facts.ts';
-import { STRATEGIES, type Strategy } from './request.ts';
+  type RegionFacts,
+  reservationsOf,
+} from './facts.ts';
 
 /** The remainder of 62 GiB and 32 vCPUs after a machine of 4 GiB and 2 vCPUs. */
 function allocated(region: Partial<Omit<RegionFacts, 'hosts'>>, countsStopped?: boolean) {

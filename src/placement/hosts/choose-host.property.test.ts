@@ -3,11 +3,9 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { placeAll } from '../testing/place-all.ts';
 import { aRandomRegion, aRandomRequest } from '../testing/random-region.ts';
-import { chooseHost } from './choose-host.ts';
-import { REFUSAL_REASONS } from './decision.ts';
+import { chooseHost, countFreeSlots } from './choose-host.ts';
+import { type PlacementRequest, REFUSAL_REASONS } from './decision.ts';
 import type { RegionFacts } from './facts.ts';
-import { countFreeSlots } from './free-slots.ts';
-import type { PlacementRequest } from './request.ts';
 
 const RUNS = { numRuns: 500 };
 

@@ -12,8 +12,7 @@ import {
   rules,
 } from '../testing/builders.ts';
 import { chooseHost } from './choose-host.ts';
-import { type HostDecision } from './decision.ts';
-import type { Source } from './request.ts';
+import type { HostDecision, Source } from './decision.ts';
 
 function template(host: string, storage = 'local-lvm', vmId = 9000) {
   return { vmId, host, storage };

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { aHost, aRequest, aStorage, facts, GIB } from '../testing/builders.ts';
 import { placeAll } from '../testing/place-all.ts';
 import { aRandomRegion, aRandomRequest } from '../testing/random-region.ts';
-import { countFreeSlots } from './free-slots.ts';
+import { countFreeSlots } from './choose-host.ts';
 
 const RUNS = { numRuns: 500 };
 

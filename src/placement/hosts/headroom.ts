@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The headroom of a candidate host: an offer if the machine fits, otherwise every shortfall with its numbers.
-import { countFits, formatCount, formatFreeBytes, formatNeededBytes } from './amounts.ts';
+
 import { compareNames, type HostRefusal } from './decision.ts';
 import type { DiskOption } from './disk-options.ts';
-import type { CandidateHost, PlacementState } from './placement-state.ts';
-import type { PlannedAllocation } from './planned-allocations.ts';
+import { countFits, formatCount, formatFreeBytes, formatNeededBytes } from './facts.ts';
+import type { CandidateHost, PlacementState, PlannedAllocation } from './placement-state.ts';
 
 export interface HostOffer {
   readonly host: string;

@@ -2,11 +2,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { aRandomRegion, aRandomRequest } from '../testing/random-region.ts';
-import { chooseHost } from './choose-host.ts';
+import { chooseHost, countFreeSlots } from './choose-host.ts';
+import type { PlacementRequest } from './decision.ts';
 import type { RegionFacts, Reservation } from './facts.ts';
-import { countFreeSlots } from './free-slots.ts';
 import { HostAllocations } from './host-allocations.ts';
-import type { PlacementRequest } from './request.ts';
 
 /** A change of a region: either a new list of VMs, or new machine records. */
 const steps = fc.array(

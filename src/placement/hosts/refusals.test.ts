@@ -11,9 +11,13 @@ import {
   rules,
 } from '../testing/builders.ts';
 import { chooseHost } from './choose-host.ts';
-import { type HostDecision, REFUSAL_REASONS } from './decision.ts';
+import {
+  type HostDecision,
+  type PlacementRequest,
+  REFUSAL_REASONS,
+  type Source,
+} from './decision.ts';
 import type { RegionFacts } from './facts.ts';
-import type { PlacementRequest, Source } from './request.ts';
 
 function template(host: string, storage = 'local-lvm', vmId = 9000) {
   return { vmId, host, storage };

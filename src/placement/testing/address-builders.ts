@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AddressLease } from '../../model/address-lease.ts';
-import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import { type MachineId, parseMachineId } from '../../model/machine.ts';
 import {
   type AddressRequest,
   chooseAddresses,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test data with defaults: a test sets only what matters to it.
 import type { Host, HostStorage } from '../../model/host.ts';
+import type { PlacementRequest, PlacementRules } from '../hosts/decision.ts';
 import type { RegionFacts, Reservation, VmFacts } from '../hosts/facts.ts';
-import type { PlacementRequest, PlacementRules } from '../hosts/request.ts';
 
 export const GIB = 2 ** 30;
 

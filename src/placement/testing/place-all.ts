@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { chooseHost } from '../hosts/choose-host.ts';
-import type { Placed } from '../hosts/decision.ts';
+import type { Placed, PlacementRequest } from '../hosts/decision.ts';
 import type { RegionFacts } from '../hosts/facts.ts';
-import type { PlacementRequest } from '../hosts/request.ts';
 
 /** The region after a placement, while the VM does not exist yet. */
 function after(

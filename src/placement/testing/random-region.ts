@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random regions, small enough that hosts and storages fill up.
 import * as fc from 'fast-check';
+import { type PlacementRequest, type Source, STRATEGIES } from '../hosts/decision.ts';
 import type { RegionFacts } from '../hosts/facts.ts';
-import { type PlacementRequest, type Source, STRATEGIES } from '../hosts/request.ts';
 
 const HOSTS = ['pve1', 'pve2', 'pve3', 'pve4'] as const;
 const STORAGES = ['fast', 'nfs', 'slow'] as const;

@@ -4,8 +4,8 @@ import type { AddressLease } from '../../model/address-lease.ts';
 import type { Drain } from '../../model/drain.ts';
 import type { CreateIntent } from '../../model/intent.ts';
 import type { JournalEntry } from '../../model/journal-entry.ts';
-import type { Machine } from '../../model/machine.ts';
-import { type MachineId, parseMachineId } from '../../model/machine-id.ts';
+import { type Machine, type MachineId, parseMachineId } from '../../model/machine.ts';
+
 import type { PoolState } from '../../model/pool.ts';
 import { Bug } from '../errors.ts';
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts names of the source system to names that are allowed in our config.
 
-import { MAX_POOL_NAME_LENGTH } from '../../../model/pool-name.ts';
+import { MAX_POOL_NAME_LENGTH } from '../../../model/names.ts';
 import type { SourceRef } from '../source/tree.ts';
 import type { ImportWriter } from '../writer.ts';
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that Kubernetes defines by DNS rules (RFC 1123, lower case).
-
 import { accepted, type Parsed, refused } from './parsed.ts';
 
 const MAX_LABEL_LENGTH = 63;
@@ -31,4 +30,26 @@ export function parseDnsSubdomain(text: string): Parsed<string> {
 
 function isLabel(text: string): boolean {
   return /^[a-z0-9-]+$/.test(text) && !text.startsWith('-') && !text.endsWith('-');
+}
+
+// A pool's name becomes a Proxmox tag (`ca-group-<pool>`, which Proxmox lower-cases), a Kubernetes label value,
+// the id of a Cluster Autoscaler node group and, by default, the prefix of machine names. It must therefore be
+// a lower-case DNS label, short enough that `<pool>-<8 digits>` is a valid host name.
+
+export const MAX_POOL_NAME_LENGTH = 54;
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+
+export function parsePoolName(text: string): Parsed<string> {
+  if (text === '') return refused('is empty');
+  if (text.length > MAX_POOL_NAME_LENGTH)
+    return refused(`is longer than ${MAX_POOL_NAME_LENGTH} characters`);
+  if (DNS_LABEL.test(text)) return accepted(text);
+  return refused(
+    `'${text}' is not a DNS label: lower-case letters, digits and '-', starting and ending with a letter or digit`,
+  );
+}
+
+/** The tag that groups a pool's VMs in the Proxmox UI. Copies inherit it, so it never proves ownership. */
+export function poolTag(pool: string): string {
+  return `ca-group-${pool}`;
 }
