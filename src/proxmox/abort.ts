@@ -2,7 +2,7 @@
 import { Cancelled } from '../ports/errors.ts';
 
 /** For work that several wait for: it goes on for the others when one of them gives up. */
-export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   return new Promise((resolve, reject) => {
     const onAbort = () =>

@@ -11,17 +11,17 @@ export type Parameters = Readonly<Record<string, ParameterValue | undefined>>;
  */
 export function encodeForm(parameters: Parameters): string {
   return Object.entries(parameters)
-    .flatMap(([name, value]) => pairs(name, value))
+    .flatMap(([name, value]) => encodePairs(name, value))
     .join('&');
 }
 
-function pairs(name: string, value: ParameterValue | undefined): readonly string[] {
+function encodePairs(name: string, value: ParameterValue | undefined): readonly string[] {
   if (value === undefined) return [];
-  const values = typeof value === 'object' ? value : [plain(value)];
+  const values = typeof value === 'object' ? value : [formatScalar(value)];
   return values.map((item) => `${encodeURIComponent(name)}=${encodeURIComponent(item)}`);
 }
 
-function plain(value: string | number | boolean): string {
+function formatScalar(value: string | number | boolean): string {
   return typeof value === 'boolean' ? String(Number(value)) : String(value);
 }
 
@@ -34,6 +34,24 @@ export function encodeSshKeys(keys: string): string {
 }
 
 /** One segment of a path. */
-export function segment(text: string | number): string {
+export function encodeSegment(text: string | number): string {
   return encodeURIComponent(text);
+}
+
+/** Parameters whose values no message may repeat: Proxmox quotes what it refuses. */
+const SECRET_PARAMETERS = new Set(['password', 'cipassword', 'input-data']);
+
+export function findSecretValues(form: Parameters): readonly string[] {
+  return Object.entries(form).flatMap(([name, value]) => {
+    if (typeof value !== 'string') return [];
+    if (SECRET_PARAMETERS.has(name)) return [value, ...value.split('\n')];
+    return name === 'url' ? findUrlPasswords(value) : [];
+  });
+}
+
+/** Of `https://user:password@mirror.example/image`. */
+function findUrlPasswords(url: string): readonly string[] {
+  return URL.canParse(url) && new URL(url).password !== ''
+    ? [new URL(url).password, decodeURIComponent(new URL(url).password)]
+    : [];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SizedBody } from '../ports/transport.ts';
 
-export interface FilePart {
+export interface FileUpload {
   /** Name and value of the fields before the file, in this order. */
   readonly fields: readonly (readonly [string, string])[];
   readonly fileName: string;
@@ -13,28 +13,28 @@ export interface FilePart {
  * An upload as Proxmox reads it: the fields first, the file last and called `filename`, and in each part
  * Content-Disposition before any other header. Its length is known, since a chunked body is refused.
  */
-export function multipart(part: FilePart): {
+export function encodeMultipart(upload: FileUpload): {
   readonly contentType: string;
   readonly body: SizedBody;
 } {
   const encoder = new TextEncoder();
-  const fields = part.fields.map(
+  const fields = upload.fields.map(
     ([name, value]) =>
-      `--${part.boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+      `--${upload.boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
   );
   const fileHead =
-    `--${part.boundary}\r\n` +
-    `Content-Disposition: form-data; name="filename"; filename="${part.fileName}"\r\n` +
+    `--${upload.boundary}\r\n` +
+    `Content-Disposition: form-data; name="filename"; filename="${upload.fileName}"\r\n` +
     'Content-Type: application/octet-stream\r\n\r\n';
   const head = encoder.encode(fields.join('') + fileHead);
-  const tail = encoder.encode(`\r\n--${part.boundary}--\r\n`);
+  const tail = encoder.encode(`\r\n--${upload.boundary}--\r\n`);
   return {
-    contentType: `multipart/form-data; boundary=${part.boundary}`,
+    contentType: `multipart/form-data; boundary=${upload.boundary}`,
     body: {
-      byteLength: head.length + part.bytes.length + tail.length,
+      byteLength: head.length + upload.bytes.length + tail.length,
       async *open() {
         yield head;
-        yield part.bytes;
+        yield upload.bytes;
         yield tail;
       },
     },

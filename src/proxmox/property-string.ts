@@ -25,24 +25,3 @@ export function formatProperties(
   });
   return (head === undefined ? parts : [head, ...parts]).join(',');
 }
-
-const UNIT_BYTES: Readonly<Record<string, number>> = {
-  '': 1,
-  K: 2 ** 10,
-  M: 2 ** 20,
-  G: 2 ** 30,
-  T: 2 ** 40,
-};
-
-/** `32G`, `2252M`, `1.5T`, as the `size` of a disk is written. */
-export function parseDiskSize(text: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)([KMGT]?)$/.exec(text);
-  if (match === null) return undefined;
-  return Math.round(Number(match[1]) * (UNIT_BYTES[match[2] ?? ''] ?? 1));
-}
-
-/** Never smaller than asked; in the largest unit that says it exactly. */
-export function formatDiskSize(bytes: number): string {
-  const mebibytes = Math.ceil(bytes / 2 ** 20);
-  return mebibytes % 1024 === 0 ? `${mebibytes / 1024}G` : `${mebibytes}M`;
-}

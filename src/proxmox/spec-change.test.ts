@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { DiskOptions, VmSpec } from '../ports/hypervisor.ts';
-import { specChange } from './spec-change.ts';
+import { computeSpecChange } from './spec-change.ts';
 
 const UUID = '0a1b2c3d-0000-4000-8000-000000000001';
 const DISK: DiskOptions = { discard: true, ssd: false, iothread: true, cache: 'none' };
@@ -37,7 +37,7 @@ const APPLIED = {
 describe('the change that applies a spec to a clone', () => {
   it('contains tags, UUID, hardware and networks', () => {
     const config = { tags: ['base'], smbiosUuid: undefined };
-    expect(specChange({ config, options: { memory: '512' } }, aSpec())).toEqual({
+    expect(computeSpecChange({ config, options: { memory: '512' } }, aSpec())).toEqual({
       set: { ...APPLIED, tags: 'ca-group-a;pvescaler', smbios1: `uuid=${UUID}` },
       remove: [],
     });
@@ -47,7 +47,7 @@ describe('the change that applies a spec to a clone', () => {
     const { tags, smbiosUuid } = aSpec();
     const net0 = 'virtio=02:00:00:00:00:01,tag=12,BRIDGE=vmbr0';
     const clone = { config: { tags, smbiosUuid }, options: { ...APPLIED, net0 } };
-    expect(specChange(clone, aSpec())).toEqual({ set: {}, remove: [] });
+    expect(computeSpecChange(clone, aSpec())).toEqual({ set: {}, remove: [] });
   });
 
   it('removes inherited cloud-init drives, except from the drive of the seed, and only for a seed', () => {
@@ -58,8 +58,8 @@ describe('the change that applies a spec to a clone', () => {
       scsi2: 'local-lvm:vm-160-disk-1,size=1G',
     };
     const clone = { config: { tags: [], smbiosUuid: undefined }, options };
-    expect(specChange(clone, aSpec()).remove).toEqual(['ide0', 'scsi1']);
-    expect(specChange(clone, aSpec({ hasSeed: false })).remove).toEqual([]);
+    expect(computeSpecChange(clone, aSpec()).remove).toEqual(['ide0', 'scsi1']);
+    expect(computeSpecChange(clone, aSpec({ hasSeed: false })).remove).toEqual([]);
   });
 });
 
@@ -77,7 +77,9 @@ describe('the disk of a clone', () => {
       ...(scsihw !== undefined && { scsihw }),
     };
     const config = { tags: [], smbiosUuid: undefined };
-    return specChange({ config, options }, aSpec({ disk: { ...DISK, ...disk } })).set?.[drive];
+    return computeSpecChange({ config, options }, aSpec({ disk: { ...DISK, ...disk } })).set?.[
+      drive
+    ];
   }
 
   it('keeps its volume and gets the disk options of the spec', () => {

@@ -10,22 +10,22 @@ export interface FollowOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-interface Followed {
+interface FollowedTask {
   readonly task: TaskRef;
-  readonly giveUpAt: number;
+  readonly deadline: number;
   pollAt: number;
-  pauseMs: number;
-  isAsked: boolean;
+  pollIntervalMs: number;
+  isPolling: boolean;
   resolve(status: EndedTask): void;
   reject(error: unknown): void;
 }
 
 /** All polls fall on multiples of this, so that those due together are asked for together. */
-const BEAT_MS = 250;
-const LONGEST_PAUSE_MS = 5_000;
-const GROWTH = 1.5;
+const TICK_MS = 250;
+const MAX_POLL_INTERVAL_MS = 5_000;
+const POLL_INTERVAL_FACTOR = 1.5;
 /** Polls under way at once; the rest of a beat waits for the next. */
-const POLLS_AT_ONCE = 32;
+const MAX_CONCURRENT_POLLS = 32;
 
 /**
  * Follows tasks to their end: one loop for all of a region, which runs only while there is something to
@@ -35,8 +35,8 @@ const POLLS_AT_ONCE = 32;
 export class TaskFollower {
   readonly #hypervisor: Pick<Hypervisor, 'task'>;
   readonly #clock: Clock;
-  readonly #followed = new Set<Followed>();
-  #isBeating = false;
+  readonly #followed = new Set<FollowedTask>();
+  #isRunning = false;
 
   constructor(hypervisor: Pick<Hypervisor, 'task'>, clock: Clock) {
     this.#hypervisor = hypervisor;
@@ -48,17 +48,17 @@ export class TaskFollower {
     const now = this.#clock.monotonic();
     return new Promise((resolve, reject) => {
       const { signal } = options;
-      if (signal?.aborted === true) return reject(cancelled(task));
+      if (signal?.aborted === true) return reject(followCancelled(task));
       const done = () => {
         signal?.removeEventListener('abort', onAbort);
         this.#followed.delete(followed);
       };
-      const followed: Followed = {
+      const followed: FollowedTask = {
         task,
-        giveUpAt: now + options.timeoutMs,
-        pollAt: now + BEAT_MS,
-        pauseMs: BEAT_MS,
-        isAsked: false,
+        deadline: now + options.timeoutMs,
+        pollAt: now + TICK_MS,
+        pollIntervalMs: TICK_MS,
+        isPolling: false,
         resolve: (status) => {
           done();
           resolve(status);
@@ -68,58 +68,61 @@ export class TaskFollower {
           reject(error instanceof Error ? error : new Error(String(error)));
         },
       };
-      const onAbort = () => followed.reject(cancelled(task));
+      const onAbort = () => followed.reject(followCancelled(task));
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#followed.add(followed);
-      if (!this.#isBeating) void this.#beat();
+      if (!this.#isRunning) void this.#pollUntilEmpty();
     });
   }
 
-  async #beat(): Promise<void> {
-    this.#isBeating = true;
+  async #pollUntilEmpty(): Promise<void> {
+    this.#isRunning = true;
     while (this.#followed.size > 0) {
       const now = this.#clock.monotonic();
-      await this.#clock.sleep(BEAT_MS - (now % BEAT_MS));
+      await this.#clock.sleep(TICK_MS - (now % TICK_MS));
       this.#pollDue(this.#clock.monotonic());
     }
-    this.#isBeating = false;
+    this.#isRunning = false;
   }
 
   /** Not waited for: a host that hangs must not keep the tasks of the others from being asked for. */
   #pollDue(now: number): void {
     const all = [...this.#followed];
-    const free = POLLS_AT_ONCE - all.filter((one) => one.isAsked).length;
-    const due = all.filter((one) => !one.isAsked && one.pollAt <= now);
+    const free = MAX_CONCURRENT_POLLS - all.filter((one) => one.isPolling).length;
+    const due = all.filter((one) => !one.isPolling && one.pollAt <= now);
     for (const one of due.slice(0, free)) void this.#poll(one);
   }
 
-  async #poll(followed: Followed): Promise<void> {
-    followed.isAsked = true;
+  async #poll(followed: FollowedTask): Promise<void> {
+    followed.isPolling = true;
     try {
       const status = await this.#hypervisor.task(followed.task);
       if (status.state === 'ended') return followed.resolve(status);
     } catch (error) {
-      if (!isPassing(error)) return followed.reject(error);
+      if (!isTransient(error)) return followed.reject(error);
     }
-    followed.isAsked = false;
+    followed.isPolling = false;
     const now = this.#clock.monotonic();
-    if (now >= followed.giveUpAt) return followed.reject(tookTooLong(followed.task));
-    followed.pauseMs = Math.min(followed.pauseMs * GROWTH, LONGEST_PAUSE_MS);
-    followed.pollAt = Math.min(now + followed.pauseMs, followed.giveUpAt);
+    if (now >= followed.deadline) return followed.reject(taskTimedOut(followed.task));
+    followed.pollIntervalMs = Math.min(
+      followed.pollIntervalMs * POLL_INTERVAL_FACTOR,
+      MAX_POLL_INTERVAL_MS,
+    );
+    followed.pollAt = Math.min(now + followed.pollIntervalMs, followed.deadline);
   }
 }
 
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   return error instanceof PvescalerError && error.retry === 'backoff';
 }
 
-function cancelled(task: TaskRef): Cancelled {
+function followCancelled(task: TaskRef): Cancelled {
   return new Cancelled('CANCELLED', 'nobody waits for the task any more', {
     facts: { upid: task.upid },
   });
 }
 
-function tookTooLong(task: TaskRef): TimedOut {
+function taskTimedOut(task: TaskRef): TimedOut {
   return new TimedOut('TASK_TIMED_OUT', 'the task has not ended in time', {
     facts: { upid: task.upid },
   });

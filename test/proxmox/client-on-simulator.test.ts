@@ -13,8 +13,8 @@ for (const version of ['9.2', '8.4'] as const) {
     const { sim, clock, hypervisor, settled } = simulatedRegion({ version });
     return Promise.resolve({
       hypervisor,
-      settled,
-      pass: (ms: number) => clock.advance(ms),
+      advanceUntil: settled,
+      advance: (ms: number) => clock.advance(ms),
       hosts: ['pve1', 'pve2'] as const,
       storages: { disks: 'local-lvm', isos: 'local', images: 'local' },
       template: TEMPLATE,

@@ -54,8 +54,8 @@ hypervisorContract('memory', () => {
   const { clock, hypervisor } = memory();
   return Promise.resolve({
     hypervisor,
-    settled: <T>(work: Promise<T>) => advanceUntilSettled(clock, work),
-    pass: (ms: number) => clock.advance(ms),
+    advanceUntil: <T>(work: Promise<T>) => advanceUntilSettled(clock, work),
+    advance: (ms: number) => clock.advance(ms),
     hosts: ['pve1', 'pve2'] as const,
     storages: { disks: 'local', isos: 'local', images: 'local' },
     template: { vmId: 9_000, host: 'pve1' },

@@ -25,7 +25,7 @@ export interface MemoryVolume extends Volume {
 
 interface MemoryTask extends RunningTask {
   readonly endsAt: number;
-  readonly log: string[];
+  readonly taskLog: string[];
   /** Throws one of our errors to fail. */
   readonly finish: () => void;
   readonly undo: () => void;
@@ -47,7 +47,7 @@ export class MemoryRegion {
   readonly volumes = new Map<string, MemoryVolume>();
   readonly #tasks = new Map<string, MemoryTask>();
   readonly #plannedFailures = new Map<TaskKind, PvescalerError[]>();
-  #serial = 0;
+  #taskCount = 0;
 
   constructor(hosts: readonly Host[]) {
     this.hosts = [...hosts];
@@ -57,10 +57,10 @@ export class MemoryRegion {
     this.#plannedFailures.set(kind, [...(this.#plannedFailures.get(kind) ?? []), failure]);
   }
 
-  start(order: TaskOrder, now: number): TaskRef {
-    this.#serial += 1;
+  startTask(order: TaskOrder, now: number): TaskRef {
+    this.#taskCount += 1;
     const { kind, host, subject } = order;
-    const upid = `task-${this.#serial}`;
+    const upid = `task-${this.#taskCount}`;
     const planned = this.#plannedFailures.get(kind)?.shift();
     this.#tasks.set(upid, {
       upid,
@@ -68,7 +68,7 @@ export class MemoryRegion {
       host,
       subject,
       endsAt: now + order.durationMs,
-      log: [`${kind} ${subject ?? ''}`],
+      taskLog: [`${kind} ${subject ?? ''}`],
       finish: () => {
         if (planned !== undefined) throw planned;
         order.finish();
@@ -80,26 +80,26 @@ export class MemoryRegion {
   }
 
   /** Ends every task whose time has come, in the order of their ends. */
-  settle(now: number): void {
+  finishDueTasks(now: number): void {
     const due = [...this.#tasks.values()]
       .filter((task) => task.end === undefined && task.endsAt <= now)
       .sort((a, b) => a.endsAt - b.endsAt);
     for (const task of due) {
-      const end = endOf(task);
+      const end = finishTask(task);
       task.end = end;
-      task.log.push(`TASK ${end.message}`);
+      task.taskLog.push(`TASK ${end.message}`);
     }
   }
 
-  status(task: TaskRef): TaskStatus {
-    return this.#task(task).end ?? { state: 'running' };
+  taskStatus(task: TaskRef): TaskStatus {
+    return this.#requireTask(task).end ?? { state: 'running' };
   }
 
   log(task: TaskRef, lines: number): readonly string[] {
-    return this.#task(task).log.slice(-lines);
+    return this.#requireTask(task).taskLog.slice(-lines);
   }
 
-  running(host: string, kind: TaskKind): readonly RunningTask[] {
+  runningTasks(host: string, kind: TaskKind): readonly RunningTask[] {
     return [...this.#tasks.values()]
       .filter((task) => task.end === undefined && task.host === host && task.kind === kind)
       .map(({ upid, subject }) => ({ upid, kind, host, subject }));
@@ -110,7 +110,7 @@ export class MemoryRegion {
     this.#tasks.clear();
   }
 
-  #task(task: TaskRef): MemoryTask {
+  #requireTask(task: TaskRef): MemoryTask {
     const found = this.#tasks.get(task.upid);
     if (found === undefined) {
       throw new NotFound('TASK_NOT_FOUND', 'no such task', { facts: { upid: task.upid } });
@@ -119,7 +119,7 @@ export class MemoryRegion {
   }
 }
 
-function endOf(task: MemoryTask): TaskStatus & { readonly state: 'ended' } {
+function finishTask(task: MemoryTask): TaskStatus & { readonly state: 'ended' } {
   try {
     task.finish();
     return { state: 'ended', succeeded: true, warnings: 0, message: 'OK' };

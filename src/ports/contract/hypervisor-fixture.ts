@@ -12,8 +12,8 @@ import type {
 export interface HypervisorUnderTest {
   readonly hypervisor: Hypervisor;
   /** Lets time pass until the work is settled. */
-  readonly settled: <T>(work: Promise<T>) => Promise<T>;
-  pass(ms: number): Promise<void>;
+  readonly advanceUntil: <T>(work: Promise<T>) => Promise<T>;
+  advance(ms: number): Promise<void>;
   /** Two that are online. */
   readonly hosts: readonly [string, string];
   /** Of the first host: for disks, for ISOs, for images. */
@@ -36,18 +36,18 @@ export interface HypervisorUnderTest {
 }
 
 /** What every part of the suite gets: the one under test, anew for each test, and what tests say often. */
-export interface Bench {
-  readonly it: HypervisorUnderTest;
+export interface HypervisorFixture {
+  readonly underTest: HypervisorUnderTest;
   readonly hypervisor: Hypervisor;
-  readonly order: (overrides?: Partial<CreateVmOrder>) => CreateVmOrder;
-  readonly spec: (overrides?: Partial<VmSpec>) => VmSpec;
+  readonly vmOrder: (overrides?: Partial<CreateVmOrder>) => CreateVmOrder;
+  readonly vmSpec: (overrides?: Partial<VmSpec>) => VmSpec;
   /** Waits for the task's end. */
-  readonly end: (task: Promise<TaskRef | undefined>) => Promise<EndedTask>;
+  readonly followToEnd: (task: Promise<TaskRef | undefined>) => Promise<EndedTask>;
   /** A VM that is there, stopped. */
-  readonly created: (overrides?: Partial<CreateVmOrder>) => Promise<VmRef>;
+  readonly createVm: (overrides?: Partial<CreateVmOrder>) => Promise<VmRef>;
   /** A VM whose guest answers. */
-  readonly booted: () => Promise<VmRef>;
-  readonly config: (vm: VmRef) => Promise<VmConfig>;
+  readonly bootVm: () => Promise<VmRef>;
+  readonly readConfig: (vm: VmRef) => Promise<VmConfig>;
 }
 
 export type EndedTask = TaskStatus & { readonly state: 'ended' };

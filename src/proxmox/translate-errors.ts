@@ -14,99 +14,107 @@ import {
   Unreachable,
   UnsupportedVersion,
 } from '../ports/errors.ts';
-import { parsed, recordOf, textOf } from './json.ts';
-import { KNOWN_TEXTS } from './known-texts.ts';
+import { asObject, asText, parseJson } from './json.ts';
+import { KNOWN_ERROR_TEXTS } from './known-error-texts.ts';
 
 export type Facts = Readonly<Record<string, string | number | boolean>>;
 
-export interface ForeignAnswer {
+export interface ErrorResponse {
   readonly status: number;
   readonly reason: string;
   readonly body: string;
 }
 
-export interface Context {
+export interface ErrorContext {
   /** `create VM 160 on pve1`: opens the message. */
-  readonly doing: string;
+  readonly operation: string;
   readonly facts: Facts;
   /** Texts that must not appear in a message, should Proxmox echo them. */
   readonly secrets: readonly string[];
 }
 
 /** The phrases of servers in between, which say nothing beyond the status. */
-const GENERIC_REASON = /^(|OK|Internal Server Error|Bad Request|Forbidden|Unauthorized)$/i;
+const GENERIC_REASON_PHRASE = /^(|OK|Internal Server Error|Bad Request|Forbidden|Unauthorized)$/i;
 
 /**
  * The first line of an error's text is the reason phrase, in every version; since 8.4 the body has the whole
  * of it. The body counts where it agrees with the phrase, or where the phrase was lost on the way.
  */
-export function messageOf(answer: ForeignAnswer): string {
-  const reason = answer.reason.trim();
-  const body = recordOf(parsed(answer.body));
-  const message = (textOf(body['message']) ?? '').trim();
-  const whole = message.startsWith(reason) || GENERIC_REASON.test(reason) ? message : reason;
+export function readErrorMessage(response: ErrorResponse): string {
+  const reason = response.reason.trim();
+  const body = asObject(parseJson(response.body));
+  const message = (asText(body['message']) ?? '').trim();
+  const whole = message.startsWith(reason) || GENERIC_REASON_PHRASE.test(reason) ? message : reason;
   const text = (whole === '' ? reason : whole).replace(/\s*\n\s*/g, '; ');
-  return text === '' ? `status ${answer.status} without a text` : text;
+  return text === '' ? `status ${response.status} without a text` : text;
 }
 
 /** The `errors` of a refused parameter list, as `name: text`. */
-function refusedParameters(answer: ForeignAnswer): readonly string[] {
-  const errors = recordOf(recordOf(parsed(answer.body))['errors']);
+function readParameterErrors(response: ErrorResponse): readonly string[] {
+  const errors = asObject(asObject(parseJson(response.body))['errors']);
   return Object.entries(errors).map(
-    ([name, text]) => `${name}: ${(textOf(text) ?? '').trim().replace(/\s*\n\s*/g, '; ')}`,
+    ([name, text]) => `${name}: ${(asText(text) ?? '').trim().replace(/\s*\n\s*/g, '; ')}`,
   );
 }
 
-export function translateAnswer(answer: ForeignAnswer, context: Context): PvescalerError {
-  const parameters = refusedParameters(answer);
-  const text = redacted([messageOf(answer), ...parameters].join('; '), context.secrets);
-  const facts = { ...context.facts, status: answer.status, requestSent: answer.status !== 595 };
-  return raise(answer.status, text, { doing: context.doing, facts });
+export function translateErrorResponse(
+  response: ErrorResponse,
+  context: ErrorContext,
+): PvescalerError {
+  const parameters = readParameterErrors(response);
+  const text = redactSecrets(
+    [readErrorMessage(response), ...parameters].join('; '),
+    context.secrets,
+  );
+  const facts = { ...context.facts, status: response.status, requestSent: response.status !== 595 };
+  return createError(response.status, text, { operation: context.operation, facts });
 }
 
 /**
  * The exit status of a task that failed. A task finds no VM also when it was started at a host that the VM
  * has left: only a look at the region tells that it is gone, so nothing here says so.
  */
-export function translateTaskFailure(text: string, context: Context): PvescalerError {
-  const clean = redacted(text.trim(), context.secrets);
-  const place = { doing: context.doing, facts: context.facts };
-  const known = byText(clean, place);
-  const message = `${context.doing}: ${clean}`;
+export function translateTaskFailure(text: string, context: ErrorContext): PvescalerError {
+  const clean = redactSecrets(text.trim(), context.secrets);
+  const place = { operation: context.operation, facts: context.facts };
+  const known = matchKnownText(clean, place);
+  const message = `${context.operation}: ${clean}`;
   if (known === undefined) return new TaskFailed('TASK_FAILED', message, { facts: context.facts });
   if (known.code !== 'VM_NOT_FOUND') return known;
   return new Conflict('VM_CHANGED', message, { facts: context.facts });
 }
 
-interface Place {
-  readonly doing: string;
+interface Operation {
+  readonly operation: string;
   readonly facts: Facts;
 }
 
-function raise(status: number, text: string, place: Place): PvescalerError {
-  const known = status >= 500 || status === 400 || status === 403 ? byText(text, place) : undefined;
+function createError(status: number, text: string, place: Operation): PvescalerError {
+  const known =
+    status >= 500 || status === 400 || status === 403 ? matchKnownText(text, place) : undefined;
   if (known !== undefined) return known;
-  return (BY_STATUS[status] ?? byStatusRange(status))(`${place.doing}: ${text}`, {
+  return (ERROR_BY_STATUS[status] ?? errorByStatusRange(status))(`${place.operation}: ${text}`, {
     facts: place.facts,
   });
 }
 
-function byText(text: string, place: Place): PvescalerError | undefined {
-  for (const known of KNOWN_TEXTS) {
+function matchKnownText(text: string, place: Operation): PvescalerError | undefined {
+  for (const known of KNOWN_ERROR_TEXTS) {
     const match = known.pattern.exec(text);
-    if (match !== null) return known.make(`${place.doing}: ${text}`, { facts: place.facts }, match);
+    if (match !== null)
+      return known.createError(`${place.operation}: ${text}`, { facts: place.facts }, match);
   }
   return undefined;
 }
 
-type Make = (message: string, details: ErrorDetails) => PvescalerError;
+type CreateError = (message: string, details: ErrorDetails) => PvescalerError;
 
-const hostUnreachable: Make = (message, details) =>
+const hostUnreachable: CreateError = (message, details) =>
   new Unreachable('PVE_HOST_UNREACHABLE', message, details);
 
-const BY_STATUS: Readonly<Record<number, Make>> = {
-  301: notTls,
-  308: notTls,
+const ERROR_BY_STATUS: Readonly<Record<number, CreateError>> = {
+  301: redirected,
+  308: redirected,
   400: (message, details) => new InvalidConfig('PARAMETER_REFUSED', message, details),
   401: (message, details) => new Unauthorized('CREDENTIALS_REFUSED', message, details),
   403: (message, details) => new Unauthorized('PERMISSION_MISSING', message, details),
@@ -124,19 +132,19 @@ const BY_STATUS: Readonly<Record<number, Make>> = {
   599: hostUnreachable,
 };
 
-function byStatusRange(status: number): Make {
+function errorByStatusRange(status: number): CreateError {
   if (status >= 500) return (message, details) => new TaskFailed('TASK_FAILED', message, details);
   return (message, details) => new Bug('UNEXPECTED_ANSWER', message, details);
 }
 
-function notTls(message: string, details: ErrorDetails): PvescalerError {
+function redirected(message: string, details: ErrorDetails): PvescalerError {
   return new InvalidConfig('CONFIG_INVALID', message, {
     ...details,
     hint: 'The endpoint answers with a redirect: name it with https and its own port.',
   });
 }
 
-export function tooOld(feature: string, version: string): UnsupportedVersion {
+export function proxmoxTooOld(feature: string, version: string): UnsupportedVersion {
   return new UnsupportedVersion(
     'PVE_TOO_OLD',
     `${feature}, and the region runs Proxmox VE ${version}`,
@@ -144,7 +152,7 @@ export function tooOld(feature: string, version: string): UnsupportedVersion {
   );
 }
 
-export function redacted(text: string, secrets: readonly string[]): string {
+export function redactSecrets(text: string, secrets: readonly string[]): string {
   let clean = text;
   for (const secret of secrets) {
     if (secret.length >= 4) clean = clean.replaceAll(secret, '***');

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { PvescalerError, Unauthorized } from '../ports/errors.ts';
-import { aRegion, cut, ok, refused, SECRET, UPID } from './scripted-region.fixture.ts';
+import {
+  createScriptedRegion,
+  errorResponse,
+  failConnection,
+  okResponse,
+  SECRET,
+  UPID,
+} from './scripted-region.fixture.ts';
 
 const VM = { vmId: 160, host: 'pve1' };
 const START = 'POST /nodes/pve1/qemu/160/status/start';
@@ -14,59 +21,62 @@ function failing(times: number, trouble: () => never) {
       left -= 1;
       trouble();
     }
-    return ok({ digest: 'd' });
+    return okResponse({ digest: 'd' });
   };
 }
 
 describe('one call', () => {
   it('carries the token, and no CSRF token', async () => {
-    const region = aRegion({ [START]: ok(UPID) });
+    const region = createScriptedRegion({ [START]: okResponse(UPID) });
     await region.hypervisor.startVm(VM);
-    expect(region.last().headers).toEqual({
+    expect(region.lastRequest().headers).toEqual({
       accept: 'application/json',
       authorization: `PVEAPIToken=scaler@pve!main=${SECRET}`,
     });
-    expect(region.last().text).toBe('');
+    expect(region.lastRequest().text).toBe('');
   });
 
   it('sends a form with its type, and the parameters of DELETE in the query', async () => {
-    const region = aRegion({
-      'POST /nodes/pve1/qemu/160/status/shutdown': ok(UPID),
-      'DELETE /nodes/pve1/qemu/160': ok(UPID),
+    const region = createScriptedRegion({
+      'POST /nodes/pve1/qemu/160/status/shutdown': okResponse(UPID),
+      'DELETE /nodes/pve1/qemu/160': okResponse(UPID),
     });
     await region.hypervisor.shutdownVm(VM, 61_500);
-    expect(region.last().headers['content-type']).toBe('application/x-www-form-urlencoded');
-    expect(region.form()).toEqual({ timeout: '62', forceStop: '1' });
+    expect(region.lastRequest().headers['content-type']).toBe('application/x-www-form-urlencoded');
+    expect(region.lastForm()).toEqual({ timeout: '62', forceStop: '1' });
     await region.hypervisor.destroyVm(VM);
-    expect(region.last().url.search).toBe('?purge=1');
-    expect(region.last().text).toBe('');
-    expect(region.last().headers).not.toHaveProperty('content-type');
+    expect(region.lastRequest().url.search).toBe('?purge=1');
+    expect(region.lastRequest().text).toBe('');
+    expect(region.lastRequest().headers).not.toHaveProperty('content-type');
   });
 
   it('reads a rotated secret', async () => {
     let secret = 'first-secret';
     const credentials = { kind: 'token', id: 'a@pve!b', secret: () => secret } as const;
-    const region = aRegion({ [START]: ok(UPID) }, { credentials });
+    const region = createScriptedRegion({ [START]: okResponse(UPID) }, { credentials });
     await region.hypervisor.startVm(VM);
     secret = 'second-secret';
     await region.hypervisor.startVm(VM);
-    expect(region.last().headers['authorization']).toBe('PVEAPIToken=a@pve!b=second-secret');
+    expect(region.lastRequest().headers['authorization']).toBe('PVEAPIToken=a@pve!b=second-secret');
   });
 
   it('is a fault of the endpoint when the answer is not of the API', async () => {
-    const region = aRegion({ [CONFIG]: { status: 200, body: '<html>login</html>' } });
+    const region = createScriptedRegion({ [CONFIG]: { status: 200, body: '<html>login</html>' } });
     await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({
       code: 'UNEXPECTED_ANSWER',
     });
-    const noTask = aRegion({ [START]: ok(null) });
+    const noTask = createScriptedRegion({ [START]: okResponse(null) });
     await expect(noTask.hypervisor.startVm(VM)).rejects.toMatchObject({
       code: 'UNEXPECTED_ANSWER',
     });
   });
 
   it('puts no secret into an error, however it is printed', async () => {
-    const region = aRegion({
-      'POST /nodes/pve1/qemu/160/agent/exec': refused(500, `bad: ${SECRET} and join-token-abc`),
+    const region = createScriptedRegion({
+      'POST /nodes/pve1/qemu/160/agent/exec': errorResponse(
+        500,
+        `bad: ${SECRET} and join-token-abc`,
+      ),
     });
     const command = { command: ['/bin/sh'], input: 'join-token-abc\nmore', timeoutMs: 1_000 };
     const error: unknown = await region.hypervisor
@@ -80,7 +90,7 @@ describe('one call', () => {
   });
 
   it('stops when called off, and after close', async () => {
-    const region = aRegion({ [CONFIG]: () => new Promise(() => undefined) });
+    const region = createScriptedRegion({ [CONFIG]: () => new Promise(() => undefined) });
     const abort = new AbortController();
     const asked = region.hypervisor.vmConfig(VM, { signal: abort.signal });
     await region.clock.advance(1);
@@ -98,72 +108,74 @@ describe('one call', () => {
   it('keeps to so many requests at once', async () => {
     let inside = 0;
     let most = 0;
-    const region = aRegion(
+    const region = createScriptedRegion(
       {
         [CONFIG]: async () => {
           inside += 1;
           most = Math.max(most, inside);
           await region.clock.sleep(100);
           inside -= 1;
-          return ok({ digest: 'd' });
+          return okResponse({ digest: 'd' });
         },
       },
-      { limits: { requestsAtOnce: 3 } },
+      { limits: { maxConcurrentRequests: 3 } },
     );
     const all = Array.from({ length: 10 }, () => region.hypervisor.vmConfig(VM));
-    await region.settled(Promise.all(all));
+    await region.advanceUntil(Promise.all(all));
     expect(most).toBe(3);
   });
 });
 
 describe('trying again', () => {
   it('repeats a read after a lost answer, each time later', async () => {
-    const region = aRegion({ [CONFIG]: failing(3, () => cut(true)) });
-    await region.settled(region.hypervisor.vmConfig(VM));
+    const region = createScriptedRegion({ [CONFIG]: failing(3, () => failConnection(true)) });
+    await region.advanceUntil(region.hypervisor.vmConfig(VM));
     expect(region.transport.requests).toHaveLength(4);
     expect(region.clock.monotonic()).toBeGreaterThan(200 + 400 + 800 - 1);
     expect(region.clock.monotonic()).toBeLessThan(2_800 + 1);
   });
 
   it('gives up after some tries', async () => {
-    const region = aRegion({ [CONFIG]: failing(99, () => cut(false)) });
-    await expect(region.settled(region.hypervisor.vmConfig(VM))).rejects.toMatchObject({
+    const region = createScriptedRegion({ [CONFIG]: failing(99, () => failConnection(false)) });
+    await expect(region.advanceUntil(region.hypervisor.vmConfig(VM))).rejects.toMatchObject({
       code: 'PVE_UNREACHABLE',
     });
     expect(region.transport.requests).toHaveLength(4);
   });
 
   it('never repeats a call that starts a task once it may have arrived', async () => {
-    const region = aRegion(
-      { [START]: () => cut(true) },
+    const region = createScriptedRegion(
+      { [START]: () => failConnection(true) },
       { endpoints: ['https://pve1:8006', 'https://pve2:8006'] },
     );
-    await expect(region.settled(region.hypervisor.startVm(VM))).rejects.toMatchObject({
+    await expect(region.advanceUntil(region.hypervisor.startVm(VM))).rejects.toMatchObject({
       code: 'PVE_UNREACHABLE',
       facts: { requestSent: true },
     });
-    expect(region.calls()).toEqual([START]);
+    expect(region.requestLines()).toEqual([START]);
   });
 
   it('repeats nothing when a host cannot be connected to, and says that nothing was sent', async () => {
-    const region = aRegion({ [CONFIG]: { status: 595, reason: 'No route to host' } });
+    const region = createScriptedRegion({ [CONFIG]: { status: 595, reason: 'No route to host' } });
     await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({
       code: 'PVE_HOST_UNREACHABLE',
       facts: { requestSent: false, host: 'pve1', vmId: 160 },
     });
-    expect(region.calls()).toHaveLength(1);
+    expect(region.requestLines()).toHaveLength(1);
   });
 
   it('waits for a lock with a change that may be repeated, not with one that may not', async () => {
     let left = 2;
-    const region = aRegion({
+    const region = createScriptedRegion({
       'PUT /nodes/pve1/qemu/160/config': () => {
         left -= 1;
-        return left >= 0 ? refused(500, "can't lock file 'x' - got timeout") : ok(null);
+        return left >= 0
+          ? errorResponse(500, "can't lock file 'x' - got timeout")
+          : okResponse(null);
       },
     });
-    await region.settled(region.hypervisor.setDescription(VM, 'text'));
-    expect(region.calls()).toHaveLength(3);
+    await region.advanceUntil(region.hypervisor.setDescription(VM, 'text'));
+    expect(region.requestLines()).toHaveLength(3);
     left = 1;
     const change = region.hypervisor.setDescription(VM, 'text', { digest: 'abc' });
     await expect(change).rejects.toMatchObject({
@@ -173,13 +185,15 @@ describe('trying again', () => {
 
   it('takes 596 for a read as passing', async () => {
     let asked = 0;
-    const region = aRegion({
+    const region = createScriptedRegion({
       [CONFIG]: () => {
         asked += 1;
-        return asked === 1 ? { status: 596, reason: 'Connection timed out' } : ok({ digest: 'd' });
+        return asked === 1
+          ? { status: 596, reason: 'Connection timed out' }
+          : okResponse({ digest: 'd' });
       },
     });
-    await region.settled(region.hypervisor.vmConfig(VM));
+    await region.advanceUntil(region.hypervisor.vmConfig(VM));
     expect(asked).toBe(2);
   });
 });
@@ -190,8 +204,11 @@ describe('several endpoints', () => {
   const AT_PVE9 = 'POST /nodes/pve9/qemu/160/status/start';
 
   it('goes to the next when nothing was sent, also with a call that starts a task', async () => {
-    const region = aRegion(
-      { [AT_PVE9]: ({ url }) => (url.hostname === 'pve1' ? cut(false) : ok(UPID)) },
+    const region = createScriptedRegion(
+      {
+        [AT_PVE9]: ({ url }) =>
+          url.hostname === 'pve1' ? failConnection(false) : okResponse(UPID),
+      },
       { endpoints },
     );
     await region.hypervisor.startVm(NEAR_NOBODY);
@@ -211,23 +228,24 @@ describe('several endpoints', () => {
     const distrust = () => {
       throw new Unauthorized('TLS_NOT_TRUSTED', 'no', { facts: { requestSent: false } });
     };
-    const one = aRegion(
-      { [AT_PVE9]: ({ url }) => (url.hostname === 'pve1' ? distrust() : ok(UPID)) },
+    const one = createScriptedRegion(
+      { [AT_PVE9]: ({ url }) => (url.hostname === 'pve1' ? distrust() : okResponse(UPID)) },
       { endpoints },
     );
     await one.hypervisor.startVm(NEAR_NOBODY);
-    const none = aRegion({ [AT_PVE9]: distrust }, { endpoints });
+    const none = createScriptedRegion({ [AT_PVE9]: distrust }, { endpoints });
     await expect(none.hypervisor.startVm(NEAR_NOBODY)).rejects.toMatchObject({
       code: 'TLS_NOT_TRUSTED',
     });
   });
 
   it('does not queue at one that hangs', async () => {
-    const region = aRegion(
+    const region = createScriptedRegion(
       {
-        [AT_PVE9]: ({ url }) => (url.hostname === 'pve1' ? new Promise(() => undefined) : ok(UPID)),
+        [AT_PVE9]: ({ url }) =>
+          url.hostname === 'pve1' ? new Promise(() => undefined) : okResponse(UPID),
       },
-      { endpoints, limits: { requestsAtOnce: 2, requestTimeoutMs: 10_000 } },
+      { endpoints, limits: { maxConcurrentRequests: 2, requestTimeoutMs: 10_000 } },
     );
     const ends = Array.from({ length: 8 }, () =>
       region.hypervisor.startVm(NEAR_NOBODY).then(
@@ -235,7 +253,7 @@ describe('several endpoints', () => {
         (error: unknown) => (error instanceof PvescalerError ? error.code : 'foreign'),
       ),
     );
-    const all = await region.settled(Promise.all(ends));
+    const all = await region.advanceUntil(Promise.all(ends));
     // The two inside may have been heard, so they are not repeated; those who waited go elsewhere.
     expect(all.toSorted()).toEqual([
       ...Array.from({ length: 2 }, () => 'REQUEST_TIMED_OUT'),
@@ -249,8 +267,8 @@ describe('several endpoints', () => {
     ['without its cluster file system', 500, 'Unable to load access control list: x'],
     ['that knows nobody any more', 401, 'Authentication failed!'],
   ])('leaves one %s for another, from the next call on', async (_name, status, text) => {
-    const routes = { [START]: refused(status, text), [CONFIG]: ok({ digest: 'd' }) };
-    const region = aRegion(routes, { endpoints });
+    const routes = { [START]: errorResponse(status, text), [CONFIG]: okResponse({ digest: 'd' }) };
+    const region = createScriptedRegion(routes, { endpoints });
     await expect(region.hypervisor.startVm(VM)).rejects.toBeInstanceOf(PvescalerError);
     await region.hypervisor.vmConfig(VM);
     const hosts = region.transport.requests.map(({ url }) => url.hostname);
@@ -259,9 +277,9 @@ describe('several endpoints', () => {
 
   it('asks the host itself where it is an endpoint', async () => {
     const at = 'POST /nodes/pve2/qemu/160/status/start';
-    const region = aRegion({ [at]: ok(UPID) }, { endpoints });
+    const region = createScriptedRegion({ [at]: okResponse(UPID) }, { endpoints });
     await region.hypervisor.startVm({ vmId: 160, host: 'pve2' });
-    expect(region.last().url.hostname).toBe('pve2');
+    expect(region.lastRequest().url.hostname).toBe('pve2');
   });
 });
 
@@ -271,16 +289,16 @@ describe('password', () => {
 
   function withPassword(extra: { refuse?: boolean; secondFactor?: boolean } = {}) {
     logins = [];
-    return aRegion(
+    return createScriptedRegion(
       {
         'POST /access/ticket': ({ text }) => {
           const form = Object.fromEntries(new URLSearchParams(text));
           logins.push(form);
           const isGood = form['password'] === 'pa&ss=word' || form['password'] === valid;
-          if (extra.refuse === true || !isGood) return refused(401, 'authentication failure');
-          if (extra.secondFactor === true) return ok({ NeedTFA: 1, ticket: 'PVE:!tfa!' });
+          if (extra.refuse === true || !isGood) return errorResponse(401, 'authentication failure');
+          if (extra.secondFactor === true) return okResponse({ NeedTFA: 1, ticket: 'PVE:!tfa!' });
           valid = `PVE:me@pam:${logins.length}::abc+/=`;
-          return ok({
+          return okResponse({
             ticket: valid,
             CSRFPreventionToken: `csrf-${logins.length}`,
             username: 'me',
@@ -288,7 +306,7 @@ describe('password', () => {
         },
         [START]: ({ headers }) =>
           headers['cookie'] === `PVEAuthCookie=${encodeURIComponent(valid)}`
-            ? ok(UPID)
+            ? okResponse(UPID)
             : { status: 401, reason: 'Authentication failed!' },
       },
       { credentials: { kind: 'password', user: 'me@pam', password: () => 'pa&ss=word' } },
@@ -300,8 +318,8 @@ describe('password', () => {
     const { hypervisor } = region;
     await Promise.all([hypervisor.startVm(VM), hypervisor.startVm(VM), hypervisor.startVm(VM)]);
     expect(logins).toEqual([{ username: 'me@pam', password: 'pa&ss=word' }]);
-    expect(region.last().headers['csrfpreventiontoken']).toBe('csrf-1');
-    expect(region.last().headers).not.toHaveProperty('authorization');
+    expect(region.lastRequest().headers['csrfpreventiontoken']).toBe('csrf-1');
+    expect(region.lastRequest().headers).not.toHaveProperty('authorization');
   });
 
   it('renews the ticket with itself before its end', async () => {
@@ -330,17 +348,19 @@ describe('password', () => {
     await expect(wrong.hypervisor.startVm(VM)).rejects.toMatchObject({
       code: 'CREDENTIALS_REFUSED',
     });
-    expect(wrong.calls()).toEqual(['POST /access/ticket']);
+    expect(wrong.requestLines()).toEqual(['POST /access/ticket']);
     await expect(withPassword({ secondFactor: true }).hypervisor.startVm(VM)).rejects.toMatchObject(
       { code: 'CREDENTIALS_REFUSED', hint: 'Use an API token: it needs none.' },
     );
   });
 
   it('does not try a refused token again', async () => {
-    const region = aRegion({ [START]: { status: 401, reason: 'invalid token value!' } });
+    const region = createScriptedRegion({
+      [START]: { status: 401, reason: 'invalid token value!' },
+    });
     await expect(region.hypervisor.startVm(VM)).rejects.toMatchObject({
       code: 'CREDENTIALS_REFUSED',
     });
-    expect(region.calls()).toHaveLength(1);
+    expect(region.requestLines()).toHaveLength(1);
   });
 });

@@ -4,20 +4,19 @@ import { Bug, Cancelled, PvescalerError } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { SizedBody, Transport, TransportRequest } from '../ports/transport.ts';
 import { type Endpoint, Endpoints } from './endpoints.ts';
-import { encodeForm, type Parameters } from './form.ts';
-import { numberOf, parsed, recordOf } from './json.ts';
-import { beforeSending } from './not-sent.ts';
-import { retrying } from './retry.ts';
-import { secretsIn } from './secret-parameters.ts';
+import { encodeForm, findSecretValues, type Parameters } from './form.ts';
+import { asNumber, asObject, parseJson } from './json.ts';
+import { rejectAsNotSent } from './not-sent.ts';
+import { retryWithBackoff } from './retry.ts';
 import { type Credentials, createSession, type Session } from './session.ts';
-import { type Facts, translateAnswer } from './translate.ts';
+import { type Facts, translateErrorResponse } from './translate-errors.ts';
 
-export interface ApiCall {
+export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below /api2/json, segments encoded. */
   readonly path: string;
   /** What an error says was being done. */
-  readonly doing: string;
+  readonly operation: string;
   readonly query?: Parameters;
   readonly form?: Parameters;
   readonly upload?: { readonly contentType: string; readonly body: SizedBody };
@@ -32,7 +31,7 @@ export interface ApiCall {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface Envelope {
+export interface ApiResult {
   readonly data: unknown;
   /** Of lists that come in pages. */
   readonly total: number | undefined;
@@ -40,23 +39,23 @@ export interface Envelope {
 
 export interface ApiLimits {
   /** Requests under way at one endpoint. */
-  readonly requestsAtOnce: number;
+  readonly maxConcurrentRequests: number;
   readonly requestTimeoutMs: number;
   /** How long an endpoint that failed is tried last. */
-  readonly endpointRestMs: number;
+  readonly endpointCooldownMs: number;
   /** Of a repeatable call. */
-  readonly attempts: number;
+  readonly maxAttempts: number;
 }
 
 export const DEFAULT_LIMITS: ApiLimits = {
-  requestsAtOnce: 6,
+  maxConcurrentRequests: 6,
   // A host waits up to 30 s for another one, then answers 596: longer than that, to hear it.
   requestTimeoutMs: 35_000,
-  endpointRestMs: 30_000,
-  attempts: 4,
+  endpointCooldownMs: 30_000,
+  maxAttempts: 4,
 };
 
-export interface ApiOptions {
+export interface ApiClientOptions {
   readonly endpoints: readonly string[];
   readonly credentials: Credentials;
   readonly transport: Transport;
@@ -66,7 +65,7 @@ export interface ApiOptions {
 }
 
 /** Calls of the API, each from choosing an endpoint to data or an error of ours. */
-export class Api {
+export class ApiClient {
   readonly #transport: Transport;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -75,19 +74,19 @@ export class Api {
   readonly #session: Session;
   readonly #closed = new AbortController();
 
-  constructor(options: ApiOptions) {
+  constructor(options: ApiClientOptions) {
     this.#transport = options.transport;
     this.#clock = options.clock;
     this.#random = options.random;
     this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#endpoints = new Endpoints(options.endpoints, {
       clock: options.clock,
-      restMs: this.#limits.endpointRestMs,
-      requestsAtOnce: this.#limits.requestsAtOnce,
+      cooldownMs: this.#limits.endpointCooldownMs,
+      maxConcurrentRequests: this.#limits.maxConcurrentRequests,
     });
     this.#session = createSession(options.credentials, {
       clock: options.clock,
-      login: (form) => this.#login(form),
+      login: (form) => this.#logIn(form),
     });
   }
 
@@ -96,23 +95,23 @@ export class Api {
     return this.#session.user;
   }
 
-  async data(call: ApiCall): Promise<unknown> {
-    return (await this.call(call)).data;
+  async requestData(call: ApiRequest): Promise<unknown> {
+    return (await this.request(call)).data;
   }
 
-  async call(call: ApiCall): Promise<Envelope> {
-    const signal = this.#withClose(call.signal);
+  async request(call: ApiRequest): Promise<ApiResult> {
+    const signal = this.#abortOnClose(call.signal);
     const bound = { ...call, signal, repeatable: call.repeatable ?? call.method === 'GET' };
-    if (signal.aborted) throw new Cancelled('CANCELLED', `${call.doing}: called off`);
-    if (!bound.repeatable) return this.#authenticated(bound);
-    return retrying(() => this.#authenticated(bound), {
+    if (signal.aborted) throw new Cancelled('CANCELLED', `${call.operation}: called off`);
+    if (!bound.repeatable) return this.#sendAuthenticated(bound);
+    return retryWithBackoff(() => this.#sendAuthenticated(bound), {
       clock: this.#clock,
       random: this.#random,
       signal,
-      attempts: this.#limits.attempts,
-      firstPauseMs: 400,
-      longestPauseMs: 5_000,
-      isPassing,
+      maxAttempts: this.#limits.maxAttempts,
+      initialBackoffMs: 400,
+      maxBackoffMs: 5_000,
+      isTransient,
     });
   }
 
@@ -121,51 +120,52 @@ export class Api {
     await this.#transport.close();
   }
 
-  #withClose(signal: AbortSignal | undefined): AbortSignal {
+  #abortOnClose(signal: AbortSignal | undefined): AbortSignal {
     return signal === undefined
       ? this.#closed.signal
       : AbortSignal.any([signal, this.#closed.signal]);
   }
 
-  #login(form: Parameters): Promise<unknown> {
-    const call: ApiCall = {
+  #logIn(form: Parameters): Promise<unknown> {
+    const call: ApiRequest = {
       method: 'POST',
       path: '/access/ticket',
-      doing: 'log in',
+      operation: 'log in',
       form,
       repeatable: true,
       signal: this.#closed.signal,
     };
-    return this.#acrossEndpoints(call, {}).then((envelope) => envelope.data);
+    return this.#tryEndpoints(call, {}).then((envelope) => envelope.data);
   }
 
   /** A refused login was refused before anything was done: with a new one, any call may be sent again. */
-  async #authenticated(call: ApiCall): Promise<Envelope> {
-    const headers = await this.#authorization(call);
+  async #sendAuthenticated(call: ApiRequest): Promise<ApiResult> {
+    const headers = await this.#authorizationHeaders(call);
     try {
-      return await this.#acrossEndpoints(call, headers);
+      return await this.#tryEndpoints(call, headers);
     } catch (error) {
       const isRefused = error instanceof PvescalerError && error.facts['status'] === 401;
-      if (!isRefused || !this.#session.renew(headers)) throw error;
+      if (!isRefused || !this.#session.invalidate(headers)) throw error;
     }
-    return this.#acrossEndpoints(call, await this.#authorization(call));
+    return this.#tryEndpoints(call, await this.#authorizationHeaders(call));
   }
 
-  #authorization(call: ApiCall): Promise<Readonly<Record<string, string>>> {
-    return beforeSending(this.#session.headers(call.method, call.signal));
+  #authorizationHeaders(call: ApiRequest): Promise<Readonly<Record<string, string>>> {
+    return rejectAsNotSent(this.#session.headers(call.method, call.signal));
   }
 
-  async #acrossEndpoints(
-    call: ApiCall,
+  async #tryEndpoints(
+    call: ApiRequest,
     headers: Readonly<Record<string, string>>,
-  ): Promise<Envelope> {
+  ): Promise<ApiResult> {
     let last: unknown;
-    for (const endpoint of this.#endpoints.inOrder(call.host)) {
+    for (const endpoint of this.#endpoints.orderedFor(call.host)) {
       try {
-        const gate = call.waitsForGuest === true ? endpoint.waitingRoom : endpoint.gate;
-        return await gate.run(() => this.#attempt(endpoint, call, headers), call.signal);
+        const gate =
+          call.waitsForGuest === true ? endpoint.guestRequestLimit : endpoint.requestLimit;
+        return await gate.run(() => this.#tryEndpoint(endpoint, call, headers), call.signal);
       } catch (error) {
-        if (!isEndpointTrouble(error, call)) throw error;
+        if (!isEndpointFailure(error, call)) throw error;
         if (call.repeatable !== true && error.facts['requestSent'] !== false) throw error;
         last = error;
       }
@@ -174,41 +174,42 @@ export class Api {
   }
 
   /** Trouble is noted before the place is given up: nobody who waited for it gets in after that. */
-  async #attempt(
+  async #tryEndpoint(
     endpoint: Endpoint,
-    call: ApiCall,
+    call: ApiRequest,
     headers: Readonly<Record<string, string>>,
-  ): Promise<Envelope> {
+  ): Promise<ApiResult> {
     try {
-      return await this.#exchange(endpoint, call, headers);
+      return await this.#send(endpoint, call, headers);
     } catch (error) {
-      if (isEndpointTrouble(error, call) || isOutOfStep(error)) this.#endpoints.failed(endpoint);
+      if (isEndpointFailure(error, call) || isCutOffFromCluster(error))
+        this.#endpoints.markFailed(endpoint);
       throw error;
     }
   }
 
-  async #exchange(
+  async #send(
     endpoint: Endpoint,
-    call: ApiCall,
+    call: ApiRequest,
     headers: Readonly<Record<string, string>>,
-  ): Promise<Envelope> {
+  ): Promise<ApiResult> {
     const answer = await this.#transport.request(
-      this.#requestOf(`${endpoint.origin}/api2/json${call.path}`, call, headers),
+      this.#buildTransportRequest(`${endpoint.origin}/api2/json${call.path}`, call, headers),
     );
-    const body = await wholeText(answer.body);
-    this.#endpoints.answered(endpoint);
+    const body = await readText(answer.body);
+    this.#endpoints.markResponsive(endpoint);
     if (answer.status >= 300) {
-      throw translateAnswer(
+      throw translateErrorResponse(
         { status: answer.status, reason: answer.reason, body },
-        { doing: call.doing, facts: factsOf(call), secrets: this.#secrets(call) },
+        { operation: call.operation, facts: errorFacts(call), secrets: this.#secretsOf(call) },
       );
     }
-    return envelopeOf(body, call);
+    return parseResult(body, call);
   }
 
-  #requestOf(
+  #buildTransportRequest(
     url: string,
-    call: ApiCall,
+    call: ApiRequest,
     headers: Readonly<Record<string, string>>,
   ): TransportRequest {
     const query = encodeForm(call.query ?? {});
@@ -217,17 +218,17 @@ export class Api {
       url: query === '' ? url : `${url}?${query}`,
       headTimeoutMs: call.timeoutMs ?? this.#limits.requestTimeoutMs,
       signal: call.signal,
-      ...contentOf(call, { accept: 'application/json', ...headers }),
+      ...encodeContent(call, { accept: 'application/json', ...headers }),
     };
   }
 
-  #secrets(call: ApiCall): readonly string[] {
-    return [...this.#session.secrets(), ...secretsIn(call.form ?? {})];
+  #secretsOf(call: ApiRequest): readonly string[] {
+    return [...this.#session.secrets(), ...findSecretValues(call.form ?? {})];
   }
 }
 
-function contentOf(
-  call: ApiCall,
+function encodeContent(
+  call: ApiRequest,
   headers: Readonly<Record<string, string>>,
 ): Pick<TransportRequest, 'headers' | 'body'> {
   if (call.upload !== undefined) {
@@ -241,22 +242,26 @@ function contentOf(
   return { headers: { ...headers, ...type }, body: form };
 }
 
-function factsOf(call: ApiCall): Facts {
+function errorFacts(call: ApiRequest): Facts {
   return call.host === undefined ? (call.facts ?? {}) : { host: call.host, ...call.facts };
 }
 
-function envelopeOf(body: string, call: ApiCall): Envelope {
-  const envelope = recordOf(parsed(body));
+function parseResult(body: string, call: ApiRequest): ApiResult {
+  const envelope = asObject(parseJson(body));
   if (!('data' in envelope)) {
-    throw new Bug('UNEXPECTED_ANSWER', `${call.doing}: the answer is not one of the Proxmox API`, {
-      hint: 'Check that the endpoint is a Proxmox VE host and not something in front of it.',
-      facts: factsOf(call),
-    });
+    throw new Bug(
+      'UNEXPECTED_ANSWER',
+      `${call.operation}: the answer is not one of the Proxmox API`,
+      {
+        hint: 'Check that the endpoint is a Proxmox VE host and not something in front of it.',
+        facts: errorFacts(call),
+      },
+    );
   }
-  return { data: envelope['data'], total: numberOf(envelope['total']) };
+  return { data: envelope['data'], total: asNumber(envelope['total']) };
 }
 
-async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
+async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   for await (const part of body) text += decoder.decode(part, { stream: true });
@@ -264,11 +269,11 @@ async function wholeText(body: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 /** The endpoint itself is the trouble, not what was asked of it: another one may answer. */
-function isEndpointTrouble(error: unknown, call: ApiCall): error is PvescalerError {
+function isEndpointFailure(error: unknown, call: ApiRequest): error is PvescalerError {
   if (!(error instanceof PvescalerError)) return false;
   // Who waits less than an endpoint waits for the host behind it cannot tell which of the two is slow.
-  const wasImpatient = call.timeoutMs !== undefined && error.facts['requestSent'] !== false;
-  if (error.class === 'TimedOut' && wasImpatient) return false;
+  const hasShortTimeout = call.timeoutMs !== undefined && error.facts['requestSent'] !== false;
+  if (error.class === 'TimedOut' && hasShortTimeout) return false;
   const fromSocket = error.facts['status'] === undefined;
   return (
     (fromSocket && (error.class === 'Unreachable' || error.class === 'TimedOut')) ||
@@ -281,17 +286,19 @@ function isEndpointTrouble(error: unknown, call: ApiCall): error is PvescalerErr
  * It answers, but is cut off from its cluster, or has lost sight of the cluster's files and with them of all users: what
  * it says of the region may be old. Whatever is asked next is better asked of another.
  */
-function isOutOfStep(error: unknown): boolean {
+function isCutOffFromCluster(error: unknown): boolean {
   if (!(error instanceof PvescalerError)) return false;
-  const hasNoFiles = error.code === 'PVE_HOST_UNREACHABLE' && error.facts['status'] === 500;
-  return hasNoFiles || error.code === 'PVE_NO_QUORUM' || error.code === 'CREDENTIALS_REFUSED';
+  const hasNoClusterFiles = error.code === 'PVE_HOST_UNREACHABLE' && error.facts['status'] === 500;
+  return (
+    hasNoClusterFiles || error.code === 'PVE_NO_QUORUM' || error.code === 'CREDENTIALS_REFUSED'
+  );
 }
 
 /**
  * Worth another try within the same call. Not a host that cannot be connected to (595): each try would wait
  * for it again, and whoever asked comes back later anyway.
  */
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   if (!(error instanceof PvescalerError)) return false;
   if (error.code === 'PVE_HOST_UNREACHABLE') return error.facts['status'] !== 595;
   return ['PVE_UNREACHABLE', 'REQUEST_TIMED_OUT', 'LOCK_TIMED_OUT'].includes(error.code);

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { messageOf, redacted, translateAnswer, translateTaskFailure } from './translate.ts';
+import {
+  readErrorMessage,
+  redactSecrets,
+  translateErrorResponse,
+  translateTaskFailure,
+} from './translate-errors.ts';
 
-const context = { doing: 'do it', facts: { host: 'pve1', vmId: 160 }, secrets: ['s3cr3t-value'] };
+const context = {
+  operation: 'do it',
+  facts: { host: 'pve1', vmId: 160 },
+  secrets: ['s3cr3t-value'],
+};
 
 function answer(status: number, reason: string, body: unknown = { data: null }) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return translateAnswer({ status, reason, body: text }, context);
+  return translateErrorResponse({ status, reason, body: text }, context);
 }
 
 describe('texts of answers', () => {
@@ -131,7 +140,7 @@ describe('texts of answers', () => {
     });
     expect(error.message).toContain('***');
     expect(JSON.stringify([error.message, error.facts])).not.toContain('s3cr3t-value');
-    expect(redacted('abc', ['', 'a'])).toBe('abc');
+    expect(redactSecrets('abc', ['', 'a'])).toBe('abc');
   });
 });
 
@@ -139,28 +148,28 @@ describe('messageOf', () => {
   const body = (message: string) => JSON.stringify({ data: null, message });
 
   it('takes the reason phrase where the body has nothing (before 8.4)', () => {
-    expect(messageOf({ status: 500, reason: 'VM is locked (clone)', body: '{"data":null}' })).toBe(
-      'VM is locked (clone)',
-    );
-    expect(messageOf({ status: 401, reason: 'No ticket', body: '' })).toBe('No ticket');
+    expect(
+      readErrorMessage({ status: 500, reason: 'VM is locked (clone)', body: '{"data":null}' }),
+    ).toBe('VM is locked (clone)');
+    expect(readErrorMessage({ status: 401, reason: 'No ticket', body: '' })).toBe('No ticket');
   });
 
   it('takes the whole message where the phrase is its first line', () => {
-    expect(messageOf({ status: 500, reason: 'first', body: body('first\nsecond\n') })).toBe(
+    expect(readErrorMessage({ status: 500, reason: 'first', body: body('first\nsecond\n') })).toBe(
       'first; second',
     );
   });
 
   it('takes the message where something in between replaced the phrase', () => {
     for (const reason of ['', 'Internal Server Error']) {
-      expect(messageOf({ status: 500, reason, body: body('VM is locked (clone)\n') })).toBe(
+      expect(readErrorMessage({ status: 500, reason, body: body('VM is locked (clone)\n') })).toBe(
         'VM is locked (clone)',
       );
     }
   });
 
   it('says so where there is no text at all', () => {
-    expect(messageOf({ status: 500, reason: '', body: '<html>' })).toBe(
+    expect(readErrorMessage({ status: 500, reason: '', body: '<html>' })).toBe(
       'status 500 without a text',
     );
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { RecordedRequest } from '../../ports/fakes/scripted-transport.ts';
-import { judge } from './judge.ts';
+import { checkRequest } from './check-request.ts';
 
 function sent(
   line: string,
@@ -23,12 +23,12 @@ describe('the judge of requests', () => {
   it('names the endpoint and the parameters, numbered ones by their table', () => {
     const form =
       'vmid=100&net3=virtio%2Cbridge%3Dvmbr0&scsi0=a1%3A0%2Cimport-from%3Db1%3Aimport%2Fx.raw';
-    expect(judge(sent('POST /nodes/pve1/qemu', form))).toEqual({
+    expect(checkRequest(sent('POST /nodes/pve1/qemu', form))).toEqual({
       endpoint: 'POST /nodes/{node}/qemu',
       parameters: ['net[n]', 'node', 'scsi[n]', 'vmid'],
     });
     const path = '/nodes/pve1/storage/local/content/local%3Aiso%2Fx.iso';
-    expect(judge(sent(`DELETE ${path}`)).parameters).toEqual(['node', 'storage', 'volume']);
+    expect(checkRequest(sent(`DELETE ${path}`)).parameters).toEqual(['node', 'storage', 'volume']);
   });
 
   it.each([
@@ -43,7 +43,7 @@ describe('the judge of requests', () => {
     ['a parameter without a case', 'GET /cluster/nextid?vmid=100', '', 'no accept and refuse case'],
   ])('throws at %s', (...row) => {
     const [, line, body, text] = row;
-    expect(() => judge(sent(line, body))).toThrow(text);
+    expect(() => checkRequest(sent(line, body))).toThrow(text);
   });
 
   it('reads uploads', () => {
@@ -54,7 +54,12 @@ describe('the judge of requests', () => {
         `${part(`name="content"\r\n\r\n${content}`)}${part('name="filename"; filename="a.iso"\r\n\r\nx')}--b--`,
         'multipart/form-data; boundary=b',
       );
-    expect(judge(upload('iso')).parameters).toEqual(['content', 'filename', 'node', 'storage']);
-    expect(() => judge(upload('snippets'))).toThrow('enumeration');
+    expect(checkRequest(upload('iso')).parameters).toEqual([
+      'content',
+      'filename',
+      'node',
+      'storage',
+    ]);
+    expect(() => checkRequest(upload('snippets'))).toThrow('enumeration');
   });
 });

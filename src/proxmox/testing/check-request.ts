@@ -4,54 +4,59 @@
 import type { RecordedRequest } from '../../ports/fakes/scripted-transport.ts';
 import type { ApiVersion } from '../wire-facts/index.ts';
 import { PARAMETER_CASES } from './parameter-cases.ts';
-import { addressed, type Given, problemsOf, tableName } from './rules.ts';
+import {
+  findEndpoint,
+  findParameterErrors,
+  findSchemaName,
+  type ParameterValues,
+} from './parameter-rules.ts';
 
 const VERSIONS: readonly ApiVersion[] = ['8.4', '9.2'];
 
 /** `POST /nodes/{node}/qemu` and its parameters, numbered ones as `net[n]`. */
-export interface Use {
+export interface CheckedRequest {
   readonly endpoint: string;
   readonly parameters: readonly string[];
 }
 
 /** Throws when a real one would refuse the request, or when a parameter has no case. */
-export function judge(request: RecordedRequest): Use {
-  const [use] = VERSIONS.map((version) => judgedBy(version, request));
-  if (use === undefined) throw new Error('no version to judge by');
-  const covered = PARAMETER_CASES[use.endpoint]?.parameters;
-  const uncovered = use.parameters.filter((name) => covered?.[name] === undefined);
-  if (covered !== undefined && uncovered.length === 0) return use;
-  throw new Error(`no accept and refuse case for ${use.endpoint}: ${uncovered.join(', ')}`);
+export function checkRequest(request: RecordedRequest): CheckedRequest {
+  const [checked] = VERSIONS.map((version) => checkForVersion(version, request));
+  if (checked === undefined) throw new Error('no version to judge by');
+  const covered = PARAMETER_CASES[checked.endpoint]?.parameters;
+  const uncovered = checked.parameters.filter((name) => covered?.[name] === undefined);
+  if (covered !== undefined && uncovered.length === 0) return checked;
+  throw new Error(`no accept and refuse case for ${checked.endpoint}: ${uncovered.join(', ')}`);
 }
 
-function judgedBy(version: ApiVersion, request: RecordedRequest): Use {
+function checkForVersion(version: ApiVersion, request: RecordedRequest): CheckedRequest {
   const path = request.url.pathname.replace('/api2/json', '');
-  const found = addressed(version, request.method, path);
+  const found = findEndpoint(version, request.method, path);
   const name = `${request.method} ${path}`;
   if (found === undefined) throw new Error(`${version} has no ${name}`);
   const { endpoint, inPath } = found;
-  const sent = parametersOf(request);
-  const problems = problemsOf(endpoint, { ...sent, ...inPath });
+  const sent = parseParameters(request);
+  const problems = findParameterErrors(endpoint, { ...sent, ...inPath });
   if (Object.keys(problems).length > 0) {
     throw new Error(`${version} refuses ${name}: ${JSON.stringify(problems)}`);
   }
-  const names = Object.keys(sent).map((one) => tableName(endpoint.params, one) ?? one);
+  const names = Object.keys(sent).map((one) => findSchemaName(endpoint.params, one) ?? one);
   return {
     endpoint: `${endpoint.method} ${endpoint.path}`,
     parameters: [...new Set([...names, ...Object.keys(inPath)])].sort(),
   };
 }
 
-export function parametersOf(request: RecordedRequest): Given {
+export function parseParameters(request: RecordedRequest): ParameterValues {
   const type = request.headers['content-type'] ?? '';
   const boundary = /^multipart\/form-data; ?boundary="?([^"]+)/.exec(type)?.[1];
-  if (boundary !== undefined) return partsOf(request.text, boundary);
+  if (boundary !== undefined) return parseMultipart(request.text, boundary);
   // Query and body, as the server merges them; neither may be empty text with a type.
-  return { ...formOf(request.url.search.slice(1)), ...formOf(request.text) };
+  return { ...parseForm(request.url.search.slice(1)), ...parseForm(request.text) };
 }
 
 /** Splits on `&` and `;`, cuts after a second `=`: what was not encoded arrives broken, as it would there. */
-function formOf(text: string): Given {
+function parseForm(text: string): ParameterValues {
   const given: Record<string, string | string[]> = {};
   for (const piece of text.split(/[&;]/).filter((one) => one !== '')) {
     const [name = '', value = ''] = piece.split('=').map((part) => decodeURIComponent(part));
@@ -61,7 +66,7 @@ function formOf(text: string): Given {
   return given;
 }
 
-function partsOf(text: string, boundary: string): Given {
+function parseMultipart(text: string, boundary: string): ParameterValues {
   const fields = text.split(`--${boundary}`).flatMap((part) => {
     const [head = '', ...body] = part.split('\r\n\r\n');
     const name = /; name="([^"]*)"/.exec(head)?.[1];

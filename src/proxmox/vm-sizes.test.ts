@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aRegion, ok, type Route, refused } from './scripted-region.fixture.ts';
+import {
+  createScriptedRegion,
+  errorResponse,
+  okResponse,
+  type Route,
+} from './scripted-region.fixture.ts';
 
 const HOST = { type: 'node', node: 'pve1', status: 'online', maxcpu: 8, maxmem: 2 ** 35 };
 const MIB = 2 ** 20;
@@ -16,18 +21,19 @@ function edited(vms: Record<number, Entry>, configs: Record<number, Entry>) {
   const routes: Record<string, Route> = {};
   for (const id of Object.keys(configs)) {
     for (const host of ['pve1', 'pve2']) {
-      routes[`GET /nodes/${host}/qemu/${id}/config`] = () => ok(configs[Number(id)]);
+      routes[`GET /nodes/${host}/qemu/${id}/config`] = () => okResponse(configs[Number(id)]);
     }
   }
-  const region = aRegion({
-    'GET /cluster/resources': () => ok([HOST, { ...HOST, node: 'pve2' }, ...Object.values(vms)]),
+  const region = createScriptedRegion({
+    'GET /cluster/resources': () =>
+      okResponse([HOST, { ...HOST, node: 'pve2' }, ...Object.values(vms)]),
     ...routes,
   });
   return {
     region,
     vms,
     configs,
-    reads: () => region.calls().filter((name) => name.endsWith('/config')).length,
+    reads: () => region.requestLines().filter((name) => name.endsWith('/config')).length,
     size: async (vmId: number) => {
       const view = await region.hypervisor.view();
       const vm = view.vms.find((one) => one.vmId === vmId);
@@ -58,11 +64,11 @@ describe('what a VM takes of its host', () => {
       { 160: entry(160, known) },
       { 160: { digest: 'a', cores: 2, memory: 1024 } },
     );
-    for (let turn = 0; turn < 5; turn += 1) expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
+    for (let pass = 0; pass < 5; pass += 1) expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
     expect(bench.reads()).toBe(1);
     bench.configs[160] = { digest: 'b', cores: 4, memory: 1024 };
     bench.vms[160] = entry(160, { ...known, maxcpu: 4 });
-    for (let turn = 0; turn < 5; turn += 1) expect(await bench.size(160)).toEqual([4, 1024 * MIB]);
+    for (let pass = 0; pass < 5; pass += 1) expect(await bench.size(160)).toEqual([4, 1024 * MIB]);
     expect(bench.reads()).toBe(2);
     for (const sign of [{ name: 'b' }, { tags: 'x' }, { status: 'running' }, { node: 'pve2' }]) {
       const before = bench.reads();
@@ -121,13 +127,13 @@ describe('what a VM takes of its host', () => {
       164: entry(164, { status: 'unknown' }),
       170: { ...entry(170, { status: 'unknown' }), node: 'pve9' },
     };
-    const refusal = refused(403, 'Permission check failed (/vms/163, VM.Audit)');
-    const region = aRegion({
-      'GET /cluster/resources': () => ok([HOST, ...Object.values(vms)]),
+    const refusal = errorResponse(403, 'Permission check failed (/vms/163, VM.Audit)');
+    const region = createScriptedRegion({
+      'GET /cluster/resources': () => okResponse([HOST, ...Object.values(vms)]),
       'GET /nodes/pve1/qemu/163/config': refusal,
-      'GET /nodes/pve1/qemu/164/config': ok({ digest: 'a', memory: 1024 }),
+      'GET /nodes/pve1/qemu/164/config': okResponse({ digest: 'a', memory: 1024 }),
     });
-    for (let turn = 0; turn < 3; turn += 1) {
+    for (let pass = 0; pass < 3; pass += 1) {
       const view = await region.hypervisor.view();
       expect(view.vms.map((vm) => [vm.vmId, vm.cpus, vm.memoryBytes])).toEqual([
         [162, undefined, undefined],
@@ -136,7 +142,7 @@ describe('what a VM takes of its host', () => {
         [170, undefined, undefined],
       ]);
     }
-    const reads = () => region.calls().filter((name) => name.endsWith('/config'));
+    const reads = () => region.requestLines().filter((name) => name.endsWith('/config'));
     expect(reads()).toEqual(['GET /nodes/pve1/qemu/163/config', 'GET /nodes/pve1/qemu/164/config']);
     await region.clock.advance(61_000);
     await region.hypervisor.view();
@@ -159,15 +165,15 @@ describe('what a VM takes of its host', () => {
   it('is not learnt for somebody who has given up, and is for the next', async () => {
     const giveUp = new AbortController();
     let isSlow = true;
-    const region = aRegion({
-      'GET /cluster/resources': ok([HOST, entry(160, { status: 'unknown' })]),
+    const region = createScriptedRegion({
+      'GET /cluster/resources': okResponse([HOST, entry(160, { status: 'unknown' })]),
       'GET /nodes/pve1/qemu/160/config': () => {
-        if (!isSlow) return ok({ digest: 'a', cores: 2 });
+        if (!isSlow) return okResponse({ digest: 'a', cores: 2 });
         giveUp.abort();
         return new Promise(() => undefined);
       },
     });
-    const first = region.settled(region.hypervisor.view({ signal: giveUp.signal }));
+    const first = region.advanceUntil(region.hypervisor.view({ signal: giveUp.signal }));
     await expect(first).rejects.toMatchObject({ code: 'CANCELLED' });
     isSlow = false;
     expect((await region.hypervisor.view()).vms[0]?.cpus).toBe(2);
@@ -178,23 +184,23 @@ describe('what a VM takes of its host', () => {
     let delayMs = 0;
     const slow: Route = async () => {
       await region.clock.sleep(delayMs);
-      return ok({ digest: 'a', cores: 3 });
+      return okResponse({ digest: 'a', cores: 3 });
     };
-    const region = aRegion({
-      'GET /cluster/resources': ok([
+    const region = createScriptedRegion({
+      'GET /cluster/resources': okResponse([
         HOST,
         ...ids.map((id) => entry(id, { maxcpu: 1, maxmem: 512 * MIB })),
       ]),
       ...Object.fromEntries(ids.map((id) => [`GET /nodes/pve1/qemu/${id}/config`, slow])),
     });
     delayMs = 100;
-    const first = await region.settled(region.hypervisor.view());
+    const first = await region.advanceUntil(region.hypervisor.view());
     const learnt = first.vms.filter((vm) => vm.cpus === 3).length;
     expect(learnt).toBeGreaterThan(20);
     expect(learnt).toBeLessThan(40);
     expect(region.clock.monotonic()).toBeLessThan(3_500);
     delayMs = 0;
-    const second = await region.settled(region.hypervisor.view());
+    const second = await region.advanceUntil(region.hypervisor.view());
     expect(second.vms.filter((vm) => vm.cpus === 3)).toHaveLength(200);
   });
 });

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Conflict, NotFound, PvescalerError } from '../ports/errors.ts';
 import type { VmRef } from '../ports/hypervisor.ts';
-import { numberOf, recordsOf, textOf } from './json.ts';
-import { beforeSending } from './not-sent.ts';
-import type { Api } from './request.ts';
+import type { ApiClient } from './api-client.ts';
+import { asNumber, asObjects, asText } from './json.ts';
+import { rejectAsNotSent } from './not-sent.ts';
 
 /**
  * Which host has which VM. People and HA move VMs; a host that is asked for one it does not have says only
  * that there is no such file. So what was learnt last counts more than what the caller last knew, and a VM
  * not found where it should be is looked for in the whole region before it is called gone.
  */
-export class Whereabouts {
-  readonly #api: Api;
+export class VmHosts {
+  readonly #api: ApiClient;
   readonly #hosts = new Map<number, string>();
 
-  constructor(api: Api) {
+  constructor(api: ApiClient) {
     this.#api = api;
   }
 
-  hostOf(vm: VmRef): string {
+  get(vm: VmRef): string {
     return this.#hosts.get(vm.vmId) ?? vm.host;
   }
 
-  note(vm: VmRef): void {
+  set(vm: VmRef): void {
     this.#hosts.set(vm.vmId, vm.host);
   }
 
-  noteAll(vms: readonly VmRef[]): void {
+  replaceAll(vms: readonly VmRef[]): void {
     this.#hosts.clear();
-    for (const vm of vms) this.note(vm);
+    for (const vm of vms) this.set(vm);
   }
 
-  forget(vmId: number): void {
+  delete(vmId: number): void {
     this.#hosts.delete(vmId);
   }
 
@@ -39,17 +39,17 @@ export class Whereabouts {
    * Runs `work` at the VM's host; once more, elsewhere, when the VM is not there. Only for calls that Proxmox
    * refuses before it does anything, which is every call that looks at the VM's configuration first.
    */
-  async at<T>(
+  async runOnHost<T>(
     vm: VmRef,
     work: (host: string) => Promise<T>,
     signal: AbortSignal | undefined,
   ): Promise<T> {
     try {
-      return await work(this.hostOf(vm));
+      return await work(this.get(vm));
     } catch (error) {
-      const host = await this.#newHost(vm, error, signal);
+      const host = await this.#findNewHost(vm, error, signal);
       return await work(host).catch((again: unknown) => {
-        throw isElsewhere(again) ? moving(vm.vmId, again) : again;
+        throw isVmNotOnHost(again) ? vmMoved(vm.vmId, again) : again;
       });
     }
   }
@@ -58,7 +58,7 @@ export class Whereabouts {
    * Runs `work` at the host that the caller has looked at and nowhere else: for what cannot be undone. A VM of that id
    * on another host may be another one; whoever wants it gone looks at it there first.
    */
-  async onlyAt<T>(
+  async runOnNamedHost<T>(
     vm: VmRef,
     work: (host: string) => Promise<T>,
     signal: AbortSignal | undefined,
@@ -66,49 +66,49 @@ export class Whereabouts {
     try {
       return await work(vm.host);
     } catch (error) {
-      await this.#newHost(vm, error, signal);
-      throw moving(vm.vmId, error);
+      await this.#findNewHost(vm, error, signal);
+      throw vmMoved(vm.vmId, error);
     }
   }
 
   /** Where a VM is that was not found where it should be. Any other trouble stays what it is. */
-  async #newHost(vm: VmRef, error: unknown, signal: AbortSignal | undefined): Promise<string> {
-    if (!isElsewhere(error)) throw error;
-    const host = await beforeSending(this.#find(vm.vmId, signal));
-    if (host === undefined) throw gone(vm.vmId, error);
-    this.note({ vmId: vm.vmId, host });
+  async #findNewHost(vm: VmRef, error: unknown, signal: AbortSignal | undefined): Promise<string> {
+    if (!isVmNotOnHost(error)) throw error;
+    const host = await rejectAsNotSent(this.#findHost(vm.vmId, signal));
+    if (host === undefined) throw vmNotFound(vm.vmId, error);
+    this.set({ vmId: vm.vmId, host });
     return host;
   }
 
-  async #find(vmId: number, signal: AbortSignal | undefined): Promise<string | undefined> {
-    const data = await this.#api.data({
+  async #findHost(vmId: number, signal: AbortSignal | undefined): Promise<string | undefined> {
+    const data = await this.#api.requestData({
       method: 'GET',
       path: '/cluster/resources',
       query: { type: 'vm' },
-      doing: `look for VM ${vmId}`,
+      operation: `look for VM ${vmId}`,
       signal,
     });
-    const found = recordsOf(data).find(
-      (entry) => numberOf(entry['vmid']) === vmId && entry['type'] === 'qemu',
+    const found = asObjects(data).find(
+      (entry) => asNumber(entry['vmid']) === vmId && entry['type'] === 'qemu',
     );
-    if (found === undefined) this.forget(vmId);
-    return textOf(found?.['node']);
+    if (found === undefined) this.delete(vmId);
+    return asText(found?.['node']);
   }
 }
 
-function isElsewhere(error: unknown): error is PvescalerError {
+function isVmNotOnHost(error: unknown): error is PvescalerError {
   return (
     error instanceof PvescalerError &&
     (error.code === 'VM_NOT_FOUND' || error.code === 'HOST_NOT_FOUND')
   );
 }
 
-function gone(vmId: number, cause: PvescalerError): NotFound {
+function vmNotFound(vmId: number, cause: PvescalerError): NotFound {
   return new NotFound('VM_NOT_FOUND', `no host has VM ${vmId}`, { cause, facts: { vmId } });
 }
 
 /** The region lists it, the host that was asked does not have it: it is on its way between two, or has arrived. */
-function moving(vmId: number, cause: unknown): Conflict {
+function vmMoved(vmId: number, cause: unknown): Conflict {
   return new Conflict('VM_CHANGED', `VM ${vmId} is being moved, or was`, {
     cause,
     facts: { vmId },

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import type { HypervisorFixture } from './hypervisor-fixture.ts';
+
+export function failureContract(fixture: () => HypervisorFixture): void {
+  describe('tasks', () => {
+    it('are listed while they run, tell their log, and are unknown when their record is gone', async () => {
+      const { hypervisor, underTest, vmOrder, followToEnd } = fixture();
+      const wanted = vmOrder();
+      const task = await underTest.advanceUntil(hypervisor.createVm(wanted));
+      const running = await underTest.advanceUntil(hypervisor.runningTasks(wanted.host, 'create'));
+      expect(task).toMatchObject({ kind: 'create', host: wanted.host });
+      const listed = { ...task, subject: wanted.vmId };
+      expect(running).toContainEqual(listed);
+      const others = await underTest.advanceUntil(hypervisor.runningTasks(wanted.host, 'clone'));
+      expect(others).not.toContainEqual(listed);
+      await followToEnd(Promise.resolve(task));
+      const after = await underTest.advanceUntil(hypervisor.runningTasks(wanted.host, 'create'));
+      expect(after).not.toContainEqual(listed);
+      const log = await underTest.advanceUntil(hypervisor.taskLog(task, 1));
+      expect(log).toHaveLength(1);
+      expect(log[0]).toMatch(/^TASK OK/);
+      const gone = 'UPID:nowhere:0000FFFF:0000FFFF:0000FFFF:qmcreate:1:nobody@pve:';
+      const upid = gone.replace('nowhere', wanted.host);
+      await expect(
+        underTest.advanceUntil(hypervisor.task({ ...task, upid })),
+      ).rejects.toMatchObject({
+        class: 'NotFound',
+        code: 'TASK_NOT_FOUND',
+      });
+    });
+  });
+
+  describe('lost answers', () => {
+    const LOST = { facts: expect.not.objectContaining({ requestSent: false }) };
+
+    it('of a create: the VM is there, and tells whose it is once it is done', async () => {
+      const { hypervisor, underTest, vmOrder, readConfig } = fixture();
+      const wanted = vmOrder();
+      underTest.loseAnswer('createVm');
+      const work = underTest.advanceUntil(hypervisor.createVm(wanted));
+      await expect(work).rejects.toMatchObject(LOST);
+      await expect(work).rejects.toMatchObject({
+        class: expect.stringMatching(/^(Unreachable|TimedOut)$/),
+      });
+      expect(await readConfig(wanted)).toMatchObject({ vmId: wanted.vmId, lock: 'create' });
+      await underTest.advance(60_000);
+      expect(await readConfig(wanted)).toMatchObject({
+        lock: undefined,
+        smbiosUuid: wanted.identity.smbiosUuid,
+        description: wanted.identity.description,
+      });
+      await expect(underTest.advanceUntil(hypervisor.createVm(wanted))).rejects.toMatchObject({
+        code: 'VM_ID_TAKEN',
+      });
+    });
+
+    it('of a start and a destroy: done once, not twice', async () => {
+      const { hypervisor, underTest, createVm, followToEnd } = fixture();
+      const vm = await createVm();
+      underTest.loseAnswer('startVm');
+      await expect(underTest.advanceUntil(hypervisor.startVm(vm))).rejects.toMatchObject(LOST);
+      await underTest.advance(60_000);
+      expect(await underTest.advanceUntil(hypervisor.vmState(vm))).toMatchObject({
+        power: 'running',
+      });
+      await followToEnd(hypervisor.stopVm(vm));
+      underTest.loseAnswer('destroyVm');
+      await expect(underTest.advanceUntil(hypervisor.destroyVm(vm))).rejects.toMatchObject(LOST);
+      await underTest.advance(60_000);
+      await expect(underTest.advanceUntil(hypervisor.destroyVm(vm))).resolves.toBeUndefined();
+    });
+  });
+
+  describe('a VM that was moved', () => {
+    it('is found where it is', async () => {
+      const { hypervisor, underTest, createVm } = fixture();
+      const vm = await createVm();
+      await underTest.move(vm.vmId, underTest.hosts[1]);
+      await expect(underTest.advanceUntil(hypervisor.vmConfig(vm))).resolves.toMatchObject({
+        vmId: vm.vmId,
+        host: underTest.hosts[1],
+      });
+      await underTest.advanceUntil(hypervisor.setDescription(vm, 'moved'));
+      await expect(underTest.advanceUntil(hypervisor.vmState(vm))).resolves.toMatchObject({
+        host: underTest.hosts[1],
+      });
+    });
+  });
+
+  describe('rights and giving up', () => {
+    it('names privileges', async () => {
+      const { hypervisor, underTest } = fixture();
+      const privileges = await underTest.advanceUntil(hypervisor.permissions('/vms'));
+      expect(privileges).toContain('VM.Allocate');
+    });
+
+    it('rejects with Cancelled when the signal is aborted or the hypervisor closed', async () => {
+      const { hypervisor, underTest } = fixture();
+      const signal = AbortSignal.abort();
+      await expect(underTest.advanceUntil(hypervisor.view({ signal }))).rejects.toMatchObject({
+        code: 'CANCELLED',
+      });
+      await hypervisor.close();
+      await expect(underTest.advanceUntil(hypervisor.view())).rejects.toMatchObject({
+        code: 'CANCELLED',
+      });
+    });
+  });
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import {
+  createScriptedRegion,
+  errorResponse,
+  failConnection,
+  okResponse,
+  TASK,
+  UPID,
+} from './scripted-region.fixture.ts';
+
+const STATUS = `GET /nodes/pve1/tasks/${UPID}/status`;
+
+interface UpidParts {
+  readonly type?: string;
+  readonly user?: string;
+}
+
+function upid(serial: number, host = 'pve1', parts: UpidParts = {}): string {
+  const { type = 'qmclone', user = 'scaler@pve!main' } = parts;
+  const pid = serial.toString(16).padStart(8, '0').toUpperCase();
+  return `UPID:${host}:${pid}:12345678:66A0B2C3:${type}:9000:${user}:`;
+}
+
+describe('tasks', () => {
+  const ended = (exitstatus?: string) => okResponse({ status: 'stopped', exitstatus });
+
+  it('end with OK, warnings or a failure that is translated', async () => {
+    const answers = [
+      okResponse({ status: 'running' }),
+      ended('OK'),
+      ended('WARNINGS: 3'),
+      ended('unable to create VM 181: config file already exists'),
+      ended(),
+    ];
+    const region = createScriptedRegion({
+      [STATUS]: () => answers.shift() ?? failConnection(true),
+    });
+    const ask = () => region.hypervisor.task(TASK);
+    await expect(ask()).resolves.toEqual({ state: 'running' });
+    await expect(ask()).resolves.toEqual({
+      state: 'ended',
+      succeeded: true,
+      warnings: 0,
+      message: 'OK',
+    });
+    await expect(ask()).resolves.toMatchObject({ succeeded: true, warnings: 3 });
+    await expect(ask()).resolves.toMatchObject({
+      succeeded: false,
+      message: 'unable to create VM 181: config file already exists',
+      failure: { code: 'VM_ID_TAKEN', facts: { upid: UPID, host: 'pve1' } },
+    });
+    await expect(ask()).resolves.toMatchObject({
+      succeeded: false,
+      failure: { code: 'TASK_FAILED' },
+    });
+  });
+
+  it('are not found when the record is gone, unreadable, or of another token', async () => {
+    const gone = createScriptedRegion({
+      [STATUS]: errorResponse(400, 'Parameter verification failed.', { upid: 'no such task' }),
+    });
+    await expect(gone.hypervisor.task(TASK)).rejects.toMatchObject({
+      code: 'TASK_NOT_FOUND',
+    });
+    await expect(gone.hypervisor.task({ ...TASK, upid: 'nonsense' })).rejects.toMatchObject({
+      code: 'TASK_NOT_FOUND',
+    });
+    const others = createScriptedRegion({
+      [STATUS]: errorResponse(403, 'Permission check failed (/nodes/pve1, Sys.Audit)'),
+    });
+    await expect(others.hypervisor.task(TASK)).rejects.toMatchObject({
+      code: 'TASK_NOT_FOUND',
+    });
+  });
+
+  it('are read together when many are asked for at once', async () => {
+    const running = Array.from({ length: 20 }, (_, index) => upid(index + 1));
+    const done = upid(99);
+    const region = createScriptedRegion({
+      'GET /nodes/pve1/tasks': okResponse([
+        ...running.map((text, index) => ({ upid: text, ...(index > 3 && { status: 'RUNNING' }) })),
+        { upid: done, endtime: 5, status: 'OK' },
+      ]),
+      [`GET /nodes/pve1/tasks/${done}/status`]: ended('OK'),
+      [`GET /nodes/pve2/tasks/${upid(7, 'pve2')}/status`]: okResponse({ status: 'running' }),
+    });
+    const asked = [...running, done, upid(7, 'pve2')];
+    const statuses = await Promise.all(
+      asked.map((text) => region.hypervisor.task({ ...TASK, upid: text })),
+    );
+    expect(statuses.filter((status) => status.state === 'running')).toHaveLength(21);
+    expect(region.requestLines()).toHaveLength(3);
+    expect(region.transport.requests[0]?.url.search).toBe('?source=active&limit=1000');
+  });
+
+  it('are asked for one by one when the list cannot be read', async () => {
+    const texts = Array.from({ length: 4 }, (_, index) => upid(index + 1));
+    const region = createScriptedRegion({
+      'GET /nodes/pve1/tasks': errorResponse(500, 'no'),
+      ...Object.fromEntries(
+        texts.map((text) => [`GET /nodes/pve1/tasks/${text}/status`, ended('OK')]),
+      ),
+    });
+    const statuses = await Promise.all(
+      texts.map((text) => region.hypervisor.task({ ...TASK, upid: text })),
+    );
+    expect(statuses.every((status) => status.state === 'ended')).toBe(true);
+  });
+
+  it('that run are listed by kind, ours only', async () => {
+    const region = createScriptedRegion({
+      'GET /nodes/pve1/tasks': okResponse([
+        { upid: upid(1) },
+        { upid: upid(2, 'pve1', { user: 'scaler@pve!old' }) },
+        { upid: upid(3, 'pve1', { user: 'root@pam' }) },
+        { upid: upid(4, 'pve1', { type: 'qmstart' }) },
+        { upid: upid(5), endtime: 9, status: 'OK' },
+      ]),
+    });
+    const clone = { kind: 'clone', host: 'pve1', subject: 9_000 };
+    await expect(region.hypervisor.runningTasks('pve1', 'clone')).resolves.toEqual([
+      { upid: upid(1), ...clone },
+      { upid: upid(2, 'pve1', { user: 'scaler@pve!old' }), ...clone },
+    ]);
+  });
+
+  it('tell the last lines of their log', async () => {
+    const lines = Array.from({ length: 120 }, (_, n) => ({ n: n + 1, t: `line ${n + 1}` }));
+    const region = createScriptedRegion({
+      [`GET /nodes/pve1/tasks/${UPID}/log`]: ({ url }) => {
+        const [start, limit] = ['start', 'limit'].map((key) => Number(url.searchParams.get(key)));
+        return okResponse(lines.slice(start, (start ?? 0) + (limit ?? 0)), lines.length);
+      },
+    });
+    await expect(region.hypervisor.taskLog(TASK, 2)).resolves.toEqual(['line 119', 'line 120']);
+    await expect(region.hypervisor.taskLog(TASK, 200)).resolves.toHaveLength(120);
+    expect(region.requestLines()).toHaveLength(3);
+  });
+});
