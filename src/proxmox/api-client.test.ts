@@ -14,19 +14,19 @@ const VM = { vmId: 160, host: 'pve1' };
 const START = 'POST /nodes/pve1/qemu/160/status/start';
 const CONFIG = 'GET /nodes/pve1/qemu/160/config';
 
-function failing(times: number, trouble: () => never) {
+function failing(times: number, fail: () => never) {
   let left = times;
   return () => {
     if (left > 0) {
       left -= 1;
-      trouble();
+      fail();
     }
     return okResponse({ digest: 'd' });
   };
 }
 
-describe('one call', () => {
-  it('carries the token, and no CSRF token', async () => {
+describe('API request', () => {
+  it('sends the API token and no CSRF token', async () => {
     const region = createScriptedRegion({ [START]: okResponse(UPID) });
     await region.hypervisor.startVm(VM);
     expect(region.lastRequest().headers).toEqual({
@@ -36,7 +36,7 @@ describe('one call', () => {
     expect(region.lastRequest().text).toBe('');
   });
 
-  it('sends a form with its type, and the parameters of DELETE in the query', async () => {
+  it('sends form parameters in the body, and those of DELETE in the query', async () => {
     const region = createScriptedRegion({
       'POST /nodes/pve1/qemu/160/status/shutdown': okResponse(UPID),
       'DELETE /nodes/pve1/qemu/160': okResponse(UPID),
@@ -50,7 +50,7 @@ describe('one call', () => {
     expect(region.lastRequest().headers).not.toHaveProperty('content-type');
   });
 
-  it('reads a rotated secret', async () => {
+  it('uses the new secret after a rotation', async () => {
     let secret = 'first-secret';
     const credentials = { kind: 'token', id: 'a@pve!b', secret: () => secret } as const;
     const region = createScriptedRegion({ [START]: okResponse(UPID) }, { credentials });
@@ -60,7 +60,7 @@ describe('one call', () => {
     expect(region.lastRequest().headers['authorization']).toBe('PVEAPIToken=a@pve!b=second-secret');
   });
 
-  it('is a fault of the endpoint when the answer is not of the API', async () => {
+  it('fails with UNEXPECTED_ANSWER when the response is not from the Proxmox API', async () => {
     const region = createScriptedRegion({ [CONFIG]: { status: 200, body: '<html>login</html>' } });
     await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({
       code: 'UNEXPECTED_ANSWER',
@@ -71,7 +71,7 @@ describe('one call', () => {
     });
   });
 
-  it('puts no secret into an error, however it is printed', async () => {
+  it('contains no secret in its error', async () => {
     const region = createScriptedRegion({
       'POST /nodes/pve1/qemu/160/agent/exec': errorResponse(
         500,
@@ -82,20 +82,20 @@ describe('one call', () => {
     const error: unknown = await region.hypervisor
       .guestExec(VM, command)
       .catch((reason: unknown) => reason);
-    if (!(error instanceof PvescalerError)) throw new Error('not one of ours');
+    if (!(error instanceof PvescalerError)) throw new Error('not a PvescalerError');
     const printed = JSON.stringify([error, error.message, error.stack, error.facts, error.cause]);
     expect(printed).not.toContain(SECRET);
     expect(printed).not.toContain('join-token-abc');
     expect(error.message).toContain('*** and ***');
   });
 
-  it('stops when called off, and after close', async () => {
+  it('fails with CANCELLED after an abort and after close', async () => {
     const region = createScriptedRegion({ [CONFIG]: () => new Promise(() => undefined) });
     const abort = new AbortController();
-    const asked = region.hypervisor.vmConfig(VM, { signal: abort.signal });
+    const pending = region.hypervisor.vmConfig(VM, { signal: abort.signal });
     await region.clock.advance(1);
     abort.abort();
-    await expect(asked).rejects.toMatchObject({ code: 'CANCELLED' });
+    await expect(pending).rejects.toMatchObject({ code: 'CANCELLED' });
     const other = region.hypervisor.vmConfig(VM);
     await region.clock.advance(1);
     await region.hypervisor.close();
@@ -105,16 +105,16 @@ describe('one call', () => {
     expect(region.clock.sleeping).toBe(0);
   });
 
-  it('keeps to so many requests at once', async () => {
-    let inside = 0;
-    let most = 0;
+  it('respects the limit of concurrent requests per endpoint', async () => {
+    let active = 0;
+    let maxActive = 0;
     const region = createScriptedRegion(
       {
         [CONFIG]: async () => {
-          inside += 1;
-          most = Math.max(most, inside);
+          active += 1;
+          maxActive = Math.max(maxActive, active);
           await region.clock.sleep(100);
-          inside -= 1;
+          active -= 1;
           return okResponse({ digest: 'd' });
         },
       },
@@ -122,12 +122,12 @@ describe('one call', () => {
     );
     const all = Array.from({ length: 10 }, () => region.hypervisor.vmConfig(VM));
     await region.advanceUntil(Promise.all(all));
-    expect(most).toBe(3);
+    expect(maxActive).toBe(3);
   });
 });
 
-describe('trying again', () => {
-  it('repeats a read after a lost answer, each time later', async () => {
+describe('retries', () => {
+  it('repeat a read with growing backoff after a lost response', async () => {
     const region = createScriptedRegion({ [CONFIG]: failing(3, () => failConnection(true)) });
     await region.advanceUntil(region.hypervisor.vmConfig(VM));
     expect(region.transport.requests).toHaveLength(4);
@@ -135,7 +135,7 @@ describe('trying again', () => {
     expect(region.clock.monotonic()).toBeLessThan(2_800 + 1);
   });
 
-  it('gives up after some tries', async () => {
+  it('end after the maximum number of attempts', async () => {
     const region = createScriptedRegion({ [CONFIG]: failing(99, () => failConnection(false)) });
     await expect(region.advanceUntil(region.hypervisor.vmConfig(VM))).rejects.toMatchObject({
       code: 'PVE_UNREACHABLE',
@@ -143,7 +143,7 @@ describe('trying again', () => {
     expect(region.transport.requests).toHaveLength(4);
   });
 
-  it('never repeats a call that starts a task once it may have arrived', async () => {
+  it('never repeat a request that starts a task and may have been received', async () => {
     const region = createScriptedRegion(
       { [START]: () => failConnection(true) },
       { endpoints: ['https://pve1:8006', 'https://pve2:8006'] },
@@ -155,7 +155,7 @@ describe('trying again', () => {
     expect(region.requestLines()).toEqual([START]);
   });
 
-  it('repeats nothing when a host cannot be connected to, and says that nothing was sent', async () => {
+  it('do not happen on 595, which is reported as not sent', async () => {
     const region = createScriptedRegion({ [CONFIG]: { status: 595, reason: 'No route to host' } });
     await expect(region.hypervisor.vmConfig(VM)).rejects.toMatchObject({
       code: 'PVE_HOST_UNREACHABLE',
@@ -164,7 +164,7 @@ describe('trying again', () => {
     expect(region.requestLines()).toHaveLength(1);
   });
 
-  it('waits for a lock with a change that may be repeated, not with one that may not', async () => {
+  it('happen on a lock timeout only for a repeatable change', async () => {
     let left = 2;
     const region = createScriptedRegion({
       'PUT /nodes/pve1/qemu/160/config': () => {
@@ -183,27 +183,27 @@ describe('trying again', () => {
     });
   });
 
-  it('takes 596 for a read as passing', async () => {
-    let asked = 0;
+  it('happen on 596 for a read', async () => {
+    let requests = 0;
     const region = createScriptedRegion({
       [CONFIG]: () => {
-        asked += 1;
-        return asked === 1
+        requests += 1;
+        return requests === 1
           ? { status: 596, reason: 'Connection timed out' }
           : okResponse({ digest: 'd' });
       },
     });
     await region.advanceUntil(region.hypervisor.vmConfig(VM));
-    expect(asked).toBe(2);
+    expect(requests).toBe(2);
   });
 });
 
 describe('several endpoints', () => {
   const endpoints = ['https://pve1:8006', 'https://pve2:8006'];
-  const NEAR_NOBODY = { vmId: 160, host: 'pve9' };
+  const ON_PVE9 = { vmId: 160, host: 'pve9' };
   const AT_PVE9 = 'POST /nodes/pve9/qemu/160/status/start';
 
-  it('goes to the next when nothing was sent, also with a call that starts a task', async () => {
+  it('uses the next endpoint when nothing was sent, also for a request that starts a task', async () => {
     const region = createScriptedRegion(
       {
         [AT_PVE9]: ({ url }) =>
@@ -211,20 +211,20 @@ describe('several endpoints', () => {
       },
       { endpoints },
     );
-    await region.hypervisor.startVm(NEAR_NOBODY);
-    await region.hypervisor.startVm(NEAR_NOBODY);
-    // The first is remembered as dead: asked once, not twice.
+    await region.hypervisor.startVm(ON_PVE9);
+    await region.hypervisor.startVm(ON_PVE9);
+    // pve1 is tried once, then it is in its cooldown.
     expect(region.transport.requests.map((request) => request.url.hostname)).toEqual([
       'pve1',
       'pve2',
       'pve2',
     ]);
     await region.clock.advance(30_000);
-    await region.hypervisor.startVm(NEAR_NOBODY);
+    await region.hypervisor.startVm(ON_PVE9);
     expect(region.transport.requests.at(-2)?.url.hostname).toBe('pve1');
   });
 
-  it('goes on when the certificate of one is not trusted, and says so when none is', async () => {
+  it('uses the next endpoint when a certificate is not trusted, and fails when none is', async () => {
     const distrust = () => {
       throw new Unauthorized('TLS_NOT_TRUSTED', 'no', { facts: { requestSent: false } });
     };
@@ -232,14 +232,14 @@ describe('several endpoints', () => {
       { [AT_PVE9]: ({ url }) => (url.hostname === 'pve1' ? distrust() : okResponse(UPID)) },
       { endpoints },
     );
-    await one.hypervisor.startVm(NEAR_NOBODY);
+    await one.hypervisor.startVm(ON_PVE9);
     const none = createScriptedRegion({ [AT_PVE9]: distrust }, { endpoints });
-    await expect(none.hypervisor.startVm(NEAR_NOBODY)).rejects.toMatchObject({
+    await expect(none.hypervisor.startVm(ON_PVE9)).rejects.toMatchObject({
       code: 'TLS_NOT_TRUSTED',
     });
   });
 
-  it('does not queue at one that hangs', async () => {
+  it('moves queued requests away from an endpoint that hangs', async () => {
     const region = createScriptedRegion(
       {
         [AT_PVE9]: ({ url }) =>
@@ -248,13 +248,13 @@ describe('several endpoints', () => {
       { endpoints, limits: { maxConcurrentRequests: 2, requestTimeoutMs: 10_000 } },
     );
     const ends = Array.from({ length: 8 }, () =>
-      region.hypervisor.startVm(NEAR_NOBODY).then(
+      region.hypervisor.startVm(ON_PVE9).then(
         () => 'started',
-        (error: unknown) => (error instanceof PvescalerError ? error.code : 'foreign'),
+        (error: unknown) => (error instanceof PvescalerError ? error.code : 'not ours'),
       ),
     );
     const all = await region.advanceUntil(Promise.all(ends));
-    // The two inside may have been heard, so they are not repeated; those who waited go elsewhere.
+    // Two requests may have been received and are not repeated; the queued ones use pve2.
     expect(all.toSorted()).toEqual([
       ...Array.from({ length: 2 }, () => 'REQUEST_TIMED_OUT'),
       ...Array.from({ length: 6 }, () => 'started'),
@@ -263,10 +263,10 @@ describe('several endpoints', () => {
   });
 
   it.each([
-    ['without quorum', 500, 'cluster not ready - no quorum?'],
-    ['without its cluster file system', 500, 'Unable to load access control list: x'],
-    ['that knows nobody any more', 401, 'Authentication failed!'],
-  ])('leaves one %s for another, from the next call on', async (_name, status, text) => {
+    ['has no quorum', 500, 'cluster not ready - no quorum?'],
+    ['has no cluster file system', 500, 'Unable to load access control list: x'],
+    ['refuses the credentials', 401, 'Authentication failed!'],
+  ])('uses another endpoint for later requests when one %s', async (_name, status, text) => {
     const routes = { [START]: errorResponse(status, text), [CONFIG]: okResponse({ digest: 'd' }) };
     const region = createScriptedRegion(routes, { endpoints });
     await expect(region.hypervisor.startVm(VM)).rejects.toBeInstanceOf(PvescalerError);
@@ -275,7 +275,7 @@ describe('several endpoints', () => {
     expect(hosts).toEqual(['pve1', 'pve2']);
   });
 
-  it('asks the host itself where it is an endpoint', async () => {
+  it('sends the request directly to the host if it is an endpoint', async () => {
     const at = 'POST /nodes/pve2/qemu/160/status/start';
     const region = createScriptedRegion({ [at]: okResponse(UPID) }, { endpoints });
     await region.hypervisor.startVm({ vmId: 160, host: 'pve2' });
@@ -283,7 +283,7 @@ describe('several endpoints', () => {
   });
 });
 
-describe('password', () => {
+describe('password login', () => {
   let logins: Record<string, string>[] = [];
   let valid = '';
 
@@ -313,7 +313,7 @@ describe('password', () => {
     );
   }
 
-  it('logs in once for all, and sends ticket and CSRF token', async () => {
+  it('logs in once for concurrent requests, and sends ticket and CSRF token', async () => {
     const region = withPassword();
     const { hypervisor } = region;
     await Promise.all([hypervisor.startVm(VM), hypervisor.startVm(VM), hypervisor.startVm(VM)]);
@@ -322,7 +322,7 @@ describe('password', () => {
     expect(region.lastRequest().headers).not.toHaveProperty('authorization');
   });
 
-  it('renews the ticket with itself before its end', async () => {
+  it('renews the ticket with the old ticket before it expires', async () => {
     const region = withPassword();
     await region.hypervisor.startVm(VM);
     const first = valid;
@@ -331,7 +331,7 @@ describe('password', () => {
     expect(logins.map((login) => login['password'])).toEqual(['pa&ss=word', first]);
   });
 
-  it('logs in again, once, when the ticket is refused, even for a call that starts a task', async () => {
+  it('logs in again once when the ticket is refused, also for a request that starts a task', async () => {
     const region = withPassword();
     await region.hypervisor.startVm(VM);
     valid = 'another cluster key';
@@ -343,18 +343,18 @@ describe('password', () => {
     expect(logins.at(-1)?.['password']).toBe('pa&ss=word');
   });
 
-  it('says so when the password is wrong or a second factor is wanted', async () => {
+  it('fails with CREDENTIALS_REFUSED for a wrong password and for a required second factor', async () => {
     const wrong = withPassword({ refuse: true });
     await expect(wrong.hypervisor.startVm(VM)).rejects.toMatchObject({
       code: 'CREDENTIALS_REFUSED',
     });
     expect(wrong.requestLines()).toEqual(['POST /access/ticket']);
     await expect(withPassword({ secondFactor: true }).hypervisor.startVm(VM)).rejects.toMatchObject(
-      { code: 'CREDENTIALS_REFUSED', hint: 'Use an API token: it needs none.' },
+      { code: 'CREDENTIALS_REFUSED', hint: 'Use an API token: tokens need no second factor.' },
     );
   });
 
-  it('does not try a refused token again', async () => {
+  it('does not retry a refused token', async () => {
     const region = createScriptedRegion({
       [START]: { status: 401, reason: 'invalid token value!' },
     });

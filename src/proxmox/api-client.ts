@@ -13,43 +13,43 @@ import { type Facts, translateErrorResponse } from './translate-errors.ts';
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Below /api2/json, segments encoded. */
+  /** Relative to /api2/json; segments are URL-encoded. */
   readonly path: string;
-  /** What an error says was being done. */
+  /** For error messages: `create VM 160 on pve1`. */
   readonly operation: string;
   readonly query?: Parameters;
   readonly form?: Parameters;
   readonly upload?: { readonly contentType: string; readonly body: SizedBody };
-  /** Carrying it out twice is the same as once. Only such a call is sent again after a lost answer. */
+  /** Idempotent. Only such a request is sent again after its response was lost. Default: true for GET. */
   readonly repeatable?: boolean;
-  /** The host it is about. */
+  /** The Proxmox host that the request is about. */
   readonly host?: string;
   readonly facts?: Facts;
   readonly timeoutMs?: number;
-  /** A guest that is silent keeps it for seconds. */
+  /** The request may take seconds, because Proxmox waits for the guest agent. */
   readonly waitsForGuest?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface ApiResult {
   readonly data: unknown;
-  /** Of lists that come in pages. */
+  /** Number of entries of a paged list. */
   readonly total: number | undefined;
 }
 
 export interface ApiLimits {
-  /** Requests under way at one endpoint. */
+  /** Per endpoint. */
   readonly maxConcurrentRequests: number;
   readonly requestTimeoutMs: number;
-  /** How long an endpoint that failed is tried last. */
+  /** How long a failed endpoint is tried last. */
   readonly endpointCooldownMs: number;
-  /** Of a repeatable call. */
+  /** For repeatable requests, including the first attempt. */
   readonly maxAttempts: number;
 }
 
 export const DEFAULT_LIMITS: ApiLimits = {
   maxConcurrentRequests: 6,
-  // A host waits up to 30 s for another one, then answers 596: longer than that, to hear it.
+  // A host waits up to 30 s for another host, then responds with 596. The timeout is longer, to receive that response.
   requestTimeoutMs: 35_000,
   endpointCooldownMs: 30_000,
   maxAttempts: 4,
@@ -64,7 +64,7 @@ export interface ApiClientOptions {
   readonly limits?: Partial<ApiLimits>;
 }
 
-/** Calls of the API, each from choosing an endpoint to data or an error of ours. */
+/** Sends API requests: chooses the endpoint, authenticates, retries, and translates errors. */
 export class ApiClient {
   readonly #transport: Transport;
   readonly #clock: Clock;
@@ -90,19 +90,27 @@ export class ApiClient {
     });
   }
 
-  /** `user@realm` on whose behalf calls are made. */
+  /** `user@realm` of the credentials. */
   get user(): string {
     return this.#session.user;
   }
 
-  async requestData(call: ApiRequest): Promise<unknown> {
-    return (await this.request(call)).data;
+  async requestData(request: ApiRequest): Promise<unknown> {
+    return (await this.request(request)).data;
   }
 
-  async request(call: ApiRequest): Promise<ApiResult> {
-    const signal = this.#abortOnClose(call.signal);
-    const bound = { ...call, signal, repeatable: call.repeatable ?? call.method === 'GET' };
-    if (signal.aborted) throw new Cancelled('CANCELLED', `${call.operation}: called off`);
+  async request(request: ApiRequest): Promise<ApiResult> {
+    const signal = this.#abortOnClose(request.signal);
+    const bound = {
+      ...request,
+      signal,
+      repeatable: request.repeatable ?? request.method === 'GET',
+    };
+    if (signal.aborted)
+      throw new Cancelled(
+        'CANCELLED',
+        `${request.operation}: the caller aborted the request or the client is closed`,
+      );
     if (!bound.repeatable) return this.#sendAuthenticated(bound);
     return retryWithBackoff(() => this.#sendAuthenticated(bound), {
       clock: this.#clock,
@@ -127,7 +135,7 @@ export class ApiClient {
   }
 
   #logIn(form: Parameters): Promise<unknown> {
-    const call: ApiRequest = {
+    const request: ApiRequest = {
       method: 'POST',
       path: '/access/ticket',
       operation: 'log in',
@@ -135,54 +143,54 @@ export class ApiClient {
       repeatable: true,
       signal: this.#closed.signal,
     };
-    return this.#tryEndpoints(call, {}).then((envelope) => envelope.data);
+    return this.#tryEndpoints(request, {}).then((result) => result.data);
   }
 
-  /** A refused login was refused before anything was done: with a new one, any call may be sent again. */
-  async #sendAuthenticated(call: ApiRequest): Promise<ApiResult> {
-    const headers = await this.#authorizationHeaders(call);
+  /** A 401 means that the request had no effect, so any request may be sent again with new credentials. */
+  async #sendAuthenticated(request: ApiRequest): Promise<ApiResult> {
+    const headers = await this.#authorizationHeaders(request);
     try {
-      return await this.#tryEndpoints(call, headers);
+      return await this.#tryEndpoints(request, headers);
     } catch (error) {
       const isRefused = error instanceof PvescalerError && error.facts['status'] === 401;
       if (!isRefused || !this.#session.invalidate(headers)) throw error;
     }
-    return this.#tryEndpoints(call, await this.#authorizationHeaders(call));
+    return this.#tryEndpoints(request, await this.#authorizationHeaders(request));
   }
 
-  #authorizationHeaders(call: ApiRequest): Promise<Readonly<Record<string, string>>> {
-    return rejectAsNotSent(this.#session.headers(call.method, call.signal));
+  #authorizationHeaders(request: ApiRequest): Promise<Readonly<Record<string, string>>> {
+    return rejectAsNotSent(this.#session.headers(request.method, request.signal));
   }
 
   async #tryEndpoints(
-    call: ApiRequest,
+    request: ApiRequest,
     headers: Readonly<Record<string, string>>,
   ): Promise<ApiResult> {
-    let last: unknown;
-    for (const endpoint of this.#endpoints.orderedFor(call.host)) {
+    let lastError: unknown;
+    for (const endpoint of this.#endpoints.orderedFor(request.host)) {
       try {
-        const gate =
-          call.waitsForGuest === true ? endpoint.guestRequestLimit : endpoint.requestLimit;
-        return await gate.run(() => this.#tryEndpoint(endpoint, call, headers), call.signal);
+        const limit =
+          request.waitsForGuest === true ? endpoint.guestRequestLimit : endpoint.requestLimit;
+        return await limit.run(() => this.#tryEndpoint(endpoint, request, headers), request.signal);
       } catch (error) {
-        if (!isEndpointFailure(error, call)) throw error;
-        if (call.repeatable !== true && error.facts['requestSent'] !== false) throw error;
-        last = error;
+        if (!isEndpointFailure(error, request)) throw error;
+        if (request.repeatable !== true && error.facts['requestSent'] !== false) throw error;
+        lastError = error;
       }
     }
-    throw last;
+    throw lastError;
   }
 
-  /** Trouble is noted before the place is given up: nobody who waited for it gets in after that. */
+  /** Marks a failed endpoint before its slot is released, so that no queued request is sent to it. */
   async #tryEndpoint(
     endpoint: Endpoint,
-    call: ApiRequest,
+    request: ApiRequest,
     headers: Readonly<Record<string, string>>,
   ): Promise<ApiResult> {
     try {
-      return await this.#send(endpoint, call, headers);
+      return await this.#send(endpoint, request, headers);
     } catch (error) {
-      if (isEndpointFailure(error, call) || isCutOffFromCluster(error))
+      if (isEndpointFailure(error, request) || isCutOffFromCluster(error))
         this.#endpoints.markFailed(endpoint);
       throw error;
     }
@@ -190,75 +198,81 @@ export class ApiClient {
 
   async #send(
     endpoint: Endpoint,
-    call: ApiRequest,
+    request: ApiRequest,
     headers: Readonly<Record<string, string>>,
   ): Promise<ApiResult> {
-    const answer = await this.#transport.request(
-      this.#buildTransportRequest(`${endpoint.origin}/api2/json${call.path}`, call, headers),
+    const response = await this.#transport.request(
+      this.#buildTransportRequest(`${endpoint.origin}/api2/json${request.path}`, request, headers),
     );
-    const body = await readText(answer.body);
+    const body = await readText(response.body);
     this.#endpoints.markResponsive(endpoint);
-    if (answer.status >= 300) {
+    if (response.status >= 300) {
       throw translateErrorResponse(
-        { status: answer.status, reason: answer.reason, body },
-        { operation: call.operation, facts: errorFacts(call), secrets: this.#secretsOf(call) },
+        { status: response.status, reason: response.reason, body },
+        {
+          operation: request.operation,
+          facts: errorFacts(request),
+          secrets: this.#secretsOf(request),
+        },
       );
     }
-    return parseResult(body, call);
+    return parseResult(body, request);
   }
 
   #buildTransportRequest(
     url: string,
-    call: ApiRequest,
+    request: ApiRequest,
     headers: Readonly<Record<string, string>>,
   ): TransportRequest {
-    const query = encodeForm(call.query ?? {});
+    const query = encodeForm(request.query ?? {});
     return {
-      method: call.method,
+      method: request.method,
       url: query === '' ? url : `${url}?${query}`,
-      headTimeoutMs: call.timeoutMs ?? this.#limits.requestTimeoutMs,
-      signal: call.signal,
-      ...encodeContent(call, { accept: 'application/json', ...headers }),
+      headTimeoutMs: request.timeoutMs ?? this.#limits.requestTimeoutMs,
+      signal: request.signal,
+      ...encodeContent(request, { accept: 'application/json', ...headers }),
     };
   }
 
-  #secretsOf(call: ApiRequest): readonly string[] {
-    return [...this.#session.secrets(), ...findSecretValues(call.form ?? {})];
+  #secretsOf(request: ApiRequest): readonly string[] {
+    return [...this.#session.secrets(), ...findSecretValues(request.form ?? {})];
   }
 }
 
 function encodeContent(
-  call: ApiRequest,
+  request: ApiRequest,
   headers: Readonly<Record<string, string>>,
 ): Pick<TransportRequest, 'headers' | 'body'> {
-  if (call.upload !== undefined) {
-    const type = { 'content-type': call.upload.contentType };
-    return { headers: { ...headers, ...type }, body: call.upload.body };
+  if (request.upload !== undefined) {
+    const type = { 'content-type': request.upload.contentType };
+    return { headers: { ...headers, ...type }, body: request.upload.body };
   }
-  const form = encodeForm(call.form ?? {});
-  // A body on GET and DELETE, and an empty one with a content type, are refused.
+  const form = encodeForm(request.form ?? {});
+  // Proxmox refuses a body on GET and DELETE, and an empty body with a content type.
   if (form === '') return { headers };
   const type = { 'content-type': 'application/x-www-form-urlencoded' };
   return { headers: { ...headers, ...type }, body: form };
 }
 
-function errorFacts(call: ApiRequest): Facts {
-  return call.host === undefined ? (call.facts ?? {}) : { host: call.host, ...call.facts };
+function errorFacts(request: ApiRequest): Facts {
+  return request.host === undefined
+    ? (request.facts ?? {})
+    : { host: request.host, ...request.facts };
 }
 
-function parseResult(body: string, call: ApiRequest): ApiResult {
-  const envelope = asObject(parseJson(body));
-  if (!('data' in envelope)) {
+function parseResult(body: string, request: ApiRequest): ApiResult {
+  const response = asObject(parseJson(body));
+  if (!('data' in response)) {
     throw new Bug(
       'UNEXPECTED_ANSWER',
-      `${call.operation}: the answer is not one of the Proxmox API`,
+      `${request.operation}: the response is not from the Proxmox API`,
       {
-        hint: 'Check that the endpoint is a Proxmox VE host and not something in front of it.',
-        facts: errorFacts(call),
+        hint: 'Check that the endpoint is a Proxmox VE host, not a login page or a reverse proxy.',
+        facts: errorFacts(request),
       },
     );
   }
-  return { data: envelope['data'], total: asNumber(envelope['total']) };
+  return { data: response['data'], total: asNumber(response['total']) };
 }
 
 async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
@@ -268,23 +282,23 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return text + decoder.decode();
 }
 
-/** The endpoint itself is the trouble, not what was asked of it: another one may answer. */
-function isEndpointFailure(error: unknown, call: ApiRequest): error is PvescalerError {
+/** The endpoint failed, not the operation: another endpoint may succeed. */
+function isEndpointFailure(error: unknown, request: ApiRequest): error is PvescalerError {
   if (!(error instanceof PvescalerError)) return false;
-  // Who waits less than an endpoint waits for the host behind it cannot tell which of the two is slow.
-  const hasShortTimeout = call.timeoutMs !== undefined && error.facts['requestSent'] !== false;
+  // With its own timeout the request may end before the endpoint reports 596, so the endpoint may be healthy.
+  const hasShortTimeout = request.timeoutMs !== undefined && error.facts['requestSent'] !== false;
   if (error.class === 'TimedOut' && hasShortTimeout) return false;
-  const fromSocket = error.facts['status'] === undefined;
+  const hasNoResponse = error.facts['status'] === undefined;
   return (
-    (fromSocket && (error.class === 'Unreachable' || error.class === 'TimedOut')) ||
+    (hasNoResponse && (error.class === 'Unreachable' || error.class === 'TimedOut')) ||
     error.code === 'TLS_NOT_TRUSTED' ||
     error.code === 'PVE_UNREACHABLE'
   );
 }
 
 /**
- * It answers, but is cut off from its cluster, or has lost sight of the cluster's files and with them of all users: what
- * it says of the region may be old. Whatever is asked next is better asked of another.
+ * The endpoint responds but has no quorum or no access to /etc/pve, and so to the user database. Its data may be stale:
+ * later requests use another endpoint.
  */
 function isCutOffFromCluster(error: unknown): boolean {
   if (!(error instanceof PvescalerError)) return false;
@@ -295,8 +309,8 @@ function isCutOffFromCluster(error: unknown): boolean {
 }
 
 /**
- * Worth another try within the same call. Not a host that cannot be connected to (595): each try would wait
- * for it again, and whoever asked comes back later anyway.
+ * Errors to retry within the same request. Not 595 (no connection to the target host): each attempt would wait for that
+ * host again, and the caller retries later anyway.
  */
 function isTransient(error: unknown): boolean {
   if (!(error instanceof PvescalerError)) return false;

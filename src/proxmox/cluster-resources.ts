@@ -4,7 +4,7 @@ import type { ContainerSummary, VmSummary } from '../ports/hypervisor.ts';
 import { asBoolean, asNumber, asObjects, asText, type JsonObject } from './json.ts';
 import { isCreationLock, parseTags } from './vm-config.ts';
 
-/** `/cluster/resources`, sorted out: one reading of everything, whatever the number of VMs. */
+/** The response of `/cluster/resources`: one request, whatever the number of VMs. */
 export interface ClusterResources {
   readonly hosts: readonly Host[];
   readonly vms: readonly VmSummary[];
@@ -87,7 +87,7 @@ function parseVmSummary(entry: JsonObject, online: ReadonlySet<string>): readonl
       vmId,
       host,
       name: asText(entry['name']),
-      // The values of a host that died stay for five minutes: its VMs "run" on nothing.
+      // Proxmox keeps the last values of a failed host for five minutes, so its VMs still appear as running.
       power: online.has(host) ? parsePower(entry['status']) : 'unknown',
       tags: parseTags(asText(entry['tags'])),
       isTemplate: asBoolean(entry['template']),
@@ -103,7 +103,7 @@ function isContainer(entry: JsonObject): boolean {
   return entry['type'] === 'lxc' || entry['type'] === 'openvz';
 }
 
-/** The overview takes a container's figures from its configuration, not from its use. */
+/** For containers Proxmox lists the configured CPUs and memory, not the usage. */
 function parseContainer(
   entry: JsonObject,
   online: ReadonlySet<string>,

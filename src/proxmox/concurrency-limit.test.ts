@@ -2,26 +2,26 @@
 import { describe, expect, it } from 'vitest';
 import { ConcurrencyLimit } from './concurrency-limit.ts';
 
-describe('Gate', () => {
-  it('lets in so many at once, the rest in order, and forgets who gave up', async () => {
-    const gate = new ConcurrencyLimit(2);
+describe('ConcurrencyLimit', () => {
+  it('runs at most `limit` functions, queues the rest in order and drops aborted ones', async () => {
+    const limit = new ConcurrencyLimit(2);
     const log: string[] = [];
     const open: (() => void)[] = [];
-    const enter = (name: string, signal?: AbortSignal) =>
-      gate.run(async () => {
+    const run = (name: string, signal?: AbortSignal) =>
+      limit.run(async () => {
         log.push(name);
         await new Promise<void>((resolve) => {
           open.push(resolve);
         });
       }, signal);
     const abort = new AbortController();
-    const first = enter('a');
-    const second = enter('b');
-    const gaveUp = enter('c', abort.signal);
-    const fourth = enter('d');
+    const first = run('a');
+    const second = run('b');
+    const aborted = run('c', abort.signal);
+    const fourth = run('d');
     await Promise.resolve();
     abort.abort();
-    await expect(gaveUp).rejects.toMatchObject({
+    await expect(aborted).rejects.toMatchObject({
       code: 'CANCELLED',
       facts: { requestSent: false },
     });
@@ -33,13 +33,13 @@ describe('Gate', () => {
     open[1]?.();
     open[2]?.();
     await Promise.all([second, fourth]);
-    expect(gate.active).toBe(0);
-    await expect(enter('e', abort.signal)).rejects.toMatchObject({ code: 'CANCELLED' });
+    expect(limit.active).toBe(0);
+    await expect(run('e', abort.signal)).rejects.toMatchObject({ code: 'CANCELLED' });
   });
 
-  it('frees the place of one that failed', async () => {
-    const gate = new ConcurrencyLimit(1);
-    await expect(gate.run(() => Promise.reject(new Error('x')))).rejects.toThrow('x');
-    await expect(gate.run(() => Promise.resolve(1))).resolves.toBe(1);
+  it('releases the slot of a function that failed', async () => {
+    const limit = new ConcurrencyLimit(1);
+    await expect(limit.run(() => Promise.reject(new Error('x')))).rejects.toThrow('x');
+    await expect(limit.run(() => Promise.resolve(1))).resolves.toBe(1);
   });
 });

@@ -7,8 +7,8 @@ interface Waiter {
 }
 
 /**
- * At most so many at once, the rest in the order they came. A Proxmox host answers with three workers, each
- * busy with one call at a time: more of ours at once would only make the web interface of its people slow.
+ * Runs at most `limit` functions concurrently and queues the rest in FIFO order. A Proxmox host serves its API and its web
+ * interface with three workers, each busy with one request at a time; more requests would only make both slow.
  */
 export class ConcurrencyLimit {
   readonly #limit: number;
@@ -40,10 +40,10 @@ export class ConcurrencyLimit {
     }
     return new Promise((resolve, reject) => {
       const onAbort = () => {
-        this.#waiters.delete(waiting);
+        this.#waiters.delete(waiter);
         reject(cancelledWhileQueued());
       };
-      const waiting: Waiter = {
+      const waiter: Waiter = {
         admit: () => {
           signal?.removeEventListener('abort', onAbort);
           resolve();
@@ -53,19 +53,19 @@ export class ConcurrencyLimit {
           reject(error);
         },
       };
-      this.#waiters.add(waiting);
+      this.#waiters.add(waiter);
       signal?.addEventListener('abort', onAbort, { once: true });
     });
   }
 
-  /** Sends away all who wait; those inside are left to themselves. */
+  /** Rejects all queued callers; functions that already run continue. */
   rejectWaiters(error: Error): void {
-    const waiting = [...this.#waiters];
+    const waiters = [...this.#waiters];
     this.#waiters.clear();
-    for (const one of waiting) one.reject(error);
+    for (const waiter of waiters) waiter.reject(error);
   }
 
-  /** The place goes from hand to hand, so that nobody who comes late gets in between. */
+  /** Passes the slot directly to the first waiter, so that a new caller cannot overtake the queue. */
   #release(): void {
     const [next] = this.#waiters;
     if (next === undefined) {
@@ -78,7 +78,7 @@ export class ConcurrencyLimit {
 }
 
 function cancelledWhileQueued(): Cancelled {
-  return new Cancelled('CANCELLED', 'the request was called off while it waited for its turn', {
+  return new Cancelled('CANCELLED', 'the caller aborted the request while it was queued', {
     facts: { requestSent: false },
   });
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatDiskSize, parseDiskSize } from './drives.ts';
 
 describe('disk sizes', () => {
-  it('size disks in binary units, never below what was asked', () => {
+  it('are in binary units and are rounded up', () => {
     expect(parseDiskSize('32G')).toBe(32 * 2 ** 30);
     expect(parseDiskSize('2252M')).toBe(2_252 * 2 ** 20);
     expect(parseDiskSize('1.5T')).toBe(1.5 * 2 ** 40);

@@ -8,16 +8,16 @@ describe('Endpoints', () => {
   const make = (...origins: string[]) =>
     new Endpoints(origins, { clock, cooldownMs: 30_000, maxConcurrentRequests: 2 });
 
-  it('adds what is left out of an address', () => {
+  it('adds the default scheme and port', () => {
     const origins = (list: Endpoints) => list.orderedFor().map((one) => one.origin);
     expect(origins(make('pve1.example', 'https://10.0.0.1/', 'https://x:443', '[::1]:99'))).toEqual(
       ['https://pve1.example:8006', 'https://10.0.0.1:8006', 'https://x', 'https://[::1]:99'],
     );
-    expect(() => make('https://')).toThrow('not an address');
-    expect(() => make()).toThrow('at least one');
+    expect(() => make('https://')).toThrow('invalid Proxmox endpoint');
+    expect(() => make()).toThrow('no endpoint');
   });
 
-  it('puts one that failed last, for a while, and the one that is asked about first', async () => {
+  it('orders a failed endpoint last during its cooldown, and the endpoint on the given host first', async () => {
     const list = make('pve1', 'pve2.lan', 'pve3');
     const names = (near?: string) => list.orderedFor(near).map((one) => one.hostname);
     expect(names('pve2')).toEqual(['pve2.lan', 'pve1', 'pve3']);

@@ -8,16 +8,16 @@ export interface Endpoint {
   readonly origin: string;
   readonly hostname: string;
   readonly requestLimit: ConcurrencyLimit;
-  /** For calls that only wait for a guest, mostly on another host: they must not keep the others out. */
+  /** For requests that wait for a guest, mostly on another host: they must not block other requests. */
   readonly guestRequestLimit: ConcurrencyLimit;
 }
 
-/** Whoever asks guests sees to it that no single host is asked about many. */
+/** Higher than the other limit: the caller already limits how many guests of one host it queries. */
 const GUEST_LIMIT_FACTOR = 4;
 
 /**
- * The hosts at which a region's API can be asked: any of them answers for all. One that failed goes to the
- * end of the line for a while instead of costing every call a timeout; it is still tried when the others fail.
+ * The API endpoints of a region. Each of them serves the whole cluster. An endpoint that failed is tried last for a
+ * while, so that not every request waits for its timeout; it is still used when all others fail.
  */
 export class Endpoints {
   readonly #endpoints: readonly Endpoint[];
@@ -34,14 +34,17 @@ export class Endpoints {
     },
   ) {
     if (origins.length === 0) {
-      throw new InvalidConfig('CONFIG_INVALID', 'a region needs at least one endpoint');
+      throw new InvalidConfig(
+        'CONFIG_INVALID',
+        'the region has no endpoint; configure at least one Proxmox host',
+      );
     }
     this.#endpoints = origins.map((text) => parseEndpoint(text, options.maxConcurrentRequests));
     this.#clock = options.clock;
     this.#cooldownMs = options.cooldownMs;
   }
 
-  /** In the order to try. `near` names the host the call is about: asking it directly saves a hop. */
+  /** Returns the endpoints in the order to try. An endpoint on `host` comes first: it needs no proxying to another host. */
   orderedFor(host?: string): readonly Endpoint[] {
     const isOnHost = (candidate: Endpoint) =>
       host !== undefined &&
@@ -57,9 +60,9 @@ export class Endpoints {
 
   markFailed(endpoint: Endpoint): void {
     this.#failedAt.set(endpoint, this.#clock.monotonic());
-    // Who waits for a turn at a host that hangs would wait for each timeout before; another may be free.
+    // Queued requests would wait for the timeouts of those ahead of them; another endpoint may respond.
     if (this.#endpoints.every((other) => this.#isCoolingDown(other))) return;
-    const message = `${endpoint.origin} does not answer`;
+    const message = `endpoint ${endpoint.origin} does not respond`;
     const facts = { requestSent: false };
     const error = new Unreachable('PVE_UNREACHABLE', message, { facts });
     endpoint.requestLimit.rejectWaiters(error);
@@ -75,7 +78,10 @@ export class Endpoints {
 function parseEndpoint(text: string, maxConcurrentRequests: number): Endpoint {
   const withScheme = /^https?:\/\//.test(text) ? text : `https://${text}`;
   if (!URL.canParse(withScheme)) {
-    throw new InvalidConfig('CONFIG_INVALID', `not an address of a Proxmox host: ${text}`);
+    throw new InvalidConfig(
+      'CONFIG_INVALID',
+      `invalid Proxmox endpoint: ${text} is not a URL or host name`,
+    );
   }
   const url = new URL(withScheme);
   const hasPort = url.port !== '' || /:\d+(\/|$)/.test(withScheme.slice('https://'.length - 1));

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { encodeForm, encodeSshKeys, findSecretValues } from './form.ts';
 
-describe('form encoding', () => {
-  it('encodes every value whole, booleans as digits, arrays as repeated keys', () => {
+describe('encodeForm', () => {
+  it('percent-encodes values, writes booleans as digits and arrays as repeated keys', () => {
     expect(
       encodeForm({
         net0: 'virtio,bridge=vmbr0',
@@ -22,7 +22,7 @@ describe('form encoding', () => {
     );
   });
 
-  it('encodes SSH keys once more, unless Proxmox did', () => {
+  it('sends SSH keys encoded twice, also if Proxmox returned them encoded', () => {
     const key = 'ssh-ed25519 AAAA+b/c= me@here\n';
     const once = 'ssh-ed25519%20AAAA%2Bb%2Fc%3D%20me%40here';
     expect(encodeSshKeys(key)).toBe(once);
@@ -32,7 +32,7 @@ describe('form encoding', () => {
     );
   });
 
-  it('knows which parameters hold secrets', () => {
+  it('findSecretValues returns the values of secret parameters and passwords in URLs', () => {
     expect(
       findSecretValues({ password: 'pw', 'input-data': 'one\ntwo', cores: 4, name: 'x' }),
     ).toEqual(['pw', 'pw', 'one\ntwo', 'one', 'two']);

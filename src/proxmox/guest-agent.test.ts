@@ -10,12 +10,12 @@ import {
 const VM = { vmId: 160, host: 'pve1' };
 const AGENT = '/nodes/pve1/qemu/160/agent';
 
-describe('the guest agent', () => {
+describe('guest agent', () => {
   it.each([
     'No QEMU guest agent configured',
     'VM 160 is not running',
     'QEMU guest agent is not running',
-  ])('is not up: %s', async (text) => {
+  ])('is down on the error: %s', async (text) => {
     const region = createScriptedRegion({
       [`POST ${AGENT}/ping`]: errorResponse(500, text),
       [`GET ${AGENT}/network-get-interfaces`]: errorResponse(500, text),
@@ -27,7 +27,7 @@ describe('the guest agent', () => {
     });
   });
 
-  it('is up, or cannot be asked', async () => {
+  it('is up when the ping succeeds; guestIsUp rejects when the host is unreachable', async () => {
     const up = createScriptedRegion({ [`POST ${AGENT}/ping`]: okResponse({ result: {} }) });
     await expect(up.hypervisor.guestIsUp(VM)).resolves.toBe(true);
     const down = createScriptedRegion({
@@ -38,7 +38,7 @@ describe('the guest agent', () => {
     });
   });
 
-  it('tells the addresses that are of use outside', async () => {
+  it('returns no loopback and link-local addresses', async () => {
     const region = createScriptedRegion({
       [`GET ${AGENT}/network-get-interfaces`]: okResponse({
         result: [
@@ -67,7 +67,7 @@ describe('the guest agent', () => {
   const EXEC_STATUS = `GET ${AGENT}/exec-status`;
   const command = { command: ['/bin/sh', '-s'], input: 'echo hi', timeoutMs: 10_000 };
 
-  it('runs a command to its end, through silence', async () => {
+  it('runs a command to its end, also if the agent is silent in between', async () => {
     const answers = [
       okResponse({ exited: 0 }),
       errorResponse(500, 'QEMU guest agent is not running'),
@@ -88,13 +88,13 @@ describe('the guest agent', () => {
     expect(region.lastRequest().url.search).toBe('?pid=77');
   });
 
-  it('says when the result was lost: it can be read once', async () => {
-    let asked = 0;
+  it('reports a lost result, because the agent returns a result once', async () => {
+    let polls = 0;
     const region = createScriptedRegion({
       [EXEC]: okResponse({ pid: 77 }),
       [EXEC_STATUS]: () => {
-        asked += 1;
-        return asked === 1
+        polls += 1;
+        return polls === 1
           ? failConnection(true)
           : errorResponse(500, "Agent error: Invalid parameter 'pid'");
       },
@@ -107,7 +107,7 @@ describe('the guest agent', () => {
     });
   });
 
-  it('gives up in time, and takes a signal for an exit code', async () => {
+  it('times out on a long command, and maps a signal to an exit code', async () => {
     const status: Record<string, number> = { exited: 0 };
     const region = createScriptedRegion({
       [EXEC]: okResponse({ pid: 77 }),
@@ -127,7 +127,7 @@ describe('the guest agent', () => {
     });
   });
 
-  it('sends input and reads output byte by byte, as Proxmox does', async () => {
+  it('encodes input and output as one character per byte', async () => {
     const answer = { exited: 1, exitcode: 0, 'out-data': 'Ã¼', 'err-data': '☃' };
     const region = createScriptedRegion({
       [EXEC]: okResponse({ pid: 77 }),
@@ -141,13 +141,15 @@ describe('the guest agent', () => {
       errorOutput: '☃',
     });
     expect(region.transport.requests[0]?.text).toContain('input-data=%C3%83%C2%BC');
-    const words = { ...command, command: ['/bin/echo', 'ü'] };
-    await expect(createScriptedRegion({}).hypervisor.guestExec(VM, words)).rejects.toMatchObject({
-      code: 'PARAMETER_REFUSED',
-    });
+    const nonAscii = { ...command, command: ['/bin/echo', 'ü'] };
+    await expect(createScriptedRegion({}).hypervisor.guestExec(VM, nonAscii)).rejects.toMatchObject(
+      {
+        code: 'PARAMETER_REFUSED',
+      },
+    );
   });
 
-  it('takes no more input than Proxmox does', async () => {
+  it('refuses more input than Proxmox accepts', async () => {
     const long = { ...command, input: 'x'.repeat(65_537) };
     await expect(createScriptedRegion({}).hypervisor.guestExec(VM, long)).rejects.toMatchObject({
       code: 'PARAMETER_REFUSED',

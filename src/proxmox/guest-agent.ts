@@ -23,7 +23,7 @@ interface GuestAgentOptions {
   readonly clock: Clock;
 }
 
-/** What goes through the guest agent. Each call holds one of the host's few workers while a guest is silent. */
+/** Calls the QEMU guest agent. A call to a guest that does not respond occupies one of the host's three API workers. */
 export class GuestAgent {
   readonly #api: ApiClient;
   readonly #vmHosts: VmHosts;
@@ -52,7 +52,11 @@ export class GuestAgent {
   }
 
   async interfaces(vm: VmRef, options: CallOptions): Promise<readonly GuestInterface[]> {
-    const call = { method: 'GET', operation: 'ask for the addresses of', ...options } as const;
+    const call = {
+      method: 'GET',
+      operation: 'read the network interfaces of',
+      ...options,
+    } as const;
     const data = await this.#request(vm, '/network-get-interfaces', call);
     return asObjects(asObject(data)['result'])
       .filter((entry) => entry['name'] !== 'lo')
@@ -79,17 +83,21 @@ export class GuestAgent {
     }
   }
 
-  /** Undefined while nothing can be learnt. */
+  /** Resolves with undefined on a transient error. */
   async #readCommandStatus(
     vm: VmRef,
     pid: number,
     options: CallOptions,
   ): Promise<JsonObject | undefined> {
-    const call = { method: 'GET', operation: 'wait for a command in', query: { pid } } as const;
+    const call = {
+      method: 'GET',
+      operation: 'read the status of a command in',
+      query: { pid },
+    } as const;
     try {
       return asObject(await this.#request(vm, '/exec-status', { ...call, ...options }));
     } catch (error) {
-      if (isResultAlreadyRead(error)) throw resultLost(vm, error);
+      if (isResultAlreadyRead(error)) throw commandResultLost(vm, error);
       if (error instanceof PvescalerError && error.retry === 'backoff') return undefined;
       throw error;
     }
@@ -128,7 +136,6 @@ function parseInterface(entry: JsonObject): GuestInterface {
   };
 }
 
-/** Loopback and link-local: of no use to anybody outside the guest. */
 function isLoopbackOrLinkLocal(address: string): boolean {
   return /^(127\.|169\.254\.|::1$|fe[89ab])/i.test(address);
 }
@@ -136,7 +143,7 @@ function isLoopbackOrLinkLocal(address: string): boolean {
 function parseCommandResult(status: JsonObject): GuestCommandResult {
   const signal = asNumber(status['signal']);
   return {
-    // As a shell says it of a program that a signal ended.
+    // Like a shell: 128 + signal number.
     exitCode: asNumber(status['exitcode']) ?? (signal === undefined ? -1 : 128 + signal),
     output: decodeOutput(asText(status['out-data'])),
     errorOutput: decodeOutput(asText(status['err-data'])),
@@ -147,38 +154,42 @@ function isAgentSilent(error: unknown): boolean {
   return error instanceof PvescalerError && error.code === 'GUEST_AGENT_SILENT';
 }
 
-/** The end of a command can be read once. If that answer was lost, so is the result. */
+/** The agent returns the result of a command once. If that response is lost, the result is lost. */
 function isResultAlreadyRead(error: unknown): error is PvescalerError {
   return (
     isAgentSilent(error) && error instanceof Error && /Invalid parameter 'pid'/.test(error.message)
   );
 }
 
-function resultLost(vm: VmRef, cause: PvescalerError): Unreachable {
+function commandResultLost(vm: VmRef, cause: PvescalerError): Unreachable {
   return new Unreachable(
     'GUEST_AGENT_SILENT',
-    `the result of a command in VM ${vm.vmId} was lost; it has ended`,
+    `run a command in the guest of VM ${vm.vmId}: the command ended, but its result was lost`,
     { cause, facts: { vmId: vm.vmId, requestSent: true } },
   );
 }
 
 function commandTimedOut(vm: VmRef, pid: number): TimedOut {
-  return new TimedOut('REQUEST_TIMED_OUT', `a command in VM ${vm.vmId} has not ended in time`, {
-    facts: { vmId: vm.vmId, pid, requestSent: true },
-  });
+  return new TimedOut(
+    'REQUEST_TIMED_OUT',
+    `run a command in the guest of VM ${vm.vmId}: no result within the timeout; the command continues to run`,
+    {
+      facts: { vmId: vm.vmId, pid, requestSent: true },
+    },
+  );
 }
 
-/** Each character of the input becomes one byte in the guest, so each byte of ours has to be a character. */
+/** Proxmox turns each character of `input-data` into one byte, so each UTF-8 byte is sent as one character. */
 function encodeInput(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const bytes = new TextEncoder().encode(text);
   return Array.from(bytes, (byte) => String.fromCharCode(byte)).join('');
 }
 
-/** What a command wrote comes the same way. */
+/** The reverse of encodeInput: each character of the output is one byte. */
 function decodeOutput(text: string | undefined): string {
   const codes = Array.from(text ?? '', (character) => character.codePointAt(0) ?? 0);
-  // A Proxmox that reads it as text some day: then it is what it should be already.
+  // Characters above 0xff mean that Proxmox already decoded the output.
   if (codes.some((code) => code > 0xff)) return text ?? '';
   return new TextDecoder().decode(Uint8Array.from(codes));
 }
@@ -188,11 +199,14 @@ function checkCommand(command: GuestCommand): void {
   if (length > MAX_INPUT_BYTES) {
     throw new InvalidConfig(
       'PARAMETER_REFUSED',
-      `the input of a guest command has ${length} bytes; Proxmox takes ${MAX_INPUT_BYTES}`,
+      `the input of a guest command has ${length} bytes; Proxmox accepts at most ${MAX_INPUT_BYTES}`,
     );
   }
-  // Proxmox would cut its end off and wait for an answer in vain.
-  if (command.command.some((word) => !/^[\x20-\x7e\s]*$/.test(word))) {
-    throw new InvalidConfig('PARAMETER_REFUSED', 'a guest command has words that are not ASCII');
+  // Proxmox would truncate the command and time out.
+  if (command.command.some((argument) => !/^[\x20-\x7e\s]*$/.test(argument))) {
+    throw new InvalidConfig(
+      'PARAMETER_REFUSED',
+      'a guest command has a non-ASCII argument; pass such text as input',
+    );
   }
 }

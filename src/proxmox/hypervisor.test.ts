@@ -4,7 +4,7 @@ import { createScriptedRegion, okResponse, UPID } from './scripted-region.fixtur
 
 const VM = { vmId: 160, host: 'pve1' };
 
-describe('the overview', () => {
+describe('view', () => {
   const RESOURCES = [
     { type: 'node', node: 'pve2', status: 'offline', maxcpu: 8, maxmem: 2 ** 34 },
     { type: 'node', node: 'pve1', status: 'online', maxcpu: 16, maxmem: 2 ** 35, cpu: 0.5 },
@@ -38,7 +38,7 @@ describe('the overview', () => {
     { type: 'pool', pool: 'k8s' },
   ];
 
-  it('is one reading, sorted out', async () => {
+  it('returns hosts, storages, VMs and taken ids from one response', async () => {
     const region = createScriptedRegion({ 'GET /cluster/resources': okResponse(RESOURCES) });
     const view = await region.hypervisor.view();
     expect(view).toMatchObject({ region: 'home', version: '9.2.1', takenAt: region.clock.now() });
@@ -87,12 +87,12 @@ describe('the overview', () => {
     ]);
   });
 
-  it('costs one read each time, whatever the number of VMs; the version once in a while', async () => {
+  it('costs one request for any number of unchanged VMs, and one more when the version is read again', async () => {
     const region = createScriptedRegion({
       'GET /cluster/resources': okResponse(RESOURCES),
       'GET /nodes/pve1/qemu/161/config': okResponse({ digest: 'a', cores: 4, memory: 8_192 }),
     });
-    // The first: the version too, and the configuration of a VM not seen before.
+    // The first view also reads the version and the configuration of the new VM.
     await region.hypervisor.view();
     expect(region.transport.requests).toHaveLength(3);
     for (let pass = 0; pass < 5; pass += 1) await region.hypervisor.view();
@@ -102,7 +102,7 @@ describe('the overview', () => {
     expect(region.transport.requests).toHaveLength(10);
   });
 
-  it('is not held up by a host that does not answer', async () => {
+  it('is not delayed by a host that does not respond', async () => {
     const region = createScriptedRegion({
       'GET /cluster/resources': okResponse([
         RESOURCES[1],
@@ -118,7 +118,7 @@ describe('the overview', () => {
     expect(region.clock.monotonic()).toBeLessThan(5_100);
   });
 
-  it('tells later calls where a VM is', async () => {
+  it('sets the host of a VM for later calls', async () => {
     const region = createScriptedRegion({
       'GET /cluster/resources': okResponse(RESOURCES),
       'POST /nodes/pve1/qemu/161/status/start': okResponse(UPID),
@@ -128,8 +128,8 @@ describe('the overview', () => {
   });
 });
 
-describe('rights', () => {
-  it('are the names listed for the path', async () => {
+describe('permissions', () => {
+  it('returns the privileges listed for the path', async () => {
     const region = createScriptedRegion({
       'GET /access/permissions': okResponse({ '/vms/100': { 'VM.PowerMgmt': 0, 'VM.Audit': 1 } }),
     });

@@ -17,7 +17,7 @@ export interface ProxmoxOptions extends ApiClientOptions {
   readonly region: string;
 }
 
-/** One region over its REST API. The transport is closed with it. */
+/** Creates the Hypervisor of one region. Closing it closes the transport. */
 export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
   const { region, clock, random } = options;
   const api = new ApiClient(options);
@@ -66,7 +66,7 @@ export function createProxmoxHypervisor(options: ProxmoxOptions): Hypervisor {
   };
 }
 
-interface ViewReader {
+interface ViewSources {
   readonly region: string;
   readonly api: ApiClient;
   readonly vmHosts: VmHosts;
@@ -75,20 +75,20 @@ interface ViewReader {
   readonly clock: Clock;
 }
 
-async function readView(reader: ViewReader, call: CallOptions): Promise<RegionView> {
-  const version = await reader.version.current(call);
-  const data = await reader.api.requestData({
+async function readView(sources: ViewSources, call: CallOptions): Promise<RegionView> {
+  const version = await sources.version.current(call);
+  const data = await sources.api.requestData({
     method: 'GET',
     path: '/cluster/resources',
-    operation: 'read the overview',
+    operation: 'read the cluster resources',
     ...call,
   });
-  const overview = parseClusterResources(reader.region, data);
-  const takenAt = reader.clock.now();
-  reader.vmHosts.replaceAll(overview.vms);
+  const overview = parseClusterResources(sources.region, data);
+  const takenAt = sources.clock.now();
+  sources.vmHosts.replaceAll(overview.vms);
   const online = new Set(overview.hosts.filter((host) => host.online).map((host) => host.name));
-  const vms = await reader.vmSizes.applyTo(overview.vms, online, call);
-  return { region: reader.region, takenAt, version, ...overview, vms };
+  const vms = await sources.vmSizes.applyTo(overview.vms, online, call);
+  return { region: sources.region, takenAt, version, ...overview, vms };
 }
 
 async function readPermissions(
@@ -100,9 +100,9 @@ async function readPermissions(
     method: 'GET',
     path: '/access/permissions',
     query: { path },
-    operation: `read the rights on ${path}`,
+    operation: `read the permissions on ${path}`,
     ...call,
   });
-  // A right is there when it is named; its value only says whether it is handed down.
+  // Every listed privilege is granted; its value only states whether it propagates to subpaths.
   return Object.keys(asObject(asObject(data)[path])).sort();
 }

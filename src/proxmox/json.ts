@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading foreign values without trusting them: Proxmox sends numbers as strings, booleans as 0 and 1, and
-// leaves out what it does not know.
+// Reads untyped JSON of Proxmox, which sends numbers as strings, booleans as 0 and 1, and omits unknown values.
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -16,7 +15,7 @@ export function asObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter((item: unknown) => isObject(item)) : [];
 }
 
-/** Numbers too: a name made of digits may arrive as one. */
+/** Accepts numbers: Proxmox may send a name of digits as a number. */
 export function asText(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   return typeof value === 'number' ? String(value) : undefined;

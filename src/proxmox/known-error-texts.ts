@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Proxmox says, and what it means for us. First match wins, so the narrow ones stand above the wide ones.
+// Error texts of Proxmox and the errors they become. The first match wins: specific patterns precede general ones.
 import {
   Conflict,
   type ErrorDetails,
@@ -48,13 +48,13 @@ const hostUnreachable: KnownErrorText['createError'] = (message, details) =>
   new Unreachable('PVE_HOST_UNREACHABLE', message, details);
 
 export const KNOWN_ERROR_TEXTS: readonly KnownErrorText[] = [
-  // An id that somebody else has: three texts when creating, one when asking, and the clone's own.
+  // The VM id is taken: texts of create and clone tasks and of parameter verification.
   { pattern: /unable to create (VM|CT) \d+ - (VM|CT) \d+ already exists/, createError: idTaken },
   { pattern: /close \(rename\) atomic file '.*\.conf' failed: File exists/, createError: idTaken },
   { pattern: /unable to create (VM|CT) \d+: config file already exists/, createError: idTaken },
   { pattern: /(VM|CT) \d+ already exists/, createError: idTaken },
 
-  // A guest that does not do as asked looks like a lock that timed out; it is not one.
+  // Contains "got timeout" like a lock timeout, but the guest did not shut down.
   {
     pattern: /VM quit\/powerdown failed/,
     createError: (message, details) => new TaskFailed('TASK_FAILED', message, details),
@@ -67,7 +67,7 @@ export const KNOWN_ERROR_TEXTS: readonly KnownErrorText[] = [
         facts: { ...details.facts, lock: match[1] ?? '' },
       }),
   },
-  // `qmp` in 8.4, `qga` in 9. The command may have been carried out.
+  // `qmp` in 8.4, `qga` in 9. The command may have been executed.
   { pattern: /(qmp|qga) command 'guest-[^']*' failed/, createError: agentSilent },
   { pattern: /got (lock (request )?)?timeout|locked command timed out/, createError: lockTimedOut },
   { pattern: /checksum mismatch \(file change by other user/, createError: vmChanged },
@@ -77,15 +77,15 @@ export const KNOWN_ERROR_TEXTS: readonly KnownErrorText[] = [
     createError: (message, details) =>
       new Conflict('VM_LOCKED', message, {
         ...details,
-        hint: 'Somebody protected the VM; remove the protection in Proxmox if it should go.',
+        hint: 'The VM is protected. Remove the protection in Proxmox if the VM may be deleted.',
       }),
   },
   { pattern: /VM \d+ is running - destroy failed/, createError: vmChanged },
   { pattern: /VM \d+ already running/, createError: vmChanged },
   { pattern: /cluster not ready - no quorum|error: no quorum!/, createError: noQuorum },
-  // Without a majority the cluster's files can only be read, and who does not ask first fails with this.
+  // Without quorum /etc/pve is read-only. Calls that do not check quorum first fail with this text.
   { pattern: /unable to open file '\/etc\/pve\/[^']*' - Permission denied/, createError: noQuorum },
-  // The cluster file system of one host is down or being restarted, by an upgrade for one.
+  // The cluster file system of the host is down or restarts, for example during an upgrade.
   {
     pattern: /ipcc_send_rec|Unable to load access control list|cluster filesystem not online/,
     createError: hostUnreachable,
@@ -110,7 +110,7 @@ export const KNOWN_ERROR_TEXTS: readonly KnownErrorText[] = [
     createError: (message, details) =>
       new Unreachable('GUEST_AGENT_SILENT', message, {
         ...details,
-        hint: 'Set agent=1 on the VM; it takes effect with the next cold start.',
+        hint: 'Set agent=1 on the VM; it takes effect when the VM is stopped and started again.',
       }),
   },
   { pattern: /Agent error: /, createError: agentSilent },

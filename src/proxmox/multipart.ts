@@ -2,7 +2,7 @@
 import type { SizedBody } from '../ports/transport.ts';
 
 export interface FileUpload {
-  /** Name and value of the fields before the file, in this order. */
+  /** Name and value of the fields, in the order in which they precede the file. */
   readonly fields: readonly (readonly [string, string])[];
   readonly fileName: string;
   readonly bytes: Uint8Array;
@@ -10,8 +10,8 @@ export interface FileUpload {
 }
 
 /**
- * An upload as Proxmox reads it: the fields first, the file last and called `filename`, and in each part
- * Content-Disposition before any other header. Its length is known, since a chunked body is refused.
+ * Encodes an upload for the parser of Proxmox: the fields first, the file last with the name `filename`, and in each part
+ * Content-Disposition before all other headers. The length is known, because Proxmox refuses chunked bodies.
  */
 export function encodeMultipart(upload: FileUpload): {
   readonly contentType: string;

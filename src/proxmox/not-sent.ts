@@ -2,8 +2,8 @@
 import { PvescalerError, TimedOut, Unreachable } from '../ports/errors.ts';
 
 /**
- * For what a call needs before it is sent (a login, the version, the VM's host). When that fails on the way,
- * the call itself certainly had no effect, whatever became of the question before it.
+ * For work that precedes a request: the login, reading the version, finding the VM's host. If it fails, the request itself
+ * was not sent, so the error gets `requestSent: false`.
  */
 export async function rejectAsNotSent<T>(work: Promise<T>): Promise<T> {
   try {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { formatProperties, parseProperties } from './property-string.ts';
 
 describe('property strings', () => {
-  it('are read with the key that is left out', () => {
+  it('are parsed with a default key', () => {
     expect(Object.fromEntries(parseProperties('virtio,bridge=vmbr0, tag=5', 'model'))).toEqual({
       model: 'virtio',
       bridge: 'vmbr0',
@@ -13,7 +13,7 @@ describe('property strings', () => {
     expect(parseProperties('local:1/vm-1-disk-0.raw,size=2G', 'file').get('size')).toBe('2G');
   });
 
-  it('are written without what is undefined', () => {
+  it('are formatted without undefined values', () => {
     expect(formatProperties('local:0', { iothread: true, discard: 'on', cache: undefined })).toBe(
       'local:0,iothread=1,discard=on',
     );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `virtio,bridge=vmbr0,tag=12`: how Proxmox writes a small record into one option. One part may come without
-// its key (the model of a network card, the volume of a disk); each caller knows which key that stands for.
+// Property strings: several properties in one option, `virtio,bridge=vmbr0,tag=12`. One part may omit its key (the model of
+// a network card, the volume of a disk); the caller passes this default key.
 
 export type Properties = ReadonlyMap<string, string>;
 
@@ -14,7 +14,7 @@ export function parseProperties(text: string, defaultKey: string): Properties {
   return properties;
 }
 
-/** `head` comes first and bare; undefined values are left out; booleans become 1 and 0. */
+/** `head` comes first, without a key. Undefined values are omitted; booleans become 1 and 0. */
 export function formatProperties(
   head: string | undefined,
   properties: Readonly<Record<string, string | number | boolean | undefined>>,

@@ -6,7 +6,7 @@ export interface RetryOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal?: AbortSignal | undefined;
-  /** The first try included. */
+  /** Includes the first attempt. */
   readonly maxAttempts: number;
   readonly initialBackoffMs: number;
   readonly maxBackoffMs: number;
@@ -14,8 +14,8 @@ export interface RetryOptions {
 }
 
 /**
- * Tries again what failed in passing. The pause doubles each time and is drawn from its upper half: callers
- * that failed together do not come back together, and none comes back at once.
+ * Retries transient errors. The backoff doubles each time, with jitter over its upper half: callers that failed together
+ * retry at different times, and none retries immediately.
  */
 export async function retryWithBackoff<T>(
   work: () => Promise<T>,

@@ -5,7 +5,7 @@ import { rejectOnAbort } from './abort.ts';
 import type { Parameters } from './form.ts';
 import { asBoolean, asObject, asText } from './json.ts';
 
-/** Secrets are functions, so that a rotated one is picked up and none lies in an object that may be printed. */
+/** Secrets are functions: a rotated secret takes effect, and printing the object reveals nothing. */
 export type Credentials =
   /** `id` is `user@realm!name`. */
   | { readonly kind: 'token'; readonly id: string; secret(): string | Promise<string> }
@@ -13,17 +13,17 @@ export type Credentials =
   | { readonly kind: 'password'; readonly user: string; password(): string | Promise<string> };
 
 export interface Session {
-  /** What proves who we are, for one request. */
+  /** Authentication headers for one request. */
   headers(method: string, signal?: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** After a 401: whether there is something new to try. Refuses what `headers` gave before. */
+  /** Call it after a 401. Discards the refused headers; returns whether `headers` can return new ones. */
   invalidate(refused: Readonly<Record<string, string>>): boolean;
-  /** What must not appear in any text. */
+  /** Values that must not appear in any message. */
   secrets(): readonly string[];
   /** `user@realm`, without the token's name. */
   readonly user: string;
 }
 
-/** Posts to /access/ticket and hands back its data. */
+/** Posts to /access/ticket and returns the data of the response. */
 export type Login = (form: Parameters) => Promise<unknown>;
 
 export function createSession(
@@ -65,7 +65,7 @@ interface Ticket {
   readonly obtainedAt: number;
 }
 
-/** A ticket lives two hours; renewed at half of that, a host that is slow to answer is no trouble. */
+/** A ticket is valid for two hours. Renewal after one hour leaves time for retries. */
 const RENEW_AFTER_MS = 60 * 60 * 1_000;
 
 class TicketSession implements Session {
@@ -75,7 +75,7 @@ class TicketSession implements Session {
   readonly #postLogin: Login;
   #ticket: Ticket | undefined;
   #password = '';
-  /** One login for all who wait for it. */
+  /** Shared by all requests that need a ticket. */
   #loginInProgress: Promise<Ticket> | undefined;
 
   constructor(
@@ -95,7 +95,7 @@ class TicketSession implements Session {
   }
 
   invalidate(refused: Readonly<Record<string, string>>): boolean {
-    // Somebody else may have logged in again since that request left; then theirs is what to try.
+    // Another request may have renewed the ticket since; then the new ticket is kept.
     const current = this.#ticket;
     if (current !== undefined && refused['cookie']?.endsWith(encodeURIComponent(current.ticket))) {
       this.#ticket = undefined;
@@ -125,7 +125,7 @@ class TicketSession implements Session {
     return this.#ticket;
   }
 
-  /** A ticket still good is exchanged for a new one without the password. */
+  /** Proxmox accepts a valid ticket in place of the password. Resolves with undefined if the ticket is refused. */
   async #renewTicket(held: Ticket | undefined): Promise<Ticket | undefined> {
     if (held === undefined) return undefined;
     try {
@@ -144,9 +144,13 @@ class TicketSession implements Session {
   async #logIn(password: string): Promise<Ticket> {
     const data = asObject(await this.#postLogin({ username: this.user, password }));
     if (asBoolean(data['NeedTFA'])) {
-      throw new Unauthorized('CREDENTIALS_REFUSED', `${this.user} needs a second factor`, {
-        hint: 'Use an API token: it needs none.',
-      });
+      throw new Unauthorized(
+        'CREDENTIALS_REFUSED',
+        `log in as ${this.user}: Proxmox requires a second factor`,
+        {
+          hint: 'Use an API token: tokens need no second factor.',
+        },
+      );
     }
     const ticket = asText(data['ticket']) ?? '';
     const csrf = asText(data['CSRFPreventionToken']) ?? '';

@@ -34,8 +34,8 @@ const APPLIED = {
   net0: 'virtio=02:00:00:00:00:01,bridge=vmbr0,tag=12',
 };
 
-describe('the change that applies a spec to a clone', () => {
-  it('contains tags, UUID, hardware and networks', () => {
+describe('computeSpecChange', () => {
+  it('sets tags, UUID, hardware and networks', () => {
     const config = { tags: ['base'], smbiosUuid: undefined };
     expect(computeSpecChange({ config, options: { memory: '512' } }, aSpec())).toEqual({
       set: { ...APPLIED, tags: 'ca-group-a;pvescaler', smbios1: `uuid=${UUID}` },
@@ -43,14 +43,14 @@ describe('the change that applies a spec to a clone', () => {
     });
   });
 
-  it('contains nothing when nothing differs, whatever the order and case of properties', () => {
+  it('returns no change when only order and case of properties differ', () => {
     const { tags, smbiosUuid } = aSpec();
     const net0 = 'virtio=02:00:00:00:00:01,tag=12,BRIDGE=vmbr0';
     const clone = { config: { tags, smbiosUuid }, options: { ...APPLIED, net0 } };
     expect(computeSpecChange(clone, aSpec())).toEqual({ set: {}, remove: [] });
   });
 
-  it('removes inherited cloud-init drives, except from the drive of the seed, and only for a seed', () => {
+  it('removes inherited cloud-init drives other than the seed drive, and only if the VM has a seed', () => {
     const options = {
       ide0: 'local-lvm:vm-160-cloudinit,media=cdrom',
       ide2: 'local:160/vm-160-cloudinit.qcow2,media=cdrom',
@@ -63,7 +63,7 @@ describe('the change that applies a spec to a clone', () => {
   });
 });
 
-describe('the disk of a clone', () => {
+describe('boot disk of a clone', () => {
   const volume = 'local-lvm:vm-1250-disk-0';
 
   function changedDisk(

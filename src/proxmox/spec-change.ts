@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A clone has the options of its template. This computes the change that brings it to its own specification.
+// A clone has the options of its template. This computes the change that makes it match its spec.
 import type { DiskOptions, VmConfig, VmSpec } from '../ports/hypervisor.ts';
 import { findBootDrive, findCloudInitDrives, SEED_DRIVE, type VmOptions } from './drives.ts';
 import { coresPerSocket, formatNetworks, type OptionChange, toMebibytes } from './vm-options.ts';
@@ -9,7 +9,7 @@ interface Clone {
   readonly options: VmOptions;
 }
 
-/** Contains only what differs. */
+/** Returns only the options that differ. */
 export function computeSpecChange({ config, options }: Clone, spec: VmSpec): OptionChange {
   const desired = desiredOptions(options, spec);
   const differing = Object.entries(desired).filter(
@@ -43,7 +43,7 @@ function desiredOptions(options: VmOptions, { hardware, disk }: VmSpec): VmOptio
   };
 }
 
-/** Attaching the seed replaces a cloud-init drive in the seed's own place. */
+/** Excludes the drive of the seed: attaching the seed replaces its content. */
 function findInheritedSeedDrives(options: VmOptions): readonly string[] {
   return findCloudInitDrives(options).filter((drive) => drive !== SEED_DRIVE);
 }
@@ -53,7 +53,7 @@ interface DriveFeatures {
   readonly iothread: boolean;
 }
 
-/** The same volume with other disk options. */
+/** Keeps the volume and replaces the disk options. */
 function formatDrive(stored: string, disk: DiskOptions, features: DriveFeatures): string {
   const [volume = '', ...parts] = stored.split(',');
   const kept = parts.filter((part) => !/^(discard|ssd|iothread|cache)=/.test(part));
@@ -67,14 +67,14 @@ function formatDrive(stored: string, disk: DiskOptions, features: DriveFeatures)
   ].join(',');
 }
 
-/** I/O threads need one controller per disk; virtio disks have no SSD flag. */
+/** I/O threads need one controller per disk; virtio disks have no `ssd` flag. */
 function supportedFeatures(drive: string, controller: string | undefined): DriveFeatures {
   const isVirtio = drive.startsWith('virtio');
   const hasOwnController = drive.startsWith('scsi') && controller === 'virtio-scsi-single';
   return { ssd: !isVirtio, iothread: isVirtio || hasOwnController };
 }
 
-/** Proxmox keeps the parts of a property string, not their order or case. */
+/** Proxmox may return the parts of a property string in another order and case. */
 function isEqualOption(stored: string | undefined, desired: string): boolean {
   const parts = (text: string) => text.toLowerCase().split(',').sort().join();
   return stored !== undefined && parts(stored) === parts(desired);

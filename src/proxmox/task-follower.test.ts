@@ -12,49 +12,49 @@ import { TaskFollower } from './task-follower.ts';
 const STATUS = `GET /nodes/pve1/tasks/${UPID}/status`;
 
 describe('TaskFollower', () => {
-  function following(region: ScriptedRegion) {
+  function createFollower(region: ScriptedRegion) {
     return new TaskFollower(region.hypervisor, region.clock);
   }
 
-  it('asks less and less often, through trouble, until the end', async () => {
-    let asked = 0;
+  it('polls with a growing interval until the task ends, also after transient errors', async () => {
+    let polls = 0;
     const times: number[] = [];
     const region = createScriptedRegion({
       [STATUS]: () => {
-        asked += 1;
+        polls += 1;
         times.push(region.clock.monotonic());
-        if (asked === 3) return { status: 595, reason: 'Connection refused' };
+        if (polls === 3) return { status: 595, reason: 'Connection refused' };
         return okResponse(
-          asked < 6 ? { status: 'running' } : { status: 'stopped', exitstatus: 'OK' },
+          polls < 6 ? { status: 'running' } : { status: 'stopped', exitstatus: 'OK' },
         );
       },
     });
-    const end = following(region).follow(TASK, { timeoutMs: 60_000 });
+    const end = createFollower(region).follow(TASK, { timeoutMs: 60_000 });
     await expect(region.advanceUntil(end)).resolves.toMatchObject({ succeeded: true });
     expect(times).toEqual([250, 750, 1_500, 2_500, 4_000, 6_000]);
     await region.clock.advance(1_000);
     expect(region.clock.sleeping).toBe(0);
   });
 
-  it('ends with the timeout, the signal, or an answer that will not change', async () => {
+  it('rejects on timeout, on abort and on a permanent error', async () => {
     const region = createScriptedRegion({ [STATUS]: okResponse({ status: 'running' }) });
-    const follower = following(region);
+    const follower = createFollower(region);
     const late = follower.follow(TASK, { timeoutMs: 3_000 });
     await expect(region.advanceUntil(late)).rejects.toMatchObject({ code: 'TASK_TIMED_OUT' });
     expect(region.clock.monotonic()).toBeLessThan(3_500);
     const abort = new AbortController();
-    const calledOff = follower.follow(TASK, { timeoutMs: 1e9, signal: abort.signal });
+    const aborted = follower.follow(TASK, { timeoutMs: 1e9, signal: abort.signal });
     abort.abort();
-    await expect(calledOff).rejects.toMatchObject({ code: 'CANCELLED' });
+    await expect(aborted).rejects.toMatchObject({ code: 'CANCELLED' });
     const already = { timeoutMs: 1, signal: abort.signal };
     await expect(follower.follow(TASK, already)).rejects.toMatchObject({
       code: 'CANCELLED',
     });
-    const nowhere = follower.follow({ ...TASK, upid: 'nonsense' }, { timeoutMs: 1e9 });
-    await expect(region.advanceUntil(nowhere)).rejects.toMatchObject({ code: 'TASK_NOT_FOUND' });
+    const invalid = follower.follow({ ...TASK, upid: 'nonsense' }, { timeoutMs: 1e9 });
+    await expect(region.advanceUntil(invalid)).rejects.toMatchObject({ code: 'TASK_NOT_FOUND' });
   });
 
-  it('does not let a host that hangs hold up the others', async () => {
+  it('polls tasks of other hosts while one host hangs', async () => {
     const other = UPID.replace('pve1', 'pve2');
     const region = createScriptedRegion({
       [STATUS]: () => new Promise(() => undefined),
@@ -63,9 +63,9 @@ describe('TaskFollower', () => {
         exitstatus: 'OK',
       }),
     });
-    const follower = following(region);
-    const hangs = follower.follow(TASK, { timeoutMs: 1_000 });
-    hangs.catch(() => undefined);
+    const follower = createFollower(region);
+    const hanging = follower.follow(TASK, { timeoutMs: 1_000 });
+    hanging.catch(() => undefined);
     await region.clock.advance(300);
     await expect(
       region.advanceUntil(

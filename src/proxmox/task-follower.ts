@@ -20,17 +20,17 @@ interface FollowedTask {
   reject(error: unknown): void;
 }
 
-/** All polls fall on multiples of this, so that those due together are asked for together. */
+/** All polls happen at multiples of this, so that the tasks due together are queried in one batch. */
 const TICK_MS = 250;
 const MAX_POLL_INTERVAL_MS = 5_000;
 const POLL_INTERVAL_FACTOR = 1.5;
-/** Polls under way at once; the rest of a beat waits for the next. */
+/** Due tasks beyond this limit wait for the next tick. */
 const MAX_CONCURRENT_POLLS = 32;
 
 /**
- * Follows tasks to their end: one loop for all of a region, which runs only while there is something to
- * follow. A task is asked for after a quarter of a second, then less and less often. Trouble on the way
- * (a host that does not answer) is no end; only its answer, its timeout or the caller's signal is.
+ * Follows tasks to their end: one polling loop per region, which runs only while there are tasks to follow. The poll
+ * interval starts at 250 ms and grows. Transient errors, such as a host that does not respond, do not end it; only the
+ * task's exit status, a permanent error, the timeout or the caller's signal do.
  */
 export class TaskFollower {
   readonly #hypervisor: Pick<Hypervisor, 'task'>;
@@ -43,7 +43,7 @@ export class TaskFollower {
     this.#clock = clock;
   }
 
-  /** TimedOut/TASK_TIMED_OUT leaves the task running. A failed task resolves, with its failure. */
+  /** Resolves for a failed task too, with its failure. TimedOut/TASK_TIMED_OUT leaves the task running. */
   follow(task: TaskRef, options: FollowOptions): Promise<EndedTask> {
     const now = this.#clock.monotonic();
     return new Promise((resolve, reject) => {
@@ -85,12 +85,12 @@ export class TaskFollower {
     this.#isRunning = false;
   }
 
-  /** Not waited for: a host that hangs must not keep the tasks of the others from being asked for. */
+  /** Does not wait for the polls: a host that hangs must not delay the tasks of other hosts. */
   #pollDue(now: number): void {
-    const all = [...this.#followed];
-    const free = MAX_CONCURRENT_POLLS - all.filter((one) => one.isPolling).length;
-    const due = all.filter((one) => !one.isPolling && one.pollAt <= now);
-    for (const one of due.slice(0, free)) void this.#poll(one);
+    const followed = [...this.#followed];
+    const free = MAX_CONCURRENT_POLLS - followed.filter((task) => task.isPolling).length;
+    const due = followed.filter((task) => !task.isPolling && task.pollAt <= now);
+    for (const task of due.slice(0, free)) void this.#poll(task);
   }
 
   async #poll(followed: FollowedTask): Promise<void> {
@@ -117,13 +117,21 @@ function isTransient(error: unknown): boolean {
 }
 
 function followCancelled(task: TaskRef): Cancelled {
-  return new Cancelled('CANCELLED', 'nobody waits for the task any more', {
-    facts: { upid: task.upid },
-  });
+  return new Cancelled(
+    'CANCELLED',
+    `the caller stopped following the ${task.kind} task on ${task.host}`,
+    {
+      facts: { upid: task.upid },
+    },
+  );
 }
 
 function taskTimedOut(task: TaskRef): TimedOut {
-  return new TimedOut('TASK_TIMED_OUT', 'the task has not ended in time', {
-    facts: { upid: task.upid },
-  });
+  return new TimedOut(
+    'TASK_TIMED_OUT',
+    `the ${task.kind} task on ${task.host} did not end within the timeout; it continues to run`,
+    {
+      facts: { upid: task.upid },
+    },
+  );
 }

@@ -22,10 +22,10 @@ function upid(serial: number, host = 'pve1', parts: UpidParts = {}): string {
   return `UPID:${host}:${pid}:12345678:66A0B2C3:${type}:9000:${user}:`;
 }
 
-describe('tasks', () => {
+describe('task', () => {
   const ended = (exitstatus?: string) => okResponse({ status: 'stopped', exitstatus });
 
-  it('end with OK, warnings or a failure that is translated', async () => {
+  it('returns running, success, success with warnings, or a translated failure', async () => {
     const answers = [
       okResponse({ status: 'running' }),
       ended('OK'),
@@ -56,7 +56,7 @@ describe('tasks', () => {
     });
   });
 
-  it('are not found when the record is gone, unreadable, or of another token', async () => {
+  it('fails with TASK_NOT_FOUND for a missing record, an invalid UPID and a task of another token', async () => {
     const gone = createScriptedRegion({
       [STATUS]: errorResponse(400, 'Parameter verification failed.', { upid: 'no such task' }),
     });
@@ -74,7 +74,7 @@ describe('tasks', () => {
     });
   });
 
-  it('are read together when many are asked for at once', async () => {
+  it('answers many concurrent queries with one list per host', async () => {
     const running = Array.from({ length: 20 }, (_, index) => upid(index + 1));
     const done = upid(99);
     const region = createScriptedRegion({
@@ -94,7 +94,7 @@ describe('tasks', () => {
     expect(region.transport.requests[0]?.url.search).toBe('?source=active&limit=1000');
   });
 
-  it('are asked for one by one when the list cannot be read', async () => {
+  it('queries each task when the list cannot be read', async () => {
     const texts = Array.from({ length: 4 }, (_, index) => upid(index + 1));
     const region = createScriptedRegion({
       'GET /nodes/pve1/tasks': errorResponse(500, 'no'),
@@ -108,7 +108,7 @@ describe('tasks', () => {
     expect(statuses.every((status) => status.state === 'ended')).toBe(true);
   });
 
-  it('that run are listed by kind, ours only', async () => {
+  it('runningTasks returns only tasks of one kind that our user started', async () => {
     const region = createScriptedRegion({
       'GET /nodes/pve1/tasks': okResponse([
         { upid: upid(1) },
@@ -125,7 +125,7 @@ describe('tasks', () => {
     ]);
   });
 
-  it('tell the last lines of their log', async () => {
+  it('taskLog returns the last lines of the log', async () => {
     const lines = Array.from({ length: 120 }, (_, n) => ({ n: n + 1, t: `line ${n + 1}` }));
     const region = createScriptedRegion({
       [`GET /nodes/pve1/tasks/${UPID}/log`]: ({ url }) => {

@@ -9,9 +9,9 @@ import { asObject, asObjects, asText } from './json.ts';
 import { translateTaskFailure } from './translate-errors.ts';
 import { parseUpid, requireUpid, TASK_TYPES, toRunningTask, type Upid } from './upid.ts';
 
-/** From so many of one host on, its list of running tasks is cheaper than asking for each. */
+/** From this many status queries per host, one list of running tasks is cheaper than one request per task. */
 const MIN_TASKS_TO_LIST = 4;
-/** Beyond anything one host has under way. */
+/** More than one host can run. */
 const MAX_LISTED_TASKS = 1_000;
 
 interface StatusQuery {
@@ -20,10 +20,10 @@ interface StatusQuery {
   resolve(status: TaskStatus | Promise<TaskStatus>): void;
 }
 
-/** Tasks, asked at the host that runs them: no other one knows their end. */
+/** Queries tasks at the host that runs them: no other host knows their exit status. */
 export class Tasks {
   readonly #api: ApiClient;
-  /** Asked in the same instant, to be answered together. */
+  /** Queries of the same microtask, answered as one batch. */
   #queries: StatusQuery[] = [];
 
   constructor(api: ApiClient) {
@@ -45,8 +45,8 @@ export class Tasks {
   ): Promise<readonly RunningTask[]> {
     const type = TASK_TYPES[kind];
     const upids = await this.#listRunning(host, { type, ...options });
-    const own = (owner: string) => owner.split('!')[0] === this.#api.user;
-    return upids.filter((upid) => upid.type === type && own(upid.owner)).map(toRunningTask);
+    const isOwn = (owner: string) => owner.split('!')[0] === this.#api.user;
+    return upids.filter((upid) => upid.type === type && isOwn(upid.owner)).map(toRunningTask);
   }
 
   async log(task: TaskRef, lines: number, options: CallOptions): Promise<readonly string[]> {
@@ -59,30 +59,30 @@ export class Tasks {
   }
 
   #readStatuses(): void {
-    const byHost = Map.groupBy(this.#queries, (queries) => queries.upid.host);
+    const byHost = Map.groupBy(this.#queries, (query) => query.upid.host);
     this.#queries = [];
     for (const [host, queries] of byHost) {
       if (queries.length < MIN_TASKS_TO_LIST) {
-        for (const one of queries) one.resolve(this.#readStatus(one.upid, one.options));
+        for (const query of queries) query.resolve(this.#readStatus(query.upid, query.options));
       } else this.#readStatusesFromList(host, queries);
     }
   }
 
-  /** One list tells which still run; only those that do not are asked for their end. */
+  /** Lists the running tasks once and requests the exit status only of tasks that are not in the list. */
   #readStatusesFromList(host: string, queries: readonly StatusQuery[]): void {
-    // On nobody's signal: one who gives up must not take the answer from the others.
+    // Without a signal: the abort of one caller must not fail the other callers.
     const running = this.#listRunning(host, {}).then(
       (upids) => new Set(upids.map((upid) => upid.text)),
-      // The list is a saving, not a need: whatever is wrong shows when each is asked for itself.
+      // The list is only an optimization. Without it each task is queried, and that request reports the error.
       () => new Set<string>(),
     );
-    for (const one of queries) {
-      const status = rejectOnAbort(running, one.options.signal).then((listed) =>
-        listed.has(one.upid.text)
+    for (const query of queries) {
+      const status = rejectOnAbort(running, query.options.signal).then((listed) =>
+        listed.has(query.upid.text)
           ? ({ state: 'running' } as const)
-          : this.#readStatus(one.upid, one.options),
+          : this.#readStatus(query.upid, query.options),
       );
-      one.resolve(status);
+      query.resolve(status);
     }
   }
 
@@ -91,7 +91,7 @@ export class Tasks {
       const data = await this.#api.requestData({
         method: 'GET',
         path: `/nodes/${encodeSegment(upid.host)}/tasks/${encodeSegment(upid.text)}/status`,
-        operation: `follow ${upid.type} on ${upid.host}`,
+        operation: `read the status of task ${upid.type} on ${upid.host}`,
         host: upid.host,
         facts: { upid: upid.text },
         ...options,
@@ -110,7 +110,7 @@ export class Tasks {
       method: 'GET',
       path: `/nodes/${encodeSegment(host)}/tasks`,
       query: { source: 'active', typefilter: options.type, limit: MAX_LISTED_TASKS },
-      operation: `list the tasks on ${host}`,
+      operation: `list running tasks on ${host}`,
       host,
       signal: options.signal,
     });
@@ -127,7 +127,7 @@ export class Tasks {
       method: 'GET',
       path: `/nodes/${encodeSegment(upid.host)}/tasks/${encodeSegment(upid.text)}/log`,
       query: { start: page.start, limit: page.limit },
-      operation: `read the log of ${upid.type} on ${upid.host}`,
+      operation: `read the log of task ${upid.type} on ${upid.host}`,
       host: upid.host,
       facts: { upid: upid.text },
       signal: page.signal,
@@ -139,27 +139,31 @@ export class Tasks {
 export function parseTaskStatus(upid: Upid, data: unknown): TaskStatus {
   const status = asObject(data);
   if (status['status'] !== 'stopped') return { state: 'running' };
-  const message = asText(status['exitstatus']) ?? 'ended without an exit status';
+  const message = asText(status['exitstatus']) ?? 'the task ended without an exit status';
   const warnings = /^WARNINGS: (\d+)/.exec(message)?.[1];
   if (message === 'OK' || warnings !== undefined) {
     return { state: 'ended', succeeded: true, warnings: Number(warnings ?? 0), message };
   }
   const failure = translateTaskFailure(message, {
-    operation: `${upid.type} ${upid.subject} on ${upid.host}`,
+    operation: `task ${upid.type} ${upid.subject} on ${upid.host}`,
     facts: { upid: upid.text, host: upid.host },
     secrets: [],
   });
   return { state: 'ended', succeeded: false, warnings: 0, message, failure };
 }
 
-/** A token sees its own tasks only; after it was replaced, the tasks of the old one are out of sight. */
+/** A token may read only its own tasks. After a token is replaced, tasks of the old token are not readable. */
 function isPermissionMissing(error: unknown): error is PvescalerError {
   return error instanceof PvescalerError && error.code === 'PERMISSION_MISSING';
 }
 
 function taskOfOtherToken(upid: Upid, cause: PvescalerError): NotFound {
-  return new NotFound('TASK_NOT_FOUND', `the task belongs to ${upid.owner}`, {
-    cause,
-    facts: { upid: upid.text },
-  });
+  return new NotFound(
+    'TASK_NOT_FOUND',
+    `the task was started by ${upid.owner}; these credentials may not read it`,
+    {
+      cause,
+      facts: { upid: upid.text },
+    },
+  );
 }

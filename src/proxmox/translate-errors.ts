@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where Proxmox's statuses and texts become our errors. It has no "not found" and no
-// "conflict" status: nearly everything is 500 with free text, so the text decides, from one table, for
-// answers and for the exit status of tasks alike.
+// Turns HTTP statuses and error texts of Proxmox into our errors. Proxmox has no status for "not found" or "conflict":
+// nearly every error is 500 with free text. So one table of texts decides, for responses and for exit statuses of tasks.
 import {
   Bug,
   Conflict,
@@ -26,19 +25,19 @@ export interface ErrorResponse {
 }
 
 export interface ErrorContext {
-  /** `create VM 160 on pve1`: opens the message. */
+  /** `create VM 160 on pve1`: the message starts with it. */
   readonly operation: string;
   readonly facts: Facts;
-  /** Texts that must not appear in a message, should Proxmox echo them. */
+  /** Replaced by `***` in messages, because Proxmox quotes refused values. */
   readonly secrets: readonly string[];
 }
 
-/** The phrases of servers in between, which say nothing beyond the status. */
+/** Reason phrases of reverse proxies, without information beyond the status. */
 const GENERIC_REASON_PHRASE = /^(|OK|Internal Server Error|Bad Request|Forbidden|Unauthorized)$/i;
 
 /**
- * The first line of an error's text is the reason phrase, in every version; since 8.4 the body has the whole
- * of it. The body counts where it agrees with the phrase, or where the phrase was lost on the way.
+ * In every version the reason phrase is the first line of the error text; since 8.4 the body contains the whole text.
+ * Uses the body if it starts with the reason phrase or if a reverse proxy replaced the phrase.
  */
 export function readErrorMessage(response: ErrorResponse): string {
   const reason = response.reason.trim();
@@ -46,10 +45,10 @@ export function readErrorMessage(response: ErrorResponse): string {
   const message = (asText(body['message']) ?? '').trim();
   const whole = message.startsWith(reason) || GENERIC_REASON_PHRASE.test(reason) ? message : reason;
   const text = (whole === '' ? reason : whole).replace(/\s*\n\s*/g, '; ');
-  return text === '' ? `status ${response.status} without a text` : text;
+  return text === '' ? `HTTP status ${response.status} without an error text` : text;
 }
 
-/** The `errors` of a refused parameter list, as `name: text`. */
+/** Returns the `errors` of a "Parameter verification failed" response as `name: text`. */
 function readParameterErrors(response: ErrorResponse): readonly string[] {
   const errors = asObject(asObject(parseJson(response.body))['errors']);
   return Object.entries(errors).map(
@@ -71,8 +70,8 @@ export function translateErrorResponse(
 }
 
 /**
- * The exit status of a task that failed. A task finds no VM also when it was started at a host that the VM
- * has left: only a look at the region tells that it is gone, so nothing here says so.
+ * Translates the exit status of a failed task. A task also finds no VM if the VM has moved to another host, so this never
+ * returns VM_NOT_FOUND: only the list of the whole cluster proves that a VM is gone.
  */
 export function translateTaskFailure(text: string, context: ErrorContext): PvescalerError {
   const clean = redactSecrets(text.trim(), context.secrets);
@@ -122,10 +121,10 @@ const ERROR_BY_STATUS: Readonly<Record<number, CreateError>> = {
   502: (message, details) => new Unreachable('PVE_UNREACHABLE', message, details),
   503: (message, details) => new Unreachable('PVE_UNREACHABLE', message, details),
   504: (message, details) => new TimedOut('REQUEST_TIMED_OUT', message, details),
-  // 595: the host behind the one that was asked could not be connected to; it has received nothing.
+  // 595: the endpoint could not connect to the target host, which has received nothing.
   595: hostUnreachable,
-  // 596: it was connected to, and did not answer in time. 597 and 598: its answer broke off. 599: a connection
-  // was reused wrongly. In all of them the call may have been carried out.
+  // 596: the target host did not respond in time. 597 and 598: its response was incomplete. 599: a connection was reused
+  // wrongly. In all of them the request may have been executed.
   596: (message, details) => new TimedOut('REQUEST_TIMED_OUT', message, details),
   597: hostUnreachable,
   598: hostUnreachable,
@@ -140,14 +139,14 @@ function errorByStatusRange(status: number): CreateError {
 function redirected(message: string, details: ErrorDetails): PvescalerError {
   return new InvalidConfig('CONFIG_INVALID', message, {
     ...details,
-    hint: 'The endpoint answers with a redirect: name it with https and its own port.',
+    hint: 'The endpoint responds with a redirect. Configure it with https:// and the port of the Proxmox API (8006 by default).',
   });
 }
 
 export function proxmoxTooOld(feature: string, version: string): UnsupportedVersion {
   return new UnsupportedVersion(
     'PVE_TOO_OLD',
-    `${feature}, and the region runs Proxmox VE ${version}`,
+    `${feature}; the region runs Proxmox VE ${version}`,
     { facts: { version } },
   );
 }

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { isAtLeast } from './version.ts';
 
-describe('versions', () => {
-  it('are compared as numbers', () => {
+describe('isAtLeast', () => {
+  it('compares major and minor as numbers', () => {
     expect(isAtLeast('8.4.1', '8.4')).toBe(true);
     expect(isAtLeast('8.10', '8.4')).toBe(true);
     expect(isAtLeast('9.0~beta2', '8.4')).toBe(true);

@@ -6,10 +6,10 @@ import { asObject, asText } from './json.ts';
 import { rejectAsNotSent } from './not-sent.ts';
 import { proxmoxTooOld } from './translate-errors.ts';
 
-/** Hosts are upgraded while we run. */
+/** Hosts can be upgraded at any time. */
 const MAX_AGE_MS = 10 * 60 * 1_000;
 
-/** Which Proxmox VE a region runs, and what that forbids. */
+/** Reads the Proxmox VE version of a region and checks minimum versions. */
 export class VersionCheck {
   readonly #api: ApiClient;
   readonly #clock: Clock;
@@ -29,7 +29,7 @@ export class VersionCheck {
       this.#api.requestData({
         method: 'GET',
         path: '/version',
-        operation: 'read the version',
+        operation: 'read the Proxmox VE version',
         ...options,
       }),
     );
@@ -48,7 +48,7 @@ export class VersionCheck {
   }
 }
 
-/** Major and minor count: `8.4.1`, `9.0~beta2` and `8.10` are compared as numbers. */
+/** Compares major and minor as numbers; works for `8.4.1`, `9.0~beta2` and `8.10`. */
 export function isAtLeast(version: string, minimum: string): boolean {
   const [major = 0, minor = 0] = parseNumbers(version);
   const [minimumMajor = 0, minimumMinor = 0] = parseNumbers(minimum);

@@ -5,8 +5,8 @@ import { createScriptedRegion, okResponse } from './scripted-region.fixture.ts';
 const VM = { vmId: 160, host: 'pve1' };
 const GIB = 2 ** 30;
 
-describe('a configuration', () => {
-  it('is read with pending changes, strings for numbers, and addresses', async () => {
+describe('vmConfig', () => {
+  it('parses numbers sent as strings, property strings, drives and addresses', async () => {
     const region = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/config': okResponse({
         digest: 'abc',
@@ -49,7 +49,7 @@ describe('a configuration', () => {
     expect(region.lastRequest().url.search).toBe('');
   });
 
-  it('has the defaults of Proxmox', async () => {
+  it('uses the defaults of Proxmox for missing options', async () => {
     const region = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/config': okResponse({ digest: 'x' }),
     });

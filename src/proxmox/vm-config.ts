@@ -5,7 +5,7 @@ import { asBoolean, asNumber, asObject, asText } from './json.ts';
 import { parseProperties } from './property-string.ts';
 
 const MEBIBYTE = 2 ** 20;
-/** What Proxmox gives a VM whose configuration does not say. */
+/** The default of Proxmox for a configuration without `memory`. */
 const DEFAULT_MEMORY_MEBIBYTES = 512;
 
 export interface ParsedVmConfig {
@@ -46,14 +46,14 @@ function buildVmConfig(vm: VmRef, digest: string, options: VmOptions): VmConfig 
 }
 
 /**
- * The lock alone decides. A clone has a temporary description first, and the final one as soon as its first disk is
- * copied; either way the VM is removed again when its task fails.
+ * Only the lock shows that a create or clone task is in progress. A clone already has its final description once its
+ * first disk is copied, but Proxmox still removes the VM if the task fails.
  */
 export function isCreationLock(lock: string | undefined): boolean {
   return lock === 'create' || lock === 'clone';
 }
 
-/** Sorted and in lower case: the tag style of the data center decides how Proxmox itself returns them. */
+/** Sorts and lower-cases the tags, as Proxmox does unless the data center's tag style differs. */
 export function parseTags(text: string | undefined): readonly string[] {
   const tags = (text ?? '').split(/[;,\s]+/).filter((tag) => tag !== '');
   return [...new Set(tags.map((tag) => tag.toLowerCase()))].sort();
@@ -65,13 +65,13 @@ function parseSmbiosUuid(smbios1: string | undefined): string | undefined {
     ?.toLowerCase();
 }
 
-/** With `vcpus`, so many of the cores are plugged in; more than there are means all of them. */
+/** `vcpus` limits how many of the cores are plugged in. */
 function countCpus(options: VmOptions): number {
   const cores = (asNumber(options['cores']) ?? 1) * (asNumber(options['sockets']) ?? 1);
   return Math.min(cores, asNumber(options['vcpus']) ?? cores);
 }
 
-/** `2048`, or since 8.1 `current=2048`. */
+/** Accepts `2048` and, since 8.1, `current=2048`. */
 function parseMemoryMebibytes(memory: string | undefined): number {
   return (
     asNumber(parseProperties(memory ?? '', 'current').get('current')) ?? DEFAULT_MEMORY_MEBIBYTES

@@ -14,8 +14,8 @@ const MISSING = errorResponse(
   "Configuration file 'nodes/pve1/qemu-server/160.conf' does not exist",
 );
 
-describe('a VM that is not where it was', () => {
-  it('is asked at its new host, at once the next time', async () => {
+describe('a VM that is not on its last known host', () => {
+  it('is found on its new host, which later calls use directly', async () => {
     const region = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/config': MISSING,
       'GET /cluster/resources': okResponse([
@@ -34,7 +34,7 @@ describe('a VM that is not where it was', () => {
     ]);
   });
 
-  it('is gone only when no host has it', async () => {
+  it('is not found only when no host has it', async () => {
     const routes = { 'GET /nodes/pve1/qemu/160/config': MISSING };
     const gone = createScriptedRegion({ ...routes, 'GET /cluster/resources': okResponse([]) });
     await expect(gone.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
@@ -57,7 +57,7 @@ describe('a VM that is not where it was', () => {
     await expect(hostGone.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
   });
 
-  it('is not destroyed where nobody has looked at it: it may be another one of that id', async () => {
+  it('is not destroyed on a host where the caller has not verified it', async () => {
     const region = createScriptedRegion({
       'DELETE /nodes/pve1/qemu/160': MISSING,
       'GET /cluster/resources': okResponse([{ type: 'qemu', vmid: 160, node: 'pve2' }]),
@@ -69,10 +69,10 @@ describe('a VM that is not where it was', () => {
       'DELETE /nodes/pve1/qemu/160',
       'GET /cluster/resources',
     ]);
-    const seen = await region.hypervisor.vmConfig(VM);
-    // Who still means the host of before has not looked.
+    const onNewHost = await region.hypervisor.vmConfig(VM);
+    // The old VmRef still names pve1.
     await expect(region.hypervisor.destroyVm(VM)).rejects.toMatchObject({ code: 'VM_CHANGED' });
-    await region.hypervisor.destroyVm(seen);
+    await region.hypervisor.destroyVm(onNewHost);
     expect(region.requestLines().slice(2)).toEqual([
       'GET /nodes/pve2/qemu/160/config',
       'DELETE /nodes/pve1/qemu/160',
@@ -81,7 +81,7 @@ describe('a VM that is not where it was', () => {
     ]);
   });
 
-  it('is destroyed when it is gone already', async () => {
+  it('counts as destroyed when no host has it', async () => {
     const region = createScriptedRegion({
       'DELETE /nodes/pve1/qemu/160': MISSING,
       'GET /cluster/resources': okResponse([]),

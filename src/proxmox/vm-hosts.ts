@@ -6,9 +6,9 @@ import { asNumber, asObjects, asText } from './json.ts';
 import { rejectAsNotSent } from './not-sent.ts';
 
 /**
- * Which host has which VM. People and HA move VMs; a host that is asked for one it does not have says only
- * that there is no such file. So what was learnt last counts more than what the caller last knew, and a VM
- * not found where it should be is looked for in the whole region before it is called gone.
+ * Tracks which host has which VM. Users and HA move VMs, and a host without the VM only reports a missing file. So the last
+ * known host takes precedence over the host in the caller's VmRef, and a VM that is not on its host is searched in the
+ * whole region before it counts as not found.
  */
 export class VmHosts {
   readonly #api: ApiClient;
@@ -36,8 +36,8 @@ export class VmHosts {
   }
 
   /**
-   * Runs `work` at the VM's host; once more, elsewhere, when the VM is not there. Only for calls that Proxmox
-   * refuses before it does anything, which is every call that looks at the VM's configuration first.
+   * Runs `work` on the VM's host. If the VM is not there, finds its new host and runs `work` once more. Only for requests
+   * that Proxmox refuses without effect if the VM is missing, which holds for all that read its configuration first.
    */
   async runOnHost<T>(
     vm: VmRef,
@@ -48,15 +48,15 @@ export class VmHosts {
       return await work(this.get(vm));
     } catch (error) {
       const host = await this.#findNewHost(vm, error, signal);
-      return await work(host).catch((again: unknown) => {
-        throw isVmNotOnHost(again) ? vmMoved(vm.vmId, again) : again;
+      return await work(host).catch((secondError: unknown) => {
+        throw isVmNotOnHost(secondError) ? vmMoved(vm.vmId, secondError) : secondError;
       });
     }
   }
 
   /**
-   * Runs `work` at the host that the caller has looked at and nowhere else: for what cannot be undone. A VM of that id
-   * on another host may be another one; whoever wants it gone looks at it there first.
+   * Runs `work` only on the host in `vm`, for irreversible operations. A VM with the same id on another host may be a
+   * different VM; the caller must verify it there first.
    */
   async runOnNamedHost<T>(
     vm: VmRef,
@@ -71,7 +71,7 @@ export class VmHosts {
     }
   }
 
-  /** Where a VM is that was not found where it should be. Any other trouble stays what it is. */
+  /** Returns the new host of a VM that is not on its host. Rethrows every other error. */
   async #findNewHost(vm: VmRef, error: unknown, signal: AbortSignal | undefined): Promise<string> {
     if (!isVmNotOnHost(error)) throw error;
     const host = await rejectAsNotSent(this.#findHost(vm.vmId, signal));
@@ -85,7 +85,7 @@ export class VmHosts {
       method: 'GET',
       path: '/cluster/resources',
       query: { type: 'vm' },
-      operation: `look for VM ${vmId}`,
+      operation: `find the host of VM ${vmId}`,
       signal,
     });
     const found = asObjects(data).find(
@@ -104,13 +104,20 @@ function isVmNotOnHost(error: unknown): error is PvescalerError {
 }
 
 function vmNotFound(vmId: number, cause: PvescalerError): NotFound {
-  return new NotFound('VM_NOT_FOUND', `no host has VM ${vmId}`, { cause, facts: { vmId } });
-}
-
-/** The region lists it, the host that was asked does not have it: it is on its way between two, or has arrived. */
-function vmMoved(vmId: number, cause: unknown): Conflict {
-  return new Conflict('VM_CHANGED', `VM ${vmId} is being moved, or was`, {
+  return new NotFound('VM_NOT_FOUND', `VM ${vmId} does not exist on any host of the region`, {
     cause,
     facts: { vmId },
   });
+}
+
+/** The region lists the VM, but the queried host does not have it: a migration is in progress or has ended. */
+function vmMoved(vmId: number, cause: unknown): Conflict {
+  return new Conflict(
+    'VM_CHANGED',
+    `VM ${vmId} is on another host than expected: it was migrated, or a migration is in progress`,
+    {
+      cause,
+      facts: { vmId },
+    },
+  );
 }

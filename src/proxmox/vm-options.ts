@@ -7,8 +7,8 @@ const MEBIBYTE = 2 ** 20;
 const GIBIBYTE = 2 ** 30;
 
 /**
- * What a new VM gets unless its order says otherwise: a serial console (cloud images write there, and some
- * hang without), the guest agent, and a controller on which each disk has its own thread.
+ * Defaults for a new VM: a serial console (cloud images log to it, and some hang without it), the guest agent, and a
+ * SCSI controller that supports one I/O thread per disk.
  */
 const DEFAULT_OPTIONS: Readonly<Record<string, string>> = {
   ostype: 'l26',
@@ -19,7 +19,7 @@ const DEFAULT_OPTIONS: Readonly<Record<string, string>> = {
   vga: 'serial0',
 };
 
-/** The body of `POST /nodes/{node}/qemu`. Identity goes in last: no option of a pool can displace it. */
+/** The form of `POST /nodes/{node}/qemu`. Identity comes last, so that no option of a pool overrides it. */
 export function formatCreateParameters(order: CreateVmOrder): Parameters {
   const { hardware, identity } = order;
   const options = { ...DEFAULT_OPTIONS, ...hardware.options };
@@ -30,7 +30,7 @@ export function formatCreateParameters(order: CreateVmOrder): Parameters {
     balloon: toMebibytes(hardware.balloonBytes),
     ...formatNetworks(hardware.networks),
     scsi0: formatNewDisk(order, options['scsihw'] === 'virtio-scsi-single'),
-    // Left to itself, Proxmox would try CD and network too.
+    // By default Proxmox also tries CD and network.
     boot: hardware.bootFrom === 'disk' ? 'order=scsi0' : 'order=net0',
     vmid: order.vmId,
     name: identity.name,
@@ -48,7 +48,7 @@ export interface OptionChange {
   readonly digest?: string | undefined;
 }
 
-/** The body of `PUT …/config`. */
+/** The form of `PUT …/config`. */
 export function formatChangeParameters(change: OptionChange): Parameters {
   const remove = change.remove ?? [];
   return {
@@ -81,20 +81,20 @@ export function formatNetworks(list: readonly NetworkInterface[]): Record<string
 
 function formatNewDisk(order: CreateVmOrder, supportsIoThread: boolean): string {
   const { disk } = order;
-  // With an image the number must be 0: the disk takes the image's size and is grown afterwards.
+  // With `import-from` the size must be 0: the disk gets the size of the image and is grown later.
   const size = disk.importFrom === undefined ? Math.ceil(disk.bytes / GIBIBYTE) : 0;
   return formatProperties(`${disk.storage}:${size}`, {
     'import-from': disk.importFrom,
     discard: disk.discard === false ? undefined : 'on',
-    // Any other controller has no threads, and a start that asks for one ends with a warning.
+    // On other controllers the start task ends with a warning.
     iothread: supportsIoThread && disk.iothread !== false ? true : undefined,
     ssd: disk.ssd === true ? true : undefined,
-    // No cache is what Proxmox does unasked.
+    // `none` is the default of Proxmox.
     cache: disk.cache === 'none' ? undefined : disk.cache,
   });
 }
 
-/** A pool may set manufacturer or serial; the UUID is the machine's id, always. */
+/** A pool may set manufacturer or serial; the UUID is always the machine id. */
 function formatSmbios(configured: string | undefined, uuid: string): string {
   const rest = Object.fromEntries(parseProperties(configured ?? '', 'uuid'));
   return formatProperties(undefined, { ...rest, uuid: uuid.toLowerCase() });

@@ -16,8 +16,8 @@ function entry(vmid: number, more: Entry = {}): Entry {
   return { type: 'qemu', vmid, node: 'pve1', status: 'stopped', ...more };
 }
 
-/** A region whose VMs can be edited between two views. */
-function edited(vms: Record<number, Entry>, configs: Record<number, Entry>) {
+/** A region whose VMs can be changed between two views. */
+function createEditableRegion(vms: Record<number, Entry>, configs: Record<number, Entry>) {
   const routes: Record<string, Route> = {};
   for (const id of Object.keys(configs)) {
     for (const host of ['pve1', 'pve2']) {
@@ -42,9 +42,9 @@ function edited(vms: Record<number, Entry>, configs: Record<number, Entry>) {
   };
 }
 
-describe('what a VM takes of its host', () => {
-  it('is what its configuration says, where the overview says less', async () => {
-    const { size } = edited(
+describe('VM sizes', () => {
+  it('come from the configuration where /cluster/resources shows less', async () => {
+    const { size } = createEditableRegion(
       {
         160: entry(160, { name: 'a', maxcpu: 8, maxmem: 512 * MIB }),
         161: entry(161, { name: 'b', maxcpu: 2, maxmem: 1024 * MIB }),
@@ -58,69 +58,71 @@ describe('what a VM takes of its host', () => {
     expect(await size(161)).toEqual([2, 1024 * MIB]);
   });
 
-  it('is read once, and again only when the overview shows a change', async () => {
+  it('are read once, and again only when /cluster/resources shows a change', async () => {
     const known = { name: 'a', maxcpu: 2, maxmem: 1024 * MIB };
-    const bench = edited(
+    const editable = createEditableRegion(
       { 160: entry(160, known) },
       { 160: { digest: 'a', cores: 2, memory: 1024 } },
     );
-    for (let pass = 0; pass < 5; pass += 1) expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
-    expect(bench.reads()).toBe(1);
-    bench.configs[160] = { digest: 'b', cores: 4, memory: 1024 };
-    bench.vms[160] = entry(160, { ...known, maxcpu: 4 });
-    for (let pass = 0; pass < 5; pass += 1) expect(await bench.size(160)).toEqual([4, 1024 * MIB]);
-    expect(bench.reads()).toBe(2);
-    for (const sign of [{ name: 'b' }, { tags: 'x' }, { status: 'running' }, { node: 'pve2' }]) {
-      const before = bench.reads();
-      bench.vms[160] = entry(160, { ...bench.vms[160], ...sign });
-      await bench.size(160);
-      await bench.size(160);
-      expect([sign, bench.reads() - before]).toEqual([sign, 1]);
+    for (let pass = 0; pass < 5; pass += 1)
+      expect(await editable.size(160)).toEqual([2, 1024 * MIB]);
+    expect(editable.reads()).toBe(1);
+    editable.configs[160] = { digest: 'b', cores: 4, memory: 1024 };
+    editable.vms[160] = entry(160, { ...known, maxcpu: 4 });
+    for (let pass = 0; pass < 5; pass += 1)
+      expect(await editable.size(160)).toEqual([4, 1024 * MIB]);
+    expect(editable.reads()).toBe(2);
+    for (const change of [{ name: 'b' }, { tags: 'x' }, { status: 'running' }, { node: 'pve2' }]) {
+      const before = editable.reads();
+      editable.vms[160] = entry(160, { ...editable.vms[160], ...change });
+      await editable.size(160);
+      await editable.size(160);
+      expect([change, editable.reads() - before]).toEqual([change, 1]);
     }
   });
 
-  it('needs no second reading when the overview catches up', async () => {
-    const bench = edited(
+  it('are not read again when /cluster/resources shows the VM for the first time', async () => {
+    const editable = createEditableRegion(
       { 160: entry(160, { status: 'unknown' }) },
       { 160: { digest: 'a', cores: 2, memory: 1024 } },
     );
-    expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
-    bench.vms[160] = entry(160, { name: 'a', maxcpu: 2, maxmem: 1024 * MIB });
-    expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
-    // Its host was away for a while: nothing is known, and nothing has changed.
-    bench.vms[160] = entry(160, { status: 'unknown' });
-    expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
-    expect(bench.reads()).toBe(1);
+    expect(await editable.size(160)).toEqual([2, 1024 * MIB]);
+    editable.vms[160] = entry(160, { name: 'a', maxcpu: 2, maxmem: 1024 * MIB });
+    expect(await editable.size(160)).toEqual([2, 1024 * MIB]);
+    // The host was offline: /cluster/resources has no values, and nothing has changed.
+    editable.vms[160] = entry(160, { status: 'unknown' });
+    expect(await editable.size(160)).toEqual([2, 1024 * MIB]);
+    expect(editable.reads()).toBe(1);
   });
 
-  it('is learnt from any reading of the configuration, by its digest', async () => {
+  it('are updated by any read of the configuration', async () => {
     const known = { name: 'a', status: 'running', maxcpu: 2, maxmem: 1024 * MIB };
-    const bench = edited(
+    const editable = createEditableRegion(
       { 160: entry(160, known) },
       { 160: { digest: 'a', cores: 2, memory: 1024 } },
     );
-    await bench.size(160);
-    bench.configs[160] = { digest: 'b', cores: 2, memory: 4096 };
-    expect(await bench.size(160)).toEqual([2, 1024 * MIB]);
-    await bench.region.hypervisor.vmConfig({ vmId: 160, host: 'pve1' });
-    expect(await bench.size(160)).toEqual([2, 4096 * MIB]);
-    await bench.region.hypervisor.vmConfig({ vmId: 160, host: 'pve1' });
-    await bench.size(160);
-    expect(bench.reads()).toBe(3);
+    await editable.size(160);
+    editable.configs[160] = { digest: 'b', cores: 2, memory: 4096 };
+    expect(await editable.size(160)).toEqual([2, 1024 * MIB]);
+    await editable.region.hypervisor.vmConfig({ vmId: 160, host: 'pve1' });
+    expect(await editable.size(160)).toEqual([2, 4096 * MIB]);
+    await editable.region.hypervisor.vmConfig({ vmId: 160, host: 'pve1' });
+    await editable.size(160);
+    expect(editable.reads()).toBe(3);
   });
 
-  it('stays what a running VM was started with, until it is started with less', async () => {
+  it('of a running VM stay those of its start', async () => {
     const known = { name: 'a', status: 'running', maxcpu: 4, maxmem: 4096 * MIB };
-    const bench = edited(
+    const editable = createEditableRegion(
       { 160: entry(160, known) },
       { 160: { digest: 'a', cores: 1, memory: 512 } },
     );
-    expect(await bench.size(160)).toEqual([4, 4096 * MIB]);
-    bench.vms[160] = entry(160, { ...known, status: 'stopped' });
-    expect(await bench.size(160)).toEqual([1, 512 * MIB]);
+    expect(await editable.size(160)).toEqual([4, 4096 * MIB]);
+    editable.vms[160] = entry(160, { ...known, status: 'stopped' });
+    expect(await editable.size(160)).toEqual([1, 512 * MIB]);
   });
 
-  it('is not asked of a VM that is being made, and not often of one that may not be read', async () => {
+  it('are not read while the VM is being created, and rarely when the read is refused', async () => {
     const vms = {
       162: entry(162, { status: 'unknown', lock: 'clone' }),
       163: entry(163, { status: 'unknown' }),
@@ -149,37 +151,37 @@ describe('what a VM takes of its host', () => {
     expect(reads()).toHaveLength(3);
   });
 
-  it('is forgotten with the VM: another under the same id is another', async () => {
-    const bench = edited(
+  it('are read again when a new VM has the same id', async () => {
+    const editable = createEditableRegion(
       { 160: entry(160, { name: 'a', maxcpu: 2, maxmem: 1024 * MIB }) },
       { 160: { digest: 'a', cores: 2, memory: 1024 } },
     );
-    await bench.size(160);
-    bench.vms[160] = entry(160, { status: 'unknown', lock: 'create' });
-    expect(await bench.size(160)).toEqual([undefined, undefined]);
-    bench.configs[160] = { digest: 'b', cores: 6, memory: 512 };
-    bench.vms[160] = entry(160, { status: 'unknown' });
-    expect(await bench.size(160)).toEqual([6, 512 * MIB]);
+    await editable.size(160);
+    editable.vms[160] = entry(160, { status: 'unknown', lock: 'create' });
+    expect(await editable.size(160)).toEqual([undefined, undefined]);
+    editable.configs[160] = { digest: 'b', cores: 6, memory: 512 };
+    editable.vms[160] = entry(160, { status: 'unknown' });
+    expect(await editable.size(160)).toEqual([6, 512 * MIB]);
   });
 
-  it('is not learnt for somebody who has given up, and is for the next', async () => {
-    const giveUp = new AbortController();
+  it('are read by the next view when the caller aborts one', async () => {
+    const abort = new AbortController();
     let isSlow = true;
     const region = createScriptedRegion({
       'GET /cluster/resources': okResponse([HOST, entry(160, { status: 'unknown' })]),
       'GET /nodes/pve1/qemu/160/config': () => {
         if (!isSlow) return okResponse({ digest: 'a', cores: 2 });
-        giveUp.abort();
+        abort.abort();
         return new Promise(() => undefined);
       },
     });
-    const first = region.advanceUntil(region.hypervisor.view({ signal: giveUp.signal }));
+    const first = region.advanceUntil(region.hypervisor.view({ signal: abort.signal }));
     await expect(first).rejects.toMatchObject({ code: 'CANCELLED' });
     isSlow = false;
     expect((await region.hypervisor.view()).vms[0]?.cpus).toBe(2);
   });
 
-  it('of a whole region is learnt at once, unless that takes long', async () => {
+  it('of a whole region are read in one view, unless that takes too long', async () => {
     const ids = Array.from({ length: 200 }, (_, index) => 1_000 + index);
     let delayMs = 0;
     const slow: Route = async () => {
@@ -195,9 +197,9 @@ describe('what a VM takes of its host', () => {
     });
     delayMs = 100;
     const first = await region.advanceUntil(region.hypervisor.view());
-    const learnt = first.vms.filter((vm) => vm.cpus === 3).length;
-    expect(learnt).toBeGreaterThan(20);
-    expect(learnt).toBeLessThan(40);
+    const alreadyRead = first.vms.filter((vm) => vm.cpus === 3).length;
+    expect(alreadyRead).toBeGreaterThan(20);
+    expect(alreadyRead).toBeLessThan(40);
     expect(region.clock.monotonic()).toBeLessThan(3_500);
     delayMs = 0;
     const second = await region.advanceUntil(region.hypervisor.view());

@@ -10,16 +10,16 @@ type Size = Pick<VmConfig, 'cpus' | 'memoryBytes'>;
 
 interface KnownSize {
   readonly host: string;
-  /** Of the configuration that the size was read from: as long as it is the same, so is the size. */
+  /** Digest of the configuration from which the size was read. The same digest means the same size. */
   readonly digest: string;
   readonly size: Size;
-  /** What the overview showed when it was read; undefined while it showed nothing. */
+  /** Fingerprint of the VM in `/cluster/resources` at that time; undefined if it had no values. */
   readonly fingerprint: string | undefined;
 }
 
-/** A region seen for the first time is learnt over several views rather than in one long one. */
+/** Time per view to read configurations of one host; the rest is read by later views. */
 const MAX_READING_MS = 3_000;
-/** A host that answers slowly must not make every view slow. */
+/** A slow host must not make every view slow. */
 const READ_TIMEOUT_MS = 5_000;
 const RETRY_AFTER_MS = 60_000;
 
@@ -29,18 +29,17 @@ interface VmSizesOptions {
 }
 
 /**
- * What VMs take of their host, from their configurations. The overview does not do: it learns of a new VM only
- * after ten seconds, time enough to give its memory away twice, and never shows more vCPUs than the host has.
- * It does show, though, that a VM is worth reading again: a configuration is read when its VM is first seen,
- * and when name, tags, power, host or figures in the overview are others than at the last reading. A VM at
- * rest costs nothing. A change that waits for the next start shows when it is started, or when somebody
- * reads that configuration for another reason.
+ * Reads CPUs and memory of VMs from their configurations. `/cluster/resources` is not sufficient: it shows a new VM only
+ * after ten seconds, in which its memory could be allocated twice, and never more vCPUs than the host has. But it shows
+ * which VMs to read again: a configuration is read when its VM is new, and when name, tags, power, host or size in
+ * `/cluster/resources` have changed. An unchanged VM costs no request. A change that is pending until the next start is
+ * noticed at that start, or when its configuration is read for another reason.
  */
 export class VmSizes {
   readonly #api: ApiClient;
   readonly #clock: Clock;
   readonly #known = new Map<number, KnownSize>();
-  /** When a host that did not answer, or a VM that may not be read, is asked again. */
+  /** When to retry a host that did not respond, or a VM that could not be read. */
   readonly #retryAt = new Map<string | number, number>();
 
   constructor(options: VmSizesOptions) {
@@ -48,7 +47,7 @@ export class VmSizes {
     this.#clock = options.clock;
   }
 
-  /** VMs that are being created are skipped: their configuration is incomplete until the task ends. */
+  /** Skips VMs that are being created: their configuration is incomplete until the task ends. */
   async applyTo(
     vms: readonly VmSummary[],
     online: ReadonlySet<string>,
@@ -59,11 +58,13 @@ export class VmSizes {
       (vm) => online.has(vm.host) && !vm.isBeingCreated && this.#mayHaveChanged(vm),
     );
     const byHost = Map.groupBy(unread, (vm) => vm.host);
-    await Promise.all([...byHost].map(([host, some]) => this.#readConfigsOn(host, some, options)));
+    await Promise.all(
+      [...byHost].map(([host, unreadVms]) => this.#readConfigsOn(host, unreadVms, options)),
+    );
     return vms.map((vm) => withSize(vm, this.#known.get(vm.vmId)?.size));
   }
 
-  /** A configuration that somebody has read anyway. */
+  /** Records the size in a configuration that was read for another reason. */
   record(config: VmConfig): void {
     if (config.isBeingCreated) return;
     const known = this.#known.get(config.vmId);
@@ -75,14 +76,14 @@ export class VmSizes {
     const known = this.#known.get(vm.vmId);
     if (known === undefined || known.host !== vm.host) return true;
     const fingerprint = fingerprintOf(vm);
-    // An overview that knows nothing of the VM yet, or no longer, is no sign of a change.
+    // Missing values in /cluster/resources do not indicate a change.
     if (fingerprint === undefined || fingerprint === known.fingerprint) return false;
     const hasCaughtUp = known.fingerprint === undefined && hasSameSize(vm, known.size);
     if (hasCaughtUp) this.#known.set(vm.vmId, { ...known, fingerprint });
     return !hasCaughtUp;
   }
 
-  /** One after the other, and no further once the host does not answer. */
+  /** Reads sequentially and stops when the host does not respond. */
   async #readConfigsOn(
     host: string,
     vms: readonly VmSummary[],
@@ -96,7 +97,7 @@ export class VmSizes {
       try {
         await this.#readConfig(vm, options);
       } catch (error) {
-        // A VM that is gone meanwhile, or not for us to see, does not spoil the view.
+        // A VM that was deleted or may not be read does not fail the view.
         if (isNotFound(error)) continue;
         if (isCancelled(error)) throw error;
         const isHostError = isHostFailure(error);
@@ -130,15 +131,15 @@ export class VmSizes {
   }
 
   #forgetExcept(vms: readonly VmSummary[]): void {
-    const made = new Set(vms.filter((vm) => !vm.isBeingCreated).map((vm) => vm.vmId));
-    for (const vmId of this.#known.keys()) if (!made.has(vmId)) this.#known.delete(vmId);
+    const complete = new Set(vms.filter((vm) => !vm.isBeingCreated).map((vm) => vm.vmId));
+    for (const vmId of this.#known.keys()) if (!complete.has(vmId)) this.#known.delete(vmId);
     for (const key of this.#retryAt.keys()) {
-      if (typeof key === 'number' && !made.has(key)) this.#retryAt.delete(key);
+      if (typeof key === 'number' && !complete.has(key)) this.#retryAt.delete(key);
     }
   }
 }
 
-/** Undefined while the overview has no figures of the VM. */
+/** Undefined while `/cluster/resources` has no values for the VM. */
 function fingerprintOf(vm: VmSummary): string | undefined {
   if (vm.cpus === undefined || vm.memoryBytes === undefined) return undefined;
   const { power, name, tags, isTemplate, cpus, memoryBytes } = vm;
@@ -149,14 +150,14 @@ function hasSameSize(vm: VmSummary, size: Size): boolean {
   return vm.cpus === size.cpus && vm.memoryBytes === size.memoryBytes;
 }
 
-/** A running VM keeps what it was started with, whatever its configuration says about the next time. */
+/** A running VM keeps the size it was started with until its next start, so the larger of both counts. */
 function withSize(vm: VmSummary, read: Size | undefined): VmSummary {
   if (read === undefined) return vm;
-  const held = vm.power === 'running' ? vm : undefined;
+  const started = vm.power === 'running' ? vm : undefined;
   return {
     ...vm,
-    cpus: Math.max(read.cpus, held?.cpus ?? 0),
-    memoryBytes: Math.max(read.memoryBytes, held?.memoryBytes ?? 0),
+    cpus: Math.max(read.cpus, started?.cpus ?? 0),
+    memoryBytes: Math.max(read.memoryBytes, started?.memoryBytes ?? 0),
   };
 }
 

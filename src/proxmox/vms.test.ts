@@ -36,8 +36,8 @@ const ORDER: CreateVmOrder = {
   resourcePool: 'k8s',
 };
 
-describe('creating', () => {
-  it('sends identity and hardware with the first call', async () => {
+describe('createVm', () => {
+  it('sends identity and hardware in one request', async () => {
     const region = createScriptedRegion({ 'POST /nodes/pve1/qemu': okResponse(UPID) });
     await expect(region.hypervisor.createVm(ORDER)).resolves.toEqual(TASK);
     expect(region.lastForm()).toEqual({
@@ -65,7 +65,7 @@ describe('creating', () => {
     });
   });
 
-  it('makes an empty disk that boots from the network', async () => {
+  it('creates an empty disk and boots from the network', async () => {
     const region = createScriptedRegion({ 'POST /nodes/pve1/qemu': okResponse(UPID) });
     await region.hypervisor.createVm({
       ...ORDER,
@@ -88,7 +88,7 @@ describe('creating', () => {
     [{ discard: false, iothread: false, ssd: false, cache: 'none' }, undefined],
     [{ ssd: true, cache: 'writeback' }, 'discard=on,iothread=1,ssd=1,cache=writeback'],
     [{ discard: false, cache: 'unsafe' }, 'iothread=1,cache=unsafe'],
-  ] as const)('attaches the disk as asked: %j', async (disk, options) => {
+  ] as const)('formats the disk options %j', async (disk, options) => {
     const region = createScriptedRegion({ 'POST /nodes/pve1/qemu': okResponse(UPID) });
     await region.hypervisor.createVm({
       ...ORDER,
@@ -98,16 +98,16 @@ describe('creating', () => {
     expect(region.lastForm()).toMatchObject({ scsi0: expected });
   });
 
-  it('refuses to import before 8.4, with the reason, and sends nothing', async () => {
+  it('refuses to import a disk image before Proxmox VE 8.4 and sends nothing', async () => {
     const region = createScriptedRegion({ 'GET /version': okResponse({ version: '8.3.5' }) });
     await expect(region.hypervisor.createVm(ORDER)).rejects.toMatchObject({
       code: 'PVE_TOO_OLD',
-      message: 'importing a disk image needs 8.4, and the region runs Proxmox VE 8.3.5',
+      message: 'importing a disk image needs Proxmox VE 8.4; the region runs Proxmox VE 8.3.5',
     });
     expect(region.requestLines()).toEqual([]);
   });
 
-  it('tells an id that is taken from a lost answer', async () => {
+  it('distinguishes a taken id from a lost response', async () => {
     const taken = errorResponse(
       500,
       "unable to create VM 160 - VM 160 already exists on node 'pve2'",
@@ -126,8 +126,8 @@ describe('creating', () => {
   });
 });
 
-describe('what a call needs first', () => {
-  it('leaves no doubt about the call itself when it fails', async () => {
+describe('a failed preparation of a request', () => {
+  it('is reported with requestSent: false', async () => {
     const noVersion = createScriptedRegion({ 'GET /version': () => failConnection(true) });
     await expect(
       noVersion.advanceUntil(noVersion.hypervisor.createVm(ORDER)),
@@ -154,7 +154,7 @@ describe('what a call needs first', () => {
   });
 });
 
-describe('cloning', () => {
+describe('cloneVm', () => {
   const clone = {
     ...VM,
     source: { vmId: 9_000, host: 'pve2' },
@@ -165,7 +165,7 @@ describe('cloning', () => {
   };
   const AT = 'POST /nodes/pve2/qemu/9000/clone';
 
-  it('asks the host of the source, and names the target where it is another', async () => {
+  it('sends the request to the host of the source, with a target only if it differs', async () => {
     const region = createScriptedRegion({ [AT]: okResponse(UPID) });
     await region.hypervisor.cloneVm(clone);
     expect(region.lastForm()).toEqual({
@@ -182,7 +182,7 @@ describe('cloning', () => {
     expect(region.lastForm()).not.toHaveProperty('target');
   });
 
-  it('looks for a source that has moved, and says when there is none', async () => {
+  it('finds a source that has moved, and fails with TEMPLATE_NOT_FOUND when there is none', async () => {
     const resources = [{ type: 'qemu', vmid: 9_000, node: 'pve3' }];
     const missing = errorResponse(
       500,
@@ -203,7 +203,7 @@ describe('cloning', () => {
   });
 });
 
-describe('configuring', () => {
+describe('configuration changes', () => {
   const PUT = 'PUT /nodes/pve1/qemu/160/config';
 
   const GET = 'GET /nodes/pve1/qemu/160/config';
@@ -225,7 +225,7 @@ describe('configuring', () => {
     sshkeys: 'ssh-rsa B c',
   };
 
-  it('applies a spec with one change that has the digest of the reading', async () => {
+  it('apply a spec in one request with the digest of the configuration read', async () => {
     const stored = { digest: 'abc', scsi1: 'local-lvm:cloudinit', agent: '1', cores: 4 };
     const region = createScriptedRegion({ [GET]: okResponse(stored), [PUT]: okResponse(null) });
     await expect(region.hypervisor.applySpec(VM, SPEC)).resolves.toBe(true);
@@ -241,20 +241,20 @@ describe('configuring', () => {
     expect(region.requestLines()).toEqual([GET, PUT]);
   });
 
-  it('sends no change when a spec is applied already', async () => {
+  it('send no request when the spec is already applied', async () => {
     const region = createScriptedRegion({ [GET]: okResponse(APPLIED) });
     await expect(region.hypervisor.applySpec(VM, SPEC, { digest: 'abc' })).resolves.toBe(false);
     expect(region.requestLines()).toEqual([GET]);
   });
 
-  it('sends no change when the configuration is not the one that it was decided on', async () => {
+  it('are refused when the digest differs from the expected one', async () => {
     const region = createScriptedRegion({ [GET]: okResponse(APPLIED) });
     const change = region.hypervisor.applySpec(VM, SPEC, { digest: 'older' });
     await expect(change).rejects.toMatchObject({ code: 'VM_CHANGED' });
     expect(region.requestLines()).toEqual([GET]);
   });
 
-  it('removes inherited protection first, and reads the new digest', async () => {
+  it('remove an inherited protection first, and use the new digest', async () => {
     let reading = 0;
     const forms: unknown[] = [];
     const region = createScriptedRegion({
@@ -279,7 +279,7 @@ describe('configuring', () => {
     expect(region.requestLines()).toEqual([GET, PUT, GET, PUT]);
   });
 
-  it('attaches and ejects the seed, and sets the description', async () => {
+  it('attach and eject the seed, and set the description', async () => {
     const region = createScriptedRegion({ [PUT]: okResponse(null) });
     const { hypervisor } = region;
     const id = hypervisor.volumeId({ storage: 'local', content: 'iso', name: 'seed.iso' });
@@ -294,7 +294,7 @@ describe('configuring', () => {
     expect(region.lastForm()).toEqual({ delete: 'protection', digest: 'abc' });
   });
 
-  it('does not repeat a change with a digest after a lost answer', async () => {
+  it('with a digest are not repeated after a lost response', async () => {
     const region = createScriptedRegion({ [PUT]: () => failConnection(true) });
     const change = { digest: 'abc' };
     await expect(region.hypervisor.setDescription(VM, 'text', change)).rejects.toMatchObject({
@@ -310,10 +310,10 @@ describe('configuring', () => {
   });
 });
 
-describe('growing a disk', () => {
+describe('growBootDisk', () => {
   const config = (scsi0: string) => okResponse({ digest: 'd', scsi0 });
 
-  it('grows to an absolute size, and does nothing when it is large enough', async () => {
+  it('sends an absolute size, and nothing when the disk is large enough', async () => {
     const region = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/config': config('fast:vm-160-disk-0,iothread=1,size=2252M'),
       'PUT /nodes/pve1/qemu/160/resize': okResponse(UPID),
@@ -331,8 +331,8 @@ describe('growing a disk', () => {
   });
 });
 
-describe('power', () => {
-  it('overrules a waiting shutdown from 8.2 on', async () => {
+describe('power state', () => {
+  it('stopVm overrules a running shutdown since Proxmox VE 8.2', async () => {
     const STOP = 'POST /nodes/pve1/qemu/160/status/stop';
     const region = createScriptedRegion({ [STOP]: okResponse(UPID) });
     await region.hypervisor.stopVm(VM);
@@ -345,7 +345,7 @@ describe('power', () => {
     expect(old.lastForm()).toEqual({});
   });
 
-  it('reads the truth from the host', async () => {
+  it('vmState reads power and lock from the host', async () => {
     const region = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/status/current': okResponse({
         status: 'running',

@@ -34,7 +34,7 @@ interface VmsOptions {
   readonly api: ApiClient;
   readonly vmHosts: VmHosts;
   readonly version: VersionCheck;
-  /** Sees every configuration that is read. */
+  /** Called with every configuration that is read. */
   readonly onConfigRead: (config: VmConfig) => void;
 }
 
@@ -42,7 +42,7 @@ type VmRequest = Omit<ApiRequest, 'path' | 'host' | 'doing' | 'facts'> & {
   readonly operation: string;
 };
 
-/** Everything done to one VM from outside its guest. */
+/** Operations on VMs, except those inside the guest. */
 export class Vms {
   readonly #api: ApiClient;
   readonly #vmHosts: VmHosts;
@@ -94,7 +94,11 @@ export class Vms {
 
   async create(order: CreateVmOrder, options: CallOptions): Promise<TaskRef> {
     if (order.disk.importFrom !== undefined) {
-      await this.#version.requireAtLeast('8.4', 'importing a disk image needs 8.4', options);
+      await this.#version.requireAtLeast(
+        '8.4',
+        'importing a disk image needs Proxmox VE 8.4',
+        options,
+      );
     }
     const data = await this.#api.requestData({
       method: 'POST',
@@ -155,7 +159,7 @@ export class Vms {
     return isWritten || isProtected;
   }
 
-  /** In a change of its own: Proxmox removes no drive from a VM that is protected. */
+  /** A separate change, because Proxmox does not remove drives of a protected VM. */
   async #removeProtectionAndRead(
     vm: VmRef,
     { config: { digest } }: ParsedVmConfig,
@@ -194,7 +198,7 @@ export class Vms {
     return this.#writeConfig(vm, { ...change, digest }, { signal });
   }
 
-  /** Resolves with whether there was anything to change: Proxmox refuses a change of nothing. */
+  /** Resolves with false if there is nothing to change: Proxmox refuses an empty change. */
   async #writeConfig(vm: VmRef, change: OptionChange, options: CallOptions): Promise<boolean> {
     const form = formatChangeParameters(change);
     if (Object.entries(form).every(([name, v]) => name === 'digest' || v === undefined)) {
@@ -206,7 +210,7 @@ export class Vms {
         method: 'PUT',
         operation: 'configure',
         form,
-        // With a digest the second of two equal changes is refused, and would hide that the first was made.
+        // With a digest Proxmox refuses the second attempt, which would hide that the first succeeded.
         repeatable: change.digest === undefined,
         ...options,
       },
@@ -219,16 +223,22 @@ export class Vms {
     const { options: stored } = await rejectAsNotSent(this.#read(vm, options));
     const drive = findBootDrive(stored);
     if (drive === undefined) {
-      throw new NotFound('VOLUME_NOT_FOUND', `VM ${vm.vmId} has no disk`, {
-        facts: { vmId: vm.vmId },
-      });
+      throw new NotFound(
+        'VOLUME_NOT_FOUND',
+        `grow the boot disk of VM ${vm.vmId}: the VM has no disk`,
+        {
+          facts: { vmId: vm.vmId },
+        },
+      );
     }
     const size = parseDriveBytes(stored[drive] ?? '');
     if (size !== undefined && size >= bytes) return undefined;
     const form = { disk: drive, size: formatDiskSize(bytes) };
-    const call = { method: 'PUT', operation: 'grow a disk of', form, ...options } as const;
+    const call = { method: 'PUT', operation: 'grow the boot disk of', form, ...options } as const;
     const data = await this.#request(vm, call, '/resize');
-    return data === null ? undefined : parseStartedTask(data, `grow a disk of VM ${vm.vmId}`);
+    return data === null
+      ? undefined
+      : parseStartedTask(data, `grow the boot disk of VM ${vm.vmId}`);
   }
 
   start(vm: VmRef, options: CallOptions): Promise<TaskRef> {
@@ -241,9 +251,9 @@ export class Vms {
   }
 
   async stop(vm: VmRef, options: CallOptions): Promise<TaskRef> {
-    // A shutdown that waits for its guest holds the VM; before 8.2 nothing overrules it.
-    const overrules = await this.#version.isAtLeast('8.2', options);
-    const form = overrules ? { 'overrule-shutdown': true } : {};
+    // A running shutdown task locks the VM. Since 8.2 a stop can overrule it.
+    const canOverrule = await this.#version.isAtLeast('8.2', options);
+    const form = canOverrule ? { 'overrule-shutdown': true } : {};
     return this.#changePower(vm, 'stop', { form, ...options });
   }
 
@@ -278,7 +288,7 @@ export class Vms {
     );
   }
 
-  // oxlint-disable-next-line max-params -- who, where, what on it, and how: an object of them says no more
+  // oxlint-disable-next-line max-params -- VM, host, path and request; an options object adds nothing
   #requestOn(vm: VmRef, host: string, subpath: string, call: VmRequest): Promise<unknown> {
     return this.#api.requestData({
       ...call,
@@ -297,7 +307,7 @@ function isVmNotFound(error: unknown): error is PvescalerError {
 function configChanged({ vmId }: VmRef): Conflict {
   return new Conflict(
     'VM_CHANGED',
-    `the configuration of VM ${vmId} has changed since it was read`,
+    `the configuration of VM ${vmId} was changed by another client since it was read`,
     {
       facts: { vmId, requestSent: false },
     },
@@ -305,8 +315,12 @@ function configChanged({ vmId }: VmRef): Conflict {
 }
 
 function templateNotFound(order: CloneVmOrder, cause: PvescalerError): NotFound {
-  return new NotFound('TEMPLATE_NOT_FOUND', `no host has VM ${order.source.vmId} to clone`, {
-    cause,
-    facts: { vmId: order.vmId, sourceVmId: order.source.vmId },
-  });
+  return new NotFound(
+    'TEMPLATE_NOT_FOUND',
+    `clone VM ${order.source.vmId}: it does not exist on any host of the region`,
+    {
+      cause,
+      facts: { vmId: order.vmId, sourceVmId: order.source.vmId },
+    },
+  );
 }

@@ -9,7 +9,7 @@ import {
 } from './scripted-region.fixture.ts';
 
 describe('volumes', () => {
-  it('are listed by content', async () => {
+  it('are listed by content type', async () => {
     const region = createScriptedRegion({
       'GET /nodes/pve1/storage/local/content': okResponse([
         { volid: 'local:iso/a.iso', size: 5, content: 'iso', format: 'iso' },
@@ -23,7 +23,7 @@ describe('volumes', () => {
     expect(region.lastRequest().url.search).toBe('?content=iso');
   });
 
-  it('are deleted to the end of the task; gone is done', async () => {
+  it('are deleted when deleteVolume resolves, and a missing one is a success', async () => {
     const DELETE = 'DELETE /nodes/pve1/storage/local/content/local:iso/a.iso';
     const status = { status: 'stopped', exitstatus: 'OK' };
     const region = createScriptedRegion({
@@ -37,8 +37,8 @@ describe('volumes', () => {
     await expect(remove()).resolves.toBeUndefined();
     status.exitstatus = "cfs-lock 'storage-local' error: got lock request timeout";
     await expect(remove()).rejects.toMatchObject({ code: 'LOCK_TIMED_OUT' });
-    const atOnce = createScriptedRegion({ [DELETE]: okResponse(null) });
-    await atOnce.hypervisor.deleteVolume('pve1', 'local:iso/a.iso');
+    const withoutTask = createScriptedRegion({ [DELETE]: okResponse(null) });
+    await withoutTask.hypervisor.deleteVolume('pve1', 'local:iso/a.iso');
     const forbidden = createScriptedRegion({
       [DELETE]: errorResponse(403, 'Permission check failed (/storage/local, Datastore.Allocate)'),
     });
@@ -51,7 +51,7 @@ describe('volumes', () => {
   });
 });
 
-describe('images', () => {
+describe('image downloads', () => {
   const order = {
     host: 'pve1',
     storage: 'local',
@@ -62,7 +62,7 @@ describe('images', () => {
   } as const;
   const AT = 'POST /nodes/pve1/storage/local/download-url';
 
-  it('are downloaded by Proxmox itself, as import', async () => {
+  it('are downloaded by Proxmox with content type import', async () => {
     const region = createScriptedRegion({ [AT]: okResponse(UPID) });
     await region.hypervisor.downloadImage(order);
     expect(region.lastForm()).toEqual({
@@ -78,7 +78,7 @@ describe('images', () => {
     expect(region.lastForm()).not.toHaveProperty('checksum-algorithm');
   });
 
-  it('are refused under a name that Proxmox refuses, and before 8.4', async () => {
+  it('are refused with an invalid file name and before Proxmox VE 8.4', async () => {
     const region = createScriptedRegion({ 'GET /version': okResponse({ version: '8.3.0' }) });
     for (const fileName of ['debian.img', 'a b.qcow2', 'x.QCOW2', '../x.qcow2']) {
       await expect(region.hypervisor.downloadImage({ ...order, fileName })).rejects.toMatchObject({
@@ -91,7 +91,7 @@ describe('images', () => {
     expect(region.requestLines()).toEqual([]);
   });
 
-  it('show no password of their address', async () => {
+  it('do not reveal the password of their URL in errors', async () => {
     const region = createScriptedRegion({
       [AT]: errorResponse(500, 'cannot reach https://u:hidden@x'),
     });
@@ -101,8 +101,8 @@ describe('images', () => {
   });
 });
 
-describe('an ISO', () => {
-  it('is uploaded with the fields first and the file last', async () => {
+describe('uploadIso', () => {
+  it('sends the fields first and the file last', async () => {
     const region = createScriptedRegion({
       'POST /nodes/pve1/storage/local/upload': okResponse(UPID),
     });
@@ -120,7 +120,7 @@ describe('an ISO', () => {
     expect([...sent.bytes]).toEqual([...encoder.encode(head), ...bytes, ...encoder.encode(tail)]);
   });
 
-  it('keeps its name or is refused', async () => {
+  it('refuses a name that Proxmox would change', async () => {
     const region = createScriptedRegion({});
     for (const name of ['seed b.iso', 'seed.txt', 'a/b.iso']) {
       const file = { host: 'pve1', storage: 'local', name, bytes: new Uint8Array() };

@@ -16,9 +16,9 @@ import type { TaskFollower } from './task-follower.ts';
 import { parseStartedTask } from './upid.ts';
 import type { VersionCheck } from './version.ts';
 
-/** What `import` takes; an Ubuntu `.img` is qcow2 and has to be called so. */
+/** Names that Proxmox accepts for content type `import`. An Ubuntu `.img` is qcow2 and must be named `.qcow2`. */
 const IMAGE_NAME = /^[A-Za-z0-9.+=_-]+\.(ova|qcow2|raw|vmdk)$/;
-/** Anything else would be stored under another name than the one asked for. */
+/** Proxmox stores a file with any other name under a changed name. */
 const ISO_NAME = /^[A-Za-z0-9_.-]+\.(iso|img)$/i;
 
 const UPLOAD_TIMEOUT_MS = 10 * 60 * 1_000;
@@ -38,7 +38,7 @@ interface VolumesOptions {
   readonly follower: TaskFollower;
 }
 
-/** Files on storages: images that disks are made of, seeds that guests read. */
+/** Volumes on storages: disk images and seed ISOs. */
 export class Volumes {
   readonly #api: ApiClient;
   readonly #random: Random;
@@ -61,7 +61,7 @@ export class Volumes {
       method: 'GET',
       path: `${storagePath(at)}/content`,
       query: { content },
-      operation: `list ${at.storage} on ${at.host}`,
+      operation: `list the volumes of storage ${at.storage} on ${at.host}`,
       host: at.host,
       ...options,
     });
@@ -83,9 +83,16 @@ export class Volumes {
 
   async download(order: ImageOrder, options: CallOptions): Promise<TaskRef> {
     if (!IMAGE_NAME.test(order.fileName)) {
-      throw invalidFileName(order.fileName, 'an image is called *.qcow2, *.raw, *.vmdk or *.ova');
+      throw invalidFileName(
+        order.fileName,
+        'letters, digits, ".+=_-", then .qcow2, .raw, .vmdk or .ova',
+      );
     }
-    await this.#version.requireAtLeast('8.4', 'downloading a disk image needs 8.4', options);
+    await this.#version.requireAtLeast(
+      '8.4',
+      'downloading a disk image needs Proxmox VE 8.4',
+      options,
+    );
     const operation = `download ${order.fileName} to ${order.storage} on ${order.host}`;
     const data = await this.#api.requestData({
       method: 'POST',
@@ -107,7 +114,7 @@ export class Volumes {
 
   async upload(file: IsoFile, options: CallOptions): Promise<TaskRef> {
     if (!ISO_NAME.test(file.name))
-      throw invalidFileName(file.name, 'letters, digits, "_.-", then .iso');
+      throw invalidFileName(file.name, 'letters, digits, "_.-", then .iso or .img');
     const operation = `upload ${file.name} to ${file.storage} on ${file.host}`;
     const data = await this.#api.requestData({
       method: 'POST',
@@ -164,18 +171,21 @@ function storagePath(at: { readonly host: string; readonly storage: string }): s
 }
 
 function invalidFileName(name: string, rule: string): InvalidConfig {
-  return new InvalidConfig('PARAMETER_REFUSED', `not a file name for Proxmox: ${name} (${rule})`);
+  return new InvalidConfig(
+    'PARAMETER_REFUSED',
+    `Proxmox does not accept the file name ${name}; use ${rule}`,
+  );
 }
 
 function isVolumeNotFound(error: unknown): boolean {
   return error instanceof PvescalerError && error.code === 'VOLUME_NOT_FOUND';
 }
 
-/** The one right that making an ISO does not need and removing it does. */
+/** Uploading an ISO does not need this privilege, deleting it does. */
 function withPrivilegeHint(error: unknown, storage: string): unknown {
   if (!(error instanceof PvescalerError) || error.code !== 'PERMISSION_MISSING') return error;
   return new Unauthorized('PERMISSION_MISSING', error.message, {
-    hint: `Deleting a file needs Datastore.Allocate on /storage/${storage}; AllocateSpace and AllocateTemplate do not suffice.`,
+    hint: `Deleting a file needs Datastore.Allocate on /storage/${storage}; AllocateSpace and AllocateTemplate are not sufficient.`,
     cause: error,
     facts: error.facts,
   });
