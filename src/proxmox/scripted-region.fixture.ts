@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of this folder: a region whose API is a table of answers, on virtual time.
+// A region for tests: the API is a table of responses by request line, on virtual time.
 import { Unreachable } from '../ports/errors.ts';
 import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
 import {
@@ -23,7 +23,7 @@ export function okResponse(data: unknown, total?: number): ScriptedResponse {
   return { status: 200, reason: 'OK', body: JSON.stringify({ data, total }) };
 }
 
-/** As since 8.4: the reason phrase has the first line, the body all of it. */
+/** As since 8.4: the reason phrase contains the first line of the text, the body all of it. */
 export function errorResponse(status: number, text: string, errors?: unknown): ScriptedResponse {
   return {
     status,
@@ -33,18 +33,18 @@ export function errorResponse(status: number, text: string, errors?: unknown): S
 }
 
 export function failConnection(requestSent: boolean): never {
-  throw new Unreachable('PVE_UNREACHABLE', 'cut', { facts: { requestSent } });
+  throw new Unreachable('PVE_UNREACHABLE', 'connection failed', { facts: { requestSent } });
 }
 
 export interface ScriptedRegion {
   readonly hypervisor: Hypervisor;
   readonly transport: ScriptedTransport;
   readonly clock: VirtualClock;
-  /** `POST /nodes/pve1/qemu`, in the order sent, without the version's. */
+  /** `POST /nodes/pve1/qemu`, in the order sent, without `GET /version`. */
   requestLines(): readonly string[];
   lastRequest(): RecordedRequest;
   lastForm(): Record<string, string>;
-  /** Lets time pass until it is settled. */
+  /** Advances the clock until the promise settles. */
   advanceUntil<T>(work: Promise<T>): Promise<T>;
 }
 
@@ -62,7 +62,7 @@ export function createScriptedRegion(
       checkRequest(request);
       const name = requestLine(request);
       const route = all[name];
-      if (route === undefined) throw new Error(`the test has no answer for ${name}`);
+      if (route === undefined) throw new Error(`the test has no response for ${name}`);
       return typeof route === 'function' ? route(request) : route;
     },
     { clock },
@@ -95,6 +95,6 @@ function requestLine(request: RecordedRequest): string {
 
 function lastItem(requests: readonly RecordedRequest[]): RecordedRequest {
   const last = requests.at(-1);
-  if (last === undefined) throw new Error('nothing was sent');
+  if (last === undefined) throw new Error('the client sent no request');
   return last;
 }

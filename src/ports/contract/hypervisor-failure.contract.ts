@@ -4,7 +4,7 @@ import type { HypervisorFixture } from './hypervisor-fixture.ts';
 
 export function failureContract(fixture: () => HypervisorFixture): void {
   describe('tasks', () => {
-    it('are listed while they run, tell their log, and are unknown when their record is gone', async () => {
+    it('are listed while they run, have a log, and fail with TASK_NOT_FOUND without a record', async () => {
       const { hypervisor, underTest, vmOrder, followToEnd } = fixture();
       const wanted = vmOrder();
       const task = await underTest.advanceUntil(hypervisor.createVm(wanted));
@@ -20,8 +20,8 @@ export function failureContract(fixture: () => HypervisorFixture): void {
       const log = await underTest.advanceUntil(hypervisor.taskLog(task, 1));
       expect(log).toHaveLength(1);
       expect(log[0]).toMatch(/^TASK OK/);
-      const gone = 'UPID:nowhere:0000FFFF:0000FFFF:0000FFFF:qmcreate:1:nobody@pve:';
-      const upid = gone.replace('nowhere', wanted.host);
+      const missing = 'UPID:host:0000FFFF:0000FFFF:0000FFFF:qmcreate:1:other@pve:';
+      const upid = missing.replace('host', wanted.host);
       await expect(
         underTest.advanceUntil(hypervisor.task({ ...task, upid })),
       ).rejects.toMatchObject({
@@ -31,10 +31,10 @@ export function failureContract(fixture: () => HypervisorFixture): void {
     });
   });
 
-  describe('lost answers', () => {
+  describe('a lost response', () => {
     const LOST = { facts: expect.not.objectContaining({ requestSent: false }) };
 
-    it('of a create: the VM is there, and tells whose it is once it is done', async () => {
+    it('of createVm: the VM exists and has its identity when the task ends', async () => {
       const { hypervisor, underTest, vmOrder, readConfig } = fixture();
       const wanted = vmOrder();
       underTest.loseAnswer('createVm');
@@ -55,7 +55,7 @@ export function failureContract(fixture: () => HypervisorFixture): void {
       });
     });
 
-    it('of a start and a destroy: done once, not twice', async () => {
+    it('of startVm and destroyVm: the call takes effect once', async () => {
       const { hypervisor, underTest, createVm, followToEnd } = fixture();
       const vm = await createVm();
       underTest.loseAnswer('startVm');
@@ -73,7 +73,7 @@ export function failureContract(fixture: () => HypervisorFixture): void {
   });
 
   describe('a VM that was moved', () => {
-    it('is found where it is', async () => {
+    it('is found on its new host', async () => {
       const { hypervisor, underTest, createVm } = fixture();
       const vm = await createVm();
       await underTest.move(vm.vmId, underTest.hosts[1]);
@@ -88,14 +88,14 @@ export function failureContract(fixture: () => HypervisorFixture): void {
     });
   });
 
-  describe('rights and giving up', () => {
-    it('names privileges', async () => {
+  describe('permissions and cancellation', () => {
+    it('returns the privileges of the credentials', async () => {
       const { hypervisor, underTest } = fixture();
       const privileges = await underTest.advanceUntil(hypervisor.permissions('/vms'));
       expect(privileges).toContain('VM.Allocate');
     });
 
-    it('rejects with Cancelled when the signal is aborted or the hypervisor closed', async () => {
+    it('rejects with CANCELLED when the signal is aborted or the hypervisor is closed', async () => {
       const { hypervisor, underTest } = fixture();
       const signal = AbortSignal.abort();
       await expect(underTest.advanceUntil(hypervisor.view({ signal }))).rejects.toMatchObject({

@@ -11,41 +11,41 @@ import type {
 
 export interface HypervisorUnderTest {
   readonly hypervisor: Hypervisor;
-  /** Lets time pass until the work is settled. */
+  /** Advances the clock until the promise settles. */
   readonly advanceUntil: <T>(work: Promise<T>) => Promise<T>;
   advance(ms: number): Promise<void>;
-  /** Two that are online. */
+  /** Two online hosts. */
   readonly hosts: readonly [string, string];
-  /** Of the first host: for disks, for ISOs, for images. */
+  /** Storages of the first host. */
   readonly storages: { readonly disks: string; readonly isos: string; readonly images: string };
-  /** A template on the first host, its disk on `storages.disks`. */
+  /** A template on the first host, with its disk on `storages.disks`. */
   readonly template: VmRef;
-  /** A running container of somebody, on the second host. */
+  /** A running container on the second host. */
   readonly container: {
     readonly vmId: number;
     readonly cpus: number;
     readonly memoryBytes: number;
   };
-  /** Something that can be downloaded. */
+  /** An image that can be downloaded. */
   readonly image: { readonly url: string; readonly sha256: string };
-  /** The next such call has its effect, and its answer is lost. */
+  /** The next call of the method takes effect, but its response is lost. */
   loseAnswer(method: 'createVm' | 'startVm' | 'destroyVm'): void;
-  /** A person moves a stopped VM that has no local disk left to mind. */
+  /** Moves a stopped VM to another host, as a user would. */
   move(vmId: number, host: string): Promise<void> | void;
   cleanup(): Promise<void>;
 }
 
-/** What every part of the suite gets: the one under test, anew for each test, and what tests say often. */
+/** The hypervisor under test, new for each test, with helper functions. */
 export interface HypervisorFixture {
   readonly underTest: HypervisorUnderTest;
   readonly hypervisor: Hypervisor;
   readonly vmOrder: (overrides?: Partial<CreateVmOrder>) => CreateVmOrder;
   readonly vmSpec: (overrides?: Partial<VmSpec>) => VmSpec;
-  /** Waits for the task's end. */
+  /** Waits for the end of the task. */
   readonly followToEnd: (task: Promise<TaskRef | undefined>) => Promise<EndedTask>;
-  /** A VM that is there, stopped. */
+  /** Creates a stopped VM. */
   readonly createVm: (overrides?: Partial<CreateVmOrder>) => Promise<VmRef>;
-  /** A VM whose guest answers. */
+  /** Creates a VM and waits until its guest agent responds. */
   readonly bootVm: () => Promise<VmRef>;
   readonly readConfig: (vm: VmRef) => Promise<VmConfig>;
 }

@@ -4,7 +4,7 @@ import type { HypervisorFixture } from './hypervisor-fixture.ts';
 
 export function guestContract(fixture: () => HypervisorFixture): void {
   describe('power and guest', () => {
-    it('starts once: a second start fails in its task', async () => {
+    it('starts a VM; the task of a second start fails', async () => {
       const { hypervisor, underTest, createVm, followToEnd } = fixture();
       const vm = await createVm();
       expect(await followToEnd(hypervisor.startVm(vm))).toMatchObject({ succeeded: true });
@@ -17,7 +17,7 @@ export function guestContract(fixture: () => HypervisorFixture): void {
       });
     });
 
-    it('knows when the guest answers, what addresses it has, and runs a command in it', async () => {
+    it('reports whether the guest agent responds, returns its addresses and runs a command', async () => {
       const { hypervisor, underTest, createVm, bootVm } = fixture();
       const silent = await createVm();
       await expect(underTest.advanceUntil(hypervisor.guestIsUp(silent))).resolves.toBe(false);
@@ -41,7 +41,7 @@ export function guestContract(fixture: () => HypervisorFixture): void {
       });
     });
 
-    it('carries text in any language into the guest and out of it', async () => {
+    it('preserves non-ASCII input and output of a guest command', async () => {
       const { hypervisor, underTest, bootVm } = fixture();
       const vm = await bootVm();
       const input = 'naïve – Grüße, 日本語 ☃\n';
@@ -54,7 +54,7 @@ export function guestContract(fixture: () => HypervisorFixture): void {
       });
     });
 
-    it('shuts down, stops, and takes stopped for done', async () => {
+    it('shuts down and stops a VM, also if it is already stopped', async () => {
       const { hypervisor, underTest, bootVm, followToEnd } = fixture();
       const vm = await bootVm();
       const power = async () => (await underTest.advanceUntil(hypervisor.vmState(vm))).power;
@@ -72,9 +72,9 @@ export function guestContract(fixture: () => HypervisorFixture): void {
       expect(await power()).toBe('stopped');
     });
 
-    it('pulls the plug on a guest that does not shut down in time', async () => {
+    it('stops a VM whose guest does not shut down within the timeout', async () => {
       const { hypervisor, underTest, createVm, followToEnd } = fixture();
-      // An empty disk: nobody in there hears the request.
+      // The disk is empty, so no guest handles the request.
       const vm = await createVm();
       await followToEnd(hypervisor.startVm(vm));
       expect(await followToEnd(hypervisor.shutdownVm(vm, 5_000))).toMatchObject({
@@ -86,8 +86,8 @@ export function guestContract(fixture: () => HypervisorFixture): void {
     });
   });
 
-  describe('destroying', () => {
-    it('removes a stopped VM, once, and never a running one', async () => {
+  describe('destroyVm', () => {
+    it('destroys a stopped VM, resolves if it does not exist, and refuses a running one', async () => {
       const { hypervisor, underTest, createVm, followToEnd } = fixture();
       const vm = await createVm();
       await followToEnd(hypervisor.startVm(vm));

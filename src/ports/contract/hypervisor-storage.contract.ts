@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { HypervisorFixture } from './hypervisor-fixture.ts';
 
 export function storageContract(fixture: () => HypervisorFixture): void {
-  describe('files', () => {
+  describe('volumes', () => {
     function isoOn({ underTest }: HypervisorFixture, bytes: Uint8Array) {
       return {
         host: underTest.hosts[0],
@@ -18,7 +18,7 @@ export function storageContract(fixture: () => HypervisorFixture): void {
       return hypervisor.volumeId({ storage, content: 'iso', name: 'seed-1.iso' });
     }
 
-    it('uploads an ISO, over an old one too, lists and deletes it', async () => {
+    it('uploads, overwrites, lists and deletes an ISO', async () => {
       const { hypervisor, underTest, followToEnd } = fixture();
       const [host] = underTest.hosts;
       const { isos } = underTest.storages;
@@ -38,7 +38,7 @@ export function storageContract(fixture: () => HypervisorFixture): void {
       expect(left.map((volume) => volume.id)).not.toContain(isoId(fixture()));
     });
 
-    it('attaches and ejects a seed, and leaves it alone when its VM is destroyed', async () => {
+    it('attaches and ejects a seed, and keeps its ISO when the VM is destroyed', async () => {
       const { hypervisor, underTest, createVm, readConfig, followToEnd } = fixture();
       const [host] = underTest.hosts;
       const { isos } = underTest.storages;
@@ -56,7 +56,7 @@ export function storageContract(fixture: () => HypervisorFixture): void {
       expect(left.map((volume) => volume.id)).toContain(isoId(fixture()));
     });
 
-    it('downloads an image once, and makes disks of it', async () => {
+    it('downloads an image once, and imports it as a disk', async () => {
       const { hypervisor, underTest, createVm, readConfig, followToEnd } = fixture();
       const [host] = underTest.hosts;
       const { images, disks } = underTest.storages;
@@ -82,7 +82,7 @@ export function storageContract(fixture: () => HypervisorFixture): void {
       expect((await readConfig(vm)).bootDisk).toMatchObject({ storage: disks });
     });
 
-    it('says when there is no such storage', async () => {
+    it('fails with STORAGE_NOT_FOUND for an unknown storage', async () => {
       const { hypervisor, underTest } = fixture();
       const work = hypervisor.volumes(underTest.hosts[0], 'nosuch', 'iso');
       await expect(underTest.advanceUntil(work)).rejects.toMatchObject({

@@ -5,8 +5,8 @@ import type { HypervisorFixture } from './hypervisor-fixture.ts';
 const GIBIBYTE = 2 ** 30;
 
 export function vmContract(fixture: () => HypervisorFixture): void {
-  describe('the view', () => {
-    it('shows hosts, storages, templates and the ids taken', async () => {
+  describe('view', () => {
+    it('returns hosts, storages, templates and taken ids', async () => {
       const { hypervisor, underTest } = fixture();
       const view = await underTest.advanceUntil(hypervisor.view());
       expect(view.region).toBe(hypervisor.region);
@@ -27,7 +27,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       expect(view.takenVmIds).toContain(underTest.template.vmId);
     });
 
-    it('shows what containers take of their host, and that their ids are taken', async () => {
+    it('returns the size of containers, and their ids as taken', async () => {
       const { hypervisor, underTest, vmOrder } = fixture();
       const { vmId, cpus, memoryBytes } = underTest.container;
       const view = await underTest.advanceUntil(hypervisor.view());
@@ -44,21 +44,21 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       });
     });
 
-    it('counts a VM by its configuration as soon as that is there', async () => {
+    it('returns the configured size of a VM as soon as its configuration exists', async () => {
       const { hypervisor, underTest, createVm, vmSpec } = fixture();
       const vm = await createVm();
-      const sizeSeen = async () => {
+      const readSize = async () => {
         const view = await underTest.advanceUntil(hypervisor.view());
         const { cpus, memoryBytes } = view.vms.find((one) => one.vmId === vm.vmId) ?? {};
         return [cpus, memoryBytes];
       };
-      expect(await sizeSeen()).toEqual([2, 2 * GIBIBYTE]);
+      expect(await readSize()).toEqual([2, 2 * GIBIBYTE]);
       await underTest.advanceUntil(hypervisor.applySpec(vm, vmSpec()));
       await underTest.advance(15_000);
-      expect(await sizeSeen()).toEqual([6, 4 * GIBIBYTE]);
+      expect(await readSize()).toEqual([6, 4 * GIBIBYTE]);
     });
 
-    it('shows a VM at once by id, host and lock, and all of it after a while', async () => {
+    it('returns a new VM immediately with id and host, and later with all values', async () => {
       const { hypervisor, underTest, vmOrder, followToEnd } = fixture();
       const wanted = vmOrder();
       const task = underTest.advanceUntil(hypervisor.createVm(wanted));
@@ -83,8 +83,8 @@ export function vmContract(fixture: () => HypervisorFixture): void {
     });
   });
 
-  describe('creating', () => {
-    it('claims the id at once; the identity is there when the task has ended', async () => {
+  describe('createVm', () => {
+    it('claims the id immediately, and sets the identity when the task ends', async () => {
       const { hypervisor, underTest, vmOrder, followToEnd, readConfig } = fixture();
       const wanted = vmOrder();
       const task = await underTest.advanceUntil(hypervisor.createVm(wanted));
@@ -111,7 +111,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       });
     });
 
-    it('refuses an id that is taken, on whatever host, and changes nothing', async () => {
+    it('refuses a taken id on every host, and changes nothing', async () => {
       const { hypervisor, underTest, vmOrder, createVm, readConfig } = fixture();
       const vm = await createVm();
       const before = await readConfig(vm);
@@ -125,7 +125,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       expect(await readConfig(vm)).toEqual(before);
     });
 
-    it('removes the VM again when the task fails', async () => {
+    it('removes the VM when the task fails', async () => {
       const { hypervisor, underTest, vmOrder, followToEnd } = fixture();
       const { disks, images } = underTest.storages;
       const importFrom = `${images}:import/nosuch.qcow2`;
@@ -141,9 +141,9 @@ export function vmContract(fixture: () => HypervisorFixture): void {
     });
   });
 
-  describe('cloning', () => {
+  describe('cloneVm', () => {
     it.each([true, false])(
-      'copies the template (linked: %s), under its own name and UUID',
+      'copies the template (linked: %s) with a new name and UUID',
       async (linked) => {
         const { hypervisor, underTest, vmOrder, followToEnd, readConfig } = fixture();
         const { vmId, host } = vmOrder();
@@ -172,7 +172,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       },
     );
 
-    it('refuses an id that is taken, at once or in the task', async () => {
+    it('refuses a taken id, as a rejection or as a failed task', async () => {
       const { hypervisor, underTest, createVm, followToEnd } = fixture();
       const taken = await createVm();
       const source = underTest.template;
@@ -184,7 +184,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       expect(failure).toMatchObject({ class: 'Conflict', code: 'VM_ID_TAKEN' });
     });
 
-    it('says when there is nothing to clone', async () => {
+    it('fails with TEMPLATE_NOT_FOUND without a source', async () => {
       const { hypervisor, underTest, vmOrder } = fixture();
       const { vmId, host } = vmOrder();
       const clone = { vmId, host, linked: false, name: 'copy-3', description: 'mine' };
@@ -195,8 +195,8 @@ export function vmContract(fixture: () => HypervisorFixture): void {
     });
   });
 
-  describe('configuring', () => {
-    it('applies a spec, and writes nothing when nothing differs', async () => {
+  describe('configuration changes', () => {
+    it('apply a spec, and write nothing when nothing differs', async () => {
       const { hypervisor, underTest, createVm, readConfig, vmSpec } = fixture();
       const vm = await createVm();
       const before = await readConfig(vm);
@@ -213,7 +213,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       expect(await readConfig(vm)).toEqual(changed);
     });
 
-    it('sets the description, as often as it is called', async () => {
+    it('set the description idempotently', async () => {
       const { hypervisor, underTest, createVm, readConfig } = fixture();
       const vm = await createVm();
       for (let pass = 0; pass < 2; pass += 1) {
@@ -226,7 +226,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       expect(await readConfig(vm)).toMatchObject({ description: 'again', isProtected: false });
     });
 
-    it('refuses a change based on an old reading', async () => {
+    it('are refused with the digest of an older configuration', async () => {
       const { hypervisor, underTest, createVm, readConfig, vmSpec } = fixture();
       const vm = await createVm();
       const { digest } = await readConfig(vm);
@@ -242,7 +242,7 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       expect(await readConfig(vm)).toMatchObject({ description: 'first', cpus: 2 });
     });
 
-    it('grows the boot disk, and only if it is smaller', async () => {
+    it('grow the boot disk only if it is smaller', async () => {
       const { hypervisor, underTest, createVm, followToEnd, readConfig } = fixture();
       const vm = await createVm();
       const bytes = 8 * GIBIBYTE;

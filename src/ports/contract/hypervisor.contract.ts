@@ -20,7 +20,7 @@ const HARDWARE = {
   options: {},
 } as const;
 
-/** Runs against each implementation; `make` gives a new region each time. */
+/** The contract of every implementation of the port; `open` returns a new region. */
 export function hypervisorContract(name: string, open: () => Promise<HypervisorUnderTest>): void {
   describe(`Hypervisor contract: ${name}`, () => {
     const current: { fixture?: HypervisorFixture } = {};
@@ -32,7 +32,7 @@ export function hypervisorContract(name: string, open: () => Promise<HypervisorU
       delete current.fixture;
     });
     const fixture = (): HypervisorFixture => {
-      if (current.fixture === undefined) throw new Error('only inside a test');
+      if (current.fixture === undefined) throw new Error('the fixture exists only inside a test');
       return current.fixture;
     };
     vmContract(fixture);
@@ -85,12 +85,12 @@ function createFixture(underTest: HypervisorUnderTest): HypervisorFixture {
       if (status.state === 'ended') return status;
       await underTest.advance(1_000);
     }
-    throw new Error(`${task.upid} does not end`);
+    throw new Error(`task ${task.upid} does not end`);
   };
 
   const followToEnd: HypervisorFixture['followToEnd'] = async (task) => {
     const started = await underTest.advanceUntil(task);
-    if (started === undefined) throw new Error('no task was started');
+    if (started === undefined) throw new Error('the call started no task');
     return followed(started);
   };
 
@@ -101,7 +101,7 @@ function createFixture(underTest: HypervisorUnderTest): HypervisorFixture {
     return { vmId: wanted.vmId, host: wanted.host };
   };
 
-  /** From the template: an empty disk has no guest that could answer. */
+  /** Clones the template: a VM with an empty disk has no guest agent. */
   const bootVm: HypervisorFixture['bootVm'] = async () => {
     nextId += 1;
     const vm = { vmId: nextId, host: underTest.template.host };
@@ -119,7 +119,7 @@ function createFixture(underTest: HypervisorUnderTest): HypervisorFixture {
       if (await underTest.advanceUntil(hypervisor.guestIsUp(vm))) return vm;
       await underTest.advance(5_000);
     }
-    throw new Error(`the guest of VM ${vm.vmId} does not answer`);
+    throw new Error(`the guest agent of VM ${vm.vmId} does not respond`);
   };
 
   return {

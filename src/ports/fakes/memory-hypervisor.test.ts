@@ -70,7 +70,7 @@ hypervisorContract('memory', () => {
 describe('MemoryHypervisor', () => {
   const VM = { vmId: 9_000, host: 'pve1' };
 
-  it('fails the next call as told, once, and shows calls to whoever watches', async () => {
+  it('fails the next call once, and reports every call to onCall', async () => {
     const { hypervisor } = memory();
     const seen: HypervisorCall[] = [];
     hypervisor.onCall = (call) => seen.push(call);
@@ -84,7 +84,7 @@ describe('MemoryHypervisor', () => {
     expect(hypervisor.calls).toEqual(seen);
   });
 
-  it('fails the next task as told, and takes back what it made', async () => {
+  it('fails the next task, and removes the VM that it created', async () => {
     const { clock, hypervisor } = memory();
     hypervisor.failNextTask('clone', new NoCapacity('NO_STORAGE_SPACE', 'full'));
     const clone = { vmId: 100, host: 'pve1', linked: true, name: 'x', description: '' };
@@ -103,7 +103,7 @@ describe('MemoryHypervisor', () => {
     await expect(hypervisor.task(task)).rejects.toMatchObject({ code: 'TASK_NOT_FOUND' });
   });
 
-  it('does not call a VM gone because its host is down', async () => {
+  it('does not report a VM as missing when its host is down', async () => {
     const { hypervisor } = memory();
     hypervisor.setOnline('pve1', false);
     await expect(hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'PVE_HOST_UNREACHABLE' });
@@ -112,7 +112,7 @@ describe('MemoryHypervisor', () => {
     expect(view.hosts[0]?.online).toBe(false);
   });
 
-  it('starts no VM whose ISO is gone', async () => {
+  it('fails to start a VM whose ISO does not exist', async () => {
     const { clock, hypervisor } = memory();
     const file = { storage: 'local', content: 'iso', name: 'gone.iso' } as const;
     await hypervisor.attachSeed(VM, hypervisor.volumeId(file));

@@ -37,28 +37,28 @@ export interface MemoryHypervisorOptions {
   readonly hosts: readonly Host[];
   readonly version?: string;
   readonly taskMs?: number;
-  /** From start until the guest agent answers. */
+  /** From start until the guest agent responds. */
   readonly bootMs?: number;
 }
 
 type GuestResult = Awaited<ReturnType<Hypervisor['guestExec']>>;
 
 /**
- * A region in memory. Tasks and boots take time on the clock. Knobs make the next call or the next task
- * fail, or lose an answer after the call had its effect; `onCall` sees every call before it does anything.
+ * A region in memory. Tasks and boots take time on the clock. Tests can make the next call or task fail, or lose the
+ * response of a call that took effect. `onCall` is called before every call takes effect.
  */
 export class MemoryHypervisor implements Hypervisor {
   readonly region: string;
   readonly state: MemoryRegion;
   readonly calls: HypervisorCall[] = [];
   onCall: ((call: HypervisorCall) => void) | undefined;
-  /** What a command in a guest does. */
+  /** Executes a command in a guest. */
   guestCommand: (vm: VmRef, command: GuestCommand) => GuestResult = (_vm, command) => ({
     exitCode: 0,
     output: command.input ?? '',
     errorOutput: '',
   });
-  /** What the credentials may do, on every path. */
+  /** Privileges of the credentials on every path. */
   privileges: readonly string[] = ['Datastore.Allocate', 'VM.Allocate', 'VM.Audit'];
   readonly #version: string;
   readonly #clock: Clock;
@@ -80,22 +80,22 @@ export class MemoryHypervisor implements Hypervisor {
     });
   }
 
-  /** The next such call rejects with this and does nothing. */
+  /** The next call of the method rejects with the error and has no effect. */
   failNext(method: HypervisorMethod, error: PvescalerError): void {
     this.#failures.set(method, [...(this.#failures.get(method) ?? []), error]);
   }
 
-  /** The next such call does its work, and its caller never hears of it. */
+  /** The next call of the method takes effect, but rejects as if its response was lost. */
   loseAnswer(method: HypervisorMethod): void {
     this.#lostAnswers.set(method, (this.#lostAnswers.get(method) ?? 0) + 1);
   }
 
-  /** The next task of that kind ends with this. */
+  /** The next task of that kind fails with the error. */
   failNextTask(kind: TaskKind, failure: PvescalerError): void {
     this.state.failNextTask(kind, failure);
   }
 
-  /** As a person or HA would. */
+  /** Moves a VM, as a user or HA would. */
   move(vmId: number, host: string): void {
     const vm = this.state.vms.get(vmId);
     if (vm !== undefined) vm.host = host;
@@ -290,10 +290,13 @@ export class MemoryHypervisor implements Hypervisor {
     options: CallOptions | undefined,
     work: () => T,
   ): Promise<T> {
-    // Every call of a real one takes a turn of the event loop at least; none has an effect before that.
+    // Like a real call: no effect before the next turn of the event loop.
     await Promise.resolve();
     if (options?.signal?.aborted === true || this.#isClosed) {
-      throw new Cancelled('CANCELLED', `${call.method} was called off`);
+      throw new Cancelled(
+        'CANCELLED',
+        `${call.method}: the caller aborted the call or the hypervisor is closed`,
+      );
     }
     this.calls.push(call);
     this.onCall?.(call);
@@ -304,7 +307,7 @@ export class MemoryHypervisor implements Hypervisor {
     const lost = this.#lostAnswers.get(call.method) ?? 0;
     if (lost === 0) return result;
     this.#lostAnswers.set(call.method, lost - 1);
-    throw new Unreachable('PVE_UNREACHABLE', `the answer to ${call.method} was lost`, {
+    throw new Unreachable('PVE_UNREACHABLE', `${call.method}: the response was lost`, {
       facts: { requestSent: true },
     });
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each call of MemoryHypervisor does to the region, without waiting, failing on order or losing answers.
+// The effect of each call of MemoryHypervisor on the region, without delays and injected failures.
 import type { Clock } from '../clock.ts';
 import { Conflict, InvalidConfig, NotFound, Unreachable } from '../errors.ts';
 import type {
@@ -57,7 +57,9 @@ export class MemoryOperations {
   requireVm({ vmId }: VmRef): MemoryVm {
     const vm = this.#region.vms.get(vmId);
     if (vm === undefined) {
-      throw new NotFound('VM_NOT_FOUND', `no host has VM ${vmId}`, { facts: { vmId } });
+      throw new NotFound('VM_NOT_FOUND', `VM ${vmId} does not exist on any host of the region`, {
+        facts: { vmId },
+      });
     }
     this.requireHost(vm.host);
     return vm;
@@ -88,17 +90,20 @@ export class MemoryOperations {
   clone(order: CloneVmOrder): TaskRef {
     const source = this.#region.vms.get(order.source.vmId);
     if (source === undefined) {
-      throw new NotFound('TEMPLATE_NOT_FOUND', `no host has VM ${order.source.vmId}`);
+      throw new NotFound(
+        'TEMPLATE_NOT_FOUND',
+        `VM ${order.source.vmId} does not exist on any host of the region`,
+      );
     }
     if (order.linked && source.options.get('template') !== '1') {
       throw new InvalidConfig('PARAMETER_REFUSED', 'Linked clone feature is not supported');
     }
-    // A description of Proxmox's own, until the task has ended.
-    const made = [
+    // Proxmox sets a temporary description until the task ends.
+    const temporary = [
       ['lock', 'clone'],
       ['description', ' temporary description of a clone'],
     ] as const;
-    const copy = this.#claimVmId(order, new Map(made));
+    const copy = this.#claimVmId(order, new Map(temporary));
     const disk = source.options.get('scsi0') ?? '';
     return this.#startTask(source, {
       kind: 'clone',
@@ -215,8 +220,8 @@ export class MemoryOperations {
       kind: 'download',
       subject: order.fileName,
       finish: () => {
-        const there = this.#volume(order.host, id);
-        if (there !== undefined && (checksum === undefined || there.checksum !== checksum)) {
+        const existing = this.#volume(order.host, id);
+        if (existing !== undefined && (checksum === undefined || existing.checksum !== checksum)) {
           throw new InvalidConfig('PARAMETER_REFUSED', 'refusing to override existing file');
         }
         const known = checksum === undefined ? {} : { checksum };
@@ -287,12 +292,11 @@ export class MemoryOperations {
     return this.#region.startTask({ ...work, host: at.host, subject, durationMs }, this.#now());
   }
 
-  /** A host that is off answers nothing. */
   requireHost(name: string): void {
     const host = this.#region.hosts.find((candidate) => candidate.name === name);
-    if (host === undefined) throw new NotFound('HOST_NOT_FOUND', `no host ${name}`);
+    if (host === undefined) throw new NotFound('HOST_NOT_FOUND', `host ${name} does not exist`);
     if (!host.online) {
-      throw new Unreachable('PVE_HOST_UNREACHABLE', `${name} does not answer`, {
+      throw new Unreachable('PVE_HOST_UNREACHABLE', `host ${name} does not respond`, {
         facts: { host: name, requestSent: false },
       });
     }

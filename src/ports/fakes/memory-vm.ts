@@ -11,7 +11,7 @@ import type { MemoryVm } from './memory-region.ts';
 
 const MEBIBYTE = 2 ** 20;
 
-/** Where the seed ISO is attached. */
+/** The drive to which the seed ISO is attached. */
 export const SEED_OPTION = 'ide2';
 
 type Option = readonly [name: string, value: string];
@@ -60,6 +60,7 @@ export function formatDisk(vmId: number, storage: string, bytes: number): string
   return `${storage}:vm-${vmId}-disk-0,size=${Math.ceil(bytes / MEBIBYTE)}M`;
 }
 
+/** Reads the format of formatDisk only. */
 export function parseDiskBytes(option: string): number {
   return Number(/size=(\d+)M/.exec(option)?.[1] ?? 0) * MEBIBYTE;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds each request that the client sends in a test against the parameter rules of both versions, and against
-// the table of parameters that have an accept and a refuse case.
+// Checks each request that the client sends in a test: the parameter rules of both API versions must accept it, and every
+// parameter must have a case in PARAMETER_CASES.
 import type { RecordedRequest } from '../../ports/fakes/scripted-transport.ts';
 import type { ApiVersion } from '../wire-facts/index.ts';
 import { PARAMETER_CASES } from './parameter-cases.ts';
@@ -13,32 +13,34 @@ import {
 
 const VERSIONS: readonly ApiVersion[] = ['8.4', '9.2'];
 
-/** `POST /nodes/{node}/qemu` and its parameters, numbered ones as `net[n]`. */
+/** For example `POST /nodes/{node}/qemu`, with its parameters; numbered ones as `net[n]`. */
 export interface CheckedRequest {
   readonly endpoint: string;
   readonly parameters: readonly string[];
 }
 
-/** Throws when a real one would refuse the request, or when a parameter has no case. */
+/** Throws if Proxmox would refuse the request, or if a parameter has no test case. */
 export function checkRequest(request: RecordedRequest): CheckedRequest {
   const [checked] = VERSIONS.map((version) => checkForVersion(version, request));
-  if (checked === undefined) throw new Error('no version to judge by');
+  if (checked === undefined) throw new Error('VERSIONS is empty');
   const covered = PARAMETER_CASES[checked.endpoint]?.parameters;
   const uncovered = checked.parameters.filter((name) => covered?.[name] === undefined);
   if (covered !== undefined && uncovered.length === 0) return checked;
-  throw new Error(`no accept and refuse case for ${checked.endpoint}: ${uncovered.join(', ')}`);
+  throw new Error(
+    `PARAMETER_CASES has no test case for ${checked.endpoint}: ${uncovered.join(', ')}`,
+  );
 }
 
 function checkForVersion(version: ApiVersion, request: RecordedRequest): CheckedRequest {
   const path = request.url.pathname.replace('/api2/json', '');
   const found = findEndpoint(version, request.method, path);
   const name = `${request.method} ${path}`;
-  if (found === undefined) throw new Error(`${version} has no ${name}`);
+  if (found === undefined) throw new Error(`Proxmox VE ${version} has no endpoint ${name}`);
   const { endpoint, inPath } = found;
   const sent = parseParameters(request);
   const problems = findParameterErrors(endpoint, { ...sent, ...inPath });
   if (Object.keys(problems).length > 0) {
-    throw new Error(`${version} refuses ${name}: ${JSON.stringify(problems)}`);
+    throw new Error(`Proxmox VE ${version} refuses ${name}: ${JSON.stringify(problems)}`);
   }
   const names = Object.keys(sent).map((one) => findSchemaName(endpoint.params, one) ?? one);
   return {
@@ -51,15 +53,15 @@ export function parseParameters(request: RecordedRequest): ParameterValues {
   const type = request.headers['content-type'] ?? '';
   const boundary = /^multipart\/form-data; ?boundary="?([^"]+)/.exec(type)?.[1];
   if (boundary !== undefined) return parseMultipart(request.text, boundary);
-  // Query and body, as the server merges them; neither may be empty text with a type.
+  // The server merges query and body.
   return { ...parseForm(request.url.search.slice(1)), ...parseForm(request.text) };
 }
 
-/** Splits on `&` and `;`, cuts after a second `=`: what was not encoded arrives broken, as it would there. */
+/** Like Proxmox: splits on `&` and `;` and drops all after a second `=`, so values that are not encoded break. */
 function parseForm(text: string): ParameterValues {
   const given: Record<string, string | string[]> = {};
-  for (const piece of text.split(/[&;]/).filter((one) => one !== '')) {
-    const [name = '', value = ''] = piece.split('=').map((part) => decodeURIComponent(part));
+  for (const pair of text.split(/[&;]/).filter((one) => one !== '')) {
+    const [name = '', value = ''] = pair.split('=').map((part) => decodeURIComponent(part));
     const known = given[name];
     given[name] = known === undefined ? value : [known, value].flat();
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formats of parameter values. One that is not here is not judged.
+// Checks the formats of parameter values. Other formats are not checked.
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { NAMED_FORMATS, NEW_DISK } from '../wire-facts/index.ts';
 
-/** The text of the refusal, without its last line break; undefined = it is well formed. */
+/** Returns the error text without its last line break; undefined if the value is valid. */
 type FormatRule = (text: string) => string | undefined;
 
 function namedFormat(name: string): FormatRule {
@@ -62,7 +62,7 @@ export function findFormatRule(format: string): FormatRule | undefined {
   if (kind === 'opt') return (text) => (text === '' || text === '0' ? undefined : rule(text));
   return (text) =>
     text
-      // oxlint-disable-next-line no-control-regex -- NUL separates too
+      // oxlint-disable-next-line no-control-regex -- NUL is a separator too
       .split(/[,;\s\0]+/)
       .filter((part) => part !== '')
       .flatMap((part) => rule(part) ?? [])[0];

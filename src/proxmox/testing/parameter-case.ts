@@ -5,10 +5,10 @@ export type ParameterCaseValue = string | readonly string[];
 export interface ParameterCase {
   readonly accept: ParameterCaseValue;
   readonly refuse: ParameterCaseValue;
-  /** Absent from 8.4. */
+  /** Not in 8.4. */
   readonly since?: '9.2';
-  /** The text about the parameter, where no rule gives it. */
+  /** The expected error of the parameter, if the rules do not check its format. */
   readonly error?: string;
-  /** What is answered instead of the rules' text: status and reason phrase. */
+  /** Expected status and reason phrase, if the response is not a parameter error. */
   readonly response?: string;
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every endpoint and parameter that the client sends: a value that is accepted and one that is refused. The
-// refusal is 400 with the text that the parameter rules give, unless the case says what comes before them.
+// A valid and an invalid value for every endpoint and parameter that the client sends. The expected response to the invalid
+// value is 400 with the error of the parameter rules, unless the case contains another one.
 import type { ParameterCase, ParameterCaseValue } from './parameter-case.ts';
 import { VM_OPTIONS } from './vm-option-cases.ts';
 
 export interface EndpointCases {
-  /** What else the call needs, path parameters included. */
+  /** Further parameters that the call needs, including path parameters. */
   readonly given: Readonly<Record<string, ParameterCaseValue>>;
   readonly parameters: Readonly<Record<string, ParameterCase>>;
 }
 
-/** A name that nobody resolves is found out before any parameter is looked at. */
+/** Proxmox resolves the host name before it verifies parameters. */
 const node: ParameterCase = {
   accept: 'pve1',
   refuse: 'no_host',
@@ -24,7 +24,7 @@ const upid: ParameterCase = {
   refuse: 'UPID:pve1',
   error: 'unable to parse worker upid',
 };
-/** Text without rules is refused when it comes twice. */
+/** Any text is valid; only a repeated parameter is refused. */
 const unrestrictedText = (accept: string): ParameterCase => ({ accept, refuse: [accept, accept] });
 const flag = (accept = '1'): ParameterCase => ({ accept, refuse: 'true' });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API's parameter rules, applied to a request: what the real one would say about each parameter. Written
-// from the facts alone, apart from the simulator's own verification, so that each can be held against the other.
+// Applies the parameter rules of the API to a request and returns the error text for each refused parameter. Written from
+// wire-facts only, independently of the simulator's verification, so that a test can compare both.
 import {
   type ApiVersion,
   type EndpointFact,
@@ -18,7 +18,7 @@ const UNKNOWN_PROPERTY =
 
 export interface EndpointMatch {
   readonly endpoint: EndpointFact;
-  /** What the path itself says. */
+  /** Values of the path parameters. */
   readonly inPath: Readonly<Record<string, string>>;
 }
 
@@ -28,7 +28,7 @@ interface PathPattern {
   readonly names: readonly string[];
 }
 
-/** By version and method; those with fewer parameters first, since literal segments go before them. */
+/** By version and method; patterns with fewer parameters come first, because literal segments take precedence. */
 const patternCache = new Map<string, readonly PathPattern[]>();
 
 function patternsOf(version: ApiVersion, method: string): readonly PathPattern[] {
@@ -52,7 +52,7 @@ function compilePattern(endpoint: EndpointFact): PathPattern {
   return { endpoint, path: new RegExp(`^${source}$`), names };
 }
 
-/** Which endpoint a path below /api2/json means. */
+/** Finds the endpoint for a path relative to /api2/json. */
 export function findEndpoint(
   version: ApiVersion,
   method: string,
@@ -71,7 +71,7 @@ function decode(text: string | undefined): string {
   return decodeURIComponent(text ?? '');
 }
 
-/** `net3` → `net[n]`, as far as the numbers go; every other name is its own. */
+/** Maps `net3` to `net[n]` if the index is in range; returns any other known name unchanged. */
 export function findSchemaName(
   fields: Readonly<Record<string, ParamFact>>,
   name: string,
@@ -84,7 +84,7 @@ export function findSchemaName(
   return isInRange && Object.hasOwn(fields, `${stem}[n]`) ? `${stem}[n]` : undefined;
 }
 
-/** Every parameter that would be refused, with the text. */
+/** Returns every refused parameter with its error text. */
 export function findParameterErrors(
   endpoint: EndpointFact,
   given: ParameterValues,
@@ -116,7 +116,7 @@ function findValueErrors(
   name: string,
 ): readonly (readonly [string, string])[] {
   if (fact.type === 'array') {
-    // A form says one value for a list of one; nothing at all is no list.
+    // A form sends a list of one as a single value; an empty value is not a list.
     if (value === '' || value === '0') return [[name, "type check ('array') failed"]];
     const items = typeof value === 'string' ? [value] : value;
     return items.flatMap((item, at) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with one value: its type, its format, its length and range; and property strings (`key=value,…`).
+// Checks one value: type, format, length, range and enumeration; and property strings (`key=value,…`).
 import { type ParamFact, PROPERTY_STRINGS } from '../wire-facts/index.ts';
 import { findFormatRule } from './format-rules.ts';
 
@@ -12,7 +12,7 @@ const TYPES: Readonly<Record<string, (text: string) => boolean>> = {
   number: (text) => DECIMAL.test(text),
 };
 
-/** The first thing wrong with one value, in the order in which it is looked at. */
+/** Returns the first error, in the order in which Proxmox checks. */
 export function checkScalar(fact: ParamFact, text: string, name: string): string | undefined {
   if (TYPES[fact.type ?? '']?.(text) === false) {
     return `type check ('${fact.type}') failed - got '${text}'`;
@@ -59,10 +59,10 @@ function checkEnum(fact: ParamFact, text: string): string | undefined {
   return `value '${text}' does not have a value in the enumeration '${known.join(', ')}'`;
 }
 
-/** Formats that a test can expect a verdict on. */
+/** Whether the rules check the format completely, so that a test can compare the result. */
 export function isChecked({ format, propertyString }: ParamFact): boolean {
   if (propertyString !== undefined) {
-    // CPU models and flags have rules beyond their keys.
+    // CPU models and flags have further rules, which are not implemented.
     if (propertyString.startsWith('pve-vm-cpu-conf')) return false;
     return Object.values(PROPERTY_STRINGS[propertyString] ?? {}).every(isChecked);
   }
@@ -151,7 +151,7 @@ function parsePropertyString(text: string, fields: Fields): ReadonlyMap<string, 
   return values;
 }
 
-/** Another word for a key may repeat it; the key itself may not. */
+/** An alias may repeat its key; the key itself may occur only once. */
 function setNamed(
   values: Map<string, string>,
   fields: Fields,
@@ -159,7 +159,7 @@ function setNamed(
 ): void {
   if (values.has(key)) throw duplicateKey(key);
   const { alias, keyAlias } = fields[key] ?? {};
-  // `virtio=MAC` says model and address in one.
+  // `virtio=MAC` sets model and address.
   if (keyAlias !== undefined) {
     if (values.has(keyAlias))
       throw new MalformedPropertyString(`key alias '${keyAlias}' is already defined`);

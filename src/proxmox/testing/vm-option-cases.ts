@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of a VM, as they are given when it is made and when it is changed: those that the client sets itself
-// and those that a pool may pass on.
+// Cases for VM options on create and on change: options that the client sets and options that a pool may configure.
 import type { ParameterCase } from './parameter-case.ts';
 
 const flag: ParameterCase = { accept: '1', refuse: 'yes' };
-/** Text without rules is refused when it comes twice. */
+/** Any text is valid; only a repeated parameter is refused. */
 const unrestrictedText = (accept: string): ParameterCase => ({ accept, refuse: [accept, accept] });
 const values = (accept: string, refuse: string): ParameterCase => ({ accept, refuse });
-/** Of a format that the rules do not judge: the text is told here. */
+/** For formats that the rules do not check: with the expected error. */
 const valuesWithError = (accept: string, refuse: string, error: string): ParameterCase => ({
   accept,
   refuse,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every endpoint of the table, with its parameters looked up.
+// All endpoints with their parameters.
 import { ENDPOINT_ROWS, PARAM_FACTS, PARAM_SETS } from './gen/endpoints.ts';
 import type { ApiVersion, EndpointFact, EndpointRow, ParamFact } from './types.ts';
 
