@@ -68,14 +68,14 @@ describe('guest agent', () => {
   const command = { command: ['/bin/sh', '-s'], input: 'echo hi', timeoutMs: 10_000 };
 
   it('runs a command to its end, also if the agent is silent in between', async () => {
-    const answers = [
+    const responses = [
       okResponse({ exited: 0 }),
       errorResponse(500, 'QEMU guest agent is not running'),
       okResponse({ exited: 1, exitcode: 3, 'out-data': 'out', 'err-data': 'err' }),
     ];
     const region = createScriptedRegion({
       [EXEC]: okResponse({ pid: 77 }),
-      [EXEC_STATUS]: () => answers.shift() ?? failConnection(true),
+      [EXEC_STATUS]: () => responses.shift() ?? failConnection(true),
     });
     await expect(region.advanceUntil(region.hypervisor.guestExec(VM, command))).resolves.toEqual({
       exitCode: 3,
@@ -128,10 +128,10 @@ describe('guest agent', () => {
   });
 
   it('encodes input and output as one character per byte', async () => {
-    const answer = { exited: 1, exitcode: 0, 'out-data': 'Ã¼', 'err-data': '☃' };
+    const status = { exited: 1, exitcode: 0, 'out-data': 'Ã¼', 'err-data': '☃' };
     const region = createScriptedRegion({
       [EXEC]: okResponse({ pid: 77 }),
-      [EXEC_STATUS]: okResponse(answer),
+      [EXEC_STATUS]: okResponse(status),
     });
     const umlaut = { ...command, input: 'ü' };
     await expect(

@@ -83,12 +83,12 @@ async function readView(sources: ViewSources, call: CallOptions): Promise<Region
     operation: 'read the cluster resources',
     ...call,
   });
-  const overview = parseClusterResources(sources.region, data);
+  const resources = parseClusterResources(sources.region, data);
   const takenAt = sources.clock.now();
-  sources.vmHosts.replaceAll(overview.vms);
-  const online = new Set(overview.hosts.filter((host) => host.online).map((host) => host.name));
-  const vms = await sources.vmSizes.applyTo(overview.vms, online, call);
-  return { region: sources.region, takenAt, version, ...overview, vms };
+  sources.vmHosts.replaceAll(resources.vms);
+  const online = new Set(resources.hosts.filter((host) => host.online).map((host) => host.name));
+  const vms = await sources.vmSizes.applyTo(resources.vms, online, call);
+  return { region: sources.region, takenAt, version, ...resources, vms };
 }
 
 async function readPermissions(

@@ -26,7 +26,7 @@ describe('task', () => {
   const ended = (exitstatus?: string) => okResponse({ status: 'stopped', exitstatus });
 
   it('returns running, success, success with warnings, or a translated failure', async () => {
-    const answers = [
+    const responses = [
       okResponse({ status: 'running' }),
       ended('OK'),
       ended('WARNINGS: 3'),
@@ -34,42 +34,44 @@ describe('task', () => {
       ended(),
     ];
     const region = createScriptedRegion({
-      [STATUS]: () => answers.shift() ?? failConnection(true),
+      [STATUS]: () => responses.shift() ?? failConnection(true),
     });
-    const ask = () => region.hypervisor.task(TASK);
-    await expect(ask()).resolves.toEqual({ state: 'running' });
-    await expect(ask()).resolves.toEqual({
+    const readTask = () => region.hypervisor.task(TASK);
+    await expect(readTask()).resolves.toEqual({ state: 'running' });
+    await expect(readTask()).resolves.toEqual({
       state: 'ended',
       succeeded: true,
       warnings: 0,
       message: 'OK',
     });
-    await expect(ask()).resolves.toMatchObject({ succeeded: true, warnings: 3 });
-    await expect(ask()).resolves.toMatchObject({
+    await expect(readTask()).resolves.toMatchObject({ succeeded: true, warnings: 3 });
+    await expect(readTask()).resolves.toMatchObject({
       succeeded: false,
       message: 'unable to create VM 181: config file already exists',
       failure: { code: 'VM_ID_TAKEN', facts: { upid: UPID, host: 'pve1' } },
     });
-    await expect(ask()).resolves.toMatchObject({
+    await expect(readTask()).resolves.toMatchObject({
       succeeded: false,
       failure: { code: 'TASK_FAILED' },
     });
   });
 
   it('fails with TASK_NOT_FOUND for a missing record, an invalid UPID and a task of another token', async () => {
-    const gone = createScriptedRegion({
+    const withoutRecord = createScriptedRegion({
       [STATUS]: errorResponse(400, 'Parameter verification failed.', { upid: 'no such task' }),
     });
-    await expect(gone.hypervisor.task(TASK)).rejects.toMatchObject({
+    await expect(withoutRecord.hypervisor.task(TASK)).rejects.toMatchObject({
       code: 'TASK_NOT_FOUND',
     });
-    await expect(gone.hypervisor.task({ ...TASK, upid: 'nonsense' })).rejects.toMatchObject({
+    await expect(
+      withoutRecord.hypervisor.task({ ...TASK, upid: 'nonsense' }),
+    ).rejects.toMatchObject({
       code: 'TASK_NOT_FOUND',
     });
-    const others = createScriptedRegion({
+    const ofOtherToken = createScriptedRegion({
       [STATUS]: errorResponse(403, 'Permission check failed (/nodes/pve1, Sys.Audit)'),
     });
-    await expect(others.hypervisor.task(TASK)).rejects.toMatchObject({
+    await expect(ofOtherToken.hypervisor.task(TASK)).rejects.toMatchObject({
       code: 'TASK_NOT_FOUND',
     });
   });
@@ -85,9 +87,9 @@ describe('task', () => {
       [`GET /nodes/pve1/tasks/${done}/status`]: ended('OK'),
       [`GET /nodes/pve2/tasks/${upid(7, 'pve2')}/status`]: okResponse({ status: 'running' }),
     });
-    const asked = [...running, done, upid(7, 'pve2')];
+    const upids = [...running, done, upid(7, 'pve2')];
     const statuses = await Promise.all(
-      asked.map((text) => region.hypervisor.task({ ...TASK, upid: text })),
+      upids.map((text) => region.hypervisor.task({ ...TASK, upid: text })),
     );
     expect(statuses.filter((status) => status.state === 'running')).toHaveLength(21);
     expect(region.requestLines()).toHaveLength(3);

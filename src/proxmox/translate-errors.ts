@@ -75,33 +75,29 @@ export function translateErrorResponse(
  */
 export function translateTaskFailure(text: string, context: ErrorContext): PvescalerError {
   const clean = redactSecrets(text.trim(), context.secrets);
-  const place = { operation: context.operation, facts: context.facts };
-  const known = matchKnownText(clean, place);
+  const known = matchKnownText(clean, context);
   const message = `${context.operation}: ${clean}`;
   if (known === undefined) return new TaskFailed('TASK_FAILED', message, { facts: context.facts });
   if (known.code !== 'VM_NOT_FOUND') return known;
   return new Conflict('VM_CHANGED', message, { facts: context.facts });
 }
 
-interface Operation {
-  readonly operation: string;
-  readonly facts: Facts;
-}
+type OperationContext = Pick<ErrorContext, 'operation' | 'facts'>;
 
-function createError(status: number, text: string, place: Operation): PvescalerError {
+function createError(status: number, text: string, context: OperationContext): PvescalerError {
   const known =
-    status >= 500 || status === 400 || status === 403 ? matchKnownText(text, place) : undefined;
+    status >= 500 || status === 400 || status === 403 ? matchKnownText(text, context) : undefined;
   if (known !== undefined) return known;
-  return (ERROR_BY_STATUS[status] ?? errorByStatusRange(status))(`${place.operation}: ${text}`, {
-    facts: place.facts,
+  return (ERROR_BY_STATUS[status] ?? errorByStatusRange(status))(`${context.operation}: ${text}`, {
+    facts: context.facts,
   });
 }
 
-function matchKnownText(text: string, place: Operation): PvescalerError | undefined {
+function matchKnownText(text: string, context: OperationContext): PvescalerError | undefined {
   for (const known of KNOWN_ERROR_TEXTS) {
     const match = known.pattern.exec(text);
     if (match !== null)
-      return known.createError(`${place.operation}: ${text}`, { facts: place.facts }, match);
+      return known.createError(`${context.operation}: ${text}`, { facts: context.facts }, match);
   }
   return undefined;
 }

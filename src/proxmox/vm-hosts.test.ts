@@ -36,8 +36,8 @@ describe('a VM that is not on its last known host', () => {
 
   it('is not found only when no host has it', async () => {
     const routes = { 'GET /nodes/pve1/qemu/160/config': MISSING };
-    const gone = createScriptedRegion({ ...routes, 'GET /cluster/resources': okResponse([]) });
-    await expect(gone.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
+    const notFound = createScriptedRegion({ ...routes, 'GET /cluster/resources': okResponse([]) });
+    await expect(notFound.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
     const moving = createScriptedRegion({
       ...routes,
       'GET /cluster/resources': okResponse([{ type: 'qemu', vmid: 160, node: 'pve1' }]),
@@ -50,11 +50,13 @@ describe('a VM that is not on its last known host', () => {
     await expect(unknown.advanceUntil(unknown.hypervisor.vmConfig(VM))).rejects.toMatchObject({
       class: 'Unreachable',
     });
-    const hostGone = createScriptedRegion({
+    const hostNotFound = createScriptedRegion({
       'GET /nodes/pve1/qemu/160/config': errorResponse(500, "hostname lookup 'pve1' failed - x"),
       'GET /cluster/resources': okResponse([]),
     });
-    await expect(hostGone.hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'VM_NOT_FOUND' });
+    await expect(hostNotFound.hypervisor.vmConfig(VM)).rejects.toMatchObject({
+      code: 'VM_NOT_FOUND',
+    });
   });
 
   it('is not destroyed on a host where the caller has not verified it', async () => {

@@ -38,9 +38,7 @@ interface VmsOptions {
   readonly onConfigRead: (config: VmConfig) => void;
 }
 
-type VmRequest = Omit<ApiRequest, 'path' | 'host' | 'doing' | 'facts'> & {
-  readonly operation: string;
-};
+type VmRequest = Omit<ApiRequest, 'path' | 'host' | 'facts'>;
 
 /** Operations on VMs, except those inside the guest. */
 export class Vms {

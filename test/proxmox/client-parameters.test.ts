@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every endpoint and parameter that the client uses, on the simulator of both versions: a value that is accepted,
 // and one that is refused with the message of the parameter rules. The client's own requests are checked against the
-// same rules wherever a test sends one (see judge.ts), which also refuses a parameter that has no case here.
+// same rules wherever a test sends one (see check-request.ts), which also refuses a parameter that has no case here.
 import { Buffer } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';

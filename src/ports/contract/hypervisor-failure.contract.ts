@@ -6,22 +6,22 @@ export function failureContract(fixture: () => HypervisorFixture): void {
   describe('tasks', () => {
     it('are listed while they run, have a log, and fail with TASK_NOT_FOUND without a record', async () => {
       const { hypervisor, underTest, vmOrder, followToEnd } = fixture();
-      const wanted = vmOrder();
-      const task = await underTest.advanceUntil(hypervisor.createVm(wanted));
-      const running = await underTest.advanceUntil(hypervisor.runningTasks(wanted.host, 'create'));
-      expect(task).toMatchObject({ kind: 'create', host: wanted.host });
-      const listed = { ...task, subject: wanted.vmId };
+      const order = vmOrder();
+      const task = await underTest.advanceUntil(hypervisor.createVm(order));
+      const running = await underTest.advanceUntil(hypervisor.runningTasks(order.host, 'create'));
+      expect(task).toMatchObject({ kind: 'create', host: order.host });
+      const listed = { ...task, subject: order.vmId };
       expect(running).toContainEqual(listed);
-      const others = await underTest.advanceUntil(hypervisor.runningTasks(wanted.host, 'clone'));
+      const others = await underTest.advanceUntil(hypervisor.runningTasks(order.host, 'clone'));
       expect(others).not.toContainEqual(listed);
       await followToEnd(Promise.resolve(task));
-      const after = await underTest.advanceUntil(hypervisor.runningTasks(wanted.host, 'create'));
+      const after = await underTest.advanceUntil(hypervisor.runningTasks(order.host, 'create'));
       expect(after).not.toContainEqual(listed);
       const log = await underTest.advanceUntil(hypervisor.taskLog(task, 1));
       expect(log).toHaveLength(1);
       expect(log[0]).toMatch(/^TASK OK/);
       const missing = 'UPID:host:0000FFFF:0000FFFF:0000FFFF:qmcreate:1:other@pve:';
-      const upid = missing.replace('host', wanted.host);
+      const upid = missing.replace('host', order.host);
       await expect(
         underTest.advanceUntil(hypervisor.task({ ...task, upid })),
       ).rejects.toMatchObject({
@@ -36,21 +36,21 @@ export function failureContract(fixture: () => HypervisorFixture): void {
 
     it('of createVm: the VM exists and has its identity when the task ends', async () => {
       const { hypervisor, underTest, vmOrder, readConfig } = fixture();
-      const wanted = vmOrder();
+      const order = vmOrder();
       underTest.loseAnswer('createVm');
-      const work = underTest.advanceUntil(hypervisor.createVm(wanted));
+      const work = underTest.advanceUntil(hypervisor.createVm(order));
       await expect(work).rejects.toMatchObject(LOST);
       await expect(work).rejects.toMatchObject({
         class: expect.stringMatching(/^(Unreachable|TimedOut)$/),
       });
-      expect(await readConfig(wanted)).toMatchObject({ vmId: wanted.vmId, lock: 'create' });
+      expect(await readConfig(order)).toMatchObject({ vmId: order.vmId, lock: 'create' });
       await underTest.advance(60_000);
-      expect(await readConfig(wanted)).toMatchObject({
+      expect(await readConfig(order)).toMatchObject({
         lock: undefined,
-        smbiosUuid: wanted.identity.smbiosUuid,
-        description: wanted.identity.description,
+        smbiosUuid: order.identity.smbiosUuid,
+        description: order.identity.description,
       });
-      await expect(underTest.advanceUntil(hypervisor.createVm(wanted))).rejects.toMatchObject({
+      await expect(underTest.advanceUntil(hypervisor.createVm(order))).rejects.toMatchObject({
         code: 'VM_ID_TAKEN',
       });
     });

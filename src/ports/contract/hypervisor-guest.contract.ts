@@ -96,9 +96,9 @@ export function guestContract(fixture: () => HypervisorFixture): void {
       });
       await followToEnd(hypervisor.stopVm(vm));
       expect(await followToEnd(hypervisor.destroyVm(vm))).toMatchObject({ succeeded: true });
-      const gone = { class: 'NotFound', code: 'VM_NOT_FOUND' };
-      await expect(underTest.advanceUntil(hypervisor.vmConfig(vm))).rejects.toMatchObject(gone);
-      await expect(underTest.advanceUntil(hypervisor.vmState(vm))).rejects.toMatchObject(gone);
+      const notFound = { class: 'NotFound', code: 'VM_NOT_FOUND' };
+      await expect(underTest.advanceUntil(hypervisor.vmConfig(vm))).rejects.toMatchObject(notFound);
+      await expect(underTest.advanceUntil(hypervisor.vmState(vm))).rejects.toMatchObject(notFound);
       await expect(underTest.advanceUntil(hypervisor.destroyVm(vm))).resolves.toBeUndefined();
       const view = await underTest.advanceUntil(hypervisor.view());
       expect(view.takenVmIds).not.toContain(vm.vmId);

@@ -60,19 +60,19 @@ export function vmContract(fixture: () => HypervisorFixture): void {
 
     it('returns a new VM immediately with id and host, and later with all values', async () => {
       const { hypervisor, underTest, vmOrder, followToEnd } = fixture();
-      const wanted = vmOrder();
-      const task = underTest.advanceUntil(hypervisor.createVm(wanted));
+      const order = vmOrder();
+      const task = underTest.advanceUntil(hypervisor.createVm(order));
       await task;
       const early = await underTest.advanceUntil(hypervisor.view());
-      expect(early.takenVmIds).toContain(wanted.vmId);
-      const seen = early.vms.find((vm) => vm.vmId === wanted.vmId);
-      expect(seen).toMatchObject({ host: wanted.host, isTemplate: false, isBeingCreated: true });
-      expect([seen?.cpus, seen?.memoryBytes]).toEqual([undefined, undefined]);
+      expect(early.takenVmIds).toContain(order.vmId);
+      const newVm = early.vms.find((vm) => vm.vmId === order.vmId);
+      expect(newVm).toMatchObject({ host: order.host, isTemplate: false, isBeingCreated: true });
+      expect([newVm?.cpus, newVm?.memoryBytes]).toEqual([undefined, undefined]);
       await followToEnd(task);
       await underTest.advance(15_000);
       const later = await underTest.advanceUntil(hypervisor.view());
-      expect(later.vms.find((vm) => vm.vmId === wanted.vmId)).toMatchObject({
-        name: wanted.identity.name,
+      expect(later.vms.find((vm) => vm.vmId === order.vmId)).toMatchObject({
+        name: order.identity.name,
         power: 'stopped',
         tags: ['ca-group-a', 'pvescaler'],
         lock: undefined,
@@ -86,26 +86,26 @@ export function vmContract(fixture: () => HypervisorFixture): void {
   describe('createVm', () => {
     it('claims the id immediately, and sets the identity when the task ends', async () => {
       const { hypervisor, underTest, vmOrder, followToEnd, readConfig } = fixture();
-      const wanted = vmOrder();
-      const task = await underTest.advanceUntil(hypervisor.createVm(wanted));
-      const { name, description, smbiosUuid } = wanted.identity;
-      const identity = { vmId: wanted.vmId, host: wanted.host, name, description, smbiosUuid };
-      expect(await readConfig(wanted)).toMatchObject({ isBeingCreated: true, lock: 'create' });
+      const order = vmOrder();
+      const task = await underTest.advanceUntil(hypervisor.createVm(order));
+      const { name, description, smbiosUuid } = order.identity;
+      const identity = { vmId: order.vmId, host: order.host, name, description, smbiosUuid };
+      expect(await readConfig(order)).toMatchObject({ isBeingCreated: true, lock: 'create' });
       expect(await followToEnd(Promise.resolve(task))).toMatchObject({ succeeded: true });
-      const made = await readConfig(wanted);
-      expect(made).toMatchObject({
+      const created = await readConfig(order);
+      expect(created).toMatchObject({
         ...identity,
         lock: undefined,
         isBeingCreated: false,
         isProtected: false,
-        bootDisk: { storage: wanted.disk.storage, bytes: 4 * GIBIBYTE },
+        bootDisk: { storage: order.disk.storage, bytes: 4 * GIBIBYTE },
         seedVolume: undefined,
         isTemplate: false,
         cpus: 2,
         memoryBytes: 2 * GIBIBYTE,
       });
-      expect(made.tags).toEqual(['ca-group-a', 'pvescaler']);
-      expect(await underTest.advanceUntil(hypervisor.vmState(wanted))).toMatchObject({
+      expect(created.tags).toEqual(['ca-group-a', 'pvescaler']);
+      expect(await underTest.advanceUntil(hypervisor.vmState(order))).toMatchObject({
         power: 'stopped',
         lock: undefined,
       });
@@ -129,13 +129,13 @@ export function vmContract(fixture: () => HypervisorFixture): void {
       const { hypervisor, underTest, vmOrder, followToEnd } = fixture();
       const { disks, images } = underTest.storages;
       const importFrom = `${images}:import/nosuch.qcow2`;
-      const wanted = vmOrder({ disk: { storage: disks, bytes: GIBIBYTE, importFrom } });
-      const status = await followToEnd(hypervisor.createVm(wanted));
+      const order = vmOrder({ disk: { storage: disks, bytes: GIBIBYTE, importFrom } });
+      const status = await followToEnd(hypervisor.createVm(order));
       expect(status).toMatchObject({
         succeeded: false,
         failure: { class: 'NotFound', code: 'VOLUME_NOT_FOUND' },
       });
-      await expect(underTest.advanceUntil(hypervisor.vmConfig(wanted))).rejects.toMatchObject({
+      await expect(underTest.advanceUntil(hypervisor.vmConfig(order))).rejects.toMatchObject({
         code: 'VM_NOT_FOUND',
       });
     });

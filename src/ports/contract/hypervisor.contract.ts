@@ -95,10 +95,10 @@ function createFixture(underTest: HypervisorUnderTest): HypervisorFixture {
   };
 
   const createVm: HypervisorFixture['createVm'] = async (overrides) => {
-    const wanted = vmOrder(overrides);
-    const status = await followToEnd(hypervisor.createVm(wanted));
+    const order = vmOrder(overrides);
+    const status = await followToEnd(hypervisor.createVm(order));
     if (!status.succeeded) throw new Error(status.message);
-    return { vmId: wanted.vmId, host: wanted.host };
+    return { vmId: order.vmId, host: order.host };
   };
 
   /** Clones the template: a VM with an empty disk has no guest agent. */

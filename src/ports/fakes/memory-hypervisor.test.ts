@@ -25,7 +25,7 @@ function host(name: string): Host {
 
 const CONTAINER = { vmId: 8_000, cpus: 2, memoryBytes: 2 ** 31 };
 
-function memory() {
+function createHypervisor() {
   const clock = new VirtualClock();
   const hypervisor = new MemoryHypervisor({
     clock,
@@ -51,7 +51,7 @@ function memory() {
 }
 
 hypervisorContract('memory', () => {
-  const { clock, hypervisor } = memory();
+  const { clock, hypervisor } = createHypervisor();
   return Promise.resolve({
     hypervisor,
     advanceUntil: <T>(work: Promise<T>) => advanceUntilSettled(clock, work),
@@ -71,21 +71,21 @@ describe('MemoryHypervisor', () => {
   const VM = { vmId: 9_000, host: 'pve1' };
 
   it('fails the next call once, and reports every call to onCall', async () => {
-    const { hypervisor } = memory();
-    const seen: HypervisorCall[] = [];
-    hypervisor.onCall = (call) => seen.push(call);
+    const { hypervisor } = createHypervisor();
+    const reported: HypervisorCall[] = [];
+    hypervisor.onCall = (call) => reported.push(call);
     hypervisor.failNext('vmState', new Conflict('VM_LOCKED', 'locked'));
     await expect(hypervisor.vmState(VM)).rejects.toMatchObject({ code: 'VM_LOCKED' });
     await expect(hypervisor.vmState(VM)).resolves.toMatchObject({ power: 'stopped' });
-    expect(seen).toEqual([
+    expect(reported).toEqual([
       { method: 'vmState', ...VM },
       { method: 'vmState', ...VM },
     ]);
-    expect(hypervisor.calls).toEqual(seen);
+    expect(hypervisor.calls).toEqual(reported);
   });
 
   it('fails the next task, and removes the VM that it created', async () => {
-    const { clock, hypervisor } = memory();
+    const { clock, hypervisor } = createHypervisor();
     hypervisor.failNextTask('clone', new NoCapacity('NO_STORAGE_SPACE', 'full'));
     const clone = { vmId: 100, host: 'pve1', linked: true, name: 'x', description: '' };
     const task = await hypervisor.cloneVm({ ...clone, source: VM });
@@ -104,7 +104,7 @@ describe('MemoryHypervisor', () => {
   });
 
   it('does not report a VM as missing when its host is down', async () => {
-    const { hypervisor } = memory();
+    const { hypervisor } = createHypervisor();
     hypervisor.setOnline('pve1', false);
     await expect(hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'PVE_HOST_UNREACHABLE' });
     const view = await hypervisor.view();
@@ -113,7 +113,7 @@ describe('MemoryHypervisor', () => {
   });
 
   it('fails to start a VM whose ISO does not exist', async () => {
-    const { clock, hypervisor } = memory();
+    const { clock, hypervisor } = createHypervisor();
     const file = { storage: 'local', content: 'iso', name: 'gone.iso' } as const;
     await hypervisor.attachSeed(VM, hypervisor.volumeId(file));
     const task = await hypervisor.startVm(VM);

@@ -33,14 +33,14 @@ const patternCache = new Map<string, readonly PathPattern[]>();
 
 function patternsOf(version: ApiVersion, method: string): readonly PathPattern[] {
   const key = `${version} ${method}`;
-  const known = patternCache.get(key);
-  if (known !== undefined) return known;
-  const made = endpointsOf(version)
+  const cached = patternCache.get(key);
+  if (cached !== undefined) return cached;
+  const patterns = endpointsOf(version)
     .filter((endpoint) => endpoint.method === method)
     .map(compilePattern)
     .sort((one, other) => one.names.length - other.names.length);
-  patternCache.set(key, made);
-  return made;
+  patternCache.set(key, patterns);
+  return patterns;
 }
 
 function compilePattern(endpoint: EndpointFact): PathPattern {

@@ -32,9 +32,9 @@ function withParams(row: EndpointRow): EndpointFact {
 const tables = new Map<ApiVersion, readonly EndpointFact[]>();
 
 export function endpointsOf(version: ApiVersion): readonly EndpointFact[] {
-  const known = tables.get(version);
-  if (known !== undefined) return known;
-  const made = ENDPOINT_ROWS.filter((row) => row.versions.includes(version)).map(withParams);
-  tables.set(version, made);
-  return made;
+  const cached = tables.get(version);
+  if (cached !== undefined) return cached;
+  const endpoints = ENDPOINT_ROWS.filter((row) => row.versions.includes(version)).map(withParams);
+  tables.set(version, endpoints);
+  return endpoints;
 }
