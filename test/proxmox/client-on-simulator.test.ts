@@ -20,7 +20,7 @@ for (const version of ['9.2', '8.4'] as const) {
       template: TEMPLATE,
       container: CONTAINER,
       image: IMAGE,
-      loseAnswer: (method: keyof typeof ENDPOINT) => {
+      dropResponse: (method: keyof typeof ENDPOINT) => {
         sim.faults.add({ endpoint: ENDPOINT[method], kind: 'response-lost' });
       },
       move: (vmId: number, host: string) => sim.externalChanges.migrate(vmId, host),

@@ -37,7 +37,7 @@ export function failureContract(fixture: () => HypervisorFixture): void {
     it('of createVm: the VM exists and has its identity when the task ends', async () => {
       const { hypervisor, underTest, vmOrder, readConfig } = fixture();
       const order = vmOrder();
-      underTest.loseAnswer('createVm');
+      underTest.dropResponse('createVm');
       const work = underTest.advanceUntil(hypervisor.createVm(order));
       await expect(work).rejects.toMatchObject(LOST);
       await expect(work).rejects.toMatchObject({
@@ -58,14 +58,14 @@ export function failureContract(fixture: () => HypervisorFixture): void {
     it('of startVm and destroyVm: the call takes effect once', async () => {
       const { hypervisor, underTest, createVm, followToEnd } = fixture();
       const vm = await createVm();
-      underTest.loseAnswer('startVm');
+      underTest.dropResponse('startVm');
       await expect(underTest.advanceUntil(hypervisor.startVm(vm))).rejects.toMatchObject(LOST);
       await underTest.advance(60_000);
       expect(await underTest.advanceUntil(hypervisor.vmState(vm))).toMatchObject({
         power: 'running',
       });
       await followToEnd(hypervisor.stopVm(vm));
-      underTest.loseAnswer('destroyVm');
+      underTest.dropResponse('destroyVm');
       await expect(underTest.advanceUntil(hypervisor.destroyVm(vm))).rejects.toMatchObject(LOST);
       await underTest.advance(60_000);
       await expect(underTest.advanceUntil(hypervisor.destroyVm(vm))).resolves.toBeUndefined();

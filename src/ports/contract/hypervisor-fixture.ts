@@ -29,7 +29,7 @@ export interface HypervisorUnderTest {
   /** An image that can be downloaded. */
   readonly image: { readonly url: string; readonly sha256: string };
   /** The next call of the method takes effect, but its response is lost. */
-  loseAnswer(method: 'createVm' | 'startVm' | 'destroyVm'): void;
+  dropResponse(method: 'createVm' | 'startVm' | 'destroyVm'): void;
   /** Moves a stopped VM to another host, as a user would. */
   move(vmId: number, host: string): Promise<void> | void;
   cleanup(): Promise<void>;

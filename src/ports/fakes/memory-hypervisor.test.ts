@@ -61,7 +61,7 @@ hypervisorContract('memory', () => {
     template: { vmId: 9_000, host: 'pve1' },
     container: CONTAINER,
     image: { url: 'https://images.example/x.qcow2', sha256: 'ab'.repeat(32) },
-    loseAnswer: (method: 'createVm' | 'startVm' | 'destroyVm') => hypervisor.loseAnswer(method),
+    dropResponse: (method: 'createVm' | 'startVm' | 'destroyVm') => hypervisor.dropResponse(method),
     move: (vmId: number, to: string) => hypervisor.move(vmId, to),
     cleanup: () => hypervisor.close(),
   });

@@ -64,7 +64,7 @@ export class MemoryHypervisor implements Hypervisor {
   readonly #clock: Clock;
   readonly #operations: MemoryOperations;
   readonly #failures = new Map<HypervisorMethod, PvescalerError[]>();
-  readonly #lostAnswers = new Map<HypervisorMethod, number>();
+  readonly #responsesToDrop = new Map<HypervisorMethod, number>();
   #isClosed = false;
 
   constructor(options: MemoryHypervisorOptions) {
@@ -86,8 +86,8 @@ export class MemoryHypervisor implements Hypervisor {
   }
 
   /** The next call of the method takes effect, but rejects as if its response was lost. */
-  loseAnswer(method: HypervisorMethod): void {
-    this.#lostAnswers.set(method, (this.#lostAnswers.get(method) ?? 0) + 1);
+  dropResponse(method: HypervisorMethod): void {
+    this.#responsesToDrop.set(method, (this.#responsesToDrop.get(method) ?? 0) + 1);
   }
 
   /** The next task of that kind fails with the error. */
@@ -304,10 +304,10 @@ export class MemoryHypervisor implements Hypervisor {
     const planned = this.#failures.get(call.method)?.shift();
     if (planned !== undefined) throw planned;
     const result = work();
-    const lost = this.#lostAnswers.get(call.method) ?? 0;
+    const lost = this.#responsesToDrop.get(call.method) ?? 0;
     if (lost === 0) return result;
-    this.#lostAnswers.set(call.method, lost - 1);
-    throw new Unreachable('PVE_UNREACHABLE', `${call.method}: the response was lost`, {
+    this.#responsesToDrop.set(call.method, lost - 1);
+    throw new Unreachable('PVE_UNREACHABLE', `${call.method}: the response was dropped`, {
       facts: { requestSent: true },
     });
   }
