@@ -3,82 +3,82 @@ import type { Host } from '../model/host.ts';
 import type { TaskKind } from '../model/machine.ts';
 import type { PvescalerError } from './errors.ts';
 
-/** A VM as the caller last knew it. The adapter looks its host up again when it has moved. */
+/** A VM and its last known host. If the VM has moved, the adapter finds its new host. */
 export interface VmRef {
   readonly vmId: number;
   readonly host: string;
 }
 
-/** One line of the region's overview. */
+/** One VM in a RegionView. */
 export interface VmSummary extends VmRef {
-  /** Undefined for up to ten seconds after creation: the overview lags behind. */
+  /** Undefined for up to ten seconds after creation: the list of Proxmox is delayed. */
   readonly name: string | undefined;
-  /** `unknown` while the overview has not seen it yet, or its host is down. Not the truth: see `vmState`. */
+  /** May be outdated; `vmState` returns the current state. `unknown` for a new VM, or while its host is down. */
   readonly power: 'running' | 'stopped' | 'unknown';
-  /** Lower case, sorted, as Proxmox stores them. For lists, never for ownership. */
+  /** Lower case, sorted. For lists, never as proof of ownership. */
   readonly tags: readonly string[];
   readonly isTemplate: boolean;
-  /** Name of the lock that is set, for messages. */
+  /** Name of the lock, for messages. */
   readonly lock: string | undefined;
-  /** A create or clone task holds it: it has no identity yet, and is removed again when the task fails. */
+  /** A create or clone task is in progress: the VM has no identity yet, and Proxmox removes it if the task fails. */
   readonly isBeingCreated: boolean;
-  /** Configured, not momentary; undefined while neither overview nor configuration tells (it is being made). */
+  /** Configured, not usage. Undefined while unknown, for example while the VM is being created. */
   readonly cpus: number | undefined;
   readonly memoryBytes: number | undefined;
 }
 
-/** A container takes room on its host like a VM does; it is nothing that we make, move or remove. */
+/** Containers use capacity of their host; pvescaler never changes them. */
 export interface ContainerSummary {
   readonly vmId: number;
   readonly host: string;
   readonly power: 'running' | 'stopped' | 'unknown';
   readonly isTemplate: boolean;
-  /** Configured; one without a limit has all CPUs of its host. Undefined until the overview tells. */
+  /** Configured; without a limit, all CPUs of the host. Undefined while unknown. */
   readonly cpus: number | undefined;
   readonly memoryBytes: number | undefined;
 }
 
 export interface RegionView {
   readonly region: string;
-  /** Wall clock at which the reading was complete. */
+  /** Wall clock at the end of the read. */
   readonly takenAt: number;
   readonly version: string;
   readonly hosts: readonly Host[];
   readonly vms: readonly VmSummary[];
   readonly containers: readonly ContainerSummary[];
-  /** Of VMs and containers, which share them. */
+  /** Ids of VMs and containers, which share one number range. */
   readonly takenVmIds: readonly number[];
 }
 
-/** What a VM's configuration says, pending changes included. */
+/** A VM's configuration, including pending changes. */
 export interface VmConfig extends VmRef {
-  /** Changes with the configuration; naming it in a change refuses a change made meanwhile. */
+  /** Changes with the configuration. Pass it to a change to detect concurrent changes. */
   readonly digest: string;
   readonly name: string | undefined;
   readonly description: string | undefined;
   readonly tags: readonly string[];
   /** Lower case; undefined if none is set. */
   readonly smbiosUuid: string | undefined;
-  /** Name of the lock that is set, for messages. */
+  /** Name of the lock, for messages. */
   readonly lock: string | undefined;
-  /** A create or clone task holds it: it has no identity yet, and is removed again when the task fails. */
+  /** A create or clone task is in progress: the VM has no identity yet, and Proxmox removes it if the task fails. */
   readonly isBeingCreated: boolean;
-  /** The hypervisor refuses to destroy it and to remove its drives. */
+  /** The hypervisor refuses to destroy the VM and to remove its drives. */
   readonly isProtected: boolean;
   readonly isTemplate: boolean;
   readonly cpus: number;
   readonly memoryBytes: number;
   /** Undefined for a VM without disks. */
   readonly bootDisk: BootDisk | undefined;
-  /** Volume id of the seed ISO that is attached; undefined where none is. */
+  /** Volume id of the attached seed ISO. */
   readonly seedVolume: string | undefined;
-  /** Static addresses that the configuration gives to the guest, in CIDR form. */
+  /** Static addresses in the configuration, in CIDR form. */
   readonly addresses: readonly string[];
 }
 
 export interface BootDisk {
   readonly storage: string;
-  /** 0 where the configuration does not contain the size. */
+  /** 0 if the configuration does not contain the size. */
   readonly bytes: number;
 }
 
@@ -88,7 +88,7 @@ export interface VmState extends VmRef {
   readonly uptimeSeconds: number;
 }
 
-/** A task that was started. Only the host that runs it can report its state. */
+/** A started task. Only the host that runs it can report its status. */
 export interface TaskRef {
   /** Opaque to callers. */
   readonly upid: string;
@@ -97,19 +97,19 @@ export interface TaskRef {
 }
 
 export interface RunningTask extends TaskRef {
-  /** VM id of the VM (of a clone: of the *source*), or the file name of a download; undefined where the task has none. */
+  /** VM id (of a clone task: of the *source*), or file name of a download; undefined if the task has none. */
   readonly subject: number | string | undefined;
 }
 
 export type TaskStatus =
   | { readonly state: 'running' }
-  /** `warnings` > 0 is success with something to tell; never a failure. */
+  /** `warnings` > 0 is success with warnings, never a failure. */
   | {
       readonly state: 'ended';
       readonly succeeded: boolean;
       readonly warnings: number;
       readonly message: string;
-      /** What the message of a failed task means, translated once: VM_ID_TAKEN, LOCK_TIMED_OUT, TASK_FAILED, … */
+      /** The message of a failed task as an error: VM_ID_TAKEN, LOCK_TIMED_OUT, TASK_FAILED, … */
       readonly failure?: PvescalerError;
     };
 
@@ -123,7 +123,7 @@ export interface NetworkInterface {
   readonly firewall?: boolean;
 }
 
-/** Name, tags, description and SMBIOS UUID identify the VM as ours; they go in with the first call. */
+/** Identifies the VM as ours; part of the call that creates it. */
 export interface VmIdentity {
   readonly name: string;
   readonly description: string;
@@ -132,7 +132,7 @@ export interface VmIdentity {
 }
 
 export interface VmHardware {
-  /** In total, over all sockets. */
+  /** Total over all sockets. */
   readonly cpus: number;
   readonly memoryBytes: number;
   /** 0 = ballooning off. */
@@ -144,7 +144,7 @@ export interface VmHardware {
   readonly options: Readonly<Record<string, string>>;
 }
 
-/** How a disk is attached. Absent: freed blocks are handed back, a thread where the controller has them. */
+/** How a disk is attached. Defaults: `discard` on, `iothread` on if the controller supports it. */
 export interface DiskOptions {
   readonly discard: boolean;
   readonly ssd: boolean;
@@ -170,19 +170,19 @@ export interface CloneVmOrder extends VmRef {
   readonly linked: boolean;
   /** For full clones; refused by Proxmox for linked ones. */
   readonly storage?: string;
-  /** All that a clone accepts of an identity; tags and SMBIOS UUID follow with `applySpec`. */
+  /** A clone call accepts only name and description; `applySpec` sets tags and SMBIOS UUID. */
   readonly name: string;
   readonly description: string;
   readonly resourcePool?: string;
 }
 
-/** What a cloned VM must become. Its networks have MAC addresses: one without differs from any that is stored. */
+/** The desired state of a cloned VM. Networks need a MAC address: without one they differ from every stored network. */
 export interface VmSpec {
   readonly tags: readonly string[];
   readonly smbiosUuid: string;
   readonly hardware: VmHardware;
   readonly disk: DiskOptions;
-  /** A seed ISO will be attached: cloud-init drives of the template are removed. */
+  /** A seed ISO will be attached, so cloud-init drives of the template are removed. */
   readonly hasSeed: boolean;
 }
 
@@ -210,14 +210,14 @@ export interface ImageOrder {
 export interface GuestInterface {
   readonly name: string;
   readonly mac: string | undefined;
-  /** CIDR form; without loopback and link-local. */
+  /** In CIDR form, without loopback and link-local addresses. */
   readonly addresses: readonly string[];
 }
 
 export interface GuestCommand {
-  /** Program and arguments; no shell, hence no secrets here: they would show in the guest's process list. */
+  /** Program and arguments, without a shell. No secrets here: the guest's process list shows them. */
   readonly command: readonly string[];
-  /** Standard input. Secrets go here. */
+  /** Standard input; may contain secrets. */
   readonly input?: string;
   readonly timeoutMs: number;
 }
@@ -228,55 +228,55 @@ export interface CallOptions {
 
 export interface ChangeOptions extends CallOptions {
   /**
-   * Of the configuration that the change was decided on: Conflict/VM_CHANGED when the configuration has changed since.
-   * A change with a digest is not retried inside: the second attempt would be refused although the first had its effect.
+   * Digest of the configuration on which the change is based. Rejects with Conflict/VM_CHANGED if the configuration has
+   * changed since. A change with a digest is not retried: a second attempt is refused if the first one succeeded.
    */
   readonly digest?: string | undefined;
 }
 
 /**
- * One Proxmox VE cluster (a region of ours).
+ * One region: a Proxmox VE cluster or a single host.
  *
- * Rejections are our errors only: Unreachable and TimedOut (the call may or may not have had its effect,
- * unless `facts.requestSent` is false), Unauthorized, Conflict, NotFound, NoCapacity, InvalidConfig,
- * UnsupportedVersion, TaskFailed, Cancelled. Reads are retried inside; a call that starts a task never is:
- * when its answer is lost, only looking at the VM tells whether it happened.
+ * Rejects only with a PvescalerError: Unreachable and TimedOut (the call may have taken effect unless `facts.requestSent`
+ * is false), Unauthorized, Conflict, NotFound, NoCapacity, InvalidConfig, UnsupportedVersion, TaskFailed, Cancelled. Reads
+ * are retried. A call that starts a task is never retried: if its response is lost, the caller reads the VM to find out
+ * whether the call took effect.
  *
- * Methods that return a TaskRef have *started* work when they resolve; `task` tells the end. Methods that
- * return nothing have *finished* it.
+ * A method that returns a TaskRef has *started* the work when it resolves; `task` returns its end. Other methods have
+ * *finished* the work.
  */
 export interface Hypervisor {
   readonly region: string;
 
-  /** Everything at once, from one reading whose cost does not grow with the number of calls for VMs at rest. */
+  /** Hosts, storages, VMs and containers. One request, plus one for each new or changed VM. */
   view(options?: CallOptions): Promise<RegionView>;
-  /** NotFound/VM_NOT_FOUND only when Proxmox says that no host has it; never because a host is down. */
+  /** NotFound/VM_NOT_FOUND only if no host of the region has the VM; never because a host is down. */
   vmConfig(vm: VmRef, options?: CallOptions): Promise<VmConfig>;
-  /** The truth about power and lock, from the VM's host. */
+  /** Current power state and lock, from the VM's host. */
   vmState(vm: VmRef, options?: CallOptions): Promise<VmState>;
 
   /**
-   * Claims the id: when it resolves, the VM exists, with lock `create` and nothing else; its identity is there
-   * once the task has ended well. Until then it is undecided whose it is, unless a task of ours names it.
-   * A failed task removes it again. Conflict/VM_ID_TAKEN when somebody else has the id: nothing was made.
+   * Claims the id: when it resolves, the VM exists with lock `create` and without identity. The identity is set when the
+   * task succeeds; until then the owner of the VM is unknown, unless one of our tasks names it. A failed task removes the
+   * VM. Conflict/VM_ID_TAKEN if the id is in use: nothing was created.
    */
   createVm(order: CreateVmOrder, options?: CallOptions): Promise<TaskRef>;
   /**
-   * Claims the id only inside the task; until that ends the new VM is locked, has no name and a description of
-   * Proxmox's own at first, and the task's UPID names the *source*. VM_ID_TAKEN may come as rejection or as the task's message.
+   * The task claims the id. Until it ends the new VM is locked, has no name and first a temporary description set by
+   * Proxmox, and the task's UPID names the *source*. VM_ID_TAKEN is a rejection or the failure of the task.
    */
   cloneVm(order: CloneVmOrder, options?: CallOptions): Promise<TaskRef>;
   /**
-   * Brings a clone to its spec: tags, SMBIOS UUID, hardware, disk options and networks. Removes what the clone inherits
-   * from its template and must not keep: the protection and, with `hasSeed`, cloud-init drives. Writes only what differs.
-   * Resolves with whether anything was written; then the digest has changed.
+   * Applies a spec to a clone: tags, SMBIOS UUID, hardware, disk options and networks. Removes protection and, with
+   * `hasSeed`, cloud-init drives inherited from the template. Writes only differences. Resolves with true if something was
+   * written; then the digest has changed.
    */
   applySpec(vm: VmRef, spec: VmSpec, options?: ChangeOptions): Promise<boolean>;
-  /** Replaces the seed ISO that is attached. Idempotent. */
+  /** Replaces the attached seed ISO. Idempotent. */
   attachSeed(vm: VmRef, volumeId: string, options?: ChangeOptions): Promise<void>;
   /** Leaves the drive empty. Idempotent. */
   ejectSeed(vm: VmRef, options?: ChangeOptions): Promise<void>;
-  /** With `removeProtection` in the same change. Idempotent. */
+  /** `removeProtection` is part of the same change. Idempotent. */
   setDescription(
     vm: VmRef,
     description: string,
@@ -284,49 +284,49 @@ export interface Hypervisor {
   ): Promise<void>;
   /** Idempotent. */
   removeProtection(vm: VmRef, options?: ChangeOptions): Promise<void>;
-  /** Grows only. Already at least that large: resolves with undefined, nothing started. */
+  /** Never shrinks. Resolves with undefined, without a task, if the disk is large enough. */
   growBootDisk(vm: VmRef, bytes: number, options?: CallOptions): Promise<TaskRef | undefined>;
 
-  /** Already running: the task fails; ask `vmState` first. */
+  /** The task fails if the VM is already running; check `vmState` first. */
   startVm(vm: VmRef, options?: CallOptions): Promise<TaskRef>;
-  /** Asks the guest, waits `timeoutMs`, then pulls the plug. Already stopped: the task succeeds. */
+  /** Requests a guest shutdown; stops the VM after `timeoutMs`. The task succeeds if the VM is already stopped. */
   shutdownVm(vm: VmRef, timeoutMs: number, options?: CallOptions): Promise<TaskRef>;
-  /** Pulls the plug, also while a shutdown waits. Already stopped: the task succeeds. */
+  /** Stops the VM immediately, also during a shutdown. The task succeeds if the VM is already stopped. */
   stopVm(vm: VmRef, options?: CallOptions): Promise<TaskRef>;
   /**
-   * Disks, jobs and references too; never ISOs. Must be stopped. Already gone: resolves with undefined. Destroys on the
-   * host that is named, where the caller has looked at it, and nowhere else: Conflict/VM_CHANGED when the id is on another
-   * host meanwhile.
+   * Destroys a stopped VM with its disks, jobs and references, but not its ISOs. Resolves with undefined if the VM does not
+   * exist. Destroys only on the host in `vm`, where the caller has verified the VM: Conflict/VM_CHANGED if the id is now on
+   * another host.
    */
   destroyVm(vm: VmRef, options?: CallOptions): Promise<TaskRef | undefined>;
 
-  /** NotFound/TASK_NOT_FOUND when the record is gone: look at the VM instead. */
+  /** NotFound/TASK_NOT_FOUND if the task record no longer exists; read the VM instead. */
   task(task: TaskRef, options?: CallOptions): Promise<TaskStatus>;
-  /** Tasks of one kind on one host that our account started and that still run. */
+  /** Running tasks of one kind on one host that our user started. */
   runningTasks(
     host: string,
     kind: Exclude<TaskKind, 'other'>,
     options?: CallOptions,
   ): Promise<readonly RunningTask[]>;
-  /** The last lines of a task's log, for the reason of a failure. */
+  /** The last lines of a task's log. */
   taskLog(task: TaskRef, lines: number, options?: CallOptions): Promise<readonly string[]>;
 
-  /** The id of the volume of that name, whether it exists or not. */
+  /** Formats the volume id; the volume need not exist. */
   volumeId(file: {
     readonly storage: string;
     readonly content: VolumeContent;
     readonly name: string;
   }): string;
-  /** What a storage holds of one content type, as one host sees it. */
+  /** Volumes of one content type in a storage of a host. */
   volumes(
     host: string,
     storage: string,
     content: VolumeContent,
     options?: CallOptions,
   ): Promise<readonly Volume[]>;
-  /** Already there with that checksum: the task succeeds without downloading. */
+  /** The task succeeds without a download if the file exists with that checksum. */
   downloadImage(order: ImageOrder, options?: CallOptions): Promise<TaskRef>;
-  /** Overwrites a file of that name. Usable only after its task. `volumeId` returns its id. */
+  /** Overwrites an existing file. The file is usable when the task has ended; `volumeId` returns its id. */
   uploadIso(
     file: {
       readonly host: string;
@@ -336,21 +336,21 @@ export interface Hypervisor {
     },
     options?: CallOptions,
   ): Promise<TaskRef>;
-  /** Finished when it resolves. Already gone: resolves. */
+  /** Resolves when the volume is deleted or does not exist. */
   deleteVolume(host: string, volumeId: string, options?: CallOptions): Promise<void>;
 
-  /** Whether the guest agent answers. False while booting; rejects only when the host cannot be asked. */
+  /** Whether the guest agent responds. False while booting; rejects if the host cannot be reached. */
   guestIsUp(vm: VmRef, options?: CallOptions): Promise<boolean>;
-  /** Unreachable/GUEST_AGENT_SILENT while the agent does not answer. */
+  /** Unreachable/GUEST_AGENT_SILENT while the agent does not respond. */
   guestInterfaces(vm: VmRef, options?: CallOptions): Promise<readonly GuestInterface[]>;
-  /** Runs to its end. Not idempotent; TimedOut leaves it running in the guest. */
+  /** Waits for the end of the command. Not idempotent; TimedOut leaves the command running. */
   guestExec(
     vm: VmRef,
     command: GuestCommand,
     options?: CallOptions,
   ): Promise<{ readonly exitCode: number; readonly output: string; readonly errorOutput: string }>;
 
-  /** What the credentials may do on a path: privilege names. */
+  /** Names of the privileges that the credentials have on a path. */
   permissions(path: string, options?: CallOptions): Promise<readonly string[]>;
   close(): Promise<void>;
 }

@@ -1,77 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
 import { InvalidConfig, Unreachable } from '../ports/errors.ts';
-import { Gate } from './limits.ts';
+import { ConcurrencyLimit } from './concurrency-limit.ts';
 
 export interface Endpoint {
   /** `https://pve1.example:8006`, without a path. */
   readonly origin: string;
   readonly hostname: string;
-  readonly gate: Gate;
-  /** For calls that only wait for a guest, mostly on another host: they must not keep the others out. */
-  readonly waitingRoom: Gate;
+  readonly requestLimit: ConcurrencyLimit;
+  /** For requests that wait for a guest, mostly on another host: they must not block other requests. */
+  readonly guestRequestLimit: ConcurrencyLimit;
 }
 
-/** Whoever asks guests sees to it that no single host is asked about many. */
-const GUESTS_PER_REQUEST = 4;
+/** Higher than the other limit: the caller already limits how many guests of one host it queries. */
+const GUEST_LIMIT_FACTOR = 4;
 
 /**
- * The hosts at which a region's API can be asked: any of them answers for all. One that failed goes to the
- * end of the line for a while instead of costing every call a timeout; it is still tried when the others fail.
+ * The API endpoints of a region. Each of them serves the whole cluster. An endpoint that failed is tried last for a
+ * while, so that not every request waits for its timeout; it is still used when all others fail.
  */
 export class Endpoints {
-  readonly #all: readonly Endpoint[];
+  readonly #endpoints: readonly Endpoint[];
   readonly #clock: Clock;
-  readonly #restMs: number;
+  readonly #cooldownMs: number;
   readonly #failedAt = new Map<Endpoint, number>();
 
   constructor(
     origins: readonly string[],
-    options: { readonly clock: Clock; readonly restMs: number; readonly requestsAtOnce: number },
+    options: {
+      readonly clock: Clock;
+      readonly cooldownMs: number;
+      readonly maxConcurrentRequests: number;
+    },
   ) {
     if (origins.length === 0) {
-      throw new InvalidConfig('CONFIG_INVALID', 'a region needs at least one endpoint');
+      throw new InvalidConfig(
+        'CONFIG_INVALID',
+        'the region has no endpoint; configure at least one Proxmox host',
+      );
     }
-    this.#all = origins.map((text) => endpoint(text, options.requestsAtOnce));
+    this.#endpoints = origins.map((text) => parseEndpoint(text, options.maxConcurrentRequests));
     this.#clock = options.clock;
-    this.#restMs = options.restMs;
+    this.#cooldownMs = options.cooldownMs;
   }
 
-  /** In the order to try. `near` names the host the call is about: asking it directly saves a hop. */
-  inOrder(near?: string): readonly Endpoint[] {
-    const isNear = (candidate: Endpoint) =>
-      near !== undefined &&
-      (candidate.hostname === near || candidate.hostname.startsWith(`${near}.`));
+  /** Returns the endpoints in the order to try. An endpoint on `host` comes first: it needs no proxying to another host. */
+  orderedFor(host?: string): readonly Endpoint[] {
+    const isOnHost = (candidate: Endpoint) =>
+      host !== undefined &&
+      (candidate.hostname === host || candidate.hostname.startsWith(`${host}.`));
     const rank = (candidate: Endpoint) =>
-      (this.#isResting(candidate) ? 2 : 0) + (isNear(candidate) ? 0 : 1);
-    return this.#all.toSorted((a, b) => rank(a) - rank(b));
+      (this.#isCoolingDown(candidate) ? 2 : 0) + (isOnHost(candidate) ? 0 : 1);
+    return this.#endpoints.toSorted((a, b) => rank(a) - rank(b));
   }
 
-  answered(endpoint: Endpoint): void {
+  markResponsive(endpoint: Endpoint): void {
     this.#failedAt.delete(endpoint);
   }
 
-  failed(endpoint: Endpoint): void {
+  markFailed(endpoint: Endpoint): void {
     this.#failedAt.set(endpoint, this.#clock.monotonic());
-    // Who waits for a turn at a host that hangs would wait for each timeout before; another may be free.
-    if (this.#all.every((other) => this.#isResting(other))) return;
-    const message = `${endpoint.origin} does not answer`;
+    // Queued requests would wait for the timeouts of those ahead of them; another endpoint may respond.
+    if (this.#endpoints.every((other) => this.#isCoolingDown(other))) return;
+    const message = `endpoint ${endpoint.origin} does not respond`;
     const facts = { requestSent: false };
     const error = new Unreachable('PVE_UNREACHABLE', message, { facts });
-    endpoint.gate.turnAway(error);
-    endpoint.waitingRoom.turnAway(error);
+    endpoint.requestLimit.rejectWaiters(error);
+    endpoint.guestRequestLimit.rejectWaiters(error);
   }
 
-  #isResting(endpoint: Endpoint): boolean {
+  #isCoolingDown(endpoint: Endpoint): boolean {
     const failedAt = this.#failedAt.get(endpoint);
-    return failedAt !== undefined && this.#clock.monotonic() - failedAt < this.#restMs;
+    return failedAt !== undefined && this.#clock.monotonic() - failedAt < this.#cooldownMs;
   }
 }
 
-function endpoint(text: string, requestsAtOnce: number): Endpoint {
+function parseEndpoint(text: string, maxConcurrentRequests: number): Endpoint {
   const withScheme = /^https?:\/\//.test(text) ? text : `https://${text}`;
   if (!URL.canParse(withScheme)) {
-    throw new InvalidConfig('CONFIG_INVALID', `not an address of a Proxmox host: ${text}`);
+    throw new InvalidConfig(
+      'CONFIG_INVALID',
+      `invalid Proxmox endpoint: ${text} is not a URL or host name`,
+    );
   }
   const url = new URL(withScheme);
   const hasPort = url.port !== '' || /:\d+(\/|$)/.test(withScheme.slice('https://'.length - 1));
@@ -79,7 +89,7 @@ function endpoint(text: string, requestsAtOnce: number): Endpoint {
   return {
     origin: url.origin,
     hostname: url.hostname,
-    gate: new Gate(requestsAtOnce),
-    waitingRoom: new Gate(requestsAtOnce * GUESTS_PER_REQUEST),
+    requestLimit: new ConcurrencyLimit(maxConcurrentRequests),
+    guestRequestLimit: new ConcurrencyLimit(maxConcurrentRequests * GUEST_LIMIT_FACTOR),
   };
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proxmox VE over its REST API, as the Hypervisor port. Owns everything that is peculiar to Proxmox: its
-// encodings, its texts, its tasks, which host has which VM. Must not know what the VMs are for, nor sockets
-// and timers (those come as Transport and Clock), nor the simulator.
-//
-// Start reading in hypervisor.ts; request.ts is one API call, translate.ts is where foreign texts end.
+// Implements the Hypervisor port over the REST API of Proxmox VE. Owns all that is specific to Proxmox: encodings, error
+// texts, tasks, and which host runs which VM. Must not know what the VMs are for, nor the simulator. Sockets and timers are
+// injected as Transport and Clock. Start reading in hypervisor.ts.
 export { createProxmoxHypervisor, type ProxmoxOptions } from './hypervisor.ts';
 export type { Credentials } from './session.ts';
 export { TaskFollower } from './task-follower.ts';

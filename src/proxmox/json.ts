@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading foreign values without trusting them: Proxmox sends numbers as strings, booleans as 0 and 1, and
-// leaves out what it does not know.
+// Reads untyped JSON of Proxmox, which sends numbers as strings, booleans as 0 and 1, and omits unknown values.
 
-export type Foreign = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 
-function isRecord(value: unknown): value is Foreign {
+function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function recordOf(value: unknown): Foreign {
-  return isRecord(value) ? value : {};
+export function asObject(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
 }
 
-export function recordsOf(value: unknown): readonly Foreign[] {
-  return Array.isArray(value) ? value.filter((item: unknown) => isRecord(item)) : [];
+export function asObjects(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter((item: unknown) => isObject(item)) : [];
 }
 
-/** Numbers too: a name made of digits may arrive as one. */
-export function textOf(value: unknown): string | undefined {
+/** Accepts numbers: Proxmox may send a name of digits as a number. */
+export function asText(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   return typeof value === 'number' ? String(value) : undefined;
 }
 
-export function numberOf(value: unknown): number | undefined {
+export function asNumber(value: unknown): number | undefined {
   if (typeof value === 'number') return value;
   if (typeof value !== 'string' || value.trim() === '') return undefined;
   const number = Number(value);
   return Number.isNaN(number) ? undefined : number;
 }
 
-export function flagOf(value: unknown): boolean {
+export function asBoolean(value: unknown): boolean {
   return value === true || value === 1 || value === '1';
 }
 
-export function parsed(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

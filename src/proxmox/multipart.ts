@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { SizedBody } from '../ports/transport.ts';
 
-export interface FilePart {
-  /** Name and value of the fields before the file, in this order. */
+export interface FileUpload {
+  /** Name and value of the fields, in the order in which they precede the file. */
   readonly fields: readonly (readonly [string, string])[];
   readonly fileName: string;
   readonly bytes: Uint8Array;
@@ -10,31 +10,31 @@ export interface FilePart {
 }
 
 /**
- * An upload as Proxmox reads it: the fields first, the file last and called `filename`, and in each part
- * Content-Disposition before any other header. Its length is known, since a chunked body is refused.
+ * Encodes an upload for the parser of Proxmox: the fields first, the file last with the name `filename`, and in each part
+ * Content-Disposition before all other headers. The length is known, because Proxmox refuses chunked bodies.
  */
-export function multipart(part: FilePart): {
+export function encodeMultipart(upload: FileUpload): {
   readonly contentType: string;
   readonly body: SizedBody;
 } {
   const encoder = new TextEncoder();
-  const fields = part.fields.map(
+  const fields = upload.fields.map(
     ([name, value]) =>
-      `--${part.boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+      `--${upload.boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
   );
   const fileHead =
-    `--${part.boundary}\r\n` +
-    `Content-Disposition: form-data; name="filename"; filename="${part.fileName}"\r\n` +
+    `--${upload.boundary}\r\n` +
+    `Content-Disposition: form-data; name="filename"; filename="${upload.fileName}"\r\n` +
     'Content-Type: application/octet-stream\r\n\r\n';
   const head = encoder.encode(fields.join('') + fileHead);
-  const tail = encoder.encode(`\r\n--${part.boundary}--\r\n`);
+  const tail = encoder.encode(`\r\n--${upload.boundary}--\r\n`);
   return {
-    contentType: `multipart/form-data; boundary=${part.boundary}`,
+    contentType: `multipart/form-data; boundary=${upload.boundary}`,
     body: {
-      byteLength: head.length + part.bytes.length + tail.length,
+      byteLength: head.length + upload.bytes.length + tail.length,
       async *open() {
         yield head;
-        yield part.bytes;
+        yield upload.bytes;
         yield tail;
       },
     },

@@ -2,18 +2,18 @@
 import { PvescalerError, TimedOut, Unreachable } from '../ports/errors.ts';
 
 /**
- * For what a call needs before it is sent (a login, the version, the VM's host). When that fails on the way,
- * the call itself certainly had no effect, whatever became of the question before it.
+ * For work that precedes a request: the login, reading the version, finding the VM's host. If it fails, the request itself
+ * was not sent, so the error gets `requestSent: false`.
  */
-export async function beforeSending<T>(work: Promise<T>): Promise<T> {
+export async function rejectAsNotSent<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    throw error instanceof PvescalerError ? notSent(error) : error;
+    throw error instanceof PvescalerError ? asNotSent(error) : error;
   }
 }
 
-function notSent(error: PvescalerError): PvescalerError {
+function asNotSent(error: PvescalerError): PvescalerError {
   const { hint } = error;
   const details = { hint, cause: error, facts: { ...error.facts, requestSent: false } };
   if (error.class === 'TimedOut') return new TimedOut('REQUEST_TIMED_OUT', error.message, details);

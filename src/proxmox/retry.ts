@@ -6,28 +6,31 @@ export interface RetryOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal?: AbortSignal | undefined;
-  /** The first try included. */
-  readonly attempts: number;
-  readonly firstPauseMs: number;
-  readonly longestPauseMs: number;
-  isPassing(error: unknown): boolean;
+  /** Includes the first attempt. */
+  readonly maxAttempts: number;
+  readonly initialBackoffMs: number;
+  readonly maxBackoffMs: number;
+  isTransient(error: unknown): boolean;
 }
 
 /**
- * Tries again what failed in passing. The pause doubles each time and is drawn from its upper half: callers
- * that failed together do not come back together, and none comes back at once.
+ * Retries transient errors. The backoff doubles each time, with jitter over its upper half: callers that failed together
+ * retry at different times, and none retries immediately.
  */
-export async function retrying<T>(work: () => Promise<T>, options: RetryOptions): Promise<T> {
-  let pauseMs = options.firstPauseMs;
+export async function retryWithBackoff<T>(
+  work: () => Promise<T>,
+  options: RetryOptions,
+): Promise<T> {
+  let backoffMs = options.initialBackoffMs;
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
     } catch (error) {
-      if (attempt >= options.attempts || !options.isPassing(error)) throw error;
+      if (attempt >= options.maxAttempts || !options.isTransient(error)) throw error;
     }
-    await options.clock.sleep((pauseMs * (1 + options.random.fraction())) / 2, {
+    await options.clock.sleep((backoffMs * (1 + options.random.fraction())) / 2, {
       signal: options.signal,
     });
-    pauseMs = Math.min(pauseMs * 2, options.longestPauseMs);
+    backoffMs = Math.min(backoffMs * 2, options.maxBackoffMs);
   }
 }

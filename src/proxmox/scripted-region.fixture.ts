@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of this folder: a region whose API is a table of answers, on virtual time.
+// A region for tests: the API is a table of responses by request line, on virtual time.
 import { Unreachable } from '../ports/errors.ts';
 import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
 import {
@@ -11,7 +11,7 @@ import { SeededRandom } from '../ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { Hypervisor } from '../ports/hypervisor.ts';
 import { createProxmoxHypervisor, type ProxmoxOptions } from './index.ts';
-import { judge } from './testing/judge.ts';
+import { checkRequest } from './testing/check-request.ts';
 
 export const UPID = 'UPID:pve1:0003E1A4:12345678:66A0B2C3:qmcreate:160:scaler@pve!main:';
 export const TASK = { upid: UPID, kind: 'create', host: 'pve1' } as const;
@@ -19,12 +19,12 @@ export const SECRET = '11111111-2222-3333-4444-555555555555';
 
 export type Route = (request: RecordedRequest) => ScriptedResponse | Promise<ScriptedResponse>;
 
-export function ok(data: unknown, total?: number): ScriptedResponse {
+export function okResponse(data: unknown, total?: number): ScriptedResponse {
   return { status: 200, reason: 'OK', body: JSON.stringify({ data, total }) };
 }
 
-/** As since 8.4: the reason phrase has the first line, the body all of it. */
-export function refused(status: number, text: string, errors?: unknown): ScriptedResponse {
+/** As since 8.4: the reason phrase contains the first line of the text, the body all of it. */
+export function errorResponse(status: number, text: string, errors?: unknown): ScriptedResponse {
   return {
     status,
     reason: text.split('\n')[0] ?? '',
@@ -32,37 +32,37 @@ export function refused(status: number, text: string, errors?: unknown): Scripte
   };
 }
 
-export function cut(requestSent: boolean): never {
-  throw new Unreachable('PVE_UNREACHABLE', 'cut', { facts: { requestSent } });
+export function failConnection(requestSent: boolean): never {
+  throw new Unreachable('PVE_UNREACHABLE', 'connection failed', { facts: { requestSent } });
 }
 
 export interface ScriptedRegion {
   readonly hypervisor: Hypervisor;
   readonly transport: ScriptedTransport;
   readonly clock: VirtualClock;
-  /** `POST /nodes/pve1/qemu`, in the order sent, without the version's. */
-  calls(): readonly string[];
-  last(): RecordedRequest;
-  form(): Record<string, string>;
-  /** Lets time pass until it is settled. */
-  settled<T>(work: Promise<T>): Promise<T>;
+  /** `POST /nodes/pve1/qemu`, in the order sent, without `GET /version`. */
+  requestLines(): readonly string[];
+  lastRequest(): RecordedRequest;
+  lastForm(): Record<string, string>;
+  /** Advances the clock until the promise settles. */
+  advanceUntil<T>(work: Promise<T>): Promise<T>;
 }
 
-export function aRegion(
+export function createScriptedRegion(
   routes: Readonly<Record<string, Route | ScriptedResponse>>,
   options: Partial<ProxmoxOptions> = {},
 ): ScriptedRegion {
   const clock = new VirtualClock();
   const all: Readonly<Record<string, Route | ScriptedResponse>> = {
-    'GET /version': ok({ version: '9.2.1', release: '9.2' }),
+    'GET /version': okResponse({ version: '9.2.1', release: '9.2' }),
     ...routes,
   };
   const transport = new ScriptedTransport(
     (request) => {
-      judge(request);
-      const name = nameOf(request);
+      checkRequest(request);
+      const name = requestLine(request);
       const route = all[name];
-      if (route === undefined) throw new Error(`the test has no answer for ${name}`);
+      if (route === undefined) throw new Error(`the test has no response for ${name}`);
       return typeof route === 'function' ? route(request) : route;
     },
     { clock },
@@ -80,20 +80,21 @@ export function aRegion(
     hypervisor,
     transport,
     clock,
-    calls: () => transport.requests.map(nameOf).filter((name) => name !== 'GET /version'),
-    last: () => lastOf(transport.requests),
-    form: () => Object.fromEntries(new URLSearchParams(lastOf(transport.requests).text)),
-    settled: (work) => advanceUntilSettled(clock, work),
+    requestLines: () =>
+      transport.requests.map(requestLine).filter((name) => name !== 'GET /version'),
+    lastRequest: () => lastItem(transport.requests),
+    lastForm: () => Object.fromEntries(new URLSearchParams(lastItem(transport.requests).text)),
+    advanceUntil: (work) => advanceUntilSettled(clock, work),
   };
 }
 
-function nameOf(request: RecordedRequest): string {
+function requestLine(request: RecordedRequest): string {
   const path = decodeURIComponent(request.url.pathname.replace('/api2/json', ''));
   return `${request.method} ${path}`;
 }
 
-function lastOf(requests: readonly RecordedRequest[]): RecordedRequest {
+function lastItem(requests: readonly RecordedRequest[]): RecordedRequest {
   const last = requests.at(-1);
-  if (last === undefined) throw new Error('nothing was sent');
+  if (last === undefined) throw new Error('the client sent no request');
   return last;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
 import { PvescalerError, Unauthorized } from '../ports/errors.ts';
-import { unlessAborted } from './abort.ts';
+import { rejectOnAbort } from './abort.ts';
 import type { Parameters } from './form.ts';
-import { flagOf, recordOf, textOf } from './json.ts';
+import { asBoolean, asObject, asText } from './json.ts';
 
-/** Secrets are functions, so that a rotated one is picked up and none lies in an object that may be printed. */
+/** Secrets are functions: a rotated secret takes effect, and printing the object reveals nothing. */
 export type Credentials =
   /** `id` is `user@realm!name`. */
   | { readonly kind: 'token'; readonly id: string; secret(): string | Promise<string> }
@@ -13,17 +13,17 @@ export type Credentials =
   | { readonly kind: 'password'; readonly user: string; password(): string | Promise<string> };
 
 export interface Session {
-  /** What proves who we are, for one request. */
+  /** Authentication headers for one request. */
   headers(method: string, signal?: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** After a 401: whether there is something new to try. Refuses what `headers` gave before. */
-  renew(refused: Readonly<Record<string, string>>): boolean;
-  /** What must not appear in any text. */
+  /** Call it after a 401. Discards the refused headers; returns whether `headers` can return new ones. */
+  invalidate(refused: Readonly<Record<string, string>>): boolean;
+  /** Values that must not appear in any message. */
   secrets(): readonly string[];
   /** `user@realm`, without the token's name. */
   readonly user: string;
 }
 
-/** Posts to /access/ticket and hands back its data. */
+/** Posts to /access/ticket and returns the data of the response. */
 export type Login = (form: Parameters) => Promise<unknown>;
 
 export function createSession(
@@ -50,7 +50,7 @@ class TokenSession implements Session {
     return { authorization: `PVEAPIToken=${this.#credentials.id}=${this.#secret}` };
   }
 
-  renew(): boolean {
+  invalidate(): boolean {
     return false;
   }
 
@@ -62,21 +62,21 @@ class TokenSession implements Session {
 interface Ticket {
   readonly ticket: string;
   readonly csrf: string;
-  readonly takenAt: number;
+  readonly obtainedAt: number;
 }
 
-/** A ticket lives two hours; renewed at half of that, a host that is slow to answer is no trouble. */
+/** A ticket is valid for two hours. Renewal after one hour leaves time for retries. */
 const RENEW_AFTER_MS = 60 * 60 * 1_000;
 
 class TicketSession implements Session {
   readonly user: string;
   readonly #credentials: Credentials & { readonly kind: 'password' };
   readonly #clock: Clock;
-  readonly #login: Login;
+  readonly #postLogin: Login;
   #ticket: Ticket | undefined;
   #password = '';
-  /** One login for all who wait for it. */
-  #underWay: Promise<Ticket> | undefined;
+  /** Shared by all requests that need a ticket. */
+  #loginInProgress: Promise<Ticket> | undefined;
 
   constructor(
     credentials: Credentials & { readonly kind: 'password' },
@@ -85,17 +85,17 @@ class TicketSession implements Session {
     this.#credentials = credentials;
     this.user = credentials.user;
     this.#clock = options.clock;
-    this.#login = options.login;
+    this.#postLogin = options.login;
   }
 
   async headers(method: string, signal?: AbortSignal): Promise<Readonly<Record<string, string>>> {
-    const { ticket, csrf } = await unlessAborted(this.#current(), signal);
+    const { ticket, csrf } = await rejectOnAbort(this.#currentTicket(), signal);
     const cookie = { cookie: `PVEAuthCookie=${encodeURIComponent(ticket)}` };
     return method === 'GET' ? cookie : { ...cookie, csrfpreventiontoken: csrf };
   }
 
-  renew(refused: Readonly<Record<string, string>>): boolean {
-    // Somebody else may have logged in again since that request left; then theirs is what to try.
+  invalidate(refused: Readonly<Record<string, string>>): boolean {
+    // Another request may have renewed the ticket since; then the new ticket is kept.
     const current = this.#ticket;
     if (current !== undefined && refused['cookie']?.endsWith(encodeURIComponent(current.ticket))) {
       this.#ticket = undefined;
@@ -108,27 +108,28 @@ class TicketSession implements Session {
     return [this.#password, ticket, csrf];
   }
 
-  #current(): Promise<Ticket> {
+  #currentTicket(): Promise<Ticket> {
     const held = this.#ticket;
-    if (held !== undefined && this.#clock.monotonic() - held.takenAt < RENEW_AFTER_MS) {
+    if (held !== undefined && this.#clock.monotonic() - held.obtainedAt < RENEW_AFTER_MS) {
       return Promise.resolve(held);
     }
-    this.#underWay ??= this.#take(held).finally(() => {
-      this.#underWay = undefined;
+    this.#loginInProgress ??= this.#obtainTicket(held).finally(() => {
+      this.#loginInProgress = undefined;
     });
-    return this.#underWay;
+    return this.#loginInProgress;
   }
 
-  async #take(held: Ticket | undefined): Promise<Ticket> {
-    this.#ticket = (await this.#byTicket(held)) ?? (await this.#ask(await this.#readPassword()));
+  async #obtainTicket(held: Ticket | undefined): Promise<Ticket> {
+    this.#ticket =
+      (await this.#renewTicket(held)) ?? (await this.#logIn(await this.#readPassword()));
     return this.#ticket;
   }
 
-  /** A ticket still good is exchanged for a new one without the password. */
-  async #byTicket(held: Ticket | undefined): Promise<Ticket | undefined> {
+  /** Proxmox accepts a valid ticket in place of the password. Resolves with undefined if the ticket is refused. */
+  async #renewTicket(held: Ticket | undefined): Promise<Ticket | undefined> {
     if (held === undefined) return undefined;
     try {
-      return await this.#ask(held.ticket);
+      return await this.#logIn(held.ticket);
     } catch (error) {
       if (error instanceof PvescalerError && error.code === 'CREDENTIALS_REFUSED') return undefined;
       throw error;
@@ -140,15 +141,19 @@ class TicketSession implements Session {
     return this.#password;
   }
 
-  async #ask(password: string): Promise<Ticket> {
-    const data = recordOf(await this.#login({ username: this.user, password }));
-    if (flagOf(data['NeedTFA'])) {
-      throw new Unauthorized('CREDENTIALS_REFUSED', `${this.user} needs a second factor`, {
-        hint: 'Use an API token: it needs none.',
-      });
+  async #logIn(password: string): Promise<Ticket> {
+    const data = asObject(await this.#postLogin({ username: this.user, password }));
+    if (asBoolean(data['NeedTFA'])) {
+      throw new Unauthorized(
+        'CREDENTIALS_REFUSED',
+        `log in as ${this.user}: Proxmox requires a second factor`,
+        {
+          hint: 'Use an API token: tokens need no second factor.',
+        },
+      );
     }
-    const ticket = textOf(data['ticket']) ?? '';
-    const csrf = textOf(data['CSRFPreventionToken']) ?? '';
-    return { ticket, csrf, takenAt: this.#clock.monotonic() };
+    const ticket = asText(data['ticket']) ?? '';
+    const csrf = asText(data['CSRFPreventionToken']) ?? '';
+    return { ticket, csrf, obtainedAt: this.#clock.monotonic() };
   }
 }

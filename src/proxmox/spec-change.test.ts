@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { DiskOptions, VmSpec } from '../ports/hypervisor.ts';
-import { specChange } from './spec-change.ts';
+import { computeSpecChange } from './spec-change.ts';
 
 const UUID = '0a1b2c3d-0000-4000-8000-000000000001';
 const DISK: DiskOptions = { discard: true, ssd: false, iothread: true, cache: 'none' };
@@ -34,23 +34,23 @@ const APPLIED = {
   net0: 'virtio=02:00:00:00:00:01,bridge=vmbr0,tag=12',
 };
 
-describe('the change that applies a spec to a clone', () => {
-  it('contains tags, UUID, hardware and networks', () => {
+describe('computeSpecChange', () => {
+  it('sets tags, UUID, hardware and networks', () => {
     const config = { tags: ['base'], smbiosUuid: undefined };
-    expect(specChange({ config, options: { memory: '512' } }, aSpec())).toEqual({
+    expect(computeSpecChange({ config, options: { memory: '512' } }, aSpec())).toEqual({
       set: { ...APPLIED, tags: 'ca-group-a;pvescaler', smbios1: `uuid=${UUID}` },
       remove: [],
     });
   });
 
-  it('contains nothing when nothing differs, whatever the order and case of properties', () => {
+  it('returns no change when only order and case of properties differ', () => {
     const { tags, smbiosUuid } = aSpec();
     const net0 = 'virtio=02:00:00:00:00:01,tag=12,BRIDGE=vmbr0';
     const clone = { config: { tags, smbiosUuid }, options: { ...APPLIED, net0 } };
-    expect(specChange(clone, aSpec())).toEqual({ set: {}, remove: [] });
+    expect(computeSpecChange(clone, aSpec())).toEqual({ set: {}, remove: [] });
   });
 
-  it('removes inherited cloud-init drives, except from the drive of the seed, and only for a seed', () => {
+  it('removes inherited cloud-init drives other than the seed drive, and only if the VM has a seed', () => {
     const options = {
       ide0: 'local-lvm:vm-160-cloudinit,media=cdrom',
       ide2: 'local:160/vm-160-cloudinit.qcow2,media=cdrom',
@@ -58,12 +58,12 @@ describe('the change that applies a spec to a clone', () => {
       scsi2: 'local-lvm:vm-160-disk-1,size=1G',
     };
     const clone = { config: { tags: [], smbiosUuid: undefined }, options };
-    expect(specChange(clone, aSpec()).remove).toEqual(['ide0', 'scsi1']);
-    expect(specChange(clone, aSpec({ hasSeed: false })).remove).toEqual([]);
+    expect(computeSpecChange(clone, aSpec()).remove).toEqual(['ide0', 'scsi1']);
+    expect(computeSpecChange(clone, aSpec({ hasSeed: false })).remove).toEqual([]);
   });
 });
 
-describe('the disk of a clone', () => {
+describe('boot disk of a clone', () => {
   const volume = 'local-lvm:vm-1250-disk-0';
 
   function changedDisk(
@@ -77,7 +77,9 @@ describe('the disk of a clone', () => {
       ...(scsihw !== undefined && { scsihw }),
     };
     const config = { tags: [], smbiosUuid: undefined };
-    return specChange({ config, options }, aSpec({ disk: { ...DISK, ...disk } })).set?.[drive];
+    return computeSpecChange({ config, options }, aSpec({ disk: { ...DISK, ...disk } })).set?.[
+      drive
+    ];
   }
 
   it('keeps its volume and gets the disk options of the spec', () => {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A clone has the options of its template. This computes the change that brings it to its own specification.
+// A clone has the options of its template. This computes the change that makes it match its spec.
 import type { DiskOptions, VmConfig, VmSpec } from '../ports/hypervisor.ts';
-import { bootDriveOf, cloudInitDrivesOf, SEED_DRIVE, type VmOptions } from './drives.ts';
-import { coresOf, mebibytes, networkOptions, type OptionChange } from './vm-options.ts';
+import { findBootDrive, findCloudInitDrives, SEED_DRIVE, type VmOptions } from './drives.ts';
+import { coresPerSocket, formatNetworks, type OptionChange, toMebibytes } from './vm-options.ts';
 
 interface Clone {
   readonly config: Pick<VmConfig, 'tags' | 'smbiosUuid'>;
   readonly options: VmOptions;
 }
 
-/** Contains only what differs. */
-export function specChange({ config, options }: Clone, spec: VmSpec): OptionChange {
-  const wanted = wantedOptions(options, spec);
-  const differing = Object.entries(wanted).filter(
-    ([name, value]) => !isSameOption(options[name], value),
+/** Returns only the options that differ. */
+export function computeSpecChange({ config, options }: Clone, spec: VmSpec): OptionChange {
+  const desired = desiredOptions(options, spec);
+  const differing = Object.entries(desired).filter(
+    ([name, value]) => !isEqualOption(options[name], value),
   );
   return {
     set: {
@@ -21,29 +21,31 @@ export function specChange({ config, options }: Clone, spec: VmSpec): OptionChan
       ...(config.smbiosUuid !== spec.smbiosUuid && { smbios1: `uuid=${spec.smbiosUuid}` }),
       ...(config.tags.join() !== spec.tags.join() && { tags: spec.tags.join(';') }),
     },
-    remove: spec.hasSeed ? inheritedSeedDrives(options) : [],
+    remove: spec.hasSeed ? findInheritedSeedDrives(options) : [],
   };
 }
 
-function wantedOptions(options: VmOptions, { hardware, disk }: VmSpec): VmOptions {
-  const drive = bootDriveOf(options);
+function desiredOptions(options: VmOptions, { hardware, disk }: VmSpec): VmOptions {
+  const drive = findBootDrive(options);
   const stored = options[drive ?? ''];
   const controller = hardware.options['scsihw'] ?? options['scsihw'];
   return {
     ...hardware.options,
     agent: hardware.options['agent'] ?? '1',
-    cores: String(coresOf(hardware)),
-    memory: String(mebibytes(hardware.memoryBytes)),
-    balloon: String(mebibytes(hardware.balloonBytes)),
-    ...networkOptions(hardware.networks),
+    cores: String(coresPerSocket(hardware)),
+    memory: String(toMebibytes(hardware.memoryBytes)),
+    balloon: String(toMebibytes(hardware.balloonBytes)),
+    ...formatNetworks(hardware.networks),
     ...(drive !== undefined &&
-      stored !== undefined && { [drive]: diskOption(stored, disk, featuresOf(drive, controller)) }),
+      stored !== undefined && {
+        [drive]: formatDrive(stored, disk, supportedFeatures(drive, controller)),
+      }),
   };
 }
 
-/** Attaching the seed replaces a cloud-init drive in the seed's own place. */
-function inheritedSeedDrives(options: VmOptions): readonly string[] {
-  return cloudInitDrivesOf(options).filter((drive) => drive !== SEED_DRIVE);
+/** Excludes the drive of the seed: attaching the seed replaces its content. */
+function findInheritedSeedDrives(options: VmOptions): readonly string[] {
+  return findCloudInitDrives(options).filter((drive) => drive !== SEED_DRIVE);
 }
 
 interface DriveFeatures {
@@ -51,8 +53,8 @@ interface DriveFeatures {
   readonly iothread: boolean;
 }
 
-/** The same volume with other disk options. */
-function diskOption(stored: string, disk: DiskOptions, features: DriveFeatures): string {
+/** Keeps the volume and replaces the disk options. */
+function formatDrive(stored: string, disk: DiskOptions, features: DriveFeatures): string {
   const [volume = '', ...parts] = stored.split(',');
   const kept = parts.filter((part) => !/^(discard|ssd|iothread|cache)=/.test(part));
   return [
@@ -65,15 +67,15 @@ function diskOption(stored: string, disk: DiskOptions, features: DriveFeatures):
   ].join(',');
 }
 
-/** I/O threads need one controller per disk; virtio disks have no SSD flag. */
-function featuresOf(drive: string, controller: string | undefined): DriveFeatures {
+/** I/O threads need one controller per disk; virtio disks have no `ssd` flag. */
+function supportedFeatures(drive: string, controller: string | undefined): DriveFeatures {
   const isVirtio = drive.startsWith('virtio');
   const hasOwnController = drive.startsWith('scsi') && controller === 'virtio-scsi-single';
   return { ssd: !isVirtio, iothread: isVirtio || hasOwnController };
 }
 
-/** Proxmox keeps the parts of a property string, not their order or case. */
-function isSameOption(stored: string | undefined, wanted: string): boolean {
+/** Proxmox may return the parts of a property string in another order and case. */
+function isEqualOption(stored: string | undefined, desired: string): boolean {
   const parts = (text: string) => text.toLowerCase().split(',').sort().join();
-  return stored !== undefined && parts(stored) === parts(wanted);
+  return stored !== undefined && parts(stored) === parts(desired);
 }

@@ -10,55 +10,55 @@ export interface FollowOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-interface Followed {
+interface FollowedTask {
   readonly task: TaskRef;
-  readonly giveUpAt: number;
+  readonly deadline: number;
   pollAt: number;
-  pauseMs: number;
-  isAsked: boolean;
+  pollIntervalMs: number;
+  isPolling: boolean;
   resolve(status: EndedTask): void;
   reject(error: unknown): void;
 }
 
-/** All polls fall on multiples of this, so that those due together are asked for together. */
-const BEAT_MS = 250;
-const LONGEST_PAUSE_MS = 5_000;
-const GROWTH = 1.5;
-/** Polls under way at once; the rest of a beat waits for the next. */
-const POLLS_AT_ONCE = 32;
+/** All polls happen at multiples of this, so that the tasks due together are queried in one batch. */
+const TICK_MS = 250;
+const MAX_POLL_INTERVAL_MS = 5_000;
+const POLL_INTERVAL_FACTOR = 1.5;
+/** Due tasks beyond this limit wait for the next tick. */
+const MAX_CONCURRENT_POLLS = 32;
 
 /**
- * Follows tasks to their end: one loop for all of a region, which runs only while there is something to
- * follow. A task is asked for after a quarter of a second, then less and less often. Trouble on the way
- * (a host that does not answer) is no end; only its answer, its timeout or the caller's signal is.
+ * Follows tasks to their end: one polling loop per region, which runs only while there are tasks to follow. The poll
+ * interval starts at 250 ms and grows. Transient errors, such as a host that does not respond, do not end it; only the
+ * task's exit status, a permanent error, the timeout or the caller's signal do.
  */
 export class TaskFollower {
   readonly #hypervisor: Pick<Hypervisor, 'task'>;
   readonly #clock: Clock;
-  readonly #followed = new Set<Followed>();
-  #isBeating = false;
+  readonly #followed = new Set<FollowedTask>();
+  #isRunning = false;
 
   constructor(hypervisor: Pick<Hypervisor, 'task'>, clock: Clock) {
     this.#hypervisor = hypervisor;
     this.#clock = clock;
   }
 
-  /** TimedOut/TASK_TIMED_OUT leaves the task running. A failed task resolves, with its failure. */
+  /** Resolves for a failed task too, with its failure. TimedOut/TASK_TIMED_OUT leaves the task running. */
   follow(task: TaskRef, options: FollowOptions): Promise<EndedTask> {
     const now = this.#clock.monotonic();
     return new Promise((resolve, reject) => {
       const { signal } = options;
-      if (signal?.aborted === true) return reject(cancelled(task));
+      if (signal?.aborted === true) return reject(followCancelled(task));
       const done = () => {
         signal?.removeEventListener('abort', onAbort);
         this.#followed.delete(followed);
       };
-      const followed: Followed = {
+      const followed: FollowedTask = {
         task,
-        giveUpAt: now + options.timeoutMs,
-        pollAt: now + BEAT_MS,
-        pauseMs: BEAT_MS,
-        isAsked: false,
+        deadline: now + options.timeoutMs,
+        pollAt: now + TICK_MS,
+        pollIntervalMs: TICK_MS,
+        isPolling: false,
         resolve: (status) => {
           done();
           resolve(status);
@@ -68,59 +68,70 @@ export class TaskFollower {
           reject(error instanceof Error ? error : new Error(String(error)));
         },
       };
-      const onAbort = () => followed.reject(cancelled(task));
+      const onAbort = () => followed.reject(followCancelled(task));
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#followed.add(followed);
-      if (!this.#isBeating) void this.#beat();
+      if (!this.#isRunning) void this.#pollUntilEmpty();
     });
   }
 
-  async #beat(): Promise<void> {
-    this.#isBeating = true;
+  async #pollUntilEmpty(): Promise<void> {
+    this.#isRunning = true;
     while (this.#followed.size > 0) {
       const now = this.#clock.monotonic();
-      await this.#clock.sleep(BEAT_MS - (now % BEAT_MS));
+      await this.#clock.sleep(TICK_MS - (now % TICK_MS));
       this.#pollDue(this.#clock.monotonic());
     }
-    this.#isBeating = false;
+    this.#isRunning = false;
   }
 
-  /** Not waited for: a host that hangs must not keep the tasks of the others from being asked for. */
+  /** Does not wait for the polls: a host that hangs must not delay the tasks of other hosts. */
   #pollDue(now: number): void {
-    const all = [...this.#followed];
-    const free = POLLS_AT_ONCE - all.filter((one) => one.isAsked).length;
-    const due = all.filter((one) => !one.isAsked && one.pollAt <= now);
-    for (const one of due.slice(0, free)) void this.#poll(one);
+    const followed = [...this.#followed];
+    const free = MAX_CONCURRENT_POLLS - followed.filter((task) => task.isPolling).length;
+    const due = followed.filter((task) => !task.isPolling && task.pollAt <= now);
+    for (const task of due.slice(0, free)) void this.#poll(task);
   }
 
-  async #poll(followed: Followed): Promise<void> {
-    followed.isAsked = true;
+  async #poll(followed: FollowedTask): Promise<void> {
+    followed.isPolling = true;
     try {
       const status = await this.#hypervisor.task(followed.task);
       if (status.state === 'ended') return followed.resolve(status);
     } catch (error) {
-      if (!isPassing(error)) return followed.reject(error);
+      if (!isTransient(error)) return followed.reject(error);
     }
-    followed.isAsked = false;
+    followed.isPolling = false;
     const now = this.#clock.monotonic();
-    if (now >= followed.giveUpAt) return followed.reject(tookTooLong(followed.task));
-    followed.pauseMs = Math.min(followed.pauseMs * GROWTH, LONGEST_PAUSE_MS);
-    followed.pollAt = Math.min(now + followed.pauseMs, followed.giveUpAt);
+    if (now >= followed.deadline) return followed.reject(taskTimedOut(followed.task));
+    followed.pollIntervalMs = Math.min(
+      followed.pollIntervalMs * POLL_INTERVAL_FACTOR,
+      MAX_POLL_INTERVAL_MS,
+    );
+    followed.pollAt = Math.min(now + followed.pollIntervalMs, followed.deadline);
   }
 }
 
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   return error instanceof PvescalerError && error.retry === 'backoff';
 }
 
-function cancelled(task: TaskRef): Cancelled {
-  return new Cancelled('CANCELLED', 'nobody waits for the task any more', {
-    facts: { upid: task.upid },
-  });
+function followCancelled(task: TaskRef): Cancelled {
+  return new Cancelled(
+    'CANCELLED',
+    `the caller stopped following the ${task.kind} task on ${task.host}`,
+    {
+      facts: { upid: task.upid },
+    },
+  );
 }
 
-function tookTooLong(task: TaskRef): TimedOut {
-  return new TimedOut('TASK_TIMED_OUT', 'the task has not ended in time', {
-    facts: { upid: task.upid },
-  });
+function taskTimedOut(task: TaskRef): TimedOut {
+  return new TimedOut(
+    'TASK_TIMED_OUT',
+    `the ${task.kind} task on ${task.host} did not end within the timeout; it continues to run`,
+    {
+      facts: { upid: task.upid },
+    },
+  );
 }

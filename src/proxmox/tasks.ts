@@ -2,38 +2,39 @@
 import type { TaskKind } from '../model/machine.ts';
 import { NotFound, PvescalerError } from '../ports/errors.ts';
 import type { CallOptions, RunningTask, TaskRef, TaskStatus } from '../ports/hypervisor.ts';
-import { unlessAborted } from './abort.ts';
-import { segment } from './form.ts';
-import { recordOf, recordsOf, textOf } from './json.ts';
-import type { Api } from './request.ts';
-import { translateTaskFailure } from './translate.ts';
-import { parseUpid, runningTaskOf, TASK_TYPES, type Upid, upidOf } from './upid.ts';
+import { rejectOnAbort } from './abort.ts';
+import type { ApiClient } from './api-client.ts';
+import { encodeSegment } from './form.ts';
+import { asObject, asObjects, asText } from './json.ts';
+import { translateTaskFailure } from './translate-errors.ts';
+import { parseUpid, requireUpid, TASK_TYPES, toRunningTask, type Upid } from './upid.ts';
 
-/** From so many of one host on, its list of running tasks is cheaper than asking for each. */
-const LIST_FROM = 4;
-/** Beyond anything one host has under way. */
-const LONGEST_LIST = 1_000;
+/** From this many status queries per host, one list of running tasks is cheaper than one request per task. */
+const MIN_TASKS_TO_LIST = 4;
+/** More than one host can run. */
+const MAX_LISTED_TASKS = 1_000;
 
-interface Asked {
+interface StatusQuery {
   readonly upid: Upid;
   readonly options: CallOptions;
   resolve(status: TaskStatus | Promise<TaskStatus>): void;
 }
 
-/** Tasks, asked at the host that runs them: no other one knows their end. */
+/** Queries tasks at the host that runs them: no other host knows their exit status. */
 export class Tasks {
-  readonly #api: Api;
-  /** Asked in the same instant, to be answered together. */
-  #asked: Asked[] = [];
+  readonly #api: ApiClient;
+  /** Queries of the same microtask, answered as one batch. */
+  #queries: StatusQuery[] = [];
 
-  constructor(api: Api) {
+  constructor(api: ApiClient) {
     this.#api = api;
   }
 
   async status(task: TaskRef, options: CallOptions): Promise<TaskStatus> {
-    const upid = upidOf(task.upid);
+    const upid = requireUpid(task.upid);
     return new Promise<TaskStatus>((resolve) => {
-      if (this.#asked.push({ upid, options, resolve }) === 1) queueMicrotask(() => this.#answer());
+      if (this.#queries.push({ upid, options, resolve }) === 1)
+        queueMicrotask(() => this.#readStatuses());
     });
   }
 
@@ -43,121 +44,126 @@ export class Tasks {
     options: CallOptions,
   ): Promise<readonly RunningTask[]> {
     const type = TASK_TYPES[kind];
-    const upids = await this.#runningOn(host, { type, ...options });
-    const own = (owner: string) => owner.split('!')[0] === this.#api.user;
-    return upids.filter((upid) => upid.type === type && own(upid.owner)).map(runningTaskOf);
+    const upids = await this.#listRunning(host, { type, ...options });
+    const isOwn = (owner: string) => owner.split('!')[0] === this.#api.user;
+    return upids.filter((upid) => upid.type === type && isOwn(upid.owner)).map(toRunningTask);
   }
 
   async log(task: TaskRef, lines: number, options: CallOptions): Promise<readonly string[]> {
-    const upid = upidOf(task.upid);
-    const first = await this.#logFrom(upid, { start: 0, limit: lines, ...options });
+    const upid = requireUpid(task.upid);
+    const first = await this.#readLogPage(upid, { start: 0, limit: lines, ...options });
     const total = first.total ?? first.lines.length;
     if (total <= lines) return first.lines;
-    return (await this.#logFrom(upid, { start: total - lines, limit: lines, ...options })).lines;
+    return (await this.#readLogPage(upid, { start: total - lines, limit: lines, ...options }))
+      .lines;
   }
 
-  #answer(): void {
-    const byHost = Map.groupBy(this.#asked, (asked) => asked.upid.host);
-    this.#asked = [];
-    for (const [host, asked] of byHost) {
-      if (asked.length < LIST_FROM) {
-        for (const one of asked) one.resolve(this.#one(one.upid, one.options));
-      } else this.#several(host, asked);
+  #readStatuses(): void {
+    const byHost = Map.groupBy(this.#queries, (query) => query.upid.host);
+    this.#queries = [];
+    for (const [host, queries] of byHost) {
+      if (queries.length < MIN_TASKS_TO_LIST) {
+        for (const query of queries) query.resolve(this.#readStatus(query.upid, query.options));
+      } else this.#readStatusesFromList(host, queries);
     }
   }
 
-  /** One list tells which still run; only those that do not are asked for their end. */
-  #several(host: string, asked: readonly Asked[]): void {
-    // On nobody's signal: one who gives up must not take the answer from the others.
-    const running = this.#runningOn(host, {}).then(
+  /** Lists the running tasks once and requests the exit status only of tasks that are not in the list. */
+  #readStatusesFromList(host: string, queries: readonly StatusQuery[]): void {
+    // Without a signal: the abort of one caller must not fail the other callers.
+    const running = this.#listRunning(host, {}).then(
       (upids) => new Set(upids.map((upid) => upid.text)),
-      // The list is a saving, not a need: whatever is wrong shows when each is asked for itself.
+      // The list is only an optimization. Without it each task is queried, and that request reports the error.
       () => new Set<string>(),
     );
-    for (const one of asked) {
-      const status = unlessAborted(running, one.options.signal).then((listed) =>
-        listed.has(one.upid.text)
+    for (const query of queries) {
+      const status = rejectOnAbort(running, query.options.signal).then((listed) =>
+        listed.has(query.upid.text)
           ? ({ state: 'running' } as const)
-          : this.#one(one.upid, one.options),
+          : this.#readStatus(query.upid, query.options),
       );
-      one.resolve(status);
+      query.resolve(status);
     }
   }
 
-  async #one(upid: Upid, options: CallOptions): Promise<TaskStatus> {
+  async #readStatus(upid: Upid, options: CallOptions): Promise<TaskStatus> {
     try {
-      const data = await this.#api.data({
+      const data = await this.#api.requestData({
         method: 'GET',
-        path: `/nodes/${segment(upid.host)}/tasks/${segment(upid.text)}/status`,
-        doing: `follow ${upid.type} on ${upid.host}`,
+        path: `/nodes/${encodeSegment(upid.host)}/tasks/${encodeSegment(upid.text)}/status`,
+        operation: `read the status of task ${upid.type} on ${upid.host}`,
         host: upid.host,
         facts: { upid: upid.text },
         ...options,
       });
-      return taskStatusOf(upid, data);
+      return parseTaskStatus(upid, data);
     } catch (error) {
-      throw isAnothersTask(error) ? hidden(upid, error) : error;
+      throw isPermissionMissing(error) ? taskOfOtherToken(upid, error) : error;
     }
   }
 
-  async #runningOn(
+  async #listRunning(
     host: string,
     options: CallOptions & { readonly type?: string },
   ): Promise<readonly Upid[]> {
-    const data = await this.#api.data({
+    const data = await this.#api.requestData({
       method: 'GET',
-      path: `/nodes/${segment(host)}/tasks`,
-      query: { source: 'active', typefilter: options.type, limit: LONGEST_LIST },
-      doing: `list the tasks on ${host}`,
+      path: `/nodes/${encodeSegment(host)}/tasks`,
+      query: { source: 'active', typefilter: options.type, limit: MAX_LISTED_TASKS },
+      operation: `list running tasks on ${host}`,
       host,
       signal: options.signal,
     });
-    return recordsOf(data)
+    return asObjects(data)
       .filter((entry) => entry['endtime'] === undefined)
-      .flatMap((entry) => parseUpid(textOf(entry['upid']) ?? '') ?? []);
+      .flatMap((entry) => parseUpid(asText(entry['upid']) ?? '') ?? []);
   }
 
-  async #logFrom(
+  async #readLogPage(
     upid: Upid,
     page: CallOptions & { readonly start: number; readonly limit: number },
   ): Promise<{ readonly lines: readonly string[]; readonly total: number | undefined }> {
-    const { data, total } = await this.#api.call({
+    const { data, total } = await this.#api.request({
       method: 'GET',
-      path: `/nodes/${segment(upid.host)}/tasks/${segment(upid.text)}/log`,
+      path: `/nodes/${encodeSegment(upid.host)}/tasks/${encodeSegment(upid.text)}/log`,
       query: { start: page.start, limit: page.limit },
-      doing: `read the log of ${upid.type} on ${upid.host}`,
+      operation: `read the log of task ${upid.type} on ${upid.host}`,
       host: upid.host,
       facts: { upid: upid.text },
       signal: page.signal,
     });
-    return { lines: recordsOf(data).map((line) => textOf(line['t']) ?? ''), total };
+    return { lines: asObjects(data).map((line) => asText(line['t']) ?? ''), total };
   }
 }
 
-export function taskStatusOf(upid: Upid, data: unknown): TaskStatus {
-  const status = recordOf(data);
+export function parseTaskStatus(upid: Upid, data: unknown): TaskStatus {
+  const status = asObject(data);
   if (status['status'] !== 'stopped') return { state: 'running' };
-  const message = textOf(status['exitstatus']) ?? 'ended without an exit status';
+  const message = asText(status['exitstatus']) ?? 'the task ended without an exit status';
   const warnings = /^WARNINGS: (\d+)/.exec(message)?.[1];
   if (message === 'OK' || warnings !== undefined) {
     return { state: 'ended', succeeded: true, warnings: Number(warnings ?? 0), message };
   }
   const failure = translateTaskFailure(message, {
-    doing: `${upid.type} ${upid.subject} on ${upid.host}`,
+    operation: `task ${upid.type} ${upid.subject} on ${upid.host}`,
     facts: { upid: upid.text, host: upid.host },
     secrets: [],
   });
   return { state: 'ended', succeeded: false, warnings: 0, message, failure };
 }
 
-/** A token sees its own tasks only; after it was replaced, the tasks of the old one are out of sight. */
-function isAnothersTask(error: unknown): error is PvescalerError {
+/** A token may read only its own tasks. After a token is replaced, tasks of the old token are not readable. */
+function isPermissionMissing(error: unknown): error is PvescalerError {
   return error instanceof PvescalerError && error.code === 'PERMISSION_MISSING';
 }
 
-function hidden(upid: Upid, cause: PvescalerError): NotFound {
-  return new NotFound('TASK_NOT_FOUND', `the task belongs to ${upid.owner}`, {
-    cause,
-    facts: { upid: upid.text },
-  });
+function taskOfOtherToken(upid: Upid, cause: PvescalerError): NotFound {
+  return new NotFound(
+    'TASK_NOT_FOUND',
+    `the task was started by ${upid.owner}; these credentials may not read it`,
+    {
+      cause,
+      facts: { upid: upid.text },
+    },
+  );
 }

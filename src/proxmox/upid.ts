@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ids of Proxmox tasks: `UPID:host:pid:pstart:starttime:type:subject:owner:`. Nothing outside this folder parses them.
+// Ids of Proxmox tasks: `UPID:host:pid:pstart:starttime:type:subject:owner:`. Other folders treat them as opaque.
 import type { TaskKind } from '../model/machine.ts';
-import { NotFound } from '../ports/errors.ts';
+import { Bug, NotFound } from '../ports/errors.ts';
 import type { RunningTask, TaskRef } from '../ports/hypervisor.ts';
+import { asText } from './json.ts';
 
-/** What a task's id tells: where it runs, what it does, to what, for whom. */
 export interface Upid {
   readonly text: string;
   readonly host: string;
   readonly startedAtSeconds: number;
   readonly type: string;
-  /** Empty for some; the *source* of a clone, the file name of a download. */
+  /** VM id, id of the *source* of a clone, file name of a download, or empty. */
   readonly subject: string;
   /** `user@realm`, with `!token` when a token started it. */
   readonly owner: string;
 }
 
-// The process start counts in clock ticks and outgrows eight digits after 497 days of uptime.
-const PATTERN =
+// `pstart` counts clock ticks and exceeds eight digits after 497 days of uptime.
+const UPID_PATTERN =
   /^UPID:([^:\s]+):([0-9A-F]{8}):([0-9A-F]{8,9}):([0-9A-F]{8}):([^:\s]+):([^:\s]*):([^:\s]+):$/i;
 
 export function parseUpid(text: string): Upid | undefined {
-  const match = PATTERN.exec(text);
+  const match = UPID_PATTERN.exec(text);
   if (match === null) return undefined;
   const [, host = '', , , started = '0', type = '', subject = '', owner = ''] = match;
   return { text, host, startedAtSeconds: Number.parseInt(started, 16), type, subject, owner };
 }
 
-/** A UPID comes back from the store too; what cannot be read there names no task. */
-export function upidOf(text: string): Upid {
+/** An invalid UPID, for example from the store, identifies no task. */
+export function requireUpid(text: string): Upid {
   const upid = parseUpid(text);
-  if (upid === undefined) throw new NotFound('TASK_NOT_FOUND', `not a task id: ${text}`);
+  if (upid === undefined) throw new NotFound('TASK_NOT_FOUND', `invalid task id (UPID): ${text}`);
   return upid;
 }
 
 type KnownKind = Exclude<TaskKind, 'other'>;
 
-/** The type that Proxmox gives to the tasks of each kind. */
+/** Proxmox's task type for each of our task kinds. */
 export const TASK_TYPES: Readonly<Record<KnownKind, string>> = {
   create: 'qmcreate',
   clone: 'qmclone',
@@ -58,12 +58,23 @@ function isKnownKind(kind: string): kind is KnownKind {
   return Object.hasOwn(TASK_TYPES, kind);
 }
 
-export function taskRefOf({ text, host, type }: Upid): TaskRef {
+export function toTaskRef({ text, host, type }: Upid): TaskRef {
   return { upid: text, kind: KIND_OF_TYPE.get(type) ?? 'other', host };
 }
 
-export function runningTaskOf(upid: Upid): RunningTask {
+export function toRunningTask(upid: Upid): RunningTask {
   const { subject } = upid;
   const named = subject === '' ? undefined : subject;
-  return { ...taskRefOf(upid), subject: /^\d+$/.test(subject) ? Number(subject) : named };
+  return { ...toTaskRef(upid), subject: /^\d+$/.test(subject) ? Number(subject) : named };
+}
+
+/** A call that starts a task returns the UPID and nothing else. */
+export function parseStartedTask(data: unknown, operation: string): TaskRef {
+  const upid = parseUpid(asText(data) ?? '');
+  if (upid === undefined) {
+    throw new Bug('UNEXPECTED_ANSWER', `${operation}: Proxmox returned no task id`, {
+      facts: { requestSent: true },
+    });
+  }
+  return toTaskRef(upid);
 }

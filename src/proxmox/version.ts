@@ -1,60 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
 import type { CallOptions } from '../ports/hypervisor.ts';
-import { recordOf, textOf } from './json.ts';
-import { beforeSending } from './not-sent.ts';
-import type { Api } from './request.ts';
-import { tooOld } from './translate.ts';
+import type { ApiClient } from './api-client.ts';
+import { asObject, asText } from './json.ts';
+import { rejectAsNotSent } from './not-sent.ts';
+import { proxmoxTooOld } from './translate-errors.ts';
 
-/** Hosts are upgraded while we run. */
-const TRUSTED_FOR_MS = 10 * 60 * 1_000;
+/** Hosts can be upgraded at any time. */
+const MAX_AGE_MS = 10 * 60 * 1_000;
 
-/** Which Proxmox VE a region runs, and what that forbids. */
-export class VersionGate {
-  readonly #api: Api;
+/** Reads the Proxmox VE version of a region and checks minimum versions. */
+export class VersionCheck {
+  readonly #api: ApiClient;
   readonly #clock: Clock;
   #known: { readonly version: string; readonly readAt: number } | undefined;
 
-  constructor(api: Api, clock: Clock) {
+  constructor(api: ApiClient, clock: Clock) {
     this.#api = api;
     this.#clock = clock;
   }
 
   async current(options: CallOptions): Promise<string> {
     const known = this.#known;
-    if (known !== undefined && this.#clock.monotonic() - known.readAt < TRUSTED_FOR_MS) {
+    if (known !== undefined && this.#clock.monotonic() - known.readAt < MAX_AGE_MS) {
       return known.version;
     }
-    const data = await beforeSending(
-      this.#api.data({
+    const data = await rejectAsNotSent(
+      this.#api.requestData({
         method: 'GET',
         path: '/version',
-        doing: 'read the version',
+        operation: 'read the Proxmox VE version',
         ...options,
       }),
     );
-    const version = textOf(recordOf(data)['version']) ?? '0';
+    const version = asText(asObject(data)['version']) ?? '0';
     this.#known = { version, readAt: this.#clock.monotonic() };
     return version;
   }
 
-  async isAtLeast(wanted: string, options: CallOptions): Promise<boolean> {
-    return isAtLeast(await this.current(options), wanted);
+  async isAtLeast(minimum: string, options: CallOptions): Promise<boolean> {
+    return isAtLeast(await this.current(options), minimum);
   }
 
-  async require(wanted: string, feature: string, options: CallOptions): Promise<void> {
+  async requireAtLeast(minimum: string, feature: string, options: CallOptions): Promise<void> {
     const version = await this.current(options);
-    if (!isAtLeast(version, wanted)) throw tooOld(feature, version);
+    if (!isAtLeast(version, minimum)) throw proxmoxTooOld(feature, version);
   }
 }
 
-/** Major and minor count: `8.4.1`, `9.0~beta2` and `8.10` are compared as numbers. */
-export function isAtLeast(version: string, wanted: string): boolean {
-  const [major = 0, minor = 0] = numbers(version);
-  const [wantedMajor = 0, wantedMinor = 0] = numbers(wanted);
-  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+/** Compares major and minor as numbers; works for `8.4.1`, `9.0~beta2` and `8.10`. */
+export function isAtLeast(version: string, minimum: string): boolean {
+  const [major = 0, minor = 0] = parseNumbers(version);
+  const [minimumMajor = 0, minimumMinor = 0] = parseNumbers(minimum);
+  return major > minimumMajor || (major === minimumMajor && minor >= minimumMinor);
 }
 
-function numbers(version: string): readonly number[] {
+function parseNumbers(version: string): readonly number[] {
   return (version.match(/\d+/g) ?? []).map(Number);
 }

@@ -7,8 +7,8 @@ const MEBIBYTE = 2 ** 20;
 const GIBIBYTE = 2 ** 30;
 
 /**
- * What a new VM gets unless its order says otherwise: a serial console (cloud images write there, and some
- * hang without), the guest agent, and a controller on which each disk has its own thread.
+ * Defaults for a new VM: a serial console (cloud images log to it, and some hang without it), the guest agent, and a
+ * SCSI controller that supports one I/O thread per disk.
  */
 const DEFAULT_OPTIONS: Readonly<Record<string, string>> = {
   ostype: 'l26',
@@ -19,24 +19,24 @@ const DEFAULT_OPTIONS: Readonly<Record<string, string>> = {
   vga: 'serial0',
 };
 
-/** The body of `POST /nodes/{node}/qemu`. Identity goes in last: no option of a pool can displace it. */
-export function createParameters(order: CreateVmOrder): Parameters {
+/** The form of `POST /nodes/{node}/qemu`. Identity comes last, so that no option of a pool overrides it. */
+export function formatCreateParameters(order: CreateVmOrder): Parameters {
   const { hardware, identity } = order;
   const options = { ...DEFAULT_OPTIONS, ...hardware.options };
   return {
-    ...encoded(options),
-    cores: coresOf(hardware),
-    memory: mebibytes(hardware.memoryBytes),
-    balloon: mebibytes(hardware.balloonBytes),
-    ...networkOptions(hardware.networks),
-    scsi0: diskOf(order, options['scsihw'] === 'virtio-scsi-single'),
-    // Left to itself, Proxmox would try CD and network too.
+    ...encodeOptions(options),
+    cores: coresPerSocket(hardware),
+    memory: toMebibytes(hardware.memoryBytes),
+    balloon: toMebibytes(hardware.balloonBytes),
+    ...formatNetworks(hardware.networks),
+    scsi0: formatNewDisk(order, options['scsihw'] === 'virtio-scsi-single'),
+    // By default Proxmox also tries CD and network.
     boot: hardware.bootFrom === 'disk' ? 'order=scsi0' : 'order=net0',
     vmid: order.vmId,
     name: identity.name,
     description: identity.description,
-    tags: tagList(identity.tags),
-    smbios1: smbiosOf(hardware.options['smbios1'], identity.smbiosUuid),
+    tags: formatTags(identity.tags),
+    smbios1: formatSmbios(hardware.options['smbios1'], identity.smbiosUuid),
     pool: order.resourcePool,
   };
 }
@@ -48,23 +48,23 @@ export interface OptionChange {
   readonly digest?: string | undefined;
 }
 
-/** The body of `PUT …/config`. */
-export function changeParameters(change: OptionChange): Parameters {
+/** The form of `PUT …/config`. */
+export function formatChangeParameters(change: OptionChange): Parameters {
   const remove = change.remove ?? [];
   return {
-    ...encoded(change.set ?? {}),
+    ...encodeOptions(change.set ?? {}),
     delete: remove.length === 0 ? undefined : remove.join(','),
     digest: change.digest,
   };
 }
 
 /** Proxmox counts cores per socket. */
-export function coresOf({ cpus, options }: VmHardware): number {
+export function coresPerSocket({ cpus, options }: VmHardware): number {
   const sockets = Math.max(1, Number(options['sockets'] ?? 1));
   return Math.max(1, Math.ceil(cpus / sockets));
 }
 
-export function networkOf(network: NetworkInterface): string {
+export function formatNetwork(network: NetworkInterface): string {
   const { model, mac } = network;
   return formatProperties(mac === undefined ? model : `${model}=${mac}`, {
     bridge: network.bridge,
@@ -75,40 +75,40 @@ export function networkOf(network: NetworkInterface): string {
   });
 }
 
-export function networkOptions(list: readonly NetworkInterface[]): Record<string, string> {
-  return Object.fromEntries(list.map((network, index) => [`net${index}`, networkOf(network)]));
+export function formatNetworks(list: readonly NetworkInterface[]): Record<string, string> {
+  return Object.fromEntries(list.map((network, index) => [`net${index}`, formatNetwork(network)]));
 }
 
-function diskOf(order: CreateVmOrder, hasThreads: boolean): string {
+function formatNewDisk(order: CreateVmOrder, supportsIoThread: boolean): string {
   const { disk } = order;
-  // With an image the number must be 0: the disk takes the image's size and is grown afterwards.
+  // With `import-from` the size must be 0: the disk gets the size of the image and is grown later.
   const size = disk.importFrom === undefined ? Math.ceil(disk.bytes / GIBIBYTE) : 0;
   return formatProperties(`${disk.storage}:${size}`, {
     'import-from': disk.importFrom,
     discard: disk.discard === false ? undefined : 'on',
-    // Any other controller has no threads, and a start that asks for one ends with a warning.
-    iothread: hasThreads && disk.iothread !== false ? true : undefined,
+    // On other controllers the start task ends with a warning.
+    iothread: supportsIoThread && disk.iothread !== false ? true : undefined,
     ssd: disk.ssd === true ? true : undefined,
-    // No cache is what Proxmox does unasked.
+    // `none` is the default of Proxmox.
     cache: disk.cache === 'none' ? undefined : disk.cache,
   });
 }
 
-/** A pool may set manufacturer or serial; the UUID is the machine's id, always. */
-function smbiosOf(configured: string | undefined, uuid: string): string {
+/** A pool may set manufacturer or serial; the UUID is always the machine id. */
+function formatSmbios(configured: string | undefined, uuid: string): string {
   const rest = Object.fromEntries(parseProperties(configured ?? '', 'uuid'));
   return formatProperties(undefined, { ...rest, uuid: uuid.toLowerCase() });
 }
 
-function tagList(tags: readonly string[]): string | undefined {
+function formatTags(tags: readonly string[]): string | undefined {
   return tags.length === 0 ? undefined : [...new Set(tags)].sort().join(';');
 }
 
-function encoded(options: Readonly<Record<string, string>>): Record<string, string> {
+function encodeOptions(options: Readonly<Record<string, string>>): Record<string, string> {
   const { sshkeys, ...rest } = options;
   return sshkeys === undefined ? rest : { ...rest, sshkeys: encodeSshKeys(sshkeys) };
 }
 
-export function mebibytes(bytes: number): number {
+export function toMebibytes(bytes: number): number {
   return Math.ceil(bytes / MEBIBYTE);
 }

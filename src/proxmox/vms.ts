@@ -11,55 +11,61 @@ import type {
   VmSpec,
   VmState,
 } from '../ports/hypervisor.ts';
-import { bootDriveOf, diskBytesOf, EMPTY_CD_DRIVE, SEED_DRIVE, seedDrive } from './drives.ts';
-import { type Parameters, segment } from './form.ts';
-import { numberOf, recordOf, textOf } from './json.ts';
-import { beforeSending } from './not-sent.ts';
-import { formatDiskSize } from './property-string.ts';
-import type { Api, ApiCall } from './request.ts';
-import { specChange } from './spec-change.ts';
-import { startedTask } from './started-task.ts';
-import type { VersionGate } from './version.ts';
-import { type StoredConfig, storedConfigOf } from './vm-config.ts';
-import { changeParameters, createParameters, type OptionChange } from './vm-options.ts';
-import type { Whereabouts } from './whereabouts.ts';
+import type { ApiClient, ApiRequest } from './api-client.ts';
+import {
+  EMPTY_CD_DRIVE,
+  findBootDrive,
+  formatDiskSize,
+  formatSeedDrive,
+  parseDriveBytes,
+  SEED_DRIVE,
+} from './drives.ts';
+import { encodeSegment, type Parameters } from './form.ts';
+import { asNumber, asObject, asText } from './json.ts';
+import { rejectAsNotSent } from './not-sent.ts';
+import { computeSpecChange } from './spec-change.ts';
+import { parseStartedTask } from './upid.ts';
+import type { VersionCheck } from './version.ts';
+import { type ParsedVmConfig, parseVmConfig } from './vm-config.ts';
+import type { VmHosts } from './vm-hosts.ts';
+import { formatChangeParameters, formatCreateParameters, type OptionChange } from './vm-options.ts';
 
-interface Collaborators {
-  readonly api: Api;
-  readonly whereabouts: Whereabouts;
-  readonly version: VersionGate;
-  /** Sees every configuration that is read. */
-  readonly noteConfig: (config: VmConfig) => void;
+interface VmsOptions {
+  readonly api: ApiClient;
+  readonly vmHosts: VmHosts;
+  readonly version: VersionCheck;
+  /** Called with every configuration that is read. */
+  readonly onConfigRead: (config: VmConfig) => void;
 }
 
-type VmCall = Omit<ApiCall, 'path' | 'host' | 'doing' | 'facts'> & { readonly doing: string };
+type VmRequest = Omit<ApiRequest, 'path' | 'host' | 'facts'>;
 
-/** Everything done to one VM from outside its guest. */
+/** Operations on VMs, except those inside the guest. */
 export class Vms {
-  readonly #api: Api;
-  readonly #whereabouts: Whereabouts;
-  readonly #version: VersionGate;
-  readonly #noteConfig: (config: VmConfig) => void;
+  readonly #api: ApiClient;
+  readonly #vmHosts: VmHosts;
+  readonly #version: VersionCheck;
+  readonly #onConfigRead: (config: VmConfig) => void;
 
-  constructor(collaborators: Collaborators) {
-    this.#api = collaborators.api;
-    this.#whereabouts = collaborators.whereabouts;
-    this.#version = collaborators.version;
-    this.#noteConfig = collaborators.noteConfig;
+  constructor(options: VmsOptions) {
+    this.#api = options.api;
+    this.#vmHosts = options.vmHosts;
+    this.#version = options.version;
+    this.#onConfigRead = options.onConfigRead;
   }
 
   async config(vm: VmRef, options: CallOptions): Promise<VmConfig> {
     return (await this.#read(vm, options)).config;
   }
 
-  #read(vm: VmRef, options: CallOptions): Promise<StoredConfig> {
-    return this.#whereabouts.at(
+  #read(vm: VmRef, options: CallOptions): Promise<ParsedVmConfig> {
+    return this.#vmHosts.runOnHost(
       vm,
       async (host) => {
-        const call = { method: 'GET', doing: 'read the configuration of', ...options } as const;
-        const data = await this.#on(vm, host, '/config', call);
-        const stored = storedConfigOf({ vmId: vm.vmId, host }, data);
-        this.#noteConfig(stored.config);
+        const call = { method: 'GET', operation: 'read the configuration of', ...options } as const;
+        const data = await this.#requestOn(vm, host, '/config', call);
+        const stored = parseVmConfig({ vmId: vm.vmId, host }, data);
+        this.#onConfigRead(stored.config);
         return stored;
       },
       options.signal,
@@ -67,17 +73,17 @@ export class Vms {
   }
 
   state(vm: VmRef, options: CallOptions): Promise<VmState> {
-    return this.#whereabouts.at(
+    return this.#vmHosts.runOnHost(
       vm,
       async (host) => {
-        const call = { method: 'GET', doing: 'read the state of', ...options } as const;
-        const data = recordOf(await this.#on(vm, host, '/status/current', call));
+        const call = { method: 'GET', operation: 'read the state of', ...options } as const;
+        const data = asObject(await this.#requestOn(vm, host, '/status/current', call));
         return {
           vmId: vm.vmId,
           host,
           power: data['status'] === 'running' ? 'running' : 'stopped',
-          lock: textOf(data['lock']),
-          uptimeSeconds: numberOf(data['uptime']) ?? 0,
+          lock: asText(data['lock']),
+          uptimeSeconds: asNumber(data['uptime']) ?? 0,
         };
       },
       options.signal,
@@ -86,28 +92,32 @@ export class Vms {
 
   async create(order: CreateVmOrder, options: CallOptions): Promise<TaskRef> {
     if (order.disk.importFrom !== undefined) {
-      await this.#version.require('8.4', 'importing a disk image needs 8.4', options);
+      await this.#version.requireAtLeast(
+        '8.4',
+        'importing a disk image needs Proxmox VE 8.4',
+        options,
+      );
     }
-    const data = await this.#api.data({
+    const data = await this.#api.requestData({
       method: 'POST',
-      path: `/nodes/${segment(order.host)}/qemu`,
-      doing: `create VM ${order.vmId} on ${order.host}`,
-      form: createParameters(order),
+      path: `/nodes/${encodeSegment(order.host)}/qemu`,
+      operation: `create VM ${order.vmId} on ${order.host}`,
+      form: formatCreateParameters(order),
       host: order.host,
       facts: { vmId: order.vmId },
       signal: options.signal,
     });
-    this.#whereabouts.note(order);
-    return startedTask(data, `create VM ${order.vmId}`);
+    this.#vmHosts.set(order);
+    return parseStartedTask(data, `create VM ${order.vmId}`);
   }
 
   async clone(order: CloneVmOrder, options: CallOptions): Promise<TaskRef> {
-    const doing = `clone VM ${order.source.vmId} to ${order.vmId}`;
+    const operation = `clone VM ${order.source.vmId} to ${order.vmId}`;
     const cloneAt = async (host: string) => {
-      const data = await this.#api.data({
+      const data = await this.#api.requestData({
         method: 'POST',
-        path: `/nodes/${segment(host)}/qemu/${order.source.vmId}/clone`,
-        doing,
+        path: `/nodes/${encodeSegment(host)}/qemu/${order.source.vmId}/clone`,
+        operation,
         form: {
           newid: order.vmId,
           name: order.name,
@@ -121,25 +131,25 @@ export class Vms {
         facts: { vmId: order.vmId, sourceVmId: order.source.vmId },
         signal: options.signal,
       });
-      return startedTask(data, doing);
+      return parseStartedTask(data, operation);
     };
     try {
-      const task = await this.#whereabouts.at(order.source, cloneAt, options.signal);
-      this.#whereabouts.note(order);
+      const task = await this.#vmHosts.runOnHost(order.source, cloneAt, options.signal);
+      this.#vmHosts.set(order);
       return task;
     } catch (error) {
-      throw isGone(error) ? templateGone(order, error) : error;
+      throw isVmNotFound(error) ? templateNotFound(order, error) : error;
     }
   }
 
   async applySpec(vm: VmRef, spec: VmSpec, options: ChangeOptions): Promise<boolean> {
     const { signal, digest } = options;
-    const read = await beforeSending(this.#read(vm, { signal }));
-    if (digest !== undefined && digest !== read.config.digest) throw changedMeanwhile(vm);
+    const read = await rejectAsNotSent(this.#read(vm, { signal }));
+    if (digest !== undefined && digest !== read.config.digest) throw configChanged(vm);
     const { isProtected } = read.config;
-    const clone = isProtected ? await this.#withoutProtection(vm, read, { signal }) : read;
-    const change = specChange(clone, spec);
-    const isWritten = await this.#configure(
+    const clone = isProtected ? await this.#removeProtectionAndRead(vm, read, { signal }) : read;
+    const change = computeSpecChange(clone, spec);
+    const isWritten = await this.#writeConfig(
       vm,
       { ...change, digest: clone.config.digest },
       { signal },
@@ -147,18 +157,18 @@ export class Vms {
     return isWritten || isProtected;
   }
 
-  /** In a change of its own: Proxmox removes no drive from a VM that is protected. */
-  async #withoutProtection(
+  /** A separate change, because Proxmox does not remove drives of a protected VM. */
+  async #removeProtectionAndRead(
     vm: VmRef,
-    { config: { digest } }: StoredConfig,
+    { config: { digest } }: ParsedVmConfig,
     options: CallOptions,
-  ): Promise<StoredConfig> {
+  ): Promise<ParsedVmConfig> {
     await this.removeProtection(vm, { digest, ...options });
     return this.#read(vm, options);
   }
 
   async attachSeed(vm: VmRef, volumeId: string, options: ChangeOptions): Promise<void> {
-    await this.#changeOptions(vm, { set: { [SEED_DRIVE]: seedDrive(volumeId) } }, options);
+    await this.#changeOptions(vm, { set: { [SEED_DRIVE]: formatSeedDrive(volumeId) } }, options);
   }
 
   async ejectSeed(vm: VmRef, options: ChangeOptions): Promise<void> {
@@ -183,22 +193,22 @@ export class Vms {
     change: OptionChange,
     { digest, signal }: ChangeOptions,
   ): Promise<boolean> {
-    return this.#configure(vm, { ...change, digest }, { signal });
+    return this.#writeConfig(vm, { ...change, digest }, { signal });
   }
 
-  /** Resolves with whether there was anything to change: Proxmox refuses a change of nothing. */
-  async #configure(vm: VmRef, change: OptionChange, options: CallOptions): Promise<boolean> {
-    const form = changeParameters(change);
+  /** Resolves with false if there is nothing to change: Proxmox refuses an empty change. */
+  async #writeConfig(vm: VmRef, change: OptionChange, options: CallOptions): Promise<boolean> {
+    const form = formatChangeParameters(change);
     if (Object.entries(form).every(([name, v]) => name === 'digest' || v === undefined)) {
       return false;
     }
-    await this.#changing(
+    await this.#request(
       vm,
       {
         method: 'PUT',
-        doing: 'configure',
+        operation: 'configure',
         form,
-        // With a digest the second of two equal changes is refused, and would hide that the first was made.
+        // With a digest Proxmox refuses the second attempt, which would hide that the first succeeded.
         repeatable: change.digest === undefined,
         ...options,
       },
@@ -208,93 +218,107 @@ export class Vms {
   }
 
   async growBootDisk(vm: VmRef, bytes: number, options: CallOptions): Promise<TaskRef | undefined> {
-    const { options: stored } = await beforeSending(this.#read(vm, options));
-    const drive = bootDriveOf(stored);
+    const { options: stored } = await rejectAsNotSent(this.#read(vm, options));
+    const drive = findBootDrive(stored);
     if (drive === undefined) {
-      throw new NotFound('VOLUME_NOT_FOUND', `VM ${vm.vmId} has no disk`, {
-        facts: { vmId: vm.vmId },
-      });
+      throw new NotFound(
+        'VOLUME_NOT_FOUND',
+        `grow the boot disk of VM ${vm.vmId}: the VM has no disk`,
+        {
+          facts: { vmId: vm.vmId },
+        },
+      );
     }
-    const size = diskBytesOf(stored[drive] ?? '');
+    const size = parseDriveBytes(stored[drive] ?? '');
     if (size !== undefined && size >= bytes) return undefined;
     const form = { disk: drive, size: formatDiskSize(bytes) };
-    const call = { method: 'PUT', doing: 'grow a disk of', form, ...options } as const;
-    const data = await this.#changing(vm, call, '/resize');
-    return data === null ? undefined : startedTask(data, `grow a disk of VM ${vm.vmId}`);
+    const call = { method: 'PUT', operation: 'grow the boot disk of', form, ...options } as const;
+    const data = await this.#request(vm, call, '/resize');
+    return data === null
+      ? undefined
+      : parseStartedTask(data, `grow the boot disk of VM ${vm.vmId}`);
   }
 
   start(vm: VmRef, options: CallOptions): Promise<TaskRef> {
-    return this.#power(vm, 'start', { form: {}, ...options });
+    return this.#changePower(vm, 'start', { form: {}, ...options });
   }
 
   shutdown(vm: VmRef, timeoutMs: number, options: CallOptions): Promise<TaskRef> {
     const form = { timeout: Math.ceil(timeoutMs / 1_000), forceStop: true };
-    return this.#power(vm, 'shutdown', { form, ...options });
+    return this.#changePower(vm, 'shutdown', { form, ...options });
   }
 
   async stop(vm: VmRef, options: CallOptions): Promise<TaskRef> {
-    // A shutdown that waits for its guest holds the VM; before 8.2 nothing overrules it.
-    const overrules = await this.#version.isAtLeast('8.2', options);
-    const form = overrules ? { 'overrule-shutdown': true } : {};
-    return this.#power(vm, 'stop', { form, ...options });
+    // A running shutdown task locks the VM. Since 8.2 a stop can overrule it.
+    const canOverrule = await this.#version.isAtLeast('8.2', options);
+    const form = canOverrule ? { 'overrule-shutdown': true } : {};
+    return this.#changePower(vm, 'stop', { form, ...options });
   }
 
   async destroy(vm: VmRef, options: CallOptions): Promise<TaskRef | undefined> {
     const query = { purge: true };
-    const call = { method: 'DELETE', doing: 'destroy', query, ...options } as const;
-    const destroyAt = (host: string) => this.#on(vm, host, '', call);
+    const call = { method: 'DELETE', operation: 'destroy', query, ...options } as const;
+    const destroyAt = (host: string) => this.#requestOn(vm, host, '', call);
     try {
-      const data = await this.#whereabouts.onlyAt(vm, destroyAt, options.signal);
-      return startedTask(data, `destroy VM ${vm.vmId}`);
+      const data = await this.#vmHosts.runOnNamedHost(vm, destroyAt, options.signal);
+      return parseStartedTask(data, `destroy VM ${vm.vmId}`);
     } catch (error) {
-      if (isGone(error)) return undefined;
+      if (isVmNotFound(error)) return undefined;
       throw error;
     }
   }
 
-  async #power(
+  async #changePower(
     vm: VmRef,
     action: 'start' | 'shutdown' | 'stop',
     call: { readonly form: Parameters } & CallOptions,
   ): Promise<TaskRef> {
-    const order = { method: 'POST', doing: action, ...call } as const;
-    const data = await this.#changing(vm, order, `/status/${action}`);
-    return startedTask(data, `${action} VM ${vm.vmId}`);
+    const order = { method: 'POST', operation: action, ...call } as const;
+    const data = await this.#request(vm, order, `/status/${action}`);
+    return parseStartedTask(data, `${action} VM ${vm.vmId}`);
   }
 
-  #changing(vm: VmRef, call: VmCall, below: string): Promise<unknown> {
-    return this.#whereabouts.at(vm, (host) => this.#on(vm, host, below, call), call.signal);
+  #request(vm: VmRef, call: VmRequest, subpath: string): Promise<unknown> {
+    return this.#vmHosts.runOnHost(
+      vm,
+      (host) => this.#requestOn(vm, host, subpath, call),
+      call.signal,
+    );
   }
 
-  // oxlint-disable-next-line max-params -- who, where, what on it, and how: an object of them says no more
-  #on(vm: VmRef, host: string, below: string, call: VmCall): Promise<unknown> {
-    return this.#api.data({
+  // oxlint-disable-next-line max-params -- VM, host, path and request; an options object adds nothing
+  #requestOn(vm: VmRef, host: string, subpath: string, call: VmRequest): Promise<unknown> {
+    return this.#api.requestData({
       ...call,
-      path: `/nodes/${segment(host)}/qemu/${vm.vmId}${below}`,
-      doing: `${call.doing} VM ${vm.vmId} on ${host}`,
+      path: `/nodes/${encodeSegment(host)}/qemu/${vm.vmId}${subpath}`,
+      operation: `${call.operation} VM ${vm.vmId} on ${host}`,
       host,
       facts: { vmId: vm.vmId },
     });
   }
 }
 
-function isGone(error: unknown): error is PvescalerError {
+function isVmNotFound(error: unknown): error is PvescalerError {
   return error instanceof PvescalerError && error.code === 'VM_NOT_FOUND';
 }
 
-function changedMeanwhile({ vmId }: VmRef): Conflict {
+function configChanged({ vmId }: VmRef): Conflict {
   return new Conflict(
     'VM_CHANGED',
-    `the configuration of VM ${vmId} has changed since it was read`,
+    `the configuration of VM ${vmId} was changed by another client since it was read`,
     {
       facts: { vmId, requestSent: false },
     },
   );
 }
 
-function templateGone(order: CloneVmOrder, cause: PvescalerError): NotFound {
-  return new NotFound('TEMPLATE_NOT_FOUND', `no host has VM ${order.source.vmId} to clone`, {
-    cause,
-    facts: { vmId: order.vmId, sourceVmId: order.source.vmId },
-  });
+function templateNotFound(order: CloneVmOrder, cause: PvescalerError): NotFound {
+  return new NotFound(
+    'TEMPLATE_NOT_FOUND',
+    `clone VM ${order.source.vmId}: it does not exist on any host of the region`,
+    {
+      cause,
+      facts: { vmId: order.vmId, sourceVmId: order.source.vmId },
+    },
+  );
 }

@@ -13,14 +13,14 @@ for (const version of ['9.2', '8.4'] as const) {
     const { sim, clock, hypervisor, settled } = simulatedRegion({ version });
     return Promise.resolve({
       hypervisor,
-      settled,
-      pass: (ms: number) => clock.advance(ms),
+      advanceUntil: settled,
+      advance: (ms: number) => clock.advance(ms),
       hosts: ['pve1', 'pve2'] as const,
       storages: { disks: 'local-lvm', isos: 'local', images: 'local' },
       template: TEMPLATE,
       container: CONTAINER,
       image: IMAGE,
-      loseAnswer: (method: keyof typeof ENDPOINT) => {
+      dropResponse: (method: keyof typeof ENDPOINT) => {
         sim.faults.add({ endpoint: ENDPOINT[method], kind: 'response-lost' });
       },
       move: (vmId: number, host: string) => sim.externalChanges.migrate(vmId, host),

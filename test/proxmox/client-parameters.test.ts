@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every endpoint and parameter that the client uses, on the simulator of both versions: a value that is accepted,
 // and one that is refused with the message of the parameter rules. The client's own requests are checked against the
-// same rules wherever a test sends one (see judge.ts), which also refuses a parameter that has no case here.
+// same rules wherever a test sends one (see check-request.ts), which also refuses a parameter that has no case here.
 import { Buffer } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
-import type { ParameterCase, Value } from '../../src/proxmox/testing/parameter-case.ts';
+import type {
+  ParameterCase,
+  ParameterCaseValue,
+} from '../../src/proxmox/testing/parameter-case.ts';
 import { type EndpointCases, PARAMETER_CASES } from '../../src/proxmox/testing/parameter-cases.ts';
-import { problemsOf } from '../../src/proxmox/testing/rules.ts';
+import { findParameterErrors } from '../../src/proxmox/testing/parameter-rules.ts';
 import { type ApiVersion, endpointsOf } from '../../src/proxmox/wire-facts/index.ts';
 import { createProxmoxSim, defaultCluster, type SimRequest } from '../../src/sim/proxmox/index.ts';
 
-type Call = Readonly<Record<string, Value>>;
+type Call = Readonly<Record<string, ParameterCaseValue>>;
 
 interface CallResult {
   readonly status: number;
@@ -104,7 +107,7 @@ async function withExistingIds(
 
 function buildRequest(name: string, call: Call): SimRequest {
   const [method = '', template = ''] = name.split(' ');
-  const rest: Record<string, Value> = { ...call };
+  const rest: Record<string, ParameterCaseValue> = { ...call };
   const path = template.replaceAll(/\{([^}]+)\}/g, (_, parameter: string) => {
     const value = String(rest[parameter]);
     delete rest[parameter];
@@ -143,7 +146,7 @@ const COMPANIONS: Readonly<Record<string, Call>> = {
   'numa[n]': { numa: '1' },
 };
 
-function callWith(cases: EndpointCases, name: string, value: Value): Call {
+function callWith(cases: EndpointCases, name: string, value: ParameterCaseValue): Call {
   return { ...cases.given, ...COMPANIONS[name], [indexedName(name)]: value };
 }
 
@@ -171,7 +174,7 @@ describe.each(['8.4', '9.2'] as const)('parameters of the client on %s', (versio
   const rulesFor = (endpoint: string, call: Call) => {
     const fact = facts.get(endpoint);
     if (fact === undefined) throw new Error(`${version} has no ${endpoint}`);
-    return problemsOf(fact, call);
+    return findParameterErrors(fact, call);
   };
 
   it.each(ROWS)('$endpoint accepts a valid $name', async ({ endpoint, name, cases, one }) => {
@@ -189,8 +192,8 @@ describe.each(['8.4', '9.2'] as const)('parameters of the client on %s', (versio
   it.each(ROWS)('$endpoint refuses an invalid $name', async ({ endpoint, name, cases, one }) => {
     const call = callWith(cases, name, one.refuse);
     const { status, reason, errors } = await (await createCaller(version))(endpoint, call);
-    if (one.says !== undefined) {
-      expect(`${status} ${reason}`).toBe(one.says);
+    if (one.response !== undefined) {
+      expect(`${status} ${reason}`).toBe(one.response);
       return;
     }
     expect(`${status} ${reason}`).toBe('400 Parameter verification failed.');

@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { advanceUntilSettled } from '../../src/ports/fakes/advance-until-settled.ts';
 import { SeededRandom } from '../../src/ports/fakes/seeded-random.ts';
 import { VirtualClock } from '../../src/ports/fakes/virtual-clock.ts';
-import { problemsOf } from '../../src/proxmox/testing/rules.ts';
-import { isJudged } from '../../src/proxmox/testing/value-rules.ts';
+import { findParameterErrors } from '../../src/proxmox/testing/parameter-rules.ts';
+import { isChecked } from '../../src/proxmox/testing/value-rules.ts';
 import {
   type ApiVersion,
   type EndpointFact,
@@ -134,14 +134,14 @@ describe.each(['8.4', '9.2'] as const)('random calls on the simulator of %s', (v
         const facts = Object.keys(given).flatMap(
           (name) => row.params[name.replace(/0$/, '[n]')] ?? row.params[name] ?? [],
         );
-        fc.pre(facts.every(isJudged));
+        fc.pre(facts.every(isChecked));
         const names = [...row.path.matchAll(/\{([^}]+)\}/g)].map(([, name = '']) => name);
         const inPath = Object.fromEntries(names.map((name) => [name, IN_PATH[name] ?? 'xx']));
         const path = row.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => inPath[name] ?? '');
         const form = Object.entries(given)
           .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
           .join('&');
-        const rules = problemsOf(row, { ...given, ...inPath });
+        const rules = findParameterErrors(row, { ...given, ...inPath });
         // A new cluster for each call: an earlier call can change root's password.
         const { status, errors } = await (await createRootCaller(version))(row.method, path, form);
         if (Object.keys(rules).length === 0) {

@@ -11,7 +11,7 @@ import {
   createProxmoxHypervisor,
   type ProxmoxOptions,
 } from '../../src/proxmox/index.ts';
-import { judge } from '../../src/proxmox/testing/judge.ts';
+import { checkRequest } from '../../src/proxmox/testing/check-request.ts';
 import {
   type ClusterDescription,
   createProxmoxSim,
@@ -155,7 +155,7 @@ export function simulatedRegion(
 /** Checking requests is slow: tests with many requests check only those that change something ('changes'). */
 function simPeer(sim: ProxmoxSim, checkedRequests: 'all' | 'changes'): ScriptedPeer {
   return async (request) => {
-    if (checkedRequests === 'all' || request.method !== 'GET') judge(request);
+    if (checkedRequests === 'all' || request.method !== 'GET') checkRequest(request);
     const { method, url, headers, bytes } = request;
     try {
       return await sim.handle({

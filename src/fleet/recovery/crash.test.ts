@@ -139,7 +139,7 @@ describe.each(SOURCES)('a lost answer, source %s', (_name, source) => {
     const calm = await lived(await prepared(source, scenario), source, { kind: 'never' });
     for (const method of new Set(calm.calls)) {
       const bench = await prepared(source, scenario);
-      bench.hypervisor.loseAnswer(method as Parameters<typeof bench.hypervisor.loseAnswer>[0]);
+      bench.hypervisor.dropResponse(method as Parameters<typeof bench.hypervisor.dropResponse>[0]);
       await lived(bench, source, { kind: 'never' });
       await expectExactly(bench, scenario.wanted, method);
     }

@@ -128,7 +128,7 @@ class Disorder {
     const { hypervisor } = this.#bench;
     switch (this.#random.integer(12)) {
       case 0:
-        return hypervisor.loseAnswer(this.#pick(METHODS));
+        return hypervisor.dropResponse(this.#pick(METHODS));
       case 1:
         return hypervisor.failNextTask(
           this.#pick(TASKS),

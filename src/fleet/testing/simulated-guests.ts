@@ -40,7 +40,7 @@ export class SimulatedGuests {
   /** Everything that has happened in guests since the last call. */
   settle(): void {
     const { hypervisor, clock, cluster } = this.#parts;
-    hypervisor.state.settle(clock.monotonic());
+    hypervisor.state.finishDueTasks(clock.monotonic());
     const running = [...hypervisor.state.vms.values()].filter((vm) => vm.startedAt !== undefined);
     for (const vm of running) this.#live(vm);
     const alive = new Set(running.map(uuidOf));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe } from 'vitest';
 import type { CreateVmOrder, TaskRef, VmSpec } from '../hypervisor.ts';
-import type { Bench, EndedTask, HypervisorUnderTest } from './hypervisor-bench.ts';
+import { failureContract } from './hypervisor-failure.contract.ts';
+import type { EndedTask, HypervisorFixture, HypervisorUnderTest } from './hypervisor-fixture.ts';
 import { guestContract } from './hypervisor-guest.contract.ts';
 import { storageContract } from './hypervisor-storage.contract.ts';
-import { troubleContract } from './hypervisor-trouble.contract.ts';
 import { vmContract } from './hypervisor-vm.contract.ts';
 
 const GIBIBYTE = 2 ** 30;
-const LONGEST_TASK_MS = 30 * 60 * 1_000;
-const LONGEST_BOOT_MS = 10 * 60 * 1_000;
+const MAX_TASK_MS = 30 * 60 * 1_000;
+const MAX_BOOT_MS = 10 * 60 * 1_000;
 
 const HARDWARE = {
   cpus: 2,
@@ -20,38 +20,38 @@ const HARDWARE = {
   options: {},
 } as const;
 
-/** Runs against each implementation; `make` gives a new region each time. */
-export function hypervisorContract(name: string, make: () => Promise<HypervisorUnderTest>): void {
+/** The contract of every implementation of the port; `open` returns a new region. */
+export function hypervisorContract(name: string, open: () => Promise<HypervisorUnderTest>): void {
   describe(`Hypervisor contract: ${name}`, () => {
-    const current: { bench?: Bench } = {};
+    const current: { fixture?: HypervisorFixture } = {};
     beforeEach(async () => {
-      current.bench = benchOf(await make());
+      current.fixture = createFixture(await open());
     });
     afterEach(async () => {
-      await current.bench?.it.cleanup();
-      delete current.bench;
+      await current.fixture?.underTest.cleanup();
+      delete current.fixture;
     });
-    const bench = (): Bench => {
-      if (current.bench === undefined) throw new Error('only inside a test');
-      return current.bench;
+    const fixture = (): HypervisorFixture => {
+      if (current.fixture === undefined) throw new Error('the fixture exists only inside a test');
+      return current.fixture;
     };
-    vmContract(bench);
-    guestContract(bench);
-    storageContract(bench);
-    troubleContract(bench);
+    vmContract(fixture);
+    guestContract(fixture);
+    storageContract(fixture);
+    failureContract(fixture);
   });
 }
 
-function benchOf(under: HypervisorUnderTest): Bench {
-  const { hypervisor } = under;
+function createFixture(underTest: HypervisorUnderTest): HypervisorFixture {
+  const { hypervisor } = underTest;
   let nextId = 5_000;
 
-  const order = (overrides: Partial<CreateVmOrder> = {}): CreateVmOrder => {
+  const vmOrder = (overrides: Partial<CreateVmOrder> = {}): CreateVmOrder => {
     nextId += 1;
     const vmId = overrides.vmId ?? nextId;
     return {
       vmId,
-      host: under.hosts[0],
+      host: underTest.hosts[0],
       identity: {
         name: `node-${vmId}`,
         description: `marker of ${vmId}; a=b, "quoted" & ü\nsecond line`,
@@ -59,12 +59,12 @@ function benchOf(under: HypervisorUnderTest): Bench {
         smbiosUuid: `0a1b2c3d-0000-4000-8000-${String(vmId).padStart(12, '0')}`,
       },
       hardware: HARDWARE,
-      disk: { storage: under.storages.disks, bytes: 4 * GIBIBYTE },
+      disk: { storage: underTest.storages.disks, bytes: 4 * GIBIBYTE },
       ...overrides,
     };
   };
 
-  const spec = (overrides: Partial<VmSpec> = {}): VmSpec => ({
+  const vmSpec = (overrides: Partial<VmSpec> = {}): VmSpec => ({
     tags: ['x', 'y'],
     smbiosUuid: '0a1b2c3d-1111-4000-8000-000000000001',
     hardware: {
@@ -80,49 +80,56 @@ function benchOf(under: HypervisorUnderTest): Bench {
   });
 
   const followed = async (task: TaskRef): Promise<EndedTask> => {
-    for (let waitedMs = 0; waitedMs < LONGEST_TASK_MS; waitedMs += 1_000) {
-      const status = await under.settled(hypervisor.task(task));
+    for (let waitedMs = 0; waitedMs < MAX_TASK_MS; waitedMs += 1_000) {
+      const status = await underTest.advanceUntil(hypervisor.task(task));
       if (status.state === 'ended') return status;
-      await under.pass(1_000);
+      await underTest.advance(1_000);
     }
-    throw new Error(`${task.upid} does not end`);
+    throw new Error(`task ${task.upid} does not end`);
   };
 
-  const end: Bench['end'] = async (task) => {
-    const started = await under.settled(task);
-    if (started === undefined) throw new Error('no task was started');
+  const followToEnd: HypervisorFixture['followToEnd'] = async (task) => {
+    const started = await underTest.advanceUntil(task);
+    if (started === undefined) throw new Error('the call started no task');
     return followed(started);
   };
 
-  const created: Bench['created'] = async (overrides) => {
-    const wanted = order(overrides);
-    const status = await end(hypervisor.createVm(wanted));
+  const createVm: HypervisorFixture['createVm'] = async (overrides) => {
+    const order = vmOrder(overrides);
+    const status = await followToEnd(hypervisor.createVm(order));
     if (!status.succeeded) throw new Error(status.message);
-    return { vmId: wanted.vmId, host: wanted.host };
+    return { vmId: order.vmId, host: order.host };
   };
 
-  /** From the template: an empty disk has no guest that could answer. */
-  const booted: Bench['booted'] = async () => {
+  /** Clones the template: a VM with an empty disk has no guest agent. */
+  const bootVm: HypervisorFixture['bootVm'] = async () => {
     nextId += 1;
-    const vm = { vmId: nextId, host: under.template.host };
-    const clone = { ...vm, source: under.template, name: `guest-${nextId}`, description: 'guest' };
-    await end(hypervisor.cloneVm({ ...clone, linked: false, storage: under.storages.disks }));
-    await end(hypervisor.startVm(vm));
-    for (let waitedMs = 0; waitedMs < LONGEST_BOOT_MS; waitedMs += 5_000) {
-      if (await under.settled(hypervisor.guestIsUp(vm))) return vm;
-      await under.pass(5_000);
+    const vm = { vmId: nextId, host: underTest.template.host };
+    const clone = {
+      ...vm,
+      source: underTest.template,
+      name: `guest-${nextId}`,
+      description: 'guest',
+    };
+    await followToEnd(
+      hypervisor.cloneVm({ ...clone, linked: false, storage: underTest.storages.disks }),
+    );
+    await followToEnd(hypervisor.startVm(vm));
+    for (let waitedMs = 0; waitedMs < MAX_BOOT_MS; waitedMs += 5_000) {
+      if (await underTest.advanceUntil(hypervisor.guestIsUp(vm))) return vm;
+      await underTest.advance(5_000);
     }
-    throw new Error(`the guest of VM ${vm.vmId} does not answer`);
+    throw new Error(`the guest agent of VM ${vm.vmId} does not respond`);
   };
 
   return {
-    it: under,
+    underTest,
     hypervisor,
-    order,
-    spec,
-    end,
-    created,
-    booted,
-    config: (vm) => under.settled(hypervisor.vmConfig(vm)),
+    vmOrder,
+    vmSpec,
+    followToEnd,
+    createVm,
+    bootVm,
+    readConfig: (vm) => underTest.advanceUntil(hypervisor.vmConfig(vm)),
   };
 }

@@ -25,7 +25,7 @@ function host(name: string): Host {
 
 const CONTAINER = { vmId: 8_000, cpus: 2, memoryBytes: 2 ** 31 };
 
-function memory() {
+function createHypervisor() {
   const clock = new VirtualClock();
   const hypervisor = new MemoryHypervisor({
     clock,
@@ -51,17 +51,17 @@ function memory() {
 }
 
 hypervisorContract('memory', () => {
-  const { clock, hypervisor } = memory();
+  const { clock, hypervisor } = createHypervisor();
   return Promise.resolve({
     hypervisor,
-    settled: <T>(work: Promise<T>) => advanceUntilSettled(clock, work),
-    pass: (ms: number) => clock.advance(ms),
+    advanceUntil: <T>(work: Promise<T>) => advanceUntilSettled(clock, work),
+    advance: (ms: number) => clock.advance(ms),
     hosts: ['pve1', 'pve2'] as const,
     storages: { disks: 'local', isos: 'local', images: 'local' },
     template: { vmId: 9_000, host: 'pve1' },
     container: CONTAINER,
     image: { url: 'https://images.example/x.qcow2', sha256: 'ab'.repeat(32) },
-    loseAnswer: (method: 'createVm' | 'startVm' | 'destroyVm') => hypervisor.loseAnswer(method),
+    dropResponse: (method: 'createVm' | 'startVm' | 'destroyVm') => hypervisor.dropResponse(method),
     move: (vmId: number, to: string) => hypervisor.move(vmId, to),
     cleanup: () => hypervisor.close(),
   });
@@ -70,22 +70,22 @@ hypervisorContract('memory', () => {
 describe('MemoryHypervisor', () => {
   const VM = { vmId: 9_000, host: 'pve1' };
 
-  it('fails the next call as told, once, and shows calls to whoever watches', async () => {
-    const { hypervisor } = memory();
-    const seen: HypervisorCall[] = [];
-    hypervisor.onCall = (call) => seen.push(call);
+  it('fails the next call once, and reports every call to onCall', async () => {
+    const { hypervisor } = createHypervisor();
+    const reported: HypervisorCall[] = [];
+    hypervisor.onCall = (call) => reported.push(call);
     hypervisor.failNext('vmState', new Conflict('VM_LOCKED', 'locked'));
     await expect(hypervisor.vmState(VM)).rejects.toMatchObject({ code: 'VM_LOCKED' });
     await expect(hypervisor.vmState(VM)).resolves.toMatchObject({ power: 'stopped' });
-    expect(seen).toEqual([
+    expect(reported).toEqual([
       { method: 'vmState', ...VM },
       { method: 'vmState', ...VM },
     ]);
-    expect(hypervisor.calls).toEqual(seen);
+    expect(hypervisor.calls).toEqual(reported);
   });
 
-  it('fails the next task as told, and takes back what it made', async () => {
-    const { clock, hypervisor } = memory();
+  it('fails the next task, and removes the VM that it created', async () => {
+    const { clock, hypervisor } = createHypervisor();
     hypervisor.failNextTask('clone', new NoCapacity('NO_STORAGE_SPACE', 'full'));
     const clone = { vmId: 100, host: 'pve1', linked: true, name: 'x', description: '' };
     const task = await hypervisor.cloneVm({ ...clone, source: VM });
@@ -103,8 +103,8 @@ describe('MemoryHypervisor', () => {
     await expect(hypervisor.task(task)).rejects.toMatchObject({ code: 'TASK_NOT_FOUND' });
   });
 
-  it('does not call a VM gone because its host is down', async () => {
-    const { hypervisor } = memory();
+  it('does not report a VM as missing when its host is down', async () => {
+    const { hypervisor } = createHypervisor();
     hypervisor.setOnline('pve1', false);
     await expect(hypervisor.vmConfig(VM)).rejects.toMatchObject({ code: 'PVE_HOST_UNREACHABLE' });
     const view = await hypervisor.view();
@@ -112,8 +112,8 @@ describe('MemoryHypervisor', () => {
     expect(view.hosts[0]?.online).toBe(false);
   });
 
-  it('starts no VM whose ISO is gone', async () => {
-    const { clock, hypervisor } = memory();
+  it('fails to start a VM whose ISO does not exist', async () => {
+    const { clock, hypervisor } = createHypervisor();
     const file = { storage: 'local', content: 'iso', name: 'gone.iso' } as const;
     await hypervisor.attachSeed(VM, hypervisor.volumeId(file));
     const task = await hypervisor.startVm(VM);

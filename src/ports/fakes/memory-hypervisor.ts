@@ -20,7 +20,7 @@ import type {
 import type { Random } from '../random.ts';
 import { MemoryOperations } from './memory-operations.ts';
 import { MemoryRegion } from './memory-region.ts';
-import { configOf, formatVolumeId, SEED_OPTION, summaryOf } from './memory-vm.ts';
+import { formatVolumeId, SEED_OPTION, toVmConfig, toVmSummary } from './memory-vm.ts';
 
 export type HypervisorMethod = Exclude<keyof Hypervisor, 'region' | 'close' | 'volumeId'>;
 
@@ -37,34 +37,34 @@ export interface MemoryHypervisorOptions {
   readonly hosts: readonly Host[];
   readonly version?: string;
   readonly taskMs?: number;
-  /** From start until the guest agent answers. */
+  /** From start until the guest agent responds. */
   readonly bootMs?: number;
 }
 
 type GuestResult = Awaited<ReturnType<Hypervisor['guestExec']>>;
 
 /**
- * A region in memory. Tasks and boots take time on the clock. Knobs make the next call or the next task
- * fail, or lose an answer after the call had its effect; `onCall` sees every call before it does anything.
+ * A region in memory. Tasks and boots take time on the clock. Tests can make the next call or task fail, or lose the
+ * response of a call that took effect. `onCall` is called before every call takes effect.
  */
 export class MemoryHypervisor implements Hypervisor {
   readonly region: string;
   readonly state: MemoryRegion;
   readonly calls: HypervisorCall[] = [];
   onCall: ((call: HypervisorCall) => void) | undefined;
-  /** What a command in a guest does. */
+  /** Executes a command in a guest. */
   guestCommand: (vm: VmRef, command: GuestCommand) => GuestResult = (_vm, command) => ({
     exitCode: 0,
     output: command.input ?? '',
     errorOutput: '',
   });
-  /** What the credentials may do, on every path. */
+  /** Privileges of the credentials on every path. */
   privileges: readonly string[] = ['Datastore.Allocate', 'VM.Allocate', 'VM.Audit'];
   readonly #version: string;
   readonly #clock: Clock;
-  readonly #do: MemoryOperations;
+  readonly #operations: MemoryOperations;
   readonly #failures = new Map<HypervisorMethod, PvescalerError[]>();
-  readonly #lost = new Map<HypervisorMethod, number>();
+  readonly #responsesToDrop = new Map<HypervisorMethod, number>();
   #isClosed = false;
 
   constructor(options: MemoryHypervisorOptions) {
@@ -72,7 +72,7 @@ export class MemoryHypervisor implements Hypervisor {
     this.state = new MemoryRegion(options.hosts);
     this.#version = options.version ?? '9.2.1';
     this.#clock = options.clock;
-    this.#do = new MemoryOperations(this.state, {
+    this.#operations = new MemoryOperations(this.state, {
       clock: options.clock,
       random: options.random,
       taskMs: options.taskMs ?? 5_000,
@@ -80,22 +80,22 @@ export class MemoryHypervisor implements Hypervisor {
     });
   }
 
-  /** The next such call rejects with this and does nothing. */
+  /** The next call of the method rejects with the error and has no effect. */
   failNext(method: HypervisorMethod, error: PvescalerError): void {
     this.#failures.set(method, [...(this.#failures.get(method) ?? []), error]);
   }
 
-  /** The next such call does its work, and its caller never hears of it. */
-  loseAnswer(method: HypervisorMethod): void {
-    this.#lost.set(method, (this.#lost.get(method) ?? 0) + 1);
+  /** The next call of the method takes effect, but rejects as if its response was lost. */
+  dropResponse(method: HypervisorMethod): void {
+    this.#responsesToDrop.set(method, (this.#responsesToDrop.get(method) ?? 0) + 1);
   }
 
-  /** The next task of that kind ends with this. */
+  /** The next task of that kind fails with the error. */
   failNextTask(kind: TaskKind, failure: PvescalerError): void {
     this.state.failNextTask(kind, failure);
   }
 
-  /** As a person or HA would. */
+  /** Moves a VM, as a user or HA would. */
   move(vmId: number, host: string): void {
     const vm = this.state.vms.get(vmId);
     if (vm !== undefined) vm.host = host;
@@ -116,7 +116,7 @@ export class MemoryHypervisor implements Hypervisor {
         takenAt: this.#clock.now(),
         version: this.#version,
         hosts: [...this.state.hosts],
-        vms: vms.map((vm) => summaryOf(vm, online.has(vm.host))),
+        vms: vms.map((vm) => toVmSummary(vm, online.has(vm.host))),
         containers: this.state.containers.map((one) =>
           online.has(one.host) ? one : { ...one, power: 'unknown' as const },
         ),
@@ -128,35 +128,38 @@ export class MemoryHypervisor implements Hypervisor {
   }
 
   vmConfig(vm: VmRef, options?: CallOptions) {
-    return this.#onVm('vmConfig', vm, { options, work: () => configOf(this.#do.vm(vm)) });
+    return this.#onVm('vmConfig', vm, {
+      options,
+      work: () => toVmConfig(this.#operations.requireVm(vm)),
+    });
   }
 
   vmState(vm: VmRef, options?: CallOptions) {
-    return this.#onVm('vmState', vm, { options, work: () => this.#do.vmState(vm) });
+    return this.#onVm('vmState', vm, { options, work: () => this.#operations.vmState(vm) });
   }
 
   createVm(order: CreateVmOrder, options?: CallOptions) {
-    return this.#onVm('createVm', order, { options, work: () => this.#do.create(order) });
+    return this.#onVm('createVm', order, { options, work: () => this.#operations.create(order) });
   }
 
   cloneVm(order: CloneVmOrder, options?: CallOptions) {
-    return this.#onVm('cloneVm', order, { options, work: () => this.#do.clone(order) });
+    return this.#onVm('cloneVm', order, { options, work: () => this.#operations.clone(order) });
   }
 
   applySpec(vm: VmRef, spec: VmSpec, options?: ChangeOptions) {
-    const work = () => this.#do.applySpec(vm, spec, options?.digest);
+    const work = () => this.#operations.applySpec(vm, spec, options?.digest);
     return this.#onVm('applySpec', vm, { options, work });
   }
 
   attachSeed(vm: VmRef, volumeId: string, options?: ChangeOptions) {
     const set = { [SEED_OPTION]: `${volumeId},media=cdrom` };
-    const work = () => this.#do.configure(vm, { set, digest: options?.digest });
+    const work = () => this.#operations.configure(vm, { set, digest: options?.digest });
     return this.#onVm('attachSeed', vm, { options, work });
   }
 
   ejectSeed(vm: VmRef, options?: ChangeOptions) {
     const set = { [SEED_OPTION]: 'none,media=cdrom' };
-    const work = () => this.#do.configure(vm, { set, digest: options?.digest });
+    const work = () => this.#operations.configure(vm, { set, digest: options?.digest });
     return this.#onVm('ejectSeed', vm, { options, work });
   }
 
@@ -167,50 +170,53 @@ export class MemoryHypervisor implements Hypervisor {
   ) {
     const remove = options?.removeProtection === true ? ['protection'] : [];
     const change = { set: { description }, remove, digest: options?.digest };
-    const work = () => this.#do.configure(vm, change);
+    const work = () => this.#operations.configure(vm, change);
     return this.#onVm('setDescription', vm, { options, work });
   }
 
   removeProtection(vm: VmRef, options?: ChangeOptions) {
     const change = { remove: ['protection'], digest: options?.digest };
-    const work = () => this.#do.configure(vm, change);
+    const work = () => this.#operations.configure(vm, change);
     return this.#onVm('removeProtection', vm, { options, work });
   }
 
   growBootDisk(vm: VmRef, bytes: number, options?: CallOptions) {
-    return this.#onVm('growBootDisk', vm, { options, work: () => this.#do.grow(vm, bytes) });
+    return this.#onVm('growBootDisk', vm, {
+      options,
+      work: () => this.#operations.grow(vm, bytes),
+    });
   }
 
   startVm(vm: VmRef, options?: CallOptions) {
-    return this.#onVm('startVm', vm, { options, work: () => this.#do.start(vm) });
+    return this.#onVm('startVm', vm, { options, work: () => this.#operations.start(vm) });
   }
 
   shutdownVm(vm: VmRef, timeoutMs: number, options?: CallOptions) {
-    const work = () => this.#do.powerOff(vm, 'shutdown', timeoutMs);
+    const work = () => this.#operations.powerOff(vm, 'shutdown', timeoutMs);
     return this.#onVm('shutdownVm', vm, { options, work });
   }
 
   stopVm(vm: VmRef, options?: CallOptions) {
-    const work = () => this.#do.powerOff(vm, 'stop', 1_000);
+    const work = () => this.#operations.powerOff(vm, 'stop', 1_000);
     return this.#onVm('stopVm', vm, { options, work });
   }
 
   destroyVm(vm: VmRef, options?: CallOptions) {
-    return this.#onVm('destroyVm', vm, { options, work: () => this.#do.destroy(vm) });
+    return this.#onVm('destroyVm', vm, { options, work: () => this.#operations.destroy(vm) });
   }
 
   task(task: TaskRef, options?: CallOptions) {
     return this.#call({ method: 'task' }, options, () => {
-      this.#do.requireHost(task.host);
-      return this.state.status(task);
+      this.#operations.requireHost(task.host);
+      return this.state.taskStatus(task);
     });
   }
 
   runningTasks(host: string, kind: TaskKind, options?: CallOptions) {
     const call = { method: 'runningTasks', host } as const;
     return this.#call(call, options, () => {
-      this.#do.requireHost(host);
-      return this.state.running(host, kind);
+      this.#operations.requireHost(host);
+      return this.state.runningTasks(host, kind);
     });
   }
 
@@ -225,35 +231,38 @@ export class MemoryHypervisor implements Hypervisor {
   // oxlint-disable-next-line max-params -- the port's own order
   volumes(host: string, storage: string, content: VolumeContent, options?: CallOptions) {
     const call = { method: 'volumes', host } as const;
-    return this.#call(call, options, () => this.#do.volumes({ host, storage }, content));
+    return this.#call(call, options, () => this.#operations.volumes({ host, storage }, content));
   }
 
   downloadImage(order: ImageOrder, options?: CallOptions) {
     const call = { method: 'downloadImage', host: order.host } as const;
-    return this.#call(call, options, () => this.#do.download(order));
+    return this.#call(call, options, () => this.#operations.download(order));
   }
 
   uploadIso(file: Parameters<Hypervisor['uploadIso']>[0], options?: CallOptions) {
     const call = { method: 'uploadIso', host: file.host } as const;
-    return this.#call(call, options, () => this.#do.upload(file));
+    return this.#call(call, options, () => this.#operations.upload(file));
   }
 
   deleteVolume(host: string, volumeId: string, options?: CallOptions) {
     const call = { method: 'deleteVolume', host } as const;
-    return this.#call(call, options, () => this.#do.deleteVolume(host, volumeId));
+    return this.#call(call, options, () => this.#operations.deleteVolume(host, volumeId));
   }
 
   guestIsUp(vm: VmRef, options?: CallOptions) {
-    return this.#onVm('guestIsUp', vm, { options, work: () => this.#do.isGuestUp(vm) });
+    return this.#onVm('guestIsUp', vm, { options, work: () => this.#operations.isGuestUp(vm) });
   }
 
   guestInterfaces(vm: VmRef, options?: CallOptions) {
-    return this.#onVm('guestInterfaces', vm, { options, work: () => this.#do.interfaces(vm) });
+    return this.#onVm('guestInterfaces', vm, {
+      options,
+      work: () => this.#operations.interfaces(vm),
+    });
   }
 
   guestExec(vm: VmRef, command: GuestCommand, options?: CallOptions) {
     const work = () => {
-      this.#do.requireGuest(vm);
+      this.#operations.requireGuest(vm);
       return this.guestCommand(vm, command);
     };
     return this.#onVm('guestExec', vm, { options, work });
@@ -281,21 +290,24 @@ export class MemoryHypervisor implements Hypervisor {
     options: CallOptions | undefined,
     work: () => T,
   ): Promise<T> {
-    // Every call of a real one takes a turn of the event loop at least; none has an effect before that.
+    // Like a real call: no effect before the next turn of the event loop.
     await Promise.resolve();
     if (options?.signal?.aborted === true || this.#isClosed) {
-      throw new Cancelled('CANCELLED', `${call.method} was called off`);
+      throw new Cancelled(
+        'CANCELLED',
+        `${call.method}: the caller aborted the call or the hypervisor is closed`,
+      );
     }
     this.calls.push(call);
     this.onCall?.(call);
-    this.state.settle(this.#clock.monotonic());
+    this.state.finishDueTasks(this.#clock.monotonic());
     const planned = this.#failures.get(call.method)?.shift();
     if (planned !== undefined) throw planned;
     const result = work();
-    const lost = this.#lost.get(call.method) ?? 0;
+    const lost = this.#responsesToDrop.get(call.method) ?? 0;
     if (lost === 0) return result;
-    this.#lost.set(call.method, lost - 1);
-    throw new Unreachable('PVE_UNREACHABLE', `the answer to ${call.method} was lost`, {
+    this.#responsesToDrop.set(call.method, lost - 1);
+    throw new Unreachable('PVE_UNREACHABLE', `${call.method}: the response was dropped`, {
       facts: { requestSent: true },
     });
   }

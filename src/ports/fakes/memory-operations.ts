@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each call of MemoryHypervisor does to the region, without waiting, failing on order or losing answers.
+// The effect of each call of MemoryHypervisor on the region, without delays and injected failures.
 import type { Clock } from '../clock.ts';
 import { Conflict, InvalidConfig, NotFound, Unreachable } from '../errors.ts';
 import type {
@@ -17,13 +17,13 @@ import type {
 import type { Random } from '../random.ts';
 import type { MemoryRegion, MemoryVm, MemoryVolume, TaskOrder } from './memory-region.ts';
 import {
-  configOf,
-  diskBytes,
-  diskOption,
+  formatDisk,
   formatVolumeId,
-  optionsOf,
+  orderOptions,
+  parseDiskBytes,
   SEED_OPTION,
   specOptions,
+  toVmConfig,
 } from './memory-vm.ts';
 
 export interface OperationOptions {
@@ -40,31 +40,33 @@ export interface OptionChange {
   readonly digest?: string | undefined;
 }
 
-type Work = Omit<TaskOrder, 'host' | 'durationMs' | 'subject'> & {
+type TaskWork = Omit<TaskOrder, 'host' | 'durationMs' | 'subject'> & {
   readonly durationMs?: number;
   readonly subject?: string;
 };
 
 export class MemoryOperations {
-  readonly #state: MemoryRegion;
+  readonly #region: MemoryRegion;
   readonly #options: OperationOptions;
 
   constructor(state: MemoryRegion, options: OperationOptions) {
-    this.#state = state;
+    this.#region = state;
     this.#options = options;
   }
 
-  vm({ vmId }: VmRef): MemoryVm {
-    const vm = this.#state.vms.get(vmId);
+  requireVm({ vmId }: VmRef): MemoryVm {
+    const vm = this.#region.vms.get(vmId);
     if (vm === undefined) {
-      throw new NotFound('VM_NOT_FOUND', `no host has VM ${vmId}`, { facts: { vmId } });
+      throw new NotFound('VM_NOT_FOUND', `VM ${vmId} does not exist on any host of the region`, {
+        facts: { vmId },
+      });
     }
     this.requireHost(vm.host);
     return vm;
   }
 
   vmState(ref: VmRef): VmState {
-    const { vmId, host, startedAt, options } = this.vm(ref);
+    const { vmId, host, startedAt, options } = this.requireVm(ref);
     const lock = options.get('lock');
     if (startedAt === undefined) return { vmId, host, power: 'stopped', lock, uptimeSeconds: 0 };
     const uptimeSeconds = Math.floor((this.#now() - startedAt) / 1_000);
@@ -72,35 +74,38 @@ export class MemoryOperations {
   }
 
   create(order: CreateVmOrder): TaskRef {
-    const vm = this.#claim(order, new Map([['lock', 'create']]));
+    const vm = this.#claimVmId(order, new Map([['lock', 'create']]));
     const { importFrom } = order.disk;
-    return this.#start(order, {
+    return this.#startTask(order, {
       kind: 'create',
       finish: () => {
         if (importFrom !== undefined) this.#requireVolume(order.host, importFrom);
         vm.options.delete('lock');
-        for (const [name, value] of optionsOf(order)) vm.options.set(name, value);
+        for (const [name, value] of orderOptions(order)) vm.options.set(name, value);
       },
-      undo: () => this.#state.vms.delete(order.vmId),
+      undo: () => this.#region.vms.delete(order.vmId),
     });
   }
 
   clone(order: CloneVmOrder): TaskRef {
-    const source = this.#state.vms.get(order.source.vmId);
+    const source = this.#region.vms.get(order.source.vmId);
     if (source === undefined) {
-      throw new NotFound('TEMPLATE_NOT_FOUND', `no host has VM ${order.source.vmId}`);
+      throw new NotFound(
+        'TEMPLATE_NOT_FOUND',
+        `VM ${order.source.vmId} does not exist on any host of the region`,
+      );
     }
     if (order.linked && source.options.get('template') !== '1') {
       throw new InvalidConfig('PARAMETER_REFUSED', 'Linked clone feature is not supported');
     }
-    // A description of Proxmox's own, until the task has ended.
-    const made = [
+    // Proxmox sets a temporary description until the task ends.
+    const temporary = [
       ['lock', 'clone'],
       ['description', ' temporary description of a clone'],
     ] as const;
-    const copy = this.#claim(order, new Map(made));
+    const copy = this.#claimVmId(order, new Map(temporary));
     const disk = source.options.get('scsi0') ?? '';
-    return this.#start(source, {
+    return this.#startTask(source, {
       kind: 'clone',
       finish: () => {
         copy.options.clear();
@@ -109,14 +114,14 @@ export class MemoryOperations {
         copy.options.set('name', order.name).set('description', order.description);
         copy.options.set('smbios1', `uuid=${this.#options.random.uuid()}`);
         const storage = order.storage ?? disk.split(':')[0] ?? 'local';
-        copy.options.set('scsi0', diskOption(order.vmId, storage, diskBytes(disk)));
+        copy.options.set('scsi0', formatDisk(order.vmId, storage, parseDiskBytes(disk)));
       },
-      undo: () => this.#state.vms.delete(order.vmId),
+      undo: () => this.#region.vms.delete(order.vmId),
     });
   }
 
   applySpec(ref: VmRef, spec: VmSpec, digest: string | undefined): boolean {
-    const vm = this.vm(ref);
+    const vm = this.requireVm(ref);
     requireDigest(vm, digest);
     const { options } = vm;
     const set = Object.fromEntries(
@@ -133,7 +138,7 @@ export class MemoryOperations {
   }
 
   configure(ref: VmRef, change: OptionChange): void {
-    const vm = this.#unlocked(ref);
+    const vm = this.#requireUnlocked(ref);
     requireDigest(vm, change.digest);
     for (const [name, value] of Object.entries(change.set ?? {})) vm.options.set(name, value);
     for (const name of change.remove ?? []) vm.options.delete(name);
@@ -141,22 +146,22 @@ export class MemoryOperations {
   }
 
   grow(ref: VmRef, bytes: number): TaskRef | undefined {
-    const vm = this.vm(ref);
+    const vm = this.requireVm(ref);
     const stored = vm.options.get('scsi0');
     if (stored === undefined) throw new NotFound('VOLUME_NOT_FOUND', `VM ${vm.vmId} has no disk`);
-    if (diskBytes(stored) >= bytes) return undefined;
-    const grown = diskOption(vm.vmId, stored.split(':')[0] ?? 'local', bytes);
-    return this.#start(vm, {
+    if (parseDiskBytes(stored) >= bytes) return undefined;
+    const grown = formatDisk(vm.vmId, stored.split(':')[0] ?? 'local', bytes);
+    return this.#startTask(vm, {
       kind: 'resize',
       finish: () => void vm.options.set('scsi0', grown),
     });
   }
 
   start(ref: VmRef): TaskRef {
-    return this.#start(this.vm(ref), {
+    return this.#startTask(this.requireVm(ref), {
       kind: 'start',
       finish: () => {
-        const vm = this.#unlocked(ref);
+        const vm = this.#requireUnlocked(ref);
         if (vm.startedAt !== undefined) {
           throw new Conflict('VM_CHANGED', `VM ${vm.vmId} already running`);
         }
@@ -170,8 +175,8 @@ export class MemoryOperations {
   }
 
   powerOff(ref: VmRef, kind: 'shutdown' | 'stop', timeoutMs: number): TaskRef {
-    const vm = this.vm(ref);
-    return this.#start(vm, {
+    const vm = this.requireVm(ref);
+    return this.#startTask(vm, {
       kind,
       durationMs: Math.min(timeoutMs, this.#options.taskMs),
       finish: () => {
@@ -181,16 +186,16 @@ export class MemoryOperations {
   }
 
   destroy(ref: VmRef): TaskRef | undefined {
-    if (!this.#state.vms.has(ref.vmId)) return undefined;
-    const vm = this.vm(ref);
+    if (!this.#region.vms.has(ref.vmId)) return undefined;
+    const vm = this.requireVm(ref);
     if (vm.startedAt !== undefined) {
       throw new Conflict('VM_CHANGED', `VM ${vm.vmId} is running - destroy failed`);
     }
-    return this.#start(vm, {
+    return this.#startTask(vm, {
       kind: 'destroy',
       finish: () => {
-        this.#unlocked(ref);
-        this.#state.vms.delete(ref.vmId);
+        this.#requireUnlocked(ref);
+        this.#region.vms.delete(ref.vmId);
       },
     });
   }
@@ -199,8 +204,8 @@ export class MemoryOperations {
     at: { readonly host: string; readonly storage: string },
     content: VolumeContent,
   ): Volume[] {
-    this.#isShared(at.host, at.storage);
-    return [...this.#state.volumes.values()]
+    this.#isStorageShared(at.host, at.storage);
+    return [...this.#region.volumes.values()]
       .filter((volume) => volume.storage === at.storage && volume.content === content)
       .filter((volume) => volume.host === undefined || volume.host === at.host)
       .map(({ id, name, bytes }) => ({ id, name, bytes, content }));
@@ -210,17 +215,17 @@ export class MemoryOperations {
     const name = order.fileName;
     const id = formatVolumeId({ storage: order.storage, content: 'import', name });
     const checksum = order.checksum?.hex;
-    this.#isShared(order.host, order.storage);
-    return this.#start(order, {
+    this.#isStorageShared(order.host, order.storage);
+    return this.#startTask(order, {
       kind: 'download',
       subject: order.fileName,
       finish: () => {
-        const there = this.#volume(order.host, id);
-        if (there !== undefined && (checksum === undefined || there.checksum !== checksum)) {
+        const existing = this.#volume(order.host, id);
+        if (existing !== undefined && (checksum === undefined || existing.checksum !== checksum)) {
           throw new InvalidConfig('PARAMETER_REFUSED', 'refusing to override existing file');
         }
         const known = checksum === undefined ? {} : { checksum };
-        this.#store(order, { id, name, bytes: 1_024, content: 'import', ...known });
+        this.#storeVolume(order, { id, name, bytes: 1_024, content: 'import', ...known });
       },
     });
   }
@@ -228,18 +233,18 @@ export class MemoryOperations {
   upload(file: { host: string; storage: string; name: string; bytes: Uint8Array }): TaskRef {
     const { storage, name } = file;
     const id = formatVolumeId({ storage, content: 'iso', name });
-    this.#isShared(file.host, file.storage);
+    this.#isStorageShared(file.host, file.storage);
     const { bytes: data } = file;
     const volume = { id, name, bytes: data.length, content: 'iso', data } as const;
-    return this.#start(file, { kind: 'upload', finish: () => this.#store(file, volume) });
+    return this.#startTask(file, { kind: 'upload', finish: () => this.#storeVolume(file, volume) });
   }
 
   deleteVolume(host: string, id: string): void {
-    this.#state.volumes.delete(this.#key(host, id));
+    this.#region.volumes.delete(this.#volumeKey(host, id));
   }
 
   isGuestUp(ref: VmRef): boolean {
-    const { startedAt } = this.vm(ref);
+    const { startedAt } = this.requireVm(ref);
     return startedAt !== undefined && this.#now() - startedAt >= this.#options.bootMs;
   }
 
@@ -252,7 +257,7 @@ export class MemoryOperations {
 
   interfaces(ref: VmRef): readonly GuestInterface[] {
     this.requireGuest(ref);
-    const { addresses } = configOf(this.vm(ref));
+    const { addresses } = toVmConfig(this.requireVm(ref));
     const own = `10.${(ref.vmId >> 16) & 255}.${(ref.vmId >> 8) & 255}.${ref.vmId & 255}/8`;
     const shown = addresses.length > 0 ? addresses : [own];
     return [{ name: 'eth0', mac: 'bc:24:11:00:00:01', addresses: shown }];
@@ -262,45 +267,44 @@ export class MemoryOperations {
     return this.#options.clock.monotonic();
   }
 
-  #claim(order: VmRef, options: Map<string, string>): MemoryVm {
+  #claimVmId(order: VmRef, options: Map<string, string>): MemoryVm {
     this.requireHost(order.host);
-    const isContainer = this.#state.containers.some((one) => one.vmId === order.vmId);
-    if (this.#state.vms.has(order.vmId) || isContainer) {
+    const isContainer = this.#region.containers.some((one) => one.vmId === order.vmId);
+    if (this.#region.vms.has(order.vmId) || isContainer) {
       throw new Conflict('VM_ID_TAKEN', `VM ${order.vmId} already exists`);
     }
     const { vmId, host } = order;
     const vm: MemoryVm = { vmId, host, options, revision: 1, startedAt: undefined };
-    this.#state.vms.set(vmId, vm);
+    this.#region.vms.set(vmId, vm);
     return vm;
   }
 
-  #unlocked(ref: VmRef): MemoryVm {
-    const vm = this.vm(ref);
+  #requireUnlocked(ref: VmRef): MemoryVm {
+    const vm = this.requireVm(ref);
     const lock = vm.options.get('lock');
     if (lock === undefined) return vm;
     throw new Conflict('VM_LOCKED', `VM is locked (${lock})`, { facts: { lock } });
   }
 
-  #start(at: { readonly host: string; readonly vmId?: number }, work: Work): TaskRef {
+  #startTask(at: { readonly host: string; readonly vmId?: number }, work: TaskWork): TaskRef {
     const subject = work.subject ?? at.vmId;
     const durationMs = work.durationMs ?? this.#options.taskMs;
-    return this.#state.start({ ...work, host: at.host, subject, durationMs }, this.#now());
+    return this.#region.startTask({ ...work, host: at.host, subject, durationMs }, this.#now());
   }
 
-  /** A host that is off answers nothing. */
   requireHost(name: string): void {
-    const host = this.#state.hosts.find((candidate) => candidate.name === name);
-    if (host === undefined) throw new NotFound('HOST_NOT_FOUND', `no host ${name}`);
+    const host = this.#region.hosts.find((candidate) => candidate.name === name);
+    if (host === undefined) throw new NotFound('HOST_NOT_FOUND', `host ${name} does not exist`);
     if (!host.online) {
-      throw new Unreachable('PVE_HOST_UNREACHABLE', `${name} does not answer`, {
+      throw new Unreachable('PVE_HOST_UNREACHABLE', `host ${name} does not respond`, {
         facts: { host: name, requestSent: false },
       });
     }
   }
 
-  #isShared(hostName: string, storageName: string): boolean {
+  #isStorageShared(hostName: string, storageName: string): boolean {
     this.requireHost(hostName);
-    const host = this.#state.hosts.find((candidate) => candidate.name === hostName);
+    const host = this.#region.hosts.find((candidate) => candidate.name === hostName);
     const storage = host?.storages.find((candidate) => candidate.name === storageName);
     if (storage === undefined) {
       throw new NotFound('STORAGE_NOT_FOUND', `storage '${storageName}' does not exist`);
@@ -308,12 +312,12 @@ export class MemoryOperations {
     return storage.shared;
   }
 
-  #key(host: string, id: string): string {
-    return this.#isShared(host, id.split(':')[0] ?? '') ? id : `${host}/${id}`;
+  #volumeKey(host: string, id: string): string {
+    return this.#isStorageShared(host, id.split(':')[0] ?? '') ? id : `${host}/${id}`;
   }
 
   #volume(host: string, id: string): MemoryVolume | undefined {
-    return this.#state.volumes.get(this.#key(host, id));
+    return this.#region.volumes.get(this.#volumeKey(host, id));
   }
 
   #requireVolume(host: string, id: string): void {
@@ -321,17 +325,17 @@ export class MemoryOperations {
     throw new NotFound('VOLUME_NOT_FOUND', `volume '${id}' does not exist`);
   }
 
-  #store(
+  #storeVolume(
     at: { readonly host: string; readonly storage: string },
     volume: Omit<MemoryVolume, 'storage' | 'host'>,
   ): void {
-    const host = this.#isShared(at.host, at.storage) ? undefined : at.host;
+    const host = this.#isStorageShared(at.host, at.storage) ? undefined : at.host;
     const stored = { ...volume, storage: at.storage, host };
-    this.#state.volumes.set(this.#key(at.host, volume.id), stored);
+    this.#region.volumes.set(this.#volumeKey(at.host, volume.id), stored);
   }
 }
 
 function requireDigest(vm: MemoryVm, digest: string | undefined): void {
-  if (digest === undefined || digest === configOf(vm).digest) return;
+  if (digest === undefined || digest === toVmConfig(vm).digest) return;
   throw new Conflict('VM_CHANGED', 'checksum mismatch (file change by other user?)');
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state behind MemoryHypervisor: VMs, volumes and tasks of one region, and nothing that talks.
+// The state of MemoryHypervisor: VMs, volumes and tasks of one region.
 import type { Host } from '../../model/host.ts';
 import type { TaskKind } from '../../model/machine.ts';
 import { NotFound, PvescalerError } from '../errors.ts';
@@ -8,16 +8,16 @@ import type { ContainerSummary, RunningTask, TaskRef, TaskStatus, Volume } from 
 export interface MemoryVm {
   readonly vmId: number;
   host: string;
-  /** As Proxmox stores them: all that is known about the VM, its name and lock included. */
+  /** The options as Proxmox stores them, including name and lock. */
   readonly options: Map<string, string>;
   revision: number;
-  /** Monotonic; undefined while it is stopped. */
+  /** Monotonic; undefined while the VM is stopped. */
   startedAt: number | undefined;
 }
 
 export interface MemoryVolume extends Volume {
   readonly storage: string;
-  /** Undefined where the storage is shared. */
+  /** Undefined if the storage is shared. */
   readonly host: string | undefined;
   readonly data?: Uint8Array;
   readonly checksum?: string;
@@ -25,8 +25,8 @@ export interface MemoryVolume extends Volume {
 
 interface MemoryTask extends RunningTask {
   readonly endsAt: number;
-  readonly log: string[];
-  /** Throws one of our errors to fail. */
+  readonly taskLog: string[];
+  /** Throws a PvescalerError if the task fails. */
   readonly finish: () => void;
   readonly undo: () => void;
   end: (TaskStatus & { readonly state: 'ended' }) | undefined;
@@ -35,19 +35,18 @@ interface MemoryTask extends RunningTask {
 export interface TaskOrder extends Omit<RunningTask, 'upid'> {
   readonly durationMs: number;
   finish(): void;
-  /** What a failed task takes back. */
+  /** Called when the task fails. */
   undo?(): void;
 }
 
 export class MemoryRegion {
   readonly hosts: Host[];
   readonly vms = new Map<number, MemoryVm>();
-  /** Somebody's; nothing here changes them. */
   readonly containers: ContainerSummary[] = [];
   readonly volumes = new Map<string, MemoryVolume>();
   readonly #tasks = new Map<string, MemoryTask>();
   readonly #plannedFailures = new Map<TaskKind, PvescalerError[]>();
-  #serial = 0;
+  #taskCount = 0;
 
   constructor(hosts: readonly Host[]) {
     this.hosts = [...hosts];
@@ -57,10 +56,10 @@ export class MemoryRegion {
     this.#plannedFailures.set(kind, [...(this.#plannedFailures.get(kind) ?? []), failure]);
   }
 
-  start(order: TaskOrder, now: number): TaskRef {
-    this.#serial += 1;
+  startTask(order: TaskOrder, now: number): TaskRef {
+    this.#taskCount += 1;
     const { kind, host, subject } = order;
-    const upid = `task-${this.#serial}`;
+    const upid = `task-${this.#taskCount}`;
     const planned = this.#plannedFailures.get(kind)?.shift();
     this.#tasks.set(upid, {
       upid,
@@ -68,7 +67,7 @@ export class MemoryRegion {
       host,
       subject,
       endsAt: now + order.durationMs,
-      log: [`${kind} ${subject ?? ''}`],
+      taskLog: [`${kind} ${subject ?? ''}`],
       finish: () => {
         if (planned !== undefined) throw planned;
         order.finish();
@@ -79,52 +78,54 @@ export class MemoryRegion {
     return { upid, kind, host };
   }
 
-  /** Ends every task whose time has come, in the order of their ends. */
-  settle(now: number): void {
+  /** Ends all due tasks in the order of their end times. */
+  finishDueTasks(now: number): void {
     const due = [...this.#tasks.values()]
       .filter((task) => task.end === undefined && task.endsAt <= now)
       .sort((a, b) => a.endsAt - b.endsAt);
     for (const task of due) {
-      const end = endOf(task);
+      const end = finishTask(task);
       task.end = end;
-      task.log.push(`TASK ${end.message}`);
+      task.taskLog.push(`TASK ${end.message}`);
     }
   }
 
-  status(task: TaskRef): TaskStatus {
-    return this.#task(task).end ?? { state: 'running' };
+  taskStatus(task: TaskRef): TaskStatus {
+    return this.#requireTask(task).end ?? { state: 'running' };
   }
 
   log(task: TaskRef, lines: number): readonly string[] {
-    return this.#task(task).log.slice(-lines);
+    return this.#requireTask(task).taskLog.slice(-lines);
   }
 
-  running(host: string, kind: TaskKind): readonly RunningTask[] {
+  runningTasks(host: string, kind: TaskKind): readonly RunningTask[] {
     return [...this.#tasks.values()]
       .filter((task) => task.end === undefined && task.host === host && task.kind === kind)
       .map(({ upid, subject }) => ({ upid, kind, host, subject }));
   }
 
-  /** The record of a task does not last for ever. */
+  /** Removes all task records, as Proxmox does after a while. */
   forgetTasks(): void {
     this.#tasks.clear();
   }
 
-  #task(task: TaskRef): MemoryTask {
+  #requireTask(task: TaskRef): MemoryTask {
     const found = this.#tasks.get(task.upid);
     if (found === undefined) {
-      throw new NotFound('TASK_NOT_FOUND', 'no such task', { facts: { upid: task.upid } });
+      throw new NotFound('TASK_NOT_FOUND', `task ${task.upid} does not exist`, {
+        facts: { upid: task.upid },
+      });
     }
     return found;
   }
 }
 
-function endOf(task: MemoryTask): TaskStatus & { readonly state: 'ended' } {
+function finishTask(task: MemoryTask): TaskStatus & { readonly state: 'ended' } {
   try {
     task.finish();
     return { state: 'ended', succeeded: true, warnings: 0, message: 'OK' };
   } catch (error) {
-    // A fake raises errors of ours only; anything else is a fault of the fake and must be seen.
+    // Any other error is a bug of the fake.
     if (!(error instanceof PvescalerError)) throw error;
     task.undo();
     const { message } = error;

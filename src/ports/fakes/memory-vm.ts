@@ -11,19 +11,19 @@ import type { MemoryVm } from './memory-region.ts';
 
 const MEBIBYTE = 2 ** 20;
 
-/** Where the seed ISO is attached. */
+/** The drive to which the seed ISO is attached. */
 export const SEED_OPTION = 'ide2';
 
 type Option = readonly [name: string, value: string];
 
-export function optionsOf(order: CreateVmOrder): Map<string, string> {
+export function orderOptions(order: CreateVmOrder): Map<string, string> {
   const { identity, hardware, disk } = order;
   return new Map([
     ...hardwareOptions(hardware),
     ['name', identity.name],
     ['description', identity.description],
     ...identityOptions(identity),
-    ['scsi0', diskOption(order.vmId, disk.storage, disk.bytes)],
+    ['scsi0', formatDisk(order.vmId, disk.storage, disk.bytes)],
   ]);
 }
 
@@ -56,20 +56,21 @@ export function formatVolumeId(file: {
   return `${file.storage}:${file.content}/${file.name}`;
 }
 
-export function diskOption(vmId: number, storage: string, bytes: number): string {
+export function formatDisk(vmId: number, storage: string, bytes: number): string {
   return `${storage}:vm-${vmId}-disk-0,size=${Math.ceil(bytes / MEBIBYTE)}M`;
 }
 
-export function diskBytes(option: string): number {
+/** Reads the format of formatDisk only. */
+export function parseDiskBytes(option: string): number {
   return Number(/size=(\d+)M/.exec(option)?.[1] ?? 0) * MEBIBYTE;
 }
 
-export function tagsOf(vm: MemoryVm): readonly string[] {
+export function parseTags(vm: MemoryVm): readonly string[] {
   const tags = (vm.options.get('tags') ?? '').toLowerCase().split(/[;, ]+/);
   return [...new Set(tags)].filter((tag) => tag !== '').sort();
 }
 
-export function configOf(vm: MemoryVm): VmConfig {
+export function toVmConfig(vm: MemoryVm): VmConfig {
   const { options } = vm;
   return {
     vmId: vm.vmId,
@@ -77,32 +78,32 @@ export function configOf(vm: MemoryVm): VmConfig {
     digest: `revision-${vm.revision}`,
     name: options.get('name'),
     description: options.get('description'),
-    tags: tagsOf(vm),
+    tags: parseTags(vm),
     smbiosUuid: /uuid=([^,]+)/.exec(options.get('smbios1') ?? '')?.[1]?.toLowerCase(),
     lock: options.get('lock'),
     isBeingCreated: isBeingCreated(vm),
     isProtected: options.get('protection') === '1',
     isTemplate: options.get('template') === '1',
-    cpus: cpusOf(vm),
-    memoryBytes: memoryBytesOf(vm),
+    cpus: countCpus(vm),
+    memoryBytes: readMemoryBytes(vm),
     addresses: [...options]
       .filter(([name]) => name.startsWith('ipconfig'))
       .flatMap(([, value]) => /ip=([^,]+\/\d+)/.exec(value)?.[1] ?? []),
-    bootDisk: bootDiskOf(options.get('scsi0')),
+    bootDisk: parseBootDisk(options.get('scsi0')),
     seedVolume: /^[^:,]+:iso\/[^,]+/.exec(options.get(SEED_OPTION) ?? '')?.[0],
   };
 }
 
-function bootDiskOf(stored: string | undefined): VmConfig['bootDisk'] {
+function parseBootDisk(stored: string | undefined): VmConfig['bootDisk'] {
   if (stored === undefined) return undefined;
-  return { storage: stored.split(':')[0] ?? '', bytes: diskBytes(stored) };
+  return { storage: stored.split(':')[0] ?? '', bytes: parseDiskBytes(stored) };
 }
 
 function isBeingCreated(vm: MemoryVm): boolean {
   return ['create', 'clone'].includes(vm.options.get('lock') ?? '');
 }
 
-export function summaryOf(vm: MemoryVm, isHostOnline: boolean): VmSummary {
+export function toVmSummary(vm: MemoryVm, isHostOnline: boolean): VmSummary {
   const power = vm.startedAt === undefined ? 'stopped' : 'running';
   const isIncomplete = isBeingCreated(vm);
   return {
@@ -110,19 +111,19 @@ export function summaryOf(vm: MemoryVm, isHostOnline: boolean): VmSummary {
     host: vm.host,
     name: vm.options.get('name'),
     power: isHostOnline ? power : 'unknown',
-    tags: tagsOf(vm),
+    tags: parseTags(vm),
     isTemplate: vm.options.get('template') === '1',
     lock: vm.options.get('lock'),
     isBeingCreated: isIncomplete,
-    cpus: isIncomplete ? undefined : cpusOf(vm),
-    memoryBytes: isIncomplete ? undefined : memoryBytesOf(vm),
+    cpus: isIncomplete ? undefined : countCpus(vm),
+    memoryBytes: isIncomplete ? undefined : readMemoryBytes(vm),
   };
 }
 
-function cpusOf(vm: MemoryVm): number {
+function countCpus(vm: MemoryVm): number {
   return Number(vm.options.get('cores') ?? 1) * Number(vm.options.get('sockets') ?? 1);
 }
 
-function memoryBytesOf(vm: MemoryVm): number {
+function readMemoryBytes(vm: MemoryVm): number {
   return Number(vm.options.get('memory') ?? 512) * MEBIBYTE;
 }

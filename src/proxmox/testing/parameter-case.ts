@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-export type Value = string | readonly string[];
+export type ParameterCaseValue = string | readonly string[];
 
 export interface ParameterCase {
-  readonly accept: Value;
-  readonly refuse: Value;
-  /** Absent from 8.4. */
+  readonly accept: ParameterCaseValue;
+  readonly refuse: ParameterCaseValue;
+  /** Not in 8.4. */
   readonly since?: '9.2';
-  /** The text about the parameter, where no rule gives it. */
+  /** The expected error of the parameter, if the rules do not check its format. */
   readonly error?: string;
-  /** What is answered instead of the rules' text: status and reason phrase. */
-  readonly says?: string;
+  /** Expected status and reason phrase, if the response is not a parameter error. */
+  readonly response?: string;
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// For every endpoint and parameter that the client sends: a value that is accepted and one that is refused. The
-// refusal is 400 with the text that the parameter rules give, unless the case says what comes before them.
-import type { ParameterCase, Value } from './parameter-case.ts';
+// A valid and an invalid value for every endpoint and parameter that the client sends. The expected response to the invalid
+// value is 400 with the error of the parameter rules, unless the case contains another one.
+import type { ParameterCase, ParameterCaseValue } from './parameter-case.ts';
 import { VM_OPTIONS } from './vm-option-cases.ts';
 
 export interface EndpointCases {
-  /** What else the call needs, path parameters included. */
-  readonly given: Readonly<Record<string, Value>>;
+  /** Further parameters that the call needs, including path parameters. */
+  readonly given: Readonly<Record<string, ParameterCaseValue>>;
   readonly parameters: Readonly<Record<string, ParameterCase>>;
 }
 
-/** A name that nobody resolves is found out before any parameter is looked at. */
+/** Proxmox resolves the host name before it verifies parameters. */
 const node: ParameterCase = {
   accept: 'pve1',
   refuse: 'no_host',
-  says: "500 hostname lookup 'no_host' failed - failed to get address info for: no_host: Name or service not known",
+  response:
+    "500 hostname lookup 'no_host' failed - failed to get address info for: no_host: Name or service not known",
 };
 const vmid: ParameterCase = { accept: '100', refuse: '99' };
 const storage: ParameterCase = { accept: 'local', refuse: 'l' };
@@ -23,8 +24,8 @@ const upid: ParameterCase = {
   refuse: 'UPID:pve1',
   error: 'unable to parse worker upid',
 };
-/** Text without rules is refused when it comes twice. */
-const text = (accept: string): ParameterCase => ({ accept, refuse: [accept, accept] });
+/** Any text is valid; only a repeated parameter is refused. */
+const unrestrictedText = (accept: string): ParameterCase => ({ accept, refuse: [accept, accept] });
 const flag = (accept = '1'): ParameterCase => ({ accept, refuse: 'true' });
 
 const ON_VM = { node: 'pve1', vmid: '100' };
@@ -40,12 +41,12 @@ export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
     given: { username: 'scaler@pve', password: 'simulated' },
     parameters: {
       username: { accept: 'scaler@pve', refuse: 'x'.repeat(65) },
-      password: text('simulated'),
+      password: unrestrictedText('simulated'),
     },
   },
   'GET /access/permissions': {
     given: {},
-    parameters: { path: text('/vms/100') },
+    parameters: { path: unrestrictedText('/vms/100') },
   },
   'GET /cluster/resources': {
     given: {},
@@ -78,7 +79,7 @@ export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
       vmid: { accept: '900', refuse: '0900' },
       newid: { accept: '151', refuse: '' },
       name: { accept: 'k8s-a.lab', refuse: 'under_score' },
-      description: text('a clone'),
+      description: unrestrictedText('a clone'),
       full: flag(),
       storage: { accept: 'local-lvm', refuse: '9x' },
       target: { accept: 'pve1', refuse: '-pve' },
@@ -111,7 +112,7 @@ export const PARAMETER_CASES: Readonly<Record<string, EndpointCases>> = {
     parameters: {
       node,
       source: { accept: 'active', refuse: 'running' },
-      typefilter: text('qmclone'),
+      typefilter: unrestrictedText('qmclone'),
       limit: { accept: '1000', refuse: '1k' },
     },
   },

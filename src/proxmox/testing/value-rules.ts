@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with one value: its type, its format, its length and range; and property strings (`key=value,…`).
+// Checks one value: type, format, length, range and enumeration; and property strings (`key=value,…`).
 import { type ParamFact, PROPERTY_STRINGS } from '../wire-facts/index.ts';
-import { ruleOf } from './format-rules.ts';
+import { findFormatRule } from './format-rules.ts';
 
-const WHOLE = /^[+-]?\d+$/;
-const FRACTION = /^[+-]?(\d+\.\d+|\d+\.|\.\d+|\d+)([eE][+-]?\d+)?$/;
+const INTEGER = /^[+-]?\d+$/;
+const DECIMAL = /^[+-]?(\d+\.\d+|\d+\.|\.\d+|\d+)([eE][+-]?\d+)?$/;
 
 const TYPES: Readonly<Record<string, (text: string) => boolean>> = {
   boolean: (text) => text === '0' || text === '1',
-  integer: (text) => WHOLE.test(text),
-  number: (text) => FRACTION.test(text),
+  integer: (text) => INTEGER.test(text),
+  number: (text) => DECIMAL.test(text),
 };
 
-/** The first thing wrong with one value, in the order in which it is looked at. */
-export function scalarProblem(fact: ParamFact, text: string, name: string): string | undefined {
+/** Returns the first error, in the order in which Proxmox checks. */
+export function checkScalar(fact: ParamFact, text: string, name: string): string | undefined {
   if (TYPES[fact.type ?? '']?.(text) === false) {
     return `type check ('${fact.type}') failed - got '${text}'`;
   }
-  const format = formatProblem(fact, text, name);
+  const format = checkFormat(fact, text, name);
   if (format !== undefined) return `invalid format - ${format}\n`;
-  return lengthProblem(fact, text) ?? rangeProblem(fact, text) ?? enumProblem(fact, text);
+  return checkLength(fact, text) ?? checkRange(fact, text) ?? checkEnum(fact, text);
 }
 
-function lengthProblem(fact: ParamFact, text: string): string | undefined {
-  if (fact.pattern !== undefined && !wholly(fact.pattern).test(text)) {
+function checkLength(fact: ParamFact, text: string): string | undefined {
+  if (fact.pattern !== undefined && !compileWholeMatch(fact.pattern).test(text)) {
     return 'value does not match the regex pattern';
   }
   const length = Array.from(text).length;
@@ -35,15 +35,15 @@ function lengthProblem(fact: ParamFact, text: string): string | undefined {
     : undefined;
 }
 
-function wholly(pattern: string): RegExp {
+function compileWholeMatch(pattern: string): RegExp {
   const source = pattern.replaceAll(/\(\?\^(\w*):/g, (_, flags: string) =>
     flags.includes('i') ? '(?i:' : '(?:',
   );
   return new RegExp(`^(?:${source.replaceAll('{,', '{0,')})$`);
 }
 
-function rangeProblem(fact: ParamFact, text: string): string | undefined {
-  if (!FRACTION.test(text)) return undefined;
+function checkRange(fact: ParamFact, text: string): string | undefined {
+  if (!DECIMAL.test(text)) return undefined;
   const number = Number(text);
   if (number > (fact.maximum ?? number)) {
     return `value must have a maximum value of ${fact.maximum}`;
@@ -53,39 +53,44 @@ function rangeProblem(fact: ParamFact, text: string): string | undefined {
     : undefined;
 }
 
-function enumProblem(fact: ParamFact, text: string): string | undefined {
+function checkEnum(fact: ParamFact, text: string): string | undefined {
   const known = fact.enum ?? undefined;
   if (known === undefined || known.includes(text)) return undefined;
   return `value '${text}' does not have a value in the enumeration '${known.join(', ')}'`;
 }
 
-/** Formats that a test can expect a verdict on. */
-export function isJudged({ format, propertyString }: ParamFact): boolean {
+/** Whether the rules check the format completely, so that a test can compare the result. */
+export function isChecked({ format, propertyString }: ParamFact): boolean {
   if (propertyString !== undefined) {
-    // CPU models and flags have rules beyond their keys.
+    // CPU models and flags have further rules, which are not implemented.
     if (propertyString.startsWith('pve-vm-cpu-conf')) return false;
-    return Object.values(PROPERTY_STRINGS[propertyString] ?? {}).every(isJudged);
+    return Object.values(PROPERTY_STRINGS[propertyString] ?? {}).every(isChecked);
   }
-  return format === undefined || ruleOf(format) !== undefined;
+  return format === undefined || findFormatRule(format) !== undefined;
 }
 
-function formatProblem(fact: ParamFact, text: string, name: string): string | undefined {
-  if (fact.propertyString !== undefined) return propertyProblem(fact.propertyString, text, name);
-  return fact.format === undefined ? undefined : ruleOf(fact.format)?.(text);
+function checkFormat(fact: ParamFact, text: string, name: string): string | undefined {
+  if (fact.propertyString !== undefined)
+    return checkPropertyString(fact.propertyString, text, name);
+  return fact.format === undefined ? undefined : findFormatRule(fact.format)?.(text);
 }
 
-class Broken extends Error {}
+class MalformedPropertyString extends Error {}
 
-function propertyProblem(propertyString: string, text: string, name: string): string | undefined {
+function checkPropertyString(
+  propertyString: string,
+  text: string,
+  name: string,
+): string | undefined {
   const fields = PROPERTY_STRINGS[propertyString] ?? {};
   let values: ReadonlyMap<string, string>;
   try {
-    values = valuesIn(text, fields);
+    values = parsePropertyString(text, fields);
   } catch (error) {
-    if (error instanceof Broken) return error.message;
+    if (error instanceof MalformedPropertyString) return error.message;
     throw error;
   }
-  const lines = [...missing(fields, values), ...wrong(fields, values, name)].map(
+  const lines = [...findMissing(fields, values), ...findInvalid(fields, values, name)].map(
     ([key, problem]) => `${name}.${key}: ${problem}`,
   );
   return lines.length === 0 ? undefined : ['format error', ...lines].join('\n');
@@ -93,13 +98,13 @@ function propertyProblem(propertyString: string, text: string, name: string): st
 
 type Fields = Readonly<Record<string, ParamFact>>;
 
-function missing(fields: Fields, values: ReadonlyMap<string, string>) {
+function findMissing(fields: Fields, values: ReadonlyMap<string, string>) {
   return Object.entries(fields)
     .filter(([key, fact]) => fact.optional !== 1 && fact.alias === undefined && !values.has(key))
     .map(([key]) => [key, 'property is missing and it is not optional'] as const);
 }
 
-function wrong(fields: Fields, values: ReadonlyMap<string, string>, name: string) {
+function findInvalid(fields: Fields, values: ReadonlyMap<string, string>, name: string) {
   return [...values].flatMap(([key, value]) => {
     const fact = fields[key];
     if (fact === undefined) {
@@ -110,7 +115,7 @@ function wrong(fields: Fields, values: ReadonlyMap<string, string>, name: string
         ] as const,
       ];
     }
-    const problem = scalarProblem(fact, value, `${name}.${key}`);
+    const problem = checkScalar(fact, value, `${name}.${key}`);
     const { requires } = fact;
     const lacks = requires !== undefined && !values.has(requires);
     return [
@@ -122,21 +127,23 @@ function wrong(fields: Fields, values: ReadonlyMap<string, string>, name: string
   });
 }
 
-function valuesIn(text: string, fields: Fields): ReadonlyMap<string, string> {
+function parsePropertyString(text: string, fields: Fields): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   let unnamed: string | undefined;
   for (const part of text.split(',').filter((piece) => piece.trim() !== '')) {
     const at = part.indexOf('=');
     if (at === -1) {
-      if (unnamed !== undefined) throw duplicate(unnamed);
+      if (unnamed !== undefined) throw duplicateKey(unnamed);
       unnamed = Object.keys(fields).find((key) => fields[key]?.default_key === 1);
       if (unnamed === undefined) {
-        throw new Broken('value without key, but schema does not define a default key');
+        throw new MalformedPropertyString(
+          'value without key, but schema does not define a default key',
+        );
       }
-      if (!['', '0', undefined].includes(values.get(unnamed))) throw duplicate(unnamed);
+      if (!['', '0', undefined].includes(values.get(unnamed))) throw duplicateKey(unnamed);
       values.set(unnamed, part);
     } else if (at === 0 || at === part.length - 1) {
-      throw new Broken('missing key in comma-separated list property');
+      throw new MalformedPropertyString('missing key in comma-separated list property');
     } else {
       setNamed(values, fields, [part.slice(0, at), part.slice(at + 1)]);
     }
@@ -144,28 +151,29 @@ function valuesIn(text: string, fields: Fields): ReadonlyMap<string, string> {
   return values;
 }
 
-/** Another word for a key may repeat it; the key itself may not. */
+/** An alias may repeat its key; the key itself may occur only once. */
 function setNamed(
   values: Map<string, string>,
   fields: Fields,
   [key, value]: readonly [string, string],
 ): void {
-  if (values.has(key)) throw duplicate(key);
+  if (values.has(key)) throw duplicateKey(key);
   const { alias, keyAlias } = fields[key] ?? {};
-  // `virtio=MAC` says model and address in one.
+  // `virtio=MAC` sets model and address.
   if (keyAlias !== undefined) {
-    if (values.has(keyAlias)) throw new Broken(`key alias '${keyAlias}' is already defined`);
+    if (values.has(keyAlias))
+      throw new MalformedPropertyString(`key alias '${keyAlias}' is already defined`);
     values.set(keyAlias, key);
   }
   const name = alias ?? key;
-  values.set(name, fields[name]?.type === 'boolean' ? flag(value) : value);
+  values.set(name, fields[name]?.type === 'boolean' ? normalizeBoolean(value) : value);
 }
 
-function duplicate(key: string): Broken {
-  return new Broken(`duplicate key in comma-separated list property: ${key}`);
+function duplicateKey(key: string): MalformedPropertyString {
+  return new MalformedPropertyString(`duplicate key in comma-separated list property: ${key}`);
 }
 
-function flag(text: string): string {
+function normalizeBoolean(text: string): string {
   if (/^(1|on|yes|true)$/i.test(text)) return '1';
   return /^(0|off|no|false)$/i.test(text) ? '0' : text;
 }

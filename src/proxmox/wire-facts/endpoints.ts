@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every endpoint of the table, with its parameters looked up.
+// All endpoints with their parameters.
 import { ENDPOINT_ROWS, PARAM_FACTS, PARAM_SETS } from './gen/endpoints.ts';
 import type { ApiVersion, EndpointFact, EndpointRow, ParamFact } from './types.ts';
 
@@ -32,9 +32,9 @@ function withParams(row: EndpointRow): EndpointFact {
 const tables = new Map<ApiVersion, readonly EndpointFact[]>();
 
 export function endpointsOf(version: ApiVersion): readonly EndpointFact[] {
-  const known = tables.get(version);
-  if (known !== undefined) return known;
-  const made = ENDPOINT_ROWS.filter((row) => row.versions.includes(version)).map(withParams);
-  tables.set(version, made);
-  return made;
+  const cached = tables.get(version);
+  if (cached !== undefined) return cached;
+  const endpoints = ENDPOINT_ROWS.filter((row) => row.versions.includes(version)).map(withParams);
+  tables.set(version, endpoints);
+  return endpoints;
 }

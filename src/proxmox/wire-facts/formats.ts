@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named formats of parameter values: what matches, and the text of the refusal. `<value>` in a text stands
-// for the refused value. A format that is not here is checked by code, or not at all.
+// Named formats of parameter values: a regular expression and the error text of Proxmox. `<value>` in a text stands for
+// the refused value. Other formats are checked by code or not at all.
 
 export interface FormatFact {
   readonly regex: RegExp;
@@ -88,13 +88,13 @@ export const NAMED_FORMATS: Readonly<Record<string, FormatFact>> = {
   string: { regex: /^[\s\S]*$/, error: '' },
 };
 
-/** `<storage>:<size in GiB>` allocates; group 2 is the storage, group 3 the size. */
+/** `<storage>:<size in GiB>` allocates a disk; group 2 is the storage, group 3 the size. */
 export const NEW_DISK = /^(([^/:\s]+):)?(\d+(?:\.\d+)?)$/;
 
 export const UPID =
   /^UPID:([a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?):([0-9A-Fa-f]{8}):([0-9A-Fa-f]{8,9}):([0-9A-Fa-f]{8}):([^:\s/]+):([^:\s/]*):([^:\s/]+):$/;
 
-/** File names that upload and download-url accept, after everything outside `[a-zA-Z0-9_.-]` became `_`. */
+/** File names that upload and download-url accept, after each character outside `[a-zA-Z0-9_.-]` is replaced by `_`. */
 export const CONTENT_FILE_NAMES = {
   iso: { regex: /[^/]+\.(?:iso|img)$/i, error: 'wrong file extension' },
   vztmpl: { regex: /[^/]+\.tar(?:\.(?:gz|xz|zst|bz2))?$/i, error: 'wrong file extension' },

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of the Proxmox VE wire protocol, as data: endpoints with their parameters and privileges, formats,
-// ranges. The only thing that the client and the simulator have in common; it knows neither, and decides
-// nothing. Generated tables are in gen/.
+// Facts of the Proxmox VE API as data: endpoints with their parameters and privileges, formats, ranges. The only code that
+// the client and the simulator share. It contains no behavior. Generated tables are in gen/.
 export { endpointsOf, INDEX_RANGES } from './endpoints.ts';
 export { CONTENT_FILE_NAMES, type FormatFact, NAMED_FORMATS, NEW_DISK, UPID } from './formats.ts';
 export { PROPERTY_STRINGS } from './gen/property-strings.ts';

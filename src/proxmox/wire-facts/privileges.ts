@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Privileges, the built-in roles, and which privilege each VM option needs.
+// Privileges, built-in roles, and the privilege that each VM option needs.
 import type { ApiVersion } from './types.ts';
 
 const COMMON = [
@@ -72,7 +72,7 @@ function admin(version: ApiVersion, prefixes: readonly string[]): readonly strin
   return PRIVILEGES[version].filter((name) => prefixes.some((prefix) => name.startsWith(prefix)));
 }
 
-/** The roles that every installation has and nobody can change. */
+/** The roles of every installation; they cannot be changed. */
 export function builtInRoles(version: ApiVersion): Readonly<Record<string, readonly string[]>> {
   const all = PRIVILEGES[version];
   const agent = version === '8.4' ? ['VM.Monitor'] : ['VM.GuestAgent.Audit'];
@@ -114,7 +114,7 @@ export function builtInRoles(version: ApiVersion): Readonly<Record<string, reado
   };
 }
 
-/** Options by the one privilege on /vms/{vmid} that changing them needs. */
+/** VM options by the privilege on /vms/{vmid} that is needed to change them. */
 export const OPTION_PRIVILEGES: Readonly<Record<string, readonly string[]>> = {
   'VM.Config.CPU': [
     'cores',
@@ -165,7 +165,7 @@ export const OPTION_PRIVILEGES: Readonly<Record<string, readonly string[]>> = {
   'VM.Config.Disk': ['boot', 'bootdisk', 'vmstatestorage'],
 };
 
-/** Either VM.Config.Cloudinit or VM.Config.Network is enough; ipconfigN belongs here too. */
+/** VM.Config.Cloudinit or VM.Config.Network is sufficient; the same holds for ipconfigN. */
 export const CLOUD_INIT_OPTIONS: readonly string[] = [
   'cicustom',
   'cipassword',

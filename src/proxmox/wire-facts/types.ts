@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of the facts. The field names are those of the API's own schema, so that a row reads like it.
+// Types of the facts. Field names are those of the API schema of Proxmox.
 
 export type ApiVersion = '8.4' | '9.2';
 
@@ -15,7 +15,7 @@ export interface ParamFact {
   readonly maximum?: number;
   readonly minLength?: number;
   readonly maxLength?: number;
-  /** Another parameter that must come along. */
+  /** Another parameter that must be present. */
   readonly requires?: string;
   readonly items?: ParamFact;
   readonly properties?: Readonly<Record<string, ParamFact>>;
@@ -32,10 +32,10 @@ export interface ParamFact {
 export type PermissionCheck = readonly (string | number | readonly string[] | PermissionCheck)[];
 
 export interface PermissionFact {
-  /** `all` = any authenticated caller, `world` = nobody needs to log in. */
+  /** `all` = any authenticated caller, `world` = no authentication. */
   readonly user?: string;
   readonly check?: PermissionCheck;
-  /** No permissions declared: only the session of root@pam passes. */
+  /** No permissions declared: only a session of root@pam is allowed. */
   readonly rootOnly?: boolean;
   readonly hasExtraCodeChecks?: boolean;
 }
@@ -50,9 +50,9 @@ export interface EndpointRow {
   readonly permissions: PermissionFact;
   /** Runs in the root daemon of the host. */
   readonly protected?: number;
-  /** The parameter that names the host which answers. */
+  /** The parameter that names the host to which the request is proxied. */
   readonly proxyto?: string;
-  /** 0: not for API tokens. */
+  /** 0: API tokens are not allowed. */
   readonly allowtoken?: number;
 }
 

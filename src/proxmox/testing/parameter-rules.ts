@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API's parameter rules, applied to a request: what the real one would say about each parameter. Written
-// from the facts alone, apart from the simulator's own verification, so that each can be held against the other.
+// Applies the parameter rules of the API to a request and returns the error text for each refused parameter. Written from
+// wire-facts only, independently of the simulator's verification, so that a test can compare both.
 import {
   type ApiVersion,
   type EndpointFact,
@@ -8,42 +8,42 @@ import {
   INDEX_RANGES,
   type ParamFact,
 } from '../wire-facts/index.ts';
-import { scalarProblem } from './value-rules.ts';
+import { checkScalar } from './value-rules.ts';
 
-export type Given = Readonly<Record<string, string | readonly string[]>>;
-export type Problems = Readonly<Record<string, string>>;
+export type ParameterValues = Readonly<Record<string, string | readonly string[]>>;
+export type ParameterErrors = Readonly<Record<string, string>>;
 
-const UNKNOWN =
+const UNKNOWN_PROPERTY =
   'property is not defined in schema and the schema does not allow additional properties';
 
-export interface Addressed {
+export interface EndpointMatch {
   readonly endpoint: EndpointFact;
-  /** What the path itself says. */
+  /** Values of the path parameters. */
   readonly inPath: Readonly<Record<string, string>>;
 }
 
-interface Shape {
+interface PathPattern {
   readonly endpoint: EndpointFact;
   readonly path: RegExp;
   readonly names: readonly string[];
 }
 
-/** By version and method; those with fewer parameters first, since literal segments go before them. */
-const shapes = new Map<string, readonly Shape[]>();
+/** By version and method; patterns with fewer parameters come first, because literal segments take precedence. */
+const patternCache = new Map<string, readonly PathPattern[]>();
 
-function shapesOf(version: ApiVersion, method: string): readonly Shape[] {
+function patternsOf(version: ApiVersion, method: string): readonly PathPattern[] {
   const key = `${version} ${method}`;
-  const known = shapes.get(key);
-  if (known !== undefined) return known;
-  const made = endpointsOf(version)
+  const cached = patternCache.get(key);
+  if (cached !== undefined) return cached;
+  const patterns = endpointsOf(version)
     .filter((endpoint) => endpoint.method === method)
-    .map(shapeOf)
+    .map(compilePattern)
     .sort((one, other) => one.names.length - other.names.length);
-  shapes.set(key, made);
-  return made;
+  patternCache.set(key, patterns);
+  return patterns;
 }
 
-function shapeOf(endpoint: EndpointFact): Shape {
+function compilePattern(endpoint: EndpointFact): PathPattern {
   const names: string[] = [];
   const source = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
     names.push(name);
@@ -52,13 +52,13 @@ function shapeOf(endpoint: EndpointFact): Shape {
   return { endpoint, path: new RegExp(`^${source}$`), names };
 }
 
-/** Which endpoint a path below /api2/json means. */
-export function addressed(
+/** Finds the endpoint for a path relative to /api2/json. */
+export function findEndpoint(
   version: ApiVersion,
   method: string,
   path: string,
-): Addressed | undefined {
-  for (const { endpoint, path: shape, names } of shapesOf(version, method)) {
+): EndpointMatch | undefined {
+  for (const { endpoint, path: shape, names } of patternsOf(version, method)) {
     const match = shape.exec(path);
     if (match === null) continue;
     const inPath = Object.fromEntries(names.map((name, at) => [name, decode(match[at + 1])]));
@@ -71,8 +71,8 @@ function decode(text: string | undefined): string {
   return decodeURIComponent(text ?? '');
 }
 
-/** `net3` → `net[n]`, as far as the numbers go; every other name is its own. */
-export function tableName(
+/** Maps `net3` to `net[n]` if the index is in range; returns any other known name unchanged. */
+export function findSchemaName(
   fields: Readonly<Record<string, ParamFact>>,
   name: string,
 ): string | undefined {
@@ -84,8 +84,11 @@ export function tableName(
   return isInRange && Object.hasOwn(fields, `${stem}[n]`) ? `${stem}[n]` : undefined;
 }
 
-/** Every parameter that would be refused, with the text. */
-export function problemsOf(endpoint: EndpointFact, given: Given): Problems {
+/** Returns every refused parameter with its error text. */
+export function findParameterErrors(
+  endpoint: EndpointFact,
+  given: ParameterValues,
+): ParameterErrors {
   const problems = new Map<string, string[]>();
   const add = (name: string, text: string) =>
     problems.set(name, [...(problems.get(name) ?? []), text]);
@@ -94,12 +97,12 @@ export function problemsOf(endpoint: EndpointFact, given: Given): Problems {
     if (isNamed && fact.optional !== 1) add(name, 'property is missing and it is not optional');
   }
   for (const [name, value] of Object.entries(given)) {
-    const fact = endpoint.params[tableName(endpoint.params, name) ?? ''];
+    const fact = endpoint.params[findSchemaName(endpoint.params, name) ?? ''];
     if (fact === undefined) {
-      add(name, UNKNOWN);
+      add(name, UNKNOWN_PROPERTY);
       continue;
     }
-    for (const text of valueProblems(fact, value, name)) add(text[0], text[1]);
+    for (const text of findValueErrors(fact, value, name)) add(text[0], text[1]);
     if (fact.requires !== undefined && given[fact.requires] === undefined) {
       add(fact.requires, `missing property - '${name}' requires this property`);
     }
@@ -107,17 +110,17 @@ export function problemsOf(endpoint: EndpointFact, given: Given): Problems {
   return Object.fromEntries([...problems].map(([name, texts]) => [name, texts.join('\\n')]));
 }
 
-function valueProblems(
+function findValueErrors(
   fact: ParamFact,
   value: string | readonly string[],
   name: string,
 ): readonly (readonly [string, string])[] {
   if (fact.type === 'array') {
-    // A form says one value for a list of one; nothing at all is no list.
+    // A form sends a list of one as a single value; an empty value is not a list.
     if (value === '' || value === '0') return [[name, "type check ('array') failed"]];
     const items = typeof value === 'string' ? [value] : value;
     return items.flatMap((item, at) => {
-      const text = scalarProblem(fact.items ?? {}, item, `${name}[${at}]`);
+      const text = checkScalar(fact.items ?? {}, item, `${name}[${at}]`);
       return text === undefined ? [] : [[`${name}[${at}]`, text] as const];
     });
   }
@@ -125,6 +128,6 @@ function valueProblems(
   if (typeof value !== 'string' && !isList) {
     return [[name, `type check ('${fact.type}') failed - got ARRAY`]];
   }
-  const text = scalarProblem(fact, typeof value === 'string' ? value : value.join(','), name);
+  const text = checkScalar(fact, typeof value === 'string' ? value : value.join(','), name);
   return text === undefined ? [] : [[name, text]];
 }

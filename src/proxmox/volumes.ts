@@ -8,17 +8,17 @@ import type {
   VolumeContent,
 } from '../ports/hypervisor.ts';
 import type { Random } from '../ports/random.ts';
-import { segment } from './form.ts';
-import { numberOf, recordsOf, textOf } from './json.ts';
-import { multipart } from './multipart.ts';
-import type { Api } from './request.ts';
-import { startedTask } from './started-task.ts';
+import type { ApiClient } from './api-client.ts';
+import { encodeSegment } from './form.ts';
+import { asNumber, asObjects, asText } from './json.ts';
+import { encodeMultipart } from './multipart.ts';
 import type { TaskFollower } from './task-follower.ts';
-import type { VersionGate } from './version.ts';
+import { parseStartedTask } from './upid.ts';
+import type { VersionCheck } from './version.ts';
 
-/** What `import` takes; an Ubuntu `.img` is qcow2 and has to be called so. */
+/** Names that Proxmox accepts for content type `import`. An Ubuntu `.img` is qcow2 and must be named `.qcow2`. */
 const IMAGE_NAME = /^[A-Za-z0-9.+=_-]+\.(ova|qcow2|raw|vmdk)$/;
-/** Anything else would be stored under another name than the one asked for. */
+/** Proxmox stores a file with any other name under a changed name. */
 const ISO_NAME = /^[A-Za-z0-9_.-]+\.(iso|img)$/i;
 
 const UPLOAD_TIMEOUT_MS = 10 * 60 * 1_000;
@@ -31,50 +31,50 @@ export interface IsoFile {
   readonly bytes: Uint8Array;
 }
 
-interface Collaborators {
-  readonly api: Api;
+interface VolumesOptions {
+  readonly api: ApiClient;
   readonly random: Random;
-  readonly version: VersionGate;
+  readonly version: VersionCheck;
   readonly follower: TaskFollower;
 }
 
-/** Files on storages: images that disks are made of, seeds that guests read. */
-export class Images {
-  readonly #api: Api;
+/** Volumes on storages: disk images and seed ISOs. */
+export class Volumes {
+  readonly #api: ApiClient;
   readonly #random: Random;
-  readonly #version: VersionGate;
+  readonly #version: VersionCheck;
   readonly #follower: TaskFollower;
 
-  constructor(collaborators: Collaborators) {
-    this.#api = collaborators.api;
-    this.#random = collaborators.random;
-    this.#version = collaborators.version;
-    this.#follower = collaborators.follower;
+  constructor(options: VolumesOptions) {
+    this.#api = options.api;
+    this.#random = options.random;
+    this.#version = options.version;
+    this.#follower = options.follower;
   }
 
-  async volumes(
+  async list(
     at: { readonly host: string; readonly storage: string },
     content: VolumeContent,
     options: CallOptions,
   ): Promise<readonly Volume[]> {
-    const data = await this.#api.data({
+    const data = await this.#api.requestData({
       method: 'GET',
       path: `${storagePath(at)}/content`,
       query: { content },
-      doing: `list ${at.storage} on ${at.host}`,
+      operation: `list the volumes of storage ${at.storage} on ${at.host}`,
       host: at.host,
       ...options,
     });
-    return recordsOf(data).flatMap((entry) => {
-      const id = textOf(entry['volid']);
+    return asObjects(data).flatMap((entry) => {
+      const id = asText(entry['volid']);
       if (id === undefined) return [];
-      const vmId = numberOf(entry['vmid']);
+      const vmId = asNumber(entry['vmid']);
       return [
         {
           id,
           name: id.slice(id.lastIndexOf('/') + 1),
-          bytes: numberOf(entry['size']) ?? 0,
-          content: textOf(entry['content']) ?? content,
+          bytes: asNumber(entry['size']) ?? 0,
+          content: asText(entry['content']) ?? content,
           ...(vmId === undefined ? {} : { vmId }),
         },
       ];
@@ -83,11 +83,18 @@ export class Images {
 
   async download(order: ImageOrder, options: CallOptions): Promise<TaskRef> {
     if (!IMAGE_NAME.test(order.fileName)) {
-      throw refusedName(order.fileName, 'an image is called *.qcow2, *.raw, *.vmdk or *.ova');
+      throw invalidFileName(
+        order.fileName,
+        'letters, digits, ".+=_-", then .qcow2, .raw, .vmdk or .ova',
+      );
     }
-    await this.#version.require('8.4', 'downloading a disk image needs 8.4', options);
-    const doing = `download ${order.fileName} to ${order.storage} on ${order.host}`;
-    const data = await this.#api.data({
+    await this.#version.requireAtLeast(
+      '8.4',
+      'downloading a disk image needs Proxmox VE 8.4',
+      options,
+    );
+    const operation = `download ${order.fileName} to ${order.storage} on ${order.host}`;
+    const data = await this.#api.requestData({
       method: 'POST',
       path: `${storagePath(order)}/download-url`,
       form: {
@@ -98,52 +105,53 @@ export class Images {
         'checksum-algorithm': order.checksum?.algorithm,
         'verify-certificates': order.verifyCertificates,
       },
-      doing,
+      operation,
       host: order.host,
       ...options,
     });
-    return startedTask(data, doing);
+    return parseStartedTask(data, operation);
   }
 
   async upload(file: IsoFile, options: CallOptions): Promise<TaskRef> {
     if (!ISO_NAME.test(file.name))
-      throw refusedName(file.name, 'letters, digits, "_.-", then .iso');
-    const doing = `upload ${file.name} to ${file.storage} on ${file.host}`;
-    const data = await this.#api.data({
+      throw invalidFileName(file.name, 'letters, digits, "_.-", then .iso or .img');
+    const operation = `upload ${file.name} to ${file.storage} on ${file.host}`;
+    const data = await this.#api.requestData({
       method: 'POST',
       path: `${storagePath(file)}/upload`,
-      upload: multipart({
+      upload: encodeMultipart({
         fields: [['content', 'iso']],
         fileName: file.name,
         bytes: file.bytes,
         boundary: `pvescaler-${this.#random.uuid()}`,
       }),
       timeoutMs: UPLOAD_TIMEOUT_MS,
-      doing,
+      operation,
       host: file.host,
       ...options,
     });
-    return startedTask(data, doing);
+    return parseStartedTask(data, operation);
   }
 
   async delete(host: string, volumeId: string, options: CallOptions): Promise<void> {
     const storage = volumeId.split(':')[0] ?? '';
     try {
-      const data = await this.#api.data({
+      const data = await this.#api.requestData({
         method: 'DELETE',
-        path: `${storagePath({ host, storage })}/content/${segment(volumeId)}`,
-        doing: `delete ${volumeId} on ${host}`,
+        path: `${storagePath({ host, storage })}/content/${encodeSegment(volumeId)}`,
+        operation: `delete ${volumeId} on ${host}`,
         repeatable: true,
         host,
         ...options,
       });
-      if (data !== null) await this.#ended(startedTask(data, `delete ${volumeId}`), options);
+      if (data !== null)
+        await this.#waitForTask(parseStartedTask(data, `delete ${volumeId}`), options);
     } catch (error) {
-      if (!isGone(error)) throw withPrivilegeHint(error, storage);
+      if (!isVolumeNotFound(error)) throw withPrivilegeHint(error, storage);
     }
   }
 
-  async #ended(task: TaskRef, options: CallOptions): Promise<void> {
+  async #waitForTask(task: TaskRef, options: CallOptions): Promise<void> {
     const end = await this.#follower.follow(task, { timeoutMs: DELETE_TIMEOUT_MS, ...options });
     if (end.failure !== undefined) throw end.failure;
   }
@@ -159,22 +167,25 @@ export function formatVolumeId(file: {
 }
 
 function storagePath(at: { readonly host: string; readonly storage: string }): string {
-  return `/nodes/${segment(at.host)}/storage/${segment(at.storage)}`;
+  return `/nodes/${encodeSegment(at.host)}/storage/${encodeSegment(at.storage)}`;
 }
 
-function refusedName(name: string, rule: string): InvalidConfig {
-  return new InvalidConfig('PARAMETER_REFUSED', `not a file name for Proxmox: ${name} (${rule})`);
+function invalidFileName(name: string, rule: string): InvalidConfig {
+  return new InvalidConfig(
+    'PARAMETER_REFUSED',
+    `Proxmox does not accept the file name ${name}; use ${rule}`,
+  );
 }
 
-function isGone(error: unknown): boolean {
+function isVolumeNotFound(error: unknown): boolean {
   return error instanceof PvescalerError && error.code === 'VOLUME_NOT_FOUND';
 }
 
-/** The one right that making an ISO does not need and removing it does. */
+/** Uploading an ISO does not need this privilege, deleting it does. */
 function withPrivilegeHint(error: unknown, storage: string): unknown {
   if (!(error instanceof PvescalerError) || error.code !== 'PERMISSION_MISSING') return error;
   return new Unauthorized('PERMISSION_MISSING', error.message, {
-    hint: `Deleting a file needs Datastore.Allocate on /storage/${storage}; AllocateSpace and AllocateTemplate do not suffice.`,
+    hint: `Deleting a file needs Datastore.Allocate on /storage/${storage}; AllocateSpace and AllocateTemplate are not sufficient.`,
     cause: error,
     facts: error.facts,
   });

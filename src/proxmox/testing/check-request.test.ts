@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import type { RecordedRequest } from '../../ports/fakes/scripted-transport.ts';
-import { judge } from './judge.ts';
+import { checkRequest } from './check-request.ts';
 
 function sent(
   line: string,
@@ -19,34 +19,34 @@ function sent(
   };
 }
 
-describe('the judge of requests', () => {
-  it('names the endpoint and the parameters, numbered ones by their table', () => {
+describe('checkRequest', () => {
+  it('returns the endpoint and the parameters, numbered ones with [n]', () => {
     const form =
       'vmid=100&net3=virtio%2Cbridge%3Dvmbr0&scsi0=a1%3A0%2Cimport-from%3Db1%3Aimport%2Fx.raw';
-    expect(judge(sent('POST /nodes/pve1/qemu', form))).toEqual({
+    expect(checkRequest(sent('POST /nodes/pve1/qemu', form))).toEqual({
       endpoint: 'POST /nodes/{node}/qemu',
       parameters: ['net[n]', 'node', 'scsi[n]', 'vmid'],
     });
     const path = '/nodes/pve1/storage/local/content/local%3Aiso%2Fx.iso';
-    expect(judge(sent(`DELETE ${path}`)).parameters).toEqual(['node', 'storage', 'volume']);
+    expect(checkRequest(sent(`DELETE ${path}`)).parameters).toEqual(['node', 'storage', 'volume']);
   });
 
   it.each([
-    ['an endpoint that there is not', 'POST /nodes/pve1/vm', '', 'has no POST /nodes/pve1/vm'],
-    ['a parameter that there is not', 'POST /nodes/pve1/qemu', 'vmid=100&cpus=1', 'not defined'],
-    ['a missing one', 'POST /nodes/pve1/qemu', 'cores=1', 'vmid'],
-    ['a boolean in words', 'DELETE /nodes/pve1/qemu/100?purge=true', '', "('boolean')"],
+    ['an unknown endpoint', 'POST /nodes/pve1/vm', '', 'has no endpoint POST /nodes/pve1/vm'],
+    ['an unknown parameter', 'POST /nodes/pve1/qemu', 'vmid=100&cpus=1', 'not defined'],
+    ['a missing parameter', 'POST /nodes/pve1/qemu', 'cores=1', 'vmid'],
+    ['a boolean that is not 0 or 1', 'DELETE /nodes/pve1/qemu/100?purge=true', '', "('boolean')"],
     ['a number out of range', 'POST /nodes/pve1/qemu', 'vmid=99', 'valid VM ID'],
-    ['a sub-key', 'POST /nodes/pve1/qemu', 'vmid=100&net0=virtio%2Cmac%3Dx', 'net0.mac'],
-    ['a slot too many', 'POST /nodes/pve1/qemu', 'vmid=100&scsi31=a1%3A1', 'scsi31'],
-    ['what was not encoded', 'POST /nodes/pve1/qemu', 'vmid=100&boot=order=net0', 'boot'],
-    ['a parameter without a case', 'GET /cluster/nextid?vmid=100', '', 'no accept and refuse case'],
-  ])('throws at %s', (...row) => {
+    ['an unknown sub-key', 'POST /nodes/pve1/qemu', 'vmid=100&net0=virtio%2Cmac%3Dx', 'net0.mac'],
+    ['an index out of range', 'POST /nodes/pve1/qemu', 'vmid=100&scsi31=a1%3A1', 'scsi31'],
+    ['a value that is not encoded', 'POST /nodes/pve1/qemu', 'vmid=100&boot=order=net0', 'boot'],
+    ['a parameter without a test case', 'GET /cluster/nextid?vmid=100', '', 'no test case'],
+  ])('throws for %s', (...row) => {
     const [, line, body, text] = row;
-    expect(() => judge(sent(line, body))).toThrow(text);
+    expect(() => checkRequest(sent(line, body))).toThrow(text);
   });
 
-  it('reads uploads', () => {
+  it('parses uploads', () => {
     const part = (rest: string) => `--b\r\nContent-Disposition: form-data; ${rest}\r\n`;
     const upload = (content: string) =>
       sent(
@@ -54,7 +54,12 @@ describe('the judge of requests', () => {
         `${part(`name="content"\r\n\r\n${content}`)}${part('name="filename"; filename="a.iso"\r\n\r\nx')}--b--`,
         'multipart/form-data; boundary=b',
       );
-    expect(judge(upload('iso')).parameters).toEqual(['content', 'filename', 'node', 'storage']);
-    expect(() => judge(upload('snippets'))).toThrow('enumeration');
+    expect(checkRequest(upload('iso')).parameters).toEqual([
+      'content',
+      'filename',
+      'node',
+      'storage',
+    ]);
+    expect(() => checkRequest(upload('snippets'))).toThrow('enumeration');
   });
 });

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { messageOf, redacted, translateAnswer, translateTaskFailure } from './translate.ts';
+import {
+  readErrorMessage,
+  redactSecrets,
+  translateErrorResponse,
+  translateTaskFailure,
+} from './translate-errors.ts';
 
-const context = { doing: 'do it', facts: { host: 'pve1', vmId: 160 }, secrets: ['s3cr3t-value'] };
+const context = {
+  operation: 'do it',
+  facts: { host: 'pve1', vmId: 160 },
+  secrets: ['s3cr3t-value'],
+};
 
-function answer(status: number, reason: string, body: unknown = { data: null }) {
+function translate(status: number, reason: string, body: unknown = { data: null }) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return translateAnswer({ status, reason, body: text }, context);
+  return translateErrorResponse({ status, reason, body: text }, context);
 }
 
-describe('texts of answers', () => {
+describe('error responses', () => {
   it.each([
     ["Configuration file 'nodes/pve1/qemu-server/999.conf' does not exist", 'VM_NOT_FOUND'],
     ["unable to find configuration file for VM 999 on node 'pve1'", 'VM_NOT_FOUND'],
@@ -59,17 +68,17 @@ describe('texts of answers', () => {
     ["can't clone to non-shared storage 'local'", 'PARAMETER_REFUSED'],
     ['Only root can pass arbitrary filesystem paths.', 'PARAMETER_REFUSED'],
     ['no options specified', 'TASK_FAILED'],
-    ['something nobody has ever seen', 'TASK_FAILED'],
-  ])('500 %s is %s', (text, code) => {
-    const error = answer(500, text);
+    ['an unknown error text', 'TASK_FAILED'],
+  ])('500 %s becomes %s', (text, code) => {
+    const error = translate(500, text);
     expect(error.code).toBe(code);
     expect(error.message).toBe(`do it: ${text}`);
     expect(error.facts).toMatchObject({ host: 'pve1', vmId: 160, status: 500, requestSent: true });
   });
 
-  it('names the lock, and the privilege with its path', () => {
-    expect(answer(500, 'VM is locked (clone)').facts['lock']).toBe('clone');
-    const missing = answer(403, 'Permission check failed (/vms/100, VM.PowerMgmt)');
+  it('have the lock, or privilege and path, as facts', () => {
+    expect(translate(500, 'VM is locked (clone)').facts['lock']).toBe('clone');
+    const missing = translate(403, 'Permission check failed (/vms/100, VM.PowerMgmt)');
     expect(missing.code).toBe('PERMISSION_MISSING');
     expect(missing.facts).toMatchObject({ path: '/vms/100', privilege: 'VM.PowerMgmt' });
   });
@@ -94,18 +103,18 @@ describe('texts of answers', () => {
     [599, 'Too many redirections', 'PVE_HOST_UNREACHABLE'],
     [301, 'Moved Permanently', 'CONFIG_INVALID'],
     [418, 'teapot', 'UNEXPECTED_ANSWER'],
-  ])('%i %s is %s', (status, reason, code) => {
-    expect(answer(status, reason, '').code).toBe(code);
+  ])('%i %s becomes %s', (status, reason, code) => {
+    expect(translate(status, reason, '').code).toBe(code);
   });
 
-  it('knows that a host which could not be connected to has received nothing', () => {
-    expect(answer(595, 'Connection refused', '').facts['requestSent']).toBe(false);
-    expect(answer(596, 'Connection timed out', '').facts['requestSent']).toBe(true);
-    expect(answer(599, 'Too many redirections', '').facts['requestSent']).toBe(true);
+  it('have requestSent: false only for 595', () => {
+    expect(translate(595, 'Connection refused', '').facts['requestSent']).toBe(false);
+    expect(translate(596, 'Connection timed out', '').facts['requestSent']).toBe(true);
+    expect(translate(599, 'Too many redirections', '').facts['requestSent']).toBe(true);
   });
 
-  it('lists the parameters refused, and reads what they say', () => {
-    const refused = answer(400, 'Parameter verification failed.', {
+  it('list the refused parameters, whose texts decide the code', () => {
+    const refused = translate(400, 'Parameter verification failed.', {
       data: null,
       errors: {
         net0: 'invalid format - format error\nnet0.mac: property is not defined in schema\n',
@@ -116,57 +125,57 @@ describe('texts of answers', () => {
     expect(refused.message).toContain('net0: invalid format - format error; net0.mac: property');
     expect(refused.message).toContain("cores: type check ('integer') failed");
     const taken = { vmid: 'VM 100 already exists' };
-    expect(answer(400, 'Parameter verification failed.', { errors: taken }).code).toBe(
+    expect(translate(400, 'Parameter verification failed.', { errors: taken }).code).toBe(
       'VM_ID_TAKEN',
     );
     const noTask = { upid: 'no such task' };
-    expect(answer(400, 'Parameter verification failed.', { errors: noTask }).code).toBe(
+    expect(translate(400, 'Parameter verification failed.', { errors: noTask }).code).toBe(
       'TASK_NOT_FOUND',
     );
   });
 
-  it('shows no secret that Proxmox repeats', () => {
-    const error = answer(400, 'Parameter verification failed.', {
+  it('do not contain secrets that Proxmox quotes', () => {
+    const error = translate(400, 'Parameter verification failed.', {
       errors: { cipassword: "value 's3cr3t-value' is too short" },
     });
     expect(error.message).toContain('***');
     expect(JSON.stringify([error.message, error.facts])).not.toContain('s3cr3t-value');
-    expect(redacted('abc', ['', 'a'])).toBe('abc');
+    expect(redactSecrets('abc', ['', 'a'])).toBe('abc');
   });
 });
 
-describe('messageOf', () => {
+describe('readErrorMessage', () => {
   const body = (message: string) => JSON.stringify({ data: null, message });
 
-  it('takes the reason phrase where the body has nothing (before 8.4)', () => {
-    expect(messageOf({ status: 500, reason: 'VM is locked (clone)', body: '{"data":null}' })).toBe(
-      'VM is locked (clone)',
-    );
-    expect(messageOf({ status: 401, reason: 'No ticket', body: '' })).toBe('No ticket');
+  it('returns the reason phrase if the body has no message (before 8.4)', () => {
+    expect(
+      readErrorMessage({ status: 500, reason: 'VM is locked (clone)', body: '{"data":null}' }),
+    ).toBe('VM is locked (clone)');
+    expect(readErrorMessage({ status: 401, reason: 'No ticket', body: '' })).toBe('No ticket');
   });
 
-  it('takes the whole message where the phrase is its first line', () => {
-    expect(messageOf({ status: 500, reason: 'first', body: body('first\nsecond\n') })).toBe(
+  it('returns the whole message if the reason phrase is its first line', () => {
+    expect(readErrorMessage({ status: 500, reason: 'first', body: body('first\nsecond\n') })).toBe(
       'first; second',
     );
   });
 
-  it('takes the message where something in between replaced the phrase', () => {
+  it('returns the message if a proxy replaced the reason phrase', () => {
     for (const reason of ['', 'Internal Server Error']) {
-      expect(messageOf({ status: 500, reason, body: body('VM is locked (clone)\n') })).toBe(
+      expect(readErrorMessage({ status: 500, reason, body: body('VM is locked (clone)\n') })).toBe(
         'VM is locked (clone)',
       );
     }
   });
 
-  it('says so where there is no text at all', () => {
-    expect(messageOf({ status: 500, reason: '', body: '<html>' })).toBe(
-      'status 500 without a text',
+  it('reports the status if there is no text', () => {
+    expect(readErrorMessage({ status: 500, reason: '', body: '<html>' })).toBe(
+      'HTTP status 500 without an error text',
     );
   });
 });
 
-describe('texts of tasks', () => {
+describe('exit statuses of tasks', () => {
   it.each([
     ['unable to create VM 181: config file already exists', 'VM_ID_TAKEN'],
     ["Configuration file 'nodes/pve1/qemu-server/9.conf' does not exist", 'VM_CHANGED'],
@@ -200,7 +209,7 @@ describe('texts of tasks', () => {
     ['received interrupt', 'TASK_FAILED'],
     ['unexpected status', 'TASK_FAILED'],
     ["base volume 'local:171/base-171-disk-0.raw' is still in use by linked cloned", 'TASK_FAILED'],
-  ])('%s is %s', (text, code) => {
+  ])('%s becomes %s', (text, code) => {
     expect(translateTaskFailure(`${text}\n`, context)).toMatchObject({
       code,
       message: `do it: ${text}`,

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Clock } from '../ports/clock.ts';
+import { Bug, Cancelled, PvescalerError } from '../ports/errors.ts';
+import type { Random } from '../ports/random.ts';
+import type { SizedBody, Transport, TransportRequest } from '../ports/transport.ts';
+import { type Endpoint, Endpoints } from './endpoints.ts';
+import { encodeForm, findSecretValues, type Parameters } from './form.ts';
+import { asNumber, asObject, parseJson } from './json.ts';
+import { rejectAsNotSent } from './not-sent.ts';
+import { retryWithBackoff } from './retry.ts';
+import { type Credentials, createSession, type Session } from './session.ts';
+import { type Facts, translateErrorResponse } from './translate-errors.ts';
+
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Relative to /api2/json; segments are URL-encoded. */
+  readonly path: string;
+  /** For error messages: `create VM 160 on pve1`. */
+  readonly operation: string;
+  readonly query?: Parameters;
+  readonly form?: Parameters;
+  readonly upload?: { readonly contentType: string; readonly body: SizedBody };
+  /** Idempotent. Only such a request is sent again after its response was lost. Default: true for GET. */
+  readonly repeatable?: boolean;
+  /** The Proxmox host that the request is about. */
+  readonly host?: string;
+  readonly facts?: Facts;
+  readonly timeoutMs?: number;
+  /** The request may take seconds, because Proxmox waits for the guest agent. */
+  readonly waitsForGuest?: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ApiResult {
+  readonly data: unknown;
+  /** Number of entries of a paged list. */
+  readonly total: number | undefined;
+}
+
+export interface ApiLimits {
+  /** Per endpoint. */
+  readonly maxConcurrentRequests: number;
+  readonly requestTimeoutMs: number;
+  /** How long a failed endpoint is tried last. */
+  readonly endpointCooldownMs: number;
+  /** For repeatable requests, including the first attempt. */
+  readonly maxAttempts: number;
+}
+
+export const DEFAULT_LIMITS: ApiLimits = {
+  maxConcurrentRequests: 6,
+  // A host waits up to 30 s for another host, then responds with 596. The timeout is longer, to receive that response.
+  requestTimeoutMs: 35_000,
+  endpointCooldownMs: 30_000,
+  maxAttempts: 4,
+};
+
+export interface ApiClientOptions {
+  readonly endpoints: readonly string[];
+  readonly credentials: Credentials;
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly limits?: Partial<ApiLimits>;
+}
+
+/** Sends API requests: chooses the endpoint, authenticates, retries, and translates errors. */
+export class ApiClient {
+  readonly #transport: Transport;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #limits: ApiLimits;
+  readonly #endpoints: Endpoints;
+  readonly #session: Session;
+  readonly #closed = new AbortController();
+
+  constructor(options: ApiClientOptions) {
+    this.#transport = options.transport;
+    this.#clock = options.clock;
+    this.#random = options.random;
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#endpoints = new Endpoints(options.endpoints, {
+      clock: options.clock,
+      cooldownMs: this.#limits.endpointCooldownMs,
+      maxConcurrentRequests: this.#limits.maxConcurrentRequests,
+    });
+    this.#session = createSession(options.credentials, {
+      clock: options.clock,
+      login: (form) => this.#logIn(form),
+    });
+  }
+
+  /** `user@realm` of the credentials. */
+  get user(): string {
+    return this.#session.user;
+  }
+
+  async requestData(request: ApiRequest): Promise<unknown> {
+    return (await this.request(request)).data;
+  }
+
+  async request(request: ApiRequest): Promise<ApiResult> {
+    const signal = this.#abortOnClose(request.signal);
+    const bound = {
+      ...request,
+      signal,
+      repeatable: request.repeatable ?? request.method === 'GET',
+    };
+    if (signal.aborted)
+      throw new Cancelled(
+        'CANCELLED',
+        `${request.operation}: the caller aborted the request or the client is closed`,
+      );
+    if (!bound.repeatable) return this.#sendAuthenticated(bound);
+    return retryWithBackoff(() => this.#sendAuthenticated(bound), {
+      clock: this.#clock,
+      random: this.#random,
+      signal,
+      maxAttempts: this.#limits.maxAttempts,
+      initialBackoffMs: 400,
+      maxBackoffMs: 5_000,
+      isTransient,
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.#transport.close();
+  }
+
+  #abortOnClose(signal: AbortSignal | undefined): AbortSignal {
+    return signal === undefined
+      ? this.#closed.signal
+      : AbortSignal.any([signal, this.#closed.signal]);
+  }
+
+  #logIn(form: Parameters): Promise<unknown> {
+    const request: ApiRequest = {
+      method: 'POST',
+      path: '/access/ticket',
+      operation: 'log in',
+      form,
+      repeatable: true,
+      signal: this.#closed.signal,
+    };
+    return this.#tryEndpoints(request, {}).then((result) => result.data);
+  }
+
+  /** A 401 means that the request had no effect, so any request may be sent again with new credentials. */
+  async #sendAuthenticated(request: ApiRequest): Promise<ApiResult> {
+    const headers = await this.#authorizationHeaders(request);
+    try {
+      return await this.#tryEndpoints(request, headers);
+    } catch (error) {
+      const isRefused = error instanceof PvescalerError && error.facts['status'] === 401;
+      if (!isRefused || !this.#session.invalidate(headers)) throw error;
+    }
+    return this.#tryEndpoints(request, await this.#authorizationHeaders(request));
+  }
+
+  #authorizationHeaders(request: ApiRequest): Promise<Readonly<Record<string, string>>> {
+    return rejectAsNotSent(this.#session.headers(request.method, request.signal));
+  }
+
+  async #tryEndpoints(
+    request: ApiRequest,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<ApiResult> {
+    let lastError: unknown;
+    for (const endpoint of this.#endpoints.orderedFor(request.host)) {
+      try {
+        const limit =
+          request.waitsForGuest === true ? endpoint.guestRequestLimit : endpoint.requestLimit;
+        return await limit.run(() => this.#tryEndpoint(endpoint, request, headers), request.signal);
+      } catch (error) {
+        if (!isEndpointFailure(error, request)) throw error;
+        if (request.repeatable !== true && error.facts['requestSent'] !== false) throw error;
+        lastError = error;
+      }
+    }
+    throw lastError;
+  }
+
+  /** Marks a failed endpoint before its slot is released, so that no queued request is sent to it. */
+  async #tryEndpoint(
+    endpoint: Endpoint,
+    request: ApiRequest,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<ApiResult> {
+    try {
+      return await this.#send(endpoint, request, headers);
+    } catch (error) {
+      if (isEndpointFailure(error, request) || isCutOffFromCluster(error))
+        this.#endpoints.markFailed(endpoint);
+      throw error;
+    }
+  }
+
+  async #send(
+    endpoint: Endpoint,
+    request: ApiRequest,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<ApiResult> {
+    const response = await this.#transport.request(
+      this.#buildTransportRequest(`${endpoint.origin}/api2/json${request.path}`, request, headers),
+    );
+    const body = await readText(response.body);
+    this.#endpoints.markResponsive(endpoint);
+    if (response.status >= 300) {
+      throw translateErrorResponse(
+        { status: response.status, reason: response.reason, body },
+        {
+          operation: request.operation,
+          facts: errorFacts(request),
+          secrets: this.#secretsOf(request),
+        },
+      );
+    }
+    return parseResult(body, request);
+  }
+
+  #buildTransportRequest(
+    url: string,
+    request: ApiRequest,
+    headers: Readonly<Record<string, string>>,
+  ): TransportRequest {
+    const query = encodeForm(request.query ?? {});
+    return {
+      method: request.method,
+      url: query === '' ? url : `${url}?${query}`,
+      headTimeoutMs: request.timeoutMs ?? this.#limits.requestTimeoutMs,
+      signal: request.signal,
+      ...encodeContent(request, { accept: 'application/json', ...headers }),
+    };
+  }
+
+  #secretsOf(request: ApiRequest): readonly string[] {
+    return [...this.#session.secrets(), ...findSecretValues(request.form ?? {})];
+  }
+}
+
+function encodeContent(
+  request: ApiRequest,
+  headers: Readonly<Record<string, string>>,
+): Pick<TransportRequest, 'headers' | 'body'> {
+  if (request.upload !== undefined) {
+    const type = { 'content-type': request.upload.contentType };
+    return { headers: { ...headers, ...type }, body: request.upload.body };
+  }
+  const form = encodeForm(request.form ?? {});
+  // Proxmox refuses a body on GET and DELETE, and an empty body with a content type.
+  if (form === '') return { headers };
+  const type = { 'content-type': 'application/x-www-form-urlencoded' };
+  return { headers: { ...headers, ...type }, body: form };
+}
+
+function errorFacts(request: ApiRequest): Facts {
+  return request.host === undefined
+    ? (request.facts ?? {})
+    : { host: request.host, ...request.facts };
+}
+
+function parseResult(body: string, request: ApiRequest): ApiResult {
+  const response = asObject(parseJson(body));
+  if (!('data' in response)) {
+    throw new Bug(
+      'UNEXPECTED_ANSWER',
+      `${request.operation}: the response is not from the Proxmox API`,
+      {
+        hint: 'Check that the endpoint is a Proxmox VE host, not a login page or a reverse proxy.',
+        facts: errorFacts(request),
+      },
+    );
+  }
+  return { data: response['data'], total: asNumber(response['total']) };
+}
+
+async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const part of body) text += decoder.decode(part, { stream: true });
+  return text + decoder.decode();
+}
+
+/** The endpoint failed, not the operation: another endpoint may succeed. */
+function isEndpointFailure(error: unknown, request: ApiRequest): error is PvescalerError {
+  if (!(error instanceof PvescalerError)) return false;
+  // With its own timeout the request may end before the endpoint reports 596, so the endpoint may be healthy.
+  const hasShortTimeout = request.timeoutMs !== undefined && error.facts['requestSent'] !== false;
+  if (error.class === 'TimedOut' && hasShortTimeout) return false;
+  const hasNoResponse = error.facts['status'] === undefined;
+  return (
+    (hasNoResponse && (error.class === 'Unreachable' || error.class === 'TimedOut')) ||
+    error.code === 'TLS_NOT_TRUSTED' ||
+    error.code === 'PVE_UNREACHABLE'
+  );
+}
+
+/**
+ * The endpoint responds but has no quorum or no access to /etc/pve, and so to the user database. Its data may be stale:
+ * later requests use another endpoint.
+ */
+function isCutOffFromCluster(error: unknown): boolean {
+  if (!(error instanceof PvescalerError)) return false;
+  const hasNoClusterFiles = error.code === 'PVE_HOST_UNREACHABLE' && error.facts['status'] === 500;
+  return (
+    hasNoClusterFiles || error.code === 'PVE_NO_QUORUM' || error.code === 'CREDENTIALS_REFUSED'
+  );
+}
+
+/**
+ * Errors to retry within the same request. Not 595 (no connection to the target host): each attempt would wait for that
+ * host again, and the caller retries later anyway.
+ */
+function isTransient(error: unknown): boolean {
+  if (!(error instanceof PvescalerError)) return false;
+  if (error.code === 'PVE_HOST_UNREACHABLE') return error.facts['status'] !== 595;
+  return ['PVE_UNREACHABLE', 'REQUEST_TIMED_OUT', 'LOCK_TIMED_OUT'].includes(error.code);
+}
