@@ -13,9 +13,9 @@ import {
   unitPath,
 } from './guest-file.ts';
 import { renderProxyFiles } from './proxy.ts';
+import { hostnameOf } from './recipes/join-parameters.ts';
 import type { JoinPlan } from './recipes/join-plan.ts';
 import { planJoin } from './recipes/recipe-for.ts';
-import { hostnameOf } from './recipes/join-parameters.ts';
 import type { Registration } from './registration.ts';
 import type { JoinInput, JoinVia, SeedInput } from './seed-input.ts';
 

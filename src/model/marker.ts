@@ -7,8 +7,8 @@
 // A VM is ours only if the marker's vmid equals the VM's id: clones, copies and restored backups inherit the
 // text but have another id. Once the machine is configured, the SMBIOS UUID must equal the machine id too.
 
-import { parsePoolName } from './names.ts';
 import { type MachineId, parseMachineId } from './machine.ts';
+import { parsePoolName } from './names.ts';
 import { accepted, type Parsed, refused } from './parsed.ts';
 
 export interface Marker {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_POOL_NAME_LENGTH, parsePoolName, poolTag } from './names.ts';
 import { type MachineId, parseMachineId, shortMachineId } from './machine.ts';
+import { MAX_POOL_NAME_LENGTH, parsePoolName, poolTag } from './names.ts';
 import { placeholderProviderId, readProviderId, vmProviderId } from './provider-id.ts';
 
 const id = '3c9f4a52-7d1b-4c5e-9a6f-0b2d4e6f8a10' as MachineId;

@@ -4,12 +4,17 @@ import { Bug, Cancelled, PvescalerError } from '../ports/errors.ts';
 import type { Random } from '../ports/random.ts';
 import type { SizedBody, Transport, TransportRequest } from '../ports/transport.ts';
 import { type Endpoint, Endpoints } from './endpoints.ts';
-import { encodeForm, findSecretValues, type Parameters } from './form.ts';
-import { asNumber, asObject, parseJson } from './json.ts';
-import { rejectAsNotSent } from './not-sent.ts';
-import { retryWithBackoff } from './retry.ts';
+import { rejectAsNotSent, retryWithBackoff } from './retry.ts';
 import { type Credentials, createSession, type Session } from './session.ts';
 import { type Facts, translateErrorResponse } from './translate-errors.ts';
+import {
+  asNumber,
+  asObject,
+  encodeForm,
+  findSecretValues,
+  type Parameters,
+  parseJson,
+} from './wire-values.ts';
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Host, HostStorage } from '../model/host.ts';
 import type { ContainerSummary, VmSummary } from '../ports/hypervisor.ts';
-import { asBoolean, asNumber, asObjects, asText, type JsonObject } from './json.ts';
 import { isCreationLock, parseTags } from './vm-config.ts';
+import { asBoolean, asNumber, asObjects, asText, type JsonObject } from './wire-values.ts';
 
 /** The response of `/cluster/resources`: one request, whatever the number of VMs. */
 export interface ClusterResources {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { ConcurrencyLimit } from './concurrency-limit.ts';
+import { ConcurrencyLimit } from './endpoints.ts';
 
 describe('ConcurrencyLimit', () => {
   it('runs at most `limit` functions, queues the rest in order and drops aborted ones', async () => {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drives in a VM configuration, for example `scsi0: local-lvm:vm-100-disk-0,size=3G`, and disk sizes.
 import type { BootDisk } from '../ports/hypervisor.ts';
-import { parseProperties } from './property-string.ts';
 
 /** All options of a VM by name: `scsi0`, `net0`, `ide2`, … */
 export type VmOptions = Readonly<Record<string, string>>;
@@ -69,4 +68,31 @@ export function parseDiskSize(text: string): number | undefined {
 export function formatDiskSize(bytes: number): string {
   const mebibytes = Math.ceil(bytes / 2 ** 20);
   return mebibytes % 1024 === 0 ? `${mebibytes / 1024}G` : `${mebibytes}M`;
+}
+
+// Property strings: several properties in one option, `virtio,bridge=vmbr0,tag=12`. One part may omit its key (the model of
+// a network card, the volume of a disk); the caller passes this default key.
+
+type Properties = ReadonlyMap<string, string>;
+
+export function parseProperties(text: string, defaultKey: string): Properties {
+  const properties = new Map<string, string>();
+  for (const part of text.split(',')) {
+    const equals = part.indexOf('=');
+    if (equals > 0) properties.set(part.slice(0, equals).trim(), part.slice(equals + 1));
+    else if (part.trim() !== '') properties.set(defaultKey, part.trim());
+  }
+  return properties;
+}
+
+/** `head` comes first, without a key. Undefined values are omitted; booleans become 1 and 0. */
+export function formatProperties(
+  head: string | undefined,
+  properties: Readonly<Record<string, string | number | boolean | undefined>>,
+): string {
+  const parts = Object.entries(properties).flatMap(([key, value]) => {
+    if (value === undefined) return [];
+    return [`${key}=${typeof value === 'boolean' ? Number(value) : value}`];
+  });
+  return (head === undefined ? parts : [head, ...parts]).join(',');
 }

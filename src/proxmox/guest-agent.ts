@@ -3,9 +3,16 @@ import type { Clock } from '../ports/clock.ts';
 import { InvalidConfig, PvescalerError, TimedOut, Unreachable } from '../ports/errors.ts';
 import type { CallOptions, GuestCommand, GuestInterface, VmRef } from '../ports/hypervisor.ts';
 import type { ApiClient, ApiRequest } from './api-client.ts';
-import { encodeSegment } from './form.ts';
-import { asBoolean, asNumber, asObject, asObjects, asText, type JsonObject } from './json.ts';
 import type { VmHosts } from './vm-hosts.ts';
+import {
+  asBoolean,
+  asNumber,
+  asObject,
+  asObjects,
+  asText,
+  encodeSegment,
+  type JsonObject,
+} from './wire-values.ts';
 
 const MAX_INPUT_BYTES = 65_536;
 const INITIAL_POLL_INTERVAL_MS = 250;

@@ -4,14 +4,13 @@ import type { CallOptions, Hypervisor, RegionView } from '../ports/hypervisor.ts
 import { ApiClient, type ApiClientOptions } from './api-client.ts';
 import { parseClusterResources } from './cluster-resources.ts';
 import { GuestAgent } from './guest-agent.ts';
-import { asObject } from './json.ts';
-import { TaskFollower } from './task-follower.ts';
-import { Tasks } from './tasks.ts';
+import { TaskFollower, Tasks } from './tasks.ts';
 import { VersionCheck } from './version.ts';
 import { VmHosts } from './vm-hosts.ts';
 import { VmSizes } from './vm-sizes.ts';
 import { Vms } from './vms.ts';
 import { formatVolumeId, Volumes } from './volumes.ts';
+import { asObject } from './wire-values.ts';
 
 export interface ProxmoxOptions extends ApiClientOptions {
   readonly region: string;

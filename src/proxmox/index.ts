@@ -4,4 +4,4 @@
 // injected as Transport and Clock. Start reading in hypervisor.ts.
 export { createProxmoxHypervisor, type ProxmoxOptions } from './hypervisor.ts';
 export type { Credentials } from './session.ts';
-export { TaskFollower } from './task-follower.ts';
+export { TaskFollower } from './tasks.ts';

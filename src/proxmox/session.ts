@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from '../ports/clock.ts';
 import { PvescalerError, Unauthorized } from '../ports/errors.ts';
-import { rejectOnAbort } from './abort.ts';
-import type { Parameters } from './form.ts';
-import { asBoolean, asObject, asText } from './json.ts';
+import { rejectOnAbort } from './retry.ts';
+import { asBoolean, asObject, asText, type Parameters } from './wire-values.ts';
 
 /** Secrets are functions: a rotated secret takes effect, and printing the object reveals nothing. */
 export type Credentials =

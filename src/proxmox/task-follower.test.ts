@@ -7,7 +7,7 @@ import {
   TASK,
   UPID,
 } from './scripted-region.fixture.ts';
-import { TaskFollower } from './task-follower.ts';
+import { TaskFollower } from './tasks.ts';
 
 const STATUS = `GET /nodes/pve1/tasks/${UPID}/status`;
 

@@ -13,8 +13,8 @@ import {
   Unreachable,
   UnsupportedVersion,
 } from '../ports/errors.ts';
-import { asObject, asText, parseJson } from './json.ts';
 import { KNOWN_ERROR_TEXTS } from './known-error-texts.ts';
+import { asObject, asText, parseJson } from './wire-values.ts';
 
 export type Facts = Readonly<Record<string, string | number | boolean>>;
 

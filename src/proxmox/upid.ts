@@ -3,7 +3,7 @@
 import type { TaskKind } from '../model/machine.ts';
 import { Bug, NotFound } from '../ports/errors.ts';
 import type { RunningTask, TaskRef } from '../ports/hypervisor.ts';
-import { asText } from './json.ts';
+import { asText } from './wire-values.ts';
 
 export interface Upid {
   readonly text: string;

@@ -2,9 +2,9 @@
 import type { Clock } from '../ports/clock.ts';
 import type { CallOptions } from '../ports/hypervisor.ts';
 import type { ApiClient } from './api-client.ts';
-import { asObject, asText } from './json.ts';
-import { rejectAsNotSent } from './not-sent.ts';
+import { rejectAsNotSent } from './retry.ts';
 import { proxmoxTooOld } from './translate-errors.ts';
+import { asObject, asText } from './wire-values.ts';
 
 /** Hosts can be upgraded at any time. */
 const MAX_AGE_MS = 10 * 60 * 1_000;

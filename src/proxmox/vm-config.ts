@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VmConfig, VmRef } from '../ports/hypervisor.ts';
-import { findSeedVolume, parseBootDisk, type VmOptions } from './drives.ts';
-import { asBoolean, asNumber, asObject, asText } from './json.ts';
-import { parseProperties } from './property-string.ts';
+import { findSeedVolume, parseBootDisk, parseProperties, type VmOptions } from './drives.ts';
+import { asBoolean, asNumber, asObject, asText } from './wire-values.ts';
 
 const MEBIBYTE = 2 ** 20;
 /** The default of Proxmox for a configuration without `memory`. */

@@ -2,8 +2,8 @@
 import { Conflict, NotFound, PvescalerError } from '../ports/errors.ts';
 import type { VmRef } from '../ports/hypervisor.ts';
 import type { ApiClient } from './api-client.ts';
-import { asNumber, asObjects, asText } from './json.ts';
-import { rejectAsNotSent } from './not-sent.ts';
+import { rejectAsNotSent } from './retry.ts';
+import { asNumber, asObjects, asText } from './wire-values.ts';
 
 /**
  * Tracks which host has which VM. Users and HA move VMs, and a host without the VM only reports a missing file. So the last

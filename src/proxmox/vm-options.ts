@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CreateVmOrder, NetworkInterface, VmHardware } from '../ports/hypervisor.ts';
-import { encodeSshKeys, type Parameters } from './form.ts';
-import { formatProperties, parseProperties } from './property-string.ts';
+import { formatProperties, parseProperties } from './drives.ts';
+import { encodeSshKeys, type Parameters } from './wire-values.ts';
 
 const MEBIBYTE = 2 ** 20;
 const GIBIBYTE = 2 ** 30;

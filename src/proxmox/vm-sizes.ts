@@ -3,8 +3,8 @@ import type { Clock } from '../ports/clock.ts';
 import { PvescalerError } from '../ports/errors.ts';
 import type { CallOptions, VmConfig, VmSummary } from '../ports/hypervisor.ts';
 import type { ApiClient } from './api-client.ts';
-import { encodeSegment } from './form.ts';
 import { parseVmConfig } from './vm-config.ts';
+import { encodeSegment } from './wire-values.ts';
 
 type Size = Pick<VmConfig, 'cpus' | 'memoryBytes'>;
 

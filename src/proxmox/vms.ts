@@ -20,15 +20,14 @@ import {
   parseDriveBytes,
   SEED_DRIVE,
 } from './drives.ts';
-import { encodeSegment, type Parameters } from './form.ts';
-import { asNumber, asObject, asText } from './json.ts';
-import { rejectAsNotSent } from './not-sent.ts';
+import { rejectAsNotSent } from './retry.ts';
 import { computeSpecChange } from './spec-change.ts';
 import { parseStartedTask } from './upid.ts';
 import type { VersionCheck } from './version.ts';
 import { type ParsedVmConfig, parseVmConfig } from './vm-config.ts';
 import type { VmHosts } from './vm-hosts.ts';
 import { formatChangeParameters, formatCreateParameters, type OptionChange } from './vm-options.ts';
+import { asNumber, asObject, asText, encodeSegment, type Parameters } from './wire-values.ts';
 
 interface VmsOptions {
   readonly api: ApiClient;

@@ -8,13 +8,13 @@ import type {
   VolumeContent,
 } from '../ports/hypervisor.ts';
 import type { Random } from '../ports/random.ts';
+import type { SizedBody } from '../ports/transport.ts';
 import type { ApiClient } from './api-client.ts';
-import { encodeSegment } from './form.ts';
-import { asNumber, asObjects, asText } from './json.ts';
-import { encodeMultipart } from './multipart.ts';
-import type { TaskFollower } from './task-follower.ts';
+
+import type { TaskFollower } from './tasks.ts';
 import { parseStartedTask } from './upid.ts';
 import type { VersionCheck } from './version.ts';
+import { asNumber, asObjects, asText, encodeSegment } from './wire-values.ts';
 
 /** Names that Proxmox accepts for content type `import`. An Ubuntu `.img` is qcow2 and must be named `.qcow2`. */
 const IMAGE_NAME = /^[A-Za-z0-9.+=_-]+\.(ova|qcow2|raw|vmdk)$/;
@@ -189,4 +189,44 @@ function withPrivilegeHint(error: unknown, storage: string): unknown {
     cause: error,
     facts: error.facts,
   });
+}
+
+interface FileUpload {
+  /** Name and value of the fields, in the order in which they precede the file. */
+  readonly fields: readonly (readonly [string, string])[];
+  readonly fileName: string;
+  readonly bytes: Uint8Array;
+  readonly boundary: string;
+}
+
+/**
+ * Encodes an upload for the parser of Proxmox: the fields first, the file last with the name `filename`, and in each part
+ * Content-Disposition before all other headers. The length is known, because Proxmox refuses chunked bodies.
+ */
+function encodeMultipart(upload: FileUpload): {
+  readonly contentType: string;
+  readonly body: SizedBody;
+} {
+  const encoder = new TextEncoder();
+  const fields = upload.fields.map(
+    ([name, value]) =>
+      `--${upload.boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+  );
+  const fileHead =
+    `--${upload.boundary}\r\n` +
+    `Content-Disposition: form-data; name="filename"; filename="${upload.fileName}"\r\n` +
+    'Content-Type: application/octet-stream\r\n\r\n';
+  const head = encoder.encode(fields.join('') + fileHead);
+  const tail = encoder.encode(`\r\n--${upload.boundary}--\r\n`);
+  return {
+    contentType: `multipart/form-data; boundary=${upload.boundary}`,
+    body: {
+      byteLength: head.length + upload.bytes.length + tail.length,
+      async *open() {
+        yield head;
+        yield upload.bytes;
+        yield tail;
+      },
+    },
+  };
 }

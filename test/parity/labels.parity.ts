@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
-import { parseDnsLabel, parseDnsSubdomain } from '../../src/model/names.ts';
 import {
   isKubeletRestrictedLabel,
   parseLabelKey,
   parseLabelValue,
 } from '../../src/model/labels.ts';
+import { parseDnsLabel, parseDnsSubdomain } from '../../src/model/names.ts';
 import type { Parsed } from '../../src/model/parsed.ts';
 import { type Agreement, testAgreement, toResponse } from './agreement.ts';
 

@@ -7,9 +7,8 @@ import { formatTaint } from '../../model/taints.ts';
 import { CUSTOM_SCRIPT, joinLines, quoteShell, secretFile, TOKEN_FILE } from '../guest-file.ts';
 
 import type { CustomJoin } from '../seed-input.ts';
-
-import type { JoiningNode, Recipe } from './join-plan.ts';
 import { tokenProblem } from './join-parameters.ts';
+import type { JoiningNode, Recipe } from './join-plan.ts';
 
 export const customRecipe: Recipe<CustomJoin> = (join, node) => {
   const problem = customProblem(join);

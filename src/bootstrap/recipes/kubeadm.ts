@@ -16,9 +16,8 @@ import {
 
 import type { Registration } from '../registration.ts';
 import type { KubeadmJoin } from '../seed-input.ts';
-
-import type { Recipe } from './join-plan.ts';
 import { bootstrapTokenProblem, endpointOf, probeUrl, serverProblem } from './join-parameters.ts';
+import type { Recipe } from './join-plan.ts';
 
 const MODULES = '/etc/modules-load.d/pvescaler.conf';
 const SYSCTL = '/etc/sysctl.d/90-pvescaler.conf';

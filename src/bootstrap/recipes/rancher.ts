@@ -16,14 +16,13 @@ import {
 } from '../guest-file.ts';
 
 import type { Registration } from '../registration.ts';
-
+import { isUrl, probeUrl, serverProblem, tokenProblem } from './join-parameters.ts';
 import type { JoinPlan, Recipe } from './join-plan.ts';
 import {
   RANCHER_DISTRIBUTIONS,
   type RancherDistribution,
   type RancherJoin,
 } from './rancher-distribution.ts';
-import { isUrl, probeUrl, serverProblem, tokenProblem } from './join-parameters.ts';
 
 /** An agent that cannot join retries for ever; the timeout makes the failure visible to the join unit. */
 const START_TIMEOUT_SECONDS = 600;

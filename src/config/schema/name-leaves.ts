@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaf values that are names: Kubernetes, Proxmox and file names.
 import * as z from 'zod';
-import { parseDnsLabel, parseDnsSubdomain, parsePoolName } from '../../model/names.ts';
 import { parseLabelKey, parseLabelValue } from '../../model/labels.ts';
+import { parseDnsLabel, parseDnsSubdomain, parsePoolName } from '../../model/names.ts';
 import { accepted, type Parsed, refused } from '../../model/parsed.ts';
 
 import { textLeaf } from './leaf.ts';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { encodeForm, encodeSshKeys, findSecretValues } from './form.ts';
+import { encodeForm, encodeSshKeys, findSecretValues } from './wire-values.ts';
 
 describe('encodeForm', () => {
   it('percent-encodes values, writes booleans as digits and arrays as repeated keys', () => {
