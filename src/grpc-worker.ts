@@ -14,7 +14,7 @@ import { openParentChannel, systemClock, systemRandom } from './system/index.ts'
 /** The driver holds the write lock often. A short wait keeps this thread free for other calls; the store retries. */
 const LOCK_WAIT_MS = 1;
 
-const { input: options, channel: channel } = openParentChannel<
+const { input: options, channel } = openParentChannel<
   GrpcServerOptions,
   MessageFromWorker,
   MessageToWorker

@@ -138,9 +138,12 @@ class Scanner {
       case WireType.LengthDelimited:
         this.#position = this.#delimited();
         return;
-      default:
-        throw this.#malformed(`has unsupported wire type ${wireType}`);
+      case WireType.StartGroup:
+      case WireType.EndGroup:
+        break;
     }
+    // Groups, and the two values of the wire that are no type.
+    throw this.#malformed(`has unsupported wire type ${wireType}`);
   }
 
   /** Returns the end of the field; the position is at its start. */
@@ -274,7 +277,14 @@ function scalarLayout(scalar: ScalarType | undefined): FieldLayout {
     case ScalarType.FIXED32:
     case ScalarType.SFIXED32:
       return plainLayout(WireType.Bit32);
-    default:
+    case ScalarType.INT32:
+    case ScalarType.INT64:
+    case ScalarType.UINT32:
+    case ScalarType.UINT64:
+    case ScalarType.SINT32:
+    case ScalarType.SINT64:
+    case ScalarType.BOOL:
+    case undefined:
       return plainLayout(WireType.Varint);
   }
 }

@@ -140,7 +140,7 @@ function act(cache: RecordCache, { what, number, pool }: Step) {
       return cache.machines.put(id, aMachine({ id, pool }), {});
     case 'intent':
       return cache.intents.put(`i${number}`, anIntent({ id: `i${number}`, pool }), {});
-    default:
+    case 'remove':
       return cache.machines.remove(id, {});
   }
 }
