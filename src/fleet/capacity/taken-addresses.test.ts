@@ -90,7 +90,7 @@ describe('takenAddresses', () => {
   it('an address of a Node is not assigned while Kubernetes cannot be read', async () => {
     const testFleet = withNodes(settings, [aClusterNode({ addresses: ['10.10.10.11'] })]);
     await onePass(testFleet.fleet, testFleet);
-    testFleet.cluster?.cutOff();
+    testFleet.cluster?.disconnect();
     await testFleet.clock.advance(10 * 60_000);
     await testFleet.fleet.scaleTo('workers', 1, REASON);
     await onePass(testFleet.fleet, testFleet);

@@ -13,7 +13,7 @@ describe('a cluster that cannot be read', () => {
     await testFleet.fleet.request('workers', 1, REASON);
     await runPasses(testFleet, 25);
     expect(await phasesIn(testFleet.store)).toEqual(expect.arrayContaining(['ready', 'joining']));
-    testFleet.cluster.cutOff();
+    testFleet.cluster.disconnect();
     testFleet.cluster.state.removeNode(placement.name);
     await testFleet.clock.advance(2 * 60_000);
     await testFleet.fleet.request('workers', 1, REASON);
@@ -30,7 +30,7 @@ describe('a cluster that cannot be read', () => {
 
   it('does not fail a machine that was requested before the outage was noticed', async () => {
     const testFleet = aJoiningTestFleet();
-    testFleet.cluster.cutOff();
+    testFleet.cluster.disconnect();
     await testFleet.fleet.request('workers', 1, REASON);
     for (let minute = 0; minute < 30; minute += 1) {
       await runPasses(testFleet, 3);
@@ -44,7 +44,7 @@ describe('a cluster that cannot be read', () => {
   it('a view that is too old is stale even after the wall clock was set back', async () => {
     const testFleet = aJoiningTestFleet();
     await aReadyMachine(testFleet);
-    testFleet.cluster.cutOff();
+    testFleet.cluster.disconnect();
     testFleet.clock.setWallClock(testFleet.clock.now() - 60 * MINUTE_MS);
     await testFleet.clock.advance(3 * MINUTE_MS);
     await runPasses(testFleet, 1);

@@ -128,7 +128,7 @@ describe('leader election through the Lease of the cluster', () => {
       if (method === 'releaseLease') before = views();
     };
     a.finish.abort();
-    await untilSettled(replicas.clock, a.driving);
+    await advanceUntilSettled(replicas.clock, a.driving);
     let atTakeOver = 0;
     b.onLeading = () => {
       atTakeOver = views();
@@ -142,7 +142,7 @@ describe('leader election through the Lease of the cluster', () => {
   it.each([
     ['is in progress', undefined, MAX_REQUEST_MS],
     ['has ended', 'settled', 0],
-    ['may still take effect', 'unsure', MAX_REQUEST_MS],
+    ['may still take effect', 'unknown', MAX_REQUEST_MS],
   ] as const)(
     'a released Lease delays the successor only as long as needed when a request %s',
     async (_state, outcome, waitMs) => {
@@ -155,7 +155,7 @@ describe('leader election through the Lease of the cluster', () => {
       const ended = a.driverRegistry.beginRequest();
       if (outcome !== undefined) ended(outcome);
       a.finish.abort();
-      await untilSettled(clock, a.driving);
+      await advanceUntilSettled(clock, a.driving);
       const releasedAt = clock.monotonic();
       while (!b.transitions.includes('leading')) await advanceSeconds(replicas, 1);
       const tookMs = clock.monotonic() - releasedAt;
@@ -170,10 +170,10 @@ describe('leader election through the Lease of the cluster', () => {
     const { a, b } = replicas;
     start(a);
     await advanceSeconds(replicas, 5);
-    a.driverRegistry.beginRequest()('unsure');
+    a.driverRegistry.beginRequest()('unknown');
     await advanceSeconds(replicas, 10);
     a.finish.abort();
-    await untilSettled(replicas.clock, a.driving);
+    await advanceUntilSettled(replicas.clock, a.driving);
     start(b);
     await advanceSeconds(replicas, MAX_REQUEST_MS / 1_000 - 12);
     expect(b.transitions).toEqual([]);
@@ -188,7 +188,7 @@ describe('leader election through the Lease of the cluster', () => {
     start(a);
     await advanceSeconds(replicas, 5);
     a.finish.abort();
-    await untilSettled(replicas.clock, a.driving);
+    await advanceUntilSettled(replicas.clock, a.driving);
     start(b);
     await advanceSeconds(replicas, 1);
     expect(b.transitions).toEqual(['leading']);
@@ -202,9 +202,9 @@ describe('leader election through the Lease of the cluster', () => {
     await advanceSeconds(replicas, 5);
     start(b);
     await advanceSeconds(replicas, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     while (a.driverRegistry.mayAct()) await advanceSeconds(replicas, 1);
-    b.cluster.loseAnswer('acquireLease');
+    b.cluster.dropResponse('acquireLease');
     while (b.cluster.state.leases.get('reconcile')?.holder !== 'b')
       await advanceSeconds(replicas, 1);
     const takenAt = replicas.clock.monotonic();
@@ -223,12 +223,12 @@ describe('leader election through the Lease of the cluster', () => {
     await advanceSeconds(replicas, 5);
     start(b);
     await advanceSeconds(replicas, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     const lease = () => b.cluster.state.leases.get('reconcile');
     while (lease()?.holder !== 'b') await advanceSeconds(replicas, 1);
     await advanceSeconds(replicas, 10);
     b.finish.abort();
-    await untilSettled(replicas.clock, b.driving);
+    await advanceUntilSettled(replicas.clock, b.driving);
     expect(lease()?.holder).toBe('');
     const leftMs = (lease()?.durationMs ?? 0) - 1_000;
     expect(leftMs).toBeGreaterThanOrEqual(MAX_REQUEST_MS - 12_000);
@@ -259,7 +259,7 @@ describe('leader election through the Lease of the cluster', () => {
     await advanceSeconds(replicas, 5);
     start(b);
     await advanceSeconds(replicas, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     while (a.driverRegistry.mayAct()) await advanceSeconds(replicas, 1);
     expect(b.driverRegistry.mayAct()).toBe(false);
     const bothActing = await advanceSeconds(replicas, 200);
@@ -282,7 +282,7 @@ describe('leader election through the Lease of the cluster', () => {
     await advanceSeconds(replicas, 5);
     start(b);
     await advanceSeconds(replicas, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     while (a.driverRegistry.mayAct()) await advanceSeconds(replicas, 1);
     const views = () => hypervisor.calls.filter(({ method }) => method === 'view').length;
     const before = views();
@@ -306,7 +306,7 @@ describe('leader election through the Lease of the cluster', () => {
     await advanceSeconds(replicas, 5);
     start(b);
     await advanceSeconds(replicas, 5);
-    a.cluster.cutOff();
+    a.cluster.disconnect();
     while (a.driverRegistry.mayAct()) await advanceSeconds(replicas, 1);
     const stoppedAt = replicas.clock.monotonic();
     let longestSilence = 0;

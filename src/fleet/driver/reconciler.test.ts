@@ -56,7 +56,7 @@ async function countPasses(
   });
   await work(finish);
   finish.abort();
-  await untilSettled(testFleet.clock, driving);
+  await advanceUntilSettled(testFleet.clock, driving);
   expect(ends).toBe(begins);
   return passes;
 }
@@ -65,7 +65,7 @@ async function countPasses(
 async function withImage(testFleet: TestFleet): Promise<void> {
   const file = 'noble-with-agent-abababababab.qcow2';
   for (const host of ['pve1', 'pve2', 'pve3']) {
-    await untilSettled(
+    await advanceUntilSettled(
       testFleet.clock,
       testFleet.hypervisor.downloadImage({
         host,
@@ -155,7 +155,7 @@ describe('Reconciler: the work queue between two passes', () => {
     expect(phasesOn('pve2')).toEqual(['ready', 'ready']);
     expect(phasesOn('pve3')).toEqual(['ready', 'ready']);
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 
   it('treats an unexpected exception as the failure of one machine', async () => {
@@ -175,7 +175,7 @@ describe('Reconciler: the work queue between two passes', () => {
     const phases = await phasesIn(testFleet.store);
     expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready']);
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 });
 

@@ -36,7 +36,7 @@ describe('runDriver', () => {
     expect(await phasesIn(testFleet.store)).toEqual(['ready', 'ready']);
     expect((await testFleet.fleet.status()).driver).toBe('a');
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
     expect((await testFleet.fleet.status()).driver).toBeUndefined();
   });
 
@@ -54,7 +54,7 @@ describe('runDriver', () => {
     });
     await waitSeconds(testFleet, 1);
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
     expect(events.slice(0, 2)).toEqual(['begin', 'end']);
     expect(events.filter((event) => event === 'begin')).toHaveLength(
       events.filter((event) => event === 'end').length,
@@ -80,7 +80,7 @@ describe('runDriver', () => {
     expect(existingResources(testFleet.hypervisor).vms).toHaveLength(3);
     expect((await machinesIn(testFleet.store)).every(({ phase }) => phase === 'ready')).toBe(true);
     stopB.abort();
-    await untilSettled(testFleet.clock, Promise.all([a, b]));
+    await advanceUntilSettled(testFleet.clock, Promise.all([a, b]));
   });
 
   it('stops acting at once when the lease is lost', async () => {
@@ -103,7 +103,7 @@ describe('runDriver', () => {
     expect(changing() - before).toBeLessThanOrEqual(2);
     expect(await machinesIn(testFleet.store)).toEqual(records);
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 
   it('reads the regions rarely at rest, also while machines wait for capacity', async () => {
@@ -118,7 +118,7 @@ describe('runDriver', () => {
     expect(await phasesIn(testFleet.store)).toEqual(['requested']);
     expect(views() - before).toBeLessThanOrEqual(6);
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 
   it('polls tasks more often than it reads the whole region', async () => {
@@ -132,7 +132,7 @@ describe('runDriver', () => {
     expect(count('task')).toBeGreaterThan(8);
     expect(count('view')).toBeLessThanOrEqual(6);
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 
   it('continues after the store was busy', async () => {
@@ -152,6 +152,6 @@ describe('runDriver', () => {
     await waitSeconds(testFleet, 100);
     expect(await phasesIn(testFleet.store)).toEqual(['ready']);
     stop.abort();
-    await untilSettled(testFleet.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 });

@@ -43,7 +43,7 @@ describe('removeNode', () => {
   it('a deletion waits until Kubernetes can be read, then deletes the Node', async () => {
     const testFleet = aJoiningTestFleet();
     await aReadyMachine(testFleet);
-    testFleet.cluster.cutOff();
+    testFleet.cluster.disconnect();
     await testFleet.fleet.scaleTo('workers', 0, REASON);
     await runPasses(testFleet, 30);
     expect(existingResources(testFleet.hypervisor).vms).toEqual([]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { tally } from '../../ports/contract/store-harness.contract.ts';
+import { countOutcomes } from '../../ports/contract/store-fixture.contract.ts';
 import { NoCapacity } from '../../ports/errors.ts';
 import { aPool, someSettings } from '../testing/settings.ts';
 import {
@@ -14,6 +14,13 @@ import {
   untilAtRest,
 } from '../testing/test-fleet.ts';
 
+const GIB = 2 ** 30;
+const LIMITS = aPool().limits;
+
+function withLimits(limits: Partial<typeof LIMITS>) {
+  return aTestFleet(someSettings([aPool({ limits: { ...LIMITS, ...limits } })]));
+}
+
 async function targetOf(testFleet: ReturnType<typeof aTestFleet>): Promise<number | undefined> {
   return (await testFleet.fleet.status()).pools[0]?.target;
 }
@@ -21,10 +28,13 @@ async function targetOf(testFleet: ReturnType<typeof aTestFleet>): Promise<numbe
 describe('request', () => {
   it('never accepts more than the maximum, however many calls run concurrently', async () => {
     const testFleet = aTestFleet();
-    const { won, codes } = await tally(
+    const { resolved, codes } = await countOutcomes(
       Array.from({ length: 7 }, () => testFleet.fleet.request('workers', 3, REASON)),
     );
-    expect({ won, codes: new Set(codes) }).toEqual({ won: 3, codes: new Set(['POOL_AT_MAXIMUM']) });
+    expect({ resolved, codes: new Set(codes) }).toEqual({
+      resolved: 3,
+      codes: new Set(['POOL_AT_MAXIMUM']),
+    });
     expect(await targetOf(testFleet)).toBe(9);
   });
 
@@ -178,5 +188,45 @@ describe('cancel', () => {
     const left = existingResources(testFleet.hypervisor);
     expect(left.machines.filter((id) => machines.some((one) => one === id))).toEqual([]);
     expect(left.vms.length + machines.length).toBe(6);
+  });
+});
+
+describe('request: the cpu and memory limits of a pool', () => {
+  it('the cpu limit counts all machines, including requested ones', async () => {
+    const { fleet } = withLimits({ cpu: 5 });
+    await fleet.request('workers', 2, REASON);
+    await expect(fleet.request('workers', 1, REASON)).rejects.toMatchObject({
+      code: 'POOL_AT_MAXIMUM',
+      message: 'pool workers is limited to 5 vCPUs; 3 machines would have 6',
+    });
+  });
+
+  it('the memory limit counts the size of the request', async () => {
+    const { fleet } = withLimits({ memoryBytes: 5 * GIB });
+    await fleet.request('workers', 1, REASON);
+    const size = { cpu: 1, memoryBytes: 4 * GIB, diskBytes: 20 * GIB };
+    await expect(fleet.request('workers', 1, { ...REASON, size })).rejects.toMatchObject({
+      code: 'POOL_AT_MAXIMUM',
+      message: 'pool workers is limited to 5 GiB of memory; 2 machines would have 6 GiB',
+    });
+    await expect(fleet.scaleTo('workers', 2, REASON)).resolves.toHaveProperty('machines.length', 1);
+  });
+
+  it('machines beyond the cpu limit fail when two processes request at the same time', async () => {
+    const settings = someSettings([aPool({ limits: { ...LIMITS, cpu: 6 } })]);
+    const testFleet = aTestFleet(settings);
+    const other = aFleet({ ...testFleet, settings, seed: 9 });
+    await Promise.all([
+      testFleet.fleet.request('workers', 2, REASON),
+      other.request('workers', 2, REASON),
+    ]);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const phases = await phasesIn(testFleet.store);
+    expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready', 'ready']);
+  });
+
+  it('a limit of 0 means no limit', async () => {
+    const { fleet } = withLimits({});
+    expect((await fleet.request('workers', 10, REASON)).machines).toHaveLength(10);
   });
 });
