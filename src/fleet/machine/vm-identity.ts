@@ -2,9 +2,9 @@
 // Identity and specification of a machine's VM, derived from the record alone: after a crash the marker, the MAC
 // addresses and the seed's name are the same.
 
-import { poolTag } from '../../model/names.ts';
 import type { Machine, MachineId } from '../../model/machine.ts';
 import type { Marker } from '../../model/marker.ts';
+import { poolTag } from '../../model/names.ts';
 import type { Hypervisor, NetworkInterface, VmHardware, VmSpec } from '../../ports/hypervisor.ts';
 import type { InterfaceSettings, PoolSettings, RegionSettings } from '../context/settings.ts';
 

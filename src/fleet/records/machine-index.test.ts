@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { MachineId } from '../../model/machine-id.ts';
+import type { MachineId } from '../../model/machine.ts';
 import { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { aMachine, aMachineId, anIntent } from '../../ports/fakes/sample-records.ts';
 import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';

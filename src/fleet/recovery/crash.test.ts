@@ -151,8 +151,8 @@ describe.each(SOURCES)('a lost response, source %s', (_name, source) => {
       });
       for (const method of new Set(undisturbed.calls)) {
         const testFleet = await prepare(source, scenario);
-        testFleet.hypervisor.loseAnswer(
-          method as Parameters<typeof testFleet.hypervisor.loseAnswer>[0],
+        testFleet.hypervisor.dropResponse(
+          method as Parameters<typeof testFleet.hypervisor.dropResponse>[0],
         );
         await runUntilCrash(testFleet, source, { kind: 'never' });
         await expectExactly(testFleet, scenario.expected, method);
