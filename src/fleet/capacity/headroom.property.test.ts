@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room is exactly what is given out afterwards: by hosts, VM ids and static addresses, whoever else waits for some of it.
+// Headroom equals what is placed afterwards, limited by hosts, VM ids and static addresses, also while machines wait.
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { COOL_DOWN_MS } from '../../placement/index.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
-import { aTestFleet, machinesIn, onePass, type TestFleet, WHY } from '../testing/test-fleet.ts';
+import { aTestFleet, machinesIn, onePass, REASON, type TestFleet } from '../testing/test-fleet.ts';
 
 const GIB = 2 ** 30;
 const MACHINE = '00000000-0000-4000-8000-00000000000a';
@@ -46,22 +46,22 @@ const aCase = fc.record({
   memoryGib: fc.constantFrom(2, 30),
   max: fc.integer({ min: 1, max: 8 }),
   ids: fc.integer({ min: 1, max: 12 }),
-  /** Others' leases: held, or given back so many minutes ago; none has rested enough in the middle of the test. */
+  /** Leases of other machines: held, or released so many minutes ago. No cool-down ends during the test. */
   leases: fc.array(
     fc.record({ last: fc.nat(18), freedAgo: fc.constantFrom(undefined, 0, 20, 31, 45) }),
     { maxLength: 5 },
   ),
-  /** Addresses that somebody's VM is configured with. */
-  strangers: fc.array(fc.nat(18), { maxLength: 3 }),
-  /** Asked for before, and waiting for their turn where one machine per host is made at a time. */
+  /** Addresses in the configuration of unmanaged VMs. */
+  unmanagedAddresses: fc.array(fc.nat(18), { maxLength: 3 }),
+  /** Requested first; they wait where one machine per host is created at a time. */
   waiting: fc.record({ pool: fc.constantFrom(...POOLS), count: fc.nat(5) }),
   createsPerHost: fc.constantFrom(1, 20),
-  asks: fc.constantFrom(...POOLS),
+  requestedPool: fc.constantFrom(...POOLS),
 });
 
 type Case = typeof aCase extends fc.Arbitrary<infer T> ? T : never;
 
-function benchOf({ pools, memoryGib, max, ids, createsPerHost }: Case): TestFleet {
+function testFleetOf({ pools, memoryGib, max, ids, createsPerHost }: Case): TestFleet {
   const size = { cpu: 1, memoryBytes: memoryGib * GIB, diskBytes: 20 * GIB };
   const network = aPool().network;
   const settings = pools.map(([v4, v6], index) =>
@@ -79,7 +79,10 @@ function benchOf({ pools, memoryGib, max, ids, createsPerHost }: Case): TestFlee
   return aTestFleet(someSettings(settings, { regions: { [REGION]: region } }));
 }
 
-async function furnish({ store, hypervisor, clock }: TestFleet, { leases, strangers }: Case) {
+async function addTakenAddresses(
+  { store, hypervisor, clock }: TestFleet,
+  { leases, unmanagedAddresses }: Case,
+) {
   for (const { last, freedAgo } of leases) {
     const address = `10.0.0.${16 + last}`;
     const lease = {
@@ -92,7 +95,7 @@ async function furnish({ store, hypervisor, clock }: TestFleet, { leases, strang
     };
     await store.addresses.create(`${REGION}/${address}`, lease).catch(() => undefined);
   }
-  for (const [index, last] of strangers.entries()) {
+  for (const [index, last] of unmanagedAddresses.entries()) {
     hypervisor.state.vms.set(100 + index, {
       vmId: 100 + index,
       host: 'pve1',
@@ -111,26 +114,26 @@ async function placedOf({ store }: TestFleet, pool: string): Promise<number> {
   return machines.filter((one) => one.pool === pool && one.placement !== undefined).length;
 }
 
-it('is what would be placed, one after the other: never more, never less', async () => {
+it('headroom equals the number of machines that are placed afterwards', async () => {
   await fc.assert(
     fc.asyncProperty(aCase, async (one) => {
-      const bench = benchOf(one);
-      const { fleet, clock } = bench;
-      // So that addresses may have rested before now.
+      const testFleet = testFleetOf(one);
+      const { fleet, clock } = testFleet;
+      // The clock starts late enough for cool-downs that ended before the test.
       await clock.advance(2 * COOL_DOWN_MS);
-      await furnish(bench, one);
+      await addTakenAddresses(testFleet, one);
       const { pool, count } = one.waiting;
-      await fleet.request(pool, Math.min(count, one.max), WHY);
-      await onePass(fleet, bench);
-      const counted = fleet.forecast.headroom(one.asks);
-      const room = (counted?.machines ?? -1) + (counted?.waiting.size ?? 0);
-      const had = await placedOf(bench, one.asks);
-      const members = fleet.view.index.membersOf(one.asks).length;
-      await fleet.request(one.asks, one.max - members, WHY);
-      // Nothing is freed meanwhile, and everybody gets his turn.
-      for (let round = 0; round < 60; round += 1) await onePass(fleet, bench);
-      const got = (await placedOf(bench, one.asks)) - had;
-      expect(room).toBe(got);
+      await fleet.request(pool, Math.min(count, one.max), REASON);
+      await onePass(fleet, testFleet);
+      const counted = fleet.forecast.headroom(one.requestedPool);
+      const headroom = (counted?.machines ?? -1) + (counted?.waiting.size ?? 0);
+      const placedBefore = await placedOf(testFleet, one.requestedPool);
+      const members = fleet.view.index.membersOf(one.requestedPool).length;
+      await fleet.request(one.requestedPool, one.max - members, REASON);
+      // Nothing is released meanwhile, and every machine that fits is placed.
+      for (let pass = 0; pass < 60; pass += 1) await onePass(fleet, testFleet);
+      const placed = (await placedOf(testFleet, one.requestedPool)) - placedBefore;
+      expect(headroom).toBe(placed);
     }),
     { numRuns: 40 },
   );

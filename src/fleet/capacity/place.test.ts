@@ -1,29 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
-import { addressesInUse, aTestFleet, machinesIn, untilAtRest, WHY } from '../testing/test-fleet.ts';
+import { aHost, aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
+import {
+  addressesInUse,
+  aTestFleet,
+  machinesIn,
+  REASON,
+  runPasses,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
 
-describe('a machine that loses its place', () => {
-  it('gives back the address that it loses with it', async () => {
-    const bench = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
-    const { vms } = bench.hypervisor.state;
-    bench.hypervisor.onCall = ({ method, vmId = 0 }) => {
+describe('place', () => {
+  it('releases the address of a machine whose VM id was taken, and chooses another id and address', async () => {
+    const testFleet = aTestFleet(someSettings([aPool({ network: STATIC_NETWORK })]));
+    const { vms } = testFleet.hypervisor.state;
+    testFleet.hypervisor.onCall = ({ method, vmId = 0 }) => {
       if (method !== 'createVm' || vmId !== 1_250 || vms.has(vmId)) return;
-      // Somebody was quicker, with the id and with the address.
+      // An unmanaged VM with this id and this address is created first.
       const options = new Map([
-        ['name', 'theirs'],
+        ['name', 'unmanaged'],
         ['ipconfig0', 'ip=10.10.10.11/24'],
       ]);
       vms.set(vmId, { vmId, host: 'pve1', options, revision: 1, startedAt: 0 });
     };
-    await bench.fleet.scaleTo('workers', 1, WHY);
-    await untilAtRest(bench.fleet, bench);
-    const [machine] = await machinesIn(bench.store);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
     expect(machine).toMatchObject({
       phase: 'ready',
       placement: { vmId: 1_251, addresses: ['10.10.10.12/24'] },
     });
-    expect(await addressesInUse(bench.store)).toEqual(['10.10.10.12']);
-    expect(vms.get(1_250)?.options.get('name')).toBe('theirs');
+    expect(await addressesInUse(testFleet.store)).toEqual(['10.10.10.12']);
+    expect(vms.get(1_250)?.options.get('name')).toBe('unmanaged');
+  });
+
+  it('counts the memory of containers, also of stopped ones', async () => {
+    const testFleet = aTestFleet();
+    for (const [index, host] of ['pve1', 'pve3'].entries()) {
+      const known = { power: 'stopped', isTemplate: false, cpus: 1 } as const;
+      const memoryBytes = aHost(host).memoryBytes;
+      testFleet.hypervisor.state.containers.push({
+        vmId: 500 + index,
+        host,
+        memoryBytes,
+        ...known,
+      });
+    }
+    await testFleet.fleet.scaleTo('workers', 3, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const machines = await machinesIn(testFleet.store);
+    expect(machines.map(({ placement }) => placement?.host)).toEqual(['pve2', 'pve2', 'pve2']);
+  });
+
+  it('a machine that no host has capacity for stays requested, and the reason is recorded once', async () => {
+    const small = aPool({ size: { cpu: 2, memoryBytes: 60 * 2 ** 30, diskBytes: 2 ** 30 } });
+    const testFleet = aTestFleet(someSettings([small]));
+    await testFleet.fleet.scaleTo('workers', 4, REASON);
+    await runPasses(testFleet, 90);
+    const machines = await machinesIn(testFleet.store);
+    expect(machines.map(({ phase }) => phase).sort()).toEqual([
+      'ready',
+      'ready',
+      'ready',
+      'requested',
+    ]);
+    const waiting = machines.find(({ phase }) => phase === 'requested');
+    const recorded = await testFleet.store.journal.read({ machine: waiting?.id ?? '' });
+    expect(recorded.filter(({ reason }) => reason === 'NO_HOST_FITS')).toHaveLength(1);
   });
 });

@@ -6,12 +6,16 @@ import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
 import type { FleetSettings } from '../context/settings.ts';
 import { aPool, STATIC_NETWORK, someSettings } from '../testing/settings.ts';
-import { aTestFleet, machinesIn, onePass, type TestFleet, WHY } from '../testing/test-fleet.ts';
+import { aTestFleet, machinesIn, onePass, REASON, type TestFleet } from '../testing/test-fleet.ts';
 
 const settings = someSettings([aPool({ network: STATIC_NETWORK })]);
 
-/** Somebody's VM, outside our range and without a tag of ours. */
-function aStranger({ hypervisor }: TestFleet, vmId: number, address: string | undefined): void {
+/** A VM outside the id range of the region, without the tag. */
+function putUnmanagedVm(
+  { hypervisor }: TestFleet,
+  vmId: number,
+  address: string | undefined,
+): void {
   hypervisor.state.vms.set(vmId, {
     vmId,
     host: 'pve2',
@@ -24,16 +28,16 @@ function aStranger({ hypervisor }: TestFleet, vmId: number, address: string | un
   });
 }
 
-function withNodes(settingsOfFleet: FleetSettings, nodes: readonly ClusterNode[]): TestFleet {
-  return aTestFleet(settingsOfFleet, (clock) => {
+function withNodes(fleetSettings: FleetSettings, nodes: readonly ClusterNode[]): TestFleet {
+  return aTestFleet(fleetSettings, (clock) => {
     const cluster = new MemoryCluster({ clock, random: new SeededRandom(6) });
     for (const node of nodes) cluster.state.putNode(node);
     return cluster;
   });
 }
 
-async function addressesOf(bench: TestFleet): Promise<readonly string[]> {
-  const machines = await machinesIn(bench.store);
+async function addressesOf(testFleet: TestFleet): Promise<readonly string[]> {
+  const machines = await machinesIn(testFleet.store);
   return machines.flatMap(({ placement }) => placement?.addresses ?? []).toSorted();
 }
 
@@ -42,63 +46,54 @@ function readsOf({ hypervisor }: TestFleet, vmId: number): number {
     .length;
 }
 
-describe('an address', () => {
-  it("that anybody's VM is configured with is not given out", async () => {
-    const bench = aTestFleet(settings);
-    aStranger(bench, 100, '10.10.10.11');
-    aStranger(bench, 101, undefined);
-    await bench.fleet.scaleTo('workers', 2, WHY);
-    await onePass(bench.fleet, bench);
-    expect(await addressesOf(bench)).toEqual(['10.10.10.12/24', '10.10.10.13/24']);
+describe('takenAddresses', () => {
+  it('an address in the configuration of an unmanaged VM is not assigned', async () => {
+    const testFleet = aTestFleet(settings);
+    putUnmanagedVm(testFleet, 100, '10.10.10.11');
+    putUnmanagedVm(testFleet, 101, undefined);
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await addressesOf(testFleet)).toEqual(['10.10.10.12/24', '10.10.10.13/24']);
   });
 
-  it('is looked up once per VM, and again when the VM looks different', async () => {
-    const bench = aTestFleet(settings);
-    aStranger(bench, 100, '10.10.10.11');
+  it('the configuration of a VM is read once, and again when its summary changes', async () => {
+    const testFleet = aTestFleet(settings);
+    putUnmanagedVm(testFleet, 100, '10.10.10.11');
     for (const size of [1, 2]) {
-      await bench.fleet.scaleTo('workers', size, WHY);
-      await onePass(bench.fleet, bench);
+      await testFleet.fleet.scaleTo('workers', size, REASON);
+      await onePass(testFleet.fleet, testFleet);
     }
-    expect(readsOf(bench, 100)).toBe(1);
-    bench.hypervisor.state.vms.get(100)?.options.set('name', 'renamed');
-    await bench.fleet.scaleTo('workers', 3, WHY);
-    await onePass(bench.fleet, bench);
-    expect(readsOf(bench, 100)).toBe(2);
+    expect(readsOf(testFleet, 100)).toBe(1);
+    testFleet.hypervisor.state.vms.get(100)?.options.set('name', 'renamed');
+    await testFleet.fleet.scaleTo('workers', 3, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(readsOf(testFleet, 100)).toBe(2);
   });
 
-  it('costs nothing where machines ask for theirs', async () => {
-    const bench = aTestFleet();
-    aStranger(bench, 100, '10.10.10.11');
-    await bench.fleet.scaleTo('workers', 1, WHY);
-    await onePass(bench.fleet, bench);
-    expect(readsOf(bench, 100)).toBe(0);
+  it('no configuration is read for pools with DHCP', async () => {
+    const testFleet = aTestFleet();
+    putUnmanagedVm(testFleet, 100, '10.10.10.11');
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(readsOf(testFleet, 100)).toBe(0);
   });
 
-  it('that a Node has is not given out, whoever made the Node', async () => {
-    const bench = withNodes(settings, [aClusterNode({ addresses: ['10.10.10.11', 'fd00::1'] })]);
-    await bench.fleet.scaleTo('workers', 1, WHY);
-    await onePass(bench.fleet, bench);
-    expect(await addressesOf(bench)).toEqual(['10.10.10.12/24']);
+  it('an address of a Node is not assigned', async () => {
+    const testFleet = withNodes(settings, [
+      aClusterNode({ addresses: ['10.10.10.11', 'fd00::1'] }),
+    ]);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await addressesOf(testFleet)).toEqual(['10.10.10.12/24']);
   });
 
-  it('that a Node had when the cluster was read last is not given out while it cannot be', async () => {
-    const bench = withNodes(settings, [aClusterNode({ addresses: ['10.10.10.11'] })]);
-    await onePass(bench.fleet, bench);
-    bench.cluster?.disconnect();
-    await bench.clock.advance(10 * 60_000);
-    await bench.fleet.scaleTo('workers', 1, WHY);
-    await onePass(bench.fleet, bench);
-    expect(await addressesOf(bench)).toEqual(['10.10.10.12/24']);
-  });
-});
-
-describe('a name', () => {
-  it('that a Node has is not given to another machine', async () => {
-    const names = { prefix: 'worker', role: undefined, suffix: 'ordinal' } as const;
-    const bench = withNodes(someSettings([aPool({ names })]), [aClusterNode({ name: 'worker-1' })]);
-    await bench.fleet.scaleTo('workers', 1, WHY);
-    await onePass(bench.fleet, bench);
-    const [machine] = await machinesIn(bench.store);
-    expect(machine?.placement?.name).toBe('worker-2');
+  it('an address of a Node is not assigned while Kubernetes cannot be read', async () => {
+    const testFleet = withNodes(settings, [aClusterNode({ addresses: ['10.10.10.11'] })]);
+    await onePass(testFleet.fleet, testFleet);
+    testFleet.cluster?.disconnect();
+    await testFleet.clock.advance(10 * 60_000);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await onePass(testFleet.fleet, testFleet);
+    expect(await addressesOf(testFleet)).toEqual(['10.10.10.12/24']);
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machines that wait for a place will use: they were accepted before any request that asks for headroom now.
+// What the machines that wait for a place will use: they were accepted before any request that needs headroom now.
 // Each is assigned to a host as if no host were busy; nothing is written.
 import type { AddressLease } from '../../model/address-lease.ts';
 import type { Machine } from '../../model/machine.ts';

@@ -4,31 +4,31 @@ import { BackgroundTasks } from './background-tasks.ts';
 
 const settled = () => Promise.resolve().then(() => Promise.resolve());
 
-describe('an errand', () => {
-  it('runs until it ends, and its end is told once', async () => {
-    const errands = new BackgroundTasks();
+describe('BackgroundTasks', () => {
+  it('reports a task as running until it ends, and its end once', async () => {
+    const tasks = new BackgroundTasks();
     let finish = () => {};
-    errands.begin('a', new Promise<void>((resolve) => (finish = resolve)));
-    expect(errands.takeResult('a')).toBe('running');
+    tasks.begin('a', new Promise<void>((resolve) => (finish = resolve)));
+    expect(tasks.takeResult('a')).toBe('running');
     finish();
     await settled();
-    expect(errands.takeResult('a')).toBe('done');
-    expect(errands.takeResult('a')).toBe('none');
+    expect(tasks.takeResult('a')).toBe('done');
+    expect(tasks.takeResult('a')).toBe('none');
   });
 
-  it('that fails says so once, and can be begun again', async () => {
-    const errands = new BackgroundTasks();
-    errands.begin('a', Promise.reject(new Error('no')));
+  it('throws the error of a failed task once; the task can be started again', async () => {
+    const tasks = new BackgroundTasks();
+    tasks.begin('a', Promise.reject(new Error('no')));
     await settled();
-    expect(() => errands.takeResult('a')).toThrow('no');
-    expect(errands.takeResult('a')).toBe('none');
+    expect(() => tasks.takeResult('a')).toThrow('no');
+    expect(tasks.takeResult('a')).toBe('none');
   });
 
-  it('that was forgotten ends unheard', async () => {
-    const errands = new BackgroundTasks();
-    errands.begin('a', Promise.resolve());
-    errands.forget('a');
+  it('reports nothing about a task that was forgotten', async () => {
+    const tasks = new BackgroundTasks();
+    tasks.begin('a', Promise.resolve());
+    tasks.forget('a');
     await settled();
-    expect(errands.takeResult('a')).toBe('none');
+    expect(tasks.takeResult('a')).toBe('none');
   });
 });

@@ -18,7 +18,7 @@ describe('BootTimes', () => {
     expect(times.isDue('workers', 19_000)).toBe(true);
   });
 
-  it('follows boots that become faster at once, and boots that become slower over several', () => {
+  it('adapts at once to boots that become faster, and gradually to boots that become slower', () => {
     const times = new BootTimes();
     times.booted('workers', 20_000);
     times.booted('workers', 10_000);
@@ -28,7 +28,7 @@ describe('BootTimes', () => {
     expect(times.isDue('workers', 0.95 * 12_000)).toBe(true);
   });
 
-  it('learns each pool for itself', () => {
+  it('learns the boot time of each pool separately', () => {
     const times = new BootTimes();
     times.booted('workers', 20_000);
     expect(times.isDue('gpu', 0)).toBe(true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to ask for the first time whether a guest is up. A query to a guest that is still booting takes seconds and holds
+// When to query for the first time whether a guest is up. A query to a guest that is still booting takes seconds and holds
 // a worker of its host; guests of one pool boot in about the same time.
 
 /** Interval between two queries, and its growth with the time since the start. */

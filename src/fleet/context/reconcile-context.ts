@@ -129,7 +129,7 @@ export class ReconcileContext {
     this.#yieldedAt = this.clock.monotonic();
   }
 
-  /** Appends to the journal, and emits an Event where the entry is worth one. */
+  /** Appends to the journal, and emits an Event for the entries that `eventOf` selects. */
   async record({ numbers, ...note }: JournalNote): Promise<void> {
     const entry = { at: this.now, ...note, ...(numbers !== undefined && { numbers }) };
     await this.#parts.journal.append(entry);

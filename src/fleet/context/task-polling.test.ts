@@ -37,7 +37,7 @@ describe('TaskPolling', () => {
     expect(polling.nextPollMs('workers clone', 113_000)).toBeLessThanOrEqual(1_000);
   });
 
-  it('follows tasks that become faster at once, and tasks that become slower over several', () => {
+  it('adapts at once to tasks that become faster, and gradually to tasks that become slower', () => {
     const polling = new TaskPolling();
     polling.ended('workers clone', 10_000);
     polling.ended('workers clone', 2_000);
@@ -46,7 +46,7 @@ describe('TaskPolling', () => {
     expect(polling.nextPollMs('workers clone', 0)).toBeCloseTo(0.95 * 3_600);
   });
 
-  it('learns each kind for itself', () => {
+  it('learns the duration of each kind of task separately', () => {
     const polling = new TaskPolling();
     polling.ended('workers clone', 10_000);
     expect(polling.nextPollMs('workers start', 0)).toBe(500);

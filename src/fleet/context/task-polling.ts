@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to ask Proxmox for a task's status. Tasks of one kind in one pool take about as long as the last ones did: a task
+// When to poll the status of a Proxmox task. Tasks of one kind in one pool take about as long as the last ones did: a task
 // is polled rarely until it can have ended, and often from then on, because the next step waits for it.
 
 /** Share of the shortest recent duration after which a task may have ended. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes with stores of their own and one cluster between them: never do both act, and who takes over waits.
+// Two processes with separate stores and one cluster: they never act at the same time, and a successor waits first.
 import { describe, expect, it } from 'vitest';
 import { Unreachable } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
@@ -20,20 +20,20 @@ interface Replica {
   readonly driverRegistry: DriverRegistry;
   readonly stop: AbortController;
   readonly finish: AbortController;
-  readonly told: string[];
+  readonly transitions: string[];
   driving: Promise<void>;
-  pulses: number;
+  heartbeats: number;
   onLeading: () => void;
 }
 
-interface Site {
+interface TwoReplicas {
   readonly clock: VirtualClock;
   readonly hypervisor: MemoryHypervisor;
   readonly a: Replica;
   readonly b: Replica;
 }
 
-function aSite(overrides: Partial<FleetSettings> = {}): Site {
+function twoReplicas(overrides: Partial<FleetSettings> = {}): TwoReplicas {
   const clock = new VirtualClock();
   const hypervisor = new MemoryHypervisor({
     region: REGION,
@@ -66,9 +66,9 @@ function aSite(overrides: Partial<FleetSettings> = {}): Site {
       driverRegistry,
       stop: new AbortController(),
       finish: new AbortController(),
-      told: [],
+      transitions: [],
       driving: Promise.resolve(),
-      pulses: 0,
+      heartbeats: 0,
       onLeading: () => undefined,
     };
   };
@@ -76,241 +76,248 @@ function aSite(overrides: Partial<FleetSettings> = {}): Site {
 }
 
 function start(replica: Replica): void {
-  const { fleet, stop, finish, told } = replica;
+  const { fleet, stop, finish, transitions } = replica;
   replica.driving = fleet.runDriver({
     signal: stop.signal,
     finish: finish.signal,
     events: {
       onLeading: (isLeading) => {
-        told.push(isLeading ? 'leads' : 'led');
+        transitions.push(isLeading ? 'leading' : 'not leading');
         if (isLeading) replica.onLeading();
       },
       onHeartbeat: () => {
-        replica.pulses += 1;
+        replica.heartbeats += 1;
       },
       onWaiting: (holder) => {
-        if (told.at(-1) !== `waits for ${holder}`) told.push(`waits for ${holder}`);
+        if (transitions.at(-1) !== `waiting for ${holder}`)
+          transitions.push(`waiting for ${holder}`);
       },
     },
   });
 }
 
-/** Second by second; both asked at each. */
-async function passes({ clock, a, b }: Site, seconds: number): Promise<number[]> {
-  const together: number[] = [];
+/** Advances the clock second by second; returns the seconds in which both replicas were allowed to act. */
+async function advanceSeconds({ clock, a, b }: TwoReplicas, seconds: number): Promise<number[]> {
+  const bothActing: number[] = [];
   for (let second = 0; second < seconds; second += 1) {
     await clock.advance(1_000);
-    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
-    if (a.driverRegistry.mayAct() && b.driverRegistry.mayAct()) together.push(second);
+    for (let tick = 0; tick < 50; tick += 1) await Promise.resolve();
+    if (a.driverRegistry.mayAct() && b.driverRegistry.mayAct()) bothActing.push(second);
   }
-  return together;
+  return bothActing;
 }
 
-async function end({ clock, a, b }: Site): Promise<void> {
+async function end({ clock, a, b }: TwoReplicas): Promise<void> {
   for (const { stop } of [a, b]) stop.abort();
   await advanceUntilSettled(clock, Promise.all([a.driving, b.driving]));
 }
 
-describe('the Lease in the cluster', () => {
-  it('lets one drive; the other takes over when it is given back', async () => {
-    const site = aSite();
-    const { a, b } = site;
+describe('leader election through the Lease of the cluster', () => {
+  it('one replica drives; the other takes over when the Lease is released', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     start(b);
-    expect(await passes(site, 20)).toEqual([]);
-    expect(a.told).toEqual(['leads']);
-    expect(b.told).toEqual(['waits for a']);
-    const views = () => site.hypervisor.calls.filter(({ method }) => method === 'view').length;
+    expect(await advanceSeconds(replicas, 20)).toEqual([]);
+    expect(a.transitions).toEqual(['leading']);
+    expect(b.transitions).toEqual(['waiting for a']);
+    const views = () => replicas.hypervisor.calls.filter(({ method }) => method === 'view').length;
     let before = 0;
     a.cluster.onCall = ({ method }) => {
       if (method === 'releaseLease') before = views();
     };
     a.finish.abort();
-    await advanceUntilSettled(site.clock, a.driving);
+    await advanceUntilSettled(replicas.clock, a.driving);
     let atTakeOver = 0;
     b.onLeading = () => {
       atTakeOver = views();
     };
-    await passes(site, 5);
-    expect(b.told).toEqual(['waits for a', 'leads']);
+    await advanceSeconds(replicas, 5);
+    expect(b.transitions).toEqual(['waiting for a', 'leading']);
     expect(atTakeOver - before).toBe(2);
-    await end(site);
+    await end(replicas);
   });
 
   it.each([
-    ['is under way', undefined, MAX_REQUEST_MS],
-    ['was answered', 'settled', 0],
+    ['is in progress', undefined, MAX_REQUEST_MS],
+    ['has ended', 'settled', 0],
     ['may still take effect', 'unknown', MAX_REQUEST_MS],
-  ] as const)('is given back with a request that %s', async (_what, how, waitMs) => {
-    const site = aSite();
-    const { a, b, clock } = site;
-    start(a);
-    await passes(site, 5);
-    start(b);
-    await passes(site, 5);
-    const ended = a.driverRegistry.beginRequest();
-    if (how !== undefined) ended(how);
-    a.finish.abort();
-    await advanceUntilSettled(clock, a.driving);
-    const gaveBackAt = clock.monotonic();
-    while (!b.told.includes('leads')) await passes(site, 1);
-    const tookMs = clock.monotonic() - gaveBackAt;
-    expect(tookMs).toBeGreaterThanOrEqual(waitMs);
-    expect(tookMs).toBeLessThan(waitMs + 6_000);
-    await end(site);
-  });
+  ] as const)(
+    'a released Lease delays the successor only as long as needed when a request %s',
+    async (_state, outcome, waitMs) => {
+      const replicas = twoReplicas();
+      const { a, b, clock } = replicas;
+      start(a);
+      await advanceSeconds(replicas, 5);
+      start(b);
+      await advanceSeconds(replicas, 5);
+      const ended = a.driverRegistry.beginRequest();
+      if (outcome !== undefined) ended(outcome);
+      a.finish.abort();
+      await advanceUntilSettled(clock, a.driving);
+      const releasedAt = clock.monotonic();
+      while (!b.transitions.includes('leading')) await advanceSeconds(replicas, 1);
+      const tookMs = clock.monotonic() - releasedAt;
+      expect(tookMs).toBeGreaterThanOrEqual(waitMs);
+      expect(tookMs).toBeLessThan(waitMs + 6_000);
+      await end(replicas);
+    },
+  );
 
-  it('keeps a successor waiting that comes after it was given back, too', async () => {
-    const site = aSite();
-    const { a, b } = site;
+  it('a successor that starts after the release waits until the last request can no longer take effect', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     a.driverRegistry.beginRequest()('unknown');
-    await passes(site, 10);
+    await advanceSeconds(replicas, 10);
     a.finish.abort();
-    await advanceUntilSettled(site.clock, a.driving);
+    await advanceUntilSettled(replicas.clock, a.driving);
     start(b);
-    await passes(site, MAX_REQUEST_MS / 1_000 - 12);
-    expect(b.told).toEqual([]);
-    await passes(site, 8);
-    expect(b.told).toEqual(['leads']);
-    await end(site);
+    await advanceSeconds(replicas, MAX_REQUEST_MS / 1_000 - 12);
+    expect(b.transitions).toEqual([]);
+    await advanceSeconds(replicas, 8);
+    expect(b.transitions).toEqual(['leading']);
+    await end(replicas);
   });
 
-  it('is had at once by who comes after it was given back with nothing left to wait for', async () => {
-    const site = aSite();
-    const { a, b } = site;
+  it('a replica that starts after a clean release acquires the Lease at once', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     a.finish.abort();
-    await advanceUntilSettled(site.clock, a.driving);
+    await advanceUntilSettled(replicas.clock, a.driving);
     start(b);
-    await passes(site, 1);
-    expect(b.told).toEqual(['leads']);
-    await end(site);
+    await advanceSeconds(replicas, 1);
+    expect(b.transitions).toEqual(['leading']);
+    await end(replicas);
   });
 
-  it('is not taken for given back when it was torn away and the answer got lost', async () => {
-    const site = aSite();
-    const { a, b } = site;
+  it('a takeover whose response was lost is not mistaken for a release', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     start(b);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     a.cluster.disconnect();
-    while (a.driverRegistry.mayAct()) await passes(site, 1);
+    while (a.driverRegistry.mayAct()) await advanceSeconds(replicas, 1);
     b.cluster.dropResponse('acquireLease');
-    while (b.cluster.state.leases.get('reconcile')?.holder !== 'b') await passes(site, 1);
-    const takenAt = site.clock.monotonic();
-    while (!b.told.includes('leads')) {
-      expect(site.clock.monotonic() - takenAt).toBeLessThan(2 * MAX_REQUEST_MS);
-      await passes(site, 1);
+    while (b.cluster.state.leases.get('reconcile')?.holder !== 'b')
+      await advanceSeconds(replicas, 1);
+    const takenAt = replicas.clock.monotonic();
+    while (!b.transitions.includes('leading')) {
+      expect(replicas.clock.monotonic() - takenAt).toBeLessThan(2 * MAX_REQUEST_MS);
+      await advanceSeconds(replicas, 1);
     }
-    expect(site.clock.monotonic() - takenAt).toBeGreaterThanOrEqual(MAX_REQUEST_MS - 1_000);
-    await end(site);
+    expect(replicas.clock.monotonic() - takenAt).toBeGreaterThanOrEqual(MAX_REQUEST_MS - 1_000);
+    await end(replicas);
   });
 
-  it('is given back with the rest of the waiting by who is called off in the middle of it', async () => {
-    const site = aSite();
-    const { a, b } = site;
+  it('a successor that stops while it waits releases the Lease with the remaining wait', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     start(b);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     a.cluster.disconnect();
     const lease = () => b.cluster.state.leases.get('reconcile');
-    while (lease()?.holder !== 'b') await passes(site, 1);
-    await passes(site, 10);
+    while (lease()?.holder !== 'b') await advanceSeconds(replicas, 1);
+    await advanceSeconds(replicas, 10);
     b.finish.abort();
-    await advanceUntilSettled(site.clock, b.driving);
+    await advanceUntilSettled(replicas.clock, b.driving);
     expect(lease()?.holder).toBe('');
     const leftMs = (lease()?.durationMs ?? 0) - 1_000;
     expect(leftMs).toBeGreaterThanOrEqual(MAX_REQUEST_MS - 12_000);
     expect(leftMs).toBeLessThan(MAX_REQUEST_MS);
-    expect(b.told).not.toContain('leads');
-    await end(site);
+    expect(b.transitions).not.toContain('leading');
+    await end(replicas);
   });
 
-  it('is not acted on by two when somebody removes it', async () => {
-    const site = aSite();
-    const { a, b } = site;
+  it('two replicas never act at the same time after the Lease was deleted', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     start(b);
-    await passes(site, 7);
+    await advanceSeconds(replicas, 7);
     a.cluster.state.leases.delete('reconcile');
-    expect(await passes(site, 200)).toEqual([]);
-    expect([...a.told, ...b.told].filter((one) => one === 'leads').length).toBeGreaterThan(1);
-    await end(site);
+    expect(await advanceSeconds(replicas, 200)).toEqual([]);
+    expect(
+      [...a.transitions, ...b.transitions].filter((one) => one === 'leading').length,
+    ).toBeGreaterThan(1);
+    await end(replicas);
   });
 
-  it('stops a driver that cannot renew it before another may begin', async () => {
-    const site = aSite();
-    const { a, b } = site;
+  it('a driver that cannot renew the Lease stops before another may act', async () => {
+    const replicas = twoReplicas();
+    const { a, b } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     start(b);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     a.cluster.disconnect();
-    while (a.driverRegistry.mayAct()) await passes(site, 1);
+    while (a.driverRegistry.mayAct()) await advanceSeconds(replicas, 1);
     expect(b.driverRegistry.mayAct()).toBe(false);
-    const together = await passes(site, 200);
-    expect(together).toEqual([]);
-    expect(a.told.slice(0, 2)).toEqual(['leads', 'led']);
-    expect(b.told).toContain('leads');
-    // It stopped a longest request before the end of its lease; the other began a longest request after it.
-    const calls = site.hypervisor.calls.filter(({ method }) => method === 'createVm');
+    const bothActing = await advanceSeconds(replicas, 200);
+    expect(bothActing).toEqual([]);
+    expect(a.transitions.slice(0, 2)).toEqual(['leading', 'not leading']);
+    expect(b.transitions).toContain('leading');
+    // The old driver stops MAX_REQUEST_MS before its Lease expires; the new one starts MAX_REQUEST_MS after that.
+    const calls = replicas.hypervisor.calls.filter(({ method }) => method === 'createVm');
     expect(calls).toHaveLength(1);
-    await end(site);
+    await end(replicas);
   });
 
   it.each([
-    ['two more looks at Proxmox', 0],
-    ['two that succeeded', 3],
-  ])('is not taken over before %s', async (_, failures) => {
-    const site = aSite();
-    const { a, b, hypervisor } = site;
+    ['were made', 0],
+    ['succeeded after failures', 3],
+  ])('a replica does not lead before two reads of Proxmox %s', async (_, failures) => {
+    const replicas = twoReplicas();
+    const { a, b, hypervisor } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     start(b);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     a.cluster.disconnect();
-    while (a.driverRegistry.mayAct()) await passes(site, 1);
+    while (a.driverRegistry.mayAct()) await advanceSeconds(replicas, 1);
     const views = () => hypervisor.calls.filter(({ method }) => method === 'view').length;
     const before = views();
     for (let count = 0; count < failures; count += 1) {
-      hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'nobody answers'));
+      hypervisor.failNext('view', new Unreachable('PVE_UNREACHABLE', 'connection refused'));
     }
     let atTakeOver = 0;
     b.onLeading = () => {
       atTakeOver = views();
     };
-    while (!b.told.includes('leads')) await passes(site, 1);
+    while (!b.transitions.includes('leading')) await advanceSeconds(replicas, 1);
     expect(atTakeOver - before).toBe(2 + failures);
-    await end(site);
+    await end(replicas);
   });
 
-  it('waits out the longest request, however long the config lets one take', async () => {
+  it('a successor waits for the longest request that the config allows, and keeps sending heartbeats', async () => {
     const maxRequestMs = 120_000;
-    const site = aSite({ maxRequestMs });
-    const { a, b } = site;
+    const replicas = twoReplicas({ maxRequestMs });
+    const { a, b } = replicas;
     start(a);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     start(b);
-    await passes(site, 5);
+    await advanceSeconds(replicas, 5);
     a.cluster.disconnect();
-    while (a.driverRegistry.mayAct()) await passes(site, 1);
-    const stoppedAt = site.clock.monotonic();
+    while (a.driverRegistry.mayAct()) await advanceSeconds(replicas, 1);
+    const stoppedAt = replicas.clock.monotonic();
     let longestSilence = 0;
-    for (let silence = 0; !b.told.includes('leads'); silence += 1) {
-      const before = b.pulses;
-      await passes(site, 1);
-      if (b.pulses > before) silence = 0;
+    for (let silence = 0; !b.transitions.includes('leading'); silence += 1) {
+      const before = b.heartbeats;
+      await advanceSeconds(replicas, 1);
+      if (b.heartbeats > before) silence = 0;
       longestSilence = Math.max(longestSilence, silence);
     }
     expect(longestSilence).toBeLessThan(10);
-    expect(site.clock.monotonic() - stoppedAt).toBeGreaterThanOrEqual(2 * maxRequestMs - 2_000);
-    await end(site);
+    expect(replicas.clock.monotonic() - stoppedAt).toBeGreaterThanOrEqual(2 * maxRequestMs - 2_000);
+    await end(replicas);
   });
 });

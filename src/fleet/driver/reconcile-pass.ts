@@ -118,8 +118,8 @@ async function enqueueMachines(
 }
 
 /**
- * Soon while a machine is in progress. A machine that is backed off is waited for; one that waits for capacity is looked
- * at again with the next regular pass.
+ * Soon while a machine is in progress. A machine in back-off counts from its end; a machine that waits for capacity is
+ * tried again in the next regular pass.
  */
 function nextPassAt(context: ReconcileContext, inProgress: readonly Machine[]): number {
   const { reconcileMs, busyMs } = context.settings;

@@ -8,10 +8,11 @@ import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
-  leftovers,
+  existingResources,
   machinesIn,
+  phasesIn,
+  REASON,
   type TestFleet,
-  WHY,
 } from '../testing/test-fleet.ts';
 
 /** Longer than everything that a test waits for. */
@@ -27,18 +28,18 @@ function aFleetWithRarePasses(): TestFleet {
   );
 }
 
-async function waitSeconds(bench: TestFleet, seconds: number): Promise<void> {
-  for (let second = 0; second < seconds; second += 1) await bench.clock.advance(1_000);
+async function waitSeconds(testFleet: TestFleet, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second += 1) await testFleet.clock.advance(1_000);
 }
 
 async function countPasses(
-  bench: TestFleet,
+  testFleet: TestFleet,
   work: (stop: AbortController) => Promise<void>,
 ): Promise<number> {
   const finish = new AbortController();
   const signal = new AbortController();
   let [passes, begins, ends] = [0, 0, 0];
-  const driving = bench.fleet.runDriver({
+  const driving = testFleet.fleet.runDriver({
     signal: signal.signal,
     finish: finish.signal,
     events: {
@@ -55,18 +56,18 @@ async function countPasses(
   });
   await work(finish);
   finish.abort();
-  await advanceUntilSettled(bench.clock, driving);
+  await advanceUntilSettled(testFleet.clock, driving);
   expect(ends).toBe(begins);
   return passes;
 }
 
 /** Downloads the image first, so that the machines' creation is all there is to wait for. */
-async function withImage(bench: TestFleet): Promise<void> {
+async function withImage(testFleet: TestFleet): Promise<void> {
   const file = 'noble-with-agent-abababababab.qcow2';
   for (const host of ['pve1', 'pve2', 'pve3']) {
     await advanceUntilSettled(
-      bench.clock,
-      bench.hypervisor.downloadImage({
+      testFleet.clock,
+      testFleet.hypervisor.downloadImage({
         host,
         storage: 'local',
         url: 'https://images.example/noble-with-agent.img',
@@ -75,31 +76,31 @@ async function withImage(bench: TestFleet): Promise<void> {
       }),
     );
   }
-  await waitSeconds(bench, 30);
+  await waitSeconds(testFleet, 30);
 }
 
-describe('the work queue between two passes', () => {
+describe('Reconciler: the work queue between two passes', () => {
   it('brings machines to ready, and places waiting machines when a creation ends', async () => {
-    const bench = aFleetWithRarePasses();
-    await withImage(bench);
-    await bench.fleet.scaleTo('workers', 9, WHY);
-    const passes = await countPasses(bench, async () => {
-      await waitSeconds(bench, 60);
-      const machines = await machinesIn(bench.store);
+    const testFleet = aFleetWithRarePasses();
+    await withImage(testFleet);
+    await testFleet.fleet.scaleTo('workers', 9, REASON);
+    const passes = await countPasses(testFleet, async () => {
+      await waitSeconds(testFleet, 60);
+      const machines = await machinesIn(testFleet.store);
       expect(machines.map(({ phase }) => phase)).toEqual(Array.from({ length: 9 }, () => 'ready'));
     });
     expect(passes).toBe(1);
-    expect(leftovers(bench.hypervisor).vms).toHaveLength(9);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(9);
   });
 
   it('respects the limit of creations per host', async () => {
-    const bench = aFleetWithRarePasses();
-    await withImage(bench);
-    await bench.fleet.scaleTo('workers', 9, WHY);
-    await countPasses(bench, async () => {
+    const testFleet = aFleetWithRarePasses();
+    await withImage(testFleet);
+    await testFleet.fleet.scaleTo('workers', 9, REASON);
+    await countPasses(testFleet, async () => {
       for (let check = 0; check < 200; check += 1) {
-        await bench.clock.advance(300);
-        const creating = (await machinesIn(bench.store)).filter(({ phase }) =>
+        await testFleet.clock.advance(300);
+        const creating = (await machinesIn(testFleet.store)).filter(({ phase }) =>
           ['placed', 'creating'].includes(phase),
         );
         const hosts = creating.map(({ placement }) => placement?.host);
@@ -109,72 +110,72 @@ describe('the work queue between two passes', () => {
   });
 
   it('starts nothing new after the finish signal', async () => {
-    const bench = aFleetWithRarePasses();
-    await withImage(bench);
-    await bench.fleet.scaleTo('workers', 1, WHY);
-    await countPasses(bench, async (finish) => {
-      await waitSeconds(bench, 2);
+    const testFleet = aFleetWithRarePasses();
+    await withImage(testFleet);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await countPasses(testFleet, async (finish) => {
+      await waitSeconds(testFleet, 2);
       finish.abort();
-      await waitSeconds(bench, 60);
-      const [machine] = await machinesIn(bench.store);
+      await waitSeconds(testFleet, 60);
+      const [machine] = await machinesIn(testFleet.store);
       expect(machine?.phase).not.toBe('ready');
     });
   });
 
   it('stops when the lease is lost', async () => {
-    const bench = aFleetWithRarePasses();
-    await withImage(bench);
-    await bench.fleet.scaleTo('workers', 3, WHY);
-    await countPasses(bench, async () => {
-      await waitSeconds(bench, 2);
-      const lease = await bench.store.leases.read(RECONCILE_LEASE);
-      await bench.store.leases.release(lease!);
+    const testFleet = aFleetWithRarePasses();
+    await withImage(testFleet);
+    await testFleet.fleet.scaleTo('workers', 3, REASON);
+    await countPasses(testFleet, async () => {
+      await waitSeconds(testFleet, 2);
+      const lease = await testFleet.store.leases.read(RECONCILE_LEASE);
+      await testFleet.store.leases.release(lease!);
       const request = { name: RECONCILE_LEASE, holder: 'other', durationMs: 3_600_000 };
-      await bench.store.leases.acquire(request);
-      const records = await machinesIn(bench.store);
-      await waitSeconds(bench, 60);
-      expect(await machinesIn(bench.store)).toEqual(records);
+      await testFleet.store.leases.acquire(request);
+      const records = await machinesIn(testFleet.store);
+      await waitSeconds(testFleet, 60);
+      expect(await machinesIn(testFleet.store)).toEqual(records);
       expect(records.some(({ phase }) => phase === 'ready')).toBe(false);
     });
   });
 
   it('lets a host that does not answer delay only its own machines', async () => {
-    const bench = aTestFleet(someSettings([aPool({ limits: { ...aPool().limits, max: 20 } })]));
-    await withImage(bench);
-    const hypervisor = hangingOn('pve1', bench.hypervisor);
-    const fleet = aFleet({ ...bench, hypervisor, settings: someSettings(), seed: 2 });
-    await fleet.scaleTo('workers', 6, WHY);
+    const testFleet = aTestFleet(someSettings([aPool({ limits: { ...aPool().limits, max: 20 } })]));
+    await withImage(testFleet);
+    const hypervisor = hangingOn('pve1', testFleet.hypervisor);
+    const fleet = aFleet({ ...testFleet, hypervisor, settings: someSettings(), seed: 2 });
+    await fleet.scaleTo('workers', 6, REASON);
     const stop = new AbortController();
     const driving = fleet.runDriver({ signal: stop.signal });
-    await waitSeconds(bench, 60);
-    const machines = await machinesIn(bench.store);
+    await waitSeconds(testFleet, 60);
+    const machines = await machinesIn(testFleet.store);
     const phasesOn = (host: string) =>
       machines.filter(({ placement }) => placement?.host === host).map(({ phase }) => phase);
     expect(phasesOn('pve1')).toEqual(['creating', 'creating']);
     expect(phasesOn('pve2')).toEqual(['ready', 'ready']);
     expect(phasesOn('pve3')).toEqual(['ready', 'ready']);
     stop.abort();
-    await advanceUntilSettled(bench.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 
   it('treats an unexpected exception as the failure of one machine', async () => {
-    const bench = aTestFleet();
-    await withImage(bench);
+    const testFleet = aTestFleet();
+    await withImage(testFleet);
     let isFirst = true;
-    const hypervisor = wrapped(bench.hypervisor, 'createVm', (call) => {
+    const hypervisor = wrapped(testFleet.hypervisor, 'createVm', (call) => {
       if (!isFirst) return call();
       isFirst = false;
       return Promise.reject(new ReferenceError('broken'));
     });
-    const fleet = aFleet({ ...bench, hypervisor, settings: someSettings(), seed: 2 });
-    await fleet.scaleTo('workers', 3, WHY);
+    const fleet = aFleet({ ...testFleet, hypervisor, settings: someSettings(), seed: 2 });
+    await fleet.scaleTo('workers', 3, REASON);
     const stop = new AbortController();
     const driving = fleet.runDriver({ signal: stop.signal });
-    await waitSeconds(bench, 60);
-    const phases = (await machinesIn(bench.store)).map(({ phase }) => phase);
+    await waitSeconds(testFleet, 60);
+    const phases = await phasesIn(testFleet.store);
     expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready']);
     stop.abort();
-    await advanceUntilSettled(bench.clock, driving);
+    await advanceUntilSettled(testFleet.clock, driving);
   });
 });
 

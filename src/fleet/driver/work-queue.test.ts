@@ -34,7 +34,7 @@ function aQueue(workers = 2) {
 }
 
 describe('WorkQueue', () => {
-  it('runs at most the workers of a lane, and other lanes meanwhile', async () => {
+  it('runs at most as many machines of a lane as it has workers, and other lanes independently', async () => {
     const { queue, ids, end } = aQueue();
     for (const id of ['a/1', 'a/2', 'a/3', 'b/1']) queue.add(id);
     queue.startDue();
@@ -44,7 +44,7 @@ describe('WorkQueue', () => {
     expect(ids()).toEqual(['a/1', 'a/2', 'b/1', 'a/3']);
   });
 
-  it('never runs one machine twice at the same time, and runs it again when it was added meanwhile', async () => {
+  it('never runs a machine twice at the same time, and runs it again if it was added while running', async () => {
     const { queue, ids, end } = aQueue();
     queue.add('a/1');
     queue.startDue();

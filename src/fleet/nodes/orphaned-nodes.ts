@@ -29,7 +29,7 @@ export async function removeOrphanedNodes(context: ReconcileContext): Promise<vo
   for (const orphan of orphans) await removeWhenDue(context, clusterReading.cluster, orphan);
 }
 
-/** Nodes that look orphaned from the two views alone. */
+/** Nodes without a VM and a machine, according to the two views alone. */
 export function orphanedNodesIn(
   context: ReconcileContext,
   nodes: readonly ClusterNode[],

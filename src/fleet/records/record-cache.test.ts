@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { MachineId } from '../../model/machine.ts';
 import { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { aMachine, aMachineId, anIntent, aPoolState } from '../../ports/fakes/sample-records.ts';
 import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
@@ -14,15 +13,15 @@ function aStore(): MemoryStore {
 
 const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1);
 
-async function expectInStep(cache: RecordCache, store: Store): Promise<void> {
+async function expectMatchesStore(cache: RecordCache, store: Store): Promise<void> {
   const machines = (await store.machines.list()).map(({ value }) => value);
   expect([...cache.machines.all()].sort(byId)).toEqual(machines);
   const intents = (await store.intents.list()).map(({ value }) => value);
   expect([...cache.intents.all()].sort(byId)).toEqual(intents);
 }
 
-describe('what this process writes', () => {
-  it('is there as soon as it is durable, without following', async () => {
+describe('RecordCache: own writes', () => {
+  it('are visible as soon as they are durable, without a refresh', async () => {
     const store = aStore();
     const cache = new RecordCache(store);
     await cache.refresh();
@@ -35,7 +34,7 @@ describe('what this process writes', () => {
     expect(cache.index.machinesOf('b')).toEqual([]);
   });
 
-  it('is not there when the write was refused', async () => {
+  it('are not visible when the write was refused', async () => {
     const store = aStore();
     const cache = new RecordCache(store);
     await cache.refresh();
@@ -46,8 +45,8 @@ describe('what this process writes', () => {
   });
 });
 
-describe('what others write', () => {
-  it('is there after following, also when it was read half way', async () => {
+describe('RecordCache: writes of other processes', () => {
+  it('are visible after a refresh, including writes during an earlier refresh', async () => {
     const store = aStore();
     const other = store.reopen();
     const cache = new RecordCache(store);
@@ -62,7 +61,7 @@ describe('what others write', () => {
     expect(cache.machines.all()).toEqual([later.value]);
   });
 
-  it('is read as a whole when too much has happened since', async () => {
+  it('are read as a full list when the change feed no longer covers them', async () => {
     const store = aStore();
     const other = store.reopen();
     const cache = new RecordCache(store);
@@ -77,65 +76,65 @@ describe('what others write', () => {
     expect(cache.pools.get('p')).toEqual(seen.value);
   });
 
-  it('does not bring back what we removed while it was being read', async () => {
+  it('a refresh does not restore a record that was removed while it ran', async () => {
     const store = aStore();
     const other = store.reopen();
     const cache = new RecordCache(store);
     await cache.refresh();
     await cache.machines.put(aMachineId(1), aMachine({ id: aMachineId(1) }), {});
     await other.pools.create('p', aPoolState());
-    const following = cache.refresh();
+    const refreshing = cache.refresh();
     await cache.machines.remove(aMachineId(1), {});
-    await following;
+    await refreshing;
     expect(cache.machines.all()).toEqual([]);
   });
 });
 
-interface Step {
-  readonly what: 'machine' | 'intent' | 'remove';
+interface Write {
+  readonly action: 'machine' | 'intent' | 'remove';
   readonly number: number;
   readonly pool: string;
 }
 
-const step = fc.record({
-  who: fc.constantFrom('us' as const, 'them' as const),
-  what: fc.constantFrom('machine' as const, 'intent' as const, 'remove' as const),
+const write = fc.record({
+  writer: fc.constantFrom('own' as const, 'other' as const),
+  action: fc.constantFrom('machine' as const, 'intent' as const, 'remove' as const),
   number: fc.integer({ min: 1, max: 4 }),
   pool: fc.constantFrom('a', 'b'),
   awaited: fc.boolean(),
 });
 
-describe('any order of writes', () => {
-  it('ends in the picture the store has', async () => {
+describe('RecordCache: concurrent writers', () => {
+  it('any order of writes and refreshes ends with the content of the store', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      fc.asyncProperty(fc.array(write, { maxLength: 40 }), async (writes) => {
         const store = aStore();
-        const [ours, theirs] = [new RecordCache(store), new RecordCache(store.reopen())];
-        await Promise.all([ours.refresh(), theirs.refresh()]);
+        const [own, other] = [new RecordCache(store), new RecordCache(store.reopen())];
+        await Promise.all([own.refresh(), other.refresh()]);
         const running: Promise<unknown>[] = [];
-        for (const { who, awaited, ...rest } of steps) {
-          const cache = who === 'us' ? ours : theirs;
+        for (const { writer, awaited, ...rest } of writes) {
+          const cache = writer === 'own' ? own : other;
           const call = cache
             .refresh()
-            .then(() => act(cache, rest))
+            .then(() => apply(cache, rest))
             .catch(() => undefined);
           running.push(call);
           if (awaited) await call;
         }
         await Promise.all(running);
-        await Promise.all([ours.refresh(), theirs.refresh()]);
-        await expectInStep(ours, store);
-        await expectInStep(theirs, store);
-        expectRosterInStep(ours);
+        await Promise.all([own.refresh(), other.refresh()]);
+        await expectMatchesStore(own, store);
+        await expectMatchesStore(other, store);
+        expectIndexMatchesRecords(own);
       }),
       { numRuns: 100 },
     );
   });
 });
 
-function act(cache: RecordCache, { what, number, pool }: Step) {
+function apply(cache: RecordCache, { action, number, pool }: Write) {
   const id = aMachineId(number);
-  switch (what) {
+  switch (action) {
     case 'machine':
       return cache.machines.put(id, aMachine({ id, pool }), {});
     case 'intent':
@@ -145,65 +144,7 @@ function act(cache: RecordCache, { what, number, pool }: Step) {
   }
 }
 
-function expectRosterInStep({ index, machines }: RecordCache): void {
+function expectIndexMatchesRecords({ index, machines }: RecordCache): void {
   const inPools = [...index.machinesOf('a'), ...index.machinesOf('b')];
   expect(inPools.toSorted(byId)).toEqual([...machines.all()].sort(byId));
 }
-
-describe('the roster', () => {
-  const placement = {
-    region: 'lab',
-    host: 'pve1',
-    vmId: 1250,
-    name: 'worker-1',
-    diskStorage: 'x',
-    addresses: [],
-  };
-  const put = async (
-    cache: RecordCache,
-    overrides: Parameters<typeof aMachine>[0] & { id: MachineId },
-  ) => cache.machines.put(overrides.id, aMachine(overrides), {});
-
-  it('finds a machine by VM, name and provider id; a living one before one that is over', async () => {
-    const cache = new RecordCache(aStore());
-    await cache.refresh();
-    await put(cache, { id: aMachineId(1), phase: 'gone', placement, requestedAt: 1 });
-    await put(cache, {
-      id: aMachineId(2),
-      phase: 'ready',
-      placement,
-      nodeName: 'node-x',
-      providerId: 'k3s://node-x',
-      requestedAt: 0,
-    });
-    const { index } = cache;
-    expect(index.byVm('lab', 1250)?.id).toBe(aMachineId(2));
-    expect(index.byVm('lab', 1251)).toBeUndefined();
-    expect(index.byName('worker-1')?.id).toBe(aMachineId(2));
-    expect(index.byName('node-x')?.id).toBe(aMachineId(2));
-    expect(index.byProviderId('k3s://node-x')?.id).toBe(aMachineId(2));
-    await cache.machines.remove(aMachineId(2), {});
-    expect(index.byVm('lab', 1250)?.id).toBe(aMachineId(1));
-    expect(index.byProviderId('k3s://node-x')).toBeUndefined();
-  });
-
-  it('counts who is coming and who is leaving', async () => {
-    const cache = new RecordCache(aStore());
-    await cache.refresh();
-    const { index } = cache;
-    const before = index.version('a');
-    const create = anIntent({ id: 'c', pool: 'a', machines: [aMachineId(1), aMachineId(2)] });
-    await cache.intents.put('c', create, {});
-    expect(index.membersOf('a')).toHaveLength(2);
-    expect(index.requested(aMachineId(1))?.id).toBe('c');
-    const { size: _, ...common } = anIntent({ id: 'd', pool: 'a', machines: [aMachineId(1)] });
-    await cache.intents.put('d', { ...common, kind: 'cancel' }, {});
-    expect(index.membersOf('a').map(({ id }) => id)).toEqual([aMachineId(2)]);
-    expect(index.isDeletionRequested(aMachineId(1))).toBe(true);
-    await cache.intents.put('d', { ...common, kind: 'cancel', state: 'done' }, {});
-    await cache.intents.put('c', { ...create, state: 'done' }, {});
-    expect(index.membersOf('a')).toEqual([]);
-    expect(index.isDeletionRequested(aMachineId(1))).toBe(false);
-    expect(index.version('a')).toBeGreaterThan(before);
-  });
-});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records are lost: what is there is found again as it was, and nothing is given out twice meanwhile.
+// Adoption after the records were lost: machines keep their state, and no address is assigned twice.
 import { describe, expect, it } from 'vitest';
 import { formatMarker, type Marker } from '../../model/marker.ts';
 import { Unauthorized } from '../../ports/errors.ts';
@@ -10,28 +10,33 @@ import {
   addressesInUse,
   aFleet,
   aTestFleet,
-  leftovers,
+  existingResources,
   machinesIn,
-  onePass,
+  phasesIn,
+  REASON,
+  runPasses,
   type TestFleet,
   untilAtRest,
-  WHY,
 } from '../testing/test-fleet.ts';
 
 const SETTINGS = someSettings([aPool({ network: STATIC_NETWORK })]);
-const REFUSAL = new Unauthorized('PERMISSION_MISSING', 'not today');
+const REFUSAL = new Unauthorized('PERMISSION_MISSING', 'permission denied');
 
-/** Another process, which knows nothing. */
-function amnesia(bench: TestFleet): TestFleet {
-  const store = new MemoryStore({ clock: bench.clock });
-  return { ...bench, store, fleet: aFleet({ ...bench, store, settings: SETTINGS, seed: 2 }) };
+/** A new process with an empty store. */
+function withEmptyStore(testFleet: TestFleet): TestFleet {
+  const store = new MemoryStore({ clock: testFleet.clock });
+  return {
+    ...testFleet,
+    store,
+    fleet: aFleet({ ...testFleet, store, settings: SETTINGS, seed: 2 }),
+  };
 }
 
-async function benchWith(count: number): Promise<TestFleet> {
-  const bench = aTestFleet(SETTINGS);
-  await bench.fleet.scaleTo('workers', count, WHY);
-  await untilAtRest(bench.fleet, bench);
-  return bench;
+async function testFleetWith(count: number): Promise<TestFleet> {
+  const testFleet = aTestFleet(SETTINGS);
+  await testFleet.fleet.scaleTo('workers', count, REASON);
+  await untilAtRest(testFleet.fleet, testFleet);
+  return testFleet;
 }
 
 function markerFor(vmId: number, overrides: Partial<Marker> = {}): string {
@@ -65,87 +70,93 @@ function putVm(
   });
 }
 
-describe('a machine that has been ready', () => {
-  it('is ready again, whatever goes wrong then', async () => {
-    const bench = amnesia(await benchWith(2));
+describe('adoptVms: a VM whose marker says that it was ready', () => {
+  it('is adopted as ready, even when guest queries and starts fail', async () => {
+    const testFleet = withEmptyStore(await testFleetWith(2));
     for (let n = 0; n < 5; n += 1) {
-      bench.hypervisor.failNext('guestIsUp', REFUSAL);
-      bench.hypervisor.failNext('startVm', REFUSAL);
+      testFleet.hypervisor.failNext('guestIsUp', REFUSAL);
+      testFleet.hypervisor.failNext('startVm', REFUSAL);
     }
-    await untilAtRest(bench.fleet, bench);
-    expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'ready' }, { phase: 'ready' }]);
-    expect(await addressesInUse(bench.store)).toEqual(['10.10.10.11', '10.10.10.12']);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { phase: 'ready' },
+      { phase: 'ready' },
+    ]);
+    expect(await addressesInUse(testFleet.store)).toEqual(['10.10.10.11', '10.10.10.12']);
   });
 
-  it('stays as somebody left it when he switched it off', async () => {
-    const before = await benchWith(1);
-    const [vmId = 0] = leftovers(before.hypervisor).vms;
+  it('is adopted as ready and not started when a person has stopped it', async () => {
+    const before = await testFleetWith(1);
+    const [vmId = 0] = existingResources(before.hypervisor).vms;
     const vm = before.hypervisor.state.vms.get(vmId);
     if (vm !== undefined) vm.startedAt = undefined;
-    const bench = amnesia(before);
-    bench.hypervisor.failNext('startVm', REFUSAL);
-    await untilAtRest(bench.fleet, bench);
-    expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'ready' }]);
+    const testFleet = withEmptyStore(before);
+    testFleet.hypervisor.failNext('startVm', REFUSAL);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
   });
 
-  it('is not the one with its words and another identity', async () => {
-    const before = await benchWith(1);
-    const [vmId = 0] = leftovers(before.hypervisor).vms;
+  it('is not adopted when its SMBIOS UUID is of another machine', async () => {
+    const before = await testFleetWith(1);
+    const [vmId = 0] = existingResources(before.hypervisor).vms;
     const vm = before.hypervisor.state.vms.get(vmId);
     if (vm !== undefined) vm.startedAt = undefined;
     vm?.options.set('smbios1', `uuid=${aMachineId(9)}`);
-    const bench = amnesia(before);
-    await untilAtRest(bench.fleet, bench);
-    expect(await machinesIn(bench.store)).toEqual([]);
-    expect(leftovers(bench.hypervisor).vms).toEqual([vmId]);
+    const testFleet = withEmptyStore(before);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toEqual([]);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([vmId]);
   });
 });
 
-describe('addresses', () => {
-  it('are not given out while a VM cannot be read that may have them', async () => {
-    const bench = amnesia(await benchWith(3));
-    bench.hypervisor.setOnline('pve2', false);
-    await bench.fleet.scaleTo('workers', 2, WHY);
-    for (let round = 0; round < 30; round += 1) await onePass(bench.fleet, bench);
-    const phases = (await machinesIn(bench.store)).map(({ phase }) => phase);
+describe('adoptVms: static addresses', () => {
+  it('are not assigned while a VM that may use them cannot be read', async () => {
+    const testFleet = withEmptyStore(await testFleetWith(3));
+    testFleet.hypervisor.setOnline('pve2', false);
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await runPasses(testFleet, 30);
+    const phases = await phasesIn(testFleet.store);
     expect(phases.toSorted()).toEqual(['ready', 'ready', 'requested', 'requested']);
-    const told = await bench.store.journal.read();
-    expect(told.some(({ message }) => /pve2 cannot be read/.test(message))).toBe(true);
+    const recorded = await testFleet.store.journal.read();
+    expect(recorded.some(({ message }) => /pve2 cannot be read/.test(message))).toBe(true);
 
-    bench.hypervisor.setOnline('pve2', true);
-    await untilAtRest(bench.fleet, bench);
-    const machines = await machinesIn(bench.store);
+    testFleet.hypervisor.setOnline('pve2', true);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const machines = await machinesIn(testFleet.store);
     expect(machines.map(({ phase }) => phase)).toEqual(Array(5).fill('ready'));
     const addresses = machines.flatMap(({ placement }) => placement?.addresses ?? []);
     expect(new Set(addresses).size).toBe(5);
   });
 
-  it('do not keep machines waiting that ask for one by DHCP', async () => {
+  it('do not delay machines with DHCP while a VM cannot be read', async () => {
     const settings = someSettings();
-    const bench = aTestFleet(settings);
-    putVm(bench, markerFor(1_280), 'running');
-    bench.hypervisor.setOnline('pve1', false);
-    await bench.fleet.scaleTo('workers', 1, WHY);
-    for (let round = 0; round < 60; round += 1) await onePass(bench.fleet, bench);
-    expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'ready' }]);
+    const testFleet = aTestFleet(settings);
+    putVm(testFleet, markerFor(1_280), 'running');
+    testFleet.hypervisor.setOnline('pve1', false);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 60);
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
   });
 
-  it('that were given away since cost a machine its life that has never run', async () => {
-    const bench = await benchWith(1);
-    putVm(bench, markerFor(1_280, { addresses: ['10.10.10.11/24'] }), 'stopped');
-    await untilAtRest(bench.fleet, bench);
-    const machines = await machinesIn(bench.store);
+  it('a VM that never ran is deleted when its address was assigned to another machine meanwhile', async () => {
+    const testFleet = await testFleetWith(1);
+    putVm(testFleet, markerFor(1_280, { addresses: ['10.10.10.11/24'] }), 'stopped');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const machines = await machinesIn(testFleet.store);
     expect(machines.map(({ phase }) => phase).toSorted()).toEqual(['gone', 'ready']);
-    expect(leftovers(bench.hypervisor).vms).not.toContain(1_280);
-    expect(await addressesInUse(bench.store)).toEqual(['10.10.10.11']);
+    expect(existingResources(testFleet.hypervisor).vms).not.toContain(1_280);
+    expect(await addressesInUse(testFleet.store)).toEqual(['10.10.10.11']);
   });
 
-  it('that two have who are at work are left to a person', async () => {
-    const bench = await benchWith(1);
+  it('two running machines with the same address are both kept', async () => {
+    const testFleet = await testFleetWith(1);
     const marker = markerFor(1_280, { addresses: ['10.10.10.11/24'], readySinceSeconds: 2 });
-    putVm(bench, marker, 'running');
-    await untilAtRest(bench.fleet, bench);
-    expect(await machinesIn(bench.store)).toMatchObject([{ phase: 'ready' }, { phase: 'ready' }]);
-    expect(leftovers(bench.hypervisor).vms).toContain(1_280);
+    putVm(testFleet, marker, 'running');
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { phase: 'ready' },
+      { phase: 'ready' },
+    ]);
+    expect(existingResources(testFleet.hypervisor).vms).toContain(1_280);
   });
 });

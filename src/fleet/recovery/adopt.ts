@@ -64,7 +64,7 @@ async function inspectVm(
   return 'unmanaged';
 }
 
-/** Ownership of a VM without a machine. The record of a machine that is over tells its VM from a copy of it. */
+/** Ownership of a VM without a machine. The record of a machine that is over distinguishes its VM from a copy. */
 export function ownershipOf(context: ReconcileContext, config: VmConfig): Ownership {
   const { cluster } = context.settings;
   const ownership = verifyOwnership({ ...config, configured: false }, cluster);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The crash matrix of machines that join: after each durable write, and at each call to Proxmox or Kubernetes that
-// leaves something behind. The next process must end with exactly what was wanted on both sides.
+// Crash points of machines that join a cluster: after each durable write, and at each mutating call to Proxmox or
+// Kubernetes. The next process must end with exactly the requested machines on both sides.
 import { describe, expect, it } from 'vitest';
 import { STARTUP_TAINT } from '../../bootstrap/index.ts';
 import { vmProviderId } from '../../model/provider-id.ts';
@@ -12,49 +12,58 @@ import {
   joiningSettings,
 } from '../testing/joining-test-fleet.ts';
 import { REGION } from '../testing/settings.ts';
-import { aFleet, leftovers, machinesIn, untilAtRest, WHY } from '../testing/test-fleet.ts';
+import {
+  aFleet,
+  existingResources,
+  machinesIn,
+  REASON,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
 
 interface Scenario {
   readonly name: string;
   readonly before: number;
-  readonly wanted: number;
+  readonly expected: number;
 }
 
 const SCENARIOS: readonly Scenario[] = [
-  { name: 'create', before: 0, wanted: 2 },
-  { name: 'delete', before: 2, wanted: 1 },
+  { name: 'create', before: 0, expected: 2 },
+  { name: 'delete', before: 2, expected: 1 },
 ];
 
-async function prepared({ before, wanted }: Scenario): Promise<JoiningTestFleet> {
-  const bench = aJoiningTestFleet();
-  bench.guests.behaviour = { withoutProviderId: true };
+async function prepare({ before, expected }: Scenario): Promise<JoiningTestFleet> {
+  const testFleet = aJoiningTestFleet();
+  testFleet.guests.behaviour = { withoutProviderId: true };
   if (before > 0) {
-    await bench.fleet.scaleTo('workers', before, WHY);
-    await untilAtRest(bench.fleet, bench);
+    await testFleet.fleet.scaleTo('workers', before, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
   }
-  await bench.fleet.scaleTo('workers', wanted, WHY);
-  return bench;
+  await testFleet.fleet.scaleTo('workers', expected, REASON);
+  return testFleet;
 }
 
-async function lived(bench: JoiningTestFleet, wish: CrashPoint): Promise<CrashingProcess> {
-  const mortal = new CrashingProcess(bench.store, bench.hypervisor, wish);
-  const { store, hypervisor } = mortal;
-  const cluster = mortal.wrap(bench.cluster);
+async function runUntilCrash(
+  testFleet: JoiningTestFleet,
+  crashPoint: CrashPoint,
+): Promise<CrashingProcess> {
+  const process = new CrashingProcess(testFleet.store, testFleet.hypervisor, crashPoint);
+  const { store, hypervisor } = process;
+  const cluster = process.wrap(testFleet.cluster);
   const settings = joiningSettings();
-  const fleet = aFleet({ ...bench, store, hypervisor, cluster, settings, seed: 2 });
-  await untilAtRest(fleet, { ...bench, store }).catch((error: unknown) => {
+  const fleet = aFleet({ ...testFleet, store, hypervisor, cluster, settings, seed: 2 });
+  await untilAtRest(fleet, { ...testFleet, store }).catch((error: unknown) => {
     if (!(error instanceof SimulatedCrash)) throw error;
   });
-  return mortal;
+  return process;
 }
 
-async function expectExactly(bench: JoiningTestFleet, wanted: number): Promise<void> {
-  const left = leftovers(bench.hypervisor);
-  const alive = (await machinesIn(bench.store)).filter(({ phase }) => phase === 'ready');
-  expect(left.vms).toHaveLength(wanted);
+async function expectExactly(testFleet: JoiningTestFleet, expected: number): Promise<void> {
+  const left = existingResources(testFleet.hypervisor);
+  const alive = (await machinesIn(testFleet.store)).filter(({ phase }) => phase === 'ready');
+  expect(left.vms).toHaveLength(expected);
   expect(left.machines.toSorted()).toEqual(alive.map(({ id }) => id).sort());
   expect(left.isos).toEqual([]);
-  const nodes = [...bench.cluster.state.nodes.values()];
+  const nodes = [...testFleet.cluster.state.nodes.values()];
   expect(nodes.map(({ systemUuid }) => systemUuid).sort()).toEqual(left.machines.toSorted());
   for (const { id, placement, nodeName, nodeUid, providerId } of alive) {
     const node = nodes.find(({ systemUuid }) => systemUuid === id);
@@ -68,7 +77,7 @@ async function expectExactly(bench: JoiningTestFleet, wanted: number): Promise<v
     expect(providerId).toBe(vmProviderId(REGION, placement?.vmId ?? 0));
     expect(node?.taints.map(({ key }) => key)).not.toContain(STARTUP_TAINT.key);
   }
-  await expectNoSecretKept(bench);
+  await expectNoSecretKept(testFleet);
 }
 
 async function expectNoSecretKept({ store, cluster }: JoiningTestFleet): Promise<void> {
@@ -76,48 +85,51 @@ async function expectNoSecretKept({ store, cluster }: JoiningTestFleet): Promise
   for (const { token } of cluster.state.tokens) expect(kept).not.toContain(token.split('.')[1]);
 }
 
-async function afterwards(bench: JoiningTestFleet, wanted: number): Promise<void> {
-  const fleet = aFleet({ ...bench, settings: joiningSettings(), seed: 3 });
-  await untilAtRest(fleet, bench);
-  await expectExactly(bench, wanted);
+async function expectRecovery(testFleet: JoiningTestFleet, expected: number): Promise<void> {
+  const fleet = aFleet({ ...testFleet, settings: joiningSettings(), seed: 3 });
+  await untilAtRest(fleet, testFleet);
+  await expectExactly(testFleet, expected);
 }
 
-async function withoutDatabase(bench: JoiningTestFleet, wanted: number): Promise<void> {
-  const fresh = { ...bench, store: new MemoryStore({ clock: bench.clock }) };
+async function expectRecoveryWithoutDatabase(
+  testFleet: JoiningTestFleet,
+  expected: number,
+): Promise<void> {
+  const fresh = { ...testFleet, store: new MemoryStore({ clock: testFleet.clock }) };
   const fleet = aFleet({ ...fresh, settings: joiningSettings(), seed: 4 });
   await untilAtRest(fleet, fresh);
-  await fleet.scaleTo('workers', wanted, WHY);
+  await fleet.scaleTo('workers', expected, REASON);
   await untilAtRest(fleet, fresh);
-  // What lost its machine together with the records is a ghost, and takes its time.
-  for (let round = 0; round < 8; round += 1) {
-    await bench.clock.advance(60_000);
+  // The Node of a machine whose record was lost is orphaned, and is deleted after nodeLostAfterMs.
+  for (let pass = 0; pass < 8; pass += 1) {
+    await testFleet.clock.advance(60_000);
     await untilAtRest(fleet, fresh);
   }
-  await expectExactly(fresh, wanted);
+  await expectExactly(fresh, expected);
 }
 
-describe.each(SCENARIOS)('a crash while machines join, $name', (scenario) => {
-  it('at every instant leaves a state to go on from', async () => {
-    const calm = await lived(await prepared(scenario), { kind: 'never' });
-    expect(calm.calls).toContain(
+describe.each(SCENARIOS)('crash recovery of machines that join a cluster, $name', (scenario) => {
+  it('recovers from a crash after every durable write and at every mutating call', async () => {
+    const undisturbed = await runUntilCrash(await prepare(scenario), { kind: 'never' });
+    expect(undisturbed.calls).toContain(
       scenario.name === 'create' ? 'createBootstrapToken' : 'deleteNode',
     );
-    const wishes: CrashPoint[] = [
+    const crashPoints: CrashPoint[] = [
       ...Array.from(
-        { length: calm.writes },
+        { length: undisturbed.writes },
         (_, at) => ({ kind: 'write', number: at + 1 }) as const,
       ),
-      ...calm.calls.flatMap((_, at) => [
+      ...undisturbed.calls.flatMap((_, at) => [
         { kind: 'unseen', number: at + 1 } as const,
         { kind: 'seen', number: at + 1 } as const,
       ]),
     ];
-    for (const wish of wishes) {
-      for (const judge of [afterwards, withoutDatabase]) {
-        const bench = await prepared(scenario);
-        await lived(bench, wish);
-        await judge(bench, scenario.wanted).catch((cause: unknown) => {
-          throw new Error(`after ${JSON.stringify(wish)}, ${judge.name}`, { cause });
+    for (const crashPoint of crashPoints) {
+      for (const expectation of [expectRecovery, expectRecoveryWithoutDatabase]) {
+        const testFleet = await prepare(scenario);
+        await runUntilCrash(testFleet, crashPoint);
+        await expectation(testFleet, scenario.expected).catch((cause: unknown) => {
+          throw new Error(`after ${JSON.stringify(crashPoint)}, ${expectation.name}`, { cause });
         });
       }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The crash matrix on fakes. The instants are taken from a run without a crash: after each durable write, and at
-// each call to Proxmox that leaves something behind, once with the answer lost and once with it seen and not
-// written down. The next process must make exactly what was wanted, with the database and without it.
+// Crash points on fakes, taken from a run without a crash: after each durable write, and at each mutating call to
+// Proxmox, once before the response is received and once before it is recorded. The next process must end with exactly
+// the requested machines, with the database and without it.
 import { describe, expect, it } from 'vitest';
 import { MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store.ts';
 import type { SourceSettings } from '../context/settings.ts';
@@ -17,11 +17,11 @@ import {
   addressesInUse,
   aFleet,
   aTestFleet,
-  leftovers,
+  existingResources,
   machinesIn,
+  REASON,
   type TestFleet,
   untilAtRest,
-  WHY,
 } from '../testing/test-fleet.ts';
 
 const SOURCES: readonly (readonly [string, SourceSettings])[] = [
@@ -34,12 +34,12 @@ const SOURCES: readonly (readonly [string, SourceSettings])[] = [
 interface Scenario {
   readonly name: string;
   readonly before: number;
-  readonly wanted: number;
+  readonly expected: number;
 }
 
 const SCENARIOS: readonly Scenario[] = [
-  { name: 'create', before: 0, wanted: 2 },
-  { name: 'delete', before: 2, wanted: 1 },
+  { name: 'create', before: 0, expected: 2 },
+  { name: 'delete', before: 2, expected: 1 },
 ];
 
 function settingsOf(source: SourceSettings) {
@@ -49,84 +49,92 @@ function settingsOf(source: SourceSettings) {
   ]);
 }
 
-async function prepared(source: SourceSettings, { before, wanted }: Scenario): Promise<TestFleet> {
-  const bench = aTestFleet(settingsOf(source));
+async function prepare(source: SourceSettings, { before, expected }: Scenario): Promise<TestFleet> {
+  const testFleet = aTestFleet(settingsOf(source));
   if (before > 0) {
-    await bench.fleet.scaleTo('workers', before, WHY);
-    await untilAtRest(bench.fleet, bench);
+    await testFleet.fleet.scaleTo('workers', before, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
   }
-  await bench.fleet.scaleTo('workers', wanted, WHY);
-  return bench;
+  await testFleet.fleet.scaleTo('workers', expected, REASON);
+  return testFleet;
 }
 
-/** Drives until it dies or is done; what it did is in the mortal. */
-async function lived(
-  bench: TestFleet,
+/** Runs a process until it crashes or everything is at rest. */
+async function runUntilCrash(
+  testFleet: TestFleet,
   source: SourceSettings,
-  wish: CrashPoint,
+  crashPoint: CrashPoint,
 ): Promise<CrashingProcess> {
-  const mortal = new CrashingProcess(bench.store, bench.hypervisor, wish);
+  const process = new CrashingProcess(testFleet.store, testFleet.hypervisor, crashPoint);
   const settings = settingsOf(source);
-  const fleet = aFleet({ ...bench, ...mortalParts(mortal), settings, seed: 2 });
-  await untilAtRest(fleet, { store: mortal.store, clock: bench.clock }).catch((error: unknown) => {
-    if (!(error instanceof SimulatedCrash)) throw error;
-  });
-  return mortal;
+  const fleet = aFleet({ ...testFleet, ...portsOf(process), settings, seed: 2 });
+  await untilAtRest(fleet, { store: process.store, clock: testFleet.clock }).catch(
+    (error: unknown) => {
+      if (!(error instanceof SimulatedCrash)) throw error;
+    },
+  );
+  return process;
 }
 
-function mortalParts({ store, hypervisor }: CrashingProcess) {
+function portsOf({ store, hypervisor }: CrashingProcess) {
   return { store, hypervisor };
 }
 
-async function expectExactly(bench: TestFleet, wanted: number, note: string): Promise<void> {
-  const left = leftovers(bench.hypervisor);
-  const alive = (await machinesIn(bench.store)).filter(({ phase }) => phase === 'ready');
-  expect(left.vms, note).toHaveLength(wanted);
+async function expectExactly(testFleet: TestFleet, expected: number, note: string): Promise<void> {
+  const left = existingResources(testFleet.hypervisor);
+  const alive = (await machinesIn(testFleet.store)).filter(({ phase }) => phase === 'ready');
+  expect(left.vms, note).toHaveLength(expected);
   expect(left.machines.toSorted(), note).toEqual(alive.map(({ id }) => id).sort());
   expect(left.isos, note).toEqual([]);
-  expect(await addressesInUse(bench.store), note).toHaveLength(wanted);
+  expect(await addressesInUse(testFleet.store), note).toHaveLength(expected);
 }
 
-async function afterwards(bench: TestFleet, source: SourceSettings, wanted: number): Promise<void> {
-  const fleet = aFleet({ ...bench, settings: settingsOf(source), seed: 3 });
-  await untilAtRest(fleet, bench);
-  await expectExactly(bench, wanted, 'with the database');
-}
-
-async function withoutDatabase(
-  bench: TestFleet,
+async function expectRecovery(
+  testFleet: TestFleet,
   source: SourceSettings,
-  wanted: number,
+  expected: number,
 ): Promise<void> {
-  const fresh = { ...bench, store: new MemoryStore({ clock: bench.clock }) };
+  const fleet = aFleet({ ...testFleet, settings: settingsOf(source), seed: 3 });
+  await untilAtRest(fleet, testFleet);
+  await expectExactly(testFleet, expected, 'with the database');
+}
+
+async function expectRecoveryWithoutDatabase(
+  testFleet: TestFleet,
+  source: SourceSettings,
+  expected: number,
+): Promise<void> {
+  const fresh = { ...testFleet, store: new MemoryStore({ clock: testFleet.clock }) };
   const fleet = aFleet({ ...fresh, settings: settingsOf(source), seed: 4 });
   await untilAtRest(fleet, fresh);
-  await fleet.scaleTo('workers', wanted, WHY);
+  await fleet.scaleTo('workers', expected, REASON);
   await untilAtRest(fleet, fresh);
-  await expectExactly(fresh, wanted, 'without the database');
+  await expectExactly(fresh, expected, 'without the database');
 }
 
-describe.each(SOURCES)('a crash, source %s', (_name, source) => {
-  describe.each(SCENARIOS)('$name', (scenario) => {
-    it('at every instant leaves a state to go on from', async () => {
-      const calm = await lived(await prepared(source, scenario), source, { kind: 'never' });
-      expect(calm.writes).toBeGreaterThan(5);
-      const wishes: CrashPoint[] = [
+describe.each(SOURCES)('crash recovery, source %s', (_name, source) => {
+  describe.each(SCENARIOS)('$name machines', (scenario) => {
+    it('recovers from a crash after every durable write and at every mutating call', async () => {
+      const undisturbed = await runUntilCrash(await prepare(source, scenario), source, {
+        kind: 'never',
+      });
+      expect(undisturbed.writes).toBeGreaterThan(5);
+      const crashPoints: CrashPoint[] = [
         ...Array.from(
-          { length: calm.writes },
+          { length: undisturbed.writes },
           (_, at) => ({ kind: 'write', number: at + 1 }) as const,
         ),
-        ...calm.calls.flatMap((_, at) => [
+        ...undisturbed.calls.flatMap((_, at) => [
           { kind: 'unseen', number: at + 1 } as const,
           { kind: 'seen', number: at + 1 } as const,
         ]),
       ];
-      for (const wish of wishes) {
-        for (const judge of [afterwards, withoutDatabase]) {
-          const bench = await prepared(source, scenario);
-          await lived(bench, source, wish);
-          await judge(bench, source, scenario.wanted).catch((cause: unknown) => {
-            throw new Error(`after ${JSON.stringify(wish)}, ${judge.name}`, { cause });
+      for (const crashPoint of crashPoints) {
+        for (const expectation of [expectRecovery, expectRecoveryWithoutDatabase]) {
+          const testFleet = await prepare(source, scenario);
+          await runUntilCrash(testFleet, source, crashPoint);
+          await expectation(testFleet, source, scenario.expected).catch((cause: unknown) => {
+            throw new Error(`after ${JSON.stringify(crashPoint)}, ${expectation.name}`, { cause });
           });
         }
       }
@@ -134,14 +142,21 @@ describe.each(SOURCES)('a crash, source %s', (_name, source) => {
   });
 });
 
-describe.each(SOURCES)('a lost answer, source %s', (_name, source) => {
-  it.each(SCENARIOS)('$name: to any call is found out by looking', async (scenario) => {
-    const calm = await lived(await prepared(source, scenario), source, { kind: 'never' });
-    for (const method of new Set(calm.calls)) {
-      const bench = await prepared(source, scenario);
-      bench.hypervisor.dropResponse(method as Parameters<typeof bench.hypervisor.dropResponse>[0]);
-      await lived(bench, source, { kind: 'never' });
-      await expectExactly(bench, scenario.wanted, method);
-    }
-  });
+describe.each(SOURCES)('a lost response, source %s', (_name, source) => {
+  it.each(SCENARIOS)(
+    '$name: recovers when the response to any mutating call is lost',
+    async (scenario) => {
+      const undisturbed = await runUntilCrash(await prepare(source, scenario), source, {
+        kind: 'never',
+      });
+      for (const method of new Set(undisturbed.calls)) {
+        const testFleet = await prepare(source, scenario);
+        testFleet.hypervisor.dropResponse(
+          method as Parameters<typeof testFleet.hypervisor.dropResponse>[0],
+        );
+        await runUntilCrash(testFleet, source, { kind: 'never' });
+        await expectExactly(testFleet, scenario.expected, method);
+      }
+    },
+  );
 });

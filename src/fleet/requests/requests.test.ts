@@ -1,79 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { countOutcomes } from '../../ports/contract/store-fixture.contract.ts';
+import { NoCapacity } from '../../ports/errors.ts';
 import { aPool, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
   aTestFleet,
-  leftovers,
+  existingResources,
   machinesIn,
   onePass,
+  phasesIn,
+  REASON,
   untilAtRest,
-  WHY,
 } from '../testing/test-fleet.ts';
 
-async function targetOf(bench: ReturnType<typeof aTestFleet>): Promise<number | undefined> {
-  return (await bench.fleet.status()).pools[0]?.target;
+const GIB = 2 ** 30;
+const LIMITS = aPool().limits;
+
+function withLimits(limits: Partial<typeof LIMITS>) {
+  return aTestFleet(someSettings([aPool({ limits: { ...LIMITS, ...limits } })]));
 }
 
-describe('asking for machines', () => {
-  it('never exceeds the maximum, however many ask at once', async () => {
-    const bench = aTestFleet();
+async function targetOf(testFleet: ReturnType<typeof aTestFleet>): Promise<number | undefined> {
+  return (await testFleet.fleet.status()).pools[0]?.target;
+}
+
+describe('request', () => {
+  it('never accepts more than the maximum, however many calls run concurrently', async () => {
+    const testFleet = aTestFleet();
     const { resolved, codes } = await countOutcomes(
-      Array.from({ length: 7 }, () => bench.fleet.request('workers', 3, WHY)),
+      Array.from({ length: 7 }, () => testFleet.fleet.request('workers', 3, REASON)),
     );
     expect({ resolved, codes: new Set(codes) }).toEqual({
       resolved: 3,
       codes: new Set(['POOL_AT_MAXIMUM']),
     });
-    expect(await targetOf(bench)).toBe(9);
+    expect(await targetOf(testFleet)).toBe(9);
   });
 
-  it('never makes more than the maximum when two processes asked at the same instant', async () => {
-    const bench = aTestFleet();
-    const other = aFleet({ ...bench, settings: someSettings(), seed: 9 });
-    await Promise.all([bench.fleet.request('workers', 6, WHY), other.request('workers', 6, WHY)]);
-    await untilAtRest(bench.fleet, bench);
-    expect(leftovers(bench.hypervisor).vms).toHaveLength(10);
-    const failed = (await machinesIn(bench.store)).filter(({ phase }) => phase === 'failed');
+  it('machines beyond the maximum fail when two processes request at the same time', async () => {
+    const testFleet = aTestFleet();
+    const other = aFleet({ ...testFleet, settings: someSettings(), seed: 9 });
+    await Promise.all([
+      testFleet.fleet.request('workers', 6, REASON),
+      other.request('workers', 6, REASON),
+    ]);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(10);
+    const failed = (await machinesIn(testFleet.store)).filter(({ phase }) => phase === 'failed');
     expect(failed.map(({ failure }) => failure?.code)).toEqual([
       'POOL_AT_MAXIMUM',
       'POOL_AT_MAXIMUM',
     ]);
   });
 
-  it('is called off by another desk until the very call that makes the VM', async () => {
-    const settings = someSettings([aPool({ source: { kind: 'netboot' }, seed: undefined })]);
-    const bench = aTestFleet(settings);
-    const other = aFleet({ ...bench, settings, seed: 9 });
-    await bench.fleet.request('workers', 1, WHY);
-    const view = bench.hypervisor.view.bind(bench.hypervisor);
-    bench.hypervisor.view = async (options) => {
-      bench.hypervisor.view = view;
-      // The round has read the records by now.
-      expect((await other.cancel('workers', 1, WHY)).machines).toHaveLength(1);
-      return view(options);
-    };
-    await onePass(bench.fleet, bench);
-    await untilAtRest(bench.fleet, bench);
-    const made = bench.hypervisor.calls.filter(({ method }) => method === 'createVm');
-    expect(made).toEqual([]);
-    expect((await machinesIn(bench.store)).map(({ phase }) => phase)).toEqual(['gone']);
-  });
-
-  it('asks for nothing when the caller gave up before it was durable', async () => {
-    const bench = aTestFleet();
+  it('records no intent when the caller aborts before the write', async () => {
+    const testFleet = aTestFleet();
     const abort = new AbortController();
-    const call = bench.fleet.request('workers', 1, { ...WHY, signal: abort.signal });
+    const call = testFleet.fleet.request('workers', 1, { ...REASON, signal: abort.signal });
     abort.abort();
     await expect(call).rejects.toMatchObject({ code: 'CANCELLED' });
-    expect(await bench.store.intents.list()).toEqual([]);
-    expect(await targetOf(bench)).toBe(0);
+    expect(await testFleet.store.intents.list()).toEqual([]);
+    expect(await targetOf(testFleet)).toBe(0);
   });
 
-  it('goes on after a call that failed', async () => {
-    const bench = aTestFleet();
-    const calls = [bench.fleet.request('workers', 11, WHY), bench.fleet.request('workers', 1, WHY)];
+  it('accepts a call after an earlier one failed', async () => {
+    const testFleet = aTestFleet();
+    const calls = [
+      testFleet.fleet.request('workers', 11, REASON),
+      testFleet.fleet.request('workers', 1, REASON),
+    ];
     expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual([
       'rejected',
       'fulfilled',
@@ -81,68 +77,156 @@ describe('asking for machines', () => {
   });
 });
 
-describe('taking machines away', () => {
-  it('takes each one once, however many single calls come at once', async () => {
-    const bench = aTestFleet();
-    await bench.fleet.request('workers', 4, WHY);
-    await untilAtRest(bench.fleet, bench);
-    const ids = (await machinesIn(bench.store)).map(({ id }) => id).slice(0, 3);
-    await Promise.all([...ids, ...ids].map((id) => bench.fleet.remove([id], WHY)));
-    expect(await targetOf(bench)).toBe(1);
-    await untilAtRest(bench.fleet, bench);
-    expect(leftovers(bench.hypervisor).vms).toHaveLength(1);
+describe('scaleTo', () => {
+  it('refuses a size above the maximum, a size below the minimum, and an unknown pool', async () => {
+    const { fleet } = aTestFleet(
+      someSettings([aPool({ limits: { ...aPool().limits, min: 1, max: 3 } })]),
+    );
+    await expect(fleet.scaleTo('workers', 4, REASON)).rejects.toBeInstanceOf(NoCapacity);
+    await expect(fleet.scaleTo('workers', 0, REASON)).rejects.toMatchObject({
+      code: 'REQUEST_INVALID',
+    });
+    await expect(fleet.scaleTo('unknown', 1, REASON)).rejects.toMatchObject({
+      code: 'POOL_NOT_FOUND',
+    });
   });
 
-  it('takes away what was asked for a moment ago and has no record yet', async () => {
-    const bench = aTestFleet();
-    const { machines } = await bench.fleet.request('workers', 2, WHY);
-    await bench.fleet.remove(machines.slice(0, 1), WHY);
-    expect(await targetOf(bench)).toBe(1);
-    await untilAtRest(bench.fleet, bench);
-    expect(leftovers(bench.hypervisor).machines).toEqual(machines.slice(1));
+  it('cancels machines that have no VM yet without a call that changes Proxmox', async () => {
+    const testFleet = aTestFleet();
+    const { machines } = await testFleet.fleet.request('workers', 2, REASON);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone', 'gone']);
+    expect(machines).toHaveLength(2);
+    const methods = new Set(testFleet.hypervisor.calls.map(({ method }) => method));
+    expect([...methods].sort()).toEqual(['view', 'volumes']);
   });
 });
 
-describe('calling off', () => {
-  it('takes only what is not made yet, and no more than there is', async () => {
-    const bench = aTestFleet();
-    await bench.fleet.request('workers', 2, WHY);
-    await untilAtRest(bench.fleet, bench);
-    await bench.fleet.request('workers', 3, WHY);
-    const { machines } = await bench.fleet.cancel('workers', 9, WHY);
-    expect(machines).toHaveLength(3);
-    expect(await targetOf(bench)).toBe(2);
-    expect((await bench.fleet.cancel('workers', 1, WHY)).machines).toEqual([]);
-    await untilAtRest(bench.fleet, bench);
-    expect(leftovers(bench.hypervisor).vms).toHaveLength(2);
+describe('remove', () => {
+  it('deletes each machine once, however many concurrent calls name it', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.request('workers', 4, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const ids = (await machinesIn(testFleet.store)).map(({ id }) => id).slice(0, 3);
+    await Promise.all([...ids, ...ids].map((id) => testFleet.fleet.remove([id], REASON)));
+    expect(await targetOf(testFleet)).toBe(1);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
   });
 
-  it('holds what was not begun when the call came, although a round is under way', async () => {
-    const bench = aTestFleet();
-    await bench.fleet.request('workers', 6, WHY);
-    const round = onePass(bench.fleet, bench);
-    while ((await bench.store.machines.list()).length < 6) await Promise.resolve();
-    const { machines } = await bench.fleet.cancel('workers', 6, WHY);
-    await round;
-    await untilAtRest(bench.fleet, bench);
-    const left = leftovers(bench.hypervisor);
+  it('deletes a machine that was just requested and has no record yet', async () => {
+    const testFleet = aTestFleet();
+    const { machines } = await testFleet.fleet.request('workers', 2, REASON);
+    await testFleet.fleet.remove(machines.slice(0, 1), REASON);
+    expect(await targetOf(testFleet)).toBe(1);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).machines).toEqual(machines.slice(1));
+  });
+
+  it('acknowledges a failed machine, which is gone afterwards', async () => {
+    const testFleet = aTestFleet();
+    const other = aFleet({ ...testFleet, settings: someSettings(), seed: 9 });
+    await Promise.all([
+      testFleet.fleet.request('workers', 10, REASON),
+      other.request('workers', 1, REASON),
+    ]);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const failed = (await machinesIn(testFleet.store)).filter(({ phase }) => phase === 'failed');
+    await testFleet.fleet.remove(
+      failed.map(({ id }) => id),
+      REASON,
+    );
+    await untilAtRest(testFleet.fleet, testFleet);
+    const after = (await machinesIn(testFleet.store)).filter(({ id }) => id === failed[0]?.id);
+    expect(after.map(({ phase }) => phase)).toEqual(['gone']);
+    expect(await targetOf(testFleet)).toBe(10);
+  });
+});
+
+describe('cancel', () => {
+  it('cancels only machines that have no VM, and returns which', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.request('workers', 2, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    await testFleet.fleet.request('workers', 3, REASON);
+    const { machines } = await testFleet.fleet.cancel('workers', 9, REASON);
+    expect(machines).toHaveLength(3);
+    expect(await targetOf(testFleet)).toBe(2);
+    expect((await testFleet.fleet.cancel('workers', 1, REASON)).machines).toEqual([]);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(2);
+  });
+
+  it('cancels from another process until the call that creates the VM', async () => {
+    const settings = someSettings([aPool({ source: { kind: 'netboot' }, seed: undefined })]);
+    const testFleet = aTestFleet(settings);
+    const other = aFleet({ ...testFleet, settings, seed: 9 });
+    await testFleet.fleet.request('workers', 1, REASON);
+    const view = testFleet.hypervisor.view.bind(testFleet.hypervisor);
+    testFleet.hypervisor.view = async (options) => {
+      testFleet.hypervisor.view = view;
+      // The pass has read the records by now.
+      expect((await other.cancel('workers', 1, REASON)).machines).toHaveLength(1);
+      return view(options);
+    };
+    await onePass(testFleet.fleet, testFleet);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const creations = testFleet.hypervisor.calls.filter(({ method }) => method === 'createVm');
+    expect(creations).toEqual([]);
+    expect((await machinesIn(testFleet.store)).map(({ phase }) => phase)).toEqual(['gone']);
+  });
+
+  it('cancels machines that are not started yet while a pass is running', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.request('workers', 6, REASON);
+    const pass = onePass(testFleet.fleet, testFleet);
+    while ((await testFleet.store.machines.list()).length < 6) await Promise.resolve();
+    const { machines } = await testFleet.fleet.cancel('workers', 6, REASON);
+    await pass;
+    await untilAtRest(testFleet.fleet, testFleet);
+    const left = existingResources(testFleet.hypervisor);
     expect(left.machines.filter((id) => machines.some((one) => one === id))).toEqual([]);
     expect(left.vms.length + machines.length).toBe(6);
   });
+});
 
-  it('forgets a failed creation once somebody has taken note of it', async () => {
-    const bench = aTestFleet();
-    const other = aFleet({ ...bench, settings: someSettings(), seed: 9 });
-    await Promise.all([bench.fleet.request('workers', 10, WHY), other.request('workers', 1, WHY)]);
-    await untilAtRest(bench.fleet, bench);
-    const failed = (await machinesIn(bench.store)).filter(({ phase }) => phase === 'failed');
-    await bench.fleet.remove(
-      failed.map(({ id }) => id),
-      WHY,
-    );
-    await untilAtRest(bench.fleet, bench);
-    const after = (await machinesIn(bench.store)).filter(({ id }) => id === failed[0]?.id);
-    expect(after.map(({ phase }) => phase)).toEqual(['gone']);
-    expect(await targetOf(bench)).toBe(10);
+describe('request: the cpu and memory limits of a pool', () => {
+  it('the cpu limit counts all machines, including requested ones', async () => {
+    const { fleet } = withLimits({ cpu: 5 });
+    await fleet.request('workers', 2, REASON);
+    await expect(fleet.request('workers', 1, REASON)).rejects.toMatchObject({
+      code: 'POOL_AT_MAXIMUM',
+      message: 'pool workers is limited to 5 vCPUs; 3 machines would have 6',
+    });
+  });
+
+  it('the memory limit counts the size of the request', async () => {
+    const { fleet } = withLimits({ memoryBytes: 5 * GIB });
+    await fleet.request('workers', 1, REASON);
+    const size = { cpu: 1, memoryBytes: 4 * GIB, diskBytes: 20 * GIB };
+    await expect(fleet.request('workers', 1, { ...REASON, size })).rejects.toMatchObject({
+      code: 'POOL_AT_MAXIMUM',
+      message: 'pool workers is limited to 5 GiB of memory; 2 machines would have 6 GiB',
+    });
+    await expect(fleet.scaleTo('workers', 2, REASON)).resolves.toHaveProperty('machines.length', 1);
+  });
+
+  it('machines beyond the cpu limit fail when two processes request at the same time', async () => {
+    const settings = someSettings([aPool({ limits: { ...LIMITS, cpu: 6 } })]);
+    const testFleet = aTestFleet(settings);
+    const other = aFleet({ ...testFleet, settings, seed: 9 });
+    await Promise.all([
+      testFleet.fleet.request('workers', 2, REASON),
+      other.request('workers', 2, REASON),
+    ]);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const phases = await phasesIn(testFleet.store);
+    expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready', 'ready']);
+  });
+
+  it('a limit of 0 means no limit', async () => {
+    const { fleet } = withLimits({});
+    expect((await fleet.request('workers', 10, REASON)).machines).toHaveLength(10);
   });
 });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that dies at a chosen instant: after a durable write, or at a call to Proxmox, whose effect is there
-// while its answer was never seen, or was seen and never written down. Afterwards nothing gets through to anybody.
+// A process that crashes at a chosen point: after a durable write, or at a mutating call, either before its response is
+// received or before the response is recorded. After the crash every further call fails.
 import type { Cluster } from '../../ports/cluster.ts';
 import { type MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store.ts';
 import type { Hypervisor } from '../../ports/hypervisor.ts';
 
-/** Calls that leave something behind. */
-const CHANGING = [
+/** Calls that change something in Proxmox. */
+const MUTATING_HYPERVISOR_CALLS = [
   'createVm',
   'cloneVm',
   'applySpec',
@@ -24,14 +24,15 @@ const CHANGING = [
   'deleteVolume',
 ] as const satisfies readonly (keyof Hypervisor)[];
 
-/** Calls to the cluster that leave something behind. */
-const CHANGING_CLUSTER = [
+/** Calls that change something in Kubernetes. */
+const MUTATING_CLUSTER_CALLS = [
   'changeNode',
   'declareNode',
   'deleteNode',
   'createBootstrapToken',
 ] as const satisfies readonly (keyof Cluster)[];
 
+/** `unseen`: before the response of a call is received. `seen`: after it is received, before it is recorded. */
 export type CrashPoint =
   | { readonly kind: 'never' }
   | { readonly kind: 'write'; readonly number: number }
@@ -40,26 +41,27 @@ export type CrashPoint =
 export class CrashingProcess {
   readonly store: MemoryStore;
   readonly hypervisor: Hypervisor;
-  /** The changing calls so far. */
+  /** The mutating calls so far. */
   readonly calls: string[] = [];
-  readonly #wish: CrashPoint;
-  #isDead = false;
+  readonly #crashPoint: CrashPoint;
+  #hasCrashed = false;
 
-  constructor(store: MemoryStore, hypervisor: Hypervisor, wish: CrashPoint) {
-    this.#wish = wish;
+  constructor(store: MemoryStore, hypervisor: Hypervisor, crashPoint: CrashPoint) {
+    this.#crashPoint = crashPoint;
     this.store = store.reopen({
       onWrite: () => {
         this.writes += 1;
-        if (wish.kind === 'write' && this.writes === wish.number) this.#isDead = true;
+        if (crashPoint.kind === 'write' && this.writes === crashPoint.number)
+          this.#hasCrashed = true;
       },
     });
-    if (wish.kind === 'write') this.store.crashAfterWrites(wish.number);
+    if (crashPoint.kind === 'write') this.store.crashAfterWrites(crashPoint.number);
     this.hypervisor = this.wrap(hypervisor);
   }
 
   writes = 0;
 
-  /** Another side that this process talks to, for as long as it lives. */
+  /** A port whose calls fail after the crash. */
   wrap<Port extends object>(port: Port): Port {
     return new Proxy(port, {
       get: (target, name, receiver) => {
@@ -72,24 +74,27 @@ export class CrashingProcess {
   }
 
   async #call(name: string, work: () => unknown): Promise<unknown> {
-    this.#assertAlive();
-    const isChanging = [...CHANGING, ...CHANGING_CLUSTER].some((one) => one === name);
-    if (isChanging) this.calls.push(name);
+    this.#throwIfCrashed();
+    const isMutating = [...MUTATING_HYPERVISOR_CALLS, ...MUTATING_CLUSTER_CALLS].some(
+      (one) => one === name,
+    );
+    if (isMutating) this.calls.push(name);
     const number = this.calls.length;
-    const isFatal = isChanging && this.#wish.kind !== 'never' && number === this.#wish.number;
-    if (isFatal && this.#wish.kind === 'seen') this.store.crashAfterWrites(0);
-    const answer: unknown = await work();
-    if (isFatal && this.#wish.kind === 'unseen') this.#die();
-    this.#assertAlive();
-    return answer;
+    const isCrashPoint =
+      isMutating && this.#crashPoint.kind !== 'never' && number === this.#crashPoint.number;
+    if (isCrashPoint && this.#crashPoint.kind === 'seen') this.store.crashAfterWrites(0);
+    const response: unknown = await work();
+    if (isCrashPoint && this.#crashPoint.kind === 'unseen') this.#crash();
+    this.#throwIfCrashed();
+    return response;
   }
 
-  #die(): void {
-    this.#isDead = true;
+  #crash(): void {
+    this.#hasCrashed = true;
     this.store.crashAfterWrites(0);
   }
 
-  #assertAlive(): void {
-    if (this.#isDead) throw new SimulatedCrash('the process is dead');
+  #throwIfCrashed(): void {
+    if (this.#hasCrashed) throw new SimulatedCrash('the process has crashed');
   }
 }

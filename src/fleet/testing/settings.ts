@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings for tests: whole and plausible, so that a test names only what it is about.
+// Complete settings with plausible values; a test overrides only what it is about.
 import type { Host } from '../../model/host.ts';
 import type {
   FleetSettings,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machines of a MemoryHypervisor do once they run: read their seed, join with the token in it if the cluster
-// knows it, be Ready, and fall silent when they stop. They know nothing but their seed and their SMBIOS UUID.
+// The guests of a MemoryHypervisor. A running guest reads its seed, registers its Node if the cluster has the token in the
+// seed, and becomes Ready. When the VM stops, the Node becomes NotReady. Guests read only their seed and SMBIOS UUID.
 import { vmProviderId } from '../../model/provider-id.ts';
 import { parseTaint } from '../../model/taints.ts';
 import type { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
@@ -13,10 +13,10 @@ const BOOT_MS = 4_000;
 const READY_MS = 6_000;
 
 export interface GuestBehaviour {
-  /** Leaves its provider id to others. */
+  /** Registers without a provider id. */
   readonly withoutProviderId?: boolean;
   /** Never registers. */
-  readonly mute?: boolean;
+  readonly neverRegisters?: boolean;
   /** Registers and never becomes Ready. */
   readonly neverReady?: boolean;
 }
@@ -30,37 +30,37 @@ export interface GuestParts {
 export class SimulatedGuests {
   behaviour: GuestBehaviour = {};
   readonly #parts: GuestParts;
-  /** What each VM read when it started, by VM id and start. */
+  /** The seed that each guest read at its first start, by SMBIOS UUID. */
   readonly #seeds = new Map<string, string>();
 
   constructor(parts: GuestParts) {
     this.#parts = parts;
   }
 
-  /** Everything that has happened in guests since the last call. */
+  /** Advances all guests to the current time. */
   settle(): void {
     const { hypervisor, clock, cluster } = this.#parts;
     hypervisor.state.finishDueTasks(clock.monotonic());
     const running = [...hypervisor.state.vms.values()].filter((vm) => vm.startedAt !== undefined);
-    for (const vm of running) this.#live(vm);
-    const alive = new Set(running.map(uuidOf));
+    for (const vm of running) this.#runGuest(vm);
+    const runningUuids = new Set(running.map(smbiosUuidOf));
     for (const node of cluster.state.nodes.values()) {
-      if (node.ready && !alive.has(node.systemUuid)) {
+      if (node.ready && !runningUuids.has(node.systemUuid)) {
         cluster.state.updateNode(node.name, { ready: false });
       }
     }
   }
 
-  #live(vm: MemoryVm): void {
+  #runGuest(vm: MemoryVm): void {
     const { clock, cluster } = this.#parts;
     const upMs = clock.monotonic() - (vm.startedAt ?? 0);
     const seed = this.#seedOf(vm);
-    if (this.behaviour.mute === true || upMs < BOOT_MS || seed === undefined) return;
+    if (this.behaviour.neverRegisters === true || upMs < BOOT_MS || seed === undefined) return;
     const name = vm.options.get('name') ?? '';
     const known = cluster.state.nodes.get(name);
     if (known === undefined) return this.#register(vm, seed);
     const isReady = upMs >= READY_MS && this.behaviour.neverReady !== true;
-    if (known.ready !== isReady && known.systemUuid === uuidOf(vm)) {
+    if (known.ready !== isReady && known.systemUuid === smbiosUuidOf(vm)) {
       cluster.state.updateNode(name, { ready: isReady });
     }
   }
@@ -68,28 +68,28 @@ export class SimulatedGuests {
   #register(vm: MemoryVm, seed: string): void {
     const { clock, cluster, hypervisor } = this.#parts;
     const { nodes, tokens } = cluster.state;
-    if ([...nodes.values()].some(({ systemUuid }) => systemUuid === uuidOf(vm))) return;
-    const isLetIn = tokens.some(
+    if ([...nodes.values()].some(({ systemUuid }) => systemUuid === smbiosUuidOf(vm))) return;
+    const hasValidToken = tokens.some(
       ({ token, expiresAt }) => seed.includes(token) && expiresAt > clock.now(),
     );
-    if (!isLetIn) return;
+    if (!hasValidToken) return;
     const name = vm.options.get('name') ?? '';
     cluster.state.putNode(
       aClusterNode({
         name,
-        uid: `uid-${uuidOf(vm)}`,
-        systemUuid: uuidOf(vm),
+        uid: `uid-${smbiosUuidOf(vm)}`,
+        systemUuid: smbiosUuidOf(vm),
         providerId:
           this.behaviour.withoutProviderId === true ? '' : vmProviderId(hypervisor.region, vm.vmId),
         ready: false,
         createdAt: clock.now(),
         labels: Object.fromEntries(
-          itemsOf(seed, 'node-label').map((label): [string, string] => {
+          listItems(seed, 'node-label').map((label): [string, string] => {
             const at = label.indexOf('=');
             return [label.slice(0, at), label.slice(at + 1)];
           }),
         ),
-        taints: itemsOf(seed, 'node-taint').flatMap((text) => {
+        taints: listItems(seed, 'node-taint').flatMap((text) => {
           const taint = parseTaint(text);
           return taint.ok ? [taint.value] : [];
         }),
@@ -97,9 +97,9 @@ export class SimulatedGuests {
     );
   }
 
-  /** Read at the first start; kept by the guest, as its disk would. */
+  /** Read at the first start and kept, like on the guest's disk. */
   #seedOf(vm: MemoryVm): string | undefined {
-    const key = uuidOf(vm);
+    const key = smbiosUuidOf(vm);
     const attached = vm.options.get('ide2')?.split(',')[0];
     const volumes = [...this.#parts.hypervisor.state.volumes.values()];
     const data = volumes.find(({ id }) => id === attached)?.data;
@@ -110,11 +110,11 @@ export class SimulatedGuests {
   }
 }
 
-function uuidOf(vm: MemoryVm): string {
+function smbiosUuidOf(vm: MemoryVm): string {
   return /uuid=([0-9a-f-]{36})/i.exec(vm.options.get('smbios1') ?? '')?.[1]?.toLowerCase() ?? '';
 }
 
-function itemsOf(seed: string, list: string): readonly string[] {
+function listItems(seed: string, list: string): readonly string[] {
   const [, block = ''] = new RegExp(`${list}:\\n((?:\\s+- .*\\n)+)`).exec(seed) ?? [];
   return block.split('\n').flatMap((line) => {
     const [, item] = /^\s+- ["']?([^"']*)["']?$/.exec(line) ?? [];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fleet on fakes and virtual time: rounds are run one by one, a second apart, until nothing is under way.
+// A fleet on fakes and virtual time. Tests run its reconcile passes one by one, one second apart.
 import { RECONCILE_LEASE } from '../../model/lease.ts';
-import type { Machine } from '../../model/machine.ts';
+import type { Machine, Phase } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import type { Cluster } from '../../ports/cluster.ts';
 import type { MemoryCluster } from '../../ports/fakes/memory-cluster.ts';
@@ -16,14 +16,14 @@ import type { PassReport } from '../driver/reconcile-pass.ts';
 import { createFleet, type Fleet } from '../fleet.ts';
 import { aHost, REGION, someSettings } from './settings.ts';
 
-export const WHY = { by: 'test', reason: 'a test wants it' };
+export const REASON = { by: 'test', reason: 'requested by a test' };
 
 export interface TestFleet {
   readonly clock: VirtualClock;
   readonly store: MemoryStore;
   readonly hypervisor: MemoryHypervisor;
   readonly fleet: Fleet;
-  /** Undefined: machines that join nothing. */
+  /** Undefined: machines join no cluster. */
   readonly cluster?: MemoryCluster | undefined;
 }
 
@@ -69,7 +69,7 @@ interface FleetParts {
   readonly cluster?: Cluster | undefined;
 }
 
-/** Another process with the same settings. */
+/** The engine of one process; several may share a store. */
 export function aFleet(parts: FleetParts): Fleet {
   const { clock, store, hypervisor, settings, seed, cluster } = parts;
   return createFleet({
@@ -82,16 +82,16 @@ export function aFleet(parts: FleetParts): Fleet {
   });
 }
 
-interface RoundParts {
+interface PassParts {
   readonly store: Store;
   readonly clock: VirtualClock;
-  /** What happens in guests meanwhile. */
+  /** Simulated guests, which advance before each pass. */
   readonly guests?: { settle(): void } | undefined;
 }
 
 export async function onePass(
   fleet: Fleet,
-  { store, clock, guests }: RoundParts,
+  { store, clock, guests }: PassParts,
 ): Promise<PassReport> {
   guests?.settle();
   const lease = await store.leases.acquire({
@@ -104,21 +104,47 @@ export async function onePass(
   return report;
 }
 
-/** Rounds until two in a row found nothing under way, or the patience is over. */
-export async function untilAtRest(fleet: Fleet, at: RoundParts, mostRounds = 2_000): Promise<void> {
-  let quiet = 0;
-  for (let round = 0; round < mostRounds && quiet < 2; round += 1) {
+export async function runPasses(
+  testFleet: PassParts & { readonly fleet: Fleet },
+  count: number,
+): Promise<void> {
+  for (let pass = 0; pass < count; pass += 1) await onePass(testFleet.fleet, testFleet);
+}
+
+/** Runs passes until two in a row found nothing in progress, at most `maxPasses`. */
+export async function untilAtRest(fleet: Fleet, at: PassParts, maxPasses = 2_000): Promise<void> {
+  let quietPasses = 0;
+  for (let pass = 0; pass < maxPasses && quietPasses < 2; pass += 1) {
     const { inProgress, undecided } = await onePass(fleet, at);
-    quiet = inProgress === 0 && undecided.length === 0 ? quiet + 1 : 0;
+    quietPasses = inProgress === 0 && undecided.length === 0 ? quietPasses + 1 : 0;
   }
+}
+
+/** Requests one machine and runs passes until it is in this phase. */
+export async function reachPhase(testFleet: TestFleet, phase: Phase): Promise<Machine> {
+  await testFleet.fleet.scaleTo('workers', 1, REASON);
+  for (let pass = 0; pass < 60; pass += 1) {
+    const [machine] = await machinesIn(testFleet.store);
+    if (machine?.phase === phase) return machine;
+    await onePass(testFleet.fleet, testFleet);
+  }
+  throw new Error(`no machine has reached phase ${phase}`);
 }
 
 export async function machinesIn(store: Store): Promise<readonly Machine[]> {
   return (await store.machines.list()).map(({ value }) => value);
 }
 
-/** Everything on the fake that is not a template or an image, and whose it is. */
-export function leftovers({ state }: MemoryHypervisor) {
+export async function phasesIn(store: Store): Promise<readonly Phase[]> {
+  return (await machinesIn(store)).map(({ phase }) => phase);
+}
+
+export async function journalReasonsIn(store: Store): Promise<readonly string[]> {
+  return (await store.journal.read()).map(({ reason }) => reason);
+}
+
+/** All VMs except templates, the machines their markers name, and all ISO files. */
+export function existingResources({ state }: MemoryHypervisor) {
   const vms = [...state.vms.values()].filter((vm) => vm.options.get('template') !== '1');
   return {
     vms: vms.map((vm) => vm.vmId),

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import type { JoinSettings } from '../context/join-settings.ts';
+import { aJoiningPool, aJoiningSeed, aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
+import { someSettings } from '../testing/settings.ts';
+import { REASON, runPasses } from '../testing/test-fleet.ts';
+
+/** A pool whose join is changed a little. */
+function joinedBy(change: (join: JoinSettings) => JoinSettings) {
+  const seed = aJoiningSeed();
+  return someSettings([aJoiningPool({ seed: { ...seed, join: change(seed.join) } })]);
+}
+
+describe('joinByAgent', () => {
+  it('passes the token to the guest agent by standard input; neither argv nor the seed contains it', async () => {
+    const testFleet = aJoiningTestFleet(
+      joinedBy((join) => (join.kind === 'k3s' ? { ...join, via: 'agent' } : join)),
+    );
+    const commands: { command: string; input: string }[] = [];
+    let isSystemUp = false;
+    testFleet.hypervisor.guestCommand = (_vm, { command, input = '' }) => {
+      commands.push({ command: command.join(' '), input });
+      const output = isSystemUp ? 'degraded\n' : 'starting\n';
+      isSystemUp = true;
+      return { exitCode: 0, output, errorOutput: '' };
+    };
+    const seeds: string[] = [];
+    testFleet.hypervisor.onCall = () => {
+      for (const { data } of testFleet.hypervisor.state.volumes.values()) {
+        if (data !== undefined) seeds.push(new TextDecoder().decode(data));
+      }
+    };
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 30);
+    const [token] = testFleet.cluster.state.tokens;
+    const secret = token?.token.split('.')[1] ?? 'none';
+    expect(testFleet.cluster.state.tokens).toHaveLength(1);
+    expect(commands[0]?.command).toBe('systemctl is-system-running');
+    expect(commands.at(-1)?.command).toBe('systemctl start --no-block pvescaler-join.service');
+    expect(commands.some(({ input }) => input.includes(`::${token?.token}`))).toBe(true);
+    expect(commands.map(({ command }) => command).join('\n')).not.toContain(secret);
+    expect(seeds.length).toBeGreaterThan(0);
+    expect(seeds.join('\n')).not.toContain(secret);
+  });
+});

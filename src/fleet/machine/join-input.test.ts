@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { Unreachable } from '../../ports/errors.ts';
+import { aJoiningTestFleet, aReadyMachine } from '../testing/joining-test-fleet.ts';
+import { REASON, untilAtRest } from '../testing/test-fleet.ts';
+
+describe('bootstrap tokens', () => {
+  it('creates one token per machine, valid for one hour, in the group of the distribution', async () => {
+    const testFleet = aJoiningTestFleet();
+    await testFleet.fleet.scaleTo('workers', 2, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(testFleet.cluster.state.tokens).toHaveLength(2);
+    expect(testFleet.cluster.state.tokens[0]).toMatchObject({
+      lifetimeMs: 3_600_000,
+      groups: ['system:bootstrappers:k3s:default-node-token'],
+      usages: ['authentication'],
+    });
+  });
+
+  it('reuses the token of a machine when its seed is uploaded again', async () => {
+    const testFleet = aJoiningTestFleet();
+    testFleet.hypervisor.failNext(
+      'uploadIso',
+      new Unreachable('PVE_UNREACHABLE', 'connection refused'),
+    );
+    await aReadyMachine(testFleet);
+    expect(testFleet.cluster.state.tokens).toHaveLength(1);
+  });
+});

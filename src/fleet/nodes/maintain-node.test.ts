@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { vmProviderId } from '../../model/provider-id.ts';
+import type { ClusterNode } from '../../ports/cluster.ts';
+import { aClusterNode } from '../../ports/fakes/sample-cluster.ts';
+import {
+  aJoiningTestFleet,
+  aReadyMachine,
+  type JoiningTestFleet,
+  joiningSettings,
+  onlyMachine,
+} from '../testing/joining-test-fleet.ts';
+import { aPool, REGION, someSettings } from '../testing/settings.ts';
+import {
+  machinesIn,
+  onePass,
+  phasesIn,
+  REASON,
+  runPasses,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
+
+function aTestFleetWithoutJoin(): JoiningTestFleet {
+  return aJoiningTestFleet(someSettings([aPool({ joins: false })]));
+}
+
+async function aMachine({ fleet, store, clock }: JoiningTestFleet) {
+  await fleet.scaleTo('workers', 1, REASON);
+  await untilAtRest(fleet, { store, clock });
+  return currentMachine(store);
+}
+
+async function currentMachine(store: JoiningTestFleet['store']) {
+  const [machine] = await machinesIn(store);
+  if (machine?.placement === undefined) throw new Error('there is no placed machine');
+  return { ...machine, placement: machine.placement };
+}
+
+async function registerNode(
+  testFleet: JoiningTestFleet,
+  systemUuid: string,
+  overrides: Partial<ClusterNode>,
+): Promise<void> {
+  const createdAt = testFleet.clock.now();
+  testFleet.cluster.state.putNode(
+    aClusterNode({ name: 'talos-1', systemUuid, ready: true, createdAt, ...overrides }),
+  );
+  for (let pass = 0; pass < 3; pass += 1) {
+    await onePass(testFleet.fleet, { store: testFleet.store, clock: testFleet.clock });
+  }
+}
+
+describe('maintainNode, in a pool with join settings', () => {
+  it('deletes a ready machine whose Node has been gone for nodeLostAfterMs, and keeps it while the Node is only NotReady', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { id, placement } = await aReadyMachine(testFleet);
+    testFleet.guests.behaviour = { neverReady: true };
+    await testFleet.clock.advance(30 * 60_000);
+    await runPasses(testFleet, 3);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+    testFleet.guests.behaviour = { neverRegisters: true };
+    testFleet.cluster.state.removeNode(placement.name);
+    await runPasses(testFleet, 3);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+    await testFleet.clock.advance(6 * 60_000);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const gone = (await machinesIn(testFleet.store)).find((machine) => machine.id === id);
+    expect(gone).toMatchObject({
+      phase: 'gone',
+      deletionReason: expect.stringMatching(/Node/) as unknown,
+    });
+  });
+
+  it('does not delete a machine whose Node has just disappeared, even with a lostAfterMs of 0', async () => {
+    const testFleet = aJoiningTestFleet(joiningSettings({ lostAfterMs: 0 }));
+    const { id, placement } = await aReadyMachine(testFleet);
+    testFleet.guests.behaviour = { neverRegisters: true };
+    testFleet.cluster.state.removeNode(placement.name);
+    await runPasses(testFleet, 5);
+    expect((await onlyMachine(testFleet, 'ready')).id).toBe(id);
+  });
+});
+
+describe('maintainNode, in a pool without join settings', () => {
+  it('a machine becomes ready without a Node, and its Node is recorded once it appears', async () => {
+    const testFleet = aTestFleetWithoutJoin();
+    const machine = await aMachine(testFleet);
+    expect(machine.phase).toBe('ready');
+    await registerNode(testFleet, machine.id, { providerId: 'talos://talos-1' });
+    expect(await currentMachine(testFleet.store)).toMatchObject({
+      phase: 'ready',
+      nodeName: 'talos-1',
+      providerId: 'talos://talos-1',
+    });
+  });
+
+  it('sets the provider id of a Node that has none', async () => {
+    const testFleet = aTestFleetWithoutJoin();
+    const { id, placement } = await aMachine(testFleet);
+    await registerNode(testFleet, id, { providerId: '' });
+    const providerId = vmProviderId(REGION, placement.vmId);
+    expect(testFleet.cluster.state.nodes.get('talos-1')?.providerId).toBe(providerId);
+    expect(await currentMachine(testFleet.store)).toMatchObject({ providerId });
+  });
+
+  it('a machine whose guest agent does not answer becomes ready when its Node is Ready', async () => {
+    const testFleet = aTestFleetWithoutJoin();
+    testFleet.hypervisor.guestIsUp = () => Promise.resolve(false);
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    for (let pass = 0; pass < 20; pass += 1) {
+      await onePass(testFleet.fleet, { store: testFleet.store, clock: testFleet.clock });
+    }
+    const { id, phase } = await currentMachine(testFleet.store);
+    expect(phase).toBe('booting');
+    await registerNode(testFleet, id, { providerId: 'talos://talos-1' });
+    expect(await currentMachine(testFleet.store)).toMatchObject({
+      phase: 'ready',
+      providerId: 'talos://talos-1',
+    });
+  });
+
+  it('keeps a machine whose Node disappears, and deletes the Node together with the machine', async () => {
+    const testFleet = aTestFleetWithoutJoin();
+    const { id } = await aMachine(testFleet);
+    await registerNode(testFleet, id, { providerId: 'talos://talos-1' });
+    testFleet.cluster.state.nodes.delete('talos-1');
+    for (let minute = 0; minute < 10; minute += 1) {
+      await testFleet.clock.advance(60_000);
+      await onePass(testFleet.fleet, { store: testFleet.store, clock: testFleet.clock });
+    }
+    expect((await currentMachine(testFleet.store)).phase).toBe('ready');
+    await registerNode(testFleet, id, { providerId: 'talos://talos-1' });
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, { store: testFleet.store, clock: testFleet.clock });
+    expect(testFleet.cluster.state.nodes.size).toBe(0);
+  });
+});

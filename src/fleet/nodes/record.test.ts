@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
+import { machinesIn, REASON, runPasses } from '../testing/test-fleet.ts';
+
+describe('recordNode', () => {
+  it('records the provider id of the Node verbatim, whatever its format', async () => {
+    const testFleet = aJoiningTestFleet();
+    testFleet.guests.behaviour = { withoutProviderId: true };
+    testFleet.cluster.onCall = ({ method }) => {
+      const [node] = testFleet.cluster.state.nodes.values();
+      if (method === 'declareNode' && node?.providerId === '') {
+        testFleet.cluster.state.updateNode(node.name, { providerId: `k3s://${node.name}` });
+      }
+    };
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await runPasses(testFleet, 60);
+    const [machine] = await machinesIn(testFleet.store);
+    expect(machine).toMatchObject({ phase: 'ready', providerId: `k3s://${machine?.nodeName}` });
+  });
+});

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import {
+  aJoiningTestFleet,
+  aReadyMachine,
+  joiningSettings,
+} from '../testing/joining-test-fleet.ts';
+import {
+  existingResources,
+  phasesIn,
+  REASON,
+  runPasses,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
+
+const MINUTE_MS = 60_000;
+
+describe('removeNode', () => {
+  it('deletes the Node after the VM is gone', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement } = await aReadyMachine(testFleet);
+    const order: string[] = [];
+    testFleet.cluster.onCall = ({ method }) => {
+      if (method === 'deleteNode')
+        order.push(`VMs left: ${existingResources(testFleet.hypervisor).vms.length}`);
+    };
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(order).toEqual(['VMs left: 0']);
+    expect(testFleet.cluster.state.nodes.has(placement.name)).toBe(false);
+  });
+
+  it('leaves the Node to the cloud controller manager if there is one', async () => {
+    const testFleet = aJoiningTestFleet(joiningSettings({ cloudController: true }));
+    const { placement } = await aReadyMachine(testFleet);
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    await testFleet.clock.advance(10 * 60_000);
+    await runPasses(testFleet, 3);
+    expect(testFleet.cluster.state.nodes.has(placement.name)).toBe(true);
+  });
+
+  it('a deletion waits until Kubernetes can be read, then deletes the Node', async () => {
+    const testFleet = aJoiningTestFleet();
+    await aReadyMachine(testFleet);
+    testFleet.cluster.disconnect();
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await runPasses(testFleet, 30);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
+    expect(await phasesIn(testFleet.store)).toEqual(['deleting']);
+    testFleet.cluster.reconnect();
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+    expect(testFleet.cluster.state.nodes.size).toBe(0);
+  });
+
+  it('keeps the Node of a VM whose marker a person has removed, because the VM still runs', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { placement } = await aReadyMachine(testFleet);
+    const vm = testFleet.hypervisor.state.vms.get(placement.vmId);
+    vm?.options.set('description', 'edited by a person');
+    vm?.options.set('name', 'renamed-by-a-person');
+    await runPasses(testFleet, 3);
+    await testFleet.clock.advance(6 * MINUTE_MS);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([placement.vmId]);
+    expect(testFleet.cluster.state.nodes.get(placement.name)?.ready).toBe(true);
+  });
+});
