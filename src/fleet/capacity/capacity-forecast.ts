@@ -46,8 +46,8 @@ export interface RegionReport {
 
 export class CapacityForecast implements ForecastReader {
   readonly #views = new Map<string, RegionView>();
-  readonly #troubles = new Map<string, string>();
-  readonly #rooms = new Map<string, Headroom>();
+  readonly #readErrors = new Map<string, string>();
+  readonly #headrooms = new Map<string, Headroom>();
   readonly #adopted = new Set<string>();
   #listener: () => void = () => undefined;
   #driver: DriverLease | undefined;
@@ -79,9 +79,9 @@ export class CapacityForecast implements ForecastReader {
   setViews(views: ReadonlyMap<string, RegionView>, stale: Readonly<Record<string, string>>): void {
     for (const [region, view] of views) {
       this.#views.set(region, view);
-      this.#troubles.delete(region);
+      this.#readErrors.delete(region);
     }
-    for (const [region, why] of Object.entries(stale)) this.#troubles.set(region, why);
+    for (const [region, why] of Object.entries(stale)) this.#readErrors.set(region, why);
     this.#listener();
   }
 
@@ -90,7 +90,7 @@ export class CapacityForecast implements ForecastReader {
   }
 
   readError(region: string): string | undefined {
-    return this.#troubles.get(region);
+    return this.#readErrors.get(region);
   }
 
   hasVm(region: string, vmId: number): boolean {
@@ -98,8 +98,8 @@ export class CapacityForecast implements ForecastReader {
     return view !== undefined && vmsById(view).has(vmId);
   }
 
-  setHeadroom(pool: string, room: Headroom): void {
-    this.#rooms.set(pool, room);
+  setHeadroom(pool: string, headroom: Headroom): void {
+    this.#headrooms.set(pool, headroom);
   }
 
   /** Call it after the headroom of all pools was set. */
@@ -108,7 +108,7 @@ export class CapacityForecast implements ForecastReader {
   }
 
   headroom(pool: string): Headroom | undefined {
-    return this.#rooms.get(pool);
+    return this.#headrooms.get(pool);
   }
 
   /** Sets the one listener, which is called after each change. */
@@ -117,11 +117,11 @@ export class CapacityForecast implements ForecastReader {
   }
 
   report(): ForecastReport {
-    const names = new Set([...this.#views.keys(), ...this.#troubles.keys(), ...this.#adopted]);
+    const names = new Set([...this.#views.keys(), ...this.#readErrors.keys(), ...this.#adopted]);
     return {
       until: this.#driver?.until() ?? NEVER,
       regions: Object.fromEntries(Array.from(names, (name) => [name, this.#region(name)])),
-      headrooms: Object.fromEntries(this.#rooms),
+      headrooms: Object.fromEntries(this.#headrooms),
     };
   }
 
@@ -130,13 +130,13 @@ export class CapacityForecast implements ForecastReader {
     return {
       isAdopted: this.#adopted.has(name),
       takenAt: view?.takenAt,
-      readError: this.#troubles.get(name),
+      readError: this.#readErrors.get(name),
       vmIds: Uint32Array.from(view?.vms ?? [], ({ vmId }) => vmId),
     };
   }
 
   #forget(): void {
-    for (const kept of [this.#views, this.#troubles, this.#rooms, this.#adopted]) {
+    for (const kept of [this.#views, this.#readErrors, this.#headrooms, this.#adopted]) {
       kept.clear();
     }
     this.forecastAt = Number.NEGATIVE_INFINITY;

@@ -16,97 +16,97 @@ import { WaitingMachines } from './waiting-machines.ts';
 
 const COMPUTE_INTERVAL_MS = 5_000;
 /** The headroom of a region that was read this recently stays as it is. */
-const UNSEEN_FOR_MS = 60_000;
+const RECENT_MS = 60_000;
 
 export async function updateForecast(
   context: ReconcileContext,
-  outlook: CapacityForecast,
+  forecast: CapacityForecast,
 ): Promise<void> {
-  const ageMs = context.now - outlook.forecastAt;
+  const ageMs = context.now - forecast.forecastAt;
   // A negative age means that the clock was set back.
   if (ageMs >= 0 && ageMs < COMPUTE_INTERVAL_MS) return;
-  outlook.forecastAt = context.now;
+  forecast.forecastAt = context.now;
   const ids = new Map<string, number>();
   for (const view of context.views.values()) ids.set(view.region, countFreeIds(context, view));
   await context.yieldToEventLoop();
-  const queue = await WaitingMachines.of(context, ids);
+  const waitingMachines = await WaitingMachines.of(context, ids);
   for (const pool of Object.values(context.settings.pools)) {
-    if (isUnseenForAMoment(context, pool, outlook)) continue;
-    outlook.setHeadroom(pool.name, await roomOf(context, pool, queue));
+    if (wasReadRecently(context, pool, forecast)) continue;
+    forecast.setHeadroom(pool.name, await computeHeadroom(context, pool, waitingMachines));
     await context.yieldToEventLoop();
   }
-  outlook.notify();
+  forecast.notify();
 }
 
-function isUnseenForAMoment(
+function wasReadRecently(
   context: ReconcileContext,
   pool: PoolSettings,
-  outlook: CapacityForecast,
+  forecast: CapacityForecast,
 ): boolean {
-  if (outlook.headroom(pool.name) === undefined) return false;
+  if (forecast.headroom(pool.name) === undefined) return false;
   return pool.regions.some((region) => {
-    const takenAt = outlook.takenAt(region);
+    const takenAt = forecast.takenAt(region);
     return (
-      !context.views.has(region) && takenAt !== undefined && context.now - takenAt <= UNSEEN_FOR_MS
+      !context.views.has(region) && takenAt !== undefined && context.now - takenAt <= RECENT_MS
     );
   });
 }
 
-async function roomOf(
+async function computeHeadroom(
   context: ReconcileContext,
   pool: PoolSettings,
-  queue: WaitingMachines,
+  waitingMachines: WaitingMachines,
 ): Promise<Headroom> {
   const backoff = backoffOf(context, pool.name);
-  if (backoff !== undefined) return noRoom(context, backoff.message);
+  if (backoff !== undefined) return noHeadroom(context, backoff.message);
   const refused = joinRefusal(context, pool);
   // A stale view is temporary; missing access to the cluster is not.
   if (refused !== undefined && context.clusterReading.kind !== 'stale')
-    return noRoom(context, refused.message);
+    return noHeadroom(context, refused.message);
   const members = context.records.membersOf(pool.name);
   const { size, limits } = pool;
   const allowed = countAllowed(pool, { members, count: limits.max, size });
-  const waiting = queue.waitingOf(pool.name);
-  if (allowed === 0) return { ...noRoom(context, 'the pool is at its limits'), waiting };
+  const waiting = waitingMachines.waitingOf(pool.name);
+  if (allowed === 0) return { ...noHeadroom(context, 'the pool is at its limits'), waiting };
   let machines = 0;
   let reason = 'the hosts of the pool cannot be read';
   for (const name of pool.regions) {
     const view = context.views.get(name);
     if (view === undefined) continue;
     const atMost = allowed - machines;
-    const room = await roomIn(context, { view, pool, queue, atMost });
-    machines += room.machines;
-    reason = room.reason ?? 'no host has capacity for another machine';
+    const headroom = await computeRegionHeadroom(context, { view, pool, waitingMachines, atMost });
+    machines += headroom.machines;
+    reason = headroom.reason ?? 'no host has capacity for another machine';
   }
   const countedAt = context.now;
   return { machines, countedAt, waiting, reason: machines === 0 ? reason : undefined };
 }
 
-function noRoom({ now: countedAt }: ReconcileContext, reason: string): Headroom {
+function noHeadroom({ now: countedAt }: ReconcileContext, reason: string): Headroom {
   return { machines: 0, countedAt, waiting: new Set(), reason };
 }
 
 interface Counting {
   readonly view: RegionView;
   readonly pool: PoolSettings;
-  readonly queue: WaitingMachines;
+  readonly waitingMachines: WaitingMachines;
   readonly atMost: number;
 }
 
-async function roomIn(
+async function computeRegionHeadroom(
   context: ReconcileContext,
-  { view, pool, queue, atMost }: Counting,
+  { view, pool, waitingMachines, atMost }: Counting,
 ): Promise<Pick<Headroom, 'machines' | 'reason'>> {
   const name = view.region;
   const where = { region: context.region(name), view, pool };
-  const ids = Math.min(atMost, queue.freeIds(name));
+  const ids = Math.min(atMost, waitingMachines.freeIds(name));
   if (ids <= 0) return { machines: 0, reason: undefined };
-  const held = queue.addresses(name);
+  const held = waitingMachines.addresses(name);
   const addresses = await freeAddresses(context, where, { held, atMost: ids });
   if (addresses.count === 0) return { machines: 0, reason: addresses.reason };
   const source = await sourceOf(context, where);
   const request = placementRequest({ ...where, source }, pool.size);
-  const { total } = countFreeSlots(request, queue.facts(view), addresses.count);
+  const { total } = countFreeSlots(request, waitingMachines.facts(view), addresses.count);
   return { machines: total, reason: undefined };
 }
 

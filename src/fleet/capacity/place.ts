@@ -74,7 +74,12 @@ async function placeIn(
   if (!id.chosen) return id;
   const addresses = await addressesFor(context, where, machine.id);
   if (!addresses.chosen) return addresses;
-  await settle(context, machine, { where, host, vmId: id.vmId, addresses: addresses.addresses });
+  await commitPlacement(context, machine, {
+    where,
+    host,
+    vmId: id.vmId,
+    addresses: addresses.addresses,
+  });
   return undefined;
 }
 
@@ -86,7 +91,7 @@ interface Decided {
 }
 
 /** Addresses are leased before the placement names them: a crash between the two costs nothing. */
-async function settle(
+async function commitPlacement(
   context: ReconcileContext,
   machine: Machine,
   decided: Decided,

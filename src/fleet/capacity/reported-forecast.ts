@@ -15,7 +15,7 @@ import type {
 export class ReportedForecast implements ForecastReader {
   readonly #clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly #vmIds = new WeakMap<RegionReport, ReadonlySet<number>>();
-  readonly #rooms = new Map<string, Headroom>();
+  readonly #headrooms = new Map<string, Headroom>();
   #report: ForecastReport | undefined;
 
   constructor(clock: Pick<Clock, 'now' | 'monotonic'>) {
@@ -24,9 +24,10 @@ export class ReportedForecast implements ForecastReader {
 
   set(report: ForecastReport): void {
     this.#report = report;
-    for (const [pool, room] of Object.entries(report.headrooms)) {
+    for (const [pool, headroom] of Object.entries(report.headrooms)) {
       // Keep the same object until it is computed again, so that values derived from it can be cached by identity.
-      if (this.#rooms.get(pool)?.countedAt !== room.countedAt) this.#rooms.set(pool, room);
+      if (this.#headrooms.get(pool)?.countedAt !== headroom.countedAt)
+        this.#headrooms.set(pool, headroom);
     }
   }
 
@@ -54,6 +55,6 @@ export class ReportedForecast implements ForecastReader {
   }
 
   headroom(pool: string): Headroom | undefined {
-    return this.#report?.headrooms[pool] === undefined ? undefined : this.#rooms.get(pool);
+    return this.#report?.headrooms[pool] === undefined ? undefined : this.#headrooms.get(pool);
   }
 }

@@ -24,7 +24,7 @@ interface Held {
 }
 
 export class WaitingMachines {
-  readonly #turn: ReconcileContext;
+  readonly #context: ReconcileContext;
   readonly #held = new Map<string, Held>();
   readonly #waiting = new Map<string, Set<string>>();
 
@@ -32,7 +32,7 @@ export class WaitingMachines {
   readonly #ids: ReadonlyMap<string, number>;
 
   private constructor(context: ReconcileContext, ids: ReadonlyMap<string, number>) {
-    this.#turn = context;
+    this.#context = context;
     this.#ids = ids;
   }
 
@@ -71,23 +71,23 @@ export class WaitingMachines {
 
   /** The region after all waiting machines have been placed. */
   facts(view: RegionView): RegionFacts {
-    const facts = placementFacts(this.#turn, { view, busyHosts: [] });
+    const facts = placementFacts(this.#context, { view, busyHosts: [] });
     const held = this.#held.get(view.region);
     return held === undefined ? facts : together(facts, held);
   }
 
   async #hold(machine: Machine): Promise<void> {
-    const pool = this.#turn.pool(machine.pool);
+    const pool = this.#context.pool(machine.pool);
     for (const name of pool?.regions ?? []) {
-      const view = this.#turn.views.get(name);
+      const view = this.#context.views.get(name);
       if (pool === undefined || view === undefined || this.freeIds(name) <= 0) continue;
-      const where = { region: this.#turn.region(name), view, pool };
-      const source = await sourceOf(this.#turn, where);
+      const where = { region: this.#context.region(name), view, pool };
+      const source = await sourceOf(this.#context, where);
       const request = placementRequest({ ...where, source }, machine.size);
       const decision = chooseHost(request, this.facts(view));
       if (!decision.placed) continue;
       const held = this.addresses(name);
-      const own = await addressesBeside(this.#turn, where, { machine: machine.id, held });
+      const own = await addressesBeside(this.#context, where, { machine: machine.id, held });
       if (!own.chosen) continue;
       this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
       this.#holdAddresses(machine, name, own.addresses);
@@ -98,7 +98,7 @@ export class WaitingMachines {
   #holdAddresses({ id, pool }: Machine, region: string, addresses: readonly string[]): void {
     const held = this.#held.get(region)?.addresses;
     for (const address of addresses) {
-      held?.push({ address, region, pool, machine: id, leasedAt: this.#turn.now });
+      held?.push({ address, region, pool, machine: id, leasedAt: this.#context.now });
     }
   }
 

@@ -53,7 +53,8 @@ export class ReconcileContext {
   readonly views: ReadonlyMap<string, RegionView>;
   /** For writes; decisions use `clusterReading`. Undefined without access to Kubernetes. */
   readonly cluster: Cluster | undefined;
-  readonly clusterReading: ClusterReading;
+  /** Replaced before each machine is reconciled: a pass may take long, and a read of the watch cache costs no request. */
+  clusterReading: ClusterReading;
   /** One VM per region that may be ours and could not be read: its addresses are unknown. */
   readonly unreadVms = new Map<string, VmSummary>();
   /** Templates by region and pool source. */

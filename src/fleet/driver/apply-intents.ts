@@ -107,7 +107,7 @@ async function requestDeletion(
   const { records, state } = context;
   const machine = records.find(id);
   if (machine === undefined) return;
-  if (isBeingDeleted(machine)) {
+  if (isDeletedOrFailed(machine)) {
     if (intent.kind === 'delete') await acknowledgeFailure(context, machine);
     return;
   }
@@ -135,6 +135,6 @@ async function acknowledgeFailure(
   }
 }
 
-function isBeingDeleted({ phase }: Machine): boolean {
+function isDeletedOrFailed({ phase }: Machine): boolean {
   return phase === 'deleting' || phase === 'failed' || phase === 'gone';
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over the whole fleet: read records, regions and cluster; adopt, apply intents, place, clean up. It makes no
-// calls for single machines: those are added to the work queue, so that a host that does not answer delays no pass.
+// One pass over the whole fleet: read records, regions and cluster; adopt, apply intents, place, clean up. Machines are
+// added to the work queue and not reconciled here, so that a host that does not answer delays only its own.
 // Level-triggered: it decides from what is there, not from what happened before.
 import { isPhaseSettled, type Machine, mayHaveVm } from '../../model/machine.ts';
 import { backoffOf } from '../capacity/backoff.ts';

@@ -4,6 +4,7 @@ import { RECONCILE_LEASE } from '../../model/lease.ts';
 import { Cancelled } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import type { Hypervisor, TaskRef } from '../../ports/hypervisor.ts';
+import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aPool, aRegion, REGION, someSettings } from '../testing/settings.ts';
 import {
   aFleet,
@@ -174,6 +175,60 @@ describe('Reconciler: the work queue between two passes', () => {
     await waitSeconds(testFleet, 60);
     const phases = await phasesIn(testFleet.store);
     expect(phases.toSorted()).toEqual(['failed', 'ready', 'ready']);
+    stop.abort();
+    await advanceUntilSettled(testFleet.clock, driving);
+  });
+});
+
+describe('the work queue with Nodes', () => {
+  it('sends each change of a Node once', async () => {
+    const testFleet = aJoiningTestFleet();
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    const stop = new AbortController();
+    const calls: string[] = [];
+    testFleet.cluster.onCall = ({ method }) => void (/Node$/.test(method) && calls.push(method));
+    const driving = testFleet.fleet.runDriver({ signal: stop.signal });
+    for (let step = 0; step < 600; step += 1) {
+      await testFleet.clock.advance(100);
+      testFleet.guests.settle();
+    }
+    stop.abort();
+    await advanceUntilSettled(testFleet.clock, driving);
+    expect(calls).toEqual(['declareNode', 'changeNode']);
+  });
+
+  it('keeps a machine whose Node registers during a long pass', async () => {
+    const testFleet = aJoiningTestFleet();
+    testFleet.guests.behaviour = { neverRegisters: true };
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    const stop = new AbortController();
+    const driving = testFleet.fleet.runDriver({ signal: stop.signal });
+    for (let step = 0; step < 300; step += 1) {
+      await testFleet.clock.advance(100);
+      testFleet.guests.settle();
+    }
+    for (let vmId = 1_290; vmId < 1_299; vmId += 1) {
+      const options = new Map([['name', `x${vmId}`]]);
+      testFleet.hypervisor.state.vms.set(vmId, {
+        vmId,
+        host: 'pve3',
+        options,
+        revision: 1,
+        startedAt: undefined,
+      });
+    }
+    const vmConfig = testFleet.hypervisor.vmConfig.bind(testFleet.hypervisor);
+    testFleet.hypervisor.vmConfig = async (vm, options) => {
+      if (vm.vmId >= 1_290) await testFleet.clock.sleep(40_000);
+      return vmConfig(vm, options);
+    };
+    await testFleet.clock.advance(3_000);
+    testFleet.guests.behaviour = {};
+    for (let second = 0; second < 370; second += 1) {
+      await testFleet.clock.advance(1_000);
+      testFleet.guests.settle();
+    }
+    expect(await phasesIn(testFleet.store)).not.toContain('failed');
     stop.abort();
     await advanceUntilSettled(testFleet.clock, driving);
   });

@@ -4,6 +4,7 @@
 
 import { type MachineId, parseMachineId } from '../../model/machine.ts';
 import { CREATION_PHASES } from '../capacity/creation-limits.ts';
+import { readCluster } from '../context/cluster-reading.ts';
 import type { WriteAuthority } from '../context/driver-lease.ts';
 import { DriverState } from '../context/driver-state.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
@@ -19,7 +20,7 @@ const WORKERS_PER_HOST = 4;
 const GUEST_WORKERS_PER_HOST = 3;
 
 export interface ReconcilerOptions {
-  /** Receives errors that end the term or a pass, not those of a single machine. */
+  /** Receives what a worker could not handle as the error of its machine: a lost lease, an unusable store. */
   readonly onError: (error: unknown) => void;
   readonly state?: DriverState;
 }
@@ -78,9 +79,10 @@ export class Reconciler {
     const context = this.#context;
     const id = parseMachineId(text);
     if (context === undefined || !id.ok) return DONE;
+    context.clusterReading = await readCluster(this.#options, this.#state);
     const wasCreating = this.#isCreating(id.value);
     const result = await reconcileMachine(context, id.value);
-    if (wasCreating && !this.#isCreating(id.value)) await this.#placeFreed(context);
+    if (wasCreating && !this.#isCreating(id.value)) await this.#placeFreed();
     return result;
   }
 
@@ -90,8 +92,11 @@ export class Reconciler {
   }
 
   /** A creation has ended: a machine that waited for its host or storage can be placed. */
-  #placeFreed(context: ReconcileContext): Promise<void> {
+  #placeFreed(): Promise<void> {
     return this.#exclusive(async () => {
+      // The newest context: `unplaced` belongs to its view.
+      const context = this.#context;
+      if (context === undefined) return;
       const { placed, unplaced } = await placeFreed(context, this.#state.unplaced);
       this.#state.unplaced = unplaced;
       for (const { id } of placed) this.queue.add(id);

@@ -93,11 +93,12 @@ class DriverTerm implements DriverLease {
   readonly #reconciler: Reconciler;
   readonly #lost = new AbortController();
   readonly #over = new AbortController();
-  /** Aborted when the term ends because of an error in a machine's reconcile. */
-  readonly #failed = new AbortController();
+  /** Aborted when passes end, or by an error in a worker that ends the term. */
+  readonly #ended = new AbortController();
   readonly #election: LeaderElection | undefined;
   #lease: Lease;
   #failure: unknown;
+  #reportedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: EngineOptions, lease: Lease, run: RunOptions) {
     this.#options = options;
@@ -183,12 +184,12 @@ class DriverTerm implements DriverLease {
       ...(this.#election === undefined ? [] : [this.#election.lost]),
     ];
     const acting = AbortSignal.any([signal, ...lost]);
-    const going = AbortSignal.any([ending, this.#failed.signal, ...lost]);
+    const going = AbortSignal.any([ending, this.#ended.signal, ...lost]);
     const working = this.#runQueue(going);
     try {
       await this.#runPasses(acting, going);
     } finally {
-      this.#failed.abort();
+      this.#ended.abort();
       await working;
     }
   }
@@ -245,12 +246,19 @@ class DriverTerm implements DriverLease {
   #onMachineError(error: unknown): void {
     if (error instanceof Cancelled) return;
     if (error instanceof LostLeadership) this.#lost.abort();
-    else if (error instanceof PvescalerError && error.class !== 'Bug') {
-      this.#run.events.onError?.(error);
-    } else {
+    else if (error instanceof PvescalerError && error.class !== 'Bug') this.#report(error);
+    else {
       this.#failure ??= error;
-      this.#failed.abort();
+      this.#ended.abort();
     }
+  }
+
+  /** Once a second: an unusable store is the same error for every machine. */
+  #report(error: PvescalerError): void {
+    const now = this.#options.clock.monotonic();
+    if (now - this.#reportedAt < AFTER_ERROR_MS) return;
+    this.#reportedAt = now;
+    this.#run.events.onError?.(error);
   }
 
   /** Ends early when another process has requested something. */

@@ -16,7 +16,7 @@ export interface WorkQueueOptions {
   readonly laneOf: (id: string) => Lane;
   /** Reconciles one machine. `continue` is treated as an immediate requeue. */
   readonly work: (id: string) => Promise<ReconcileResult>;
-  /** Receives what `work` rejects with; the machine is requeued after `RETRY_MS`. */
+  /** Receives what `work` rejects with; the machine is requeued after a second. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -30,6 +30,8 @@ interface Item {
   isRunning: boolean;
   /** Added again while it was running. */
   isRequested: boolean;
+  /** To be run again if it ends with `done`. */
+  isRequestedIfDone: boolean;
 }
 
 export class WorkQueue {
@@ -56,7 +58,9 @@ export class WorkQueue {
 
   /** Makes the machine due now unless it is running or waits for a time of its own. */
   addIfAbsent(id: string): void {
-    if (!this.#items.has(id)) this.add(id);
+    const item = this.#items.get(id);
+    if (item === undefined) this.add(id);
+    else if (item.isRunning) item.isRequestedIfDone = true;
   }
 
   /** Whether a worker or `runExclusive` has the machine. */
@@ -123,7 +127,14 @@ export class WorkQueue {
   }
 
   #insert(id: string, dueAt: number): void {
-    this.#items.set(id, { id, dueAt, because: 'added', isRunning: false, isRequested: false });
+    this.#items.set(id, {
+      id,
+      dueAt,
+      because: 'added',
+      isRunning: false,
+      isRequested: false,
+      isRequestedIfDone: false,
+    });
   }
 
   #start(item: Item, lane: string): void {
@@ -151,8 +162,10 @@ export class WorkQueue {
   #schedule(item: Item, result: ReconcileResult): void {
     item.isRunning = false;
     const now = this.#options.clock.monotonic();
-    if (item.isRequested || result.next === 'continue') {
-      item.isRequested = false;
+    const isRequested = item.isRequested || (item.isRequestedIfDone && result.next === 'done');
+    item.isRequested = false;
+    item.isRequestedIfDone = false;
+    if (isRequested || result.next === 'continue') {
       item.dueAt = now;
     } else if (result.next === 'requeue') {
       // Whole milliseconds: a fraction below the resolution of the clock would never pass.

@@ -6,6 +6,8 @@ import { findOwnNode } from '../nodes/find-node.ts';
 import { becomeReady } from './become-ready.ts';
 import { startIfStopped } from './power.ts';
 
+const NODE_POLL_MS = 500;
+
 export async function booting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const task = await reconcile.pollTask();
   if (task.state === 'running') return task.wait;
@@ -22,7 +24,17 @@ export async function booting(reconcile: MachineReconcile): Promise<ReconcileRes
     const restarted = await startIfStopped(reconcile);
     if (restarted !== undefined) return restarted;
   }
-  return requeue(bootTimes.nextQueryMs(pool, sinceStartMs(reconcile)), 'its guest is booting');
+  return requeue(nextCheckMs(reconcile), 'its guest is booting');
+}
+
+/** Before the first query the Node is watched for, which costs no request. */
+function nextCheckMs(reconcile: MachineReconcile): number {
+  const { bootTimes } = reconcile.context.state;
+  const { pool } = reconcile.machine;
+  const sinceMs = sinceStartMs(reconcile);
+  const queryMs = bootTimes.nextQueryMs(pool, sinceMs);
+  const watchesNode = joinsCluster(reconcile) && !bootTimes.isDue(pool, sinceMs);
+  return watchesNode ? Math.min(queryMs, NODE_POLL_MS) : queryMs;
 }
 
 /** Zero after the wall clock was set back. */

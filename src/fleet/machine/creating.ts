@@ -27,13 +27,13 @@ export async function creating(reconcile: MachineReconcile): Promise<ReconcileRe
       return releaseVmId(reconcile, lookup.reason);
     case 'absent':
       return task.state === 'ended'
-        ? handleMissingVm(reconcile, task.failure)
+        ? handleVanishedVm(reconcile, task.failure)
         : retryCreation(reconcile);
   }
 }
 
 /** The task has ended and there is no VM: the id belongs to a container, or the VM was removed at once. */
-async function handleMissingVm(
+async function handleVanishedVm(
   reconcile: MachineReconcile,
   failure: PvescalerError | undefined,
 ): Promise<ReconcileResult> {

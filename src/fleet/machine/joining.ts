@@ -12,7 +12,7 @@ import { becomeReady } from './become-ready.ts';
 import { failMachine } from './fail-machine.ts';
 import { startIfStopped } from './power.ts';
 
-/** Nodes come from the watch cache: looking again costs no request. */
+/** The cluster is read from the watch cache before each call of the handler, which costs no request. */
 const NODE_POLL_MS = 500;
 
 export async function joining(reconcile: MachineReconcile): Promise<ReconcileResult> {

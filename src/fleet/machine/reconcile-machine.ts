@@ -56,7 +56,7 @@ const MAX_STEPS = 12;
 const MAX_ATTEMPTS = 3;
 const INITIAL_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
-const REGION_RETRY_MS = 1_000;
+const RETRY_MS = 1_000;
 
 export async function reconcileMachine(
   context: ReconcileContext,
@@ -64,7 +64,7 @@ export async function reconcileMachine(
 ): Promise<ReconcileResult> {
   if (context.records.find(id) === undefined) return DONE;
   const reconcile = new MachineReconcile(context, id);
-  if (!isRegionReadable(reconcile)) return requeue(REGION_RETRY_MS, 'its region cannot be read');
+  if (!isRegionReadable(reconcile)) return requeue(RETRY_MS, 'its region cannot be read');
   const backoffMs = (context.state.backoffs.get(id)?.until ?? 0) - context.now;
   // Bounded: a wall clock that was set back must not lengthen a back-off.
   if (backoffMs > 0) return requeue(Math.min(backoffMs, MAX_BACKOFF_MS), 'back-off after an error');
@@ -86,7 +86,7 @@ async function runHandlers(reconcile: MachineReconcile): Promise<ReconcileResult
   for (let step = 0; result.next === 'continue' && step < MAX_STEPS; step += 1) {
     result = await HANDLERS[reconcile.machine.phase](reconcile);
   }
-  return result.next === 'continue' ? requeue(REGION_RETRY_MS, 'too many steps at once') : result;
+  return result.next === 'continue' ? requeue(RETRY_MS, 'too many steps at once') : result;
 }
 
 async function failIfOverdue(reconcile: MachineReconcile): Promise<boolean> {

@@ -24,6 +24,7 @@ export class RecordCache {
   readonly #feed = new ChangeFeed();
   #current: Promise<void> | undefined;
   #next: Promise<void> | undefined;
+  #poolChanges: Promise<void> = Promise.resolve();
 
   constructor(store: Store, memoryOverhead?: MemoryOverhead) {
     this.#store = store;
@@ -67,6 +68,13 @@ export class RecordCache {
         return this.refresh();
       });
     return this.#next;
+  }
+
+  /** Runs changes of pool records one after the other, for all passes and workers of this process. */
+  runPoolChange(change: () => Promise<void>): Promise<void> {
+    const next = this.#poolChanges.then(change);
+    this.#poolChanges = next.catch(() => undefined);
+    return next;
   }
 
   async #read(options: ReadOptions): Promise<void> {

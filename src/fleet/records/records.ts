@@ -33,7 +33,6 @@ export class Records {
   readonly #cache: RecordCache;
   readonly #fence: { readonly fence: Lease };
   readonly #now: () => number;
-  #poolChanges: Promise<void> = Promise.resolve();
 
   private constructor(cache: RecordCache, fence: Lease, now: () => number) {
     this.#cache = cache;
@@ -99,19 +98,10 @@ export class Records {
    * returns undefined writes nothing.
    */
   changePool(name: string, change: (state: PoolState) => PoolState | undefined): Promise<void> {
-    const next = this.#changePool(this.#poolChanges, name, change);
-    this.#poolChanges = next.catch(() => undefined);
-    return next;
-  }
-
-  async #changePool(
-    before: Promise<void>,
-    name: string,
-    change: (state: PoolState) => PoolState | undefined,
-  ): Promise<void> {
-    await before;
-    const state = change(this.pool(name));
-    if (state !== undefined) await this.#cache.pools.put(name, state, this.#fence);
+    return this.#cache.runPoolChange(async () => {
+      const state = change(this.pool(name));
+      if (state !== undefined) await this.#cache.pools.put(name, state, this.#fence);
+    });
   }
 
   putIntent(intent: Intent): Promise<void> {

@@ -44,8 +44,8 @@ async function inspectVm(
   vm: VmSummary,
 ): Promise<Verdict> {
   const key = `${region}/${vm.vmId}`;
-  const looks = vmFingerprint(vm);
-  if (context.state.unmanaged.get(key) === looks && vm.name !== undefined) return 'unmanaged';
+  const fingerprint = vmFingerprint(vm);
+  if (context.state.unmanaged.get(key) === fingerprint && vm.name !== undefined) return 'unmanaged';
   context.state.unmanaged.delete(key);
   const config = await configOf(context, region, vm);
   if (config === 'gone') return 'unmanaged';
@@ -59,7 +59,7 @@ async function inspectVm(
     if (verdict === 'ours') context.state.addresses.delete(key);
     if (verdict !== 'unmanaged') return verdict;
   }
-  context.state.unmanaged.set(key, looks);
+  context.state.unmanaged.set(key, fingerprint);
   await recordDamagedMarker(context, region, config);
   return 'unmanaged';
 }
@@ -119,6 +119,8 @@ async function adoptVm(
 ): Promise<boolean> {
   const known = context.records.find(marker.machine);
   if (known !== undefined) {
+    // A worker may have recorded the VM id since the candidates were listed.
+    if (context.records.index.isVmClaimed(region, config.vmId)) return true;
     await removeOrphanedVm(context, region, { config, why: duplicateReason(known) });
     return true;
   }
