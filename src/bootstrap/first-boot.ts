@@ -13,11 +13,13 @@ import {
   unitPath,
 } from './guest-file.ts';
 import { renderProxyFiles } from './proxy.ts';
+import { customRecipe } from './recipes/custom.ts';
 import { hostnameOf } from './recipes/join-parameters.ts';
-import type { JoinPlan } from './recipes/join-plan.ts';
-import { planJoin } from './recipes/recipe-for.ts';
+import type { JoiningNode, JoinPlan, Recipe } from './recipes/join-plan.ts';
+import { kubeadmRecipe } from './recipes/kubeadm.ts';
+import { rancherRecipe } from './recipes/rancher.ts';
 import type { Registration } from './registration.ts';
-import type { JoinInput, JoinVia, SeedInput } from './seed-input.ts';
+import type { JoinInput, JoinKind, JoinVia, SeedInput } from './seed-input.ts';
 
 export interface FirstBoot {
   readonly files: readonly GuestFile[];
@@ -180,4 +182,34 @@ function renderFirstBootFile(joins: boolean): GuestFile {
     'exit "$status"',
   );
   return { path: FIRST_BOOT_SCRIPT, content, mode: '0700' };
+}
+
+type JoinOf<Kind> = Extract<JoinInput, { readonly kind: Kind }>;
+type Recipes = { readonly [Kind in JoinKind]: Recipe<JoinOf<Kind>> };
+
+const RECIPES: Recipes = {
+  k3s: rancherRecipe,
+  rke2: rancherRecipe,
+  kubeadm: kubeadmRecipe,
+  custom: customRecipe,
+};
+
+export function recipeFor<Kind extends JoinKind>(kind: Kind): Recipes[Kind] {
+  return RECIPES[kind];
+}
+
+function planJoin(
+  join: Exclude<JoinInput, { readonly kind: 'none' }>,
+  node: JoiningNode,
+): Parsed<JoinPlan> {
+  switch (join.kind) {
+    case 'k3s':
+      return RECIPES.k3s(join, node);
+    case 'rke2':
+      return RECIPES.rke2(join, node);
+    case 'kubeadm':
+      return RECIPES.kubeadm(join, node);
+    case 'custom':
+      return RECIPES.custom(join, node);
+  }
 }

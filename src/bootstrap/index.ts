@@ -3,10 +3,11 @@
 // seed ISO that contains both. Defines all files written into a guest and how its Node registers. Must not know
 // how the bytes reach the guest, where a token comes from, or what time it is. Start reading at render-seed.ts.
 // A new join method is a file in recipes/.
-export type { AgentStep } from './agent-steps.ts';
+
+export { recipeFor } from './first-boot.ts';
 export { buildSeedIso, type SeedFileName, type SeedFiles } from './iso9660/seed-iso.ts';
 export type { JoiningNode, JoinPlan } from './recipes/join-plan.ts';
-export { recipeFor } from './recipes/recipe-for.ts';
 export { buildRegistration, type Registration, STARTUP_TAINT, VMID_LABEL } from './registration.ts';
+export type { AgentStep } from './render-seed.ts';
 export { type RenderedSeed, renderSeed, toSeedFiles } from './render-seed.ts';
 export type * from './seed-input.ts';

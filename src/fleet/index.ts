@@ -21,10 +21,10 @@ export type { DriverEvents, DriverOptions } from './driver/run-driver.ts';
 export { createFleet, type Fleet } from './fleet.ts';
 export type { FleetView } from './records/record-cache.ts';
 export type { Orphan } from './recovery/list-orphans.ts';
+export type { Accepted, RequestReason } from './requests/fleet-client.ts';
 export {
   createFleetClient,
   type FleetClient,
   type FleetClientOptions,
 } from './requests/fleet-client.ts';
-export type { Accepted, RequestReason } from './requests/requests.ts';
 export type { FleetStatus, PoolStatus } from './requests/status.ts';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { formatDiskSize, parseDiskSize } from './drives.ts';
+import { formatDiskSize, parseDiskSize } from './vm-config.ts';
 
 describe('disk sizes', () => {
   it('are in binary units and are rounded up', () => {

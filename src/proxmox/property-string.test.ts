@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { formatProperties, parseProperties } from './drives.ts';
+import { formatProperties, parseProperties } from './vm-config.ts';
 
 describe('property strings', () => {
   it('are parsed with a default key', () => {

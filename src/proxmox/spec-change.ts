@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A clone has the options of its template. This computes the change that makes it match its spec.
 import type { DiskOptions, VmConfig, VmSpec } from '../ports/hypervisor.ts';
-import { findBootDrive, findCloudInitDrives, SEED_DRIVE, type VmOptions } from './drives.ts';
+import { findBootDrive, findCloudInitDrives, SEED_DRIVE, type VmOptions } from './vm-config.ts';
 import { coresPerSocket, formatNetworks, type OptionChange, toMebibytes } from './vm-options.ts';
 
 interface Clone {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { CreateVmOrder, NetworkInterface, VmHardware } from '../ports/hypervisor.ts';
-import { formatProperties, parseProperties } from './drives.ts';
+import { formatProperties, parseProperties } from './vm-config.ts';
 import { encodeSshKeys, type Parameters } from './wire-values.ts';
 
 const MEBIBYTE = 2 ** 20;

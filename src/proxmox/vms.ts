@@ -12,19 +12,21 @@ import type {
   VmState,
 } from '../ports/hypervisor.ts';
 import type { ApiClient, ApiRequest } from './api-client.ts';
+import { rejectAsNotSent } from './retry.ts';
+import { computeSpecChange } from './spec-change.ts';
+import { parseStartedTask } from './upid.ts';
+import type { VersionCheck } from './version.ts';
 import {
   EMPTY_CD_DRIVE,
   findBootDrive,
   formatDiskSize,
   formatSeedDrive,
+  type ParsedVmConfig,
   parseDriveBytes,
+  parseVmConfig,
   SEED_DRIVE,
-} from './drives.ts';
-import { rejectAsNotSent } from './retry.ts';
-import { computeSpecChange } from './spec-change.ts';
-import { parseStartedTask } from './upid.ts';
-import type { VersionCheck } from './version.ts';
-import { type ParsedVmConfig, parseVmConfig } from './vm-config.ts';
+} from './vm-config.ts';
+
 import type { VmHosts } from './vm-hosts.ts';
 import { formatChangeParameters, formatCreateParameters, type OptionChange } from './vm-options.ts';
 import { asNumber, asObject, asText, encodeSegment, type Parameters } from './wire-values.ts';

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { recipeFor } from '../first-boot.ts';
 import { buildRegistration } from '../registration.ts';
 import {
   aCustomJoin,
@@ -12,7 +13,6 @@ import {
   unwrap,
 } from '../testing/a-seed.ts';
 import type { JoiningNode } from './join-plan.ts';
-import { recipeFor } from './recipe-for.ts';
 
 const { machine, pool } = aSeedInput();
 const node: JoiningNode = {

@@ -2,21 +2,29 @@
 // requested → placed: chooses host, storage, VM id, name and addresses, one machine after the other, so that each sees
 // what the one before reserved. Creates nothing. A machine without a place stays requested, with the reason recorded.
 import { addressLeaseKey } from '../../model/address-lease.ts';
-import type { Machine, MachineSize, Placement } from '../../model/machine.ts';
+import type { Machine, MachineId, MachineSize, Phase, Placement } from '../../model/machine.ts';
 import {
   chooseHost,
+  chooseVmId,
+  DISK_PENDING_PHASES,
+  highestTakenVmId,
+  nextFreeVmId,
   type Placed,
   type PlacementRequest,
+  pickFreeName,
+  type RegionFacts,
+  reservationsOf,
   type Source,
+  type VmIdChoice,
 } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
+import { knownNodes } from '../context/cluster-reading.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings, RegionSettings } from '../context/settings.ts';
+import { namesOfNodes, namesOfVms, takenInView, vmIdsOfNodes } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
+import type { MachineIndex } from '../records/machine-index.ts';
 import { addressesFor } from './addresses.ts';
-import { CreationLimits } from './creation-limits.ts';
-import { placementFacts } from './facts.ts';
-import { nameIn, vmIdIn } from './identity.ts';
 import { templatesIn } from './templates.ts';
 
 /** Why a machine cannot be placed now. */
@@ -182,5 +190,97 @@ export async function sourceOf(
       };
     case 'netboot':
       return { kind: 'netboot' };
+  }
+}
+
+/** What placement needs to know of a region: the view, and what our records reserve in addition. */
+export function placementFacts(
+  { records: { index, usage } }: ReconcileContext,
+  { view, busyHosts }: { readonly view: RegionView; readonly busyHosts: readonly string[] },
+): RegionFacts {
+  return {
+    hosts: view.hosts,
+    vms: [],
+    reservations: reservationsOf(index.inPhase(...DISK_PENDING_PHASES), view.region),
+    allocations: usage.ledger(view),
+    busyHosts,
+  };
+}
+
+// Chooses the VM id and the name of a machine that is being placed.
+
+function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice {
+  const { records, now, clusterReading } = context;
+  const { region, takenVmIds } = view;
+  const range = context.region(region).vmIds;
+  const taken = takenInView(view).vmIds;
+  const named = vmIdsOfNodes(knownNodes(clusterReading), region);
+  const last = records.usage.lastVmId(region, range) ?? highestTakenVmId({ takenVmIds, range });
+  const vmId = nextFreeVmId(
+    { range, last },
+    (id) => taken.has(id) || named.has(id) || records.index.isVmIdHeld(region, id, now),
+  );
+  if (vmId !== undefined) return { chosen: true, vmId };
+  // Counting what holds the ids is only needed for the reason of the refusal.
+  const nodeProviderIds = namesOfVms(knownNodes(clusterReading), region);
+  return chooseVmId({
+    region,
+    range,
+    takenVmIds,
+    machines: records.machines,
+    nodeProviderIds,
+    now,
+  });
+}
+
+function nameIn(
+  { records, clusterReading }: ReconcileContext,
+  view: RegionView,
+  { pool, machine }: { readonly pool: PoolSettings; readonly machine: MachineId },
+): string {
+  const { names } = takenInView(view);
+  const ofNodes = namesOfNodes(knownNodes(clusterReading));
+  return pickFreeName(
+    { names: pool.names, machine },
+    (name) => names.has(name) || ofNodes.has(name) || records.index.isNameHeld(name, machine),
+  );
+}
+
+// Limits creations in progress per host and per storage: Proxmox locks a storage while it allocates, and ten
+// clones at the same time end in lock timeouts.
+
+export const CREATION_PHASES: readonly Phase[] = ['placed', 'creating'];
+
+class CreationLimits {
+  readonly #region: RegionSettings;
+  readonly #view: RegionView;
+  readonly #machines: readonly Machine[];
+
+  constructor(region: RegionSettings, view: RegionView, index: Pick<MachineIndex, 'inPhase'>) {
+    this.#region = region;
+    this.#view = view;
+    this.#machines = index
+      .inPhase(...CREATION_PHASES)
+      .filter(({ placement }) => placement?.region === region.name);
+  }
+
+  busyHosts(): readonly string[] {
+    return this.#view.hosts.map(({ name }) => name).filter((host) => this.#isHostBusy(host));
+  }
+
+  isStorageBusy(host: string, storage: string): boolean {
+    const isShared = this.#view.hosts
+      .find(({ name }) => name === host)
+      ?.storages.some(({ name, shared }) => name === storage && shared);
+    const there = this.#machines.filter(
+      ({ placement }) =>
+        placement?.diskStorage === storage && (isShared === true || placement.host === host),
+    );
+    return there.length >= this.#region.limits.createsPerStorage;
+  }
+
+  #isHostBusy(host: string): boolean {
+    const there = this.#machines.filter(({ placement }) => placement?.host === host);
+    return there.length >= this.#region.limits.createsPerHost;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { BackgroundTasks } from './background-tasks.ts';
+import { BackgroundTasks } from './driver-state.ts';
 
 const settled = () => Promise.resolve().then(() => Promise.resolve());
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { BootTimes } from './boot-times.ts';
+import { BootTimes } from './polling.ts';
 
 describe('BootTimes', () => {
   it('queries a guest at once while no boot time is known, then at growing intervals', () => {

@@ -4,10 +4,8 @@
 import type { Machine } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
-import { BackgroundTasks } from './background-tasks.ts';
-import { BootTimes } from './boot-times.ts';
+import { BootTimes, TaskPolling } from './polling.ts';
 import type { RegionViews } from './region-views.ts';
-import { TaskPolling } from './task-polling.ts';
 
 /** Addresses in a VM's configuration. */
 export interface KnownAddresses {
@@ -80,5 +78,40 @@ export class DriverState {
     for (const known of byMachine) known.delete(id);
     for (const subject of ['node', 'labels']) this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
+  }
+}
+
+/**
+ * Work that no handler waits for: one pass starts it, a later one takes its result. Only for work that may be started
+ * again at any time.
+ */
+export class BackgroundTasks {
+  readonly #tasks = new Map<string, 'running' | 'done' | Error>();
+
+  /** Returns a result once. Throws the error that the task ended with. */
+  takeResult(key: string): 'none' | 'running' | 'done' {
+    const state = this.#tasks.get(key) ?? 'none';
+    if (state !== 'running') this.#tasks.delete(key);
+    if (state instanceof Error) throw state;
+    return state;
+  }
+
+  isRunning(key: string): boolean {
+    return this.#tasks.get(key) === 'running';
+  }
+
+  begin(key: string, work: Promise<void>): void {
+    this.#tasks.set(key, 'running');
+    const end = (state: 'done' | Error) => {
+      if (this.#tasks.get(key) === 'running') this.#tasks.set(key, state);
+    };
+    work.then(
+      () => end('done'),
+      (error: unknown) => end(error instanceof Error ? error : new Error(String(error))),
+    );
+  }
+
+  forget(key: string): void {
+    this.#tasks.delete(key);
   }
 }

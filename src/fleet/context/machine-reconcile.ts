@@ -8,12 +8,10 @@ import type {
   TaskInProgress,
   TaskKind,
 } from '../../model/machine.ts';
-
 import { Bug, InvalidConfig, PvescalerError, TaskFailed } from '../../ports/errors.ts';
 import type { Hypervisor, TaskRef, TaskStatus, VmRef } from '../../ports/hypervisor.ts';
 import type { MachineChanges } from '../records/records.ts';
 import type { JournalNote, ReconcileContext } from './reconcile-context.ts';
-import { CONTINUE, type ReconcileResult, requeue } from './reconcile-result.ts';
 import type { PoolSettings, RegionSettings } from './settings.ts';
 
 export type TaskOutcome =
@@ -159,4 +157,21 @@ export function taskRefOf({ upid, kind = 'other', host }: TaskInProgress, at: Pl
 function failureOf(status: TaskStatus & { readonly state: 'ended' }): PvescalerError | undefined {
   if (status.succeeded) return undefined;
   return status.failure ?? new TaskFailed('TASK_FAILED', status.message);
+}
+
+// What a phase handler returns: when the machine is reconciled next.
+
+export type ReconcileResult =
+  /** Something was done; call the handler of the machine's phase again now. */
+  | { readonly next: 'continue' }
+  /** Nothing to do until something happens elsewhere; reconcile again after `afterMs`. */
+  | { readonly next: 'requeue'; readonly afterMs: number; readonly because: string }
+  /** Nothing to do. The next pass adds the machine again if it is not at rest. */
+  | { readonly next: 'done' };
+
+export const CONTINUE: ReconcileResult = { next: 'continue' };
+export const DONE: ReconcileResult = { next: 'done' };
+
+export function requeue(afterMs: number, because: string): ReconcileResult {
+  return { next: 'requeue', afterMs, because };
 }

@@ -5,7 +5,7 @@ import type { JournalEntry, JournalKind, JournalSubject } from '../../model/jour
 import type { Machine, Placement } from '../../model/machine.ts';
 import type { Template } from '../../placement/index.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { Cluster } from '../../ports/cluster.ts';
+import type { Cluster, ClusterEvent } from '../../ports/cluster.ts';
 import { Bug, LostLeadership } from '../../ports/errors.ts';
 import type { CallOptions, Hypervisor, RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import type { Journal } from '../../ports/journal.ts';
@@ -14,7 +14,6 @@ import type { Records } from '../records/records.ts';
 import { type ClusterReading, knownNodes } from './cluster-reading.ts';
 import type { WriteAuthority } from './driver-lease.ts';
 import type { DriverState } from './driver-state.ts';
-import { eventOf } from './events.ts';
 import type { FleetSettings, PoolSettings, RegionSettings } from './settings.ts';
 import { vmsById } from './taken.ts';
 
@@ -171,4 +170,45 @@ export function subjectOf({ id, pool, placement, nodeName }: Machine): JournalSu
     ...(nodeName !== undefined && { node: nodeName }),
     ...(placement !== undefined && { host: placement.host, region: placement.region }),
   };
+}
+
+// Which journal entries become Kubernetes Events: errors, refusals, and what a person who inspects a Node needs.
+
+const EMITTED_REASONS = new Set([
+  'MachineReady',
+  'MachineLost',
+  'NodeDiffers',
+  'OrphanedNodeRemoved',
+]);
+
+interface EventTarget {
+  /** Namespace of Events that are not about a Node. */
+  readonly namespace: string;
+  readonly nodeUid: string | undefined;
+}
+
+function eventOf(
+  { kind, subject, reason, message }: JournalEntry,
+  { namespace, nodeUid }: EventTarget,
+): ClusterEvent | undefined {
+  const isProblem = kind === 'failed' || kind === 'refused';
+  if (!isProblem && !EMITTED_REASONS.has(reason)) return undefined;
+  const { node } = subject;
+  return {
+    regarding:
+      node !== undefined && nodeUid !== undefined
+        ? { kind: 'Node', name: node, uid: nodeUid }
+        : { kind: 'Namespace', name: namespace },
+    type: isProblem || reason === 'MachineLost' || reason === 'NodeDiffers' ? 'Warning' : 'Normal',
+    reason: toCamelCase(reason),
+    message,
+  };
+}
+
+/** An entry's reason may be an error code; an Event's reason is one word in CamelCase. */
+function toCamelCase(reason: string): string {
+  if (!/^[A-Z]+(_[A-Z]+)*$/.test(reason)) return reason;
+  return reason
+    .toLowerCase()
+    .replace(/(^|_)([a-z])/g, (_match, _gap: string, letter: string) => letter.toUpperCase());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { TaskPolling } from './task-polling.ts';
+import { TaskPolling } from './polling.ts';
 
 /** Polls a task of this duration from its start; returns the ages at which it was polled. */
 function poll(polling: TaskPolling, durationMs: number): readonly number[] {

@@ -18,10 +18,10 @@ import { removeOrphanedNodes } from '../nodes/orphaned-nodes.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
 import { adoptVms } from '../recovery/adopt.ts';
-import { collectGarbage } from '../recovery/collect-garbage.ts';
-import { removeOrphanedSeeds } from '../recovery/orphaned-seeds.ts';
-import { applyIntents } from './apply-intents.ts';
-import { maintainMinimum } from './maintain-minimum.ts';
+import { collectGarbage, removeOrphanedSeeds } from '../recovery/cleanup.ts';
+
+import { applyIntents, maintainMinimum } from './apply-intents.ts';
+
 import type { WorkQueue } from './work-queue.ts';
 
 /** What all passes of one process share. */

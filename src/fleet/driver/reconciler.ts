@@ -3,12 +3,12 @@
 // same time; a machine is changed either by its worker or by a pass, never by both (see apply-intents.ts).
 
 import { type MachineId, parseMachineId } from '../../model/machine.ts';
-import { CREATION_PHASES } from '../capacity/creation-limits.ts';
+import { CREATION_PHASES } from '../capacity/place.ts';
 import { readCluster } from '../context/cluster-reading.ts';
 import type { WriteAuthority } from '../context/driver-lease.ts';
 import { DriverState } from '../context/driver-state.ts';
+import { DONE, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { DONE, type ReconcileResult } from '../context/reconcile-result.ts';
 import { reconcileMachine } from '../machine/reconcile-machine.ts';
 import { placeFreed } from '../machine/requested.ts';
 import { type EngineOptions, type PassReport, runPass } from './reconcile-pass.ts';

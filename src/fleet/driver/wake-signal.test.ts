@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { WakeSignal } from './wake-signal.ts';
+import { WakeSignal } from './work-queue.ts';
 
 describe('WakeSignal', () => {
   it('stays aborted after wake, for present and later waiters, until reset', () => {

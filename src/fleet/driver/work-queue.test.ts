@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../ports/fakes/virtual-clock.ts';
-import { CONTINUE, DONE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+import { CONTINUE, DONE, type ReconcileResult, requeue } from '../context/machine-reconcile.ts';
 import { WorkQueue } from './work-queue.ts';
 
 interface Started {

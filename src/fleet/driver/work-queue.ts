@@ -2,8 +2,7 @@
 // One queue of machines to reconcile, keyed by machine id. A machine is never reconciled twice at the same time, and
 // each lane (a host) has a bounded number of workers: a host that does not answer holds its own workers and no others.
 import type { Clock } from '../../ports/clock.ts';
-import type { ReconcileResult } from '../context/reconcile-result.ts';
-import { WakeSignal } from './wake-signal.ts';
+import type { ReconcileResult } from '../context/machine-reconcile.ts';
 
 /** Machines of one lane share its workers. */
 export interface Lane {
@@ -172,5 +171,24 @@ export class WorkQueue {
       item.dueAt = now + Math.ceil(result.afterMs);
       item.because = result.because;
     } else this.#items.delete(item.id);
+  }
+}
+
+/** Ends a wait early. A wake-up without a waiter is kept for the next wait, until `reset`. */
+export class WakeSignal {
+  #controller = new AbortController();
+
+  /** Aborted after `wake`. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  wake(): void {
+    this.#controller.abort('wake');
+  }
+
+  /** Later waits wait for the next wake-up. */
+  reset(): void {
+    if (this.#controller.signal.aborted) this.#controller = new AbortController();
   }
 }

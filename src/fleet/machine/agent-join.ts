@@ -5,8 +5,7 @@ import type { AgentStep, JoinInput } from '../../bootstrap/index.ts';
 import { TaskFailed } from '../../ports/errors.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { PoolSettings, SeedSettings } from '../context/settings.ts';
-import { joinOfAgent, joinOfSeed } from './join-input.ts';
-import { renderedSeed } from './seed.ts';
+import { joinOfAgent, joinOfSeed, renderedSeed } from './seed.ts';
 
 const STEP_TIMEOUT_MS = 20_000;
 

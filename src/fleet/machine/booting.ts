@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // booting → joining, or ready where nothing joins: waits until the guest agent answers or the Node appears.
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import { type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+import {
+  type MachineReconcile,
+  type ReconcileResult,
+  requeue,
+} from '../context/machine-reconcile.ts';
+
 import { findOwnNode } from '../nodes/find-node.ts';
-import { becomeReady } from './become-ready.ts';
-import { startIfStopped } from './power.ts';
+import { becomeReady, startIfStopped } from './own-vm.ts';
 
 const NODE_POLL_MS = 500;
 

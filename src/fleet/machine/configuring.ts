@@ -3,12 +3,12 @@
 // first checks whether it is already done, so that it can be interrupted anywhere.
 import { NotFound } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import type { ReconcileResult } from '../context/reconcile-result.ts';
+import type { MachineReconcile, ReconcileResult } from '../context/machine-reconcile.ts';
+
 import type { PoolSettings } from '../context/settings.ts';
+import { lookUpOwnVm } from './own-vm.ts';
 import { uploadSeed } from './seed-volume.ts';
 import { seedVolumeOf, specOf } from './vm-identity.ts';
-import { lookUpOwnVm } from './vm-lookup.ts';
 
 export async function configuring(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const pool = reconcile.requirePool();

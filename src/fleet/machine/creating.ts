@@ -3,10 +3,14 @@
 // shows whether it was created. Calling again is safe: Proxmox gives out an id once and refuses the second call, and the
 // VM's marker shows whose the first one was.
 import { NotFound, type PvescalerError } from '../../ports/errors.ts';
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import { type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+import {
+  type MachineReconcile,
+  type ReconcileResult,
+  requeue,
+} from '../context/machine-reconcile.ts';
+
 import { isCloneInProgress, isVmIdTaken, releaseVmId, startCreation } from './create-vm.ts';
-import { lookUpVm } from './vm-lookup.ts';
+import { lookUpVm } from './own-vm.ts';
 
 const RECHECK_MS = 1_000;
 

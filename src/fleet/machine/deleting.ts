@@ -3,13 +3,19 @@
 // that it is gone, then removes everything else that belonged to the machine. A VM that is not ours is left alone.
 import type { TaskKind } from '../../model/machine.ts';
 import { isMachineError } from '../context/machine-error.ts';
-import { type MachineReconcile, taskRefOf } from '../context/machine-reconcile.ts';
-import { CONTINUE, DONE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+import {
+  CONTINUE,
+  DONE,
+  type MachineReconcile,
+  type ReconcileResult,
+  requeue,
+  taskRefOf,
+} from '../context/machine-reconcile.ts';
+
 import { removeNode } from '../nodes/remove.ts';
 import { isCloneInProgress } from './create-vm.ts';
-import { writeMilestone } from './milestone.ts';
+import { lookUpVm, type OwnVm, writeMilestone } from './own-vm.ts';
 import { deleteSeed, isUploadInProgress } from './seed-volume.ts';
-import { lookUpVm, type OwnVm } from './vm-lookup.ts';
 
 /** After this many errors the VM is stopped without a shutdown. */
 const MAX_SHUTDOWN_ATTEMPTS = 3;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import { DONE, type ReconcileResult } from '../context/reconcile-result.ts';
+import { DONE, type MachineReconcile, type ReconcileResult } from '../context/machine-reconcile.ts';
 
 /** No front end starts a drain yet. A machine in this phase keeps its VM until it is deleted. */
 export function draining(_reconcile: MachineReconcile): Promise<ReconcileResult> {

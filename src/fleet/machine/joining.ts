@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // joining → ready: waits for the Node, adds what the kubelet could not set, and waits until it is Ready.
 import { TimedOut } from '../../ports/errors.ts';
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import { CONTINUE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
-import { completeNode, recordDifferences } from '../nodes/complete.ts';
+import {
+  CONTINUE,
+  type MachineReconcile,
+  type ReconcileResult,
+  requeue,
+} from '../context/machine-reconcile.ts';
 import { findOwnNode } from '../nodes/find-node.ts';
-import { learnAllocatable } from '../nodes/learn.ts';
-import { recordNode } from '../nodes/record.ts';
+import {
+  completeNode,
+  learnAllocatable,
+  recordDifferences,
+  recordNode,
+} from '../nodes/registration.ts';
+
 import { joinByAgent } from './agent-join.ts';
-import { becomeReady } from './become-ready.ts';
 import { failMachine } from './fail-machine.ts';
-import { startIfStopped } from './power.ts';
+import { becomeReady, startIfStopped } from './own-vm.ts';
 
 /** The cluster is read from the watch cache before each call of the handler, which costs no request. */
 const NODE_POLL_MS = 500;

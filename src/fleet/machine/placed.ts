@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // placed → creating: waits for the image, then starts the creation.
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import { DONE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
-import { requireTemplate, startCreation } from './create-vm.ts';
-import { IMAGE_POLL_MS, isImagePresent } from './images.ts';
+import {
+  DONE,
+  type MachineReconcile,
+  type ReconcileResult,
+  requeue,
+} from '../context/machine-reconcile.ts';
+
+import { IMAGE_POLL_MS, isImagePresent, requireTemplate, startCreation } from './create-vm.ts';
 
 export async function placed(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const pool = reconcile.requirePool();

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // ready: removes the seed, maintains the Node, and notices when VM or Node are gone.
 import type { Machine } from '../../model/machine.ts';
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import {
+  type MachineReconcile,
+  type ReconcileResult,
+  requeue,
+} from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+
 import { isNodeSettled, maintainNode } from '../nodes/maintain-node.ts';
+import { lookUpVm } from './own-vm.ts';
 import { isSeedRemoved, removeSeed } from './seed-volume.ts';
-import { lookUpVm } from './vm-lookup.ts';
 
 const MISSING_RECHECK_MS = 1_000;
 

@@ -5,9 +5,15 @@ import type { MachineId, Phase } from '../../model/machine.ts';
 import type { ErrorCode } from '../../ports/error-codes.ts';
 import { asPvescalerError, PvescalerError, TimedOut } from '../../ports/errors.ts';
 import { isMachineError } from '../context/machine-error.ts';
-import { MachineReconcile } from '../context/machine-reconcile.ts';
+import {
+  CONTINUE,
+  DONE,
+  MachineReconcile,
+  type ReconcileResult,
+  requeue,
+} from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { CONTINUE, DONE, type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+
 import { findOwnNode } from '../nodes/find-node.ts';
 import { booting } from './booting.ts';
 import { configuring } from './configuring.ts';

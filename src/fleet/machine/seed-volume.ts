@@ -2,11 +2,15 @@
 // The seed ISO of a machine on its storage: upload, eject, delete.
 import type { Host } from '../../model/host.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import { type ReconcileResult, requeue } from '../context/reconcile-result.ts';
+import {
+  type MachineReconcile,
+  type ReconcileResult,
+  requeue,
+} from '../context/machine-reconcile.ts';
+
 import type { PoolSettings, SeedSettings } from '../context/settings.ts';
-import { joinOfSeed } from './join-input.ts';
-import { seedBytes } from './seed.ts';
+import { joinOfSeed, seedBytes } from './seed.ts';
+
 import { seedFileName, seedVolumeOf } from './vm-identity.ts';
 
 const UPLOAD_RECHECK_MS = 1_000;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The content of a machine's seed ISO.
+
+import { createHash, X509Certificate } from 'node:crypto';
 import {
   buildSeedIso,
   type FamilyInput,
@@ -8,8 +10,11 @@ import {
   renderSeed,
   toSeedFiles,
 } from '../../bootstrap/index.ts';
+import { BOOTSTRAP_GROUPS } from '../../model/bootstrap-groups.ts';
 import type { FamilyRule } from '../../placement/index.ts';
+import type { Cluster } from '../../ports/cluster.ts';
 import { InvalidConfig } from '../../ports/errors.ts';
+import type { JoinSettings } from '../context/join-settings.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { NetworkSettings, SeedSettings } from '../context/settings.ts';
 import { machineInput } from '../nodes/registration.ts';
@@ -69,4 +74,95 @@ function familyOf(rule: FamilyRule, addresses: readonly string[], family: 4 | 6)
   if (rule.kind !== 'static') return { kind: rule.kind };
   const own = addresses.filter((address) => address.includes(':') === (family === 6));
   return { kind: 'static', addresses: own, gateway: rule.gateway };
+}
+
+// The join data of one machine with its secret. A bootstrap token is created just before it is sent, for one machine, and
+// kept in memory only: after a crash another one is created, and the first expires unused.
+
+type Joining = Exclude<JoinSettings, { readonly kind: 'none' }>;
+
+/** Placeholder in documents that contain no token. */
+const NO_TOKEN = 'none00.0000000000000000';
+
+/** For the seed. A join through the guest agent keeps its secrets out of the seed. */
+export function joinOfSeed(reconcile: MachineReconcile, join: JoinSettings): Promise<JoinInput> {
+  if (join.kind === 'none') return Promise.resolve(join);
+  return join.via === 'agent' ? withToken(reconcile, join, NO_TOKEN) : joinOfAgent(reconcile, join);
+}
+
+export async function joinOfAgent(
+  reconcile: MachineReconcile,
+  join: JoinSettings,
+): Promise<JoinInput> {
+  return join.kind === 'none' ? join : withToken(reconcile, join, await tokenOf(reconcile, join));
+}
+
+async function withToken(
+  reconcile: MachineReconcile,
+  join: Joining,
+  token: string,
+): Promise<JoinInput> {
+  if (join.kind !== 'kubeadm') return { ...join, token };
+  const { caCertHashes } = join;
+  return {
+    ...join,
+    token,
+    caCertHashes: caCertHashes.length > 0 ? caCertHashes : caHashes(await caOf(reconcile)),
+  };
+}
+
+async function tokenOf(reconcile: MachineReconcile, join: Joining): Promise<string> {
+  if (join.token.kind === 'static') return join.token.read();
+  const token = await mintedToken(reconcile, join, join.token.ttlMs);
+  if (join.kind !== 'k3s' && join.kind !== 'rke2') return token;
+  const sum = createHash('sha256')
+    .update(await caOf(reconcile))
+    .digest('hex');
+  return `K10${sum}::${token}`;
+}
+
+/** A token with more than half of its lifetime left is used for a second attempt. */
+async function mintedToken(
+  reconcile: MachineReconcile,
+  { kind }: Joining,
+  ttlMs: number,
+): Promise<string> {
+  const { tokens } = reconcile.context.state;
+  const minted = tokens.get(reconcile.id);
+  if (minted !== undefined && minted.expiresAt - reconcile.context.now > ttlMs / 2)
+    return minted.token;
+  const made = await clusterOf(reconcile).createBootstrapToken(
+    {
+      description: `pvescaler: ${reconcile.placement.name}`,
+      lifetimeMs: ttlMs,
+      groups: [BOOTSTRAP_GROUPS[kind === 'custom' ? 'kubeadm' : kind]],
+      usages: kind === 'kubeadm' ? ['authentication', 'signing'] : ['authentication'],
+    },
+    reconcile.context.writeOptions,
+  );
+  tokens.set(reconcile.id, made);
+  return made.token;
+}
+
+async function caOf(reconcile: MachineReconcile): Promise<string> {
+  return clusterOf(reconcile).serverCa(reconcile.context.readOptions);
+}
+
+/** Hashes of the public key of each CA, which kubeadm pins. */
+function caHashes(pem: string): readonly string[] {
+  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g);
+  return (certificates ?? []).map((text) => {
+    const key = new X509Certificate(text).publicKey.export({ type: 'spki', format: 'der' });
+    return `sha256:${createHash('sha256').update(key).digest('hex')}`;
+  });
+}
+
+function clusterOf(reconcile: MachineReconcile): Cluster {
+  const { cluster } = reconcile.context;
+  if (cluster !== undefined) return cluster;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `pool ${reconcile.machine.pool} joins its machines to a cluster, but no cluster is configured`,
+    { hint: 'Name a kubeconfig by cluster.kubeconfig or --kubeconfig, or set join: none.' },
+  );
 }

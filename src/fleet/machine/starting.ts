@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // starting → booting.
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
-import type { ReconcileResult } from '../context/reconcile-result.ts';
-import { lookUpOwnVm } from './vm-lookup.ts';
+import type { MachineReconcile, ReconcileResult } from '../context/machine-reconcile.ts';
+
+import { lookUpOwnVm } from './own-vm.ts';
 
 export async function starting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const task = await reconcile.pollTask();

@@ -3,12 +3,10 @@
 // alone. A machine of a pool without join settings may have a Node too; losing that one has no consequence.
 import type { Machine } from '../../model/machine.ts';
 import { isMachineError } from '../context/machine-error.ts';
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import { DONE, type MachineReconcile, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
-import { DONE, type ReconcileResult } from '../context/reconcile-result.ts';
-import { completeNode } from './complete.ts';
 import { findNode } from './find-node.ts';
-import { recordNode } from './record.ts';
+import { completeNode, recordNode } from './registration.ts';
 
 export async function maintainNode(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { context } = reconcile;

@@ -10,7 +10,7 @@ import { PvescalerError } from '../../ports/errors.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { takenInView } from '../context/taken.ts';
-import { swapUuidBytes } from './node-index.ts';
+import { swapUuidBytes } from './find-node.ts';
 
 interface OrphanedNode {
   readonly node: ClusterNode;

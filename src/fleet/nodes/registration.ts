@@ -1,12 +1,223 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine's Node is to be registered with: labels, taints and the facts they are made from.
-import { buildRegistration, type MachineInput, type Registration } from '../../bootstrap/index.ts';
-import type { MachineSize } from '../../model/machine.ts';
+// A machine's Node after its registration: adds what it lacks, records it and where it differs from its pool's settings,
+// and learns its allocatable resources.
+import {
+  buildRegistration,
+  type MachineInput,
+  type Registration,
+  STARTUP_TAINT,
+} from '../../bootstrap/index.ts';
+import type { Machine, MachineSize } from '../../model/machine.ts';
+import type { LearnedAllocatable } from '../../model/pool.ts';
+import { vmProviderId } from '../../model/provider-id.ts';
+import { parseResources } from '../../model/resources.ts';
+import { sizeKey } from '../../pools/index.ts';
+import type { Cluster, ClusterNode, FieldConflict, NodeDeclaration } from '../../ports/cluster.ts';
+import type { ErrorCode } from '../../ports/error-codes.ts';
+import { PvescalerError } from '../../ports/errors.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { NamedSize } from '../context/settings.ts';
 
+/** Set by a kubelet that waits for a cloud controller manager, which then sets the provider id. */
+const UNINITIALIZED_TAINT = 'node.cloudprovider.kubernetes.io/uninitialized';
+
+/**
+ * True when a change was sent; a later view shows it. Labels first, then the startup taint is removed, so that no
+ * pod is scheduled before the labels are there.
+ */
+export async function completeNode(
+  reconcile: MachineReconcile,
+  cluster: Cluster,
+  node: ClusterNode,
+): Promise<boolean> {
+  const registration = registrationFor(reconcile);
+  const declaration = declarationOf(reconcile, registration, node);
+  const isStarting =
+    registration !== undefined && node.taints.some(({ key }) => key === STARTUP_TAINT.key);
+  if (isIncomplete(reconcile, declaration, node)) {
+    await declare(reconcile, cluster, { node, declaration });
+  } else if (isStarting) {
+    const change = { removeTaintKeys: [STARTUP_TAINT.key] };
+    await unlessChangedMeanwhile(cluster.changeNode(node, change, reconcile.context.writeOptions));
+  } else return false;
+  return true;
+}
+
+/** Another writer changed the Node first; the next view shows its change. */
+const CHANGED_MEANWHILE: readonly ErrorCode[] = [
+  'PROVIDER_ID_SET',
+  'NODE_NOT_FOUND',
+  'NODE_CHANGED',
+];
+
+async function unlessChangedMeanwhile<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof PvescalerError && CHANGED_MEANWHILE.includes(error.code))) throw error;
+    return undefined;
+  }
+}
+
+async function declare(
+  reconcile: MachineReconcile,
+  cluster: Cluster,
+  { node, declaration }: { readonly node: ClusterNode; readonly declaration: NodeDeclaration },
+): Promise<void> {
+  const { writeOptions, state } = reconcile.context;
+  const contested = await unlessChangedMeanwhile(
+    cluster.declareNode(node, declaration, writeOptions),
+  );
+  if (contested === undefined) return;
+  state.contestedLabels.set(
+    reconcile.id,
+    labelFingerprint(
+      node,
+      contested.map(({ key }) => key),
+    ),
+  );
+  if (contested.length > 0) await recordContested(reconcile, node, { ...declaration, contested });
+}
+
+/** All fields that we own on the Node. If the pool is no longer configured, what was declared before stays. */
+function declarationOf(
+  reconcile: MachineReconcile,
+  registration: Registration | undefined,
+  node: ClusterNode,
+): NodeDeclaration {
+  const declared = Object.entries(node.labels).filter(([key]) =>
+    node.declared.labels.includes(key),
+  );
+  const labels = registration?.labelsToPatch ?? Object.fromEntries(declared);
+  return { labels, ...missingProviderId(reconcile, node) };
+}
+
+function missingProviderId(
+  { placement, context }: MachineReconcile,
+  node: ClusterNode,
+): Pick<NodeDeclaration, 'providerId'> {
+  const isSetByCloudController =
+    context.settings.cloudController || node.taints.some(({ key }) => key === UNINITIALIZED_TAINT);
+  if (node.providerId !== '' || isSetByCloudController) return {};
+  return { providerId: vmProviderId(placement.region, placement.vmId) };
+}
+
+/** Ignores labels that another field manager owned when they were last declared and that have not changed since. */
+function isIncomplete(
+  { id, context }: MachineReconcile,
+  { labels, providerId }: NodeDeclaration,
+  node: ClusterNode,
+): boolean {
+  const isAbandoned = (key: string) => labels[key] === undefined;
+  if (providerId !== undefined || node.declared.labels.some(isAbandoned)) return true;
+  const differing = Object.keys(labels).filter((key) => node.labels[key] !== labels[key]);
+  return (
+    labelFingerprint(node, differing) !==
+    (context.state.contestedLabels.get(id) ?? labelFingerprint(node, []))
+  );
+}
+
+function labelFingerprint({ uid, labels }: ClusterNode, keys: readonly string[]): string {
+  return JSON.stringify([uid, ...keys.toSorted().map((key) => [key, labels[key] ?? null])]);
+}
+
+/** Recorded once and not corrected: a person may have changed the Node on purpose. */
+export async function recordDifferences(
+  reconcile: MachineReconcile,
+  node: ClusterNode,
+): Promise<void> {
+  const registration = registrationFor(reconcile);
+  if (registration === undefined) return;
+  const labels = Object.entries(registration.kubeletLabels)
+    .filter(([key, value]) => node.labels[key] !== value)
+    .map(([key, value]) => `label ${key} is ${quoted(node.labels[key])}, not '${value}'`);
+  const taints = registration.taints
+    .filter(({ key }) => key !== STARTUP_TAINT.key)
+    .filter(
+      ({ key, value, effect }) =>
+        !node.taints.some((one) => one.key === key && one.value === value && one.effect === effect),
+    )
+    .map(({ key, effect }) => `taint ${key}:${effect} is missing`);
+  const differences = [...labels, ...taints];
+  if (differences.length === 0) return;
+  await reconcile.context.recordOnce(`node ${reconcile.id}`, {
+    kind: 'saw',
+    subject: { pool: reconcile.machine.pool, machine: reconcile.id, node: node.name },
+    reason: 'NodeDiffers',
+    message: `node ${node.name} differs from its pool's settings: ${differences.join('; ')}`,
+  });
+}
+
+/** Names the owner and not the present value: the view may be older than the answer. */
+async function recordContested(
+  reconcile: MachineReconcile,
+  { name }: ClusterNode,
+  { labels, contested }: NodeDeclaration & { readonly contested: readonly FieldConflict[] },
+): Promise<void> {
+  const reasons = contested.map(
+    ({ key, manager }) => `label ${key} is not set to '${labels[key]}' because ${manager} owns it`,
+  );
+  await reconcile.context.recordOnce(`labels ${reconcile.id}`, {
+    kind: 'saw',
+    subject: { pool: reconcile.machine.pool, machine: reconcile.id, node: name },
+    reason: 'NodeDiffers',
+    message: `node ${name} keeps labels of other field managers: ${reasons.join('; ')}`,
+  });
+}
+
+function quoted(value: string | undefined): string {
+  return value === undefined ? 'missing' : `'${value}'`;
+}
+
+/** Once a Node exists, its own name, uid and provider id are recorded verbatim. */
+export async function recordNode(
+  reconcile: MachineReconcile,
+  { name, uid, providerId }: ClusterNode,
+): Promise<void> {
+  const { nodeName, nodeUid, providerId: known } = reconcile.machine;
+  const isNew = nodeName !== name || nodeUid !== uid || (providerId !== '' && known !== providerId);
+  if (!isNew) return;
+  await reconcile.update({
+    nodeName: name,
+    nodeUid: uid,
+    ...(providerId !== '' && { providerId }),
+  });
+}
+
+// Learns from joined Nodes how much of a machine's size pods can use, by size; corrects the template of the next ones.
+
+export async function learnAllocatable(
+  context: ReconcileContext,
+  machine: Machine,
+  node: ClusterNode,
+): Promise<void> {
+  const parsed = parseResources(node.allocatable);
+  if (!parsed.ok || parsed.value.memoryBytes === 0) return;
+  const { cpuMilli, memoryBytes, ephemeralStorageBytes, pods } = parsed.value;
+  const facts = { cpuMilli, memoryBytes, ephemeralStorageBytes, pods };
+  const key = sizeKey(machine.size);
+  await context.records.changePool(machine.pool, (state) => {
+    const known = state.allocatable[key];
+    if (known !== undefined && isSame(known, facts)) return undefined;
+    const learned = { ...facts, learnedAt: context.now };
+    return { ...state, allocatable: { ...state.allocatable, [key]: learned } };
+  });
+}
+
+function isSame(known: LearnedAllocatable, facts: Omit<LearnedAllocatable, 'learnedAt'>): boolean {
+  return (
+    known.cpuMilli === facts.cpuMilli &&
+    known.memoryBytes === facts.memoryBytes &&
+    known.ephemeralStorageBytes === facts.ephemeralStorageBytes &&
+    known.pods === facts.pods
+  );
+}
+
+// What a machine's Node is to be registered with: labels, taints and the facts they are made from.
+
 /** Undefined for a pool without a seed, and for one that is no longer in the config. */
-export function registrationFor(reconcile: MachineReconcile): Registration | undefined {
+function registrationFor(reconcile: MachineReconcile): Registration | undefined {
   const seed = reconcile.pool?.seed;
   if (seed === undefined) return undefined;
   const registration = buildRegistration(machineInput(reconcile), seed.registration);

@@ -3,10 +3,8 @@
 // machines have an open create or delete request. RecordCache updates it with every change of a record.
 import type { CreateIntent, Intent } from '../../model/intent.ts';
 import { type Machine, type MachineId, mayHaveVm, type Phase } from '../../model/machine.ts';
-
 import { vmIdHoldOf } from '../../placement/index.ts';
 import { listMembers, type Member } from '../../pools/index.ts';
-import { MultiMap } from './multi-map.ts';
 
 export class MachineIndex {
   readonly #byPool = new MultiMap<Machine>();
@@ -195,4 +193,33 @@ function currentOf(machines: readonly Machine[]): Machine | undefined {
 
 function vmKey(region: string, vmId: number): string {
   return `${region}/${vmId}`;
+}
+
+/** Values grouped by a key that several values may share. */
+class MultiMap<T> {
+  readonly #groups = new Map<string, Map<string, T>>();
+  readonly #lists = new Map<string, readonly T[]>();
+
+  add(key: string, id: string, value: T): void {
+    const group = this.#groups.get(key) ?? new Map<string, T>();
+    group.set(id, value);
+    this.#groups.set(key, group);
+    this.#lists.delete(key);
+  }
+
+  remove(key: string, id: string): void {
+    const group = this.#groups.get(key);
+    group?.delete(id);
+    if (group?.size === 0) this.#groups.delete(key);
+    this.#lists.delete(key);
+  }
+
+  /** Returns the same array until the group changes. */
+  get(key: string): readonly T[] {
+    const group = this.#groups.get(key);
+    if (group === undefined) return [];
+    const list = this.#lists.get(key) ?? [...group.values()];
+    this.#lists.set(key, list);
+    return list;
+  }
 }

@@ -6,9 +6,14 @@ import type { Drain } from '../../model/drain.ts';
 import type { Intent } from '../../model/intent.ts';
 import type { Machine } from '../../model/machine.ts';
 import type { PoolState } from '../../model/pool.ts';
-import type { ReadOptions, Store, StoreChanges } from '../../ports/store.ts';
-import { CachedCollection } from './cached-collection.ts';
-import { ChangeFeed } from './change-feed.ts';
+import type {
+  Collection,
+  ReadOptions,
+  Store,
+  StoreChanges,
+  Versioned,
+  WriteOptions,
+} from '../../ports/store.ts';
 import { MachineIndex } from './machine-index.ts';
 import { type MemoryOverhead, UsageIndex } from './usage-index.ts';
 
@@ -115,4 +120,131 @@ export interface FleetView extends Pick<RecordCache, 'isLoaded' | 'refresh'> {
   readonly index: Omit<MachineIndex, 'machineChanged' | 'intentChanged'>;
   readonly machines: Pick<CachedCollection<Machine>, 'get' | 'all'>;
   readonly pools: Pick<CachedCollection<PoolState>, 'get' | 'all'>;
+}
+
+/** Called after each change with the value before and the value now. */
+type ChangeListener<T> = (before: T | undefined, after: T | undefined) => void;
+
+/** The records of one collection in memory. An older revision never replaces a newer one. */
+class CachedCollection<T> {
+  readonly #records = new Map<string, Versioned<T>>();
+  readonly #collection: Collection<T>;
+  readonly #feed: ChangeFeed;
+  readonly #onChange: ChangeListener<T>;
+  #all: readonly T[] | undefined;
+
+  constructor(
+    collection: Collection<T>,
+    feed: ChangeFeed,
+    onChange: ChangeListener<T> = () => undefined,
+  ) {
+    this.#collection = collection;
+    this.#feed = feed;
+    this.#onChange = onChange;
+  }
+
+  get(key: string): T | undefined {
+    return this.#records.get(key)?.value;
+  }
+
+  /** Returns the same array until a record changes. */
+  all(): readonly T[] {
+    this.#all ??= Array.from(this.#records.values(), ({ value }) => value);
+    return this.#all;
+  }
+
+  async put(key: string, value: T, options: WriteOptions): Promise<void> {
+    const known = this.#records.get(key);
+    const written =
+      known === undefined
+        ? await this.#collection.create(key, value, options)
+        : await this.#collection.replace(known, value, options);
+    if (!this.#feed.isNewer(written.revision)) return;
+    this.#set(written);
+    this.#feed.wrote(written.revision);
+  }
+
+  async remove(key: string, options: WriteOptions): Promise<void> {
+    const known = this.#records.get(key);
+    if (known === undefined) return;
+    await this.#collection.remove(known, options);
+    this.#feed.removed(key, known.revision);
+    this.#drop(key, known.revision);
+  }
+
+  /** Applies the changes that a read of the store at `revision` returned. */
+  applyChanges(
+    records: readonly Versioned<T>[],
+    removed: readonly string[],
+    revision: number,
+  ): void {
+    for (const key of removed) this.#drop(key, revision);
+    for (const record of records) {
+      if (!this.#feed.isRemoved(record.key, record.revision)) this.#set(record);
+    }
+  }
+
+  /** Applies a read that returned every record. */
+  replaceAll(records: readonly Versioned<T>[], revision: number): void {
+    const present = new Set(records.map(({ key }) => key));
+    const absent = [...this.#records.keys()].filter((key) => !present.has(key));
+    this.applyChanges(records, absent, revision);
+  }
+
+  #set(record: Versioned<T>): void {
+    const before = this.#records.get(record.key);
+    if (before !== undefined && before.revision >= record.revision) return;
+    this.#records.set(record.key, record);
+    this.#all = undefined;
+    this.#onChange(before?.value, record.value);
+  }
+
+  /** Keeps a record that was written after `revision`. */
+  #drop(key: string, revision: number): void {
+    const before = this.#records.get(key);
+    if (before === undefined || before.revision > revision) return;
+    this.#records.delete(key);
+    this.#all = undefined;
+    this.#onChange(before.value, undefined);
+  }
+}
+
+/** How far the store has been read, and how that orders our own writes against the records being read. */
+class ChangeFeed {
+  #revision: number | undefined;
+  #removedDuringRead: Map<string, number> | undefined;
+
+  /** Undefined before the first read. */
+  get revision(): number | undefined {
+    return this.#revision;
+  }
+
+  /** Records that this process removes from here on may still be in the result of the read. */
+  beginRead(): void {
+    this.#removedDuringRead = new Map();
+  }
+
+  completeRead(revision: number): void {
+    this.#revision = Math.max(this.#revision ?? 0, revision);
+    this.#removedDuringRead = undefined;
+  }
+
+  /** False when a completed read already contains this revision or a later one. */
+  isNewer(revision: number): boolean {
+    return this.#revision !== undefined && revision > this.#revision;
+  }
+
+  wrote(revision: number): void {
+    if (this.#revision !== undefined && revision === this.#revision + 1) this.#revision = revision;
+  }
+
+  removed(key: string, revision: number): void {
+    this.#removedDuringRead?.set(key, revision);
+  }
+
+  /** Whether this process removed the record while it was being read. */
+  isRemoved(key: string, revision: number): boolean {
+    const removedAt = this.#removedDuringRead?.get(key);
+    return removedAt !== undefined && revision <= removedAt;
+  }
 }

@@ -9,13 +9,14 @@ import {
   type MachineFailure,
   type MachineId,
   type Phase,
+  parseMachineId,
   type TaskInProgress,
   transitionMachine,
 } from '../../model/machine.ts';
-
 import type { PoolState } from '../../model/pool.ts';
 import type { Member } from '../../pools/index.ts';
 import { Bug, Conflict } from '../../ports/errors.ts';
+import type { Random } from '../../ports/random.ts';
 import type { MachineIndex } from './machine-index.ts';
 import type { RecordCache } from './record-cache.ts';
 import type { UsageIndex } from './usage-index.ts';
@@ -164,4 +165,10 @@ function changed(machine: Machine, changes: MachineChanges): Machine {
     ...(seedVolume !== undefined && { seedVolume }),
     ...(failure !== undefined && { failure }),
   };
+}
+
+export function newMachineId(random: Random): MachineId {
+  const id = parseMachineId(random.uuid());
+  if (!id.ok) throw new Bug('BUG', `Random gave a uuid that ${id.problem}`);
+  return id.value;
 }

@@ -15,7 +15,7 @@ import { orphanedNodesIn } from '../nodes/orphaned-nodes.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
 import { candidates, ownershipOf } from './adopt.ts';
-import { orphanSeeds } from './orphaned-seeds.ts';
+import { orphanSeeds } from './cleanup.ts';
 
 export interface Orphan {
   readonly kind:

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What front ends call: requests, and the records to read. Any number of clients may use one store, in threads and
 // processes of their own; the driver carries the requests out.
-import type { MachineId } from '../../model/machine.ts';
+
+import type { Intent } from '../../model/intent.ts';
+import type { MachineId, MachineSize } from '../../model/machine.ts';
+import {
+  checkLimits,
+  type GrowthRequest,
+  type Member,
+  type PoolLimits,
+  sortForDeletion,
+} from '../../pools/index.ts';
+import type { Clock } from '../../ports/clock.ts';
+import { InvalidRequest, NoCapacity, NotFound } from '../../ports/errors.ts';
+import { throwIfAborted } from '../../ports/in-flight-calls.ts';
+import type { Random } from '../../ports/random.ts';
 import type { Store } from '../../ports/store.ts';
 import { type FleetView, RecordCache } from '../records/record-cache.ts';
-import { type Accepted, type RequestOptions, type RequestReason, Requests } from './requests.ts';
+import { newMachineId } from '../records/records.ts';
 
 export interface FleetClient {
   /** The records in memory, read-only. Writes of other processes are visible after `refresh`. */
@@ -35,4 +48,171 @@ export function createFleetClient(
     scaleTo: (pool, size, why) => requests.scaleTo(pool, size, why),
     cancel: (pool, count, why) => requests.cancel(pool, count, why),
   };
+}
+
+// Requests of front ends. Each call writes one durable intent; the driver carries it out.
+
+export interface RequestReason {
+  /** The requesting front end: `cli`, `autoscaler`, `cluster-autoscaler`. */
+  readonly by: string;
+  /** One sentence. */
+  readonly reason: string;
+  /** Overrides the pool's size. */
+  readonly size?: MachineSize;
+  /** Aborted before the intent is durable: nothing is requested. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface RequestOptions {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly random: Random;
+  readonly pools: Readonly<Record<string, PoolLimits>>;
+}
+
+export interface Accepted {
+  /** Undefined when there was nothing to do. */
+  readonly intent: string | undefined;
+  readonly machines: readonly MachineId[];
+}
+
+const NOTHING: Accepted = { intent: undefined, machines: [] };
+
+/** Handles one call at a time, so that two calls together never exceed a limit. */
+class Requests {
+  readonly #options: RequestOptions;
+  readonly #cache: RecordCache;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: RequestOptions, cache: RecordCache) {
+    this.#options = options;
+    this.#cache = cache;
+  }
+
+  request(name: string, count: number, why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, () => this.#request(name, count, why));
+  }
+
+  /** Accepts machines of a pool that is no longer in the config, and machines that have no record yet. */
+  remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, () => this.#remove(ids, why));
+  }
+
+  scaleTo(name: string, size: number, why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, () => this.#scaleTo(name, size, why));
+  }
+
+  cancel(name: string, count: number, why: RequestReason): Promise<Accepted> {
+    return this.#serialized(why, () => this.#cancel(name, count, why));
+  }
+
+  async #request(name: string, count: number, why: RequestReason): Promise<Accepted> {
+    const pool = this.#pool(name);
+    if (!Number.isInteger(count) || count < 0) throw notACount(count);
+    if (count === 0) return NOTHING;
+    const size = why.size ?? pool.size;
+    requireWithinLimits(pool, { members: this.#cache.index.membersOf(name), count, size });
+    const { random } = this.#options;
+    const machines = Array.from({ length: count }, () => newMachineId(random));
+    return this.#write({ ...this.#common(name, why), kind: 'create', machines, size }, why);
+  }
+
+  async #remove(ids: readonly MachineId[], why: RequestReason): Promise<Accepted> {
+    const { machines, index } = this.#cache;
+    const found = ids.map((id) => ({ id, target: machines.get(id) ?? index.requested(id) }));
+    const missing = found.find(({ target }) => target === undefined);
+    if (missing !== undefined) throw new NotFound('MACHINE_NOT_FOUND', `no machine ${missing.id}`);
+    const pool = found[0]?.target?.pool;
+    if (pool === undefined) return NOTHING;
+    return this.#write({ ...this.#common(pool, why), kind: 'delete', machines: [...ids] }, why);
+  }
+
+  async #scaleTo(name: string, size: number, why: RequestReason): Promise<Accepted> {
+    const pool = this.#pool(name);
+    if (!Number.isInteger(size) || size < 0) throw notACount(size);
+    if (size > pool.limits.max) {
+      requireWithinLimits(pool, { members: [], count: size, size: why.size ?? pool.size });
+    }
+    if (size < pool.limits.min) {
+      throw new InvalidRequest(
+        'REQUEST_INVALID',
+        `pool ${name} keeps at least ${pool.limits.min} machines`,
+      );
+    }
+    const members = this.#cache.index.membersOf(name);
+    if (members.length <= size) return this.#request(name, size - members.length, why);
+    const machines = sortForDeletion(members)
+      .slice(0, members.length - size)
+      .map(({ id }) => id);
+    return this.#write({ ...this.#common(name, why), kind: 'delete', machines }, why);
+  }
+
+  async #cancel(name: string, count: number, why: RequestReason): Promise<Accepted> {
+    this.#pool(name);
+    if (!Number.isInteger(count) || count < 0) throw notACount(count);
+    const machines = sortForDeletion(this.#cache.index.membersOf(name).filter(isNotCreated))
+      .slice(0, count)
+      .map(({ id }) => id);
+    if (machines.length === 0) return NOTHING;
+    return this.#write({ ...this.#common(name, why), kind: 'cancel', machines }, why);
+  }
+
+  #serialized<T>({ signal }: RequestReason, work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(async () => {
+      throwIfAborted(signal);
+      await this.#cache.refresh();
+      return work();
+    });
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  #common(pool: string, { by, reason }: RequestReason) {
+    const { clock, random } = this.#options;
+    return {
+      id: random.uuid(),
+      pool,
+      requestedAt: clock.now(),
+      requestedBy: by,
+      reason,
+      state: 'open',
+    } as const;
+  }
+
+  /** The signal is checked for the last time inside the write. */
+  async #write(intent: Intent, { signal }: RequestReason): Promise<Accepted> {
+    const stated = {
+      ...intent,
+      requestedAt: Math.max(intent.requestedAt, this.#latestRequestAt(intent)),
+    };
+    await this.#cache.intents.put(intent.id, stated, { signal });
+    return { intent: intent.id, machines: intent.machines };
+  }
+
+  /** A deletion is later than the creation of the same machine, whatever the clocks of two processes say. */
+  #latestRequestAt({ machines }: Intent): number {
+    const { index } = this.#cache;
+    return Math.max(0, ...machines.map((id) => index.requested(id)?.requestedAt ?? 0));
+  }
+
+  #pool(name: string): PoolLimits {
+    const pool = this.#options.pools[name];
+    if (pool === undefined) throw new NotFound('POOL_NOT_FOUND', `no pool ${name} in the config`);
+    return pool;
+  }
+}
+
+/** Nothing of the machine exists on a host, and its creation has not begun. */
+function isNotCreated({ phase }: Member): boolean {
+  return phase === undefined || phase === 'requested' || phase === 'placed';
+}
+
+function notACount(count: number): InvalidRequest {
+  return new InvalidRequest('REQUEST_INVALID', `${count} is not a number of machines`);
+}
+
+function requireWithinLimits(pool: PoolLimits, request: GrowthRequest): void {
+  const refusal = checkLimits(pool, request);
+  if (refusal === undefined) return;
+  const { message, requested, max } = refusal;
+  throw new NoCapacity('POOL_AT_MAXIMUM', message, { facts: { wanted: requested, max } });
 }

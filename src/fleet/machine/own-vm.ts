@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a machine's VM exists and is ours. Looked up again before every change and every destruction.
+// A machine's own VM: whether it exists and is ours, its milestones in the marker, and its start after a power-off. The
+// lookup is repeated before every change and every destruction.
 import type { Machine } from '../../model/machine.ts';
-import { type Marker, verifyOwnership } from '../../model/marker.ts';
+import { type Marker, verifyOwnership, withMarker } from '../../model/marker.ts';
 import { Conflict, NotFound } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
 import { isVmGone } from '../context/machine-error.ts';
-import type { MachineReconcile } from '../context/machine-reconcile.ts';
+import {
+  CONTINUE,
+  type MachineReconcile,
+  type ReconcileResult,
+} from '../context/machine-reconcile.ts';
 
 export interface OwnVm {
   readonly kind: 'ours';
@@ -77,4 +82,62 @@ function classifyVm(config: VmConfig, machine: Machine, cluster: string): VmLook
   if (marker.machine !== machine.id) return foreign(`it is the VM of machine ${marker.machine}`);
   if (config.isTemplate) return foreign('it was converted to a template');
   return { kind: 'ours', config, marker };
+}
+
+// Writes into the VM's marker that the machine is ready or being deleted, before the record says so. After a loss of the
+// records, a VM that was being deleted is not revived, and one that was ready is not deleted.
+
+type Milestone = 'readySinceSeconds' | 'deletingSinceSeconds';
+
+export async function writeMilestone(
+  reconcile: MachineReconcile,
+  { config, marker }: OwnVm,
+  milestone: Milestone,
+): Promise<void> {
+  if (marker[milestone] !== undefined) return;
+  const next: Marker = { ...marker, [milestone]: Math.floor(reconcile.context.now / 1_000) };
+  const { description = '', digest } = config;
+  // A clone that was never configured has its template's protection; any other was set by a person.
+  const removeProtection =
+    milestone === 'deletingSinceSeconds' &&
+    reconcile.machine.configured !== true &&
+    config.isProtected;
+  // The digest refuses the change if the description was edited meanwhile: the edit is kept.
+  await reconcile.hypervisor.setDescription(reconcile.vm, withMarker(description, next), {
+    digest,
+    removeProtection,
+    ...reconcile.context.writeOptions,
+  });
+}
+
+/** Starts a VM that stopped before the machine was ready. Undefined while it runs. */
+export async function startIfStopped(
+  reconcile: MachineReconcile,
+): Promise<ReconcileResult | undefined> {
+  const { context, placement, vm, hypervisor } = reconcile;
+  // The view is some seconds old, which delays the restart by as much and costs no request.
+  if (context.vmInView(placement)?.power === 'running') return undefined;
+  const { power } = await hypervisor.vmState(vm, context.readOptions);
+  if (power === 'running') return undefined;
+  await lookUpOwnVm(reconcile);
+  return reconcile.recordTask(await hypervisor.startVm(reconcile.vm, context.writeOptions));
+}
+
+export async function becomeReady(reconcile: MachineReconcile): Promise<ReconcileResult> {
+  await writeMilestone(reconcile, await lookUpOwnVm(reconcile), 'readySinceSeconds');
+  await reconcile.move('ready');
+  const { context, machine, placement } = reconcile;
+  context.state.tokens.delete(reconcile.id);
+  await context.records.changePool(machine.pool, ({ backoff, ...rest }) =>
+    backoff === undefined ? undefined : rest,
+  );
+  const { name, host, vmId } = placement;
+  const { nodeName, requestedAt } = machine;
+  await reconcile.record({
+    kind: 'did',
+    reason: 'MachineReady',
+    message: `${nodeName === undefined ? name : `node ${nodeName}`} is ready: VM ${vmId} on host ${host}`,
+    numbers: { vmId, seconds: Math.round((context.now - requestedAt) / 1_000) },
+  });
+  return CONTINUE;
 }
