@@ -65,7 +65,9 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   telemetry: { imports: ['model', 'ports'] },
   http: { imports: ['model', 'ports'] },
   config: { imports: ['model', 'ports'] },
-  cli: { imports: [...PURE, 'ports', 'fleet', 'config'] },
+  setup: { imports: ['model', 'ports', 'fleet', 'config'] },
+  serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
+  cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve'] },
   'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
 };

@@ -11,6 +11,7 @@ export {
   type KubernetesClusterOptions,
 } from './cluster.ts';
 export type { ConnectionSource, ConnectionTls, OpenTransport } from './connection/connection.ts';
+export { findConnectionSource } from './connection/find-source.ts';
 export { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
 
 interface OpenClusterOptions

@@ -23,6 +23,7 @@ export {
   type ServeOptions,
   serveProxmoxSim,
 } from './server/serve.ts';
+export { startProxmoxSim } from './server/start.ts';
 export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
 export { type ClusterDescription, defaultCluster } from './state/cluster-description.ts';
 export { parseClusterDescription } from './state/parse-cluster-file.ts';

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What metrics show of the records, read when somebody asks for them.
-import type { FleetStatus, PassReport, PoolStatus } from '../../fleet/index.ts';
-import { type Machine, PHASES } from '../../model/machine.ts';
-import type { Meters } from '../../ports/meters.ts';
+// Gauges that are computed from the records when metrics are scraped.
+import type { FleetStatus, PassReport, PoolStatus } from '../fleet/index.ts';
+import { type Machine, PHASES } from '../model/machine.ts';
+import type { Meters } from '../ports/meters.ts';
 
-interface Seen {
+interface GaugeInput {
   readonly status: FleetStatus;
-  /** Of the last round of this process. */
-  readonly report: PassReport | undefined;
+  /** Of this process; undefined before its first pass and on standby. */
+  readonly lastPass: PassReport | undefined;
   readonly now: number;
 }
 
-export function setGauges(meters: Meters, { status, report, now }: Seen): void {
+export function setGauges(meters: Meters, { status, lastPass, now }: GaugeInput): void {
   const { pools, machines, openIntents } = status;
   meters.set('pvescaler_machines', machinesByPhase(pools, machines));
   meters.set('pvescaler_intents_open', [{ labels: {}, value: openIntents }]);
@@ -27,7 +27,7 @@ export function setGauges(meters: Meters, { status, report, now }: Seen): void {
     ]),
   );
   setBackoff(meters, pools, now);
-  meters.set('pvescaler_view_age_seconds', viewAges(report, now));
+  meters.set('pvescaler_view_age_seconds', viewAges(lastPass, now));
 }
 
 function setBackoff(meters: Meters, pools: readonly PoolStatus[], now: number): void {
@@ -44,23 +44,23 @@ function setBackoff(meters: Meters, pools: readonly PoolStatus[], now: number): 
   );
 }
 
-/** Every phase of every pool, also those without a machine: a series that comes and goes cannot be watched. */
+/** Every phase of every pool, including empty ones: alerts need series that do not disappear. */
 function machinesByPhase(pools: readonly PoolStatus[], machines: readonly Machine[]) {
   const names = new Set([...pools.map(({ name }) => name), ...machines.map(({ pool }) => pool)]);
   return [...names].flatMap((pool) =>
     PHASES.map((phase) => ({
       labels: { pool, phase },
-      value: machines.filter((one) => one.pool === pool && one.phase === phase).length,
+      value: machines.filter((machine) => machine.pool === pool && machine.phase === phase).length,
     })),
   );
 }
 
-function viewAges(report: PassReport | undefined, now: number) {
-  const regions = Object.entries(report?.seenAt.regions ?? {}).map(([region, at]) => ({
+function viewAges(lastPass: PassReport | undefined, now: number) {
+  const regions = Object.entries(lastPass?.seenAt.regions ?? {}).map(([region, at]) => ({
     labels: { source: 'proxmox', region },
     value: (now - at) / 1_000,
   }));
-  const cluster = report?.seenAt.cluster;
+  const cluster = lastPass?.seenAt.cluster;
   return cluster === undefined
     ? regions
     : [

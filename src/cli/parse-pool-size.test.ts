@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { chosenSize, defaultSize } from './machine-size.ts';
+import { parsePoolSize } from './parse-pool-size.ts';
 
 const GIB = 2 ** 30;
 const SMALL = { cpu: 1, memoryBytes: 2 * GIB, diskBytes: 20 * GIB };
@@ -22,25 +22,20 @@ const SPAN = {
   size: { kind: 'span', min: SMALL, max: LARGE, stepCpu: 1, stepMemoryBytes: 2 * GIB },
 } as const;
 
-describe('the size of new machines', () => {
-  it('is the first of a list, the smallest of a span', () => {
-    expect(defaultSize(CHOICE)).toEqual(SMALL);
-    expect(defaultSize(SPAN)).toEqual(SMALL);
-  });
-
+describe('parsePoolSize', () => {
   it.each([
     ['small', SMALL],
     ['cpu=4,memory=8Gi', LARGE],
     ['cpu=1', SMALL],
-  ])('%s is found in a list', (text, size) => {
-    expect(chosenSize(CHOICE, text)).toEqual(size);
+  ])('finds %s in a list of sizes', (text, size) => {
+    expect(parsePoolSize(CHOICE, text)).toEqual(size);
   });
 
   it.each([
     ['cpu=2,memory=4Gi', { cpu: 2, memoryBytes: 4 * GIB, diskBytes: 20 * GIB }],
     ['memory=8Gi, disk=40Gi', { cpu: 1, memoryBytes: 8 * GIB, diskBytes: 40 * GIB }],
-  ])('%s is found in a span', (text, size) => {
-    expect(chosenSize(SPAN, text)).toEqual(size);
+  ])('finds %s in a span of sizes', (text, size) => {
+    expect(parsePoolSize(SPAN, text)).toEqual(size);
   });
 
   it.each([
@@ -48,15 +43,15 @@ describe('the size of new machines', () => {
     ['cpu=2', 'pool workers has no size cpu=2; it has small, cpu=4,memory=8192Mi'],
     ['cores=2', '--size cores=2 is none of cpu=N, memory=SIZE, disk=SIZE'],
     ['cpu=two', '--size cpu=two is none of cpu=N, memory=SIZE, disk=SIZE'],
-  ])('%s is refused by a list, with what there is', (text, message) => {
-    expect(() => chosenSize(CHOICE, text)).toThrow(message);
+  ])('rejects %s and lists the sizes of the pool', (text, message) => {
+    expect(() => parsePoolSize(CHOICE, text)).toThrow(message);
   });
 
   it.each(['cpu=5', 'memory=3Gi', 'disk=100Gi', 'small', 'memory=1Gi'])(
-    '%s is refused by a span, with its ends',
+    'rejects %s and names both ends of the span',
     (text) => {
-      expect(() => chosenSize(SPAN, text)).toThrow(
-        /it has everything from cpu=1,memory=2048Mi to cpu=4,memory=8192Mi/,
+      expect(() => parsePoolSize(SPAN, text)).toThrow(
+        /it has all from cpu=1,memory=2048Mi to cpu=4,memory=8192Mi/,
       );
     },
   );

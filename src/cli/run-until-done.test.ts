@@ -6,9 +6,9 @@ import type { Machine, MachineId } from '../model/machine.ts';
 import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { JournalQuery } from '../ports/journal.ts';
+import type { OpenFleet } from '../setup/index.ts';
 import type { CommandHost } from './context.ts';
-import type { OpenFleet } from './open-fleet.ts';
-import { type Errand, workUntilDone } from './work-until.ts';
+import { type FleetOperation, runUntilDone } from './run-until-done.ts';
 
 const STUCK: Machine = {
   id: '00000000-0000-4000-8000-000000000001' as MachineId,
@@ -34,7 +34,7 @@ const STATUS: FleetStatus = {
   openIntents: 0,
   driver: 'other',
 };
-const TROUBLE = {
+const FAILURE = {
   at: 1,
   sequence: 1,
   kind: 'failed',
@@ -42,10 +42,10 @@ const TROUBLE = {
   message: 'VM 1250 kept its lock',
 };
 
-/** Where another process has the lease for so long, and then this one. */
-function aPlace(otherForMs: number) {
+/** A fleet that another process drives for `otherForMs`, and then this one. */
+function createFleetUnderTest(otherForMs: number) {
   const clock = new VirtualClock();
-  const said: string[] = [];
+  const printed: string[] = [];
   const runDriver = async (options: DriverOptions): Promise<void> => {
     const { events = {}, finish = options.signal } = options;
     const signal = AbortSignal.any([options.signal, finish]);
@@ -65,8 +65,8 @@ function aPlace(otherForMs: number) {
     fleet: { runDriver, status: () => Promise.resolve(STATUS) },
     store: {
       journal: {
-        // What was told before the command began is told about its machine only.
-        read: ({ machine }: JournalQuery) => Promise.resolve(machine === STUCK.id ? [TROUBLE] : []),
+        // Earlier entries are returned only by a query for the machine.
+        read: ({ machine }: JournalQuery) => Promise.resolve(machine === STUCK.id ? [FAILURE] : []),
       },
     },
   } as unknown as OpenFleet;
@@ -74,69 +74,69 @@ function aPlace(otherForMs: number) {
   const context = {
     clock,
     signal: interrupt.signal,
-    err: (text: string) => void said.push(text),
+    err: (text: string) => void printed.push(text),
   };
   const host = { context } as unknown as CommandHost;
-  const run = (errand: Partial<Errand>) =>
+  const run = (operation: Partial<FleetOperation>) =>
     advanceUntilSettled(
       clock,
-      workUntilDone(host, open, {
+      runUntilDone(host, open, {
         regions: [],
-        ask: () => Promise.resolve(),
-        isLeft: ({ phase }) => phase === 'deleting',
-        isDone: (rounds) => Promise.resolve(rounds >= 3),
-        ...errand,
+        submit: () => Promise.resolve(),
+        isUnfinished: ({ phase }) => phase === 'deleting',
+        isDone: (completePasses) => Promise.resolve(completePasses >= 3),
+        ...operation,
       }),
     );
-  return { clock, said, run, interrupt };
+  return { clock, printed, run, interrupt };
 }
 
-describe('an errand that has to drive', () => {
+describe('runUntilDone with an operation that this process must drive', () => {
   const ifAnotherDrives = 'stop the other one';
 
-  it('ends with what to do where another process goes on driving', async () => {
-    const { said, run } = aPlace(Infinity);
+  it('rejects with the hint when another process keeps driving', async () => {
+    const { printed, run } = createFleetUnderTest(Infinity);
     await expect(run({ ifAnotherDrives })).rejects.toMatchObject({
       code: 'LEASE_HELD',
       message: 'other/1 drives the fleet',
       hint: ifAnotherDrives,
     });
-    expect(said).toContain('other/1 drives; watching\n');
+    expect(printed).toContain('other/1 drives the fleet; watching\n');
   });
 
-  it('waits for the lease of a dead process, and counts its own rounds', async () => {
-    const { run } = aPlace(15_000);
+  it('takes over the lease of a dead process and counts its own passes', async () => {
+    const { run } = createFleetUnderTest(15_000);
     await expect(run({ ifAnotherDrives })).resolves.toBeUndefined();
   });
 
-  it('is for those that say so: others watch for as long as it takes', async () => {
-    const { clock, run } = aPlace(600_000);
+  it('watches the other process without limit when the operation has no such hint', async () => {
+    const { clock, run } = createFleetUnderTest(600_000);
     await run({});
     expect(clock.monotonic()).toBeGreaterThan(600_000);
   });
 });
 
-describe('an errand that does not come to its end', () => {
+describe('runUntilDone with an operation that does not finish', () => {
   const never = { isDone: () => Promise.resolve(false) };
 
-  it('says at the beginning what holds its machines up, though nobody tells it again', async () => {
-    const { said, run } = aPlace(0);
+  it('prints at the start the last error of each unfinished machine', async () => {
+    const { printed, run } = createFleetUnderTest(0);
     await run({});
-    expect(said).toContain('worker-1: deleting; VM 1250 kept its lock\n');
+    expect(printed).toContain('worker-1: deleting; VM 1250 kept its lock\n');
   });
 
-  it('ends in time, with what is left and why', async () => {
-    const { clock, run } = aPlace(0);
+  it('times out with the unfinished machines and their last errors', async () => {
+    const { clock, run } = createFleetUnderTest(0);
     await expect(run({ ...never, timeoutMs: 60_000 })).rejects.toMatchObject({
       code: 'REQUEST_TIMED_OUT',
-      message: 'not done in time: worker-1 is deleting (VM 1250 kept its lock)',
-      hint: expect.stringContaining('Run the command again, or any other driver'),
+      message: 'timed out: worker-1 is deleting (VM 1250 kept its lock)',
+      hint: expect.stringContaining('Run the command again, or start pvescaler serve'),
     });
     expect(clock.monotonic()).toBeLessThan(62_000);
   });
 
-  it('says who goes on with it when it is interrupted', async () => {
-    const { run, interrupt } = aPlace(Infinity);
+  it('names the process that continues when it is interrupted', async () => {
+    const { run, interrupt } = createFleetUnderTest(Infinity);
     const isDone = () => {
       interrupt.abort();
       return Promise.resolve(false);
@@ -144,15 +144,15 @@ describe('an errand that does not come to its end', () => {
     await expect(run({ isDone })).rejects.toMatchObject({
       code: 'CANCELLED',
       message: 'interrupted: worker-1 is deleting (VM 1250 kept its lock)',
-      hint: 'What was asked for is kept, and other/1 goes on with it.',
+      hint: 'The request is saved, and other/1 continues with it.',
     });
   });
 
-  it('has asked for nothing as long as nothing was seen', async () => {
-    const { run, interrupt } = aPlace(0);
+  it('submits nothing before the regions were read', async () => {
+    const { run, interrupt } = createFleetUnderTest(0);
     interrupt.abort();
     await expect(run(never)).rejects.toMatchObject({
-      message: 'interrupted; nothing was asked for',
+      message: 'interrupted before anything was requested',
     });
   });
 });

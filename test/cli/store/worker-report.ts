@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Short enough that a killed holder is replaced at once, and that a slow one now and then loses it. */
+/** Short enough that a killed holder is replaced quickly and that a slow holder sometimes loses the lease. */
 export const LEASE_MS = 80;
 
-/** What a worker says on its standard output. */
-export type Said =
+/** One line of a worker's standard output. */
+export type WorkerReport =
   | { readonly event: 'opened' }
   | { readonly event: 'acquired' | 'renewed'; readonly token: number; readonly expiresAt: number }
   | {
@@ -30,4 +30,4 @@ export type Said =
       readonly found: number;
     };
 
-export type SaidEvent = Said['event'];
+export type WorkerEvent = WorkerReport['event'];

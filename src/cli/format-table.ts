@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Columns separated by two blanks, without lines: readable, and `awk` reads it too. */
-export function table(rows: readonly (readonly string[])[]): string {
+/** Columns separated by two spaces and no borders, so that `awk` can read the table. */
+export function formatTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(...rows.map((row) => (row[column] ?? '').length)),
   );

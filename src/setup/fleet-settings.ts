@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine is told, from what the config says.
+// The fleet's settings, from the config and from values that were read at the start.
 import type { Config, PoolConfig, RegionConfig } from '../config/index.ts';
 import type {
   FleetSettings,
@@ -13,32 +13,32 @@ import type {
 } from '../fleet/index.ts';
 import { Bug } from '../ports/errors.ts';
 import type { JoinsByKind } from './join-settings.ts';
-import { defaultSize } from './machine-size.ts';
+import { defaultSize } from './pool-size.ts';
 
-export interface SettingsExtras {
+export interface ResolvedSettings {
   readonly cluster: string;
   readonly holder: string;
-  /** By image name, where the config names a list of checksums instead of one. */
+  /** By image name, for images with a checksumUrl. */
   readonly checksums: Readonly<Record<string, NonNullable<ImageSettings['checksum']>>>;
-  /** Keys of files that the config names, beside those in the config itself. */
+  /** Contents of ssh.publicKeyFiles. */
   readonly publicKeys: readonly string[];
   readonly joins: JoinsByKind;
 }
 
-/** Between rounds while something is under way. */
+/** Pause between passes while a machine is in progress. */
 const BUSY_MS = 500;
-/** Longer than the autoscaler takes to look again, so that a place that comes free in between is used. */
+/** Longer than the Cluster Autoscaler's scan interval, so that capacity freed between two scans is used. */
 const UNPLACED_MS = 30_000;
 
-export function fleetSettings(config: Config, extras: SettingsExtras): FleetSettings {
+export function fleetSettings(config: Config, resolved: ResolvedSettings): FleetSettings {
   return {
-    cluster: extras.cluster,
-    holder: extras.holder,
+    cluster: resolved.cluster,
+    holder: resolved.holder,
     regions: Object.fromEntries(
       Object.entries(config.regions).map(([name, region]) => [name, regionSettings(region)]),
     ),
     pools: Object.fromEntries(
-      config.pools.map((pool) => [pool.name, poolSettings(pool, config, extras)]),
+      config.pools.map((pool) => [pool.name, poolSettings(pool, config, resolved)]),
     ),
     backoff: config.guards.backoff,
     lostAfterMs: config.cleanup.lostAfterMs,
@@ -46,26 +46,26 @@ export function fleetSettings(config: Config, extras: SettingsExtras): FleetSett
     orphans: config.cleanup.orphans,
     cloudController: config.cluster.cloudController,
     namespace: config.cluster.namespace,
-    // The Cluster Autoscaler would rather grow another pool than wait.
+    // The Cluster Autoscaler scales up another pool instead of waiting.
     unplacedTimeoutMs: config.mode === 'externalgrpc' ? UNPLACED_MS : undefined,
-    maxRequestMs: longestRequestMs(config),
+    maxRequestMs: maxRequestMs(config),
     reconcileMs: reconcileMs(config),
     busyMs: BUSY_MS,
   };
 }
 
-/** The Cluster Autoscaler is offered room on what was seen within 45 s, and nothing on what is older than a minute. */
-const RECONCILE_AT_MOST_MS = 30_000;
+/** The gRPC server offers headroom from views up to 45 s old and none from views older than a minute. */
+const MAX_RECONCILE_MS = 30_000;
 
 function reconcileMs({ mode, intervals }: Config): number {
   return mode === 'externalgrpc'
-    ? Math.min(intervals.reconcileMs, RECONCILE_AT_MOST_MS)
+    ? Math.min(intervals.reconcileMs, MAX_RECONCILE_MS)
     : intervals.reconcileMs;
 }
 
-/** A second more: who gives up does so a little late. */
-function longestRequestMs({ regions }: Config): number {
-  return Math.max(0, ...Object.values(regions).map((one) => one.requestTimeoutMs)) + 1_000;
+/** One second more than the largest timeout, since a timeout fires a little late. */
+function maxRequestMs({ regions }: Config): number {
+  return Math.max(0, ...Object.values(regions).map((region) => region.requestTimeoutMs)) + 1_000;
 }
 
 function regionSettings(region: RegionConfig): RegionSettings {
@@ -82,12 +82,12 @@ function regionSettings(region: RegionConfig): RegionSettings {
   };
 }
 
-/** Whether its machines become Nodes. */
+/** True when its machines become Nodes. */
 export function joins(pool: Pick<PoolConfig, 'join'>): boolean {
   return pool.join !== 'none';
 }
 
-function poolSettings(pool: PoolConfig, config: Config, extras: SettingsExtras): PoolSettings {
+function poolSettings(pool: PoolConfig, config: Config, resolved: ResolvedSettings): PoolSettings {
   const { min, ...limits } = pool.limits;
   return {
     joins: joins(pool),
@@ -95,7 +95,7 @@ function poolSettings(pool: PoolConfig, config: Config, extras: SettingsExtras):
     registrationTimeoutMs: pool.registrationTimeoutMs,
     name: pool.name,
     regions: pool.regions,
-    source: sourceOf(pool, config, extras),
+    source: sourceOf(pool, config, resolved),
     size: defaultSize(pool),
     instanceTypes: instanceTypes(pool),
     memoryOverheadBytes: pool.memoryOverheadBytes,
@@ -108,28 +108,36 @@ function poolSettings(pool: PoolConfig, config: Config, extras: SettingsExtras):
     placement: pool.placement,
     provisionTimeoutMs: pool.provisionTimeoutMs,
     deletion: pool.deletion,
-    seed: pool.from.kind === 'netboot' ? undefined : seedOf(pool, config, extras),
+    seed: pool.from.kind === 'netboot' ? undefined : seedOf(pool, config, resolved),
   };
 }
 
 function instanceTypes({ size }: PoolConfig): PoolSettings['instanceTypes'] {
   if (size.kind === 'span') return [];
-  return size.sizes.flatMap(({ name, ...one }) => (name === undefined ? [] : [{ name, ...one }]));
+  return size.sizes.flatMap(({ name, ...amounts }) =>
+    name === undefined ? [] : [{ name, ...amounts }],
+  );
 }
 
-function sourceOf({ from }: PoolConfig, config: Config, extras: SettingsExtras): SourceSettings {
+function sourceOf(
+  { name, from }: PoolConfig,
+  config: Config,
+  resolved: ResolvedSettings,
+): SourceSettings {
   if (from.kind === 'netboot') return { kind: 'netboot' };
   if (from.kind === 'image') {
     const image = config.images[from.image];
-    if (image === undefined) throw new Bug('BUG', `image ${from.image} passed the checks`);
+    if (image === undefined)
+      throw new Bug('BUG', `pool ${name}: image ${from.image} is not in the checked config`);
     const { url, format, verifyCertificates } = image;
-    const checksum = image.checksum ?? extras.checksums[from.image];
+    const checksum = image.checksum ?? resolved.checksums[from.image];
     return { kind: 'image', url, format, verifyCertificates, checksum };
   }
   const template = config.templates[from.template];
-  if (template === undefined) throw new Bug('BUG', `template ${from.template} passed the checks`);
-  const { id, idByHost, name } = template;
-  return { kind: 'template', id, idByHost, name, clone: from.clone };
+  if (template === undefined)
+    throw new Bug('BUG', `pool ${name}: template ${from.template} is not in the checked config`);
+  const { id, idByHost } = template;
+  return { kind: 'template', id, idByHost, name: template.name, clone: from.clone };
 }
 
 function networkOf({ network }: PoolConfig): NetworkSettings {
@@ -167,17 +175,17 @@ const NO_JOIN: JoinSettings = {
   proxy: undefined,
 };
 
-function seedOf(pool: PoolConfig, config: Config, extras: SettingsExtras): SeedSettings {
+function seedOf(pool: PoolConfig, config: Config, resolved: ResolvedSettings): SeedSettings {
   const { groupLabel, taints, architecture, gpu } = pool;
   const labels = gpu === undefined ? pool.labels : { [config.gpu.label]: gpu.type, ...pool.labels };
   return {
     registration: { labels, groupLabel, taints, architecture },
     login: {
       user: config.ssh.user,
-      publicKeys: [...config.ssh.publicKeys, ...extras.publicKeys],
+      publicKeys: [...config.ssh.publicKeys, ...resolved.publicKeys],
     },
-    // A template is built with everything in it; an image has to be completed at the first boot.
+    // A template contains all packages; an image needs them installed at the first boot.
     preinstalled: pool.from.kind === 'template',
-    join: (pool.join === 'none' ? undefined : extras.joins[pool.join]) ?? NO_JOIN,
+    join: (pool.join === 'none' ? undefined : resolved.joins[pool.join]) ?? NO_JOIN,
   };
 }

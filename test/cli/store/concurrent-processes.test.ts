@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several real processes on one database, some of which are killed in the middle of whatever they do.
+// Several processes on one database; some are killed at arbitrary instructions.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,29 +7,29 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/ports/store.ts';
 import { openSqliteStore } from '../../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../../src/system/index.ts';
-import { Arena } from './arena.ts';
-import { LEASE_MS, type Said, type SaidEvent } from './said.ts';
+import { LeaseContest } from './lease-contest.ts';
 import { WorkerProcess } from './worker-process.ts';
+import { LEASE_MS, type WorkerEvent, type WorkerReport } from './worker-report.ts';
 
 let folder: string;
-const arenas: Arena[] = [];
+const contests: LeaseContest[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'pvescaler-processes-'));
 });
 
 afterAll(async () => {
-  for (const arena of arenas) arena.killAll();
+  for (const contest of contests) contest.killAll();
   await rm(folder, { recursive: true, force: true });
 });
 
-function anArena(
+function createContest(
   name: string,
-  rules: { readonly fighters: number; readonly kills: number },
-): Arena {
-  const arena = new Arena(join(folder, name), rules);
-  arenas.push(arena);
-  return arena;
+  rules: { readonly workers: number; readonly kills: number },
+): LeaseContest {
+  const contest = new LeaseContest(join(folder, name), rules);
+  contests.push(contest);
+  return contest;
 }
 
 async function onStore<T>(name: string, work: (store: Store) => Promise<T>): Promise<T> {
@@ -42,8 +42,10 @@ async function onStore<T>(name: string, work: (store: Store) => Promise<T>): Pro
   }
 }
 
-function only<E extends SaidEvent>(all: readonly Said[], event: E) {
-  return all.filter((said): said is Said & { readonly event: E } => said.event === event);
+function filterEvents<E extends WorkerEvent>(all: readonly WorkerReport[], event: E) {
+  return all.filter(
+    (report): report is WorkerReport & { readonly event: E } => report.event === event,
+  );
 }
 
 function isAscending(numbers: readonly number[], { strictly }: { strictly: boolean }): boolean {
@@ -53,18 +55,18 @@ function isAscending(numbers: readonly number[], { strictly }: { strictly: boole
   });
 }
 
-describe('processes that fight for the reconcile lease and are killed', () => {
+describe('processes that contend for the reconcile lease and are killed', () => {
   const KILLS = 8;
-  let fought: readonly Said[];
+  let reports: readonly WorkerReport[];
 
   beforeAll(async () => {
-    fought = await anArena('fight.db', { fighters: 3, kills: KILLS }).fight();
+    reports = await createContest('contest.db', { workers: 3, kills: KILLS }).runWithKills();
   });
 
-  it('let no write of an old holder through once a new one has written', () => {
-    const wrote = only(fought, 'wrote').sort((a, b) => a.revision - b.revision);
+  it('have writes of an old holder refused once a new holder has written', () => {
+    const wrote = filterEvents(reports, 'wrote').sort((a, b) => a.revision - b.revision);
     expect(wrote.length).toBeGreaterThan(KILLS);
-    // In the order in which the writes became durable: each counted on from the one before it.
+    // In the order of durability, each write increments the counter of the one before.
     expect(
       isAscending(
         wrote.map(({ count }) => count),
@@ -79,8 +81,8 @@ describe('processes that fight for the reconcile lease and are killed', () => {
     ).toBe(true);
   });
 
-  it('are never two at a time: each token begins after the one before it ended', () => {
-    const acquired = only(fought, 'acquired').sort((a, b) => a.token - b.token);
+  it('never hold the lease at the same time', () => {
+    const acquired = filterEvents(reports, 'acquired').sort((a, b) => a.token - b.token);
     expect(
       isAscending(
         acquired.map(({ token }) => token),
@@ -88,9 +90,9 @@ describe('processes that fight for the reconcile lease and are killed', () => {
       ),
     ).toBe(true);
     expect(acquired.length).toBeGreaterThan(KILLS / 2);
-    const released = new Set(only(fought, 'releasing').map(({ token }) => token));
+    const released = new Set(filterEvents(reports, 'releasing').map(({ token }) => token));
     const endOf = new Map<number, number>();
-    for (const { token, expiresAt } of [...acquired, ...only(fought, 'renewed')]) {
+    for (const { token, expiresAt } of [...acquired, ...filterEvents(reports, 'renewed')]) {
       endOf.set(token, Math.max(endOf.get(token) ?? 0, expiresAt));
     }
     for (const { token, expiresAt } of acquired.filter(({ token }) => !released.has(token - 1))) {
@@ -99,44 +101,44 @@ describe('processes that fight for the reconcile lease and are killed', () => {
     }
   });
 
-  it('lose no write that was acknowledged, and count none twice', () =>
-    onStore('fight.db', async (store) => {
-      const wrote = only(fought, 'wrote');
+  it('lose no acknowledged write and apply none twice', () =>
+    onStore('contest.db', async (store) => {
+      const wrote = filterEvents(reports, 'wrote');
       const count = Number((await store.pools.get('counter'))?.value.pool);
-      // Nothing else is written to collections, so the store's own number of writes is the truth.
+      // Nothing else writes to collections, so the store's revision equals the number of writes.
       expect(count).toBe(await store.revision());
       expect(count).toBeGreaterThanOrEqual(Math.max(...wrote.map((write) => write.count)));
-      // A process dies at most once, between a write and the word about it.
+      // A killed process has at most one write that it did not report.
       expect(count - wrote.length).toBeLessThanOrEqual(KILLS);
 
       const entries = await store.journal.read({ limit: 1e6 });
       const kept = new Map(entries.map(({ sequence, numbers }) => [sequence, numbers]));
-      for (const { sequence, token, count: noted } of only(fought, 'noted')) {
+      for (const { sequence, token, count: noted } of filterEvents(reports, 'noted')) {
         expect(kept.get(sequence)).toEqual({ token, count: noted });
       }
     }));
 });
 
-describe('a process that slept through the end of its lease', () => {
-  it('finds its writes refused', async () => {
-    const arena = anArena('sleep.db', { fighters: 2, kills: 0 });
-    const { sleeper, fought } = await arena.oversleep();
-    const refused = only(fought, 'refused').find(({ token }) => token === sleeper);
+describe('a process that was paused until its lease expired', () => {
+  it('has its writes refused', async () => {
+    const contest = createContest('paused.db', { workers: 2, kills: 0 });
+    const { sleeper, reports } = await contest.runWithPausedHolder();
+    const refused = filterEvents(reports, 'refused').find(({ token }) => token === sleeper);
     expect(refused?.code).toBe('LEASE_LOST');
   });
 });
 
 describe('a process that is killed', () => {
-  it('has lost nothing that it was told was written, five times over', async () => {
+  it('loses no acknowledged write, in five runs', async () => {
     const path = join(folder, 'kept.db');
     const kept: { readonly key: string; readonly sequence: number }[] = [];
-    for (let round = 1; round <= 5; round += 1) {
+    for (let run = 1; run <= 5; run += 1) {
       const enough = 3 + Math.floor(Math.random() * 20);
-      const worker = new WorkerProcess(['append', path, `round${round}`], (_said, by) => {
-        if (by.said.length === enough) by.kill();
+      const worker = new WorkerProcess(['append', path, `run${run}`], (_said, by) => {
+        if (by.reports.length === enough) by.kill();
       });
       await worker.ended;
-      kept.push(...only(worker.said, 'kept'));
+      kept.push(...filterEvents(worker.reports, 'kept'));
     }
     await onStore('kept.db', async (store) => {
       const keys = new Set((await store.pools.list()).map(({ key }) => key));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the gRPC face is told, from what the config says. Its types are the face's own; main.ts puts both together.
-import type { Config, PoolConfig } from '../../config/index.ts';
-import { defaultSize } from '../machine-size.ts';
+// The gRPC server's settings, from the config. main.ts checks them against the server's types.
+import type { Config, PoolConfig } from '../config/index.ts';
+import { defaultSize } from './pool-size.ts';
 
 export function externalGrpcSettings(config: Config) {
   return {
@@ -17,7 +17,7 @@ function groupOf(pool: PoolConfig) {
     name,
     regions,
     min: pool.limits.min,
-    max: mostMachines(pool),
+    max: maxMachines(pool),
     size: defaultSize(pool),
     zone: zoneOf(pool),
     architecture,
@@ -33,8 +33,8 @@ function groupOf(pool: PoolConfig) {
   };
 }
 
-/** The smallest of its limits; 0 is none. */
-function mostMachines(pool: PoolConfig): number {
+/** The smallest of its limits; 0 = unlimited. */
+function maxMachines(pool: PoolConfig): number {
   const { max, cpu, memoryBytes } = pool.limits;
   const size = defaultSize(pool);
   return Math.min(
@@ -44,7 +44,7 @@ function mostMachines(pool: PoolConfig): number {
   );
 }
 
-/** A pool that may use one host only knows the zone of its nodes before they are there. */
+/** The zone of future nodes is known only when the pool may use a single host. */
 function zoneOf({ placement, labels }: PoolConfig): string | undefined {
   const { allow } = placement.hosts;
   return labels['topology.kubernetes.io/zone'] ?? (allow.length === 1 ? allow[0] : undefined);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places where permissions or the disk forbid it, met for real: by a process that is not root, and where the
-// kernel lets us have mounts of our own, on a disk that is full or read-only.
+// Opens databases on paths without permission, as a user other than root, and on full or read-only disks, where the
+// kernel permits a mount namespace.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
@@ -10,8 +10,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { aPoolState } from '../../../src/ports/fakes/sample-records.ts';
 import { openSqliteStore } from '../../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../../src/system/index.ts';
-import type { Said } from './said.ts';
 import { WORKER, WorkerProcess } from './worker-process.ts';
+import type { WorkerReport } from './worker-report.ts';
 
 let folder: string;
 let path: string;
@@ -44,7 +44,7 @@ async function fingerprint(): Promise<readonly string[]> {
   );
 }
 
-interface Place {
+interface PathCase {
   readonly name: string;
   readonly hasDatabase: boolean;
   readonly folderMode: number;
@@ -52,7 +52,7 @@ interface Place {
   readonly code: string;
 }
 
-const places: readonly Place[] = [
+const pathCases: readonly PathCase[] = [
   {
     name: 'a read-only folder without a database',
     hasDatabase: false,
@@ -75,21 +75,21 @@ const places: readonly Place[] = [
     code: 'STORE_READ_ONLY',
   },
   {
-    name: 'a database that may not be read',
+    name: 'an unreadable database',
     hasDatabase: true,
     folderMode: 0o777,
     fileMode: 0o000,
     code: 'STORE_UNREADABLE',
   },
   {
-    name: 'a folder that may not be entered',
+    name: 'an inaccessible folder',
     hasDatabase: true,
     folderMode: 0o000,
     fileMode: 0o666,
     code: 'STORE_UNREADABLE',
   },
   {
-    name: 'a place where all is well',
+    name: 'a writable database',
     hasDatabase: true,
     folderMode: 0o777,
     fileMode: 0o666,
@@ -97,25 +97,28 @@ const places: readonly Place[] = [
   },
 ];
 
-describe('permissions', () => {
-  it.each(places)('$name: $code', async ({ hasDatabase, folderMode, fileMode, code }) => {
-    if (hasDatabase) {
-      await makeDatabase();
-      await chmod(path, fileMode);
-    }
-    const before = process.getuid?.() === 0 ? await fingerprint() : undefined;
-    await chmod(join(folder, 'state'), folderMode);
-    const worker = new WorkerProcess(['open-as-user', path]);
-    await worker.ended;
-    expect(worker.said).toEqual([{ event: 'outcome', code }]);
-    if (before !== undefined && code !== 'none') expect(await fingerprint()).toEqual(before);
-  });
+describe('opening a store without permission', () => {
+  it.each(pathCases)(
+    '$name results in $code',
+    async ({ hasDatabase, folderMode, fileMode, code }) => {
+      if (hasDatabase) {
+        await makeDatabase();
+        await chmod(path, fileMode);
+      }
+      const before = process.getuid?.() === 0 ? await fingerprint() : undefined;
+      await chmod(join(folder, 'state'), folderMode);
+      const worker = new WorkerProcess(['open-as-user', path]);
+      await worker.ended;
+      expect(worker.reports).toEqual([{ event: 'outcome', code }]);
+      if (before !== undefined && code !== 'none') expect(await fingerprint()).toEqual(before);
+    },
+  );
 });
 
-/** A script in a mount namespace of its own: no mount is seen, or left, outside. */
-function inOwnMounts(script: string): {
+/** Runs the script in a new mount namespace: its mounts are invisible outside and end with it. */
+function runInMountNamespace(script: string): {
   readonly isDone: boolean;
-  readonly said: readonly Said[];
+  readonly report: readonly WorkerReport[];
 } {
   const { status, stdout } = spawnSync(
     'unshare',
@@ -123,38 +126,38 @@ function inOwnMounts(script: string): {
     { encoding: 'utf8' },
   );
   const lines = (stdout ?? '').split('\n').filter((line) => line !== '');
-  return { isDone: status === 0, said: lines.map((line): Said => JSON.parse(line)) };
+  return { isDone: status === 0, report: lines.map((line): WorkerReport => JSON.parse(line)) };
 }
 
-describe('disks', () => {
+describe('a store on an unusable disk', () => {
   const mount = 'mount -t tmpfs -o size=400k none "$1"';
 
-  it('a full one: what was acknowledged is there, what was refused is not', (context) => {
-    if (!inOwnMounts(mount).isDone) context.skip('mounts are not permitted here');
-    const { isDone, said } = inOwnMounts(`${mount}; "$2" "$3" fill "$1/state.db"`);
+  it('keeps acknowledged writes and no refused ones when the disk is full', (context) => {
+    if (!runInMountNamespace(mount).isDone) context.skip('mounts are not permitted here');
+    const { isDone, report } = runInMountNamespace(`${mount}; "$2" "$3" fill "$1/state.db"`);
     expect(isDone).toBe(true);
-    const [filled] = said;
+    const [filled] = report;
     expect(filled).toMatchObject({ event: 'filled', code: 'STORE_FULL' });
     if (filled?.event !== 'filled') return;
     expect(filled.kept).toBeGreaterThan(0);
     expect(filled.found).toBe(filled.kept);
   });
 
-  it('one without room for a new database', (context) => {
-    if (!inOwnMounts(mount).isDone) context.skip('mounts are not permitted here');
-    const { said } = inOwnMounts(
+  it('reports STORE_FULL when a new database does not fit', (context) => {
+    if (!runInMountNamespace(mount).isDone) context.skip('mounts are not permitted here');
+    const { report } = runInMountNamespace(
       `${mount}; head -c 1000000 /dev/zero > "$1/ballast" 2>/dev/null || true; "$2" "$3" open-and-write "$1/state.db"`,
     );
-    expect(said).toEqual([{ event: 'outcome', code: 'STORE_FULL' }]);
+    expect(report).toEqual([{ event: 'outcome', code: 'STORE_FULL' }]);
   });
 
-  it('a read-only one, with a database and without', (context) => {
-    if (!inOwnMounts(mount).isDone) context.skip('mounts are not permitted here');
-    const { isDone, said } = inOwnMounts(
+  it('reports STORE_READ_ONLY on a read-only disk, with and without a database', (context) => {
+    if (!runInMountNamespace(mount).isDone) context.skip('mounts are not permitted here');
+    const { isDone, report } = runInMountNamespace(
       `${mount}; "$2" "$3" open-and-write "$1/state.db"; mount -o remount,ro "$1"; "$2" "$3" open-and-write "$1/state.db"; "$2" "$3" open-and-write "$1/other.db"`,
     );
     expect(isDone).toBe(true);
-    expect(said).toEqual(
+    expect(report).toEqual(
       ['none', 'STORE_READ_ONLY', 'STORE_READ_ONLY'].map((code) => ({ event: 'outcome', code })),
     );
   });
