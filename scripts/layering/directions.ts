@@ -65,9 +65,10 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   telemetry: { imports: ['model', 'ports'] },
   http: { imports: ['model', 'ports'] },
   config: { imports: ['model', 'ports'] },
+  certs: { imports: ['ports'] },
   setup: { imports: ['model', 'ports', 'fleet', 'config'] },
   serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
-  cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve'] },
+  cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve', 'certs'] },
   'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
 };

@@ -5,7 +5,6 @@ import { asPvescalerError, type PvescalerError } from '../ports/errors.ts';
 import type { CliContext } from './context.ts';
 import { buildProgram } from './program.ts';
 
-export { Authority, makeAuthority } from './certs/authority.ts';
 export type { CliContext, ProxmoxSimOptions, RunningSim } from './context.ts';
 export { buildProgram } from './program.ts';
 
