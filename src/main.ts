@@ -116,19 +116,19 @@ async function readTls(tls: RegionConfig['tls']): Promise<TransportTls> {
 
 async function connectProxmox(region: RegionConfig, { fence, meters }: ConnectOptions) {
   const { createProxmoxHypervisor } = await import('./proxmox/index.ts');
-  const { login, tls } = region;
+  const { endpoints, login, tls, requestTimeoutMs } = region;
   const credentials = await createCredentials(login);
   const secret = login.kind === 'token' ? login.secret : undefined;
   const warnings = secret === undefined ? [] : (await readSecret(secret)).warnings;
   const direct = fencedTransport(await openHttpTransport({ tls: await readTls(tls) }), fence);
   const hypervisor = createProxmoxHypervisor({
     region: region.name,
-    endpoints: region.endpoints,
+    endpoints,
     credentials,
     transport: meters === undefined ? direct : await withMeters(direct, region.name, meters),
     clock: systemClock,
     random: systemRandom,
-    limits: { requestTimeoutMs: region.requestTimeoutMs },
+    limits: { requestTimeoutMs },
   });
   const insecure = `region ${region.name}: tls.insecure is set; an attacker on the network can read the token`;
   return { hypervisor, warnings: tls.insecure ? [...warnings, insecure] : warnings };
@@ -212,11 +212,10 @@ async function startHealthServer({ listen: address, ...sources }: HealthServerOp
 async function startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined> {
   const { config, fleet, clock, log, meters, signal } = options;
   if (config.mode !== 'externalgrpc') return undefined;
-  const { externalGrpcSettings } = await import('./setup/index.ts');
   const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
   const { listen, tls, insecure, expander } = config.grpc;
   const workerOptions: GrpcServerOptions = {
-    settings: externalGrpcSettings(config),
+    settings: { pools: config.pools, pricing: config.pricing, gpu: config.gpu },
     poolLimits: fleet.poolLimits,
     statePath: config.state.path,
     listen,

@@ -8,7 +8,7 @@ const LARGE = { cpu: 4, memoryBytes: 8 * GIB, diskBytes: 80 * GIB };
 
 const CHOICE = {
   name: 'workers',
-  size: {
+  sizes: {
     kind: 'choice',
     sizes: [
       { name: 'small', ...SMALL },
@@ -19,7 +19,7 @@ const CHOICE = {
 
 const SPAN = {
   name: 'workers',
-  size: { kind: 'span', min: SMALL, max: LARGE, stepCpu: 1, stepMemoryBytes: 2 * GIB },
+  sizes: { kind: 'span', min: SMALL, max: LARGE, stepCpu: 1, stepMemoryBytes: 2 * GIB },
 } as const;
 
 describe('parsePoolSize', () => {

@@ -5,30 +5,31 @@ import type { MachineSize } from '../model/machine.ts';
 import { parseQuantity, wholeValue } from '../model/quantity.ts';
 import { InvalidRequest } from '../ports/errors.ts';
 
-type PoolSize = PoolConfig['size'];
+type PoolSizes = PoolConfig['sizes'];
 type RequestedAmounts = Partial<MachineSize>;
 
 /** `small`, or `cpu=4,memory=8Gi[,disk=40Gi]`. InvalidRequest lists the pool's sizes when none matches. */
-export function parsePoolSize(pool: Pick<PoolConfig, 'name' | 'size'>, text: string): MachineSize {
-  const { size } = pool;
+export function parsePoolSize(pool: Pick<PoolConfig, 'name' | 'sizes'>, text: string): MachineSize {
+  const { sizes } = pool;
   const found = text.includes('=')
-    ? findByAmounts(size, parseAmounts(text))
-    : findByName(size, text);
+    ? findByAmounts(sizes, parseAmounts(text))
+    : findByName(sizes, text);
   if (found !== undefined) return found;
   throw new InvalidRequest(
     'USAGE',
-    `pool ${pool.name} has no size ${text}; it has ${formatSizes(size)}`,
+    `pool ${pool.name} has no size ${text}; it has ${formatSizes(sizes)}`,
   );
 }
 
-function findByName(size: PoolSize, name: string): MachineSize | undefined {
-  const found = size.kind === 'choice' ? size.sizes.find((each) => each.name === name) : undefined;
+function findByName(sizes: PoolSizes, name: string): MachineSize | undefined {
+  const found =
+    sizes.kind === 'choice' ? sizes.sizes.find((each) => each.name === name) : undefined;
   return found === undefined ? undefined : withoutName(found);
 }
 
-function findByAmounts(size: PoolSize, requested: RequestedAmounts): MachineSize | undefined {
-  if (size.kind === 'span') return sizeInSpan(size, requested);
-  const found = size.sizes.find((each) =>
+function findByAmounts(sizes: PoolSizes, requested: RequestedAmounts): MachineSize | undefined {
+  if (sizes.kind === 'span') return sizeInSpan(sizes, requested);
+  const found = sizes.sizes.find((each) =>
     Object.values(AMOUNT_KEYS).every(
       (key) => requested[key] === undefined || requested[key] === each[key],
     ),
@@ -37,10 +38,10 @@ function findByAmounts(size: PoolSize, requested: RequestedAmounts): MachineSize
 }
 
 function sizeInSpan(
-  size: Extract<PoolSize, { kind: 'span' }>,
+  span: Extract<PoolSizes, { kind: 'span' }>,
   requested: RequestedAmounts,
 ): MachineSize | undefined {
-  const { min, max, stepCpu, stepMemoryBytes } = size;
+  const { min, max, stepCpu, stepMemoryBytes } = span;
   const result = { ...withoutName(min), ...requested };
   const fits =
     isOnStep(result.cpu, { min: min.cpu, max: max.cpu, step: stepCpu }) &&
@@ -95,9 +96,9 @@ function withoutName({ cpu, memoryBytes, diskBytes }: MachineSize): MachineSize 
   return { cpu, memoryBytes, diskBytes };
 }
 
-function formatSizes(size: PoolSize): string {
-  if (size.kind === 'span') return `all from ${formatSize(size.min)} to ${formatSize(size.max)}`;
-  return size.sizes.map((each) => each.name ?? formatSize(each)).join(', ');
+function formatSizes(sizes: PoolSizes): string {
+  if (sizes.kind === 'span') return `all from ${formatSize(sizes.min)} to ${formatSize(sizes.max)}`;
+  return sizes.sizes.map((each) => each.name ?? formatSize(each)).join(', ');
 }
 
 function formatSize({ cpu, memoryBytes }: MachineSize): string {

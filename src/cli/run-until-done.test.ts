@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import type { DriverOptions, FleetStatus } from '../fleet/index.ts';
+import type { DriverEvents, DriverOptions, FleetStatus } from '../fleet/index.ts';
 import type { Machine, MachineId } from '../model/machine.ts';
-
 import { advanceUntilSettled } from '../ports/fakes/advance-until-settled.ts';
 import { VirtualClock } from '../ports/fakes/virtual-clock.ts';
 import type { JournalQuery } from '../ports/journal.ts';
@@ -42,6 +41,13 @@ const FAILURE = {
   message: 'VM 1250 kept its lock',
 };
 
+function reportPass(events: DriverEvents): void {
+  events.onPassBegin?.();
+  const seenAt = { regions: {}, cluster: undefined };
+  events.onPass?.({ stale: {}, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
+  events.onPassEnd?.();
+}
+
 /** A fleet that another process drives for `otherForMs`, and then this one. */
 function createFleetUnderTest(otherForMs: number) {
   const clock = new VirtualClock();
@@ -52,12 +58,7 @@ function createFleetUnderTest(otherForMs: number) {
     const start = clock.monotonic();
     while (!signal.aborted) {
       if (clock.monotonic() - start < otherForMs) events.onWaiting?.('other/1');
-      else {
-        events.onPassBegin?.();
-        const seenAt = { regions: {}, cluster: undefined };
-        events.onPass?.({ stale: {}, undecided: [], inProgress: 0, nextPassAt: 0, seenAt });
-        events.onPassEnd?.();
-      }
+      else reportPass(events);
       await clock.sleep(1_000, { signal }).catch(() => undefined);
     }
   };

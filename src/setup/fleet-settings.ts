@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet's settings, from the config and from values that were read at the start.
-import type { Config, PoolConfig, RegionConfig } from '../config/index.ts';
+// The fleet's settings: pools and regions of the config, plus what had to be read from files, URLs or the cluster.
+import type { Config, PoolConfig } from '../config/index.ts';
 import type {
   FleetSettings,
   ImageSettings,
   JoinSettings,
-  NetworkSettings,
-  PoolSettings,
-  RegionSettings,
   SeedSettings,
   SourceSettings,
 } from '../fleet/index.ts';
 import { Bug } from '../ports/errors.ts';
 import type { JoinsByKind } from './join-settings.ts';
-import { defaultSize } from './pool-size.ts';
 
 export interface ResolvedSettings {
   readonly cluster: string;
@@ -34,11 +30,16 @@ export function fleetSettings(config: Config, resolved: ResolvedSettings): Fleet
   return {
     cluster: resolved.cluster,
     holder: resolved.holder,
-    regions: Object.fromEntries(
-      Object.entries(config.regions).map(([name, region]) => [name, regionSettings(region)]),
-    ),
+    regions: config.regions,
     pools: Object.fromEntries(
-      config.pools.map((pool) => [pool.name, poolSettings(pool, config, resolved)]),
+      config.pools.map((pool) => [
+        pool.name,
+        {
+          ...pool,
+          source: resolveSource(pool, config, resolved),
+          seed: resolveSeed(pool, config, resolved),
+        },
+      ]),
     ),
     backoff: config.guards.backoff,
     lostAfterMs: config.cleanup.lostAfterMs,
@@ -68,58 +69,7 @@ function maxRequestMs({ regions }: Config): number {
   return Math.max(0, ...Object.values(regions).map((region) => region.requestTimeoutMs)) + 1_000;
 }
 
-function regionSettings(region: RegionConfig): RegionSettings {
-  const { name, hosts, vmIds, storage, limits, managedTag, tags, resourcePool } = region;
-  return {
-    name,
-    hosts,
-    vmIds,
-    storage,
-    limits,
-    tags: [managedTag, ...tags],
-    resourcePool,
-    taskTimeoutMs: region.taskTimeoutMs,
-  };
-}
-
-/** True when its machines become Nodes. */
-export function joins(pool: Pick<PoolConfig, 'join'>): boolean {
-  return pool.join !== 'none';
-}
-
-function poolSettings(pool: PoolConfig, config: Config, resolved: ResolvedSettings): PoolSettings {
-  const { min, ...limits } = pool.limits;
-  return {
-    joins: joins(pool),
-    groupLabel: pool.groupLabel,
-    registrationTimeoutMs: pool.registrationTimeoutMs,
-    name: pool.name,
-    regions: pool.regions,
-    source: sourceOf(pool, config, resolved),
-    size: defaultSize(pool),
-    instanceTypes: instanceTypes(pool),
-    memoryOverheadBytes: pool.memoryOverheadBytes,
-    balloonBytes: pool.balloonBytes,
-    names: pool.names,
-    limits: { ...limits, min },
-    network: networkOf(pool),
-    disk: { ...pool.disk, storage: pool.disk.storage },
-    options: optionsOf(pool),
-    placement: pool.placement,
-    provisionTimeoutMs: pool.provisionTimeoutMs,
-    deletion: pool.deletion,
-    seed: pool.from.kind === 'netboot' ? undefined : seedOf(pool, config, resolved),
-  };
-}
-
-function instanceTypes({ size }: PoolConfig): PoolSettings['instanceTypes'] {
-  if (size.kind === 'span') return [];
-  return size.sizes.flatMap(({ name, ...amounts }) =>
-    name === undefined ? [] : [{ name, ...amounts }],
-  );
-}
-
-function sourceOf(
+function resolveSource(
   { name, from }: PoolConfig,
   config: Config,
   resolved: ResolvedSettings,
@@ -140,33 +90,6 @@ function sourceOf(
   return { kind: 'template', id, idByHost, name: template.name, clone: from.clone };
 }
 
-function networkOf({ network }: PoolConfig): NetworkSettings {
-  return {
-    interfaces: network.interfaces.map((card) => ({
-      model: card.model,
-      bridge: card.bridge,
-      vlan: card.vlan,
-      mtu: card.mtu,
-      queues: card.queues === 0 ? undefined : card.queues,
-      macPrefix: card.macPrefix,
-      firewall: card.firewall,
-    })),
-    v4: network.v4,
-    v6: network.v6,
-    dns: network.dns,
-    search: network.search,
-  };
-}
-
-function optionsOf({ vmOptions, onboot }: PoolConfig): Readonly<Record<string, string>> {
-  const text = (value: string | number | boolean) =>
-    typeof value === 'boolean' ? String(Number(value)) : String(value);
-  return {
-    onboot: text(onboot),
-    ...Object.fromEntries(Object.entries(vmOptions).map(([name, value]) => [name, text(value)])),
-  };
-}
-
 const NO_JOIN: JoinSettings = {
   kind: 'none',
   packages: [],
@@ -175,7 +98,13 @@ const NO_JOIN: JoinSettings = {
   proxy: undefined,
 };
 
-function seedOf(pool: PoolConfig, config: Config, resolved: ResolvedSettings): SeedSettings {
+/** Undefined with netboot: the booted system brings its own configuration. */
+function resolveSeed(
+  pool: PoolConfig,
+  config: Config,
+  resolved: ResolvedSettings,
+): SeedSettings | undefined {
+  if (pool.from.kind === 'netboot') return undefined;
   const { groupLabel, taints, architecture, gpu } = pool;
   const labels = gpu === undefined ? pool.labels : { [config.gpu.label]: gpu.type, ...pool.labels };
   return {

@@ -9,6 +9,5 @@ export type {
   SetupContext,
   Telemetry,
 } from './context.ts';
-export { externalGrpcSettings } from './grpc-settings.ts';
 export { findMissingAccess } from './missing-access.ts';
 export { needsCluster, type OpenFleet, openFleet } from './open-fleet.ts';

@@ -8,7 +8,7 @@ import type { Hypervisor } from '../ports/hypervisor.ts';
 import type { Store } from '../ports/store.ts';
 import { resolveClusterId } from './cluster-id.ts';
 import type { ConnectedCluster, SetupContext, Telemetry } from './context.ts';
-import { fleetSettings, joins } from './fleet-settings.ts';
+import { fleetSettings } from './fleet-settings.ts';
 import { readImageChecksums } from './image-checksums.ts';
 import { readJoinSettings } from './join-settings.ts';
 
@@ -123,7 +123,7 @@ async function connectAll(
 
 /** A kubeconfig that is only found by default does not count: no pool may join its cluster. */
 export function needsCluster({ cluster, pools }: Config): boolean {
-  return cluster.kubeconfigPath !== undefined || pools.some(joins);
+  return cluster.kubeconfigPath !== undefined || pools.some(({ joins }) => joins);
 }
 
 /**
