@@ -5,8 +5,6 @@ import type { ConnectionSource, OpenTransport } from './connection/connection.ts
 import type { RunProgram } from './connection/exec-plugin.ts';
 
 export {
-  DEFAULT_NAMESPACE,
-  DEFAULT_REQUEST_TIMEOUT_MS,
   KubernetesCluster,
   type KubernetesClusterOptions,
 } from './cluster.ts';

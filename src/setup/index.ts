@@ -3,7 +3,6 @@
 export type {
   ConnectedCluster,
   ConnectOptions,
-  Files,
   OpenedStore,
   SetupAdapters,
   SetupContext,
