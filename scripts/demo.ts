@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm run demo`: a simulated Proxmox VE with three hosts on a loopback port, and the real engine, client and
-// database scaling a pool 0 → 5 → 1 → 0 on it. `-- --once` does the same as fast as it goes. Ends with exit code 0
-// only if nothing is left on the simulated site.
+// `npm run demo`: the fleet, the Proxmox client and the database scale a pool 0 → 5 → 1 → 0 on a simulated Proxmox VE
+// with three hosts. `-- --once` runs it at maximum speed. Exits with 0 only if no VM or seed is left behind.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,13 +15,13 @@ import { openSqliteStore } from '../src/store/index.ts';
 import { openHttpTransport, systemClock, systemRandom } from '../src/system/index.ts';
 
 const isOnce = process.argv.includes('--once');
-/** How much faster than a real Proxmox: slow enough to watch, or as fast as the polling allows. */
+/** Factor by which the simulator is faster than real Proxmox VE: slow enough to watch, or limited by polling only. */
 const speed = isOnce ? 500 : 8;
 const GIB = 2 ** 30;
 const POOL = 'workers';
 const SHA256 = '5fa5b05e5ec239858c4531485d6023b0896448c2df7c63b34f8dae6ea6051a44';
 const IMAGE_URL = 'https://images.example/noble-with-agent.img';
-const GIVE_UP_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
 const settings = someSettings(
   [
@@ -36,7 +35,7 @@ const settings = someSettings(
         verifyCertificates: true,
       },
       limits: { ...aPool().limits, max: 5 },
-      provisionTimeoutMs: GIVE_UP_MS,
+      provisionTimeoutMs: TIMEOUT_MS,
       deletion: { mode: 'shutdown', shutdownTimeoutMs: 30_000 },
     }),
   ],
@@ -68,7 +67,7 @@ const sim = createProxmoxSim({
   speed,
 });
 const served = await serveProxmoxSim(sim, { listen: '127.0.0.1:0', tls: true });
-console.log(`A simulated Proxmox VE ${sim.version} with 3 hosts listens on ${served.url}`);
+console.log(`Simulated Proxmox VE ${sim.version} with 3 hosts listens on ${served.url}`);
 const folder = await mkdtemp(join(tmpdir(), 'pvescaler-demo-'));
 const store = await openSqliteStore({
   path: join(folder, 'state.db'),
@@ -97,8 +96,8 @@ const fleet = createFleet({
   settings,
 });
 
-/** VMs and seeds; the image stays, as on a real site. */
-function left(): readonly string[] {
+/** VMs and seeds that still exist. The image stays, as it does on real storage. */
+function listLeftovers(): readonly string[] {
   const { vms, volumes } = sim.inspect();
   return [
     ...vms.map(({ id }) => `VM ${id}`),
@@ -108,7 +107,7 @@ function left(): readonly string[] {
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/** One line per machine and phase; on a terminal a last line turns while something is under way. */
+/** Prints one line per machine and phase; on a terminal also a spinner with the number of machines per phase. */
 class Progress {
   readonly #phases = new Map<string, string>();
   readonly #started = performance.now();
@@ -127,8 +126,8 @@ class Progress {
     this.#frame += 1;
     const counts = new Map<string, number>();
     for (const { phase } of machines) counts.set(phase, (counts.get(phase) ?? 0) + 1);
-    const words = [...counts].map(([phase, count]) => `${count} ${phase}`).join(', ');
-    process.stdout.write(`\r\u001b[K${FRAMES[this.#frame % FRAMES.length]} ${words}`);
+    const summary = [...counts].map(([phase, count]) => `${count} ${phase}`).join(', ');
+    process.stdout.write(`\r\u001b[K${FRAMES[this.#frame % FRAMES.length]} ${summary}`);
   }
 
   #line(text: string): void {
@@ -142,19 +141,20 @@ class Progress {
 
 async function scale(to: number, progress: Progress, driven: Fleet): Promise<void> {
   console.log(`\n${process.stdout.isTTY ? '\r\u001b[K' : ''}scale ${POOL} to ${to}`);
-  await driven.scaleTo(POOL, to, { by: 'demo', reason: 'the demo says so' });
-  const giveUpAt = performance.now() + GIVE_UP_MS;
-  while (performance.now() < giveUpAt) {
+  await driven.scaleTo(POOL, to, { by: 'demo', reason: 'requested by the demo' });
+  const deadline = performance.now() + TIMEOUT_MS;
+  while (performance.now() < deadline) {
     const { machines, pools, openIntents } = await driven.status();
     progress.show(machines);
     const [pool] = pools;
     const failed = machines.find(({ phase }) => phase === 'failed');
-    if (failed !== undefined) throw new Error(`a machine failed: ${failed.failure?.message}`);
+    if (failed !== undefined)
+      throw new Error(`machine ${failed.id} failed: ${failed.failure?.message}`);
     const isSettled = openIntents === 0 && pool?.ready === to && pool.target === to;
     if (isSettled && pool.deleting === 0) return;
     await systemClock.sleep(isOnce ? 10 : 80);
   }
-  throw new Error(`${POOL} did not reach ${to} machines`);
+  throw new Error(`pool ${POOL} did not reach ${to} machines within ${TIMEOUT_MS / 1_000} s`);
 }
 
 const stop = new AbortController();
@@ -171,9 +171,10 @@ try {
   await served.close();
   await rm(folder, { recursive: true, force: true });
 }
-const calls = [...sim.inspect().requests.values()].reduce((sum, count) => sum + count, 0);
-const isClean = left().length === 0;
+const requestCount = [...sim.inspect().requests.values()].reduce((sum, count) => sum + count, 0);
+const leftovers = listLeftovers();
+const isClean = leftovers.length === 0;
 console.log(
-  `\n${calls} requests. ${isClean ? 'Nothing is left behind.' : `LEFT BEHIND: ${left().join(', ')}`}`,
+  `\n${requestCount} requests to Proxmox VE. ${isClean ? 'Nothing was left behind.' : `LEFT BEHIND: ${leftovers.join(', ')}`}`,
 );
 process.exitCode = isClean ? 0 : 1;

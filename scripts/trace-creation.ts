@@ -40,7 +40,7 @@ async function traceGrpcToReady(): Promise<void> {
   const server = await serveExternalGrpc({
     fleet: site.fleet,
     settings: {
-      groups: [aGroup(aJoiningPool())],
+      pools: [aGroup(aJoiningPool())],
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
     },

@@ -1,99 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composition root: the only file that knows the process and every adapter. Adapters are imported when
-// a command asks for them, so that `--help` does not pay for SQLite or an HTTP client.
-import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+// The composition root: creates the adapters and passes them to the command line. Adapters are imported when a command
+// needs them, so that `--help` does not load SQLite or an HTTP client.
+import { readFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import {
-  type CliContext,
-  type ConnectedCluster,
-  type ConnectOptions,
-  externalGrpcSettings,
-  type FaceParts,
-  type HealthOrder,
-  type ProxmoxSimOrder,
-  type RunningFace,
-  type RunningSim,
-  runCli,
-  type Telemetry,
-} from './cli/index.ts';
+import { type CliContext, type ProxmoxSimOptions, runCli } from './cli/index.ts';
 import type { Config, RegionConfig, ResolvedSecret, SecretSource } from './config/index.ts';
 import type { GrpcServerOptions } from './externalgrpc/worker/messages.ts';
-import type { ConnectionSource } from './kubernetes/index.ts';
-import {
-  InvalidConfig,
-  InvalidRequest,
-  StoreUnusable,
-  UnsupportedVersion,
-} from './ports/errors.ts';
+import { InvalidConfig, StoreUnusable, UnsupportedVersion } from './ports/errors.ts';
 import type { Meters } from './ports/meters.ts';
 import type { Transport } from './ports/transport.ts';
 import type { Credentials } from './proxmox/index.ts';
-import type { OpenConnection, ProxmoxSim, SavedState } from './sim/proxmox/index.ts';
+import type { FrontEndOptions, HealthServerOptions, RunningFrontEnd } from './serve/index.ts';
+import type { ConnectedCluster, ConnectOptions, OpenedStore, Telemetry } from './setup/index.ts';
+import type { OpenConnection } from './sim/proxmox/index.ts';
 import {
+  abortOnSignals,
   fencedTransport,
+  ignoreClosedPipes,
   openHttpTransport,
+  readUrl,
   runProgram,
   startThread,
   systemClock,
+  systemFiles,
   systemRandom,
   type TransportTls,
 } from './system/index.ts';
 
-const SIGNAL_EXIT_CODE = 130;
+/** Unique per process start. */
+const PROCESS_NAME = `${hostname()}/${process.pid}`;
 
-/** The first signal asks for a graceful end; the second one does not ask. */
-function endOnSignals(): AbortSignal {
-  const abort = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(name, () => {
-      if (abort.signal.aborted) process.exit(SIGNAL_EXIT_CODE);
-      abort.abort();
-    });
-  }
-  return abort.signal;
-}
-
-/**
- * `pvescaler config schema | head` closes our output early; that is no failure, and no reason to stop before the
- * exit code is known.
- */
-function bearClosedPipes(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-    });
-  }
-}
-
-/** Turns one expected failure into an answer. */
-function unless<T>(code: string, answer: T): (error: NodeJS.ErrnoException) => T {
-  return (error) => {
-    if (error.code === code) return answer;
-    throw error;
-  };
-}
-
-/** Of the cluster that is made up when none is described. They open nothing real. */
-const SIMULATED_LOGINS = [
-  'token scaler@pve!sim=00000000-0000-4000-8000-000000000001',
-  "user root@pam, password 'simulated'",
-];
-
-function loadSimState(sim: ProxmoxSim, text: string): void {
-  try {
-    sim.loadState(JSON.parse(text) as SavedState);
-  } catch (cause) {
-    throw new InvalidConfig('CONFIG_INVALID', 'the state file is not one of this simulator', {
-      hint: 'Name another file by --state, or move this one away to begin anew.',
-      cause,
-    });
-  }
-}
-
-/** How simulated guests reach the Kubernetes server that their user-data names. */
-const connectGuest: OpenConnection = ({ caPem, client }) =>
+/** How simulated guests connect to the Kubernetes API server in their user-data. */
+const connectSimulatedGuest: OpenConnection = ({ caPem, client }) =>
   openHttpTransport({
     tls:
       caPem === undefined
@@ -102,63 +42,52 @@ const connectGuest: OpenConnection = ({ caPem, client }) =>
     unreachable: 'KUBERNETES_UNREACHABLE',
   });
 
-async function startProxmoxSim(order: ProxmoxSimOrder): Promise<RunningSim> {
+async function startProxmoxSim(options: ProxmoxSimOptions) {
   const sim = await import('./sim/proxmox/index.ts');
-  const { cluster, hosts, speed, version, state, listen, tls } = order;
-  const described =
-    cluster === undefined ? undefined : sim.parseClusterDescription(cluster.text, cluster.path);
-  if (described?.ok === false) {
-    throw new InvalidConfig('CONFIG_INVALID', described.problems.join('\n'));
-  }
-  const site = described?.cluster ?? sim.defaultCluster(hosts);
-  const simulated = sim.createProxmoxSim({
-    cluster: site,
+  return sim.startProxmoxSim({
+    ...options,
     clock: systemClock,
     random: systemRandom,
-    speed,
-    urlSource: sim.networkUrlSource(),
-    connect: connectGuest,
-    ...(version !== undefined && { version }),
+    connect: connectSimulatedGuest,
   });
-  if (state !== undefined) loadSimState(simulated, state);
-  const served = await sim.serveProxmoxSim(simulated, { listen, tls }).catch((cause: unknown) => {
-    throw new InvalidRequest('REQUEST_INVALID', `cannot listen on ${listen}: ${String(cause)}`, {
-      hint: 'Name another address by --listen, for instance 127.0.0.1:0 for any free port.',
-      cause,
-    });
-  });
-  return {
-    ...served,
-    version: simulated.version,
-    hosts: site.hosts.map(({ name }) => name),
-    credentials: cluster === undefined ? SIMULATED_LOGINS : [],
-    saveState: () => JSON.stringify(simulated.saveState()),
-  };
 }
 
-async function openStore(path: string) {
+async function openDatabase(path: string): Promise<OpenedStore> {
   const { fileSystemWarnings, openSqliteStore } = await import('./store/index.ts');
   const store = await openSqliteStore({ path, clock: systemClock, random: systemRandom });
   return { store, warnings: await fileSystemWarnings(path) };
+}
+
+async function openOrCreateStore(path: string): Promise<OpenedStore> {
+  await systemFiles.createFolder(dirname(path));
+  return openDatabase(path);
+}
+
+async function openStore(path: string): Promise<OpenedStore> {
+  if (await systemFiles.exists(path)) return openDatabase(path);
+  throw new StoreUnusable('STORE_UNREADABLE', `the state database ${path} does not exist`, {
+    hint: 'pvescaler serve, pool scale and orphans create it. If one of them has run, check state.path.',
+  });
 }
 
 async function readSecret(source: SecretSource): Promise<ResolvedSecret> {
   const { resolveSecret } = await import('./config/index.ts');
   return resolveSecret(source, {
     environment: process.env,
-    async readFile(path) {
-      const [text, { mode }] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
-      return { text, mode };
-    },
+    readFile: (path) => systemFiles.readWithMode(path),
   });
 }
 
-type Login = RegionConfig['login'];
-
-/** Read anew whenever asked for, so that a rotated secret is picked up. */
-async function credentialsOf(login: Login): Promise<Credentials> {
+/** Secrets are read again for each use, so that a rotated one is picked up. */
+async function createCredentials(login: RegionConfig['login']): Promise<Credentials> {
   if (login.kind === 'none') {
-    throw new UnsupportedVersion('FEATURE_NOT_THERE', 'Proxmox over SSH is not in this release');
+    throw new UnsupportedVersion(
+      'FEATURE_NOT_THERE',
+      'this release cannot connect to Proxmox over SSH',
+      {
+        hint: 'Set a token or a user with a password for the region.',
+      },
+    );
   }
   const reveal = (source: SecretSource) => async () => (await readSecret(source)).secret.reveal();
   if (login.kind === 'password') {
@@ -168,67 +97,57 @@ async function credentialsOf(login: Login): Promise<Credentials> {
   return { kind: 'token', id, secret: reveal(login.secret) };
 }
 
-async function tlsOf({
-  caPath,
-  fingerprints,
-  insecure,
-}: RegionConfig['tls']): Promise<TransportTls> {
+async function readTls(tls: RegionConfig['tls']): Promise<TransportTls> {
+  const { caPath, fingerprints, insecure } = tls;
   if (insecure) return { kind: 'insecure' };
   if (fingerprints.length > 0) return { kind: 'fingerprints', sha256: fingerprints };
   if (caPath === undefined) return { kind: 'verify' };
   const caPem = await readFile(caPath, 'utf8').catch((cause: unknown) => {
-    throw new InvalidConfig('CONFIG_UNREADABLE', `tls.caFile ${caPath} cannot be read`, { cause });
+    throw new InvalidConfig(
+      'CONFIG_UNREADABLE',
+      `cannot read tls.caFile ${caPath}: ${String(cause)}`,
+      {
+        cause,
+      },
+    );
   });
   return { kind: 'verify', caPem };
 }
 
-async function connect(region: RegionConfig, { fence, meters }: ConnectOptions) {
+async function connectProxmox(region: RegionConfig, { fence, meters }: ConnectOptions) {
   const { createProxmoxHypervisor } = await import('./proxmox/index.ts');
-  const { login, tls } = region;
-  const credentials = await credentialsOf(login);
+  const { endpoints, login, tls, requestTimeoutMs } = region;
+  const credentials = await createCredentials(login);
   const secret = login.kind === 'token' ? login.secret : undefined;
   const warnings = secret === undefined ? [] : (await readSecret(secret)).warnings;
-  const direct = fencedTransport(await openHttpTransport({ tls: await tlsOf(tls) }), fence);
+  const direct = fencedTransport(await openHttpTransport({ tls: await readTls(tls) }), fence);
   const hypervisor = createProxmoxHypervisor({
     region: region.name,
-    endpoints: region.endpoints,
+    endpoints,
     credentials,
-    transport: meters === undefined ? direct : await metered(direct, region.name, meters),
+    transport: meters === undefined ? direct : await withMeters(direct, region.name, meters),
     clock: systemClock,
     random: systemRandom,
-    limits: { requestTimeoutMs: region.requestTimeoutMs },
+    limits: { requestTimeoutMs },
   });
-  const insecure = `region ${region.name}: anybody in between can read the token (tls.insecure)`;
+  const insecure = `region ${region.name}: tls.insecure is set; an attacker on the network can read the token`;
   return { hypervisor, warnings: tls.insecure ? [...warnings, insecure] : warnings };
 }
 
-const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount/token';
-
-/** What is configured; else the pod's own account; else where kubectl looks. */
-async function clusterSource({
-  kubeconfigPath,
-  context,
-}: Config['cluster']): Promise<ConnectionSource | undefined> {
-  if (kubeconfigPath !== undefined) return { kind: 'kubeconfig', path: kubeconfigPath, context };
-  const isThere = (path: string) =>
-    access(path).then(
-      () => true,
-      () => false,
-    );
-  const inPod = process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
-  if (inPod && (await isThere(SERVICE_ACCOUNT))) return { kind: 'in-cluster' };
-  const [named = ''] = (process.env['KUBECONFIG'] ?? '').split(delimiter);
-  const path = named === '' ? join(homedir(), '.kube/config') : named;
-  return (await isThere(path)) ? { kind: 'kubeconfig', path, context } : undefined;
-}
-
-async function connectCluster(
+async function connectKubernetes(
   cluster: Config['cluster'],
-  { meters, onError }: ConnectOptions,
+  { meters, onBackgroundError }: ConnectOptions,
 ): Promise<ConnectedCluster | undefined> {
-  const source = await clusterSource(cluster);
+  const { findConnectionSource, openKubernetesCluster } = await import('./kubernetes/index.ts');
+  const source = await findConnectionSource({
+    kubeconfigPath: cluster.kubeconfigPath,
+    context: cluster.context,
+    environment: process.env,
+    homeFolder: homedir(),
+    pathDelimiter: delimiter,
+    fileExists: (path) => systemFiles.exists(path),
+  });
   if (source === undefined) return undefined;
-  const { openKubernetesCluster } = await import('./kubernetes/index.ts');
   const opened = await openKubernetesCluster({
     source,
     runProgram,
@@ -247,10 +166,10 @@ async function connectCluster(
     clock: systemClock,
     random: systemRandom,
     namespace: cluster.namespace,
-    instance: `${hostname()}/${process.pid}`,
-    // Nothing in this release looks at pods.
+    instance: PROCESS_NAME,
+    // No feature of this release reads pods.
     watchPods: false,
-    ...(onError !== undefined && { onError }),
+    ...(onBackgroundError !== undefined && { onError: onBackgroundError }),
     onWatchRestart: (resource, reason) =>
       meters?.add('pvescaler_kubernetes_watch_restarts_total', { resource, reason }),
   });
@@ -260,7 +179,11 @@ async function connectCluster(
   return { cluster: meteredCluster(opened, { meters, clock: systemClock }), server };
 }
 
-async function metered(transport: Transport, region: string, meters: Meters): Promise<Transport> {
+async function withMeters(
+  transport: Transport,
+  region: string,
+  meters: Meters,
+): Promise<Transport> {
   const { meteredTransport } = await import('./telemetry/index.ts');
   return meteredTransport(transport, { region, meters, clock: systemClock });
 }
@@ -277,22 +200,22 @@ async function openTelemetry(log: Config['log']): Promise<Telemetry> {
     log: lines,
     meters: metrics,
     metrics,
-    telling: (store) => withJournalTelemetry(store, { log: lines, meters: metrics }),
+    instrumentStore: (store) => withJournalTelemetry(store, { log: lines, meters: metrics }),
   };
 }
 
-async function serveHealth({ listen: address, ...sources }: HealthOrder) {
+async function startHealthServer({ listen: address, ...sources }: HealthServerOptions) {
   const { createHealthApp, listen } = await import('./http/index.ts');
   return listen(createHealthApp(sources), address);
 }
 
-async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
-  const { config, fleet, clock, log, meters, signal } = parts;
+async function startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined> {
+  const { config, fleet, clock, log, meters, signal } = options;
   if (config.mode !== 'externalgrpc') return undefined;
   const { superviseGrpcWorker } = await import('./externalgrpc/worker/supervise.ts');
   const { listen, tls, insecure, expander } = config.grpc;
-  const order: GrpcServerOptions = {
-    settings: externalGrpcSettings(config),
+  const workerOptions: GrpcServerOptions = {
+    settings: { pools: config.pools, pricing: config.pricing, gpu: config.gpu },
     poolLimits: fleet.poolLimits,
     statePath: config.state.path,
     listen,
@@ -300,10 +223,10 @@ async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
     insecure,
     expander,
   };
-  const face = await superviseGrpcWorker({
+  const server = await superviseGrpcWorker({
     channel: startThread(new URL('./grpc-worker.js', import.meta.url), {
       name: 'grpc',
-      input: order,
+      input: workerOptions,
     }),
     forecast: fleet.forecast,
     clock,
@@ -314,34 +237,17 @@ async function startFace(parts: FaceParts): Promise<RunningFace | undefined> {
     },
     signal,
   });
-  const { port, expanderPort, failed } = face;
+  const { port, expanderPort, failed } = server;
   const plugin = expanderPort === undefined ? '' : `, expander on port ${expanderPort}`;
   return {
-    what: `gRPC for the Cluster Autoscaler on port ${port}${insecure ? ' without TLS' : ''}${plugin}`,
-    waitingFor: () => face.waitingFor(),
+    description: `gRPC for the Cluster Autoscaler on port ${port}${insecure ? ' without TLS' : ''}${plugin}`,
+    waitingFor: () => server.waitingFor(),
     failed,
-    close: () => face.close(),
+    close: () => server.close(),
   };
 }
 
-const URL_TIMEOUT_MS = 30_000;
-
-async function readUrl(url: string): Promise<string> {
-  const transport = await openHttpTransport({});
-  try {
-    const answer = await transport.request({ method: 'GET', url, headTimeoutMs: URL_TIMEOUT_MS });
-    const parts: Uint8Array[] = [];
-    for await (const part of answer.body) parts.push(part);
-    if (answer.status !== 200) {
-      throw new InvalidConfig('CONFIG_INVALID', `${url} answers ${answer.status}`);
-    }
-    return Buffer.concat(parts).toString('utf8');
-  } finally {
-    await transport.close();
-  }
-}
-
-function contextOfThisProcess(): CliContext {
+function createContext(): CliContext {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
@@ -349,51 +255,31 @@ function contextOfThisProcess(): CliContext {
     homeFolder: homedir(),
     workingFolder: process.cwd(),
     tempFolders: [tmpdir()],
-    files: {
-      read: (path) => readFile(path, 'utf8').catch(unless('ENOENT', undefined)),
-      async write(path, text, { overwrite }) {
-        await mkdir(dirname(path), { recursive: true });
-        return writeFile(path, text, { flag: overwrite ? 'w' : 'wx', mode: 0o600 }).then(
-          () => 'written',
-          unless('EEXIST', 'exists-already'),
-        );
-      },
-    },
+    files: systemFiles,
     clock: systemClock,
     random: systemRandom,
-    signal: endOnSignals(),
+    signal: abortOnSignals(),
     version: manifest.version,
-    processName: `${hostname()}/${process.pid}`,
+    processName: PROCESS_NAME,
     adapters: {
       startProxmoxSim,
-      connect,
-      connectCluster,
-      startFace,
+      connectProxmox,
+      connectKubernetes,
+      startFrontEnd,
       openTelemetry,
-      serveHealth,
+      startHealthServer,
       async readSecret(source) {
         const { secret, warnings } = await readSecret(source);
         return { value: secret.reveal(), warnings };
       },
       readUrl,
-      async makeStore(path) {
-        await mkdir(dirname(path), { recursive: true });
-        return openStore(path);
-      },
-      async openStore(path) {
-        await access(path).catch((cause: unknown) => {
-          throw new StoreUnusable('STORE_UNREADABLE', `there is no state database at ${path}`, {
-            hint: 'Whatever drives makes it: pvescaler serve, pool scale, orphans. If one has, check state.path.',
-            cause,
-          });
-        });
-        return openStore(path);
-      },
+      openStore,
+      openOrCreateStore,
     },
   };
 }
 
 export async function main(): Promise<void> {
-  bearClosedPipes();
-  process.exitCode = await runCli(process.argv.slice(2), contextOfThisProcess());
+  ignoreClosedPipes();
+  process.exitCode = await runCli(process.argv.slice(2), createContext());
 }

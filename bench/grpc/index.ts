@@ -122,7 +122,7 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
   const pools = poolsOf(scale);
   const options: GrpcServerOptions = {
     settings: {
-      groups: pools.map((pool) => aGroup(pool)),
+      pools: pools.map((pool) => aGroup(pool)),
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },

@@ -10,8 +10,8 @@ const program = join(import.meta.dirname, '..', '..', '.cache', 'bench', 'karpen
 
 export const KARPENTER_VERSION = 'v1.14.1';
 
-export function buildKarpenter(say: (text: string) => void): void {
-  buildGoProgram({ source: join(import.meta.dirname, 'karpenter'), program, say });
+export function buildKarpenter(log: (text: string) => void): void {
+  buildGoProgram({ source: join(import.meta.dirname, 'karpenter'), program, log });
 }
 
 export function runKarpenter(workloadFile: string): BenchmarkRun {

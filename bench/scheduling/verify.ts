@@ -11,8 +11,8 @@ import type { Workload } from './workload.ts';
 const root = join(import.meta.dirname, '..', '..');
 const program = join(root, '.cache', 'oracle', 'scheduler');
 
-export function buildOracle(say: (text: string) => void): void {
-  buildGoProgram({ source: join(root, 'test', 'oracle', 'scheduler'), program, say });
+export function buildOracle(log: (text: string) => void): void {
+  buildGoProgram({ source: join(root, 'test', 'oracle', 'scheduler'), program, log });
 }
 
 /** How many placements the oracle rejects. */

@@ -15,7 +15,7 @@ export interface Layer {
 
 const PURE = ['model', 'scheduling', 'placement', 'bootstrap', 'pools', 'scaling'] as const;
 
-const FLEET_BASE = [...PURE, 'ports'];
+const FLEET_BASE = [...PURE, 'ports', 'config/types'];
 const FLEET_LAYERS = [
   'fleet/records',
   'fleet/context',
@@ -36,7 +36,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   scheduling: { imports: ['model'], pure: true },
   placement: { imports: ['model'], pure: true, packages: ['ip-address'] },
   bootstrap: { imports: ['model'], pure: true, packages: ['yaml'] },
-  pools: { imports: ['model', 'bootstrap'], pure: true },
+  pools: { imports: ['model', 'bootstrap', 'config/types'], pure: true },
   scaling: { imports: ['model', 'scheduling', 'placement', 'bootstrap'], pure: true },
   ports: { imports: ['model'], open: 'every-file' },
   // The engine, in layers: each imports only the ones before it.
@@ -49,8 +49,8 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   'fleet/machine': { imports: [...FLEET_BASE, ...fleetLayersUpTo('capacity')], open: 'every-file' },
   'fleet/recovery': { imports: [...FLEET_BASE, ...fleetLayersUpTo('machine')], open: 'every-file' },
   'fleet/driver': { imports: [...FLEET_BASE, ...fleetLayersUpTo('recovery')], open: 'every-file' },
-  autoscaler: { imports: [...PURE, 'ports', 'fleet'] },
-  externalgrpc: { imports: [...PURE, 'ports', 'fleet'] },
+  autoscaler: { imports: [...PURE, 'ports', 'fleet', 'config/types'] },
+  externalgrpc: { imports: [...PURE, 'ports', 'fleet', 'config/types'] },
   // Both ends of the link between two threads; each thread loads only its own end.
   'externalgrpc/worker': {
     imports: ['pools', 'ports', 'fleet', 'externalgrpc'],
@@ -65,7 +65,12 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   telemetry: { imports: ['model', 'ports'] },
   http: { imports: ['model', 'ports'] },
   config: { imports: ['model', 'ports'] },
-  cli: { imports: [...PURE, 'ports', 'fleet', 'config'] },
+  // Types of the effective pools and regions, derived from the schema: importing them loads nothing.
+  'config/types': { imports: ['config'] },
+  certs: { imports: ['ports'] },
+  setup: { imports: ['model', 'ports', 'fleet', 'config'] },
+  serve: { imports: ['model', 'ports', 'fleet', 'config', 'setup'] },
+  cli: { imports: ['model', 'ports', 'fleet', 'config', 'setup', 'serve', 'certs'] },
   'sim/proxmox': { imports: ['model', 'ports', 'proxmox/wire-facts'] },
   'sim/kubernetes': { imports: ['model', 'ports', 'scheduling'] },
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
+import type { CertificatePair } from '../certs/index.ts';
 import { InvalidRequest } from '../ports/errors.ts';
-import type { Pair } from './certs/authority.ts';
 import type { CliContext, CommandHost } from './context.ts';
 
 interface CertsOptions {
@@ -23,53 +23,68 @@ export function addCerts(parent: Command, { context }: CommandHost): void {
   parent
     .command('certs')
     .description(
-      'make a CA, a server and a client certificate for the Cluster Autoscaler, and print its cloud-config',
+      'create certificates for the gRPC server and the Cluster Autoscaler, and print its cloud-config',
     )
-    .requiredOption('-o, --output <folder>', 'where they go; a CA that is there already is used')
-    .option(
-      '--name <names...>',
-      'names and addresses by which the server is reached',
-      DEFAULT_NAMES,
-    )
+    .requiredOption('-o, --output <folder>', 'folder for the files; a CA in it is reused')
+    .option('--name <names...>', 'host names and addresses of the server', DEFAULT_NAMES)
     .option('--client <name>', 'name of the client, as in grpc.tls.allow', 'cluster-autoscaler')
-    .option('--port <port>', 'port of grpc.listen, for the cloud-config', wholeNumber, 50_051)
-    .option('--days <days>', 'how long server and client are valid', wholeNumber, 365)
-    .option('--force', 'replace server and client certificates that are there')
-    .action((options: CertsOptions) => makeCertificates(context, options));
+    .option('--port <port>', 'port of grpc.listen, for the cloud-config', parseWholeNumber, 50_051)
+    .option(
+      '--days <days>',
+      'validity of the server and client certificates',
+      parseWholeNumber,
+      365,
+    )
+    .option('--force', 'replace existing server and client certificates')
+    .action((options: CertsOptions) => createCertificates(context, options));
 }
 
-async function makeCertificates(context: CliContext, options: CertsOptions): Promise<void> {
-  const { Authority, makeAuthority } = await import('./certs/authority.ts');
-  const from = context.clock.now() - HOUR_MS;
+async function createCertificates(context: CliContext, options: CertsOptions): Promise<void> {
+  const { CertificateAuthority, createAuthority } = await import('../certs/index.ts');
+  const notBefore = context.clock.now() - HOUR_MS;
   const { name: names, client, days } = options;
-  const folder = join(context.workingFolder, '.');
-  const place = options.output.startsWith('/') ? options.output : join(folder, options.output);
-  const known = await readPair(context, place);
-  const ca = known ?? makeAuthority('pvescaler CA', { from, until: from + CA_DAYS * DAY_MS });
-  const authority = new Authority(ca, { from, until: from + days * DAY_MS });
-  if (known === undefined) await writePair(context, join(place, 'ca'), { pair: ca, force: false });
+  const folder = resolve(context.workingFolder, options.output);
+  const existing = await readPair(context, folder);
+  const ca =
+    existing ??
+    createAuthority('pvescaler CA', { notBefore, notAfter: notBefore + CA_DAYS * DAY_MS });
+  const authority = new CertificateAuthority(ca, {
+    notBefore,
+    notAfter: notBefore + days * DAY_MS,
+  });
+  if (existing === undefined)
+    await writePair(context, join(folder, 'ca'), { pair: ca, force: false });
   const force = options.force === true;
-  await writePair(context, join(place, 'server'), { pair: authority.server(names), force });
-  await writePair(context, join(place, 'client'), { pair: authority.client(client), force });
-  context.err(toldFiles(place, known !== undefined));
+  await writePair(context, join(folder, 'server'), { pair: authority.issueServer(names), force });
+  await writePair(context, join(folder, 'client'), { pair: authority.issueClient(client), force });
+  context.err(describeFiles(folder, existing !== undefined));
   context.out(cloudConfig(names[0] ?? 'localhost', options.port));
 }
 
-async function readPair({ files }: CliContext, place: string): Promise<Pair | undefined> {
+async function readPair(
+  { files }: CliContext,
+  folder: string,
+): Promise<CertificatePair | undefined> {
   const [certPem, keyPem] = await Promise.all([
-    files.read(join(place, 'ca.crt')),
-    files.read(join(place, 'ca.key')),
+    files.read(join(folder, 'ca.crt')),
+    files.read(join(folder, 'ca.key')),
   ]);
   if (certPem !== undefined && keyPem !== undefined) return { certPem, keyPem };
   if (certPem === undefined && keyPem === undefined) return undefined;
-  const lacking = certPem === undefined ? 'ca.crt' : 'ca.key';
-  throw new InvalidRequest('REQUEST_INVALID', `${place} has half a CA: ${lacking} is missing`);
+  const missing = certPem === undefined ? 'ca.crt' : 'ca.key';
+  throw new InvalidRequest(
+    'REQUEST_INVALID',
+    `${folder} has an incomplete CA: ${missing} does not exist`,
+    {
+      hint: 'Restore the file, or delete the other one to create a new CA.',
+    },
+  );
 }
 
 async function writePair(
   { files }: CliContext,
   stem: string,
-  { pair, force }: { readonly pair: Pair; readonly force: boolean },
+  { pair, force }: { readonly pair: CertificatePair; readonly force: boolean },
 ): Promise<void> {
   for (const [path, text] of [
     [`${stem}.key`, pair.keyPem],
@@ -77,20 +92,20 @@ async function writePair(
   ] as const) {
     const outcome = await files.write(path, text, { overwrite: force });
     if (outcome === 'written') continue;
-    throw new InvalidRequest('REQUEST_INVALID', `${path} is there already`, {
-      hint: 'Add --force to replace it, or name another folder.',
+    throw new InvalidRequest('REQUEST_INVALID', `${path} already exists`, {
+      hint: 'Add --force to replace it, or choose another folder.',
     });
   }
 }
 
-function toldFiles(place: string, hadAuthority: boolean): string {
-  return `${hadAuthority ? 'used the CA in' : 'made a CA in'} ${place}; keep ca.key to yourself.
-For the config: grpc: { tls: { cert: ${place}/server.crt, key: ${place}/server.key, clientCa: ${place}/ca.crt } }
-The autoscaler's cloud-config, with ca.crt, client.crt and client.key mounted at /etc/pvescaler:
+function describeFiles(folder: string, hadCa: boolean): string {
+  return `${hadCa ? 'Used the CA in' : 'Created a CA in'} ${folder}; keep ca.key secret.
+In the config: grpc: { tls: { cert: ${folder}/server.crt, key: ${folder}/server.key, clientCa: ${folder}/ca.crt } }
+Cloud-config of the Cluster Autoscaler, with ca.crt, client.crt and client.key mounted at /etc/pvescaler:
 `;
 }
 
-/** The autoscaler decides for TLS by `cert` alone; without it, it would speak plaintext silently. */
+/** The Cluster Autoscaler uses TLS only if `cert` is set; without it, it silently uses plaintext. */
 function cloudConfig(host: string, port: number): string {
   const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
   return `address: "${address}"
@@ -101,8 +116,8 @@ grpc_timeout: 15s
 `;
 }
 
-function wholeNumber(text: string): number {
+function parseWholeNumber(text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && value > 0 && value < 100_000) return value;
-  throw new InvalidArgumentError('is not a whole number above 0');
+  throw new InvalidArgumentError('It is not a whole number above 0.');
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may stand at the end of a command line, read from the commands themselves. Nothing at all means that any
-// text may stand there: shells then offer files, which is what most such places take.
+// Candidates for the last word of a command line, from the command definitions. An empty result means any text; shells
+// then offer files.
 import type { Command, Option } from 'commander';
 
 export interface Candidate {
@@ -10,43 +10,43 @@ export interface Candidate {
 
 interface Position {
   readonly command: Command;
-  /** The option whose value the last word is. */
+  /** Set when the last word is the value of this option. */
   readonly option: Option | undefined;
-  /** How many arguments of the command stand before the last word. */
+  /** Number of arguments of the command before the last word. */
   readonly argument: number;
 }
 
-/** `words` are those behind the program's name; the last one is being typed and may be empty. */
+/** `words` follow the program's name; the last one is being typed and may be empty. */
 export function completionsFor(program: Command, words: readonly string[]): readonly Candidate[] {
-  const { before, typed } = split(words);
-  const position = positionAfter(program, before);
-  return candidatesAt(position, typed)
+  const { before, typed } = splitWords(words);
+  const position = findPosition(program, before);
+  return listCandidates(position, typed)
     .filter(({ value }) => value.startsWith(typed))
     .toSorted((a, b) => (a.value < b.value ? -1 : 1));
 }
 
-/** bash takes `--from=x` apart into three words, other shells leave it whole; here it is always two. */
-function split(words: readonly string[]): {
+/** bash splits `--from=x` into three words, other shells keep it whole; here it is always two. */
+function splitWords(words: readonly string[]): {
   readonly before: readonly string[];
   readonly typed: string;
 } {
-  const apart = words
+  const separated = words
     .flatMap((word) => {
       const [, option, value] = /^(--[^=]+)=(.*)$/s.exec(word) ?? [];
       return option === undefined ? [word] : [option, value ?? ''];
     })
     .filter((word, index, all) => word !== '=' || index === all.length - 1);
-  const typed = apart.at(-1) ?? '';
-  return { before: apart.slice(0, -1), typed: typed === '=' ? '' : typed };
+  const typed = separated.at(-1) ?? '';
+  return { before: separated.slice(0, -1), typed: typed === '=' ? '' : typed };
 }
 
-function positionAfter(program: Command, words: readonly string[]): Position {
+function findPosition(program: Command, words: readonly string[]): Position {
   let position: Position = { command: program, option: undefined, argument: 0 };
-  for (const word of words) position = step(position, word);
+  for (const word of words) position = advance(position, word);
   return position;
 }
 
-function step({ command, option, argument }: Position, word: string): Position {
+function advance({ command, option, argument }: Position, word: string): Position {
   if (option !== undefined) return { command, option: undefined, argument };
   if (word.startsWith('-')) {
     const named = visibleOptions(command).find(
@@ -54,17 +54,17 @@ function step({ command, option, argument }: Position, word: string): Position {
     );
     return { command, option: takesValue(named) ? named : undefined, argument };
   }
-  const below = visibleCommands(command).find((child) => child.name() === word);
-  return below === undefined
+  const child = visibleCommands(command).find((each) => each.name() === word);
+  return child === undefined
     ? { command, option: undefined, argument: argument + 1 }
-    : { command: below, option: undefined, argument: 0 };
+    : { command: child, option: undefined, argument: 0 };
 }
 
-function candidatesAt(
+function listCandidates(
   { command, option, argument }: Position,
   typed: string,
 ): readonly Candidate[] {
-  if (option !== undefined) return choices(option.argChoices);
+  if (option !== undefined) return toCandidates(option.argChoices);
   if (typed.startsWith('-')) {
     return visibleOptions(command).map(({ long, short, description }) => ({
       value: long ?? short ?? '',
@@ -77,10 +77,10 @@ function candidatesAt(
       description: child.description(),
     }));
   }
-  return choices(command.registeredArguments[argument]?.argChoices);
+  return toCandidates(command.registeredArguments[argument]?.argChoices);
 }
 
-function choices(values: readonly string[] | undefined): readonly Candidate[] {
+function toCandidates(values: readonly string[] | undefined): readonly Candidate[] {
   return (values ?? []).map((value) => ({ value, description: '' }));
 }
 

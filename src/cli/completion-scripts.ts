@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scripts ask the program itself, so that they never go out of date. Each needs nothing but its shell, may be
-// loaded twice, and leaves files to the shell where the program has nothing to offer.
+// The scripts run the program for candidates, so they need no update when commands change. Each needs only its shell,
+// can be loaded twice, and falls back to file names when the program returns no candidates.
 
 export const COMPLETION_SHELLS = ['bash', 'zsh', 'fish'] as const;
 

@@ -18,15 +18,17 @@ export function addConfigImport(parent: Command, host: CommandHost): void {
   parent
     .command('import')
     .description(
-      "turn another system's config file into ours, and say what could not be carried over",
+      'convert the config file of another autoscaler, and report what cannot be converted',
     )
-    .argument('<file>', 'the file of the other system')
+    .argument('<file>', 'config file of the other system')
     .addOption(
-      new Option('--from <system>', 'whose file it is').choices(SYSTEMS).makeOptionMandatory(),
+      new Option('--from <system>', 'system that the file belongs to')
+        .choices(SYSTEMS)
+        .makeOptionMandatory(),
     )
-    .option('-o, --output <file>', 'write our config there instead of to standard output')
-    .option('--force', 'overwrite the file')
-    .option('--json', 'config and notes as one JSON object')
+    .option('-o, --output <file>', 'write to this file instead of standard output')
+    .option('--force', 'overwrite an existing file')
+    .option('--json', 'print config and notes as one JSON object')
     .action((file: string, options: ImportOptions) => runImport(host, file, options));
 }
 
@@ -34,8 +36,8 @@ async function runImport(host: CommandHost, file: string, options: ImportOptions
   const { context } = host;
   const text = await context.files.read(file).catch(() => undefined);
   if (text === undefined) {
-    throw new InvalidConfig('CONFIG_UNREADABLE', `${file} cannot be read`, {
-      hint: 'Name the config file of the other system.',
+    throw new InvalidConfig('CONFIG_UNREADABLE', `cannot read ${file}`, {
+      hint: 'Give the path of a config file of the other system.',
     });
   }
   const { importConfig, importReportJson, renderImportProblems, renderImportReport } = await import(
@@ -48,8 +50,8 @@ async function runImport(host: CommandHost, file: string, options: ImportOptions
     environment: context.environment,
   });
   if (options.json === true) {
-    const told = result.ok ? { ...result, ...importReportJson(result.notes) } : result;
-    context.out(`${JSON.stringify(told, null, 2)}\n`);
+    const report = result.ok ? { ...result, ...importReportJson(result.notes) } : result;
+    context.out(`${JSON.stringify(report, null, 2)}\n`);
   } else if (result.ok) {
     await writeResult(context, result.yaml, options);
     context.err(renderImportReport(result.notes));

@@ -13,13 +13,13 @@ interface InitOptions {
 export function addConfigInit(parent: Command, { context }: CommandHost): void {
   parent
     .command('init')
-    .description('print a first config file, commented and valid, to be filled in')
-    .option('--full', 'with every key there is')
+    .description('print a valid config file with comments, to edit')
+    .option('--full', 'include every key')
     .addOption(
-      new Option('--mode <mode>', 'what it is for').choices(['standalone', 'externalgrpc']),
+      new Option('--mode <mode>', 'mode of the daemon').choices(['standalone', 'externalgrpc']),
     )
-    .option('-o, --output <file>', 'write it there instead')
-    .option('--force', 'overwrite the file')
+    .option('-o, --output <file>', 'write to this file instead of standard output')
+    .option('--force', 'overwrite an existing file')
     .action(async (options: InitOptions) => {
       const { starterConfig } = await import('../config/index.ts');
       await writeResult(

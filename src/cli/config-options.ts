@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options every command that reads the config has in common, and reading it with them.
+// Options of every command that reads the config, and reading the config with them.
 import { type Command, Option } from 'commander';
-import type { LoadResult } from '../config/index.ts';
-import type { CliContext } from './context.ts';
+import type { LoadResult, Problem } from '../config/index.ts';
+import { EXTERNAL_CODES } from '../ports/external-codes.ts';
+import type { CliContext, CommandHost } from './context.ts';
 
 const OVERRIDES = [
-  ['mode', '--mode <mode>', 'what to run as', ['standalone', 'externalgrpc']],
-  ['bind', '--bind <host>', 'host of the gRPC listener'],
-  ['port', '--port <number>', 'port of the gRPC listener'],
-  ['kubeconfig', '--kubeconfig <file>', 'kubeconfig of the cluster'],
-  ['context', '--context <name>', 'context in the kubeconfig'],
-  ['state', '--state <file>', 'the state database'],
+  ['mode', '--mode <mode>', 'mode of the daemon', ['standalone', 'externalgrpc']],
+  ['bind', '--bind <host>', 'host that the gRPC server listens on'],
+  ['port', '--port <number>', 'port that the gRPC server listens on'],
+  ['kubeconfig', '--kubeconfig <file>', 'kubeconfig of the Kubernetes cluster'],
+  ['context', '--context <name>', 'context of the kubeconfig'],
+  ['state', '--state <file>', 'path of the state database'],
   [
     'logLevel',
     '--log-level <level>',
-    'the least important level that is logged',
+    'lowest level that is logged',
     ['trace', 'debug', 'info', 'warn', 'error'],
   ],
 ] as const;
@@ -33,7 +34,7 @@ export interface ConfigOptions {
 export function withConfigOptions(command: Command): Command {
   command.option(
     '-c, --config <file>',
-    'the config file (else PVESCALER_CONFIG, else /etc/pvescaler/config.yaml)',
+    'config file (default: $PVESCALER_CONFIG, then /etc/pvescaler/config.yaml)',
   );
   for (const [, flags, description, choices] of OVERRIDES) {
     const option = new Option(flags, description);
@@ -42,7 +43,7 @@ export function withConfigOptions(command: Command): Command {
   return command;
 }
 
-/** A flag beats a variable beats the file beats the default; a file named as argument is `--config`. */
+/** Precedence: flag, environment variable, file, default. `file` is the config file given as an argument. */
 export async function readConfigFor(
   context: CliContext,
   options: ConfigOptions,
@@ -62,4 +63,18 @@ export async function readConfigFor(
     }),
     readFile: (path) => context.files.read(path),
   });
+}
+
+/** Prints the problems of a config with their positions, and sets the exit code. */
+export async function reportConfigErrors(
+  host: CommandHost,
+  problems: readonly Problem[],
+): Promise<void> {
+  if (problems.length > 0) {
+    const { renderProblems } = await import('../config/index.ts');
+    const errors = problems.filter(({ severity }) => severity === 'error').length;
+    host.context.err(renderProblems(problems));
+    host.context.err(`${errors} ${errors === 1 ? 'error' : 'errors'}; nothing was done.\n`);
+  }
+  host.exitWith(EXTERNAL_CODES.InvalidConfig.exitCode);
 }

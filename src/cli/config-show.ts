@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import { type ConfigOptions, readConfigFor, withConfigOptions } from './config-options.ts';
+import {
+  type ConfigOptions,
+  readConfigFor,
+  reportConfigErrors,
+  withConfigOptions,
+} from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { tellFaults } from './tell-problems.ts';
 
 export function addConfigShow(parent: Command, host: CommandHost): void {
   withConfigOptions(
     parent
       .command('show')
-      .description(
-        'print the effective config: every value, and where it came from; secrets are masked',
-      )
-      .argument('[file]', 'the config file, as --config'),
+      .description('print the effective config with the origin of every value; secrets are masked')
+      .argument('[file]', 'config file, as --config'),
   )
-    .option('--json', 'an object of path → { value, origin }')
+    .option('--json', 'print a JSON object of path → { value, origin }')
     .action(async (file: string | undefined, options: ConfigOptions & { readonly json?: true }) => {
       const { context } = host;
       const result = await readConfigFor(context, options, file);
-      if (!result.ok) return tellFaults(host, result.problems);
+      if (!result.ok) return reportConfigErrors(host, result.problems);
       const { renderConfigJson, renderConfigYaml, renderProblems } = await import(
         '../config/index.ts'
       );

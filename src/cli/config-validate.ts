@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
-import { type ConfigOptions, readConfigFor, withConfigOptions } from './config-options.ts';
+import {
+  type ConfigOptions,
+  readConfigFor,
+  reportConfigErrors,
+  withConfigOptions,
+} from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { tellFaults } from './tell-problems.ts';
 
 export function addConfigValidate(parent: Command, host: CommandHost): void {
   withConfigOptions(
     parent
       .command('validate')
-      .description(
-        'check a config file and say everything that is wrong with it, without doing anything',
-      )
-      .argument('[file]', 'the config file, as --config'),
+      .description('check a config file and list all its problems')
+      .argument('[file]', 'config file, as --config'),
   )
-    .option('--json', 'problems as JSON')
+    .option('--json', 'print JSON')
     .action((file: string | undefined, options: ConfigOptions & { readonly json?: true }) =>
       validate(host, options, file),
     );
@@ -31,22 +33,22 @@ async function validate(
     context.out(
       `${JSON.stringify({ valid: result.ok, problems: result.problems, planned }, null, 2)}\n`,
     );
-    if (!result.ok) await tellFaults(host, []);
+    if (!result.ok) await reportConfigErrors(host, []);
     return;
   }
-  if (!result.ok) return tellFaults(host, result.problems);
+  if (!result.ok) return reportConfigErrors(host, result.problems);
   const { renderProblems } = await import('../config/index.ts');
   context.err(renderProblems(result.problems));
   const { pools, regions } = result.config;
   context.out(
-    `valid: ${count(pools.length, 'pool')} in ${count(Object.keys(regions).length, 'region')}\n`,
+    `valid: ${formatCount(pools.length, 'pool')} in ${formatCount(Object.keys(regions).length, 'region')}\n`,
   );
   if (result.planned.length > 0) {
     const features = [...new Set(result.planned.map(({ feature }) => feature))];
-    context.err(`Not in this release yet: ${features.join(', ')}.\n`);
+    context.err(`Configured, but not in this release: ${features.join(', ')}.\n`);
   }
 }
 
-function count(number: number, noun: string): string {
+function formatCount(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

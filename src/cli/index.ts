@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: reads what a person typed, runs the command, and turns every error into words, a hint
-// and an exit code. Knows no adapter; what commands need from outside comes in the context.
+// The command line: parses arguments, runs the command, and reports every error with a hint and an exit code.
 import { CommanderError } from 'commander';
 import { asPvescalerError, type PvescalerError } from '../ports/errors.ts';
 import type { CliContext } from './context.ts';
 import { buildProgram } from './program.ts';
 
-export { Authority, makeAuthority } from './certs/authority.ts';
-export type {
-  CliContext,
-  ConnectedCluster,
-  ConnectOptions,
-  HealthOrder,
-  ProxmoxSimOrder,
-  RunningSim,
-  Telemetry,
-} from './context.ts';
+export type { CliContext, ProxmoxSimOptions } from './context.ts';
 export { buildProgram } from './program.ts';
-export type { FaceParts, RunningFace } from './serve/face.ts';
-export { externalGrpcSettings } from './serve/face-settings.ts';
 
 const USAGE_EXIT_CODE = 2;
 
@@ -34,7 +22,7 @@ export async function runCli(args: readonly string[], context: CliContext): Prom
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_EXIT_CODE;
-    return report(asPvescalerError(error), { args, context });
+    return reportError(asPvescalerError(error), { args, context });
   }
 }
 
@@ -43,7 +31,8 @@ interface Invocation {
   readonly context: CliContext;
 }
 
-function report(error: PvescalerError, { args, context }: Invocation): number {
+/** Returns the exit code. */
+function reportError(error: PvescalerError, { args, context }: Invocation): number {
   if (args.includes('--json')) {
     const { code, hint, message, facts } = error;
     context.err(

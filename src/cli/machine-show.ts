@@ -4,28 +4,28 @@ import type { Machine } from '../model/machine.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { findMachine } from './machine.ts';
-import { table } from './table.ts';
+import { findMachine } from './find-machine.ts';
+import { formatTable } from './format-table.ts';
 import { withFleet } from './with-fleet.ts';
 
-const LAST_ENTRIES = 50;
+const MAX_ENTRIES = 50;
 
 export function addMachineShow(parent: Command, host: CommandHost): void {
   withConfigOptions(
     parent
       .command('show')
-      .description('everything that is recorded of one machine, and what was done about it')
-      .argument('<machine>', 'its name, its id, or the beginning of its id'),
+      .description('show the record and the journal of a machine')
+      .argument('<machine>', 'name, id, or first characters of the id'),
   )
-    .option('--json', 'as JSON')
+    .option('--json', 'print JSON')
     .action((text: string, options: ConfigOptions & { readonly json?: true }) =>
       withFleet(host, options, {
-        to: 'look',
+        access: 'read',
         use: async (open) => {
           const machine = await findMachine(open, text);
           const journal = await open.store.journal.read({
             machine: machine.id,
-            limit: LAST_ENTRIES,
+            limit: MAX_ENTRIES,
           });
           host.context.out(
             options.json === true
@@ -39,13 +39,13 @@ export function addMachineShow(parent: Command, host: CommandHost): void {
 
 function render(machine: Machine, journal: readonly JournalRecord[]): string {
   const { placement, failure, deletionReason } = machine;
-  const facts: (readonly [string, string | undefined])[] = [
+  const fields: (readonly [string, string | undefined])[] = [
     ['id', machine.id],
     ['name', placement?.name],
     ['pool', machine.pool],
     ['phase', machine.phase],
     ['since', new Date(machine.phaseSince).toISOString()],
-    ['size', sizeText(machine.size)],
+    ['size', formatSize(machine.size)],
     ['region', placement?.region],
     ['host', placement?.host],
     ['vm', placement === undefined ? undefined : String(placement.vmId)],
@@ -54,9 +54,9 @@ function render(machine: Machine, journal: readonly JournalRecord[]): string {
     ['provider id', machine.providerId],
     ['seed', machine.seedVolume],
     ['failure', failure === undefined ? undefined : `${failure.message} [${failure.code}]`],
-    ['leaves', deletionReason],
+    ['deleted because', deletionReason],
   ];
-  const shown = facts.flatMap(([name, value]) =>
+  const shown = fields.flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [[name, value]],
   );
   const entries = journal.map(({ at, reason, message }) => [
@@ -64,10 +64,12 @@ function render(machine: Machine, journal: readonly JournalRecord[]): string {
     reason,
     message,
   ]);
-  return entries.length === 0 ? table(shown) : `${table(shown)}\n${table(entries)}`;
+  return entries.length === 0
+    ? formatTable(shown)
+    : `${formatTable(shown)}\n${formatTable(entries)}`;
 }
 
-function sizeText({ cpu, memoryBytes, diskBytes }: Machine['size']): string {
+function formatSize({ cpu, memoryBytes, diskBytes }: Machine['size']): string {
   const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;
   return `${cpu} CPUs, ${mebibytes(memoryBytes)}, disk ${mebibytes(diskBytes)}`;
 }

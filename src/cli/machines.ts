@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from 'commander';
 import type { Machine } from '../model/machine.ts';
+import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import type { OpenFleet } from './open-fleet.ts';
-import { table } from './table.ts';
+import { formatTable } from './format-table.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface MachinesOptions extends ConfigOptions {
@@ -13,54 +13,64 @@ interface MachinesOptions extends ConfigOptions {
   readonly all?: true;
 }
 
-const LOOK_EVERY_MS = 500;
+const POLL_MS = 500;
 
 export function addMachines(parent: Command, host: CommandHost): void {
   withConfigOptions(
     parent
       .command('machines')
-      .description('the machines: where they are and how far they have got'),
+      .description('list machines with their phase, host, VM id and address'),
   )
-    .option('--all', 'also those that are gone')
-    .option('--watch', 'print again whenever something changes')
-    .option('--json', 'as JSON; with --watch one line per change')
+    .option('--all', 'include machines that are gone')
+    .option('--watch', 'print again after every change')
+    .option('--json', 'print JSON; with --watch one line per change')
     .action((options: MachinesOptions) =>
-      withFleet(host, options, { to: 'look', use: (open) => show(host, open, options) }),
+      withFleet(host, options, {
+        access: 'read',
+        use: (open) => showMachines(host, open, options),
+      }),
     );
 }
 
-async function show(host: CommandHost, open: OpenFleet, options: MachinesOptions): Promise<void> {
+async function showMachines(
+  host: CommandHost,
+  open: OpenFleet,
+  options: MachinesOptions,
+): Promise<void> {
   const { clock, signal, out } = host.context;
   let revision: number | undefined;
   let last = '';
   do {
     const current = await open.store.revision();
     if (current !== revision) {
-      const machines = await shown(open, options);
-      // Leases and journals change too.
-      const facts = JSON.stringify(machines);
-      if (facts !== last) out(rendered(machines, host.context.clock.now(), options));
-      last = facts;
+      const machines = await listMachines(open, options);
+      // The revision also changes with leases and journal entries.
+      const text = JSON.stringify(machines);
+      if (text !== last) out(render(machines, host.context.clock.now(), options));
+      last = text;
     }
     revision = current;
     if (options.watch !== true) return;
-    await clock.sleep(LOOK_EVERY_MS, { signal }).catch(() => undefined);
+    await clock.sleep(POLL_MS, { signal }).catch(() => undefined);
   } while (!signal.aborted);
 }
 
-async function shown({ fleet }: OpenFleet, { all }: MachinesOptions): Promise<readonly Machine[]> {
+async function listMachines(
+  { fleet }: OpenFleet,
+  { all }: MachinesOptions,
+): Promise<readonly Machine[]> {
   const { machines } = await fleet.status();
   return machines.filter(({ phase }) => all === true || phase !== 'gone');
 }
 
-function rendered(machines: readonly Machine[], now: number, options: MachinesOptions): string {
-  if (options.json !== true) return render(machines, now);
+function render(machines: readonly Machine[], now: number, options: MachinesOptions): string {
+  if (options.json !== true) return renderTable(machines, now);
   return options.watch === true
     ? `${JSON.stringify(machines)}\n`
     : `${JSON.stringify(machines, null, 2)}\n`;
 }
 
-function render(machines: readonly Machine[], now: number): string {
+function renderTable(machines: readonly Machine[], now: number): string {
   const rows = machines.map(({ id, pool, phase, phaseSince, placement, failure }) => [
     placement?.name ?? '-',
     pool,
@@ -73,5 +83,5 @@ function render(machines: readonly Machine[], now: number): string {
     id,
   ]);
   const head = ['NAME', 'POOL', 'PHASE', 'SINCE', 'HOST', 'VM', 'ADDRESS', 'FAILURE', 'ID'];
-  return table([head, ...rows]);
+  return formatTable([head, ...rows]);
 }

@@ -3,13 +3,13 @@ import type { Command } from 'commander';
 import type { Orphan } from '../fleet/index.ts';
 import type { Machine } from '../model/machine.ts';
 import { NotFound } from '../ports/errors.ts';
+import type { OpenFleet } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import type { OpenFleet } from './open-fleet.ts';
-import { table } from './table.ts';
-import { type TimeoutOptions, timeoutMsOf, withTimeoutOption } from './timeout-option.ts';
+import { formatTable } from './format-table.ts';
+import { runUntilDone } from './run-until-done.ts';
+import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
-import { workUntilDone } from './work-until.ts';
 
 interface OrphansOptions extends ConfigOptions, TimeoutOptions {
   readonly fix?: true;
@@ -20,61 +20,65 @@ export function addOrphans(parent: Command, host: CommandHost): void {
   const command = withTimeoutOption(
     parent
       .command('orphans')
-      .description('VMs, records, seeds and addresses of ours that have lost their counterpart'),
+      .description('list VMs, records, seeds and addresses that belong to no machine'),
   );
   withConfigOptions(command)
-    .option('--fix', 'adopt or remove them; what only a person can decide stays')
-    .option('--json', 'as JSON')
+    .option('--fix', 'adopt or delete them, except those that need a manual decision')
+    .option('--json', 'print JSON')
     .action((options: OrphansOptions) =>
       withFleet(host, options, {
-        to: 'drive',
+        access: 'drive',
         adjust: (settings) =>
           options.fix === true ? { ...settings, orphans: 'delete', lostAfterMs: 0 } : settings,
-        use: (open) => run(host, open, options),
+        use: (open) => listOrphans(host, open, options),
       }),
     );
 }
 
-async function run(host: CommandHost, open: OpenFleet, options: OrphansOptions): Promise<void> {
-  if (options.fix === true) await fix(host, open, timeoutMsOf(options));
+async function listOrphans(
+  host: CommandHost,
+  open: OpenFleet,
+  options: OrphansOptions,
+): Promise<void> {
+  if (options.fix === true) await fixOrphans(host, open, parseTimeoutMs(options));
   const found = await open.fleet.orphans();
   host.context.out(options.json === true ? `${JSON.stringify(found, null, 2)}\n` : render(found));
   if (found.length > 0) host.exitWith(new NotFound('RECORD_NOT_FOUND', '').externalCodes.exitCode);
 }
 
-/** What so many looks at everything did not set right stays: the reason has been told, and is beyond this process. */
-const ENOUGH_ROUNDS = 3;
+/** Orphans that remain after so many passes need something else; the journal has the reason. */
+const MAX_PASSES = 3;
 
-/** A driver sets right what it meets; it has to look, and then to finish. */
-async function fix(
+/** The driver fixes orphans in its passes; the command only has to wait for them. */
+async function fixOrphans(
   host: CommandHost,
   open: OpenFleet,
   timeoutMs: number | undefined,
 ): Promise<void> {
-  await workUntilDone(host, open, {
+  await runUntilDone(host, open, {
     regions: [],
     timeoutMs,
-    isLeft: isMoving,
-    ask: () => Promise.resolve(),
+    isUnfinished: isInProgress,
+    submit: () => Promise.resolve(),
     ifAnotherDrives:
-      "It adopts VMs and gives lost machines up by itself; with 'cleanup: { orphans: delete }' it removes the rest too. Or stop it and run this again.",
-    isDone: async (rounds) => {
+      "It adopts VMs and gives up lost machines; with 'cleanup: { orphans: delete }' it also deletes the other orphans. Or stop it and run this command again.",
+    isDone: async (completePasses) => {
       const { machines } = await open.fleet.status();
-      if (machines.some(isMoving)) return false;
-      if (rounds >= ENOUGH_ROUNDS) return true;
+      if (machines.some(isInProgress)) return false;
+      if (completePasses >= MAX_PASSES) return true;
       return (await open.fleet.orphans()).every(({ fixable }) => !fixable);
     },
   });
 }
 
-function isMoving({ phase }: Machine): boolean {
+function isInProgress({ phase }: Machine): boolean {
   return ['configuring', 'starting', 'booting', 'deleting'].includes(phase);
 }
 
 function render(orphans: readonly Orphan[]): string {
-  if (orphans.length === 0) return 'nothing is orphaned\n';
-  return table([
-    ['KIND', 'REGION', 'WHAT', ''],
+  if (orphans.length === 0) return 'no orphans\n';
+  return formatTable([
+    ['KIND', 'REGION', 'OBJECT', 'REASON'],
     ...orphans.map(({ kind, region, what, message }) => [kind, region, what, message]),
   ]);
 }

@@ -3,14 +3,14 @@ import type { Command } from 'commander';
 import type { FleetStatus } from '../fleet/index.ts';
 import { isPhaseSettled, type Machine } from '../model/machine.ts';
 import { InvalidConfig, InvalidRequest, NotFound, TaskFailed } from '../ports/errors.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import { findMissingAccess } from '../setup/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { chosenSize } from './machine-size.ts';
-import type { OpenFleet } from './open-fleet.ts';
-import { missingAccess } from './serve/access.ts';
-import { type TimeoutOptions, timeoutMsOf, withTimeoutOption } from './timeout-option.ts';
+import { parsePoolSize } from './parse-pool-size.ts';
+import { runUntilDone } from './run-until-done.ts';
+import { parseTimeoutMs, type TimeoutOptions, withTimeoutOption } from './timeout-option.ts';
 import { withFleet } from './with-fleet.ts';
-import { workUntilDone } from './work-until.ts';
 
 interface ScaleOptions extends ConfigOptions, TimeoutOptions {
   readonly to: string;
@@ -18,122 +18,129 @@ interface ScaleOptions extends ConfigOptions, TimeoutOptions {
   readonly reason: string;
 }
 
-/** After so many failures of removing a machine's seed the command ends and says so; other drivers go on trying. */
-const MOST_ATTEMPTS = 3;
+/** The command stops waiting for a seed that could not be deleted so often; other drivers keep trying. */
+const MAX_SEED_ATTEMPTS = 3;
 
 export function addPoolScale(parent: Command, host: CommandHost): void {
   const command = withTimeoutOption(
     parent
       .command('scale')
-      .description('make a pool larger or smaller, and see it done')
-      .argument('<name>', 'the pool')
-      .requiredOption('--to <number>', 'so many machines')
+      .description('change the number of machines of a pool, and wait until it is reached')
+      .argument('<name>', 'name of the pool')
+      .requiredOption('--to <number>', 'number of machines')
       .option(
         '--size <size>',
-        'of new machines: a name, or cpu=N,memory=SIZE, of those the pool has',
+        'size of new machines, one of the pool: a name, or cpu=N,memory=SIZE',
       )
-      .option('--reason <text>', 'why, for the journal', 'asked for on the command line'),
+      .option('--reason <text>', 'reason for the journal', 'requested on the command line'),
   );
   withConfigOptions(command).action((name: string, options: ScaleOptions) =>
-    withFleet(host, options, { to: 'drive', use: (open) => scale(host, open, { name, options }) }),
+    withFleet(host, options, {
+      access: 'drive',
+      use: (open) => scalePool(host, open, { name, options }),
+    }),
   );
 }
 
-interface Order {
+interface ScaleRequest {
   readonly name: string;
   readonly options: ScaleOptions;
 }
 
-async function scale(host: CommandHost, open: OpenFleet, order: Order): Promise<void> {
-  const { name, options } = order;
-  const size = wholeNumber(options.to);
-  const pool = open.config.pools.find((one) => one.name === name);
-  if (pool === undefined) throw new NotFound('POOL_NOT_FOUND', `no pool ${name} in the config`);
-  const why = {
+async function scalePool(host: CommandHost, open: OpenFleet, request: ScaleRequest): Promise<void> {
+  const { name, options } = request;
+  const size = parseMachineCount(options.to);
+  const pool = open.config.pools.find((each) => each.name === name);
+  if (pool === undefined)
+    throw new NotFound('POOL_NOT_FOUND', `the config has no pool ${name}`, {
+      hint: `It has ${open.config.pools.map((each) => each.name).join(', ')}.`,
+    });
+  const requestReason = {
     by: 'cli',
     reason: options.reason,
-    ...(options.size !== undefined && { size: chosenSize(pool, options.size) }),
+    ...(options.size !== undefined && { size: parsePoolSize(pool, options.size) }),
   };
-  const asked = new Set<string>();
-  await workUntilDone(host, open, {
+  const requested = new Set<string>();
+  await runUntilDone(host, open, {
     regions: pool.regions,
-    timeoutMs: timeoutMsOf(options),
-    isLeft: (machine) => machine.pool === name && !isPhaseSettled(machine),
-    ask: async () => {
+    timeoutMs: parseTimeoutMs(options),
+    isUnfinished: (machine) => machine.pool === name && !isPhaseSettled(machine),
+    submit: async () => {
       const { pools } = await open.fleet.status();
-      const target = pools.find((one) => one.name === name)?.target ?? 0;
+      const target = pools.find((each) => each.name === name)?.target ?? 0;
       if (size > target) requireAccess(open, name);
-      for (const id of (await open.fleet.scaleTo(name, size, why)).machines) asked.add(id);
+      for (const id of (await open.fleet.scaleTo(name, size, requestReason)).machines)
+        requested.add(id);
     },
     isDone: async () => {
       const status = await open.fleet.status();
-      if (!isOver(status, name)) return false;
+      if (!isSettled(status, name)) return false;
       if (targetOf(status, name) <= size) return true;
-      // A VM that came to light only now: the pool is larger than was known.
-      for (const id of (await open.fleet.scaleTo(name, size, why)).machines) asked.add(id);
+      // A VM was found during the operation: the pool is larger than recorded before.
+      for (const id of (await open.fleet.scaleTo(name, size, requestReason)).machines)
+        requested.add(id);
       return false;
     },
   });
-  await conclude(host, open, { name, asked });
+  await reportResult(host, open, { name, requested });
 }
 
-function isOver({ machines, openIntents }: FleetStatus, pool: string): boolean {
+function isSettled({ machines, openIntents }: FleetStatus, pool: string): boolean {
   const own = machines.filter((machine) => machine.pool === pool);
   return (
-    openIntents === 0 && own.every((machine) => isPhaseSettled(machine) || keepsItsSeed(machine))
+    openIntents === 0 &&
+    own.every((machine) => isPhaseSettled(machine) || hasUndeletableSeed(machine))
   );
 }
 
-function keepsItsSeed({ phase, seedVolume, attempts }: Machine): boolean {
-  return phase === 'ready' && seedVolume !== undefined && attempts >= MOST_ATTEMPTS;
+function hasUndeletableSeed({ phase, seedVolume, attempts }: Machine): boolean {
+  return phase === 'ready' && seedVolume !== undefined && attempts >= MAX_SEED_ATTEMPTS;
 }
 
 function targetOf({ pools }: FleetStatus, name: string): number {
   return pools.find((pool) => pool.name === name)?.target ?? 0;
 }
 
-async function conclude(
+async function reportResult(
   host: CommandHost,
   open: OpenFleet,
-  { name, asked }: { readonly name: string; readonly asked: ReadonlySet<string> },
+  { name, requested }: { readonly name: string; readonly requested: ReadonlySet<string> },
 ): Promise<void> {
   const { machines, pools } = await open.fleet.status();
   const ready = pools.find((pool) => pool.name === name)?.ready ?? 0;
   host.context.out(`pool ${name} has ${ready} machines\n`);
-  const failed = machines.filter(({ id, phase }) => phase === 'failed' && asked.has(id));
+  const failed = machines.filter(({ id, phase }) => phase === 'failed' && requested.has(id));
   const [first] = failed;
   if (first === undefined) {
-    return tellLeftSeeds(machines.filter((one) => one.pool === name && keepsItsSeed(one)));
+    return reportUndeletableSeeds(
+      machines.filter((machine) => machine.pool === name && hasUndeletableSeed(machine)),
+    );
   }
   throw new TaskFailed(
     'TASK_FAILED',
-    `${failed.length} of ${asked.size} machines failed: ${first.failure?.message ?? 'no reason kept'}`,
-    { hint: `pvescaler machine show ${first.id} tells what was tried.` },
+    `${failed.length} of ${requested.size} machines failed: ${first.failure?.message ?? 'no reason recorded'}`,
+    { hint: `Run pvescaler machine show ${first.id} for the details.` },
   );
 }
 
-function tellLeftSeeds(machines: readonly Machine[]): void {
+function reportUndeletableSeeds(machines: readonly Machine[]): void {
   if (machines.length === 0) return;
   const volumes = machines.map(({ seedVolume }) => seedVolume).join(', ');
-  throw new TaskFailed(
-    'TASK_FAILED',
-    `seeds of machines that are ready could not be removed: ${volumes}`,
-    {
-      hint: 'They hold what the machines were told at their first boot. Any other driver tries again.',
-    },
-  );
-}
-
-/** Better refused than waited for: nothing in this process will make such a machine. */
-function requireAccess(open: OpenFleet, pool: string): void {
-  const missing = missingAccess(open).find((one) => one.pool === pool && one.isFatal);
-  if (missing === undefined) return;
-  throw new InvalidConfig('CONFIG_INVALID', missing.message, {
-    hint: "Name a kubeconfig by cluster.kubeconfig or --kubeconfig, or set 'join: none' for the pool.",
+  throw new TaskFailed('TASK_FAILED', `cannot delete the seeds of ready machines: ${volumes}`, {
+    hint: 'Seeds contain the join token. The next driver retries; see pvescaler state journal for the reason.',
   });
 }
 
-function wholeNumber(text: string): number {
+/** Fails at once: no machine could be created, and the command would wait without end. */
+function requireAccess(open: OpenFleet, pool: string): void {
+  const missing = findMissingAccess(open).find((each) => each.pool === pool && each.blocksCreation);
+  if (missing === undefined) return;
+  throw new InvalidConfig('CONFIG_INVALID', missing.message, {
+    hint: "Set cluster.kubeconfig or --kubeconfig, or 'join: none' for the pool.",
+  });
+}
+
+function parseMachineCount(text: string): number {
   if (/^\d{1,6}$/.test(text)) return Number(text);
-  throw new InvalidRequest('USAGE', `--to ${text} is not a number of machines`);
+  throw new InvalidRequest('USAGE', `--to takes a number of machines, not '${text}'`);
 }

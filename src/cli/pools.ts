@@ -3,19 +3,19 @@ import type { Command } from 'commander';
 import type { PoolStatus } from '../fleet/index.ts';
 import { type ConfigOptions, withConfigOptions } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { table } from './table.ts';
+import { formatTable } from './format-table.ts';
 import { withFleet } from './with-fleet.ts';
 
 export function addPools(parent: Command, host: CommandHost): void {
   withConfigOptions(
     parent
       .command('pools')
-      .description('the pools: how many machines they have, want and may have'),
+      .description('list pools with their target, current machines and limits'),
   )
-    .option('--json', 'as JSON')
+    .option('--json', 'print JSON')
     .action((options: ConfigOptions & { readonly json?: true }) =>
       withFleet(host, options, {
-        to: 'look',
+        access: 'read',
         use: async ({ fleet }) => {
           const { pools } = await fleet.status();
           host.context.out(
@@ -34,7 +34,7 @@ function render(pools: readonly PoolStatus[]): string {
     String(pool.deleting),
     String(pool.failed),
     `${pool.min}-${pool.max}`,
-    pool.backoff === undefined ? '' : `backed off: ${pool.backoff.message}`,
+    pool.backoff === undefined ? '' : `backing off: ${pool.backoff.message}`,
   ]);
-  return table([['POOL', 'TARGET', 'READY', 'LEAVING', 'FAILED', 'LIMITS', ''], ...rows]);
+  return formatTable([['POOL', 'TARGET', 'READY', 'DELETING', 'FAILED', 'LIMITS', ''], ...rows]);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of commands. Each file of this folder adds one; what a command needs beyond its declaration is
-// imported when it runs.
+// The tree of commands. Each command has a file here, and imports what it needs when it runs.
 import { Command } from 'commander';
 import { addCerts } from './certs.ts';
 import { addCompletion } from './completion.ts';
@@ -25,7 +24,7 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
   const host: CommandHost = { context, exitWith };
   const program = new Command('pvescaler')
     .description(
-      'Worker nodes for Kubernetes, made from Proxmox VE on demand and given back when they are idle.',
+      'Worker nodes for Kubernetes, created on Proxmox VE on demand and removed when idle.',
     )
     .version(context.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show help for a command')
@@ -34,35 +33,35 @@ export function buildProgram(context: CliContext, exitWith: (code: number) => vo
       writeOut: (text) => context.out(text),
       writeErr: (text) => context.err(text),
     })
-    .showHelpAfterError('(add --help to see what can be said here)')
-    // `sim proxmox --version 8.4` is not a question for our own version.
+    .showHelpAfterError('(add --help for the available options)')
+    // Otherwise `sim proxmox --version 8.4` would print the version of pvescaler.
     .enablePositionalOptions()
     .exitOverride();
 
   addServe(program, host);
   addPools(program, host);
-  const pool = program.command('pool').description('change one pool');
+  const pool = program.command('pool').description('scale a pool');
   addPoolScale(pool, host);
   addMachines(program, host);
-  const machine = program.command('machine').description('look at, or delete, single machines');
+  const machine = program.command('machine').description('show or delete machines');
   addMachineShow(machine, host);
   addMachineDelete(machine, host);
   addOrphans(program, host);
   addCerts(program, host);
   const config = program
     .command('config')
-    .description('check, explain, write and import config files');
+    .description('check, show, create and import config files');
   addConfigValidate(config, host);
   addConfigShow(config, host);
   addConfigInit(config, host);
   addConfigImport(config, host);
   addConfigSchema(config, host);
-  const state = program.command('state').description('look into the state database');
+  const state = program.command('state').description('inspect the state database');
   addStateShow(state, host);
   addStateJournal(state, host);
   const sim = program
     .command('sim')
-    .description('simulated peers, to try everything without owning a server');
+    .description('run simulators, to try pvescaler without servers');
   addSimProxmox(sim, host);
   addCompletion(program, host);
   return program;

@@ -14,31 +14,39 @@ interface SimOptions {
   readonly json?: true;
 }
 
-const MOST_HOSTS = 100;
-/** A crash loses at most this much of a simulated site. */
+const MAX_HOSTS = 100;
+/** A crash loses at most this much of the simulated state. */
 const SAVE_EVERY_MS = 5_000;
 
 export function addSimProxmox(parent: Command, host: CommandHost): void {
   parent
     .command('proxmox')
-    .description('a simulated Proxmox VE cluster with the real API, for trying things out')
-    .addOption(new Option('--hosts <number>', 'so many hosts, made up').conflicts('cluster'))
-    .addOption(new Option('--cluster <file>', 'the site described in this YAML file'))
-    .option('--listen <address>', 'host:port; port 0 = any free one', '127.0.0.1:8006')
-    .option('--tls', 'HTTPS with a certificate made on the spot, as the real one has')
-    .option('--speed <factor>', 'how much faster than a real one', '1')
-    .option('--state <file>', 'go on from this file, and keep it up to date')
-    .addOption(new Option('--version <version>', 'which one to be').choices(['8.4', '9.2']))
-    .option('--json', 'print address and fingerprint as JSON')
-    .action((options: SimOptions) => run(host.context, options));
+    .description('run a simulated Proxmox VE cluster with the API of the real one')
+    .addOption(
+      new Option('--hosts <number>', 'number of hosts of a default cluster').conflicts('cluster'),
+    )
+    .addOption(new Option('--cluster <file>', 'cluster description, a YAML file'))
+    .option(
+      '--listen <address>',
+      'address as host:port; port 0 takes any free port',
+      '127.0.0.1:8006',
+    )
+    .option('--tls', 'serve HTTPS with a new self-signed certificate')
+    .option('--speed <factor>', 'factor by which it is faster than real Proxmox VE', '1')
+    .option('--state <file>', 'load this file at the start, and save to it')
+    .addOption(
+      new Option('--version <version>', 'Proxmox VE version to simulate').choices(['8.4', '9.2']),
+    )
+    .option('--json', 'print URL and fingerprint as JSON')
+    .action((options: SimOptions) => runSimulator(host.context, options));
 }
 
-async function run(context: CliContext, options: SimOptions): Promise<void> {
+async function runSimulator(context: CliContext, options: SimOptions): Promise<void> {
   const { cluster, state } = options;
   const saved = state === undefined ? undefined : await context.files.read(state);
   const sim = await context.adapters.startProxmoxSim({
-    hosts: wholeNumber('--hosts', options.hosts ?? '3', MOST_HOSTS),
-    speed: positive('--speed', options.speed),
+    hosts: parseWholeNumber('--hosts', options.hosts ?? '3', MAX_HOSTS),
+    speed: parsePositive('--speed', options.speed),
     listen: options.listen,
     tls: options.tls === true,
     ...(cluster !== undefined && {
@@ -48,10 +56,10 @@ async function run(context: CliContext, options: SimOptions): Promise<void> {
     ...(saved !== undefined && { state: saved }),
   });
   announce(context, sim, options);
-  await runUntilAsked(context, sim, state);
+  await saveUntilStopped(context, sim, state);
 }
 
-async function runUntilAsked(
+async function saveUntilStopped(
   context: CliContext,
   sim: RunningSim,
   state: string | undefined,
@@ -65,7 +73,7 @@ async function runUntilAsked(
   } finally {
     await sim.close();
   }
-  context.err('The simulated Proxmox has stopped.\n');
+  context.err('The simulated Proxmox VE has stopped.\n');
 }
 
 function announce(context: CliContext, sim: RunningSim, options: SimOptions): void {
@@ -89,22 +97,19 @@ function announce(context: CliContext, sim: RunningSim, options: SimOptions): vo
 async function readCluster(context: CliContext, path: string): Promise<string> {
   const text = await context.files.read(path);
   if (text !== undefined) return text;
-  throw new InvalidConfig('CONFIG_UNREADABLE', `${path} does not exist`, {
-    hint: 'Name a cluster file; docs/reference/simulated-cluster.md describes its form.',
+  throw new InvalidConfig('CONFIG_UNREADABLE', `cluster description ${path} does not exist`, {
+    hint: 'See docs/reference/simulated-cluster.md for its format.',
   });
 }
 
-function positive(flag: string, text: string): number {
+function parsePositive(flag: string, text: string): number {
   const number = Number(text);
   if (text.trim() !== '' && Number.isFinite(number) && number > 0) return number;
   throw new InvalidRequest('USAGE', `${flag} takes a number above 0, not '${text}'`);
 }
 
-function wholeNumber(flag: string, text: string, most: number): number {
+function parseWholeNumber(flag: string, text: string, max: number): number {
   const number = Number(text);
-  if (Number.isInteger(number) && number >= 1 && number <= most) return number;
-  throw new InvalidRequest(
-    'USAGE',
-    `${flag} takes a whole number from 1 to ${most}, not '${text}'`,
-  );
+  if (Number.isInteger(number) && number >= 1 && number <= max) return number;
+  throw new InvalidRequest('USAGE', `${flag} takes a whole number from 1 to ${max}, not '${text}'`);
 }

@@ -15,37 +15,39 @@ interface JournalOptions extends StoreOptions {
 
 export function addStateJournal(parent: Command, host: CommandHost): void {
   withStoreOptions(
-    parent.command('journal').description('what was done or refused, and why, oldest first'),
+    parent
+      .command('journal')
+      .description('print the journal of actions, refusals and failures, oldest first'),
   )
-    .option('--pool <name>', 'only what concerns this pool')
-    .option('--machine <id>', 'only what concerns this machine')
-    .option('--node <name>', 'only what concerns this node')
-    .option('--limit <number>', 'at most so many, the newest', '100')
-    .option('--json', 'one JSON object per line')
+    .option('--pool <name>', 'entries about this pool')
+    .option('--machine <id>', 'entries about this machine')
+    .option('--node <name>', 'entries about this Node')
+    .option('--limit <number>', 'maximum number of entries, the newest', '100')
+    .option('--json', 'print one JSON object per line')
     .action((options: JournalOptions) =>
       withStore(host, options, async (store) => {
         const { pool, machine, node } = options;
         const records = await store.journal.read({
-          limit: positive(options.limit),
+          limit: parseLimit(options.limit),
           ...(pool !== undefined && { pool }),
           ...(machine !== undefined && { machine }),
           ...(node !== undefined && { node }),
         });
         const line =
-          options.json === true ? (record: JournalRecord) => JSON.stringify(record) : text;
+          options.json === true ? (record: JournalRecord) => JSON.stringify(record) : formatEntry;
         host.context.out(records.map((record) => `${line(record)}\n`).join(''));
-        if (records.length === 0) host.context.err('The journal has nothing on that.\n');
+        if (records.length === 0) host.context.err('The journal has no such entries.\n');
       }),
     );
 }
 
-function positive(value: string): number {
+function parseLimit(value: string): number {
   const number = Number(value);
   if (Number.isInteger(number) && number > 0) return number;
-  throw new InvalidRequest('USAGE', `--limit takes a whole number from 1 on, not '${value}'`);
+  throw new InvalidRequest('USAGE', `--limit takes a whole number above 0, not '${value}'`);
 }
 
-function text({ at, kind, reason, message, subject }: JournalRecord): string {
-  const about = Object.entries(subject).map(([noun, name]) => `${noun} ${name}`);
-  return `${new Date(at).toISOString()}  ${kind.padEnd(7)}  ${reason}: ${message}  (${about.join(', ')})`;
+function formatEntry({ at, kind, reason, message, subject }: JournalRecord): string {
+  const subjects = Object.entries(subject).map(([noun, name]) => `${noun} ${name}`);
+  return `${new Date(at).toISOString()}  ${kind.padEnd(7)}  ${reason}: ${message}  (${subjects.join(', ')})`;
 }

@@ -10,9 +10,9 @@ export function addStateShow(parent: Command, host: CommandHost): void {
   withStoreOptions(
     parent
       .command('show')
-      .description('what the state database holds: machines by phase, open intents, who drives'),
+      .description('summarise the state database: machines by phase, open intents, driver'),
   )
-    .option('--json', 'as JSON')
+    .option('--json', 'print JSON')
     .action((options: StoreOptions & { readonly json?: true }) =>
       withStore(host, options, async (store, path) => {
         const summary = await summarise(store, host.context.clock.now());
@@ -66,8 +66,8 @@ function render(path: string, summary: Summary): string {
     `machines  ${present.map(([phase, count]) => `${count} ${phase}`).join(', ') || 'none'}`,
     `intents   ${summary.openIntents} open`,
     `addresses ${summary.addressesInUse} in use`,
-    `drains    ${summary.drains} under way`,
-    `driver    ${driver === null ? 'none so far' : `${driver.holder}, token ${driver.token}${driver.isCurrent ? '' : ' (lease is over)'}`}`,
+    `drains    ${summary.drains} in progress`,
+    `driver    ${driver === null ? 'none' : `${driver.holder}, token ${driver.token}${driver.isCurrent ? '' : ' (lease expired)'}`}`,
     '',
   ].join('\n');
 }

@@ -7,22 +7,22 @@ export interface TimeoutOptions {
   readonly timeout?: string;
 }
 
-const NANOSECONDS = 1_000_000n;
+const NANOSECONDS_PER_MS = 1_000_000n;
 
-/** For commands that see something done. */
+/** For commands that wait until their request is done. */
 export function withTimeoutOption(command: Command): Command {
   return command.option(
     '--timeout <duration>',
-    'how long to wait for the end, such as 10m; what was asked for is kept (default: as long as it takes)',
+    'stop waiting after this time, for instance 10m; the request stays saved (default: no limit)',
   );
 }
 
-/** Undefined: as long as it takes. */
-export function timeoutMsOf({ timeout }: TimeoutOptions): number | undefined {
+/** Undefined: no limit. */
+export function parseTimeoutMs({ timeout }: TimeoutOptions): number | undefined {
   if (timeout === undefined) return undefined;
   const parsed = parseDuration(timeout);
   if (!parsed.ok) throw new InvalidRequest('USAGE', `--timeout ${timeout}: ${parsed.problem}`);
-  const ms = Number(parsed.value.nanoseconds / NANOSECONDS);
-  if (ms <= 0) throw new InvalidRequest('USAGE', `--timeout ${timeout} is no time at all`);
+  const ms = Number(parsed.value.nanoseconds / NANOSECONDS_PER_MS);
+  if (ms <= 0) throw new InvalidRequest('USAGE', `--timeout ${timeout} is not above zero`);
   return ms;
 }

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens what a command needs to look at the fleet, or to drive it, and closes it whatever happens.
-import type { Config } from '../config/index.ts';
+// Opens the fleet for a command, and closes it afterwards.
 import type { FleetSettings } from '../fleet/index.ts';
-import { type ConfigOptions, readConfigFor } from './config-options.ts';
+import { type OpenFleet, openFleet } from '../setup/index.ts';
+import { type ConfigOptions, readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { type OpenFleet, openFleet } from './open-fleet.ts';
-import { tellFaults } from './tell-problems.ts';
 
-interface Access {
-  /** Looking reads an existing database only; driving connects to Proxmox and may make one. */
-  readonly to: 'look' | 'drive';
+interface FleetUse {
+  /** 'read' needs an existing database; 'drive' creates it and connects to Proxmox and Kubernetes. */
+  readonly access: 'read' | 'drive';
   readonly adjust?: (settings: FleetSettings) => FleetSettings;
 }
 
 export async function withFleet(
   host: CommandHost,
   options: ConfigOptions,
-  work: Access & { readonly use: (open: OpenFleet) => Promise<void> },
+  work: FleetUse & { readonly use: (open: OpenFleet) => Promise<void> },
 ): Promise<void> {
   const result = await readConfigFor(host.context, options);
-  if (!result.ok) return tellFaults(host, result.problems);
-  const { config }: { config: Config } = result;
-  const open = await openFleet(host.context, config, {
-    to: work.to,
+  if (!result.ok) return reportConfigErrors(host, result.problems);
+  const open = await openFleet(host.context, result.config, {
+    access: work.access,
     adjust: work.adjust,
     warn: (warning) => host.context.err(`warning: ${warning}\n`),
   });

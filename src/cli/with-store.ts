@@ -2,9 +2,8 @@
 import type { Command } from 'commander';
 import { stateFolderProblem } from '../model/state-path.ts';
 import type { Store } from '../ports/store.ts';
-import { readConfigFor } from './config-options.ts';
+import { readConfigFor, reportConfigErrors } from './config-options.ts';
 import type { CommandHost } from './context.ts';
-import { tellFaults } from './tell-problems.ts';
 
 export interface StoreOptions {
   readonly config?: string;
@@ -13,11 +12,11 @@ export interface StoreOptions {
 
 export function withStoreOptions(command: Command): Command {
   return command
-    .option('-c, --config <file>', 'the config file that names the database')
-    .option('--state <file>', 'the database itself; no config is needed then');
+    .option('-c, --config <file>', 'config file with the path of the state database')
+    .option('--state <file>', 'path of the state database; no config is read');
 }
 
-/** Opens the database that `--state` or the config names, and closes it whatever happens. */
+/** Opens the database of `--state` or of the config, and closes it afterwards. */
 export async function withStore(
   host: CommandHost,
   options: StoreOptions,
@@ -27,8 +26,8 @@ export async function withStore(
   if (path === undefined) return;
   const { store, warnings } = await host.context.adapters.openStore(path);
   try {
-    const place = stateFolderProblem(path, host.context.tempFolders);
-    for (const warning of [...warnings, ...(place === undefined ? [] : [place])]) {
+    const folderProblem = stateFolderProblem(path, host.context.tempFolders);
+    for (const warning of [...warnings, ...(folderProblem === undefined ? [] : [folderProblem])]) {
       host.context.err(`warning: ${warning}\n`);
     }
     await use(store, path);
@@ -43,6 +42,6 @@ async function pathFromConfig(
 ): Promise<string | undefined> {
   const result = await readConfigFor(host.context, config === undefined ? {} : { config });
   if (result.ok) return result.config.state.path;
-  await tellFaults(host, result.problems);
+  await reportConfigErrors(host, result.problems);
   return undefined;
 }

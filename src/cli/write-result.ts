@@ -3,12 +3,12 @@ import { Conflict, InvalidRequest } from '../ports/errors.ts';
 import type { CliContext } from './context.ts';
 
 interface Destination {
-  /** A file, or standard output. */
+  /** Absent: standard output. */
   readonly output?: string;
   readonly force?: true;
 }
 
-/** To standard output, or to a file that is only overwritten when asked for. */
+/** Writes to standard output, or to a file; overwrites only with `force`. */
 export async function writeResult(
   context: CliContext,
   text: string,
@@ -19,14 +19,14 @@ export async function writeResult(
   const outcome = await context.files
     .write(output, text, { overwrite: force === true })
     .catch((cause: unknown) => {
-      throw new InvalidRequest('REQUEST_INVALID', `${output} cannot be written: ${String(cause)}`, {
-        hint: 'Name a file in a folder you may write to.',
+      throw new InvalidRequest('REQUEST_INVALID', `cannot write ${output}: ${String(cause)}`, {
+        hint: 'Choose a file in a folder with write permission.',
         cause,
       });
     });
   if (outcome === 'exists-already') {
-    throw new Conflict('RECORD_EXISTS', `${output} exists already`, {
-      hint: 'Name another file, or add --force to overwrite it.',
+    throw new Conflict('RECORD_EXISTS', `${output} already exists`, {
+      hint: 'Choose another file, or add --force to overwrite it.',
     });
   }
   context.err(`wrote ${output}\n`);

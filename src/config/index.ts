@@ -40,7 +40,6 @@ export {
   resolveSecret,
   type SecretReaders,
 } from './secrets/resolve-secret.ts';
-export { Secret } from './secrets/secret.ts';
 export type { SecretSource } from './secrets/secret-source.ts';
 export { renderConfigJson, renderConfigYaml, type ShownValue } from './show/show-config.ts';
 export { type StarterOptions, starterConfig } from './starter/starter-config.ts';

@@ -9,8 +9,4 @@ export {
   serveExternalGrpc,
 } from './serve.ts';
 export type { ReadText } from './server/certificates.ts';
-export type {
-  ExternalGrpcSettings,
-  GroupSettings,
-  OptionSettings,
-} from './settings.ts';
+export type { ExternalGrpcSettings } from './settings.ts';

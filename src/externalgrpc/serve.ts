@@ -169,7 +169,7 @@ function readSecurity({ tls, insecure, warn, listen: address }: ExternalGrpcOpti
  * would show a state that another process may have changed since.
  */
 function missingPrerequisites({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
-  const regions = new Set(settings.groups.flatMap((group) => group.regions));
+  const regions = new Set(settings.pools.flatMap((group) => group.regions));
   const unread = [...regions].filter((region) => !fleet.forecast.isComplete(region));
   return [
     ...(fleet.view.isLoaded ? [] : ['the records to load']),
@@ -194,7 +194,7 @@ async function refreshView(options: ExternalGrpcOptions, signal: AbortSignal): P
 
 /** One warning per pool whose joined nodes offer other resources than the config promises. */
 function capacityDifferences({ fleet, settings }: ExternalGrpcOptions): readonly string[] {
-  return settings.groups.flatMap((group) => {
+  return settings.pools.flatMap((group) => {
     const learned = fleet.view.pools.get(group.name)?.allocatable[sizeKey(group.size)];
     return (learned === undefined ? undefined : describeDifference(group, learned)) ?? [];
   });

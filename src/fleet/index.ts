@@ -9,8 +9,6 @@ export type { FleetOptions } from './context/options.ts';
 export type {
   FleetSettings,
   ImageSettings,
-  InterfaceSettings,
-  NetworkSettings,
   PoolSettings,
   RegionSettings,
   SeedSettings,

@@ -5,12 +5,11 @@ import type { ConnectionSource, OpenTransport } from './connection/connection.ts
 import type { RunProgram } from './connection/exec-plugin.ts';
 
 export {
-  DEFAULT_NAMESPACE,
-  DEFAULT_REQUEST_TIMEOUT_MS,
   KubernetesCluster,
   type KubernetesClusterOptions,
 } from './cluster.ts';
 export type { ConnectionSource, ConnectionTls, OpenTransport } from './connection/connection.ts';
+export { findConnectionSource } from './connection/find-source.ts';
 export { RIGHTS, type Right, SERVICE_ACCOUNT } from './rights.ts';
 
 interface OpenClusterOptions

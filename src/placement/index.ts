@@ -7,7 +7,6 @@
 // the store or the clock: it gets facts and the time as values and returns decisions as values. Start reading
 // at `hosts/choose-host.ts`.
 
-export { type AddressRange, parseAddressRange } from './addresses/address.ts';
 export {
   type AddressChoice,
   type AddressRequest,

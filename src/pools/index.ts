@@ -8,9 +8,9 @@ export {
   type LimitRefusal,
   listMembers,
   type Member,
+  maxMachines,
   type PoolLimits,
   sortForDeletion,
 } from './limits.ts';
 export { describeDifference, sizeKey } from './resources.ts';
-export type { PoolNodeSettings } from './settings.ts';
 export { type TemplateNode, templateNode } from './template-node.ts';

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { MachineId } from '../model/machine.ts';
-import { checkLimits, countAllowed, type PoolLimits } from './limits.ts';
+import { checkLimits, countAllowed, maxMachines, type PoolLimits } from './limits.ts';
 
 const GIB = 2 ** 30;
 
@@ -66,4 +66,12 @@ it('refuses exactly the requests that the limits do not allow completely', () =>
       expect(checkLimits(pool, { ...request, count: allowed })).toBeUndefined();
     }),
   );
+});
+
+it.each([
+  ['the number of machines', {}, 10],
+  ['vCPUs', { cpu: 5 }, 2],
+  ['memory', { memoryBytes: 7 * GIB }, 3],
+] as const)('limits the maximum number of machines by %s', (_limit, limits, max) => {
+  expect(maxMachines(poolWith(limits))).toBe(max);
 });

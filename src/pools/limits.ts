@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The limits of a pool: machines, vCPUs and memory.
+import type { PoolConfig } from '../config/types/index.ts';
 import {
   countsTowardsTarget,
   type Machine,
@@ -11,17 +12,8 @@ import {
 
 import { humanBytes } from '../model/quantity.ts';
 
-export interface PoolLimits {
-  readonly name: string;
-  readonly limits: {
-    readonly min: number;
-    readonly max: number;
-    /** Sum over all machines; 0 = no limit. */
-    readonly cpu: number;
-    readonly memoryBytes: number;
-  };
-  readonly size: MachineSize;
-}
+/** Limits of cpu and memoryBytes are sums over all machines; 0 = no limit. */
+export type PoolLimits = Pick<PoolConfig, 'name' | 'limits' | 'size'>;
 
 export interface GrowthRequest {
   readonly members: readonly Member[];
@@ -52,6 +44,16 @@ export function countAllowed(
     allowedBy(limits.memoryBytes, ({ memoryBytes }) => memoryBytes),
   );
   return Math.max(0, allowed);
+}
+
+/** How many machines of the default size the limits allow. */
+export function maxMachines({ limits, size }: PoolLimits): number {
+  const { max, cpu, memoryBytes } = limits;
+  return Math.min(
+    max,
+    cpu === 0 ? max : Math.floor(cpu / size.cpu),
+    memoryBytes === 0 ? max : Math.floor(memoryBytes / size.memoryBytes),
+  );
 }
 
 /** Undefined when the limits allow the whole request. */

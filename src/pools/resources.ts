@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Capacity and allocatable of a pool's nodes: as learned from nodes that joined, else computed from the machine size and
 // the reserves in the config.
+
+import type { PoolConfig } from '../config/types/index.ts';
 import type { MachineSize } from '../model/machine.ts';
 import type { LearnedAllocatable } from '../model/pool.ts';
-import type { PoolNodeSettings } from './settings.ts';
 
-type SizedNode = Pick<PoolNodeSettings, 'name' | 'size' | 'capacity'>;
+type SizedNode = Pick<PoolConfig, 'name' | 'size' | 'capacity'>;
 
 export interface NodeResources {
   readonly cpuMilli: number;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node that the next machine of a pool will become, for schedulers that decide before it exists.
 import { STARTUP_TAINT } from '../bootstrap/index.ts';
+import type { PoolConfig } from '../config/types/index.ts';
 import type { LearnedAllocatable } from '../model/pool.ts';
 import type { Taint } from '../model/taints.ts';
 import { expectedAllocatable, expectedCapacity, type NodeResources } from './resources.ts';
-import type { PoolNodeSettings } from './settings.ts';
 
 export interface TemplateNode {
   readonly name: string;
@@ -22,7 +22,7 @@ interface TemplateOptions {
 }
 
 export function templateNode(
-  pool: PoolNodeSettings,
+  pool: PoolConfig,
   { gpuLabel, learned }: TemplateOptions,
 ): TemplateNode {
   const allocatable = expectedAllocatable(pool, learned);
@@ -39,7 +39,7 @@ export function templateNode(
 }
 
 function templateLabels(
-  { name, regions, labels, groupLabel, architecture, instanceType, gpu, zone }: PoolNodeSettings,
+  { name, regions, labels, groupLabel, architecture, instanceType, gpu, zone }: PoolConfig,
   gpuLabel: string,
 ): Readonly<Record<string, string>> {
   // With several regions, the region is chosen when the machine is placed.
@@ -61,7 +61,7 @@ function templateLabels(
 function extendedResources({
   gpu,
   extendedResources: others,
-}: PoolNodeSettings): Readonly<Record<string, string>> {
+}: PoolConfig): Readonly<Record<string, string>> {
   return {
     ...Object.fromEntries(Object.entries(others).map(([name, count]) => [name, String(count)])),
     ...(gpu !== undefined && { [gpu.resource]: String(gpu.count) }),

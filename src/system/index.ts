@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements the ports with Node's timers, randomness, sockets, threads and child processes. Besides main.ts this is the
 // only folder that may use them.
+import { InvalidConfig } from '../ports/errors.ts';
 import type { Transport } from '../ports/transport.ts';
 import type { HttpTransportOptions } from './http-transport.ts';
 
 export { systemClock } from './clock.ts';
 export { fencedTransport } from './fenced-transport.ts';
+export { systemFiles } from './files.ts';
 export type { ClientIdentity, HttpTransportOptions, TransportTls } from './http-transport.ts';
+export { abortOnSignals, ignoreClosedPipes } from './process.ts';
 export { systemRandom } from './random.ts';
 export { runProgram } from './run-program.ts';
 export { openParentChannel, startThread } from './thread-channel.ts';
@@ -15,4 +18,26 @@ export { openParentChannel, startThread } from './thread-channel.ts';
 export async function openHttpTransport(options: HttpTransportOptions): Promise<Transport> {
   const { createHttpTransport } = await import('./http-transport.ts');
   return createHttpTransport(options);
+}
+
+const READ_URL_TIMEOUT_MS = 30_000;
+
+/** The body of a GET request, as text. */
+export async function readUrl(url: string): Promise<string> {
+  const transport = await openHttpTransport({});
+  try {
+    const response = await transport.request({
+      method: 'GET',
+      url,
+      headTimeoutMs: READ_URL_TIMEOUT_MS,
+    });
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of response.body) chunks.push(chunk);
+    if (response.status !== 200) {
+      throw new InvalidConfig('CONFIG_INVALID', `${url} answers with status ${response.status}`);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  } finally {
+    await transport.close();
+  }
 }

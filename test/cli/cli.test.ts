@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { aFolder, pvescaler, root } from '../support/pvescaler.ts';
 
-/** Every file that is loaded before a command has run: main.js and what it imports without being asked. */
+/** Every file that is loaded before a command runs: main.js and its static imports. */
 function loadedAtStart(file: string, seen = new Set<string>()): Set<string> {
   if (seen.has(file)) return seen;
   seen.add(file);
@@ -18,7 +18,7 @@ function loadedAtStart(file: string, seen = new Set<string>()): Set<string> {
 }
 
 describe('pvescaler', () => {
-  it('shows its commands', () => {
+  it('lists its commands in --help', () => {
     const { exitCode, out } = pvescaler(['--help']);
     expect(exitCode).toBe(0);
     expect(out).toMatch(/Usage: pvescaler/);
@@ -33,7 +33,7 @@ describe('pvescaler', () => {
     expect(pvescaler(['--version'])).toEqual({ exitCode: 0, out: `${version}\n`, err: '' });
   });
 
-  it('loads no library for --help but the argument parser', () => {
+  it('loads only the argument parser for --help', () => {
     const files = [...loadedAtStart(join(root, 'dist/main.js'))];
     const bytes = files.reduce((sum, file) => sum + readFileSync(file).byteLength, 0);
     expect(bytes).toBeLessThan(250_000);
@@ -48,13 +48,13 @@ describe('pvescaler', () => {
       ['config', 'import', '--from', 'nomad', 'x.yaml'],
       /Allowed choices are externalgrpc, proxmox-autoscaler, vm-plan, kubenodesmith/,
     ],
-  ])('refuses %j with exit code 2', (args, message) => {
+  ])('rejects %j with exit code 2', (args, message) => {
     const { exitCode, out, err } = pvescaler(args);
     expect(err).toMatch(message);
     expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' });
   });
 
-  it('ends well when its reader goes away', async () => {
+  it('exits with 0 when the reader closes the pipe', async () => {
     const child = spawn(process.execPath, [join(root, 'bin/pvescaler.js'), 'config', 'schema']);
     await once(child.stdout, 'data');
     child.stdout.destroy();
@@ -103,7 +103,7 @@ describe('pvescaler', () => {
   });
 
   it.skipIf(spawnSync('bash', ['--version']).status !== 0)(
-    'completes in bash itself, loaded twice',
+    'completes in bash when the script is loaded twice',
     () => {
       const script = [
         `pvescaler() { "${process.execPath}" "${join(root, 'bin/pvescaler.js')}" "$@"; }`,
@@ -118,13 +118,13 @@ describe('pvescaler', () => {
     },
   );
 
-  it('refuses an unknown shell', () => {
+  it('rejects an unknown shell', () => {
     expect(pvescaler(['completion', 'tcsh']).exitCode).toBe(2);
   });
 });
 
 describe('pvescaler serve', () => {
-  it('says plainly what this release cannot do, and does nothing', () => {
+  it('rejects mode externalgrpc without TLS settings', () => {
     const folder = aFolder();
     pvescaler(['config', 'init', '-o', 'a.yaml'], { cwd: folder });
     const args = ['serve', '--config', 'a.yaml', '--mode', 'externalgrpc', '--state', 's.db'];
@@ -133,7 +133,7 @@ describe('pvescaler serve', () => {
     expect(exitCode).toBe(3);
   });
 
-  it('names the file that is not there', () => {
+  it('reports a missing config file by its path', () => {
     const { exitCode, err } = pvescaler(['serve', '--config', '/nonexistent/pvescaler.yaml']);
     expect(err).toMatch(
       /config file \/nonexistent\/pvescaler\.yaml named by --config does not exist/,

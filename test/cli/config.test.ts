@@ -25,8 +25,8 @@ function lineOf(file: string, needle: string): number {
   );
 }
 
-describe('config validate', () => {
-  it('accepts what config init writes, plain and full, in both modes', () => {
+describe('pvescaler config validate', () => {
+  it('accepts the output of config init, short and full, in both modes', () => {
     for (const args of [
       [],
       ['--full'],
@@ -53,7 +53,7 @@ describe('config validate', () => {
     },
   );
 
-  it('accepts the example for the simulated site, and warns of what nobody should do elsewhere', () => {
+  it('accepts the example for the simulator, and warns about its insecure settings', () => {
     const { exitCode, err } = pvescaler([
       'config',
       'validate',
@@ -63,7 +63,7 @@ describe('config validate', () => {
     expect(err).toMatch(/tls\.insecure/);
   });
 
-  it('tells all problems in one run, by file:line:col', () => {
+  it('lists all problems in one run, with file:line:col', () => {
     const { file } = aConfig((text) =>
       text
         .replace('limits: { min: 0', 'limit: { min: 0')
@@ -84,7 +84,7 @@ describe('config validate', () => {
     expect(err).toContain(`${at('pools: []')}1: error: key 'pools' is a duplicate`);
   });
 
-  it('gives the same as JSON', () => {
+  it('prints the same problems as JSON', () => {
     const { file } = aConfig((text) => text.replace('limits:', 'limit:'));
     const { exitCode, out } = pvescaler(['config', 'validate', '--json', file]);
     expect(exitCode).toBe(3);
@@ -103,7 +103,7 @@ describe('config validate', () => {
     });
   });
 
-  it('does not crash on a folder, a binary file or an unreadable one', () => {
+  it('reports a folder, a binary file or an unreadable file as an error', () => {
     const { folder, file } = aConfig();
     expect(pvescaler(['config', 'validate', folder])).toMatchObject({ exitCode: 3 });
     writeFileSync(file, Buffer.from([0, 255, 254, 1, 2, 3]));
@@ -113,8 +113,8 @@ describe('config validate', () => {
   });
 });
 
-describe('the place of the database', () => {
-  it('is warned about when a temporary folder holds it, also by a relative path', () => {
+describe('the folder of the state database', () => {
+  it('causes a warning when it is temporary, also for a relative path', () => {
     const { folder } = aConfig((text) => `${text}state: { path: state.db }\n`);
     const { exitCode, err } = pvescaler(['config', 'validate', 'pvescaler.yaml'], { cwd: folder });
     expect(exitCode).toBe(0);
@@ -122,8 +122,8 @@ describe('the place of the database', () => {
   });
 });
 
-describe('config show', () => {
-  it('lets a flag beat a variable beat the file beat the default, and says which', () => {
+describe('pvescaler config show', () => {
+  it('prefers flag, then variable, then file, then default, and prints the origin', () => {
     const { file } = aConfig((text) => `${text}state: { path: /var/lib/from-file.db }\n`);
     const show = (args: readonly string[], env: Record<string, string>) =>
       JSON.parse(pvescaler(['config', 'show', '--json', file, ...args], { env }).out)['state.path'];
@@ -148,7 +148,7 @@ describe('config show', () => {
     });
   });
 
-  it('never prints a secret from the environment, only where it comes from', () => {
+  it('prints the origin of a secret from the environment, never its value', () => {
     const { file } = aConfig();
     const env = {
       PM_SERVICE_TOKEN_SECRET: SECRET,
@@ -162,7 +162,7 @@ describe('config show', () => {
     expect(pvescaler(['config', 'show', file], { env }).out).toContain('PM_SERVICE_TOKEN_SECRET');
   });
 
-  it('refuses a secret written into the file without repeating it', () => {
+  it('rejects a secret in the file without printing it', () => {
     const { file } = aConfig((text) =>
       text.replace('secretFile: /etc/pvescaler/token', `secret: "${SECRET}"`),
     );
@@ -175,12 +175,12 @@ describe('config show', () => {
   });
 });
 
-describe('config init', () => {
-  it('never overwrites unless told to', () => {
+describe('pvescaler config init', () => {
+  it('overwrites a file only with --force', () => {
     const { folder, file } = aConfig(() => 'mine\n');
     const refused = pvescaler(['config', 'init', '-o', 'pvescaler.yaml'], { cwd: folder });
     expect(refused).toMatchObject({ exitCode: 5, out: '' });
-    expect(refused.err).toMatch(/pvescaler\.yaml exists already[\s\S]*--force/);
+    expect(refused.err).toMatch(/pvescaler\.yaml already exists[\s\S]*--force/);
     expect(readFileSync(file, 'utf8')).toBe('mine\n');
     expect(
       pvescaler(['config', 'init', '-o', 'pvescaler.yaml', '--force'], { cwd: folder }).exitCode,
@@ -188,7 +188,7 @@ describe('config init', () => {
     expect(readFileSync(file, 'utf8')).toContain('apiVersion: pvescaler.dev/v1alpha1');
   });
 
-  it('writes files that only the owner may read', () => {
+  it('writes files that only their owner can read', () => {
     const folder = aFolder();
     chmodSync(folder, 0o700);
     pvescaler(['config', 'init', '-o', 'new/deep.yaml'], { cwd: folder });
@@ -196,8 +196,8 @@ describe('config init', () => {
   });
 });
 
-describe('config schema', () => {
-  it('is JSON, and says what a pool is', () => {
+describe('pvescaler config schema', () => {
+  it('prints JSON with the definition of a pool', () => {
     const { exitCode, out } = pvescaler(['config', 'schema']);
     expect(exitCode).toBe(0);
     expect(JSON.parse(out)).toMatchObject({
@@ -207,7 +207,7 @@ describe('config schema', () => {
   });
 });
 
-describe('config import', () => {
+describe('pvescaler config import', () => {
   const fixtures = join(root, 'src/config/import/fixtures');
 
   it.each([
@@ -228,7 +228,7 @@ describe('config import', () => {
     });
   });
 
-  it('recognises the file of another system', () => {
+  it('recognises a file of another system than --from', () => {
     const { exitCode, err } = pvescaler([
       'config',
       'import',
@@ -240,7 +240,7 @@ describe('config import', () => {
     expect(err).toMatch(/--from kubenodesmith/);
   });
 
-  it('keeps result and notes apart, or together as JSON', () => {
+  it('prints config and notes to separate streams, or together as JSON', () => {
     const args = [
       'config',
       'import',
@@ -259,7 +259,7 @@ describe('config import', () => {
     });
   });
 
-  it('names a file that is not there', () => {
+  it('reports a missing file by its path', () => {
     const { exitCode, err } = pvescaler([
       'config',
       'import',
@@ -268,6 +268,6 @@ describe('config import', () => {
       '/nonexistent.yaml',
     ]);
     expect(exitCode).toBe(3);
-    expect(err).toMatch(/\/nonexistent\.yaml cannot be read/);
+    expect(err).toMatch(/cannot read \/nonexistent\.yaml/);
   });
 });

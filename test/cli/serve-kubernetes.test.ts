@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pvescaler serve` between a simulated Proxmox and a simulated Kubernetes API; this test plays the kubelet.
+// `pvescaler serve` with a simulated Proxmox VE and a simulated Kubernetes API; the test acts as the kubelet.
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,7 +47,9 @@ async function serve(path: string, ...more: string[]): Promise<string> {
     const line = JSON.parse(text) as { message: string; health?: string };
     if (line.message === 'pvescaler starts') started.resolve(line.health ?? '');
   });
-  void once(child, 'exit').then(() => started.reject(new Error('it ended before it began')));
+  void once(child, 'exit').then(() =>
+    started.reject(new Error('pvescaler exited before it logged its start')),
+  );
   return started.promise;
 }
 
@@ -66,7 +68,7 @@ interface Shown {
   readonly placement: { readonly name: string; readonly vmId: number };
 }
 
-it('makes a token, finds the Node, completes it, and removes it after its VM', async () => {
+it('creates a bootstrap token, patches the Node of a machine, and deletes it after the VM', async () => {
   const { sim, kubeconfig } = await aCluster();
   const lab = await aLab({
     join: 'k3s',
@@ -127,15 +129,17 @@ it('makes a token, finds the Node, completes it, and removes it after its VM', a
   expect(sim.list('v1', 'nodes')).toEqual([]);
 }, 180_000);
 
-it('says what it cannot do without access to Kubernetes, and is not ready', async () => {
+it('is not ready without access to Kubernetes, and reports which pools cannot grow', async () => {
   const lab = await aLab({ join: 'k3s', config: JOIN });
   const url = await serve(lab.path);
   let text = '';
   await until(async () => {
     const answer = await fetch(`${url}/readyz`);
     text = await answer.text();
-    return answer.status === 503 && text.includes('there is no access');
+    return answer.status === 503 && text.includes('there is none');
   });
-  expect(text).toContain('pool workers joins its machines to a cluster');
+  expect(text).toContain(
+    'pool workers: no machine can be created, since joining a cluster needs access to Kubernetes',
+  );
   expect(lab.run('pool', 'scale', 'workers', '--to', '1')).toMatchObject({ exitCode: 3 });
 }, 60_000);

@@ -58,7 +58,7 @@ async function ended({ process }: Served): Promise<number | null> {
 }
 
 describe('pvescaler serve', () => {
-  it('keeps the minimum, answers probes and metrics, and ends on SIGTERM', async () => {
+  it('keeps the minimum size, serves probes and metrics, and stops on SIGTERM', async () => {
     const { path, run } = await aLab({ min: 1 });
     const served = await serve(path);
     expect((await answer(served, '/healthz')).status).toBe(200);
@@ -80,16 +80,16 @@ describe('pvescaler serve', () => {
     );
     served.process.kill('SIGTERM');
     expect(await ended(served)).toBe(0);
-    expect(served.lines.at(-1)).toMatchObject({ message: 'pvescaler has ended' });
+    expect(served.lines.at(-1)).toMatchObject({ message: 'pvescaler stopped' });
     expect(served.lines.some(({ reason }) => reason === 'MachineReady')).toBe(true);
     expect(served.lines.map((line) => line.message).join('\n')).toMatch(
-      /the standalone scaling loop is not in this release/,
+      /the standalone autoscaler is not in this release/,
     );
-    // The lease is free again: the next driver need not wait for its end.
+    // SIGTERM released the lease: the next driver does not wait for its expiry.
     expect(run('pool', 'scale', 'workers', '--to', '1').out).toBe('pool workers has 1 machines\n');
   }, 120_000);
 
-  it('goes on after SIGKILL, and carries out what the command line asks for meanwhile', async () => {
+  it('recovers after SIGKILL, and carries out requests of the command line', async () => {
     const { path, run } = await aLab({ min: 2 });
     const first = await serve(path);
     await until(() =>
@@ -110,10 +110,10 @@ describe('pvescaler serve', () => {
     expect(await ended(second)).toBe(0);
     await until(async () => (await valueOf(third, 'pvescaler_leader')) === 1);
     expect(run('pool', 'scale', 'workers', '--to', '2').out).toBe('pool workers has 2 machines\n');
-    expect(run('orphans').out).toBe('nothing is orphaned\n');
+    expect(run('orphans').out).toBe('no orphans\n');
   }, 180_000);
 
-  it('is healthy but not ready while Proxmox does not answer, and says why', async () => {
+  it('is healthy but not ready while Proxmox is unreachable, and reports the reason', async () => {
     const { path, sim } = await aLab();
     sim.kill('SIGKILL');
     await once(sim, 'exit');
@@ -127,7 +127,7 @@ describe('pvescaler serve', () => {
     expect(await ended(served)).toBe(0);
   }, 120_000);
 
-  it('ends with a reason when it cannot listen', async () => {
+  it('exits with an error when the health port is in use', async () => {
     const { path, run } = await aLab();
     const served = await serve(path);
     const { port } = new URL(served.url);

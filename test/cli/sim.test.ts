@@ -90,8 +90,8 @@ async function makeVm(hypervisor: Hypervisor, vmId: number): Promise<void> {
   expect(end).toMatchObject({ succeeded: true });
 }
 
-describe('sim proxmox', () => {
-  it('serves the API over HTTPS to whoever pins its certificate, and ends on SIGTERM', async () => {
+describe('pvescaler sim proxmox', () => {
+  it('serves the API over HTTPS with a pinned certificate, and stops on SIGTERM', async () => {
     const sim = await startSim(['--tls', '--hosts', '2', '--version', '8.4']);
     expect(sim).toMatchObject({ hosts: ['pve1', 'pve2'] });
     const view = await (await connect(sim)).view();
@@ -103,13 +103,13 @@ describe('sim proxmox', () => {
     expect(await stop(sim)).toBe(0);
   });
 
-  it('refuses a client that pins another certificate', async () => {
+  it('fails a client that pins another certificate', async () => {
     const sim = await startSim(['--tls']);
     const hypervisor = await connect({ ...sim, fingerprint: 'AA'.repeat(32) });
     await expect(hypervisor.view()).rejects.toMatchObject({ code: 'TLS_NOT_TRUSTED' });
   });
 
-  it('goes on from its state file', async () => {
+  it('continues from its state file', async () => {
     const state = join(aFolder(), 'sim.json');
     const first = await startSim(['--state', state]);
     await makeVm(await connect(first), 1250);
@@ -120,7 +120,7 @@ describe('sim proxmox', () => {
     expect(config).toMatchObject({ name: 'vm-1250', description: 'kept', tags: ['a', 'b'] });
   });
 
-  it('says everything that is wrong with a cluster file', () => {
+  it('lists all problems of a cluster description', () => {
     const file = join(aFolder(), 'site.yaml');
     writeFileSync(file, 'hosts:\n  - name: pve1\n    cpu: 4\nstorages: nothing\n');
     const { exitCode, err } = pvescaler(['sim', 'proxmox', '--cluster', file]);
@@ -129,7 +129,7 @@ describe('sim proxmox', () => {
     expect(err).toMatch(new RegExp(`${file}:4:11: `));
   });
 
-  it('names the address that is taken', async () => {
+  it('names the address that is in use', async () => {
     const { url } = await startSim([]);
     const { exitCode, err } = pvescaler(['sim', 'proxmox', '--listen', new URL(url).host]);
     expect(exitCode).toBe(2);

@@ -25,7 +25,7 @@ async function aDatabase(): Promise<string> {
   return path;
 }
 
-describe('state', () => {
+describe('pvescaler state', () => {
   it('shows machines by phase, intents and the driver', async () => {
     const path = await aDatabase();
     const { exitCode, out } = pvescaler(['state', 'show', '--state', path]);
@@ -39,7 +39,7 @@ describe('state', () => {
     });
   });
 
-  it('reads the journal, filtered', async () => {
+  it('prints the journal, filtered by pool', async () => {
     const path = await aDatabase();
     expect(pvescaler(['state', 'journal', '--state', path]).out).toBe(
       '2026-01-02T00:00:00.000Z  refused  HostFull: pve1 has 3 GiB free, 4 are needed  (pool small)\n',
@@ -51,11 +51,11 @@ describe('state', () => {
     expect(pvescaler(['state', 'journal', '--state', path, '--limit', '0']).exitCode).toBe(2);
   });
 
-  it('makes no database where there is none, and overwrites no other file', () => {
+  it('creates no database, and rejects a file that is not one', () => {
     const folder = aFolder();
     const missing = pvescaler(['state', 'show', '--state', 'missing.db'], { cwd: folder });
     expect(missing).toMatchObject({ exitCode: 13, out: '' });
-    expect(missing.err).toMatch(/there is no state database at missing\.db/);
+    expect(missing.err).toMatch(/the state database missing\.db does not exist/);
     const other = join(folder, 'notes.txt');
     writeFileSync(other, 'my notes, not a database\n');
     const refused = pvescaler(['state', 'show', '--state', other]);

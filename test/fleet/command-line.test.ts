@@ -47,7 +47,7 @@ it('pool scale creates and deletes machines, machines shows them, and orphans fi
   expect(run('pool', 'scale', 'workers', '--to', '9')).toMatchObject({ exitCode: 6 });
   expect(run('pool', 'scale', 'unknown', '--to', '1')).toMatchObject({ exitCode: 4 });
   expect(run('pool', 'scale', 'workers', '--to', '0').out).toBe('pool workers has 0 machines\n');
-  expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'nothing is orphaned\n' });
+  expect(run('orphans')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
 }, 120_000);
 
 /** Kills the command after `steps` lines of progress. */
@@ -71,9 +71,9 @@ it('pool scale recovers from a kill and from a lost database', async () => {
     rmSync(join(folder, `state/state.db${end}`), { force: true });
   }
   expect(run('orphans')).toMatchObject({ exitCode: 4 });
-  expect(run('orphans', '--fix')).toMatchObject({ exitCode: 0, out: 'nothing is orphaned\n' });
+  expect(run('orphans', '--fix')).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
   expect(run('pool', 'scale', 'workers', '--to', '2').out).toBe('pool workers has 2 machines\n');
   expect((JSON.parse(run('machines', '--json').out) as MachineJson[]).length).toBe(2);
   expect(run('pool', 'scale', 'workers', '--to', '0').out).toBe('pool workers has 0 machines\n');
-  expect(run('orphans').out).toBe('nothing is orphaned\n');
+  expect(run('orphans').out).toBe('no orphans\n');
 }, 120_000);

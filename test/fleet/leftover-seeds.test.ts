@@ -16,7 +16,7 @@ import {
 import { systemClock } from '../../src/system/index.ts';
 import { listOwnedVms } from '../fleet-matrix/lab.ts';
 import { configText, matrixCluster, TOKEN } from '../fleet-matrix/sources.ts';
-import { aFolder, type Ran, root } from '../support/pvescaler.ts';
+import { aFolder, type RunResult, root } from '../support/pvescaler.ts';
 
 const PERMISSION_DENIED = {
   kind: 'error',
@@ -29,7 +29,7 @@ const PERMISSION_DENIED = {
 interface Lab {
   readonly sim: ProxmoxSim;
   readonly folder: string;
-  run(...args: string[]): Promise<Ran>;
+  run(...args: string[]): Promise<RunResult>;
 }
 
 async function startLab(): Promise<Lab> {
@@ -47,7 +47,7 @@ async function startLab(): Promise<Lab> {
   writeFileSync(join(folder, 'token'), TOKEN, { mode: 0o600 });
   const config = configText('image', { folder, url: served.url, fingerprint });
   writeFileSync(join(folder, 'config.yaml'), `${config}intervals: { reconcile: 5s }\n`);
-  const run = async (...args: string[]): Promise<Ran> => {
+  const run = async (...args: string[]): Promise<RunResult> => {
     const program = join(root, 'bin/pvescaler.js');
     const child = spawn(process.execPath, [program, ...args, '-c', 'config.yaml'], {
       cwd: folder,
@@ -73,7 +73,7 @@ it('a seed that cannot be deleted is reported by pool scale and removed by orpha
   lab.sim.faults.add(PERMISSION_DENIED);
   const up = await lab.run('pool', 'scale', 'workers', '--to', '1');
   expect(up.out).toBe('pool workers has 1 machines\n');
-  expect(up.err).toMatch(/seeds of machines that are ready could not be removed: shared:iso\//);
+  expect(up.err).toMatch(/cannot delete the seeds of ready machines: shared:iso\//);
   expect(up.err).toContain('Datastore.Allocate');
   expect(up.err).toContain('[TASK_FAILED]');
   expect(up.exitCode).not.toBe(0);
@@ -94,7 +94,7 @@ it('a seed that cannot be deleted is reported by pool scale and removed by orpha
 
   lab.sim.faults.clear();
   const fixed = await lab.run('orphans', '--fix');
-  expect(fixed).toMatchObject({ exitCode: 0, out: 'nothing is orphaned\n' });
+  expect(fixed).toMatchObject({ exitCode: 0, out: 'no orphans\n' });
   expect(countIsos(lab)).toBe(0);
 }, 120_000);
 

@@ -30,7 +30,7 @@ export function setup(): void {
   const log = (text: string) => void process.stderr.write(`${text}\n`);
   for (const [, version] of VERSIONS) {
     const modFile = MOD_FILES[version];
-    buildGoProgram({ source: SOURCE, program: programPath(version), modFile, say: log });
+    buildGoProgram({ source: SOURCE, program: programPath(version), modFile, log });
   }
   const buf = join(ROOT, 'node_modules/.bin/buf');
   const args = ['build', join(ROOT, 'test/interop/protos/c.proto'), '-o', DESCRIPTORS];

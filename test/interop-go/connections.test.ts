@@ -12,7 +12,7 @@ function serveAgain({ fleet, clock, server }: GoFixture) {
     fleet,
     clock,
     settings: {
-      groups: [aGroup(aPool())],
+      pools: [aGroup(aPool())],
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
     },

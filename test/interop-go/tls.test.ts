@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Authority, makeAuthority } from '../../src/cli/index.ts';
+import { CertificateAuthority, createAuthority } from '../../src/certs/index.ts';
 import { type TlsFiles, tlsOptions, VALIDITY, withTlsFiles } from '../interop/tls-files.ts';
 import { VERSIONS } from './build.ts';
 import type { Dial } from './go-client.ts';
@@ -23,7 +23,7 @@ describe.each(VERSIONS)('grpc-go %s over TLS', (_name, version) => {
   it('makes sequential and concurrent calls', () =>
     withTlsFiles((files) =>
       withGoClient(version, tlsOptions(files, [AUTOSCALER]), async (fixture) => {
-        const pair = files.authority.client(AUTOSCALER);
+        const pair = files.authority.issueClient(AUTOSCALER);
         const go = await fixture.process.dial(dialOf(files, serverAddress(fixture), pair));
         expect((await go.call('NodeGroups', { count: 1_000 })).codes).toEqual({ OK: 1_000 });
         const { codes } = await go.call('NodeGroups', { parallel: 200, timeoutNs: 60e9 });
@@ -35,7 +35,7 @@ describe.each(VERSIONS)('grpc-go %s over TLS', (_name, version) => {
   it('gets PermissionDenied with its names when they are not allowed', () =>
     withTlsFiles((files) =>
       withGoClient(version, tlsOptions(files, [AUTOSCALER]), async (fixture) => {
-        const pair = files.authority.client('other-client');
+        const pair = files.authority.issueClient('other-client');
         const go = await fixture.process.dial(dialOf(files, serverAddress(fixture), pair));
         const { codes, message } = await go.call('NodeGroups', { count: 3 });
         expect({ codes, message }).toEqual({
@@ -49,8 +49,8 @@ describe.each(VERSIONS)('grpc-go %s over TLS', (_name, version) => {
   it('cannot connect without a certificate or with one of another CA', () =>
     withTlsFiles((files) =>
       withGoClient(version, tlsOptions(files, [AUTOSCALER]), async (fixture) => {
-        const others = new Authority(makeAuthority('other CA', VALIDITY), VALIDITY);
-        for (const pair of [undefined, others.client(AUTOSCALER)]) {
+        const others = new CertificateAuthority(createAuthority('other CA', VALIDITY), VALIDITY);
+        for (const pair of [undefined, others.issueClient(AUTOSCALER)]) {
           const go = await fixture.process.dial(dialOf(files, serverAddress(fixture), pair));
           expect((await go.call('NodeGroups')).code).toBe('Unavailable');
         }
@@ -70,13 +70,13 @@ describe.each(VERSIONS)('grpc-go %s over TLS', (_name, version) => {
   it('continues its calls on a new connection while the client CA changes', () =>
     withTlsFiles((files) =>
       withGoClient(version, tlsOptions(files, [AUTOSCALER]), async (fixture) => {
-        const pair = files.authority.client(AUTOSCALER);
+        const pair = files.authority.issueClient(AUTOSCALER);
         const go = await fixture.process.dial(dialOf(files, serverAddress(fixture), pair));
         await go.call('NodeGroups');
         const calls = go.begin('NodeGroups', { count: 400, parallel: 4 });
         let bundle = files.caPem;
         for (let change = 0; change < 5; change += 1) {
-          bundle += makeAuthority(`CA ${change}`, VALIDITY).certPem;
+          bundle += createAuthority(`CA ${change}`, VALIDITY).certPem;
           await writeFile(join(files.folder, 'ca.crt'), bundle);
           await fixture.clock.advance(10_000);
           // Calls continue until the file is read.

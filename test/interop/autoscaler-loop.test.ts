@@ -151,8 +151,10 @@ describe('the autoscaler loop', () => {
   it.each(['a0', 'a', 'b', 'c'] as const)(
     'generation %s scales up and down with options set on the group',
     (generation) => {
-      const options = { ...aGroup(aPool()).options, scaleDownUnneededTimeMs: 120_000 };
-      return withServer({ group: { options } }, (fixture) => scaleUpAndDown(fixture, generation))();
+      const options = { ...aGroup(aPool()).clusterAutoscaler, scaleDownUnneededTimeMs: 120_000 };
+      return withServer({ group: { clusterAutoscaler: options } }, (fixture) =>
+        scaleUpAndDown(fixture, generation),
+      )();
     },
   );
 

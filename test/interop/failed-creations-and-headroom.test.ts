@@ -182,7 +182,10 @@ describe('headroom', () => {
     withServer(
       {
         pools: [large],
-        group: { options: { ...aGroup(large).options, zeroOrMaxNodeScaling: true }, max: 6 },
+        group: {
+          clusterAutoscaler: { ...aGroup(large).clusterAutoscaler, zeroOrMaxNodeScaling: true },
+          limits: { ...large.limits, max: 6 },
+        },
       },
       async (fixture) => {
         const { client, hypervisor } = fixture;

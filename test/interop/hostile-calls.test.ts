@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
 import { describe, expect, it } from 'vitest';
-import { Authority, makeAuthority } from '../../src/cli/index.ts';
+import { CertificateAuthority, createAuthority } from '../../src/certs/index.ts';
 import { type OddNames, oddCertificate } from '../../src/externalgrpc/testing/odd-certificates.ts';
 import { RpcClient } from './client.ts';
 import {
@@ -220,17 +220,17 @@ describe('client certificates', () => {
     withTlsFiles((files) =>
       withServer(tlsOptions(files, ['cluster-autoscaler']), async ({ server }) => {
         const { authority } = files;
-        const good = tlsClient(files, server.port, authority.client('cluster-autoscaler'));
+        const good = tlsClient(files, server.port, authority.issueClient('cluster-autoscaler'));
         await good.call('NodeGroups');
-        const wrong = tlsClient(files, server.port, authority.client('other-client'));
+        const wrong = tlsClient(files, server.port, authority.issueClient('other-client'));
         expect(await wrong.expectError('NodeGroups')).toEqual({
           code: 7,
           details: expect.stringContaining('other-client'),
         });
         const none = tlsClient(files, server.port);
         expect((await none.expectError('NodeGroups')).code).toBe(14);
-        const foreignCa = new Authority(makeAuthority('other', VALIDITY), VALIDITY);
-        const foreign = tlsClient(files, server.port, foreignCa.client('cluster-autoscaler'));
+        const foreignCa = new CertificateAuthority(createAuthority('other', VALIDITY), VALIDITY);
+        const foreign = tlsClient(files, server.port, foreignCa.issueClient('cluster-autoscaler'));
         expect((await foreign.expectError('NodeGroups')).code).toBe(14);
         const plain = new RpcClient(`127.0.0.1:${server.port}`, 'c.proto');
         expect((await plain.expectError('NodeGroups')).code).toBe(14);
@@ -245,7 +245,7 @@ describe('client certificates', () => {
       withServer(tlsOptions(files, [id]), async ({ server }) => {
         const issuer = { name: 'test CA', keyPem: files.caKeyPem };
         const as = (names: OddNames) =>
-          tlsClient(files, server.port, oddCertificate(names, issuer, VALIDITY.from));
+          tlsClient(files, server.port, oddCertificate(names, issuer, VALIDITY.notBefore));
         const [good, forged] = [as({ uri: [id] }), as({ common: [id], dns: [`x, URI:${id}`] })];
         await good.call('NodeGroups');
         expect(await forged.expectError('NodeGroups')).toMatchObject({
@@ -260,7 +260,11 @@ describe('client certificates', () => {
   it('are all refused when the allow list is empty', () =>
     withTlsFiles((files) =>
       withServer(tlsOptions(files, []), async ({ server, warnings }) => {
-        const client = tlsClient(files, server.port, files.authority.client('cluster-autoscaler'));
+        const client = tlsClient(
+          files,
+          server.port,
+          files.authority.issueClient('cluster-autoscaler'),
+        );
         expect((await client.expectError('NodeGroups')).code).toBe(7);
         expect(warnings).toContainEqual(expect.stringContaining('every client is refused'));
         client.close();
@@ -270,7 +274,7 @@ describe('client certificates', () => {
   it('of the server are reloaded while it runs; an invalid file changes nothing', () =>
     withTlsFiles((files) =>
       withServer(tlsOptions(files, ['cluster-autoscaler']), async ({ server, clock, warnings }) => {
-        const pair = files.authority.client('cluster-autoscaler');
+        const pair = files.authority.issueClient('cluster-autoscaler');
         const serverName = () => {
           const { promise, resolve, reject } = Promise.withResolvers<string>();
           const socket = connectTls(
@@ -314,9 +318,13 @@ describe('client certificates', () => {
   it('of a CA that is no longer trusted are refused on open connections too', () =>
     withTlsFiles((files) =>
       withServer(tlsOptions(files, ['cluster-autoscaler']), async ({ server, clock }) => {
-        const client = tlsClient(files, server.port, files.authority.client('cluster-autoscaler'));
+        const client = tlsClient(
+          files,
+          server.port,
+          files.authority.issueClient('cluster-autoscaler'),
+        );
         await client.call('NodeGroups');
-        await writeFile(join(files.folder, 'ca.crt'), makeAuthority('next CA', VALIDITY).certPem);
+        await writeFile(join(files.folder, 'ca.crt'), createAuthority('next CA', VALIDITY).certPem);
         const code = () =>
           client.call('NodeGroups').then(
             () => 0,

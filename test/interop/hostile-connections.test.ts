@@ -61,7 +61,7 @@ describe('connections without a call', () => {
     withTlsFiles((files) =>
       withServer(tlsOptions(files, ['cluster-autoscaler']), async ({ server, clock }) => {
         const as = (name: string) => {
-          const { certPem: cert, keyPem: key } = files.authority.client(name);
+          const { certPem: cert, keyPem: key } = files.authority.issueClient(name);
           return openSession(`https://127.0.0.1:${server.port}`, { ca: files.caPem, cert, key });
         };
         const [silent, refused, allowed] = [

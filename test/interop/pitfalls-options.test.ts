@@ -30,7 +30,11 @@ describe('pitfalls of node group options', () => {
   it(
     'pitfall-10: sends complete options in both encodings',
     withServer(
-      { group: { options: { ...aGroup(POOL).options, scaleDownUnneededTimeMs: 60_000 } } },
+      {
+        group: {
+          clusterAutoscaler: { ...aGroup(POOL).clusterAutoscaler, scaleDownUnneededTimeMs: 60_000 },
+        },
+      },
       async ({ clientOf }) => {
         const legacy = {
           scaleDownUnneededTime: { duration: '600000000000' },
@@ -87,8 +91,8 @@ describe('pitfalls of node group options', () => {
     withServer(
       {
         group: {
-          options: {
-            ...aGroup(POOL).options,
+          clusterAutoscaler: {
+            ...aGroup(POOL).clusterAutoscaler,
             scaleDownUtilizationThreshold: 0,
             zeroOrMaxNodeScaling: false,
           },

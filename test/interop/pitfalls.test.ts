@@ -436,7 +436,7 @@ describe('pitfalls', () => {
   it(
     'pitfall-20: nodes of removed pools belong to no group',
     withServer(
-      { pools: [aPool(), aPool({ name: 'old' })], settings: { groups: [aGroup(POOL)] } },
+      { pools: [aPool(), aPool({ name: 'old' })], settings: { pools: [aGroup(POOL)] } },
       async ({ client, fleet, settle, store }) => {
         await fleet.request('old', 1, { by: 'cli', reason: 'before it was removed' });
         await settle();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fleet on fakes, with the gRPC server on a real socket.
+import type { PoolConfig } from '../../src/config/types/index.ts';
 import {
   type ExternalGrpcOptions,
   type ExternalGrpcSettings,
-  type GroupSettings,
   type RunningExternalGrpc,
   serveExternalGrpc,
 } from '../../src/externalgrpc/index.ts';
@@ -21,36 +21,17 @@ export { aPool, REGION } from '../../src/fleet/testing/settings.ts';
 
 const MIB = 2 ** 20;
 
-export function aGroup(pool: PoolSettings, overrides: Partial<GroupSettings> = {}): GroupSettings {
+export function aGroup(pool: PoolSettings, overrides: Partial<PoolConfig> = {}): PoolConfig {
   return {
-    name: pool.name,
-    regions: pool.regions,
-    min: pool.limits.min,
-    max: pool.limits.max,
-    size: pool.size,
-    zone: undefined,
-    architecture: 'amd64',
+    ...pool,
     labels: { tier: 'test' },
-    groupLabel: 'autoscaler.proxmox/group',
     taints: [{ key: 'dedicated', value: 'test', effect: 'NoSchedule' }],
     instanceType: 'medium',
-    gpu: undefined,
-    extendedResources: {},
     capacity: {
       maxPods: 110,
       kubeReserved: { cpuMilli: 100, memoryBytes: 256 * MIB, diskBytes: 1_024 * MIB },
       systemReserved: { cpuMilli: 100, memoryBytes: 128 * MIB, diskBytes: 0 },
       evictionThreshold: { memoryBytes: 100 * MIB, diskPercentage: 10 },
-    },
-    pricePerHour: undefined,
-    options: {
-      scaleDownUtilizationThreshold: undefined,
-      scaleDownGpuUtilizationThreshold: undefined,
-      scaleDownUnneededTimeMs: undefined,
-      scaleDownUnreadyTimeMs: undefined,
-      maxNodeProvisionTimeMs: undefined,
-      zeroOrMaxNodeScaling: undefined,
-      ignoreDaemonSetsUtilization: undefined,
     },
     ...overrides,
   };
@@ -59,7 +40,7 @@ export function aGroup(pool: PoolSettings, overrides: Partial<GroupSettings> = {
 export interface ServerFixtureOptions {
   readonly pools?: readonly PoolSettings[];
   readonly fleet?: Partial<FleetSettings>;
-  readonly group?: Partial<GroupSettings>;
+  readonly group?: Partial<PoolConfig>;
   readonly settings?: Partial<ExternalGrpcSettings>;
   readonly serve?: Partial<ExternalGrpcOptions>;
   /** Whether a reconcile pass runs before the first call. */
@@ -90,7 +71,7 @@ export function withServer(
     const server = await serveExternalGrpc({
       fleet: testFleet.fleet,
       settings: {
-        groups: pools.map((pool) => aGroup(pool, options.group)),
+        pools: pools.map((pool) => aGroup(pool, options.group)),
         pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
         gpu: { label: 'autoscaler.proxmox/gpu', types: [] },
         ...options.settings,

@@ -4,26 +4,26 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
-import { Authority, makeAuthority } from '../../src/cli/index.ts';
+import { CertificateAuthority, createAuthority } from '../../src/certs/index.ts';
 import { RpcClient } from './client.ts';
 
 export interface TlsFiles {
   readonly folder: string;
-  readonly authority: Authority;
+  readonly authority: CertificateAuthority;
   readonly caPem: string;
   readonly caKeyPem: string;
   renewServer(name: string): Promise<void>;
 }
 
 const FROM = Date.now() - 3_600_000;
-export const VALIDITY = { from: FROM, until: FROM + 86_400_000 };
+export const VALIDITY = { notBefore: FROM, notAfter: FROM + 86_400_000 };
 
 export async function withTlsFiles(test: (files: TlsFiles) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'pvescaler-tls-'));
-  const ca = makeAuthority('test CA', VALIDITY);
-  const authority = new Authority(ca, VALIDITY);
+  const ca = createAuthority('test CA', VALIDITY);
+  const authority = new CertificateAuthority(ca, VALIDITY);
   const renewServer = async (name: string) => {
-    const server = authority.server([name, '127.0.0.1']);
+    const server = authority.issueServer([name, '127.0.0.1']);
     await writeFile(join(folder, 'server.key'), server.keyPem);
     await writeFile(join(folder, 'server.crt'), server.certPem);
   };

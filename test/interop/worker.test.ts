@@ -38,7 +38,7 @@ interface WorkerFixture extends TestFleet {
 function workerOptions(testFleet: TestFleet, port = 0): GrpcServerOptions {
   return {
     settings: {
-      groups: [aGroup(aPool())],
+      pools: [aGroup(aPool())],
       pricing: { vcpuHour: 0.01, memoryGiBHour: 0.002 },
       gpu: { label: 'gpu', types: [] },
     },

@@ -72,7 +72,7 @@ async function main(): Promise<void> {
     options.packings ?? `${Math.ceil(cases / CASES_PER_PACKING)}`,
   );
   const features = chosenFeatures();
-  buildGoProgram({ source: join(import.meta.dirname, 'scheduler'), program, say: log });
+  buildGoProgram({ source: join(import.meta.dirname, 'scheduler'), program, log });
   await using oracle = new OracleProcesses(program);
   log(`${cases} cases with seed ${seed} (repeat: --seed ${seed} --cases ${cases})`);
   const task = { oracle, seed, cases, packings, features, keep: options.keep, log };

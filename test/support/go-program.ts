@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a Go program of the repository once per state of its source.
+// Builds a Go program of the repository when its source has changed.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -18,19 +18,19 @@ export interface GoProgram {
   readonly source: string;
   /** Path of the program. */
   readonly program: string;
-  /** What to build, when it is a program of a required module; absent = the folder itself. */
+  /** Package to build when it is in a required module; absent: the folder itself. */
   readonly target?: string;
   readonly linkerFlags?: string;
-  /** Other versions of the same modules: a file beside go.mod that counts in its place; its sums are in the .sum beside it. */
+  /** File beside go.mod that replaces it, for other versions of the same modules; its sums are in the .sum file beside it. */
   readonly modFile?: string;
-  readonly say: (text: string) => void;
+  readonly log: (text: string) => void;
 }
 
 function findGo(): string {
-  const usual = '/usr/local/go/bin/go';
-  const go = ['go', usual].find((name) => spawnSync(name, ['version']).status === 0);
+  const defaultPath = '/usr/local/go/bin/go';
+  const go = ['go', defaultPath].find((name) => spawnSync(name, ['version']).status === 0);
   if (go === undefined)
-    throw new Error('Go is needed here: install Go 1.26 or newer (https://go.dev/dl)');
+    throw new Error('Go is not installed: install Go 1.26 or newer (https://go.dev/dl)');
   return go;
 }
 
@@ -44,18 +44,18 @@ function fingerprint(order: GoProgram, go: string): string {
   return hash.digest('hex');
 }
 
-/** Throws with the operator's next step when it cannot be built. */
+/** Throws when the build fails, with what to do next. */
 export function buildGoProgram(order: GoProgram): void {
-  const { source, program, say, target = '.', linkerFlags = '', modFile } = order;
+  const { source, program, log, target = '.', linkerFlags = '', modFile } = order;
   const go = findGo();
   const stamp = `${program}.source`;
-  const wanted = fingerprint(order, go);
+  const sourceHash = fingerprint(order, go);
   const isBuilt = existsSync(program) && existsSync(stamp);
-  if (isBuilt && readFileSync(stamp, 'utf8') === wanted) return;
-  say(`building ${basename(program)} with Go (minutes the first time)…`);
+  if (isBuilt && readFileSync(stamp, 'utf8') === sourceHash) return;
+  log(`building ${basename(program)} with Go (minutes the first time)…`);
   const started = Date.now();
   mkdirSync(dirname(program), { recursive: true });
-  // Built aside: a program that is still running somewhere keeps its file.
+  // Built under another name: the file of a running program cannot be replaced in place.
   const fresh = `${program}.new`;
   const modules = modFile === undefined ? [] : [`-modfile=${modFile}`];
   const flags = ['-trimpath', `-ldflags=${linkerFlags}`, ...modules];
@@ -67,9 +67,9 @@ export function buildGoProgram(order: GoProgram): void {
   });
   if (build.status !== 0)
     throw new Error(
-      `${basename(program)} did not build; the first time it needs the network to fetch Go modules`,
+      `building ${basename(program)} failed; the first build needs the network to fetch Go modules`,
     );
   renameSync(fresh, program);
-  writeFileSync(stamp, wanted);
-  say(`built ${basename(program)} in ${Math.round((Date.now() - started) / 1000)} s`);
+  writeFileSync(stamp, sourceHash);
+  log(`built ${basename(program)} in ${Math.round((Date.now() - started) / 1000)} s`);
 }

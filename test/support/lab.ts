@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated site with real sockets and a config for it, for tests that run the built CLI.
+// A simulated Proxmox VE cluster on a loopback port and a config for it, for tests that run the built CLI.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -30,10 +30,10 @@ urls:
 `;
 
 export interface LabOptions {
-  /** Lines beside the region and the image. */
+  /** Additional lines of the config. */
   readonly config?: string;
   readonly min?: number;
-  /** Of the pool; none unless told. */
+  /** Join recipe of the pool; default none. */
   readonly join?: string;
   readonly labels?: string;
 }
@@ -63,7 +63,7 @@ pools:
 ${options.config ?? ''}`;
 }
 
-/** A process of the built CLI that is gone when the test is over. */
+/** Starts the built CLI; the process is killed when the test ends. */
 export function start(args: readonly string[]): ChildProcess {
   const child = spawn(process.execPath, [join(root, 'bin/pvescaler.js'), ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],

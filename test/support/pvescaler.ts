@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the built CLI as a user would: a process of its own, real files, nothing of this environment but PATH.
+// Runs the built CLI as a user does: in its own process, with real files, and with PATH as the only inherited variable.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest';
 
 export const root = join(import.meta.dirname, '../..');
 
-export interface Ran {
+export interface RunResult {
   readonly exitCode: number | null;
   readonly out: string;
   readonly err: string;
@@ -19,7 +19,7 @@ interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-export function pvescaler(args: readonly string[], options: RunOptions = {}): Ran {
+export function pvescaler(args: readonly string[], options: RunOptions = {}): RunResult {
   const run = spawnSync(process.execPath, [join(root, 'bin/pvescaler.js'), ...args], {
     encoding: 'utf8',
     cwd: options.cwd ?? tmpdir(),
@@ -29,7 +29,7 @@ export function pvescaler(args: readonly string[], options: RunOptions = {}): Ra
   return { exitCode: run.status, out: run.stdout, err: run.stderr };
 }
 
-/** An empty folder that is gone when the test is over. */
+/** An empty folder that is deleted when the test ends. */
 export function aFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'pvescaler-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

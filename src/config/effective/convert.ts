@@ -73,3 +73,13 @@ export function toKubernetesSecretSource(ref: SecretRef, context: BuildContext):
   const { name, key } = ref;
   return { kind: 'kubernetes', namespace: ref.namespace ?? context.namespace, name, key };
 }
+
+/** A copy without the keys. */
+export function omit<T extends object, K extends keyof T>(
+  value: T,
+  keys: readonly K[],
+): Omit<T, K> {
+  const copy = { ...value };
+  for (const key of keys) delete copy[key];
+  return copy;
+}

@@ -10,7 +10,7 @@ export type FamilyConfig =
   | { readonly kind: 'off' }
   | {
       readonly kind: 'static';
-      readonly ranges: readonly AddressRange[];
+      readonly ranges: readonly { readonly from: string; readonly to: string }[];
       readonly prefix: number;
       readonly gateway: string | undefined;
     };
@@ -20,7 +20,13 @@ type StaticIp = Extract<Ip, { pool: unknown }>;
 type FamilyFile = Extract<Ip, { v4: unknown }>['v4' | 'v6'];
 
 export function buildNetwork({ interfaces, ip }: PoolFile['network']) {
-  return { interfaces, ...buildIp(ip) };
+  return {
+    interfaces: interfaces.map((card) => ({
+      ...card,
+      queues: card.queues === 0 ? undefined : card.queues,
+    })),
+    ...buildIp(ip),
+  };
 }
 
 function buildIp(ip: Ip) {
@@ -28,7 +34,7 @@ function buildIp(ip: Ip) {
   const names = { dns: ip.dns, search: ip.search };
   if ('v4' in ip) return { ...families(buildFamily(ip.v4), buildFamily(ip.v6)), ...names };
   const fixed = buildStatic(ip);
-  const isV6 = fixed.ranges[0]?.family === 6;
+  const isV6 = parseRanges(ip.pool)[0]?.family === 6;
   return isV6
     ? { ...families({ kind: 'off' }, fixed), ...names }
     : { ...families(fixed, { kind: 'auto' }), ...names };
@@ -44,6 +50,10 @@ function buildFamily(family: FamilyFile): FamilyConfig {
 }
 
 function buildStatic({ pool, prefix, gateway }: Pick<StaticIp, 'pool' | 'prefix' | 'gateway'>) {
-  const ranges = [pool].flat().map((text) => unwrapParsed(parseAddressRange(text)));
+  const ranges = parseRanges(pool).map(({ from, to }) => ({ from, to }));
   return { kind: 'static' as const, ranges, prefix, gateway };
+}
+
+function parseRanges(pool: StaticIp['pool']): readonly AddressRange[] {
+  return [pool].flat().map((text) => unwrapParsed(parseAddressRange(text)));
 }

@@ -8,48 +8,60 @@ import { toBytes, toCpuMilli, toMs, toOptionalMs, unwrapParsed } from './convert
 import { buildNetwork } from './network.ts';
 import { buildSize } from './sources.ts';
 
+/**
+ * The pool that every other folder receives. Keys without a unit pass through unchanged; all conversions and derived
+ * values are here, so that a new key needs no line between the schema and its use.
+ */
 export function buildPool(pool: PoolFile, file: ConfigFile) {
+  const { memoryOverhead, balloon, onboot, provisionTimeout, registrationTimeout, ...rest } = pool;
+  const join = pool.join ?? ('none' as const);
   return {
-    name: pool.name,
+    ...rest,
     regions: pool.regions ?? [],
     from: buildSource(pool),
-    join: pool.join ?? ('none' as const),
-    size: buildPoolSize(pool.size, file),
-    memoryOverheadBytes: toBytes(pool.memoryOverhead),
-    balloonBytes: toBytes(pool.balloon),
-    architecture: pool.architecture,
-    names: {
-      prefix: pool.names.prefix ?? pool.name,
-      role: pool.names.role,
-      suffix: pool.names.suffix,
-    },
-    limits: {
-      min: pool.limits.min,
-      max: pool.limits.max,
-      cpu: pool.limits.cpu,
-      memoryBytes: toBytes(pool.limits.memory),
-    },
-    priority: pool.priority,
+    join,
+    /** True when its machines become Nodes. */
+    joins: join !== 'none',
+    ...buildSizes(pool, file),
+    memoryOverheadBytes: toBytes(memoryOverhead),
+    balloonBytes: toBytes(balloon),
+    names: { ...pool.names, prefix: pool.names.prefix ?? pool.name },
+    limits: buildLimits(pool.limits),
     network: buildNetwork(pool.network),
-    disk: pool.disk,
-    vmOptions: pool.vmOptions,
-    onboot: pool.onboot,
-    labels: pool.labels,
-    groupLabel: pool.groupLabel,
+    vmOptions: buildVmOptions({ onboot, ...pool.vmOptions }),
     taints: pool.taints.map(buildTaint),
-    gpu: pool.gpu,
     extendedResources: buildExtendedResources(pool.extendedResources),
     capacity: buildCapacity(pool.capacity),
-    pricePerHour: pool.pricePerHour,
-    placement: {
-      strategy: pool.placement.strategy,
-      hosts: pool.placement.hosts,
-      cpuOvercommit: pool.placement.cpuOvercommit,
-      memoryOvercommit: pool.placement.memoryOvercommit,
-      memoryReserveBytes: toBytes(pool.placement.memoryReserve),
-    },
+    placement: buildPlacement(pool.placement),
+    zone: findZone(pool),
     ...buildScaling(pool),
+    provisionTimeoutMs: toMs(provisionTimeout),
+    registrationTimeoutMs: toMs(registrationTimeout),
   };
+}
+
+function buildLimits({ memory, ...limits }: PoolFile['limits']) {
+  return { ...limits, memoryBytes: toBytes(memory) };
+}
+
+function buildPlacement({ memoryReserve, ...placement }: PoolFile['placement']) {
+  return { ...placement, memoryReserveBytes: toBytes(memoryReserve) };
+}
+
+/** As text, in the notation of Proxmox. */
+function buildVmOptions(options: PoolFile['vmOptions']): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [
+      name,
+      String(typeof value === 'boolean' ? Number(value) : value),
+    ]),
+  );
+}
+
+/** The zone of a Node is its host, which is known in advance only when the pool may use a single host. */
+function findZone({ placement, labels }: PoolFile): string | undefined {
+  const { allow } = placement.hosts;
+  return labels['topology.kubernetes.io/zone'] ?? (allow.length === 1 ? allow[0] : undefined);
 }
 
 function buildSource({ from }: PoolFile) {
@@ -61,7 +73,25 @@ function buildSource({ from }: PoolFile) {
   return { kind: 'netboot' as const };
 }
 
-function buildPoolSize(size: PoolFile['size'], file: ConfigFile) {
+function buildSizes({ size }: PoolFile, file: ConfigFile) {
+  const sizes = buildPoolSizes(size, file);
+  const [first, ...others] =
+    sizes.kind === 'span' ? [{ name: undefined, ...sizes.min }] : sizes.sizes;
+  if (first === undefined) throw new Bug('BUG', 'a pool without a size passed validation');
+  const { name: instanceType, ...defaultSize } = first;
+  return {
+    sizes,
+    /** Of machines that are requested without a size: the first of a list, the smallest of a span. */
+    size: defaultSize,
+    /** Name of that size. */
+    instanceType,
+    instanceTypes: [first, ...others].flatMap(({ name, ...amounts }) =>
+      name === undefined ? [] : [{ name, ...amounts }],
+    ),
+  };
+}
+
+function buildPoolSizes(size: PoolFile['size'], file: ConfigFile) {
   if (typeof size === 'object' && 'min' in size) {
     return {
       kind: 'span' as const,
@@ -71,7 +101,10 @@ function buildPoolSize(size: PoolFile['size'], file: ConfigFile) {
       stepMemoryBytes: toBytes(size.step.memory),
     };
   }
-  return { kind: 'choice' as const, sizes: [size].flat().map((one) => buildNamedSize(one, file)) };
+  return {
+    kind: 'choice' as const,
+    sizes: [size].flat().map((each) => buildNamedSize(each, file)),
+  };
 }
 
 function buildNamedSize(size: string | SizeFile, file: ConfigFile) {
@@ -92,14 +125,12 @@ function buildExtendedResources(resources: PoolFile['extendedResources']) {
 }
 
 function buildCapacity(capacity: PoolFile['capacity']) {
+  const { memory, ...evictionThreshold } = capacity.evictionThreshold;
   return {
-    maxPods: capacity.maxPods,
+    ...capacity,
     kubeReserved: buildReserve(capacity.kubeReserved),
     systemReserved: buildReserve(capacity.systemReserved),
-    evictionThreshold: {
-      memoryBytes: toBytes(capacity.evictionThreshold.memory),
-      diskPercentage: capacity.evictionThreshold.diskPercentage,
-    },
+    evictionThreshold: { ...evictionThreshold, memoryBytes: toBytes(memory) },
   };
 }
 
@@ -107,55 +138,67 @@ function buildReserve({ cpu, memory, disk }: PoolFile['capacity']['kubeReserved'
   return { cpuMilli: toCpuMilli(cpu), memoryBytes: toBytes(memory), diskBytes: toBytes(disk) };
 }
 
-function buildScaling(pool: PoolFile) {
-  const { scaleUp, scaleDown, headroom } = pool;
+function buildScaling({
+  limits,
+  scaleUp,
+  scaleDown,
+  headroom,
+  schedules,
+  deletion,
+  clusterAutoscaler,
+}: PoolFile) {
+  const { shutdownTimeout, ...deletionRest } = deletion;
+  const { memory: headroomMemory, ...headroomRest } = headroom;
   return {
-    scaleUp: {
-      batchSize: scaleUp.batchSize,
-      stabilizationWindowMs: toMs(scaleUp.stabilizationWindow),
-      delayAfterAddMs: toMs(scaleUp.delayAfterAdd),
-    },
-    scaleDown: {
-      when: scaleDown.when,
-      utilizationThreshold: scaleDown.utilizationThreshold,
-      unneededTimeMs: toMs(scaleDown.unneededTime),
-      maxConcurrent: scaleDown.maxConcurrent,
-      drainTimeoutMs: toMs(scaleDown.drainTimeout),
-      delayAfterAddMs: toMs(scaleDown.delayAfterAdd),
-      delayAfterDeleteMs: toMs(scaleDown.delayAfterDelete),
-      delayAfterFailureMs: toMs(scaleDown.delayAfterFailure),
-    },
-    headroom: {
-      machines: headroom.machines,
-      cpu: headroom.cpu,
-      memoryBytes: toBytes(headroom.memory),
-    },
-    schedules: pool.schedules.map((window) => ({
-      name: window.name ?? window.start,
-      start: window.start,
-      durationMs: toMs(window.duration),
-      timeZone: window.timeZone,
-      min: window.min ?? pool.limits.min,
-      max: window.max ?? pool.limits.max,
+    scaleUp: buildScaleUp(scaleUp),
+    scaleDown: buildScaleDown(scaleDown),
+    headroom: { ...headroomRest, memoryBytes: toBytes(headroomMemory) },
+    schedules: schedules.map(({ duration, ...schedule }) => ({
+      ...schedule,
+      name: schedule.name ?? schedule.start,
+      durationMs: toMs(duration),
+      min: schedule.min ?? limits.min,
+      max: schedule.max ?? limits.max,
     })),
-    provisionTimeoutMs: toMs(pool.provisionTimeout),
-    registrationTimeoutMs: toMs(pool.registrationTimeout),
-    deletion: {
-      mode: pool.deletion.mode,
-      shutdownTimeoutMs: toMs(pool.deletion.shutdownTimeout),
-    },
-    clusterAutoscaler: buildAutoscalerOptions(pool.clusterAutoscaler),
+    deletion: { ...deletionRest, shutdownTimeoutMs: toMs(shutdownTimeout) },
+    clusterAutoscaler: buildAutoscalerOptions(clusterAutoscaler),
   };
 }
 
-function buildAutoscalerOptions({ options }: PoolFile['clusterAutoscaler']) {
+function buildScaleUp({ stabilizationWindow, delayAfterAdd, ...rest }: PoolFile['scaleUp']) {
   return {
-    scaleDownUtilizationThreshold: options.scaleDownUtilizationThreshold,
-    scaleDownGpuUtilizationThreshold: options.scaleDownGpuUtilizationThreshold,
-    scaleDownUnneededTimeMs: toOptionalMs(options.scaleDownUnneededTime),
-    scaleDownUnreadyTimeMs: toOptionalMs(options.scaleDownUnreadyTime),
-    maxNodeProvisionTimeMs: toOptionalMs(options.maxNodeProvisionTime),
-    zeroOrMaxNodeScaling: options.zeroOrMaxNodeScaling,
-    ignoreDaemonSetsUtilization: options.ignoreDaemonSetsUtilization,
+    ...rest,
+    stabilizationWindowMs: toMs(stabilizationWindow),
+    delayAfterAddMs: toMs(delayAfterAdd),
+  };
+}
+
+function buildScaleDown(scaleDown: PoolFile['scaleDown']) {
+  const {
+    unneededTime,
+    drainTimeout,
+    delayAfterAdd,
+    delayAfterDelete,
+    delayAfterFailure,
+    ...rest
+  } = scaleDown;
+  return {
+    ...rest,
+    unneededTimeMs: toMs(unneededTime),
+    drainTimeoutMs: toMs(drainTimeout),
+    delayAfterAddMs: toMs(delayAfterAdd),
+    delayAfterDeleteMs: toMs(delayAfterDelete),
+    delayAfterFailureMs: toMs(delayAfterFailure),
+  };
+}
+
+/** Undefined: the autoscaler's own flag applies. */
+function buildAutoscalerOptions({ options }: PoolFile['clusterAutoscaler']) {
+  const { scaleDownUnneededTime, scaleDownUnreadyTime, maxNodeProvisionTime, ...rest } = options;
+  return {
+    ...rest,
+    scaleDownUnneededTimeMs: toOptionalMs(scaleDownUnneededTime),
+    scaleDownUnreadyTimeMs: toOptionalMs(scaleDownUnreadyTime),
+    maxNodeProvisionTimeMs: toOptionalMs(maxNodeProvisionTime),
   };
 }

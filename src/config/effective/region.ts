@@ -5,6 +5,7 @@ import type { SecretSource } from '../secrets/secret-source.ts';
 import { parseVmIdRange } from '../values/vm-id-range.ts';
 import {
   type BuildContext,
+  omit,
   toKubernetesSecretSource,
   toMs,
   toOptionalPath,
@@ -19,8 +20,24 @@ export type RegionLogin =
   /** SSH transport needs no Proxmox login. */
   | { readonly kind: 'none' };
 
+const CONVERTED_KEYS = [
+  'endpoints',
+  'token',
+  'user',
+  'passwordFile',
+  'passwordEnv',
+  'passwordRef',
+  'tls',
+  'transport',
+  'managedTag',
+  'requestTimeout',
+  'taskTimeout',
+] as const;
+
+/** The region that other folders receive. Keys without a conversion pass through. */
 export function buildRegion(name: string, region: RegionFile, context: BuildContext) {
   return {
+    ...omit(region, CONVERTED_KEYS),
     name,
     endpoints: region.endpoints.map((text) => new URL(text).origin),
     login: buildLogin(region, context),
@@ -30,18 +47,11 @@ export function buildRegion(name: string, region: RegionFile, context: BuildCont
       insecure: region.tls.insecure,
     },
     transport: buildTransport(region, context),
-    hosts: region.hosts,
-    vmIds: unwrapParsed(parseVmIdRange(region.vmIds)),
-    storage: {
-      images: region.storage.images,
-      seeds: region.storage.seeds,
-      disks: [region.storage.disks].flat(),
-    },
-    limits: region.limits,
-    managedTag: region.managedTag,
-    tags: region.tags,
-    resourcePool: region.resourcePool,
     requestTimeoutMs: toMs(region.requestTimeout),
+    vmIds: unwrapParsed(parseVmIdRange(region.vmIds)),
+    storage: { ...region.storage, disks: [region.storage.disks].flat() },
+    /** The managed tag first. For people and lists; tags prove no ownership. */
+    tags: [region.managedTag, ...region.tags],
     taskTimeoutMs: toMs(region.taskTimeout),
   };
 }

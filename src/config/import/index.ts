@@ -25,18 +25,13 @@ import { mapVmPlan } from './vm-plan/index.ts';
 import { ImportWriter } from './writer.ts';
 
 export {
-  type ImportReportJson,
   importReportJson,
   renderImportProblems,
   renderImportReport,
 } from './render-report.ts';
 export {
-  type ImportNote,
-  type ImportProblem,
   type ImportRequest,
   type ImportResult,
-  type NoteSeverity,
-  type SourceEnvironment,
 } from './result.ts';
 
 const MAX_TEXT_LENGTH = 1_000_000;

@@ -477,7 +477,8 @@ describe('the effective config', () => {
       regions: ['lab'],
       from: { kind: 'image', image: 'jammy' },
       join: 'none',
-      size: {
+      size: { cpu: 2, memoryBytes: 4 * 1024 ** 3, diskBytes: 20 * 1024 ** 3 },
+      sizes: {
         kind: 'choice',
         sizes: [{ cpu: 2, memoryBytes: 4 * 1024 ** 3, diskBytes: 20 * 1024 ** 3 }],
       },
@@ -518,7 +519,10 @@ describe('the effective config', () => {
       v4: {
         kind: 'static',
         prefix: 24,
-        ranges: [{ count: 1 }, { from: '10.0.0.7', to: '10.0.0.8', count: 2 }],
+        ranges: [
+          { from: '10.0.0.5', to: '10.0.0.5' },
+          { from: '10.0.0.7', to: '10.0.0.8' },
+        ],
       },
       v6: { kind: 'off' },
       dns: ['10.0.0.1'],

@@ -220,4 +220,3 @@ export const joinSchema = z
   .prefault({});
 
 export const JOIN_KINDS = ['k3s', 'rke2', 'kubeadm', 'custom'] as const;
-export type JoinKind = (typeof JOIN_KINDS)[number];

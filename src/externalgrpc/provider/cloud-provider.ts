@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CloudProvider service. Reads are served from memory. An RPC that changes something waits until its intent is
 // durable; the fleet does the work later.
+
 import { create } from '@bufbuild/protobuf';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
+import type { PoolConfig } from '../../config/types/index.ts';
 import type { FleetView } from '../../fleet/index.ts';
 import type { Machine, MachineId } from '../../model/machine.ts';
 
@@ -18,7 +20,7 @@ import type {
   PricingPodPriceRequest,
 } from '../gen/externalgrpc/cloud_provider_pb.js';
 import type { Implementation } from '../server/services.ts';
-import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
+import type { ExternalGrpcSettings } from '../settings.ts';
 import { encodeNode } from './encode-node.ts';
 import { Groups } from './groups.ts';
 import { effectiveOptions } from './options.ts';
@@ -98,7 +100,7 @@ export class Provider {
   }
 
   options({ id, defaults }: NodeGroupAutoscalingOptionsRequest) {
-    const options = effectiveOptions(this.groups.settings(id).options, defaults);
+    const options = effectiveOptions(this.groups.settings(id).clusterAutoscaler, defaults);
     return options === undefined ? {} : { nodeGroupAutoscalingOptions: options };
   }
 
@@ -107,7 +109,7 @@ export class Provider {
     const { node } = request;
     if (node === undefined) throw invalidRequest('the request contains no node');
     const { settings, fleet } = this.#parts;
-    const named = settings.groups.find((group) => node.labels[group.groupLabel] === group.name);
+    const named = settings.pools.find((group) => node.labels[group.groupLabel] === group.name);
     const pool = named?.name ?? findPool(resolveNode(node, fleet.view));
     if (pool === undefined)
       throw new NotFound('MACHINE_NOT_FOUND', 'the node belongs to no node group');
@@ -124,8 +126,8 @@ export class Provider {
   }
 
   gpuTypes(): readonly string[] {
-    const { groups, gpu } = this.#parts.settings;
-    return [...new Set([...gpu.types, ...groups.flatMap((group) => group.gpu?.type ?? [])])];
+    const { pools, gpu } = this.#parts.settings;
+    return [...new Set([...gpu.types, ...pools.flatMap((pool) => pool.gpu?.type ?? [])])];
   }
 
   gpuLabel(): string {
@@ -167,7 +169,7 @@ export class Provider {
     return forecast.takenAt(region) === undefined || forecast.hasVm(region, vmId);
   }
 
-  #requireFreshView(group: GroupSettings): void {
+  #requireFreshView(group: PoolConfig): void {
     if (this.groups.isReadWithin(group, VIEW_MAX_AGE_MS)) return;
     const { name, regions } = group;
     const { forecast } = this.#parts.fleet;
@@ -276,7 +278,7 @@ class Templates {
     this.#gpuLabel = gpu.label;
   }
 
-  bytes(group: GroupSettings): Uint8Array {
+  bytes(group: PoolConfig): Uint8Array {
     const learned = this.#view.pools.get(group.name)?.allocatable[sizeKey(group.size)];
     const known = this.#encoded.get(group.name);
     if (known !== undefined && known.learned === learned) return known.bytes;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The autoscaler compares target and instances. If they differ, or two instances share an id, it "fixes" the size in
 // every loop and does nothing else.
+
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { aPoolConfig } from '../../config/types/testing/sample-pool.ts';
 import { REGION } from '../../fleet/testing/settings.ts';
 import { aTestFleet } from '../../fleet/testing/test-fleet.ts';
 import type { Intent } from '../../model/intent.ts';
@@ -14,7 +16,6 @@ import {
   NodeGroupNodesResponseSchema,
   InstanceStatus_InstanceState as State,
 } from '../gen/externalgrpc/cloud_provider_pb.js';
-import type { GroupSettings } from '../settings.ts';
 import { Groups } from './groups.ts';
 import { resolveNode } from './resolve-node.ts';
 
@@ -25,39 +26,7 @@ function asReceived(list: NodeGroupNodesResponse): NodeGroupNodesResponse {
 
 const size = { cpu: 2, memoryBytes: 2 ** 31, diskBytes: 2 ** 34 };
 
-const NO_RESERVE = { cpuMilli: 0, memoryBytes: 0, diskBytes: 0 };
-
-const GROUP: GroupSettings = {
-  name: 'workers',
-  regions: [REGION],
-  min: 0,
-  max: 10,
-  size,
-  zone: undefined,
-  architecture: 'amd64',
-  labels: {},
-  groupLabel: 'autoscaler.proxmox/group',
-  taints: [],
-  instanceType: undefined,
-  gpu: undefined,
-  extendedResources: {},
-  capacity: {
-    maxPods: 110,
-    kubeReserved: NO_RESERVE,
-    systemReserved: NO_RESERVE,
-    evictionThreshold: { memoryBytes: 0, diskPercentage: 0 },
-  },
-  pricePerHour: undefined,
-  options: {
-    scaleDownUtilizationThreshold: undefined,
-    scaleDownGpuUtilizationThreshold: undefined,
-    scaleDownUnneededTimeMs: undefined,
-    scaleDownUnreadyTimeMs: undefined,
-    maxNodeProvisionTimeMs: undefined,
-    zeroOrMaxNodeScaling: undefined,
-    ignoreDaemonSetsUtilization: undefined,
-  },
-};
+const GROUP = aPoolConfig({ regions: [REGION], size });
 
 function machineId(number: number): MachineId {
   const id = parseMachineId(`00000000-0000-4000-8000-${String(number).padStart(12, '0')}`);
@@ -156,7 +125,7 @@ it('the target equals the number of instances that are not being deleted, and th
           await store.intents.create(String(index), toIntent(index, one));
         await fleet.view.refresh();
         const pricing = { vcpuHour: 0, memoryGiBHour: 0 };
-        const settings = { groups: [GROUP], pricing, gpu: { label: '', types: [] } };
+        const settings = { pools: [GROUP], pricing, gpu: { label: '', types: [] } };
         const { view } = fleet;
         const groups = new Groups({ fleet: { view, forecast: FORECAST }, clock, settings });
         const { instances } = asReceived(groups.instances('workers'));

@@ -4,9 +4,10 @@
 
 import { create, toBinary } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import type { PoolConfig } from '../../config/types/index.ts';
 import type { FleetView, Headroom } from '../../fleet/index.ts';
 import type { Machine } from '../../model/machine.ts';
-import type { Member } from '../../pools/index.ts';
+import { type Member, maxMachines } from '../../pools/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { NotFound, Unreachable } from '../../ports/errors.ts';
 import type { FleetAccess } from '../fleet-access.ts';
@@ -15,7 +16,7 @@ import {
   type NodeGroupNodesResponse,
   NodeGroupNodesResponseSchema,
 } from '../gen/externalgrpc/cloud_provider_pb.js';
-import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
+import type { ExternalGrpcSettings } from '../settings.ts';
 import {
   type InstanceShape,
   isUnacknowledgedFailure,
@@ -51,7 +52,7 @@ export interface GroupParts {
 export class Groups {
   readonly #fleet: GroupParts['fleet'];
   readonly #clock: GroupParts['clock'];
-  readonly #settings: ReadonlyMap<string, GroupSettings>;
+  readonly #settings: ReadonlyMap<string, PoolConfig>;
   readonly #summaries = new Map<string, PoolSummary>();
   readonly #instanceLists: InstanceLists;
 
@@ -59,7 +60,7 @@ export class Groups {
     this.#fleet = fleet;
     this.#clock = clock;
     this.#instanceLists = new InstanceLists(fleet.view);
-    this.#settings = new Map(settings.groups.map((group) => [group.name, group]));
+    this.#settings = new Map(settings.pools.map((group) => [group.name, group]));
   }
 
   all(): readonly GroupView[] {
@@ -73,7 +74,7 @@ export class Groups {
     return group === undefined || !this.#isKnown(group) ? undefined : this.#describe(group);
   }
 
-  settings(id: string): GroupSettings {
+  settings(id: string): PoolConfig {
     const group = this.#settings.get(id);
     if (group === undefined) throw new NotFound('POOL_NOT_FOUND', `no node group ${quoteId(id)}`);
     if (this.#isKnown(group)) return group;
@@ -88,7 +89,7 @@ export class Groups {
    * Whether one of its regions has been read, or records of it exist. After the records were lost, a pool whose regions
    * cannot be read would appear empty, and the autoscaler would create its machines again in other groups.
    */
-  #isKnown({ name, regions }: GroupSettings): boolean {
+  #isKnown({ name, regions }: PoolConfig): boolean {
     const { forecast, view } = this.#fleet;
     const { index, pools } = view;
     return (
@@ -119,7 +120,7 @@ export class Groups {
   }
 
   /** Members that use up headroom since it was counted, placed or not. */
-  #countClaims(group: GroupSettings, headroom: Headroom): number {
+  #countClaims(group: PoolConfig, headroom: Headroom): number {
     const summary = this.#summarize(group);
     if (summary.claims?.headroom === headroom) return summary.claims.count;
     const isNew = ({ phase, placedAt = 0 }: Member) =>
@@ -132,36 +133,37 @@ export class Groups {
   }
 
   /** Whether one of the group's regions was read at most `maxAgeMs` ago. */
-  isReadWithin({ regions }: GroupSettings, maxAgeMs: number): boolean {
+  isReadWithin({ regions }: PoolConfig, maxAgeMs: number): boolean {
     const since = this.#clock.now() - maxAgeMs;
     return regions.some((region) => (this.#fleet.forecast.takenAt(region) ?? -Infinity) >= since);
   }
 
   /** The maximum is never below the target: the autoscaler would delete machines. */
-  #describe(group: GroupSettings): GroupView {
+  #describe(group: PoolConfig): GroupView {
     const { targetSize, memberCount } = this.#summarize(group);
     const headroom = this.headroom(group.name);
-    const fits = headroom === undefined ? group.max : Math.min(group.max, memberCount + headroom);
+    const max = maxMachines(group);
+    const fits = headroom === undefined ? max : Math.min(max, memberCount + headroom);
     const maxSize = Math.max(targetSize, mayOffer(group, fits) ? fits : 0);
     return {
       id: group.name,
-      minSize: group.min,
+      minSize: group.limits.min,
       maxSize,
       debug: this.#debug(group, targetSize, headroom),
     };
   }
 
-  #debug(group: GroupSettings, targetSize: number, headroom: number | undefined): string {
-    const { name, min, max } = group;
+  #debug(group: PoolConfig, targetSize: number, headroom: number | undefined): string {
+    const { name, limits } = group;
     const isOutdated = headroom !== undefined && !this.isReadWithin(group, HEADROOM_MAX_AGE_MS);
     const reason = isOutdated
       ? 'its hosts cannot be read'
       : this.#fleet.forecast.headroom(name)?.reason;
     const text = headroom === undefined ? 'headroom not counted yet' : `headroom for ${headroom}`;
-    return `${name} (${min}-${max}, target ${targetSize}, ${reason ?? text})`;
+    return `${name} (${limits.min}-${maxMachines(group)}, target ${targetSize}, ${reason ?? text})`;
   }
 
-  #summarize({ name }: GroupSettings): PoolSummary {
+  #summarize({ name }: PoolConfig): PoolSummary {
     const { index } = this.#fleet.view;
     const version = index.version(name);
     const known = this.#summaries.get(name);
@@ -184,8 +186,8 @@ export class Groups {
 }
 
 /** A group with zeroOrMaxNodeScaling grows from zero to its maximum in one step, so a smaller maximum is useless. */
-function mayOffer({ options, max }: GroupSettings, fits: number): boolean {
-  return options.zeroOrMaxNodeScaling !== true || fits === max;
+function mayOffer(group: PoolConfig, fits: number): boolean {
+  return group.clusterAutoscaler.zeroOrMaxNodeScaling !== true || fits === maxMachines(group);
 }
 
 /** Ids come from the client: any content, any length. */

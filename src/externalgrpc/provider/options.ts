@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of a node group. A response replaces every option of the autoscaler, so it is complete or absent: a missing
 // duration crashes autoscalers up to 1.34 and counts as zero in later ones.
+
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, durationMs } from '@bufbuild/protobuf/wkt';
+import type { PoolConfig } from '../../config/types/index.ts';
 import type {
   NodeGroupAutoscalingOptions,
   NodeGroupAutoscalingOptionsSchema,
 } from '../gen/externalgrpc/cloud_provider_pb.js';
-import type { OptionSettings } from '../settings.ts';
 
 const NANOSECONDS_PER_MS = 1_000_000n;
 
@@ -21,7 +22,7 @@ const FLAG_DEFAULTS = {
 
 /** Undefined: the autoscaler's flags apply. */
 export function effectiveOptions(
-  settings: OptionSettings,
+  settings: PoolConfig['clusterAutoscaler'],
   defaults: NodeGroupAutoscalingOptions | undefined,
 ): MessageInitShape<typeof NodeGroupAutoscalingOptionsSchema> | undefined {
   const isSet = Object.values(settings).some((value) => value !== undefined);
@@ -47,7 +48,7 @@ const NO_DEFAULTS = {
 
 /** Zero and false are set values and are kept. */
 function mergeScaleDownOptions(
-  settings: OptionSettings,
+  settings: PoolConfig['clusterAutoscaler'],
   defaults: typeof NO_DEFAULTS | NodeGroupAutoscalingOptions = NO_DEFAULTS,
 ) {
   return {
@@ -76,7 +77,7 @@ interface Times {
   readonly provisionMs: number;
 }
 
-function mergeTimes(settings: OptionSettings, flags: Times): Times {
+function mergeTimes(settings: PoolConfig['clusterAutoscaler'], flags: Times): Times {
   return {
     unneededMs: settings.scaleDownUnneededTimeMs ?? flags.unneededMs,
     unreadyMs: settings.scaleDownUnreadyTimeMs ?? flags.unreadyMs,

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prices of nodes and pods over a time span. Only ratios matter, so any currency works.
+
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { ExternalGrpcSettings, GroupSettings } from '../settings.ts';
+import type { PoolConfig } from '../../config/types/index.ts';
+import type { ExternalGrpcSettings } from '../settings.ts';
 import type { PodRequests } from './pod-requests.ts';
 
 const GIB = 2 ** 30;
 const HOUR_MS = 3_600_000;
 
 export function nodePricePerHour(
-  { size, pricePerHour }: GroupSettings,
+  { size, pricePerHour }: PoolConfig,
   pricing: ExternalGrpcSettings['pricing'],
 ): number {
   return pricePerHour ?? resourcePricePerHour({ cpuMilli: size.cpu * 1_000, ...size }, pricing);

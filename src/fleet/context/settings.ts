@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's settings: complete, valid and readonly.
+// The fleet's settings: complete, valid, readonly. Pools and regions are those of the config; setup/ adds what needs I/O.
 import type { LoginInput, PoolInput } from '../../bootstrap/index.ts';
-import type { MachineSize } from '../../model/machine.ts';
-import type { FamilyRule, HostFilter, PlacementRules } from '../../placement/index.ts';
-import type { DiskOptions } from '../../ports/hypervisor.ts';
+import type { PoolConfig, RegionSettings } from '../../config/types/index.ts';
 import type { JoinSettings } from './join-settings.ts';
 
-export interface RegionSettings {
-  readonly name: string;
-  readonly hosts: HostFilter;
-  readonly vmIds: { readonly from: number; readonly to: number };
-  readonly storage: {
-    readonly images: string;
-    readonly seeds: string;
-    readonly disks: readonly string[];
-  };
-  readonly limits: { readonly createsPerHost: number; readonly createsPerStorage: number };
-  /** The managed tag first. For display and listing; a tag proves no ownership. */
-  readonly tags: readonly string[];
-  readonly resourcePool: string | undefined;
-  readonly taskTimeoutMs: number;
-}
+export type { RegionSettings } from '../../config/types/index.ts';
 
 export interface ImageSettings {
   readonly url: string;
@@ -40,23 +24,10 @@ export type SourceSettings =
     }
   | { readonly kind: 'netboot' };
 
-export interface InterfaceSettings {
-  readonly model: string;
-  readonly bridge: string;
-  readonly vlan: number | undefined;
-  readonly mtu: number | undefined;
-  readonly queues: number | undefined;
-  readonly macPrefix: string | undefined;
-  readonly firewall: boolean;
-}
-
-export interface NetworkSettings {
-  readonly interfaces: readonly InterfaceSettings[];
-  readonly v4: FamilyRule;
-  readonly v6: FamilyRule;
-  readonly dns: readonly string[];
-  readonly search: readonly string[];
-}
+export type NetworkSettings = PoolConfig['network'];
+export type InterfaceSettings = NetworkSettings['interfaces'][number];
+/** A size that has a name in the config. */
+export type NamedSize = PoolConfig['instanceTypes'][number];
 
 /** Content of the seed beside the machine's own facts. Without it the VM gets no seed. */
 export interface SeedSettings {
@@ -66,50 +37,9 @@ export interface SeedSettings {
   readonly join: JoinSettings;
 }
 
-/** A size with a name in the config. */
-export interface NamedSize extends MachineSize {
-  readonly name: string;
-}
-
-export interface PoolSettings {
-  readonly name: string;
-  /** In order of preference: the first with capacity gets the machine. */
-  readonly regions: readonly string[];
+/** A pool of the config, with what its machines are created from. */
+export interface PoolSettings extends PoolConfig {
   readonly source: SourceSettings;
-  /** Size of machines that are requested without one. */
-  readonly size: MachineSize;
-  /** Values of the instance-type label by size. */
-  readonly instanceTypes: readonly NamedSize[];
-  readonly memoryOverheadBytes: number;
-  readonly balloonBytes: number;
-  readonly names: {
-    readonly prefix: string;
-    readonly role: string | undefined;
-    readonly suffix: 'id' | 'ordinal';
-  };
-  readonly limits: {
-    readonly min: number;
-    readonly max: number;
-    /** Sum over all machines; 0 = no limit. */
-    readonly cpu: number;
-    readonly memoryBytes: number;
-  };
-  readonly network: NetworkSettings;
-  readonly disk: DiskOptions & { readonly storage: string | undefined };
-  /** Further VM options, already validated. */
-  readonly options: Readonly<Record<string, string>>;
-  readonly placement: PlacementRules;
-  /** Whether the pool's machines become Nodes. */
-  readonly joins: boolean;
-  /** Key of the label that names the pool on its Nodes. */
-  readonly groupLabel: string;
-  readonly provisionTimeoutMs: number;
-  /** Maximum time from a guest that is up to its Node. */
-  readonly registrationTimeoutMs: number;
-  readonly deletion: {
-    readonly mode: 'shutdown' | 'stop';
-    readonly shutdownTimeoutMs: number;
-  };
   readonly seed: SeedSettings | undefined;
 }
 

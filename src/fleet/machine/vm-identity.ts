@@ -53,7 +53,7 @@ export function hardwareOf(machine: Machine, pool: PoolSettings): VmHardware {
     balloonBytes: pool.balloonBytes,
     networks: pool.network.interfaces.map((card, index) => networkOf(machine.id, card, index)),
     bootFrom: pool.source.kind === 'netboot' ? 'network' : 'disk',
-    options: pool.options,
+    options: pool.vmOptions,
   };
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Complete settings with plausible values; a test overrides only what it is about.
+import { aPoolConfig } from '../../config/types/testing/sample-pool.ts';
 import type { Host } from '../../model/host.ts';
 import type {
   FleetSettings,
@@ -58,46 +59,16 @@ export function aRegion(overrides: Partial<RegionSettings> = {}): RegionSettings
 }
 
 export function aPool(overrides: Partial<PoolSettings> = {}): PoolSettings {
+  const config = aPoolConfig();
   return {
-    name: 'workers',
+    ...config,
     regions: [REGION],
+    from: { kind: 'image', image: 'noble' },
     source: IMAGE_SOURCE,
-    size: { cpu: 2, memoryBytes: 2 * GIB, diskBytes: 20 * GIB },
-    instanceTypes: [],
-    memoryOverheadBytes: 0,
-    balloonBytes: 0,
     names: { prefix: 'worker', role: undefined, suffix: 'id' },
-    limits: { min: 0, max: 10, cpu: 0, memoryBytes: 0 },
-    network: {
-      interfaces: [
-        {
-          model: 'virtio',
-          bridge: 'vmbr0',
-          vlan: undefined,
-          mtu: undefined,
-          queues: undefined,
-          macPrefix: undefined,
-          firewall: false,
-        },
-      ],
-      v4: { kind: 'dhcp' },
-      v6: { kind: 'off' },
-      dns: [],
-      search: [],
-    },
-    disk: { storage: undefined, discard: true, ssd: false, iothread: true, cache: 'none' },
-    options: {},
-    placement: {
-      strategy: 'spread',
-      hosts: { allow: [], deny: [] },
-      cpuOvercommit: 2,
-      memoryOvercommit: 1,
-      memoryReserveBytes: 0,
-    },
-    joins: false,
-    groupLabel: 'autoscaler.proxmox/group',
-    provisionTimeoutMs: 15 * 60_000,
-    registrationTimeoutMs: 5 * 60_000,
+    vmOptions: {},
+    network: { ...config.network, v6: { kind: 'off' } },
+    placement: { ...config.placement, memoryReserveBytes: 0 },
     deletion: { mode: 'shutdown', shutdownTimeoutMs: 60_000 },
     seed: {
       registration: {

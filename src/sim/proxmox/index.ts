@@ -18,14 +18,13 @@ export {
 export { SimConnectionError, type SimRequest, type SimResponse } from './http/messages.ts';
 export { makeCertificate } from './server/certificate.ts';
 export {
-  networkUrlSource,
   type ServedSim,
   type ServeOptions,
   serveProxmoxSim,
 } from './server/serve.ts';
+export { startProxmoxSim } from './server/start.ts';
 export { createProxmoxSim, type ProxmoxSim, type SimOptions } from './sim.ts';
 export { type ClusterDescription, defaultCluster } from './state/cluster-description.ts';
-export { parseClusterDescription } from './state/parse-cluster-file.ts';
 export { SIMULATED_DURATIONS_MS, SIMULATED_TIMEOUTS_MS } from './tasks/durations.ts';
 /** For tests that create their own certificates. */
 export * as x509 from './x509/der.ts';

@@ -3,34 +3,34 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { Said } from './said.ts';
+import type { WorkerReport } from './worker-report.ts';
 
 export const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
 
-/** A worker as its parent sees it: what it has said so far, and how it ends. */
+/** A worker, seen from its parent: its reports so far, and its end. */
 export class WorkerProcess {
   readonly name: string;
-  readonly said: Said[] = [];
+  readonly reports: WorkerReport[] = [];
   readonly ended: Promise<void>;
   readonly #child: ChildProcessWithoutNullStreams;
-  #complaint = '';
+  #stderrText = '';
   #isKilled = false;
 
   constructor(
     args: readonly string[],
-    onSaid: (said: Said, by: WorkerProcess) => void = () => undefined,
+    onReport: (report: WorkerReport, by: WorkerProcess) => void = () => undefined,
   ) {
     this.name = args.at(-1) ?? '';
     this.#child = spawn(process.execPath, [WORKER, ...args]);
-    this.#child.stderr.on('data', (data) => (this.#complaint += String(data)));
-    // Orders to one that was just killed go nowhere.
+    this.#child.stderr.on('data', (data) => (this.#stderrText += String(data)));
+    // Writing to a killed worker fails; ignore it.
     this.#child.stdin.on('error', () => undefined);
     const lines = createInterface({ input: this.#child.stdout });
     lines.on('line', (line) => {
-      const said = parse(line);
-      if (said === undefined) return;
-      this.said.push(said);
-      onSaid(said, this);
+      const report = parse(line);
+      if (report === undefined) return;
+      this.reports.push(report);
+      onReport(report, this);
     });
     this.ended = this.#end(once(lines, 'close'));
   }
@@ -39,7 +39,7 @@ export class WorkerProcess {
     return this.#isKilled;
   }
 
-  order(line: 'pause' | 'resume'): void {
+  send(line: 'pause' | 'resume'): void {
     this.#child.stdin.write(`${line}\n`);
   }
 
@@ -52,17 +52,17 @@ export class WorkerProcess {
     this.#child.kill('SIGKILL');
   }
 
-  /** Resolves after its last word was heard; rejects if it ended by itself in any other way than well. */
-  async #end(lastWord: Promise<unknown>): Promise<void> {
-    const [[code, signal]] = await Promise.all([once(this.#child, 'exit'), lastWord]);
+  /** Resolves after the last report was read; rejects when the worker failed by itself. */
+  async #end(outputClosed: Promise<unknown>): Promise<void> {
+    const [[code, signal]] = await Promise.all([once(this.#child, 'exit'), outputClosed]);
     if (code !== 0 && !this.#isKilled) {
-      throw new Error(`worker ${this.name} ended with ${code ?? signal}: ${this.#complaint}`);
+      throw new Error(`worker ${this.name} ended with ${code ?? signal}: ${this.#stderrText}`);
     }
   }
 }
 
-/** The last line of a killed process may be cut short: then it was not said. */
-function parse(line: string): Said | undefined {
+/** The last line of a killed process may be truncated; it does not count. */
+function parse(line: string): WorkerReport | undefined {
   try {
     return JSON.parse(line);
   } catch {

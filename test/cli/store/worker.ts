@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of the tests beside it: `node worker.ts <task> <database> [<name>]`. It says what happened, one
-// JSON object per line, each written to the pipe before the next step begins: what was said, was done.
+// A worker process of these tests: `node worker.ts <task> <database> [<name>]`. It reports each step as a line of JSON,
+// written after the step is done and before the next one begins.
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Lease } from '../../../src/model/lease.ts';
@@ -9,21 +9,21 @@ import { aJournalEntry, aPoolState } from '../../../src/ports/fakes/sample-recor
 import type { Store } from '../../../src/ports/store.ts';
 import { openSqliteStore } from '../../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../../src/system/index.ts';
-import { LEASE_MS, type Said } from './said.ts';
+import { LEASE_MS, type WorkerReport } from './worker-report.ts';
 
-const NOBODY = 65_534;
+const NOBODY_UID = 65_534;
 const [task = '', path = '', name = ''] = process.argv.slice(2);
 
-function say(said: Said): void {
-  writeSync(1, `${JSON.stringify(said)}\n`);
+function report(step: WorkerReport): void {
+  writeSync(1, `${JSON.stringify(step)}\n`);
 }
 
 function open(): Promise<Store> {
   return openSqliteStore({ path, clock: systemClock, random: systemRandom });
 }
 
-/** The code of the product's error; anything else ends the process. */
-async function codeOf(promise: Promise<unknown>): Promise<string> {
+/** The code of a PvescalerError, or 'none'; any other error ends the process. */
+async function catchCode(promise: Promise<unknown>): Promise<string> {
   try {
     await promise;
     return 'none';
@@ -33,23 +33,23 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-/** What the parent wants: `pause` and `resume` by line, the end by closing the pipe. */
-class Orders {
-  isOver = false;
+/** Commands of the parent on standard input: `pause`, `resume`; closing it ends the worker. */
+class ParentCommands {
+  isClosed = false;
   isPaused = false;
   #changed = Promise.withResolvers<void>();
 
   constructor() {
     const lines = createInterface({ input: process.stdin });
     lines.on('line', (line) => this.#set({ isPaused: line === 'pause' }));
-    lines.on('close', () => this.#set({ isOver: true, isPaused: false }));
+    lines.on('close', () => this.#set({ isClosed: true, isPaused: false }));
   }
 
-  async resumed(): Promise<void> {
+  async waitUntilResumed(): Promise<void> {
     while (this.isPaused) await this.#changed.promise;
   }
 
-  #set(change: Partial<Pick<Orders, 'isOver' | 'isPaused'>>): void {
+  #set(change: Partial<Pick<ParentCommands, 'isClosed' | 'isPaused'>>): void {
     Object.assign(this, change);
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
@@ -63,7 +63,7 @@ async function acquire(store: Store): Promise<Lease | undefined> {
       holder: name,
       durationMs: LEASE_MS,
     });
-    say({ event: 'acquired', token: lease.token, expiresAt: lease.expiresAt });
+    report({ event: 'acquired', token: lease.token, expiresAt: lease.expiresAt });
     return lease;
   } catch (error) {
     if (!(error instanceof PvescalerError) || error.code !== 'LEASE_HELD') throw error;
@@ -71,50 +71,50 @@ async function acquire(store: Store): Promise<Lease | undefined> {
   }
 }
 
-/** Read, add one, write back under the lease: loses a count if ever two do it at once. */
-async function countOne(store: Store, fence: Lease): Promise<void> {
+/** Reads, increments and writes under the lease: two concurrent holders would lose an increment. */
+async function incrementCounter(store: Store, fence: Lease): Promise<void> {
   const seen = await store.pools.get('counter');
   const count = Number(seen?.value.pool ?? 0) + 1;
   const value = aPoolState({ pool: String(count) });
   const written = seen
     ? await store.pools.replace(seen, value, { fence })
     : await store.pools.create('counter', value, { fence });
-  say({ event: 'wrote', token: fence.token, count, revision: written.revision });
+  report({ event: 'wrote', token: fence.token, count, revision: written.revision });
   const { sequence } = await store.journal.append(
     aJournalEntry({ at: systemClock.now(), numbers: { token: fence.token, count } }),
   );
-  say({ event: 'noted', token: fence.token, count, sequence });
+  report({ event: 'noted', token: fence.token, count, sequence });
 }
 
-async function drive(store: Store, lease: Lease, orders: Orders): Promise<void> {
-  for (let turn = 1; !orders.isOver; turn += 1) {
-    if (orders.isPaused) {
-      say({ event: 'paused', token: lease.token });
-      await orders.resumed();
+async function drive(store: Store, lease: Lease, commands: ParentCommands): Promise<void> {
+  for (let step = 1; !commands.isClosed; step += 1) {
+    if (commands.isPaused) {
+      report({ event: 'paused', token: lease.token });
+      await commands.waitUntilResumed();
     }
-    await countOne(store, lease);
-    if (turn % 3 === 0) {
+    await incrementCounter(store, lease);
+    if (step % 3 === 0) {
       const { expiresAt } = await store.leases.renew(lease, LEASE_MS);
-      say({ event: 'renewed', token: lease.token, expiresAt });
+      report({ event: 'renewed', token: lease.token, expiresAt });
     }
-    if (turn % 20 === 0) break;
+    if (step % 20 === 0) break;
   }
-  say({ event: 'releasing', token: lease.token });
+  report({ event: 'releasing', token: lease.token });
   await store.leases.release(lease);
 }
 
-async function fight(): Promise<void> {
-  const orders = new Orders();
+async function contend(): Promise<void> {
+  const commands = new ParentCommands();
   const store = await open();
-  say({ event: 'opened' });
-  while (!orders.isOver) {
+  report({ event: 'opened' });
+  while (!commands.isClosed) {
     const lease = await acquire(store);
     if (lease === undefined) {
       await systemClock.sleep(2);
       continue;
     }
-    const code = await codeOf(drive(store, lease, orders));
-    if (code !== 'none') say({ event: 'refused', token: lease.token, code });
+    const code = await catchCode(drive(store, lease, commands));
+    if (code !== 'none') report({ event: 'refused', token: lease.token, code });
   }
   await store.close();
 }
@@ -126,17 +126,17 @@ async function append(): Promise<void> {
     const key = `${name}-${n}`;
     await store.pools.create(key, aPoolState());
     const { sequence } = await store.journal.append(aJournalEntry({ message: key }));
-    say({ event: 'kept', key, sequence });
+    report({ event: 'kept', key, sequence });
   }
 }
 
-/** Opens and writes one record, as a user whom permissions bind. */
+/** Opens and writes one record, as a user other than root. */
 async function openAsUser(): Promise<void> {
   if (process.getuid?.() === 0) {
-    process.setgid?.(NOBODY);
-    process.setuid?.(NOBODY);
+    process.setgid?.(NOBODY_UID);
+    process.setuid?.(NOBODY_UID);
   }
-  say({ event: 'outcome', code: await codeOf(openAndWrite()) });
+  report({ event: 'outcome', code: await catchCode(openAndWrite()) });
 }
 
 async function openAndWrite(): Promise<void> {
@@ -145,7 +145,7 @@ async function openAndWrite(): Promise<void> {
   await store.close();
 }
 
-/** Writes until the disk is full, then counts what is there. */
+/** Writes until the disk is full, then counts the records. */
 async function fill(): Promise<void> {
   const store = await open();
   let kept = 0;
@@ -154,18 +154,18 @@ async function fill(): Promise<void> {
       await store.pools.create(`k${kept}`, aPoolState({ pool: 'x'.repeat(5_000) }));
     }
   };
-  const code = await codeOf(write());
+  const code = await catchCode(write());
   const found = (await store.pools.list()).length;
   await store.close();
-  say({ event: 'filled', code, kept, found });
+  report({ event: 'filled', code, kept, found });
 }
 
 const tasks: Readonly<Record<string, () => Promise<void>>> = {
-  fight,
+  contend,
   append,
   fill,
   'open-as-user': openAsUser,
-  'open-and-write': async () => say({ event: 'outcome', code: await codeOf(openAndWrite()) }),
+  'open-and-write': async () => report({ event: 'outcome', code: await catchCode(openAndWrite()) }),
 };
 
 await tasks[task]?.();

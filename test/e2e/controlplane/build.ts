@@ -34,7 +34,7 @@ export function setup(): void {
       program: programPath(name),
       target,
       linkerFlags: name === 'etcd' ? '-s -w' : LINKER_FLAGS,
-      say,
+      log: say,
     });
   build('etcd', 'etcd', 'go.etcd.io/etcd/server/v3');
   for (const name of KUBERNETES) build(name, 'kubernetes', `k8s.io/kubernetes/cmd/${name}`);

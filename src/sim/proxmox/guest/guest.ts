@@ -11,7 +11,7 @@ import { type GuestHistory, GuestSystem } from './system/system.ts';
 
 export { GUEST_BOOT_DURATIONS_MS } from './durations.ts';
 export type * from './guest-types.ts';
-export type { OpenConnection, ServerTrust } from './kubelet/server-api.ts';
+export type { OpenConnection } from './kubelet/server-api.ts';
 
 export function createGuest(input: GuestInput): Guest {
   return new SimulatedGuest(input);

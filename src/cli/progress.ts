@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Progress of a command that waits for machines: what the driver reports, phase changes, and refusals and failures
+// from the journal, printed to standard error.
+import type { DriverEvents, PassReport } from '../fleet/index.ts';
+import type { Machine } from '../model/machine.ts';
+import type { OpenFleet } from '../setup/index.ts';
+import type { CommandHost } from './context.ts';
+
+const MAX_NAMED_MACHINES = 3;
+const MAX_JOURNAL_ENTRIES = 20;
+
+export class Progress {
+  readonly #host: CommandHost;
+  readonly #open: OpenFleet;
+  readonly #regions: readonly string[];
+  readonly #phases = new Map<string, string>();
+  #journalSequence: number | undefined;
+  #lastLine = '';
+  #otherDriver: { readonly holder: string; readonly since: number } | undefined;
+  /** True once the regions were read, by this process or by the one that drives. */
+  isSynced = false;
+  /** Passes of this process in which every region was read and every VM's owner was known. */
+  completePasses = 0;
+
+  constructor(host: CommandHost, open: OpenFleet, regions: readonly string[]) {
+    this.#host = host;
+    this.#open = open;
+    this.#regions = regions;
+  }
+
+  /** The process that drives instead of this one, and for how long. */
+  get otherDriver(): { readonly holder: string; readonly forMs: number } | undefined {
+    if (this.#otherDriver === undefined) return undefined;
+    const { holder, since } = this.#otherDriver;
+    return { holder, forMs: this.#host.context.clock.monotonic() - since };
+  }
+
+  readonly events: DriverEvents = {
+    onPassBegin: () => {
+      this.#otherDriver = undefined;
+    },
+    onPass: (report) => this.#recordPass(report),
+    onWaiting: (holder) => this.#recordOtherDriver(holder),
+    onError: (error) => this.#printOnce(error.message),
+  };
+
+  /** Prints changes since the last call. */
+  async printChanges(): Promise<void> {
+    await this.#printPhases();
+    const isFirst = this.#journalSequence === undefined;
+    const entries = await this.#open.store.journal.read({ after: this.#journalSequence ?? 0 });
+    this.#journalSequence = entries.at(-1)?.sequence ?? this.#journalSequence ?? 0;
+    if (isFirst) return;
+    for (const { kind, message } of entries) {
+      if (kind === 'refused' || kind === 'failed') this.#print(message);
+    }
+  }
+
+  #recordPass({ stale, undecided }: PassReport): void {
+    if (Object.keys(stale).length + undecided.length === 0) this.completePasses += 1;
+    const unread = this.#regions.find((region) => stale[region] !== undefined);
+    const undecidedRegion = this.#regions.find((region) => undecided.includes(region));
+    if (unread !== undefined) this.#printOnce(`cannot read region ${unread}: ${stale[unread]}`);
+    else if (undecidedRegion !== undefined) {
+      this.#printOnce(
+        `region ${undecidedRegion}: waiting for a VM that is being cloned; its owner is not known yet`,
+      );
+    } else this.isSynced = true;
+  }
+
+  #recordOtherDriver(holder: string): void {
+    this.#printOnce(`${holder} drives the fleet; watching`);
+    if (this.#otherDriver?.holder !== holder) {
+      this.#otherDriver = { holder, since: this.#host.context.clock.monotonic() };
+    }
+    this.isSynced = true;
+  }
+
+  async #printPhases(): Promise<void> {
+    const { machines } = await this.#open.fleet.status();
+    for (const machine of machines) {
+      const before = this.#phases.get(machine.id);
+      this.#phases.set(machine.id, machine.phase);
+      if (before === undefined && hasEnded(machine)) continue;
+      if (before === machine.phase) continue;
+      // The journal has the error from before this command; it is not repeated there.
+      const error = before === undefined ? await findLastError(this.#open, machine) : undefined;
+      const suffix = error === undefined ? '' : `; ${error}`;
+      this.#print(`${displayName(machine)}: ${machine.phase}${suffix}`);
+    }
+  }
+
+  #printOnce(line: string): void {
+    if (this.#lastLine === line) return;
+    this.#lastLine = line;
+    this.#print(line);
+  }
+
+  #print(line: string): void {
+    this.#host.context.err(`${line}\n`);
+  }
+}
+
+/** Names the machines, their phases and their last errors, in one sentence. */
+export async function describeUnfinished(
+  open: Pick<OpenFleet, 'store'>,
+  machines: readonly Machine[],
+): Promise<string> {
+  if (machines.length === 0) return 'no machine is unfinished';
+  const named: string[] = [];
+  for (const machine of machines.slice(0, MAX_NAMED_MACHINES)) {
+    const error = await findLastError(open, machine);
+    const suffix = error === undefined ? '' : ` (${error})`;
+    named.push(`${displayName(machine)} is ${machine.phase}${suffix}`);
+  }
+  const more = machines.length - named.length;
+  return `${named.join(', ')}${more === 0 ? '' : `, and ${more} more`}`;
+}
+
+/** The newest refusal or failure of the machine's current phase. */
+async function findLastError(
+  { store }: Pick<OpenFleet, 'store'>,
+  { id, phaseSince }: Machine,
+): Promise<string | undefined> {
+  const entries = await store.journal.read({ machine: id, limit: MAX_JOURNAL_ENTRIES });
+  return entries.findLast(({ kind, at }) => kind !== 'did' && at >= phaseSince)?.message;
+}
+
+function displayName({ id, placement }: Machine): string {
+  return placement?.name ?? id;
+}
+
+function hasEnded({ phase }: Machine): boolean {
+  return phase === 'gone' || phase === 'failed';
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ConnectionSource } from './connection.ts';
+
+const SERVICE_ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+
+export interface FindSourceOptions {
+  readonly kubeconfigPath: string | undefined;
+  readonly context: string | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly homeFolder: string;
+  /** Separates the paths in KUBECONFIG. */
+  readonly pathDelimiter: string;
+  readonly fileExists: (path: string) => Promise<boolean>;
+}
+
+/** The configured kubeconfig; else the pod's service account; else the kubeconfig that kubectl uses by default. */
+export async function findConnectionSource({
+  kubeconfigPath,
+  context,
+  environment,
+  homeFolder,
+  pathDelimiter,
+  fileExists,
+}: FindSourceOptions): Promise<ConnectionSource | undefined> {
+  if (kubeconfigPath !== undefined) return { kind: 'kubeconfig', path: kubeconfigPath, context };
+  const isPod = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
+  if (isPod && (await fileExists(SERVICE_ACCOUNT_TOKEN))) return { kind: 'in-cluster' };
+  const [first = ''] = (environment['KUBECONFIG'] ?? '').split(pathDelimiter);
+  const path = first === '' ? `${homeFolder}/.kube/config` : first;
+  return (await fileExists(path)) ? { kind: 'kubeconfig', path, context } : undefined;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon needs from the process. main.ts implements it.
+import type { Config } from '../config/index.ts';
+import type { SetupAdapters, SetupContext, Telemetry } from '../setup/index.ts';
+import type { FrontEndOptions, RunningFrontEnd } from './front-end.ts';
+
+export interface HealthServerOptions {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly health: () => { readonly healthy: boolean; readonly problems: readonly string[] };
+  readonly readiness: () => {
+    readonly ready: boolean;
+    readonly waitingFor: readonly string[];
+    readonly limits: readonly string[];
+    readonly leader: boolean;
+  };
+  readonly metrics: Telemetry['metrics'] | undefined;
+}
+
+export interface ServeAdapters extends SetupAdapters {
+  openTelemetry(log: Config['log']): Promise<Telemetry>;
+  /** InvalidConfig when it cannot listen on the address. */
+  startHealthServer(
+    options: HealthServerOptions,
+  ): Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+  /** The front end of the configured mode; undefined when the mode has none in this release. */
+  startFrontEnd(options: FrontEndOptions): Promise<RunningFrontEnd | undefined>;
+}
+
+export interface ServeContext extends SetupContext {
+  readonly adapters: ServeAdapters;
+  readonly version: string;
+  /** Aborted by the first SIGINT or SIGTERM. */
+  readonly signal: AbortSignal;
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gauges that are computed from the records when metrics are scraped.
+import type { FleetStatus, PassReport, PoolStatus } from '../fleet/index.ts';
+import { type Machine, PHASES } from '../model/machine.ts';
+import type { Meters } from '../ports/meters.ts';
+
+interface GaugeInput {
+  readonly status: FleetStatus;
+  /** Of this process; undefined before its first pass and on standby. */
+  readonly lastPass: PassReport | undefined;
+  readonly now: number;
+}
+
+export function setGauges(meters: Meters, { status, lastPass, now }: GaugeInput): void {
+  const { pools, machines, openIntents } = status;
+  meters.set('pvescaler_machines', machinesByPhase(pools, machines));
+  meters.set('pvescaler_intents_open', [{ labels: {}, value: openIntents }]);
+  meters.set(
+    'pvescaler_pool_target_size',
+    pools.map(({ name, target }) => ({ labels: { pool: name }, value: target })),
+  );
+  meters.set(
+    'pvescaler_pool_limit',
+    pools.flatMap(({ name, min, max }) => [
+      { labels: { pool: name, bound: 'min' }, value: min },
+      { labels: { pool: name, bound: 'max' }, value: max },
+    ]),
+  );
+  setBackoff(meters, pools, now);
+  meters.set('pvescaler_view_age_seconds', viewAges(lastPass, now));
+}
+
+function setBackoff(meters: Meters, pools: readonly PoolStatus[], now: number): void {
+  meters.set(
+    'pvescaler_pool_backoff_seconds',
+    pools.map(({ name, backoff }) => ({
+      labels: { pool: name },
+      value: backoff === undefined ? 0 : (backoff.until - now) / 1_000,
+    })),
+  );
+  meters.set(
+    'pvescaler_pool_consecutive_failures',
+    pools.map(({ name, backoff }) => ({ labels: { pool: name }, value: backoff?.failures ?? 0 })),
+  );
+}
+
+/** Every phase of every pool, including empty ones: alerts need series that do not disappear. */
+function machinesByPhase(pools: readonly PoolStatus[], machines: readonly Machine[]) {
+  const names = new Set([...pools.map(({ name }) => name), ...machines.map(({ pool }) => pool)]);
+  return [...names].flatMap((pool) =>
+    PHASES.map((phase) => ({
+      labels: { pool, phase },
+      value: machines.filter((machine) => machine.pool === pool && machine.phase === phase).length,
+    })),
+  );
+}
+
+function viewAges(lastPass: PassReport | undefined, now: number) {
+  const regions = Object.entries(lastPass?.seenAt.regions ?? {}).map(([region, at]) => ({
+    labels: { source: 'proxmox', region },
+    value: (now - at) / 1_000,
+  }));
+  const cluster = lastPass?.seenAt.cluster;
+  return cluster === undefined
+    ? regions
+    : [
+        ...regions,
+        { labels: { source: 'kubernetes', region: '' }, value: (now - cluster) / 1_000 },
+      ];
+}

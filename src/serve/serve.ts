@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process, any mode. The health server starts first, so that probes report why the process is not ready.
+import type { LoadedConfig } from '../config/index.ts';
+import { asPvescalerError, Cancelled, UnsupportedVersion } from '../ports/errors.ts';
+import {
+  findMissingAccess,
+  needsCluster,
+  type OpenFleet,
+  openFleet,
+  type Telemetry,
+} from '../setup/index.ts';
+import type { ServeContext } from './context.ts';
+import type { RunningFrontEnd } from './front-end.ts';
+import { setGauges } from './gauges.ts';
+import { expectReads, waitForSync } from './wait-for-sync.ts';
+import { Watchdog } from './watchdog.ts';
+
+/** Time for the current reconcile pass to finish after the first signal. */
+const SHUTDOWN_GRACE_MS = 20_000;
+const OPEN_RETRY_MS = 5_000;
+
+interface Daemon {
+  readonly context: ServeContext;
+  readonly loaded: LoadedConfig;
+  readonly telemetry: Telemetry;
+  readonly watchdog: Watchdog;
+  /** Undefined until it is open. */
+  open: OpenFleet | undefined;
+}
+
+/** Runs until the context's signal aborts, or until the fleet or the front end fails. */
+export async function serve(context: ServeContext, loaded: LoadedConfig): Promise<void> {
+  const { config } = loaded;
+  const telemetry = await context.adapters.openTelemetry(config.log);
+  const { log, meters } = telemetry;
+  const watchdog = new Watchdog({ clock: context.clock, log, meters });
+  expectReads(Object.keys(config.regions), needsCluster(config), watchdog);
+  const daemon: Daemon = { context, loaded, telemetry, watchdog, open: undefined };
+  const health = await startHealthServer(daemon);
+  const { mode, pools, regions } = config;
+  log.info('pvescaler starts', {
+    version: context.version,
+    mode,
+    health: health?.url ?? 'off',
+    pools: pools.map(({ name }) => name),
+    regions: Object.keys(regions),
+  });
+  warnAboutPlannedKeys(daemon);
+  try {
+    const open = await retryOpenFleet(daemon);
+    if (open === undefined) return;
+    try {
+      await runOpenFleet(daemon, open);
+    } finally {
+      daemon.open = undefined;
+      await open.close();
+    }
+  } finally {
+    await health?.close();
+    log.info('pvescaler stopped');
+  }
+}
+
+/** Retries while a peer is unreachable; throws when the config cannot work. Undefined when the signal aborted. */
+async function retryOpenFleet(daemon: Daemon): Promise<OpenFleet | undefined> {
+  const { context, loaded, telemetry, watchdog } = daemon;
+  const { log } = telemetry;
+  const { signal, clock } = context;
+  while (!signal.aborted) {
+    try {
+      return await openFleet(context, loaded.config, {
+        access: 'drive',
+        warn: (warning) => log.warn(warning),
+        telemetry,
+      });
+    } catch (cause) {
+      const error = asPvescalerError(cause);
+      if (error.retry !== 'backoff') throw error;
+      log.warn(`opening the fleet failed; retrying in ${OPEN_RETRY_MS / 1_000} s`, { error });
+      watchdog.recordHeartbeat();
+      await clock.sleep(OPEN_RETRY_MS, { signal }).catch(() => undefined);
+    }
+  }
+  return undefined;
+}
+
+async function runOpenFleet(daemon: Daemon, open: OpenFleet): Promise<void> {
+  const { context, watchdog } = daemon;
+  const { clock } = context;
+  daemon.open = open;
+  if (open.cluster === undefined) watchdog.markRead('Kubernetes');
+  warnAboutMissingAccess(daemon, open);
+  const stopSync = new AbortController();
+  const syncing = waitForSync(open, { clock, watchdog, signal: stopSync.signal });
+  let frontEnd: RunningFrontEnd | undefined;
+  try {
+    frontEnd = await startFrontEnd(daemon, open);
+    watchdog.frontEndWaitsFor = () => frontEnd?.waitingFor() ?? [];
+    await driveUntilStopped(daemon, open, frontEnd?.failed);
+  } finally {
+    stopSync.abort();
+    await Promise.all([syncing, frontEnd?.close()]);
+  }
+}
+
+function warnAboutMissingAccess({ telemetry, watchdog }: Daemon, open: OpenFleet): void {
+  for (const { pool, message, blocksCreation } of findMissingAccess(open)) {
+    if (blocksCreation) watchdog.expectRead('Kubernetes', message);
+    watchdog.setLimitation(pool, message);
+    telemetry.log.warn(message);
+  }
+}
+
+const NO_STANDALONE_LOOP =
+  'the standalone autoscaler is not in this release: pools keep their minimum size and follow the command line, but pending pods do not scale them up';
+
+async function startFrontEnd(
+  { context, telemetry }: Daemon,
+  { config, fleet, store, cluster }: OpenFleet,
+): Promise<RunningFrontEnd | undefined> {
+  const { clock, signal, adapters } = context;
+  const { log, meters } = telemetry;
+  const frontEnd = await adapters.startFrontEnd({
+    config,
+    fleet,
+    store,
+    cluster,
+    clock,
+    log,
+    meters,
+    signal,
+  });
+  if (frontEnd !== undefined) log.info(`serving ${frontEnd.description}`);
+  else if (config.mode === 'externalgrpc') throw unsupportedMode(config.mode);
+  else log.warn(NO_STANDALONE_LOOP);
+  return frontEnd;
+}
+
+function unsupportedMode(mode: string): UnsupportedVersion {
+  return new UnsupportedVersion('FEATURE_NOT_THERE', `this release cannot serve mode ${mode}`, {
+    hint: 'Scale pools with pvescaler pool scale until it can; see the changelog.',
+  });
+}
+
+/** Rejects with `failed`, or with the error of the driver. */
+async function driveUntilStopped(
+  daemon: Daemon,
+  open: OpenFleet,
+  failed: Promise<never> | undefined,
+): Promise<void> {
+  const stop = new AbortController();
+  const driving = driveFleet(daemon, open, stop);
+  try {
+    await Promise.race([driving, failed ?? driving]);
+  } finally {
+    stop.abort();
+    await driving.catch(() => undefined);
+  }
+}
+
+/** The first signal lets the current pass finish within SHUTDOWN_GRACE_MS; `stop` interrupts it. */
+async function driveFleet(
+  { context, telemetry, watchdog }: Daemon,
+  { fleet }: OpenFleet,
+  stop: AbortController,
+): Promise<void> {
+  const { clock, signal: finish } = context;
+  const finished = new AbortController();
+  const onFinish = () => {
+    telemetry.log.info('stopping after the current reconcile pass', {
+      graceSeconds: SHUTDOWN_GRACE_MS / 1_000,
+    });
+    watchdog.markStopping();
+    clock.sleep(SHUTDOWN_GRACE_MS, { signal: finished.signal }).then(
+      () => stop.abort(),
+      () => undefined,
+    );
+  };
+  if (finish.aborted) return;
+  finish.addEventListener('abort', onFinish, { once: true });
+  try {
+    await fleet.runDriver({ signal: stop.signal, finish, events: watchdog.events });
+  } catch (error) {
+    if (!(error instanceof Cancelled)) throw error;
+  } finally {
+    finished.abort();
+    finish.removeEventListener('abort', onFinish);
+  }
+}
+
+async function startHealthServer(daemon: Daemon) {
+  const { context, loaded, telemetry, watchdog } = daemon;
+  const { health, metrics } = loaded.config.http;
+  if (health === undefined) return undefined;
+  const { meters } = telemetry;
+  meters.set('pvescaler_build_info', [{ labels: { version: context.version }, value: 1 }]);
+  const read = async () => {
+    const status = await daemon.open?.fleet.status();
+    const now = context.clock.now();
+    if (status !== undefined) setGauges(meters, { status, lastPass: watchdog.lastPass, now });
+    meters.set('pvescaler_ready', [{ labels: {}, value: Number(watchdog.readiness().ready) }]);
+    meters.set('pvescaler_leader', [{ labels: {}, value: Number(watchdog.isLeading) }]);
+    return telemetry.metrics.read();
+  };
+  return context.adapters.startHealthServer({
+    listen: health,
+    health: watchdog.health,
+    readiness: watchdog.readiness,
+    metrics: metrics ? { contentType: telemetry.metrics.contentType, read } : undefined,
+  });
+}
+
+function warnAboutPlannedKeys({ loaded, telemetry }: Daemon): void {
+  for (const { path, feature } of loaded.planned) {
+    telemetry.log.warn(`${path} has no effect: ${feature} is not in this release`);
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fleet's settings: pools and regions of the config, plus what had to be read from files, URLs or the cluster.
+import type { Config, PoolConfig } from '../config/index.ts';
+import type {
+  FleetSettings,
+  ImageSettings,
+  JoinSettings,
+  SeedSettings,
+  SourceSettings,
+} from '../fleet/index.ts';
+import { Bug } from '../ports/errors.ts';
+import type { JoinsByKind } from './join-settings.ts';
+
+export interface ResolvedSettings {
+  readonly cluster: string;
+  readonly holder: string;
+  /** By image name, for images with a checksumUrl. */
+  readonly checksums: Readonly<Record<string, NonNullable<ImageSettings['checksum']>>>;
+  /** Contents of ssh.publicKeyFiles. */
+  readonly publicKeys: readonly string[];
+  readonly joins: JoinsByKind;
+}
+
+/** Pause between passes while a machine is in progress. */
+const BUSY_MS = 500;
+/** Longer than the Cluster Autoscaler's scan interval, so that capacity freed between two scans is used. */
+const UNPLACED_MS = 30_000;
+
+export function fleetSettings(config: Config, resolved: ResolvedSettings): FleetSettings {
+  return {
+    cluster: resolved.cluster,
+    holder: resolved.holder,
+    regions: config.regions,
+    pools: Object.fromEntries(
+      config.pools.map((pool) => [
+        pool.name,
+        {
+          ...pool,
+          source: resolveSource(pool, config, resolved),
+          seed: resolveSeed(pool, config, resolved),
+        },
+      ]),
+    ),
+    backoff: config.guards.backoff,
+    lostAfterMs: config.cleanup.lostAfterMs,
+    nodeLostAfterMs: config.cleanup.lostAfterMs,
+    orphans: config.cleanup.orphans,
+    cloudController: config.cluster.cloudController,
+    namespace: config.cluster.namespace,
+    // The Cluster Autoscaler scales up another pool instead of waiting.
+    unplacedTimeoutMs: config.mode === 'externalgrpc' ? UNPLACED_MS : undefined,
+    maxRequestMs: maxRequestMs(config),
+    reconcileMs: reconcileMs(config),
+    busyMs: BUSY_MS,
+  };
+}
+
+/** The gRPC server offers headroom from views up to 45 s old and none from views older than a minute. */
+const MAX_RECONCILE_MS = 30_000;
+
+function reconcileMs({ mode, intervals }: Config): number {
+  return mode === 'externalgrpc'
+    ? Math.min(intervals.reconcileMs, MAX_RECONCILE_MS)
+    : intervals.reconcileMs;
+}
+
+/** One second more than the largest timeout, since a timeout fires a little late. */
+function maxRequestMs({ regions }: Config): number {
+  return Math.max(0, ...Object.values(regions).map((region) => region.requestTimeoutMs)) + 1_000;
+}
+
+function resolveSource(
+  { name, from }: PoolConfig,
+  config: Config,
+  resolved: ResolvedSettings,
+): SourceSettings {
+  if (from.kind === 'netboot') return { kind: 'netboot' };
+  if (from.kind === 'image') {
+    const image = config.images[from.image];
+    if (image === undefined)
+      throw new Bug('BUG', `pool ${name}: image ${from.image} is not in the checked config`);
+    const { url, format, verifyCertificates } = image;
+    const checksum = image.checksum ?? resolved.checksums[from.image];
+    return { kind: 'image', url, format, verifyCertificates, checksum };
+  }
+  const template = config.templates[from.template];
+  if (template === undefined)
+    throw new Bug('BUG', `pool ${name}: template ${from.template} is not in the checked config`);
+  const { id, idByHost } = template;
+  return { kind: 'template', id, idByHost, name: template.name, clone: from.clone };
+}
+
+const NO_JOIN: JoinSettings = {
+  kind: 'none',
+  packages: [],
+  files: [],
+  cloudConfig: undefined,
+  proxy: undefined,
+};
+
+/** Undefined with netboot: the booted system brings its own configuration. */
+function resolveSeed(
+  pool: PoolConfig,
+  config: Config,
+  resolved: ResolvedSettings,
+): SeedSettings | undefined {
+  if (pool.from.kind === 'netboot') return undefined;
+  const { groupLabel, taints, architecture, gpu } = pool;
+  const labels = gpu === undefined ? pool.labels : { [config.gpu.label]: gpu.type, ...pool.labels };
+  return {
+    registration: { labels, groupLabel, taints, architecture },
+    login: {
+      user: config.ssh.user,
+      publicKeys: [...config.ssh.publicKeys, ...resolved.publicKeys],
+    },
+    // A template contains all packages; an image needs them installed at the first boot.
+    preinstalled: pool.from.kind === 'template',
+    join: (pool.join === 'none' ? undefined : resolved.joins[pool.join]) ?? NO_JOIN,
+  };
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens a fleet from a config: the daemon and every command that reads or drives the fleet start here.
+export type {
+  ConnectedCluster,
+  ConnectOptions,
+  OpenedStore,
+  SetupAdapters,
+  SetupContext,
+  Telemetry,
+} from './context.ts';
+export { findMissingAccess } from './missing-access.ts';
+export { needsCluster, type OpenFleet, openFleet } from './open-fleet.ts';

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the store, connects the adapters of the config, and creates the fleet on them.
+import type { Config } from '../config/index.ts';
+import type { DriverRegistry, Fleet, FleetSettings } from '../fleet/index.ts';
+import type { Cluster } from '../ports/cluster.ts';
+import type { PvescalerError } from '../ports/errors.ts';
+import type { Hypervisor } from '../ports/hypervisor.ts';
+import type { Store } from '../ports/store.ts';
+import { resolveClusterId } from './cluster-id.ts';
+import type { ConnectedCluster, SetupContext, Telemetry } from './context.ts';
+import { fleetSettings } from './fleet-settings.ts';
+import { readImageChecksums } from './image-checksums.ts';
+import { readJoinSettings } from './join-settings.ts';
+
+export interface OpenFleet {
+  readonly fleet: Fleet;
+  readonly store: Store;
+  readonly config: Config;
+  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  /** Undefined without access to Kubernetes, and with access 'read'. */
+  readonly cluster: Cluster | undefined;
+  close(): Promise<void>;
+}
+
+export interface OpenOptions {
+  /** 'read' needs an existing database; 'drive' creates it and connects to Proxmox and Kubernetes. */
+  readonly access: 'read' | 'drive';
+  readonly adjust?: ((settings: FleetSettings) => FleetSettings) | undefined;
+  readonly warn: (warning: string) => void;
+  readonly telemetry?: Telemetry | undefined;
+}
+
+type CloseStep = () => Promise<unknown>;
+
+export async function openFleet(
+  context: SetupContext,
+  config: Config,
+  options: OpenOptions,
+): Promise<OpenFleet> {
+  const closeSteps: CloseStep[] = [];
+  const close = async () => {
+    for (const closeStep of closeSteps.splice(0).toReversed()) await closeStep();
+  };
+  try {
+    return { ...(await open(context, config, { ...options, closeSteps })), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface OpeningFleet extends OpenOptions {
+  readonly closeSteps: CloseStep[];
+}
+
+async function open(
+  context: SetupContext,
+  config: Config,
+  opening: OpeningFleet,
+): Promise<Omit<OpenFleet, 'close'>> {
+  const { adapters, clock, random } = context;
+  const isDriving = opening.access === 'drive';
+  const { path } = config.state;
+  const opened = await (isDriving ? adapters.openOrCreateStore(path) : adapters.openStore(path));
+  opening.closeSteps.push(() => opened.store.close());
+  for (const warning of opened.warnings) opening.warn(warning);
+  const store = opening.telemetry?.instrumentStore(opened.store) ?? opened.store;
+  const { createFleet, DriverRegistry: Registry } = await import('../fleet/index.ts');
+  const driverRegistry = new Registry(clock);
+  const connections = isDriving
+    ? await connectAll(context, config, { ...opening, driverRegistry })
+    : { hypervisors: new Map<string, Hypervisor>(), connected: undefined };
+  const { hypervisors, connected } = connections;
+  const settings = await resolveSettings(context, config, {
+    store,
+    isDriving,
+    connected,
+    warn: opening.warn,
+  });
+  const fleet = createFleet({
+    store,
+    hypervisors,
+    cluster: connected?.cluster,
+    clock,
+    random,
+    settings: opening.adjust?.(settings) ?? settings,
+    driverRegistry,
+  });
+  return { fleet, store, config, hypervisors, cluster: connected?.cluster };
+}
+
+interface Connections {
+  readonly hypervisors: ReadonlyMap<string, Hypervisor>;
+  readonly connected: ConnectedCluster | undefined;
+}
+
+async function connectAll(
+  { adapters, environment }: SetupContext,
+  config: Config,
+  {
+    warn,
+    telemetry,
+    driverRegistry,
+    closeSteps,
+  }: OpeningFleet & { readonly driverRegistry: DriverRegistry },
+): Promise<Connections> {
+  const onBackgroundError = (error: PvescalerError) =>
+    telemetry?.log.debug('an error occurred in the background', { error });
+  const connectOptions = { fence: driverRegistry, meters: telemetry?.meters, onBackgroundError };
+  const hypervisors = new Map<string, Hypervisor>();
+  for (const region of Object.values(config.regions)) {
+    const { hypervisor, warnings } = await adapters.connectProxmox(region, connectOptions);
+    closeSteps.push(() => hypervisor.close());
+    for (const warning of warnings) warn(warning);
+    hypervisors.set(region.name, hypervisor);
+  }
+  const connected = shouldConnectKubernetes(config, environment)
+    ? await adapters.connectKubernetes(config.cluster, connectOptions)
+    : undefined;
+  if (connected !== undefined) closeSteps.push(() => connected.cluster.close());
+  return { hypervisors, connected };
+}
+
+/** A kubeconfig that is only found by default does not count: no pool may join its cluster. */
+export function needsCluster({ cluster, pools }: Config): boolean {
+  return cluster.kubeconfigPath !== undefined || pools.some(({ joins }) => joins);
+}
+
+/**
+ * The Cluster Autoscaler identifies machines by their Nodes, including those of pools with `join: none`. In a pod that
+ * cluster is known; outside, the config must name it.
+ */
+function shouldConnectKubernetes(
+  config: Config,
+  environment: SetupContext['environment'],
+): boolean {
+  const isInPod = environment['KUBERNETES_SERVICE_HOST'] !== undefined;
+  return needsCluster(config) || (config.mode === 'externalgrpc' && isInPod);
+}
+
+interface SettingsInput {
+  readonly store: Store;
+  readonly isDriving: boolean;
+  readonly connected: ConnectedCluster | undefined;
+  readonly warn: (warning: string) => void;
+}
+
+async function resolveSettings(
+  context: SetupContext,
+  config: Config,
+  { store, isDriving, connected, warn }: SettingsInput,
+): Promise<FleetSettings> {
+  const keys = isDriving ? config.ssh.publicKeyPaths : [];
+  const files = await Promise.all(keys.map((path) => context.files.read(path)));
+  return fleetSettings(config, {
+    cluster: await resolveClusterId(context, config, { store, cluster: connected?.cluster }),
+    holder: `${context.processName}/${context.random.uuid().slice(0, 8)}`,
+    checksums: isDriving ? await readImageChecksums(context, config) : {},
+    publicKeys: files.flatMap((text) => (text === undefined ? [] : [text.trim()])),
+    joins: isDriving
+      ? await readJoinSettings(config, { context, server: connected?.server, warn })
+      : {},
+  });
+}
