@@ -262,32 +262,25 @@ function entryLayout(
   return { name: `map entry of ${field.name}`, fields, refusesUnknownFields: true };
 }
 
-/** Undefined for an enum. */
+/** `undefined` is the scalar of an enum. All others are varints. */
 function scalarLayout(scalar: ScalarType | undefined): FieldLayout {
-  switch (scalar) {
-    case ScalarType.BYTES:
-      return delimitedLayout({ allocatesObject: true });
-    case ScalarType.STRING:
-      return delimitedLayout({});
-    case ScalarType.DOUBLE:
-    case ScalarType.FIXED64:
-    case ScalarType.SFIXED64:
-      return plainLayout(WireType.Bit64);
-    case ScalarType.FLOAT:
-    case ScalarType.FIXED32:
-    case ScalarType.SFIXED32:
-      return plainLayout(WireType.Bit32);
-    case ScalarType.INT32:
-    case ScalarType.INT64:
-    case ScalarType.UINT32:
-    case ScalarType.UINT64:
-    case ScalarType.SINT32:
-    case ScalarType.SINT64:
-    case ScalarType.BOOL:
-    case undefined:
-      return plainLayout(WireType.Varint);
-  }
+  if (scalar === ScalarType.BYTES) return delimitedLayout({ allocatesObject: true });
+  if (scalar === ScalarType.STRING) return delimitedLayout({});
+  if (scalar !== undefined && BIT64_SCALARS.has(scalar)) return plainLayout(WireType.Bit64);
+  if (scalar !== undefined && BIT32_SCALARS.has(scalar)) return plainLayout(WireType.Bit32);
+  return plainLayout(WireType.Varint);
 }
+
+const BIT64_SCALARS: ReadonlySet<ScalarType> = new Set([
+  ScalarType.DOUBLE,
+  ScalarType.FIXED64,
+  ScalarType.SFIXED64,
+]);
+const BIT32_SCALARS: ReadonlySet<ScalarType> = new Set([
+  ScalarType.FLOAT,
+  ScalarType.FIXED32,
+  ScalarType.SFIXED32,
+]);
 
 function delimitedLayout(parts: Partial<FieldLayout>): FieldLayout {
   return { ...plainLayout(WireType.LengthDelimited), ...parts };

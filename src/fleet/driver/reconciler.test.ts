@@ -186,7 +186,9 @@ describe('the work queue with Nodes', () => {
     await testFleet.fleet.scaleTo('workers', 1, REASON);
     const stop = new AbortController();
     const calls: string[] = [];
-    testFleet.cluster.onCall = ({ method }) => void (/Node$/.test(method) && calls.push(method));
+    testFleet.cluster.onCall = ({ method }) => {
+      if (method.endsWith('Node')) calls.push(method);
+    };
     const driving = testFleet.fleet.runDriver({ signal: stop.signal });
     for (let step = 0; step < 600; step += 1) {
       await testFleet.clock.advance(100);
