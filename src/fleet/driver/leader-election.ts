@@ -9,6 +9,7 @@ import { asPvescalerError, Cancelled, LostLeadership, Unreachable } from '../../
 import { type Deadline, type DriverLease, isBefore, PAST } from '../context/driver-lease.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { readRegionViews } from '../context/region-views.ts';
+import { keepRenewing } from './keep-renewing.ts';
 
 /** Maximum duration of a request to Proxmox, unless the settings say otherwise. */
 export const MAX_REQUEST_MS = 36_000;
@@ -167,17 +168,19 @@ export class LeaderElection implements DriverLease {
   }
 
   async #renew(): Promise<void> {
-    const { clock } = this.#options;
-    const signal = AbortSignal.any([this.#over.signal, this.#lost.signal]);
-    for (;;) {
-      await clock.sleep(RENEW_MS, { signal }).catch(() => undefined);
-      if (signal.aborted || this.#lease === undefined) return;
-      try {
-        this.#lease = await this.#cluster.renewLease(this.#lease, this.#durationMs, { signal });
-      } catch (error) {
-        if (error instanceof LostLeadership) this.#lost.abort();
-      }
-    }
+    const end = await keepRenewing({
+      clock: this.#options.clock,
+      intervalMs: RENEW_MS,
+      signal: AbortSignal.any([this.#over.signal, this.#lost.signal]),
+      renew: async () => {
+        if (this.#lease === undefined) return;
+        this.#lease = await this.#cluster.renewLease(this.#lease, this.#durationMs, {
+          signal: AbortSignal.any([this.#over.signal, this.#lost.signal]),
+        });
+      },
+      isLost: (error) => error instanceof LostLeadership,
+    });
+    if (end === 'lost') this.#lost.abort();
   }
 
   /** Ends the term in time even if a renewal hangs. */

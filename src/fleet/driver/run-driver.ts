@@ -8,6 +8,7 @@ import {
 } from '../../model/lease.ts';
 import { asPvescalerError, Cancelled, LostLeadership, PvescalerError } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, NEVER, PAST } from '../context/driver-lease.ts';
+import { keepRenewing } from './keep-renewing.ts';
 import { LeaderElection } from './leader-election.ts';
 import type { EngineOptions, PassReport } from './reconcile-pass.ts';
 import { Reconciler } from './reconciler.ts';
@@ -162,19 +163,16 @@ class DriverTerm implements DriverLease {
   /** A lease that cannot be renewed is lost when it expires, whatever the reason. */
   async #renew(): Promise<void> {
     const { store, clock } = this.#options;
-    const { signal } = this.#over;
-    while (!signal.aborted) {
-      await clock.sleep(RECONCILE_RENEW_MS, { signal }).catch(() => undefined);
-      if (signal.aborted) return;
-      try {
+    const end = await keepRenewing({
+      clock,
+      intervalMs: RECONCILE_RENEW_MS,
+      signal: this.#over.signal,
+      renew: async () => {
         this.#lease = await store.leases.renew(this.#lease, RECONCILE_LEASE_MS);
-      } catch (error) {
-        if (error instanceof LostLeadership || clock.now() >= this.#lease.expiresAt) {
-          this.#lost.abort();
-          return;
-        }
-      }
-    }
+      },
+      isLost: (error) => error instanceof LostLeadership || clock.now() >= this.#lease.expiresAt,
+    });
+    if (end === 'lost') this.#lost.abort();
   }
 
   async #reconcile(): Promise<void> {
