@@ -15,6 +15,7 @@ import { aGroup } from '../../test/interop/test-server.ts';
 import { type Benchmark, median } from '../benchmark.ts';
 import type { Load, Measured } from './load.ts';
 import {
+  clusterOf,
   hypervisorOf,
   machinesOf,
   poolsOf,
@@ -115,6 +116,7 @@ async function start(scale: Scale, machines: readonly Machine[], folder: string)
   const fleet = createFleet({
     store,
     hypervisors: new Map([[REGION, hypervisorOf(machines)]]),
+    cluster: clusterOf(machines),
     clock: systemClock,
     random: systemRandom,
     settings: settingsOf(scale),

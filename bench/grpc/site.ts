@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thousands of ready machines in a real database and on a hypervisor in memory.
+// Thousands of ready machines in a real database, with their VMs and Nodes in memory.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { PoolSettings } from '../../src/fleet/index.ts';
 import { aHost, aPool, aRegion, REGION, someSettings } from '../../src/fleet/testing/settings.ts';
 import { type Machine, parseMachineId } from '../../src/model/machine.ts';
-
+import { MemoryCluster } from '../../src/ports/fakes/memory-cluster.ts';
+import { MemoryClusterState } from '../../src/ports/fakes/memory-cluster-state.ts';
 import { MemoryHypervisor } from '../../src/ports/fakes/memory-hypervisor.ts';
+import { aClusterNode } from '../../src/ports/fakes/sample-cluster.ts';
 import { openSqliteStore } from '../../src/store/index.ts';
 import { systemClock, systemRandom } from '../../src/system/index.ts';
 
@@ -63,6 +65,24 @@ export function hypervisorOf(machines: readonly Machine[]): MemoryHypervisor {
   return hypervisor;
 }
 
+/** The cluster with the Node of each machine. */
+export function clusterOf(machines: readonly Machine[]): MemoryCluster {
+  const state = new MemoryClusterState(systemRandom.uuid());
+  for (const { id, nodeName = '', nodeUid = '', providerId = '', requestedAt } of machines) {
+    const createdAt = requestedAt;
+    const node = {
+      name: nodeName,
+      uid: nodeUid,
+      providerId,
+      systemUuid: id,
+      ready: true,
+      createdAt,
+    };
+    state.putNode(aClusterNode(node));
+  }
+  return new MemoryCluster({ clock: systemClock, random: systemRandom, state });
+}
+
 export function machinesOf(scale: Scale): readonly Machine[] {
   const now = systemClock.now();
   return poolsOf(scale).flatMap(({ name, size }, pool) =>
@@ -80,6 +100,7 @@ export function machinesOf(scale: Scale): readonly Machine[] {
         attempts: 0,
         configured: true,
         nodeName: `${name}-${number}`,
+        nodeUid: `uid-${number}`,
         providerId: `proxmox://${REGION}/${FIRST_VM + number}`,
         placement: {
           region: REGION,
