@@ -8,7 +8,7 @@ import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { takenAddresses } from './taken-addresses.ts';
 
-interface Where {
+interface AddressScope {
   readonly view: RegionView;
   readonly pool: PoolSettings;
 }
@@ -24,7 +24,7 @@ const READS_TO_COUNT = 16;
 
 export async function addressesFor(
   context: ReconcileContext,
-  where: Where,
+  where: AddressScope,
   machine: MachineId,
 ): Promise<AddressChoice | Unknown> {
   const unknown = unknownAddresses(context, where);
@@ -36,7 +36,7 @@ export async function addressesFor(
 /** The same after `held` addresses, which machines that are placed earlier will get; nothing is written. */
 export async function addressesBeside(
   context: ReconcileContext,
-  where: Where,
+  where: AddressScope,
   { machine, held }: { readonly machine: MachineId; readonly held: readonly AddressLease[] },
 ): Promise<AddressChoice | Unknown> {
   const unknown = unknownAddresses(context, where);
@@ -48,7 +48,7 @@ export async function addressesBeside(
 /** For how many machines there are addresses. */
 export async function freeAddresses(
   context: ReconcileContext,
-  where: Where,
+  where: AddressScope,
   { held, atMost }: { readonly held: readonly AddressLease[]; readonly atMost: number },
 ): Promise<{ readonly count: number; readonly reason: string | undefined }> {
   if (!isStatic(where.pool)) return { count: atMost, reason: undefined };
@@ -60,12 +60,16 @@ export async function freeAddresses(
 
 function takenToCount(
   context: ReconcileContext,
-  { pool, view }: Where,
+  { pool, view }: AddressScope,
 ): Promise<readonly string[]> {
   return isStatic(pool) ? takenAddresses(context, view, READS_TO_COUNT) : Promise.resolve([]);
 }
 
-function common(context: ReconcileContext, { pool, view }: Where, held: readonly AddressLease[]) {
+function common(
+  context: ReconcileContext,
+  { pool, view }: AddressScope,
+  held: readonly AddressLease[],
+) {
   return {
     region: view.region,
     v4: pool.network.v4,
@@ -78,7 +82,7 @@ function common(context: ReconcileContext, { pool, view }: Where, held: readonly
 /** After a loss of the records, a VM that cannot be read may have any address. */
 function unknownAddresses(
   { unreadVms }: ReconcileContext,
-  { view, pool }: Where,
+  { view, pool }: AddressScope,
 ): Unknown | undefined {
   const vm = unreadVms.get(view.region);
   if (vm === undefined || !isStatic(pool)) return undefined;

@@ -141,7 +141,7 @@ function countFreeIds(context: ReconcileContext, view: RegionView): number {
 // Each is assigned to a host as if no host were busy; nothing is written.
 
 interface Held {
-  readonly ledger: HostAllocations;
+  readonly allocations: HostAllocations;
   readonly reservations: Reservation[];
   readonly addresses: AddressLease[];
 }
@@ -231,7 +231,7 @@ class WaitingMachines {
     { decision, memoryBytes }: { readonly decision: Placed; readonly memoryBytes: number },
   ): void {
     const held = this.#held.get(region) ?? {
-      ledger: new HostAllocations(),
+      allocations: new HostAllocations(),
       reservations: [],
       addresses: [],
     };
@@ -246,18 +246,19 @@ class WaitingMachines {
       storage: decision.storage,
       pendingDiskBytes: size.diskBytes,
     };
-    held.ledger.setReservation(id, reservation);
+    held.allocations.setReservation(id, reservation);
     held.reservations.push(reservation);
     this.#waiting.set(pool, new Set(this.waitingOf(pool)).add(id));
   }
 }
 
-function together(facts: RegionFacts, { ledger, reservations }: Held): RegionFacts {
+function together(facts: RegionFacts, { allocations, reservations }: Held): RegionFacts {
   return {
     ...facts,
     reservations: [...facts.reservations, ...reservations],
     allocations: {
-      allocationOf: (host) => sum(facts.allocations?.allocationOf(host), ledger.allocationOf(host)),
+      allocationOf: (host) =>
+        sum(facts.allocations?.allocationOf(host), allocations.allocationOf(host)),
     },
   };
 }

@@ -21,7 +21,7 @@ import type { RegionView } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings, RegionSettings } from '../context/settings.ts';
-import { namesOfNodes, namesOfVms, takenInView, vmIdsOfNodes } from '../context/taken.ts';
+import { namesOfNodes, providerIdsOf, takenInView, vmIdsOfNodes } from '../context/taken.ts';
 import { joinRefusal } from '../nodes/can-join.ts';
 import type { MachineIndex } from '../records/machine-index.ts';
 import { addressesFor } from './addresses.ts';
@@ -33,7 +33,7 @@ export interface PlacementRefusal {
   readonly message: string;
 }
 
-interface Where {
+interface PlacementScope {
   readonly region: RegionSettings;
   readonly view: RegionView;
   readonly pool: PoolSettings;
@@ -73,7 +73,7 @@ export async function place(
 async function placeIn(
   context: ReconcileContext,
   machine: Machine,
-  where: Where,
+  where: PlacementScope,
 ): Promise<PlacementRefusal | undefined> {
   const source = await sourceOf(context, where);
   const host = choose(context, machine, { ...where, source });
@@ -92,7 +92,7 @@ async function placeIn(
 }
 
 interface Decided {
-  readonly where: Where;
+  readonly where: PlacementScope;
   readonly host: Placed;
   readonly vmId: number;
   readonly addresses: readonly string[];
@@ -142,7 +142,7 @@ async function commitPlacement(
 function choose(
   context: ReconcileContext,
   machine: Machine,
-  { region, view, pool, source }: Where & { readonly source: Source },
+  { region, view, pool, source }: PlacementScope & { readonly source: Source },
 ): Placed | ({ readonly placed: false } & PlacementRefusal) {
   const limits = new CreationLimits(region, view, context.records.index);
   const busy = [...limits.busyHosts()];
@@ -160,7 +160,7 @@ function choose(
 
 /** What a machine of that size needs from a host. */
 export function placementRequest(
-  { region, pool, source }: Where & { readonly source: Source },
+  { region, pool, source }: PlacementScope & { readonly source: Source },
   size: MachineSize,
 ): PlacementRequest {
   return {
@@ -176,7 +176,7 @@ export function placementRequest(
 
 export async function sourceOf(
   context: ReconcileContext,
-  { pool, region, view }: Where,
+  { pool, region, view }: PlacementScope,
 ): Promise<Source> {
   const { source } = pool;
   switch (source.kind) {
@@ -202,7 +202,7 @@ export function placementFacts(
     hosts: view.hosts,
     vms: [],
     reservations: reservationsOf(index.inPhase(...DISK_PENDING_PHASES), view.region),
-    allocations: usage.ledger(view),
+    allocations: usage.allocationsOf(view),
     busyHosts,
   };
 }
@@ -222,7 +222,7 @@ function vmIdIn(context: ReconcileContext, view: RegionView): VmIdChoice {
   );
   if (vmId !== undefined) return { chosen: true, vmId };
   // Counting what holds the ids is only needed for the reason of the refusal.
-  const nodeProviderIds = namesOfVms(knownNodes(clusterReading), region);
+  const nodeProviderIds = providerIdsOf(knownNodes(clusterReading), region);
   return chooseVmId({
     region,
     range,

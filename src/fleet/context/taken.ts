@@ -58,18 +58,18 @@ export function vmIdsOfNodes(nodes: readonly ClusterNode[], region: string): Rea
   const { vmIds } = takenByNodes(nodes);
   const known = vmIds.get(region);
   if (known !== undefined) return known;
-  const nodeProviderIds = namesOfVms(nodes, region);
+  const nodeProviderIds = providerIdsOf(nodes, region);
   const ids = new Set(vmIdsNamedByNodes({ nodeProviderIds, region }));
   vmIds.set(region, ids);
   return ids;
 }
 
-export function namesOfVms(nodes: readonly ClusterNode[], region: string): readonly string[] {
-  return nodes.flatMap((node) => namesOfVm(node, region));
+export function providerIdsOf(nodes: readonly ClusterNode[], region: string): readonly string[] {
+  return nodes.flatMap((node) => providerIdOf(node, region));
 }
 
 /** From its provider id, or from our label where the provider id has another form (`k3s://…`). */
-function namesOfVm({ providerId, labels }: ClusterNode, region: string): readonly string[] {
+function providerIdOf({ providerId, labels }: ClusterNode, region: string): readonly string[] {
   const vmId = labels[VMID_LABEL];
   if (vmId === undefined || readProviderId(providerId).kind === 'vm') return [providerId];
   return [`proxmox://${region}/${vmId}`];

@@ -5,7 +5,7 @@ import type { AgentStep, JoinInput } from '../../bootstrap/index.ts';
 import { TaskFailed } from '../../ports/errors.ts';
 import type { MachineReconcile } from '../context/machine-reconcile.ts';
 import type { PoolSettings, SeedSettings } from '../context/settings.ts';
-import { joinOfAgent, joinOfSeed, renderedSeed } from './seed.ts';
+import { renderedSeed, resolveAgentJoin, resolveSeedJoin } from './seed.ts';
 
 const STEP_TIMEOUT_MS = 20_000;
 
@@ -18,9 +18,9 @@ export async function joinByAgent(reconcile: MachineReconcile): Promise<void> {
   const { join } = pool.seed;
   if (join.kind === 'none' || join.via !== 'agent') return;
   // Check the guest before a token is created for it.
-  const [first] = stepsOf(reconcile, pool, await joinOfSeed(reconcile, join));
+  const [first] = stepsOf(reconcile, pool, await resolveSeedJoin(reconcile, join));
   if (first?.kind === 'wait' && !(await isGuestReady(reconcile, first))) return;
-  for (const step of stepsOf(reconcile, pool, await joinOfAgent(reconcile, join)))
+  for (const step of stepsOf(reconcile, pool, await resolveAgentJoin(reconcile, join)))
     await run(reconcile, step);
   context.state.joinedByAgent.add(reconcile.id);
   context.state.tokens.delete(reconcile.id);

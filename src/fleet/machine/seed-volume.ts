@@ -9,7 +9,7 @@ import {
 } from '../context/machine-reconcile.ts';
 
 import type { PoolSettings, SeedSettings } from '../context/settings.ts';
-import { joinOfSeed, seedBytes } from './seed.ts';
+import { resolveSeedJoin, seedBytes } from './seed.ts';
 
 import { seedFileName, seedVolumeOf } from './vm-identity.ts';
 
@@ -27,7 +27,11 @@ export async function uploadSeed(
   } else if (await isUploadInProgress(reconcile)) {
     return requeue(UPLOAD_RECHECK_MS, 'an earlier upload of its seed may be running');
   }
-  const bytes = seedBytes(reconcile, { seed, network }, await joinOfSeed(reconcile, seed.join));
+  const bytes = seedBytes(
+    reconcile,
+    { seed, network },
+    await resolveSeedJoin(reconcile, seed.join),
+  );
   const name = seedFileName(reconcile.context.settings.cluster, reconcile.id);
   const file = { host, storage: reconcile.region.storage.seeds, name, bytes };
   const { writeOptions } = reconcile.context;

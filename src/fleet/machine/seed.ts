@@ -85,12 +85,17 @@ type Joining = Exclude<JoinSettings, { readonly kind: 'none' }>;
 const NO_TOKEN = 'none00.0000000000000000';
 
 /** For the seed. A join through the guest agent keeps its secrets out of the seed. */
-export function joinOfSeed(reconcile: MachineReconcile, join: JoinSettings): Promise<JoinInput> {
+export function resolveSeedJoin(
+  reconcile: MachineReconcile,
+  join: JoinSettings,
+): Promise<JoinInput> {
   if (join.kind === 'none') return Promise.resolve(join);
-  return join.via === 'agent' ? withToken(reconcile, join, NO_TOKEN) : joinOfAgent(reconcile, join);
+  return join.via === 'agent'
+    ? withToken(reconcile, join, NO_TOKEN)
+    : resolveAgentJoin(reconcile, join);
 }
 
-export async function joinOfAgent(
+export async function resolveAgentJoin(
   reconcile: MachineReconcile,
   join: JoinSettings,
 ): Promise<JoinInput> {
@@ -113,7 +118,7 @@ async function withToken(
 
 async function tokenOf(reconcile: MachineReconcile, join: Joining): Promise<string> {
   if (join.token.kind === 'static') return join.token.read();
-  const token = await mintedToken(reconcile, join, join.token.ttlMs);
+  const token = await createOrReuseToken(reconcile, join, join.token.ttlMs);
   if (join.kind !== 'k3s' && join.kind !== 'rke2') return token;
   const sum = createHash('sha256')
     .update(await caOf(reconcile))
@@ -122,16 +127,16 @@ async function tokenOf(reconcile: MachineReconcile, join: Joining): Promise<stri
 }
 
 /** A token with more than half of its lifetime left is used for a second attempt. */
-async function mintedToken(
+async function createOrReuseToken(
   reconcile: MachineReconcile,
   { kind }: Joining,
   ttlMs: number,
 ): Promise<string> {
   const { tokens } = reconcile.context.state;
-  const minted = tokens.get(reconcile.id);
-  if (minted !== undefined && minted.expiresAt - reconcile.context.now > ttlMs / 2)
-    return minted.token;
-  const made = await clusterOf(reconcile).createBootstrapToken(
+  const existing = tokens.get(reconcile.id);
+  if (existing !== undefined && existing.expiresAt - reconcile.context.now > ttlMs / 2)
+    return existing.token;
+  const created = await clusterOf(reconcile).createBootstrapToken(
     {
       description: `pvescaler: ${reconcile.placement.name}`,
       lifetimeMs: ttlMs,
@@ -140,8 +145,8 @@ async function mintedToken(
     },
     reconcile.context.writeOptions,
   );
-  tokens.set(reconcile.id, made);
-  return made.token;
+  tokens.set(reconcile.id, created);
+  return created.token;
 }
 
 async function caOf(reconcile: MachineReconcile): Promise<string> {

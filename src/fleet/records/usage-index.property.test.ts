@@ -105,7 +105,7 @@ function expectSameHostChoice(usage: UsageIndex, machines: readonly Machine[]): 
   };
   const reservations = reservationsOf(machines, 'lab');
   const facts = { hosts, vms, reservations };
-  const allocations = usage.ledger({
+  const allocations = usage.allocationsOf({
     region: 'lab',
     vms: vms.slice(1),
     containers: vms.slice(0, 1),

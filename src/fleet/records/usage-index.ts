@@ -22,9 +22,9 @@ export interface RegionUsage {
   readonly containers: readonly VmFacts[];
 }
 
-interface RegionLedger {
-  readonly ledger: HostAllocations;
-  /** The view that the ledger contains. */
+interface RegionAllocations {
+  readonly allocations: HostAllocations;
+  /** The view that the allocations contains. */
   view: RegionUsage | undefined;
 }
 
@@ -34,7 +34,7 @@ export type MemoryOverhead = (pool: string) => number;
 export class UsageIndex {
   readonly #all: () => readonly Machine[];
   readonly #memoryOverhead: MemoryOverhead;
-  readonly #ledgers = new Map<string, RegionLedger>();
+  readonly #byRegion = new Map<string, RegionAllocations>();
   readonly #lastVmIds = new Map<string, LastVmId>();
 
   constructor(all: () => readonly Machine[], memoryOverhead: MemoryOverhead = () => 0) {
@@ -54,21 +54,21 @@ export class UsageIndex {
   }
 
   /** Resources of the region's hosts that VMs, containers and reservations use. */
-  ledger(view: RegionUsage): HostAllocations {
+  allocationsOf(view: RegionUsage): HostAllocations {
     const { region, vms, containers } = view;
-    const kept = this.#ledgers.get(region) ?? this.#createLedger(region);
+    const kept = this.#byRegion.get(region) ?? this.#createAllocations(region);
     if (kept.view !== view) {
       kept.view = view;
       // A container uses resources of its host as a VM does.
-      kept.ledger.setVms([...vms, ...containers]);
+      kept.allocations.setVms([...vms, ...containers]);
     }
-    return kept.ledger;
+    return kept.allocations;
   }
 
   machineChanged(before: Machine | undefined, after: Machine | undefined): void {
-    for (const [region, { ledger }] of this.#ledgers) {
+    for (const [region, { allocations }] of this.#byRegion) {
       const id = after?.id ?? before?.id ?? '';
-      ledger.setReservation(
+      allocations.setReservation(
         id,
         after === undefined ? undefined : this.#reservationOf(after, region),
       );
@@ -76,12 +76,12 @@ export class UsageIndex {
     for (const last of this.#lastVmIds.values()) last.machineChanged(before, after);
   }
 
-  #createLedger(region: string): RegionLedger {
-    const ledger = new HostAllocations();
+  #createAllocations(region: string): RegionAllocations {
+    const allocations = new HostAllocations();
     for (const machine of this.#all())
-      ledger.setReservation(machine.id, this.#reservationOf(machine, region));
-    const kept = { ledger, view: undefined };
-    this.#ledgers.set(region, kept);
+      allocations.setReservation(machine.id, this.#reservationOf(machine, region));
+    const kept = { allocations, view: undefined };
+    this.#byRegion.set(region, kept);
     return kept;
   }
 

@@ -91,13 +91,17 @@ async function configOf(
   }
 }
 
-interface Found {
+interface OwnedVm {
   readonly config: VmConfig;
   readonly marker: Marker;
 }
 
 /** An error with one VM is retried in the next pass. */
-async function tryAdopt(context: ReconcileContext, region: string, found: Found): Promise<Verdict> {
+async function tryAdopt(
+  context: ReconcileContext,
+  region: string,
+  found: OwnedVm,
+): Promise<Verdict> {
   try {
     return (await adoptVm(context, region, found)) ? 'ours' : 'unmanaged';
   } catch (error) {
@@ -115,7 +119,7 @@ async function tryAdopt(context: ReconcileContext, region: string, found: Found)
 async function adoptVm(
   context: ReconcileContext,
   region: string,
-  { config, marker }: Found,
+  { config, marker }: OwnedVm,
 ): Promise<boolean> {
   const known = context.records.find(marker.machine);
   if (known !== undefined) {

@@ -6,7 +6,7 @@ import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
 import { seedVolumeOf } from '../machine/vm-identity.ts';
 
-interface Found {
+interface AdoptedVm {
   readonly region: string;
   readonly config: VmConfig;
   readonly marker: Marker;
@@ -14,7 +14,7 @@ interface Found {
 }
 
 /** The record of a machine, made from its VM alone. */
-export function adoptedMachine(context: ReconcileContext, found: Found): Machine {
+export function adoptedMachine(context: ReconcileContext, found: AdoptedVm): Machine {
   const { region, config, marker } = found;
   const pool = context.pool(marker.pool);
   const hasSeed = pool === undefined || pool.seed !== undefined;
@@ -59,7 +59,7 @@ function sizeOf(config: VmConfig, pool: PoolSettings | undefined): MachineSize {
   };
 }
 
-function phaseOf(context: ReconcileContext, { marker, power }: Found): Phase {
+function phaseOf(context: ReconcileContext, { marker, power }: AdoptedVm): Phase {
   if (marker.deletingSinceSeconds !== undefined) return 'deleting';
   // Without its pool's settings the machine cannot be configured; it is left as it is.
   if (context.pool(marker.pool) === undefined) return 'ready';

@@ -8,7 +8,7 @@ import type { ReconcileContext } from '../context/reconcile-context.ts';
 
 const POLL_MS = 1_000;
 
-interface Orphan {
+interface OrphanedVm {
   readonly config: VmConfig;
   readonly why: string;
 }
@@ -16,7 +16,7 @@ interface Orphan {
 export async function removeOrphanedVm(
   context: ReconcileContext,
   region: string,
-  { config, why }: Orphan,
+  { config, why }: OrphanedVm,
 ): Promise<void> {
   const hypervisor = context.hypervisor(region);
   const { vmId, host } = config;
