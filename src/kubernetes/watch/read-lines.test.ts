@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readLines } from './read-lines.ts';
+import { readLines } from './watch-once.ts';
 
 async function* chunks(parts: readonly Uint8Array[]): AsyncIterable<Uint8Array> {
   for (const part of parts) yield await Promise.resolve(part);

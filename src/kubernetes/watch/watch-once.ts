@@ -4,7 +4,6 @@ import { Bug, type PvescalerError, TimedOut } from '../../ports/errors.ts';
 import type { ApiClient } from '../api-client.ts';
 import type { ApiObject } from '../objects.ts';
 import { asString, isExpired, readStatus, translateStatus } from '../status.ts';
-import { readLines } from './read-lines.ts';
 
 interface WatchRequest {
   readonly api: ApiClient;
@@ -174,5 +173,23 @@ class IdleTimeout {
     } catch {
       // The watch has ended.
     }
+  }
+}
+
+const NEWLINE = 10;
+
+/** Yields each line of a stream as soon as it is complete. Text after the last line break is truncated, not a line. */
+export async function* readLines(body: AsyncIterable<Uint8Array>): AsyncIterable<string> {
+  let parts: Buffer[] = [];
+  for await (const chunk of body) {
+    let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
+      const head = rest.subarray(0, end);
+      const line = parts.length === 0 ? head : Buffer.concat([...parts, head]);
+      parts = [];
+      rest = rest.subarray(end + 1);
+      if (line.length > 0) yield line.toString('utf8');
+    }
+    if (rest.length > 0) parts.push(rest);
   }
 }
