@@ -3,7 +3,7 @@
 // machine's life. Two runs are added up: the gRPC server and the fleet with a joining guest on fakes, and the fleet with
 // the Proxmox client on the simulator and the SQLite store. Fakes, simulators and generated code do not count.
 //
-//   node scripts/trace-creation.ts [--files] [--json]
+//   npm run trace -- [--files] [--json]
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 import { tmpdir } from 'node:os';
