@@ -19,6 +19,9 @@ const WORKERS_PER_HOST = 4;
 /** Queries to guests that are still booting hold a worker of Proxmox's API, of which a host has three, for seconds. */
 const GUEST_WORKERS_PER_HOST = 3;
 
+/** Shorter than any requeue that waits for a Node. Each new list of Nodes costs an index over all of them. */
+const CLUSTER_REFRESH_MS = 250;
+
 export interface ReconcilerOptions {
   /** Receives what a worker could not handle as the error of its machine: a lost lease, an unusable store. */
   readonly onError: (error: unknown) => void;
@@ -32,6 +35,7 @@ export class Reconciler {
   #context: ReconcileContext | undefined;
   #placing: Promise<void> = Promise.resolve();
   #hasFailed = false;
+  #clusterReadAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: EngineOptions, { onError, state = new DriverState() }: ReconcilerOptions) {
     this.#options = options;
@@ -79,11 +83,19 @@ export class Reconciler {
     const context = this.#context;
     const id = parseMachineId(text);
     if (context === undefined || !id.ok) return DONE;
-    context.clusterReading = await readCluster(this.#options, this.#state);
+    await this.#refreshCluster(context);
     const wasCreating = this.#isCreating(id.value);
     const result = await reconcileMachine(context, id.value);
     if (wasCreating && !this.#isCreating(id.value)) await this.#placeFreed();
     return result;
+  }
+
+  /** A pass may take long; a worker must not decide on the cluster as it was at its beginning. */
+  async #refreshCluster(context: ReconcileContext): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    if (now - this.#clusterReadAt < CLUSTER_REFRESH_MS) return;
+    this.#clusterReadAt = now;
+    context.clusterReading = await readCluster(this.#options, this.#state);
   }
 
   #isCreating(id: MachineId): boolean {

@@ -26,11 +26,18 @@ interface Item {
   /** On the monotonic clock: setting the wall clock moves no requeue. */
   dueAt: number;
   because: string;
-  isRunning: boolean;
+  /** `waiting` for its time, `due` and waiting for a worker of its lane, or `running`. */
+  state: 'waiting' | 'due' | 'running';
   /** Added again while it was running. */
   isRequested: boolean;
   /** To be run again if it ends with `done`. */
   isRequestedIfDone: boolean;
+}
+
+interface LaneState {
+  busyWorkers: number;
+  /** In the order in which they became due. */
+  readonly due: Item[];
 }
 
 export class WorkQueue {
@@ -38,7 +45,10 @@ export class WorkQueue {
   readonly changed = new WakeSignal();
   readonly #options: WorkQueueOptions;
   readonly #items = new Map<string, Item>();
-  readonly #busyWorkers = new Map<string, number>();
+  readonly #timers = new TimerHeap();
+  readonly #lanes = new Map<string, LaneState>();
+  /** Lanes with due machines; startDue looks at no others. */
+  readonly #lanesWithDue = new Map<string, Lane>();
   readonly #running = new Set<Promise<void>>();
 
   constructor(options: WorkQueueOptions) {
@@ -47,11 +57,9 @@ export class WorkQueue {
 
   /** Makes the machine due now, also if it waits for a later time. */
   add(id: string): void {
-    const item = this.#items.get(id);
-    const now = this.#options.clock.monotonic();
-    if (item === undefined) this.#insert(id, now);
-    else if (item.isRunning) item.isRequested = true;
-    else item.dueAt = Math.min(item.dueAt, now);
+    const item = this.#items.get(id) ?? this.#insert(id);
+    if (item.state === 'running') item.isRequested = true;
+    else if (item.state === 'waiting') this.#makeDue(item);
     this.changed.wake();
   }
 
@@ -59,21 +67,20 @@ export class WorkQueue {
   addIfAbsent(id: string): void {
     const item = this.#items.get(id);
     if (item === undefined) this.add(id);
-    else if (item.isRunning) item.isRequestedIfDone = true;
+    else if (item.state === 'running') item.isRequestedIfDone = true;
   }
 
   /** Whether a worker or `runExclusive` has the machine. */
   isRunning(id: string): boolean {
-    return this.#items.get(id)?.isRunning ?? false;
+    return this.#items.get(id)?.state === 'running';
   }
 
   /** Runs `work` while the machine is not reconciled, which is then due. False, and nothing done, while it is. */
   async runExclusive(id: string, work: () => Promise<void>): Promise<boolean> {
-    if (this.isRunning(id)) return false;
-    this.addIfAbsent(id);
-    const item = this.#items.get(id);
-    if (item === undefined) return false;
-    item.isRunning = true;
+    const item = this.#items.get(id) ?? this.#insert(id);
+    if (item.state === 'running') return false;
+    // A machine that is due stays in its lane; startDue skips it while it is running.
+    item.state = 'running';
     try {
       await work();
     } finally {
@@ -91,24 +98,17 @@ export class WorkQueue {
   /** Starts every machine that is due and whose lane has a free worker. */
   startDue(): void {
     const now = this.#options.clock.monotonic();
-    const due = [...this.#items.values()].filter(
-      ({ isRunning, dueAt }) => !isRunning && dueAt <= now,
-    );
-    for (const item of due.sort((a, b) => a.dueAt - b.dueAt)) {
-      const lane = this.#options.laneOf(item.id);
-      const busy = this.#busyWorkers.get(lane.name) ?? 0;
-      if (busy < lane.workers) this.#start(item, lane.name);
+    for (let item = this.#nextTimer(now); item !== undefined; item = this.#nextTimer(now)) {
+      this.#timers.pop();
+      this.#makeDue(item);
     }
+    for (const lane of this.#lanesWithDue.values()) this.#startLane(lane);
   }
 
   /** On the monotonic clock. Machines that are due and wait for a worker do not count: `changed` fires for them. */
   nextDueAt(): number {
-    const now = this.#options.clock.monotonic();
-    let next = Number.POSITIVE_INFINITY;
-    for (const { isRunning, dueAt } of this.#items.values()) {
-      if (!isRunning && dueAt > now) next = Math.min(next, dueAt);
-    }
-    return next;
+    this.#dropStaleTimers();
+    return this.#timers.first?.dueAt ?? Number.POSITIVE_INFINITY;
   }
 
   /** Resolves when nothing is running. */
@@ -125,22 +125,64 @@ export class WorkQueue {
     }
   }
 
-  #insert(id: string, dueAt: number): void {
-    this.#items.set(id, {
+  #insert(id: string): Item {
+    const item: Item = {
       id,
-      dueAt,
+      dueAt: this.#options.clock.monotonic(),
       because: 'added',
-      isRunning: false,
+      state: 'waiting',
       isRequested: false,
       isRequestedIfDone: false,
-    });
+    };
+    this.#items.set(id, item);
+    return item;
   }
 
-  #start(item: Item, lane: string): void {
-    item.isRunning = true;
-    this.#busyWorkers.set(lane, (this.#busyWorkers.get(lane) ?? 0) + 1);
+  #makeDue(item: Item): void {
+    item.state = 'due';
+    const lane = this.#options.laneOf(item.id);
+    const state = this.#lanes.get(lane.name) ?? { busyWorkers: 0, due: [] };
+    this.#lanes.set(lane.name, state);
+    state.due.push(item);
+    this.#lanesWithDue.set(lane.name, lane);
+  }
+
+  #startLane({ name, workers }: Lane): void {
+    const lane = this.#lanes.get(name);
+    if (lane === undefined) return;
+    let started = 0;
+    for (const item of lane.due) {
+      if (lane.busyWorkers >= workers) break;
+      started += 1;
+      // `runExclusive` took it meanwhile, and makes it due again.
+      if (item.state === 'due') this.#start(item, lane);
+    }
+    lane.due.splice(0, started);
+    if (lane.due.length === 0) this.#lanesWithDue.delete(name);
+  }
+
+  /** The first machine whose time has come; undefined when there is none. */
+  #nextTimer(now: number): Item | undefined {
+    this.#dropStaleTimers();
+    const first = this.#timers.first;
+    return first !== undefined && first.dueAt <= now ? first.item : undefined;
+  }
+
+  /** A timer is stale when its machine was added, removed or requeued since. */
+  #dropStaleTimers(): void {
+    for (let first = this.#timers.first; first !== undefined; first = this.#timers.first) {
+      const { item, dueAt } = first;
+      const isCurrent = item.state === 'waiting' && item.dueAt === dueAt;
+      if (isCurrent && this.#items.get(item.id) === item) return;
+      this.#timers.pop();
+    }
+  }
+
+  #start(item: Item, lane: LaneState): void {
+    item.state = 'running';
+    lane.busyWorkers += 1;
     const running = this.#run(item).finally(() => {
-      this.#busyWorkers.set(lane, (this.#busyWorkers.get(lane) ?? 1) - 1);
+      lane.busyWorkers -= 1;
       this.#running.delete(running);
       this.changed.wake();
     });
@@ -159,18 +201,67 @@ export class WorkQueue {
   }
 
   #schedule(item: Item, result: ReconcileResult): void {
-    item.isRunning = false;
-    const now = this.#options.clock.monotonic();
     const isRequested = item.isRequested || (item.isRequestedIfDone && result.next === 'done');
     item.isRequested = false;
     item.isRequestedIfDone = false;
-    if (isRequested || result.next === 'continue') {
-      item.dueAt = now;
-    } else if (result.next === 'requeue') {
+    if (isRequested || result.next === 'continue') this.#makeDue(item);
+    else if (result.next === 'requeue') {
+      item.state = 'waiting';
       // Whole milliseconds: a fraction below the resolution of the clock would never pass.
-      item.dueAt = now + Math.ceil(result.afterMs);
+      item.dueAt = this.#options.clock.monotonic() + Math.ceil(result.afterMs);
       item.because = result.because;
+      this.#timers.push({ item, dueAt: item.dueAt });
     } else this.#items.delete(item.id);
+  }
+}
+
+interface Timer {
+  readonly item: Item;
+  readonly dueAt: number;
+}
+
+/** A binary heap of timers, the earliest first. */
+class TimerHeap {
+  readonly #timers: Timer[] = [];
+
+  get first(): Timer | undefined {
+    return this.#timers[0];
+  }
+
+  push(timer: Timer): void {
+    this.#timers.push(timer);
+    let at = this.#timers.length - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (this.#dueAt(parent) <= timer.dueAt) break;
+      this.#swap(at, parent);
+      at = parent;
+    }
+  }
+
+  pop(): void {
+    const last = this.#timers.pop();
+    if (last === undefined || this.#timers.length === 0) return;
+    this.#timers[0] = last;
+    let at = 0;
+    for (;;) {
+      const left = 2 * at + 1;
+      const child = this.#dueAt(left + 1) < this.#dueAt(left) ? left + 1 : left;
+      if (this.#dueAt(child) >= last.dueAt) return;
+      this.#swap(at, child);
+      at = child;
+    }
+  }
+
+  #dueAt(at: number): number {
+    return this.#timers[at]?.dueAt ?? Number.POSITIVE_INFINITY;
+  }
+
+  #swap(one: number, other: number): void {
+    const [a, b] = [this.#timers[one], this.#timers[other]];
+    if (a === undefined || b === undefined) return;
+    this.#timers[one] = b;
+    this.#timers[other] = a;
   }
 }
 
