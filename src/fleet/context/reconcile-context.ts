@@ -109,8 +109,8 @@ export class ReconcileContext {
     return { signal: this.#parts.authority.signal };
   }
 
-  /** Options for a call that changes something. Read it right before each call: the lease may have been lost. */
-  get writeOptions(): CallOptions {
+  /** Options for one call that changes something. Throws LostLeadership; call it for every such call anew. */
+  writeOptions(): CallOptions {
     const { authority } = this.#parts;
     const { lease, signal } = authority;
     if (signal?.aborted === true || !authority.mayAct()) {

@@ -49,7 +49,7 @@ async function isGuestReady(
   const { output } = await reconcile.hypervisor.guestExec(
     reconcile.vm,
     { command, timeoutMs },
-    reconcile.context.writeOptions,
+    reconcile.context.writeOptions(),
   );
   return until.includes(output.trim());
 }
@@ -61,7 +61,7 @@ async function run(reconcile: MachineReconcile, step: AgentStep): Promise<void> 
   const { exitCode } = await reconcile.hypervisor.guestExec(
     reconcile.vm,
     { command, timeoutMs: STEP_TIMEOUT_MS, ...(input !== undefined && { input }) },
-    reconcile.context.writeOptions,
+    reconcile.context.writeOptions(),
   );
   if (exitCode === 0) return;
   throw new TaskFailed(

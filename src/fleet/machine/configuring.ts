@@ -28,8 +28,10 @@ export async function configuring(reconcile: MachineReconcile): Promise<Reconcil
   const volumeId = seedVolumeOf(reconcile);
   if (pool.seed !== undefined && config.seedVolume !== volumeId) {
     if (!isUploaded) return uploadSeed(reconcile, pool, pool.seed);
-    const { writeOptions } = reconcile.context;
-    await reconcile.hypervisor.attachSeed(reconcile.vm, volumeId, { digest, ...writeOptions });
+    await reconcile.hypervisor.attachSeed(reconcile.vm, volumeId, {
+      digest,
+      ...reconcile.context.writeOptions(),
+    });
   }
   reconcile.context.state.tokens.delete(reconcile.id);
   return reconcile.move('starting', { configured: true });
@@ -43,7 +45,7 @@ async function applySpec(
 ): Promise<string | undefined> {
   if (pool.source.kind !== 'template') return digest;
   const spec = specOf(machine, pool, region);
-  const isChanged = await hypervisor.applySpec(vm, spec, { digest, ...context.writeOptions });
+  const isChanged = await hypervisor.applySpec(vm, spec, { digest, ...context.writeOptions() });
   return isChanged ? undefined : digest;
 }
 
@@ -55,7 +57,10 @@ async function growBootDisk(
   if (bootDisk === undefined) throw new NotFound('VOLUME_NOT_FOUND', `VM ${vmId} has no disk`);
   const { diskBytes } = reconcile.machine.size;
   if (bootDisk.bytes >= diskBytes) return undefined;
-  const { writeOptions } = reconcile.context;
-  const task = await reconcile.hypervisor.growBootDisk(reconcile.vm, diskBytes, writeOptions);
+  const task = await reconcile.hypervisor.growBootDisk(
+    reconcile.vm,
+    diskBytes,
+    reconcile.context.writeOptions(),
+  );
   return task === undefined ? undefined : reconcile.recordTask(task);
 }

@@ -54,7 +54,7 @@ function create(reconcile: MachineReconcile, pool: PoolSettings): Promise<TaskRe
       },
       ...(region.resourcePool !== undefined && { resourcePool: region.resourcePool }),
     },
-    context.writeOptions,
+    context.writeOptions(),
   );
 }
 
@@ -72,7 +72,7 @@ async function clone(reconcile: MachineReconcile, source: TemplateSource): Promi
       ...(!isLinked && { storage: placement.diskStorage }),
       ...(region.resourcePool !== undefined && { resourcePool: region.resourcePool }),
     },
-    context.writeOptions,
+    context.writeOptions(),
   );
 }
 
@@ -180,7 +180,7 @@ async function startDownload(reconcile: MachineReconcile, image: ImageSettings):
     verifyCertificates: image.verifyCertificates,
     ...(image.checksum !== undefined && { checksum: image.checksum }),
   };
-  const task = await reconcile.hypervisor.downloadImage(order, reconcile.context.writeOptions);
+  const task = await reconcile.hypervisor.downloadImage(order, reconcile.context.writeOptions());
   rememberDownload(reconcile, image, task);
   await reconcile.record({
     kind: 'did',

@@ -72,8 +72,9 @@ async function destroy(reconcile: MachineReconcile): Promise<ReconcileResult> {
     // The deletion may have waited for a lock, and the VM id may have a new owner: look it up again.
     return CONTINUE;
   }
-  const { writeOptions } = reconcile.context;
-  return reconcile.recordTask(await reconcile.hypervisor.destroyVm(reconcile.vm, writeOptions));
+  return reconcile.recordTask(
+    await reconcile.hypervisor.destroyVm(reconcile.vm, reconcile.context.writeOptions()),
+  );
 }
 
 async function stop(
@@ -85,8 +86,8 @@ async function stop(
   const hasTriedShutdown = lastTask === 'shutdown' || machine.attempts >= MAX_SHUTDOWN_ATTEMPTS;
   const task =
     deletion.mode === 'stop' || hasTriedShutdown
-      ? await hypervisor.stopVm(vm, context.writeOptions)
-      : await hypervisor.shutdownVm(vm, deletion.shutdownTimeoutMs, context.writeOptions);
+      ? await hypervisor.stopVm(vm, context.writeOptions())
+      : await hypervisor.shutdownVm(vm, deletion.shutdownTimeoutMs, context.writeOptions());
   return reconcile.recordTask(task);
 }
 

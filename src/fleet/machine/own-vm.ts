@@ -106,7 +106,7 @@ export async function writeMilestone(
   await reconcile.hypervisor.setDescription(reconcile.vm, withMarker(description, next), {
     digest,
     removeProtection,
-    ...reconcile.context.writeOptions,
+    ...reconcile.context.writeOptions(),
   });
 }
 
@@ -120,7 +120,7 @@ export async function startIfStopped(
   const { power } = await hypervisor.vmState(vm, context.readOptions);
   if (power === 'running') return undefined;
   await lookUpOwnVm(reconcile);
-  return reconcile.recordTask(await hypervisor.startVm(reconcile.vm, context.writeOptions));
+  return reconcile.recordTask(await hypervisor.startVm(reconcile.vm, context.writeOptions()));
 }
 
 export async function becomeReady(reconcile: MachineReconcile): Promise<ReconcileResult> {

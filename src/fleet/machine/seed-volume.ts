@@ -34,8 +34,9 @@ export async function uploadSeed(
   );
   const name = seedFileName(reconcile.context.settings.cluster, reconcile.id);
   const file = { host, storage: reconcile.region.storage.seeds, name, bytes };
-  const { writeOptions } = reconcile.context;
-  return reconcile.recordTask(await reconcile.hypervisor.uploadIso(file, writeOptions));
+  return reconcile.recordTask(
+    await reconcile.hypervisor.uploadIso(file, reconcile.context.writeOptions()),
+  );
 }
 
 /**
@@ -64,14 +65,21 @@ export async function isSeedRemoved(reconcile: MachineReconcile): Promise<boolea
  */
 export async function removeSeed(reconcile: MachineReconcile, config: VmConfig): Promise<void> {
   const { seedVolume: volume } = reconcile.machine;
-  const { writeOptions, state } = reconcile.context;
+  const { state } = reconcile.context;
   if (volume === undefined || state.seedRemovals.isRunning(reconcile.id)) return;
   if (config.seedVolume === volume) {
     const { digest } = config;
-    await reconcile.hypervisor.ejectSeed(reconcile.vm, { digest, ...writeOptions });
+    await reconcile.hypervisor.ejectSeed(reconcile.vm, {
+      digest,
+      ...reconcile.context.writeOptions(),
+    });
   }
   const { host } = reconcile.placement;
-  const deletion = reconcile.hypervisor.deleteVolume(host, volume, writeOptions);
+  const deletion = reconcile.hypervisor.deleteVolume(
+    host,
+    volume,
+    reconcile.context.writeOptions(),
+  );
   state.seedRemovals.begin(reconcile.id, deletion);
 }
 
@@ -79,8 +87,11 @@ export async function removeSeed(reconcile: MachineReconcile, config: VmConfig):
 export async function deleteSeed(reconcile: MachineReconcile): Promise<void> {
   const { placement, seedVolume } = reconcile.machine;
   if (placement === undefined || seedVolume === undefined) return;
-  const { writeOptions } = reconcile.context;
-  await reconcile.hypervisor.deleteVolume(seedHost(reconcile), seedVolume, writeOptions);
+  await reconcile.hypervisor.deleteVolume(
+    seedHost(reconcile),
+    seedVolume,
+    reconcile.context.writeOptions(),
+  );
   await reconcile.update({ seedVolume: undefined });
 }
 

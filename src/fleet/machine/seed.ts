@@ -143,7 +143,7 @@ async function createOrReuseToken(
       groups: [BOOTSTRAP_GROUPS[kind === 'custom' ? 'kubeadm' : kind]],
       usages: kind === 'kubeadm' ? ['authentication', 'signing'] : ['authentication'],
     },
-    reconcile.context.writeOptions,
+    reconcile.context.writeOptions(),
   );
   tokens.set(reconcile.id, created);
   return created.token;

@@ -7,7 +7,7 @@ import { lookUpOwnVm } from './own-vm.ts';
 export async function starting(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const task = await reconcile.pollTask();
   if (task.state === 'running') return task.wait;
-  const { readOptions, writeOptions } = reconcile.context;
+  const { readOptions } = reconcile.context;
   const { power } = await reconcile.hypervisor.vmState(reconcile.vm, readOptions);
   if (power === 'running') return reconcile.move('booting');
   if (task.state === 'ended' && task.failure !== undefined) {
@@ -15,5 +15,7 @@ export async function starting(reconcile: MachineReconcile): Promise<ReconcileRe
     throw task.failure;
   }
   await lookUpOwnVm(reconcile);
-  return reconcile.recordTask(await reconcile.hypervisor.startVm(reconcile.vm, writeOptions));
+  return reconcile.recordTask(
+    await reconcile.hypervisor.startVm(reconcile.vm, reconcile.context.writeOptions()),
+  );
 }

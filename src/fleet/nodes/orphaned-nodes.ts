@@ -77,7 +77,7 @@ async function removeWhenDue(
   if (context.now - since < context.settings.lostAfterMs) return;
   try {
     if (!(await isVmConfirmedGone(context, orphan))) return;
-    await cluster.deleteNode(node, context.writeOptions);
+    await cluster.deleteNode(node, context.writeOptions());
   } catch (error) {
     if (!isMachineError(error)) throw error;
     return;

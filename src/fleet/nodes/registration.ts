@@ -39,7 +39,9 @@ export async function completeNode(
     await declare(reconcile, cluster, { node, declaration });
   } else if (isStarting) {
     const change = { removeTaintKeys: [STARTUP_TAINT.key] };
-    await unlessChangedMeanwhile(cluster.changeNode(node, change, reconcile.context.writeOptions));
+    await unlessChangedMeanwhile(
+      cluster.changeNode(node, change, reconcile.context.writeOptions()),
+    );
   } else return false;
   return true;
 }
@@ -65,9 +67,9 @@ async function declare(
   cluster: Cluster,
   { node, declaration }: { readonly node: ClusterNode; readonly declaration: NodeDeclaration },
 ): Promise<void> {
-  const { writeOptions, state } = reconcile.context;
+  const { state } = reconcile.context;
   const contested = await unlessChangedMeanwhile(
-    cluster.declareNode(node, declaration, writeOptions),
+    cluster.declareNode(node, declaration, reconcile.context.writeOptions()),
   );
   if (contested === undefined) return;
   state.contestedLabels.set(

@@ -46,5 +46,5 @@ function mayHaveJoined({ machine, pool }: MachineReconcile): boolean {
 }
 
 async function deleteNode(reconcile: MachineReconcile, node: NodeRef): Promise<void> {
-  await reconcile.context.cluster?.deleteNode(node, reconcile.context.writeOptions);
+  await reconcile.context.cluster?.deleteNode(node, reconcile.context.writeOptions());
 }

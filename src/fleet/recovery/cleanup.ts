@@ -51,7 +51,7 @@ async function removeOrReport(
 async function tryDelete(context: ReconcileContext, seed: SeedFound): Promise<boolean> {
   const { region, host, volume, machine } = seed;
   try {
-    await context.hypervisor(region).deleteVolume(host, volume, context.writeOptions);
+    await context.hypervisor(region).deleteVolume(host, volume, context.writeOptions());
     return true;
   } catch (error) {
     if (!isMachineError(error)) throw error;

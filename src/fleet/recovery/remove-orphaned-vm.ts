@@ -29,7 +29,7 @@ export async function removeOrphanedVm(
   });
   const { power } = await hypervisor.vmState(config, context.readOptions);
   if (power === 'running') {
-    await waitForTask(context, region, await hypervisor.stopVm(config, context.writeOptions));
+    await waitForTask(context, region, await hypervisor.stopVm(config, context.writeOptions()));
   }
   const fresh = await hypervisor.vmConfig(config, context.readOptions);
   const { cluster } = context.settings;
@@ -39,9 +39,9 @@ export async function removeOrphanedVm(
   // A clone that was never configured has its template's protection; any other was protected by a person.
   if (fresh.isProtected && fresh.smbiosUuid !== ownership.marker.machine) {
     const { digest } = fresh;
-    await hypervisor.removeProtection(fresh, { digest, ...context.writeOptions });
+    await hypervisor.removeProtection(fresh, { digest, ...context.writeOptions() });
   }
-  await waitForTask(context, region, await hypervisor.destroyVm(fresh, context.writeOptions));
+  await waitForTask(context, region, await hypervisor.destroyVm(fresh, context.writeOptions()));
 }
 
 async function waitForTask(

@@ -6,7 +6,7 @@ import { type MemoryStore, SimulatedCrash } from '../../ports/fakes/memory-store
 import type { Hypervisor } from '../../ports/hypervisor.ts';
 
 /** Calls that change something in Proxmox. */
-const MUTATING_HYPERVISOR_CALLS = [
+export const MUTATING_HYPERVISOR_CALLS = [
   'createVm',
   'cloneVm',
   'applySpec',
