@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Lease } from '../model/lease.ts';
-import { isPhaseSettled } from '../model/machine.ts';
 import type { PoolLimits } from '../pools/index.ts';
 import { CapacityForecast, type ForecastReader } from './capacity/capacity-forecast.ts';
 import type { FleetOptions } from './context/options.ts';
+import { CallsInProgress } from './driver/calls-in-progress.ts';
 import type { PassReport } from './driver/reconcile-pass.ts';
 import { Reconciler } from './driver/reconciler.ts';
 import { type DriverOptions, runDriver } from './driver/run-driver.ts';
@@ -31,7 +31,14 @@ export function createFleet(options: FleetOptions): Fleet {
   const { pools } = settings;
   const cache = new RecordCache(store, (pool) => pools[pool]?.memoryOverheadBytes ?? 0);
   const forecast = new CapacityForecast();
-  const engine = { ...options, cache, forecast };
+  const calls = new CallsInProgress(clock);
+  const hypervisors = new Map(
+    Array.from(options.hypervisors, ([region, hypervisor]) => [
+      region,
+      calls.observe(hypervisor, `region ${region}`),
+    ]),
+  );
+  const engine = { ...options, hypervisors, calls, cache, forecast };
   const errors: unknown[] = [];
   const reconciler = new Reconciler(engine, { onError: (error) => errors.push(error) });
   return {
@@ -48,8 +55,7 @@ export function createFleet(options: FleetOptions): Fleet {
       const report = await reconciler.pass({ lease, mayAct, signal });
       await reconciler.drain();
       if (errors.length > 0) throw errors[0];
-      const inProgress = cache.machines.all().filter((machine) => !isPhaseSettled(machine));
-      return { ...report, inProgress: inProgress.length };
+      return { ...report, inProgress: reconciler.countInProgress() };
     },
     runDriver: (driver) => runDriver(engine, driver),
   };

@@ -247,6 +247,11 @@ export const ERROR_CODES = {
     retry: 'never',
     hint: 'Read the task log in Proxmox; slow storage is the usual cause.',
   }),
+  DRIVER_STALLED: code({
+    class: 'TimedOut',
+    retry: 'never',
+    hint: 'Restart pvescaler, unless a supervisor has done it, and report the call that the message names.',
+  }),
   PROVISION_TIMED_OUT: code({
     class: 'TimedOut',
     retry: 'backoff',

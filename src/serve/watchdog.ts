@@ -10,8 +10,8 @@ import type { HealthServerOptions } from './context.ts';
 
 /** Between passes the loop sends a heartbeat about once a second; the longest gap is a lease takeover. */
 const MAX_SILENCE_MS = 120_000;
-/** A pass waits for Proxmox tasks in rare cases only, and for 15 minutes at most. */
-const MAX_PASS_MS = 20 * 60_000;
+/** A pass waits for no call and no task. */
+const MAX_PASS_MS = 120_000;
 
 export interface WatchdogOptions {
   readonly clock: Clock;

@@ -6,7 +6,7 @@ import { type AddressChoice, chooseAddresses, countFreeAddresses } from '../../p
 import type { RegionView } from '../../ports/hypervisor.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { PoolSettings } from '../context/settings.ts';
-import { takenAddresses } from './taken-addresses.ts';
+import { findUnreadVm, hasStaticAddresses, takenAddresses } from './taken-addresses.ts';
 
 interface AddressScope {
   readonly view: RegionView;
@@ -19,50 +19,44 @@ interface Unknown {
   readonly message: string;
 }
 
-/** Counting reads few configurations per pass, so that a host that does not answer cannot delay every pass. */
-const READS_TO_COUNT = 16;
-
-export async function addressesFor(
+export function addressesFor(
   context: ReconcileContext,
   where: AddressScope,
   machine: MachineId,
-): Promise<AddressChoice | Unknown> {
+): AddressChoice | Unknown {
   const unknown = unknownAddresses(context, where);
   if (unknown !== undefined) return unknown;
-  const taken = isStatic(where.pool) ? await takenAddresses(context, where.view) : [];
+  const taken = takenIn(context, where);
   return chooseAddresses({ ...common(context, where, []), machine, taken });
 }
 
 /** The same after `held` addresses, which machines that are placed earlier will get; nothing is written. */
-export async function addressesBeside(
+export function addressesBeside(
   context: ReconcileContext,
   where: AddressScope,
   { machine, held }: { readonly machine: MachineId; readonly held: readonly AddressLease[] },
-): Promise<AddressChoice | Unknown> {
+): AddressChoice | Unknown {
   const unknown = unknownAddresses(context, where);
   if (unknown !== undefined) return unknown;
-  const taken = await takenToCount(context, where);
+  const taken = takenIn(context, where);
   return chooseAddresses({ ...common(context, where, held), machine, taken });
 }
 
 /** For how many machines there are addresses. */
-export async function freeAddresses(
+export function freeAddresses(
   context: ReconcileContext,
   where: AddressScope,
   { held, atMost }: { readonly held: readonly AddressLease[]; readonly atMost: number },
-): Promise<{ readonly count: number; readonly reason: string | undefined }> {
-  if (!isStatic(where.pool)) return { count: atMost, reason: undefined };
+): { readonly count: number; readonly reason: string | undefined } {
+  if (!hasStaticAddresses(where.pool)) return { count: atMost, reason: undefined };
   const unknown = unknownAddresses(context, where);
   if (unknown !== undefined) return { count: 0, reason: unknown.message };
-  const taken = await takenToCount(context, where);
+  const taken = takenIn(context, where);
   return countFreeAddresses({ ...common(context, where, held), taken }, atMost);
 }
 
-function takenToCount(
-  context: ReconcileContext,
-  { pool, view }: AddressScope,
-): Promise<readonly string[]> {
-  return isStatic(pool) ? takenAddresses(context, view, READS_TO_COUNT) : Promise.resolve([]);
+function takenIn(context: ReconcileContext, { pool, view }: AddressScope): readonly string[] {
+  return hasStaticAddresses(pool) ? takenAddresses(context, view) : [];
 }
 
 function common(
@@ -79,17 +73,14 @@ function common(
   };
 }
 
-/** After a loss of the records, a VM that cannot be read may have any address. */
+/** A VM that has not been read may have any address. */
 function unknownAddresses(
-  { unreadVms }: ReconcileContext,
+  context: ReconcileContext,
   { view, pool }: AddressScope,
 ): Unknown | undefined {
-  const vm = unreadVms.get(view.region);
-  if (vm === undefined || !isStatic(pool)) return undefined;
+  if (!hasStaticAddresses(pool)) return undefined;
+  const vm = context.unreadVms.get(view.region) ?? findUnreadVm(context, view);
+  if (vm === undefined) return undefined;
   const message = `VM ${vm.vmId} on host ${vm.host} cannot be read: its addresses might be given out twice`;
   return { chosen: false, code: 'VIEW_STALE', message };
-}
-
-function isStatic({ network }: PoolSettings): boolean {
-  return network.v4.kind === 'static' || network.v6.kind === 'static';
 }

@@ -112,9 +112,9 @@ async function computeRegionHeadroom(
   const ids = Math.min(atMost, waitingMachines.freeIds(name));
   if (ids <= 0) return { machines: 0, reason: undefined };
   const held = waitingMachines.addresses(name);
-  const addresses = await freeAddresses(context, where, { held, atMost: ids });
+  const addresses = freeAddresses(context, where, { held, atMost: ids });
   if (addresses.count === 0) return { machines: 0, reason: addresses.reason };
-  const source = await sourceOf(context, where);
+  const source = sourceOf(context, where);
   const request = placementRequest({ ...where, source }, pool.size);
   const { total } = countFreeSlots(request, waitingMachines.facts(view), addresses.count);
   return { machines: total, reason: undefined };
@@ -205,12 +205,12 @@ class WaitingMachines {
       const view = this.#context.views.get(name);
       if (pool === undefined || view === undefined || this.freeIds(name) <= 0) continue;
       const where = { region: this.#context.region(name), view, pool };
-      const source = await sourceOf(this.#context, where);
+      const source = sourceOf(this.#context, where);
       const request = placementRequest({ ...where, source }, machine.size);
       const decision = chooseHost(request, this.facts(view));
       if (!decision.placed) continue;
       const held = this.addresses(name);
-      const own = await addressesBeside(this.#context, where, { machine: machine.id, held });
+      const own = addressesBeside(this.#context, where, { machine: machine.id, held });
       if (!own.chosen) continue;
       this.#reserve(machine, name, { decision, memoryBytes: request.size.memoryBytes });
       this.#holdAddresses(machine, name, own.addresses);

@@ -25,7 +25,7 @@ import { namesOfNodes, providerIdsOf, takenInView, vmIdsOfNodes } from '../conte
 import { joinRefusal } from '../nodes/can-join.ts';
 import type { MachineIndex } from '../records/machine-index.ts';
 import { addressesFor } from './addresses.ts';
-import { templatesIn } from './templates.ts';
+import { findUnreadTemplate, templatesIn } from './templates.ts';
 
 /** Why a machine cannot be placed now. */
 export interface PlacementRefusal {
@@ -75,12 +75,14 @@ async function placeIn(
   machine: Machine,
   where: PlacementScope,
 ): Promise<PlacementRefusal | undefined> {
-  const source = await sourceOf(context, where);
+  const unread = unreadTemplate(context, where);
+  if (unread !== undefined) return unread;
+  const source = sourceOf(context, where);
   const host = choose(context, machine, { ...where, source });
   if (!host.placed) return host;
   const id = vmIdIn(context, where.view);
   if (!id.chosen) return id;
-  const addresses = await addressesFor(context, where, machine.id);
+  const addresses = addressesFor(context, where, machine.id);
   if (!addresses.chosen) return addresses;
   await commitPlacement(context, machine, {
     where,
@@ -174,10 +176,20 @@ export function placementRequest(
   };
 }
 
-export async function sourceOf(
+function unreadTemplate(
+  context: ReconcileContext,
+  { pool: { source }, view }: PlacementScope,
+): PlacementRefusal | undefined {
+  const vm = source.kind === 'template' ? findUnreadTemplate(context, view, source) : undefined;
+  if (vm === undefined) return undefined;
+  const message = `template VM ${vm.vmId} on host ${vm.host} cannot be read`;
+  return { code: 'VIEW_STALE', message };
+}
+
+export function sourceOf(
   context: ReconcileContext,
   { pool, region, view }: PlacementScope,
-): Promise<Source> {
+): Source {
   const { source } = pool;
   switch (source.kind) {
     case 'image':
@@ -186,7 +198,7 @@ export async function sourceOf(
       return {
         kind: 'template',
         clone: source.clone,
-        templates: await templatesIn(context, view, source),
+        templates: templatesIn(context, view, source),
       };
     case 'netboot':
       return { kind: 'netboot' };

@@ -2,36 +2,87 @@
 // Addresses in use without a lease of ours: in the configuration of any VM of the region, or of a Node. A
 // configuration is read once, and again when the VM's summary changes or after an hour. Pools with DHCP read none.
 
+import { mayHaveVm } from '../../model/machine.ts';
 import { readMarker } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { knownNodes } from '../context/cluster-reading.ts';
-import { forEachConcurrent } from '../context/for-each-concurrent.ts';
+import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError } from '../context/machine-error.ts';
+import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
+import type { PoolSettings } from '../context/settings.ts';
 
-const CONCURRENT_READS = 8;
 /** A changed address does not show in the summary, so a few of the oldest configurations are read again. */
 const MAX_AGE_MS = 60 * 60_000;
 const REREADS_PER_PASS = 10;
 
-/** Reads at most `maxReads` configurations; returns what is known then. */
-export async function takenAddresses(
+export function hasStaticAddresses({ network }: PoolSettings): boolean {
+  return network.v4.kind === 'static' || network.v6.kind === 'static';
+}
+
+/** Starts the reads that pools with static addresses need; returns the keys of the jobs. */
+export function readAddresses(context: ReconcileContext, jobs: HostJobs): readonly string[] {
+  const pools = Object.values(context.settings.pools).filter(hasStaticAddresses);
+  const regions = new Set(pools.flatMap((pool) => pool.regions));
+  return [...context.views.values()]
+    .filter(({ region }) => regions.has(region))
+    .flatMap((view) => startReads(context, view, jobs));
+}
+
+function startReads(
   context: ReconcileContext,
   view: RegionView,
-  maxReads = Number.POSITIVE_INFINITY,
-): Promise<readonly string[]> {
-  const others = view.vms.filter(
-    ({ vmId, isTemplate }) => !context.records.index.isVmClaimed(view.region, vmId) && !isTemplate,
-  );
+  jobs: HostJobs,
+): readonly string[] {
+  const { region } = view;
   forgetGone(context, view);
-  const unknown = toRead(context, view.region, others).slice(0, maxReads);
-  await forEachConcurrent(unknown, { limit: CONCURRENT_READS }, (vm) =>
-    learn(context, view.region, vm),
-  );
-  const known = others.flatMap(
+  return toRead(context, region, unclaimedVms(context, view)).map((vm) => {
+    const key = `addresses of VM ${vm.vmId} in region ${region}`;
+    jobs.start(key, { region, host: vm.host }, async (newest) => {
+      await learn(newest, region, vm);
+      return DONE;
+    });
+    return key;
+  });
+}
+
+/** A VM of the region that has not been read yet; undefined when every VM has been. */
+export function findUnreadVm(context: ReconcileContext, view: RegionView): VmSummary | undefined {
+  const { addresses } = context.state;
+  return unclaimedVms(context, view).find((vm) => !addresses.has(keyOf(view.region, vm)));
+}
+
+/** What is known now. */
+export function takenAddresses(context: ReconcileContext, view: RegionView): readonly string[] {
+  const ofVms = unclaimedVms(context, view).flatMap(
     (vm) => context.state.addresses.get(keyOf(view.region, vm))?.addresses ?? [],
   );
-  return [...known, ...knownNodes(context.clusterReading).flatMap(({ addresses }) => addresses)];
+  const ofNodes = knownNodes(context.clusterReading).flatMap(({ addresses }) => addresses);
+  return [...ofVms, ...ofNodes, ...addressesOfMachines(context, view.region)];
+}
+
+const ofMachines = new WeakMap<ReconcileContext, Map<string, readonly string[]>>();
+
+/** Of machines that may lack a lease, such as adopted ones. Collected once per pass: new machines have leases. */
+function addressesOfMachines(context: ReconcileContext, region: string): readonly string[] {
+  const byRegion = ofMachines.get(context) ?? new Map<string, readonly string[]>();
+  ofMachines.set(context, byRegion);
+  const known = byRegion.get(region);
+  if (known !== undefined) return known;
+  const addresses = context.records.machines.flatMap(({ phase, placement }) =>
+    mayHaveVm(phase) && placement?.region === region ? placement.addresses : [],
+  );
+  byRegion.set(region, addresses);
+  return addresses;
+}
+
+function unclaimedVms(
+  context: ReconcileContext,
+  { region, vms }: RegionView,
+): readonly VmSummary[] {
+  return vms.filter(
+    ({ vmId, isTemplate }) => !context.records.index.isVmClaimed(region, vmId) && !isTemplate,
+  );
 }
 
 function forgetGone({ state }: ReconcileContext, { region, vms }: RegionView): void {
@@ -84,13 +135,13 @@ function toRead(
 /** A VM that cannot be read is read again in a later pass: a host that is down must not block every pool. */
 async function learn(context: ReconcileContext, region: string, vm: VmSummary): Promise<void> {
   try {
-    rememberAddresses(
-      context,
-      region,
-      vm,
-      await context.hypervisor(region).vmConfig(vm, context.readOptions),
-    );
+    const config = await context.hypervisor(region).vmConfig(vm, context.readOptions);
+    rememberAddresses(context, region, vm, config);
   } catch (error) {
     if (!isMachineError(error)) throw error;
+    const key = keyOf(region, vm);
+    const known = context.state.addresses.get(key)?.addresses ?? [];
+    // Another fingerprint than the VM's: it is read again.
+    context.state.addresses.set(key, { fingerprint: '', readAt: context.now, addresses: known });
   }
 }

@@ -1,56 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which VM is cloned: by id, by an id per host, or by name; on the machine's own host, or on shared storage.
+// Which VM is cloned: by id, by an id per host, or by name; on the machine's own host, or on shared storage. A
+// template's configuration is read once, and again when its summary changes or after some minutes.
 
 import type { Template } from '../../placement/index.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
+import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError } from '../context/machine-error.ts';
+import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import type { SourceSettings } from '../context/settings.ts';
+import { vmFingerprint } from './taken-addresses.ts';
 
 export type TemplateSource = Extract<SourceSettings, { kind: 'template' }>;
 
-/** The region's templates that match the source, with the storage of their disks. Looked up once per pass. */
+const MAX_AGE_MS = 5 * 60_000;
+
+/** Starts the reads of the templates of all pools; returns the keys of the jobs. */
+export function readTemplates(context: ReconcileContext, jobs: HostJobs): readonly string[] {
+  return Object.values(context.settings.pools).flatMap(({ source, regions }) => {
+    if (source.kind !== 'template') return [];
+    return regions.flatMap((region) => startReads(context, jobs, { region, source }));
+  });
+}
+
+function startReads(
+  context: ReconcileContext,
+  jobs: HostJobs,
+  { region, source }: { readonly region: string; readonly source: TemplateSource },
+): readonly string[] {
+  const view = context.views.get(region);
+  const unknown = view === undefined ? [] : templateVms(view, source);
+  return unknown
+    .filter((vm) => !isKnown(context, region, vm))
+    .map((vm) => {
+      const key = `template VM ${vm.vmId} in region ${region}`;
+      jobs.start(key, { region, host: vm.host }, async (newest) => {
+        await learnStorage(newest, region, vm);
+        return DONE;
+      });
+      return key;
+    });
+}
+
+/** The templates of the region that match the source and have been read, with the storage of their disks. */
 export function templatesIn(
+  { state }: ReconcileContext,
+  view: RegionView,
+  source: TemplateSource,
+): readonly Template[] {
+  return templateVms(view, source).flatMap(({ vmId, host }) => {
+    const storage = state.templates.get(`${view.region}/${vmId}`)?.storage;
+    return storage === undefined ? [] : [{ vmId, host, storage }];
+  });
+}
+
+/** A template that matches the source, while none of those has been read. */
+export function findUnreadTemplate(
   context: ReconcileContext,
   view: RegionView,
   source: TemplateSource,
-): Promise<readonly Template[]> {
-  const key = `${view.region} ${JSON.stringify(source)}`;
-  const known = context.templates.get(key) ?? findTemplates(context, view, source);
-  context.templates.set(key, known);
-  return known;
+): VmSummary | undefined {
+  if (templatesIn(context, view, source).length > 0) return undefined;
+  return templateVms(view, source).find(
+    ({ vmId }) => !context.state.templates.has(`${view.region}/${vmId}`),
+  );
 }
 
-async function findTemplates(
-  context: ReconcileContext,
-  view: RegionView,
-  source: TemplateSource,
-): Promise<readonly Template[]> {
-  const named = view.vms.filter((vm) => vm.isTemplate && isNamed(vm, source));
-  const found = await Promise.all(named.map((vm) => withStorage(context, view.region, vm)));
-  return found.flatMap((template) => template ?? []);
+function templateVms(
+  { vms }: RegionView,
+  { id, idByHost, name }: TemplateSource,
+): readonly VmSummary[] {
+  const hasIds = Object.keys(idByHost).length > 0;
+  return vms.filter((vm) => {
+    if (!vm.isTemplate) return false;
+    if (id !== undefined) return vm.vmId === id;
+    return hasIds ? idByHost[vm.host] === vm.vmId : vm.name === name;
+  });
 }
 
-function isNamed(vm: VmSummary, { id, idByHost, name }: TemplateSource): boolean {
-  if (id !== undefined) return vm.vmId === id;
-  const ids = Object.keys(idByHost).length > 0;
-  return ids ? idByHost[vm.host] === vm.vmId : vm.name === name;
+function isKnown({ state, now }: ReconcileContext, region: string, vm: VmSummary): boolean {
+  const known = state.templates.get(`${region}/${vm.vmId}`);
+  return known?.fingerprint === vmFingerprint(vm) && now - known.readAt <= MAX_AGE_MS;
 }
 
-async function withStorage(
+/** A template that cannot be read cannot be cloned now; it is read again in the next pass. */
+async function learnStorage(
   context: ReconcileContext,
   region: string,
-  { vmId, host }: VmSummary,
-): Promise<Template | undefined> {
+  vm: VmSummary,
+): Promise<void> {
+  const key = `${region}/${vm.vmId}`;
   try {
-    const { bootDisk } = await context
-      .hypervisor(region)
-      .vmConfig({ vmId, host }, context.readOptions);
-    return bootDisk === undefined ? undefined : { vmId, host, storage: bootDisk.storage };
+    const { bootDisk } = await context.hypervisor(region).vmConfig(vm, context.readOptions);
+    const fingerprint = vmFingerprint(vm);
+    const storage = bootDisk?.storage;
+    context.state.templates.set(key, { fingerprint, readAt: context.now, storage });
   } catch (error) {
-    // A template that cannot be read cannot be cloned now.
-    if (isMachineError(error)) return undefined;
-    throw error;
+    if (!isMachineError(error)) throw error;
+    context.state.templates.delete(key);
   }
 }
 
@@ -62,12 +109,24 @@ export async function templateFor(
 ): Promise<Template | undefined> {
   const view = context.views.get(at.region);
   if (view === undefined) return undefined;
-  const templates = await templatesIn(context, view, source);
-  const host = view.hosts.find(({ name }) => name === at.host);
+  // Another template may be on a host that does not answer.
+  const known = chooseTemplate(templatesIn(context, view, source), view, at.host);
+  if (known !== undefined) return known;
+  const unread = templateVms(view, source).filter((vm) => !isKnown(context, at.region, vm));
+  await Promise.all(unread.map((vm) => learnStorage(context, at.region, vm)));
+  return chooseTemplate(templatesIn(context, view, source), view, at.host);
+}
+
+function chooseTemplate(
+  templates: readonly Template[],
+  view: RegionView,
+  hostName: string,
+): Template | undefined {
+  const host = view.hosts.find(({ name }) => name === hostName);
   const isShared = (storage: string) =>
     host?.storages.some(({ name, shared }) => name === storage && shared) === true;
   return (
-    templates.find((template) => template.host === at.host) ??
+    templates.find((template) => template.host === hostName) ??
     templates.find((template) => isShared(template.storage))
   );
 }

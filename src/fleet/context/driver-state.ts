@@ -5,7 +5,7 @@ import type { Machine } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
 import { BootTimes, TaskPolling } from './polling.ts';
-import type { RegionViews } from './region-views.ts';
+import type { RegionReading } from './region-views.ts';
 
 /** Addresses in a VM's configuration. */
 export interface KnownAddresses {
@@ -13,6 +13,13 @@ export interface KnownAddresses {
   readonly fingerprint: string;
   readonly readAt: number;
   readonly addresses: readonly string[];
+}
+
+interface KnownTemplate {
+  /** `vmFingerprint` at the time of the read. */
+  readonly fingerprint: string;
+  readonly readAt: number;
+  readonly storage: string | undefined;
 }
 
 interface ImageDownload {
@@ -34,8 +41,18 @@ export class DriverState {
   readonly imageChecks = new Map<string, Promise<boolean>>();
   /** VMs that were inspected and are not ours, with their `vmFingerprint`. */
   readonly unmanaged = new Map<string, string>();
+  /** What an inspection found about VMs without a record, by region and VM id, unless they are unmanaged. */
+  readonly inspected = new Map<string, 'unread' | 'undecided' | 'orphaned'>();
+  /** Orphaned VMs that are being removed. */
+  get orphanedVms(): number {
+    return [...this.inspected.values()].filter((finding) => finding === 'orphaned').length;
+  }
+  /** The running task of the removal of an orphaned VM, by region and VM id. */
+  readonly orphanTasks = new Map<string, TaskRef>();
   /** Addresses of VMs without a record, by region and VM id. */
   readonly addresses = new Map<string, KnownAddresses>();
+  /** Storage of the boot disk of templates, by region and VM id; undefined for a template without one. */
+  readonly templates = new Map<string, KnownTemplate>();
   /** Wall clock of the last fresh view of each region. */
   readonly seenAt = new Map<string, number>();
   readonly bootTimes = new BootTimes();
@@ -44,8 +61,8 @@ export class DriverState {
   readonly seedRemovals = new BackgroundTasks();
   /** Machines in phase `requested` that the last placement found no host for. */
   unplaced: ReadonlySet<string> = new Set();
-  /** The last views, for passes that follow each other closely. */
-  views: RegionViews | undefined;
+  /** The last view of each region, and the read in progress. */
+  readonly regionReadings = new Map<string, RegionReading>();
   /** The last time that the cluster could not be read, or was read for the first time. */
   clusterStaleAt = Number.NEGATIVE_INFINITY;
   clusterSeenAt: number | undefined;

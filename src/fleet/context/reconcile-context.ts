@@ -3,7 +3,6 @@
 // lease, and the driver's state. Each pass makes a new one; handlers use the newest when they start.
 import type { JournalEntry, JournalKind, JournalSubject } from '../../model/journal-entry.ts';
 import type { Machine, Placement } from '../../model/machine.ts';
-import type { Template } from '../../placement/index.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Cluster, ClusterEvent } from '../../ports/cluster.ts';
 import { Bug, LostLeadership } from '../../ports/errors.ts';
@@ -54,10 +53,10 @@ export class ReconcileContext {
   readonly cluster: Cluster | undefined;
   /** Replaced before each machine is reconciled: a pass may take long, and a read of the watch cache costs no request. */
   clusterReading: ClusterReading;
+  /** Regions whose VMs are not all inspected, or with a VM that is being created or cannot be read. */
+  readonly undecided: Set<string>;
   /** One VM per region that may be ours and could not be read: its addresses are unknown. */
   readonly unreadVms = new Map<string, VmSummary>();
-  /** Templates by region and pool source. */
-  readonly templates = new Map<string, Promise<readonly Template[]>>();
   readonly #parts: ReconcileContextParts;
   #yieldedAt: number;
 
@@ -69,6 +68,7 @@ export class ReconcileContext {
     this.random = parts.random;
     this.clock = parts.clock;
     this.views = parts.views;
+    this.undecided = new Set(parts.views.keys());
     this.cluster = parts.cluster;
     this.clusterReading = parts.clusterReading;
     this.#yieldedAt = parts.clock.monotonic();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
+import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import { aJoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { DriverState } from './driver-state.ts';
 import { recentRegionViews } from './region-views.ts';
@@ -12,11 +13,38 @@ describe('recentRegionViews', () => {
     const { clock, hypervisor } = testFleet;
     const options = { ...testFleet, hypervisors: new Map([['memory', hypervisor]]) } as never;
     const state = new DriverState();
-    const recent = () => recentRegionViews(options, { viewAgeMs: 2_000 }, state);
-    const first = await recent();
-    expect(await recent()).toBe(first);
+    const recent = () => recentRegionViews(options, { viewAgeMs: 2_000 }, state.regionReadings);
+    const view = async () => (await recent()).views.get('memory');
+    const first = await view();
+    expect(first).toBeDefined();
+    expect(await view()).toBe(first);
     clock.setWallClock(clock.now() - 60 * MINUTE_MS);
     await clock.advance(MINUTE_MS);
-    expect(await recent()).not.toBe(first);
+    expect(await view()).not.toBe(first);
+  });
+
+  it('waits a moment for a region that does not answer, returns the others, and uses its view when it has answered', async () => {
+    const testFleet = aJoiningTestFleet();
+    const { clock, hypervisor } = testFleet;
+    let answer = () => {};
+    const slow = new Proxy(hypervisor, {
+      get: (target, name) =>
+        name === 'view'
+          ? () => new Promise((resolve) => (answer = () => resolve(target.view())))
+          : Reflect.get(target, name),
+    });
+    const hypervisors = new Map([
+      ['memory', hypervisor],
+      ['slow', slow],
+    ]);
+    const state = new DriverState();
+    const recent = () =>
+      recentRegionViews({ clock, hypervisors }, { viewAgeMs: 2_000 }, state.regionReadings);
+    const first = await advanceUntilSettled(clock, recent());
+    expect([...first.views.keys()]).toEqual(['memory']);
+    expect(first.stale).toEqual({ slow: 'it has not answered for 2 s' });
+    answer();
+    const second = await advanceUntilSettled(clock, recent());
+    expect([...second.views.keys()]).toEqual(['memory', 'slow']);
   });
 });

@@ -5,6 +5,10 @@ import type { Hypervisor, RegionView } from '../../ports/hypervisor.ts';
 import type { WriteAuthority } from './driver-lease.ts';
 
 const MAX_VIEW_AGE_MS = 60_000;
+/** A pass waits this long for the regions; one that has not answered by then is used when it has. */
+const MAX_WAIT_MS = 2_000;
+/** While a read is in progress, the view before it is used for this long. */
+const MAX_AGE_WHILE_READING_MS = 10_000;
 
 export interface RegionViews {
   /** Fresh views only: a region that is not in here decides nothing. */
@@ -15,48 +19,110 @@ export interface RegionViews {
 
 interface Regions {
   readonly hypervisors: ReadonlyMap<string, Hypervisor>;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
 }
 
-/** Passes that follow each other closely share a view: between them tasks change, not the region. */
+/** The last view of one region, and the read in progress. */
+export interface RegionReading {
+  view?: RegionView;
+  /** Why the last read failed; undefined when it succeeded. */
+  error?: string | undefined;
+  reading?: Promise<void> | undefined;
+  /** Of the read in progress, on the monotonic clock. */
+  startedAt: number;
+}
+
+/** Regions are read independently of each other: one that does not answer delays the others by a moment at most. */
 export async function recentRegionViews(
   regions: Regions,
   { signal, viewAgeMs = 0 }: Pick<WriteAuthority, 'signal' | 'viewAgeMs'>,
-  state: { views: RegionViews | undefined },
+  readings: Map<string, RegionReading>,
 ): Promise<RegionViews> {
-  const known = state.views;
-  const now = regions.clock.now();
-  if (known !== undefined && isRecent(known, { since: now - viewAgeMs, now })) return known;
-  state.views = await readRegionViews(regions, signal);
-  return state.views;
+  const { clock, hypervisors } = regions;
+  const now = clock.now();
+  const pending: Promise<void>[] = [];
+  for (const [name, hypervisor] of hypervisors) {
+    const reading = readings.get(name) ?? { startedAt: clock.monotonic() };
+    readings.set(name, reading);
+    if (reading.reading === undefined && !isRecent(reading, { since: now - viewAgeMs, now })) {
+      reading.startedAt = clock.monotonic();
+      reading.reading = read(reading, () => hypervisor.view({ signal }));
+    }
+    if (reading.reading !== undefined) pending.push(reading.reading);
+  }
+  await waitFor(pending, clock);
+  return collect(hypervisors.keys(), readings, clock);
+}
+
+/** Reads all regions now and waits for every answer. */
+export async function readRegionViews(regions: Regions): Promise<RegionViews> {
+  const { clock, hypervisors } = regions;
+  const readings = new Map<string, RegionReading>();
+  const reads = Array.from(hypervisors, ([name, hypervisor]) => {
+    const reading: RegionReading = { startedAt: clock.monotonic() };
+    readings.set(name, reading);
+    return read(reading, () => hypervisor.view());
+  });
+  await Promise.all(reads);
+  return collect(hypervisors.keys(), readings, clock);
+}
+
+async function read(reading: RegionReading, view: () => Promise<RegionView>): Promise<void> {
+  try {
+    reading.view = await view();
+    reading.error = undefined;
+  } catch (error) {
+    if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;
+    reading.error = error.message;
+  } finally {
+    reading.reading = undefined;
+  }
+}
+
+async function waitFor(pending: readonly Promise<void>[], clock: Clock): Promise<void> {
+  if (pending.length === 0) return;
+  const over = new AbortController();
+  const deadline = clock.sleep(MAX_WAIT_MS, { signal: over.signal }).catch(() => undefined);
+  const all = Promise.all(pending);
+  // After the deadline nothing waits for the others; their errors are kept in the reading.
+  all.catch(() => undefined);
+  try {
+    await Promise.race([all, deadline]);
+  } finally {
+    over.abort();
+  }
 }
 
 /** A view from the future has an unknown age: the wall clock was set back since. */
 function isRecent(
-  { views, stale }: RegionViews,
+  { view, error }: RegionReading,
   { since, now }: { readonly since: number; readonly now: number },
 ): boolean {
-  const all = [...views.values()];
-  const isNew = all.every(({ takenAt }) => takenAt > since && takenAt <= now);
-  return Object.keys(stale).length === 0 && isNew;
+  return view !== undefined && error === undefined && view.takenAt > since && view.takenAt <= now;
 }
 
-export async function readRegionViews(
-  { hypervisors, clock }: Regions,
-  signal: AbortSignal | undefined,
-): Promise<RegionViews> {
+function collect(
+  names: Iterable<string>,
+  readings: ReadonlyMap<string, RegionReading>,
+  clock: Clock,
+): RegionViews {
   const views = new Map<string, RegionView>();
   const stale: Record<string, string> = {};
-  const read = async (name: string, hypervisor: Hypervisor) => {
-    try {
-      const view = await hypervisor.view({ signal });
-      if (clock.now() - view.takenAt > MAX_VIEW_AGE_MS) stale[name] = 'its view is too old';
-      else views.set(name, view);
-    } catch (error) {
-      if (!(error instanceof PvescalerError) || error.code === 'CANCELLED') throw error;
-      stale[name] = error.message;
-    }
-  };
-  await Promise.all([...hypervisors].map(([name, hypervisor]) => read(name, hypervisor)));
+  for (const name of names) {
+    const reading = readings.get(name);
+    const problem = reading === undefined ? 'it was not read' : staleReason(reading, clock);
+    if (problem !== undefined) stale[name] = problem;
+    else if (reading?.view !== undefined) views.set(name, reading.view);
+  }
   return { views, stale };
+}
+
+function staleReason(reading: RegionReading, clock: Clock): string | undefined {
+  const { view, error, reading: inProgress, startedAt } = reading;
+  if (error !== undefined) return error;
+  const ageMs = view === undefined ? Number.POSITIVE_INFINITY : clock.now() - view.takenAt;
+  if (inProgress === undefined) return ageMs > MAX_VIEW_AGE_MS ? 'its view is too old' : undefined;
+  if (ageMs >= 0 && ageMs <= MAX_AGE_WHILE_READING_MS) return undefined;
+  const seconds = Math.round((clock.monotonic() - startedAt) / 1_000);
+  return `it has not answered for ${seconds} s`;
 }

@@ -146,13 +146,10 @@ function isDeletedOrFailed({ phase }: Machine): boolean {
  * Requests machines up to the pool's `min`. Only while all regions of the pool can be read and no VM there is
  * undecided: otherwise a machine that exists but is not known yet would be created twice.
  */
-export async function maintainMinimum(
-  context: ReconcileContext,
-  undecided: ReadonlySet<string>,
-): Promise<void> {
+export async function maintainMinimum(context: ReconcileContext): Promise<void> {
   for (const pool of Object.values(context.settings.pools)) {
     const isReadable = pool.regions.every(
-      (name) => context.views.has(name) && !undecided.has(name),
+      (name) => context.views.has(name) && !context.undecided.has(name),
     );
     if (!isReadable || joinRefusal(context, pool) !== undefined) continue;
     if (backoffOf(context, pool.name) !== undefined) continue;

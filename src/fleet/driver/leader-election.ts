@@ -8,7 +8,7 @@ import type { AcquiredLease, Cluster, ClusterLease } from '../../ports/cluster.t
 import { asPvescalerError, Cancelled, LostLeadership, Unreachable } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, PAST } from '../context/driver-lease.ts';
 import type { FleetOptions } from '../context/options.ts';
-import { readRegionViews } from '../context/region-views.ts';
+import { type RegionReading, recentRegionViews } from '../context/region-views.ts';
 import { keepRenewing } from './keep-renewing.ts';
 
 /** Maximum duration of a request to Proxmox, unless the settings say otherwise. */
@@ -148,9 +148,10 @@ export class LeaderElection implements DriverLease {
   ): Promise<void> {
     const { clock, hypervisors } = this.#options;
     let isReported = false;
+    const readings = new Map<string, RegionReading>();
     for (let reads = 0; reads < REQUIRED_READS; ) {
       if (reads > 0 || isReported) await clock.sleep(BETWEEN_READS_MS, { signal });
-      const { views, stale } = await readRegionViews(this.#options, signal);
+      const { views, stale } = await recentRegionViews(this.#options, { signal }, readings);
       onHeartbeat?.();
       if (views.size > 0 || hypervisors.size === 0) {
         reads += 1;

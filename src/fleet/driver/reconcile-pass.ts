@@ -6,9 +6,12 @@ import { isPhaseSettled, type Machine, mayHaveVm } from '../../model/machine.ts'
 import { backoffOf } from '../capacity/backoff.ts';
 import type { CapacityForecast } from '../capacity/capacity-forecast.ts';
 import { updateForecast } from '../capacity/headroom.ts';
+import { readAddresses } from '../capacity/taken-addresses.ts';
+import { readTemplates } from '../capacity/templates.ts';
 import { readCluster } from '../context/cluster-reading.ts';
 import type { WriteAuthority } from '../context/driver-lease.ts';
 import type { DriverState } from '../context/driver-state.ts';
+import type { HostJobs } from '../context/host-jobs.ts';
 import type { FleetOptions } from '../context/options.ts';
 import { ReconcileContext } from '../context/reconcile-context.ts';
 import { recentRegionViews } from '../context/region-views.ts';
@@ -35,7 +38,7 @@ export interface PassReport {
   readonly stale: Readonly<Record<string, string>>;
   /** Regions with a VM that is being created and whose owner is not known yet. */
   readonly undecided: readonly string[];
-  /** Number of machines that are neither ready nor over. */
+  /** Machines that are neither ready nor over, and orphaned VMs that are being removed. */
   readonly inProgress: number;
   /** Wall clock of the last fresh reading of each side in this process. */
   readonly seenAt: {
@@ -50,6 +53,7 @@ export interface PassParts {
   readonly authority: WriteAuthority;
   readonly state: DriverState;
   readonly queue: Pick<WorkQueue, 'addIfAbsent' | 'runExclusive'>;
+  readonly jobs: HostJobs;
   /** Called with the context as soon as there is one: handlers use it from then on. */
   readonly onContext: (context: ReconcileContext) => void;
   /** Runs `work` while no other placement runs. */
@@ -61,25 +65,26 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
   const { context, stale } = await readAll(options, parts);
   parts.onContext(context);
   await recordStale(context, stale);
-  const undecided = await adoptVms(context);
-  options.forecast.setAdopted(context.views.keys());
+  options.forecast.setAdopted(await adoptVms(context, parts.jobs));
+  const reads = [...readTemplates(context, parts.jobs), ...readAddresses(context, parts.jobs)];
+  await parts.jobs.settle(reads);
   await parts.exclusive(async () => {
     await applyIntents(context, queue);
-    await maintainMinimum(context, undecided);
+    await maintainMinimum(context);
     await applyIntents(context, queue);
     const { unplaced } = await placeRequested(context);
     state.unplaced = unplaced;
   });
   await enqueueMachines(context, queue);
-  await removeOrphanedSeeds(context, undecided);
-  await removeOrphanedNodes(context);
+  await removeOrphanedSeeds(context, parts.jobs);
+  removeOrphanedNodes(context, parts.jobs);
   await collectGarbage(context);
   await updateForecast(context, options.forecast);
   const inProgress = context.records.machines.filter((machine) => !isPhaseSettled(machine));
   return {
     stale,
-    undecided: [...undecided],
-    inProgress: inProgress.length,
+    undecided: [...context.undecided],
+    inProgress: inProgress.length + state.orphanedVms,
     nextPassAt: nextPassAt(context, inProgress),
     seenAt: { regions: Object.fromEntries(state.seenAt), cluster: state.clusterSeenAt },
   };
@@ -88,7 +93,7 @@ export async function runPass(options: EngineOptions, parts: PassParts): Promise
 async function readAll(options: EngineOptions, { authority, state }: PassParts) {
   const { clock, cache, store } = options;
   const records = await Records.open(cache, authority.lease, () => clock.now());
-  const { views, stale } = await recentRegionViews(options, authority, state);
+  const { views, stale } = await recentRegionViews(options, authority, state.regionReadings);
   options.forecast.setViews(views, stale);
   const clusterReading = await readCluster(options, state);
   for (const [region, { takenAt }] of views) state.seenAt.set(region, takenAt);

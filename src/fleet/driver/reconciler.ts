@@ -2,12 +2,15 @@
 // Passes over the fleet and the work queue of its machines, under one lease. A pass and the queue's workers run at the
 // same time; a machine is changed either by its worker or by a pass, never by both (see apply-intents.ts).
 
-import { type MachineId, parseMachineId } from '../../model/machine.ts';
+import { isPhaseSettled, type MachineId, parseMachineId } from '../../model/machine.ts';
+import { asPvescalerError } from '../../ports/errors.ts';
 import { CREATION_PHASES } from '../capacity/place.ts';
 import { readCluster } from '../context/cluster-reading.ts';
 import type { WriteAuthority } from '../context/driver-lease.ts';
 import { DriverState } from '../context/driver-state.ts';
-import { DONE, type ReconcileResult } from '../context/machine-reconcile.ts';
+import type { HostJob, HostJobs, HostJobTarget } from '../context/host-jobs.ts';
+import { isMachineError } from '../context/machine-error.ts';
+import { DONE, type ReconcileResult, requeue } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { reconcileMachine } from '../machine/reconcile-machine.ts';
 import { placeFreed } from '../machine/requested.ts';
@@ -22,16 +25,28 @@ const GUEST_WORKERS_PER_HOST = 3;
 /** Shorter than any requeue that waits for a Node. Each new list of Nodes costs an index over all of them. */
 const CLUSTER_REFRESH_MS = 250;
 
+/** A pass waits this long for its host jobs; hosts that answer take a fraction of it. */
+const JOB_WAIT_MS = 2_000;
+const INITIAL_BACKOFF_MS = 1_000;
+const MAX_BACKOFF_MS = 5 * 60_000;
+
+interface StartedJob {
+  readonly target: HostJobTarget;
+  readonly job: HostJob;
+  errors: number;
+}
+
 export interface ReconcilerOptions {
   /** Receives what a worker could not handle as the error of its machine: a lost lease, an unusable store. */
   readonly onError: (error: unknown) => void;
   readonly state?: DriverState;
 }
 
-export class Reconciler {
+export class Reconciler implements HostJobs {
   readonly queue: WorkQueue;
   readonly #options: EngineOptions;
   readonly #state: DriverState;
+  readonly #jobs = new Map<string, StartedJob>();
   #context: ReconcileContext | undefined;
   #placing: Promise<void> = Promise.resolve();
   #hasFailed = false;
@@ -56,11 +71,27 @@ export class Reconciler {
       authority,
       state: this.#state,
       queue: this.queue,
+      jobs: this,
       onContext: (context) => {
         this.#context = context;
       },
       exclusive: (work) => this.#exclusive(work),
     });
+  }
+
+  start(key: string, target: HostJobTarget, job: HostJob): void {
+    if (!this.#jobs.has(key)) this.#jobs.set(key, { target, job, errors: 0 });
+    this.queue.addIfAbsent(key);
+  }
+
+  settle(keys: readonly string[]): Promise<void> {
+    return keys.length === 0 ? Promise.resolve() : this.queue.settle(keys, JOB_WAIT_MS);
+  }
+
+  /** Machines that are neither ready nor over, and orphaned VMs that are being removed. */
+  countInProgress(): number {
+    const machines = this.#options.cache.machines.all().filter((one) => !isPhaseSettled(one));
+    return machines.length + this.#state.orphanedVms;
   }
 
   /** Reconciles until no machine is due, or until the first error that concerns more than one machine. */
@@ -72,15 +103,19 @@ export class Reconciler {
 
   /** Queries to booting guests take seconds; they have workers of their own. */
   #laneOf(id: string): Lane {
+    const job = this.#jobs.get(id);
+    if (job !== undefined) return hostLane(job.target);
     const machine = this.#options.cache.machines.get(id);
     const { region = '', host = '' } = machine?.placement ?? {};
     return machine?.phase === 'booting'
       ? { name: `${region}/${host} guests`, workers: GUEST_WORKERS_PER_HOST }
-      : { name: `${region}/${host}`, workers: WORKERS_PER_HOST };
+      : hostLane({ region, host });
   }
 
   async #work(text: string): Promise<ReconcileResult> {
     const context = this.#context;
+    const job = this.#jobs.get(text);
+    if (context !== undefined && job !== undefined) return this.#runJob(context, text, job);
     const id = parseMachineId(text);
     if (context === undefined || !id.ok) return DONE;
     await this.#refreshCluster(context);
@@ -88,6 +123,32 @@ export class Reconciler {
     const result = await reconcileMachine(context, id.value);
     if (wasCreating && !this.#isCreating(id.value)) await this.#placeFreed();
     return result;
+  }
+
+  // oxlint-disable-next-line max-params -- context, key and job
+  async #runJob(
+    context: ReconcileContext,
+    key: string,
+    started: StartedJob,
+  ): Promise<ReconcileResult> {
+    try {
+      const result = await started.job(context);
+      started.errors = 0;
+      if (result.next === 'done') this.#jobs.delete(key);
+      return result;
+    } catch (thrown) {
+      const error = asPvescalerError(thrown);
+      if (!isMachineError(error)) throw error;
+      const backoffMs = Math.min(INITIAL_BACKOFF_MS * 2 ** started.errors, MAX_BACKOFF_MS);
+      started.errors += 1;
+      await context.recordOnce(key, {
+        kind: 'failed',
+        subject: started.target,
+        reason: error.code,
+        message: `${key}: ${error.message}`,
+      });
+      return requeue(backoffMs, error.code);
+    }
   }
 
   /** A pass may take long; a worker must not decide on the cluster as it was at its beginning. */
@@ -121,4 +182,8 @@ export class Reconciler {
     this.#placing = next.catch(() => undefined);
     return next;
   }
+}
+
+function hostLane({ region, host }: HostJobTarget): Lane {
+  return { name: `${region}/${host}`, workers: WORKERS_PER_HOST };
 }

@@ -154,4 +154,44 @@ describe('runDriver', () => {
     stop.abort();
     await advanceUntilSettled(testFleet.clock, driving);
   });
+
+  it('gives up its lease and ends when a pass or a call never ends', async () => {
+    for (const [hungCall, seconds] of [
+      ['store', 130],
+      ['hypervisor', 1_000],
+    ] as const) {
+      const { clock, store, hypervisor } = aTestFleet();
+      const forever = () => new Promise<never>(() => undefined);
+      const hungStore = new Proxy(store, {
+        get: (target, name) => {
+          if (name === 'journal' && hungCall === 'store') return { append: forever };
+          const member: unknown = Reflect.get(target, name, target);
+          return typeof member === 'function' ? (member.bind(target) as unknown) : member;
+        },
+      });
+      const hungHypervisor = new Proxy(hypervisor, {
+        get: (target, name) => {
+          if (name === 'createVm' && hungCall === 'hypervisor') return forever;
+          const member: unknown = Reflect.get(target, name, target);
+          return typeof member === 'function' ? (member.bind(target) as unknown) : member;
+        },
+      });
+      const fleet = aFleet({
+        clock,
+        store: hungStore,
+        hypervisor: hungHypervisor,
+        settings: someSettings(),
+        seed: 1,
+      });
+      await fleet.scaleTo('workers', 1, REASON);
+      const driving = fleet.runDriver({ signal: new AbortController().signal }).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      for (let second = 0; second < seconds; second += 1) await clock.advance(1_000);
+      expect(await driving).toMatchObject({ code: 'DRIVER_STALLED' });
+      const lease = await store.leases.read(RECONCILE_LEASE);
+      expect(lease?.expiresAt).toBeLessThanOrEqual(clock.now());
+    }
+  });
 });

@@ -6,8 +6,15 @@ import {
   RECONCILE_LEASE_MS,
   RECONCILE_RENEW_MS,
 } from '../../model/lease.ts';
-import { asPvescalerError, Cancelled, LostLeadership, PvescalerError } from '../../ports/errors.ts';
+import {
+  asPvescalerError,
+  Cancelled,
+  LostLeadership,
+  PvescalerError,
+  TimedOut,
+} from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, NEVER, PAST } from '../context/driver-lease.ts';
+import type { CallsInProgress } from './calls-in-progress.ts';
 import { keepRenewing } from './keep-renewing.ts';
 import { LeaderElection } from './leader-election.ts';
 import type { EngineOptions, PassReport } from './reconcile-pass.ts';
@@ -29,6 +36,10 @@ export interface DriverEvents {
   readonly onHeartbeat?: () => void;
 }
 
+interface DriverParts extends EngineOptions {
+  readonly calls: CallsInProgress;
+}
+
 export interface DriverOptions {
   /** Cancels everything at once; calls in progress are aborted. */
   readonly signal: AbortSignal;
@@ -40,11 +51,15 @@ export interface DriverOptions {
 /** How soon a request of another process is noticed. */
 const IDLE_POLL_MS = 1_000;
 const AFTER_ERROR_MS = 1_000;
+/** A pass waits for no call: one that lasts for this long will never end. */
+const MAX_PASS_MS = 120_000;
+/** Longer than the deadline of any call; an upload has ten minutes. */
+const MAX_CALL_MS = 15 * 60_000;
 /** Passes may follow each other more closely than reads of the regions. */
 const MAX_SHARED_VIEW_AGE_MS = 2_000;
 
 /** Until the signal: this process is the driver whenever the lease is free. */
-export async function runDriver(options: EngineOptions, given: DriverOptions): Promise<void> {
+export async function runDriver(options: DriverParts, given: DriverOptions): Promise<void> {
   const { signal, finish, events = {} } = given;
   const ending = finish === undefined ? signal : AbortSignal.any([signal, finish]);
   const driver = { signal, ending, events };
@@ -63,7 +78,7 @@ interface RunOptions {
 }
 
 async function acquire(
-  { store, clock, settings }: EngineOptions,
+  { store, clock, settings }: DriverParts,
   { ending, events }: RunOptions,
 ): Promise<Lease | undefined> {
   const request = {
@@ -89,7 +104,7 @@ async function acquire(
 
 /** From acquiring the lease to its release or loss. */
 class DriverTerm implements DriverLease {
-  readonly #options: EngineOptions;
+  readonly #options: DriverParts;
   readonly #run: RunOptions;
   readonly #reconciler: Reconciler;
   readonly #lost = new AbortController();
@@ -98,10 +113,12 @@ class DriverTerm implements DriverLease {
   readonly #ended = new AbortController();
   readonly #election: LeaderElection | undefined;
   #lease: Lease;
+  /** On the monotonic clock, while a pass runs. */
+  #passStartedAt: number | undefined;
   #failure: unknown;
   #reportedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: EngineOptions, lease: Lease, run: RunOptions) {
+  constructor(options: DriverParts, lease: Lease, run: RunOptions) {
     this.#options = options;
     this.#lease = lease;
     this.#run = run;
@@ -130,7 +147,7 @@ class DriverTerm implements DriverLease {
       this.#options.driverRegistry?.begin(this);
       this.#options.forecast.beginTerm(this);
       events.onLeading?.(true);
-      await this.#reconcile();
+      await this.#reconcileUnlessStalled();
     } finally {
       this.#options.driverRegistry?.end(this);
       this.#options.forecast.endTerm(this);
@@ -173,6 +190,45 @@ class DriverTerm implements DriverLease {
       isLost: (error) => error instanceof LostLeadership || clock.now() >= this.#lease.expiresAt,
     });
     if (end === 'lost') this.#lost.abort();
+  }
+
+  /** A driver that makes no progress gives up its lease, so that another process can take over. */
+  async #reconcileUnlessStalled(): Promise<void> {
+    const stop = new AbortController();
+    const stalled = this.#waitForStall(stop.signal);
+    try {
+      await Promise.race([this.#reconcile(), stalled]);
+    } finally {
+      stop.abort();
+    }
+  }
+
+  /** Resolves when a call or a pass will never end, or at the signal. */
+  async #waitForStall(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    for (;;) {
+      await clock.sleep(IDLE_POLL_MS, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      const what = this.#stalledWork();
+      if (what === undefined) continue;
+      this.#failure = new TimedOut(
+        'DRIVER_STALLED',
+        `the driver makes no progress: ${what}; it gives up its lease`,
+      );
+      // What still waits for the call must change nothing when it continues.
+      this.#lost.abort();
+      return;
+    }
+  }
+
+  #stalledWork(): string | undefined {
+    const { calls, clock } = this.#options;
+    const seconds = (ms: number) => `${Math.round(ms / 1_000)} s`;
+    const oldest = calls.oldest();
+    if (oldest !== undefined && oldest.ms > MAX_CALL_MS)
+      return `the call ${oldest.name} has not ended for ${seconds(oldest.ms)}`;
+    const passMs = clock.monotonic() - (this.#passStartedAt ?? clock.monotonic());
+    return passMs > MAX_PASS_MS ? `a reconcile pass has run for ${seconds(passMs)}` : undefined;
   }
 
   async #reconcile(): Promise<void> {
@@ -226,6 +282,7 @@ class DriverTerm implements DriverLease {
       signal,
       viewAgeMs: MAX_SHARED_VIEW_AGE_MS,
     };
+    this.#passStartedAt = this.#options.clock.monotonic();
     events.onPassBegin?.();
     try {
       return await this.#reconciler.pass(authority);
@@ -236,6 +293,7 @@ class DriverTerm implements DriverLease {
       events.onError?.(error);
       return undefined;
     } finally {
+      this.#passStartedAt = undefined;
       events.onPassEnd?.();
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One queue of machines to reconcile, keyed by machine id. A machine is never reconciled twice at the same time, and
-// each lane (a host) has a bounded number of workers: a host that does not answer holds its own workers and no others.
+// One queue of work, keyed by machine id or by the name of a host job. A key is never worked on twice at the same time,
+// and each lane (a host) has a bounded number of workers: a host that does not answer holds its own workers and no
+// others.
 import type { Clock } from '../../ports/clock.ts';
 import type { ReconcileResult } from '../context/machine-reconcile.ts';
 
@@ -11,9 +12,9 @@ export interface Lane {
 }
 
 export interface WorkQueueOptions {
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   readonly laneOf: (id: string) => Lane;
-  /** Reconciles one machine. `continue` is treated as an immediate requeue. */
+  /** Works on one key. `continue` is treated as an immediate requeue. */
   readonly work: (id: string) => Promise<ReconcileResult>;
   /** Receives what `work` rejects with; the machine is requeued after a second. */
   readonly onError: (error: unknown) => void;
@@ -109,6 +110,21 @@ export class WorkQueue {
   nextDueAt(): number {
     this.#dropStaleTimers();
     return this.#timers.first?.dueAt ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Starts what is due and waits until these keys have been worked on, at most `maxMs`. */
+  async settle(keys: readonly string[], maxMs: number): Promise<void> {
+    const isBusy = (key: string) => (this.#items.get(key)?.state ?? 'waiting') !== 'waiting';
+    const { clock } = this.#options;
+    const until = clock.monotonic() + maxMs;
+    const over = new AbortController();
+    const deadline = clock.sleep(maxMs, { signal: over.signal }).catch(() => undefined);
+    for (;;) {
+      this.startDue();
+      if (clock.monotonic() >= until || !keys.some(isBusy)) break;
+      await Promise.race([deadline, ...this.#running]);
+    }
+    over.abort();
   }
 
   /** Resolves when nothing is running. */

@@ -5,9 +5,11 @@ import { VMID_LABEL } from '../../bootstrap/index.ts';
 import { type Machine, mayHaveVm, parseMachineId } from '../../model/machine.ts';
 
 import { readProviderId } from '../../model/provider-id.ts';
-import type { Cluster, ClusterNode } from '../../ports/cluster.ts';
+import type { ClusterNode } from '../../ports/cluster.ts';
 import { PvescalerError } from '../../ports/errors.ts';
-import { isMachineError, isVmGone } from '../context/machine-error.ts';
+import type { HostJobs } from '../context/host-jobs.ts';
+import { isVmGone } from '../context/machine-error.ts';
+import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { takenInView } from '../context/taken.ts';
 import { swapUuidBytes } from './find-node.ts';
@@ -18,7 +20,7 @@ interface OrphanedNode {
   readonly vmId: number;
 }
 
-export async function removeOrphanedNodes(context: ReconcileContext): Promise<void> {
+export function removeOrphanedNodes(context: ReconcileContext, jobs: HostJobs): void {
   const { clusterReading, state, settings } = context;
   if (clusterReading.kind !== 'fresh' || settings.cloudController) return;
   const orphans = orphanedNodesIn(context, clusterReading.view.nodes);
@@ -26,7 +28,9 @@ export async function removeOrphanedNodes(context: ReconcileContext): Promise<vo
   for (const uid of state.orphanedSince.keys()) {
     if (!uids.has(uid)) state.orphanedSince.delete(uid);
   }
-  for (const orphan of orphans) await removeWhenDue(context, clusterReading.cluster, orphan);
+  for (const orphan of orphans) {
+    if (isDue(context, orphan)) startRemoval(jobs, orphan);
+  }
 }
 
 /** Nodes without a VM and a machine, according to the two views alone. */
@@ -65,24 +69,32 @@ function hasMachine(
   return records.index.isVmClaimed(region, vmId) || machines.some(({ phase }) => mayHaveVm(phase));
 }
 
-async function removeWhenDue(
-  context: ReconcileContext,
-  cluster: Cluster,
-  orphan: OrphanedNode,
-): Promise<void> {
+function isDue(context: ReconcileContext, { node }: OrphanedNode): boolean {
   const { orphanedSince, clusterStaleAt } = context.state;
-  const { node, region, vmId } = orphan;
   const since = Math.max(orphanedSince.get(node.uid) ?? context.now, clusterStaleAt);
   orphanedSince.set(node.uid, since);
-  if (context.now - since < context.settings.lostAfterMs) return;
-  try {
-    if (!(await isVmConfirmedGone(context, orphan))) return;
-    await cluster.deleteNode(node, context.writeOptions());
-  } catch (error) {
-    if (!isMachineError(error)) throw error;
-    return;
-  }
-  orphanedSince.delete(node.uid);
+  return context.now - since >= context.settings.lostAfterMs;
+}
+
+function startRemoval(jobs: HostJobs, orphan: OrphanedNode): void {
+  const { node, region } = orphan;
+  jobs.start(`Node ${node.name} (uid ${node.uid})`, { region, host: '' }, async (context) => {
+    await removeOrphanedNode(context, orphan);
+    return DONE;
+  });
+}
+
+async function removeOrphanedNode(context: ReconcileContext, orphan: OrphanedNode): Promise<void> {
+  const { node, region, vmId } = orphan;
+  // Something may have changed since the pass that started this.
+  if (context.clusterReading.kind !== 'fresh') return;
+  const { cluster, view } = context.clusterReading;
+  const isStillOrphaned = orphanedNodesIn(context, view.nodes).some(
+    (one) => one.node.uid === node.uid,
+  );
+  if (!isStillOrphaned || !(await isVmConfirmedGone(context, orphan))) return;
+  await cluster.deleteNode(node, context.writeOptions());
+  context.state.orphanedSince.delete(node.uid);
   await context.record({
     kind: 'did',
     subject: { region, node: node.name },

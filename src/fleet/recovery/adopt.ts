@@ -6,22 +6,57 @@ import { type Machine, mayHaveVm } from '../../model/machine.ts';
 import { type Marker, type Ownership, readMarker, verifyOwnership } from '../../model/marker.ts';
 import type { RegionView, VmConfig, VmSummary } from '../../ports/hypervisor.ts';
 import { rememberAddresses, vmFingerprint } from '../capacity/taken-addresses.ts';
+import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError, isVmGone } from '../context/machine-error.ts';
+import { DONE, type ReconcileResult } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { adoptedMachine } from './adopted-machine.ts';
 import { removeOrphanedVm } from './remove-orphaned-vm.ts';
 
-/** Returns the regions with a VM that is being created and whose owner is not known yet. */
-export async function adoptVms(context: ReconcileContext): Promise<ReadonlySet<string>> {
-  const undecided = new Set<string>();
+/**
+ * Inspects the candidates; `context.undecided` then has the regions with a VM whose owner is not known yet. Returns the
+ * regions in which every candidate has been inspected, whether it could be read or not.
+ */
+export async function adoptVms(
+  context: ReconcileContext,
+  jobs: HostJobs,
+): Promise<readonly string[]> {
+  const keys: string[] = [];
   for (const view of context.views.values()) {
     for (const vm of candidates(context, view)) {
-      const verdict = await inspectVm(context, view.region, vm);
-      if (verdict === 'unread') context.unreadVms.set(view.region, vm);
-      if (verdict === 'unread' || verdict === 'undecided') undecided.add(view.region);
+      if (isKnownUnmanaged(context, view.region, vm)) continue;
+      const { region } = view;
+      const { vmId, host } = vm;
+      keys.push(jobKey(region, vmId));
+      jobs.start(jobKey(region, vmId), { region, host }, (newest) =>
+        inspectVm(newest, region, vmId),
+      );
     }
   }
-  return undecided;
+  await jobs.settle(keys);
+  return [...context.views.values()]
+    .filter((view) => decide(context, view))
+    .map(({ region }) => region);
+}
+
+function jobKey(region: string, vmId: number): string {
+  return `VM ${vmId} in region ${region}`;
+}
+
+/** Whether every candidate of the region has been inspected. */
+function decide(context: ReconcileContext, view: RegionView): boolean {
+  const { region } = view;
+  const open = candidates(context, view).filter((vm) => !isKnownUnmanaged(context, region, vm));
+  const findings = open.map((vm) => context.state.inspected.get(`${region}/${vm.vmId}`));
+  if (findings.every((finding) => finding === 'orphaned')) context.undecided.delete(region);
+  const unread = open.find((_, at) => findings[at] === undefined || findings[at] === 'unread');
+  if (unread !== undefined) context.unreadVms.set(region, unread);
+  return !findings.includes(undefined);
+}
+
+/** Whether the VM was found to be unmanaged and has not changed since. A VM without a name may be a new clone. */
+function isKnownUnmanaged({ state }: ReconcileContext, region: string, vm: VmSummary): boolean {
+  return state.unmanaged.get(`${region}/${vm.vmId}`) === vmFingerprint(vm) && vm.name !== undefined;
 }
 
 /** VMs without a record that are in our id range or have one of our tags; no other VM is inspected. */
@@ -36,32 +71,55 @@ export function candidates(context: ReconcileContext, view: RegionView): readonl
   );
 }
 
-type Verdict = 'ours' | 'unread' | 'undecided' | 'unmanaged';
-
 async function inspectVm(
   context: ReconcileContext,
   region: string,
-  vm: VmSummary,
-): Promise<Verdict> {
-  const key = `${region}/${vm.vmId}`;
-  const fingerprint = vmFingerprint(vm);
-  if (context.state.unmanaged.get(key) === fingerprint && vm.name !== undefined) return 'unmanaged';
-  context.state.unmanaged.delete(key);
+  vmId: number,
+): Promise<ReconcileResult> {
+  const { inspected, unmanaged, addresses } = context.state;
+  const key = `${region}/${vmId}`;
+  unmanaged.delete(key);
+  const vm = context.vmInView({ region, vmId });
+  // A worker may have recorded the VM id since the candidates were listed.
+  if (vm === undefined || context.records.index.isVmClaimed(region, vmId)) {
+    inspected.delete(key);
+    return DONE;
+  }
   const config = await configOf(context, region, vm);
-  if (config === 'gone') return 'unmanaged';
-  if (config === undefined) return 'unread';
-  if (config.isBeingCreated) return 'undecided';
+  if (config === 'gone') return forgetUnlessInView(context, region, vm);
+  if (config === undefined || config.isBeingCreated) {
+    inspected.set(key, config === undefined ? 'unread' : 'undecided');
+    return DONE;
+  }
+  // Until it is adopted, found to be unmanaged or orphaned; also while that fails.
+  inspected.set(key, 'undecided');
   // First of all: none of its addresses is given to another machine, whatever happens next.
   rememberAddresses(context, region, vm, config);
   const ownership = ownershipOf(context, config);
   if (ownership.owned && !config.isTemplate) {
-    const verdict = await tryAdopt(context, region, { config, marker: ownership.marker });
-    if (verdict === 'ours') context.state.addresses.delete(key);
-    if (verdict !== 'unmanaged') return verdict;
+    const result = await adoptVm(context, region, { config, marker: ownership.marker });
+    if (result !== 'unmanaged') {
+      addresses.delete(key);
+      if (result.next === 'done') inspected.delete(key);
+      return result;
+    }
   }
-  context.state.unmanaged.set(key, fingerprint);
+  unmanaged.set(key, vmFingerprint(vm));
+  inspected.delete(key);
   await recordDamagedMarker(context, region, config);
-  return 'unmanaged';
+  return DONE;
+}
+
+/** The VM was deleted since the view was read: it is decided until a view shows something else. */
+function forgetUnlessInView(
+  { state }: ReconcileContext,
+  region: string,
+  vm: VmSummary,
+): ReconcileResult {
+  const key = `${region}/${vm.vmId}`;
+  state.unmanaged.set(key, vmFingerprint(vm));
+  state.inspected.delete(key);
+  return DONE;
 }
 
 /** Ownership of a VM without a machine. The record of a machine that is over distinguishes its VM from a copy. */
@@ -96,42 +154,21 @@ interface OwnedVm {
   readonly marker: Marker;
 }
 
-/** An error with one VM is retried in the next pass. */
-async function tryAdopt(
-  context: ReconcileContext,
-  region: string,
-  found: OwnedVm,
-): Promise<Verdict> {
-  try {
-    return (await adoptVm(context, region, found)) ? 'ours' : 'unmanaged';
-  } catch (error) {
-    if (!isMachineError(error)) throw error;
-    await context.recordOnce(`${region}/${found.config.vmId}`, {
-      kind: 'failed',
-      subject: { region, host: found.config.host },
-      reason: error.code,
-      message: `VM ${found.config.vmId}: ${error.message}`,
-    });
-    return 'undecided';
-  }
-}
-
 async function adoptVm(
   context: ReconcileContext,
   region: string,
   { config, marker }: OwnedVm,
-): Promise<boolean> {
+): Promise<ReconcileResult | 'unmanaged'> {
   const known = context.records.find(marker.machine);
   if (known !== undefined) {
-    // A worker may have recorded the VM id since the candidates were listed.
-    if (context.records.index.isVmClaimed(region, config.vmId)) return true;
-    await removeOrphanedVm(context, region, { config, why: duplicateReason(known) });
-    return true;
+    if (context.records.index.isVmClaimed(region, config.vmId)) return DONE;
+    context.state.inspected.set(`${region}/${config.vmId}`, 'orphaned');
+    return removeOrphanedVm(context, region, { config, marker, why: duplicateReason(known) });
   }
   const { power } = await context.hypervisor(region).vmState(config, context.readOptions);
   const hasIdentity = config.smbiosUuid === marker.machine;
   // A clone is started only after it was configured: a running one without our UUID is not ours.
-  if (!hasIdentity && power === 'running') return false;
+  if (!hasIdentity && power === 'running') return 'unmanaged';
   const adopted = adoptedMachine(context, { region, config, marker, power });
   const machine = deletedIfAddressHeld(context, adopted, marker);
   await leaseAddresses(context, region, marker);
@@ -142,7 +179,7 @@ async function adoptVm(
     message: `adopted VM ${config.vmId} as a machine of pool ${marker.pool} in phase ${machine.phase}: it had no record`,
     numbers: { vmId: config.vmId },
   });
-  return true;
+  return DONE;
 }
 
 /**

@@ -3,7 +3,9 @@
 import { type Machine, parseMachineId } from '../../model/machine.ts';
 import { COOL_DOWN_MS } from '../../placement/index.ts';
 import type { RegionView } from '../../ports/hypervisor.ts';
+import type { HostJobs } from '../context/host-jobs.ts';
 import { isMachineError } from '../context/machine-error.ts';
+import { DONE } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 import { seedOwner } from '../machine/vm-identity.ts';
 
@@ -18,14 +20,20 @@ export interface SeedFound {
 
 export async function removeOrphanedSeeds(
   context: ReconcileContext,
-  undecided: ReadonlySet<string>,
+  jobs: HostJobs,
 ): Promise<void> {
   await releaseOrphanAddresses(context);
   if (context.now - context.state.sweptAt < SWEEP_INTERVAL_MS) return;
   context.state.sweptAt = context.now;
   for (const view of context.views.values()) {
-    for (const seed of await orphanSeeds(context, view)) {
-      await removeOrReport(context, seed, undecided.has(view.region));
+    const { region } = view;
+    for (const host of hostsToQuery(context, view)) {
+      jobs.start(`seeds on host ${host} in region ${region}`, { region, host }, async (newest) => {
+        for (const seed of await orphanSeedsOn(newest, region, host)) {
+          await removeOrReport(newest, seed, newest.undecided.has(region));
+        }
+        return DONE;
+      });
     }
   }
 }
@@ -70,10 +78,18 @@ export async function orphanSeeds(
   context: ReconcileContext,
   view: RegionView,
 ): Promise<readonly SeedFound[]> {
-  const found: SeedFound[] = [];
-  for (const host of hostsToQuery(context, view)) {
-    found.push(...(await seedsOn(context, view.region, host)));
-  }
+  const found = hostsToQuery(context, view).map((host) =>
+    orphanSeedsOn(context, view.region, host),
+  );
+  return (await Promise.all(found)).flat();
+}
+
+async function orphanSeedsOn(
+  context: ReconcileContext,
+  region: string,
+  host: string,
+): Promise<readonly SeedFound[]> {
+  const found = await seedsOn(context, region, host);
   return found.filter(({ machine }) => {
     const known = machineOf(context, machine);
     return known === undefined || isSeedUnused(known);

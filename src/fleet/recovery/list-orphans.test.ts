@@ -59,9 +59,7 @@ describe('VMs of this cluster without a matching record', () => {
     const [machine] = await machinesIn(testFleet.store);
     const marker = markerFor(1_270, 3).replace(aMachineId(3), machine!.id);
     putVm(testFleet, 1_270, { name: 'late', description: marker, scsi0: 'local-lvm:x,size=1M' });
-    const pass = onePass(testFleet.fleet, testFleet);
-    await testFleet.clock.advance(20_000);
-    await pass;
+    await untilAtRest(testFleet.fleet, testFleet);
     expect(existingResources(testFleet.hypervisor).vms).toEqual([machine?.placement?.vmId]);
   });
 

@@ -41,7 +41,7 @@ export async function listOrphans(
   cache: RecordCache,
 ): Promise<readonly Orphan[]> {
   const { store, clock } = options;
-  const { views, stale } = await readRegionViews(options, undefined);
+  const { views, stale } = await readRegionViews(options);
   const [unread] = Object.entries(stale);
   if (unread !== undefined) {
     throw new Unreachable('VIEW_STALE', `region ${unread[0]} cannot be read: ${unread[1]}`);

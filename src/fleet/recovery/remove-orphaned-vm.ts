@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes a VM of ours that has no machine: a creation took effect after its machine was abandoned. Rare, so it runs
-// to its end at once.
-import { verifyOwnership } from '../../model/marker.ts';
+// Removes a VM of ours that has no machine: a creation took effect after its machine was abandoned. Called again after
+// each step, with a configuration that was just read and is ours.
+import type { Marker } from '../../model/marker.ts';
 import { TaskFailed } from '../../ports/errors.ts';
 import type { TaskRef, VmConfig } from '../../ports/hypervisor.ts';
+import { type ReconcileResult, requeue } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
 const POLL_MS = 1_000;
 
 interface OrphanedVm {
   readonly config: VmConfig;
+  readonly marker: Marker;
   readonly why: string;
 }
 
 export async function removeOrphanedVm(
   context: ReconcileContext,
   region: string,
-  { config, why }: OrphanedVm,
-): Promise<void> {
+  { config, marker, why }: OrphanedVm,
+): Promise<ReconcileResult> {
   const hypervisor = context.hypervisor(region);
   const { vmId, host } = config;
-  await context.record({
+  const key = `${region}/${vmId}`;
+  if (await isTaskRunning(context, region, key)) return requeue(POLL_MS, 'a task is running');
+  await context.recordOnce(`orphan ${key}`, {
     kind: 'saw',
     subject: { region, host },
     reason: 'OrphanVm',
@@ -28,35 +32,31 @@ export async function removeOrphanedVm(
     numbers: { vmId },
   });
   const { power } = await hypervisor.vmState(config, context.readOptions);
-  if (power === 'running') {
-    await waitForTask(context, region, await hypervisor.stopVm(config, context.writeOptions()));
-  }
-  const fresh = await hypervisor.vmConfig(config, context.readOptions);
-  const { cluster } = context.settings;
-  if (fresh.smbiosUuid !== config.smbiosUuid) return;
-  const ownership = verifyOwnership({ ...fresh, configured: false }, cluster);
-  if (!ownership.owned) return;
   // A clone that was never configured has its template's protection; any other was protected by a person.
-  if (fresh.isProtected && fresh.smbiosUuid !== ownership.marker.machine) {
-    const { digest } = fresh;
-    await hypervisor.removeProtection(fresh, { digest, ...context.writeOptions() });
+  if (power !== 'running' && config.isProtected && config.smbiosUuid !== marker.machine) {
+    const { digest } = config;
+    await hypervisor.removeProtection(config, { digest, ...context.writeOptions() });
+    return requeue(0, 'its protection was removed');
   }
-  await waitForTask(context, region, await hypervisor.destroyVm(fresh, context.writeOptions()));
+  const task =
+    power === 'running'
+      ? await hypervisor.stopVm(config, context.writeOptions())
+      : await hypervisor.destroyVm(config, context.writeOptions());
+  if (task !== undefined) context.state.orphanTasks.set(key, task);
+  return requeue(POLL_MS, 'a task was started');
 }
 
-async function waitForTask(
+/** Throws the failure of a task that has ended. */
+async function isTaskRunning(
   context: ReconcileContext,
   region: string,
-  task: TaskRef | undefined,
-): Promise<void> {
-  if (task === undefined) return;
-  const deadline = context.now + context.region(region).taskTimeoutMs;
-  while (context.now < deadline) {
-    const status = await context.hypervisor(region).task(task, context.readOptions);
-    if (status.state === 'ended') {
-      if (status.succeeded) return;
-      throw status.failure ?? new TaskFailed('TASK_FAILED', status.message);
-    }
-    await context.clock.sleep(POLL_MS, context.readOptions);
-  }
+  key: string,
+): Promise<boolean> {
+  const task: TaskRef | undefined = context.state.orphanTasks.get(key);
+  if (task === undefined) return false;
+  const status = await context.hypervisor(region).task(task, context.readOptions);
+  if (status.state === 'running') return true;
+  context.state.orphanTasks.delete(key);
+  if (!status.succeeded) throw status.failure ?? new TaskFailed('TASK_FAILED', status.message);
+  return false;
 }
