@@ -80,6 +80,8 @@ export interface Placement {
   readonly diskStorage: string;
   /** CIDR form, v4 and v6; empty with DHCP. */
   readonly addresses: readonly string[];
+  /** Whether the VM's marker has the region. Markers of earlier versions do not, and are rewritten. */
+  readonly hasRegionInMarker?: boolean;
 }
 
 /** What a task of the hypervisor does. `other`: a task that pvescaler does not start, or of unknown kind. */

@@ -99,6 +99,8 @@ describe('marker', () => {
   });
 });
 
+const OWNER = { cluster: CLUSTER, region: 'home' };
+
 describe('verifyOwnership', () => {
   const vm = {
     vmId: 1250,
@@ -108,7 +110,7 @@ describe('verifyOwnership', () => {
   };
 
   it('accepts a VM whose cluster, VM id and SMBIOS UUID match', () => {
-    expect(verifyOwnership(vm, CLUSTER)).toEqual({ owned: true, marker });
+    expect(verifyOwnership(vm, OWNER)).toEqual({ owned: true, marker });
   });
 
   it.each([
@@ -118,6 +120,11 @@ describe('verifyOwnership', () => {
       'a VM of another cluster',
       { ...vm, description: line.replace(CLUSTER, 'another') },
       'it belongs to cluster another',
+    ],
+    [
+      'a VM of another region with the same id',
+      { ...vm, description: `${line} region=garage` },
+      'it belongs to region garage',
     ],
     [
       'a VM that reuses an id and kept an old description',
@@ -135,12 +142,17 @@ describe('verifyOwnership', () => {
       "its marker is damaged: marker field 'oops' must have the form key=value",
     ],
   ])('rejects %s', (_case, observed, reason) => {
-    expect(verifyOwnership(observed, CLUSTER)).toEqual({ owned: false, reason });
+    expect(verifyOwnership(observed, OWNER)).toEqual({ owned: false, reason });
+  });
+
+  it('accepts a marker with the region of the VM', () => {
+    const { owned } = verifyOwnership({ ...vm, description: `${line} region=home` }, OWNER);
+    expect(owned).toBe(true);
   });
 
   it('does not check the SMBIOS UUID of a clone that is not configured yet', () => {
-    expect(
-      verifyOwnership({ ...vm, smbiosUuid: undefined, configured: false }, CLUSTER).owned,
-    ).toBe(true);
+    expect(verifyOwnership({ ...vm, smbiosUuid: undefined, configured: false }, OWNER).owned).toBe(
+      true,
+    );
   });
 });

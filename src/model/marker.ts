@@ -2,10 +2,11 @@
 // The marker in a VM's description proves ownership and contains everything needed to adopt a running machine
 // after the database was lost. It is one line; people may write other text around it:
 //
-//   pvescaler/v1 cluster=<uid> pool=<name> machine=<uuid> vmid=<n> created=<seconds> [address=<cidr>]… [ready=<seconds>] [deleting=<seconds>]
+//   pvescaler/v1 cluster=<uid> region=<name> pool=<name> machine=<uuid> vmid=<n> created=<seconds> [address=<cidr>]… [ready=<seconds>] [deleting=<seconds>]
 //
 // A VM is ours only if the marker's vmid equals the VM's id: clones, copies and restored backups inherit the
-// text but have another id. Once the machine is configured, the SMBIOS UUID must equal the machine id too.
+// text but have another id. Its region must be the one in which the VM was found: a VM that was restored or migrated
+// to another Proxmox keeps its id. Once the machine is configured, the SMBIOS UUID must equal the machine id too.
 
 import { type MachineId, parseMachineId } from './machine.ts';
 import { parsePoolName } from './names.ts';
@@ -14,6 +15,8 @@ import { accepted, type Parsed, refused } from './parsed.ts';
 export interface Marker {
   /** UID of the kube-system namespace, or a generated id; never the cluster's name. */
   readonly cluster: string;
+  /** Name of the region in the config. Absent in markers of earlier versions. */
+  readonly region?: string;
   readonly pool: string;
   readonly machine: MachineId;
   readonly vmId: number;
@@ -44,6 +47,7 @@ const VALUE = /^[^\s=<>`]+$/;
 export function formatMarker(marker: Marker): string {
   const fields: (readonly [string, string])[] = [
     ['cluster', marker.cluster],
+    ...(marker.region === undefined ? [] : [['region', marker.region] as const]),
     ['pool', marker.pool],
     ['machine', marker.machine],
     ['vmid', String(marker.vmId)],
@@ -97,7 +101,7 @@ export function readMarker(description: string | undefined): MarkerReading {
     : { kind: 'damaged', problem: marker.problem };
 }
 
-const SINGLE = ['cluster', 'pool', 'machine', 'vmid', 'created', 'ready', 'deleting'];
+const SINGLE = ['cluster', 'region', 'pool', 'machine', 'vmid', 'created', 'ready', 'deleting'];
 
 function parseFields(text: string): Parsed<Marker> {
   const single = new Map<string, string>();
@@ -127,8 +131,10 @@ function buildMarker(fields: ReadonlyMap<string, string>, extras: Extras): Parse
   if (!machine.ok) return refused(`marker's machine ${machine.problem}`);
   const numbers = readNumbers(fields);
   if (!numbers.ok) return numbers;
+  const region = fields.get('region');
   return accepted({
     cluster,
+    ...(region !== undefined && { region }),
     pool: pool.value,
     machine: machine.value,
     ...numbers.value,
@@ -175,8 +181,14 @@ export interface ObservedVm {
   readonly configured: boolean;
 }
 
+/** Where the VM must belong to be ours. */
+export interface Owner {
+  readonly cluster: string;
+  readonly region: string;
+}
+
 /** Decides whether a VM is ours. Everything that changes or destroys a VM calls this first. */
-export function verifyOwnership(vm: ObservedVm, cluster: string): Ownership {
+export function verifyOwnership(vm: ObservedVm, { cluster, region }: Owner): Ownership {
   const reading = readMarker(vm.description);
   if (reading.kind === 'none') return { owned: false, reason: 'it has no marker' };
   if (reading.kind === 'damaged')
@@ -184,6 +196,8 @@ export function verifyOwnership(vm: ObservedVm, cluster: string): Ownership {
   const { marker } = reading;
   if (marker.cluster !== cluster)
     return { owned: false, reason: `it belongs to cluster ${marker.cluster}` };
+  if ((marker.region ?? region) !== region)
+    return { owned: false, reason: `it belongs to region ${marker.region ?? ''}` };
   if (marker.vmId !== vm.vmId) return { owned: false, reason: `it is a copy of VM ${marker.vmId}` };
   if (vm.configured && vm.smbiosUuid?.toLowerCase() !== marker.machine) {
     return {

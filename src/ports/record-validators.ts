@@ -81,6 +81,7 @@ const machine = object<Machine>({
       name: string,
       diskStorage: string,
       addresses: array(string),
+      hasRegionInMarker: optional(boolean),
     }),
   ),
   placedAt: optional(number),

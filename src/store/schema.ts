@@ -64,4 +64,6 @@ export const MIGRATIONS: readonly string[] = [
     collection TEXT NOT NULL,
     key TEXT NOT NULL
   ) STRICT;`,
+  // The end of the last driver, so that time without a driver counts towards no timeout.
+  'ALTER TABLE leases ADD COLUMN released_at REAL;',
 ];

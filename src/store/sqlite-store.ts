@@ -218,12 +218,13 @@ class SqliteLeases implements StoreLeases {
     this.#connection = connection;
     this.#onWrite = onWrite;
     this.#select = connection.prepare(
-      'SELECT name, holder, token, expires_at FROM leases WHERE name = ?',
+      'SELECT name, holder, token, expires_at, released_at FROM leases WHERE name = ?',
     );
     this.#upsert = connection.prepare(
-      `INSERT INTO leases (name, holder, token, expires_at) VALUES (?, ?, ?, ?)
+      `INSERT INTO leases (name, holder, token, expires_at, released_at) VALUES (?, ?, ?, ?, ?)
        ON CONFLICT (name) DO UPDATE SET
-         holder = excluded.holder, token = excluded.token, expires_at = excluded.expires_at`,
+         holder = excluded.holder, token = excluded.token, expires_at = excluded.expires_at,
+         released_at = excluded.released_at`,
     );
   }
 
@@ -247,7 +248,7 @@ class SqliteLeases implements StoreLeases {
       const current = this.#current(lease);
       if (current === undefined || current.expiresAt === 0) return false;
       // Zero instead of now: a wall clock that is set back must not revive a released lease.
-      this.#put({ ...current, expiresAt: 0 });
+      this.#put({ ...current, expiresAt: 0, releasedAt: this.#connection.now() });
       return true;
     });
     if (released) this.#onWrite({ target: 'leases', action: 'release', key: lease.name });
@@ -297,22 +298,25 @@ class SqliteLeases implements StoreLeases {
     return row && this.#lease(row);
   }
 
-  #lease({ name, holder, token, expires_at: expiresAt }: Row): Lease {
+  #lease({ name, holder, token, expires_at: expiresAt, released_at: releasedAt }: Row): Lease {
     const isValid =
       typeof name === 'string' &&
       typeof holder === 'string' &&
       typeof token === 'number' &&
-      typeof expiresAt === 'number';
+      typeof expiresAt === 'number' &&
+      (releasedAt === null || typeof releasedAt === 'number');
     if (!isValid)
       throw databaseCorrupt(
         this.#connection.path,
         `table leases, name ${String(name)}: a column has the wrong type`,
       );
-    return Object.freeze({ name, holder, token, expiresAt });
+    const lease = { name, holder, token, expiresAt };
+    return Object.freeze(releasedAt === null ? lease : { ...lease, releasedAt });
   }
 
-  #put({ name, holder, token, expiresAt }: Lease): Lease {
-    this.#upsert.run(name, holder, token, expiresAt);
-    return Object.freeze({ name, holder, token, expiresAt });
+  #put(lease: Lease): Lease {
+    const { name, holder, token, expiresAt, releasedAt } = lease;
+    this.#upsert.run(name, holder, token, expiresAt, releasedAt ?? null);
+    return Object.freeze({ ...lease });
   }
 }

@@ -128,6 +128,7 @@ async function commitPlacement(
     name: nameIn(context, where.view, { pool: where.pool, machine: machine.id }),
     diskStorage: host.storage,
     addresses,
+    hasRegionInMarker: true,
   };
   await context.records.move(machine.id, 'placed', { placement, placedAt: context.now });
   context.state.recorded.delete(machine.id);

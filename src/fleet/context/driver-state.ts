@@ -4,6 +4,7 @@
 import type { Machine } from '../../model/machine.ts';
 import type { BootstrapToken, ClusterNode } from '../../ports/cluster.ts';
 import type { TaskRef } from '../../ports/hypervisor.ts';
+import { DriverTime } from './driver-time.ts';
 import { BootTimes, TaskPolling } from './polling.ts';
 import type { RegionReading } from './region-views.ts';
 
@@ -78,8 +79,14 @@ export class DriverState {
   readonly joinedByAgent = new Set<string>();
   /** Labels of a machine's Node that another field manager owns, with their values when that was found out. */
   readonly contestedLabels = new Map<string, string>();
+  readonly provisioningTime: DriverTime;
   sweptAt = Number.NEGATIVE_INFINITY;
   prunedAt = Number.NEGATIVE_INFINITY;
+
+  /** `previousEndedAt`: wall clock of the last sign of the driver before this one. */
+  constructor(previousEndedAt?: number) {
+    this.provisioningTime = new DriverTime(previousEndedAt);
+  }
 
   /** Removes everything about a machine whose record is removed. */
   forget(id: string): void {
@@ -95,6 +102,7 @@ export class DriverState {
     for (const known of byMachine) known.delete(id);
     for (const subject of ['node', 'labels']) this.recorded.delete(`${subject} ${id}`);
     this.seedRemovals.forget(id);
+    this.provisioningTime.forget(id);
   }
 }
 

@@ -25,6 +25,9 @@ export type TaskOutcome =
       readonly warnings: number;
     };
 
+/** The record said something else than the VM's marker and was corrected: the machine is reconciled from its new phase. */
+export class RecordCorrected extends Error {}
+
 export class MachineReconcile {
   readonly context: ReconcileContext;
   readonly id: MachineId;

@@ -14,6 +14,7 @@ import {
   TimedOut,
 } from '../../ports/errors.ts';
 import { type Deadline, type DriverLease, isBefore, NEVER, PAST } from '../context/driver-lease.ts';
+import { DriverState } from '../context/driver-state.ts';
 import type { CallsInProgress } from './calls-in-progress.ts';
 import { keepRenewing } from './keep-renewing.ts';
 import { LeaderElection } from './leader-election.ts';
@@ -64,9 +65,9 @@ export async function runDriver(options: DriverParts, given: DriverOptions): Pro
   const ending = finish === undefined ? signal : AbortSignal.any([signal, finish]);
   const driver = { signal, ending, events };
   while (!ending.aborted) {
-    const lease = await acquire(options, driver);
-    if (lease === undefined) return;
-    await new DriverTerm(options, lease, driver).run();
+    const acquired = await acquire(options, driver);
+    if (acquired === undefined) return;
+    await new DriverTerm(options, acquired, driver).run();
   }
 }
 
@@ -77,10 +78,22 @@ interface RunOptions {
   readonly events: DriverEvents;
 }
 
+/** Undefined for the first lease, and for one that an earlier version released. */
+function endOf(lease: Lease | undefined): number | undefined {
+  if (lease?.releasedAt !== undefined) return lease.releasedAt;
+  return lease === undefined || lease.expiresAt === 0 ? undefined : lease.expiresAt;
+}
+
+interface AcquiredLease {
+  readonly lease: Lease;
+  /** When the lease before this one ended; undefined for the first. */
+  readonly previousEndedAt: number | undefined;
+}
+
 async function acquire(
   { store, clock, settings }: DriverParts,
   { ending, events }: RunOptions,
-): Promise<Lease | undefined> {
+): Promise<AcquiredLease | undefined> {
   const request = {
     name: RECONCILE_LEASE,
     holder: settings.holder,
@@ -88,7 +101,9 @@ async function acquire(
   };
   while (!ending.aborted) {
     try {
-      return await store.leases.acquire(request, { signal: ending });
+      const previous = await store.leases.read(RECONCILE_LEASE, { signal: ending });
+      const lease = await store.leases.acquire(request, { signal: ending });
+      return { lease, previousEndedAt: endOf(previous) };
     } catch (error) {
       const failure = asPvescalerError(error);
       if (failure instanceof Cancelled) return undefined;
@@ -118,12 +133,13 @@ class DriverTerm implements DriverLease {
   #failure: unknown;
   #reportedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: DriverParts, lease: Lease, run: RunOptions) {
+  constructor(options: DriverParts, { lease, previousEndedAt }: AcquiredLease, run: RunOptions) {
     this.#options = options;
     this.#lease = lease;
     this.#run = run;
     this.#reconciler = new Reconciler(options, {
       onError: (error) => this.#onMachineError(error),
+      state: new DriverState(previousEndedAt),
     });
     const { cluster } = options;
     this.#election = cluster === undefined ? undefined : new LeaderElection(options, cluster);

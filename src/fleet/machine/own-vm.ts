@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine's own VM: whether it exists and is ours, its milestones in the marker, and its start after a power-off. The
 // lookup is repeated before every change and every destruction.
-import type { Machine } from '../../model/machine.ts';
-import { type Marker, verifyOwnership, withMarker } from '../../model/marker.ts';
+import type { Machine, Phase } from '../../model/machine.ts';
+import { type Marker, type Owner, verifyOwnership, withMarker } from '../../model/marker.ts';
 import { Conflict, NotFound } from '../../ports/errors.ts';
 import type { VmConfig } from '../../ports/hypervisor.ts';
 import { isVmGone } from '../context/machine-error.ts';
@@ -10,6 +10,7 @@ import {
   CONTINUE,
   type MachineReconcile,
   type ReconcileResult,
+  RecordCorrected,
 } from '../context/machine-reconcile.ts';
 
 export interface OwnVm {
@@ -29,7 +30,9 @@ export type VmLookup =
 export async function lookUpVm(reconcile: MachineReconcile): Promise<VmLookup> {
   const config = await readConfig(reconcile);
   if (config === undefined) return { kind: 'absent' };
-  const lookup = classifyVm(config, reconcile.machine, reconcile.context.settings.cluster);
+  const { cluster } = reconcile.context.settings;
+  const { region } = reconcile.placement;
+  const lookup = classifyVm(config, reconcile.machine, { cluster, region });
   if (lookup.kind === 'ours' && config.host !== reconcile.placement.host) {
     await reconcile.update({ placement: { ...reconcile.placement, host: config.host } });
     await reconcile.record({
@@ -38,7 +41,48 @@ export async function lookUpVm(reconcile: MachineReconcile): Promise<VmLookup> {
       message: `VM ${config.vmId} has moved to host ${config.host}`,
     });
   }
+  if (lookup.kind === 'ours') await correctRecord(reconcile, lookup.marker);
   return lookup;
+}
+
+/**
+ * The record is older than the marker: the database was restored from a backup, or a crash came between the two writes.
+ * A VM that is marked ready may run pods; one that is marked as being deleted must not become live again.
+ */
+async function correctRecord(reconcile: MachineReconcile, marker: Marker): Promise<void> {
+  const { machine, context } = reconcile;
+  const phase = markedPhase(machine, marker);
+  if (phase === undefined) return;
+  const { task, failure, deletionReason, ...kept } = machine;
+  await context.records.putMachine({
+    ...kept,
+    phase,
+    phaseSince: context.now,
+    configured: true,
+    attempts: 0,
+    ...(phase === 'deleting' && {
+      deletionReason: 'it was being deleted when its record was lost',
+    }),
+  });
+  await reconcile.record({
+    kind: 'saw',
+    reason: 'RecordCorrected',
+    message: `VM ${marker.vmId} is marked as ${phase}, its record said ${machine.phase}`,
+  });
+  throw new RecordCorrected(`machine ${machine.id} is ${phase}`);
+}
+
+/** The phase that the marker proves, if the record says another one. */
+function markedPhase(machine: Machine, marker: Marker): Phase | undefined {
+  const { phase, failure } = machine;
+  if (marker.deletingSinceSeconds !== undefined) {
+    return phase === 'deleting' ? undefined : 'deleting';
+  }
+  if (marker.readySinceSeconds === undefined || phase === 'ready' || phase === 'draining') {
+    return undefined;
+  }
+  // A deletion that was requested continues; one because the machine never became ready was a mistake.
+  return phase === 'deleting' && failure === undefined ? undefined : 'ready';
 }
 
 /** Throws unless the VM exists and is ours. */
@@ -67,16 +111,13 @@ async function readConfig(reconcile: MachineReconcile): Promise<VmConfig | undef
   }
 }
 
-function classifyVm(config: VmConfig, machine: Machine, cluster: string): VmLookup {
+function classifyVm(config: VmConfig, machine: Machine, owner: Owner): VmLookup {
   if (config.isBeingCreated) return { kind: 'undecided', lock: config.lock ?? '' };
   const foreign = (reason: string): VmLookup => {
     const isSameVm = config.smbiosUuid === machine.id && !config.isTemplate;
     return { kind: 'foreign', reason, isSameVm };
   };
-  const ownership = verifyOwnership(
-    { ...config, configured: machine.configured === true },
-    cluster,
-  );
+  const ownership = verifyOwnership({ ...config, configured: machine.configured === true }, owner);
   if (!ownership.owned) return foreign(ownership.reason);
   const { marker } = ownership;
   if (marker.machine !== machine.id) return foreign(`it is the VM of machine ${marker.machine}`);
@@ -95,7 +136,9 @@ export async function writeMilestone(
   milestone: Milestone,
 ): Promise<void> {
   if (marker[milestone] !== undefined) return;
-  const next: Marker = { ...marker, [milestone]: Math.floor(reconcile.context.now / 1_000) };
+  const { region } = reconcile.placement;
+  const at = Math.floor(reconcile.context.now / 1_000);
+  const next: Marker = { ...marker, region, [milestone]: at };
   const { description = '', digest } = config;
   // A clone that was never configured has its template's protection; any other was set by a person.
   const removeProtection =
@@ -108,6 +151,23 @@ export async function writeMilestone(
     removeProtection,
     ...reconcile.context.writeOptions(),
   });
+}
+
+/** Adds the region to the marker of an earlier version. False when there is nothing to do. */
+export async function writeRegion(
+  reconcile: MachineReconcile,
+  { config, marker }: OwnVm,
+): Promise<boolean> {
+  const { placement, context } = reconcile;
+  if (placement.hasRegionInMarker === true) return false;
+  if (marker.region === undefined) {
+    const { description = '', digest } = config;
+    const next = withMarker(description, { ...marker, region: placement.region });
+    const options = { digest, removeProtection: false, ...context.writeOptions() };
+    await reconcile.hypervisor.setDescription(reconcile.vm, next, options);
+  }
+  await reconcile.update({ placement: { ...placement, hasRegionInMarker: true } });
+  return true;
 }
 
 /** Starts a VM that stopped before the machine was ready. Undefined while it runs. */

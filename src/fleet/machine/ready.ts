@@ -2,6 +2,7 @@
 // ready: removes the seed, maintains the Node, and notices when VM or Node are gone.
 import type { Machine } from '../../model/machine.ts';
 import {
+  CONTINUE,
   type MachineReconcile,
   type ReconcileResult,
   requeue,
@@ -9,19 +10,21 @@ import {
 import type { ReconcileContext } from '../context/reconcile-context.ts';
 
 import { isNodeSettled, maintainNode } from '../nodes/maintain-node.ts';
-import { lookUpVm } from './own-vm.ts';
+import { lookUpVm, writeRegion } from './own-vm.ts';
 import { isSeedRemoved, removeSeed } from './seed-volume.ts';
 
 const MISSING_RECHECK_MS = 1_000;
 
 export async function ready(reconcile: MachineReconcile): Promise<ReconcileResult> {
   const { context, machine } = reconcile;
-  if ((await isSeedRemoved(reconcile)) && isUnchangedInView(context, machine)) {
+  const isMarked = machine.placement?.hasRegionInMarker === true;
+  if ((await isSeedRemoved(reconcile)) && isMarked && isUnchangedInView(context, machine)) {
     return maintain(reconcile);
   }
   const lookup = await lookUpVm(reconcile);
   switch (lookup.kind) {
     case 'ours':
+      if (await writeRegion(reconcile, lookup)) return CONTINUE;
       await removeSeed(reconcile, lookup.config);
       return maintain(reconcile);
     case 'undecided':
@@ -38,6 +41,7 @@ export function isSettled(context: ReconcileContext, machine: Machine): boolean 
   if (machine.phase !== 'ready' || machine.seedVolume !== undefined) return false;
   if (machine.placement === undefined || !context.views.has(machine.placement.region)) return true;
   return (
+    machine.placement.hasRegionInMarker === true &&
     isUnchangedInView(context, machine) &&
     !context.state.missingSince.has(machine.id) &&
     isNodeSettled(context, machine)

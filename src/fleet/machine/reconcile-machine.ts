@@ -10,6 +10,7 @@ import {
   DONE,
   MachineReconcile,
   type ReconcileResult,
+  RecordCorrected,
   requeue,
 } from '../context/machine-reconcile.ts';
 import type { ReconcileContext } from '../context/reconcile-context.ts';
@@ -22,6 +23,7 @@ import { deleting } from './deleting.ts';
 import { draining } from './draining.ts';
 import { failMachine } from './fail-machine.ts';
 import { joining } from './joining.ts';
+import { lookUpVm } from './own-vm.ts';
 import { placed } from './placed.ts';
 import { ready } from './ready.ts';
 import { starting } from './starting.ts';
@@ -78,7 +80,7 @@ export async function reconcileMachine(
     if (await failIfOverdue(reconcile)) return CONTINUE;
     return await runHandlers(reconcile);
   } catch (error) {
-    return handleError(reconcile, error);
+    return error instanceof RecordCorrected ? CONTINUE : handleError(reconcile, error);
   }
 }
 
@@ -100,9 +102,11 @@ async function failIfOverdue(reconcile: MachineReconcile): Promise<boolean> {
   const timeoutMs = reconcile.pool?.provisionTimeoutMs;
   if (!PROVISIONING.includes(phase) || placedAt === undefined || timeoutMs === undefined)
     return false;
-  if (reconcile.context.now - provisioningSince(reconcile, placedAt) <= timeoutMs) return false;
+  if ((await provisioningMs(reconcile, placedAt)) <= timeoutMs) return false;
   // The Node became Ready while no driver ran, and may run pods already.
   if (findOwnNode(reconcile)?.ready === true) return false;
+  // A VM that is marked ready corrects the record. One that cannot be read is checked before it is destroyed.
+  await lookUpVm(reconcile).catch(ignoreMachineError);
   const seconds = Math.round(timeoutMs / 1_000);
   const last = reconcile.context.state.recorded.get(reconcile.id);
   const why = last === undefined ? '' : `; the last error was ${last}`;
@@ -112,8 +116,17 @@ async function failIfOverdue(reconcile: MachineReconcile): Promise<boolean> {
 }
 
 /** While the cluster cannot be read, no machine can get a token or become a Node; that time does not count. */
-function provisioningSince({ pool, context }: MachineReconcile, placedAt: number): number {
-  return pool?.joins === true ? Math.max(placedAt, context.state.clusterStaleAt) : placedAt;
+async function provisioningMs(reconcile: MachineReconcile, placedAt: number): Promise<number> {
+  const { context, id, pool } = reconcile;
+  const { provisioningTime, clusterStaleAt } = context.state;
+  const elapsedMs = provisioningTime.elapsedMs(id, placedAt, context.clock);
+  const corrected = provisioningTime.corrected(id, context.clock);
+  if (corrected !== undefined) await reconcile.update({ placedAt: corrected });
+  return pool?.joins === true ? Math.min(elapsedMs, context.now - clusterStaleAt) : elapsedMs;
+}
+
+function ignoreMachineError(error: unknown): void {
+  if (!isMachineError(error)) throw error;
 }
 
 async function handleError(reconcile: MachineReconcile, thrown: unknown): Promise<ReconcileResult> {

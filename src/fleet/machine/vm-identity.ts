@@ -11,6 +11,7 @@ import type { InterfaceSettings, PoolSettings, RegionSettings } from '../context
 export function markerOf({ id, pool, requestedAt, placement }: Machine, cluster: string): Marker {
   return {
     cluster,
+    ...(placement !== undefined && { region: placement.region }),
     pool,
     machine: id,
     vmId: placement?.vmId ?? 0,

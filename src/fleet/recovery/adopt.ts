@@ -95,7 +95,7 @@ async function inspectVm(
   inspected.set(key, 'undecided');
   // First of all: none of its addresses is given to another machine, whatever happens next.
   rememberAddresses(context, region, vm, config);
-  const ownership = ownershipOf(context, config);
+  const ownership = ownershipOf(context, region, config);
   if (ownership.owned && !config.isTemplate) {
     const result = await adoptVm(context, region, { config, marker: ownership.marker });
     if (result !== 'unmanaged') {
@@ -106,7 +106,7 @@ async function inspectVm(
   }
   unmanaged.set(key, vmFingerprint(vm));
   inspected.delete(key);
-  await recordDamagedMarker(context, region, config);
+  await recordUnmanaged(context, region, config);
   return DONE;
 }
 
@@ -123,15 +123,23 @@ function forgetUnlessInView(
 }
 
 /** Ownership of a VM without a machine. The record of a machine that is over distinguishes its VM from a copy. */
-export function ownershipOf(context: ReconcileContext, config: VmConfig): Ownership {
-  const { cluster } = context.settings;
-  const ownership = verifyOwnership({ ...config, configured: false }, cluster);
+export function ownershipOf(
+  context: ReconcileContext,
+  region: string,
+  config: VmConfig,
+): Ownership {
+  const owner = { cluster: context.settings.cluster, region };
+  const ownership = verifyOwnership({ ...config, configured: false }, owner);
   if (!ownership.owned) return ownership;
   const { machine, readySinceSeconds } = ownership.marker;
   const known = context.records.find(machine);
+  const knownRegion = known?.placement?.region ?? region;
+  // Markers of earlier versions have no region.
+  if (knownRegion !== region)
+    return { owned: false, reason: `its machine is in region ${knownRegion}` };
   const wasConfigured = known?.configured === true && known.placement?.vmId === config.vmId;
   const configured = wasConfigured || readySinceSeconds !== undefined;
-  return verifyOwnership({ ...config, configured }, cluster);
+  return verifyOwnership({ ...config, configured }, owner);
 }
 
 /** Undefined while the VM cannot be read: it may be ours. */
@@ -162,24 +170,48 @@ async function adoptVm(
   const known = context.records.find(marker.machine);
   if (known !== undefined) {
     if (context.records.index.isVmClaimed(region, config.vmId)) return DONE;
-    context.state.inspected.set(`${region}/${config.vmId}`, 'orphaned');
-    return removeOrphanedVm(context, region, { config, marker, why: duplicateReason(known) });
+    if (mayBeInUse(known, marker)) return 'unmanaged';
+    if (known.phase !== 'requested') {
+      context.state.inspected.set(`${region}/${config.vmId}`, 'orphaned');
+      return removeOrphanedVm(context, region, { config, marker, why: duplicateReason(known) });
+    }
   }
   const { power } = await context.hypervisor(region).vmState(config, context.readOptions);
   const hasIdentity = config.smbiosUuid === marker.machine;
   // A clone is started only after it was configured: a running one without our UUID is not ours.
   if (!hasIdentity && power === 'running') return 'unmanaged';
   const adopted = adoptedMachine(context, { region, config, marker, power });
-  const machine = deletedIfAddressHeld(context, adopted, marker);
+  const machine = { ...deletedIfAddressHeld(context, adopted, marker), ...requestOf(known) };
   await leaseAddresses(context, region, marker);
   await context.records.putMachine(machine);
+  const why = known === undefined ? 'it had no record' : `its record said ${known.phase}`;
   await context.recordMachine(machine, {
     kind: 'saw',
     reason: 'MachineAdopted',
-    message: `adopted VM ${config.vmId} as a machine of pool ${marker.pool} in phase ${machine.phase}: it had no record`,
+    message: `adopted VM ${config.vmId} as a machine of pool ${marker.pool} in phase ${machine.phase}: ${why}`,
     numbers: { vmId: config.vmId },
   });
   return DONE;
+}
+
+/** The record is older than the VM: the database was restored from a backup. Its request stays what it was. */
+function requestOf(known: Machine | undefined): Partial<Machine> {
+  if (known === undefined) return {};
+  const { requestedAt, intent } = known;
+  return { requestedAt, ...(intent !== undefined && { intent }) };
+}
+
+/**
+ * Whether a VM whose machine is over or has another VM may be in use. A VM that was ready may run pods; a configured VM
+ * whose machine is over was restored by a person, because its deletion was verified. Only a person removes these.
+ */
+export function mayBeInUse(
+  { phase, configured }: Machine,
+  { readySinceSeconds, deletingSinceSeconds }: Marker,
+): boolean {
+  if (phase === 'requested') return false;
+  const wasDeleted = !mayHaveVm(phase) && configured === true;
+  return wasDeleted || (readySinceSeconds !== undefined && deletingSinceSeconds === undefined);
 }
 
 /**
@@ -227,17 +259,37 @@ function duplicateReason({ phase, placement }: Machine): string {
     : `its machine is ${phase}`;
 }
 
-async function recordDamagedMarker(
+/** Why a VM that has a marker of this cluster is left alone; undefined for other VMs. */
+export function leftAloneReason(
+  context: ReconcileContext,
+  region: string,
+  config: VmConfig,
+): { readonly reason: string; readonly message: string } | undefined {
+  const reading = readMarker(config.description);
+  if (reading.kind === 'none') return undefined;
+  if (reading.kind === 'damaged') {
+    return { reason: 'MarkerDamaged', message: `its marker is damaged: ${reading.problem}` };
+  }
+  const { marker } = reading;
+  if (marker.cluster !== context.settings.cluster) return undefined;
+  const ownership = ownershipOf(context, region, config);
+  if (!ownership.owned) return { reason: 'VmNotOurs', message: ownership.reason };
+  const known = context.records.find(marker.machine);
+  if (known === undefined || !mayBeInUse(known, marker)) return undefined;
+  return { reason: 'DuplicateVm', message: `${duplicateReason(known)}, but it may be in use` };
+}
+
+async function recordUnmanaged(
   context: ReconcileContext,
   region: string,
   config: VmConfig,
 ): Promise<void> {
-  const reading = readMarker(config.description);
-  if (reading.kind !== 'damaged') return;
+  const leftAlone = leftAloneReason(context, region, config);
+  if (leftAlone === undefined) return;
   await context.recordOnce(`${region}/${config.vmId}`, {
     kind: 'saw',
     subject: { region, host: config.host },
-    reason: 'MarkerDamaged',
-    message: `VM ${config.vmId} is not touched, its marker is damaged: ${reading.problem}`,
+    reason: leftAlone.reason,
+    message: `VM ${config.vmId} is left alone: ${leftAlone.message}`,
   });
 }

@@ -32,6 +32,7 @@ export function adoptedMachine(context: ReconcileContext, found: AdoptedVm): Mac
       name: config.name ?? `vm-${config.vmId}`,
       diskStorage: config.bootDisk?.storage ?? '',
       addresses: marker.addresses,
+      hasRegionInMarker: marker.region !== undefined,
     },
     placedAt: context.now,
     configured: config.smbiosUuid === marker.machine,

@@ -2,7 +2,6 @@
 // Lists what has lost its counterpart, both ways: on Proxmox without a record, in the records without a VM.
 
 import type { Machine } from '../../model/machine.ts';
-import { readMarker } from '../../model/marker.ts';
 import { Unreachable } from '../../ports/errors.ts';
 import type { RegionView, VmSummary } from '../../ports/hypervisor.ts';
 import { readCluster } from '../context/cluster-reading.ts';
@@ -14,7 +13,7 @@ import { readRegionViews } from '../context/region-views.ts';
 import { orphanedNodesIn } from '../nodes/orphaned-nodes.ts';
 import type { RecordCache } from '../records/record-cache.ts';
 import { Records } from '../records/records.ts';
-import { candidates, ownershipOf } from './adopt.ts';
+import { candidates, leftAloneReason, ownershipOf } from './adopt.ts';
 import { orphanSeeds } from './cleanup.ts';
 
 export interface Orphan {
@@ -22,6 +21,7 @@ export interface Orphan {
     | 'vm-without-record'
     | 'half-made-vm'
     | 'damaged-marker'
+    | 'vm-left-alone'
     | 'record-without-vm'
     | 'seed-without-machine'
     | 'address-without-machine'
@@ -84,11 +84,12 @@ async function orphanVm(
     const message = `locked (${config.lock ?? ''}) and unnamed on ${config.host}: being created, or left by a task that died`;
     return [{ kind: 'half-made-vm', region, what, message, fixable: false }];
   }
-  const reading = readMarker(config.description);
-  if (reading.kind === 'damaged') {
-    return [{ kind: 'damaged-marker', region, what, message: reading.problem, fixable: false }];
+  const leftAlone = leftAloneReason(context, region, config);
+  if (leftAlone !== undefined) {
+    const kind = leftAlone.reason === 'MarkerDamaged' ? 'damaged-marker' : 'vm-left-alone';
+    return [{ kind, region, what, message: leftAlone.message, fixable: false }];
   }
-  const ownership = ownershipOf(context, config);
+  const ownership = ownershipOf(context, region, config);
   if (!ownership.owned) return [];
   const { pool, machine } = ownership.marker;
   const message = `machine ${machine} of pool ${pool} on ${config.host} has no record`;

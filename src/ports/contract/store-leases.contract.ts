@@ -142,7 +142,7 @@ export function leasesContract(open: OpenStore): void {
         const first = await acquire(store, 'a');
         await store.leases.release(first);
         const read = await store.leases.read(NAME);
-        expect(read).toMatchObject({ holder: 'a', token: first.token });
+        expect(read).toMatchObject({ holder: 'a', token: first.token, releasedAt: clock.now() });
         expect(read?.expiresAt).toBeLessThanOrEqual(clock.now());
         expect((await acquire(store, 'b')).token).toBe(first.token + 1);
       }),

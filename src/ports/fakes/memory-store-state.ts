@@ -69,6 +69,21 @@ export class MemoryStoreState {
     this.#now = now;
   }
 
+  copy(): MemoryStoreState {
+    const copy = new MemoryStoreState(this.#now);
+    for (const [collection, records] of Object.entries(this.#records)) {
+      for (const [key, stored] of records)
+        copy.#records[collection as CollectionName].set(key, stored);
+    }
+    for (const [name, lease] of this.#leases) copy.#leases.set(name, lease);
+    copy.#removals = this.#removals;
+    copy.#journal = [...this.#journal];
+    copy.#lastSequence = this.#lastSequence;
+    copy.#revision = this.#revision;
+    copy.#installationId = this.#installationId;
+    return copy;
+  }
+
   get revision(): number {
     return this.#revision;
   }
@@ -155,7 +170,7 @@ export class MemoryStoreState {
   release(lease: Lease): boolean {
     const current = this.#current(lease);
     if (current === undefined || current.expiresAt === 0) return false;
-    this.#putLease({ ...current, expiresAt: 0 });
+    this.#putLease({ ...current, expiresAt: 0, releasedAt: this.#now() });
     return true;
   }
 
@@ -192,10 +207,10 @@ export class MemoryStoreState {
     return stored;
   }
 
-  #putLease({ name, holder, token, expiresAt }: Lease): Lease {
-    const lease = Object.freeze({ name, holder, token, expiresAt });
-    this.#leases.set(name, lease);
-    return lease;
+  #putLease(lease: Lease): Lease {
+    const kept = Object.freeze({ ...lease });
+    this.#leases.set(lease.name, kept);
+    return kept;
   }
 
   #current(lease: Lease): Lease | undefined {

@@ -72,6 +72,11 @@ export class MemoryStore implements Store {
     return new MemoryStore({ ...this.#options, ...options }, this.#state);
   }
 
+  /** A copy of the data as it is now, as a backup of the database has. */
+  copy(): MemoryStore {
+    return new MemoryStore(this.#options, this.#state.copy());
+  }
+
   /** The next call of that kind rejects with this error and changes nothing. */
   failNext(error: Error, access: Access | 'any' = 'any'): void {
     this.#failure = { error, access };

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records may be older than the VMs: the database was restored from a backup, or no driver ran for a while.
+import { describe, expect, it } from 'vitest';
+import type { Machine, Phase } from '../../model/machine.ts';
+import { readMarker, withMarker } from '../../model/marker.ts';
+import type { MemoryStore } from '../../ports/fakes/memory-store.ts';
+import { aPool, someSettings } from '../testing/settings.ts';
+import {
+  aFleet,
+  aTestFleet,
+  existingResources,
+  journalReasonsIn,
+  machinesIn,
+  onePass,
+  REASON,
+  reachPhase,
+  runPasses,
+  type TestFleet,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
+
+const PROVISION_TIMEOUT_MS = 15 * 60_000;
+
+function settings() {
+  return someSettings([aPool({ provisionTimeoutMs: PROVISION_TIMEOUT_MS })]);
+}
+
+const EARLIER: readonly Phase[] = [
+  'requested',
+  'placed',
+  'creating',
+  'configuring',
+  'starting',
+  'booting',
+];
+
+describe('a database that was restored from an older backup', () => {
+  it.each(EARLIER)('keeps a ready VM whose record says %s', async (phase) => {
+    const testFleet = aTestFleet(settings());
+    const backup = await backUpInPhase(testFleet, phase);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const before = existingResources(testFleet.hypervisor);
+    expect(before.vms).toHaveLength(1);
+
+    await testFleet.clock.advance(2 * PROVISION_TIMEOUT_MS);
+    const fleet = aFleet({ ...testFleet, store: backup, settings: settings(), seed: 7 });
+    await untilAtRest(fleet, { ...testFleet, store: backup });
+    expect(existingResources(testFleet.hypervisor)).toEqual(before);
+    expect(await machinesIn(backup)).toMatchObject([
+      { phase: 'ready', placement: { vmId: before.vms[0] } },
+    ]);
+  });
+
+  it('keeps a ready VM that was switched off, and whose record says booting', async () => {
+    const testFleet = aTestFleet(settings());
+    const { placement } = await reachPhase(testFleet, 'booting');
+    const backup = testFleet.store.copy();
+    await untilAtRest(testFleet.fleet, testFleet);
+    const vm = testFleet.hypervisor.state.vms.get(placement!.vmId)!;
+    testFleet.hypervisor.state.vms.set(placement!.vmId, { ...vm, startedAt: undefined });
+
+    await testFleet.clock.advance(2 * PROVISION_TIMEOUT_MS);
+    const fleet = aFleet({ ...testFleet, store: backup, settings: settings(), seed: 7 });
+    await runPasses({ ...testFleet, store: backup, fleet }, 60);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([placement!.vmId]);
+  });
+
+  it('continues a deletion that the VM is marked with, although its record says ready', async () => {
+    const testFleet = aTestFleet(settings());
+    const { placement } = await reachPhase(testFleet, 'ready');
+    await untilAtRest(testFleet.fleet, testFleet);
+    const { vms } = testFleet.hypervisor.state;
+    const vm = vms.get(placement!.vmId)!;
+    const reading = readMarker(vm.options.get('description'));
+    if (reading.kind !== 'marked') throw new Error('the VM has no marker');
+    const description = withMarker('', { ...reading.marker, deletingSinceSeconds: 1 });
+    const options = new Map(vm.options).set('description', description).set('name', 'renamed');
+    vms.set(placement!.vmId, { ...vm, options });
+    await untilAtRest(testFleet.fleet, testFleet);
+    await runPasses(testFleet, 20);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
+  });
+});
+
+/** A copy of the database in which the record says `phase`, as it did before the machine booted. */
+async function backUpInPhase(testFleet: TestFleet, phase: Phase): Promise<MemoryStore> {
+  const { id } = await reachPhase(testFleet, 'booting');
+  const backup = testFleet.store.copy();
+  const current = await backup.machines.get(id);
+  if (current === undefined) throw new Error('the machine has no record');
+  const { task, configured, placement, placedAt, ...request } = current.value;
+  const isConfigured = phase === 'starting' || phase === 'booting';
+  await backup.machines.replace(current, {
+    ...request,
+    phase,
+    ...(phase !== 'requested' && { placement, placedAt }),
+    ...(isConfigured && { configured }),
+  } as Machine);
+  return backup;
+}
+
+describe('time without a driver', () => {
+  it('does not count towards the provision timeout', async () => {
+    const testFleet = aTestFleet(settings());
+    const { placement } = await reachPhase(testFleet, 'booting');
+    const drive = (seconds: number) => driveFor(testFleet, seconds);
+    await drive(1);
+    await testFleet.clock.advance(3 * PROVISION_TIMEOUT_MS);
+    await drive(30);
+    expect(await machinesIn(testFleet.store)).toMatchObject([
+      { phase: 'ready', placement: { vmId: placement!.vmId } },
+    ]);
+  });
+
+  it('counts only once if several drivers end early: a machine that never boots fails in the end', async () => {
+    const testFleet = aTestFleet(settings());
+    const { placement } = await reachPhase(testFleet, 'booting');
+    keepOff(testFleet, placement!.vmId);
+    for (let term = 0; term < 20; term += 1) {
+      await driveFor(testFleet, 60);
+      await testFleet.clock.advance(2 * PROVISION_TIMEOUT_MS);
+    }
+    expect(await journalReasonsIn(testFleet.store)).toContain('PROVISION_TIMED_OUT');
+  });
+});
+
+describe('a wall clock that is set forward', () => {
+  it('ends no machine by its provision timeout', async () => {
+    const testFleet = aTestFleet(settings());
+    await reachPhase(testFleet, 'booting');
+    await onePass(testFleet.fleet, testFleet);
+    testFleet.clock.setWallClock(testFleet.clock.now() + 5 * PROVISION_TIMEOUT_MS);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await journalReasonsIn(testFleet.store)).not.toContain('PROVISION_TIMED_OUT');
+    expect(await machinesIn(testFleet.store)).toMatchObject([{ phase: 'ready' }]);
+  });
+});
+
+async function driveFor({ clock, fleet }: TestFleet, seconds: number): Promise<void> {
+  const finish = new AbortController();
+  const driving = fleet.runDriver({ signal: new AbortController().signal, finish: finish.signal });
+  for (let second = 0; second < seconds; second += 1) await clock.advance(1_000);
+  finish.abort();
+  for (let second = 0; second < 10; second += 1) await clock.advance(1_000);
+  await driving;
+}
+
+/** The guest of the VM never starts. */
+function keepOff({ hypervisor }: TestFleet, vmId: number): void {
+  const guestIsUp = hypervisor.guestIsUp.bind(hypervisor);
+  hypervisor.guestIsUp = (vm, options) =>
+    vm.vmId === vmId ? Promise.resolve(false) : guestIsUp(vm, options);
+}
+
+describe('a VM of a machine that has another VM or is over', () => {
+  it('is left alone and reported if it is marked ready', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    const { vmId } = machine!.placement!;
+    copyVm(testFleet, vmId, 1_270);
+    await runPasses(testFleet, 20);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([vmId, 1_270]);
+    expect(await journalReasonsIn(testFleet.store)).toContain('DuplicateVm');
+    expect(await testFleet.fleet.orphans()).toMatchObject([
+      { kind: 'vm-left-alone', what: 'VM 1270', fixable: false },
+    ]);
+  });
+
+  it('is left alone and reported if a person restored it within the cool-down of its id', async () => {
+    const testFleet = aTestFleet();
+    await testFleet.fleet.scaleTo('workers', 1, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    const [machine] = await machinesIn(testFleet.store);
+    const { vmId } = machine!.placement!;
+    const backup = testFleet.hypervisor.state.vms.get(vmId)!;
+    await testFleet.fleet.scaleTo('workers', 0, REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([]);
+    testFleet.hypervisor.state.vms.set(vmId, { ...backup, startedAt: undefined });
+    await runPasses(testFleet, 20);
+    expect(existingResources(testFleet.hypervisor).vms).toEqual([vmId]);
+    expect(await journalReasonsIn(testFleet.store)).toContain('DuplicateVm');
+  });
+});
+
+/** A copy whose marker was edited to fit its VM id. */
+function copyVm({ hypervisor }: TestFleet, from: number, vmId: number): void {
+  const vm = hypervisor.state.vms.get(from)!;
+  const reading = readMarker(vm.options.get('description'));
+  if (reading.kind !== 'marked') throw new Error('the VM has no marker');
+  const options = new Map(vm.options).set(
+    'description',
+    withMarker('', { ...reading.marker, vmId }),
+  );
+  hypervisor.state.vms.set(vmId, { ...vm, vmId, options });
+}
