@@ -188,17 +188,14 @@ export interface Owner {
 }
 
 /** Decides whether a VM is ours. Everything that changes or destroys a VM calls this first. */
-export function verifyOwnership(vm: ObservedVm, { cluster, region }: Owner): Ownership {
+export function verifyOwnership(vm: ObservedVm, owner: Owner): Ownership {
   const reading = readMarker(vm.description);
   if (reading.kind === 'none') return { owned: false, reason: 'it has no marker' };
   if (reading.kind === 'damaged')
     return { owned: false, reason: `its marker is damaged: ${reading.problem}` };
   const { marker } = reading;
-  if (marker.cluster !== cluster)
-    return { owned: false, reason: `it belongs to cluster ${marker.cluster}` };
-  if ((marker.region ?? region) !== region)
-    return { owned: false, reason: `it belongs to region ${marker.region ?? ''}` };
-  if (marker.vmId !== vm.vmId) return { owned: false, reason: `it is a copy of VM ${marker.vmId}` };
+  const foreign = foreignReason(marker, vm.vmId, owner);
+  if (foreign !== undefined) return { owned: false, reason: foreign };
   if (vm.configured && vm.smbiosUuid?.toLowerCase() !== marker.machine) {
     return {
       owned: false,
@@ -206,4 +203,15 @@ export function verifyOwnership(vm: ObservedVm, { cluster, region }: Owner): Own
     };
   }
   return { owned: true, marker };
+}
+
+function foreignReason(
+  marker: Marker,
+  vmId: number,
+  { cluster, region }: Owner,
+): string | undefined {
+  if (marker.cluster !== cluster) return `it belongs to cluster ${marker.cluster}`;
+  if (marker.region !== undefined && marker.region !== region)
+    return `it belongs to region ${marker.region}`;
+  return marker.vmId === vmId ? undefined : `it is a copy of VM ${marker.vmId}`;
 }

@@ -53,16 +53,10 @@ async function correctRecord(reconcile: MachineReconcile, marker: Marker): Promi
   const { machine, context } = reconcile;
   const phase = markedPhase(machine, marker);
   if (phase === undefined) return;
-  const { task, failure, deletionReason, ...kept } = machine;
-  await context.records.putMachine({
-    ...kept,
-    phase,
-    phaseSince: context.now,
+  const isDeleting = phase === 'deleting';
+  await context.records.correctPhase(machine.id, phase, {
     configured: true,
-    attempts: 0,
-    ...(phase === 'deleting' && {
-      deletionReason: 'it was being deleted when its record was lost',
-    }),
+    deletionReason: isDeleting ? 'it was being deleted when its record was lost' : undefined,
   });
   await reconcile.record({
     kind: 'saw',

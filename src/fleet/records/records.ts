@@ -23,9 +23,13 @@ import type { UsageIndex } from './usage-index.ts';
 
 /** What can change without a change of phase. `undefined` removes the value. */
 export type MachineChanges = Partial<
-  Omit<Machine, 'id' | 'phase' | 'phaseSince' | 'task' | 'seedVolume' | 'failure'>
+  Omit<
+    Machine,
+    'id' | 'phase' | 'phaseSince' | 'task' | 'seedVolume' | 'failure' | 'deletionReason'
+  >
 > & {
   readonly failure?: MachineFailure | undefined;
+  readonly deletionReason?: string | undefined;
   readonly task?: TaskInProgress | undefined;
   readonly seedVolume?: string | undefined;
 };
@@ -126,6 +130,12 @@ export class Records {
     const next = transitionMachine(this.machine(id), to, this.#now());
     if (!next.ok) throw new Bug('BUG', next.problem);
     await this.putMachine(changed(next.value, { task: undefined, ...changes }));
+  }
+
+  /** Sets the phase that the VM itself proves, whichever transition that is. */
+  correctPhase(id: MachineId, phase: Phase, changes: MachineChanges): Promise<void> {
+    const corrected = { ...this.machine(id), phase, phaseSince: this.#now(), attempts: 0 };
+    return this.putMachine(changed(corrected, { task: undefined, failure: undefined, ...changes }));
   }
 
   removeMachine(id: MachineId): Promise<void> {

@@ -88,14 +88,16 @@ async function backUpInPhase(testFleet: TestFleet, phase: Phase): Promise<Memory
   const backup = testFleet.store.copy();
   const current = await backup.machines.get(id);
   if (current === undefined) throw new Error('the machine has no record');
-  const { task, configured, placement, placedAt, ...request } = current.value;
-  const isConfigured = phase === 'starting' || phase === 'booting';
-  await backup.machines.replace(current, {
-    ...request,
-    phase,
-    ...(phase !== 'requested' && { placement, placedAt }),
-    ...(isConfigured && { configured }),
-  } as Machine);
+  const dropped: (keyof Machine)[] =
+    phase === 'requested'
+      ? ['task', 'configured', 'placement', 'placedAt']
+      : phase === 'starting' || phase === 'booting'
+        ? ['task']
+        : ['task', 'configured'];
+  const earlier = Object.fromEntries(
+    Object.entries(current.value).filter(([name]) => !dropped.some((one) => one === name)),
+  ) as unknown as Machine;
+  await backup.machines.replace(current, { ...earlier, phase });
   return backup;
 }
 

@@ -71,9 +71,16 @@ export class MemoryStoreState {
 
   copy(): MemoryStoreState {
     const copy = new MemoryStoreState(this.#now);
-    for (const [collection, records] of Object.entries(this.#records)) {
-      for (const [key, stored] of records)
-        copy.#records[collection as CollectionName].set(key, stored);
+    const collections: readonly CollectionName[] = [
+      'intents',
+      'machines',
+      'addresses',
+      'drains',
+      'pools',
+    ];
+    for (const collection of collections) {
+      for (const [key, stored] of this.#records[collection])
+        copy.#records[collection].set(key, stored);
     }
     for (const [name, lease] of this.#leases) copy.#leases.set(name, lease);
     copy.#removals = this.#removals;
