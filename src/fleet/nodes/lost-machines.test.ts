@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from 'vitest';
+import type { JoiningTestFleet } from '../testing/joining-test-fleet.ts';
+import { aJoiningTestFleet, joiningSettings } from '../testing/joining-test-fleet.ts';
+import {
+  existingResources,
+  journalReasonsIn,
+  machinesIn,
+  onePass,
+  phasesIn,
+  REASON,
+  runPasses,
+  untilAtRest,
+} from '../testing/test-fleet.ts';
+
+const MINUTE_MS = 60_000;
+
+async function readyMachines(count: number, testFleet = aJoiningTestFleet()) {
+  await testFleet.fleet.scaleTo('workers', count, REASON);
+  await untilAtRest(testFleet.fleet, testFleet);
+  expect(await phasesIn(testFleet.store)).toEqual(Array<string>(count).fill('ready'));
+  return testFleet;
+}
+
+/** Removes Nodes for good; their kubelets do not register again. */
+async function loseNodes(testFleet: JoiningTestFleet, count: number): Promise<void> {
+  testFleet.guests.behaviour = { neverRegisters: true };
+  const names = [...testFleet.cluster.state.nodes.keys()].slice(0, count);
+  for (const name of names) testFleet.cluster.state.removeNode(name);
+}
+
+async function sixMinutesLater(testFleet: JoiningTestFleet): Promise<void> {
+  await runPasses(testFleet, 2);
+  await testFleet.clock.advance(6 * MINUTE_MS);
+  await runPasses(testFleet, 3);
+}
+
+async function lostIn({ fleet }: JoiningTestFleet) {
+  const { pools } = await fleet.status();
+  return pools[0]?.lost;
+}
+
+async function countReady({ store }: JoiningTestFleet): Promise<number> {
+  return (await phasesIn(store)).filter((phase) => phase === 'ready').length;
+}
+
+describe('machines that seem lost', () => {
+  it('are all kept when the Nodes of all machines disappear, and an Event says so once', async () => {
+    const testFleet = await readyMachines(10);
+    await loseNodes(testFleet, 10);
+    await sixMinutesLater(testFleet);
+    await testFleet.clock.advance(60 * MINUTE_MS);
+    await runPasses(testFleet, 3);
+    expect(await countReady(testFleet)).toBe(10);
+    expect((await lostIn(testFleet))?.machines).toHaveLength(10);
+    const held = testFleet.cluster.state.events.filter(
+      ({ reason }) => reason === 'LostMachinesHeld',
+    );
+    expect(held).toMatchObject([
+      {
+        type: 'Warning',
+        message: expect.stringMatching(/^pool workers: 10 of 10 .*confirm-lost workers/) as unknown,
+      },
+    ]);
+  });
+
+  it('are deleted when a person requests exactly these', async () => {
+    const testFleet = await readyMachines(10);
+    await loseNodes(testFleet, 9);
+    await sixMinutesLater(testFleet);
+    const lost = await lostIn(testFleet);
+    expect(lost?.machines).toHaveLength(9);
+    await testFleet.fleet.remove(lost?.machines ?? [], REASON);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(1);
+    expect(await lostIn(testFleet)).toBeUndefined();
+    expect((await testFleet.store.pools.get('workers'))?.value.lost).toBeUndefined();
+  });
+
+  it('are deleted without a confirmation when it is one of ten', async () => {
+    const testFleet = await readyMachines(10);
+    await loseNodes(testFleet, 1);
+    await sixMinutesLater(testFleet);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await countReady(testFleet)).toBe(9);
+    expect(existingResources(testFleet.hypervisor).vms).toHaveLength(9);
+    expect(await journalReasonsIn(testFleet.store)).not.toContain('LostMachinesHeld');
+  });
+
+  it.each([
+    ['more than the percentage, but not more than the count', 8, 4, 4, 4],
+    ['more than the count, but not more than the percentage', 10, 4, 3, 6],
+    ['more than both', 10, 5, 3, 10],
+  ])('are deleted up to both limits: %s', async (_what, all, lost, okTotalUnreadyCount, left) => {
+    const guards = { maxTotalUnreadyPercentage: 45, okTotalUnreadyCount };
+    const testFleet = await readyMachines(all, aJoiningTestFleet(joiningSettings({ guards })));
+    await loseNodes(testFleet, lost);
+    await sixMinutesLater(testFleet);
+    await untilAtRest(testFleet.fleet, testFleet);
+    expect(await countReady(testFleet)).toBe(left);
+  });
+
+  it('are counted before they are due: the first of them is kept although the others went missing later', async () => {
+    const testFleet = await readyMachines(10);
+    await loseNodes(testFleet, 1);
+    await runPasses(testFleet, 2);
+    await testFleet.clock.advance(4 * MINUTE_MS);
+    await loseNodes(testFleet, 9);
+    await runPasses(testFleet, 2);
+    await testFleet.clock.advance(2 * MINUTE_MS);
+    await runPasses(testFleet, 3);
+    expect(await countReady(testFleet)).toBe(10);
+  });
+
+  it('are counted in the newest list of Nodes, not in that of the watch', async () => {
+    const testFleet = await readyMachines(10);
+    await loseNodes(testFleet, 1);
+    await runPasses(testFleet, 2);
+    await testFleet.clock.advance(6 * MINUTE_MS);
+    testFleet.cluster.onCall = ({ method }) => {
+      if (method === 'refresh') testFleet.cluster.state.nodes.clear();
+    };
+    await runPasses(testFleet, 1);
+    expect(await countReady(testFleet)).toBe(10);
+  });
+
+  it('are kept when Proxmox shows no VM, even if one is due at once', async () => {
+    const testFleet = await readyMachines(
+      10,
+      aJoiningTestFleet(joiningSettings({ lostAfterMs: 0 })),
+    );
+    const vms = new Map(testFleet.hypervisor.state.vms);
+    testFleet.hypervisor.state.vms.clear();
+    await sixMinutesLater(testFleet);
+    expect(await countReady(testFleet)).toBe(10);
+    expect((await lostIn(testFleet))?.machines).toHaveLength(10);
+    for (const [id, vm] of vms) testFleet.hypervisor.state.vms.set(id, vm);
+    await runPasses(testFleet, 3);
+    expect(await lostIn(testFleet)).toBeUndefined();
+    expect(await countReady(testFleet)).toBe(10);
+  });
+
+  it('stay marked while Kubernetes cannot be read, and are released when their Nodes are back', async () => {
+    const testFleet = await readyMachines(5);
+    const nodes = [...testFleet.cluster.state.nodes.values()];
+    await loseNodes(testFleet, 5);
+    await sixMinutesLater(testFleet);
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(2 * MINUTE_MS);
+    await runPasses(testFleet, 2);
+    expect((await lostIn(testFleet))?.machines).toHaveLength(5);
+    testFleet.cluster.reconnect();
+    for (const node of nodes) testFleet.cluster.state.putNode(node);
+    await runPasses(testFleet, 3);
+    expect(await lostIn(testFleet)).toBeUndefined();
+    expect(await countReady(testFleet)).toBe(5);
+  });
+});
+
+describe('a machine whose VM is not in its region', () => {
+  async function withoutVm() {
+    const testFleet = await readyMachines(1);
+    // The Node stays as it is: its guest runs elsewhere.
+    const parts = { store: testFleet.store, clock: testFleet.clock };
+    const [machine] = await machinesIn(testFleet.store);
+    testFleet.hypervisor.state.vms.delete(machine?.placement?.vmId ?? 0);
+    const minutes = async (count: number) => {
+      for (let minute = 0; minute < count; minute += 1) {
+        await testFleet.clock.advance(MINUTE_MS);
+        await onePass(testFleet.fleet, parts);
+      }
+    };
+    return { ...testFleet, minutes, nodeName: machine?.nodeName ?? '' };
+  }
+
+  it('is kept and reported while its Node is Ready, and deleted when it is NotReady', async () => {
+    const testFleet = await withoutVm();
+    await testFleet.minutes(8);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+    const reasons = await journalReasonsIn(testFleet.store);
+    expect(reasons.filter((reason) => reason === 'NodeWithoutVm')).toHaveLength(1);
+    testFleet.cluster.state.updateNode(testFleet.nodeName, { ready: false });
+    await testFleet.minutes(2);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+
+  it('is kept while Kubernetes cannot be read', async () => {
+    const testFleet = await withoutVm();
+    testFleet.cluster.disconnect();
+    testFleet.cluster.state.updateNode(testFleet.nodeName, { ready: false });
+    await testFleet.minutes(8);
+    expect(await phasesIn(testFleet.store)).toEqual(['ready']);
+    testFleet.cluster.reconnect();
+    await testFleet.minutes(2);
+    expect(await phasesIn(testFleet.store)).toEqual(['gone']);
+  });
+});
