@@ -64,4 +64,6 @@ export const MIGRATIONS: readonly string[] = [
     collection TEXT NOT NULL,
     key TEXT NOT NULL
   ) STRICT;`,
+  // The Kubernetes cluster that the records belong to, also when the database is restored from a backup.
+  'ALTER TABLE installation ADD COLUMN cluster_uid TEXT;',
 ];

@@ -4,15 +4,23 @@ import * as z from 'zod';
 import { listenAddress, listenAddressOrOff } from './address-leaves.ts';
 import { duration } from './amount-leaves.ts';
 import { key, section } from './key.ts';
-import { filePath, namespace, nonEmptyText, tag } from './name-leaves.ts';
+import { clusterId, filePath, namespace, nonEmptyText, tag } from './name-leaves.ts';
 
 export const clusterSchema = section({
   name: key(
     tag().prefault('kubernetes'),
-    'Display name of the Kubernetes cluster; added to each VM as a tag. Ownership is checked by the cluster uid, so two clusters may share a name.',
+    'Display name of the Kubernetes cluster; added to each VM as a tag. Ownership is checked by `id`, so two clusters may share a name.',
     {
       replaces: { externalgrpc: 'defaults.vm_tag_prefix' },
       note: 'in ca-proxmox-externalgrpc vm_tag_prefix is a complete tag; put a second tag in `proxmox.<region>.tags`',
+    },
+  ),
+  id: key(
+    clusterId().optional(),
+    'Id in the ownership marker of every machine, instead of the uid of the Kubernetes cluster. Needed when two clusters were restored from one etcd backup: they have the same uid and would adopt each other’s machines. Do not change it while machines exist.',
+    {
+      defaultText:
+        'the uid of the namespace `kube-system`; without Kubernetes an id generated once',
     },
   ),
   kubeconfig: key(filePath().optional(), 'Kubeconfig file.', {
