@@ -41,6 +41,10 @@ export class Progress {
     },
     onPass: (report) => this.#recordPass(report),
     onWaiting: (holder) => this.#recordOtherDriver(holder),
+    onSeparateStore: (holder) =>
+      this.#printOnce(
+        `${holder} drives this cluster with another state database and does not see requests in this one`,
+      ),
     onError: (error) => this.#printOnce(error.message),
   };
 
