@@ -56,35 +56,43 @@ function formatFile(id: string, uid: string | undefined): string {
 }
 
 function requireSameIds(known: KnownIds): void {
-  const { path, file, stored, configured, uid } = known;
-  if (file !== undefined && stored.id !== undefined && file.id !== stored.id) {
-    throw new InvalidConfig(
-      'CONFIG_INVALID',
-      `the state database has the cluster id ${stored.id}, but ${path} has ${file.id}: they do not belong together`,
-      {
-        hint: 'Restore the database of this installation, or remove the file if it is the wrong one.',
-      },
-    );
-  }
+  requireOwnFile(known);
+  requireOwnId(known);
+  requireOwnCluster(known);
+}
+
+function requireOwnFile({ path, file, stored }: KnownIds): void {
+  if (file === undefined || stored.id === undefined || file.id === stored.id) return;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `the state database has the cluster id ${stored.id}, but ${path} has ${file.id}: they do not belong together`,
+    {
+      hint: 'Restore the database of this installation, or remove the file if it is the wrong one.',
+    },
+  );
+}
+
+function requireOwnId({ file, stored, configured }: KnownIds): void {
   const id = stored.id ?? file?.id;
-  if (configured !== undefined && id !== undefined && configured !== id) {
-    throw new InvalidConfig(
-      'CONFIG_INVALID',
-      `cluster.id is ${configured}, but the state database belongs to the cluster id ${id}, which its machines carry`,
-      { hint: `Set cluster.id to ${id}, or set another state.path for ${configured}.` },
-    );
-  }
-  // In another cluster no machine has a Node, so every machine would seem lost.
+  if (configured === undefined || id === undefined || configured === id) return;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `cluster.id is ${configured}, but the state database belongs to the cluster id ${id}, which its machines carry`,
+    { hint: `Set cluster.id to ${id}, or set another state.path for ${configured}.` },
+  );
+}
+
+/** In another cluster no machine has a Node, so every machine would seem lost. */
+function requireOwnCluster({ file, stored, uid }: KnownIds): void {
   const clusterUid = stored.clusterUid ?? file?.clusterUid;
-  if (uid !== undefined && clusterUid !== undefined && uid !== clusterUid) {
-    throw new InvalidConfig(
-      'CONFIG_INVALID',
-      `the state database belongs to the Kubernetes cluster with uid ${clusterUid}, but the connected cluster has uid ${uid}`,
-      {
-        hint: `Set the kubeconfig of the first cluster, or another state.path for this one. If this cluster replaces the first one, also set cluster.id to ${id}: then the existing machines are adopted.`,
-      },
-    );
-  }
+  if (uid === undefined || clusterUid === undefined || uid === clusterUid) return;
+  throw new InvalidConfig(
+    'CONFIG_INVALID',
+    `the state database belongs to the Kubernetes cluster with uid ${clusterUid}, but the connected cluster has uid ${uid}`,
+    {
+      hint: `Set the kubeconfig of the first cluster, or another state.path for this one. If this cluster replaces the first one, also set cluster.id to ${stored.id ?? file?.id}: then the existing machines are adopted.`,
+    },
+  );
 }
 
 /** A database of an earlier version whose file is lost: its id may be generated, or the uid of another cluster. */

@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
@@ -87,5 +88,19 @@ export async function aLab(options: LabOptions = {}) {
   const path = join(folder, 'config.yaml');
   writeFileSync(path, configOf({ folder, url: new URL(url).origin, fingerprint }, options));
   const run = (...args: string[]) => pvescaler([...args, '--config', path]);
-  return { folder, path, run, sim };
+  /** A change by another user of the API; resolves to the status code. */
+  const request = (method: string, call: string) =>
+    new Promise<number>((resolve, reject) => {
+      const headers = { authorization: `PVEAPIToken=scaler@pve!sim=${SECRET}` };
+      httpsRequest(
+        new URL(`/api2/json${call}`, url),
+        { method, headers, rejectUnauthorized: false },
+        (response) => {
+          response.resume().on('end', () => resolve(response.statusCode ?? 0));
+        },
+      )
+        .on('error', reject)
+        .end();
+    });
+  return { folder, path, run, sim, request };
 }

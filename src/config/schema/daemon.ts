@@ -129,7 +129,7 @@ export const intervalsSchema = section({
 export const cleanupSchema = section({
   lostAfter: key(
     duration().prefault('5m'),
-    'A machine whose Node or VM has been missing for this long counts as lost and is replaced. A Node that is only NotReady is left alone.',
+    'A machine whose Node or VM has been missing for this long counts as lost and is replaced, unless `guards` keep it. A Node that is only NotReady is left alone.',
     { replaces: { 'proxmox-autoscaler': 'pxe_vm_lost_cleanup_delay' } },
   ),
   orphans: key(

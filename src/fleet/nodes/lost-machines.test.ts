@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { JoiningTestFleet } from '../testing/joining-test-fleet.ts';
 import { aJoiningTestFleet, joiningSettings } from '../testing/joining-test-fleet.ts';
 import {
+  aFleet,
   existingResources,
   journalReasonsIn,
   machinesIn,
@@ -53,6 +54,7 @@ describe('machines that seem lost', () => {
     await runPasses(testFleet, 3);
     expect(await countReady(testFleet)).toBe(10);
     expect((await lostIn(testFleet))?.machines).toHaveLength(10);
+    expect(testFleet.cluster.calls.filter(({ method }) => method === 'refresh')).toEqual([]);
     const held = testFleet.cluster.state.events.filter(
       ({ reason }) => reason === 'LostMachinesHeld',
     );
@@ -88,11 +90,11 @@ describe('machines that seem lost', () => {
   });
 
   it.each([
-    ['more than the percentage, but not more than the count', 8, 4, 4, 4],
-    ['more than the count, but not more than the percentage', 10, 4, 3, 6],
-    ['more than both', 10, 5, 3, 10],
-  ])('are deleted up to both limits: %s', async (_what, all, lost, okTotalUnreadyCount, left) => {
-    const guards = { maxTotalUnreadyPercentage: 45, okTotalUnreadyCount };
+    { what: 'deleted above the percentage alone', all: 8, lost: 4, ok: 4, left: 4 },
+    { what: 'deleted above the count alone', all: 10, lost: 4, ok: 3, left: 6 },
+    { what: 'kept above both', all: 10, lost: 5, ok: 3, left: 10 },
+  ])('are $what', async ({ all, lost, ok, left }) => {
+    const guards = { maxTotalUnreadyPercentage: 45, okTotalUnreadyCount: ok };
     const testFleet = await readyMachines(all, aJoiningTestFleet(joiningSettings({ guards })));
     await loseNodes(testFleet, lost);
     await sixMinutesLater(testFleet);
@@ -154,6 +156,59 @@ describe('machines that seem lost', () => {
     await runPasses(testFleet, 3);
     expect(await lostIn(testFleet)).toBeUndefined();
     expect(await countReady(testFleet)).toBe(5);
+  });
+
+  it('are kept when a person has changed the markers of many VMs', async () => {
+    const testFleet = await readyMachines(10);
+    const own = (await machinesIn(testFleet.store)).slice(0, 5);
+    for (const { placement } of own) {
+      const vm = testFleet.hypervisor.state.vms.get(placement?.vmId ?? 0);
+      vm?.options.set('description', 'edited by a person');
+      vm?.options.set('name', 'renamed-by-a-person');
+    }
+    await sixMinutesLater(testFleet);
+    expect(await countReady(testFleet)).toBe(10);
+    expect(await journalReasonsIn(testFleet.store)).toContain('LostMachinesHeld');
+  });
+
+  it('stay marked when the next driver cannot read Kubernetes yet', async () => {
+    const testFleet = await readyMachines(5);
+    await loseNodes(testFleet, 5);
+    await sixMinutesLater(testFleet);
+    testFleet.cluster.disconnect();
+    await testFleet.clock.advance(2 * MINUTE_MS);
+    const fleet = aFleet({ ...testFleet, settings: joiningSettings(), seed: 9 });
+    await runPasses({ ...testFleet, fleet }, 2);
+    expect((await lostIn(testFleet))?.machines).toHaveLength(5);
+  });
+
+  it('are marked with the time of the first of them, and written only when they change', async () => {
+    const testFleet = await readyMachines(10);
+    await loseNodes(testFleet, 5);
+    await sixMinutesLater(testFleet);
+    const before = await lostIn(testFleet);
+    expect(before?.machines).toHaveLength(5);
+    const revision = await testFleet.store.revision();
+    await runPasses(testFleet, 3);
+    expect(await testFleet.store.revision()).toBe(revision);
+    await loseNodes(testFleet, 5);
+    await runPasses(testFleet, 3);
+    const after = await lostIn(testFleet);
+    expect(after?.machines).toHaveLength(10);
+    expect(after?.since).toBe(before?.since);
+    const reasons = await journalReasonsIn(testFleet.store);
+    expect(reasons.filter((reason) => reason === 'LostMachinesHeld')).toHaveLength(1);
+  });
+
+  it('do not include machines with a Ready Node, which still count', async () => {
+    const testFleet = await readyMachines(5);
+    const [silent] = await machinesIn(testFleet.store);
+    testFleet.cluster.state.updateNode(silent?.nodeName ?? '', { ready: false });
+    testFleet.hypervisor.state.vms.clear();
+    // The other Nodes stay Ready: their guests run where Proxmox does not show them.
+    await sixMinutesLater({ ...testFleet, guests: { settle: () => undefined } } as never);
+    expect(await countReady(testFleet)).toBe(5);
+    expect((await lostIn(testFleet))?.machines).toEqual([silent?.id]);
   });
 });
 
