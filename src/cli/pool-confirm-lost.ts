@@ -46,19 +46,25 @@ async function confirmLost(
   open: OpenFleet,
   { name, options }: ConfirmRequest,
 ): Promise<void> {
-  const lost = await readLost(open, name);
-  host.context.out(
-    options.json === true ? `${JSON.stringify(lost, null, 2)}\n` : render(lost.machines),
-  );
-  if (options.dryRun === true) return;
-  const ids = new Set<MachineId>(lost.machines.map(({ id }) => id));
+  const print = (lost: KeptAsLost) =>
+    host.context.out(
+      options.json === true ? `${JSON.stringify(lost, null, 2)}\n` : render(lost.machines),
+    );
+  const first = await readLost(open, name);
+  if (options.dryRun === true) return print(first);
+  const ids = new Set<MachineId>();
   const isUnfinished = ({ id, phase }: Machine) =>
     ids.has(id) && phase !== 'gone' && phase !== 'failed';
   await runUntilDone(host, open, {
-    regions: Object.keys(open.config.regions),
+    regions: open.config.pools.find((pool) => pool.name === name)?.regions ?? [],
     timeoutMs: parseTimeoutMs(options),
+    passesBeforeSubmit: 2,
     isUnfinished,
     submit: async () => {
+      // Machines may have come back since the last driver: the first pass finds them, the next one begins after that.
+      const lost = await readLost(open, name);
+      print(lost);
+      for (const { id } of lost.machines) ids.add(id);
       await open.fleet.remove([...ids], { by: 'cli', reason: REASON });
     },
     isDone: async () => {
@@ -69,7 +75,12 @@ async function confirmLost(
   if (options.json !== true) host.context.out(`${ids.size} machines are gone\n`);
 }
 
-async function readLost({ config, fleet }: OpenFleet, name: string) {
+interface KeptAsLost {
+  readonly since: number;
+  readonly machines: readonly Machine[];
+}
+
+async function readLost({ config, fleet }: OpenFleet, name: string): Promise<KeptAsLost> {
   const { pools, machines } = await fleet.status();
   const pool = pools.find((each) => each.name === name);
   if (pool === undefined)

@@ -19,6 +19,8 @@ export class Progress {
   #otherDriver: { readonly holder: string; readonly since: number } | undefined;
   /** True once the regions were read, by this process or by the one that drives. */
   isSynced = false;
+  /** Passes of this process in which the regions were read. */
+  syncedPasses = 0;
   /** Passes of this process in which every region was read and every VM's owner was known. */
   completePasses = 0;
 
@@ -69,7 +71,10 @@ export class Progress {
       this.#printOnce(
         `region ${undecidedRegion}: waiting for a VM that is being cloned; its owner is not known yet`,
       );
-    } else this.isSynced = true;
+    } else {
+      this.isSynced = true;
+      this.syncedPasses += 1;
+    }
   }
 
   #recordOtherDriver(holder: string): void {
