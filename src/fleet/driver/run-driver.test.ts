@@ -5,7 +5,7 @@ import { Cancelled } from '../../ports/errors.ts';
 import { advanceUntilSettled } from '../../ports/fakes/advance-until-settled.ts';
 import type { MemoryStore } from '../../ports/fakes/memory-store.ts';
 import { SeededRandom } from '../../ports/fakes/seeded-random.ts';
-import type { RegionView } from '../../ports/hypervisor.ts';
+import type { TaskRef } from '../../ports/hypervisor.ts';
 import { DriverRegistry } from '../context/driver-lease.ts';
 import { createFleet } from '../fleet.ts';
 import { aPool, REGION, someSettings } from '../testing/settings.ts';
@@ -232,13 +232,20 @@ describe('runDriver', () => {
       await driving.end();
     });
 
-    it('may not act after its lease was lost, even while a pass hangs and before the lease would have expired', async () => {
+    it('may not act after its lease was lost, even while a call hangs and before the lease would have expired', async () => {
       const driving = aRegisteredDriver();
-      const hanging = Promise.withResolvers<RegionView>();
-      driving.hypervisor.view = () => hanging.promise;
-      await waitSeconds(driving, 1);
+      const called = Promise.withResolvers<void>();
+      const hanging = Promise.withResolvers<TaskRef>();
+      driving.hypervisor.createVm = () => {
+        called.resolve();
+        return hanging.promise;
+      };
+      await driving.fleet.scaleTo('workers', 1, REASON);
+      await advanceUntilSettled(driving.clock, called.promise);
       const lease = await driving.store.leases.read(RECONCILE_LEASE);
       await driving.store.leases.release(lease!);
+      const request = { name: RECONCILE_LEASE, holder: 'other', durationMs: 3_600_000 };
+      await driving.store.leases.acquire(request);
       await waitSeconds(driving, 6);
       expect(driving.clock.now()).toBeLessThan(lease!.expiresAt);
       expect(driving.registry.mayAct()).toBe(false);
